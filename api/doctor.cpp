@@ -9,6 +9,7 @@
 #include "api/model/engine.h"
 #include "api/run_files.h"
 #include "api/timing/machine_rates.h"
+#include "kernels/mpi/join_ranks.h"
 #include "placement/quantities.h"
 #include "tandem/tandem.h"
 
@@ -23,12 +24,31 @@ std::string cpu_name() {
   return "unknown processor";
 }
 
+nlohmann::ordered_json mpi_json(const MpiReport& mpi) {
+  if (!mpi.usable) return {{"problem", mpi.problem}, {"fix", mpi.fix}};
+  return {{"version", mpi.version}, {"plug_in", mpi.file}, {"mpirun", mpi.launcher}};
+}
+
+std::string mpi_text(const MpiReport& mpi) {
+  if (!mpi.usable)
+    return fmt::format("mpi       cannot be used: {}\n          fix: {}\n", mpi.problem, mpi.fix);
+  return fmt::format(
+      "mpi       {}\n          {}\n          {}\n", mpi.version, mpi.file,
+      mpi.launcher.empty() ? "no mpirun in PATH: fix: apt-get install openmpi-bin" : mpi.launcher);
+}
+
 }  // namespace
+
+Launched launched() {
+  const RankOptions options = rank_options();
+  return {options.rank, options.ranks};
+}
 
 Report doctor() {
   const Engine engine;
   const DeviceFacts& facts = engine.cpu->facts();
   const CudaReport cuda = cuda_report();
+  const MpiReport mpi = mpi_report();
   const double gflops = gemm_gflops(engine), bandwidth = bandwidth_gb_s(engine);
   std::vector<std::string> warnings;
   const char* policy = std::getenv("OMP_WAIT_POLICY");
@@ -46,6 +66,7 @@ Report doctor() {
                               {"gemm_gflops", gflops},
                               {"bandwidth_gb_s", bandwidth},
                               {"cuda", cuda_json(cuda)},
+                              {"mpi", mpi_json(mpi)},
                               {"warnings", warnings}};
   std::string features;
   for (const std::string& feature : facts.features) features += " " + feature;
@@ -56,7 +77,7 @@ Report doctor() {
       "measured  float32 products {:.0f} GF/s; in-place updates {:.1f} GB/s\n",
       version(), cpu_name(), facts.threads, features, bytes_text(engine.cpu->memory_bytes()),
       gflops, bandwidth);
-  report.text += cuda_text(cuda);
+  report.text += cuda_text(cuda) + mpi_text(mpi);
   for (const std::string& warning : warnings) report.text += "warning   " + warning + "\n";
   return report;
 }

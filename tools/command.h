@@ -2,9 +2,12 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <functional>
+#include <iterator>
 #include <sstream>
 #include <string>
+#include <string_view>
 
 #include "tandem/error.h"
 
@@ -19,6 +22,13 @@ struct Invocation {
   bool json = false;
 };
 
+/// Subcommands whose processes, started by mpirun, work together; others work as one process.
+inline constexpr std::string_view subcommands_of_ranks[] = {"train"};
+inline bool works_as_ranks(std::string_view subcommand) {
+  return std::find(std::begin(subcommands_of_ranks), std::end(subcommands_of_ranks), subcommand) !=
+         std::end(subcommands_of_ranks);
+}
+
 // One function per subcommand, in tools/NAME.cpp.
 void add_inspect(CLI::App& app, Invocation& invocation);
 void add_train(CLI::App& app, Invocation& invocation);
@@ -27,6 +37,7 @@ void add_eval(CLI::App& app, Invocation& invocation);
 void add_predict(CLI::App& app, Invocation& invocation);
 void add_bench(CLI::App& app, Invocation& invocation);
 void add_data(CLI::App& app, Invocation& invocation);
+void add_launch(CLI::App& app, Invocation& invocation);
 void add_doctor(CLI::App& app, Invocation& invocation);
 void add_config(CLI::App& app, Invocation& invocation);
 void add_policy(CLI::App& app, Invocation& invocation);

@@ -1,11 +1,13 @@
 // The `tandem` program: parses the command line, runs one subcommand, turns errors into exit codes.
 #include <fcntl.h>
 #include <unistd.h>
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <system_error>
+#include <thread>
 
 #include "tandem/tandem.h"
 #include "tools/command.h"
@@ -108,6 +110,20 @@ bool asks_for_json(int argc, char** argv) {
   return false;
 }
 
+/// Processes of one run that each did all of it would write over each other's files.
+void refuse_ranks(const CLI::App& app) {
+  const std::string name = app.get_subcommands().front()->get_name();
+  if (works_as_ranks(name)) return;
+  const api::Launched launched = api::launched();
+  if (launched.ranks == 1) return;
+  Diagnostic d;
+  d.message = "tandem " + name + " works as one process";
+  d.got = "rank " + std::to_string(launched.rank) + " of " + std::to_string(launched.ranks) +
+          ", as the launcher's variables say";
+  d.fix = "start it without mpirun; `tandem train` works as several";
+  throw Error(ErrorKind::usage, std::move(d));
+}
+
 int run(int argc, char** argv) {
   CLI::App app{"Trains ONNX models without Python, on hosts and accelerators.", "tandem"};
   app.footer(
@@ -117,6 +133,7 @@ int run(int argc, char** argv) {
       "  tandem train train.toml                   train; progress here, results in "
       "runs/train-0001\n"
       "  tandem train train.toml --resume          go on with the newest unfinished run\n"
+      "  tandem launch -n 4 -- train train.toml    the same by four processes of this machine\n"
       "  tandem eval runs/train-0001               loss and metrics over the held-out data\n"
       "  tandem predict runs/train-0001 --data rows.tsv --to predictions.tsv\n"
       "  tandem export runs/train-0001 --to trained.onnx\n"
@@ -139,6 +156,7 @@ int run(int argc, char** argv) {
   add_export(app, invocation);
   add_bench(app, invocation);
   add_data(app, invocation);
+  add_launch(app, invocation);
   add_doctor(app, invocation);
   add_config(app, invocation);
   add_policy(app, invocation);
@@ -149,8 +167,11 @@ int run(int argc, char** argv) {
     return report(usage_error(app, e, argc, argv), asks_for_json(argc, argv));
   }
   try {
+    refuse_ranks(app);
     return invocation.action();
   } catch (const ErrorElsewhere& e) {
+    // Launchers kill all others once one has ended: whoever says why comes first.
+    std::this_thread::sleep_for(std::chrono::seconds(1));
     return static_cast<int>(e.kind());
   } catch (const Error& e) {
     return report(e, invocation.json);

@@ -24,7 +24,7 @@ struct MessageCommunicatorOptions {
   /// Of communicators over the same messages each has its own, the same on all ranks.
   int number = 0;
   /// From when an operation begins on this rank until it is done.
-  std::chrono::milliseconds operation_limit{600000};
+  std::chrono::milliseconds operation_limit{3600000};
   MessageSizes sizes;
 };
 

@@ -15,9 +15,10 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
 constexpr milliseconds between_looks{50};  // for word of other ranks
-// For how long the processor is offered to others at each look, before looks become rare: messages
-// that are under way need many, ranks that still compute need few.
-constexpr microseconds eager_soon{2000}, eager_far{50};
+// For how long it looks without a pause: messages that are under way are soon there, ranks that
+// still compute are not. Then it sleeps between looks. It does not yield: among computing threads
+// whoever yields waits for a whole time slice, milliseconds, and whoever wakes up comes first.
+constexpr microseconds eager_soon{50}, eager_far{5};
 constexpr microseconds shortest_pause{20}, longest_pause{200};
 
 // Two messages between the same ranks meet in the order of their channel: greetings, what is
@@ -65,7 +66,6 @@ void MessageOperations::run(const MessageTask& task, const void* from, void* to)
   auto* const output = static_cast<char*>(to);
   for (Requests* requests : {&greetings_, &pieces_[0], &pieces_[1], &results_[0], &results_[1]})
     requests->clear();
-  task_ = &task;
   begun_ = looked_ = Clock::now();
   if (ranks_ > 1) greet(task);
   switch (task.kind) {
@@ -266,16 +266,15 @@ void MessageOperations::wait(Requests& requests, bool soon) {
   const microseconds eager = soon ? eager_soon : eager_far;
   for (RankMessages::Request& request : requests) {
     while (!messages_.is_done(request)) {
-      look_around(task_);
+      look_around();
       const auto waited = std::chrono::duration_cast<microseconds>(Clock::now() - begin);
-      messages_.pause(waited < eager ? microseconds(0)
-                                     : std::clamp(waited / 8, shortest_pause, longest_pause));
+      if (waited >= eager) messages_.pause(std::clamp(waited / 8, shortest_pause, longest_pause));
     }
   }
   requests.clear();
 }
 
-void MessageOperations::look_around(const MessageTask* task) {
+void MessageOperations::look_around() {
   if (has_ended_.load(std::memory_order_relaxed)) throw MessageFailure{"", "", true};
   const Clock::time_point now = Clock::now();
   if (now - looked_ < between_looks) return;
@@ -284,7 +283,7 @@ void MessageOperations::look_around(const MessageTask* task) {
     throw MessageFailure{*lost, "look at what that rank has printed", true};
   if (now - begun_ < limit_) return;
   throw MessageFailure{
-      to_string(*task) + " was not done within " + std::to_string(limit_.count() / 1000) + " s",
+      "it was not done within " + std::to_string(limit_.count() / 1000) + " s",
       "another rank has stopped or is slower than that: look at what the other ranks have printed"};
 }
 

@@ -88,7 +88,7 @@ class MessageOperations {
   void receive(int from, int lane, char* bytes, std::size_t count, Requests& requests);
   /// `soon`: what is waited for is under way already.
   void wait(Requests& requests, bool soon);
-  void look_around(const MessageTask* task);
+  void look_around();
   int next(int distance) const { return (rank_ + distance) % ranks_; }
   int previous(int distance) const { return (rank_ + ranks_ - distance) % ranks_; }
   char* scratch(std::size_t bytes);
@@ -99,7 +99,6 @@ class MessageOperations {
   const std::chrono::milliseconds limit_;
   const MessageSizes sizes_;
   const std::atomic<bool>& has_ended_;
-  const MessageTask* task_ = nullptr;  // that runs
   Clock::time_point begun_, looked_;
   Requests greetings_, pieces_[2], results_[2];
   std::vector<const void*> sources_;

@@ -43,6 +43,23 @@ int number_of(const RankVariables& variables, const char* name, int least, int m
   return number;
 }
 
+/// Processes that another kind of launcher has started would each train all by itself.
+void refuse_others(const RankVariables& variables, int known_ranks) {
+  constexpr struct {
+    const char *rank, *ranks, *whose;
+  } others[] = {{"RANK", "WORLD_SIZE", "PyTorch's torchrun"},
+                {"RANK_ID", "RANK_SIZE", "MindSpore's launcher"}};
+  for (const auto& other : others) {
+    const std::string rank = variables(other.rank), ranks = variables(other.ranks);
+    if (known_ranks > 1 || rank.empty() || ranks.empty() || ranks == "1") continue;
+    fail(std::string("started as one of several processes by the variables of ") + other.whose,
+         "those of mpirun, srun or tandem launch",
+         std::string(other.rank) + "=" + rank + ", " + other.ranks + "=" + ranks,
+         "start with `tandem launch -n " + ranks + " …` or mpirun; for one process unset " +
+             other.ranks);
+  }
+}
+
 }  // namespace
 
 RankOptions rank_options(const RankVariables& variables) {
@@ -66,6 +83,7 @@ RankOptions rank_options(const RankVariables& variables) {
                              : number_of(variables, launcher.local_rank, 0, options.rank);
     break;
   }
+  refuse_others(variables, options.ranks);
   return options;
 }
 

@@ -13,7 +13,8 @@ namespace tandem {
 
 struct RankGroupOptions {
   int local_rank = 0, local_ranks = 1;
-  std::chrono::milliseconds operation_limit{600000};  // of the communicators
+  int core_sharers = 1;
+  std::chrono::milliseconds operation_limit{3600000};  // of the communicators
   MessageSizes sizes;
 };
 
@@ -30,6 +31,9 @@ class RankGroup {
   int ranks() const { return rendezvous_->ranks(); }
   int local_rank() const { return options_.local_rank; }    // among those on this machine
   int local_ranks() const { return options_.local_ranks; }  // how many of them
+  /// How many of them may use this rank's cores, itself among them: 1 where the launcher has bound
+  /// each to cores of its own.
+  int core_sharers() const { return options_.core_sharers; }
 
   /// Operations on memory that the host reaches: the cpu's and that of emulated devices. Every
   /// device that joins gets one of its own; all ranks make theirs in the same order.

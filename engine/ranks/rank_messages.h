@@ -27,7 +27,7 @@ class RankMessages {
 
   /// Whether it is done, and is 0 from now on. Messages move on while somebody asks.
   virtual bool is_done(Request& request) = 0;
-  /// Lets others have the processor, for about that long; 0: until the scheduler comes back.
+  /// Sleeps for about that long.
   virtual void pause(std::chrono::microseconds time) = 0;
   /// What is under way ends nowhere, and no memory that was given is touched any more.
   virtual void abandon() = 0;

@@ -23,9 +23,10 @@ std::string seconds_text(std::chrono::milliseconds time) {
 }  // namespace
 
 RankServer::RankServer(Socket listener, int ranks, std::chrono::milliseconds limit,
-                       std::chrono::milliseconds silence)
+                       std::chrono::milliseconds exchange_limit, std::chrono::milliseconds silence)
     : ranks_(ranks),
       limit_(limit),
+      exchange_limit_(exchange_limit),
       silence_(silence),
       listener_(std::move(listener)),
       members_(static_cast<std::size_t>(ranks)) {
@@ -159,7 +160,7 @@ void RankServer::put(Connection& connection, const Frame& frame) {
   if (failure_) return;  // it has been told
   if (!is_at_exchange()) {
     first_name_ = *name;
-    deadline_ = RankClock::now() + limit_;
+    deadline_ = RankClock::now() + exchange_limit_;
   }
   member.name = std::move(name);
   member.bytes = std::move(bytes);
@@ -226,7 +227,7 @@ void RankServer::look_at_clocks() {
   if (!deadline_ || now < *deadline_ || failure_) return;
   std::string text = missing();
   if (is_at_exchange()) text += " at '" + first_name_ + "'";
-  text += " within " + seconds_text(limit_);
+  text += " within " + seconds_text(is_at_exchange() ? exchange_limit_ : limit_);
   for (const std::string& stranger : strangers_) text += "; " + stranger;
   fail(text);
 }

@@ -17,10 +17,11 @@ namespace tandem {
 
 class RankServer {
  public:
-  /// `limit`: for all ranks to come to an exchange after the first one has, and to connect.
+  /// `limit`: for all ranks to connect. `exchange_limit`: for all to come to an exchange after the
+  /// first one has.
   /// `silence`: after which a rank counts as stopped.
   RankServer(Socket listener, int ranks, std::chrono::milliseconds limit,
-             std::chrono::milliseconds silence);
+             std::chrono::milliseconds exchange_limit, std::chrono::milliseconds silence);
   /// Tells all who are still there that it ends.
   ~RankServer();
   RankServer(const RankServer&) = delete;
@@ -62,7 +63,7 @@ class RankServer {
   RankClock::time_point next_deadline() const;
 
   const int ranks_;
-  const std::chrono::milliseconds limit_, silence_;
+  const std::chrono::milliseconds limit_, exchange_limit_, silence_;
   Beats beats_;
   Socket listener_, wake_, waker_;
   std::vector<std::unique_ptr<Connection>> connections_;

@@ -37,7 +37,9 @@ struct RankOptions {
   int rank = 0, ranks = 1;
   int local_rank = 0;                      // among those on this machine: the number of its GPU
   std::string address;                     // "host:port" where rank 0 listens
-  std::chrono::milliseconds limit{60000};  // for ranks to come
+  std::chrono::milliseconds limit{60000};  // for ranks to connect, and to come to an exchange
+  /// For an exchange alone, once all are there: one rank may do much before it. 0: `limit`.
+  std::chrono::milliseconds exchange_limit{0};
   /// After which a rank that gives no sign of life counts as stopped. A long computation does not:
   /// signs come from a thread of their own.
   std::chrono::milliseconds silence{8000};

@@ -45,6 +45,7 @@ class TcpRendezvous final : public Rendezvous {
  public:
   explicit TcpRendezvous(const RankOptions& options)
       : options_(options), reader_((most_bytes + 4) * static_cast<std::size_t>(options.ranks)) {
+    if (options_.exchange_limit.count() == 0) options_.exchange_limit = options_.limit;
     find_server();
     const auto until = RankClock::now() + options.limit;
     std::string why;
@@ -92,7 +93,7 @@ class TcpRendezvous final : public Rendezvous {
     add_text(content, bytes);
     send(encode(Frame::Kind::put, content));
     const std::optional<Frame> answer =
-        next_frame(lock, RankClock::now() + options_.limit + verdict_time);
+        next_frame(lock, RankClock::now() + options_.exchange_limit + verdict_time);
     std::vector<std::string> all;
     if (answer && answer->kind == Frame::Kind::all) {
       ContentReader reader(answer->content);
@@ -124,7 +125,7 @@ class TcpRendezvous final : public Rendezvous {
                                   : listen_at(split_address(options_.address));
       if (is_shared) options_.address = addresses_of(listener, options_.one_machine);
       server_ = std::make_unique<RankServer>(std::move(listener), options_.ranks, options_.limit,
-                                             options_.silence);
+                                             options_.exchange_limit, options_.silence);
     }
     if (is_shared) options_.address = options_.share(options_.address);
     options_.share = nullptr;  // may refer to what goes when this returns
@@ -160,7 +161,6 @@ class TcpRendezvous final : public Rendezvous {
     changed_.wait_until(lock, until, [&] {
       return frame_ || failure_ || has_ended_ || is_closed_ || reader_.is_foreign();
     });
-    if (frame_) is_welcome_ = true;
     return std::exchange(frame_, std::nullopt);
   }
 
@@ -216,12 +216,13 @@ class TcpRendezvous final : public Rendezvous {
       } else if (frame->kind == Frame::Kind::leave) {
         has_ended_ = true;
       } else if (frame->kind != Frame::Kind::beat) {
+        is_welcome_ |= frame->kind == Frame::Kind::welcome;
         frame_ = std::move(frame);
       }
     }
     if (received == Received::ended) {
       is_closed_ = true;
-      if (!has_ended_ && !failure_ && !frame_ && is_welcome_)
+      if (!has_ended_ && !failure_ && is_welcome_)
         failure_ = "rank 0 (" + options_.address + ") has died: its connection has ended";
     }
     changed_.notify_all();

@@ -246,6 +246,14 @@ Report bench(const std::string& config_path, const BenchOptions& options);
 Report bench_kernel(const std::string& kernel, std::int64_t elements, double seconds);
 Report doctor();
 
+/// As what a launcher of several processes (mpirun, srun, `tandem launch`) has started this one.
+struct Launched {
+  int rank = 0, ranks = 1;
+};
+/// By the variables that launchers set. Throws Error{usage} where they cannot be, and for those of
+/// launchers whose processes could not find each other.
+Launched launched();
+
 struct DataOptions {
   std::vector<std::string> overrides;                  // keys of train.toml
   std::function<void(const std::string&)> on_message;  // progress, for people

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/device/counted_event.h"
+#include "engine/ranks/prompt_thread.h"
 #include "kernels/cpu/operation_queue.h"
 
 namespace tandem {
@@ -93,6 +94,7 @@ class CollectiveStream final : public Stream {
     queue_.push(queued, pointers_);
   }
   void work() {
+    wake_promptly();
     started_ = true;
     started_.notify_all();
     while (QueuedOperation* operation = queue_.front()) {

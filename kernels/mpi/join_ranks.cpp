@@ -1,5 +1,9 @@
 #include "kernels/mpi/join_ranks.h"
 
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <cstring>
@@ -76,6 +80,30 @@ std::string share_address(MpiMessages& messages, const std::string& own,
   return text.data();
 }
 
+/// A rank's machine and the cores that it may use, to compare with others.
+std::string cores_text() {
+  std::array<char, 256> host{};
+  (void)gethostname(host.data(), host.size() - 1);
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  (void)sched_getaffinity(0, sizeof set, &set);
+  std::string text;
+  for (int core = 0; core < CPU_SETSIZE; ++core) text += CPU_ISSET(core, &set) ? '1' : '0';
+  return text + host.data();
+}
+
+int core_sharers(const std::vector<std::string>& all, const std::string& own) {
+  int sharers = 0;
+  for (const std::string& other : all) {
+    const bool shares = other.substr(CPU_SETSIZE) == own.substr(CPU_SETSIZE);
+    bool overlaps = false;
+    for (std::size_t core = 0; core < CPU_SETSIZE; ++core)
+      overlaps |= own[core] == '1' && other[core] == '1';
+    sharers += shares && overlaps ? 1 : 0;
+  }
+  return std::max(1, sharers);
+}
+
 /// A group that goes in an error, or after one of any rank, leaves MPI as it is: ending it in order
 /// would wait for ranks that do not come.
 class MpiRankGroup final : public RankGroup {
@@ -115,20 +143,22 @@ std::shared_ptr<RankGroup> join_ranks(const JoinOptions& options) {
   const auto messages = std::make_shared<MpiMessages>(*library.functions, place);
   of.rank = place.rank;
   of.limit = options.start_limit;
+  of.exchange_limit = options.exchange_limit;
   of.local_rank = place.local_rank;
   of.one_machine = place.local_ranks == place.ranks;
   of.share = [&](const std::string& own) {
     return share_address(*messages, own, options.start_limit);
   };
+  RankGroupOptions group;
   std::shared_ptr<Rendezvous> rendezvous;
   try {
     rendezvous = make_rendezvous(of);
-    rendezvous->exchange("the start", "");
+    const std::string own = cores_text();
+    group.core_sharers = core_sharers(rendezvous->exchange("the start", own), own);
   } catch (...) {
     messages->abandon();
     throw;
   }
-  RankGroupOptions group;
   group.local_rank = place.local_rank;
   group.local_ranks = place.local_ranks;
   group.operation_limit = options.operation_limit;

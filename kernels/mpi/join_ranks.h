@@ -10,8 +10,12 @@
 namespace tandem {
 
 struct JoinOptions {
-  std::chrono::milliseconds start_limit{60000};       // for all ranks to come
-  std::chrono::milliseconds operation_limit{600000};  // of an operation over all ranks
+  std::chrono::milliseconds start_limit{60000};  // for all ranks to come
+  /// Of an operation over all ranks, and of an exchange. A rank that has died or was stopped is
+  /// found within ten seconds; these are for one that computes for ever, and longer than the
+  /// longest checkpoint that one rank writes, or the largest table that it prepares, while others
+  /// wait.
+  std::chrono::milliseconds operation_limit{3600000}, exchange_limit{24 * 3600000};
 };
 
 /// Null where this process runs alone: no launcher has set its variables, or one for a single rank.

@@ -1,14 +1,12 @@
 #include "kernels/mpi/mpi_messages.h"
 
-#include <sched.h>
-
 #include <string>
 #include <thread>
 
 #include "engine/graph/error.h"
+#include "engine/ranks/prompt_thread.h"
 
 namespace tandem {
-
 void MpiMessages::check(int error, const char* what) const {
   if (error == 0) return;
   char text[512] = "";
@@ -42,11 +40,8 @@ bool MpiMessages::is_done(Request& request) {
 }
 
 void MpiMessages::pause(std::chrono::microseconds time) {
-  if (time.count() > 0) {
-    std::this_thread::sleep_for(time);
-  } else {
-    (void)sched_yield();
-  }
+  wake_promptly();
+  std::this_thread::sleep_for(time);
 }
 
 void MpiMessages::abandon() {

@@ -224,7 +224,7 @@ RankThreads::~RankThreads() = default;
 std::shared_ptr<RankGroup> RankThreads::group(int rank) {
   RankGroupOptions options;
   options.local_rank = rank;
-  options.local_ranks = options_.ranks;
+  options.local_ranks = options.core_sharers = options_.ranks;
   options.operation_limit = options_.operation_limit;
   options.sizes = options_.sizes;
   return std::make_shared<RankGroup>(std::make_shared<HubRendezvous>(hub_, rank, options_.ranks),

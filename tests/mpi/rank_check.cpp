@@ -182,7 +182,8 @@ std::string act(Rank& rank, const std::string& what, int number) {
   }
   return "rank " + std::to_string(rank.group.rank()) + " of " + std::to_string(rank.group.ranks()) +
          ", local " + std::to_string(rank.group.local_rank()) + " of " +
-         std::to_string(rank.group.local_ranks());
+         std::to_string(rank.group.local_ranks()) + ", " +
+         std::to_string(rank.group.core_sharers()) + " on its cores";
 }
 
 int run(int arguments, char** values) {

@@ -64,6 +64,12 @@ class RankProcesses {
     children_.push_back({pid, ends[0]});
   }
 
+  std::vector<pid_t> pids() const {
+    std::vector<pid_t> all;
+    for (const Child& child : children_) all.push_back(child.pid);
+    return all;
+  }
+
   /// What each has said, in the order of their starts; "" of one that was killed. Fails where one
   /// takes longer than the limit.
   std::vector<std::string> said(std::chrono::seconds limit = std::chrono::seconds(20)) {

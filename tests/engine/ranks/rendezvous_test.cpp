@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 
 #include <map>
+#include <string>
 #include <thread>
 
 #include "tests/engine/ranks/rank_processes.h"
@@ -188,6 +189,111 @@ TEST_F(Rendezvouses, OneThatEndsProperlyHasNotDied) {
   EXPECT_THAT(processes_.said(), ElementsAre("done", "well", "done"));
 }
 
+TEST_F(Rendezvouses, AStoppedRankIsNamedToAll) {
+  for (const int whom : {1, 0}) {  // rank 0 serves
+    RankProcesses processes;
+    for (int rank = 0; rank < 3; ++rank) {
+      processes.start([&, rank] {
+        RankOptions of = options(rank, 3, milliseconds(60000));
+        of.silence = milliseconds(2000);
+        const auto ranks = make_rendezvous(of);
+        ranks->exchange("start", "");
+        if (rank == whom) {
+          std::thread([parent = getpid()] {  // goes on when the others have ended
+            if (fork() != 0) return;
+            std::this_thread::sleep_for(milliseconds(7000));
+            kill(parent, SIGCONT);
+            _exit(0);
+          })
+              .join();
+          raise(SIGSTOP);
+          return std::string("went on");
+        }
+        const auto begin = steady_clock::now();
+        while (!ranks->failure() && steady_clock::now() - begin < std::chrono::seconds(6))
+          std::this_thread::sleep_for(milliseconds(20));
+        return ranks->failure().value_or("nothing");
+      });
+    }
+    std::vector<std::string> said = processes.said();
+    EXPECT_EQ(said[static_cast<std::size_t>(whom)], "went on");
+    said.erase(said.begin() + whom);
+    EXPECT_THAT(said, Each(AllOf(StartsWith("rank " + std::to_string(whom) + " (127.0.0.1:"),
+                                 HasSubstr("has given no sign of life for 2 s"))));
+  }
+}
+
+TEST_F(Rendezvouses, ARunThatWasStoppedAsAWholeGoesOn) {
+  for (int rank = 0; rank < 2; ++rank) {
+    processes_.start([&, rank] {
+      RankOptions of = options(rank, 2);
+      of.silence = milliseconds(1500);
+      const auto ranks = make_rendezvous(of);
+      ranks->exchange("start", "");
+      std::this_thread::sleep_for(milliseconds(6000));  // computes; is stopped meanwhile
+      return joined(ranks->exchange("end", std::to_string(rank)));
+    });
+  }
+  std::this_thread::sleep_for(milliseconds(1500));
+  for (const pid_t pid : processes_.pids()) kill(pid, SIGSTOP);
+  std::this_thread::sleep_for(milliseconds(5000));
+  for (const pid_t pid : processes_.pids()) kill(pid, SIGCONT);
+  EXPECT_THAT(processes_.said(), Each("0;1;"));
+}
+
+TEST_F(Rendezvouses, ARankThatEndsWithAnErrorTellsAllWhy) {
+  for (int rank = 0; rank < 3; ++rank) {
+    processes_.start([&, rank] {
+      const auto ranks = make_rendezvous(options(rank, 3, milliseconds(60000)));
+      ranks->exchange("start", "");
+      if (rank == 1) {
+        ranks->fail("row 17 has no label");
+        return ranks->failure().value_or("nothing");
+      }
+      return joined(ranks->exchange("next", ""));
+    });
+  }
+  const auto told = AllOf(HasSubstr("rank 1 (127.0.0.1:"),
+                          HasSubstr("has ended with an error: row 17 has no label"));
+  EXPECT_THAT(processes_.said(),
+              ElementsAre(told, "this rank has ended with an error: row 17 has no label", told));
+}
+
+TEST_F(Rendezvouses, Rank0TellsWhereItListens) {
+  for (const bool one_machine : {true, false}) {
+    int ends[2];
+    ASSERT_EQ(pipe(ends), 0);
+    RankProcesses processes;
+    for (int rank = 0; rank < 2; ++rank) {
+      processes.start([&, rank] {
+        RankOptions of = options(rank, 2);
+        of.address = "";
+        of.one_machine = one_machine;
+        std::string address;
+        of.share = [&](const std::string& own) {
+          char text[1024] = "";
+          if (rank == 0) {
+            own.copy(text, sizeof text - 1);
+            (void)!write(ends[1], text, sizeof text);
+          } else {
+            EXPECT_EQ(own, "");
+            (void)!read(ends[0], text, sizeof text);
+          }
+          return address = text;
+        };
+        const auto ranks = make_rendezvous(of);
+        return address.substr(0, 10) + " " + joined(ranks->exchange("start", "x"));
+      });
+    }
+    const std::vector<std::string> said = processes.said();
+    EXPECT_EQ(said[0], said[1]);
+    EXPECT_THAT(said, Each(HasSubstr(" x;x;")));
+    EXPECT_THAT(said, Each(one_machine ? StartsWith("127.0.0.1:") : StartsWith("")));
+    close(ends[0]);
+    close(ends[1]);
+  }
+}
+
 TEST_F(Rendezvouses, TwoOfOneNumberAreRefused) {
   processes_.start([&] {
     return joined(make_rendezvous(options(0, 3, milliseconds(1500)))->exchange("start", ""));
@@ -362,6 +468,13 @@ TEST(RankOptions, WhatCannotBe) {
   EXPECT_THAT(text_of({{"TANDEM_RANK", "2"}, {"TANDEM_RANKS", "2"}}),
               HasSubstr("TANDEM_RANK: expected a number from 0 to 1, got \"2\""));
   EXPECT_THAT(text_of({{"PMI_RANK", "1x"}, {"PMI_SIZE", "2"}}), HasSubstr("got \"1x\""));
+  EXPECT_THAT(text_of({{"RANK", "1"}, {"WORLD_SIZE", "4"}}),
+              AllOf(HasSubstr("by the variables of PyTorch's torchrun"),
+                    HasSubstr("got RANK=1, WORLD_SIZE=4"), HasSubstr("tandem launch -n 4")));
+  EXPECT_THAT(text_of({{"RANK_ID", "0"}, {"RANK_SIZE", "8"}}), HasSubstr("MindSpore's launcher"));
+  EXPECT_EQ(text_of({{"RANK", "0"}, {"WORLD_SIZE", "1"}}), "none");
+  EXPECT_EQ(text_of({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"PMI_RANK", "0"}, {"PMI_SIZE", "2"}}),
+            "none");
 }
 
 }  // namespace

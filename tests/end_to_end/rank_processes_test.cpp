@@ -1,0 +1,167 @@
+// mpirun: several processes train as one does, end together where one of them dies, and go on from
+// their checkpoint. Skipped by name where there is no mpirun.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sys/wait.h>
+#include <unistd.h>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "kernels/mpi/join_ranks.h"
+#include "tests/training/formats/temporary_folder.h"
+
+namespace tandem {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using testing::TemporaryFolder;
+using Clock = std::chrono::steady_clock;
+
+const std::string program = std::string(TANDEM_BUILD_DIR) + "/tandem";
+const std::string digits = std::string(TANDEM_SOURCE_DIR) + "/models/digits/train.toml";
+
+std::string contents(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+class RankProcessesTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const MpiReport mpi = mpi_report();
+    if (!mpi.usable) GTEST_SKIP() << "MPI: " << mpi.problem;
+    if (mpi.launcher.empty()) GTEST_SKIP() << "there is no mpirun";
+    mpirun_ = mpi.launcher;
+  }
+
+  /// `tandem train` of so many ranks; one process without mpirun.
+  pid_t start(int ranks, const std::string& run, std::vector<std::string> more,
+              bool resume = false) const {
+    std::vector<std::string> words;
+    if (ranks > 1)
+      words = {mpirun_, "--oversubscribe", "--bind-to", "none", "-np", std::to_string(ranks)};
+    for (const std::string& word : {program, std::string("train"), digits, std::string("--run-dir"),
+                                    folder_ / run, std::string("log.every=1 step"),
+                                    std::string("eval.every=10 steps"), std::string("threads=1")})
+      words.push_back(word);
+    if (resume) words.push_back("--resume");
+    words.insert(words.end(), more.begin(), more.end());
+    const pid_t child = fork();
+    if (child != 0) return child;
+    setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
+    setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
+    const std::string log = folder_ / (run + ".log");
+    if (freopen(log.c_str(), "a", stderr) == nullptr || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
+      _exit(99);
+    std::vector<char*> arguments;
+    for (std::string& word : words) arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    execv(arguments[0], arguments.data());
+    _exit(98);
+  }
+  int finish(pid_t child) const {
+    int status = 0;
+    waitpid(child, &status, 0);
+    return status;
+  }
+  void train(int ranks, const std::string& run, const std::vector<std::string>& more,
+             bool resume = false) const {
+    ASSERT_EQ(finish(start(ranks, run, more, resume)), 0) << log(run);
+  }
+  std::string log(const std::string& run) const { return contents(folder_ / (run + ".log")); }
+
+  /// Numbers of a key of metrics.jsonl, by phase and step.
+  std::map<std::string, double> metrics(const std::string& run, const std::string& key) const {
+    std::map<std::string, double> found;
+    std::ifstream file(folder_ / (run + "/metrics.jsonl"));
+    for (std::string line; std::getline(file, line);) {
+      const auto json = nlohmann::json::parse(line);
+      const std::string at = json.value("phase", "train") + json["step"].dump();
+      EXPECT_EQ(found.count(at), 0u) << "twice: " << line;
+      if (json.contains(key)) found[at] = json[key];
+    }
+    return found;
+  }
+  void expect_equal_files(const std::string& a, const std::string& b,
+                          const std::string& step) const {
+    for (const char* file : {"model.safetensors", "optimizer.safetensors"}) {
+      const std::string name = "/checkpoints/" + step + "/" + file;
+      EXPECT_TRUE(contents(folder_ / (a + name)) == contents(folder_ / (b + name))) << name;
+    }
+  }
+  /// The process of a rank of a run that is under way; 0 where there is none.
+  pid_t process_of(int rank, const std::string& run) const {
+    const std::string path = folder_ / run;
+    for (const auto& entry : fs::directory_iterator("/proc")) {
+      const std::string name = entry.path().filename();
+      if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+      if (contents(entry.path() / "cmdline").find(path) == std::string::npos) continue;
+      const std::string variables = contents(entry.path() / "environ");
+      if (variables.find("OMPI_COMM_WORLD_RANK=" + std::to_string(rank) + '\0') !=
+          std::string::npos)
+        return std::stoi(name);
+    }
+    return 0;
+  }
+
+  TemporaryFolder folder_;
+  std::string mpirun_;
+};
+
+TEST_F(RankProcessesTest, TrainAsOneProcess) {
+  const std::vector<std::string> keys{"steps=24"};
+  train(1, "one", keys);
+  for (const int ranks : {2, 3}) {
+    const std::string run = "ranks-" + std::to_string(ranks);
+    train(ranks, run, keys);
+    for (const char* key : {"loss", "accuracy"}) {
+      const auto expected = metrics("one", key), found = metrics(run, key);
+      ASSERT_EQ(found.size(), expected.size());
+      for (const auto& [at, value] : expected)
+        EXPECT_NEAR(found.at(at), value, 1e-5 * (1 + value)) << run << " " << key << " " << at;
+    }
+    EXPECT_THAT(log(run), HasSubstr("ranks      " + std::to_string(ranks)));
+  }
+}
+
+TEST_F(RankProcessesTest, ADeadRankEndsAllAndTheRunGoesOn) {
+  const std::vector<std::string> keys{"steps=400", "checkpoint.every=50 steps",
+                                      "checkpoint.keep=2"};
+  train(2, "whole", keys);
+  for (const int victim : {1, 0}) {
+    const std::string run = "killed-" + std::to_string(victim);
+    const pid_t launcher = start(2, run, keys);
+    const std::string begun = folder_ / (run + "/checkpoints/step-00000050");
+    const auto limit = Clock::now() + std::chrono::seconds(60);
+    while (!fs::exists(begun) && Clock::now() < limit)
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    const pid_t process = process_of(victim, run);
+    ASSERT_GT(process, 0) << log(run);
+    kill(process, SIGKILL);
+    const auto dead = Clock::now();
+    EXPECT_NE(finish(launcher), 0);
+    EXPECT_LT(Clock::now() - dead, std::chrono::seconds(10));
+    EXPECT_EQ(process_of(1 - victim, run), 0);
+    train(2, run, keys, true);
+    expect_equal_files("whole", run, "step-00000400");
+    EXPECT_EQ(metrics("whole", "loss"), metrics(run, "loss"));
+  }
+}
+
+TEST_F(RankProcessesTest, AnErrorOfAllIsToldOnce) {
+  EXPECT_EQ(WEXITSTATUS(finish(start(2, "wrong", {"optimizer.lrr=1"}))), 2);
+  const std::string text = log("wrong");
+  const std::size_t first = text.find("optimizer.lrr");
+  ASSERT_NE(first, std::string::npos) << text;
+  EXPECT_EQ(text.find("tandem: ", text.find("tandem: ") + 1), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace tandem

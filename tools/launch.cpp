@@ -1,0 +1,184 @@
+// tandem launch -n N -- train TRAIN.toml: several processes of this machine, over mpirun.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "tandem/tandem.h"
+#include "tools/command.h"
+
+namespace tandem::tool {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void refuse(const std::string& message, const std::string& got,
+                         const std::string& fix) {
+  Diagnostic d;
+  d.message = message;
+  d.got = got;
+  d.fix = fix;
+  throw Error(ErrorKind::usage, std::move(d));
+}
+
+bool is_in_path(const std::string& program) {
+  const char* const path = std::getenv("PATH");
+  const std::string folders = path != nullptr ? path : "";
+  for (std::size_t begin = 0; begin <= folders.size();) {
+    const std::size_t end = std::min(folders.find(':', begin), folders.size());
+    const std::string file = folders.substr(begin, end - begin) + "/" + program;
+    if (access(file.c_str(), X_OK) == 0 && !fs::is_directory(file)) return true;
+    begin = end + 1;
+  }
+  return false;
+}
+
+/// What `mpirun --version` prints.
+std::string launcher_version() {
+  std::string text;
+  FILE* const pipe = popen("mpirun --version 2>&1", "r");
+  if (pipe == nullptr) return text;
+  char buffer[512];
+  while (std::fgets(buffer, sizeof buffer, pipe) != nullptr) text += buffer;
+  (void)pclose(pipe);
+  return text;
+}
+
+/// What containers and small machines need, where the user has not set it otherwise.
+void prepare_environment(bool is_open_mpi) {
+  if (!is_open_mpi) return;
+  if (geteuid() == 0) {
+    setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 0);
+    setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 0);
+  }
+  setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
+  // After Ctrl-C a checkpoint is written; mpirun would give it one second.
+  setenv("OMPI_MCA_odls_base_sigkill_timeout", "60", 0);
+}
+
+std::vector<std::string> command_line(int ranks, bool is_open_mpi,
+                                      const std::vector<std::string>& command) {
+  std::vector<std::string> line{"mpirun", "-np", std::to_string(ranks)};
+  // A rank's threads may use all cores that it is given, not the one that it would be bound to.
+  if (is_open_mpi) line.insert(line.end(), {"--oversubscribe", "--bind-to", "none"});
+  line.push_back(fs::canonical("/proc/self/exe"));
+  line.insert(line.end(), command.begin(), command.end());
+  return line;
+}
+
+volatile std::sig_atomic_t child = 0, received = 0;
+
+/// Ctrl-C goes to all of the terminal's processes: mpirun has it, and takes a second one for haste.
+void pass_on(int signal, siginfo_t* how, void*) {
+  received = signal;
+  if (child > 0 && how->si_code == SI_USER) (void)kill(child, signal);
+}
+
+/// The exit code, 128 + signal where one has ended it.
+int run_to_end(const std::vector<std::string>& line) {
+  std::vector<char*> arguments;
+  for (const std::string& argument : line) arguments.push_back(const_cast<char*>(argument.c_str()));
+  arguments.push_back(nullptr);
+  const pid_t pid = fork();
+  if (pid == 0) {
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, SIG_DFL);
+    execvp(arguments[0], arguments.data());
+    std::perror("tandem launch: mpirun");
+    _exit(127);
+  }
+  child = pid;
+  int status = 0;
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  child = 0;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/// Whether another try may go better: a process was killed or the system failed, not the user's
+/// files.
+bool may_go_better(int code) {
+  return received == 0 && code != 0 && (code == 1 || code > 128) && code != 128 + SIGINT &&
+         code != 128 + SIGTERM && code != 128 + SIGHUP;
+}
+
+int launch(int ranks, int restarts, std::vector<std::string> command) {
+  if (!command.empty() && command.front() == "--") command.erase(command.begin());
+  if (command.empty())
+    refuse("tandem launch: there is no command", "", "tandem launch -n 4 -- train train.toml");
+  const bool trains = command.front() == "train";
+  if (!works_as_ranks(command.front()))
+    refuse("tandem launch: a command that works as one process", command.front(),
+           "run it without `launch`; `tandem train` works as several");
+  if (restarts > 0 && !trains)
+    refuse("tandem launch --restarts: a command that cannot be resumed", command.front(),
+           "leave --restarts away");
+  if (!is_in_path("mpirun")) {
+    refuse(
+        "tandem launch needs mpirun, which is not in PATH", "",
+        "install it (Debian: apt-get install openmpi-bin), or start the ranks with Slurm's srun");
+  }
+  if (api::launched().ranks > 1)
+    refuse("tandem launch was itself started as one of several processes", "",
+           "start it without mpirun or srun, or start `tandem train` with them");
+  const bool is_open_mpi = launcher_version().find("Open") != std::string::npos;
+  prepare_environment(is_open_mpi);
+  struct sigaction action {};
+  action.sa_sigaction = pass_on;
+  action.sa_flags = SA_SIGINFO;
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaction(signal, &action, nullptr);
+  for (int again = 0;; ++again) {
+    const int code = run_to_end(command_line(ranks, is_open_mpi, command));
+    if (!may_go_better(code) || again >= restarts) return received != 0 ? 128 + received : code;
+    std::fprintf(stderr,
+                 "tandem launch: the run has ended with exit code %d; try %d of %d resumes it\n",
+                 code, again + 1, restarts);
+    const bool resumes = std::find(command.begin(), command.end(), "--resume") != command.end();
+    if (!resumes) command.insert(command.begin() + 1, "--resume");
+  }
+}
+
+}  // namespace
+
+void add_launch(CLI::App& app, Invocation& invocation) {
+  struct Options {
+    int ranks = 0, restarts = 0;
+    std::vector<std::string> command;
+  };
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand(
+      "launch", "Start several processes of this machine that train together, over mpirun");
+  command->add_option("-n,--ranks", options->ranks, "How many processes")
+      ->required()
+      ->check(CLI::Range(1, 4096));
+  command
+      ->add_option("--restarts", options->restarts,
+                   "How often a training that was killed or failed is resumed")
+      ->check(CLI::Range(0, 1000));
+  command->add_option("command", options->command, "What to run: -- train train.toml …");
+  command->prefix_command();
+  command->footer(
+      "Each process is a rank: together they do what one would do. Over several machines mpirun or "
+      "srun starts\n"
+      "`tandem train` itself (docs/processes.md).\n"
+      "Example: tandem launch -n 4 --restarts 2 -- train train.toml");
+  command->callback([options, command, &invocation] {
+    invocation.action = [options, command] {
+      std::vector<std::string> all = options->command;
+      const std::vector<std::string> rest = command->remaining();
+      all.insert(all.end(), rest.begin(), rest.end());
+      return launch(options->ranks, options->restarts, all);
+    };
+  });
+}
+
+}  // namespace tandem::tool
