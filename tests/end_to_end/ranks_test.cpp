@@ -8,6 +8,7 @@
 #include <fstream>
 #include <mutex>
 
+#include "engine/plan/collectives.h"
 #include "engine/plan/simulate.h"
 #include "tests/end_to_end/parity_support.h"
 #include "tests/end_to_end/placed_training.h"
@@ -95,7 +96,7 @@ void expect_equal(const Trained& ranks, const Trained& alone, double tolerance) 
   for (const auto& [name, expected] : alone.states) {
     const auto found = ranks.states.find(name);
     ASSERT_NE(found, ranks.states.end()) << name;
-    const double allowed = tolerance * std::max(largest(expected), 1e-3);
+    const double allowed = tolerance * std::max(largest(expected), 1.0);
     double worst = 0;
     for (std::int64_t i = 0; i < expected.type().elements(); ++i)
       worst = std::max(worst, std::abs(found->second.number(i) - expected.number(i)));
