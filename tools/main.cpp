@@ -1,11 +1,13 @@
 // The `tandem` program: parses the command line, runs one subcommand, turns errors into exit codes.
 #include <fcntl.h>
 #include <unistd.h>
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <system_error>
+#include <thread>
 
 #include "tandem/tandem.h"
 #include "tools/command.h"
@@ -168,6 +170,8 @@ int run(int argc, char** argv) {
     refuse_ranks(app);
     return invocation.action();
   } catch (const ErrorElsewhere& e) {
+    // Launchers kill all others once one has ended: whoever says why comes first.
+    std::this_thread::sleep_for(std::chrono::seconds(1));
     return static_cast<int>(e.kind());
   } catch (const Error& e) {
     return report(e, invocation.json);

@@ -131,8 +131,13 @@ void add_plan(CLI::App& parent, Invocation& invocation) {
       "  tandem policy plan policy.toml --config train.toml\n"
       "  tandem policy plan policy.toml --config train.toml --device gpu=emulated:0,memory=2GiB\n"
       "  tandem policy plan --config train.toml --place '{ at = \"fc1\", on = \"cpu\" }' --json\n"
+      "  tandem policy plan --config train.toml --ranks 8\n"
       "Exit code 3 where it does not fit.");
   const Shared options = add_common(*command, invocation, policy_words);
+  command
+      ->add_option("--ranks", options->policy.ranks,
+                   "plan one of so many processes that train together")
+      ->type_name("N");
   command->callback([options, &invocation] {
     invocation.action = [options, &invocation] {
       take_policy(*options);

@@ -42,11 +42,23 @@ RunConfig config_of(const PolicyOptions& options) {
   return parse_run_config("steps = 1\n", normal_path("train.toml"), overrides);
 }
 
+int ranks_of(const PolicyOptions& options) {
+  if (options.ranks >= 1) return options.ranks;
+  Diagnostic d;
+  d.message = "the number of ranks";
+  d.expected = "1 or more";
+  d.got = std::to_string(options.ranks);
+  throw Error(ErrorKind::usage, std::move(d));
+}
+
 /// Each shape of a full step with its number of micro-batches.
-std::vector<std::pair<MicroBatchShape, std::int64_t>> step_shapes(const RunConfig& config) {
+std::vector<std::pair<MicroBatchShape, std::int64_t>> step_shapes(const RunConfig& config,
+                                                                  const RankPlace& place) {
   std::vector<std::pair<MicroBatchShape, std::int64_t>> shapes;
-  for (const MicroBatchShape& shape :
-       needed_shapes(config.batch_size, config.batch_size, config.micro_batch_size(), false)) {
+  const std::vector<MicroBatchShape> needed =
+      needed_shapes(config.batch_size, config.batch_size, config.micro_batch_size(), false, place);
+  refuse_small_shares(needed, config, place.ranks);
+  for (const MicroBatchShape& shape : needed) {
     const std::int64_t micro_batches = config.batch_size / config.micro_batch_size();
     shapes.emplace_back(shape, shape.kind == MicroBatchKind::middle ? micro_batches - 2 : 1);
   }
@@ -68,7 +80,10 @@ DeviceProfile profile_of(const Device& device, const ResolvedDevice& resolved,
 }
 
 PolicyCase::PolicyCase(const PolicyOptions& options, PlacingArguments placing, CaseOptions reads)
-    : config_(config_of(options)), reads_(reads), from_model_(options.config.empty()) {
+    : config_(config_of(options)),
+      reads_(reads),
+      place_{0, ranks_of(options)},
+      from_model_(options.config.empty()) {
   if (!options.profile.empty()) profiles_ = read_device_profiles(options.profile);
   if (reads.policy) {
     placing_ = std::move(placing);
@@ -114,7 +129,7 @@ StoredProfile PolicyCase::profile(const std::string& device, bool measure) {
 
 TrainingGraph PolicyCase::training() {
   resolved();  // what is wrong in the policy is said before what is wrong in the data
-  return training_graph(step_shapes(config_).back().first, data().train.get());
+  return training_graph(step_shapes(config_, place_).back().first, data().train.get());
 }
 
 TrainingGraph PolicyCase::training_graph(const MicroBatchShape& shape, const DataSource* source) {
@@ -123,6 +138,7 @@ TrainingGraph PolicyCase::training_graph(const MicroBatchShape& shape, const Dat
   request.config = &config_;
   request.kind = shape.kind;
   request.samples = {shape.micro_batch, shape.step};
+  if (place_.ranks > 1) request.ranks = {place_.ranks, shape.micro_batch, shape.micro_batch};
   request.evaluate = engine_->evaluate;
   request.fields =
       source ? field_types(*source, shape.micro_batch) : guessed_fields(config_, forward);
@@ -144,7 +160,7 @@ void PolicyCase::add_other_programs(const PlannedStep& step, const ProgramOption
     const std::int64_t samples = data.train->samples(), micro_batch = config_.micro_batch_size();
     const bool drop_last = config_.data && config_.data->drop_last;
     for (const MicroBatchShape& shape :
-         needed_shapes(samples, config_.batch_size, micro_batch, drop_last)) {
+         needed_shapes(samples, config_.batch_size, micro_batch, drop_last, place_)) {
       if (std::any_of(step.micro_batches.begin(), step.micro_batches.end(),
                       [&](const PlannedMicroBatch& known) { return known.shape == shape; }))
         continue;
@@ -177,10 +193,11 @@ PlannedStep PolicyCase::plan(PlannedPrograms programs) {
     profiles.push_back(profile_of(*devices[d], policy.devices[d], profiles_));
   }
   PlannedStep step;
+  step.ranks = place_.ranks;
   RunMemory memory;
   ProgramOptions options;
   options.lower = placed().lower_options();
-  for (const auto& [shape, times] : step_shapes(config_)) {
+  for (const auto& [shape, times] : step_shapes(config_, place_)) {
     const TrainingGraph training = training_graph(shape, data.train.get());
     PlannedMicroBatch micro_batch;
     micro_batch.shape = shape;

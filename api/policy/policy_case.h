@@ -62,6 +62,7 @@ class PolicyCase final : public TriedModel {
 
   RunConfig config_;
   CaseOptions reads_;
+  RankPlace place_;          // the first of the ranks has the largest share
   bool from_model_ = false;  // no train.toml: a loss may be made up
   PlacingArguments placing_;
   DeviceProfiles profiles_;

@@ -211,10 +211,16 @@ class LayoutWalk {
   void lower_collective(NodeId id) {
     const Node& old = graph_.node(id);
     Node node = mapped_node(old);
+    const std::size_t notes = to_.notes.size();
     for (ValueId& input : node.inputs) {
       const Shape shape = to_.graph.type(input).shape;
-      if (!is_row_major(at(input).layout, shape)) input = copied(input, row_major(shape), old);
+      // Several operands lie side by side, where no state can be.
+      const bool is_apart =
+          node.inputs.size() > 1 && to_.graph.value(at(input).storage).kind == ValueKind::state;
+      if (is_apart || !is_row_major(at(input).layout, shape))
+        input = copied(input, row_major(shape), old);
     }
+    to_.notes.resize(notes);
     LoweredNode lowered{placed_.nodes[id.index].device, nullptr, {}, {}};
     lowered.collective = true;
     add_node(std::move(node), std::move(lowered));

@@ -14,7 +14,7 @@
 #include "engine/training/loss_scale.h"
 #include "engine/training/optimizers/optimizer.h"
 #include "engine/training/parameter_choice.h"
-#include "engine/training/synchronise_batch_norm.h"
+#include "engine/training/ranks/synchronise_batch_norm.h"
 #include "engine/training/tables/fixed_rows.h"
 #include "engine/training/tables/table_storage.h"
 

@@ -292,6 +292,8 @@ struct PolicyOptions {
   /// A stored device profile for the cost model instead of assumptions; its devices need not be
   /// here.
   std::string profile;
+  /// Plans are those of one of so many ranks, each with its share of the batch.
+  int ranks = 1;
 };
 
 /// What a rule may name: operators, parameters and parts that Tandem adds, with sizes. `at`: only

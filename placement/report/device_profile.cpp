@@ -26,6 +26,8 @@ constexpr Rate rates[] = {
     {"kernel_overhead_seconds", &DeviceProfile::overhead, true},
     {"link_bytes_per_second", &DeviceProfile::link_bandwidth, false},
     {"link_latency_seconds", &DeviceProfile::link_latency, true},
+    {"network_bytes_per_second", &DeviceProfile::network_bandwidth, false},
+    {"network_latency_seconds", &DeviceProfile::network_latency, true},
 };
 constexpr const char* memory_key = "memory_bytes";
 constexpr const char* kernels_key = "kernel_seconds";

@@ -221,6 +221,66 @@ std::string copies_block(const ResolvedPolicy& resolved, const PlannedStep& step
   return text;
 }
 
+// Over a whole step of one rank.
+struct ExchangeSums {
+  std::int64_t exchanges = 0;
+  std::size_t bytes = 0;
+  double milliseconds = 0, exposed_ms = 0;
+};
+
+ExchangeSums exchange_sums(const PlannedStep& step) {
+  ExchangeSums sums;
+  for (const Exchange& exchange : step.exchanges) {
+    const auto times = static_cast<double>(exchange.times);
+    sums.exchanges += exchange.times;
+    sums.bytes += exchange.bytes * static_cast<std::size_t>(exchange.times);
+    sums.milliseconds += exchange.milliseconds * times;
+    sums.exposed_ms += exchange.exposed_ms * times;
+  }
+  return sums;
+}
+
+std::string ranks_block(const ResolvedPolicy& resolved, const PlannedStep& step) {
+  if (step.ranks == 1) return "";
+  const ExchangeSums sums = exchange_sums(step);
+  std::string text = fmt::format(
+      "ranks       {}, this is the plan of one: {} exchanges a step, {}, {:.3f} ms on the network, "
+      "exposed {:.3f} ms\n",
+      step.ranks, sums.exchanges, bytes_text(sums.bytes), sums.milliseconds, sums.exposed_ms);
+  for (const Exchange& exchange : step.exchanges) {
+    text += fmt::format("  {:>11} {:<14} {:<8} {:<18} {} {}{}{}\n", bytes_text(exchange.bytes),
+                        resolved.device_name(exchange.device), phase_name(exchange.phase),
+                        exchange.exposed_ms < 1e-6
+                            ? "hidden"
+                            : fmt::format("exposed {:.3f} ms", exchange.exposed_ms),
+                        exchange.op, exchange.path,
+                        exchange.operands > 1 ? fmt::format(" of {}", exchange.operands) : "",
+                        exchange.times > 1 ? fmt::format(" ({} times)", exchange.times) : "");
+  }
+  return text;
+}
+
+Json ranks_json(const ResolvedPolicy& resolved, const PlannedStep& step) {
+  const ExchangeSums sums = exchange_sums(step);
+  Json exchanges = Json::array();
+  for (const Exchange& exchange : step.exchanges) {
+    exchanges.push_back({{"op", exchange.op},
+                         {"path", exchange.path},
+                         {"device", resolved.device_name(exchange.device)},
+                         {"phase", phase_name(exchange.phase)},
+                         {"operands", exchange.operands},
+                         {"bytes", exchange.bytes},
+                         {"ms", exchange.milliseconds},
+                         {"exposed_ms", exchange.exposed_ms},
+                         {"times", exchange.times}});
+  }
+  return {{"ranks", step.ranks},
+          {"bytes", sums.bytes},
+          {"ms", sums.milliseconds},
+          {"exposed_ms", sums.exposed_ms},
+          {"exchanges", exchanges}};
+}
+
 }  // namespace
 
 std::string plan_json(const Policy& policy, const ResolvedPolicy& resolved,
@@ -260,21 +320,24 @@ std::string plan_json(const Policy& policy, const ResolvedPolicy& resolved,
             {"scalar_copies", traffic.scalar_copies},
             {"scalar_bytes", traffic.scalar_bytes}};
   if (traffic.counted) sums["expected_bytes"] = traffic.expected_bytes;
-  return json_text({{"devices", devices},
-                    {"transfers", transfers},
-                    {"traffic", sums},
-                    {"time",
-                     {{"step_ms", step.seconds * 1e3},
-                      {"computing_ms", step.computing * 1e3},
-                      {"exposed_copies_ms", step.exposed * 1e3}}},
-                    {"hints", list},
-                    {"fits", step.fits()}});
+  Json plan{{"devices", devices},
+            {"transfers", transfers},
+            {"traffic", sums},
+            {"time",
+             {{"step_ms", step.seconds * 1e3},
+              {"computing_ms", step.computing * 1e3},
+              {"exposed_copies_ms", step.exposed * 1e3}}}};
+  if (step.ranks > 1) plan["exchange"] = ranks_json(resolved, step);
+  plan["hints"] = list;
+  plan["fits"] = step.fits();
+  return json_text(plan);
 }
 
 std::string plan_text(const Policy& policy, const ResolvedPolicy& resolved,
                       const PlannedStep& step) {
   const std::vector<Hint> hints = hints_of(resolved, step);
-  std::string text = memory_block(resolved, step) + copies_block(resolved, step);
+  std::string text =
+      memory_block(resolved, step) + copies_block(resolved, step) + ranks_block(resolved, step);
   text += fmt::format(
       "time        {:.3f} ms a step by the cost model: computing {:.3f} ms, waiting for copies "
       "{:.3f} "

@@ -34,6 +34,10 @@ void PlannedStep::add(PlannedMicroBatch micro_batch, const Graph& imported) {
     exposed += crossing.exposed_ms / 1e3 * static_cast<double>(micro_batch.times);
     crossings.push_back(std::move(crossing));
   }
+  for (Exchange& exchange : exchanges_of(micro_batch.program, micro_batch.simulation)) {
+    exchange.times = micro_batch.times;
+    exchanges.push_back(std::move(exchange));
+  }
   double busiest = 0;
   for (std::size_t q = 0; q < plan.queues.size(); ++q) {
     const Queue& queue = plan.queues[q];

@@ -33,15 +33,6 @@ struct PlacedOptions {
   std::shared_ptr<RankGroup> ranks = nullptr;
 };
 
-/// The samples of a micro-batch of `count` that rank `rank` of `ranks` computes.
-struct RankShare {
-  RankShare(std::int64_t count, int rank, int ranks)
-      : own(count / ranks + (rank < count % ranks)),
-        first(rank * (count / ranks) + std::min<std::int64_t>(rank, count % ranks)),
-        most((count + ranks - 1) / ranks) {}
-  std::int64_t own, first, most;
-};
-
 class PlacedTraining {
  public:
   using Feeds = std::map<std::string, HostTensor>;
@@ -71,18 +62,21 @@ class PlacedTraining {
       TrainingRequest request;
       request.config = &config_;
       request.kind = shape.kind;
-      const RankShare share = share_of(shape.micro_batch);
-      request.samples = {share.own, shape.step};
-      if (group_) request.ranks = {group_->ranks(), share.own, share.most};
+      const std::int64_t own = share_of(shape.micro_batch).count;
+      request.samples = {own, shape.step};
+      if (group_) {
+        const std::int64_t most = tandem::share_of(shape.micro_batch, {0, group_->ranks()}).count;
+        request.ranks = {group_->ranks(), own, most};
+      }
       request.evaluate = engine_->evaluate;
       std::vector<std::string> names;
       for (const auto& [name, tensor] : feeds) {
         request.fields[name] = tensor.type();
-        request.fields[name].shape[0] = share.own;
+        request.fields[name].shape[0] = own;
         names.push_back(name);
       }
       const TrainingGraph training =
-          build_training_graph(engine_->operators, forward(share.own, options.without), request);
+          build_training_graph(engine_->operators, forward(own, options.without), request);
       programs_[shape.kind] = bind_program(training, parts_, states_, arenas, names);
       graphs_[shape.kind] = training.graph;
     }
@@ -158,8 +152,9 @@ class PlacedTraining {
     return engine;
   }
 
-  RankShare share_of(std::int64_t count) const {
-    return group_ ? RankShare(count, group_->rank(), group_->ranks()) : RankShare(count, 0, 1);
+  SampleShare share_of(std::int64_t count) const {
+    return group_ ? tandem::share_of(count, {group_->rank(), group_->ranks()})
+                  : SampleShare{0, count};
   }
 
   Graph forward(std::int64_t batch, const std::vector<std::string>& without) {
@@ -191,7 +186,7 @@ class PlacedTraining {
     Program& program = *bound.program;
     const Graph& graph = program.lowered().graph;
     const std::int64_t count = batch_ / micro_batches_;
-    const RankShare share = share_of(count);
+    const SampleShare share = share_of(count);
     for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
       const auto found = feeds.find(graph.inputs[i].name);
       if (found == feeds.end()) continue;
@@ -199,7 +194,7 @@ class PlacedTraining {
       std::memcpy(program.input_slot(static_cast<int>(i), ticket_),
                   static_cast<const std::byte*>(found->second.data()) +
                       (micro_batch * count + share.first) * bytes,
-                  static_cast<std::size_t>(share.own * bytes));
+                  static_cast<std::size_t>(share.count * bytes));
     }
     for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
       if (graph.inputs[i].name != stop_flag) continue;

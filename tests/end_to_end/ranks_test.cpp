@@ -143,7 +143,11 @@ class RanksTest : public ::testing::Test {
 
   /// `samples` of each batch of the fixture.
   Run mlp(std::vector<std::string> more, std::int64_t samples = 0) const {
-    const Json fixture = read_fixture("mlp");
+    return network("mlp", std::move(more), samples);
+  }
+  Run network(const std::string& name, std::vector<std::string> more,
+              std::int64_t samples = 0) const {
+    const Json fixture = read_fixture(name);
     const std::int64_t stored = fixture["batch"], batch = samples > 0 ? samples : stored;
     std::vector<std::string> settings{
         "loss.terms=[{name=\"loss\", kind=\"softmax_cross_entropy\", logits=" +
@@ -254,6 +258,32 @@ TEST_F(RanksTest, SharesOfRowsMayDifferByASample) {
 
 TEST_F(RanksTest, MarkedRowsAreThoseOfAllRanks) {
   expect_as_alone(wide_deep(false, {"micro_batch=24"}), {2}, 2e-6);
+}
+
+TEST_F(RanksTest, ConvolutionsAndAttentionTrainAsOnOneProcess) {
+  for (const std::string name : {"lenet5", "gpt"}) {
+    SCOPED_TRACE(name);
+    expect_as_alone(network(name, {sgd_, "optimizer.lr=0.05"}), {2}, 5e-6);
+    expect_as_alone(network(name, {sgd_, "optimizer.lr=0.05", policy()}), {2}, 5e-6);
+  }
+}
+
+// Running statistics included. One process has no use for the key.
+TEST_F(RanksTest, BatchNormalizationTakesStatisticsOfAllRanks) {
+  const std::vector<std::string> keys{sgd_, "optimizer.lr=0.05", "model.sync_batch_norm=true"};
+  expect_as_alone(network("conv_bn", keys), {2, 4}, 1e-5);
+  expect_as_alone(network("conv_bn", keys, 7), {3}, 1e-5);
+  std::vector<std::string> placed = keys;
+  placed.push_back(policy());
+  expect_as_alone(network("conv_bn", placed), {2}, 1e-5);
+}
+
+TEST_F(RanksTest, BatchNormalizationOfEachRankIsItsOwnByDefault) {
+  const Run run = network("conv_bn", {sgd_, "optimizer.lr=0.05"});
+  const Trained alone = train(run, 2);
+  const std::vector<Trained> all = train_on(2, run, 2);
+  EXPECT_EQ(all[0].losses, all[1].losses);
+  EXPECT_GT(std::abs(all[0].losses[0] - alone.losses[0]), 1e-5 * alone.losses[0]);
 }
 
 TEST_F(RanksTest, AllRanksLearnWhoWantsToStop) {

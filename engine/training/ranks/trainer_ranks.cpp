@@ -69,8 +69,9 @@ void Training::Impl::end_with(const Error& error) {
     if (!failure) parts.ranks->fail(error.what());
     throw error;
   }
-  if (failure) {  // of another rank: rank 0 says it, rank 1 where rank 0 does not any more
-    const bool is_told = rank() > 1 || failure->find("rank 0") == std::string::npos;
+  if (failure) {  // of another rank: rank 0 says it, rank 1 where rank 0 cannot any more
+    const bool is_told = rank() > 1 || !failure->starts_with("rank 0") ||
+                         failure->find("ended with an error") != std::string::npos;
     if (is_told) throw ErrorElsewhere(error.kind(), error.diagnostics());
   } else if (error.kind() == ErrorKind::diverged) {  // what all ranks have found alike
     try {

@@ -1,4 +1,4 @@
-#include "engine/training/synchronise_batch_norm.h"
+#include "engine/training/ranks/synchronise_batch_norm.h"
 
 #include "engine/graph/rewrite.h"
 #include "engine/operators/collectives/collective.h"

@@ -1,0 +1,26 @@
+#include "placement/report/exchanges.h"
+
+#include "engine/operators/operator.h"
+
+namespace tandem {
+
+std::vector<Exchange> exchanges_of(const CompiledProgram& program, const Simulation& simulation) {
+  std::vector<Exchange> exchanges;
+  for (const SimulatedSpan& span : simulation.spans) {
+    const Queue& queue = program.plan.queues[span.queue];
+    const Instruction& instruction = queue.instructions[span.index];
+    if (instruction.kind != Instruction::Kind::collective) continue;
+    const Graph& graph = program.lowered.graph;
+    const Node& node = graph.node(instruction.node);
+    Exchange exchange{.op = node.op->name, .path = node.path, .device = queue.device};
+    exchange.phase = node.phase;
+    exchange.operands = node.inputs.size();
+    for (ValueId input : node.inputs) exchange.bytes += graph.type(input).bytes();
+    exchange.milliseconds = (span.end - span.start) * 1e3;
+    exchange.exposed_ms = span.exposed * 1e3;
+    exchanges.push_back(std::move(exchange));
+  }
+  return exchanges;
+}
+
+}  // namespace tandem

@@ -1,0 +1,28 @@
+// What ranks exchange in a step: from a compiled program to plain rows for reports.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/plan/simulate.h"
+#include "engine/runtime/compile.h"
+
+namespace tandem {
+
+struct Exchange {
+  std::string op;    // "AllReduce"
+  std::string path;  // of the operator or bucket
+  int device = 0;    // whose communicator
+  Phase phase = Phase::update;
+  std::size_t operands = 0;  // gradients that travel together
+  std::size_t bytes = 0;     // of its operands on one rank
+  double milliseconds = 0;   // by the cost model
+  double exposed_ms = 0;     // that computing queues wait for it
+  std::int64_t times = 1;    // a step
+};
+
+/// In the order of the plan; nothing for one rank.
+std::vector<Exchange> exchanges_of(const CompiledProgram& program, const Simulation& simulation);
+
+}  // namespace tandem
