@@ -181,6 +181,7 @@ std::shared_ptr<RankGroup> join_ranks(const JoinOptions& options) {
   group.local_rank = place.local_rank;
   group.local_ranks = place.local_ranks;
   group.operation_limit = options.operation_limit;
+  group.sizes = options.sizes;
   return std::make_shared<MpiRankGroup>(std::move(rendezvous), messages, group);
 }
 

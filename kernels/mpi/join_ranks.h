@@ -16,6 +16,7 @@ struct JoinOptions {
   /// longest checkpoint that one rank writes, or the largest table that it prepares, while others
   /// wait.
   std::chrono::milliseconds operation_limit{3600000}, exchange_limit{24 * 3600000};
+  MessageSizes sizes;
 };
 
 /// Null where this process runs alone: no launcher has set its variables, or one for a single rank.

@@ -191,6 +191,7 @@ int run(int arguments, char** values) {
   const int number = arguments > 2 ? std::atoi(values[2]) : 0;
   JoinOptions options;
   options.start_limit = std::chrono::seconds(20);
+  if (arguments > 3) options.sizes.piece = static_cast<std::size_t>(std::atoi(values[3]));
   if (what == "sleeping") options.operation_limit = std::chrono::seconds(3);
   std::shared_ptr<RankGroup> group;
   std::string said;
