@@ -135,8 +135,9 @@ TEST_P(StepsOnReferenceKernels, AgreeWithThePublication) {
     std::copy_n(&x.as<float>()[i * 32], 32, batch.as<float>().begin());
     std::copy_n(&labels.as<std::int64_t>()[i * 8], 8, classes.as<std::int64_t>().begin());
     for (const auto& [output, value] : run_graph(step, {{"x", batch}, {"labels", classes}})) {
-      if (output == "loss")
+      if (output == "loss") {
         EXPECT_NEAR(value.number(0), losses.as<double>()[i], 2e-6) << "step " << i + 1;
+      }
       for (State& state : step.states) {
         if (state.name == output) state.start = value.clone();
       }
