@@ -303,7 +303,8 @@ Graph build_evaluation_graph(const OperatorSet& operators, const Graph& forward,
   if (request.algorithm != nullptr) {
     const Loss own = algorithm_loss(g, *request.algorithm, config);
     drop_outputs(g.graph());
-    name_loss(g, own);
+    RankSums alone(g, {});
+    name_loss(g, own, alone);
     return remove_dead(g.finish(), operators);
   }
   const Loss loss = add_loss(g, config, request.fields, request.samples);
