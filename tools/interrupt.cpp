@@ -42,6 +42,7 @@ void catch_interrupts(const api::StopToken& stop, Waiting waiting) {
   if (!restarts) handle(SIGALRM, on_alarm, false);
   handle(SIGINT, on_signal, restarts);
   handle(SIGTERM, on_signal, restarts);
+  handle(SIGUSR1, on_signal, restarts);  // mpirun passes it on and lets its ranks go on
   struct sigaction before {};
   sigaction(SIGHUP, nullptr, &before);
   if (before.sa_handler != SIG_IGN) handle(SIGHUP, on_signal, restarts);

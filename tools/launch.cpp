@@ -1,4 +1,5 @@
 // tandem launch -n N -- train TRAIN.toml: several processes of this machine, over mpirun.
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -62,8 +63,6 @@ void prepare_environment(bool is_open_mpi) {
     setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 0);
   }
   setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
-  // After Ctrl-C a checkpoint is written; mpirun would give it one second.
-  setenv("OMPI_MCA_odls_base_sigkill_timeout", "60", 0);
 }
 
 std::vector<std::string> command_line(int ranks, bool is_open_mpi,
@@ -78,10 +77,11 @@ std::vector<std::string> command_line(int ranks, bool is_open_mpi,
 
 volatile std::sig_atomic_t child = 0, received = 0;
 
-/// Ctrl-C goes to all of the terminal's processes: mpirun has it, and takes a second one for haste.
-void pass_on(int signal, siginfo_t* how, void*) {
+/// mpirun passes SIGUSR1 on to its ranks, which save and end; of all that ends itself it would give
+/// them a second. Who asks twice is in haste.
+void pass_on(int signal) {
+  if (child > 0) (void)kill(child, received == 0 ? SIGUSR1 : SIGTERM);
   received = signal;
-  if (child > 0 && how->si_code == SI_USER) (void)kill(child, signal);
 }
 
 /// The exit code, 128 + signal where one has ended it.
@@ -92,6 +92,9 @@ int run_to_end(const std::vector<std::string>& line) {
   const pid_t pid = fork();
   if (pid == 0) {
     for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, SIG_DFL);
+    setpgid(0, 0);  // the terminal's Ctrl-C does not come to it
+    if (freopen("/dev/null", "r", stdin) == nullptr) _exit(127);  // nor its keys
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
     execvp(arguments[0], arguments.data());
     std::perror("tandem launch: mpirun");
     _exit(127);
@@ -127,14 +130,10 @@ int launch(int ranks, int restarts, std::vector<std::string> command) {
         "tandem launch needs mpirun, which is not in PATH", "",
         "install it (Debian: apt-get install openmpi-bin), or start the ranks with Slurm's srun");
   }
-  if (api::launched().ranks > 1)
-    refuse("tandem launch was itself started as one of several processes", "",
-           "start it without mpirun or srun, or start `tandem train` with them");
   const bool is_open_mpi = launcher_version().find("Open") != std::string::npos;
   prepare_environment(is_open_mpi);
   struct sigaction action {};
-  action.sa_sigaction = pass_on;
-  action.sa_flags = SA_SIGINFO;
+  action.sa_handler = pass_on;
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaction(signal, &action, nullptr);
   for (int again = 0;; ++again) {
     const int code = run_to_end(command_line(ranks, is_open_mpi, command));

@@ -143,7 +143,8 @@ int run(int argc, char** argv) {
       "does not fit,\n"
       "            4 bad data, 5 loss, parameters or metrics are not finite any more,\n"
       "            6 policy diff --exit-code: they differ,\n"
-      "            129, 130 and 143 interrupted by SIGHUP, SIGINT and SIGTERM; train has saved.");
+      "            129, 130, 138 and 143 interrupted by SIGHUP, SIGINT, SIGUSR1 and SIGTERM; train "
+      "has saved.");
   app.set_version_flag("--version", api::version());
   app.require_subcommand(1);
   Invocation invocation;

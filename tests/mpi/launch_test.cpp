@@ -4,14 +4,20 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
+#include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "kernels/mpi/join_ranks.h"
@@ -51,7 +57,7 @@ class Launch : public ::testing::Test {
     std::ofstream script(file);
     script << "#!/bin/sh\n[ \"$1\" = --version ] && { echo '" << version << "'; exit 0; }\n"
            << "echo \"$@\" >>" << std::string(folder_ / "calls") << "\n"
-           << "echo \"root=$OMPI_ALLOW_RUN_AS_ROOT wait=$OMPI_MCA_odls_base_sigkill_timeout\" >>"
+           << "echo \"yield=$OMPI_MCA_mpi_yield_when_idle\" >>"
            << std::string(folder_ / "environment") << "\nset -- " << codes << "\n"
            << "shift $(($(wc -l <" << std::string(folder_ / "calls") << ") - 1))\nexit $1\n";
     script.close();
@@ -76,7 +82,7 @@ TEST_F(Launch, StartsRanksOfThisProgram) {
   EXPECT_THAT(lines("calls"),
               ElementsAre(AllOf(HasSubstr("-np 3 --oversubscribe --bind-to none "),
                                 HasSubstr("/tandem train a.toml epochs=2 --resume"))));
-  EXPECT_THAT(lines("environment"), ElementsAre(HasSubstr("wait=60")));
+  EXPECT_THAT(lines("environment"), ElementsAre("yield=1"));
 }
 
 TEST_F(Launch, TakesTheCommandWithoutDashes) {
@@ -136,7 +142,7 @@ TEST_F(Launch, WhatCannotBe) {
   const Ended nested =
       run("PMI_RANK=1 PMI_SIZE=2 PATH=" + std::string(folder_ / ""), "launch -n 2 -- train a.toml");
   EXPECT_EQ(nested.code, 2);
-  EXPECT_THAT(nested.text, HasSubstr("was itself started as one of several processes"));
+  EXPECT_THAT(nested.text, HasSubstr("tandem launch works as one process: got rank 1 of 2"));
 }
 
 TEST(StartedAsRanks, CommandsOfOneProcessRefuse) {
@@ -166,6 +172,35 @@ TEST(Launched, TwoRanksTrain) {
   for (std::string line; std::getline(file, line);)
     steps += line.find("\"loss\"") != std::string::npos;
   EXPECT_GE(steps, 6) << ended.text;
+}
+
+TEST(Launched, ATerminationSavesOnceAndEndsAll) {
+  if (mpi_report().launcher.empty()) GTEST_SKIP() << "there is no mpirun (openmpi-bin)";
+  const TemporaryFolder folder;
+  const std::string log = folder / "log", run_folder = folder / "run";
+  const pid_t pid = fork();
+  if (pid == 0) {
+    if (freopen(log.c_str(), "w", stderr) == nullptr) _exit(99);
+    setenv("OMP_WAIT_POLICY", "passive", 1);
+    const std::string config = std::string(TANDEM_SOURCE_DIR) + "/models/digits/train.toml";
+    execl(program.c_str(), "tandem", "launch", "-n", "2", "--", "train", config.c_str(),
+          "--run-dir", run_folder.c_str(), "epochs=10000", "log.every=10 steps", nullptr);
+    _exit(98);
+  }
+  const auto text = [&] {
+    std::ifstream file(log);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  for (int i = 0; i < 600 && text().find("step 20/") == std::string::npos; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  const auto begin = std::chrono::steady_clock::now();
+  kill(pid, SIGTERM);
+  int status = 0;
+  waitpid(pid, &status, 0);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
+  EXPECT_EQ(WEXITSTATUS(status), 128 + SIGTERM) << text();
+  EXPECT_THAT(text(), HasSubstr("interrupted and saved after "));
+  EXPECT_TRUE(std::filesystem::exists(run_folder + "/checkpoints")) << text();
 }
 
 }  // namespace
