@@ -1,9 +1,11 @@
 // tandem train TRAIN.toml: progress on a terminal, plain lines elsewhere, all on standard error.
+#include <chrono>
 #include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <memory>
 #include <optional>
+#include <thread>
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -114,7 +116,13 @@ void add_train(CLI::App& app, Invocation& invocation) {
     if (const std::string summary = trainer->summary(); !summary.empty()) display.message(summary);
     const api::TrainResult result = trainer->run();
     display.end_line();
-    if (result.rank > 0) return result.interrupted ? 128 + interrupted_by() : 0;
+    // One rank of several is asked to stop, and all do.
+    const int stopped = 128 + (interrupted_by() != 0 ? interrupted_by() : SIGTERM);
+    if (result.rank > 0) {
+      // Launchers kill all others once one has ended so: rank 0 tells first.
+      if (result.interrupted) std::this_thread::sleep_for(std::chrono::seconds(1));
+      return result.interrupted ? stopped : 0;
+    }
     if (options->train.dry_run) {
       display.message("dry run: nothing was trained, no run directory was written");
       return 0;
@@ -126,7 +134,7 @@ void add_train(CLI::App& app, Invocation& invocation) {
     display.message(fmt::format("{} after {} steps{}\nrun directory {}",
                                 result.interrupted ? "interrupted and saved" : "done", result.steps,
                                 last, result.run_dir));
-    return result.interrupted ? 128 + interrupted_by() : 0;
+    return result.interrupted ? stopped : 0;
   });
 }
 

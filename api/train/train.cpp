@@ -226,6 +226,7 @@ Trainer& Trainer::operator=(Trainer&&) noexcept = default;
 TrainResult Trainer::run() {
   Impl& my = held(impl_, handle);
   TrainResult result;
+  result.rank = my.rank();
   if (my.has_run) {
     Diagnostic d;
     d.message = "this Trainer has run already";
@@ -254,7 +255,6 @@ TrainResult Trainer::run() {
         my.options.on_message("note: " + problem);
     }
   }
-  result.rank = my.rank();
   result.run_dir = done.run_dir;
   result.steps = done.steps;
   result.loss = done.loss;

@@ -268,13 +268,13 @@ EvaluatedPart Evaluation::Impl::nothing() const {
   return part;
 }
 
-// Each rank has seen samples of its own since the last time.
+// Each rank has seen samples of its own since the last time. One that has no programs, and so no
+// states, takes part all the same.
 void Evaluation::Impl::share_statistics() {
   std::vector<std::string> names;
   for (const std::string& name : states.names()) {
     if (states.kind(name) == StateKind::buffer) names.push_back(name);
   }
-  if (names.empty()) return;
   std::string bytes;
   if (ranks->rank() == 0) {
     for (const std::string& name : names) {

@@ -83,7 +83,9 @@ void Training::Impl::end_with(const Error& error) {
     parts.ranks->fail(error.what());
   }
   std::vector<Diagnostic> problems = error.diagnostics();
-  for (Diagnostic& d : problems) d.message = fmt::format("rank {}: {}", rank(), d.message);
+  for (Diagnostic& d : problems) {  // those of exchanges say it themselves
+    if (!d.message.starts_with("rank ")) d.message = fmt::format("rank {}: {}", rank(), d.message);
+  }
   throw Error(error.kind(), std::move(problems));
 }
 

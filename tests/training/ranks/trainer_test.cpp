@@ -27,13 +27,14 @@ using testing::Trained;
 class RankTrainingTest : public testing::RankTraining {
  protected:
   /// 2, 3 and 4 ranks do what one process does: losses, weights, norms, evaluations.
-  void expect_as_one_process(const std::vector<std::string>& keys) {
-    const RankRuns one = run_ranks({.ranks = 1, .keys = keys});
+  void expect_as_one_process(const std::vector<std::string>& keys, bool drop_last = false) {
+    const auto change = [=](int, RunConfig& config) { config.data->drop_last = drop_last; };
+    const RankRuns one = run_ranks({.ranks = 1, .keys = keys, .change = change});
     const std::vector<double> losses = one.first().all("loss");
     ASSERT_GE(losses.size(), 6u);
     for (const int ranks : {2, 3, 4}) {
       SCOPED_TRACE(std::to_string(ranks) + " ranks");
-      const RankRuns many = run_ranks({.ranks = ranks, .keys = keys});
+      const RankRuns many = run_ranks({.ranks = ranks, .keys = keys, .change = change});
       ASSERT_THAT(many.errors, Each(IsEmpty()));
       const std::vector<double> found = many.first().all("loss");
       ASSERT_EQ(found.size(), losses.size());
@@ -60,8 +61,7 @@ TEST_F(RankTrainingTest, AsOneProcess) {
 }
 
 TEST_F(RankTrainingTest, MicroBatchesAreSharedOut) {
-  expect_as_one_process(
-      {"steps=8", "micro_batch=4", "data.drop_last=true", "optimizer.momentum=0.9"});
+  expect_as_one_process({"steps=8", "micro_batch=4", "optimizer.momentum=0.9"}, true);
 }
 
 TEST_F(RankTrainingTest, ClippingSeesTheNormOfAllRanks) {
@@ -71,10 +71,6 @@ TEST_F(RankTrainingTest, ClippingSeesTheNormOfAllRanks) {
 TEST_F(RankTrainingTest, WeightsOfLabelsCountOverTheWholeStep) {
   train_ = testing::small_data(22, 3, true);
   expect_as_one_process({terms(", ignore_index=-1, class_weights=[0.5, 2.0, 1.0]"), "steps=8"});
-}
-
-TEST_F(RankTrainingTest, ALossScaleIsOne) {
-  expect_as_one_process({"steps=8", "precision.loss_scale=1024"});
 }
 
 TEST_F(RankTrainingTest, DropoutHasTheMaskOfOneProcess) {
@@ -87,7 +83,7 @@ TEST_F(RankTrainingTest, DropoutHasTheMaskOfOneProcess) {
     return g.finish();
   };
   expect_as_one_process({"steps=8"});
-  expect_as_one_process({"steps=8", "micro_batch=4", "data.drop_last=true"});
+  expect_as_one_process({"steps=8", "micro_batch=4"}, true);
 }
 
 TEST_F(RankTrainingTest, RankZeroAloneWritesAndTells) {
