@@ -287,7 +287,12 @@ Graph AlgorithmImport::split(Session& session, const Scope& scope, Graph all) {
   const onnx::GraphProto& graph = session.file.model->graph();
   for (int i = 0; i < graph.output_size(); ++i) {
     const NamedValue* output = all.find_output(graph.output(i).name());
-    if (output == nullptr) continue;
+    const auto& bindings = info_of(file_).update_binding();
+    // What only a state takes is no business of evaluations.
+    const bool is_bound = std::any_of(bindings.begin(), bindings.end(), [&](const auto& entry) {
+      return entry.value() == graph.output(i).name();
+    });
+    if (output == nullptr || (i >= main_outputs() && is_bound)) continue;
     (i < main_outputs() ? request.outputs : request.more_outputs).push_back(*output);
   }
   for (const onnx::StringStringEntryProto& entry : info_of(file_).update_binding()) {
