@@ -71,8 +71,7 @@ TEST_F(PolicyRanksTest, AllGradientsAndTheLossAreExchanged) {
 
 TEST_F(PolicyRanksTest, AProfileSaysHowFastTheNetworkIs) {
   options_.profile = folder_ / "network.json";
-  std::ofstream(options_.profile)
-      << R"({ "tandem_device_profile": 1, "devices": { "cpu": {
+  std::ofstream(options_.profile) << R"({ "tandem_device_profile": 1, "devices": { "cpu": {
              "network_bytes_per_second": 1e6, "network_latency_seconds": 0 } } })";
   const Json exchange = plan(2)["exchange"];
   EXPECT_NEAR(exchange["ms"].get<double>(), exchange["bytes"].get<double>() / 1e3, 1e-6);
