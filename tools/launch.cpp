@@ -115,7 +115,6 @@ bool may_go_better(int code) {
 }
 
 int launch(int ranks, int restarts, std::vector<std::string> command) {
-  if (!command.empty() && command.front() == "--") command.erase(command.begin());
   if (command.empty())
     refuse("tandem launch: there is no command", "", "tandem launch -n 4 -- train train.toml");
   const bool trains = command.front() == "train";
@@ -163,19 +162,15 @@ void add_launch(CLI::App& app, Invocation& invocation) {
       ->add_option("--restarts", options->restarts,
                    "How often a training that was killed or failed is resumed")
       ->check(CLI::Range(0, 1000));
-  command->add_option("command", options->command, "What to run: -- train train.toml …");
-  command->prefix_command();
+  command->add_option("command", options->command, "What to run: train train.toml …");
   command->footer(
       "Each process is a rank: together they do what one would do. Over several machines mpirun or "
       "srun starts\n"
       "`tandem train` itself (docs/processes.md).\n"
       "Example: tandem launch -n 4 --restarts 2 -- train train.toml");
-  command->callback([options, command, &invocation] {
-    invocation.action = [options, command] {
-      std::vector<std::string> all = options->command;
-      const std::vector<std::string> rest = command->remaining();
-      all.insert(all.end(), rest.begin(), rest.end());
-      return launch(options->ranks, options->restarts, all);
+  command->callback([options, &invocation] {
+    invocation.action = [options] {
+      return launch(options->ranks, options->restarts, options->command);
     };
   });
 }

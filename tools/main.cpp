@@ -1,13 +1,16 @@
 // The `tandem` program: parses the command line, runs one subcommand, turns errors into exit codes.
 #include <fcntl.h>
 #include <unistd.h>
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <string_view>
 #include <system_error>
 #include <thread>
+#include <vector>
 
 #include "tandem/tandem.h"
 #include "tools/command.h"
@@ -122,6 +125,26 @@ void refuse_ranks(const CLI::App& app) {
   throw Error(ErrorKind::usage, std::move(d));
 }
 
+/// The command line, the last argument first as CLI11 wants it. `launch` is followed by a command
+/// with options of its own: dashes go before it where the user has written none.
+std::vector<std::string> arguments_of(const CLI::App& app, int argc, char** argv) {
+  std::vector<std::string> arguments(argv + 1, argv + argc);
+  if (!arguments.empty() && arguments.front() == "launch") {
+    const auto is_subcommand = [&](const std::string& argument) {
+      const std::function<bool(const CLI::App*)> is_it = [&](const CLI::App* subcommand) {
+        return subcommand->get_name() == argument;
+      };
+      return !app.get_subcommands(is_it).empty();
+    };
+    const auto command = std::find_if(
+        arguments.begin() + 1, arguments.end(),
+        [&](const std::string& argument) { return argument == "--" || is_subcommand(argument); });
+    if (command != arguments.end() && *command != "--") arguments.insert(command, "--");
+  }
+  std::reverse(arguments.begin(), arguments.end());
+  return arguments;
+}
+
 int run(int argc, char** argv) {
   CLI::App app{"Trains ONNX models without Python, on hosts and accelerators.", "tandem"};
   app.footer(
@@ -160,7 +183,7 @@ int run(int argc, char** argv) {
   add_config(app, invocation);
   add_policy(app, invocation);
   try {
-    app.parse(argc, argv);
+    app.parse(arguments_of(app, argc, argv));
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
     return report(usage_error(app, e, argc, argv), asks_for_json(argc, argv));
