@@ -38,7 +38,7 @@ Graph graph_of(const OperatorSet& operators, const Share& share) {
     return b.state(std::move(made));
   };
   const ValueId x = b.input("x", {DType::float32, {share.own, channels, columns}});
-  const ValueId t = b.input("t", {DType::float32, {share.own, channels, columns}});
+  b.input("t", {DType::float32, {share.own, channels, columns}});
   const ValueId weight = state("weight", StateKind::parameter, {channels, columns}, 1);
   const ValueId scale = state("scale", StateKind::parameter, {channels}, 0.5f);
   const ValueId bias = state("bias", StateKind::parameter, {channels}, -0.3f);
