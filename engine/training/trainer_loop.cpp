@@ -124,8 +124,7 @@ std::optional<StepResult> Training::Impl::take_next() {
 }
 
 bool Training::Impl::is_interrupted() {
-  const bool asked = parts.ranks ? signals.interrupted : is_asked_to_stop();
-  interrupted = interrupted || asked;
+  if (!interrupted) interrupted = parts.ranks ? signals.interrupted : is_asked_to_stop();
   return interrupted;
 }
 
