@@ -17,7 +17,7 @@ TANDEM_HELP("StringSplit", "work on text before training: models read numbers")
 TANDEM_HELP("TfIdfVectorizer", "count words before training: models read numbers")
 
 TANDEM_HELP("ai.onnx.ml::", "apply scikit-learn's encoders and trees to the data, and export the network alone")
-TANDEM_HELP("ai.onnx.preview.training::", "export the forward model alone: train.toml names loss and optimizer; or Gradient in training_info.algorithm, outside of functions")
+TANDEM_HELP("ai.onnx.preview.training::", "put Gradient into training_info's algorithm, outside of functions, or export the forward model")
 TANDEM_HELP("ai.onnx.training::", "export the forward model alone: train.toml names loss and optimizer")
 TANDEM_HELP("com.microsoft::", "take the file from before, or save it with graph_optimization_level = ORT_DISABLE_ALL")
 TANDEM_HELP("com.microsoft.nchwc::", "take the file from before, or save it with graph_optimization_level = ORT_DISABLE_ALL")

@@ -26,7 +26,9 @@ BufferKind kind_of(const Lowered& lowered, ValueId id, const std::vector<char>& 
       break;
   }
   if (is_output[id.index]) return BufferKind::output;
-  const bool backward = graph.node(value.producer).phase == Phase::backward;
+  const Node& producer = graph.node(value.producer);
+  const bool summed = producer.op->role == Role::collective && producer.phase == Phase::update;
+  const bool backward = producer.phase == Phase::backward || summed;
   return backward && feeds_update[id.index] ? BufferKind::gradient : BufferKind::activation;
 }
 

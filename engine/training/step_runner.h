@@ -25,7 +25,7 @@ struct StepResult {
   std::optional<double> loss_scale;  // of the next step
   std::int64_t skipped_steps = 0;    // of the whole run, by the loss scale
   std::optional<double> lr;          // of optimizers of the configuration
-  double signals = 0;  // those of all ranks, added up
+  double signals = 0;                // those of all ranks, added up
 };
 
 class StepRunner {
