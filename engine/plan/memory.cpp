@@ -142,7 +142,11 @@ void report(const Placer& placer, const std::vector<PlannedItem>& items, const L
   }
   std::size_t live[3] = {0, 0, 0};  // gradients, activations, workspace
   auto part = [&](const Life* life) -> std::size_t& {
-    const BufferKind kind = plan.buffers[life->buffers[0]].kind;
+    // Gradients that travel side by side may have a loss beside them.
+    const int largest = *std::max_element(
+        life->buffers.begin(), life->buffers.end(),
+        [&](int a, int b) { return plan.buffers[a].bytes < plan.buffers[b].bytes; });
+    const BufferKind kind = plan.buffers[largest].kind;
     return live[kind == BufferKind::gradient ? 0 : kind == BufferKind::workspace ? 2 : 1];
   };
   for (std::size_t i = 0; i < items.size(); ++i) {
