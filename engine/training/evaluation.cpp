@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "engine/graph/error.h"
-#include "engine/training/data/part_source.h"
+#include "engine/training/data/subset_source.h"
 #include "engine/training/divergence/reported_ids.h"
 #include "engine/training/metrics.h"
 #include "engine/training/ranks/gathered.h"

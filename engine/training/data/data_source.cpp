@@ -16,6 +16,7 @@
 #include "engine/training/data/loader.h"
 #include "engine/training/data/number_text.h"
 #include "engine/training/data/prepare_table.h"
+#include "engine/training/data/subset_source.h"
 #include "engine/training/data/transforms.h"
 
 namespace tandem {
@@ -272,48 +273,6 @@ class ArraySource final : public DataSource {
   std::int64_t samples_ = 0;
 };
 
-// Some samples of another source, under new numbers.
-class SubsetSource final : public DataSource {
- public:
-  SubsetSource(std::shared_ptr<const DataSource> whole, std::vector<std::int64_t> samples)
-      : whole_(std::move(whole)), samples_(std::move(samples)) {}
-
-  const std::vector<DataField>& fields() const override { return whole_->fields(); }
-  std::int64_t samples() const override { return static_cast<std::int64_t>(samples_.size()); }
-  void fill(int field, std::span<const std::int64_t> samples, const Augmentation* augmentation,
-            void* to) const override {
-    thread_local std::vector<std::int64_t> numbers;
-    numbers.clear();
-    for (const std::int64_t sample : samples) {
-      numbers.push_back(samples_[static_cast<std::size_t>(sample)]);
-    }
-    whole_->fill(field, numbers, augmentation, to);
-  }
-  std::string describe(int field, std::int64_t sample) const override {
-    return whole_->describe(field, samples_[static_cast<std::size_t>(sample)]);
-  }
-  void check_range(int field, std::int64_t limit, const std::int64_t* ignore) const override {
-    whole_->check_range(field, limit, ignore);
-  }
-  void check_numbers(int field, double least, double most,
-                     const std::string& expected) const override {
-    whole_->check_numbers(field, least, most, expected);
-  }
-  std::vector<std::int64_t> nan_samples(int field) const override {
-    const std::vector<std::int64_t> all = whole_->nan_samples(field);
-    std::vector<std::int64_t> own;
-    for (std::size_t i = 0; i < samples_.size() && !all.empty(); ++i) {
-      if (std::binary_search(all.begin(), all.end(), samples_[i]))
-        own.push_back(static_cast<std::int64_t>(i));
-    }
-    return own;
-  }
-
- private:
-  std::shared_ptr<const DataSource> whole_;
-  std::vector<std::int64_t> samples_;
-};
-
 std::vector<FieldConfig> fields_of(const std::vector<FieldConfig>& fields, const ArraySet& arrays) {
   if (!fields.empty()) return fields;
   std::vector<FieldConfig> all;
@@ -349,8 +308,7 @@ DataSets split_off(std::shared_ptr<const DataSource> whole, double fraction, std
   std::vector<std::int64_t> train(order.begin() + held, order.end());
   std::sort(eval.begin(), eval.end());
   std::sort(train.begin(), train.end());
-  return {std::make_shared<SubsetSource>(whole, std::move(train)),
-          std::make_shared<SubsetSource>(whole, std::move(eval))};
+  return {make_subset_source(whole, std::move(train)), make_subset_source(whole, std::move(eval))};
 }
 
 void compare_splits(const DataSource& train, const DataSource& eval, const Where& where,

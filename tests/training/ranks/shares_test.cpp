@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/graph/builder.h"
-#include "engine/training/data/part_source.h"
+#include "engine/training/data/subset_source.h"
 #include "engine/training/micro_batch_programs.h"
 #include "engine/training/ranks/random_samples.h"
 #include "tests/training/support.h"
