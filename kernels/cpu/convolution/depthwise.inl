@@ -1,5 +1,11 @@
-// The loops of depthwise.h. Included behind kernels/cpu/pointwise/vector_math.h, with
-// most_window_rows: window rows whose sums fit in registers, for 5 x 5.
+// The loops of depthwise.h for one instruction set. Included by depthwise_*.cpp under its pragma;
+// TANDEM_NAMESPACE and TANDEM_WINDOW_ROWS are its own.
+
+namespace tandem {
+namespace TANDEM_NAMESPACE {
+namespace {
+
+#include "kernels/cpu/pointwise/vector_math.h"
 
 template <bool whole>
 TANDEM_INLINE V channels_at(const float* p, std::int64_t count) {
@@ -34,8 +40,8 @@ void sum_taps(const DepthwisePart& part, std::int64_t first) {
           for (int i = 0; i < rows; ++i) {
 #pragma GCC unroll 5
             for (int j = 0; j < columns; ++j) {
-              sums[i][j] += d * channels_at<whole>(from + i * next_row + j * next_column,
-                                                   part.count);
+              sums[i][j] +=
+                  d * channels_at<whole>(from + i * next_row + j * next_column, part.count);
             }
           }
           continue;
@@ -48,8 +54,7 @@ void sum_taps(const DepthwisePart& part, std::int64_t first) {
           for (int j = 0; j < columns; ++j) {
             const std::int64_t column = left + j * c.dilation;
             if (column < 0 || column >= c.in) continue;
-            sums[i][j] += d * channels_at<whole>(from + i * next_row + j * next_column,
-                                                 part.count);
+            sums[i][j] += d * channels_at<whole>(from + i * next_row + j * next_column, part.count);
           }
         }
       }
@@ -73,7 +78,7 @@ void sum_taps(const DepthwisePart& part, std::int64_t first) {
 template <bool whole>
 void sum_window(const DepthwisePart& part) {
   if (part.map->rows.window == 3) return sum_taps<3, 3, whole>(part, 0);
-  if constexpr (most_window_rows >= 5) {
+  if constexpr (TANDEM_WINDOW_ROWS >= 5) {
     sum_taps<5, 5, whole>(part, 0);
   } else {
     sum_taps<2, 5, whole>(part, 0);
@@ -89,3 +94,7 @@ void weights(const DepthwisePart& part) {
     sum_window<false>(part);
   }
 }
+
+}  // namespace
+}  // namespace TANDEM_NAMESPACE
+}  // namespace tandem

@@ -1,4 +1,11 @@
-// The cells of recurrent layers on vectors. Included behind kernels/cpu/pointwise/vector_math.h.
+// The cells of recurrent layers for one instruction set. Included by cells_*.cpp under its pragma;
+// TANDEM_NAMESPACE is its own.
+
+namespace tandem {
+namespace TANDEM_NAMESPACE {
+namespace {
+
+#include "kernels/cpu/pointwise/vector_math.h"
 
 /// The lanes of one vector that are units: `left` or all of them.
 struct Lanes {
@@ -177,7 +184,19 @@ void gru_reset_grad(const RnnRow& r) {
   }
 }
 
-constexpr RnnCells table{plain_cell<true>,      plain_cell<false>,      lstm_cell,
-                         gru_cell,              gru_gates,              gru_candidate,
-                         plain_cell_grad<true>, plain_cell_grad<false>, lstm_cell_grad,
-                         gru_cell_grad,         gru_candidate_grad,     gru_reset_grad};
+constexpr RnnCells table{plain_cell<true>,
+                         plain_cell<false>,
+                         lstm_cell,
+                         gru_cell,
+                         gru_gates,
+                         gru_candidate,
+                         plain_cell_grad<true>,
+                         plain_cell_grad<false>,
+                         lstm_cell_grad,
+                         gru_cell_grad,
+                         gru_candidate_grad,
+                         gru_reset_grad};
+
+}  // namespace
+}  // namespace TANDEM_NAMESPACE
+}  // namespace tandem

@@ -1,30 +1,14 @@
 // The cells of recurrent layers for the instruction set avx2.
-#pragma GCC diagnostic ignored "-Wuninitialized"  // of the headers' "undefined" registers
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#pragma GCC diagnostic ignored "-Wpsabi"
-
+#include "kernels/cpu/pointwise/intrinsics.h"
 #include "kernels/cpu/rnn/cells.h"
 
+#define TANDEM_NAMESPACE rnn_avx2
 #define TANDEM_VECTOR_WIDTH 8
 
 #pragma GCC push_options
 #pragma GCC target("avx2,fma")
-
-namespace tandem {
-namespace rnn_avx2 {
-namespace {
-
-// Each uses the one before.
-// clang-format off
-#include "kernels/cpu/pointwise/vector_math.h"
 #include "kernels/cpu/rnn/cells.inl"
-// clang-format on
 
-}  // namespace
-}  // namespace rnn_avx2
-
-const RnnCells rnn_cells_avx2 = rnn_avx2::table;
-
-}  // namespace tandem
+const tandem::RnnCells tandem::rnn_cells_avx2 = rnn_avx2::table;
 
 #pragma GCC pop_options
