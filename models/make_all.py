@@ -3,7 +3,7 @@
     python models/make_all.py [--to DIR] [--only NAME] [--shared DIR]
 
 DIR (default build/models) receives NAME/torchscript.onnx, NAME/dynamo.onnx (+ .data), NAME/bench.npz (synthetic, seeded) and,
-where the folder of shared data has the text, gpt/text_train.npz and gpt/text_eval.npz. Networks for cards, of hundreds of MB, are
+where the folder of shared data has the text, gpt/text_train.npz and gpt/text_eval.npz. Networks for GPUs, of hundreds of MB, are
 written only where --only names them: bert_base and vit_b16 with data, resnet50_224 without.
 """
 

@@ -300,15 +300,14 @@ Graph build_evaluation_graph(const OperatorSet& operators, const Graph& forward,
                              const TrainingRequest& request) {
   GraphBuilder g(operators, forward);
   const LossConfig& config = request.config->loss;
+  RankSums alone(g, {});
   if (request.algorithm != nullptr) {
     const Loss own = algorithm_loss(g, *request.algorithm, config);
     drop_outputs(g.graph());
-    RankSums alone(g, {});
     name_loss(g, own, alone);
     return remove_dead(g.finish(), operators);
   }
   const Loss loss = add_loss(g, config, request.fields, request.samples);
-  RankSums alone(g, {});
   name_loss(g, loss, alone);
   return g.finish();
 }

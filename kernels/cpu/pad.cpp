@@ -201,27 +201,27 @@ class PadGrad final : public PreparedKernel {
   std::int64_t rows_ = 1, bytes_ = 0;
 };
 
+std::optional<std::string> refuse_constant_border(const KernelRequest& request) {
+  if (request.attributes().text("mode") == "constant") return "a constant border";
+  return std::nullopt;
+}
+
 }  // namespace
 
 void add_pad_kernels(KernelList& list) {
   list.push_back({.name = "cpu.pad_from_inside",
                   .op = "Pad",
-                  .refuse = [](const KernelRequest& r) -> std::optional<std::string> {
-                    if (r.attributes().text("mode") == "constant") return "a constant border";
-                    return std::nullopt;
-                  },
+                  .refuse = refuse_constant_border,
                   .propose = propose_map_as_it_comes,
                   .prepare = prepare_pad});
   list.push_back({.name = "cpu.pad_grad",
                   .op = "PadGrad",
                   .refuse = [](const KernelRequest& r) -> std::optional<std::string> {
-                    if (r.attributes().text("mode") == "constant") return "a constant border";
+                    if (auto reason = refuse_constant_border(r)) return reason;
                     return refuse_but_float32(r, {0});
                   },
                   .propose = propose_map_as_it_comes,
-                  .prepare = [](const KernelRequest& r) -> std::unique_ptr<PreparedKernel> {
-                    return std::make_unique<PadGrad>(r);
-                  }});
+                  .prepare = makes<PadGrad>()});
 }
 
 }  // namespace tandem

@@ -23,34 +23,30 @@ namespace {
 
 constexpr int address_channel = 32767;  // beyond those of communicators
 
-[[noreturn]] void fail(ErrorKind kind, const std::string& message, const std::string& expected,
-                       const std::string& got, const std::string& fix) {
-  Diagnostic d;
-  d.message = message;
-  d.expected = expected;
-  d.got = got;
-  d.fix = fix;
-  throw Error(kind, std::move(d));
-}
-
 MpiPlace start(const MpiLibrary& library, const RankOptions& launched) {
   const std::string who =
       "rank " + std::to_string(launched.rank) + " of " + std::to_string(launched.ranks);
   if (library.functions == nullptr)
-    fail(ErrorKind::usage, who + ": several processes need MPI", "its plug-in", library.problem,
-         mpi_fix);
+    throw Error(ErrorKind::usage, {.message = who + ": several processes need MPI",
+                                   .expected = "its plug-in",
+                                   .got = library.problem,
+                                   .fix = mpi_fix});
   MpiPlace place;
   char problem[512] = "";
   if (library.functions->start(&place.rank, &place.ranks, &place.local_rank, &place.local_ranks,
                                problem, sizeof problem) != 0)
-    fail(ErrorKind::runtime, who + ": MPI does not start", "", problem,
-         "try `mpirun -np 2 hostname`, which has to work first");
+    throw Error(ErrorKind::runtime,
+                {.message = who + ": MPI does not start",
+                 .got = problem,
+                 .fix = "try `mpirun -np 2 hostname`, which has to work first"});
   if (place.ranks != launched.ranks) {
-    fail(ErrorKind::usage, who + ": MPI has started another number of ranks",
-         std::to_string(launched.ranks) + ", as the launcher's variables say",
-         std::to_string(place.ranks),
-         "start with the mpirun of the MPI that libtandem_mpi.so was built with (" +
-             std::string(library.functions->library()) + "), under Slurm with srun --mpi=pmix");
+    throw Error(
+        ErrorKind::usage,
+        {.message = who + ": MPI has started another number of ranks",
+         .expected = std::to_string(launched.ranks) + ", as the launcher's variables say",
+         .got = std::to_string(place.ranks),
+         .fix = "start with the mpirun of the MPI that libtandem_mpi.so was built with (" +
+                std::string(library.functions->library()) + "), under Slurm with srun --mpi=pmix"});
   }
   return place;
 }
@@ -72,9 +68,12 @@ std::string share_address(MpiMessages& messages, const std::string& own,
     while (!messages.is_done(request)) {
       if (std::chrono::steady_clock::now() > until) {
         messages.abandon();
-        fail(ErrorKind::runtime, "rank " + std::to_string(messages.rank()),
-             "rank 0's address over MPI within " + std::to_string(limit.count() / 1000) + " s",
-             "nothing", "look at what the other ranks have printed, rank 0 above all");
+        throw Error(ErrorKind::runtime,
+                    {.message = "rank " + std::to_string(messages.rank()),
+                     .expected = "rank 0's address over MPI within " +
+                                 std::to_string(limit.count() / 1000) + " s",
+                     .got = "nothing",
+                     .fix = "look at what the other ranks have printed, rank 0 above all"});
       }
       messages.pause(std::chrono::microseconds(200));
     }
@@ -113,10 +112,12 @@ std::atomic<MpiUse> mpi_use{MpiUse::unused};
 void take_mpi() {
   MpiUse before = MpiUse::unused;
   if (mpi_use.compare_exchange_strong(before, MpiUse::in_use)) return;
-  fail(ErrorKind::usage,
-       before == MpiUse::in_use ? "a process trains with other ranks twice at a time"
+  throw Error(
+      ErrorKind::usage,
+      Diagnostic{.message = before == MpiUse::in_use
+                                ? "a process trains with other ranks twice at a time"
                                 : "a process trains with other ranks after they have failed",
-       "", "", "start another process for it");
+                 .fix = "start another process for it"});
 }
 
 /// A group that goes in an error, or after one of any rank, leaves MPI as it is: ending it in order

@@ -23,16 +23,14 @@ Gradients gradient(GradientContext& c) {
 }  // namespace
 
 Operator all_gather() {
-  Operator op;
-  op.name = all_gather_name;
-  op.role = Role::collective;
-  op.inputs = {{"x"}};
-  op.outputs = {{"y"}};
-  op.attributes = {ranks_attribute()};
-  op.infer = infer;
-  op.gradient = gradient;
-  op.engine_only = true;
-  return op;
+  return {.name = all_gather_name,
+          .role = Role::collective,
+          .inputs = {{"x"}},
+          .outputs = {{"y"}},
+          .attributes = {ranks_attribute()},
+          .infer = infer,
+          .gradient = gradient,
+          .engine_only = true};
 }
 
 }  // namespace tandem::operators

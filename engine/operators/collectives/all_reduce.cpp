@@ -39,17 +39,15 @@ Gradients gradient(GradientContext& c) {
 }  // namespace
 
 Operator all_reduce() {
-  Operator op;
-  op.name = all_reduce_name;
-  op.role = Role::collective;
-  op.inputs = {{.name = "x", .variadic = true}};
-  op.outputs = {{.name = "y", .variadic = true}};
-  op.attributes = {ranks_attribute(), reduction_attribute()};
-  op.infer = infer;
-  op.gradient = gradient;
-  op.precision = Precision::float32;
-  op.engine_only = true;
-  return op;
+  return {.name = all_reduce_name,
+          .role = Role::collective,
+          .inputs = {{.name = "x", .variadic = true}},
+          .outputs = {{.name = "y", .variadic = true}},
+          .attributes = {ranks_attribute(), reduction_attribute()},
+          .infer = infer,
+          .gradient = gradient,
+          .precision = Precision::float32,
+          .engine_only = true};
 }
 
 }  // namespace tandem::operators

@@ -28,17 +28,15 @@ Gradients gradient(GradientContext& c) {
 }  // namespace
 
 Operator reduce_scatter() {
-  Operator op;
-  op.name = reduce_scatter_name;
-  op.role = Role::collective;
-  op.inputs = {{"x"}};
-  op.outputs = {{"y"}};
-  op.attributes = {ranks_attribute(), reduction_attribute()};
-  op.infer = infer;
-  op.gradient = gradient;
-  op.precision = Precision::float32;
-  op.engine_only = true;
-  return op;
+  return {.name = reduce_scatter_name,
+          .role = Role::collective,
+          .inputs = {{"x"}},
+          .outputs = {{"y"}},
+          .attributes = {ranks_attribute(), reduction_attribute()},
+          .infer = infer,
+          .gradient = gradient,
+          .precision = Precision::float32,
+          .engine_only = true};
 }
 
 }  // namespace tandem::operators

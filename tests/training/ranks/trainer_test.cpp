@@ -150,7 +150,7 @@ TEST_F(RankTrainingTest, TooManyRanksAreRefused) {
                              HasSubstr("data.drop_last = true")));
 }
 
-TEST_F(RankTrainingTest, TheRankWithABadLabelIsNamed) {
+TEST_F(RankTrainingTest, ABadLabelOfOneRankEndsAll) {
   train_ = testing::small_data(22, 3, true);  // labels of -1, which the loss does not ignore
   const RankRuns runs = run_ranks({.ranks = 2});
   EXPECT_THAT(runs.errors, Each(Not(IsEmpty())));
