@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "engine/graph/attributes.h"
 #include "engine/graph/derived_state.h"
 #include "engine/graph/host_tensor.h"
+#include "engine/graph/state_shard.h"
 #include "engine/graph/types.h"
 
 namespace tandem {
@@ -77,10 +79,11 @@ struct State {
   ValueId initial;
   ValueId final;
   bool trainable = false;
-  std::string reason;           // why it is trainable or not, for people
-  std::string parameter;        // of optimizer state: the parameter it belongs to
-  Derived derived;              // what it holds of another state
-  HostTensor start;             // the value before the first step
+  std::string reason;               // why it is trainable or not, for people
+  std::string parameter;            // of optimizer state: the parameter it belongs to
+  Derived derived;                  // what it holds of another state
+  std::optional<StateShard> shard;  // of several ranks: the part of the whole that this one keeps
+  HostTensor start;                 // the value before the first step
   bool starts_at_zero = false;  // `start` holds zeros, which need not be written into fresh memory
 
   /// The name of the state that it is a `Kind` of; its own where it is none.

@@ -41,6 +41,7 @@ struct RunParts {
   std::shared_ptr<const Fingerprint> fingerprint;
   bool accept_changes = false;        // of what the fingerprint tells
   std::shared_ptr<Rendezvous> ranks;  // those that train together; null: one process alone
+  Shardings shards;                   // what they do not have whole
 };
 
 /// Of these parts.

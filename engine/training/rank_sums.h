@@ -20,6 +20,7 @@ struct RankShares {
   /// Samples that this rank computes, and the most that one does: rows of all ranks are gathered as
   /// if each had so many. 0: they are equal.
   std::int64_t own = 0, most = 0;
+  int rank = 0;  // this one
 
   bool several() const { return ranks > 1; }
 };

@@ -91,7 +91,9 @@ void StepRunner::Impl::build(std::vector<bool> rules) {
     request.fields = field_types(*source, shape.micro_batch);
     request.kind = shape.kind;
     request.samples = {shape.micro_batch, shape.step};
-    request.ranks = {place.ranks, shape.micro_batch, share_of(shape.all, {0, place.ranks}).count};
+    request.ranks = {place.ranks, shape.micro_batch, share_of(shape.all, {0, place.ranks}).count,
+                     place.rank};
+    request.shards = parts.shards;
     request.evaluate = parts.evaluate;
     request.thawed = thawed;
     request.algorithm = parts.algorithm_for(shape.micro_batch, true);
