@@ -47,6 +47,7 @@ void add_eval(CLI::App& app, Invocation& invocation) {
       "terminal (129).\n"
       "Examples:\n"
       "  tandem eval runs/train-0001\n"
+      "  tandem launch -n 4 -- eval runs/train-0001\n"
       "  tandem eval runs/train-0001 --checkpoint latest --json\n"
       "  tandem eval runs/train-0001 'eval.metrics=[\"auc\",\"log_loss\"]' --data day_23.gz\n"
       "  tandem eval runs/digits-0001 --data images=t10k-images.gz labels=t10k-labels.gz");
@@ -57,6 +58,10 @@ void add_eval(CLI::App& app, Invocation& invocation) {
     return until_interrupted([&] {
       const api::EvaluationReport report =
           show_progress(how, ProgressLine(), [&] { return api::evaluate_run(options->run, how); });
+      if (report.rank > 0) {
+        if (report.problems.empty()) return 0;
+        throw ErrorElsewhere(ErrorKind::diverged, report.problems);
+      }
       print_warnings(report.warnings);
       const int printed = print(report, invocation);
       if (report.problems.empty()) return printed;

@@ -5,6 +5,7 @@
 #include <exception>
 #include <string_view>
 
+#include "tandem/error.h"
 #include "tandem/stop.h"
 
 namespace tandem::tool {
@@ -26,6 +27,9 @@ template <class Work>
 int until_interrupted(Work&& work) {
   try {
     return work();
+  } catch (const ErrorElsewhere&) {
+    if (interrupted_by() == 0) throw;
+    return 128 + interrupted_by();
   } catch (const std::exception& error) {
     if (interrupted_by() == 0) throw;
     const bool is_told = std::string_view(error.what()).starts_with("interrupted");

@@ -120,7 +120,7 @@ int launch(int ranks, int restarts, std::vector<std::string> command) {
   const bool trains = command.front() == "train";
   if (!works_as_ranks(command.front()))
     refuse("tandem launch: a command that works as one process", command.front(),
-           "run it without `launch`; `tandem train` works as several");
+           "run it without `launch`; train, eval and predict work as several");
   if (restarts > 0 && !trains)
     refuse("tandem launch --restarts: a command that cannot be resumed", command.front(),
            "leave --restarts away");
@@ -154,7 +154,7 @@ void add_launch(CLI::App& app, Invocation& invocation) {
   };
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand(
-      "launch", "Start several processes of this machine that train together, over mpirun");
+      "launch", "Start several processes of this machine that work together, over mpirun");
   command->add_option("-n,--ranks", options->ranks, "How many processes")
       ->required()
       ->check(CLI::Range(1, 4096));

@@ -121,7 +121,7 @@ void refuse_ranks(const CLI::App& app) {
   d.message = "tandem " + name + " works as one process";
   d.got = "rank " + std::to_string(launched.rank) + " of " + std::to_string(launched.ranks) +
           ", as the launcher's variables say";
-  d.fix = "start it without mpirun; `tandem train` works as several";
+  d.fix = "start it without mpirun; train, eval and predict work as several";
   throw Error(ErrorKind::usage, std::move(d));
 }
 

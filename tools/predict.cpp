@@ -75,6 +75,7 @@ void add_predict(CLI::App& app, Invocation& invocation) {
       const api::Report report =
           show_progress(how, ProgressLine(how.to != "-" || isatty(STDOUT_FILENO) == 0),
                         [&] { return api::predict_run(options->run, how); });
+      if (report.rank > 0) return 0;
       print_warnings(report.warnings);
       if (invocation.json) return print(report.text, report.json, true);
       std::fprintf(stderr, "%s\n", report.text.c_str());

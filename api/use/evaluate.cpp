@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/use/trained_data.h"
+#include "api/use/use_on_ranks.h"
 #include "engine/training/divergence/divergence_cause.h"
 #include "engine/training/evaluation.h"
 #include "placement/report/json.h"
@@ -51,14 +52,15 @@ std::vector<Diagnostic> causes_in(const DataSource& source, const RunConfig& con
   return found;
 }
 
-}  // namespace
-
-EvaluationReport evaluate_run(const std::string& run, const TrainedOptions& options) {
+EvaluationReport evaluated(const std::string& run, const TrainedOptions& options,
+                           const std::shared_ptr<RankGroup>& group) {
   TrainedRun opened = open_trained(run, options);
   opened.uses_held_out = options.data.empty();
+  opened.placing.ranks = group;
   TrainedModel trained(std::move(opened), {});
   const RunConfig& config = trained.config();
   const auto source = open_held_out(trained, options);
+  if (group) compare_uses(*group, trained, source->samples());
   const auto start = std::chrono::steady_clock::now();
   check_stop(options);
   Evaluation evaluation(config, trained.parts(), source, trained.states(), trained.arenas());
@@ -71,8 +73,9 @@ EvaluationReport evaluate_run(const std::string& run, const TrainedOptions& opti
   const Evaluation::Values values = *evaluation.run([&](std::int64_t done) {
     check_stop(options);
     if (options.on_progress) {
-      const auto rows = static_cast<double>(done);
-      options.on_progress(done, rows / static_cast<double>(samples), rows / seconds_so_far());
+      const double part = static_cast<double>(done) / static_cast<double>(evaluation.own_samples());
+      const double rows = part * static_cast<double>(samples);
+      options.on_progress(static_cast<std::int64_t>(rows), part, rows / seconds_so_far());
     }
     return false;
   });
@@ -105,6 +108,14 @@ EvaluationReport evaluate_run(const std::string& run, const TrainedOptions& opti
   for (const Diagnostic& d : report.problems) json["errors"].push_back(diagnostic_json(d));
   report.json = json.dump(2, ' ', false, Json::error_handler_t::replace);
   return report;
+}
+
+}  // namespace
+
+EvaluationReport evaluate_run(const std::string& run, const TrainedOptions& options) {
+  return use_on_ranks([&](const std::shared_ptr<RankGroup>& group) {
+    return evaluated(run, quiet_but_on_rank_0(options, group), group);
+  });
 }
 
 }  // namespace tandem::api

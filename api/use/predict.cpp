@@ -1,6 +1,7 @@
 // tandem::api::predict_run: what a trained model says of rows, one by one.
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <new>
 #include <stdexcept>
 
@@ -10,7 +11,9 @@
 #include "api/use/files_in_use.h"
 #include "api/use/prediction_file.h"
 #include "api/use/trained_data.h"
+#include "api/use/use_on_ranks.h"
 #include "engine/training/prediction.h"
+#include "engine/training/ranks/gathered.h"
 
 namespace tandem::api {
 namespace {
@@ -95,85 +98,152 @@ std::vector<PredictedArray> arrays_of(const std::vector<PredictedValue>& values,
   return arrays;
 }
 
-/// Runs the stream through the model into the file; rows that were left out keep their places.
+/// Runs the stream through the model into the file; rows that were left out keep their places. All
+/// ranks read the whole stream and take turns at its micro-batches; rank 0 has the file.
 class Predictor {
  public:
   Predictor(TrainedModel& trained, Prediction& prediction, SampleStream& stream,
-            const std::vector<PredictedValue>& values, PredictionFile& file)
-      : trained_(trained), prediction_(prediction), stream_(stream), values_(values), file_(file) {}
+            std::vector<PredictedValue> values, PredictionFile* file)
+      : trained_(trained),
+        prediction_(prediction),
+        stream_(stream),
+        values_(std::move(values)),
+        file_(file),
+        ranks_(trained.parts().ranks.get()),
+        place_(place_of(trained.parts())) {}
 
   void run(const PredictOptions& options) {
     const Clock::time_point start = Clock::now();
-    bool loaded = false;
     check_stop(options);
-    while (const std::optional<SampleRange> range =
-               stream_.next(trained_.config().micro_batch_size())) {
+    for (bool is_over = false; !is_over;) {
+      is_over = !take_turns(options);
       check_stop(options);
-      if (!loaded) {
-        prediction_.prepare(*range->source, range->count);
-        trained_.load();
-        std::vector<Diagnostic> problems = trained_.not_finite();
-        if (!problems.empty()) throw Error(ErrorKind::diverged, std::move(problems));
-        loaded = true;
-      }
-      write(*range);
       if (!options.on_progress) continue;
       const double seconds = seconds_since(start);
       options.on_progress(stream_.rows(), stream_.part_read(),
                           seconds > 0 ? static_cast<double>(stream_.rows()) / seconds : 0);
     }
-    check_stop(options);
-    file_.add_missing(stream_.rows() - written_);
+    if (file_ != nullptr) file_->add_missing(stream_.rows() - written_);
     check_order(trained_.engine());
   }
 
  private:
-  void write(const SampleRange& range) {
+  using Rows = std::vector<std::int64_t>;
+
+  /// A micro-batch for each rank, in the order of the ranks; false at the end of the stream.
+  bool take_turns(const PredictOptions& options) {
+    std::vector<Rows> turns;
+    std::vector<HostTensor> own;
+    for (int rank = 0; rank < place_.ranks; ++rank) {
+      const std::optional<SampleRange> range = stream_.next(trained_.config().micro_batch_size());
+      if (!range) break;
+      check_stop(options);
+      turns.push_back(range->rows);
+      if (rank == place_.rank) own = predicted(*range);
+    }
+    if (ranks_ == nullptr) {
+      if (!turns.empty()) write(own, turns[0]);
+    } else {
+      const std::vector<std::string> all = gathered(*ranks_, "predictions", bytes_of(own));
+      for (std::size_t rank = 0; file_ != nullptr && rank < turns.size(); ++rank)
+        write(tensors_of(all[rank], static_cast<std::int64_t>(turns[rank].size())), turns[rank]);
+    }
+    return static_cast<int>(turns.size()) == place_.ranks;
+  }
+  std::vector<HostTensor> predicted(const SampleRange& range) {
+    if (!loaded_) {
+      prediction_.prepare(*range.source, range.count);
+      trained_.load();
+      std::vector<Diagnostic> problems = trained_.not_finite();
+      if (!problems.empty()) throw Error(ErrorKind::diverged, std::move(problems));
+      loaded_ = true;
+    }
     std::vector<HostTensor> arrays;
     const std::vector<HostTensor>& outputs = prediction_.run(range);
     for (std::size_t i = 0; i < outputs.size(); ++i) values_[i].convert(outputs[i], arrays);
-    for (std::int64_t first = 0; first < range.count;) {
-      const auto row = [&](std::int64_t i) { return range.rows[static_cast<std::size_t>(i)]; };
+    return arrays;
+  }
+  void write(const std::vector<HostTensor>& arrays, const Rows& rows) {
+    const auto count = static_cast<std::int64_t>(rows.size());
+    for (std::int64_t first = 0; first < count;) {
+      const auto row = [&](std::int64_t i) { return rows[static_cast<std::size_t>(i)]; };
       std::int64_t last = first + 1;
-      while (last < range.count && row(last) == row(last - 1) + 1) ++last;
-      file_.add_missing(row(first) - written_);
-      file_.add(arrays, first, last - first);
+      while (last < count && row(last) == row(last - 1) + 1) ++last;
+      file_->add_missing(row(first) - written_);
+      file_->add(arrays, first, last - first);
       written_ = row(last - 1) + 1;
       first = last;
     }
+  }
+  static std::string bytes_of(const std::vector<HostTensor>& arrays) {
+    std::string bytes;
+    for (const HostTensor& array : arrays)
+      bytes.append(static_cast<const char*>(array.data()), array.bytes());
+    return bytes;
+  }
+  std::vector<HostTensor> tensors_of(const std::string& bytes, std::int64_t count) const {
+    std::vector<HostTensor> tensors;
+    std::size_t at = 0;
+    for (const PredictedValue& value : values_) {
+      for (const PredictedArray& array : value.arrays()) {
+        TensorType type = array.sample;
+        type.shape.insert(type.shape.begin(), count);
+        HostTensor& tensor = tensors.emplace_back(type);
+        std::memcpy(tensor.data(), bytes.data() + at, tensor.bytes());
+        at += tensor.bytes();
+      }
+    }
+    return tensors;
   }
 
   TrainedModel& trained_;
   Prediction& prediction_;
   SampleStream& stream_;
-  const std::vector<PredictedValue>& values_;
-  PredictionFile& file_;
+  const std::vector<PredictedValue> values_;
+  PredictionFile* const file_;  // null on other ranks
+  Rendezvous* const ranks_;     // null: one process
+  const RankPlace place_;
+  bool loaded_ = false;
   std::int64_t written_ = 0;
 };
 
-Report predicted(const std::string& run, const PredictOptions& options) {
+/// Each rank reads the rows for itself.
+void refuse_standard_input(const std::vector<std::string>& data) {
+  for (const std::string& file : data) {
+    if (file != "-") continue;
+    refuse("--data", "several processes cannot share standard input", "files", file,
+           "write the rows into a file first, or predict with one process");
+  }
+}
+
+Report predicted(const std::string& run, const PredictOptions& options,
+                 const std::shared_ptr<RankGroup>& group) {
   const Clock::time_point start = Clock::now();
+  const bool writes = group == nullptr || group->rank() == 0;
   form_of(options.as);
+  if (group) refuse_standard_input(options.data);
   PredictionFile::check(options.to, options.header);
   TrainedRun opened = open_trained(run, options);
   refuse_files_in_use(options.to, opened, options);
-  const auto file = PredictionFile::open(options.to, options.header);
+  const auto file = writes ? PredictionFile::open(options.to, options.header) : nullptr;
+  opened.placing.ranks = group;
   if (options.batch > 0) {
     opened.config.batch_size = options.batch;
     opened.config.micro_batch = 0;
   }
   TrainedModel trained(std::move(opened), options.outputs);
   const RunConfig& config = trained.config();
+  if (group) compare_uses(*group, trained, -1);
   if (options.on_message) options.on_message(trained.run().text());
   const std::vector<std::string> outputs =
       options.outputs.empty() ? default_outputs(config, trained.forward()) : options.outputs;
   Prediction prediction(config, trained.parts(), outputs, trained.states(), trained.arenas());
-  const auto values = predicted_values(config, prediction, outputs, options);
+  auto values = predicted_values(config, prediction, outputs, options);
   const std::vector<PredictedArray> arrays = arrays_of(values, outputs);
-  file->start(arrays);
+  if (file) file->start(arrays);
   const auto stream = open_samples(trained, prediction.inputs(), options);
-  Predictor(trained, prediction, *stream, values, *file).run(options);
-  file->finish();
+  Predictor(trained, prediction, *stream, std::move(values), file.get()).run(options);
+  if (file) file->finish();
   const double seconds = seconds_since(start);
 
   Report report;
@@ -225,7 +295,9 @@ std::string with_batch_option(std::string fix) {
 
 Report predict_run(const std::string& run, const PredictOptions& options) {
   try {
-    return predicted(run, options);
+    return use_on_ranks([&](const std::shared_ptr<RankGroup>& group) {
+      return predicted(run, quiet_but_on_rank_0(options, group), group);
+    });
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::does_not_fit) throw;
     std::vector<Diagnostic> problems = error.diagnostics();

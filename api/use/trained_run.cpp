@@ -154,7 +154,9 @@ TrainedModel::TrainedModel(TrainedRun run, const std::vector<std::string>& value
       engine_(policy_.threads),
       model_(open_model()),
       placed_(model_, policy_, run_.placing, nullptr, values),
-      parts_(placed_.run_parts()) {}
+      parts_(placed_.run_parts()) {
+  if (run_.placing.ranks) parts_.ranks = run_.placing.ranks->rendezvous();
+}
 
 std::shared_ptr<Model> TrainedModel::open_model() {
   OnnxFile file = OnnxFile::open(run_.config.model.file);

@@ -11,6 +11,7 @@
 #include "engine/training/divergence/finite_check.h"
 #include "engine/training/initialise.h"
 #include "engine/training/parameter_choice.h"
+#include "engine/training/ranks/end_on_ranks.h"
 #include "engine/training/trainer_state.h"
 
 namespace tandem {
@@ -117,7 +118,7 @@ TrainingResult Training::run(const std::string& resume_from,
   } catch (const Error& error) {
     const Error told = my.with_newest_checkpoint(error);
     my.log_error(told);
-    my.end_with(told);
+    end_on_ranks(my.parts.ranks.get(), told);
   }
 }
 

@@ -94,8 +94,6 @@ struct Training::Impl {
   void prove_shared(const std::string& run_dir);
   /// Throws where the states of the ranks are not the same before the first step.
   void refuse_other_states();
-  /// An error that ends this rank: tells the others. What is thrown for it.
-  [[noreturn]] void end_with(const Error& error);
 
   // trainer_checkpoints.cpp: where it starts, what it keeps.
   /// Makes the run directory, or goes on in that of another process; returns the lock on it.

@@ -180,6 +180,7 @@ std::string export_run(const std::string& run_or_checkpoint, const std::string& 
 struct Report {
   std::string text, json;
   std::vector<std::string> warnings;  // for standard error; `json` has them too
+  int rank = 0;  // of this process among those that work together; 0 alone tells people
 };
 
 /// Which model is used, and how. `run`: a run directory, one of its checkpoints, or an ONNX file
@@ -213,7 +214,8 @@ struct EvaluationReport : Report {
 };
 
 /// Loss, its terms and the configured metrics, exact over all samples of the held-out data, or of
-/// `options.data`. Throws Error{data} for bad rows and for vocabularies that do not fit the model.
+/// `options.data`. Processes that a launcher has started together share the samples. Throws
+/// Error{data} for bad rows and for vocabularies that do not fit the model.
 EvaluationReport evaluate_run(const std::string& run, const TrainedOptions& options);
 
 struct PredictOptions : TrainedOptions {
@@ -231,7 +233,8 @@ struct PredictOptions : TrainedOptions {
 /// One line (or index of axis 0) a row of `options.data`, in order; a row that is left out as bad
 /// has nan, or -1 in place of a class. Memory does not grow with the rows of a table. A file named
 /// by `to` is there once all is written; Error{usage} where predictions are made from it,
-/// Error{diverged} where parameters of the model are not finite.
+/// Error{diverged} where parameters of the model are not finite. Processes that a launcher has
+/// started together take turns at the micro-batches, and rank 0 writes.
 Report predict_run(const std::string& run, const PredictOptions& options);
 
 struct BenchOptions {

@@ -5,6 +5,7 @@
 
 #include <sys/wait.h>
 #include <unistd.h>
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -41,30 +42,35 @@ class RankProcessesTest : public ::testing::Test {
     mpirun_ = mpi.launcher;
   }
 
-  /// `tandem train` of so many ranks; one process without mpirun.
-  pid_t start(int ranks, const std::string& run, std::vector<std::string> more,
-              bool resume = false) const {
+  /// `tandem` with these arguments as so many ranks, one process without mpirun; what it prints
+  /// goes to NAME.log.
+  pid_t start(int ranks, const std::string& name, const std::vector<std::string>& arguments) const {
     std::vector<std::string> words;
     if (ranks > 1)
       words = {mpirun_, "--oversubscribe", "--bind-to", "none", "-np", std::to_string(ranks)};
-    for (const std::string& word : {program, std::string("train"), digits, std::string("--run-dir"),
-                                    folder_ / run, std::string("log.every=1 step"),
-                                    std::string("eval.every=10 steps"), std::string("threads=1")})
-      words.push_back(word);
-    if (resume) words.push_back("--resume");
-    words.insert(words.end(), more.begin(), more.end());
+    words.push_back(program);
+    words.insert(words.end(), arguments.begin(), arguments.end());
     const pid_t child = fork();
     if (child != 0) return child;
     setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
     setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
-    const std::string log = folder_ / (run + ".log");
+    const std::string log = folder_ / (name + ".log");
     if (freopen(log.c_str(), "a", stderr) == nullptr || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
       _exit(99);
-    std::vector<char*> arguments;
-    for (std::string& word : words) arguments.push_back(word.data());
-    arguments.push_back(nullptr);
-    execv(arguments[0], arguments.data());
+    std::vector<char*> pointers;
+    for (std::string& word : words) pointers.push_back(word.data());
+    pointers.push_back(nullptr);
+    execv(pointers[0], pointers.data());
     _exit(98);
+  }
+  pid_t start_training(int ranks, const std::string& run, const std::vector<std::string>& more,
+                       bool resume = false) const {
+    std::vector<std::string> words{
+        "train",    digits, "--run-dir", folder_ / run, "log.every=1 step", "eval.every=10 steps",
+        "threads=1"};
+    if (resume) words.push_back("--resume");
+    words.insert(words.end(), more.begin(), more.end());
+    return start(ranks, run, words);
   }
   int finish(pid_t child) const {
     int status = 0;
@@ -73,7 +79,7 @@ class RankProcessesTest : public ::testing::Test {
   }
   void train(int ranks, const std::string& run, const std::vector<std::string>& more,
              bool resume = false) const {
-    ASSERT_EQ(finish(start(ranks, run, more, resume)), 0) << log(run);
+    ASSERT_EQ(finish(start_training(ranks, run, more, resume)), 0) << log(run);
   }
   std::string log(const std::string& run) const { return contents(folder_ / (run + ".log")); }
 
@@ -137,7 +143,7 @@ TEST_F(RankProcessesTest, ADeadRankEndsAllAndTheRunGoesOn) {
   train(2, "whole", keys);
   for (const int victim : {1, 0}) {
     const std::string run = "killed-" + std::to_string(victim);
-    const pid_t launcher = start(2, run, keys);
+    const pid_t launcher = start_training(2, run, keys);
     const std::string begun = folder_ / (run + "/checkpoints/step-00000050");
     const auto limit = Clock::now() + std::chrono::seconds(60);
     while (!fs::exists(begun) && Clock::now() < limit)
@@ -156,11 +162,40 @@ TEST_F(RankProcessesTest, ADeadRankEndsAllAndTheRunGoesOn) {
 }
 
 TEST_F(RankProcessesTest, AnErrorOfAllIsToldOnce) {
-  EXPECT_EQ(WEXITSTATUS(finish(start(2, "wrong", {"optimizer.lrr=1"}))), 2);
+  EXPECT_EQ(WEXITSTATUS(finish(start_training(2, "wrong", {"optimizer.lrr=1"}))), 2);
   const std::string text = log("wrong");
   const std::size_t first = text.find("optimizer.lrr");
   ASSERT_NE(first, std::string::npos) << text;
   EXPECT_EQ(text.find("tandem: ", text.find("tandem: ") + 1), std::string::npos) << text;
+}
+
+TEST_F(RankProcessesTest, EvaluateAndPredictAsOneProcess) {
+  train(1, "trained", {"steps=12"});
+  const std::string run = folder_ / "trained";
+  const auto evaluated = [&](int ranks) {
+    const std::string name = "eval-" + std::to_string(ranks);
+    EXPECT_EQ(finish(start(ranks, name, {"eval", run, "threads=1", "--json"})), 0) << log(name);
+    return nlohmann::json::parse(log(name));  // one rank alone prints
+  };
+  const nlohmann::json one = evaluated(1), three = evaluated(3);
+  EXPECT_EQ(three["samples"], one["samples"]);
+  EXPECT_EQ(three["metrics"]["accuracy"], one["metrics"]["accuracy"]);
+  EXPECT_NEAR(three["metrics"]["loss"].get<double>(), one["metrics"]["loss"].get<double>(), 1e-6);
+
+  // 7 micro-batches of 50 samples and one of 10: three ranks do not have as many each.
+  for (const int ranks : {1, 2, 3}) {
+    const std::string name = "predict-" + std::to_string(ranks);
+    const std::string to = folder_ / (name + ".tsv");
+    ASSERT_EQ(finish(start(ranks, name,
+                           {"predict", run, "threads=1", "--batch", "50", "--to", to, "--data",
+                            fs::path(digits).replace_filename("digits_test.npz")})),
+              0)
+        << log(name);
+    EXPECT_EQ(contents(to), contents(folder_ / "predict-1.tsv")) << name;
+    EXPECT_EQ(std::ranges::count(contents(to), '\n'), 360) << name;
+  }
+  EXPECT_EQ(WEXITSTATUS(finish(start(2, "input", {"predict", run, "--data", "-"}))), 2);
+  EXPECT_THAT(log("input"), HasSubstr("several processes cannot share standard input"));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What ranks of a run tell each other at its start and at its end.
+// What ranks of a run tell each other at its start.
 #include <chrono>
 #include <thread>
 
@@ -60,33 +60,6 @@ void Training::Impl::refuse_other_states() {
                      "give all ranks the same program, model file and parameters.load"});
   });
   refuse_differences(*parts.ranks, facts);
-}
-
-void Training::Impl::end_with(const Error& error) {
-  if (!parts.ranks) throw error;
-  const std::optional<std::string> failure = parts.ranks->failure();
-  if (rank() == 0) {
-    if (!failure) parts.ranks->fail(error.what());
-    throw error;
-  }
-  if (failure) {  // of another rank: rank 0 says it, rank 1 where rank 0 cannot any more
-    const bool is_told = rank() > 1 || !failure->starts_with("rank 0") ||
-                         failure->find("ended with an error") != std::string::npos;
-    if (is_told) throw ErrorElsewhere(error.kind(), error.diagnostics());
-  } else if (error.kind() == ErrorKind::diverged) {  // what all ranks have found alike
-    try {
-      parts.ranks->exchange("the end", "");
-    } catch (const Error&) {  // rank 0 has ended
-    }
-    throw ErrorElsewhere(error.kind(), error.diagnostics());
-  } else {
-    parts.ranks->fail(error.what());
-  }
-  std::vector<Diagnostic> problems = error.diagnostics();
-  for (Diagnostic& d : problems) {  // those of exchanges say it themselves
-    if (!d.message.starts_with("rank ")) d.message = fmt::format("rank {}: {}", rank(), d.message);
-  }
-  throw Error(error.kind(), std::move(problems));
 }
 
 }  // namespace tandem

@@ -1,0 +1,35 @@
+#include "engine/training/ranks/end_on_ranks.h"
+
+#include <fmt/format.h>
+
+namespace tandem {
+
+void end_on_ranks(Rendezvous* ranks, const Error& error) {
+  if (ranks == nullptr) throw error;
+  const int rank = ranks->rank();
+  const std::optional<std::string> failure = ranks->failure();
+  if (rank == 0) {
+    if (!failure) ranks->fail(error.what());
+    throw error;
+  }
+  if (failure) {  // of another rank: rank 0 says it, rank 1 where rank 0 cannot any more
+    const bool is_told = rank > 1 || !failure->starts_with("rank 0") ||
+                         failure->find("ended with an error") != std::string::npos;
+    if (is_told) throw ErrorElsewhere(error.kind(), error.diagnostics());
+  } else if (error.kind() == ErrorKind::diverged) {  // what all ranks have found alike
+    try {
+      ranks->exchange("the end", "");
+    } catch (const Error&) {  // rank 0 has ended
+    }
+    throw ErrorElsewhere(error.kind(), error.diagnostics());
+  } else {
+    ranks->fail(error.what());
+  }
+  std::vector<Diagnostic> problems = error.diagnostics();
+  for (Diagnostic& d : problems) {  // those of exchanges say it themselves
+    if (!d.message.starts_with("rank ")) d.message = fmt::format("rank {}: {}", rank, d.message);
+  }
+  throw Error(error.kind(), std::move(problems));
+}
+
+}  // namespace tandem
