@@ -4,6 +4,7 @@
 #include <cstring>
 #include <optional>
 
+#include "importer/batch_indices.h"
 #include "importer/file/tensor_data.h"
 #include "importer/node_context.h"
 
@@ -27,6 +28,7 @@ constexpr Consumer consumers[] = {
     {"Div"},
     {"Equal"},
     {"Expand", 0, 0},
+    {"GatherElements"},
     {"Greater"},
     {"GreaterOrEqual"},
     {"GRU", 5, 5},
@@ -53,6 +55,17 @@ const Consumer* consumer_of(const onnx::NodeProto& node) {
   const auto* at = std::find_if(std::begin(consumers), std::end(consumers),
                                 [&](const Consumer& each) { return each.op == node.op_type(); });
   return at == std::end(consumers) ? nullptr : at;
+}
+
+bool looks_up(const onnx::NodeProto& node) {
+  return domain_of(node.domain()).empty() && node.input_size() == 2 &&
+         (node.op_type() == "Gather" || node.op_type() == "GatherND");
+}
+
+/// Whether a Concat puts more behind the samples.
+bool joins_at(const NodeContext& node, std::size_t distance) {
+  const std::int64_t rank = node.rank(0);
+  return node.axis(node.integer("axis"), rank) == rank - static_cast<std::int64_t>(distance);
 }
 
 /// Where the batch is: so many axes from the end, and its extents in the file and now.
@@ -186,8 +199,13 @@ BatchOperands::BatchOperands(Session& session, Scope& scope, const onnx::NodePro
                              const std::string& path)
     : session_(session), scope_(scope), node_(node) {
   const BatchRecord* old = session.old_batch;
+  if (old == nullptr) return;
+  if (looks_up(node)) {
+    follow_samples(path);
+    return;
+  }
   const Consumer* consumer = consumer_of(node);
-  if (old == nullptr || consumer == nullptr) return;
+  if (consumer == nullptr) return;
 
   // Operands that follow the batch say where it is.
   std::optional<BatchAxis> batch;
@@ -215,6 +233,7 @@ BatchOperands::BatchOperands(Session& session, Scope& scope, const onnx::NodePro
     batch = changed_axis(target->second, context.in(1).constant->integers(), *old);
   }
   if (!batch || batch->distance < consumer->least_distance) return;
+  if (node.op_type() == "Concat" && joins_at(context, batch->distance)) return;
 
   std::vector<std::pair<std::size_t, std::size_t>> places;  // operand and axis
   for (const std::size_t i : fixed) {
@@ -238,10 +257,26 @@ BatchOperands::BatchOperands(Session& session, Scope& scope, const onnx::NodePro
         {{"starts", Ints(shape.size(), 0)}, {"sizes", shape}, {"steps", Ints(shape.size(), 1)}});
     shape[axis] = batch->new_extent;
     const Term wide = context.expand(slice, shape);
-    changed_.push_back({name, term, scope.names.count(name) > 0});
-    scope.names[name] = wide;
+    put(name, term, wide);
     axis_ = axis;
   }
+}
+
+void BatchOperands::put(const std::string& name, const Term& before, Term now) {
+  changed_.push_back({name, before, scope_.names.count(name) > 0});
+  scope_.names[name] = std::move(now);
+}
+
+void BatchOperands::follow_samples(const std::string& path) {
+  for (int i = 0; i < 2; ++i) {
+    const Term* term = scope_.find(node_.input(i));
+    if (term == nullptr || term->sequence || term->none || term->bad) return;
+  }
+  const Shape* data = old_shape(*session_.old_batch, scope_, node_.input(0));
+  if (data == nullptr) return;
+  const NodeContext context(session_, scope_, node_, 0, path);
+  std::optional<HostTensor> indices = indices_for_batch(context, *session_.old_batch, *data);
+  if (indices) put(node_.input(1), context.in(1), session_.constant(std::move(*indices)));
 }
 
 BatchOperands::~BatchOperands() {

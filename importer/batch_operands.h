@@ -1,5 +1,5 @@
-// Operands that hold the batch which the file fixed, as one slice for each sample: what they become
-// under another batch.
+// Operands that hold the batch which the file fixed, as one slice for each sample or as indices of
+// the samples: what they become under another batch.
 #pragma once
 
 #include "importer/session.h"
@@ -7,8 +7,9 @@
 namespace tandem::importer {
 
 /// While it lives, operands of one node that have the file's batch along the batch axis, and the
-/// same values for every sample of it, have this import's batch in the node's scope. Only where a
-/// batch is bound anew, and where one reading is possible: another operand shows the axis.
+/// same values for every sample of it, have this import's batch in the node's scope; so have
+/// constant indices that name one sample after the other. Only where a batch is bound anew, and
+/// where one reading is possible: another operand shows the axis.
 class BatchOperands {
  public:
   BatchOperands(Session& session, Scope& scope, const onnx::NodeProto& node,
@@ -27,6 +28,9 @@ class BatchOperands {
     Term before;
     bool is_own = false;  // the scope's own name, none of an outer scope
   };
+
+  void put(const std::string& name, const Term& before, Term now);
+  void follow_samples(const std::string& path);
 
   Session& session_;
   Scope& scope_;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -35,6 +36,13 @@ struct BatchRecord {
   std::unordered_map<std::string, Ints> targets;
 };
 
+/// Where the batch is in a value that a Reshape has made: in this axis, behind so many elements of
+/// it. 12: the axis counts [12, batch, ...].
+struct BatchPlace {
+  std::size_t axis = 0;
+  std::int64_t before = 1;
+};
+
 /// One problem with the Error's parts kept.
 struct Report {
   Problem problem;
@@ -63,9 +71,11 @@ struct Session {
   std::unordered_map<std::string, std::string> raw_names;  // of operators, by path
   BatchRecord record;                                      // of this import
   const BatchRecord* old_batch = nullptr;  // of the file's own batch, where it is re-bound
-  std::int64_t nodes = 0;                  // lowered so far
-  std::int64_t file_nodes = 0;             // of them in the file itself, calls of functions apart
-  int scopes = 0;                          // numbers the names inside function calls
+  std::map<std::pair<std::int32_t, Shape>, BatchPlace>
+      batch_places;        // not in front of their axis; by operand of the Reshape and its target
+  std::int64_t nodes = 0;  // lowered so far
+  std::int64_t file_nodes = 0;  // of them in the file itself, calls of functions apart
+  int scopes = 0;               // numbers the names inside function calls
   std::unordered_map<const HostTensor*, std::pair<std::shared_ptr<const HostTensor>, ValueId>>
       placed;                                           // constants that are in the graph
   std::unordered_map<std::string, std::size_t> states;  // by initializer: index in the graph

@@ -211,8 +211,8 @@ void lower_operator(Session& session, Scope& scope, const onnx::NodeProto& node,
   check_outputs(context, scope);
 }
 
-// Once more with operands that follow the batch, where the node has failed without; nodes of the
-// first attempt are read by nothing.
+// With operands that follow the batch, where there are any. Where that fails, the nodes of the
+// attempt are read by nothing.
 bool lower_for_batch(Session& session, Scope& scope, const onnx::NodeProto& node,
                      const std::string& path) {
   try {
@@ -222,7 +222,7 @@ bool lower_for_batch(Session& session, Scope& scope, const onnx::NodeProto& node
     operands.record();
     return true;
   } catch (const Error&) {
-    return false;  // then the first reason is told
+    return false;  // then the reason without them is told
   }
 }
 
@@ -276,7 +276,8 @@ void lower_node(Session& session, Scope& scope, const onnx::NodeProto& node) {
   const std::size_t reported = session.reports.size();
   bool is_lowered = false;
   try {
-    lower_operator(session, scope, node, path, is_unknown);
+    if (is_unknown || session.old_batch == nullptr || !lower_for_batch(session, scope, node, path))
+      lower_operator(session, scope, node, path, is_unknown);
     is_lowered = !is_unknown;
   } catch (const Unsupported& error) {
     Diagnostic d = error.diagnostics()[0];
@@ -287,15 +288,9 @@ void lower_node(Session& session, Scope& scope, const onnx::NodeProto& node) {
     session.report("unsupported_operator", full_name(node), std::move(d));
     if (!is_told) look_at_bodies(session, scope, node);
   } catch (const Error& error) {
-    if (!is_unknown && session.old_batch != nullptr &&
-        lower_for_batch(session, scope, node, path)) {
-      is_lowered = true;
-    } else {
-      Diagnostic d = error.diagnostics()[0];
-      if (d.fix.empty() && session.old_batch != nullptr)
-        d.fix = fixed_batch_fix(*session.old_batch);
-      session.report("bad_operator", node.op_type(), std::move(d));
-    }
+    Diagnostic d = error.diagnostics()[0];
+    if (d.fix.empty() && session.old_batch != nullptr) d.fix = fixed_batch_fix(*session.old_batch);
+    session.report("bad_operator", node.op_type(), std::move(d));
   }
   if (is_unknown && session.reports.size() == reported) look_at_bodies(session, scope, node);
   if (!is_lowered) mark_bad(scope, node);

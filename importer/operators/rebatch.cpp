@@ -1,5 +1,7 @@
 #include "importer/operators/rebatch.h"
 
+#include <algorithm>
+
 #include "importer/file/tensor_data.h"
 
 namespace tandem::importer::operators {
@@ -46,18 +48,59 @@ void note_rewrite(NodeContext& node, const Shape& old_target, std::size_t axis,
       {node.node().output(0), old_target, axis, node.scope().main, has_free_form});
 }
 
-// The axis of y that grows with axis `changed` of x: both begin at the same row-major boundary, and
-// it holds whole batches of the file's size.
-std::optional<std::size_t> matching_axis(const Shape& x, const Shape& y, std::size_t changed,
-                                         std::int64_t batch) {
-  const std::int64_t boundary = product(x, changed);
-  std::optional<std::size_t> first;
-  for (std::size_t o = 0; o < y.size(); ++o) {
-    if (product(y, o) != boundary || y[o] % batch != 0) continue;
-    if (o == changed) return o;
-    if (!first) first = o;
+// How many elements of an axis of a value lie in front of the batch in it: as the Reshape says
+// that has put more than the batch into the axis; 1 where there is none.
+std::int64_t before_batch(const Session& session, ValueId id, std::size_t axis) {
+  constexpr int most_steps = 256;
+  const Graph& graph = session.builder.graph();
+  for (int step = 0; step < most_steps && id; ++step) {
+    const Value& value = graph.value(id);
+    if (value.kind != ValueKind::computed) return 1;
+    const Node& node = graph.node(value.producer);
+    if (node.op->name == "Reshape") {
+      const auto place = session.batch_places.find({node.inputs[0].index, value.type.shape});
+      const bool is_there = place != session.batch_places.end() && place->second.axis == axis;
+      return is_there ? place->second.before : 1;
+    }
+    if (node.op->name == "Transpose") {
+      axis = static_cast<std::size_t>(node.attributes.integers("perm")[axis]);
+      id = node.inputs[0];
+      continue;
+    }
+    const auto has_axis = [&](ValueId input) {
+      if (!input || graph.value(input).kind != ValueKind::computed) return false;
+      const Shape& shape = graph.type(input).shape;
+      return shape.size() > axis && shape[axis] == value.type.shape[axis];
+    };
+    const auto from = std::find_if(node.inputs.begin(), node.inputs.end(), has_axis);
+    id = from == node.inputs.end() ? ValueId{} : *from;
   }
-  return first;
+  return 1;
+}
+
+// The axis of y that holds the batch, of which `boundary` elements lie in front in row-major order:
+// whole batches of the file's size, behind `before` elements of the axis. A file with a batch of 1
+// leaves a choice: an axis of 1 there, that of x before others; else the axis that begins there
+// unless it is the last one, whose extent weights fix.
+std::optional<BatchPlace> matching_place(const Shape& y, std::size_t axis_of_x,
+                                         std::int64_t boundary, std::int64_t batch) {
+  std::optional<BatchPlace> begins, contains;
+  for (std::size_t o = 0; o < y.size(); ++o) {
+    const std::int64_t start = product(y, o);
+    if (start == 0 || start > boundary) break;
+    const std::int64_t before = boundary / start;
+    if (boundary % start != 0 || y[o] % (before * batch) != 0) continue;
+    const bool is_nearer = !begins || (y[o] == batch && y[begins->axis] != batch) ||
+                           (y[o] == y[begins->axis] && o == axis_of_x);
+    if (before > 1) {
+      contains = BatchPlace{o, before};
+    } else if (is_nearer) {
+      begins = BatchPlace{o, 1};
+    }
+  }
+  if (!begins) return contains;
+  const bool is_last = begins->axis + 1 == y.size() && y[begins->axis] != batch;
+  return contains && is_last ? contains : begins;
 }
 
 // Extents that were those of input 0 follow it.
@@ -110,13 +153,17 @@ Shape reshape_target(NodeContext& node, const Ints& target, bool allow_zero) {
     for (std::size_t i = 0; i < x.size(); ++i) {
       if (x[i] != old->x[i]) changed.push_back(i);
     }
-    std::optional<std::size_t> axis;
-    if (changed.size() == 1) axis = matching_axis(old->x, old->y, changed[0], old->batch);
-    if (axis) {
+    std::optional<BatchPlace> place;
+    if (changed.size() == 1) {
+      const std::int64_t before = before_batch(node.session(), node.in(0).id, changed[0]);
+      place = matching_place(old->y, changed[0], product(old->x, changed[0]) * before, old->batch);
+    }
+    if (place) {
       Shape scaled = old->y;
-      scaled[*axis] = scaled[*axis] / old->batch * old->new_batch;
+      scaled[place->axis] = scaled[place->axis] / old->batch * old->new_batch;
       if (checked_elements(scaled, std::int64_t{1} << 48) == element_count(x)) {
-        if (plain != scaled) note_rewrite(node, old->y, *axis);
+        if (plain != scaled) note_rewrite(node, old->y, place->axis);
+        if (place->before > 1) node.session().batch_places[{node.in(0).id.index, scaled}] = *place;
         return scaled;
       }
     }

@@ -97,6 +97,91 @@ TEST(FixedBatch, Mask) {
   expect_rows(m, {3, 3});
 }
 
+// Attention over positions first: [T, B, heads, d] becomes [T B, heads d] in front of a product,
+// and [T, B, ...] behind it. T is a multiple of the file's batch.
+TEST(FixedBatch, BatchBehindPositions) {
+  for (const std::int64_t t : {3, 4}) {
+    ModelMaker m;
+    m.input("x", {2, t, 6}).output("y").weight("w", {6, 6}, 0.1f).weight("b", {6}, 0.1f);
+    m.integers("flat", {2 * t, 6}).integers("apart", {t, 2, 3, 2}).integers("whole", {t, 2, 6});
+    set(m.node("Transpose", {"x"}, {"first"}), "perm", std::vector<std::int64_t>{1, 0, 2});
+    m.node("Reshape", {"first", "apart"}, {"heads"});
+    m.node("Sigmoid", {"heads"}, {"s"});
+    m.node("Reshape", {"s", "flat"}, {"rows"});
+    m.node("Gemm", {"rows", "w", "b"}, {"z"});
+    m.node("Reshape", {"z", "whole"}, {"back"});
+    m.node("Add", {"back", "first"}, {"sum"});
+    set(m.node("Transpose", {"sum"}, {"y"}), "perm", std::vector<std::int64_t>{1, 0, 2});
+    expect_rows(m, {t, 6});
+  }
+}
+
+// The same of a file with a batch of 1, which no extent tells from others.
+TEST(FixedBatch, OneSampleBehindPositions) {
+  ModelMaker m;
+  m.input("x", {1, 3, 6}).output("y").weight("w", {6, 6}, 0.1f).weight("b", {6}, 0.1f);
+  m.integers("flat", {3, 6}).integers("apart", {3, 1, 3, 2}).integers("whole", {3, 1, 6});
+  set(m.node("Transpose", {"x"}, {"first"}), "perm", std::vector<std::int64_t>{1, 0, 2});
+  m.node("Reshape", {"first", "apart"}, {"heads"});
+  m.node("Reshape", {"heads", "flat"}, {"rows"});
+  m.node("Gemm", {"rows", "w", "b"}, {"z"});
+  m.node("Reshape", {"z", "whole"}, {"back"});
+  set(m.node("Transpose", {"back"}, {"y"}), "perm", std::vector<std::int64_t>{1, 0, 2});
+  ImportOptions options = with_evaluator();
+  const ImportResult own = import_graph(m.file(), engine_operators(), options);
+  options.batch = 4;
+  const ImportResult other = import_graph(m.file(), engine_operators(), options);
+  const HostTensor got = run_graph(other.graph, {{"x", rows({3, 6}, 0, 4)}}).at(0).second;
+  ASSERT_EQ(got.shape(), (Shape{4, 3, 6}));
+  for (std::int64_t b = 0; b < 4; ++b) {
+    const HostTensor want = run_graph(own.graph, {{"x", rows({3, 6}, b, 1)}}).at(0).second;
+    for (std::int64_t i = 0; i < 18; ++i)
+      EXPECT_NEAR(got.number(b * 18 + i), want.number(i), 1e-6) << b << " " << i;
+  }
+}
+
+// A mask that is looked up by constant numbers of samples and places, in the two forms of
+// exporters.
+TEST(FixedBatch, IndicesOfSamples) {
+  ModelMaker m;
+  m.input("x", {2, 3}).output("y").integers("all", {-1}).integers("shape", {2, 1, 3});
+  m.integers("numbers", {2, 1, 0, 5, 4, 3}).integers("form", {2, 1, 3});
+  m.node("Reshape", {"numbers", "form"}, {"indices"});  // of each sample its places from the end
+  m.node("Reshape", {"x", "all"}, {"flat"});
+  m.node("Gather", {"flat", "indices"}, {"turned"});
+  m.node("Reshape", {"turned", "shape"}, {"y"});
+  expect_rows(m, {3});
+
+  ModelMaker pairs;
+  pairs.input("x", {2, 3}).output("y").integers("numbers", {0, 0, 0, 2, 1, 0, 1, 2});
+  pairs.integers("form", {2, 2, 2});
+  pairs.node("Reshape", {"numbers", "form"}, {"indices"});
+  pairs.node("GatherND", {"x", "indices"}, {"y"});
+  expect_rows(pairs, {3});
+}
+
+TEST(FixedBatch, IndicesWithinSamples) {
+  ModelMaker m;
+  m.input("x", {2, 3}).output("y").integers("numbers", {0, 2, 0, 2}).integers("form", {2, 2, 1});
+  m.node("Reshape", {"numbers", "form"}, {"indices"});
+  set(m.node("GatherND", {"x", "indices"}, {"y"}), "batch_dims", std::int64_t{1});
+  expect_rows(m, {3});
+}
+
+// Token types that a model keeps for the file's batch, looked up by positions.
+TEST(FixedBatch, GatheredElements) {
+  ModelMaker m;
+  m.input("x", {2, 3}).output("y").integers("size", {2, 5}).integers("places", {0, 1, 4, 0, 1, 4});
+  m.integers("form", {2, 3});
+  m.node("ConstantOfShape", {"size"}, {"types"});
+  m.node("Reshape", {"places", "form"}, {"at"});
+  set(m.node("Cast", {"x"}, {"zeros"}), "to", std::int64_t{onnx::TensorProto::INT64});
+  m.node("Add", {"zeros", "at"}, {"tokens"});
+  set(m.node("GatherElements", {"types", "tokens"}, {"found"}), "axis", std::int64_t{1});
+  m.node("Add", {"x", "found"}, {"y"});
+  expect_rows(m, {3});
+}
+
 TEST(FixedBatch, WhatDiffersFromSampleToSampleStays) {
   ImportOptions options = with_evaluator();
   options.batch = 4;
