@@ -9,11 +9,13 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "engine/formats/npy.h"
 #include "kernels/mpi/join_ranks.h"
 #include "tests/training/formats/temporary_folder.h"
 
@@ -21,6 +23,7 @@ namespace tandem {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using testing::TemporaryFolder;
 using Clock = std::chrono::steady_clock;
@@ -167,6 +170,25 @@ TEST_F(RankProcessesTest, AnErrorOfAllIsToldOnce) {
   const std::size_t first = text.find("optimizer.lrr");
   ASSERT_NE(first, std::string::npos) << text;
   EXPECT_EQ(text.find("tandem: ", text.find("tandem: ") + 1), std::string::npos) << text;
+}
+
+// Sample 20 of a batch of 32 is among those of rank 1.
+TEST_F(RankProcessesTest, TheRankWithABadLabelIsNamed) {
+  std::vector<NamedTensor> arrays = read_npz(fs::path(digits).replace_filename("digits_train.npz"));
+  for (NamedTensor& array : arrays) {
+    if (array.name != "labels") continue;
+    HostTensor copy(array.tensor.type());
+    std::memcpy(copy.data(), array.tensor.data(), copy.bytes());
+    ASSERT_EQ(copy.dtype(), DType::int64);
+    copy.as<std::int64_t>()[20] = 99;
+    array.tensor = std::move(copy);
+  }
+  const std::string bad = folder_ / "bad.npz";
+  write_npz(bad, arrays);
+  const int status = finish(start_training(
+      2, "bad", {"data.train.files=[\"" + bad + "\"]", "data.train.shuffle=none", "steps=3"}));
+  EXPECT_EQ(WEXITSTATUS(status), 3) << log("bad");
+  EXPECT_THAT(log("bad"), AllOf(HasSubstr("rank 1"), HasSubstr("99")));
 }
 
 TEST_F(RankProcessesTest, EvaluateAndPredictAsOneProcess) {
