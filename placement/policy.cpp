@@ -88,7 +88,7 @@ std::optional<PolicyRule> read_rule(const TableReader& table, Layer layer) {
   for (const std::string_view key : attribute_keys) sets_something |= table.find(key) != nullptr;
   if (!sets_something) {
     table.report(table.where(), "", "this rule sets nothing",
-                 "one of on, run, param, state, acts, lookahead, ship, cache");
+                 "one of on, run, param, state, acts, lookahead, ship, cache, shard");
   }
   if (!at_selector) return std::nullopt;
   rule.at = std::move(*at_selector);

@@ -65,8 +65,10 @@ constexpr KeyInfo table_of_keys[] = {
      "that "
      "the data names most often, with their optimizer states, \"2GiB\", or a part of the table, "
      "\"10%\""},
-    {"rules[].shard", string, "", "rows|columns|table", "",
-     "how a table is split over processes (later)"},
+    {"rules[].shard", string, "\"whole\"", "whole|rows|state|columns|table", "",
+     "what each of several ranks keeps of a parameter; rows: of a table that lookups alone read, "
+     "the rows r, r + ranks, ... with their optimizer states; state: the optimizer's states of one "
+     "part of it (ZeRO-1); columns, table: later"},
     {"rules[].need", string, "\"require\"", "require|prefer", "",
      "prefer: fall back where a device has no kernel, instead of an error"},
     {"rules[].optional", boolean, "false", "", "", "the rule may match nothing"},

@@ -57,6 +57,7 @@ ResolvedPolicy PolicyResolver::run() {
   for (std::size_t p = 0; p < result_.parameters.size(); ++p) finish_parameter(p);
   for (std::size_t p = 0; p < result_.parameters.size(); ++p) find_traffic(p);
   finish_caches();
+  finish_shards();
   for (std::size_t p = 0; p < result_.parameters.size(); ++p) finish_ship(p);
   refuse_missing_kernels();
   result_.devices = names_.devices();
@@ -106,28 +107,12 @@ void PolicyResolver::start() {
     for (const int user : item.users) to.readers.push_back(items_.operators[user].path);
     to.param.value = to.state.value = -1;  // not set
     to.lookahead = {default_lookahead, Reason{.text = "default"}};
-    to.ship.reason = to.cache.reason = Reason{.text = "default"};
+    to.ship.reason = to.cache.reason = to.shard.reason = Reason{.text = "default"};
     const std::size_t index = result_.parameters.size() - 1;
     result_.parameter_by_name_.try_emplace(state.name, index);
     if (!state.path.empty()) result_.parameter_by_name_.try_emplace(state.path, index);
   }
   result_.rules.resize(policy_.rules.size());
-}
-
-template <class T>
-void PolicyResolver::decide(Decided<T>& attribute, T value, int rule) {
-  Reason& reason = attribute.reason;
-  if (reason.rule >= 0) reason.overridden.insert(reason.overridden.begin(), reason.rule);
-  std::vector<int> lost;
-  for (const FallBack& fallen : reason.fallen) lost.push_back(fallen.rule);
-  reason.overridden.insert(reason.overridden.begin(), lost.begin(), lost.end());
-  reason.fallen.clear();
-  const PolicyRule& by = policy_.rules[rule];
-  attribute.value = value;
-  reason.rule = rule;
-  reason.layer = by.layer;
-  reason.text = short_text(by.where);
-  reason.prefer = by.prefer;
 }
 
 void PolicyResolver::apply(int r) {
@@ -176,7 +161,7 @@ void PolicyResolver::apply(int r) {
   }
   const int update = state >= 0 ? state : run;  // an update runs where its state lives
   for (const int p : matches.updates) apply_to_parameter(p, r, -1, -1, update);
-  if (!matches.parameters.empty()) refuse_later_attributes(rule);
+  if (rule.shard) apply_shard(matches.parameters, r);
 }
 
 void PolicyResolver::apply_to_parameter(int p, int r, int run, int param, int state) {
@@ -198,13 +183,6 @@ void PolicyResolver::apply_to_parameter(int p, int r, int run, int param, int st
       decide(to.state, state, r);
     }
   }
-}
-
-void PolicyResolver::refuse_later_attributes(const PolicyRule& rule) {
-  if (!rule.shard) return;
-  Diagnostic d = at(rule.where_of("shard"), rule.at.text(), "`shard` comes with a later version");
-  d.fix = "leave it out; `run`, `param` and `state` work";
-  errors_.push_back(std::move(d));
 }
 
 void PolicyResolver::finish_parameter(std::size_t p) {

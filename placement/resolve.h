@@ -97,7 +97,8 @@ struct ParameterAttributes {
   ShipRequest ship_request = ShipRequest::automatic;
   Decided<CacheSize> cache;  // as a rule asks; its reason has no rule where none does
   TableCache cached;
-  TableTraffic traffic;  // of a table
+  TableTraffic traffic;                    // of a table
+  Decided<std::optional<Sharding>> shard;  // over ranks; nothing: whole on each
 
   /// A rule says so of a table that is sent as rows: those of the next step cross during this one.
   bool fetches_ahead() const {
@@ -177,6 +178,11 @@ struct ResolveOptions {
   /// Problems found while the policy was read; thrown together with those found here.
   std::vector<Diagnostic> earlier;
 };
+
+/// "whole", "rows", "state"
+std::string_view name_of(std::optional<Sharding> shard);
+/// What several ranks do not have whole, as a training asks for it.
+Shardings shardings_of(const ResolvedPolicy& resolved);
 
 /// Throws one Error{usage} with everything that is wrong: unknown or missing devices, rules that
 /// match nothing, parameters read on two devices without `param`, attributes of later versions,

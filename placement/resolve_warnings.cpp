@@ -18,8 +18,8 @@ void for_each_reason(const ResolvedPolicy& resolved, const Visit& visit) {
     for (const Reason* r : {&op.run.reason, &op.acts.reason, &op.lookahead.reason}) visit(*r);
   }
   for (const ParameterAttributes& p : resolved.parameters) {
-    for (const Reason* r :
-         {&p.param.reason, &p.state.reason, &p.lookahead.reason, &p.ship.reason, &p.cache.reason}) {
+    for (const Reason* r : {&p.param.reason, &p.state.reason, &p.lookahead.reason, &p.ship.reason,
+                            &p.cache.reason, &p.shard.reason}) {
       visit(*r);
     }
   }

@@ -20,7 +20,6 @@ class PolicyResolver {
   template <class T>
   void decide(Decided<T>& attribute, T value, int rule);
   void apply_to_parameter(int parameter, int rule, int run, int param, int state);
-  void refuse_later_attributes(const PolicyRule& rule);
   void finish_parameter(std::size_t parameter);
   void refuse_two_readers(std::size_t parameter);
 
@@ -28,6 +27,11 @@ class PolicyResolver {
   void find_traffic(std::size_t parameter);
   void finish_ship(std::size_t parameter);
   int reader_device(ValueId result) const;
+
+  // shard.cpp
+  void apply_shard(const std::vector<int>& parameters, int rule);
+  void finish_shards();
+  std::string rows_obstacle(std::size_t parameter) const;
 
   // cache.cpp
   void finish_caches();
@@ -66,5 +70,21 @@ class PolicyResolver {
   DeviceNames names_;
   ResolvedPolicy result_;
 };
+
+template <class T>
+void PolicyResolver::decide(Decided<T>& attribute, T value, int rule) {
+  Reason& reason = attribute.reason;
+  if (reason.rule >= 0) reason.overridden.insert(reason.overridden.begin(), reason.rule);
+  std::vector<int> lost;
+  for (const FallBack& fallen : reason.fallen) lost.push_back(fallen.rule);
+  reason.overridden.insert(reason.overridden.begin(), lost.begin(), lost.end());
+  reason.fallen.clear();
+  const PolicyRule& by = policy_.rules[rule];
+  attribute.value = value;
+  reason.rule = rule;
+  reason.layer = by.layer;
+  reason.text = short_text(by.where);
+  reason.prefer = by.prefer;
+}
 
 }  // namespace tandem

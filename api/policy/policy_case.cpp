@@ -138,7 +138,10 @@ TrainingGraph PolicyCase::training_graph(const MicroBatchShape& shape, const Dat
   request.config = &config_;
   request.kind = shape.kind;
   request.samples = {shape.micro_batch, shape.step};
-  if (place_.ranks > 1) request.ranks = {place_.ranks, shape.micro_batch, shape.micro_batch};
+  if (place_.ranks > 1) {
+    request.ranks = {place_.ranks, shape.micro_batch, shape.micro_batch, place_.rank};
+    request.shards = shardings_of(placed().resolved());
+  }
   request.evaluate = engine_->evaluate;
   request.fields =
       source ? field_types(*source, shape.micro_batch) : guessed_fields(config_, forward);

@@ -189,7 +189,10 @@ void Trainer::Impl::build_training(DataSets data) {
     };
   }
   RunParts parts = placed.run_parts();
-  if (ranks) parts.ranks = ranks->rendezvous();
+  if (ranks) {
+    parts.ranks = ranks->rendezvous();
+    parts.shards = shardings_of(placed.resolved());
+  }
   if (!options.dry_run || !resume_from.empty() || ranks)
     parts.fingerprint = fingerprint = run_fingerprint(config, model->file(), data);
   parts.accept_changes = options.accept_changes;

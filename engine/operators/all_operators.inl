@@ -90,6 +90,8 @@ TANDEM_OPERATOR(rnn_scan_grad)
 TANDEM_OPERATORS(updates)  // of single parameters: one for each optimizer
 TANDEM_OPERATOR(unique_indices)
 TANDEM_OPERATOR(split_ids)
+TANDEM_OPERATOR(shard_ids)
+TANDEM_OPERATOR(shard_rows)
 TANDEM_OPERATOR(gather_add)
 TANDEM_OPERATOR(rows_update)
 TANDEM_OPERATOR(gather_rows)
@@ -108,6 +110,8 @@ TANDEM_OPERATOR(assign)
 TANDEM_OPERATOR(all_reduce)
 TANDEM_OPERATOR(all_gather)
 TANDEM_OPERATOR(reduce_scatter)
+TANDEM_OPERATOR(all_to_all)
+TANDEM_OPERATOR(exchange_rows)
 
 // Lowered graphs only
 TANDEM_OPERATOR(fused)

@@ -51,27 +51,59 @@ std::vector<std::vector<int>> side_by_side(const Lowered& lowered, const Plan& p
   return groups;
 }
 
+namespace {
+
+CollectiveCall::Place place_of(const Lowered& lowered, const Plan& plan, ValueId value) {
+  return {plan.buffer_of[value.index], bytes_of(lowered, value).begin};
+}
+
+// How many elements a communicator is told.
+std::int64_t counted_elements(const Lowered& lowered, const Node& node, CollectiveKind kind,
+                              std::size_t i) {
+  const TensorType &x = lowered.graph.type(node.inputs[i]),
+                   &y = lowered.graph.type(node.outputs[i]);
+  if (kind == CollectiveKind::reduce_scatter) return y.elements();
+  if (kind == CollectiveKind::all_to_all) return x.elements() / node.attributes.integer("ranks");
+  return x.elements();
+}
+
+// Ranks may have room for different numbers of rows, so that all of them take part even where one
+// has none.
+CollectiveCall exchange_call(const Lowered& lowered, const Plan& plan, const Node& node) {
+  const TensorType &x = lowered.graph.type(node.inputs[0]),
+                   &y = lowered.graph.type(node.outputs[0]);
+  CollectiveCall call{place_of(lowered, plan, node.inputs[0]),
+                      place_of(lowered, plan, node.outputs[0])};
+  call.elements = element_count(Shape(x.shape.begin() + 1, x.shape.end()));
+  call.dtype = x.dtype;
+  call.sent = place_of(lowered, plan, node.inputs[1]);
+  call.received = place_of(lowered, plan, node.inputs[2]);
+  call.from_rows = x.shape[0];
+  call.to_rows = y.shape[0];
+  return call;
+}
+
+}  // namespace
+
 std::vector<CollectiveCall> collective_calls(const Lowered& lowered, const Plan& plan, NodeId id) {
   const Node& node = lowered.graph.node(id);
   const CollectiveKind kind = collective_kind(node);
+  if (kind == CollectiveKind::exchange_rows) return {exchange_call(lowered, plan, node)};
   std::vector<CollectiveCall> calls;
   int last = -1;  // the buffer that the last call ends with, where another may join it
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
     const ValueId x = node.inputs[i], y = node.outputs[i];
-    const ValueId counted = kind == CollectiveKind::reduce_scatter ? y : x;
-    const TensorType& type = lowered.graph.type(counted);
-    if (type.elements() == 0) continue;
-    const auto size = static_cast<std::int64_t>(size_of(type.dtype));
+    const std::int64_t elements = counted_elements(lowered, node, kind, i);
+    if (elements == 0) continue;
+    const DType dtype = lowered.graph.type(x).dtype;
+    const auto size = static_cast<std::int64_t>(size_of(dtype));
     const int own = kind == CollectiveKind::all_reduce ? own_buffer(lowered, plan, node, i) : -1;
     if (own >= 0 && last >= 0 && follows(plan, last, own)) {
       CollectiveCall& call = calls.back();
-      const std::size_t begin = plan.buffers[call.from].offset;
-      call.elements =
-          static_cast<std::int64_t>(plan.buffers[own].offset - begin) / size + type.elements();
+      const std::size_t begin = plan.buffers[call.from.buffer].offset;
+      call.elements = static_cast<std::int64_t>(plan.buffers[own].offset - begin) / size + elements;
     } else {
-      const ByteRange from = bytes_of(lowered, x), to = bytes_of(lowered, y);
-      calls.push_back({plan.buffer_of[x.index], plan.buffer_of[y.index], from.begin, to.begin,
-                       type.elements(), type.dtype});
+      calls.push_back({place_of(lowered, plan, x), place_of(lowered, plan, y), elements, dtype});
     }
     last = own;
   }

@@ -16,10 +16,19 @@ std::vector<std::vector<int>> side_by_side(const Lowered& lowered, const Plan& p
 
 /// One call of a communicator.
 struct CollectiveCall {
-  int from = 0, to = 0;                        // buffers
-  std::size_t from_offset = 0, to_offset = 0;  // bytes in them
-  std::int64_t elements = 0;  // AllReduce: of both; AllGather: of `from`; ReduceScatter: of `to`
+  /// Where an operand begins: a buffer, and bytes in it.
+  struct Place {
+    int buffer = 0;
+    std::size_t offset = 0;
+  };
+  Place from, to;
+  /// AllReduce: of both; AllGather: of `from`; ReduceScatter: of `to`; AllToAll: of one rank's
+  /// part; ExchangeRows: of a row.
+  std::int64_t elements = 0;
   DType dtype = DType::float32;
+  /// ExchangeRows: its counts, and the rows of `from` and `to`.
+  Place sent, received;
+  std::int64_t from_rows = 0, to_rows = 0;
 };
 
 /// The calls of a node, in their order: operands that lie side by side are one, with the unused

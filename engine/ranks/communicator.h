@@ -26,6 +26,14 @@ struct RankElements {
   DType dtype = DType::float32;
 };
 
+/// How many rows each rank sends to which, in memory of the communicator's device that the host
+/// reaches. They are read when the operation begins.
+struct RowCounts {
+  const std::int32_t* sent = nullptr;      // [ranks]: rows of `from` for each rank
+  const std::int32_t* received = nullptr;  // [ranks]: rows that each rank has for this one
+  std::size_t from_rows = 0, to_rows = 0;  // that there is room for in all; may differ by rank
+};
+
 /// One rank's end. All ranks enqueue the same operations in the same order, whatever streams they
 /// use, and capture the same ones. Enqueueing does not wait for other ranks; `name` stands in
 /// errors and is not kept. Every call throws Error{runtime} once something has gone wrong, with the
@@ -50,6 +58,12 @@ class Communicator {
   /// Part p of `from` goes to rank p, part p of `to` comes from it: ranks × count each. Not in
   /// place.
   virtual void all_to_all(Stream& stream, std::string_view name, const RankElements& elements) = 0;
+  /// Unequal parts of rows of `count` elements: those for rank 0 come first in `from`, those for
+  /// rank 1 behind them, ...; `to` gets the rows of rank 0, those of rank 1 behind them, ... What
+  /// is left of `to` becomes zeros, in int32 and int64 the least number, which names no row. Not in
+  /// place. Ranks whose counts do not fit each other, or the room, fail by name.
+  virtual void exchange_rows(Stream& stream, std::string_view name, const RankElements& elements,
+                             const RowCounts& counts) = 0;
   /// The `from` of `root` in every rank's `to`; other ranks' `from` is not looked at. May be in
   /// place.
   virtual void broadcast(Stream& stream, std::string_view name, const RankElements& elements,

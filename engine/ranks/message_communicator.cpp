@@ -48,7 +48,12 @@ class MessageCommunicator::Task final : public PreparedKernel {
   Task(MessageCommunicator& communicator, const MessageTask& task)
       : communicator_(communicator), task_(task) {}
   void run(const KernelArguments& arguments) noexcept override {
-    communicator_.run(task_, arguments.inputs[0], arguments.outputs[0]);
+    MessageOperands operands{arguments.inputs[0], arguments.outputs[0]};
+    if (task_.kind == MessageTask::Kind::exchange_rows) {
+      operands.sent = static_cast<const std::int32_t*>(arguments.inputs[1]);
+      operands.received = static_cast<const std::int32_t*>(arguments.inputs[2]);
+    }
+    communicator_.run(task_, operands);
   }
 
  private:
@@ -75,7 +80,7 @@ MessageCommunicator::~MessageCommunicator() = default;
 
 void MessageCommunicator::enqueue(Stream& stream, std::string_view name,
                                   const RankElements& elements, const MessageTask& task,
-                                  std::size_t read, std::size_t written) {
+                                  std::size_t read, std::size_t written, const RowCounts* counts) {
   Task* kernel = nullptr;
   {
     const std::lock_guard lock(mutex_);
@@ -85,22 +90,35 @@ void MessageCommunicator::enqueue(Stream& stream, std::string_view name,
     if (!known) known = std::make_unique<Task>(*this, task);
     kernel = known.get();
   }
-  const void* input = elements.from;
+  const void* inputs[3] = {elements.from};
   void* output = elements.to;
-  const ByteAccess accesses[] = {{output, written, true}, {input, read, false}};
+  ByteAccess accesses[4];
+  std::size_t count = 0;
+  const auto access = [&](const void* at, std::size_t bytes, bool write) {
+    if (bytes > 0 || write) accesses[count++] = {at, bytes, write};
+  };
+  access(output, written, true);
+  access(elements.from, read, false);
   KernelCall call;
-  call.kernel = kernel;
-  call.arguments = {&input, &output, nullptr, nullptr};
   call.inputs = call.outputs = 1;
-  call.operation = {name, 0, {accesses, read > 0 ? std::size_t{2} : std::size_t{1}}};
+  if (counts != nullptr) {
+    const std::size_t bytes = static_cast<std::size_t>(ranks()) * sizeof(std::int32_t);
+    inputs[call.inputs++] = counts->sent;
+    inputs[call.inputs++] = counts->received;
+    access(counts->sent, bytes, false);
+    access(counts->received, bytes, false);
+  }
+  call.kernel = kernel;
+  call.arguments = {inputs, &output, nullptr, nullptr};
+  call.operation = {name, 0, {accesses, count}};
   stream.run(call);
 }
 
-void MessageCommunicator::run(const MessageTask& task, const void* from, void* to) noexcept {
+void MessageCommunicator::run(const MessageTask& task, const MessageOperands& operands) noexcept {
   const std::lock_guard running(running_);
   if (has_failed_) return;
   try {
-    operations_.run(task, from, to);
+    operations_.run(task, operands);
     return;
   } catch (const MessageFailure& failure) {
     if (!failure.what.empty())
@@ -141,6 +159,15 @@ void MessageCommunicator::all_to_all(Stream& stream, std::string_view name,
       elements.count * size_of(elements.dtype) * static_cast<std::size_t>(ranks());
   enqueue(stream, name, elements, task_of(MessageTask::Kind::all_to_all, name, elements), bytes,
           bytes);
+}
+
+void MessageCommunicator::exchange_rows(Stream& stream, std::string_view name,
+                                        const RankElements& elements, const RowCounts& counts) {
+  MessageTask task = task_of(MessageTask::Kind::exchange_rows, name, elements);
+  task.from_rows = counts.from_rows;
+  task.to_rows = counts.to_rows;
+  const std::size_t row = elements.count * size_of(elements.dtype);
+  enqueue(stream, name, elements, task, row * counts.from_rows, row * counts.to_rows, &counts);
 }
 
 void MessageCommunicator::broadcast(Stream& stream, std::string_view name,

@@ -50,6 +50,8 @@ class MessageCommunicator final : public Communicator {
   void reduce_scatter(Stream& stream, std::string_view name, const RankElements& elements,
                       Reduction reduction) override;
   void all_to_all(Stream& stream, std::string_view name, const RankElements& elements) override;
+  void exchange_rows(Stream& stream, std::string_view name, const RankElements& elements,
+                     const RowCounts& counts) override;
   void broadcast(Stream& stream, std::string_view name, const RankElements& elements,
                  int root) override;
   void watch(Stream& stream, std::string_view name) override;
@@ -64,8 +66,9 @@ class MessageCommunicator final : public Communicator {
   };
 
   void enqueue(Stream& stream, std::string_view name, const RankElements& elements,
-               const MessageTask& task, std::size_t read, std::size_t written);
-  void run(const MessageTask& task, const void* from, void* to) noexcept;
+               const MessageTask& task, std::size_t read, std::size_t written,
+               const RowCounts* counts = nullptr);
+  void run(const MessageTask& task, const MessageOperands& operands) noexcept;
   void look_for_failure();
   void fail(const std::string& what, const std::string& got, const std::string& fix);
   void throw_failure();

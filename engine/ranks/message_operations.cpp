@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <new>
 
 #include "engine/graph/align.h"
@@ -28,8 +29,8 @@ enum Lane : int { greeting = 0, data = 1, result = 2, lanes = 4 };
 }  // namespace
 
 const char* name_of(MessageTask::Kind kind) {
-  constexpr const char* names[] = {"all_reduce", "all_gather", "reduce_scatter", "all_to_all",
-                                   "broadcast"};
+  constexpr const char* names[] = {"all_reduce", "all_gather",    "reduce_scatter",
+                                   "all_to_all", "exchange_rows", "broadcast"};
   return names[static_cast<int>(kind)];
 }
 
@@ -39,6 +40,7 @@ std::string to_string(const MessageTask& task) {
                      std::to_string(task.count) + " " + std::string(name_of(task.dtype));
   if (task.kind == MessageTask::Kind::all_reduce || task.kind == MessageTask::Kind::reduce_scatter)
     text += std::string(", ") + reductions[static_cast<int>(task.reduction)];
+  if (task.kind == MessageTask::Kind::exchange_rows) text += " a row";
   if (task.kind == MessageTask::Kind::broadcast) text += ", from rank " + std::to_string(task.root);
   return text + ")";
 }
@@ -61,9 +63,9 @@ MessageOperations::MessageOperations(RankMessages& messages, Rendezvous& rendezv
 
 MessageOperations::~MessageOperations() { std::free(scratch_); }
 
-void MessageOperations::run(const MessageTask& task, const void* from, void* to) {
-  const auto* const input = static_cast<const char*>(from);
-  auto* const output = static_cast<char*>(to);
+void MessageOperations::run(const MessageTask& task, const MessageOperands& operands) {
+  const auto* const input = static_cast<const char*>(operands.from);
+  auto* const output = static_cast<char*>(operands.to);
   for (Requests* requests : {&greetings_, &pieces_[0], &pieces_[1], &results_[0], &results_[1]})
     requests->clear();
   begun_ = looked_ = Clock::now();
@@ -79,6 +81,8 @@ void MessageOperations::run(const MessageTask& task, const void* from, void* to)
     }
     case MessageTask::Kind::all_to_all:
       return all_to_all(task, input, output);
+    case MessageTask::Kind::exchange_rows:
+      return exchange_rows(task, operands);
     case MessageTask::Kind::broadcast:
       return broadcast(task, input, output);
   }
@@ -90,7 +94,7 @@ void MessageOperations::greet(const MessageTask& task) {
   receive(previous(1), Lane::greeting, reinterpret_cast<char*>(&other), sizeof other, greetings_);
   send(next(1), Lane::greeting, reinterpret_cast<const char*>(&task), sizeof task, greetings_);
   wait(greetings_, false);
-  if (other == task) return;
+  if (other.meets(task)) return;
   throw MessageFailure{"ranks run different operations: rank " + std::to_string(previous(1)) +
                            " at " + to_string(other) + ", rank " + std::to_string(rank_) + " at " +
                            to_string(task),
@@ -197,6 +201,59 @@ void MessageOperations::all_to_all(const MessageTask& task, const char* from, ch
     send(target, Lane::data, from + part(target), bytes, pieces_[0]);
   }
   std::memcpy(to + part(rank_), from + part(rank_), bytes);
+  wait(pieces_[0], true);
+}
+
+// Where a rank's rows begin follows from the counts of the ranks before it.
+void MessageOperations::exchange_rows(const MessageTask& task, const MessageOperands& operands) {
+  const std::size_t row = task.count * size_of(task.dtype);
+  const auto* const from = static_cast<const char*>(operands.from);
+  auto* const to = static_cast<char*>(operands.to);
+  const auto rows = [&](const std::int32_t* counts, int begin, int end) {
+    std::size_t sum = 0;
+    for (int rank = begin; rank < end; ++rank) sum += static_cast<std::size_t>(counts[rank]);
+    return sum;
+  };
+  const auto check = [&](const std::int32_t* counts, std::size_t room, const char* what) {
+    const bool is_negative = std::any_of(counts, counts + ranks_, [](auto n) { return n < 0; });
+    const std::size_t all = is_negative ? 0 : rows(counts, 0, ranks_);
+    if (!is_negative && all <= room) return;
+    throw MessageFailure{std::string("rows to be ") + what + ": " +
+                             (is_negative ? "a negative number" : std::to_string(all)) +
+                             ", with room for " + std::to_string(room),
+                         "run the same version with the same configuration on all ranks"};
+  };
+  check(operands.sent, task.from_rows, "sent");
+  check(operands.received, task.to_rows, "received");
+  for (int distance = 1; distance < ranks_; ++distance) {
+    const int source = previous(distance);
+    receive(source, Lane::data, to + rows(operands.received, 0, source) * row,
+            rows(operands.received, source, source + 1) * row, pieces_[0]);
+  }
+  for (int distance = 1; distance < ranks_; ++distance) {
+    const int target = next(distance);
+    send(target, Lane::data, from + rows(operands.sent, 0, target) * row,
+         rows(operands.sent, target, target + 1) * row, pieces_[0]);
+  }
+  const std::size_t own = rows(operands.sent, rank_, rank_ + 1);
+  if (own != rows(operands.received, rank_, rank_ + 1))
+    throw MessageFailure{"a rank sends itself other rows than it awaits",
+                         "run the same version with the same configuration on all ranks"};
+  if (own > 0) {
+    std::memcpy(to + rows(operands.received, 0, rank_) * row,
+                from + rows(operands.sent, 0, rank_) * row, own * row);
+  }
+  const std::size_t begin = rows(operands.received, 0, ranks_) * task.count,
+                    end = task.to_rows * task.count;
+  if (task.dtype == DType::int32) {
+    auto* const numbers = reinterpret_cast<std::int32_t*>(to);
+    std::fill(numbers + begin, numbers + end, std::numeric_limits<std::int32_t>::min());
+  } else if (task.dtype == DType::int64) {
+    auto* const numbers = reinterpret_cast<std::int64_t*>(to);
+    std::fill(numbers + begin, numbers + end, std::numeric_limits<std::int64_t>::min());
+  } else {
+    std::memset(to + begin * size_of(task.dtype), 0, (end - begin) * size_of(task.dtype));
+  }
   wait(pieces_[0], true);
 }
 

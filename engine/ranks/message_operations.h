@@ -20,15 +20,37 @@ namespace tandem {
 
 /// An operation without its addresses.
 struct MessageTask {
-  enum class Kind : std::uint8_t { all_reduce, all_gather, reduce_scatter, all_to_all, broadcast };
+  enum class Kind : std::uint8_t {
+    all_reduce,
+    all_gather,
+    reduce_scatter,
+    all_to_all,
+    exchange_rows,
+    broadcast,
+  };
   Kind kind = Kind::all_reduce;
   DType dtype = DType::float32;
   Reduction reduction = Reduction::sum;
   int root = 0;
   std::size_t count = 0;
-  std::array<char, 64> name{};  // its beginning
+  std::size_t from_rows = 0, to_rows = 0;  // exchange_rows: the room for rows, each rank's own
+  std::array<char, 64> name{};             // its beginning
 
   bool operator==(const MessageTask&) const = default;
+  /// Whether ranks may run the two together.
+  bool meets(const MessageTask& other) const {
+    MessageTask same = other;
+    same.from_rows = from_rows;
+    same.to_rows = to_rows;
+    return same == *this;
+  }
+};
+/// Where it reads and writes.
+struct MessageOperands {
+  const void* from = nullptr;
+  void* to = nullptr;
+  const std::int32_t* sent = nullptr;  // exchange_rows: rows for each rank, and of each rank
+  const std::int32_t* received = nullptr;
 };
 const char* name_of(MessageTask::Kind kind);
 /// "all_reduce of 'loss' (12 float32, sum)".
@@ -59,7 +81,7 @@ class MessageOperations {
   MessageOperations& operator=(const MessageOperations&) = delete;
 
   /// Throws MessageFailure, or Error of the messages; then messages may be under way still.
-  void run(const MessageTask& task, const void* from, void* to);
+  void run(const MessageTask& task, const MessageOperands& operands);
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -81,6 +103,7 @@ class MessageOperations {
                      char* all);
   void gather(const MessageTask& task, const char* from, char* to);
   void all_to_all(const MessageTask& task, const char* from, char* to);
+  void exchange_rows(const MessageTask& task, const MessageOperands& operands);
   void broadcast(const MessageTask& task, const char* from, char* to);
   void broadcast_by_tree(int root, char* bytes, std::size_t count);
 

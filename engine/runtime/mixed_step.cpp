@@ -58,7 +58,9 @@ StreamKind kind_of(const Queue& queue) {
 }
 
 Reduction reduction_of(const Node& node) {
-  if (collective_kind(node) == CollectiveKind::all_gather) return Reduction::sum;  // has none
+  const CollectiveKind kind = collective_kind(node);
+  if (kind != CollectiveKind::all_reduce && kind != CollectiveKind::reduce_scatter)
+    return Reduction::sum;  // has none
   const std::string& text = node.attributes.text("reduction");
   return text == "mean"      ? Reduction::mean
          : text == "maximum" ? Reduction::maximum
@@ -340,8 +342,12 @@ void MixedStep::enqueue_collective(const Launched& launched) {
   const Collective& collective = *launched.collective;
   if (collective.calls.empty()) launched.leave_empty_span();
   for (const CollectiveCall& call : collective.calls) {
-    const RankElements elements{base_[call.from] + call.from_offset,
-                                base_[call.to] + call.to_offset,
+    const auto at = [&](const CollectiveCall::Place& place) {
+      return base_[place.buffer] + place.offset;
+    };
+    // A side without elements has no buffer.
+    const RankElements elements{call.from.buffer < 0 ? nullptr : at(call.from),
+                                call.to.buffer < 0 ? nullptr : at(call.to),
                                 static_cast<std::size_t>(call.elements), call.dtype};
     Communicator& communicator = *collective.communicator;
     switch (collective.kind) {
@@ -355,6 +361,19 @@ void MixedStep::enqueue_collective(const Launched& launched) {
         communicator.reduce_scatter(*launched.stream, launched.name, elements,
                                     collective.reduction);
         break;
+      case CollectiveKind::all_to_all:
+        communicator.all_to_all(*launched.stream, launched.name, elements);
+        break;
+      case CollectiveKind::exchange_rows: {
+        const auto counts = [&](const CollectiveCall::Place& place) {
+          return reinterpret_cast<const std::int32_t*>(at(place));
+        };
+        communicator.exchange_rows(
+            *launched.stream, launched.name, elements,
+            {counts(call.sent), counts(call.received), static_cast<std::size_t>(call.from_rows),
+             static_cast<std::size_t>(call.to_rows)});
+        break;
+      }
     }
   }
 }

@@ -134,8 +134,9 @@ void Program::Impl::adopt_states(StateStore& states, std::vector<std::byte*>& ba
       base[buffer] = static_cast<std::byte*>(entry->memory->address());
   }
   for (State& state : lowered.graph.states) {
-    // Halves of a table are copies of its start, which nobody needs any more.
-    if (states.find(state.name)->tail == nullptr && !state.derived.is<LowHalf>()) continue;
+    // Halves of a table and parts of a whole are copies of its start, which nobody needs any more.
+    const bool is_half = states.find(state.name)->tail != nullptr || state.derived.is<LowHalf>();
+    if (!is_half && !state.shard) continue;
     state.start = HostTensor(state.start.type());
   }
 }

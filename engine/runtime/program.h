@@ -23,7 +23,8 @@ inline std::int64_t row_count(const TensorType& type) {
 /// Parameters, buffers, moments and counters, in the layout and on the device that the first
 /// training program chose. Shared by all programs of a run; addresses never change. A table of
 /// which a device caches rows is one state under its own name: reading and writing it goes to the
-/// cache for these. A split table is one float32 state as well.
+/// cache for these. A split table is one float32 state as well. Of a state that several ranks share
+/// out this is the own part: types, rows and values are those of the part.
 class StateStore {
  public:
   StateStore();
@@ -37,6 +38,8 @@ class StateStore {
   std::vector<std::string> names() const;
   const TensorType& type(const std::string& name) const;
   StateKind kind(const std::string& name) const;
+  /// What the state is a part of; null where it is whole.
+  const StateShard* shard(const std::string& name) const;
   /// Row-major copies; blocking, between steps only. What was fetched for the next step counts no
   /// more once anything is written.
   HostTensor read(const std::string& name) const;

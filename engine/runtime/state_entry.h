@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@ struct StateStore::Entry {
   TensorType type;
   Entry* tail = nullptr;  // of a split table: where the rest of each float32 is
   TensorType whole;       // what the two make
+  std::optional<StateShard> shard;
   Layout layout;
   Device* device = nullptr;
   std::unique_ptr<Memory> memory;  // null for a value without elements

@@ -102,6 +102,11 @@ const TensorType& StateStore::type(const std::string& name) const {
 }
 StateKind StateStore::kind(const std::string& name) const { return existing(*this, name).kind; }
 
+const StateShard* StateStore::shard(const std::string& name) const {
+  const Entry& entry = existing(*this, name);
+  return entry.shard ? &*entry.shard : nullptr;
+}
+
 HostTensor StateStore::read(const std::string& name) const {
   const Entry& entry = existing(*this, name);
   HostTensor result = entry.tail == nullptr ? read_memory(entry) : HostTensor(entry.whole);
@@ -288,6 +293,7 @@ StateStore::Entry& StateStore::create(const State& state, const StateLayout& lay
   entry->derived = state.derived;
   entry->kind = state.kind;
   entry->type = state.start.type();
+  entry->shard = state.shard;
   entry->layout = layout.layout;
   entry->device = &device;
   const std::size_t bytes = buffer_bytes(entry->type, entry->layout);

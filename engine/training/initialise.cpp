@@ -1,6 +1,7 @@
 #include "engine/training/initialise.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 #include <cstdio>
 #include <limits>
@@ -14,6 +15,7 @@
 #include "engine/formats/safetensors.h"
 #include "engine/graph/error.h"
 #include "engine/graph/selector.h"
+#include "engine/graph/shard_parts.h"
 #include "engine/training/config/config_value.h"
 
 namespace tandem {
@@ -95,14 +97,38 @@ void draw(const Distribution& from, bool in_pairs, Random random, std::int64_t f
   }
 }
 
+/// The own rows of a table that ranks share out get the numbers that they have in the whole.
+template <class States>
+void initialise_part(const Distribution& distribution, const Random& random,
+                     const StateShard& shard, const std::string& name, States& states) {
+  const TensorType& whole = shard.whole;
+  assert(shard.kind == ShardKind::rows);  // what has flat parts starts with numbers of its own
+  const bool in_pairs = whole.elements() > large_table;
+  const std::int64_t columns = whole.elements() / std::max<std::int64_t>(whole.shape[0], 1);
+  constexpr std::size_t range_bytes = std::size_t{1} << 19;
+  parallel_row_ranges(file_threads(), filled_rows(shard),
+                      sizeof(float) * static_cast<std::size_t>(columns), range_bytes,
+                      [&](std::int64_t first, std::int64_t count) {
+                        HostTensor range(TensorType{DType::float32, {count, columns}});
+                        for (std::int64_t i = 0; i < count; ++i) {
+                          const std::int64_t row = (first + i) * shard.ranks + shard.rank;
+                          draw(distribution, in_pairs, random, row * columns,
+                               range.as<float>().subspan(static_cast<std::size_t>(i * columns),
+                                                         static_cast<std::size_t>(columns)));
+                        }
+                        states.write_rows(name, first, count, range.converted(whole.dtype).data());
+                      });
+}
+
 /// In ranges of rows, by several threads: a table is never there twice.
 template <class States>
 void initialise(const InitRule& rule, std::uint64_t seed, const State& state, States& states) {
-  const TensorType& type = states.type(state.name);
+  const TensorType& type = state.shard ? state.shard->whole : states.type(state.name);
   const Distribution distribution =
       std::visit([&](const auto& kind) { return kind.values(fans_of(type.shape)); }, rule.kind);
   const bool in_pairs = type.elements() > large_table;
   const Random random(seed, state.name);
+  if (state.shard) return initialise_part(distribution, random, *state.shard, state.name, states);
   constexpr std::size_t range_bytes = std::size_t{1} << 19;  // stays in a cache
   if (type.bytes() <= range_bytes || !states.has_direct_rows(state.name)) {
     HostTensor tensor(TensorType{DType::float32, type.shape});
@@ -172,11 +198,24 @@ class WeightsFile {
   Shape shape(const std::string& name) const {
     return arrays_ ? arrays_->type(name).shape : tensors_.at(name).shape();
   }
+  /// Of a table that ranks share out only the own rows are made, from the pages of the file; arrays
+  /// of an .npz file are whole for a while.
+  template <class States>
+  void load(const State& state, States& states) const {
+    if (!state.shard) return states.write(state.name, read(state.name, state.start.dtype()));
+    const DType as = state.shard->whole.dtype;
+    if (arrays_) return states.write(state.name, part_of(read(state.name, as), *state.shard));
+    const HostTensor& whole = tensors_.at(state.name);
+    StateShard in_file = *state.shard;
+    in_file.whole.dtype = whole.dtype();
+    states.write(state.name, part_of(whole, in_file).converted(as));
+  }
+
+ private:
   HostTensor read(const std::string& name, DType as) const {
     return arrays_ ? arrays_->read(name, as) : tensors_.at(name).converted(as);
   }
 
- private:
   std::optional<NpzFile> arrays_;              // of an .npz file; otherwise
   std::map<std::string, HostTensor> tensors_;  // mapped
 };
@@ -262,14 +301,15 @@ std::vector<std::string> initialise_all(const ParametersConfig& config, std::uin
         continue;
       }
       const Shape shape = weights.shape(state.name);
-      if (shape != state.start.shape()) {
+      const Shape& expected = state.shard ? state.shard->whole.shape : state.start.shape();
+      if (shape != expected) {
         Diagnostic d = at(rule.where, state.name, rule.from + " holds another shape");
-        d.expected = to_string(state.start.shape());
+        d.expected = to_string(expected);
         d.got = to_string(shape);
         problems.push_back(std::move(d));
         continue;
       }
-      states.write(state.name, weights.read(state.name, state.start.dtype()));
+      weights.load(state, states);
       ++loaded;
     }
     if (matched == 0)

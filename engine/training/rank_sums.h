@@ -9,6 +9,7 @@
 
 #include "engine/gradient/row_gradient.h"
 #include "engine/graph/builder.h"
+#include "engine/operators/collectives/collective.h"
 #include "engine/training/optimizers/optimizer.h"
 
 namespace tandem {
@@ -37,6 +38,8 @@ class RankSums {
   /// The gradient of an update, with the marks of its rows: before norms, loss scale and the update
   /// itself, which then are the same on all ranks.
   void sum(UpdateRequest& update);
+  /// A scalar that each rank has of its own part, over all of them.
+  ValueId sum_of_parts(ValueId own) { return all_reduced(own, sum_reduction); }
   /// How many ids the ranks have in all; the same on all of them. Throws Error{usage} where shares
   /// differ and a lookup does not have as many ids for each sample.
   std::int64_t gathered_ids(const RowGradient& rows) const;

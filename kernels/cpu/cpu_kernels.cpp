@@ -43,6 +43,7 @@ KernelList cpu_kernels() {
   add_row_update_kernels(list);
   add_mark_kernels(list);
   add_cached_row_kernels(list);
+  add_shard_row_kernels(list);
   add_elementwise_kernels(list);
   add_network_kernels(list);
   add_update_kernels(list);

@@ -22,5 +22,6 @@ void add_bag_kernels(KernelList& list);              // sums of looked-up rows
 void add_row_update_kernels(KernelList& list);       // updates of looked-up rows
 void add_mark_kernels(KernelList& list);             // rows that occurred in the passes of a step
 void add_cached_row_kernels(KernelList& list);       // lookups in a table and a cache of its rows
+void add_shard_row_kernels(KernelList& list);        // whose rows are, where ranks share a table
 
 }  // namespace tandem

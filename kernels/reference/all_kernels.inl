@@ -35,6 +35,7 @@ TANDEM_REFERENCE(row_updates)
 TANDEM_REFERENCE(rows_ahead)
 TANDEM_REFERENCE(embedding_bag)
 TANDEM_REFERENCE(cached_rows)
+TANDEM_REFERENCE(shard_rows)
 TANDEM_REFERENCE(collectives)
 
 #undef TANDEM_REFERENCE

@@ -1,6 +1,8 @@
 // Operators over all ranks, in one process that stands for all of them: as if every rank had the
 // same operands, and this one were rank 0. Steps of several ranks run the communicator of a device
 // instead.
+#include "engine/operators/tables/rows.h"
+#include "kernels/reference/network_support.h"
 #include "kernels/reference/support.h"
 
 namespace tandem::reference {
@@ -72,6 +74,49 @@ std::unique_ptr<PreparedKernel> all_gather(const KernelRequest& request) {
   });
 }
 
+// Each rank, all like this one, sends part 0 to rank 0.
+std::unique_ptr<PreparedKernel> all_to_all(const KernelRequest& request) {
+  const Operand &x = request.inputs[0], &y = request.outputs[0];
+  const std::size_t size = size_of(x.type.dtype);
+  const std::int64_t ranks = request.attributes().integer("ranks");
+  Shape part = x.type.shape;
+  part[0] /= ranks;
+  std::vector<Position> parts;
+  for (std::int64_t rank = 0; rank < ranks; ++rank)
+    parts.emplace_back(part, y.layout.strides, rank * part[0] * y.layout.strides[0]);
+  return prepared(
+      [size, from = Position(part, x.layout.strides), parts](const KernelArguments& a) mutable {
+        for (Position& to : parts) copy_elements(a.inputs[0], from, a.outputs[0], to, size);
+      });
+}
+
+// Each rank, all like this one, sends its first rows to rank 0, as many as this one awaits.
+std::unique_ptr<PreparedKernel> exchange_rows(const KernelRequest& request) {
+  const TensorType& y = request.outputs[0].type;
+  return with_type(y.dtype, [&](auto tag) {
+    using T = decltype(tag);
+    T rest{};
+    if constexpr (std::is_same_v<T, std::int32_t> || std::is_same_v<T, std::int64_t>)
+      rest = absent_id<T>;
+    const std::int64_t rows = y.shape[0], ranks = request.attributes().integer("ranks");
+    return prepared([=, columns = rows > 0 ? y.elements() / rows : 0, x = Places(request.inputs[0]),
+                     received = Places(request.inputs[2]),
+                     to = Places(request.outputs[0])](const KernelArguments& a) {
+      const T* from = static_cast<const T*>(a.inputs[0]);
+      T* made = static_cast<T*>(a.outputs[0]);
+      std::int64_t row = 0;
+      for (std::int64_t rank = 0; rank < ranks; ++rank) {
+        const auto count = static_cast<const std::int32_t*>(a.inputs[2])[received(rank)];
+        for (std::int64_t k = 0; k < count && row < rows; ++k, ++row) {
+          for (std::int64_t c = 0; c < columns; ++c)
+            made[to(row * columns + c)] = from[x(k * columns + c)];
+        }
+      }
+      for (std::int64_t i = row * columns; i < rows * columns; ++i) made[to(i)] = rest;
+    });
+  });
+}
+
 }  // namespace
 
 void add_collectives(KernelList& list) {
@@ -79,6 +124,8 @@ void add_collectives(KernelList& list) {
   list.push_back(reference_kernel("all_gather", "AllGather", refuse_nothing, all_gather));
   list.push_back(
       reference_kernel("reduce_scatter", "ReduceScatter", refuse_nothing, reduce_scatter));
+  list.push_back(reference_kernel("all_to_all", "AllToAll", refuse_nothing, all_to_all));
+  list.push_back(reference_kernel("exchange_rows", "ExchangeRows", refuse_nothing, exchange_rows));
 }
 
 }  // namespace tandem::reference

@@ -59,6 +59,8 @@ std::vector<Move> moves_between(const ResolvedPolicy& a, const ResolvedPolicy& b
     compare(moves, path, true, "ship", std::string(name_of(from.ship.value)),
             std::string(name_of(to->ship.value)));
     compare(moves, path, true, "cache", cache_of(from), cache_of(*to));
+    compare(moves, path, true, "shard", std::string(name_of(from.shard.value)),
+            std::string(name_of(to->shard.value)));
   }
   return moves;
 }

@@ -137,6 +137,10 @@ Explained explain(const ResolvedPolicy& resolved, const std::string& name) {
       result.attributes.push_back(
           {"cache", parameter->cached.rows ? size : "none", &parameter->cache.reason});
     }
+    if (parameter->shard.reason.rule >= 0) {
+      result.attributes.push_back(
+          {"shard", std::string(name_of(parameter->shard.value)), &parameter->shard.reason});
+    }
     result.parameter = parameter;
     result.readers = parameter->readers;
     if (parameter->kind == StateKind::parameter) result.parameters.insert(parameter->name);

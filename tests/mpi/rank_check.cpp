@@ -93,6 +93,24 @@ std::string operations(Rank& rank) {
       if (std::memcmp(got.data() + r * n, inputs[r].data() + part, n * sizeof(float)) != 0)
         wrong("all_to_all");
     }
+    // Rank r has n / (1 + (r + p) % 3) rows of one element for rank p.
+    std::vector<std::int32_t> sent, received;
+    for (std::size_t r = 0; r < ranks; ++r) {
+      sent.push_back(static_cast<std::int32_t>(n / (1 + (rank.number() + r) % 3)));
+      received.push_back(sent.back());  // as many as the other way round
+    }
+    rank.communicator().exchange_rows(*rank.stream, "rows", {own.data(), got.data(), 1},
+                                      {sent.data(), received.data(), n * ranks, n * ranks});
+    rank.wait();
+    std::size_t at = 0;
+    for (std::size_t r = 0; r < ranks; ++r) {
+      std::size_t begin = 0;  // in what rank r sends
+      for (std::size_t p = 0; p < rank.number(); ++p) begin += n / (1 + (r + p) % 3);
+      const auto count = static_cast<std::size_t>(received[r]);
+      if (std::memcmp(got.data() + at, inputs[r].data() + begin, count * sizeof(float)) != 0)
+        wrong("exchange_rows");
+      at += count;
+    }
     for (std::size_t root = 0; root < ranks; ++root) {
       rank.communicator().broadcast(*rank.stream, "all", {own.data(), got.data(), n * ranks},
                                     static_cast<int>(root));

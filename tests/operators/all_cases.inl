@@ -29,6 +29,7 @@ TANDEM_CASES(rows)
 TANDEM_CASES(absent_id)
 TANDEM_CASES(rows_ahead)
 TANDEM_CASES(cached_row)
+TANDEM_CASES(shard_row)
 TANDEM_CASES(collective)
 
 #undef TANDEM_CASES

@@ -17,6 +17,33 @@ Attributes over(std::int64_t ranks, const char* reduction = nullptr) {
   return attributes;
 }
 
+// Of one rank the rows stay, as many as are sent; what has not come is zeros, or absent ids.
+void add_exchanges(std::vector<OperatorCase>& cases) {
+  const auto add = [&](const char* name, CaseInput x, std::vector<double> sent,
+                       std::vector<double> received, std::int64_t rows) {
+    const auto ranks = static_cast<std::int64_t>(sent.size());
+    const auto counts = [&](std::vector<double> numbers) {
+      return values({ranks}, std::move(numbers), DType::int32);
+    };
+    cases.push_back(make_case("ExchangeRows", name,
+                              {std::move(x), counts(std::move(sent)), counts(std::move(received))},
+                              {{"ranks", ranks}, {"rows", rows}}));
+    if (ranks > 1) cases.back() = without_gradient(cases.back(), equal_ranks);
+  };
+  add("some_rows", values({3, 2}, {1, 2, 3, 4, 5, 6}), {2}, {2}, 4);
+  cases.back() = expecting(cases.back(), {1, 2, 3, 4, 0, 0, 0, 0});
+  add("all_rows", uniform({4, 3}), {4}, {4}, 4);
+  add("one_axis", uniform({5}), {3}, {3}, 3);
+  add("none_sent", uniform({2, 3}), {0}, {0}, 2);
+  add("wide_rows", uniform({3, 2, 9}), {1}, {1}, 2);
+  add("two_ranks", values({3, 2}, {1, 2, 3, 4, 5, 6}), {1, 2}, {1, 2}, 4);
+  cases.back() = expecting(cases.back(), {1, 2, 1, 2, 3, 4, 0, 0});
+  add("ids", values({3}, {7, 0, 9}, DType::int64), {2, 1}, {2, 0}, 3);
+  cases.back() = expecting(cases.back(), {7, 0, -9223372036854775808.0});
+  add("small_ids", values({3}, {7, 0, 9}, DType::int32), {0, 1}, {0, 1}, 2);
+  cases.back() = expecting(cases.back(), {7, -2147483648.0});
+}
+
 }  // namespace
 
 void add_collective_cases(std::vector<OperatorCase>& cases) {
@@ -61,6 +88,15 @@ void add_collective_cases(std::vector<OperatorCase>& cases) {
           make_case("ReduceScatter", "maximum", {values({4}, {1, 2, 3, 4})}, over(2, "maximum")),
           equal_ranks),
       {1, 2}));
+
+  for (const Shape& shape : {Shape{3, 5}, Shape{4}, Shape{2, 0}, Shape{2, 3, 4}})
+    cases.push_back(make_case("AllToAll", to_string(shape), {uniform(shape)}, over(1)));
+  cases.push_back(
+      expecting(without_gradient(make_case("AllToAll", "two", {values({4}, {1, 2, 3, 4})}, over(2)),
+                                 equal_ranks),
+                {1, 2, 1, 2}));
+  cases.push_back(make_case("AllToAll", "int32", {typed(DType::int32, {6, 2})}, over(3)));
+  add_exchanges(cases);
 }
 
 }  // namespace tandem::testing

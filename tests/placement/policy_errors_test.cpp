@@ -243,9 +243,12 @@ TEST(PolicyErrors, ReadersOnTwoDevices) {
 
 TEST(PolicyErrors, WhatComesLaterIsRefusedWhereItMatters) {
   EXPECT_EQ(
-      rule(R"({ at = "embed.**", on = "gpu", ship = "rows", cache = "2GiB", shard = "rows" })"),
-      "3:71 `shard` comes with a later version (leave it out; `run`, `param` and `state` "
+      rule(R"({ at = "embed.**", on = "gpu", ship = "rows", cache = "2GiB", shard = "table" })"),
+      "3:71 `shard = \"table\"` comes with a later version (\"rows\" (of tables) and \"state\" "
       "work)");
+  EXPECT_EQ(rule(R"({ at = "embed.**", shard = "columns" })"),
+            "3:27 `shard = \"columns\"` comes with a later version (\"rows\" (of tables) and "
+            "\"state\" work)");
   EXPECT_EQ(rule(R"({ at = "layers.*.Relu", on = "gpu", ship = "auto" })"), "no error");
   EXPECT_EQ(rule(R"({ at = "embed.**", on = "gpu", shard = "row" })"),
             "3:40 unknown value (did you mean \"rows\"?)");

@@ -5,9 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 
 #include "engine/formats/files.h"
 #include "engine/graph/builder.h"
+#include "engine/graph/shard_parts.h"
 #include "tests/harness/allocation_count.h"
 #include "tests/harness/peak_memory.h"
 #include "tests/harness/program_check.h"
@@ -67,6 +69,34 @@ TEST_F(Initialise, UniformIsTheDefinition) {
     for (std::int64_t i = 0; i < values.type().elements(); i += 1 + i / 50) {
       ASSERT_EQ(values.as<float>()[i], static_cast<float>(-2 + 5 * draw(9, name, i)))
           << name << " " << i;
+    }
+  }
+}
+
+// Rows r, r + ranks, ... of the whole, whichever distribution and however many elements; what pads
+// the last part stays zero.
+TEST_F(Initialise, PartsHaveTheNumbersOfTheWhole) {
+  ParametersConfig config;
+  config.init = {rule("**", NormalInit{0, 0.01}), rule("deep.**", UniformInit{-2, 3})};
+  apply(config);
+  constexpr int ranks = 4;
+  for (int rank = 0; rank < ranks; ++rank) {
+    GraphBuilder g(engine_.operators);
+    std::vector<State> wholes = graph_.states;
+    for (State state : wholes) {
+      keep_part(state, ShardKind::rows, rank, ranks);
+      g.output(state.path, g.add_node("Neg", {g.state(std::move(state))}));
+    }
+    const Graph graph = g.finish();
+    testing::OwnProgram own = testing::make_program(graph, engine_.operators, *engine_.cpu);
+    initialise_parameters(config, 9, graph, own.states);
+    for (const State& state : graph.states) {
+      const HostTensor part = own.states.read(state.name);
+      const HostTensor expected =
+          part_of(own_.states.read(state.name), *own.states.shard(state.name));
+      ASSERT_EQ(std::memcmp(part.data(), expected.data(), part.bytes()), 0)
+          << state.name << " on rank " << rank;
+      ASSERT_EQ(part.shape()[0], (state.shard->whole.shape[0] + ranks - 1) / ranks);
     }
   }
 }

@@ -1,24 +1,52 @@
 #include "engine/operators/collectives/collective.h"
 
+#include <algorithm>
+#include <cassert>
+#include <iterator>
+
 #include "engine/graph/builder.h"
 #include "engine/operators/checks.h"
 
 namespace tandem {
 
+namespace {
+
+/// In the order of CollectiveKind.
+struct Form {
+  const char* name;
+  double ways;  // how often a ring carries (n - 1) / n of the bytes
+};
+constexpr Form forms[] = {{all_reduce_name, 2},
+                          {all_gather_name, 1},
+                          {reduce_scatter_name, 1},
+                          {all_to_all_name, 1},
+                          {exchange_rows_name, 1}};
+
+// The longer side: what is gathered, or what is scattered; of rows the shorter one.
+double carried_bytes(const Graph& graph, const Node& node, CollectiveKind kind) {
+  const auto bytes_of = [&](const std::vector<ValueId>& values) {
+    double bytes = 0;
+    for (ValueId value : values) bytes += static_cast<double>(graph.type(value).bytes());
+    return bytes;
+  };
+  if (kind == CollectiveKind::exchange_rows)
+    return std::min(bytes_of({node.inputs[0]}), bytes_of(node.outputs));
+  return bytes_of(kind == CollectiveKind::all_gather ? node.outputs : node.inputs);
+}
+
+}  // namespace
+
 CollectiveKind collective_kind(const Node& node) {
-  if (node.op->name == all_gather_name) return CollectiveKind::all_gather;
-  if (node.op->name == reduce_scatter_name) return CollectiveKind::reduce_scatter;
-  return CollectiveKind::all_reduce;
+  const auto form = std::find_if(std::begin(forms), std::end(forms),
+                                 [&](const Form& f) { return node.op->name == f.name; });
+  assert(form != std::end(forms));
+  return static_cast<CollectiveKind>(form - std::begin(forms));
 }
 
 RingTraffic ring_traffic(const Graph& graph, const Node& node) {
   const auto ranks = static_cast<double>(node.attributes.integer("ranks"));
   const CollectiveKind kind = collective_kind(node);
-  // The longer side: what is gathered, or what is scattered.
-  double bytes = 0;
-  for (ValueId value : kind == CollectiveKind::all_gather ? node.outputs : node.inputs)
-    bytes += static_cast<double>(graph.type(value).bytes());
-  const double ways = kind == CollectiveKind::all_reduce ? 2 : 1;
+  const double bytes = carried_bytes(graph, node, kind), ways = forms[static_cast<int>(kind)].ways;
   return {ways * (ranks - 1) / ranks * bytes, ways * (ranks - 1)};
 }
 

@@ -10,7 +10,13 @@
 
 namespace tandem {
 
-enum class CollectiveKind : std::uint8_t { all_reduce, all_gather, reduce_scatter };
+enum class CollectiveKind : std::uint8_t {
+  all_reduce,
+  all_gather,
+  reduce_scatter,
+  all_to_all,
+  exchange_rows,
+};
 
 /// Of a node whose operator has the role `collective`.
 CollectiveKind collective_kind(const Node& node);
@@ -18,13 +24,16 @@ CollectiveKind collective_kind(const Node& node);
 inline constexpr const char* all_reduce_name = "AllReduce";
 inline constexpr const char* all_gather_name = "AllGather";
 inline constexpr const char* reduce_scatter_name = "ReduceScatter";
+inline constexpr const char* all_to_all_name = "AllToAll";
+inline constexpr const char* exchange_rows_name = "ExchangeRows";
 
 /// Values of the attribute `reduction`.
 inline constexpr const char* sum_reduction = "sum";
 inline constexpr const char* maximum_reduction = "maximum";
 
 /// Bytes that each rank sends over a ring, and how many messages one after the other: all-reduce
-/// 2 (n - 1) / n of its operand in 2 (n - 1) messages; gathering and scattering half of both.
+/// 2 (n - 1) / n of its operand in 2 (n - 1) messages; gathering, scattering and exchanging half of
+/// both. Of rows that are exchanged, as if all that there is room for on the shorter side were.
 struct RingTraffic {
   double bytes = 0;
   double messages = 0;

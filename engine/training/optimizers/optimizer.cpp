@@ -16,11 +16,33 @@ State state_of(const State& parameter, const std::string& name) {
   return state;
 }
 
+namespace {
+
+// Of a state of float32 that follows the rows or elements of a parameter which ranks share out.
+std::optional<StateShard> shard_of(const State& parameter, const Shape& own) {
+  if (!parameter.shard) return std::nullopt;
+  StateShard shard = *parameter.shard;
+  const Shape& part = parameter.start.shape();
+  if (shard.kind == ShardKind::rows) {
+    if (own.empty() || own[0] != part[0]) return std::nullopt;
+    const std::int64_t rows = shard.whole.shape[0];
+    shard.whole.shape = own;
+    shard.whole.shape[0] = rows;
+  } else if (own != part) {
+    return std::nullopt;
+  }
+  shard.whole.dtype = DType::float32;
+  return shard;
+}
+
+}  // namespace
+
 ValueId add_moment(GraphBuilder& g, const State& parameter, const std::string& name, double start,
                    std::optional<Shape> shape) {
   State state = state_of(parameter, name);
   Shape own = shape.value_or(parameter.start.shape());
   state.starts_at_zero = start == 0;
+  state.shard = shard_of(parameter, own);
   const TensorType type{DType::float32, std::move(own)};
   try {
     state.start =
@@ -95,7 +117,7 @@ ValueId Updates::own_sum_of_squares(const UpdateRequest& request) {
   return g_.add_node("RowsSumOfSquares", std::move(inputs), std::move(attributes));
 }
 
-void Updates::add(const UpdateRequest& request, const UpdateScalars& scalars) {
+ValueId Updates::add(const UpdateRequest& request, const UpdateScalars& scalars) {
   g_.set_scope(update_scope(request.parameter));
   const UpdateChoice choice = choose_update(request.options);
   const UpdateKind& kind = *find_update_kind(choice.op);
@@ -125,10 +147,12 @@ void Updates::add(const UpdateRequest& request, const UpdateScalars& scalars) {
   if (is_by_rows(request)) append_gradients(request, inputs, attributes);
   const std::vector<ValueId> made =
       g_.node(is_by_rows(request) ? "RowsUpdate" : choice.op, std::move(inputs), attributes);
-  g_.write_state(master, made[0]);
+  const std::optional<StateShard>& shard = request.parameter.shard;
+  if (!shard || shard->kind != ShardKind::elements) g_.write_state(master, made[0]);
   for (std::size_t k = 0; k < states.size(); ++k) {
     if (states[k]) g_.write_state(states[k], made[1 + k]);
   }
+  return made[0];
 }
 
 }  // namespace tandem

@@ -181,6 +181,13 @@ void NcclCommunicator::all_to_all(Stream& stream, std::string_view name,
   });
 }
 
+// Sends and receives of NCCL's take counts of the host, and these are in the GPU's memory.
+void NcclCommunicator::exchange_rows(Stream&, std::string_view name, const RankElements&,
+                                     const RowCounts&) {
+  refuse("exchange_rows", name, "NCCL has no exchange whose counts the GPU alone knows",
+         "keep tables whose rows are sharded on the host: on = \"cpu\" at their lookups");
+}
+
 void NcclCommunicator::broadcast(Stream& stream, std::string_view name,
                                  const RankElements& elements, int root) {
   if (root < 0 || root >= ranks())

@@ -51,6 +51,8 @@ class NcclCommunicator final : public Communicator {
   void reduce_scatter(Stream& stream, std::string_view name, const RankElements& elements,
                       Reduction reduction) override;
   void all_to_all(Stream& stream, std::string_view name, const RankElements& elements) override;
+  void exchange_rows(Stream& stream, std::string_view name, const RankElements& elements,
+                     const RowCounts& counts) override;
   void broadcast(Stream& stream, std::string_view name, const RankElements& elements,
                  int root) override;
   void watch(Stream& stream, std::string_view name) override;

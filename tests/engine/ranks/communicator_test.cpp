@@ -265,6 +265,74 @@ TEST_P(Communicators, AllToAll) {
   });
 }
 
+/// Rows that rank `from` has for rank `to`: none for some.
+std::int32_t rows_for(int from, int to) { return (from * 3 + to * 5 + 1) % 4; }
+
+// Rank r sends rank p the rows (element(r, 100 p + k), ...); three columns.
+TEST_P(Communicators, ExchangeRows) {
+  constexpr std::size_t columns = 3, room = 40;
+  run([&](RankDevice& device, int rank) {
+    const auto row = [&](int from, int to, int k, std::vector<double>& rows) {
+      for (std::size_t c = 0; c < columns; ++c)
+        rows.push_back(element(from, static_cast<std::size_t>(to + 2 * k) + c));
+    };
+    for (const DType dtype : all_types) {
+      std::vector<double> from, expected;
+      std::vector<std::int32_t> sent, received;
+      for (int other = 0; other < ranks(); ++other) {
+        sent.push_back(rows_for(rank, other));
+        received.push_back(rows_for(other, rank));
+        for (int k = 0; k < sent.back(); ++k) row(rank, other, k, from);
+        for (int k = 0; k < received.back(); ++k) row(other, rank, k, expected);
+      }
+      const std::size_t all = from.size() / columns;
+      // What lies behind names no row, or is zero.
+      const double rest = dtype == DType::int32   ? -std::ldexp(1.0, 31)
+                          : dtype == DType::int64 ? -std::ldexp(1.0, 63)
+                                                  : 0.0;
+      expected.resize(room * columns, rest);
+      const auto input = device.put(bytes_of(dtype, from));
+      const auto output = device.put(bytes_of(dtype, std::vector<double>(room * columns, 1)));
+      const auto counts = [&](const std::vector<std::int32_t>& list) {
+        return device.put({reinterpret_cast<const char*>(list.data()), list.size() * 4});
+      };
+      const auto out = counts(sent), in = counts(received);
+      device.communicator().exchange_rows(
+          *device.stream, "rows", {input->address(), output->address(), columns, dtype},
+          {static_cast<const std::int32_t*>(out->address()),
+           static_cast<const std::int32_t*>(in->address()), all, room});
+      device.communicator().wait(*device.stream);
+      EXPECT_EQ(numbers_in(dtype, device.get(*output, room * columns * size_of(dtype))), expected)
+          << name_of(dtype);
+    }
+  });
+}
+
+TEST(Communicator, RowsWithoutRoomAreRefused) {
+  const auto errors = RankThreads(2).run([](RankGroup& group) {
+    RankDevice device(group, "cpu");
+    const std::vector<float> from(8, 1);
+    std::vector<float> to(8);
+    const std::vector<std::int32_t> counts{2, 2};
+    device.communicator().exchange_rows(*device.stream, "rows", {from.data(), to.data(), 2},
+                                        {counts.data(), counts.data(), 4, 3});
+    device.communicator().wait(*device.stream);
+  });
+  EXPECT_THAT(errors, Each(HasSubstr("rows to be received: 4, with room for 3")));
+}
+
+TEST(Communicator, AnExchangeOfNoRowsIsOne) {
+  on_rank_threads(3, [](RankGroup& group) {
+    RankDevice device(group, "cpu");
+    std::vector<float> to(4, 7);
+    const std::vector<std::int32_t> none{0, 0, 0};
+    device.communicator().exchange_rows(*device.stream, "rows", {to.data(), to.data(), 2},
+                                        {none.data(), none.data(), 0, 2});
+    device.communicator().wait(*device.stream);
+    EXPECT_THAT(to, Each(0.0F));
+  });
+}
+
 TEST_P(Communicators, Broadcast) {
   run([&](RankDevice& device, int rank) {
     for (const DType dtype : all_types) {

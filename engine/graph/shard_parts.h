@@ -1,0 +1,27 @@
+// Between a whole and the parts of it that ranks keep.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/graph/graph.h"
+
+namespace tandem {
+
+/// Of the part's rows (ShardKind::elements: of its elements) those that the whole fills; the others
+/// are padding behind them.
+std::int64_t filled_rows(const StateShard& shard);
+
+/// Bytes of a row of the part, which is one element where it is flat.
+std::size_t part_row_bytes(const StateShard& shard);
+
+/// Copies rows [first, first + rows) of the part, all of them filled, out of the whole.
+void copy_part(const StateShard& shard, const void* whole, std::int64_t first, std::int64_t rows,
+               void* to);
+
+/// This rank's part, with zeros as padding.
+HostTensor part_of(const HostTensor& whole, const StateShard& shard);
+
+/// Makes a state that holds a whole the part of it; the type of `initial` is the caller's business.
+void keep_part(State& state, ShardKind kind, int rank, int ranks);
+
+}  // namespace tandem

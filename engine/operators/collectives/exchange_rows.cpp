@@ -1,0 +1,48 @@
+// y = the rows that all ranks have for this one: the first sent[0] rows of x go to rank 0, the next
+// sent[1] to rank 1, ...; received[0] rows of rank 0 come first in y, then received[1] of rank 1,
+// ... The rest of y, which has room for `rows`, is zeros, and absent ids where they are integers
+// (engine/operators/tables/rows.h). `received` is what the other ranks send: AllToAll of `sent`.
+#include "engine/graph/builder.h"
+#include "engine/operators/checks.h"
+#include "engine/operators/collectives/collective.h"
+
+namespace tandem::operators {
+namespace {
+
+std::vector<TensorType> infer(const NodeView& node) {
+  const std::int64_t ranks = require_ranks(node), rows = node.attributes().integer("rows");
+  if (rows < 0) node.fail("attribute 'rows'", "at least 0", std::to_string(rows));
+  TensorType type = node.input(0);
+  if (type.rank() == 0) node.fail("a scalar has no rows to exchange");
+  for (const std::size_t i : {1u, 2u}) {
+    require_dtype(node, i, DType::int32);
+    require_shape(node, i, {ranks});
+  }
+  type.shape[0] = rows;
+  return {type};
+}
+
+// The rows go back to where they were; those that were not sent get nothing.
+Gradients gradient(GradientContext& c) {
+  return {
+      c.g.add_node(exchange_rows_name, {c.dy[0], c.x(2), c.x(1)},
+                   {{"ranks", c.node.attributes.integer("ranks")}, {"rows", c.g.shape(c.x(0))[0]}}),
+      {},
+      {}};
+}
+
+}  // namespace
+
+Operator exchange_rows() {
+  return {.name = exchange_rows_name,
+          .role = Role::collective,
+          .inputs = {{"x"}, {"sent"}, {"received"}},
+          .outputs = {{"y"}},
+          .attributes = {ranks_attribute(), {"rows", std::int64_t{0}, true}},
+          .infer = infer,
+          .gradient = gradient,
+          .drops_elements = true,
+          .engine_only = true};
+}
+
+}  // namespace tandem::operators

@@ -1,0 +1,34 @@
+// places[i] = the place of the row that ids[i] names among the parts of all ranks (shard_rows.h).
+#include "engine/operators/tables/shard_rows.h"
+
+#include "engine/operators/network_checks.h"
+#include "engine/operators/operator.h"
+
+namespace tandem::operators {
+namespace {
+
+std::vector<TensorType> infer(const NodeView& view) {
+  require_index(view, 0);
+  for (const char* name : {"rows", "ranks"}) {
+    const std::int64_t count = view.attributes().integer(name);
+    if (count < 1)
+      view.fail(std::string(name) + " is out of range", "at least 1", std::to_string(count));
+  }
+  return {{DType::int64, view.input(0).shape}};
+}
+
+}  // namespace
+
+// Negative ids count from the end, as in Gather; absent ones stay absent. Ids of no row are
+// reported, and become the nearest row.
+Operator shard_ids() {
+  return {.name = "ShardIds",
+          .inputs = {{"ids"}},
+          .outputs = {{"places"}},
+          .attributes = {{"rows", std::int64_t{0}, true}, {"ranks", std::int64_t{0}, true}},
+          .infer = infer,
+          .not_differentiable = "its results are integers",
+          .engine_only = true};
+}
+
+}  // namespace tandem::operators

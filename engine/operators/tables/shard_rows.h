@@ -1,0 +1,31 @@
+// Where the rows of a table are that ranks share: row r is row r / ranks of rank r % ranks
+// (ShardKind::rows). Its place counts through the parts of all ranks, one behind the other, so that
+// ascending places are grouped by rank.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/operators/tables/rows.h"
+
+namespace tandem {
+
+struct ShardedRows {
+  std::int64_t rows = 0, ranks = 1;  // of the whole table
+
+  /// Of each rank's part; the last of some parts are not rows of the table.
+  std::int64_t part() const { return (rows + ranks - 1) / ranks; }
+  /// Of all parts.
+  std::int64_t places() const { return part() * ranks; }
+  std::int64_t place(std::int64_t row) const { return row % ranks * part() + row / ranks; }
+  /// The row that an id names; -1 where it is absent. An id out of range names the nearest row and
+  /// makes `outside` true.
+  template <class Id>
+  std::int64_t row_of(Id id, bool& outside) const {
+    if (id == absent_id<Id>) return -1;
+    const std::int64_t row = id < 0 ? static_cast<std::int64_t>(id) + rows : std::int64_t{id};
+    outside = row < 0 || row >= rows;
+    return outside ? (row < 0 ? 0 : rows - 1) : row;
+  }
+};
+
+}  // namespace tandem

@@ -1,0 +1,55 @@
+// ShardIds and ShardRows: whose the rows are that ids name, where ranks share a table.
+#include "engine/operators/tables/shard_rows.h"
+
+#include "kernels/reference/network_support.h"
+
+namespace tandem::reference {
+namespace {
+
+ShardedRows shards_of(const KernelRequest& r) {
+  return {r.attributes().integer("rows"), r.attributes().integer("ranks")};
+}
+
+template <class Id>
+std::unique_ptr<PreparedKernel> shard_ids(const KernelRequest& r, Id) {
+  return prepared([shards = shards_of(r), count = r.inputs[0].type.elements(),
+                   ids = Places(r.inputs[0]), places = Places(r.outputs[0]),
+                   node = r.node_index](const KernelArguments& a) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      const Id id = static_cast<const Id*>(a.inputs[0])[ids(i)];
+      bool outside = false;
+      const std::int64_t row = shards.row_of(id, outside);
+      if (outside) report(a, ErrorWord::index_out_of_range, node, std::int64_t{id});
+      static_cast<std::int64_t*>(a.outputs[0])[places(i)] =
+          row < 0 ? absent_id<std::int64_t> : shards.place(row);
+    }
+  });
+}
+
+std::unique_ptr<PreparedKernel> shard_rows(const KernelRequest& r) {
+  return prepared([shards = shards_of(r), capacity = r.inputs[0].type.elements(),
+                   places = Places(r.inputs[0]), rows = Places(r.outputs[0]),
+                   counts = Places(r.outputs[1])](const KernelArguments& a) {
+    const std::int64_t count = *static_cast<const std::int32_t*>(a.inputs[1]);
+    auto* to = static_cast<std::int64_t*>(a.outputs[0]);
+    auto* numbers = static_cast<std::int32_t*>(a.outputs[1]);
+    for (std::int64_t rank = 0; numbers != nullptr && rank < shards.ranks; ++rank)
+      numbers[counts(rank)] = 0;
+    for (std::int64_t i = 0; i < capacity; ++i) {
+      const std::int64_t place = static_cast<const std::int64_t*>(a.inputs[0])[places(i)];
+      if (to != nullptr) to[rows(i)] = i < count ? place % shards.part() : absent_id<std::int64_t>;
+      if (numbers != nullptr && i < count) ++numbers[counts(place / shards.part())];
+    }
+  });
+}
+
+}  // namespace
+
+void add_shard_rows(KernelList& list) {
+  list.push_back(kernel_for<std::int32_t, std::int64_t>(
+      "reference.shard_ids", "ShardIds",
+      [](const KernelRequest& r, auto tag) { return shard_ids(r, tag); }));
+  list.push_back(reference_kernel("shard_rows", "ShardRows", refuse_nothing, shard_rows));
+}
+
+}  // namespace tandem::reference

@@ -1,0 +1,54 @@
+// Cases of ShardIds and ShardRows; the numbers follow from row r = row r / ranks of rank r % ranks.
+#include "engine/operators/tables/rows.h"
+#include "tests/operators/network_cases.h"
+
+namespace tandem::testing {
+namespace {
+
+constexpr double none32 = -2147483648.0, none64 = -9223372036854775808.0;
+
+void add_ids(Cases& cases) {
+  const auto add = [&](const char* name, CaseInput ids, std::int64_t rows, std::int64_t ranks,
+                       std::vector<double> places) {
+    add_case(cases, "ShardIds", name, {std::move(ids)}, {{"rows", rows}, {"ranks", ranks}})
+        .expected = std::move(places);
+  };
+  // Ten rows on three ranks: parts of four, 0 3 6 9 | 1 4 7 . | 2 5 8 .
+  add("three", valued({2, 5}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, DType::int64), 10, 3,
+      {0, 4, 8, 1, 5, 9, 2, 6, 10, 3});
+  add("from_the_end", valued({3}, {-1, -10, -4}, DType::int32), 10, 3, {3, 0, 2});
+  add("absent", valued({3}, {none32, 4, none32}, DType::int32), 10, 3, {none64, 5, none64});
+  add("absent_wide", valued({2}, {none64, -9}, DType::int64), 10, 3, {none64, 4});
+  add("one_rank", valued({3}, {4, 0, 2}, DType::int64), 5, 1, {4, 0, 2});
+  add("more_ranks_than_rows", valued({2}, {1, 0}, DType::int64), 2, 5, {1, 0});
+  // Beyond 32 bits: row 2^33 + 1 of 2^34 on two ranks.
+  add("many_rows", valued({1}, {8589934593.0}, DType::int64), std::int64_t{1} << 34, 2,
+      {8589934592.0 + 4294967296.0});
+  add_case(cases, "ShardIds", "many", {indices({57, 31}, 1000)}, {{"rows", 1000}, {"ranks", 7}});
+  add_case(cases, "ShardIds", "none", {valued({0}, {}, DType::int64)}, {{"rows", 3}, {"ranks", 2}});
+}
+
+void add_rows(Cases& cases) {
+  const auto add = [&](const char* name, std::vector<double> places, double count,
+                       std::vector<double> rows) {
+    const auto capacity = static_cast<std::int64_t>(places.size());
+    add_case(
+        cases, "ShardRows", name,
+        {valued({capacity}, std::move(places), DType::int64), valued({}, {count}, DType::int32)},
+        {{"rows", 10}, {"ranks", 3}})
+        .expected = std::move(rows);
+  };
+  add("some", {0, 3, 5, 8, 9, 10, -1}, 6, {0, 3, 1, 0, 1, 2, none64});
+  add("of_the_last_rank", {8, 10}, 2, {0, 2});
+  add("nothing", {-1, -1}, 0, {none64, none64});
+  add("no_room", {}, 0, {});
+}
+
+}  // namespace
+
+void add_shard_row_cases(Cases& cases) {
+  add_ids(cases);
+  add_rows(cases);
+}
+
+}  // namespace tandem::testing

@@ -1,0 +1,77 @@
+// The policy's `shard`: what ranks share out, and what they cannot.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "placement/report/explain.h"
+#include "tests/placement/support.h"
+
+namespace tandem {
+namespace {
+
+using ::testing::ElementsAre;
+using testing::errors_of;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::only_error;
+using ::testing::Pair;
+using testing::resolve_text;
+
+std::string rules(const std::string& lines) { return "rules = [\n" + lines + "]\n"; }
+
+TEST(Shard, LaterLinesWin) {
+  const ResolvedPolicy policy =
+      resolve_text(rules("{ at = \"**\", shard = \"state\" },\n"
+                         "{ at = \"embed.**\", shard = \"rows\" },\n"
+                         "{ at = \"layers.**\", shard = \"whole\" },\n"));
+  EXPECT_THAT(shardings_of(policy), ElementsAre(Pair("embed.weight", Sharding::rows),
+                                                Pair("head.weight", Sharding::state)));
+  EXPECT_THAT(policy.warnings, IsEmpty());
+  const Explained explained = explain(policy, "embed:weight");
+  const ExplainedAttribute& shard = explained.attributes.back();
+  EXPECT_EQ(shard.name, "shard");
+  EXPECT_EQ(shard.value, "rows");
+  EXPECT_EQ(shard.reason->text, "policy.toml:4, where several ranks train");
+  EXPECT_EQ(shard.reason->overridden, std::vector<int>{0});
+}
+
+TEST(Shard, NothingIsSharedOutWithoutARule) {
+  const ResolvedPolicy policy = resolve_text("");
+  EXPECT_THAT(shardings_of(policy), IsEmpty());
+  EXPECT_EQ(name_of(policy.find_parameter("embed.weight")->shard.value), "whole");
+}
+
+TEST(Shard, RowsAreOfTablesAlone) {
+  EXPECT_EQ(only_error(rules("{ at = \"head:weight\", shard = \"rows\" },\n")),
+            "3:31 ranks cannot share out the rows of this parameter: lookups of rows by ids are "
+            "not all that reads it (let the selector leave it out, or add { at = \"head:weight\", "
+            "shard = \"state\" } behind it)");
+  EXPECT_THAT(only_error(rules("{ at = \"embed:weight\", shard = \"rows\", cache = \"1KiB\" },\n")),
+              HasSubstr("a table of which a device caches rows"));
+}
+
+TEST(Shard, WhatIsNotTrainedHasNoStates) {
+  Graph graph = testing::shared_graph();
+  for (State& state : graph.states) {
+    if (state.name == "head.weight") state.trainable = false;
+  }
+  const auto resolved = [&](const std::string& at) {
+    const Policy policy = parse_policy(
+        "policy = 1\n" + rules("{ at = \"" + at + "\", shard = \"state\" },\n"), "policy.toml");
+    return resolve(policy, graph);
+  };
+  const ResolvedPolicy all = resolved("**");
+  EXPECT_EQ(shardings_of(all).count("head.weight"), 0u);
+  EXPECT_EQ(shardings_of(all).count("embed.weight"), 1u);
+  try {
+    resolved("head:weight");
+    FAIL();
+  } catch (const Error& error) {
+    ASSERT_EQ(error.diagnostics().size(), 1u);
+    EXPECT_EQ(error.diagnostics()[0].path, "head:weight");
+    EXPECT_EQ(error.diagnostics()[0].message,
+              "there is no optimizer's state to share out: this is not trained");
+  }
+}
+
+}  // namespace
+}  // namespace tandem
