@@ -53,7 +53,11 @@ std::optional<std::uint64_t> parse_size(std::string_view text) {
 std::optional<double> parse_rate(std::string_view text) {
   const auto parts = number_and_unit(text);
   if (!parts || !parts->second.ends_with("/s")) return std::nullopt;
-  const auto unit = factor(parts->second.substr(0, parts->second.size() - 2));
+  std::string unit_text(parts->second.substr(0, parts->second.size() - 2));
+  const bool is_bits = unit_text.ends_with('b') && !unit_text.ends_with("ib");
+  if (is_bits) unit_text.back() = 'B';
+  const auto bytes = factor(unit_text);
+  const auto unit = bytes && is_bits ? *bytes / 8 : bytes;
   if (!unit || parts->first <= 0) return std::nullopt;
   return parts->first * *unit;
 }

@@ -10,7 +10,7 @@ namespace tandem {
 
 /// Bytes of "64MiB", "1.5 GiB", "200 MB", "512B"; nothing where it is none of these.
 std::optional<std::uint64_t> parse_size(std::string_view text);
-/// Bytes per second of "25GB/s", "400MiB/s"; above 0.
+/// Bytes per second of "25GB/s", "400MiB/s", or of bits, "100Gb/s"; above 0.
 std::optional<double> parse_rate(std::string_view text);
 /// Seconds of "10us", "1.5 ms", "200ns", "2s"; 0 or more.
 std::optional<double> parse_time(std::string_view text);

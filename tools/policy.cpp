@@ -56,6 +56,15 @@ std::vector<std::string> take_words(Options& options, std::size_t most,
   return names;
 }
 
+void add_ranks(CLI::App& command, api::PolicyOptions& options) {
+  command.add_option("--ranks", options.ranks, "Plan one of so many processes that train together")
+      ->type_name("N");
+  command
+      .add_option("--network", options.network,
+                  "Between them: 100Gb/s,5us (default: the profile's, else 10Gb/s,20us)")
+      ->type_name("RATE,TIME");
+}
+
 Shared add_common(CLI::App& command, Invocation& invocation, const std::string& words) {
   auto options = std::make_shared<Options>();
   command.add_option("arguments", options->words, words)->type_name("");
@@ -124,10 +133,7 @@ void add_plan(CLI::App& parent, Invocation& invocation) {
       "  tandem policy plan --config train.toml --ranks 8\n"
       "Exit code 3 where it does not fit.");
   const Shared options = add_common(*command, invocation, policy_words);
-  command
-      ->add_option("--ranks", options->policy.ranks,
-                   "plan one of so many processes that train together")
-      ->type_name("N");
+  add_ranks(*command, options->policy);
   on_choice(*command, invocation, [options, &invocation] {
     take_policy(*options);
     const api::PolicyPlan plan = api::policy_plan(options->policy);
@@ -210,6 +216,7 @@ void add_auto(CLI::App& parent, Invocation& invocation) {
       "  tandem policy auto policy.toml --config train.toml --budget gpu=20GiB\n"
       "  tandem policy auto new.toml --config train.toml --device gpu=emulated:0,memory=2GiB\n"
       "  tandem policy auto --config train.toml --profile h100.json --to for_h100.toml\n"
+      "  tandem policy auto --config train.toml --ranks 8 --network 100Gb/s,5us --to ranks.toml\n"
       "The file's own rules, comments and order stay; the list auto itself is replaced whole, and\n"
       "comments of yours inside it are named on standard error. Exit code 3 where nothing fits.");
   const Shared options =
@@ -219,6 +226,7 @@ void add_auto(CLI::App& parent, Invocation& invocation) {
   command->add_option("--budget", automatic.budgets, "Memory that a device may give: gpu=20GiB")
       ->type_name("NAME=SIZE")
       ->allow_extra_args(false);
+  add_ranks(*command, options->policy);
   command->add_option("--to", automatic.to, "Write this file instead; the policy stays as it is");
   command->add_flag("--measure", automatic.measure,
                     "Time kernels on the devices here instead of assuming");

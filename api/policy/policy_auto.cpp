@@ -70,9 +70,11 @@ Report policy_auto(const PolicyOptions& options, const PolicyAutoOptions& automa
   const std::string bare = replace_auto(text, to, {});
 
   DeviceProfiles profiles = of.profiles();
-  std::vector<std::string> known = device_names(options.devices, text, {{"gpu", 0}}, profiles);
+  std::vector<std::string> known =
+      device_names(options.devices, text, {{"gpu", 0}}, profiles, options.ranks);
   check_budget_names(budgets, known);
-  const std::vector<std::string> devices = device_names(options.devices, text, budgets, profiles);
+  const std::vector<std::string> devices =
+      device_names(options.devices, text, budgets, profiles, options.ranks);
   if (exists) check_as_written(of, text, source);
   AutoCase candidates(of, bare, devices, budgets, automatic.most_plans);
   candidates.check_devices();
@@ -89,8 +91,8 @@ Report policy_auto(const PolicyOptions& options, const PolicyAutoOptions& automa
     write_output(automatic.save_profile, device_profiles_json(profiles), "--save-profile",
                  "tandem_device_profile");
   of.replace_policy(bare);
-  const bool pinned = all_pinned(of.resolved());
-  FoundPlacement found = find_placement(candidates, text);
+  const bool pinned = options.ranks == 1 && all_pinned(of.resolved());
+  FoundPlacement found = find_placement(candidates, text, options.ranks);
   found.pinned = pinned;
   found.times = times;
   const bool kept = (found.pinned && found.before) || found.is_old_better();

@@ -85,6 +85,7 @@ PolicyCase::PolicyCase(const PolicyOptions& options, PlacingArguments placing, C
       place_{0, ranks_of(options)},
       from_model_(options.config.empty()) {
   if (!options.profile.empty()) profiles_ = read_device_profiles(options.profile);
+  if (!options.network.empty()) network_ = parse_network(options.network);
   if (reads.policy) {
     placing_ = std::move(placing);
     std::vector<DeviceBinding> of_profile;  // the first say most
@@ -196,7 +197,11 @@ PlannedStep PolicyCase::plan(PlannedPrograms programs) {
   const std::vector<Device*>& devices = this->devices();
   std::vector<DeviceProfile> profiles;
   for (std::size_t d = 0; d < devices.size(); ++d) {
-    profiles.push_back(profile_of(*devices[d], policy.devices[d], profiles_));
+    DeviceProfile& profile =
+        profiles.emplace_back(profile_of(*devices[d], policy.devices[d], profiles_));
+    if (!network_) continue;
+    profile.network_bandwidth = network_->bytes_per_second;
+    profile.network_latency = network_->latency;
   }
   PlannedStep step;
   step.ranks = place_.ranks;

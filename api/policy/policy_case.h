@@ -9,6 +9,7 @@
 #include "api/model/model.h"
 #include "placement/auto/tried_model.h"
 #include "placement/report/device_profile.h"
+#include "placement/report/network.h"
 #include "placement/report/run_memory.h"
 #include "tandem/tandem.h"
 
@@ -66,6 +67,7 @@ class PolicyCase final : public TriedModel {
   bool from_model_ = false;  // no train.toml: a loss may be made up
   PlacingArguments placing_;
   DeviceProfiles profiles_;
+  std::optional<Network> network_;  // instead of the profiles'
   DataSets no_data_;
   RunPolicy policy_;
   std::unique_ptr<Engine> engine_;

@@ -297,6 +297,8 @@ struct PolicyOptions {
   std::string profile;
   /// Plans are those of one of so many ranks, each with its share of the batch.
   int ranks = 1;
+  /// The network between them for the cost model, "100Gb/s,5us"; "": the profile's, else 10 Gb/s.
+  std::string network;
 };
 
 /// What a rule may name: operators, parameters and parts that Tandem adds, with sizes. `at`: only

@@ -87,7 +87,7 @@ std::string new_policy(const std::vector<std::string>& devices) {
 
 std::vector<std::string> device_names(const std::vector<std::string>& devices,
                                       const std::string& text, const Budgets& budgets,
-                                      const DeviceProfiles& profiles) {
+                                      const DeviceProfiles& profiles, int ranks) {
   std::vector<std::string> names{"cpu"};
   const auto add = [&](const std::string& name) {
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
@@ -98,7 +98,7 @@ std::vector<std::string> device_names(const std::vector<std::string>& devices,
   for (const DeviceBinding& binding : parse_device_arguments(devices)) add(binding.name);
   for (const auto& [name, bytes] : budgets) add(name);
   for (const auto& [name, profile] : profiles) add(name);
-  if (names.size() > 1) return names;
+  if (names.size() > 1 || ranks > 1) return names;
   throw Error(ErrorKind::usage,
               Diagnostic{.message = "policy auto: between which devices?",
                          .expected = "a device besides cpu",

@@ -21,9 +21,9 @@ void check_budget_names(const Budgets& budgets, const std::vector<std::string>& 
 /// A policy file with nothing but these devices, as `--device` writes them.
 std::string new_policy(const std::vector<std::string>& devices);
 /// "cpu", then those that the policy's text, `--device`, budgets or a profile name. Throws
-/// Error{usage} where there is no second one.
+/// Error{usage} where there is no second one and no several ranks either.
 std::vector<std::string> device_names(const std::vector<std::string>& devices,
                                       const std::string& text, const Budgets& budgets,
-                                      const DeviceProfiles& profiles);
+                                      const DeviceProfiles& profiles, int ranks);
 
 }  // namespace tandem

@@ -168,6 +168,11 @@ AutoResult AutoCase::search() {
   return best;
 }
 
+std::vector<ShardWay> AutoCase::shard_ways(const std::vector<std::string>& rules) {
+  of_.replace_policy(with_rules(rules));
+  return tandem::shard_ways(of_.resolved());
+}
+
 std::vector<std::string> AutoCase::rules_of(const AutoChoices& choices) const {
   std::vector<std::string> rules;
   const std::string builtin = of_.policy().options.default_device;
@@ -192,6 +197,7 @@ std::string AutoCase::resolved_key() {
   for (const ParameterAttributes& parameter : resolved.parameters) {
     add(parameter.param.value);
     add(parameter.state.value);
+    key += std::string(name_of(parameter.shard.value)) + " ";
   }
   return key;
 }
@@ -213,6 +219,11 @@ AutoPlan AutoCase::plan_of(const PlannedStep& step) {
   AutoPlan plan;
   plan.score.seconds = step.seconds;
   plan.score.traffic = static_cast<double>(traffic_of(step.crossings).bytes);
+  for (const Exchange& exchange : step.exchanges) {
+    const auto times = static_cast<double>(exchange.times);
+    plan.exchanged += times * static_cast<double>(exchange.bytes);
+    plan.exposed += times * exchange.exposed_ms / 1e3;
+  }
   for (std::size_t d = 0; d < devices.size(); ++d) {
     DeviceUse& use = plan.devices.emplace_back();
     use.name = devices[d].name;
@@ -287,7 +298,9 @@ std::vector<std::string> AutoCase::commented(const std::vector<std::string>& rul
     };
     for (const OperatorAttributes& op : resolved.operators) operators += decides(op.run.reason);
     for (const ParameterAttributes& parameter : resolved.parameters) {
-      if (!decides(parameter.param.reason) && !decides(parameter.state.reason)) continue;
+      if (!decides(parameter.param.reason) && !decides(parameter.state.reason) &&
+          !decides(parameter.shard.reason))
+        continue;
       ++parameters;
       bytes += parameter.bytes;
     }

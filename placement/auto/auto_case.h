@@ -10,6 +10,7 @@
 
 #include "engine/graph/error.h"
 #include "placement/auto/search.h"
+#include "placement/auto/shardings.h"
 #include "placement/auto/tried_model.h"
 
 namespace tandem {
@@ -24,6 +25,7 @@ struct DeviceUse {
 struct AutoPlan {
   AutoScore score;
   std::vector<DeviceUse> devices;
+  double exchanged = 0, exposed = 0;  // between ranks: bytes of a step, seconds that are waited for
 };
 
 /// How many placements to compare where nobody says: what one takes grows faster than the model.
@@ -42,6 +44,8 @@ class AutoCase {
   /// The choices that people would begin with, by name.
   const std::vector<std::pair<std::string, AutoChoices>>& baselines() const { return baselines_; }
   AutoResult search();
+  /// What several ranks may share out under these rules.
+  std::vector<ShardWay> shard_ways(const std::vector<std::string>& rules);
 
   std::vector<std::string> rules_of(const AutoChoices& choices) const;
   /// Plans are remembered by what they come to. Nothing where a search has made as many as it may.

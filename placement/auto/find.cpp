@@ -53,6 +53,42 @@ std::string line_of(const AutoPlan& plan) {
   return text + (plan.score.overflow > 0 ? " | does not fit" : "");
 }
 
+// The best way to share out what ranks keep goes behind the rules of a placement.
+void add_sharding(AutoCase& of, std::vector<std::string>& rules, FoundPlacement& found) {
+  std::vector<std::string> chosen;
+  std::optional<AutoPlan> best;
+  for (const ShardWay& way : of.shard_ways(rules)) {
+    std::vector<std::string> all = rules;
+    all.insert(all.end(), way.rules.begin(), way.rules.end());
+    const AutoPlan plan = *of.plan(all);
+    found.shardings.emplace_back(way.name, plan);
+    if (best && !better(plan.score, best->score)) continue;
+    best = plan;
+    found.sharding = way.name;
+    chosen = std::move(all);
+  }
+  if (best->score.overflow > 0) nothing_fits(*best, of.plans());
+  rules = chosen;
+}
+
+std::string sharding_text(const FoundPlacement& found) {
+  std::string text = fmt::format("ranks     {}: {}\n", found.ranks, found.sharding);
+  for (const auto& [name, plan] : found.shardings) {
+    if (!plan.score.possible) {
+      text += fmt::format("  {}: not possible\n", name);
+      continue;
+    }
+    std::size_t bytes = 0;
+    for (const DeviceUse& use : plan.devices) bytes += use.memory.peak;
+    text += fmt::format(
+        "  {}: {:.3f} ms a step, {} a rank, {} exchanged, of which {:.3f} ms are waited for{}\n",
+        name, plan.score.seconds * 1e3, bytes_text(bytes),
+        bytes_text(static_cast<std::size_t>(plan.exchanged)), plan.exposed * 1e3,
+        plan.score.overflow > 0 ? ", does not fit" : "");
+  }
+  return text;
+}
+
 }  // namespace
 
 bool FoundPlacement::is_old_better() const {
@@ -60,8 +96,9 @@ bool FoundPlacement::is_old_better() const {
          before->score.seconds < after.score.seconds * (1 - 1e-9);
 }
 
-FoundPlacement find_placement(AutoCase& of, const std::string& before) {
+FoundPlacement find_placement(AutoCase& of, const std::string& before, int ranks) {
   FoundPlacement found;
+  found.ranks = ranks;
   try {
     found.before = of.plan_text(before);
   } catch (const Error& error) {  // its old list may be of another model
@@ -73,8 +110,9 @@ FoundPlacement find_placement(AutoCase& of, const std::string& before) {
     if (const auto plan = of.plan(of.rules_of(choices))) found.baselines.emplace_back(name, *plan);
   }
   const std::vector<std::string> rules = of.rules_of(best.choices);
-  if (best.score.overflow > 0) nothing_fits(*of.plan(rules), of.plans());
-  const std::vector<std::string> fewer = of.simplified(rules);
+  if (best.score.overflow > 0 && ranks == 1) nothing_fits(*of.plan(rules), of.plans());
+  std::vector<std::string> fewer = of.simplified(rules);
+  if (ranks > 1) add_sharding(of, fewer, found);
   found.after = *of.plan(fewer);
   found.lines = of.commented(fewer);
   found.plans = of.plans();
@@ -114,6 +152,7 @@ std::string found_text(const FoundPlacement& found, const std::string& file, boo
     text += fmt::format("beside    {}: {}{}\n", name, outcome,
                         plan.score.overflow > 0 ? ", does not fit" : "");
   }
+  if (found.ranks > 1) text += sharding_text(found);
   text += fmt::format("{} placements compared by the cost model ({})", found.plans, found.times);
   if (!found.finished) {
     text += fmt::format("; more might find a better one: --tries {}",
@@ -129,7 +168,17 @@ std::string found_json(const FoundPlacement& found, const std::string& file, boo
     baselines.push_back(to_json(plan));
     baselines.back()["name"] = name;
   }
+  Json shardings = Json::array();
+  for (const auto& [name, plan] : found.shardings) {
+    shardings.push_back(to_json(plan));
+    shardings.back()["name"] = name;
+    shardings.back()["exchanged_bytes"] = plan.exchanged;
+    shardings.back()["exposed_ms"] = plan.exposed * 1e3;
+  }
   return json_text({{"file", file},
+                    {"ranks", found.ranks},
+                    {"sharding", found.sharding},
+                    {"shardings", shardings},
                     {"changed", changed},
                     {"auto", found.lines},
                     {"before", found.before ? to_json(*found.before) : Json()},

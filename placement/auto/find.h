@@ -16,6 +16,10 @@ struct FoundPlacement {
   AutoPlan after;
   std::optional<AutoPlan> before;
   std::vector<std::pair<std::string, AutoPlan>> baselines;
+  /// Of several ranks: ways to share out, and the one that was chosen.
+  std::vector<std::pair<std::string, AutoPlan>> shardings;
+  std::string sharding;
+  int ranks = 1;
   int plans = 0, most_plans = 0;
   bool finished = false;
   bool pinned = false;             // the rules leave nothing to search
@@ -25,9 +29,10 @@ struct FoundPlacement {
   bool is_old_better() const;
 };
 
-/// `before`: the policy with its old list `auto`. Throws Error{does_not_fit} where no placement
-/// fits.
-FoundPlacement find_placement(AutoCase& of, const std::string& before);
+/// `before`: the policy with its old list `auto`. `ranks`: how many train together; of more than
+/// one, what they share out is chosen for the best placement. Throws Error{does_not_fit} where no
+/// placement fits.
+FoundPlacement find_placement(AutoCase& of, const std::string& before, int ranks = 1);
 
 /// Whether rules that `auto` cannot overrule place every operator and parameter.
 bool all_pinned(const ResolvedPolicy& resolved);

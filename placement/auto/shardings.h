@@ -1,0 +1,20 @@
+// What ranks may share out besides the batch: the ways that `policy auto --ranks` compares.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "placement/resolve.h"
+
+namespace tandem {
+
+struct ShardWay {
+  std::string name;                // "data parallel, tables by rows"
+  std::vector<std::string> rules;  // behind those of a placement
+};
+
+/// Data parallel alone comes first. Parameters of which a rule says `shard` already stay as they
+/// are.
+std::vector<ShardWay> shard_ways(const ResolvedPolicy& resolved);
+
+}  // namespace tandem
