@@ -10,6 +10,8 @@
 #include "api/model/mpi_status.h"
 #include "api/run_files.h"
 #include "api/timing/machine_rates.h"
+#include "api/timing/network_rate.h"
+#include "api/train/on_ranks.h"
 #include "kernels/mpi/join_ranks.h"
 #include "placement/quantities.h"
 #include "tandem/tandem.h"
@@ -25,18 +27,13 @@ std::string cpu_name() {
   return "unknown processor";
 }
 
-}  // namespace
-
-Launched launched() {
-  const RankOptions options = rank_options();
-  return {options.rank, options.ranks};
-}
-
-Report doctor() {
+Report report_of(const std::shared_ptr<RankGroup>& group) {
   const Engine engine;
   const DeviceFacts& facts = engine.cpu->facts();
   const CudaReport cuda = cuda_report();
   const MpiReport mpi = mpi_report();
+  std::optional<Network> network;
+  if (group) network = measure_network(engine, *group);
   const double gflops = gemm_gflops(engine), bandwidth = bandwidth_gb_s(engine);
   std::vector<std::string> warnings;
   const char* policy = std::getenv("OMP_WAIT_POLICY");
@@ -56,6 +53,11 @@ Report doctor() {
                               {"cuda", cuda_json(cuda)},
                               {"mpi", mpi_json(mpi)},
                               {"warnings", warnings}};
+  if (network) {
+    json["network"] = {{"ranks", group->ranks()},
+                       {"bytes_per_second", network->bytes_per_second},
+                       {"latency_seconds", network->latency}};
+  }
   std::string features;
   for (const std::string& feature : facts.features) features += " " + feature;
   Report report;
@@ -66,8 +68,36 @@ Report doctor() {
       version(), cpu_name(), facts.threads, features, bytes_text(engine.cpu->memory_bytes()),
       gflops, bandwidth);
   report.text += cuda_text(cuda) + mpi_text(mpi);
+  if (network) {
+    report.text += fmt::format(
+        "network   {} ranks: {:.2f} GB/s in each direction, {:.1f} us a message "
+        "(policy auto --ranks N --network {:.2f}GB/s,{:.1f}us)\n",
+        group->ranks(), network->bytes_per_second / 1e9, network->latency * 1e6,
+        network->bytes_per_second / 1e9, network->latency * 1e6);
+  }
   for (const std::string& warning : warnings) report.text += "warning   " + warning + "\n";
   return report;
+}
+
+}  // namespace
+
+Launched launched() {
+  const RankOptions options = rank_options();
+  return {options.rank, options.ranks};
+}
+
+Report doctor(bool ranks) {
+  return on_ranks([&](const std::shared_ptr<RankGroup>& group) {
+    if (ranks && !group) {
+      throw Error(
+          ErrorKind::usage,
+          Diagnostic{.message = "doctor --ranks measures what lies between several processes",
+                     .expected = "two or more",
+                     .got = "one",
+                     .fix = "tandem launch -n 2 -- doctor --ranks, or the same by mpirun"});
+    }
+    return report_of(group);
+  });
 }
 
 }  // namespace tandem::api

@@ -25,7 +25,7 @@ struct Invocation {
 };
 
 /// Subcommands whose processes, started by mpirun, work together; others work as one process.
-inline constexpr std::string_view subcommands_of_ranks[] = {"train", "eval", "predict"};
+inline constexpr std::string_view subcommands_of_ranks[] = {"train", "eval", "predict", "doctor"};
 inline bool works_as_ranks(std::string_view subcommand) {
   return std::find(std::begin(subcommands_of_ranks), std::end(subcommands_of_ranks), subcommand) !=
          std::end(subcommands_of_ranks);

@@ -6,8 +6,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "api/train/on_ranks.h"
+#include "api/use/compare_uses.h"
 #include "api/use/trained_data.h"
-#include "api/use/use_on_ranks.h"
 #include "engine/training/divergence/divergence_cause.h"
 #include "engine/training/evaluation.h"
 #include "placement/report/json.h"
@@ -113,7 +114,7 @@ EvaluationReport evaluated(const std::string& run, const TrainedOptions& options
 }  // namespace
 
 EvaluationReport evaluate_run(const std::string& run, const TrainedOptions& options) {
-  return use_on_ranks([&](const std::shared_ptr<RankGroup>& group) {
+  return on_ranks([&](const std::shared_ptr<RankGroup>& group) {
     return evaluated(run, quiet_but_on_rank_0(options, group), group);
   });
 }

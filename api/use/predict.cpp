@@ -8,10 +8,11 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "api/train/on_ranks.h"
+#include "api/use/compare_uses.h"
 #include "api/use/files_in_use.h"
 #include "api/use/prediction_file.h"
 #include "api/use/trained_data.h"
-#include "api/use/use_on_ranks.h"
 #include "engine/training/prediction.h"
 #include "engine/training/ranks/gathered.h"
 
@@ -295,7 +296,7 @@ std::string with_batch_option(std::string fix) {
 
 Report predict_run(const std::string& run, const PredictOptions& options) {
   try {
-    return use_on_ranks([&](const std::shared_ptr<RankGroup>& group) {
+    return on_ranks([&](const std::shared_ptr<RankGroup>& group) {
       return predicted(run, quiet_but_on_rank_0(options, group), group);
     });
   } catch (const Error& error) {

@@ -247,7 +247,9 @@ struct BenchOptions {
 Report bench(const std::string& config_path, const BenchOptions& options);
 /// One kernel alone: "adamw" on that many elements.
 Report bench_kernel(const std::string& kernel, std::int64_t elements, double seconds);
-Report doctor();
+/// Processes that a launcher has started together also measure what lies between them; `ranks`:
+/// there have to be several.
+Report doctor(bool ranks = false);
 
 /// As what a launcher of several processes (mpirun, srun, `tandem launch`) has started this one.
 struct Launched {

@@ -220,5 +220,15 @@ TEST_F(RankProcessesTest, EvaluateAndPredictAsOneProcess) {
   EXPECT_THAT(log("input"), HasSubstr("several processes cannot share standard input"));
 }
 
+TEST_F(RankProcessesTest, DoctorMeasuresWhatLiesBetweenThem) {
+  ASSERT_EQ(finish(start(2, "doctor", {"doctor", "--ranks", "--json"})), 0) << log("doctor");
+  const nlohmann::json found = nlohmann::json::parse(log("doctor"));
+  EXPECT_EQ(found["network"]["ranks"], 2);
+  EXPECT_GT(found["network"]["bytes_per_second"].get<double>(), 1e6);
+  EXPECT_LT(found["network"]["latency_seconds"].get<double>(), 1.0);
+  EXPECT_EQ(WEXITSTATUS(finish(start(1, "alone", {"doctor", "--ranks"}))), 2);
+  EXPECT_THAT(log("alone"), HasSubstr("tandem launch -n 2 -- doctor --ranks"));
+}
+
 }  // namespace
 }  // namespace tandem

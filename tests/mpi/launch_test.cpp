@@ -146,7 +146,7 @@ TEST_F(Launch, WhatCannotBe) {
 }
 
 TEST(StartedAsRanks, CommandsOfOneProcessRefuse) {
-  for (const char* command : {"doctor", "inspect a.onnx", "data check a.toml"}) {
+  for (const char* command : {"config keys", "inspect a.onnx", "data check a.toml"}) {
     const Ended ended = run("OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=4", command);
     EXPECT_EQ(ended.code, 2) << command;
     EXPECT_THAT(ended.text, AllOf(HasSubstr("works as one process: got rank 1 of 4"),

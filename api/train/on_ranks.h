@@ -1,23 +1,21 @@
-// A trained model on one process, or on several that a launcher has started together.
+// What one process does, or several that a launcher has started together.
 #pragma once
 
 #include <memory>
-#include <utility>
 
-#include "api/use/trained_run.h"
 #include "engine/training/ranks/end_on_ranks.h"
 #include "kernels/mpi/join_ranks.h"
 
 namespace tandem::api {
 
-/// What `use` returns, which is given this rank's group, null for one process. `report` comes from
-/// it with its rank. An error of one rank ends all.
-template <class Use>
-auto use_on_ranks(Use&& use) {
+/// What `work` returns, which is given this rank's group, null for one process; with its rank. An
+/// error of one rank ends all.
+template <class Work>
+auto on_ranks(Work&& work) {
   const std::shared_ptr<RankGroup> group = join_ranks();
   Rendezvous* const ranks = group ? group->rendezvous().get() : nullptr;
   try {
-    auto report = use(group);
+    auto report = work(group);
     if (group) report.rank = group->rank();
     return report;
   } catch (const ErrorElsewhere&) {
@@ -29,10 +27,6 @@ auto use_on_ranks(Use&& use) {
     throw;
   }
 }
-
-/// Throws where ranks use other models, settings or samples than rank 0. `samples`: how many there
-/// are; negative where that is not known yet.
-void compare_uses(const RankGroup& group, const TrainedModel& trained, std::int64_t samples);
 
 /// Of a rank that tells people nothing.
 template <class Options>

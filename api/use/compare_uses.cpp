@@ -1,4 +1,4 @@
-#include "api/use/use_on_ranks.h"
+#include "api/use/compare_uses.h"
 
 #include "engine/training/ranks/start_checks.h"
 
