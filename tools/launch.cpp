@@ -114,7 +114,8 @@ bool may_go_better(int code) {
          code != 128 + SIGTERM && code != 128 + SIGHUP;
 }
 
-int launch(int ranks, int restarts, std::vector<std::string> command) {
+/// `least`: so many ranks have to be there; each further try starts one fewer.
+int launch(int ranks, int restarts, int least, std::vector<std::string> command) {
   if (command.empty())
     refuse("tandem launch: there is no command", "", "tandem launch -n 4 -- train train.toml");
   const bool trains = command.front() == "train";
@@ -140,6 +141,10 @@ int launch(int ranks, int restarts, std::vector<std::string> command) {
     std::fprintf(stderr,
                  "tandem launch: the run has ended with exit code %d; try %d of %d resumes it\n",
                  code, again + 1, restarts);
+    if (ranks > least) {
+      --ranks;
+      std::fprintf(stderr, "tandem launch: with %d ranks\n", ranks);
+    }
     const bool resumes = std::find(command.begin(), command.end(), "--resume") != command.end();
     if (!resumes) command.insert(command.begin() + 1, "--resume");
   }
@@ -149,7 +154,7 @@ int launch(int ranks, int restarts, std::vector<std::string> command) {
 
 void add_launch(CLI::App& app, Invocation& invocation) {
   struct Options {
-    int ranks = 0, restarts = 0;
+    int ranks = 0, restarts = 0, least = 0;
     std::vector<std::string> command;
   };
   auto options = std::make_shared<Options>();
@@ -162,15 +167,23 @@ void add_launch(CLI::App& app, Invocation& invocation) {
       ->add_option("--restarts", options->restarts,
                    "How often a training that was killed or failed is resumed")
       ->check(CLI::Range(0, 1000));
+  command
+      ->add_option("--least", options->least,
+                   "Each of these tries starts one process fewer, down to so many (default: all)")
+      ->check(CLI::Range(1, 4096));
   command->add_option("command", options->command, "What to run: train train.toml …");
   command->footer(
       "Each process is a rank: together they do what one would do. Over several machines mpirun or "
       "srun starts\n"
       "`tandem train` itself (docs/processes.md).\n"
-      "Example: tandem launch -n 4 --restarts 2 -- train train.toml");
+      "Examples:\n"
+      "  tandem launch -n 4 --restarts 2 -- train train.toml\n"
+      "  tandem launch -n 8 --restarts 4 --least 4 -- train train.toml\n"
+      "  tandem launch -n 4 -- predict runs/train-0001 --data rows.tsv --to predictions.tsv");
   command->callback([options, &invocation] {
     invocation.action = [options] {
-      return launch(options->ranks, options->restarts, options->command);
+      const int least = options->least > 0 ? options->least : options->ranks;
+      return launch(options->ranks, options->restarts, least, options->command);
     };
   });
 }

@@ -110,6 +110,13 @@ TEST_F(Launch, RestartsResumeWhatWasKilledOrFailed) {
   EXPECT_EQ(calls[2], calls[1]);
 }
 
+TEST_F(Launch, RestartsMayTakeFewerRanks) {
+  put_mpirun("137 137 137 0");
+  EXPECT_EQ(launch("-n 3 --restarts 5 --least 2 -- train a.toml").code, 0);
+  EXPECT_THAT(lines("calls"), ElementsAre(HasSubstr("-np 3 "), HasSubstr("-np 2 "),
+                                          HasSubstr("-np 2 "), HasSubstr("-np 2 ")));
+}
+
 TEST_F(Launch, RestartsEndAndDoNotRepeatMistakes) {
   put_mpirun("137 137 137");
   EXPECT_EQ(launch("-n 2 --restarts 1 -- train a.toml").code, 137);
