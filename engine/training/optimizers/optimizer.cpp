@@ -16,6 +16,17 @@ State state_of(const State& parameter, const std::string& name) {
   return state;
 }
 
+void share_like(State& state, const State& parameter) {
+  if (!parameter.shard || parameter.shard->kind != ShardKind::rows) return;
+  const TensorType& part = state.start.type();
+  if (part.rank() == 0 || part.shape[0] != parameter.start.shape()[0]) return;
+  StateShard shard = *parameter.shard;
+  shard.whole.dtype = part.dtype;
+  shard.whole.shape = part.shape;
+  shard.whole.shape[0] = parameter.shard->whole.shape[0];
+  state.shard = std::move(shard);
+}
+
 ValueId add_moment(GraphBuilder& g, const State& parameter, const std::string& name, double start,
                    std::optional<Shape> shape) {
   State state = state_of(parameter, name);
@@ -36,6 +47,7 @@ ValueId add_moment(GraphBuilder& g, const State& parameter, const std::string& n
         "(optimizer.groups)";
     fail_without_memory(std::move(d));
   }
+  share_like(state, parameter);
   return g.state(std::move(state));
 }
 
