@@ -70,9 +70,8 @@ ValueId RankSums::whole_squares(const UpdateRequest& update, ValueId own) {
   return update.parameter.shard ? all_reduced(own, sum_reduction) : own;
 }
 
-std::int64_t RankSums::gathered_ids(const State& parameter, const RowGradient& rows) const {
+std::int64_t RankSums::gathered_ids(const RowGradient& rows) const {
   if (!several()) return id_count(g_.graph(), rows);
-  if (parameter.shard) return id_count(g_.graph(), rows) / shares_.ranks;
   std::int64_t count = 0;
   for (ValueId ids : rows.ids) count += most_elements(g_.graph(), ids, shares_) * shares_.ranks;
   return count;

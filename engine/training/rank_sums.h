@@ -44,10 +44,9 @@ class RankSums {
   void sum(UpdateRequest& update);
   /// The sum of squares of all of a gradient, of the sum of what this rank has of it.
   ValueId whole_squares(const UpdateRequest& update, ValueId own);
-  /// How many ids the ranks have in all; the same on all of them. Of a table whose rows are shared
-  /// out those that there is room for, shared out as well. Throws Error{usage} where shares differ
-  /// and a lookup does not have as many ids for each sample.
-  std::int64_t gathered_ids(const State& parameter, const RowGradient& rows) const;
+  /// How many ids the ranks have in all; the same on all of them. Throws Error{usage} where shares
+  /// differ and a lookup does not have as many ids for each sample.
+  std::int64_t gathered_ids(const RowGradient& rows) const;
 
  private:
   ValueId all_reduced(ValueId value, const char* reduction);

@@ -126,8 +126,11 @@ std::optional<RowGradient> kept_rows(const Graph& graph, const Chosen& chosen, V
   }
   if (!rows || choice.lazy) return rows;
   if (!choice.takes_rows) return std::nullopt;
-  if (ranks.gathered_ids(chosen.parameter, *rows) > chosen.parameter.start.shape()[0] / 4)
-    return std::nullopt;
+  // Of a part there is room for all ranks' ids, each of which is of one rank alone.
+  const std::optional<StateShard>& shard = chosen.parameter.shard;
+  const std::int64_t ids =
+      shard ? id_count(graph, *rows) / shard->ranks : ranks.gathered_ids(*rows);
+  if (ids > chosen.parameter.start.shape()[0] / 4) return std::nullopt;
   return rows;
 }
 
@@ -323,7 +326,7 @@ TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& fo
 
 Graph build_evaluation_graph(const OperatorSet& operators, const Graph& forward,
                              const TrainingRequest& request) {
-  GraphBuilder g(operators, forward);
+  GraphBuilder g(operators, shard_tables(operators, forward, request.shards, request.ranks));
   const LossConfig& config = request.config->loss;
   RankSums alone(g, {});
   if (request.algorithm != nullptr) {
