@@ -132,6 +132,18 @@ class Derivation {
       const PlacedState home = of_parameter(state);
       return {home.state, home.reason};
     }
+    // A part of a parameter's states where that has its own, and what reads the parameter for it.
+    for (auto it = first; it != last; ++it) {
+      const State& state = graph_.states[it->second];
+      if (state.shard && state.shard->kind == ShardKind::elements) {
+        const PlacedState home = of_parameter(*graph_.find_state(state.parameter));
+        return {home.state, home.reason};
+      }
+    }
+    if (const State* parameter = read_first(node)) {
+      const PlacedState home = of_parameter(*parameter);
+      return {home.state, home.reason};
+    }
     // What backward reads and an update writes, such as the loss scale, lives where it is read.
     for (auto it = first; it != last; ++it) {
       for (NodeId reader : readers_[graph_.states[it->second].initial.index]) {
@@ -151,6 +163,15 @@ class Derivation {
         return {0, "reads from several devices"};
     }
     return result;
+  }
+
+  /// The parameter whose value is the node's first operand; null where that is none.
+  const State* read_first(const Node& node) const {
+    if (node.inputs.empty() || !node.inputs[0]) return nullptr;
+    for (const State& state : graph_.states) {
+      if (state.kind == StateKind::parameter && state.initial == node.inputs[0]) return &state;
+    }
+    return nullptr;
   }
 
   PlacedState of_parameter(const State& state) const {

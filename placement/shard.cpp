@@ -55,8 +55,6 @@ std::string PolicyResolver::rows_obstacle(std::size_t p) const {
     if (looks_up_rows(node) && node.inputs[0] == table && graph_.is_constant(node.inputs[1]))
       return "the ids of " + node.path + " are constants";
   }
-  if (parameter.cache.reason.rule >= 0)
-    return "a rule asks for a cache of it, which together comes with a later version";
   return "";
 }
 
@@ -72,6 +70,14 @@ void PolicyResolver::finish_shards() {
     const PolicyRule& rule = policy_.rules[to.shard.reason.rule];
     const std::string& path = to.path.empty() ? to.name : to.path;
     to.shard.reason.text += ", where several ranks train";
+    if (to.cache.reason.rule >= 0) {
+      Diagnostic d = at(rule.where_of("shard"), path,
+                        "ranks cannot share out a table of which a device caches rows: both "
+                        "together come with a later version");
+      d.fix = "leave `cache` or `shard` out";
+      errors_.push_back(std::move(d));
+      continue;
+    }
     if (*to.shard.value == Sharding::state) {
       Covered& covered = of_states[to.shard.reason.rule];
       if (graph_.states[items_.parameters[p].state].trainable) {

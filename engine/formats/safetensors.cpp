@@ -104,10 +104,18 @@ WrittenFile write_safetensors(const std::string& path, const std::vector<NamedTe
   return write_safetensors(path, sources_of(tensors), metadata);
 }
 
+std::vector<const TensorSource*> in_file_order(const std::vector<TensorSource>& tensors) {
+  std::vector<const TensorSource*> order;
+  for (const TensorSource& tensor : tensors) order.push_back(&tensor);
+  std::stable_sort(order.begin(), order.end(), [](const TensorSource* a, const TensorSource* b) {
+    return size_of(a->type.dtype) > size_of(b->type.dtype);
+  });
+  return order;
+}
+
 WrittenFile write_safetensors(const std::string& path, const std::vector<TensorSource>& tensors,
                               const std::map<std::string, std::string>& metadata,
                               std::size_t alignment) {
-  std::vector<const TensorSource*> order;
   std::set<std::string_view> names;
   for (const TensorSource& tensor : tensors) {
     if (tensor.name == "__metadata__" || !names.insert(tensor.name).second) {
@@ -116,11 +124,8 @@ WrittenFile write_safetensors(const std::string& path, const std::vector<TensorS
                                      .file = path,
                                      .path = tensor.name});
     }
-    order.push_back(&tensor);
   }
-  std::stable_sort(order.begin(), order.end(), [](const TensorSource* a, const TensorSource* b) {
-    return size_of(a->type.dtype) > size_of(b->type.dtype);
-  });
+  const std::vector<const TensorSource*> order = in_file_order(tensors);
 
   std::string text = "{";
   try {

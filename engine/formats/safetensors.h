@@ -34,9 +34,13 @@ std::vector<TensorSource> sources_of(const std::vector<NamedTensor>& tensors);
 /// Fetched at a time from a source: what writing takes besides.
 constexpr std::size_t source_range_bytes = std::size_t{8} << 20;
 
-/// Writes and syncs the file. Tensors keep their order, except that larger elements come first so
-/// that every tensor is aligned to its element size. Throws Error{usage} on a repeated or reserved
-/// name, Error{runtime} where writing fails. The first tensor lies at a multiple of `alignment`.
+/// The order in which a file has them and its writer reads them: larger elements come first, so
+/// that every tensor is aligned to its element size.
+std::vector<const TensorSource*> in_file_order(const std::vector<TensorSource>& tensors);
+
+/// Writes and syncs the file. Tensors keep their order, but for `in_file_order`. Throws
+/// Error{usage} on a repeated or reserved name, Error{runtime} where writing fails. The first
+/// tensor lies at a multiple of `alignment`.
 WrittenFile write_safetensors(const std::string& path, const std::vector<TensorSource>& tensors,
                               const std::map<std::string, std::string>& metadata = {},
                               std::size_t alignment = 8);

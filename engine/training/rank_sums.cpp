@@ -66,10 +66,6 @@ void RankSums::sum(UpdateRequest& update) {
     update.touched = all_reduced(update.touched, maximum_reduction);
 }
 
-ValueId RankSums::whole_squares(const UpdateRequest& update, ValueId own) {
-  return update.parameter.shard ? all_reduced(own, sum_reduction) : own;
-}
-
 std::int64_t RankSums::gathered_ids(const RowGradient& rows) const {
   if (!several()) return id_count(g_.graph(), rows);
   std::int64_t count = 0;

@@ -9,6 +9,7 @@
 
 #include "engine/gradient/row_gradient.h"
 #include "engine/graph/builder.h"
+#include "engine/operators/collectives/collective.h"
 #include "engine/training/optimizers/optimizer.h"
 
 namespace tandem {
@@ -42,8 +43,8 @@ class RankSums {
   /// itself, which then are the same on all ranks. Of a table whose rows are shared out each rank
   /// has the gradient of its own rows, of all samples.
   void sum(UpdateRequest& update);
-  /// The sum of squares of all of a gradient, of the sum of what this rank has of it.
-  ValueId whole_squares(const UpdateRequest& update, ValueId own);
+  /// A scalar that each rank has of its own part, over all of them.
+  ValueId sum_of_parts(ValueId own) { return all_reduced(own, sum_reduction); }
   /// How many ids the ranks have in all; the same on all of them. Throws Error{usage} where shares
   /// differ and a lookup does not have as many ids for each sample.
   std::int64_t gathered_ids(const RowGradient& rows) const;

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "engine/training/checkpoints/checkpoint_room.h"
+#include "engine/training/checkpoints/rank_checkpoint.h"
 #include "engine/training/checkpoints/resume_checks.h"
 #include "engine/training/config/changed_keys.h"
 #include "engine/training/data/id_functions.h"
@@ -42,6 +43,7 @@ std::shared_ptr<const void> Training::Impl::start(
     return chosen;
   });
   if (parts.ranks) prove_shared(path);
+  if (has_parts()) share_infinite();
   if (!resume_from.empty())
     resume(path);
   else if (rank() > 0)
@@ -270,11 +272,16 @@ void Training::Impl::save(bool finished, bool keep_all) {
   if (saved_step == position.step && position.step > 0) return;
   position.finished = finished;
   refuse_bad_states();
+  CheckpointOptions options;
+  options.shard_bytes = static_cast<std::uint64_t>(config.checkpoint.shard_mib) << 20;
+  const CheckpointSources all = sources();
+  if (!all.shards.empty()) {
+    RowExchange exchange(states, *parts.devices[0]);
+    write_rank_checkpoint(directory->checkpoints(), all, options, *parts.ranks, exchange);
+  }
   on_all_ranks(parts.ranks.get(), "checkpoint", [&] {
     if (rank() > 0) return;
-    CheckpointOptions options;
-    options.shard_bytes = static_cast<std::uint64_t>(config.checkpoint.shard_mib) << 20;
-    write_checkpoint(directory->checkpoints(), sources(), options);
+    if (all.shards.empty()) write_checkpoint(directory->checkpoints(), all, options);
     if (position.best_step == position.step) write_best();  // before the one that it names goes
     prune_checkpoints(directory->checkpoints(), keep_all ? 0 : config.checkpoint.keep,
                       position.best_step);

@@ -24,7 +24,16 @@ constexpr const char* lower_rate = "lower optimizer.lr, or set optimizer.clip_no
 }  // namespace
 
 void Training::Impl::refuse_nan_at_start() const {
-  if (first_step > 0 || nan_at_start.empty()) return;
+  if (first_step > 0) return;
+  const auto refuse = [&] { refuse_own_nan_at_start(); };
+  if (has_parts())
+    on_all_ranks(parts.ranks.get(), "states before the first step", refuse);
+  else
+    refuse();
+}
+
+void Training::Impl::refuse_own_nan_at_start() const {
+  if (nan_at_start.empty()) return;
   std::vector<Diagnostic> problems;
   for (const NotFiniteState& state : nan_at_start)
     problems.push_back(diagnostic_of(state, " before the first step"));
@@ -57,11 +66,13 @@ void Training::Impl::refuse_bad_loss(const StepResult& result) {
   } catch (const Error&) {  // of the step behind it, which had bad labels
     is_known = false;
   }
-  const bool saves = from_rank_0(parts.ranks.get(), "a step without a loss", [&] {
-                       const bool is_whole =
-                           !causes.empty() && is_known && watch.look_at_all(place()).empty();
-                       return std::string(is_whole ? "saves" : "");
-                     }) == "saves";
+  const auto is_whole = [&] {
+    return !causes.empty() && is_known && watch.look_at_all(place()).empty();
+  };
+  const bool saves = has_parts() ? on_all("a step without a loss", is_whole())
+                                 : from_rank_0(parts.ranks.get(), "a step without a loss", [&] {
+                                     return std::string(is_whole() ? "saves" : "");
+                                   }) == "saves";
   if (saves) {  // the loss scale left the step out
     save(false, true);
     say(fmt::format("step {} is saved: --resume goes on behind it", position.step));
@@ -100,13 +111,21 @@ void Training::Impl::look_at_states(const StepResult& result, bool logged) {
   }
   if (!logged) return;
   const std::uint64_t copied = copied_bytes();
-  const bool finite = rank() > 0 || watch.look(place());
+  const bool looks = rank() == 0 || has_parts();
+  bool finite = !looks || watch.look(place());
+  if (has_parts()) finite = on_all("what is finite", finite);
   other_bytes += copied_bytes() - copied;
   if (!finite) refuse_bad_states();
 }
 
 void Training::Impl::refuse_bad_states() {
-  if (rank() > 0) return;
+  if (has_parts())
+    on_all_ranks(parts.ranks.get(), "states", [&] { refuse_own_bad_states(); });
+  else if (rank() == 0)
+    refuse_own_bad_states();
+}
+
+void Training::Impl::refuse_own_bad_states() {
   const std::vector<NotFiniteState> bad = watch.look_at_all(place());
   if (bad.empty()) return;
   std::vector<Diagnostic> problems;

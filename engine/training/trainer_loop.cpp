@@ -26,7 +26,7 @@ TrainingResult Training::Impl::train() {
   other_bytes = copied_bytes();
   runner->start(position.step, position.data);
   refuse_nan_at_start();
-  watch.start(states, infinite, place());
+  watch.start(states, infinite, place(), has_parts() && rank() > 0);
   const auto goes_on = [&] {
     const bool has_patience = evaluate();
     if (!has_patience) say("stopped early: " + not_improved());

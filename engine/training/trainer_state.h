@@ -94,6 +94,12 @@ struct Training::Impl {
   void prove_shared(const std::string& run_dir);
   /// Throws where the states of the ranks are not the same before the first step.
   void refuse_other_states();
+  /// Whether ranks share out some states: then each looks at its parts.
+  bool has_parts() const;
+  /// Takes over the names of states of which other ranks have parts that hold infinities.
+  void share_infinite();
+  /// Whether it is so on all ranks; all of them ask.
+  bool on_all(const char* name, bool is_so);
   /// An error that ends this rank: tells the others. What is thrown for it.
   [[noreturn]] void end_with(const Error& error);
 
@@ -149,9 +155,12 @@ struct Training::Impl {
   void refuse_bad_loss(const StepResult& result);
   /// Throws where a run that begins has states with NaN.
   void refuse_nan_at_start() const;
+  void refuse_own_nan_at_start() const;
   /// Looks at states after a step: at a part of them where it is logged, at all where its gradients
   /// were not finite and were not left out. Throws what refuse_bad_states does.
   void look_at_states(const StepResult& result, bool logged);
+  /// Throws what of this rank's states is not finite.
+  void refuse_own_bad_states();
   /// Looks at all states. Throws Error{diverged} naming those that are not finite.
   void refuse_bad_states();
   /// Throws where the last evaluation is not finite: names the states that are the cause, if any.

@@ -16,6 +16,7 @@
 #include "engine/training/optimizers/optimizer.h"
 #include "engine/training/parameter_choice.h"
 #include "engine/training/ranks/shard_tables.h"
+#include "engine/training/ranks/state_shards.h"
 #include "engine/training/ranks/synchronise_batch_norm.h"
 #include "engine/training/tables/fixed_rows.h"
 #include "engine/training/tables/table_storage.h"
@@ -132,6 +133,16 @@ std::optional<RowGradient> kept_rows(const Graph& graph, const Chosen& chosen, V
       shard ? id_count(graph, *rows) / shard->ranks : ranks.gathered_ids(*rows);
   if (ids > chosen.parameter.start.shape()[0] / 4) return std::nullopt;
   return rows;
+}
+
+Diagnostic of_rows_in_parts(const Chosen& chosen, bool is_split) {
+  const std::string& path = chosen.parameter.path;
+  Diagnostic d;
+  d.path = path;
+  d.message = std::string("ranks cannot share out the optimizer's states of a table with ") +
+              (is_split ? "split storage" : "fixed rows") + " as flat parts";
+  d.fix = "say shard = \"rows\" of it in the policy, or shard = \"whole\"";
+  return d;
 }
 
 class LearningRates {
@@ -252,7 +263,9 @@ TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& fo
       loss.total, is_scaled ? add_loss_scale(g, config.precision) : g.scalar(1.0, DType::float32)};
   std::vector<ValueId> gradients = add_gradients(g, std::span(&seed, 1), wanted);
 
+  StateShards state_shards(g, request.ranks, request.shards);
   std::vector<UpdateRequest> requests;
+  std::vector<bool> is_shared_out;  // by request: of the optimizer's states
   std::vector<Diagnostic> problems;
   for (std::size_t i = 0; i < chosen.size(); ++i) {
     if (!gradients[i]) {
@@ -266,8 +279,14 @@ TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& fo
     }
     UpdateRequest update{.parameter = chosen[i].parameter, .options = chosen[i].options};
     const SplitTable* split = find_split_table(splits, update.parameter);
-    update.rows = kept_rows(g.graph(), chosen[i], gradients[i], split, ranks, result.notes);
+    const bool in_parts = state_shards.covers(chosen[i]);
+    if (!in_parts || split != nullptr)
+      update.rows = kept_rows(g.graph(), chosen[i], gradients[i], split, ranks, result.notes);
     const FixedRows* fixed = find_fixed_rows(all_fixed, update.parameter);
+    if (in_parts && (split != nullptr || fixed != nullptr)) {
+      problems.push_back(of_rows_in_parts(chosen[i], split != nullptr));
+      continue;
+    }
     if (fixed != nullptr) keep_rows(g, *fixed, chosen[i], update);
     if (split != nullptr && !update.rows) {
       refuse_split_table(
@@ -286,6 +305,7 @@ TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& fo
     if (fixed != nullptr && !update.rows && !update.touched)
       update.touched = marks_of_other_rows(g, *fixed, update.parameter);
     requests.push_back(std::move(update));
+    is_shared_out.push_back(in_parts);
   }
   if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
   if (request.kind == MicroBatchKind::first || request.kind == MicroBatchKind::middle) {
@@ -294,7 +314,12 @@ TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& fo
     return result;
   }
 
-  for (UpdateRequest& update : requests) ranks.sum(update);
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    if (is_shared_out[i])
+      state_shards.cut(requests[i]);
+    else
+      ranks.sum(requests[i]);
+  }
   LearningRates rates(g);
   rates.of(config.optimizer.base.lr);
   for (UpdateRequest& update : requests) update.lr = rates.of(update.options.lr);
@@ -306,8 +331,10 @@ TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& fo
   scalars.scale = g.scalar(1.0, DType::float32);
   std::vector<ValueId> squares;
   if (is_scaled || config.optimizer.clip_norm) {
-    for (const UpdateRequest& update : requests)
-      squares.push_back(ranks.whole_squares(update, updates.sum_of_squares(update)));
+    for (const UpdateRequest& update : requests) {
+      const ValueId square = updates.sum_of_squares(update);
+      squares.push_back(update.parameter.shard ? ranks.sum_of_parts(square) : square);
+    }
   }
   if (is_scaled) {
     scalars = add_scaled_step(g, seed.dy, config, scalars.step, squares);
@@ -317,7 +344,10 @@ TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& fo
     scalars.scale = clip[0];
     g.output("gradient_norm", clip[1]);
   }
-  for (const UpdateRequest& update : requests) updates.add(update, scalars);
+  for (const UpdateRequest& update : requests) {
+    const ValueId made = updates.add(update, scalars);
+    if (is_cut(update)) state_shards.put_together(update, made);
+  }
   check_state_names(g.graph());
   result.learning_rates = std::move(rates.list);
   result.graph = folded(g.finish(), operators, request.evaluate);

@@ -45,9 +45,8 @@ TEST(Shard, RowsAreOfTablesAlone) {
             "3:31 ranks cannot share out the rows of this parameter: lookups of rows by ids are "
             "not all that reads it (let the selector leave it out, or add { at = \"head:weight\", "
             "shard = \"state\" } behind it)");
-  EXPECT_THAT(
-      only_error(rules("{ at = \"embed:weight\", shard = \"rows\", cache = \"1KiB\" },\n")),
-      HasSubstr("a rule asks for a cache of it, which together comes with a later version"));
+  EXPECT_THAT(only_error(rules("{ at = \"embed:weight\", shard = \"rows\", cache = \"1KiB\" },\n")),
+              HasSubstr("a table of which a device caches rows"));
 }
 
 TEST(Shard, WhatIsNotTrainedHasNoStates) {

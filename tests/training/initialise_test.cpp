@@ -92,7 +92,8 @@ TEST_F(Initialise, PartsHaveTheNumbersOfTheWhole) {
     initialise_parameters(config, 9, graph, own.states);
     for (const State& state : graph.states) {
       const HostTensor part = own.states.read(state.name);
-      const HostTensor expected = part_of(own_.states.read(state.name), *own.states.shard(state.name));
+      const HostTensor expected =
+          part_of(own_.states.read(state.name), *own.states.shard(state.name));
       ASSERT_EQ(std::memcmp(part.data(), expected.data(), part.bytes()), 0)
           << state.name << " on rank " << rank;
       ASSERT_EQ(part.shape()[0], (state.shard->whole.shape[0] + ranks - 1) / ranks);

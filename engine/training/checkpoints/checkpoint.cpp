@@ -1,6 +1,7 @@
 #include "engine/training/checkpoints/checkpoint.h"
 
 #include <algorithm>
+#include <cassert>
 #include <charconv>
 #include <cstdio>
 #include <cstring>
@@ -11,6 +12,7 @@
 #include "engine/formats/row_shards.h"
 #include "engine/formats/safetensors.h"
 #include "engine/graph/error.h"
+#include "engine/graph/shard_parts.h"
 #include "engine/runtime/file_pages.h"
 #include "engine/training/checkpoints/checkpoint_format.h"
 #include "engine/training/loss_scale.h"
@@ -23,56 +25,9 @@ using Json = nlohmann::ordered_json;
 constexpr std::string_view prefix = "step-";
 constexpr std::string_view unfinished = ".new";
 
-// A tensor that has files of its own.
-struct ShardedTensor {
-  const TensorSource* source;
-  std::vector<RowShard> shards;
-};
-
-bool is_sharded(const TensorSource& tensor, const CheckpointOptions& options) {
+bool has_own_files(const TensorSource& tensor, const CheckpointOptions& options) {
   return !tensor.type.shape.empty() && tensor.rows() > 1 &&
          tensor.type.bytes() > options.shard_bytes;
-}
-
-// Writes STEM.safetensors and the files of large tensors; adds all of them to `files`.
-void write_tensors(const std::string& path, const std::string& stem,
-                   const std::vector<TensorSource>& tensors,
-                   std::map<std::string, std::string> metadata, const CheckpointOptions& options,
-                   Json& files) {
-  std::vector<TensorSource> whole;
-  std::vector<ShardedTensor> sharded;
-  for (const TensorSource& tensor : tensors) {
-    if (!is_sharded(tensor, options)) {
-      whole.push_back(tensor);
-      continue;
-    }
-    const std::string name = stem + ".table" + std::to_string(sharded.size() + 1);
-    sharded.push_back({&tensor, row_shards(tensor, options.shard_bytes, name)});
-    metadata[std::string(table_key) + tensor.name] = sharded.back().shards[0].file;
-  }
-  struct Job {
-    const ShardedTensor* tensor;
-    const RowShard* shard;
-    WrittenFile written;
-  };
-  std::vector<Job> jobs;
-  for (const ShardedTensor& tensor : sharded) {
-    for (const RowShard& shard : tensor.shards) jobs.push_back({&tensor, &shard, {}});
-  }
-  parallel_jobs(file_threads(), static_cast<std::int64_t>(jobs.size()), [&](std::int64_t i) {
-    jobs[i].written = write_row_shard(path, *jobs[i].tensor->source, *jobs[i].shard);
-  });
-  const std::string name = stem + ".safetensors";
-  const WrittenFile written = write_safetensors(path + "/" + name, whole, metadata);
-  files[name] = {{"bytes", written.bytes}, {"sha256", written.sha256}};
-  for (const Job& job : jobs) {
-    files[job.shard->file] = {{"bytes", job.written.bytes},
-                              {"sha256", job.written.sha256},
-                              {"part", stem},
-                              {"tensor", job.tensor->source->name},
-                              {"first_row", job.shard->first},
-                              {"rows", job.shard->rows}};
-  }
 }
 
 // What lives within a step alone.
@@ -81,6 +36,36 @@ bool is_sum(const std::string& name) {
 }
 
 }  // namespace
+
+PartLayout layout_of(const std::string& stem, const std::vector<TensorSource>& tensors,
+                     std::map<std::string, std::string> metadata,
+                     const CheckpointOptions& options) {
+  PartLayout layout{stem, {}, {}, std::move(metadata)};
+  for (const TensorSource& tensor : tensors) {
+    if (!has_own_files(tensor, options)) {
+      layout.small.push_back(tensor);
+      continue;
+    }
+    const std::string name = stem + ".table" + std::to_string(layout.large.size() + 1);
+    layout.large.push_back({&tensor, row_shards(tensor, options.shard_bytes, name)});
+    layout.metadata[std::string(table_key) + tensor.name] = layout.large.back().shards[0].file;
+  }
+  return layout;
+}
+
+Json entry_of(const WrittenFile& written) {
+  return {{"bytes", written.bytes}, {"sha256", written.sha256}};
+}
+
+Json entry_of(const WrittenFile& written, const std::string& stem, const std::string& tensor,
+              const RowShard& rows) {
+  Json entry = entry_of(written);
+  entry.update(
+      {{"part", stem}, {"tensor", tensor}, {"first_row", rows.first}, {"rows", rows.rows}});
+  return entry;
+}
+
+std::string unfinished_name(const std::string& path) { return path + std::string(unfinished); }
 
 std::string checkpoint_name(std::uint64_t step) {
   char name[32];
@@ -114,7 +99,10 @@ CheckpointSources sources_of(const StateStore& states) {
   for (const std::string& name : states.names()) {
     if (is_sum(name)) continue;
     TensorSource source{name, states.type(name), {}, nullptr};
-    if (states.has_direct_rows(name)) {
+    if (const StateShard* shard = states.shard(name)) {
+      source.type = shard->whole;
+      sources.shards.emplace(name, *shard);
+    } else if (states.has_direct_rows(name)) {
       source.read = [&states, name](std::int64_t first, std::int64_t rows, void* to) {
         states.read_rows(name, first, rows, to);
       };
@@ -144,31 +132,55 @@ void write_checkpoint(const std::string& folder, const CheckpointContent& conten
 
 namespace {
 
+// Writes STEM.safetensors and the files of large tensors; adds all of them to `files`.
+void write_part(const std::string& path, const PartLayout& part, Json& files) {
+  struct Job {
+    const TensorFiles* tensor;
+    const RowShard* shard;
+    WrittenFile written;
+  };
+  std::vector<Job> jobs;
+  for (const TensorFiles& tensor : part.large) {
+    for (const RowShard& shard : tensor.shards) jobs.push_back({&tensor, &shard, {}});
+  }
+  parallel_jobs(file_threads(), static_cast<std::int64_t>(jobs.size()), [&](std::int64_t i) {
+    jobs[i].written = write_row_shard(path, *jobs[i].tensor->source, *jobs[i].shard);
+  });
+  files[part.file()] =
+      entry_of(write_safetensors(path + "/" + part.file(), part.small, part.metadata));
+  for (const Job& job : jobs) {
+    files[job.shard->file] = entry_of(job.written, part.stem, job.tensor->source->name, *job.shard);
+  }
+}
+
 void write_files(const std::string& path, const CheckpointSources& sources,
                  const CheckpointOptions& options) {
   make_directory(path);
   Json files = Json::object();
-  write_tensors(path, "model", sources.model, weights_metadata(sources.aliases), options, files);
-  write_tensors(path, "optimizer", sources.optimizer, {{"format", "pt"}}, options, files);
-  const WrittenFile position = write_file(path + "/state.json", position_text(sources.position));
-  files["state.json"] = {{"bytes", position.bytes}, {"sha256", position.sha256}};
-  if (sources.position.fingerprint) {
-    const WrittenFile written = write_fingerprint(path, *sources.position.fingerprint);
-    files[fingerprint_file] = {{"bytes", written.bytes}, {"sha256", written.sha256}};
-  }
-  const Json manifest{{"format", checkpoint_format}, {"files", files}};
-  write_file(path + "/manifest.json", manifest.dump(2) + "\n");
-  sync_directory(path);
+  write_part(path, layout_of("model", sources.model, weights_metadata(sources.aliases), options),
+             files);
+  write_part(path, layout_of("optimizer", sources.optimizer, {{"format", "pt"}}, options), files);
+  finish_files(path, sources.position, std::move(files));
 }
 
 }  // namespace
 
+void finish_files(const std::string& path, const TrainingPosition& position, Json files) {
+  files["state.json"] = entry_of(write_file(path + "/state.json", position_text(position)));
+  if (position.fingerprint)
+    files[fingerprint_file] = entry_of(write_fingerprint(path, *position.fingerprint));
+  const Json manifest{{"format", checkpoint_format}, {"files", std::move(files)}};
+  write_file(path + "/manifest.json", manifest.dump(2) + "\n");
+  sync_directory(path);
+}
+
 void write_checkpoint(const std::string& folder, const CheckpointSources& sources,
                       const CheckpointOptions& options) {
+  assert(sources.shards.empty());
   make_directories(folder);
   const std::string final_path = folder + "/" + checkpoint_name(sources.position.step);
   if (path_exists(final_path)) return;
-  const std::string path = final_path + std::string(unfinished);
+  const std::string path = unfinished_name(final_path);
   remove_all(path);
   try {
     write_files(path, sources, options);
@@ -231,6 +243,7 @@ void prune_checkpoints(const std::string& folder, std::int64_t keep, std::uint64
 void collect_states(const StateStore& states, CheckpointContent& content) {
   for (const std::string& name : states.names()) {
     if (is_sum(name)) continue;
+    assert(states.shard(name) == nullptr);
     const StateKind kind = states.kind(name);
     const bool model = kind == StateKind::parameter || kind == StateKind::buffer;
     (model ? content.model : content.optimizer).push_back({name, states.read(name)});
@@ -238,6 +251,21 @@ void collect_states(const StateStore& states, CheckpointContent& content) {
 }
 
 namespace {
+
+// The own rows of a value, in ranges; the pages of mapped files leave as they have been copied.
+void write_part_of(StateStore& states, const std::string& name, const StateShard& shard,
+                   const HostTensor& value) {
+  constexpr std::size_t range_bytes = std::size_t{1} << 20;
+  const std::size_t row_bytes = part_row_bytes(shard);
+  if (!states.has_direct_rows(name)) return states.write(name, part_of(value, shard));
+  parallel_row_ranges(file_threads(), filled_rows(shard), row_bytes, range_bytes,
+                      [&](std::int64_t first, std::int64_t count) {
+                        std::vector<char> rows(row_bytes * static_cast<std::size_t>(count));
+                        copy_part(shard, value.data(), first, count, rows.data());
+                        states.write_rows(name, first, count, rows.data());
+                      });
+  if (is_file_mapping(value.data(), value.bytes())) release_file_pages(value.data(), value.bytes());
+}
 
 // Large values by several threads; the pages of mapped files leave as they have been copied.
 void write_state(StateStore& states, const std::string& name, const HostTensor& value) {
@@ -268,18 +296,23 @@ void restore_states(StateStore& states, const CheckpointContent& content) {
   for (const std::string& name : states.names()) {
     if (is_sum(name) || is_loss_scale_state(name)) continue;
     const auto found = loaded.find(name);
-    if (found == loaded.end() || found->second->type() != states.type(name)) {
+    const StateShard* const shard = states.shard(name);
+    const TensorType& type = shard != nullptr ? shard->whole : states.type(name);
+    if (found == loaded.end() || found->second->type() != type) {
       Diagnostic d;
       d.path = name;
       d.message = found == loaded.end() ? "the checkpoint does not have this state"
                                         : "the checkpoint has another type for this state";
-      d.expected = to_string(states.type(name));
+      d.expected = to_string(type);
       if (found != loaded.end()) d.got = to_string(found->second->type());
       d.fix = "model structure and optimizer kinds may not change on resume";
       problems.push_back(std::move(d));
       continue;
     }
-    write_state(states, name, *found->second);
+    if (shard != nullptr)
+      write_part_of(states, name, *shard, *found->second);
+    else
+      write_state(states, name, *found->second);
   }
   if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
 }

@@ -67,6 +67,9 @@ struct CheckpointSources {
   TrainingPosition position;
   std::vector<TensorSource> model, optimizer;
   std::map<std::string, std::string> aliases;
+  /// Of those that ranks share out, by name: what this one keeps. They have the type of the whole
+  /// and nothing to read; all ranks write them together (rank_checkpoint.h).
+  std::map<std::string, StateShard> shards;
 };
 /// Views the content, which has to outlive the result.
 CheckpointSources sources_of(const CheckpointContent& content);
@@ -130,9 +133,9 @@ void prune_checkpoints(const std::string& folder, std::int64_t keep, std::uint64
 
 /// Tensors of a StateStore, split as the files are; sums of accumulating steps are left out.
 void collect_states(const StateStore& states, CheckpointContent& content);
-/// Writes loaded tensors back, large ones by several threads and without keeping the files' pages
-/// in memory; those of the loss scale are restore_loss_scale's. States that the checkpoint lacks or
-/// that have another shape: Error{usage}.
+/// Writes loaded tensors back, of what ranks share out the own part, large ones by several threads
+/// and without keeping the files' pages in memory; those of the loss scale are
+/// restore_loss_scale's. States that the checkpoint lacks or that have another shape: Error{usage}.
 void restore_states(StateStore& states, const CheckpointContent& content);
 
 /// Error{usage} where the checkpoint holds optimizer states that this run does not have.

@@ -2,10 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
 
 #include "engine/formats/json_file.h"
+#include "engine/formats/row_shards.h"
 #include "engine/training/checkpoints/checkpoint.h"
 
 namespace tandem {
@@ -15,6 +20,38 @@ constexpr std::uint64_t checkpoint_format = 1;
 /// In the metadata of STEM.safetensors, before the name of a tensor that has files of its own: the
 /// first of them.
 constexpr std::string_view table_key = "table:";
+
+/// A tensor that has files of its own.
+struct TensorFiles {
+  const TensorSource* source;
+  std::vector<RowShard> shards;
+};
+
+/// How STEM, "model" or "optimizer", lies in files: small tensors and `metadata` in
+/// STEM.safetensors, rows of large ones beside it. Views the tensors.
+struct PartLayout {
+  std::string stem;
+  std::vector<TensorSource> small;
+  std::vector<TensorFiles> large;
+  std::map<std::string, std::string> metadata;
+
+  std::string file() const { return stem + ".safetensors"; }
+};
+PartLayout layout_of(const std::string& stem, const std::vector<TensorSource>& tensors,
+                     std::map<std::string, std::string> metadata, const CheckpointOptions& options);
+
+/// What the manifest says of a file.
+nlohmann::ordered_json entry_of(const WrittenFile& written);
+nlohmann::ordered_json entry_of(const WrittenFile& written, const std::string& stem,
+                                const std::string& tensor, const RowShard& rows);
+
+/// Adds state.json, what the position rests on and the manifest, which lists them behind `files`,
+/// and makes the folder durable.
+void finish_files(const std::string& path, const TrainingPosition& position,
+                  nlohmann::ordered_json files);
+
+/// The name under which a checkpoint is written.
+std::string unfinished_name(const std::string& path);
 
 /// Throws Error{usage} where the file is of a format that a newer program has written, Error{data}
 /// where it says none.

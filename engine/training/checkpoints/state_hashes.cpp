@@ -46,6 +46,10 @@ std::string state_hashes(const StateStore& states) {
   std::string lines;
   std::vector<unsigned char> bytes;
   for (const std::string& name : states.names()) {
+    if (const StateShard* shard = states.shard(name)) {
+      lines += fmt::format("{} a part of {}\n", name, to_string(shard->whole));
+      continue;
+    }
     const TensorType& type = states.type(name);
     const std::int64_t rows = type.shape.empty() ? 1 : type.shape[0];
     Hash hash;

@@ -7,8 +7,8 @@
 
 namespace tandem {
 
-/// A line for each parameter, statistic and moment: its name and a hash of its bytes. Not against
-/// intent.
+/// A line for each parameter, statistic and moment: its name and a hash of its bytes; of what ranks
+/// share out the type of the whole, which alone they have in common. Not against intent.
 std::string state_hashes(const StateStore& states);
 
 }  // namespace tandem

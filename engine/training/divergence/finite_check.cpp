@@ -40,10 +40,12 @@ bool can_be_not_finite(const StateStore& states, const std::string& name) {
 }
 
 std::vector<NotFiniteState> not_finite_states(const StateStore& states,
-                                              const std::set<std::string>& allowed) {
+                                              const std::set<std::string>& allowed,
+                                              bool parts_alone) {
   std::vector<NotFiniteState> found;
   for (const std::string& name : states.names()) {
     if (!can_be_not_finite(states, name)) continue;
+    if (parts_alone && states.shard(name) == nullptr) continue;
     const Finiteness worst = finiteness_of(states, name, 0, row_count(states.type(name)));
     const bool is_bad =
         worst == Finiteness::nan || (worst == Finiteness::infinite && !allowed.contains(name));

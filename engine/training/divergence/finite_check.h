@@ -25,9 +25,10 @@ struct NotFiniteState {
   Finiteness worst = Finiteness::nan;
 };
 /// Parameters and running statistics that hold nan, or an infinity that is not in a state of
-/// `allowed`. Reads all of them.
+/// `allowed`. Reads all of them; `parts_alone`: those that ranks share out.
 std::vector<NotFiniteState> not_finite_states(const StateStore& states,
-                                              const std::set<std::string>& allowed);
+                                              const std::set<std::string>& allowed,
+                                              bool parts_alone = false);
 
 /// Names one: "a parameter or running statistic is not finite" and `where`, " at step 6".
 Diagnostic diagnostic_of(const NotFiniteState& state, const std::string& where);

@@ -18,8 +18,9 @@ constexpr std::size_t large_bytes = std::size_t{16} << 20;  // of a further one
 }  // namespace
 
 void FiniteWatch::start(const StateStore& states, std::set<std::string> infinite,
-                        const Place& place) {
+                        const Place& place, bool parts_alone) {
   states_ = &states;
+  parts_alone_ = parts_alone;
   infinite_ = std::move(infinite);
   start_ = place;
   started_ = std::chrono::steady_clock::now();
@@ -31,6 +32,7 @@ void FiniteWatch::start(const StateStore& states, std::set<std::string> infinite
   for (const std::string& name : states.names()) {
     const TensorType& type = states.type(name);
     if (!can_be_not_finite(states, name) || type.elements() == 0) continue;
+    if (parts_alone && states.shard(name) == nullptr) continue;
     Watched& state = watched_.emplace_back();
     state.name = name;
     state.rows = row_count(type);
@@ -74,7 +76,7 @@ bool FiniteWatch::look(const Place& place) {
 }
 
 std::vector<NotFiniteState> FiniteWatch::look_at_all(const Place& place) {
-  std::vector<NotFiniteState> found = not_finite_states(*states_, infinite_);
+  std::vector<NotFiniteState> found = not_finite_states(*states_, infinite_, parts_alone_);
   for (Watched& state : watched_) {
     const bool is_bad = std::any_of(found.begin(), found.end(), [&](const NotFiniteState& bad) {
       return bad.name == state.name;

@@ -24,8 +24,10 @@ class FiniteWatch {
   };
 
   /// Training goes on at `place`, with states that are finite but for infinities in those of
-  /// `infinite`.
-  void start(const StateStore& states, std::set<std::string> infinite, const Place& place);
+  /// `infinite`. `parts_alone`: it watches states that ranks share out, of which each has a part,
+  /// and no others.
+  void start(const StateStore& states, std::set<std::string> infinite, const Place& place,
+             bool parts_alone = false);
   /// Looks at the next part, after the steps up to `place`; false where it is not finite.
   bool look(const Place& place);
   /// Looks at all; gives what is not finite.
@@ -47,6 +49,7 @@ class FiniteWatch {
   bool look_at_part(std::size_t bytes, std::size_t& left, const Place& place);
 
   const StateStore* states_ = nullptr;
+  bool parts_alone_ = false;
   std::set<std::string> infinite_;
   Place start_;
   std::vector<Watched> watched_;

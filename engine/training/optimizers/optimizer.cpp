@@ -17,13 +17,19 @@ State state_of(const State& parameter, const std::string& name) {
 }
 
 void share_like(State& state, const State& parameter) {
-  if (!parameter.shard || parameter.shard->kind != ShardKind::rows) return;
-  const TensorType& part = state.start.type();
-  if (part.rank() == 0 || part.shape[0] != parameter.start.shape()[0]) return;
+  if (!parameter.shard) return;
   StateShard shard = *parameter.shard;
-  shard.whole.dtype = part.dtype;
-  shard.whole.shape = part.shape;
-  shard.whole.shape[0] = parameter.shard->whole.shape[0];
+  const TensorType& own = state.start.type();
+  const Shape& part = parameter.start.shape();
+  if (shard.kind == ShardKind::rows) {
+    if (own.rank() == 0 || own.shape[0] != part[0]) return;
+    const std::int64_t rows = shard.whole.shape[0];
+    shard.whole.shape = own.shape;
+    shard.whole.shape[0] = rows;
+  } else if (own.shape != part) {
+    return;
+  }
+  shard.whole.dtype = own.dtype;
   state.shard = std::move(shard);
 }
 
@@ -107,7 +113,7 @@ ValueId Updates::own_sum_of_squares(const UpdateRequest& request) {
   return g_.add_node("RowsSumOfSquares", std::move(inputs), std::move(attributes));
 }
 
-void Updates::add(const UpdateRequest& request, const UpdateScalars& scalars) {
+ValueId Updates::add(const UpdateRequest& request, const UpdateScalars& scalars) {
   g_.set_scope(update_scope(request.parameter));
   const UpdateChoice choice = choose_update(request.options);
   const UpdateKind& kind = *find_update_kind(choice.op);
@@ -137,10 +143,12 @@ void Updates::add(const UpdateRequest& request, const UpdateScalars& scalars) {
   if (is_by_rows(request)) append_gradients(request, inputs, attributes);
   const std::vector<ValueId> made =
       g_.node(is_by_rows(request) ? "RowsUpdate" : choice.op, std::move(inputs), attributes);
-  g_.write_state(master, made[0]);
+  const std::optional<StateShard>& shard = request.parameter.shard;
+  if (!shard || shard->kind != ShardKind::elements) g_.write_state(master, made[0]);
   for (std::size_t k = 0; k < states.size(); ++k) {
     if (states[k]) g_.write_state(states[k], made[1 + k]);
   }
+  return made[0];
 }
 
 }  // namespace tandem

@@ -38,8 +38,9 @@ class Updates {
 
   /// The norm's part of this gradient: its sum of squares.
   ValueId sum_of_squares(const UpdateRequest& request);
-  /// Adds the states ("NAME/exp_avg") and the update node, and writes the new values back.
-  void add(const UpdateRequest& request, const UpdateScalars& scalars);
+  /// Adds the states ("NAME/exp_avg") and the update node, and writes the new values back: all but
+  /// the new master, which it returns, of a flat part.
+  ValueId add(const UpdateRequest& request, const UpdateScalars& scalars);
 
  private:
   struct Grouped {

@@ -1,5 +1,7 @@
 // What ranks of a run tell each other at its start and at its end.
+#include <algorithm>
 #include <chrono>
+#include <sstream>
 #include <thread>
 
 #include <fmt/format.h>
@@ -60,6 +62,22 @@ void Training::Impl::refuse_other_states() {
                      "give all ranks the same program, model file and parameters.load"});
   });
   refuse_differences(*parts.ranks, facts);
+}
+
+bool Training::Impl::has_parts() const { return parts.ranks && !parts.shards.empty(); }
+
+void Training::Impl::share_infinite() {
+  std::string own;
+  for (const std::string& name : infinite) own += name + '\n';
+  for (const std::string& of_rank : gathered(*parts.ranks, "states with infinities", own)) {
+    std::istringstream lines(of_rank);
+    for (std::string name; std::getline(lines, name);) infinite.insert(name);
+  }
+}
+
+bool Training::Impl::on_all(const char* name, bool is_so) {
+  const std::vector<std::string> all = gathered(*parts.ranks, name, is_so ? "yes" : "no");
+  return std::count(all.begin(), all.end(), "no") == 0;
 }
 
 void Training::Impl::end_with(const Error& error) {

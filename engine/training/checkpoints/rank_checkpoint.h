@@ -1,0 +1,19 @@
+// Checkpoints of ranks that share out states: all of them write it together.
+#pragma once
+
+#include <string>
+
+#include "engine/ranks/rendezvous.h"
+#include "engine/training/checkpoints/checkpoint.h"
+#include "engine/training/ranks/row_exchange.h"
+
+namespace tandem {
+
+/// `write_checkpoint` on all ranks, with the same sources: the files that one process with the same
+/// values writes, byte for byte. Files of rows are shared out among the ranks, rank 0 writes the
+/// rest. Where it fails on one rank, there is no checkpoint and all throw, as of `on_all_ranks`.
+void write_rank_checkpoint(const std::string& folder, const CheckpointSources& sources,
+                           const CheckpointOptions& options, Rendezvous& ranks,
+                           RowExchange& exchange);
+
+}  // namespace tandem

@@ -1,0 +1,82 @@
+#include "engine/training/ranks/state_shards.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "engine/graph/error.h"
+#include "engine/graph/shard_parts.h"
+#include "engine/operators/collectives/collective.h"
+#include "engine/operators/update_kind.h"
+#include "engine/training/config/config_value.h"
+
+namespace tandem {
+namespace {
+
+[[noreturn]] void refuse(const Chosen& chosen, const std::string& why) {
+  const std::string kind = "\"" + std::string(chosen.options.name()) + "\"";
+  Diagnostic d =
+      at(chosen.where, chosen.parameter.path,
+         "ranks cannot share out the optimizer's states of this parameter: " + kind + " " + why);
+  d.expected = "a kind that updates each element by itself, such as adamw";
+  d.got = chosen.kind_key + " = " + kind;
+  d.fix = "give it another kind in optimizer.groups, or add { at = \"" + chosen.parameter.path +
+          "\", shard = \"whole\" } to the policy";
+  throw Error(ErrorKind::usage, std::move(d));
+}
+
+}  // namespace
+
+bool StateShards::covers(const Chosen& chosen) const {
+  if (!shares_.several()) return false;
+  const auto found = shards_.find(chosen.parameter.name);
+  if (found == shards_.end() || found->second != Sharding::state) return false;
+  const UpdateChoice choice = choose_update(chosen.options);
+  const UpdateKind& kind = *find_update_kind(choice.op);
+  if (kind.whole_tensor) refuse(chosen, "needs all of a tensor for each of its elements");
+  if (kind.whole_row) refuse(chosen, "needs all of a row for each of its elements");
+  if (choice.lazy) refuse(chosen, "updates rows alone (of a table, shard = \"rows\" works)");
+  return kind.kept(choice.settings) != 0 && chosen.parameter.start.bytes() >= least_bytes;
+}
+
+ValueId StateShards::slice(ValueId flat, std::int64_t first, std::int64_t count) {
+  return g_.add_node("Slice", {flat},
+                     {{"starts", Ints{first}}, {"sizes", Ints{count}}, {"steps", Ints{1}}});
+}
+
+ValueId StateShards::padded(ValueId value, std::int64_t count) {
+  const std::int64_t own = g_.type(value).elements();
+  const ValueId flat = g_.reshape(value, {own});
+  if (own == count) return flat;
+  const ValueId rest = g_.filled(0, {g_.dtype(value), {count - own}});
+  if (own == 0) return rest;
+  return g_.add_node("Concat", {flat, rest}, {{"axis", std::int64_t{0}}});
+}
+
+void StateShards::cut(UpdateRequest& update) {
+  State& part = update.parameter;
+  g_.set_scope(update_scope(part));
+  const StateShard shard{ShardKind::elements, part.start.type(), shares_.rank, shares_.ranks};
+  const std::int64_t share = shard.part().elements(), own = filled_rows(shard);
+  update.gradient =
+      g_.add_node(reduce_scatter_name, {padded(update.gradient, share * shares_.ranks)},
+                  {{"ranks", std::int64_t{shares_.ranks}}});
+  // A copy, which the update may overwrite.
+  const ValueId flat = g_.reshape(part.initial, {shard.whole.elements()});
+  const ValueId first = slice(flat, std::min(share * shares_.rank, shard.whole.elements()), own);
+  part.initial = own == share ? g_.add_node("Copy", {first}) : padded(first, share);
+  part.start = HostTensor(shard.part());
+  part.shard = shard;
+}
+
+void StateShards::put_together(const UpdateRequest& update, ValueId new_part) {
+  const State& part = update.parameter;
+  const TensorType& whole = part.shard->whole;
+  g_.set_scope(update_scope(part));
+  ValueId all = g_.add_node(all_gather_name, {new_part}, {{"ranks", std::int64_t{shares_.ranks}}});
+  if (g_.type(all).elements() > whole.elements()) all = slice(all, 0, whole.elements());
+  const ValueId before = g_.graph().find_state(part.name)->initial;
+  g_.write_state(before, g_.add_node("Assign", {before, g_.reshape(all, whole.shape)}));
+}
+
+}  // namespace tandem

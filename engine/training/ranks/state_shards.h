@@ -1,0 +1,48 @@
+// Optimizer states that ranks share out (`shard = "state"`, ZeRO-1): each rank updates one part of
+// a parameter that all have whole.
+#pragma once
+
+#include "engine/graph/builder.h"
+#include "engine/graph/state_shard.h"
+#include "engine/training/optimizers/optimizer.h"
+#include "engine/training/parameter_choice.h"
+#include "engine/training/rank_sums.h"
+
+namespace tandem {
+
+/// Of one training graph; does nothing for one rank.
+class StateShards {
+ public:
+  StateShards(GraphBuilder& g, const RankShares& shares, const Shardings& shards)
+      : g_(g), shares_(shares), shards_(shards) {}
+
+  /// Smaller parameters stay whole: a part of its own means two exchanges for each of them in place
+  /// of a share in a bucket, and at 10 Gb/s the latency of one is the time of 50 KiB.
+  static constexpr std::size_t least_bytes = std::size_t{64} << 10;
+
+  /// Whether the states of this parameter are shared out. Throws Error{usage} where its optimizer
+  /// cannot be cut into parts.
+  bool covers(const Chosen& chosen) const;
+  /// Makes the update one of the own part: its gradient is summed over all ranks, the parameter
+  /// becomes a flat copy of the part.
+  void cut(UpdateRequest& update);
+  /// Gathers the new parts and writes them into the parameter. `update` was cut.
+  void put_together(const UpdateRequest& update, ValueId new_part);
+
+ private:
+  /// The elements, flat, and zeros behind them up to `count`.
+  ValueId padded(ValueId value, std::int64_t count);
+  ValueId slice(ValueId flat, std::int64_t first, std::int64_t count);
+
+  GraphBuilder& g_;
+  const RankShares shares_;
+  const Shardings& shards_;
+};
+
+/// Whether it updates a flat part of a parameter.
+inline bool is_cut(const UpdateRequest& update) {
+  const auto& shard = update.parameter.shard;
+  return shard && shard->kind == ShardKind::elements;
+}
+
+}  // namespace tandem
