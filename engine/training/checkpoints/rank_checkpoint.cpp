@@ -28,7 +28,7 @@ class RankFiles {
       : path_(path), sources_(sources), ranks_(ranks), exchange_(exchange) {}
 
   void write(const PartLayout& part) {
-    for (const TensorFiles& tensor : part.large) write_large(part, tensor);
+    for (const TensorFiles& tensor : part.large) write_large(tensor);
     write_small(part);
   }
 
@@ -57,7 +57,7 @@ class RankFiles {
   bool is_shared_out(const std::string& name) const { return sources_.shards.contains(name); }
 
   // A file for each rank at a time.
-  void write_large(const PartLayout& part, const TensorFiles& tensor) {
+  void write_large(const TensorFiles& tensor) {
     TensorSource source = *tensor.source;
     const bool exchanges = is_shared_out(source.name);
     if (exchanges)
