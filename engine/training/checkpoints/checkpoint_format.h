@@ -9,6 +9,7 @@
 
 #include "engine/formats/json_file.h"
 #include "engine/formats/row_shards.h"
+#include "engine/graph/error.h"
 #include "engine/training/checkpoints/checkpoint.h"
 
 namespace tandem {
@@ -58,16 +59,18 @@ std::string unfinished_name(const std::string& path);
 /// where it says none.
 void expect_checkpoint_format(const JsonItem& root);
 
+/// What is told of a checkpoint that is passed over.
+std::string broken_text(const std::string& name, const Error& error);
+
 /// The text of state.json, and what such a file says. Throws as above, and Error{data} with file
 /// and key where no run can have written a value, or where values contradict each other.
 std::string position_text(const TrainingPosition& position);
 TrainingPosition read_position(const std::string& file);
 
 /// Throws Error{data} naming the checkpoint and the tensor where a number is one that no run has
-/// written. Reads all
-/// tensors once, large ones by several threads; pages of mapped files leave the process as they
-/// have been read.
+/// written. Reads a share of all tensors once, large ones by several threads; pages of mapped files
+/// leave the process as they have been read.
 void expect_numbers(const std::string& path, const CheckpointContent& content,
-                    const MayBeInfinite& may_be_infinite);
+                    const MayBeInfinite& may_be_infinite, const ReadShare& share);
 
 }  // namespace tandem
