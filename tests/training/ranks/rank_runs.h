@@ -53,6 +53,7 @@ class RankTraining : public TrainingRun {
   Forward forward_ = [](const OperatorSet& operators, std::int64_t batch) {
     return small_network(operators, batch);
   };
+  Shardings shards_;  // of several ranks
 
  private:
   SmallEngine& new_engine() {
@@ -71,6 +72,7 @@ class RankTraining : public TrainingRun {
     RunConfig config = small_config(folder_.path(), options.keys);
     if (options.change) options.change(rank, config);
     RunParts parts = engine.parts();
+    if (ranks) parts.shards = shards_;
     parts.ranks = std::move(ranks);
     parts.forward = [this, &engine](std::int64_t batch, bool) {
       return forward_(engine.operators, batch);
