@@ -186,6 +186,10 @@ void PolicyCase::add_other_programs(const PlannedStep& step, const ProgramOption
     request.fields = field_types(*data.eval, size);
     request.algorithm = placed().model().algorithm(size, false);
     request.samples = {size, config_.loss.terms.empty() ? size : samples};
+    if (place_.ranks > 1) {
+      request.ranks = {place_.ranks, size, size, place_.rank};
+      request.shards = shardings_of(placed().resolved());
+    }
     add(build_evaluation_graph(engine_->operators, placed().forward(size, false), request), false);
   }
 }

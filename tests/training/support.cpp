@@ -39,13 +39,21 @@ ValueId linear(GraphBuilder& g, const std::string& name, ValueId x, std::int64_t
 
 }  // namespace
 
-Graph small_network(const OperatorSet& operators, std::int64_t batch) {
+Graph small_network(const OperatorSet& operators, std::int64_t batch,
+                    const std::vector<std::int64_t>& hidden) {
   GraphBuilder g(operators);
-  const ValueId x = g.input("x", {DType::float32, {batch, 6}});
-  ValueId y = linear(g, "fc1", x, 8, 11);
-  g.set_scope({"relu.Relu", Phase::forward, {}});
-  y = linear(g, "fc2", g.add_node("Relu", {y}), 3, 21);
-  g.output("logits", y);
+  ValueId x = g.input("x", {DType::float32, {batch, 6}});
+  std::uint64_t seed = 11;
+  int number = 1;
+  for (const std::int64_t width : hidden) {
+    x = linear(g, "fc" + std::to_string(number), x, width, seed);
+    g.set_scope(
+        {"relu" + (number > 1 ? std::to_string(number) : "") + ".Relu", Phase::forward, {}});
+    x = g.add_node("Relu", {x});
+    ++number;
+    seed += 10;
+  }
+  g.output("logits", linear(g, "fc" + std::to_string(number), x, 3, seed));
   return g.finish();
 }
 

@@ -10,9 +10,11 @@
 
 namespace tandem::testing {
 
-/// x float32 [batch, 6] -> fc1 (8) -> Relu -> fc2 (3) -> logits. Parameters "fc1.weight" (path
+/// x float32 [batch, 6] -> fc1 (8) -> Relu -> fc2 (3) -> logits, with other or more `hidden` layers
+/// where asked. Parameters "fc1.weight" (path
 /// "fc1:weight"), ...: the same numbers for every batch.
-Graph small_network(const OperatorSet& operators, std::int64_t batch);
+Graph small_network(const OperatorSet& operators, std::int64_t batch,
+                    const std::vector<std::int64_t>& hidden = {8});
 
 /// Fields x float32 [6] and labels int64 (0..2), which follow from x; every fifth label is -1 with
 /// `holes`.

@@ -7,8 +7,6 @@
 #include <string_view>
 #include <vector>
 
-#include <nlohmann/json_fwd.hpp>
-
 #include "engine/formats/json_file.h"
 #include "engine/formats/row_shards.h"
 #include "engine/training/checkpoints/checkpoint.h"
@@ -40,15 +38,18 @@ struct PartLayout {
 PartLayout layout_of(const std::string& stem, const std::vector<TensorSource>& tensors,
                      std::map<std::string, std::string> metadata, const CheckpointOptions& options);
 
-/// What the manifest says of a file.
-nlohmann::ordered_json entry_of(const WrittenFile& written);
-nlohmann::ordered_json entry_of(const WrittenFile& written, const std::string& stem,
-                                const std::string& tensor, const RowShard& rows);
+/// What the manifest says of a file; `tensor` where it holds rows of one.
+struct ManifestFile {
+  std::string name;
+  WrittenFile written;
+  std::string part = {}, tensor = {};
+  RowShard rows = {};
+};
 
 /// Adds state.json, what the position rests on and the manifest, which lists them behind `files`,
 /// and makes the folder durable.
 void finish_files(const std::string& path, const TrainingPosition& position,
-                  nlohmann::ordered_json files);
+                  std::vector<ManifestFile> files);
 
 /// The name under which a checkpoint is written.
 std::string unfinished_name(const std::string& path);

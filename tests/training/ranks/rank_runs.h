@@ -30,6 +30,8 @@ class RankTraining : public TrainingRun {
     std::string resume;
     std::function<bool(int rank, std::uint64_t step)> stops;  // after this step, as a signal would
     std::function<void(int rank, RunConfig&)> change;
+    Shardings shards;
+    std::function<void(RunParts&)> change_parts;
   };
 
   /// One process where `ranks` is 1.
@@ -53,7 +55,6 @@ class RankTraining : public TrainingRun {
   Forward forward_ = [](const OperatorSet& operators, std::int64_t batch) {
     return small_network(operators, batch);
   };
-  Shardings shards_;  // of several ranks
 
  private:
   SmallEngine& new_engine() {
@@ -72,11 +73,12 @@ class RankTraining : public TrainingRun {
     RunConfig config = small_config(folder_.path(), options.keys);
     if (options.change) options.change(rank, config);
     RunParts parts = engine.parts();
-    if (ranks) parts.shards = shards_;
+    if (ranks) parts.shards = options.shards;
     parts.ranks = std::move(ranks);
     parts.forward = [this, &engine](std::int64_t batch, bool) {
       return forward_(engine.operators, batch);
     };
+    if (options.change_parts) options.change_parts(parts);
     run.training =
         std::make_unique<Training>(std::move(config), parts, DataSets{train_, eval_}, hooks);
     run.result = run.training->run(options.resume, {});

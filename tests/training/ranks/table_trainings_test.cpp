@@ -60,8 +60,9 @@ class TableTrainingTest : public testing::RankTraining {
   TableTrainingTest() {
     forward_ = table_network;
     train_ = table_data(22);
-    shards_ = {{"table.weight", Sharding::rows}};
   }
+
+  const Shardings shards_{{"table.weight", Sharding::rows}};
 
   /// The table of all ranks.
   static std::vector<double> table_of(const RankRuns& runs) {
@@ -83,7 +84,7 @@ class TableTrainingTest : public testing::RankTraining {
     const RankRuns one = run_ranks({.ranks = 1, .keys = keys});
     for (const int ranks : {2, 3, 4}) {
       SCOPED_TRACE(std::to_string(ranks) + " ranks");
-      const RankRuns many = run_ranks({.ranks = ranks, .keys = keys});
+      const RankRuns many = run_ranks({.ranks = ranks, .keys = keys, .shards = shards_});
       ASSERT_THAT(many.errors, Each(IsEmpty()));
       expect_near(many.first().all("loss"), one.first().all("loss"));
       expect_near(table_of(many), table_of(one));
@@ -121,7 +122,7 @@ TEST_F(TableTrainingTest, ADenseGradientOfASmallTable) {
 TEST_F(TableTrainingTest, AnEvaluationThatFailsOnOneRankEndsOnAll) {
   for (const std::int64_t wrong : {0, 18}) {  // of rank 0, of rank 2
     eval_ = table_data(19, wrong);
-    const RankRuns runs = run_ranks({.ranks = 3, .keys = keys});
+    const RankRuns runs = run_ranks({.ranks = 3, .keys = keys, .shards = shards_});
     EXPECT_THAT(runs.errors[0], HasSubstr("an index is out of range in the held-out data"));
     EXPECT_THAT(runs.errors, Each(::testing::Not(IsEmpty())));
   }

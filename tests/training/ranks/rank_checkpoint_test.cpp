@@ -1,0 +1,173 @@
+// Checkpoints that ranks write together: the bytes of one process, whichever states they share out.
+#include "engine/training/checkpoints/rank_checkpoint.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "engine/formats/files.h"
+#include "engine/graph/builder.h"
+#include "engine/graph/error.h"
+#include "engine/graph/shard_parts.h"
+#include "kernels/cpu/cpu_device.h"
+#include "tests/harness/program_check.h"
+#include "tests/harness/rank_threads.h"
+#include "tests/training/formats/temporary_folder.h"
+#include "tests/training/support.h"
+
+namespace tandem {
+namespace {
+
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::OwnProgram;
+using testing::RankThreads;
+using testing::SmallEngine;
+
+constexpr std::uint64_t step = 7;
+
+struct Kept {
+  std::string name;
+  Shape shape;
+  std::optional<ShardKind> kind;
+  StateKind is = StateKind::optimizer;
+};
+
+// Large and small ones, of which ranks keep as much or one row less, some of them nothing.
+const std::vector<Kept> kept{
+    {"table", {10'001, 5}, ShardKind::rows, StateKind::parameter},
+    {"table/acc", {10'001}, ShardKind::rows},
+    {"whole", {30'000}, {}, StateKind::parameter},
+    {"short", {2, 3}, ShardKind::rows, StateKind::parameter},
+    {"fc", {3, 4}, {}, StateKind::parameter},
+    {"fc/exp_avg", {201, 333}, ShardKind::elements},
+    {"fc/exp_avg_sq", {7, 3}, ShardKind::elements},
+    {"one/exp_avg", {1}, ShardKind::elements},
+};
+
+HostTensor numbers(const Shape& shape, float first) {
+  HostTensor tensor(TensorType{DType::float32, shape});
+  std::iota(tensor.as<float>().begin(), tensor.as<float>().end(), first);
+  return tensor;
+}
+
+class RankCheckpoint : public ::testing::Test {
+ protected:
+  /// What a rank keeps; all of it where there is one. `zero`: as before the first step.
+  static OwnProgram states(const SmallEngine& engine, int rank, int ranks, bool zero = false) {
+    GraphBuilder g(engine.operators);
+    float first = 1;
+    for (const Kept& each : kept) {
+      State state;
+      state.name = each.name;
+      state.kind = each.is;
+      state.start =
+          zero ? HostTensor(TensorType{DType::float32, each.shape}) : numbers(each.shape, first++);
+      if (each.kind && ranks > 1) keep_part(state, *each.kind, rank, ranks);
+      g.output(each.name + ".negative", g.add_node("Neg", {g.state(std::move(state))}));
+    }
+    return testing::make_program(g.finish(), engine.operators, *engine.cpu);
+  }
+
+  /// On so many ranks; what each has thrown.
+  std::vector<std::string> write(int ranks, const std::string& folder) const {
+    return RankThreads(ranks).run([&](RankGroup& group) {
+      SmallEngine engine;
+      engine.cpu->join(group.make_communicator());
+      const OwnProgram own = states(engine, group.rank(), ranks);
+      CheckpointSources sources = sources_of(own.states);
+      sources.position = position();
+      RowExchange exchange(own.states, *engine.cpu, 3000);
+      write_rank_checkpoint(folder, sources, options_, *group.rendezvous(), exchange);
+    });
+  }
+
+  static TrainingPosition position() {
+    TrainingPosition position;
+    position.step = step;
+    position.samples = step;
+    position.batch_size = 1;
+    return position;
+  }
+
+  void write_alone(const std::string& folder) const {
+    SmallEngine engine;
+    const OwnProgram own = states(engine, 0, 1);
+    CheckpointSources sources = sources_of(own.states);
+    sources.position = position();
+    write_checkpoint(folder, sources, options_);
+  }
+
+  const CheckpointOptions options_{60'000};
+  testing::TemporaryFolder folder_;
+};
+
+TEST_F(RankCheckpoint, HasTheBytesOfOneProcess) {
+  write_alone(folder_ / "1");
+  const std::string expected = (folder_ / "1") + "/" + checkpoint_name(step);
+  const std::vector<std::string> files = list_directory(expected);
+  EXPECT_GE(files.size(), 4u + 4u + 3u + 5u);  // rows of three states
+  for (const int ranks : {2, 3, 4, 7}) {
+    SCOPED_TRACE(std::to_string(ranks) + " ranks");
+    const std::string folder = folder_ / std::to_string(ranks);
+    EXPECT_THAT(write(ranks, folder), Each(IsEmpty()));
+    const std::string found = folder + "/" + checkpoint_name(step);
+    ASSERT_EQ(list_directory(found), files);
+    for (const std::string& file : files)
+      EXPECT_EQ(read_file(found + "/" + file), read_file(expected + "/" + file)) << file;
+  }
+}
+
+TEST_F(RankCheckpoint, IsReadByAnyNumber) {
+  EXPECT_THAT(write(3, folder_.path()), Each(IsEmpty()));
+  const CheckpointContent content = read_checkpoint(folder_ / checkpoint_name(step));
+  for (const int ranks : {1, 2, 3, 5}) {
+    for (int rank = 0; rank < ranks; ++rank) {
+      SmallEngine engine;
+      OwnProgram read = states(engine, rank, ranks, true);
+      const OwnProgram expected = states(engine, rank, ranks);
+      restore_states(read.states, content);
+      EXPECT_EQ(testing::difference(read.states, expected.states), "")
+          << "rank " << rank << " of " << ranks;
+    }
+  }
+}
+
+// The second file of the table's rows is rank 1's; the others wait for none of its rows.
+TEST_F(RankCheckpoint, OneRankThatCannotWriteEndsAll) {
+  for (const std::string file : {"model.table1-00002", "optimizer.safetensors"}) {
+    set_file_hook([&](std::string_view operation, std::string_view path) {
+      if (operation == "sync" && path.find(file) != std::string_view::npos)
+        throw Error(ErrorKind::runtime, Diagnostic{.message = "no room"});
+    });
+    const std::vector<std::string> errors = write(3, folder_.path());
+    set_file_hook({});
+    EXPECT_THAT(errors, Each(HasSubstr("no room")));
+    EXPECT_THAT(list_directory(folder_.path()), IsEmpty());
+  }
+  EXPECT_THAT(write(3, folder_.path()), Each(IsEmpty()));
+  EXPECT_THAT(list_directory(folder_.path()), ::testing::ElementsAre(checkpoint_name(step)));
+}
+
+// A run that stopped just before the other ranks heard of it: nothing is written again.
+TEST_F(RankCheckpoint, OneThatIsThereIsKept) {
+  write_alone(folder_.path());
+  const std::string manifest = (folder_ / checkpoint_name(step)) + "/manifest.json";
+  const std::string before = read_file(manifest);
+  bool is_touched = false;
+  set_file_hook([&](std::string_view operation, std::string_view) {
+    is_touched = is_touched || operation == "create";
+  });
+  const std::vector<std::string> errors = write(2, folder_.path());
+  set_file_hook({});
+  EXPECT_THAT(errors, Each(IsEmpty()));
+  EXPECT_FALSE(is_touched);
+  EXPECT_EQ(read_file(manifest), before);
+}
+
+}  // namespace
+}  // namespace tandem

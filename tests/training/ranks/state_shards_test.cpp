@@ -1,0 +1,188 @@
+// Optimizer states that ranks share out: the training of whole ones, in a part of the memory.
+#include "engine/training/ranks/state_shards.h"
+
+#include <cstring>
+#include <filesystem>
+
+#include "engine/graph/error.h"
+#include "engine/graph/shard_parts.h"
+#include "engine/training/checkpoints/checkpoint.h"
+#include "kernels/emulated/emulated_device.h"
+#include "placement/derive.h"
+#include "placement/resolve.h"
+#include "tests/training/ranks/rank_runs.h"
+
+namespace tandem {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::RankRuns;
+using testing::Trained;
+
+// fc2.weight has 257 x 263 elements, which neither 2, 3 nor 4 divide; all others stay whole.
+Graph wide_network(const OperatorSet& operators, std::int64_t batch) {
+  return testing::small_network(operators, batch, {257, 263});
+}
+
+const Shardings all_states{{"fc1.weight", Sharding::state}, {"fc1.bias", Sharding::state},
+                           {"fc2.weight", Sharding::state}, {"fc2.bias", Sharding::state},
+                           {"fc3.weight", Sharding::state}, {"fc3.bias", Sharding::state}};
+
+class StateShardsTest : public testing::RankTraining {
+ protected:
+  StateShardsTest() { forward_ = wide_network; }
+
+  /// Relative to the largest number of the tensor; `whole` has all of each state.
+  static void expect_parts(const StateStore& found, const StateStore& whole, double tolerance) {
+    for (const std::string& name : whole.names()) {
+      if (name.ends_with("/gradient_sum")) continue;
+      ASSERT_TRUE(found.has(name)) << name;
+      const StateShard* shard = found.shard(name);
+      const HostTensor x = found.read(name);
+      const HostTensor y = shard != nullptr ? part_of(whole.read(name), *shard) : whole.read(name);
+      ASSERT_EQ(x.type(), y.type()) << name;
+      double largest = 0, worst = 0;
+      for (std::int64_t i = 0; i < x.type().elements(); ++i) {
+        largest = std::max(largest, std::abs(y.number(i)));
+        worst = std::max(worst, std::abs(x.number(i) - y.number(i)));
+      }
+      EXPECT_LE(worst, tolerance * largest) << name;
+    }
+  }
+
+  static std::size_t optimizer_bytes(const StateStore& states) {
+    std::size_t bytes = 0;
+    for (const std::string& name : states.names()) {
+      if (states.kind(name) == StateKind::optimizer && !name.ends_with("/gradient_sum"))
+        bytes += states.type(name).bytes();
+    }
+    return bytes;
+  }
+
+  /// As on as many ranks with whole states.
+  void expect_as_whole(const std::vector<std::string>& keys) {
+    for (const int ranks : {2, 3, 4}) {
+      SCOPED_TRACE(std::to_string(ranks) + " ranks");
+      const RankRuns plain = run_ranks({.ranks = ranks, .keys = keys});
+      const RankRuns parts = run_ranks({.ranks = ranks, .keys = keys, .shards = all_states});
+      ASSERT_THAT(plain.errors, Each(IsEmpty()));
+      ASSERT_THAT(parts.errors, Each(IsEmpty()));
+      const StateStore& whole = plain.first().training->states();
+      for (const Trained& rank : parts.ranks) {
+        expect_parts(rank.training->states(), whole, 1e-6);
+        const double part = static_cast<double>(optimizer_bytes(rank.training->states())) /
+                            static_cast<double>(optimizer_bytes(whole));
+        EXPECT_LE(part, 1.0 / ranks + 0.05);
+      }
+      const std::vector<double> losses = plain.first().all("loss"),
+                                found = parts.first().all("loss");
+      ASSERT_EQ(found.size(), losses.size());
+      for (std::size_t i = 0; i < losses.size(); ++i) EXPECT_NEAR(found[i], losses[i], 1e-6);
+    }
+  }
+};
+
+TEST_F(StateShardsTest, Momentum) { expect_as_whole({"optimizer.momentum=0.9"}); }
+
+TEST_F(StateShardsTest, Adam) { expect_as_whole({"optimizer.kind=adam", "optimizer.lr=0.01"}); }
+
+TEST_F(StateShardsTest, AdamwInMicroBatches) {
+  expect_as_whole(
+      {"optimizer.kind=adamw", "optimizer.lr=0.01", "micro_batch=4", "data.drop_last=true"});
+}
+
+// The norm is that of all parts.
+TEST_F(StateShardsTest, Clipping) {
+  expect_as_whole({"optimizer.kind=adam", "optimizer.lr=0.01", "optimizer.clip_norm=0.05"});
+}
+
+TEST_F(StateShardsTest, ACheckpointResumesOnAnyNumber) {
+  const std::vector<std::string> keys{"steps=10", "optimizer.kind=adamw", "optimizer.lr=0.01"};
+  const RankRuns whole = run_ranks({.ranks = 4, .keys = keys, .shards = all_states});
+  ASSERT_THAT(whole.errors, Each(IsEmpty()));
+  for (const int ranks : {4, 1, 3}) {
+    SCOPED_TRACE(std::to_string(ranks) + " ranks go on");
+    const RankRuns begun =
+        run_ranks({.ranks = 4,
+                   .keys = keys,
+                   .stops = [](int rank, auto step) { return rank == 2 && step >= 4; },
+                   .shards = all_states});
+    ASSERT_THAT(begun.errors, Each(IsEmpty()));
+    ASSERT_LT(begun.first().result.steps, 8u);
+    const RankRuns rest = run_ranks({.ranks = ranks,
+                                     .keys = keys,
+                                     .resume = begun.first().result.run_dir,
+                                     .shards = all_states});
+    ASSERT_THAT(rest.errors, Each(IsEmpty()));
+    EXPECT_EQ(rest.first().result.steps, 10u);
+    const std::string end = "/checkpoints/" + checkpoint_name(10);
+    const CheckpointContent all = read_checkpoint(whole.first().result.run_dir + end),
+                            found = read_checkpoint(rest.first().result.run_dir + end);
+    ASSERT_EQ(found.optimizer.size(), all.optimizer.size());
+    for (std::size_t i = 0; i < all.optimizer.size(); ++i) {
+      const HostTensor &x = found.optimizer[i].tensor, &y = all.optimizer[i].tensor;
+      ASSERT_EQ(x.type(), y.type());
+      if (ranks == 4) {
+        EXPECT_EQ(std::memcmp(x.data(), y.data(), x.bytes()), 0) << all.optimizer[i].name;
+      }
+      for (std::int64_t k = 0; k < x.type().elements(); ++k)
+        ASSERT_NEAR(x.number(k), y.number(k), 1e-6) << all.optimizer[i].name;
+    }
+  }
+}
+
+// An accelerator computes, each rank's host keeps its part of the states.
+TEST_F(StateShardsTest, StatesOnTheHost) {
+  std::deque<std::unique_ptr<Device>> devices;
+  std::mutex mutex;
+  const auto run = [&](const Shardings& shards) {
+    return run_ranks({.ranks = 2,
+                      .keys = {"optimizer.kind=adam"},
+                      .shards = shards,
+                      .change_parts = [&](RunParts& parts) {
+                        EmulatedOptions options;
+                        options.name = "emulated:0";
+                        const std::lock_guard lock(mutex);
+                        parts.devices.push_back(
+                            devices.emplace_back(make_emulated_device(options)).get());
+                        ResolveOptions resolving;
+                        const Policy policy = parse_policy(
+                            "policy = 1\nrules = [\n  { at = \"**\", on = \"emulated:0\", state = "
+                            "\"cpu\" },\n]\n",
+                            "policy.toml");
+                        const ResolvedPolicy resolved =
+                            resolve(policy, wide_network(*parts.operators, 8), resolving);
+                        parts.place = [resolved](const Graph& graph) {
+                          return derive_placement(graph, resolved);
+                        };
+                      }});
+  };
+  const RankRuns plain = run({}), parts = run(all_states);
+  ASSERT_THAT(plain.errors, Each(IsEmpty()));
+  ASSERT_THAT(parts.errors, Each(IsEmpty()));
+  for (const Trained& rank : parts.ranks) {
+    expect_parts(rank.training->states(), plain.first().training->states(), 1e-6);
+    const Lowered& lowered = rank.training->main_program().program->lowered();
+    for (std::size_t s = 0; s < lowered.states.size(); ++s) {
+      const State& state = lowered.graph.states[s];
+      if (state.kind == StateKind::optimizer) {
+        EXPECT_EQ(lowered.states[s].device, 0) << state.name;
+      }
+    }
+  }
+}
+
+TEST_F(StateShardsTest, KindsThatNeedMoreThanAnElementAreRefused) {
+  for (const std::string kind : {"lamb", "adafactor"}) {
+    const RankRuns runs =
+        run_ranks({.ranks = 2, .keys = {"optimizer.kind=" + kind}, .shards = all_states});
+    EXPECT_THAT(runs.errors, Each(AllOf(HasSubstr("share out the optimizer's states"),
+                                        HasSubstr(kind), HasSubstr("fc2:weight"))));
+  }
+}
+
+}  // namespace
+}  // namespace tandem
