@@ -220,9 +220,10 @@ class ShardTables {
 
 Graph shard_tables(const OperatorSet& operators, const Graph& forward, const Shardings& shards,
                    const RankShares& ranks) {
-  const std::vector<ShardedTable> tables = sharded_tables(forward, shards);
-  if (!ranks.several() || tables.empty()) return forward;
-  Graph from = forward;
+  if (!ranks.several() || shards.empty()) return forward;
+  Graph from = remove_dead(forward, operators);
+  const std::vector<ShardedTable> tables = sharded_tables(from, shards);
+  if (tables.empty()) return forward;
   for (const ShardedTable& table : tables) {
     State& state = from.states[table.state];
     keep_part(state, ShardKind::rows, ranks.rank, ranks.ranks);
