@@ -171,7 +171,7 @@ void PolicyCase::add_other_programs(const PlannedStep& step, const ProgramOption
                       [&](const PlannedMicroBatch& known) { return known.shape == shape; }))
         continue;
       const bool ends_full_step =
-          shape.step == std::min(config_.batch_size, samples) &&
+          place_.ranks == 1 && shape.step == std::min(config_.batch_size, samples) &&
           (shape.kind == MicroBatchKind::whole || shape.kind == MicroBatchKind::last);
       add(training_graph(shape, data.train.get()).graph, ends_full_step);
     }
@@ -187,6 +187,10 @@ void PolicyCase::add_other_programs(const PlannedStep& step, const ProgramOption
     request.fields = field_types(*data.eval, size);
     request.algorithm = placed().model().algorithm(size, false);
     request.samples = {size, config_.loss.terms.empty() ? size : samples};
+    if (place_.ranks > 1) {
+      request.ranks = {place_.ranks, size, size, place_.rank};
+      request.shards = shardings_of(placed().resolved());
+    }
     add(build_evaluation_graph(engine_->operators, placed().forward(size, false), request), false);
   }
 }
@@ -213,8 +217,8 @@ PlannedStep PolicyCase::plan(PlannedPrograms programs) {
     PlannedMicroBatch micro_batch;
     micro_batch.shape = shape;
     micro_batch.times = times;
-    options.lower.rows_ahead =
-        shape.kind == MicroBatchKind::whole || shape.kind == MicroBatchKind::last;
+    options.lower.rows_ahead = place_.ranks == 1 && (shape.kind == MicroBatchKind::whole ||
+                                                     shape.kind == MicroBatchKind::last);
     micro_batch.program = compile_program(training.graph, placed().place(training.graph),
                                           engine_->operators, devices, options);
     const Lowered& lowered = micro_batch.program.lowered;

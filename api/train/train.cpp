@@ -1,5 +1,6 @@
 // tandem::api::Trainer: a run from a train.toml.
 #include <filesystem>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -107,6 +108,25 @@ std::string share_text(std::int64_t samples, int ranks) {
   const std::int64_t most = share_of(samples, {0, ranks}).count;
   const std::int64_t least = share_of(samples, {ranks - 1, ranks}).count;
   return least == most ? fmt::format("{}", most) : fmt::format("{} to {}", least, most);
+}
+
+/// "\nshared     rows of 2 tables, optimizer states of 12 parameters", or "".
+std::string shared_text(const Graph& graph) {
+  std::size_t tables = 0;
+  std::set<std::string> parameters;
+  for (const State& state : graph.states) {
+    if (!state.shard || !state.derived.is_saved()) continue;
+    if (state.shard->kind == ShardKind::elements)
+      parameters.insert(state.parameter);
+    else if (state.kind == StateKind::parameter)
+      ++tables;
+  }
+  std::vector<std::string> parts;
+  if (tables > 0) parts.push_back(fmt::format("rows of {} table{}", tables, tables > 1 ? "s" : ""));
+  if (!parameters.empty())
+    parts.push_back(fmt::format("optimizer states of {} parameter{}", parameters.size(),
+                                parameters.size() > 1 ? "s" : ""));
+  return parts.empty() ? "" : fmt::format("\nshared     {}", fmt::join(parts, ", "));
 }
 
 std::string vocabulary_text(const std::vector<SavedVocabulary>& vocabularies) {
@@ -276,7 +296,8 @@ std::string Trainer::summary() const {
   for (const State& state : graph.states) {
     if (state.kind != StateKind::parameter || !state.derived.is_saved()) continue;
     ++parameters;
-    elements += static_cast<std::size_t>(state.start.type().elements());
+    const TensorType& whole = state.shard ? state.shard->whole : state.start.type();
+    elements += static_cast<std::size_t>(whole.elements());
   }
   std::size_t instructions = 0;
   for (const Queue& queue : program.plan().queues) instructions += queue.instructions.size();
@@ -296,7 +317,8 @@ std::string Trainer::summary() const {
   if (my.ranks)
     text += fmt::format("\nranks      {}, {} on this machine: each computes {} samples of a step",
                         my.ranks->ranks(), my.ranks->local_ranks(),
-                        share_text(my.config.batch_size, my.ranks->ranks()));
+                        share_text(my.config.batch_size, my.ranks->ranks())) +
+            shared_text(graph);
   for (const std::string& line : table_lines(resolved)) text += "\n" + line;
   for (const Diagnostic& d : my.model->export_warnings()) text += "\nwarning    " + to_string(d);
   for (const Diagnostic& d : resolved.warnings) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
 #include <map>
 #include <numeric>
 
@@ -78,6 +79,11 @@ void check_labels(const std::vector<MetricOfTerm>& metrics, const DataSource& so
     problems.push_back(std::move(d));
   }
   if (!problems.empty()) throw Error(ErrorKind::data, std::move(problems));
+}
+
+bool shares_rows(const Shardings& shards) {
+  return std::any_of(shards.begin(), shards.end(),
+                     [](const auto& shard) { return shard.second == Sharding::rows; });
 }
 
 HostTensor view(const void* data, const TensorType& type) {
@@ -177,6 +183,9 @@ struct Evaluation::Impl {
   std::shared_ptr<const DataSource> source;       // this rank's part
   StateStore& states;
   std::int64_t micro_batch = 1;  // of this rank
+  /// How often each rank runs a program where ranks exchange rows of tables in it; 0: it runs its
+  /// own micro-batches and no others.
+  std::int64_t rounds = 0;
   std::vector<std::string> names;
   std::vector<int> fields;
   std::map<std::int64_t, BoundProgram> programs;  // by micro-batch size
@@ -200,13 +209,17 @@ struct Evaluation::Impl {
   void sum_denominators();
   EvaluatedPart nothing() const;
   EvaluatedPart own_part(const std::function<bool(std::int64_t samples)>& stops);
+  /// Adds the own micro-batches; `ran` counts programs that have run.
+  void add_own(EvaluatedPart& part, std::int64_t& ran,
+               const std::function<bool(std::int64_t samples)>& stops);
+  void run_for_others();
   void share_statistics();
 };
 
 Evaluation::Evaluation(const RunConfig& config, const RunParts& parts,
                        std::shared_ptr<const DataSource> source, StateStore& states,
                        std::shared_ptr<Arenas> arenas)
-    : impl_(new Impl{config, parts.ranks, std::move(source), {}, states, 1, {}, {}, {}, {}}) {
+    : impl_(new Impl{config, parts.ranks, std::move(source), {}, states, 1, 0, {}, {}, {}, {}}) {
   Impl& my = *impl_;
   check_metrics(config);
   check_labels(metrics_of(config), *my.all_samples);
@@ -217,13 +230,25 @@ Evaluation::Evaluation(const RunConfig& config, const RunParts& parts,
   // As large as that of a training step on one rank, so that it takes no more memory.
   const std::int64_t most = share_of(config.micro_batch_size(), {0, place.ranks}).count;
   my.micro_batch = std::max<std::int64_t>(1, std::min(most, samples));
+  const bool exchanges = place.ranks > 1 && shares_rows(parts.shards);
+  if (exchanges) {
+    const std::int64_t largest = share_of(all, {0, place.ranks}).count;
+    my.micro_batch = std::max<std::int64_t>(1, std::min(most, largest));
+    my.rounds = (largest + my.micro_batch - 1) / my.micro_batch;
+  }
   for (const DataField& field : my.source->fields()) my.names.push_back(field.name);
-  for (const std::int64_t size : {std::min(my.micro_batch, samples), samples % my.micro_batch}) {
+  std::vector<std::int64_t> sizes{std::min(my.micro_batch, samples), samples % my.micro_batch};
+  if (my.rounds > 0 && samples == 0) sizes.push_back(1);
+  for (const std::int64_t size : sizes) {
     if (size == 0 || my.programs.count(size) > 0) continue;
     TrainingRequest request;
     request.config = &config;
     request.fields = field_types(*my.source, size);
     request.algorithm = parts.algorithm_for(size, false);
+    if (exchanges) {
+      request.ranks = {place.ranks, size, my.micro_batch, place.rank};
+      request.shards = parts.shards;
+    }
     // A loss inside the model has its own reduction: whole micro-batches, weighted by their
     // samples.
     request.samples = {size, config.loss.terms.empty() ? size : all};
@@ -293,9 +318,41 @@ void Evaluation::Impl::share_statistics() {
   }
 }
 
+// Where ranks exchange rows, one that stops or fails goes on for the others, and tells them when
+// all are done.
 EvaluatedPart Evaluation::Impl::own_part(const std::function<bool(std::int64_t samples)>& stops) {
   EvaluatedPart part = nothing();
-  if (programs.empty()) return part;  // more ranks than samples
+  std::int64_t ran = 0;
+  std::exception_ptr problem;
+  try {
+    if (source->samples() > 0) add_own(part, ran, stops);
+  } catch (...) {
+    if (rounds == 0) throw;
+    problem = std::current_exception();
+  }
+  try {
+    for (; ran < rounds; ++ran) run_for_others();
+  } catch (...) {
+    if (!problem) throw;
+  }
+  if (problem) std::rethrow_exception(problem);
+  return part;
+}
+
+// Zeros are ids and labels like any others; what comes of them does not count.
+void Evaluation::Impl::run_for_others() {
+  Program& program = *programs.begin()->second.program;
+  const Graph& graph = program.lowered().graph;
+  for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
+    const std::size_t bytes = graph.type(graph.inputs[i].value).bytes();
+    if (bytes > 0) std::memset(program.input_slot(static_cast<int>(i), 0), 0, bytes);
+  }
+  program.run({}, 0);
+  program.errors().packed = 0;
+}
+
+void Evaluation::Impl::add_own(EvaluatedPart& part, std::int64_t& ran,
+                               const std::function<bool(std::int64_t samples)>& stops) {
   LoaderOptions options;
   options.fields = fields;
   options.micro_batch_size = options.batch_size = micro_batch;
@@ -318,6 +375,7 @@ EvaluatedPart Evaluation::Impl::own_part(const std::function<bool(std::int64_t s
     StepContext context;
     context.seed = config.seed;
     bound.program->run(context, loaded->ticket);
+    ++ran;
     refuse_reported(*bound.program, bound.program->errors(), " in the held-out data");
     const double share =
         config.loss.terms.empty() ? static_cast<double>(loaded->count) / all_samples->samples() : 1;
@@ -335,7 +393,6 @@ EvaluatedPart Evaluation::Impl::own_part(const std::function<bool(std::int64_t s
     part.is_stopped = stops && stops(done) && done < source->samples();
     if (part.is_stopped) break;
   }
-  return part;
 }
 
 std::optional<Evaluation::Values> Evaluation::run(

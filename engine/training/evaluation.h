@@ -27,7 +27,8 @@ class Evaluation {
   /// "loss", each named term, and the configured metrics, exact over all samples. Ranks share the
   /// samples, and all of them get the same values; running statistics become those of rank 0.
   /// `stops` hears of this rank's samples so far after each micro-batch but the last, and may
-  /// throw; true ends the evaluation of all ranks, without values.
+  /// throw; true ends the evaluation of all ranks, without values. Where ranks share rows of tables
+  /// all of them run as many micro-batches, and an end comes once all have.
   std::optional<Values> run(const std::function<bool(std::int64_t samples)>& stops = {});
   std::int64_t samples() const;      // of all ranks
   std::int64_t own_samples() const;  // of this one

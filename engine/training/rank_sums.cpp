@@ -11,6 +11,23 @@ Attributes over(int ranks) { return {{"ranks", std::int64_t{ranks}}}; }
 
 }  // namespace
 
+std::int64_t most_elements(const Graph& graph, ValueId value, const RankShares& shares) {
+  const std::int64_t elements = graph.type(value).elements();
+  if (shares.own == shares.most || shares.most == 0 || graph.is_constant(value)) return elements;
+  if (elements % shares.own != 0) {
+    Diagnostic d;
+    d.path = graph.value(value).name;
+    d.message =
+        "ranks compute different numbers of samples, and the ids of a lookup are not as "
+        "many for each sample";
+    d.expected = "a multiple of " + std::to_string(shares.own) + " elements";
+    d.got = to_string(graph.type(value));
+    d.fix = "take a batch_size (and micro-batches) that the ranks divide, and drop_last = true";
+    throw Error(ErrorKind::usage, std::move(d));
+  }
+  return elements / shares.own * shares.most;
+}
+
 void RankSums::add_losses(std::vector<std::pair<std::string, ValueId>>& values, const char* stop) {
   if (!several()) return;
   g_.set_scope({"ranks.loss", Phase::update, {}});
@@ -37,7 +54,7 @@ ValueId RankSums::all_reduced(ValueId value, const char* reduction) {
 }
 
 void RankSums::sum(UpdateRequest& update) {
-  if (!several()) return;
+  if (!several() || update.parameter.shard) return;
   g_.set_scope(update_scope(update.parameter));
   if (update.rows) {
     update.rows = gathered(*update.rows);
@@ -49,34 +66,18 @@ void RankSums::sum(UpdateRequest& update) {
     update.touched = all_reduced(update.touched, maximum_reduction);
 }
 
-std::int64_t RankSums::most_elements(ValueId value) const {
-  const std::int64_t elements = g_.type(value).elements();
-  if (shares_.own == shares_.most || shares_.most == 0) return elements;
-  if (elements % shares_.own != 0) {
-    Diagnostic d;
-    d.path = g_.graph().value(value).name;
-    d.message =
-        "ranks compute different numbers of samples, and the ids of a lookup are not as "
-        "many for each sample";
-    d.expected = "a multiple of " + std::to_string(shares_.own) + " elements";
-    d.got = to_string(g_.type(value));
-    d.fix = "take a batch_size (and micro-batches) that the ranks divide, and drop_last = true";
-    throw Error(ErrorKind::usage, std::move(d));
-  }
-  return elements / shares_.own * shares_.most;
-}
-
 std::int64_t RankSums::gathered_ids(const RowGradient& rows) const {
   if (!several()) return id_count(g_.graph(), rows);
   std::int64_t count = 0;
-  for (ValueId ids : rows.ids) count += most_elements(ids) * shares_.ranks;
+  for (ValueId ids : rows.ids) count += most_elements(g_.graph(), ids, shares_) * shares_.ranks;
   return count;
 }
 
 ValueId RankSums::gathered(ValueId value, double filler) {
   ValueId& known = gathered_[value.index];
   if (known) return known;
-  const std::int64_t own = g_.type(value).elements(), most = most_elements(value);
+  const std::int64_t own = g_.type(value).elements(),
+                     most = most_elements(g_.graph(), value, shares_);
   ValueId flat = g_.reshape(value, {own});
   if (most > own) {
     const ValueId rest = g_.filled(filler, {g_.dtype(value), {most - own}});

@@ -26,6 +26,10 @@ struct RankShares {
   bool several() const { return ranks > 1; }
 };
 
+/// Elements of a tensor whose size follows the samples, on a rank with the most of them. Throws
+/// Error{usage} where shares differ and it does not have as many for each sample.
+std::int64_t most_elements(const Graph& graph, ValueId value, const RankShares& shares);
+
 /// Adds the exchanges of one training graph; none for one rank.
 class RankSums {
  public:
@@ -36,7 +40,8 @@ class RankSums {
   /// as one; the flag's sum is the graph's output of that name.
   void add_losses(std::vector<std::pair<std::string, ValueId>>& values, const char* stop);
   /// The gradient of an update, with the marks of its rows: before norms, loss scale and the update
-  /// itself, which then are the same on all ranks.
+  /// itself, which then are the same on all ranks. Of a table whose rows are shared out each rank
+  /// has the gradient of its own rows, of all samples.
   void sum(UpdateRequest& update);
   /// A scalar that each rank has of its own part, over all of them.
   ValueId sum_of_parts(ValueId own) { return all_reduced(own, sum_reduction); }
@@ -48,8 +53,6 @@ class RankSums {
   ValueId all_reduced(ValueId value, const char* reduction);
   /// The rows of all ranks, in the order of the ranks and so of the samples.
   RowGradient gathered(const RowGradient& rows);
-  /// Elements of a tensor whose size follows the samples, on a rank with the most of them.
-  std::int64_t most_elements(ValueId value) const;
   /// All ranks' elements, flat; `filler` stands in for samples that a rank has less.
   ValueId gathered(ValueId value, double filler);
 

@@ -101,7 +101,10 @@ void Training::try_start(const std::string& resume_from) {
   }
   const std::shared_ptr<const void> lock = RunDirectory::lock(resume_from);
   std::vector<std::string> messages;
-  my.load_newest(resume_from, messages);
+  std::string path;
+  std::optional<CheckpointContent> content =
+      newest_checkpoint(resume_from + "/checkpoints", messages, &path, my.what_a_save_allows());
+  if (content) my.take_over(*content, path, resume_from, messages);
   for (const std::string& message : messages) my.say(message);
   RunDirectory::try_resume(resume_from);
 }
@@ -117,47 +120,47 @@ void Training::Impl::warn_of_room(const std::string& folder) {
   if (!warning.empty()) say("warning    " + warning);
 }
 
-std::optional<CheckpointContent> Training::Impl::load_newest(const std::string& run_dir,
-                                                             std::vector<std::string>& messages) {
-  std::string path;
-  // What a save allows.
-  const auto may_be_infinite = [&](const std::string& name) {
-    return !states.has(name) || infinite.contains(name);
-  };
-  std::optional<CheckpointContent> content =
-      newest_checkpoint(run_dir + "/checkpoints", messages, &path, may_be_infinite);
-  if (content) {
-    refuse_other_split(content->position, position, config);
-    refuse_other_functions(content->position.functions, config, "run",
-                           "start a new run without --resume");
-    content->position.fingerprint = compared(content->position, path, messages);
-    refuse_other_place(content->position, data.train->samples(), length.steps_per_epoch, path);
-    refuse_other_thaws(content->position, config, path);
-    refuse_other_best(content->position, config, run_dir, path);
-    if (content->position.optimizers != position.optimizers)
-      refuse_other_kinds(content->position.optimizers, config, forward());
-    length =
-        run_length(config, data.train->samples(),
-                   {static_cast<std::int64_t>(content->position.step), content->position.data});
-    // The states of its last step: some appear when frozen parameters thaw.
-    runner->prepare(std::max<std::uint64_t>(content->position.step, 1) - 1, length,
-                    content->position.thawed);
-    restore_states(states, *content);
-    carried = restore_loss_scale(states, config.precision, *content, path);
-    if (states.has(skipped_steps_state)) {
-      const std::int64_t skipped = states.read(skipped_steps_state).as<std::int64_t>()[0];
-      refuse_more_skipped(content->position, skipped, path);
-      scale_watch.start(skipped, content->position.skipped_in_a_row);
-    }
-    if (config.parameters.freeze.empty()) refuse_unknown_states(states, *content);
+MayBeInfinite Training::Impl::what_a_save_allows() const {
+  return [this](const std::string& name) { return !states.has(name) || infinite.contains(name); };
+}
+
+void Training::Impl::take_over(CheckpointContent& content, const std::string& path,
+                               const std::string& run_dir, std::vector<std::string>& messages) {
+  refuse_other_split(content.position, position, config);
+  refuse_other_functions(content.position.functions, config, "run",
+                         "start a new run without --resume");
+  content.position.fingerprint = compared(content.position, path, messages);
+  refuse_other_place(content.position, data.train->samples(), length.steps_per_epoch, path);
+  refuse_other_thaws(content.position, config, path);
+  refuse_other_best(content.position, config, run_dir, path);
+  if (content.position.optimizers != position.optimizers)
+    refuse_other_kinds(content.position.optimizers, config, forward());
+  length = run_length(config, data.train->samples(),
+                      {static_cast<std::int64_t>(content.position.step), content.position.data});
+  // The states of its last step: some appear when frozen parameters thaw.
+  runner->prepare(std::max<std::uint64_t>(content.position.step, 1) - 1, length,
+                  content.position.thawed);
+  restore_states(states, content);
+  carried = restore_loss_scale(states, config.precision, content, path);
+  if (states.has(skipped_steps_state)) {
+    const std::int64_t skipped = states.read(skipped_steps_state).as<std::int64_t>()[0];
+    refuse_more_skipped(content.position, skipped, path);
+    scale_watch.start(skipped, content.position.skipped_in_a_row);
   }
-  return content;
+  if (config.parameters.freeze.empty()) refuse_unknown_states(states, content);
 }
 
 void Training::Impl::resume(const std::string& run_dir) {
   std::vector<std::string> messages;
+  std::string path;
+  const std::string folder = run_dir + "/checkpoints";
   std::optional<CheckpointContent> content;
-  on_all_ranks(parts.ranks.get(), "checkpoint", [&] { content = load_newest(run_dir, messages); });
+  if (has_parts())
+    content = newest_rank_checkpoint(folder, *parts.ranks, messages, &path, what_a_save_allows());
+  on_all_ranks(parts.ranks.get(), "checkpoint", [&] {
+    if (!has_parts()) content = newest_checkpoint(folder, messages, &path, what_a_save_allows());
+    if (content) take_over(*content, path, run_dir, messages);
+  });
   const std::uint64_t step = content ? content->position.step : 0;
   on_rank_0_first(parts.ranks.get(), "metrics", [&] {
     directory = std::make_unique<RunDirectory>(rank() == 0 ? RunDirectory::resume(run_dir, step)

@@ -111,10 +111,11 @@ struct Training::Impl {
   /// now on.
   FingerprintPtr compared(const TrainingPosition& saved, const std::string& path,
                           std::vector<std::string>& messages) const;
-  /// Takes over the newest whole checkpoint of a run, in which it changes nothing; `messages` gets
-  /// a line for each that is broken.
-  std::optional<CheckpointContent> load_newest(const std::string& run_dir,
-                                               std::vector<std::string>& messages);
+  /// Which parameters and statistics may hold infinities in a checkpoint.
+  MayBeInfinite what_a_save_allows() const;
+  /// Takes over the checkpoint at `path` of a run, in which it changes nothing.
+  void take_over(CheckpointContent& content, const std::string& path, const std::string& run_dir,
+                 std::vector<std::string>& messages);
   /// Says so where the disk has no room for the checkpoints in this folder.
   void warn_of_room(const std::string& folder);
   /// Whether the best so far is one of this configuration's eval.best, as far as is known.

@@ -15,6 +15,7 @@
 #include "engine/training/loss_scale.h"
 #include "engine/training/optimizers/optimizer.h"
 #include "engine/training/parameter_choice.h"
+#include "engine/training/ranks/shard_tables.h"
 #include "engine/training/ranks/state_shards.h"
 #include "engine/training/ranks/synchronise_batch_norm.h"
 #include "engine/training/tables/fixed_rows.h"
@@ -41,6 +42,20 @@ std::optional<Diagnostic> wrong_type(const Chosen& chosen, bool has_states) {
   return d;
 }
 
+// A kind whose step rests on all of a tensor, of which each rank has some rows.
+std::optional<Diagnostic> wrong_share(const Chosen& chosen, const UpdateKind& kind) {
+  if (!chosen.parameter.shard || !(kind.whole_tensor || kind.is_factored())) return std::nullopt;
+  const std::string name = "\"" + std::string(chosen.options.name()) + "\"";
+  Diagnostic d = at(chosen.where, chosen.parameter.path,
+                    chosen.kind_key + " = " + name +
+                        " rests on the whole table, and its policy "
+                        "shares out its rows among the ranks");
+  d.expected = "a kind that updates rows or elements by themselves";
+  d.got = name;
+  d.fix = "give it another kind in optimizer.groups, or take `shard = \"rows\"` away from it";
+  return d;
+}
+
 // A kind that works on rows, and a parameter that has none, or of another element type; at the key
 // that brought them together.
 std::optional<Diagnostic> wrong_kind(const Chosen& chosen) {
@@ -48,6 +63,7 @@ std::optional<Diagnostic> wrong_kind(const Chosen& chosen) {
   const UpdateKind* kind = find_update_kind(choice.op);
   if (kind == nullptr) return std::nullopt;
   if (auto problem = wrong_type(chosen, kind->kept(choice.settings) != 0)) return problem;
+  if (auto problem = wrong_share(chosen, *kind)) return problem;
   const TensorType& type = chosen.parameter.start.type();
   if (!kind->whole_row || type.rank() >= 2) return std::nullopt;
   const std::string name = "\"" + std::string(chosen.options.name()) + "\"";
@@ -77,6 +93,7 @@ ValueId mark(GraphBuilder& g, const State& parameter, const RowGradient& rows,
   State state = state_of(parameter, "touched_rows");
   state.start = HostTensor(TensorType{DType::boolean, {parameter.start.shape()[0]}});
   state.starts_at_zero = true;
+  share_like(state, parameter);
   const ValueId before = g.state(std::move(state));
   std::vector<ValueId> inputs{before};
   inputs.insert(inputs.end(), rows.ids.begin(), rows.ids.end());
@@ -110,7 +127,11 @@ std::optional<RowGradient> kept_rows(const Graph& graph, const Chosen& chosen, V
   }
   if (!rows || choice.lazy) return rows;
   if (!choice.takes_rows) return std::nullopt;
-  if (ranks.gathered_ids(*rows) > chosen.parameter.start.shape()[0] / 4) return std::nullopt;
+  // Of a part there is room for all ranks' ids, each of which is of one rank alone.
+  const std::optional<StateShard>& shard = chosen.parameter.shard;
+  const std::int64_t ids =
+      shard ? id_count(graph, *rows) / shard->ranks : ranks.gathered_ids(*rows);
+  if (ids > chosen.parameter.start.shape()[0] / 4) return std::nullopt;
   return rows;
 }
 
@@ -198,6 +219,15 @@ void check_loss_scale_names(const Graph& forward) {
   throw Error(ErrorKind::usage, std::move(d));
 }
 
+/// What the forward graph becomes where several ranks compute it.
+Graph of_ranks(const OperatorSet& operators, const Graph& forward, const TrainingRequest& request) {
+  const RankShares& ranks = request.ranks;
+  if (!ranks.several()) return forward;
+  Graph graph = shard_tables(operators, forward, request.shards, ranks);
+  if (!request.config->model.sync_batch_norm) return graph;
+  return synchronise_batch_norm(operators, graph, ranks.ranks);
+}
+
 }  // namespace
 
 TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& forward,
@@ -212,10 +242,7 @@ TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& fo
     own.graph = folded(std::move(own.graph), operators, request.evaluate);
     return own;
   }
-  const bool synchronises = request.ranks.several() && config.model.sync_batch_norm;
-  GraphBuilder g(operators, synchronises
-                                ? synchronise_batch_norm(operators, forward, request.ranks.ranks)
-                                : forward);
+  GraphBuilder g(operators, of_ranks(operators, forward, request));
   TrainingGraph result;
   const Loss loss = add_loss(g, config.loss, request.fields, request.samples);
   result.denominators = loss.denominators;
@@ -329,7 +356,7 @@ TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& fo
 
 Graph build_evaluation_graph(const OperatorSet& operators, const Graph& forward,
                              const TrainingRequest& request) {
-  GraphBuilder g(operators, forward);
+  GraphBuilder g(operators, shard_tables(operators, forward, request.shards, request.ranks));
   const LossConfig& config = request.config->loss;
   RankSums alone(g, {});
   if (request.algorithm != nullptr) {

@@ -146,6 +146,8 @@ std::string placement_json(const Lowered& lowered, const RunPolicy& policy,
                       {"state", devices[home].name},
                       {"param", devices[weight == weights.end() ? home : weight->second].name},
                       {"reason", wanted.states[s].reason}});
+    if (state.shard)
+      states.back()["shard"] = state.shard->kind == ShardKind::rows ? "rows" : "elements";
   }
   Json acts = Json::array();
   for (const OperatorAttributes& op : resolved.operators) {

@@ -66,7 +66,8 @@ class PlacedTraining {
       request.samples = {own, shape.step};
       if (group_) {
         const std::int64_t most = tandem::share_of(shape.micro_batch, {0, group_->ranks()}).count;
-        request.ranks = {group_->ranks(), own, most};
+        request.ranks = {group_->ranks(), own, most, group_->rank()};
+        request.shards = shardings_of(placed_.resolved());
       }
       request.evaluate = engine_->evaluate;
       std::vector<std::string> names;

@@ -42,13 +42,21 @@ void add_rows(Cases& cases) {
   add("of_the_last_rank", {8, 10}, 2, {0, 2});
   add("nothing", {-1, -1}, 0, {none64, none64});
   add("no_room", {}, 0, {});
+  // Parts of two on four ranks.
+  add_case(cases, "ShardRows", "other_parts",
+           {valued({4}, {1, 2, 3, 7}, DType::int64), valued({}, {4}, DType::int32)},
+           {{"rows", 7}, {"ranks", 4}})
+      .expected = {1, 0, 1, 1};
 }
 
 }  // namespace
 
 void add_shard_row_cases(Cases& cases) {
+  const std::size_t first = cases.size();
   add_ids(cases);
   add_rows(cases);
+  for (std::size_t i = first; i < cases.size(); ++i)
+    cases[i].tolerance = 0;  // integers, to the bit
 }
 
 }  // namespace tandem::testing

@@ -53,18 +53,6 @@ PartLayout layout_of(const std::string& stem, const std::vector<TensorSource>& t
   return layout;
 }
 
-Json entry_of(const WrittenFile& written) {
-  return {{"bytes", written.bytes}, {"sha256", written.sha256}};
-}
-
-Json entry_of(const WrittenFile& written, const std::string& stem, const std::string& tensor,
-              const RowShard& rows) {
-  Json entry = entry_of(written);
-  entry.update(
-      {{"part", stem}, {"tensor", tensor}, {"first_row", rows.first}, {"rows", rows.rows}});
-  return entry;
-}
-
 std::string unfinished_name(const std::string& path) { return path + std::string(unfinished); }
 
 std::string checkpoint_name(std::uint64_t step) {
@@ -133,30 +121,28 @@ void write_checkpoint(const std::string& folder, const CheckpointContent& conten
 namespace {
 
 // Writes STEM.safetensors and the files of large tensors; adds all of them to `files`.
-void write_part(const std::string& path, const PartLayout& part, Json& files) {
+void write_part(const std::string& path, const PartLayout& part, std::vector<ManifestFile>& files) {
   struct Job {
-    const TensorFiles* tensor;
-    const RowShard* shard;
-    WrittenFile written;
+    const TensorSource* tensor;
+    ManifestFile file;
   };
   std::vector<Job> jobs;
   for (const TensorFiles& tensor : part.large) {
-    for (const RowShard& shard : tensor.shards) jobs.push_back({&tensor, &shard, {}});
+    for (const RowShard& rows : tensor.shards)
+      jobs.push_back({tensor.source, {rows.file, {}, part.stem, tensor.source->name, rows}});
   }
   parallel_jobs(file_threads(), static_cast<std::int64_t>(jobs.size()), [&](std::int64_t i) {
-    jobs[i].written = write_row_shard(path, *jobs[i].tensor->source, *jobs[i].shard);
+    jobs[i].file.written = write_row_shard(path, *jobs[i].tensor, jobs[i].file.rows);
   });
-  files[part.file()] =
-      entry_of(write_safetensors(path + "/" + part.file(), part.small, part.metadata));
-  for (const Job& job : jobs) {
-    files[job.shard->file] = entry_of(job.written, part.stem, job.tensor->source->name, *job.shard);
-  }
+  files.push_back(
+      {part.file(), write_safetensors(path + "/" + part.file(), part.small, part.metadata)});
+  for (Job& job : jobs) files.push_back(std::move(job.file));
 }
 
 void write_files(const std::string& path, const CheckpointSources& sources,
                  const CheckpointOptions& options) {
   make_directory(path);
-  Json files = Json::object();
+  std::vector<ManifestFile> files;
   write_part(path, layout_of("model", sources.model, weights_metadata(sources.aliases), options),
              files);
   write_part(path, layout_of("optimizer", sources.optimizer, {{"format", "pt"}}, options), files);
@@ -165,11 +151,22 @@ void write_files(const std::string& path, const CheckpointSources& sources,
 
 }  // namespace
 
-void finish_files(const std::string& path, const TrainingPosition& position, Json files) {
-  files["state.json"] = entry_of(write_file(path + "/state.json", position_text(position)));
+void finish_files(const std::string& path, const TrainingPosition& position,
+                  std::vector<ManifestFile> files) {
+  files.push_back({"state.json", write_file(path + "/state.json", position_text(position))});
   if (position.fingerprint)
-    files[fingerprint_file] = entry_of(write_fingerprint(path, *position.fingerprint));
-  const Json manifest{{"format", checkpoint_format}, {"files", std::move(files)}};
+    files.push_back({fingerprint_file, write_fingerprint(path, *position.fingerprint)});
+  Json list = Json::object();
+  for (const ManifestFile& file : files) {
+    Json& entry = list[file.name];
+    entry = {{"bytes", file.written.bytes}, {"sha256", file.written.sha256}};
+    if (file.tensor.empty()) continue;
+    entry.update({{"part", file.part},
+                  {"tensor", file.tensor},
+                  {"first_row", file.rows.first},
+                  {"rows", file.rows.rows}});
+  }
+  const Json manifest{{"format", checkpoint_format}, {"files", std::move(list)}};
   write_file(path + "/manifest.json", manifest.dump(2) + "\n");
   sync_directory(path);
 }

@@ -102,13 +102,20 @@ std::map<std::string, std::string> weights_metadata(
 /// do. An unset one allows them to all.
 using MayBeInfinite = std::function<bool(const std::string& name)>;
 
+/// Of a checkpoint that several look through together: each at one of `of` parts of its files and
+/// numbers.
+struct ReadShare {
+  int number = 0, of = 1;
+};
+
 /// Checks sizes and hashes against the manifest, every value that is read against its range and
 /// against the other files, then maps the tensors, none of which holds numbers that no run has
 /// written: nan, infinities, squares below 0. Throws Error{data} naming the file or the tensor,
 /// Error{runtime} where it must not be read, Error{usage} where it is of a format that this program
 /// does not know.
 CheckpointContent read_checkpoint(const std::string& path,
-                                  const MayBeInfinite& may_be_infinite = {});
+                                  const MayBeInfinite& may_be_infinite = {},
+                                  const ReadShare& share = {});
 
 /// The newest whole checkpoint; each broken one found before it adds a line to `messages`. Throws
 /// Error{runtime} at one that must not be read, Error{usage} at one of an unknown format.

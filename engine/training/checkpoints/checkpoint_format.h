@@ -7,10 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include <nlohmann/json_fwd.hpp>
-
 #include "engine/formats/json_file.h"
 #include "engine/formats/row_shards.h"
+#include "engine/graph/error.h"
 #include "engine/training/checkpoints/checkpoint.h"
 
 namespace tandem {
@@ -40,15 +39,18 @@ struct PartLayout {
 PartLayout layout_of(const std::string& stem, const std::vector<TensorSource>& tensors,
                      std::map<std::string, std::string> metadata, const CheckpointOptions& options);
 
-/// What the manifest says of a file.
-nlohmann::ordered_json entry_of(const WrittenFile& written);
-nlohmann::ordered_json entry_of(const WrittenFile& written, const std::string& stem,
-                                const std::string& tensor, const RowShard& rows);
+/// What the manifest says of a file; `tensor` where it holds rows of one.
+struct ManifestFile {
+  std::string name;
+  WrittenFile written;
+  std::string part = {}, tensor = {};
+  RowShard rows = {};
+};
 
 /// Adds state.json, what the position rests on and the manifest, which lists them behind `files`,
 /// and makes the folder durable.
 void finish_files(const std::string& path, const TrainingPosition& position,
-                  nlohmann::ordered_json files);
+                  std::vector<ManifestFile> files);
 
 /// The name under which a checkpoint is written.
 std::string unfinished_name(const std::string& path);
@@ -57,16 +59,18 @@ std::string unfinished_name(const std::string& path);
 /// where it says none.
 void expect_checkpoint_format(const JsonItem& root);
 
+/// What is told of a checkpoint that is passed over.
+std::string broken_text(const std::string& name, const Error& error);
+
 /// The text of state.json, and what such a file says. Throws as above, and Error{data} with file
 /// and key where no run can have written a value, or where values contradict each other.
 std::string position_text(const TrainingPosition& position);
 TrainingPosition read_position(const std::string& file);
 
 /// Throws Error{data} naming the checkpoint and the tensor where a number is one that no run has
-/// written. Reads all
-/// tensors once, large ones by several threads; pages of mapped files leave the process as they
-/// have been read.
+/// written. Reads a share of all tensors once, large ones by several threads; pages of mapped files
+/// leave the process as they have been read.
 void expect_numbers(const std::string& path, const CheckpointContent& content,
-                    const MayBeInfinite& may_be_infinite);
+                    const MayBeInfinite& may_be_infinite, const ReadShare& share);
 
 }  // namespace tandem

@@ -37,17 +37,19 @@ bool has_negative(const void* data, std::int64_t count) {
   return false;
 }
 
-unsigned found_in(const HostTensor& tensor, bool squares) {
+unsigned found_in(const HostTensor& tensor, bool squares, const ReadShare& share) {
   constexpr std::size_t range_bytes = std::size_t{8} << 20;
   const std::size_t element =
       tensor.type().bytes() /
       static_cast<std::size_t>(std::max<std::int64_t>(tensor.type().elements(), 1));
+  const std::int64_t each = (tensor.type().elements() + share.of - 1) / share.of;
+  const std::int64_t begin = std::min(each * share.number, tensor.type().elements());
   std::atomic<unsigned> found{0};
   parallel_row_ranges(
-      file_threads(), tensor.type().elements(), element, range_bytes,
+      file_threads(), std::min(each, tensor.type().elements() - begin), element, range_bytes,
       [&](std::int64_t first, std::int64_t count) {
-        const char* const from =
-            static_cast<const char*>(tensor.data()) + element * static_cast<std::size_t>(first);
+        const char* const from = static_cast<const char*>(tensor.data()) +
+                                 element * static_cast<std::size_t>(begin + first);
         const Finiteness worst = finiteness_of(tensor.dtype(), from, count);
         if (worst == Finiteness::nan) found |= nan;
         if (worst == Finiteness::infinite) found |= infinite;
@@ -74,11 +76,11 @@ Diagnostic problem(const std::string& checkpoint, const std::string& name, const
 }  // namespace
 
 void expect_numbers(const std::string& path, const CheckpointContent& content,
-                    const MayBeInfinite& may_be_infinite) {
+                    const MayBeInfinite& may_be_infinite, const ReadShare& share) {
   std::vector<Diagnostic> problems;
   for (const NamedTensor& tensor : content.model) {
     if (!is_float(tensor.tensor.dtype())) continue;
-    const unsigned found = found_in(tensor.tensor, false);
+    const unsigned found = found_in(tensor.tensor, false, share);
     if ((found & nan) != 0)
       problems.push_back(problem(path, tensor.name, "numbers", "nan"));
     else if ((found & infinite) != 0 && may_be_infinite && !may_be_infinite(tensor.name))
@@ -89,7 +91,7 @@ void expect_numbers(const std::string& path, const CheckpointContent& content,
     if (!is_float(tensor.tensor.dtype()) || is_loss_scale_state(tensor.name)) continue;
     const std::string_view name = tensor.name;
     const bool squares = is_state_of_squares(name.substr(name.rfind('/') + 1));
-    const unsigned found = found_in(tensor.tensor, squares);
+    const unsigned found = found_in(tensor.tensor, squares, share);
     if ((found & nan) != 0)
       problems.push_back(problem(path, tensor.name, "numbers", "nan"));
     else if ((found & negative) != 0)

@@ -2,7 +2,7 @@
 
 #include <chrono>
 #include <exception>
-#include <map>
+#include <sstream>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -17,7 +17,7 @@
 namespace tandem {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::json;
 
 // What one rank writes of a checkpoint. A rank that cannot write goes on sending the others their
 // rows, and throws in the end.
@@ -28,15 +28,15 @@ class RankFiles {
       : path_(path), sources_(sources), ranks_(ranks), exchange_(exchange) {}
 
   void write(const PartLayout& part) {
-    for (const TensorFiles& tensor : part.large) write_large(part, tensor);
+    for (const TensorFiles& tensor : part.large) write_large(tensor);
     write_small(part);
   }
 
-  /// What it has written, by name.
-  const Json& finish() {
+  /// What it has written, as text: bytes and hash by name.
+  std::string finish() {
     attempt([&] { sync_directory(path_); });
     if (failure_) std::rethrow_exception(failure_);
-    return entries_;
+    return entries_.dump();
   }
 
  private:
@@ -50,10 +50,14 @@ class RankFiles {
     }
   }
 
+  void note(const std::string& file, const WrittenFile& written) {
+    entries_[file] = {written.bytes, written.sha256};
+  }
+
   bool is_shared_out(const std::string& name) const { return sources_.shards.contains(name); }
 
   // A file for each rank at a time.
-  void write_large(const PartLayout& part, const TensorFiles& tensor) {
+  void write_large(const TensorFiles& tensor) {
     TensorSource source = *tensor.source;
     const bool exchanges = is_shared_out(source.name);
     if (exchanges)
@@ -67,10 +71,7 @@ class RankFiles {
       if (exchanges) exchange_.begin(source.name, std::move(ranges));
       if (first + own < tensor.shards.size()) {
         const RowShard& shard = tensor.shards[first + own];
-        attempt([&] {
-          entries_[shard.file] =
-              entry_of(write_row_shard(path_, source, shard), part.stem, source.name, shard);
-        });
+        attempt([&] { note(shard.file, write_row_shard(path_, source, shard)); });
       }
       if (exchanges) exchange_.end();
     }
@@ -106,8 +107,7 @@ class RankFiles {
         };
       }
       attempt([&] {
-        entries_[part.file()] =
-            entry_of(write_safetensors(path_ + "/" + part.file(), tensors, part.metadata));
+        note(part.file(), write_safetensors(path_ + "/" + part.file(), tensors, part.metadata));
       });
     }
     if (is_open) end();
@@ -126,14 +126,20 @@ class RankFiles {
 };
 
 // In the order in which one process lists them.
-Json listed(const std::vector<PartLayout>& parts, const std::vector<std::string>& of_ranks) {
+std::vector<ManifestFile> listed(const std::vector<PartLayout>& parts,
+                                 const std::vector<std::string>& of_ranks) {
   Json all = Json::object();
   for (const std::string& text : of_ranks) all.update(Json::parse(text));
-  Json files = Json::object();
+  const auto written = [&](const std::string& file) {
+    const Json& entry = all.at(file);
+    return WrittenFile{entry[0].get<std::uint64_t>(), entry[1].get<std::string>()};
+  };
+  std::vector<ManifestFile> files;
   for (const PartLayout& part : parts) {
-    files[part.file()] = all.at(part.file());
+    files.push_back({part.file(), written(part.file())});
     for (const TensorFiles& tensor : part.large) {
-      for (const RowShard& shard : tensor.shards) files[shard.file] = all.at(shard.file);
+      for (const RowShard& rows : tensor.shards)
+        files.push_back({rows.file, written(rows.file), part.stem, tensor.source->name, rows});
     }
   }
   return files;
@@ -178,7 +184,7 @@ void write_rank_checkpoint(const std::string& folder, const CheckpointSources& s
     on_all_ranks(&ranks, "the files of a checkpoint", [&] {
       RankFiles files(path, sources, ranks, exchange);
       for (const PartLayout& part : parts) files.write(part);
-      own = files.finish().dump();
+      own = files.finish();
     });
     const std::vector<std::string> all = gathered(ranks, "hashes of a checkpoint", own);
     on_all_ranks(&ranks, "the manifest of a checkpoint", [&] {
@@ -196,6 +202,35 @@ void write_rank_checkpoint(const std::string& folder, const CheckpointSources& s
     }
     throw;
   }
+}
+
+std::optional<CheckpointContent> newest_rank_checkpoint(const std::string& folder,
+                                                        Rendezvous& ranks,
+                                                        std::vector<std::string>& messages,
+                                                        std::string* path,
+                                                        const MayBeInfinite& may_be_infinite) {
+  std::istringstream names(from_rank_0(&ranks, "the checkpoints that there are", [&] {
+    std::vector<std::string> names = list_checkpoints(folder);
+    std::string newest_first;
+    for (auto name = names.rbegin(); name != names.rend(); ++name) newest_first += *name + "\n";
+    return newest_first;
+  }));
+  for (std::string name; std::getline(names, name);) {
+    std::optional<CheckpointContent> content;
+    try {
+      on_all_ranks(&ranks, "a checkpoint", [&] {
+        content =
+            read_checkpoint(folder + "/" + name, may_be_infinite, {ranks.rank(), ranks.ranks()});
+      });
+    } catch (const Error& e) {
+      if (e.kind() != ErrorKind::data) throw;  // whole for all that is known
+      messages.push_back(broken_text(name, e));
+      continue;
+    }
+    *path = folder + "/" + name;
+    return content;
+  }
+  return std::nullopt;
 }
 
 }  // namespace tandem

@@ -1,7 +1,9 @@
 // Checkpoints of ranks that share out states: all of them write it together.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "engine/ranks/rendezvous.h"
 #include "engine/training/checkpoints/checkpoint.h"
@@ -15,5 +17,12 @@ namespace tandem {
 void write_rank_checkpoint(const std::string& folder, const CheckpointSources& sources,
                            const CheckpointOptions& options, Rendezvous& ranks,
                            RowExchange& exchange);
+
+/// `newest_checkpoint` on all ranks, each of which looks through a part of it; all get the same.
+std::optional<CheckpointContent> newest_rank_checkpoint(const std::string& folder,
+                                                        Rendezvous& ranks,
+                                                        std::vector<std::string>& messages,
+                                                        std::string* path,
+                                                        const MayBeInfinite& may_be_infinite);
 
 }  // namespace tandem

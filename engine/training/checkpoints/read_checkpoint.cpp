@@ -85,8 +85,8 @@ void expect_file(const std::string& path) {
   if (!S_ISREG(status.st_mode)) broken(path, "not a file");
 }
 
-// Throws where a file is not there, or not what the manifest says.
-std::vector<ListedFile> checked_manifest(const std::string& path) {
+// Throws where a file is not there, or one of the share is not what the manifest says.
+std::vector<ListedFile> checked_manifest(const std::string& path, const ReadShare& share) {
   const std::string manifest_path = path + "/manifest.json";
   expect_file(manifest_path);
   const JsonFile manifest(manifest_path);
@@ -102,9 +102,10 @@ std::vector<ListedFile> checked_manifest(const std::string& path) {
   parallel_jobs(file_threads(), static_cast<std::int64_t>(files.size()), [&](std::int64_t i) {
     const std::string file = path + "/" + files[i].name;
     expect_file(file);
-    found[i] = hash_file(file);
+    if (i % share.of == share.number) found[i] = hash_file(file);
   });
-  for (std::size_t i = 0; i < files.size(); ++i) {
+  for (auto i = static_cast<std::size_t>(share.number); i < files.size();
+       i += static_cast<std::size_t>(share.of)) {
     const std::string file = path + "/" + files[i].name;
     if (found[i].bytes != files[i].content.bytes) {
       broken(file, "wrong size", std::to_string(files[i].content.bytes) + " bytes",
@@ -197,12 +198,13 @@ void expect_checkpoint_format(const JsonItem& root) {
                       "an older checkpoint"});
 }
 
-CheckpointContent read_checkpoint(const std::string& path, const MayBeInfinite& may_be_infinite) {
+CheckpointContent read_checkpoint(const std::string& path, const MayBeInfinite& may_be_infinite,
+                                  const ReadShare& share) {
   expect_permission(path);
   struct stat status;
   if (!is_there(path, status) || !S_ISDIR(status.st_mode))
     broken(path, "there is no checkpoint here");
-  const std::vector<ListedFile> files = checked_manifest(path);
+  const std::vector<ListedFile> files = checked_manifest(path, share);
   CheckpointContent content;
   content.position = read_position(path + "/state.json");
   const auto is_fingerprint = [](const ListedFile& file) { return file.name == fingerprint_file; };
@@ -223,8 +225,12 @@ CheckpointContent read_checkpoint(const std::string& path, const MayBeInfinite& 
   read_tables(path, "model", files, model, content.model);
   read_tables(path, "optimizer", files, optimizer, content.optimizer);
   expect_other_names(path, content);
-  expect_numbers(path, content, may_be_infinite);
+  expect_numbers(path, content, may_be_infinite, share);
   return content;
+}
+
+std::string broken_text(const std::string& name, const Error& error) {
+  return "checkpoint " + name + " is broken and is not used: " + error.what();
 }
 
 std::optional<CheckpointContent> newest_checkpoint(const std::string& folder,
@@ -240,8 +246,7 @@ std::optional<CheckpointContent> newest_checkpoint(const std::string& folder,
       return content;
     } catch (const Error& e) {
       if (e.kind() != ErrorKind::data) throw;  // whole for all that is known
-      messages.push_back(std::string("checkpoint ") + *name +
-                         " is broken and is not used: " + e.what());
+      messages.push_back(broken_text(*name, e));
     }
   }
   return std::nullopt;

@@ -16,33 +16,28 @@ State state_of(const State& parameter, const std::string& name) {
   return state;
 }
 
-namespace {
-
-// Of a state of float32 that follows the rows or elements of a parameter which ranks share out.
-std::optional<StateShard> shard_of(const State& parameter, const Shape& own) {
-  if (!parameter.shard) return std::nullopt;
+void share_like(State& state, const State& parameter) {
+  if (!parameter.shard) return;
   StateShard shard = *parameter.shard;
+  const TensorType& own = state.start.type();
   const Shape& part = parameter.start.shape();
   if (shard.kind == ShardKind::rows) {
-    if (own.empty() || own[0] != part[0]) return std::nullopt;
+    if (own.rank() == 0 || own.shape[0] != part[0]) return;
     const std::int64_t rows = shard.whole.shape[0];
-    shard.whole.shape = own;
+    shard.whole.shape = own.shape;
     shard.whole.shape[0] = rows;
-  } else if (own != part) {
-    return std::nullopt;
+  } else if (own.shape != part) {
+    return;
   }
-  shard.whole.dtype = DType::float32;
-  return shard;
+  shard.whole.dtype = own.dtype;
+  state.shard = std::move(shard);
 }
-
-}  // namespace
 
 ValueId add_moment(GraphBuilder& g, const State& parameter, const std::string& name, double start,
                    std::optional<Shape> shape) {
   State state = state_of(parameter, name);
   Shape own = shape.value_or(parameter.start.shape());
   state.starts_at_zero = start == 0;
-  state.shard = shard_of(parameter, own);
   const TensorType type{DType::float32, std::move(own)};
   try {
     state.start =
@@ -58,6 +53,7 @@ ValueId add_moment(GraphBuilder& g, const State& parameter, const std::string& n
         "(optimizer.groups)";
     fail_without_memory(std::move(d));
   }
+  share_like(state, parameter);
   return g.state(std::move(state));
 }
 

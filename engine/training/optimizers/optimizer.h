@@ -69,6 +69,9 @@ inline GraphBuilder::Scope update_scope(const State& parameter) {
 /// start.
 State state_of(const State& parameter, const std::string& name);
 
+/// Makes a state that has a row for each one of the parameter's part the part of its own whole.
+void share_like(State& state, const State& parameter);
+
 /// A state that belongs to a parameter: filled with `start`, of the parameter's shape unless given.
 ValueId add_moment(GraphBuilder& g, const State& parameter, const std::string& name,
                    double start = 0, std::optional<Shape> shape = std::nullopt);

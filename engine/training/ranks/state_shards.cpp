@@ -49,7 +49,6 @@ ValueId StateShards::padded(ValueId value, std::int64_t count) {
   const ValueId flat = g_.reshape(value, {own});
   if (own == count) return flat;
   const ValueId rest = g_.filled(0, {g_.dtype(value), {count - own}});
-  if (own == 0) return rest;
   return g_.add_node("Concat", {flat, rest}, {{"axis", std::int64_t{0}}});
 }
 
@@ -63,8 +62,9 @@ void StateShards::cut(UpdateRequest& update) {
                   {{"ranks", std::int64_t{shares_.ranks}}});
   // A copy, which the update may overwrite.
   const ValueId flat = g_.reshape(part.initial, {shard.whole.elements()});
-  const ValueId first = slice(flat, std::min(share * shares_.rank, shard.whole.elements()), own);
-  part.initial = own == share ? g_.add_node("Copy", {first}) : padded(first, share);
+  ValueId first = g_.filled(0, shard.part());  // the last of very many ranks have no element
+  if (own > 0) first = slice(flat, share * shares_.rank, own);
+  part.initial = own == share || own == 0 ? g_.add_node("Copy", {first}) : padded(first, share);
   part.start = HostTensor(shard.part());
   part.shard = shard;
 }

@@ -28,16 +28,30 @@ Diagnostic no_parameter(const FixedRowsRule& rule, const Graph& graph) {
   return d;
 }
 
+// Of all ranks.
+const TensorType& whole_type(const State& state) {
+  return state.shard ? state.shard->whole : state.start.type();
+}
+
 Diagnostic no_row(const FixedRowsRule& rule, const State& state, std::int64_t row) {
   Diagnostic d = at(rule.where, state.path, "there is no row " + std::to_string(row));
-  const Shape& shape = state.start.shape();
+  const Shape& shape = whole_type(state).shape;
   d.expected = shape.empty() ? "a parameter with rows" : "0 to " + std::to_string(shape[0] - 1);
-  d.got = to_string(state.start.type());
+  d.got = to_string(whole_type(state));
   return d;
 }
 
-// The rows as the parameter counts them: of a cache, those that it has, by their places in it.
+// The rows as the parameter counts them: of a cache, those that it has, by their places in it; of a
+// rank's part likewise.
 std::vector<std::int64_t> own_rows(const FixedRows& fixed, const State& parameter) {
+  if (parameter.shard) {
+    std::vector<std::int64_t> own;
+    for (const std::int64_t row : fixed.rows) {
+      if (row % parameter.shard->ranks == parameter.shard->rank)
+        own.push_back(row / parameter.shard->ranks);
+    }
+    return own;
+  }
   const auto* cached = parameter.derived.as<CachedRows>();
   if (cached == nullptr) return fixed.rows;
   std::vector<std::int64_t> places;
@@ -77,8 +91,8 @@ std::vector<FixedRows> fixed_rows(const ParametersConfig& config, const Graph& g
       is_used[i] = true;
       fixed.rule = &rule;
       for (const std::int64_t row : rule.rows) {
-        if (state.start.shape().empty() || row >= state.start.shape()[0])
-          problems.push_back(no_row(rule, state, row));
+        const Shape& shape = whole_type(state).shape;
+        if (shape.empty() || row >= shape[0]) problems.push_back(no_row(rule, state, row));
         fixed.rows.push_back(row);
       }
     }

@@ -94,11 +94,12 @@ class RankCheckpoint : public ::testing::Test {
     return position;
   }
 
-  void write_alone(const std::string& folder) const {
+  void write_alone(const std::string& folder, std::uint64_t at = step) const {
     SmallEngine engine;
     const OwnProgram own = states(engine, 0, 1);
     CheckpointSources sources = sources_of(own.states);
     sources.position = position();
+    sources.position.step = sources.position.samples = at;
     write_checkpoint(folder, sources, options_);
   }
 
@@ -151,6 +152,38 @@ TEST_F(RankCheckpoint, OneRankThatCannotWriteEndsAll) {
   }
   EXPECT_THAT(write(3, folder_.path()), Each(IsEmpty()));
   EXPECT_THAT(list_directory(folder_.path()), ::testing::ElementsAre(checkpoint_name(step)));
+}
+
+// Each file is looked through by one rank alone, and all hear of it.
+TEST_F(RankCheckpoint, DamageIsFoundByWhoeverLooks) {
+  write_alone(folder_.path());
+  const std::string newer = folder_ / checkpoint_name(step + 1);
+  write_alone(folder_.path(), step + 1);
+  const auto newest = [&](int rank_that_tells) {
+    std::vector<std::string> found(3), told(3);
+    const std::vector<std::string> errors = RankThreads(3).run([&](RankGroup& group) {
+      const auto rank = static_cast<std::size_t>(group.rank());
+      std::vector<std::string> messages;
+      std::string path;
+      newest_rank_checkpoint(folder_.path(), *group.rendezvous(), messages, &path, {});
+      found[rank] = path;
+      for (const std::string& message : messages) told[rank] += message;
+    });
+    EXPECT_THAT(errors, Each(IsEmpty()));
+    EXPECT_THAT(found, Each(found[0]));
+    return found[0] + "\n" + told[static_cast<std::size_t>(rank_that_tells)];
+  };
+  EXPECT_EQ(newest(0), newer + "\n");
+  for (const std::string& file : list_directory(newer)) {
+    SCOPED_TRACE(file);
+    const std::string whole = read_file(newer + "/" + file);
+    std::string damaged = whole;
+    damaged[damaged.size() - 3] ^= 1;
+    replace_file(newer + "/" + file, damaged);
+    EXPECT_THAT(newest(0), ::testing::AllOf(HasSubstr(checkpoint_name(step) + "\n"),
+                                            HasSubstr("is broken and is not used")));
+    replace_file(newer + "/" + file, whole);
+  }
 }
 
 // A run that stopped just before the other ranks heard of it: nothing is written again.

@@ -1,0 +1,238 @@
+#include "engine/training/ranks/shard_tables.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "engine/graph/error.h"
+#include "engine/graph/rewrite.h"
+#include "engine/graph/shard_parts.h"
+#include "engine/operators/collectives/collective.h"
+#include "engine/operators/tables/shard_rows.h"
+#include "engine/operators/tables/table_nodes.h"
+
+namespace tandem {
+namespace {
+
+/// A table, and the lookups of it in their order.
+struct ShardedTable {
+  std::size_t state = 0;
+  ValueId initial;
+  std::int64_t rows = 0;  // of the whole
+  std::vector<NodeId> lookups;
+};
+
+/// Lookups of a table whose ids are all known before the first of them, and the ids, each once.
+struct LookupGroup {
+  const ShardedTable* table = nullptr;
+  std::vector<NodeId> lookups;
+  std::vector<ValueId> ids;
+};
+
+[[noreturn]] void refuse(const State& state, std::string message, std::string got) {
+  Diagnostic d;
+  d.path = state.path.empty() ? state.name : state.path;
+  d.message = std::move(message);
+  d.expected = "a table that lookups by ids alone read (Gather along axis 0, sums of such rows)";
+  d.got = std::move(got);
+  d.fix = "take `shard = \"rows\"` away from it";
+  throw Error(ErrorKind::usage, std::move(d));
+}
+
+std::string who(const Node& node) { return node.path + " (" + node.op->name + ")"; }
+
+ShardedTable table_of(const Graph& graph, std::size_t s) {
+  const State& state = graph.states[s];
+  const TensorType& type = graph.type(state.initial);
+  ShardedTable table{s, state.initial, type.rank() > 0 ? type.shape[0] : 0, {}};
+  if (table.rows < 1) refuse(state, "its rows cannot be shared out: it has none", to_string(type));
+  if (!(state.final == state.initial))
+    refuse(state, "its rows cannot be shared out: the model changes it itself", "a written state");
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    const Node& node = graph.nodes[n];
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      if (!(node.inputs[i] == state.initial)) continue;
+      if (i != 0 || !is_row_lookup(node))
+        refuse(state, "its rows cannot be shared out: something else reads it", who(node));
+    }
+    if (!node.inputs.empty() && node.inputs[0] == state.initial)
+      table.lookups.push_back({static_cast<std::int32_t>(n)});
+  }
+  for (const NamedValue& output : graph.outputs) {
+    if (output.value == state.initial)
+      refuse(state, "its rows cannot be shared out: it is a result", "output " + output.name);
+  }
+  for (const State& other : graph.states) {
+    if (other.derived.is_of<CachedRows>(state.name))
+      refuse(state, "its rows cannot be shared out: a cache holds some of them",
+             "the cache " + other.name);
+  }
+  return table;
+}
+
+std::vector<ShardedTable> sharded_tables(const Graph& graph, const Shardings& shards) {
+  std::vector<ShardedTable> tables;
+  for (std::size_t s = 0; s < graph.states.size(); ++s) {
+    const auto found = shards.find(graph.states[s].name);
+    if (found != shards.end() && found->second == Sharding::rows)
+      tables.push_back(table_of(graph, s));
+  }
+  return tables;
+}
+
+// Ids that are made behind the first lookup, perhaps of what it found, go with a later one.
+std::vector<LookupGroup> groups_of(const Graph& graph, const ShardedTable& table) {
+  std::vector<LookupGroup> groups;
+  for (const NodeId lookup : table.lookups) {
+    const ValueId ids = graph.node(lookup).inputs[1];
+    const NodeId producer = graph.value(ids).producer;
+    if (groups.empty() || (producer && producer.index > groups.back().lookups[0].index))
+      groups.push_back({&table, {}, {}});
+    LookupGroup& group = groups.back();
+    group.lookups.push_back(lookup);
+    if (std::find(group.ids.begin(), group.ids.end(), ids) == group.ids.end())
+      group.ids.push_back(ids);
+  }
+  return groups;
+}
+
+class ShardTables {
+ public:
+  ShardTables(const Graph& from, const RankShares& ranks) : from_(from), ranks_(ranks) {}
+
+  void add(const ShardedTable& table) {
+    for (LookupGroup& group : groups_of(from_, table)) {
+      for (const NodeId lookup : group.lookups) group_of_[lookup.index] = groups_.size();
+      groups_.push_back(std::move(group));
+    }
+  }
+
+  bool replace(GraphRewrite& to, NodeId id) {
+    const auto found = group_of_.find(id.index);
+    if (found == group_of_.end()) return false;
+    const std::size_t g = found->second;
+    const LookupGroup& group = groups_[g];
+    if (!rows_.contains(g)) rows_[g] = exchanged_rows(to, group);
+    const Node& node = from_.node(id);
+    std::vector<ValueId> inputs;
+    for (ValueId input : node.inputs) inputs.push_back(to.mapped(input));
+    inputs[0] = rows_.at(g);
+    to.scope_of(id);
+    inputs[1] = position(to, group, node.inputs[1]);
+    const ValueId y = to.builder().add_node(node.op->name, std::move(inputs), node.attributes);
+    to.replace(node.outputs[0], y);
+    return true;
+  }
+
+ private:
+  /// Of tables of as many rows that look up the same ids: who asks whom for which rows.
+  struct Asked {
+    std::int64_t places = 0;          // positions of UniqueIndices there is room for
+    ValueId inverse;                  // per id its position
+    std::vector<std::int64_t> first;  // of the ids of each array in `inverse`
+    ValueId sent, received;           // counts
+    ValueId ids;                      // that this rank is asked for, rows of its part
+  };
+  using Key = std::pair<std::int64_t, std::vector<std::int32_t>>;
+
+  static Key key_of(const LookupGroup& group) {
+    Key key{group.table->rows, {}};
+    for (const ValueId ids : group.ids) key.second.push_back(ids.index);
+    return key;
+  }
+  ShardedRows shards_of(const LookupGroup& group) const {
+    return {group.table->rows, ranks_.ranks};
+  }
+  Attributes shared(const ShardedRows& shards) const {
+    return {{"rows", shards.rows}, {"ranks", shards.ranks}};
+  }
+
+  const Asked& asked(GraphRewrite& to, const LookupGroup& group) {
+    const auto [at, is_new] = asked_.try_emplace(key_of(group));
+    Asked& made = at->second;
+    if (!is_new) return made;
+    GraphBuilder& g = to.builder();
+    const ShardedRows shards = shards_of(group);
+    std::vector<ValueId> places;
+    std::int64_t own = 0, most = 0;
+    for (const ValueId ids : group.ids) {
+      // The first lookup of these ids tells of those that are out of range.
+      const auto lookup = std::find_if(group.lookups.begin(), group.lookups.end(),
+                                       [&](NodeId id) { return from_.node(id).inputs[1] == ids; });
+      to.scope_of(*lookup);
+      places.push_back(g.add_node("ShardIds", {to.mapped(ids)}, shared(shards)));
+      made.first.push_back(own);
+      own += from_.type(ids).elements();
+      most += most_elements(from_, ids, ranks_);
+    }
+    to.scope_of(group.lookups[0], group.lookups);
+    const std::vector<ValueId> unique =
+        g.node("UniqueIndices", std::move(places),
+               {{"rows", shards.places()}, {"quiet", std::int64_t{1}}});
+    made.places = g.shape(unique[UniqueOutputs::unique])[0];
+    made.inverse = unique[UniqueOutputs::inverse];
+    const std::vector<ValueId> rows = g.node(
+        "ShardRows", {unique[UniqueOutputs::unique], unique[UniqueOutputs::count]}, shared(shards));
+    made.sent = rows[1];
+    made.received = g.add_node(all_to_all_name, {made.sent}, {{"ranks", shards.ranks}});
+    made.ids = g.add_node(
+        exchange_rows_name, {rows[0], made.sent, made.received},
+        {{"ranks", shards.ranks}, {"rows", shards.ranks * std::min(most, shards.part())}});
+    return made;
+  }
+
+  ValueId exchanged_rows(GraphRewrite& to, const LookupGroup& group) {
+    const Asked& by_all = asked(to, group);
+    GraphBuilder& g = to.builder();
+    to.scope_of(group.lookups[0], group.lookups);
+    const ValueId part = to.mapped(group.table->initial);
+    const ValueId rows = g.add_node("Gather", {part, by_all.ids}, {{"axis", std::int64_t{0}}});
+    return g.add_node(exchange_rows_name, {rows, by_all.received, by_all.sent},
+                      {{"ranks", std::int64_t{ranks_.ranks}}, {"rows", by_all.places}});
+  }
+
+  /// For each of the ids, its row among those that have come.
+  ValueId position(GraphRewrite& to, const LookupGroup& group, ValueId ids) const {
+    GraphBuilder& g = to.builder();
+    const Asked& by_all = asked_.at(key_of(group));
+    const auto k = static_cast<std::size_t>(std::find(group.ids.begin(), group.ids.end(), ids) -
+                                            group.ids.begin());
+    const TensorType& type = from_.type(ids);
+    ValueId part = by_all.inverse;
+    if (group.ids.size() > 1) {
+      part = g.add_node("Slice", {part},
+                        {{"starts", Ints{by_all.first[k]}},
+                         {"sizes", Ints{type.elements()}},
+                         {"steps", Ints{1}}});
+    }
+    return g.reshape(part, type.shape);
+  }
+
+  const Graph& from_;
+  const RankShares& ranks_;
+  std::vector<LookupGroup> groups_;
+  std::map<std::int32_t, std::size_t> group_of_;  // by lookup
+  std::map<std::size_t, ValueId> rows_;           // by group
+  std::map<Key, Asked> asked_;
+};
+
+}  // namespace
+
+Graph shard_tables(const OperatorSet& operators, const Graph& forward, const Shardings& shards,
+                   const RankShares& ranks) {
+  if (!ranks.several() || shards.empty()) return forward;
+  Graph from = remove_dead(forward, operators);
+  const std::vector<ShardedTable> tables = sharded_tables(from, shards);
+  if (tables.empty()) return forward;
+  for (const ShardedTable& table : tables) {
+    State& state = from.states[table.state];
+    keep_part(state, ShardKind::rows, ranks.rank, ranks.ranks);
+    from.value(table.initial).type = state.start.type();  // lookups of the whole are replaced
+  }
+  ShardTables sharded(from, ranks);
+  for (const ShardedTable& table : tables) sharded.add(table);
+  return rewrite(from, operators,
+                 [&](GraphRewrite& to, NodeId id) { return sharded.replace(to, id); });
+}
+
+}  // namespace tandem
