@@ -6,6 +6,7 @@
 #include "api/model/sample_loss.h"
 #include "engine/graph/error.h"
 #include "engine/graph/selector.h"
+#include "engine/graph/text.h"
 #include "engine/losses/loss.h"
 #include "engine/training/algorithm/algorithm_settings.h"
 #include "engine/training/config/config_value.h"
@@ -242,9 +243,7 @@ LowerOptions PlacedModel::lower_options() {
     }
     Diagnostic d =
         at(kept.where, "precision.keep_float32", "\"" + kept.at + "\" matches no operator");
-    const std::string nearest = nearest_name(kept.at, paths);
-    d.fix =
-        nearest.empty() ? "`tandem policy names` lists them" : "did you mean \"" + nearest + "\"?";
+    d.fix = did_you_mean(nearest_name(kept.at, paths), "`tandem policy names` lists them");
     errors.push_back(std::move(d));
   }
   if (!errors.empty()) throw Error(ErrorKind::usage, std::move(errors));

@@ -1,5 +1,7 @@
 #include "kernels/cuda/libraries/file_version.h"
 
+#include "engine/graph/text.h"
+
 #include <charconv>
 #include <filesystem>
 #include <fstream>
@@ -85,9 +87,7 @@ std::optional<FileVersion> by_package(const fs::path& file) {
 }  // namespace
 
 std::string FileVersion::text() const {
-  std::string text;
-  for (const int number : numbers) text += (text.empty() ? "" : ".") + std::to_string(number);
-  return text;
+  return joined(numbers, ".", [](int number) { return std::to_string(number); });
 }
 
 std::optional<FileVersion> version_of_file(const std::string& path) {
