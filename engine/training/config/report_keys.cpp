@@ -20,7 +20,7 @@ void check_best(const TableReader& table, const EvalConfig& c) {
 }  // namespace
 
 void visit(KeyVisitor& v, EvalConfig& c) {
-  const std::string metrics = names_in(metric_kinds);
+  const std::string metrics = names_in(all_metrics());
   v.key("every", c.every, by_default("(after the last step only)"), "how often");
   v.key("metrics", c.metrics, parts("[]", string_value, "a metric", one_of(metrics)),
         "what is measured");
