@@ -121,13 +121,14 @@ std::shared_ptr<const DataSource> ModelData::counted() {
 }
 
 void ModelData::answer(const OpenQuestions& questions, PlacementFacts& facts) {
-  const Graph& pass = model_->micro_batch().graph;
+  const Graph& micro_batch = model_->micro_batch().graph;
   const Evaluator& evaluate = model_->engine().evaluate;
   if (questions.unique_rows) {
     if (!unique_rows_) {
       unique_rows_.emplace();
       try {
-        if (const auto data = counted()) unique_rows_ = count_unique_rows(pass, *data, evaluate);
+        if (const auto data = counted())
+          unique_rows_ = count_unique_rows(micro_batch, *data, evaluate);
       } catch (const std::exception&) {  // said where the run itself reads the data
       }
     }
@@ -136,7 +137,7 @@ void ModelData::answer(const OpenQuestions& questions, PlacementFacts& facts) {
   if (questions.constraints.empty()) return;
   facts.constraints = questions.constraints;
   facts.caches = caches_.choose(
-      pass, model_->config(), evaluate, [&] { return counted(); }, facts.constraints);
+      micro_batch, model_->config(), evaluate, [&] { return counted(); }, facts.constraints);
 }
 
 PlacedModel::PlacedModel(std::shared_ptr<Model> model, RunPolicy policy,
@@ -145,12 +146,12 @@ PlacedModel::PlacedModel(std::shared_ptr<Model> model, RunPolicy policy,
     : model_(std::move(model)), policy_(std::move(policy)), keep_(std::move(keep)) {
   const Engine& engine = model_->engine();
   const RunConfig& config = model_->config();
-  const ImportResult& pass = model_->micro_batch();
+  const ImportResult& micro_batch = model_->micro_batch();
   PlacementFacts facts;
-  facts.raw_names = pass.raw_names;
+  facts.raw_names = micro_batch.raw_names;
   Graph step;
   for (bool is_settled = false; !is_settled;) {
-    resolved_ = resolve(policy_.policy, pass.graph, policy_.options, facts);
+    resolved_ = resolve(policy_.policy, micro_batch.graph, policy_.options, facts);
     if (data != nullptr && resolved_.questions.any()) {
       data->answer(resolved_.questions, facts);
       continue;
