@@ -42,13 +42,9 @@ Inspected open_for_inspection(const Engine& engine, const std::string& path,
   const OnnxFile file = OnnxFile::open(path);
   Inspected result;
   result.has_training_info = has_training_info(file);
-  if (result.has_training_info) {
-    TrainingImport training = import_training(file, engine.operators, import);
-    result.imported = std::move(training.model);
-    result.algorithm = std::move(training.algorithm);
-  } else {
-    result.imported = import_graph(file, engine.operators, import);
-  }
+  TrainingImport training = import_training(file, engine.operators, import);
+  result.imported = std::move(training.model);
+  result.algorithm = std::move(training.algorithm);
   result.problems = result.imported.summary.problems;
   PassContext context{engine.operators, engine.evaluate, {}, {}};
   result.forward = run_passes(result.imported.graph, context, options.without);

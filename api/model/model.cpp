@@ -67,10 +67,7 @@ const TrainingImport& Model::import(std::int64_t batch, bool training) {
   options.training = training;
   options.evaluate = engine_.evaluate;
   options.rows = *rows_;
-  TrainingImport result =
-      has_training_info(file_)
-          ? import_training(file_, engine_.operators, options)
-          : TrainingImport{import_graph(file_, engine_.operators, options), nullptr};
+  TrainingImport result = import_training(file_, engine_.operators, options);
   return imported_.emplace(std::pair{batch, training}, std::move(result)).first->second;
 }
 
