@@ -1,10 +1,10 @@
 #include "importer/paths.h"
 
-#include "engine/graph/text.h"
-
 #include <algorithm>
 #include <cctype>
 #include <vector>
+
+#include "engine/graph/text.h"
 
 namespace tandem::importer {
 namespace {

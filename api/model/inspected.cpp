@@ -1,11 +1,11 @@
 #include "api/model/inspected.h"
 
-#include "engine/graph/text.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <filesystem>
+
+#include "engine/graph/text.h"
 
 namespace tandem::api {
 namespace {

@@ -1,10 +1,10 @@
 #include "engine/graph/attributes.h"
 
-#include "engine/graph/text.h"
-
 #include <algorithm>
 #include <cassert>
 #include <cstdio>
+
+#include "engine/graph/text.h"
 
 namespace tandem {
 namespace {

@@ -1,4 +1,4 @@
-// Parts of messages: items with separators between them, and the name that may have been meant.
+// Parts of texts: items with separators between them, without spaces, the name that was meant.
 #pragma once
 
 #include <functional>
@@ -16,6 +16,13 @@ std::string joined(const List& list, std::string_view separator = ", ", TextOf t
     if (!text.empty()) text += separator;
     text += std::invoke(text_of, item);
   }
+  return text;
+}
+
+/// Without spaces before and behind it.
+inline std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
   return text;
 }
 

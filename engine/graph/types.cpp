@@ -1,10 +1,10 @@
 #include "engine/graph/types.h"
 
-#include "engine/graph/text.h"
-
 #include <algorithm>
 #include <array>
 #include <cassert>
+
+#include "engine/graph/text.h"
 
 namespace tandem {
 namespace {

@@ -1,12 +1,12 @@
 #include "kernels/cuda/libraries/file_version.h"
 
-#include "engine/graph/text.h"
-
 #include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <string_view>
 #include <system_error>
+
+#include "engine/graph/text.h"
 
 namespace tandem::cuda {
 namespace {
