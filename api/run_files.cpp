@@ -6,6 +6,7 @@
 #include "engine/formats/files.h"
 #include "engine/formats/paths.h"
 #include "engine/graph/error.h"
+#include "engine/graph/text.h"
 
 namespace tandem::api {
 namespace {
@@ -87,10 +88,8 @@ FoundCheckpoint find_checkpoint(const std::string& run_or_checkpoint, const std:
   }
   found.path = folder + "/" + chosen_name(folder, which);
   if (!is_directory(found.path)) {
-    std::string names;
-    for (const std::string& name : list_checkpoints(folder))
-      names += (names.empty() ? "" : ", ") + name;
-    fail(found.path, "there is no such checkpoint", "there are: " + names);
+    fail(found.path, "there is no such checkpoint",
+         "there are: " + joined(list_checkpoints(folder)));
   }
   found.content = read_checkpoint(found.path);
   return found;

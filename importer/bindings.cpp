@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "engine/graph/text.h"
 #include "engine/training/config/config_value.h"
 #include "importer/file/tensor_data.h"
 
@@ -62,10 +63,8 @@ class Binder {
     for (const auto& [name, extent] : session_.options.bind) {
       if (extent < 1 || extent > largest_extent) wrong(name, extent);
       if (known.count(name) > 0) continue;
-      std::string all;
-      for (const std::string& other : known) all += (all.empty() ? "" : ", ") + other;
       refuse(session_.file.path, name, "the model has no free dimension of this name",
-             "one of " + all);
+             "one of " + joined(known));
     }
   }
 

@@ -8,6 +8,7 @@
 #include <set>
 #include <unordered_set>
 
+#include "engine/graph/text.h"
 #include "importer/file/onnx_content.h"
 #include "importer/paths.h"
 #include "importer/tied_names.h"
@@ -88,10 +89,10 @@ class Finding {
 
  private:
   void add_for_inference(const std::vector<std::string>& parts, const char* call) {
-    std::string text = "the file was exported for inference: ";
-    for (std::size_t i = 0; i < parts.size(); ++i) text += (i == 0 ? "" : "; ") + parts[i];
-    notes_.push_back(
-        {"for_inference", text + "; Dropout, if the model has it, is gone", call, "", -1});
+    notes_.push_back({"for_inference",
+                      "the file was exported for inference: " + joined(parts, "; ") +
+                          "; Dropout, if the model has it, is gone",
+                      call, "", -1});
   }
 
   void for_inference_by_dynamo(const std::vector<std::string>& parameters) {

@@ -7,6 +7,7 @@
 
 #include "engine/graph/host_memory.h"
 #include "engine/graph/selector.h"
+#include "engine/graph/text.h"
 #include "engine/operators/tables/table_nodes.h"
 #include "importer/file/tensor_data.h"
 #include "importer/paths.h"
@@ -49,10 +50,8 @@ std::map<std::string, const RowsRule*> covered(
       result[first == shared.end() ? tensor.name() : first->second] = &rule;
     }
     if (any) continue;
-    const std::string nearest = nearest_name(rule.at, names);
     Diagnostic d = at(rule, "\"" + rule.at + "\" matches no parameter");
-    d.fix =
-        nearest.empty() ? "`tandem inspect MODEL` lists them" : "did you mean \"" + nearest + "\"?";
+    d.fix = did_you_mean(nearest_name(rule.at, names), "`tandem inspect MODEL` lists them");
     problems.push_back(std::move(d));
   }
   return result;

@@ -4,6 +4,8 @@
 #include <cctype>
 #include <vector>
 
+#include "engine/graph/text.h"
+
 namespace tandem::importer {
 namespace {
 
@@ -54,9 +56,7 @@ std::string torchscript_scope(const std::string& name) {
       kept.push_back(part);
     }
   }
-  std::string scope;
-  for (const std::string& part : kept) scope += (scope.empty() ? "" : ".") + part;
-  return scope;
+  return joined(kept, ".");
 }
 
 const std::string& common_type(const std::string& op_type) {

@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "engine/graph/selector.h"
+#include "engine/graph/text.h"
 #include "placement/device_use.h"
 #include "placement/quantities.h"
 
@@ -35,9 +36,6 @@ std::optional<Fault> fault_of_name(std::string_view name) {
 
 Fault unknown_use(const std::string& text) {
   constexpr std::string_view numbered[] = {"cuda:", "emulated:"};
-  const auto did_you_mean = [](const std::string& use) {
-    return use.empty() ? "" : "did you mean \"" + use + "\"?";
-  };
   if (const auto wrong = wrong_number(text, numbered)) {
     return {"no device has this number",
             wrong->prefix + "0 to " + wrong->prefix + "63, without leading zeros",
@@ -181,10 +179,9 @@ DeviceBinding parse_device_argument(const std::string& text, int number,
       break;  // often several in a row
     }
     if (std::find(keys.begin(), keys.end(), key) == keys.end()) {
-      const std::string near = nearest_name(key, keys);
       report(start,
              {"unknown key", "use, memory, threads, bandwidth or latency",
-              near.empty() ? "" : "did you mean `" + near + "`?"},
+              did_you_mean(nearest_name(key, keys), "", "`")},
              key);
     } else if (again) {
       report(at_value, {"`" + key + "` is said twice", "each key once", ""}, "\"" + value + "\"");

@@ -3,19 +3,11 @@
 #include <algorithm>
 
 #include "engine/graph/selector.h"
+#include "engine/graph/text.h"
 #include "placement/device_use.h"
 #include "placement/policy.h"
 
 namespace tandem {
-namespace {
-
-std::string joined(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text;
-}
-
-}  // namespace
 
 MissingDevice missing_from(std::vector<std::string> machine) {
   return [machine = std::move(machine)](const std::string& use) -> std::optional<Diagnostic> {
@@ -80,7 +72,7 @@ std::optional<Diagnostic> DeviceNames::unknown(const std::string& name, const Wh
     for (const DeviceBinding& b : bindings_) known.push_back(b.name);
     if (near.empty()) near = nearest_name(name, known);
   }
-  if (!near.empty()) d.fix = "did you mean \"" + near + "\"?";
+  d.fix = did_you_mean(near);
   return d;
 }
 

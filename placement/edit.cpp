@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "engine/graph/text.h"
 #include "placement/device_names.h"
 #include "placement/policy.h"
 #include "placement/policy_text.h"
@@ -31,8 +32,7 @@ bool contains(const Keys& keys, std::string_view key) {
   }
   Diagnostic d{.message = "no rule has this selector and these filters", .file = path};
   d.path = edit.at;
-  const std::string near = nearest_name(edit.at, selectors);
-  if (!near.empty()) d.fix = "did you mean \"" + near + "\"?";
+  d.fix = did_you_mean(nearest_name(edit.at, selectors));
   throw Error(ErrorKind::usage, std::move(d));
 }
 

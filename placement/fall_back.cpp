@@ -4,6 +4,7 @@
 #include <map>
 #include <tuple>
 
+#include "engine/graph/text.h"
 #include "placement/resolver.h"
 
 namespace tandem {
@@ -12,9 +13,7 @@ namespace {
 // "a, b, c and 4 more"
 std::string list_text(const std::vector<std::string>& names) {
   constexpr std::size_t most = 8;
-  std::string text;
-  for (std::size_t i = 0; i < std::min(most, names.size()); ++i)
-    text += (i > 0 ? ", " : "") + names[i];
+  std::string text = joined(std::span(names).first(std::min(most, names.size())));
   if (names.size() > most) text += " and " + std::to_string(names.size() - most) + " more";
   return text;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "engine/graph/text.h"
 #include "engine/operators/operator.h"
 #include "placement/quantities.h"
 
@@ -208,14 +209,12 @@ Diagnostic RuleMatcher::explain_nothing(const PolicyRule& rule) const {
     const State& state = graph_.states[parameter.state];
     all.push_back(state.path.empty() ? state.name : state.path);
   }
-  const auto did_you_mean = [](const std::string& near) {
-    return near.empty() ? "`tandem policy names` lists all" : "did you mean \"" + near + "\"?";
-  };
+  constexpr const char* names_are_listed = "`tandem policy names` lists all";
 
   if (!match(rule, 0).any()) {
     Diagnostic d = at(rule.where_of("at"), rule.at.text(), "matches nothing in this model");
     const std::string near = nearest_selector(rule.at.text(), all);
-    d.fix = did_you_mean(near);
+    d.fix = did_you_mean(near, names_are_listed);
     if (!near.empty()) {
       PolicyRule other;
       other.at = Selector(near);
@@ -235,7 +234,7 @@ Diagnostic RuleMatcher::explain_nothing(const PolicyRule& rule) const {
     const char* key = forward ? "after" : "before";
     Diagnostic d = at(rule.where_of(key), selector->text(),
                       std::string(key) + " names no operator or value of this model");
-    d.fix = did_you_mean(nearest_selector(selector->text(), names));
+    d.fix = did_you_mean(nearest_selector(selector->text(), names), names_are_listed);
     return d;
   }
   if (!rule.op.empty() && !match(rule, op_filter).any()) {
@@ -250,9 +249,8 @@ Diagnostic RuleMatcher::explain_nothing(const PolicyRule& rule) const {
                                 : "this model has no operator of this type");
     d.got = "\"" + rule.op + "\"";
     const std::set<std::string>& offered = elsewhere && !here.empty() ? here : types;
-    const std::string near =
-        nearest_name(rule.op, std::vector<std::string>(offered.begin(), offered.end()));
-    if (!near.empty()) d.fix = "did you mean \"" + near + "\"?";
+    d.fix = did_you_mean(
+        nearest_name(rule.op, std::vector<std::string>(offered.begin(), offered.end())));
     return d;
   }
   if (rule.min && !match(rule, min_filter).any()) {

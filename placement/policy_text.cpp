@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/graph/text.h"
 #include "placement/policy_keys.h"
 #include "placement/toml_text.h"
 
@@ -46,11 +47,10 @@ std::string rule_value(const std::string& key, const std::string& written) {
     for (const KeyInfo& k : policy_keys().keys) {
       if (k.path.starts_with("rules[].")) known.emplace_back(k.path.substr(8));
     }
-    const std::string near = nearest_name(key, known);
     throw Error(ErrorKind::usage,
                 Diagnostic{.message = "unknown key of a rule",
                            .path = key,
-                           .fix = near.empty() ? "" : "did you mean `" + near + "`?"});
+                           .fix = did_you_mean(nearest_name(key, known), "", "`")});
   }
   const bool wants_text = (info->type & (string_value | selector_value)) != 0;
   std::vector<Diagnostic> ignored;

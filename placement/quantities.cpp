@@ -6,22 +6,18 @@
 #include <cmath>
 #include <utility>
 
+#include "engine/graph/text.h"
+
 namespace tandem {
 namespace {
 
-std::string_view trim(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  return text;
-}
-
 // The number in front, and the unit behind it.
 std::optional<std::pair<double, std::string_view>> number_and_unit(std::string_view text) {
-  text = trim(text);
+  text = trimmed(text);
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || !std::isfinite(value) || value < 0) return std::nullopt;
-  return std::pair(value, trim(text.substr(static_cast<std::size_t>(end - text.data()))));
+  return std::pair(value, trimmed(text.substr(static_cast<std::size_t>(end - text.data()))));
 }
 
 std::optional<double> factor(std::string_view unit) {

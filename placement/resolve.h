@@ -53,7 +53,7 @@ struct OperatorAttributes {
   bool added = false;  // not of the forward graph: "loss.ce"
 };
 
-/// What the lookups of one pass move of a table that lives on the host, there and back.
+/// What the lookups of one micro-batch move of a table that lives on the host, there and back.
 struct TableTraffic {
   bool crosses = false;        // it is looked up in on the host, and read on one other device
   std::int64_t ids = 0;        // that are looked up
@@ -70,8 +70,9 @@ struct TableCache {
   std::shared_ptr<const std::vector<std::int64_t>> rows;  // ascending; null: there is none
   std::int64_t bytes = 0;                                 // with their optimizer states
   double hit_rate = 0;                                    // part of the data's ids that name one
-  std::int64_t cold_rows = 0;  // different other rows that the lookups of one pass read, about
-  std::string off;             // why there is none where a rule asks for one
+  std::int64_t cold_rows =
+      0;            // different other rows that the lookups of one micro-batch read, about
+  std::string off;  // why there is none where a rule asks for one
 };
 
 /// A cache that a rule asks for, where nothing stands against it.
@@ -120,8 +121,9 @@ struct PlacementFacts {
   /// Why a device (index into ResolvedPolicy::devices) has no kernel: for an operator or its
   /// gradient by the operator's path, for an update by "optimizer." and the parameter's name.
   std::map<std::pair<int, std::string>, std::string> refusals;
-  /// About how many different rows of a table the lookups of one pass read, by its parameter's
-  /// name; tables are left out of which the data does not tell. Nothing: nobody has counted.
+  /// About how many different rows of a table the lookups of one micro-batch read, by its
+  /// parameter's name; tables are left out of which the data does not tell. Nothing: nobody has
+  /// counted.
   std::optional<std::map<std::string, std::int64_t>> unique_rows;
   /// One cache for each wish that was asked. Other wishes have no cache, and nothing is said of
   /// them.

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "engine/graph/text.h"
 #include "placement/quantities.h"
 #include "placement/resolver.h"
 #include "placement/structure.h"
@@ -103,10 +104,8 @@ void PolicyResolver::warn_about_rules() {
       continue;
     } else if (const std::vector<int> winners = winners_over(static_cast<int>(r));
                !winners.empty()) {
-      std::string by;
-      for (const int winner : winners) {
-        by += (by.empty() ? "" : ", ") + short_text(policy_.rules[winner].where);
-      }
+      const std::string by = joined(
+          winners, ", ", [&](int winner) { return short_text(policy_.rules[winner].where); });
       d = at(rule.where, text, "this rule has no effect: overridden by " + by);
     } else if (for_parameters && !for_operators) {
       d = at(rule.where_of(rule.param ? "param" : "state"), text,

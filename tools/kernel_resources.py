@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Registers, local and shared memory of the kernels in a built program, per architecture, and what that admits on a card. Needs no card.
+"""Registers, local and shared memory of the kernels in a built program, per architecture, and what that admits on a GPU. Needs none.
 
     tools/kernel_resources.py build-cuda/tandem                                     a line for each kernel
     tools/kernel_resources.py build-cuda/tandem --check tests/cuda/kernel_resources.txt   1 where a kernel takes more than that file admits
@@ -225,7 +225,7 @@ def markdown_of(kernels, limits, exemptions):
         "of the kernel on a multiprocessor at once, by registers, static shared memory and the size of its blocks. Dynamic shared memory (at most 48 KiB a",
         "block) is not counted; for 9.0 and newer the static bytes have 1 KiB of the driver's with them. A kernel without `block_threads` counts as",
         f"launched with {MOST_THREADS} threads a block unless the list says otherwise. Kernels that NVRTC compiles at run time are not among them. What this",
-        "means for speed, only a card can tell.",
+        "means for speed, only a GPU can tell.",
     ]
     for architecture in sorted({k.architecture for k in kernels}):
         here = [k for k in kernels if k.architecture == architecture]

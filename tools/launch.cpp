@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,26 +33,17 @@ namespace fs = std::filesystem;
   throw Error(ErrorKind::usage, std::move(d));
 }
 
-bool is_in_path(const std::string& program) {
-  const char* const path = std::getenv("PATH");
-  const std::string folders = path != nullptr ? path : "";
-  for (std::size_t begin = 0; begin <= folders.size();) {
-    const std::size_t end = std::min(folders.find(':', begin), folders.size());
-    const std::string file = folders.substr(begin, end - begin) + "/" + program;
-    if (access(file.c_str(), X_OK) == 0 && !fs::is_directory(file)) return true;
-    begin = end + 1;
-  }
-  return false;
-}
+constexpr int no_such_command = 127;  // the exit code of a shell
 
-/// What `mpirun --version` prints.
-std::string launcher_version() {
+/// What `mpirun --version` prints; nothing where there is no mpirun in PATH.
+std::optional<std::string> launcher_version() {
   std::string text;
   FILE* const pipe = popen("mpirun --version 2>&1", "r");
   if (pipe == nullptr) return text;
   char buffer[512];
   while (std::fgets(buffer, sizeof buffer, pipe) != nullptr) text += buffer;
-  (void)pclose(pipe);
+  const int status = pclose(pipe);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == no_such_command) return std::nullopt;
   return text;
 }
 
@@ -125,12 +117,13 @@ int launch(int ranks, int restarts, int least, std::vector<std::string> command)
   if (restarts > 0 && !trains)
     refuse("tandem launch --restarts: a command that cannot be resumed", command.front(),
            "leave --restarts away");
-  if (!is_in_path("mpirun")) {
+  const std::optional<std::string> version = launcher_version();
+  if (!version) {
     refuse(
         "tandem launch needs mpirun, which is not in PATH", "",
         "install it (Debian: apt-get install openmpi-bin), or start the ranks with Slurm's srun");
   }
-  const bool is_open_mpi = launcher_version().find("Open") != std::string::npos;
+  const bool is_open_mpi = version->find("Open") != std::string::npos;
   prepare_environment(is_open_mpi);
   struct sigaction action {};
   action.sa_handler = pass_on;

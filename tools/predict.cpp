@@ -45,7 +45,7 @@ void add_predict(CLI::App& app, Invocation& invocation) {
       ->add_option("--class-axis", predict.class_axis,
                    "Axis of the classes in logits of more than two axes; samples are axis 0")
       ->check(number_between(1, 16));
-  command->add_option("--batch", predict.batch, "Samples a pass (default: as in training)")
+  command->add_option("--batch", predict.batch, "Samples a micro-batch (default: as in training)")
       ->check(number_between(1, 1e9));
   command->add_flag("--header", predict.header, "A first line with the columns' names");
   command->add_flag("--json", invocation.json,

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "api/model/engine.h"
+#include "engine/graph/text.h"
 #include "placement/quantities.h"
 
 namespace tandem::api {
@@ -91,8 +92,7 @@ std::optional<Diagnostic> missing_gpu(const CudaReport& report, const std::strin
                                 [&](const CudaGpu& gpu) { return use_of(gpu) == use; });
   if (gpu == report.gpus.end()) {
     d.message = "this machine has no " + use;
-    for (const CudaGpu& other : report.gpus)
-      d.expected += (d.expected.empty() ? "" : ", ") + use_of(other);
+    d.expected = joined(report.gpus, ", ", use_of);
     return d;
   }
   if (gpu->problem.empty()) return std::nullopt;

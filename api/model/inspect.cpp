@@ -9,6 +9,7 @@
 #include "engine/gradient/gradient.h"
 #include "engine/graph/error.h"
 #include "engine/graph/selector.h"
+#include "engine/graph/text.h"
 #include "engine/lower/placed_graph.h"
 #include "engine/training/micro_batch_programs.h"
 #include "importer/import_graph.h"
@@ -41,13 +42,9 @@ Inspected open_for_inspection(const Engine& engine, const std::string& path,
   const OnnxFile file = OnnxFile::open(path);
   Inspected result;
   result.has_training_info = has_training_info(file);
-  if (result.has_training_info) {
-    TrainingImport training = import_training(file, engine.operators, import);
-    result.imported = std::move(training.model);
-    result.algorithm = std::move(training.algorithm);
-  } else {
-    result.imported = import_graph(file, engine.operators, import);
-  }
+  TrainingImport training = import_training(file, engine.operators, import);
+  result.imported = std::move(training.model);
+  result.algorithm = std::move(training.algorithm);
   result.problems = result.imported.summary.problems;
   PassContext context{engine.operators, engine.evaluate, {}, {}};
   result.forward = run_passes(result.imported.graph, context, options.without);
@@ -145,12 +142,10 @@ void check_options(const InspectOptions& options) {
   const auto check = [&](const std::string& what, const std::string& name,
                          const std::vector<std::string>& known) {
     if (std::find(known.begin(), known.end(), name) != known.end()) return;
-    Diagnostic d{.message = "there is no such " + what};
-    for (const std::string& each : known) d.expected += (d.expected.empty() ? "" : ", ") + each;
-    d.got = name;
-    const std::string nearest = nearest_name(name, known);
-    if (!nearest.empty()) d.fix = "did you mean \"" + nearest + "\"?";
-    problems.push_back(std::move(d));
+    problems.push_back({.message = "there is no such " + what,
+                        .expected = joined(known),
+                        .got = name,
+                        .fix = did_you_mean(nearest_name(name, known))});
   };
   if (!options.stage.empty())
     check("stage", options.stage, {"graph", "training", "placement", "lowered", "plan"});

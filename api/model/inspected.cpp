@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "engine/graph/text.h"
+
 namespace tandem::api {
 namespace {
 
@@ -19,9 +21,7 @@ Json port_json(const PortSummary& port) {
 bool is_statistic(const ParameterSummary& p) { return p.kind == StateKind::buffer; }
 
 std::string port_text(const PortSummary& port) {
-  std::string dims;
-  for (const std::string& dim : port.dims) dims += (dims.empty() ? "" : ", ") + dim;
-  std::string text = fmt::format("  {}: {}[{}]", port.name, port.dtype, dims);
+  std::string text = fmt::format("  {}: {}[{}]", port.name, port.dtype, joined(port.dims));
   if (port.has_bound) text += " = " + to_string(port.bound);
   return text + "\n";
 }

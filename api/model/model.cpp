@@ -6,6 +6,7 @@
 #include "api/model/sample_loss.h"
 #include "engine/graph/error.h"
 #include "engine/graph/selector.h"
+#include "engine/graph/text.h"
 #include "engine/losses/loss.h"
 #include "engine/training/algorithm/algorithm_settings.h"
 #include "engine/training/config/config_value.h"
@@ -66,10 +67,7 @@ const TrainingImport& Model::import(std::int64_t batch, bool training) {
   options.training = training;
   options.evaluate = engine_.evaluate;
   options.rows = *rows_;
-  TrainingImport result =
-      has_training_info(file_)
-          ? import_training(file_, engine_.operators, options)
-          : TrainingImport{import_graph(file_, engine_.operators, options), nullptr};
+  TrainingImport result = import_training(file_, engine_.operators, options);
   return imported_.emplace(std::pair{batch, training}, std::move(result)).first->second;
 }
 
@@ -120,13 +118,14 @@ std::shared_ptr<const DataSource> ModelData::counted() {
 }
 
 void ModelData::answer(const OpenQuestions& questions, PlacementFacts& facts) {
-  const Graph& pass = model_->micro_batch().graph;
+  const Graph& micro_batch = model_->micro_batch().graph;
   const Evaluator& evaluate = model_->engine().evaluate;
   if (questions.unique_rows) {
     if (!unique_rows_) {
       unique_rows_.emplace();
       try {
-        if (const auto data = counted()) unique_rows_ = count_unique_rows(pass, *data, evaluate);
+        if (const auto data = counted())
+          unique_rows_ = count_unique_rows(micro_batch, *data, evaluate);
       } catch (const std::exception&) {  // said where the run itself reads the data
       }
     }
@@ -135,7 +134,7 @@ void ModelData::answer(const OpenQuestions& questions, PlacementFacts& facts) {
   if (questions.constraints.empty()) return;
   facts.constraints = questions.constraints;
   facts.caches = caches_.choose(
-      pass, model_->config(), evaluate, [&] { return counted(); }, facts.constraints);
+      micro_batch, model_->config(), evaluate, [&] { return counted(); }, facts.constraints);
 }
 
 PlacedModel::PlacedModel(std::shared_ptr<Model> model, RunPolicy policy,
@@ -144,12 +143,12 @@ PlacedModel::PlacedModel(std::shared_ptr<Model> model, RunPolicy policy,
     : model_(std::move(model)), policy_(std::move(policy)), keep_(std::move(keep)) {
   const Engine& engine = model_->engine();
   const RunConfig& config = model_->config();
-  const ImportResult& pass = model_->micro_batch();
+  const ImportResult& micro_batch = model_->micro_batch();
   PlacementFacts facts;
-  facts.raw_names = pass.raw_names;
+  facts.raw_names = micro_batch.raw_names;
   Graph step;
   for (bool is_settled = false; !is_settled;) {
-    resolved_ = resolve(policy_.policy, pass.graph, policy_.options, facts);
+    resolved_ = resolve(policy_.policy, micro_batch.graph, policy_.options, facts);
     if (data != nullptr && resolved_.questions.any()) {
       data->answer(resolved_.questions, facts);
       continue;
@@ -242,9 +241,7 @@ LowerOptions PlacedModel::lower_options() {
     }
     Diagnostic d =
         at(kept.where, "precision.keep_float32", "\"" + kept.at + "\" matches no operator");
-    const std::string nearest = nearest_name(kept.at, paths);
-    d.fix =
-        nearest.empty() ? "`tandem policy names` lists them" : "did you mean \"" + nearest + "\"?";
+    d.fix = did_you_mean(nearest_name(kept.at, paths), "`tandem policy names` lists them");
     errors.push_back(std::move(d));
   }
   if (!errors.empty()) throw Error(ErrorKind::usage, std::move(errors));

@@ -32,7 +32,7 @@ struct ModelOptions {
   std::function<bool()> stop_requested = {};  // asked meanwhile
 };
 
-/// An ONNX file with the graphs that are imported from it for passes of a configuration.
+/// An ONNX file with the graphs that are imported from it for micro-batches of a configuration.
 class Model {
  public:
   /// Throws Error{usage} where the file is not a model.
@@ -49,7 +49,7 @@ class Model {
   const ImportResult& imported(std::int64_t batch, bool training);
   /// What the file says itself of its training, for that import; null: nothing.
   std::shared_ptr<const TrainingAlgorithm> algorithm(std::int64_t batch, bool training);
-  /// For the passes of a training step.
+  /// For the micro-batches of a training step.
   const ImportResult& micro_batch() { return imported(config_.micro_batch_size(), true); }
   /// What the export of the file has lost, and how that is mended; but rows that the configuration
   /// fixes.
@@ -69,9 +69,9 @@ class Model {
 };
 
 /// Seed of the held-out part; labels of classes as int32 where the files store that, else as int64,
-/// or as the model takes them where they are an input of it. `pass`: the model as it was imported
-/// for a pass of the configuration.
-OpenOptions open_options(const RunConfig& config, const Graph& pass);
+/// or as the model takes them where they are an input of it. `micro_batch`: the model as it was
+/// imported for a micro-batch of the configuration.
+OpenOptions open_options(const RunConfig& config, const Graph& micro_batch);
 
 /// The data of a model's configuration, opened once something of it is needed. What was counted in
 /// it is kept.

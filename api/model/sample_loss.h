@@ -13,9 +13,9 @@ Graph with_sample_loss(const Engine& engine, const Graph& forward);
 /// Without data: inputs as the model has them, labels as the loss takes them.
 FieldTypes guessed_fields(const RunConfig& config, const Graph& forward);
 
-/// The pass with the update, on guessed fields; with the loss above where the configuration and the
-/// model have none. `algorithm`: the model's own, or null. Throws what `build_training_graph`
-/// throws.
+/// The micro-batch with the update, on guessed fields; with the loss above where the configuration
+/// and the model have none. `algorithm`: the model's own, or null. Throws what
+/// `build_training_graph` throws.
 Graph sample_training_graph(const Engine& engine, const RunConfig& config, const Graph& forward,
                             std::shared_ptr<const TrainingAlgorithm> algorithm);
 

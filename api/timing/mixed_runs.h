@@ -1,4 +1,5 @@
-// Which part of a trace is which pass: a step leaves the spans of its passes one after the other.
+// Which part of a trace is which micro-batch: a step leaves the spans of its micro-batches one
+// after the other.
 #pragma once
 
 #include <vector>

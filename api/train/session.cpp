@@ -9,6 +9,7 @@
 #include "api/train/moved_from.h"
 #include "api/train/session_keys.h"
 #include "api/use/export.h"
+#include "engine/graph/text.h"
 #include "engine/training/algorithm/algorithm_graph.h"
 #include "engine/training/algorithm/initial_states.h"
 #include "engine/training/checkpoints/checkpoint.h"
@@ -157,9 +158,8 @@ void Session::Impl::refuse_unknown(const Feeds& feeds) {
     Diagnostic d;
     d.path = name;
     d.message = "neither the model nor the loss takes this";
-    for (const std::string& one : known) d.expected += (d.expected.empty() ? "" : ", ") + one;
-    if (const std::string nearest = nearest_name(name, known); !nearest.empty())
-      d.fix = "did you mean \"" + nearest + "\"?";
+    d.expected = joined(known);
+    d.fix = did_you_mean(nearest_name(name, known));
     problems.push_back(std::move(d));
   }
   if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));

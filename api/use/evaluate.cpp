@@ -9,6 +9,7 @@
 #include "api/train/on_ranks.h"
 #include "api/use/compare_uses.h"
 #include "api/use/trained_data.h"
+#include "engine/graph/text.h"
 #include "engine/training/divergence/divergence_cause.h"
 #include "engine/training/evaluation.h"
 #include "placement/report/json.h"
@@ -19,9 +20,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 std::string names_of(const std::vector<std::string>& files) {
-  std::string text;
-  for (const std::string& file : files) text += (text.empty() ? "" : ", ") + file;
-  return text.empty() ? "held-out data of the configuration" : text;
+  return files.empty() ? "held-out data of the configuration" : joined(files);
 }
 
 /// A nan without the sign that it may have.

@@ -15,6 +15,7 @@
 #include "engine/formats/new_file.h"
 #include "engine/formats/npy.h"
 #include "engine/formats/safetensors.h"
+#include "engine/graph/text.h"
 #include "importer/export_graph.h"
 #include "placement/quantities.h"
 #include "tandem/tandem.h"
@@ -53,9 +54,7 @@ std::string export_onnx(const Engine& engine, const OnnxFile& file, const RunCon
     return trained_vocabulary_rows(config, weights, rule);
   });
   const ExportResult result = export_graph(file, engine.operators, values, to, options);
-  std::string text;
-  for (const std::filesystem::path& path : result.files)
-    text += (text.empty() ? "" : "\n") + written(path);
+  std::string text = joined(result.files, "\n", written);
   if (!result.note.empty()) text += "\n" + result.note;
   return text;
 }

@@ -278,7 +278,7 @@ Report predicted(const std::string& run, const PredictOptions& options,
   return report;
 }
 
-/// Predictions have passes of their own: --batch is what makes them smaller.
+/// Predictions have micro-batches of their own: --batch is what makes them smaller.
 std::string with_batch_option(std::string fix) {
   for (const std::string size :
        {"a smaller batch_size or micro_batch", "a smaller batch or more micro-batches"}) {

@@ -13,6 +13,7 @@
 #include "engine/formats/new_file.h"
 #include "engine/formats/npy.h"
 #include "engine/graph/error.h"
+#include "engine/graph/text.h"
 
 namespace tandem::api {
 namespace {
@@ -176,8 +177,7 @@ class ArrayFile final : public PredictionFile {
 
   void start(const std::vector<PredictedArray>& arrays) override {
     if (!archive_ && arrays.size() != 1) {
-      std::string names;
-      for (const PredictedArray& array : arrays) names += (names.empty() ? "" : ", ") + array.name;
+      const std::string names = joined(arrays, ", ", &PredictedArray::name);
       refuse(to_, "an .npy file holds one array, and these are " + names, "a file.npz",
              "write an .npz file, or choose one: --as class");
     }

@@ -13,6 +13,7 @@
 #include "api/use/vocabularies.h"
 #include "engine/formats/files.h"
 #include "engine/graph/error.h"
+#include "engine/graph/text.h"
 #include "engine/training/config/config_names.h"
 #include "engine/training/data/id_functions.h"
 #include "engine/training/data/table_file.h"
@@ -85,9 +86,7 @@ SplitConfig array_files(const std::vector<std::string>& needed, const DataConfig
     const bool is_single = std::holds_alternative<IdxFiles>(all.kind) ||
                            (std::holds_alternative<NpzFiles>(all.kind) && text.ends_with(".npy"));
     if (is_single && needed.size() != 1) {
-      std::string names;
-      for (const std::string& array : needed) names += (names.empty() ? "" : ", ") + array;
-      refuse("which array is in this file?", "NAME=FILE with " + names, text,
+      refuse("which array is in this file?", "NAME=FILE with " + joined(needed), text,
              std::string("write ") + option + " " + (needed.empty() ? "images" : needed[0]) + "=" +
                  text);
     }

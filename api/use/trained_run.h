@@ -58,7 +58,7 @@ class TrainedModel {
   const Engine& engine() const { return engine_; }
   const OnnxFile& file() const { return model_->file(); }
   PlacedModel& placed() { return placed_; }
-  /// In inference form, for whole passes.
+  /// In inference form, for whole micro-batches.
   const Graph& forward() { return placed_.forward(run_.config.micro_batch_size(), false); }
   /// In training form: what data fields are checked against.
   const Graph& imported() { return model_->micro_batch().graph; }

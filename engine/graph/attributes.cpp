@@ -4,6 +4,8 @@
 #include <cassert>
 #include <cstdio>
 
+#include "engine/graph/text.h"
+
 namespace tandem {
 namespace {
 
@@ -30,9 +32,7 @@ std::string to_string(const AttributeValue& value) {
     std::string operator()(const std::string& v) const { return "\"" + v + "\""; }
     std::string operator()(const Ints& v) const { return to_string(Shape(v)); }
     std::string operator()(const Floats& v) const {
-      std::string text = "[";
-      for (std::size_t i = 0; i < v.size(); ++i) text += (i > 0 ? ", " : "") + number_text(v[i]);
-      return text + "]";
+      return "[" + joined(v, ", ", number_text) + "]";
     }
   };
   return std::visit(Print{}, value);

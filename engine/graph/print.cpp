@@ -1,5 +1,6 @@
 // The graph as text.
 #include "engine/graph/graph.h"
+#include "engine/graph/text.h"
 #include "engine/operators/operator.h"
 
 namespace tandem {
@@ -14,11 +15,11 @@ std::string declaration(const Graph& graph, ValueId id) {
 }
 
 std::string joined_attributes(const Attributes& attributes) {
-  std::string text;
-  for (const auto& [name, value] : attributes.entries()) {
-    text += (text.empty() ? "" : ", ") + name + "=" + to_string(value);
-  }
-  return text.empty() ? text : " {" + text + "}";
+  if (attributes.entries().empty()) return "";
+  return " {" +
+         joined(attributes.entries(), ", ",
+                [](const auto& entry) { return entry.first + "=" + to_string(entry.second); }) +
+         "}";
 }
 
 void print(const Graph& graph, const std::string& indent, std::string& text) {
@@ -43,15 +44,11 @@ void print(const Graph& graph, const std::string& indent, std::string& text) {
     text += "\n";
   }
   for (const Node& node : graph.nodes) {
-    std::string line;
-    for (ValueId output : node.outputs) {
-      line += (line.empty() ? "" : ", ") + declaration(graph, output);
-    }
-    line += " = " + node.op->name + "(";
-    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-      line += (i > 0 ? ", " : "") + reference(graph, node.inputs[i]);
-    }
-    line += ")" + joined_attributes(node.attributes);
+    std::string line =
+        joined(node.outputs, ", ", [&](ValueId output) { return declaration(graph, output); });
+    line += " = " + node.op->name + "(" +
+            joined(node.inputs, ", ", [&](ValueId input) { return reference(graph, input); }) +
+            ")" + joined_attributes(node.attributes);
     if (!node.path.empty()) line += "  # " + node.path;
     text += indent + line + "\n";
     if (node.body) print(*node.body, indent + "  ", text);

@@ -4,6 +4,8 @@
 #include <array>
 #include <cassert>
 
+#include "engine/graph/text.h"
+
 namespace tandem {
 namespace {
 
@@ -29,13 +31,8 @@ constexpr std::array<Info, 13> infos{{{"float32", 4, true},
 
 const Info& info(DType dtype) { return infos[static_cast<std::size_t>(dtype)]; }
 
-std::string join(const std::vector<std::int64_t>& numbers) {
-  std::string text = "[";
-  for (std::size_t i = 0; i < numbers.size(); ++i) {
-    if (i > 0) text += ", ";
-    text += std::to_string(numbers[i]);
-  }
-  return text + "]";
+std::string list_text(const std::vector<std::int64_t>& numbers) {
+  return "[" + joined(numbers, ", ", [](std::int64_t n) { return std::to_string(n); }) + "]";
 }
 
 }  // namespace
@@ -57,7 +54,7 @@ std::int64_t element_count(const Shape& shape) {
   return count;
 }
 
-std::string to_string(const Shape& shape) { return join(shape); }
+std::string to_string(const Shape& shape) { return list_text(shape); }
 
 std::optional<Shape> broadcast_shape(const Shape& a, const Shape& b) {
   const std::size_t rank = std::max(a.size(), b.size());
@@ -144,7 +141,7 @@ std::int64_t span_elements(const Layout& layout, const Shape& shape) {
 
 std::string to_string(const Layout& layout) {
   if (!layout.is_strided()) return "opaque(" + layout.token + ")";
-  std::string text = "strides" + join(layout.strides);
+  std::string text = "strides" + list_text(layout.strides);
   if (layout.offset != 0) text += "+" + std::to_string(layout.offset);
   return text;
 }

@@ -62,12 +62,12 @@ struct LossOptionInfo {
   std::string_view item_help = "";  // of lists
 };
 
-/// A term of one pass, before it is reduced.
+/// A term of one micro-batch, before it is reduced.
 struct Losses {
   ValueId losses;         // those of a sample beside each other, samples in order
   ValueId label_weights;  // in the shape of `losses`, which they are part of; unset: all 1
   Shape positions = {};   // [batch, ..]: what `losses` was reshaped from; empty: as it is
-  bool has_batch = true;  // else every pass of a step has the same losses
+  bool has_batch = true;  // else every micro-batch of a step has the same
 };
 
 struct LossKind {

@@ -80,8 +80,9 @@ ValueId sum_of(LossBuilder& b, ValueId x) {
   return b.g.reduce_sum(x, all_axes(b.g.shape(x).size()), false);
 }
 
-/// The sum of all weights of the step, in the type of the losses. `weights` are the pass's, or
-/// unset; a fed denominator counts one for each weight of a sample that stands for `times` losses.
+/// The sum of all weights of the step, in the type of the losses. `weights` are the micro-batch's,
+/// or unset; a fed denominator counts one for each weight of a sample that stands for `times`
+/// losses.
 ValueId denominator(LossBuilder& b, ValueId weights, double times, DType dtype,
                     const StepSamples& samples, std::vector<FedDenominator>& fed) {
   ValueId sum;

@@ -10,7 +10,7 @@
 
 namespace tandem {
 
-/// How many samples one pass and the whole optimizer step have; a mean is over the step.
+/// How many samples one micro-batch and the whole optimizer step have; a mean is over the step.
 struct StepSamples {
   std::int64_t micro_batch = 0;
   std::int64_t step = 0;
@@ -45,7 +45,7 @@ std::optional<ValueId> label_weights(LossBuilder& b, const ClassLabels& labels,
 /// pos_weight as factors along the last axis of x; an unset value where it is not set.
 std::optional<ValueId> pos_weight(LossBuilder& b, ValueId x);
 
-/// The pass's share of the term. `sample_weights` may be unset.
+/// The micro-batch's share of the term. `sample_weights` may be unset.
 std::optional<ValueId> reduced(LossBuilder& b, Losses losses, ValueId sample_weights,
                                const StepSamples& samples, std::vector<FedDenominator>& fed);
 

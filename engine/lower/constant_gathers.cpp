@@ -57,9 +57,7 @@ void try_gather_gradient(PlacedEdit& edit, NodeId id) {
 
 PlacedGraph constant_gathers(PlacedGraph placed, const LowerContext& context) {
   PlacedEdit edit(std::move(placed), context);
-  const std::size_t count = edit.graph().nodes.size();
-  for (std::size_t n = 0; n < count; ++n) {
-    const NodeId id{static_cast<std::int32_t>(n)};
+  for (const NodeId id : edit.nodes()) {
     const Role role = edit.graph().node(id).op->role;
     if (role == Role::lookup) try_gather(edit, id);
     if (role == Role::lookup_gradient) try_gather_gradient(edit, id);

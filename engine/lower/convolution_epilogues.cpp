@@ -17,10 +17,7 @@ bool put_convolution(PlacedEdit& edit, NodeId id, const std::vector<NodeId>& cha
   const NodeId fused = edit.add("ConvFused", {conv.inputs[0], conv.inputs[1], bias, residual},
                                 std::move(attributes), last, chain);
   edit.graph().node(fused).path = conv.path;
-  if (!edit.has_fast_kernel(fused)) {
-    edit.drop(fused);
-    return false;
-  }
+  if (!edit.stays_if_fast(fused)) return false;
   edit.replace(edit.graph().node(last).outputs[0], edit.graph().node(fused).outputs[0]);
   return true;
 }
@@ -51,9 +48,7 @@ void try_convolution(PlacedEdit& edit, NodeId id) {
 
 PlacedGraph convolution_epilogues(PlacedGraph placed, const LowerContext& context) {
   PlacedEdit edit(std::move(placed), context);
-  const std::size_t count = edit.graph().nodes.size();
-  for (std::size_t n = 0; n < count; ++n) {
-    const NodeId id{static_cast<std::int32_t>(n)};
+  for (const NodeId id : edit.nodes()) {
     if (edit.graph().node(id).op->role == Role::convolution) try_convolution(edit, id);
   }
   return edit.finish();

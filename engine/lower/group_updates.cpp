@@ -129,10 +129,7 @@ bool put_group(PlacedEdit& edit, const Updates& updates) {
   const NodeId group =
       edit.add("GroupedUpdate", std::move(inputs), std::move(declared), updates.back(), updates);
   edit.graph().node(group).path = "update." + first.op->name;
-  if (!edit.has_fast_kernel(group)) {
-    edit.drop(group);
-    return false;
-  }
+  if (!edit.stays_if_fast(group)) return false;
   std::size_t next = 0;
   for (NodeId id : updates) {
     const std::vector<ValueId> outputs = edit.graph().node(id).outputs;
@@ -146,8 +143,7 @@ bool put_group(PlacedEdit& edit, const Updates& updates) {
 PlacedGraph group_updates(PlacedGraph placed, const LowerContext& context) {
   PlacedEdit edit(std::move(placed), context);
   std::map<std::string, Updates> groups;
-  for (std::size_t n = 0; n < edit.graph().nodes.size(); ++n) {
-    const NodeId id{static_cast<std::int32_t>(n)};
+  for (const NodeId id : edit.nodes()) {
     const Node& node = edit.graph().node(id);
     if (!is_update(node)) continue;
     const TensorType& master = edit.graph().type(node.inputs[0]);

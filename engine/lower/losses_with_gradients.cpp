@@ -58,10 +58,8 @@ bool may_depend_on(PlacedEdit& edit, ValueId value, NodeId loss) {
 
 PlacedGraph losses_with_gradients(PlacedGraph placed, const LowerContext& context) {
   PlacedEdit edit(std::move(placed), context);
-  const std::size_t count = edit.graph().nodes.size();
-  std::vector<char> joined(count, 0);
-  for (std::size_t n = 0; n < count; ++n) {
-    const NodeId id{static_cast<std::int32_t>(n)};
+  std::vector<char> joined(edit.graph().nodes.size(), 0);
+  for (const NodeId id : edit.nodes()) {
     const Node grad = edit.graph().node(id);
     if (grad.op->name != "SoftmaxCrossEntropyGrad") continue;
     const NodeId loss = loss_of(edit, id);
@@ -69,10 +67,7 @@ PlacedGraph losses_with_gradients(PlacedGraph placed, const LowerContext& contex
     const NodeId both = edit.add("SoftmaxCrossEntropyWithGrad",
                                  {grad.inputs[0], grad.inputs[1], grad.inputs[2], grad.inputs[3]},
                                  grad.attributes, id, {loss});
-    if (!edit.has_fast_kernel(both)) {
-      edit.drop(both);
-      continue;
-    }
+    if (!edit.stays_if_fast(both)) continue;
     joined[loss.index] = 1;
     edit.graph().node(both).phase = Phase::forward;
     const Node& node = edit.graph().node(both);

@@ -17,9 +17,7 @@ class Offload {
   explicit Offload(PlacedEdit& edit) : edit_(edit) {}
 
   void run() {
-    const std::size_t count = edit_.graph().nodes.size();
-    for (std::size_t n = 0; n < count; ++n) {
-      const NodeId id{static_cast<std::int32_t>(n)};
+    for (const NodeId id : edit_.nodes()) {
       const Node& node = edit_.graph().node(id);
       if (edit_.place(id).acts != Activations::offload || edit_.device(id) == host) continue;
       if (node.phase != Phase::forward || is_view(node) || node.op->role == Role::transfer)

@@ -5,18 +5,6 @@
 #include "engine/lower/placed_graph.h"
 
 namespace tandem {
-namespace {
-
-ValueId seen_through_views(const Graph& graph, ValueId value) {
-  for (;;) {
-    const NodeId producer = graph.value(value).producer;
-    if (!producer || !is_view(graph.node(producer))) return value;
-    value = graph.node(producer).inputs[0];
-  }
-}
-
-}  // namespace
-
 PlacedGraph output_copies(PlacedGraph placed, const LowerContext& context) {
   PlacedEdit edit(std::move(placed), context);
   std::unordered_set<std::int32_t> taken;
@@ -24,7 +12,7 @@ PlacedGraph output_copies(PlacedGraph placed, const LowerContext& context) {
   for (std::size_t i = 0; i < count; ++i) {
     const ValueId value = edit.graph().outputs[i].value;
     const NodeId producer = edit.graph().value(value).producer;
-    const ValueId base = seen_through_views(edit.graph(), value);
+    const ValueId base = behind_views(edit.graph(), value);
     const NodeId maker = edit.graph().value(base).producer;
     bool own = static_cast<bool>(maker) && taken.insert(base.index).second;
     if (own) {

@@ -255,6 +255,18 @@ bool PlacedEdit::has_fast_kernel(NodeId id) const {
                           context_.options.deterministic) != nullptr;
 }
 
+bool PlacedEdit::stays_if_fast(NodeId node) {
+  const bool stays = has_fast_kernel(node);
+  if (!stays) drop(node);
+  return stays;
+}
+
+std::vector<NodeId> PlacedEdit::nodes() const {
+  std::vector<NodeId> ids(placed_.graph.nodes.size());
+  for (std::size_t n = 0; n < ids.size(); ++n) ids[n] = NodeId{static_cast<std::int32_t>(n)};
+  return ids;
+}
+
 PlacedGraph PlacedEdit::finish() {
   Graph& graph = placed_.graph;
   auto last = [&](ValueId id) {
@@ -267,6 +279,14 @@ PlacedGraph PlacedEdit::finish() {
   for (NamedValue& output : graph.outputs) output.value = last(output.value);
   for (State& state : graph.states) state.final = last(state.final);
   return tidy(std::move(placed_), keys_);
+}
+
+ValueId behind_views(const Graph& graph, ValueId value) {
+  for (;;) {
+    const NodeId producer = graph.value(value).producer;
+    if (!producer || !is_view(graph.node(producer))) return value;
+    value = graph.node(producer).inputs[0];
+  }
 }
 
 std::vector<int> overwritten_inputs(const Node& node) {

@@ -42,6 +42,8 @@ class PlacedEdit {
   int device(NodeId node) const { return place(node).device; }
   void set_device(NodeId node, int device) { placed_.nodes[node.index].device = device; }
   int state_device(std::size_t state) const { return placed_.states[state].state; }
+  /// The nodes that are there now; those that `add` makes meanwhile are not among them.
+  std::vector<NodeId> nodes() const;
   /// Readers at the start, each node once; not kept up to date by edits.
   const std::vector<NodeId>& readers(ValueId value) const { return values_[value.index].readers; }
   /// True for outputs of the graph and final values of states.
@@ -67,6 +69,8 @@ class PlacedEdit {
   bool has_fast_kernel(NodeId node) const;
   /// Takes back nodes that `add` made last, none of which is read yet.
   void drop(NodeId node);
+  /// Whether `node`, which `add` made last, has a fast kernel; drops it where it has none.
+  bool stays_if_fast(NodeId node);
 
   PlacedGraph finish();
 
@@ -91,6 +95,9 @@ std::vector<int> overwritten_inputs(const Node& node);
 
 /// Views that lowering turns into layouts: operators with a `view` function.
 inline bool is_view(const Node& node) { return node.op->view != nullptr; }
+
+/// `value`, or what it is a view of.
+ValueId behind_views(const Graph& graph, ValueId value);
 
 /// Splits the weight of parameter `state` from its master: `device` and `dtype` are where it lies
 /// and its type. Everyone but the update reads it from now on, and it is refreshed after that.

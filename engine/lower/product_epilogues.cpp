@@ -29,10 +29,7 @@ bool put_gemm(PlacedEdit& edit, NodeId product, const std::vector<NodeId>& chain
   const NodeId gemm =
       edit.add("Gemm", std::move(inputs), {{"activation", name_of(activation)}}, last, chain);
   edit.graph().node(gemm).path = edit.graph().node(product).path;
-  if (!edit.has_fast_kernel(gemm)) {
-    edit.drop(gemm);
-    return false;
-  }
+  if (!edit.stays_if_fast(gemm)) return false;
   edit.replace(edit.graph().node(last).outputs[0], edit.graph().node(gemm).outputs[0]);
   return true;
 }
@@ -75,9 +72,7 @@ void try_product(PlacedEdit& edit, NodeId id) {
 
 PlacedGraph product_epilogues(PlacedGraph placed, const LowerContext& context) {
   PlacedEdit edit(std::move(placed), context);
-  const std::size_t count = edit.graph().nodes.size();
-  for (std::size_t n = 0; n < count; ++n) {
-    const NodeId id{static_cast<std::int32_t>(n)};
+  for (const NodeId id : edit.nodes()) {
     if (edit.graph().node(id).op->role == Role::product) try_product(edit, id);
   }
   return edit.finish();

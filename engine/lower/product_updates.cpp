@@ -20,23 +20,12 @@ std::unordered_set<std::int32_t> updated_states(const Graph& graph) {
   return updated;
 }
 
-// `value` or what it is a view of.
-ValueId behind_views(const Graph& graph, ValueId value) {
-  for (;;) {
-    const NodeId producer = graph.value(value).producer;
-    if (!producer || !is_view(graph.node(producer))) return value;
-    value = graph.node(producer).inputs[0];
-  }
-}
-
 }  // namespace
 
 PlacedGraph product_updates(PlacedGraph placed, const LowerContext& context) {
   PlacedEdit edit(std::move(placed), context);
-  const std::size_t count = edit.graph().nodes.size();
   const std::unordered_set<std::int32_t> updated = updated_states(edit.graph());
-  for (std::size_t n = 0; n < count; ++n) {
-    const NodeId id{static_cast<std::int32_t>(n)};
+  for (const NodeId id : edit.nodes()) {
     const Node update = edit.graph().node(id);
     if (update.op->name != "SgdUpdate") continue;
     if (update.attributes.number("momentum") != 0 ||
@@ -67,10 +56,7 @@ PlacedGraph product_updates(PlacedGraph placed, const LowerContext& context) {
     const NodeId fused = edit.add(
         "GemmSgd", {update.inputs[0], product.inputs[0], product.inputs[1], update.inputs[3]}, {},
         id, {producer});
-    if (!edit.has_fast_kernel(fused)) {
-      edit.drop(fused);
-      continue;
-    }
+    if (!edit.stays_if_fast(fused)) continue;
     edit.replace(update.outputs[0], edit.graph().node(fused).outputs[0]);
   }
   return edit.finish();

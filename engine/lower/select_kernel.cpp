@@ -4,6 +4,7 @@
 #include <map>
 
 #include "engine/graph/error.h"
+#include "engine/graph/text.h"
 #include "engine/lower/kernel_choice.h"
 
 namespace tandem {
@@ -194,7 +195,7 @@ class Evaluator {
                             const std::vector<std::string>& refused, const LowerContext& context) {
   Diagnostic d{.message = "no kernel of device " + device.name() + " computes " + node.op->name,
                .path = node.path};
-  for (const std::string& reason : refused) d.got += (d.got.empty() ? "" : "; ") + reason;
+  d.got = joined(refused, "; ");
   d.fix = "use other element types or attributes";
   if (&device != context.devices[host]) {
     d.fix += ", or the rule { at = \"" + node.path + "\", run = \"cpu\" }";

@@ -5,9 +5,7 @@ namespace tandem {
 
 PlacedGraph split_views(PlacedGraph placed, const LowerContext& context) {
   PlacedEdit edit(std::move(placed), context);
-  const std::size_t count = edit.graph().nodes.size();
-  for (std::size_t n = 0; n < count; ++n) {
-    const NodeId id{static_cast<std::int32_t>(n)};
+  for (const NodeId id : edit.nodes()) {
     const Node node = edit.graph().node(id);
     if (node.op->name != "Split") continue;
     const Shape shape = edit.graph().type(node.inputs[0]).shape;

@@ -33,9 +33,7 @@ ValueId transposed(PlacedEdit& edit, ValueId x, NodeId like) {
 
 PlacedGraph transposed_products(PlacedGraph placed, const LowerContext& context) {
   PlacedEdit edit(std::move(placed), context);
-  const std::size_t count = edit.graph().nodes.size();
-  for (std::size_t n = 0; n < count; ++n) {
-    const NodeId id{static_cast<std::int32_t>(n)};
+  for (const NodeId id : edit.nodes()) {
     const Node product = edit.graph().node(id);
     if (product.op->role != Role::product) continue;
     const NodeId reader = edit.only_reader(product.outputs[0]);

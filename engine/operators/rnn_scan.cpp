@@ -17,6 +17,7 @@
 #include <cctype>
 
 #include "engine/graph/builder.h"
+#include "engine/graph/text.h"
 #include "engine/operators/elementwise.h"
 #include "engine/operators/network_checks.h"
 #include "engine/operators/operator.h"
@@ -133,11 +134,7 @@ RnnSettings checked_settings(const NodeView& node) {
   }
   for (const std::string& name : names) {
     if (find_rnn_activation(name) == nullptr) {
-      std::string known;
-      for (const RnnActivationKind& k : rnn_activation_kinds()) {
-        known += (known.empty() ? "" : ", ") + k.name;
-      }
-      node.fail("activation", known, name);
+      node.fail("activation", joined(rnn_activation_kinds(), ", ", &RnnActivationKind::name), name);
     }
   }
   for (const char* name : {"alphas", "betas"}) {

@@ -6,6 +6,7 @@
 #include <numbers>
 
 #include "engine/graph/builder.h"
+#include "engine/graph/text.h"
 #include "engine/operators/checks.h"
 #include "engine/operators/elementwise.h"
 #include "engine/operators/expression.h"
@@ -42,10 +43,7 @@ void check_attributes(const NodeView& node, const ScalarRow& row) {
     if (const std::string* text = std::get_if<std::string>(&value)) {
       const std::vector<std::string>& choices = attribute.choices;
       if (std::find(choices.begin(), choices.end(), *text) != choices.end()) continue;
-      std::string expected;
-      for (const std::string& choice : choices)
-        expected += (expected.empty() ? "" : " or ") + quoted(choice);
-      node.fail("attribute '" + name + "'", expected, quoted(*text));
+      node.fail("attribute '" + name + "'", joined(choices, " or ", quoted), quoted(*text));
     }
     if (const std::int64_t* flag = std::get_if<std::int64_t>(&value)) {
       if (*flag != 0 && *flag != 1)

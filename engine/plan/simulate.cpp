@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/graph/text.h"
 #include "engine/operators/collectives/collective.h"
 #include "engine/operators/operator.h"
 
@@ -35,10 +36,8 @@ std::string settings_text(const Node& node) {
 std::string request_text(const Graph& graph, const Node& node) {
   std::string text = settings_text(node) + " (";
   const auto add_types = [&](const std::vector<ValueId>& values) {
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      text += i > 0 ? ", " : "";
-      text += values[i] ? to_string(graph.type(values[i])) : "-";
-    }
+    text += joined(values, ", ",
+                   [&](ValueId value) { return value ? to_string(graph.type(value)) : "-"; });
   };
   add_types(node.inputs);
   text += ") -> (";

@@ -43,6 +43,25 @@ bool is_plain(const Layout& layout, const Shape& shape) {
   return layout.offset == 0 && is_row_major(layout, shape);
 }
 
+/// copy(to, from, place, i) for each element i and its place in the layout; all bytes at once where
+/// they lie in order.
+template <class Copy>
+void copy_elements(void* to, const void* from, const Layout& layout, const TensorType& type,
+                   Copy copy) {
+  assert(layout.is_strided());
+  if (type.bytes() == 0) return;
+  if (is_plain(layout, type.shape)) {
+    std::memcpy(to, from, type.bytes());
+    return;
+  }
+  with_size(size_of(type.dtype), [&](auto tag) {
+    using T = decltype(tag);
+    each_element(layout, type.shape, [&](std::int64_t place, std::int64_t i) {
+      copy(static_cast<T*>(to), static_cast<const T*>(from), place, i);
+    });
+  });
+}
+
 }  // namespace
 
 std::size_t buffer_bytes(const TensorType& type, const Layout& layout) {
@@ -51,33 +70,13 @@ std::size_t buffer_bytes(const TensorType& type, const Layout& layout) {
 }
 
 void to_layout(void* to, const Layout& layout, const void* from, const TensorType& type) {
-  assert(layout.is_strided());
-  if (type.bytes() == 0) return;
-  if (is_plain(layout, type.shape)) {
-    std::memcpy(to, from, type.bytes());
-    return;
-  }
-  with_size(size_of(type.dtype), [&](auto tag) {
-    using T = decltype(tag);
-    each_element(layout, type.shape, [&](std::int64_t place, std::int64_t i) {
-      static_cast<T*>(to)[place] = static_cast<const T*>(from)[i];
-    });
-  });
+  copy_elements(to, from, layout, type,
+                [](auto* to, const auto* from, auto place, auto i) { to[place] = from[i]; });
 }
 
 void from_layout(void* to, const void* from, const Layout& layout, const TensorType& type) {
-  assert(layout.is_strided());
-  if (type.bytes() == 0) return;
-  if (is_plain(layout, type.shape)) {
-    std::memcpy(to, from, type.bytes());
-    return;
-  }
-  with_size(size_of(type.dtype), [&](auto tag) {
-    using T = decltype(tag);
-    each_element(layout, type.shape, [&](std::int64_t place, std::int64_t i) {
-      static_cast<T*>(to)[i] = static_cast<const T*>(from)[place];
-    });
-  });
+  copy_elements(to, from, layout, type,
+                [](auto* to, const auto* from, auto place, auto i) { to[i] = from[place]; });
 }
 
 }  // namespace tandem

@@ -4,6 +4,7 @@
 
 #include "engine/graph/error.h"
 #include "engine/graph/selector.h"
+#include "engine/graph/text.h"
 #include "engine/operators/scalar_functions.h"
 
 namespace tandem {
@@ -55,10 +56,9 @@ ValueId LossesBuilder::value(const LossTerm& term, std::size_t index) {
     for (const Value& named : graph.values) {
       if (named.kind == ValueKind::computed) names.push_back(named.name);
     }
-    const std::string nearest = nearest_name(wanted, names);
     fail(term.where, "loss \"" + term.name + "\": the model has no value \"" + wanted + "\"",
          graph.outputs.empty() ? "" : "a value such as \"" + graph.outputs[0].name + "\"", "",
-         nearest.empty() ? "" : "did you mean \"" + nearest + "\"?");
+         did_you_mean(nearest_name(wanted, names)));
     return {};
   }
   if (const NodeId producer = graph.value(value).producer) {
@@ -87,9 +87,8 @@ ValueId LossesBuilder::field(const LossTerm& term, const std::string& name) {
   if (field == fields_.end()) {
     std::vector<std::string> names;
     for (const auto& [known, type] : fields_) names.push_back(known);
-    const std::string nearest = nearest_name(name, names);
     fail(term.where, "loss \"" + term.name + "\": there is no data field \"" + name + "\"", "", "",
-         nearest.empty() ? "add it to [data.fields]" : "did you mean \"" + nearest + "\"?");
+         did_you_mean(nearest_name(name, names), "add it to [data.fields]"));
     return {};
   }
   return g_.input(name, field->second);
@@ -129,12 +128,10 @@ ValueId LossesBuilder::own(const LossConfig& config) {
     }
   }
   if (scalars.size() != 1) {
-    std::string names;
-    for (const NamedValue& output : graph.outputs)
-      names += (names.empty() ? "" : ", ") + output.name;
     fail(config.where, "the configuration has no loss and the model does not end in one scalar",
          "one scalar output, or [loss] terms",
-         std::to_string(scalars.size()) + " scalar outputs of: " + names,
+         std::to_string(scalars.size()) +
+             " scalar outputs of: " + joined(graph.outputs, ", ", &NamedValue::name),
          "add [loss] terms = [ { name = \"loss\", kind = \"softmax_cross_entropy\", logits = \"" +
              (graph.outputs.empty() ? "logits" : graph.outputs[0].name) +
              "\", labels = \"labels\" } ]");

@@ -54,12 +54,12 @@ std::uint32_t rank_of(float x) {
   return (bits & 0x80000000U) != 0 ? ~bits : bits | 0x80000000U;
 }
 
-/// Calls f(logit, label) for each element.
+/// Calls f(value, label) for each element.
 template <class F>
-void each_binary(const HostTensor& logits, const HostTensor& labels, F f) {
-  const std::int64_t elements = logits.type().elements();
+void each_element(const HostTensor& values, const HostTensor& labels, F f) {
+  const std::int64_t elements = values.type().elements();
   assert(labels.type().elements() == elements);
-  for (std::int64_t i = 0; i < elements; ++i) f(logits.number(i), labels.number(i));
+  for (std::int64_t i = 0; i < elements; ++i) f(values.number(i), labels.number(i));
 }
 
 /// 1 / (1 + exp(-x)), without overflow.
@@ -95,6 +95,161 @@ void add_numbers(const std::string& bytes, T&... numbers) {
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
+/// Counts over batches. Logits [N, C], [N, d.., C] or [N, C, d..] against integer labels, one-hot
+/// labels of the logits' shape, or one logit per sample against 0/1 labels (positive = class 1).
+class Accuracy final : public Metric {
+ public:
+  void add(const HostTensor& logits, const HostTensor& labels,
+           const std::optional<std::int64_t>& ignore_index) override {
+    const std::int64_t elements = logits.type().elements();
+    if (labels.type().elements() == elements &&
+        (logits.shape().size() < 2 || logits.shape().back() == 1)) {
+      for (std::int64_t i = 0; i < elements; ++i) {
+        correct_ += (logits.number(i) > 0) == (labels.number(i) > 0.5);
+      }
+      total_ += elements;
+      return;
+    }
+    const bool one_hot = labels.shape() == logits.shape();
+    const Axes axes = class_axes(logits.shape(), labels.shape());
+    for (std::int64_t row = 0; row < axes.outer; ++row) {
+      for (std::int64_t column = 0; column < axes.inner; ++column) {
+        const std::int64_t wanted =
+            one_hot ? largest(labels, axes, row, column)
+                    : static_cast<std::int64_t>(labels.number(row * axes.inner + column));
+        if (ignore_index && wanted == *ignore_index) continue;
+        correct_ += largest(logits, axes, row, column) == wanted;
+        ++total_;
+      }
+    }
+  }
+  std::string sums() const override { return bytes_of(correct_, total_); }
+  void add_sums(const std::string& sums) override { add_numbers(sums, correct_, total_); }
+  double value() override { return total_ == 0 ? 0 : static_cast<double>(correct_) / total_; }
+
+ private:
+  std::int64_t correct_ = 0, total_ = 0;
+};
+
+/// Mean of f(value, label) over all elements.
+template <double (*f)(double value, double label)>
+class Mean final : public Metric {
+ public:
+  void add(const HostTensor& values, const HostTensor& labels,
+           const std::optional<std::int64_t>&) override {
+    each_element(values, labels, [&](double value, double label) { sum_ += f(value, label); });
+    count_ += values.type().elements();
+  }
+  std::string sums() const override { return bytes_of(sum_, count_); }
+  void add_sums(const std::string& sums) override { add_numbers(sums, sum_, count_); }
+  double value() override { return count_ == 0 ? 0 : sum_ / static_cast<double>(count_); }
+
+ private:
+  double sum_ = 0;
+  std::int64_t count_ = 0;
+};
+
+double squared_error(double prediction, double target) {
+  const double difference = prediction - target;
+  return difference * difference;
+}
+
+/// -(y log p + (1 - y) log(1 - p)) with p = sigmoid(x), written for both signs of x: natural
+/// logarithm, without the loss's weights.
+double log_loss(double x, double y) {
+  return std::max(x, 0.0) - x * y + std::log1p(std::exp(-std::abs(x)));
+}
+
+/// Area under the ROC curve: the share of pairs (positive, negative) whose positive has the larger
+/// logit, equal logits counting one half. Labels above 0.5 are positive; every element counts.
+/// Keeps 8 bytes a sample until the end and sorts them then: no binning, so exact, and the same
+/// bits whatever the order of the samples. NaN where a logit is NaN or a class is missing.
+class AreaUnderCurve final : public Metric {
+ public:
+  void add(const HostTensor& logits, const HostTensor& labels,
+           const std::optional<std::int64_t>&) override {
+    each_element(logits, labels, [&](double logit, double label) {
+      const bool positive = label > 0.5;
+      nan_ = nan_ || std::isnan(logit);
+      positives_ += positive;
+      scores_.push_back(std::uint64_t{rank_of(static_cast<float>(logit))} << 1 |
+                        static_cast<std::uint64_t>(positive));
+    });
+  }
+  std::string sums() const override {
+    return bytes_of(positives_, nan_) +
+           std::string(reinterpret_cast<const char*>(scores_.data()), scores_.size() * 8);
+  }
+  void add_sums(const std::string& sums) override {
+    std::size_t at = 0;
+    positives_ += taken_from<std::uint64_t>(sums, at);
+    nan_ = taken_from<bool>(sums, at) || nan_;
+    while (at < sums.size()) scores_.push_back(taken_from<std::uint64_t>(sums, at));
+  }
+  double value() override {
+    const std::uint64_t negatives = scores_.size() - positives_;
+    if (nan_ || positives_ == 0 || negatives == 0) return nan;
+    std::sort(scores_.begin(), scores_.end());
+    // Twice the number of pairs in order: 2 * positives * negatives fits into 64 bits.
+    std::uint64_t twice = 0, below = 0;
+    for (std::size_t i = 0; i < scores_.size();) {
+      const std::uint64_t score = scores_[i] >> 1;
+      std::uint64_t equal[2] = {0, 0};  // negatives, positives of this score
+      for (; i < scores_.size() && scores_[i] >> 1 == score; ++i) ++equal[scores_[i] & 1];
+      twice += equal[1] * (2 * below + equal[0]);
+      below += equal[0];
+    }
+    return static_cast<double>(twice) / 2 /
+           (static_cast<double>(positives_) * static_cast<double>(negatives));
+  }
+  std::string undefined(const LabelSummary& labels) const override {
+    if (labels.positives == 0) return "no label is positive";
+    return labels.positives == labels.count ? "all labels are positive" : "";
+  }
+
+ private:
+  std::vector<std::uint64_t> scores_;  // the logit's rank among all floats, then the label's bit
+  std::uint64_t positives_ = 0;
+  bool nan_ = false;
+};
+
+/// Mean of sigmoid(logit) divided by the mean label: 1 where as many positives are predicted as
+/// there are. NaN without positive labels.
+class Calibration final : public Metric {
+ public:
+  void add(const HostTensor& logits, const HostTensor& labels,
+           const std::optional<std::int64_t>&) override {
+    each_element(logits, labels, [&](double logit, double label) {
+      predicted_ += sigmoid(logit);
+      labels_ += label;
+    });
+  }
+  std::string sums() const override { return bytes_of(predicted_, labels_); }
+  void add_sums(const std::string& sums) override { add_numbers(sums, predicted_, labels_); }
+  double value() override { return labels_ == 0 ? nan : predicted_ / labels_; }
+  std::string undefined(const LabelSummary& labels) const override {
+    return labels.sum == 0 ? "no label is positive" : "";
+  }
+
+ private:
+  double predicted_ = 0, labels_ = 0;  // sums
+};
+
+template <class M>
+std::unique_ptr<Metric> make_metric() {
+  return std::make_unique<M>();
+}
+
+constexpr MetricKind metric_kinds[] = {
+    {"accuracy", Better::larger, make_metric<Accuracy>, class_scores | binary_scores},
+    {"auc", Better::larger, make_metric<AreaUnderCurve>, binary_scores, "labels of both classes"},
+    {"calibration",  // best near 1
+     Better::neither, make_metric<Calibration>, binary_logits, "positive labels"},
+    {"log_loss", Better::smaller, make_metric<Mean<log_loss>>, binary_logits},
+    {"loss", Better::smaller},
+    {"mse", Better::smaller, make_metric<Mean<squared_error>>, number_scores},
+};
+
 }  // namespace
 
 void LabelSummary::add(const HostTensor& labels) {
@@ -107,120 +262,7 @@ void LabelSummary::add(const HostTensor& labels) {
   count += elements;
 }
 
-void Accuracy::add(const HostTensor& logits, const HostTensor& labels,
-                   const std::optional<std::int64_t>& ignore_index) {
-  const std::int64_t elements = logits.type().elements();
-  if (labels.type().elements() == elements &&
-      (logits.shape().size() < 2 || logits.shape().back() == 1)) {
-    for (std::int64_t i = 0; i < elements; ++i) {
-      correct_ += (logits.number(i) > 0) == (labels.number(i) > 0.5);
-    }
-    total_ += elements;
-    return;
-  }
-  const bool one_hot = labels.shape() == logits.shape();
-  const Axes axes = class_axes(logits.shape(), labels.shape());
-  for (std::int64_t row = 0; row < axes.outer; ++row) {
-    for (std::int64_t column = 0; column < axes.inner; ++column) {
-      const std::int64_t wanted =
-          one_hot ? largest(labels, axes, row, column)
-                  : static_cast<std::int64_t>(labels.number(row * axes.inner + column));
-      if (ignore_index && wanted == *ignore_index) continue;
-      correct_ += largest(logits, axes, row, column) == wanted;
-      ++total_;
-    }
-  }
-}
-
-std::string Accuracy::sums() const { return bytes_of(correct_, total_); }
-void Accuracy::add_sums(const std::string& sums) { add_numbers(sums, correct_, total_); }
-
-std::string MeanSquaredError::sums() const { return bytes_of(sum_, count_); }
-void MeanSquaredError::add_sums(const std::string& sums) { add_numbers(sums, sum_, count_); }
-
-void MeanSquaredError::add(const HostTensor& predictions, const HostTensor& targets,
-                           const std::optional<std::int64_t>&) {
-  const std::int64_t elements = predictions.type().elements();
-  for (std::int64_t i = 0; i < elements; ++i) {
-    const double difference = predictions.number(i) - targets.number(i);
-    sum_ += difference * difference;
-  }
-  count_ += elements;
-}
-
-void AreaUnderCurve::add(const HostTensor& logits, const HostTensor& labels,
-                         const std::optional<std::int64_t>&) {
-  each_binary(logits, labels, [&](double logit, double label) {
-    const bool positive = label > 0.5;
-    nan_ = nan_ || std::isnan(logit);
-    positives_ += positive;
-    scores_.push_back(std::uint64_t{rank_of(static_cast<float>(logit))} << 1 |
-                      static_cast<std::uint64_t>(positive));
-  });
-}
-
-std::string AreaUnderCurve::sums() const {
-  return bytes_of(positives_, nan_) +
-         std::string(reinterpret_cast<const char*>(scores_.data()), scores_.size() * 8);
-}
-
-void AreaUnderCurve::add_sums(const std::string& sums) {
-  std::size_t at = 0;
-  positives_ += taken_from<std::uint64_t>(sums, at);
-  nan_ = taken_from<bool>(sums, at) || nan_;
-  while (at < sums.size()) scores_.push_back(taken_from<std::uint64_t>(sums, at));
-}
-
-double AreaUnderCurve::value() {
-  const std::uint64_t negatives = scores_.size() - positives_;
-  if (nan_ || positives_ == 0 || negatives == 0) return nan;
-  std::sort(scores_.begin(), scores_.end());
-  // Twice the number of pairs in order: 2 * positives * negatives fits into 64 bits.
-  std::uint64_t twice = 0, below = 0;
-  for (std::size_t i = 0; i < scores_.size();) {
-    const std::uint64_t score = scores_[i] >> 1;
-    std::uint64_t equal[2] = {0, 0};  // negatives, positives of this score
-    for (; i < scores_.size() && scores_[i] >> 1 == score; ++i) ++equal[scores_[i] & 1];
-    twice += equal[1] * (2 * below + equal[0]);
-    below += equal[0];
-  }
-  return static_cast<double>(twice) / 2 /
-         (static_cast<double>(positives_) * static_cast<double>(negatives));
-}
-
-std::string AreaUnderCurve::undefined(const LabelSummary& labels) const {
-  if (labels.positives == 0) return "no label is positive";
-  return labels.positives == labels.count ? "all labels are positive" : "";
-}
-
-void LogLoss::add(const HostTensor& logits, const HostTensor& labels,
-                  const std::optional<std::int64_t>&) {
-  each_binary(logits, labels, [&](double x, double y) {
-    // -log(sigmoid(x)) = log(1 + exp(-x)), written for both signs of x.
-    sum_ += std::max(x, 0.0) - x * y + std::log1p(std::exp(-std::abs(x)));
-    ++count_;
-  });
-}
-
-std::string LogLoss::sums() const { return bytes_of(sum_, count_); }
-void LogLoss::add_sums(const std::string& sums) { add_numbers(sums, sum_, count_); }
-
-void Calibration::add(const HostTensor& logits, const HostTensor& labels,
-                      const std::optional<std::int64_t>&) {
-  each_binary(logits, labels, [&](double logit, double label) {
-    predicted_ += sigmoid(logit);
-    labels_ += label;
-  });
-}
-
-std::string Calibration::sums() const { return bytes_of(predicted_, labels_); }
-void Calibration::add_sums(const std::string& sums) { add_numbers(sums, predicted_, labels_); }
-
-double Calibration::value() { return labels_ == 0 ? nan : predicted_ / labels_; }
-
-std::string Calibration::undefined(const LabelSummary& labels) const {
-  return labels.sum == 0 ? "no label is positive" : "";
-}
+std::span<const MetricKind> all_metrics() { return metric_kinds; }
 
 const MetricKind& metric_kind(std::string_view name) {
   const MetricKind* kind =

@@ -6,6 +6,7 @@
 
 #include "engine/graph/error.h"
 #include "engine/graph/selector.h"
+#include "engine/graph/text.h"
 #include "engine/ranks/rendezvous.h"
 #include "engine/training/loss_scale.h"
 
@@ -128,8 +129,7 @@ void check_fed_inputs(const TrainingGraph& training, const RunConfig& config,
     if (found == fields.end()) {
       d.message = "no data field feeds this input of the model";
       const std::string nearest = nearest_name(input.name, names);
-      d.got = names.empty() ? "no fields" : "fields ";
-      for (std::size_t i = 0; i < names.size(); ++i) d.got += (i > 0 ? ", " : "") + names[i];
+      d.got = names.empty() ? "no fields" : "fields " + joined(names);
       d.fix = nearest.empty() ? "add it to [data.fields]" : "is `" + nearest + "` meant for it?";
     } else {
       d.message = "the field does not have the type of the model's input";

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/graph/selector.h"
+#include "engine/graph/text.h"
 #include "engine/operators/tables/table_nodes.h"
 #include "engine/operators/update_kind.h"
 #include "engine/training/config/config_names.h"
@@ -31,10 +32,8 @@ class Selectors {
       names.push_back(state.path);
       names.push_back(state.name);
     }
-    const std::string nearest = nearest_name(text, names);
     Diagnostic& d = problems.emplace_back(at(where, "", "\"" + text + "\" matches no parameter"));
-    d.fix =
-        nearest.empty() ? "`tandem inspect MODEL` lists them" : "did you mean \"" + nearest + "\"?";
+    d.fix = did_you_mean(nearest_name(text, names), "`tandem inspect MODEL` lists them");
     return selector;
   }
 

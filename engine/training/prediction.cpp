@@ -7,6 +7,7 @@
 #include "engine/graph/error.h"
 #include "engine/graph/rewrite.h"
 #include "engine/graph/selector.h"
+#include "engine/graph/text.h"
 #include "engine/training/divergence/reported_ids.h"
 #include "engine/training/evaluation.h"
 
@@ -23,12 +24,9 @@ std::vector<NamedValue> chosen_outputs(const Graph& graph, const std::vector<std
   for (const std::string& name : names) {
     const NamedValue* output = graph.find_output(name);
     if (output == nullptr) {
-      Diagnostic d{.message = "the model has no value \"" + name + "\""};
-      for (const std::string& other : known)
-        d.expected += (d.expected.empty() ? "such as " : ", ") + other;
-      const std::string nearest = nearest_name(name, known);
-      if (!nearest.empty()) d.fix = "did you mean \"" + nearest + "\"?";
-      problems.push_back(std::move(d));
+      problems.push_back({.message = "the model has no value \"" + name + "\"",
+                          .expected = known.empty() ? "" : "such as " + joined(known),
+                          .fix = did_you_mean(nearest_name(name, known))});
       continue;
     }
     const TensorType& type = graph.type(output->value);

@@ -4,6 +4,7 @@
 #include <deque>
 #include <set>
 
+#include "engine/graph/text.h"
 #include "importer/file/initializers.h"
 #include "importer/file/structure_text.h"
 #include "importer/tied_names.h"
@@ -81,9 +82,7 @@ class Listing {
     std::vector<std::string> all;
     for (const std::string& name : list) all.push_back(reference(name, names));
     while (!all.empty() && all.back() == "none") all.pop_back();
-    std::string text;
-    for (const std::string& one : all) text += (text.empty() ? "" : ", ") + one;
-    return shortened(std::move(text));
+    return shortened(joined(all));
   }
 
   void list_unlisted() {

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/formats/sha256.h"
+#include "engine/graph/text.h"
 #include "importer/file/tensor_data.h"
 
 namespace tandem::importer {
@@ -58,8 +59,7 @@ std::string values_text(const HostTensor& tensor) {
   with_type(shown.dtype(), [&](auto zero) {
     using T = decltype(zero);
     if constexpr (std::is_arithmetic_v<T>) {
-      for (const T value : shown.as<T>())
-        text += (text.empty() ? "" : ", ") + fmt::format("{}", value);
+      text = joined(shown.as<T>(), ", ", [](T value) { return fmt::format("{}", value); });
     }
   });
   return "[" + text + "]";

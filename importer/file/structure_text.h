@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "engine/graph/text.h"
 #include "importer/file/onnx_content.h"
 
 namespace tandem::importer {
@@ -27,9 +28,7 @@ std::string attribute_text(const onnx::AttributeProto& attribute, const OnnxFile
 
 template <class List, class F>
 std::string list_text(const List& items, F text_of) {
-  std::string text;
-  for (const auto& item : items) text += (text.empty() ? "" : ", ") + text_of(item);
-  return shortened("[" + text + "]");
+  return shortened("[" + joined(items, ", ", text_of) + "]");
 }
 
 }  // namespace tandem::importer

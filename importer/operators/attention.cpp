@@ -60,10 +60,7 @@ Term visible_within(NodeContext& node, std::int64_t queries, std::int64_t keys, 
 void attention(NodeContext& node) {
   const std::int64_t heads = node.integer("q_num_heads", 0);
   const std::int64_t kv_heads = node.integer("kv_num_heads", heads);
-  AttentionForm form;
-  form.q = split_heads(node, node.in(0), heads);
-  form.k = split_heads(node, node.in(1), kv_heads);
-  form.v = split_heads(node, node.in(2), kv_heads);
+  AttentionForm form = with_heads(node, node.in(0), node.in(1), node.in(2), heads, kv_heads);
   if (form.v.type.dtype != form.q.type.dtype) node.unsupported("values of another element type");
   std::int64_t past = 0;
   if (node.has(past_key) != node.has(past_value)) node.fail("past_key and past_value", "both");

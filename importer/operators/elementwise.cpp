@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "engine/graph/text.h"
 #include "engine/operators/scalar_functions.h"
 #include "importer/node_context.h"
 
@@ -24,13 +25,9 @@ std::vector<std::pair<std::string, AttributeValue>> attributes_of(
       attributes.emplace_back(name, std::int64_t{node.flag(name, *flag != 0)});
     } else {
       const std::string text = node.text(name, std::get<std::string>(attribute.value));
-      std::string expected;
-      bool is_known = false;
-      for (const std::string& choice : attribute.choices) {
-        expected += (expected.empty() ? "" : " or ") + choice;
-        is_known |= choice == text;
-      }
-      if (!is_known) node.fail("attribute '" + std::string(name) + "'", expected, text);
+      const std::vector<std::string>& choices = attribute.choices;
+      if (std::find(choices.begin(), choices.end(), text) == choices.end())
+        node.fail("attribute '" + std::string(name) + "'", joined(choices, " or "), text);
       attributes.emplace_back(name, text);
     }
   }

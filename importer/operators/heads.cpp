@@ -111,6 +111,15 @@ std::optional<Term> both_masks(NodeContext& node, const std::optional<Term>& a,
   return node.make("Where", {*visible, *a, node.scalar(-infinity, a->type.dtype)});
 }
 
+AttentionForm with_heads(NodeContext& node, const Term& q, const Term& k, const Term& v,
+                         std::int64_t heads, std::int64_t shared) {
+  AttentionForm form;
+  form.q = split_heads(node, q, heads);
+  form.k = split_heads(node, k, shared);
+  form.v = split_heads(node, v, shared);
+  return form;
+}
+
 AttentionResult attend(NodeContext& node, AttentionForm form, bool steps) {
   const std::int64_t heads = form.q.type.shape[1];
   const DType dtype = form.q.type.dtype;

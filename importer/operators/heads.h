@@ -27,6 +27,10 @@ struct AttentionForm {
   std::optional<DType> softmax_type;  // other than q's
 };
 
+/// With heads of their own: `heads` of q, `shared` ones of k and v.
+AttentionForm with_heads(NodeContext& node, const Term& q, const Term& k, const Term& v,
+                         std::int64_t heads, std::int64_t shared);
+
 struct AttentionResult {
   Term y;  // [B, H, S, E]
   Term scores,

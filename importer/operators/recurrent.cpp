@@ -1,6 +1,7 @@
 // RNN, GRU and LSTM: W x + b of all steps is one product, and RnnScan goes through the steps.
 #include <fmt/format.h>
 
+#include "engine/graph/text.h"
 #include "engine/operators/rnn_scan.h"
 #include "importer/operators/all.h"
 
@@ -118,11 +119,7 @@ void set_activations(const NodeContext& node, const Layer& n, Attributes& attrib
     }
     return result;
   };
-  std::string names;
-  for (const RnnActivationKind* kind : kinds) {
-    names += (names.empty() ? "" : ",") + std::string(kind->name);
-  }
-  attributes.set("activations", names);
+  attributes.set("activations", joined(kinds, ",", &RnnActivationKind::name));
   attributes.set("alphas", numbers("activation_alpha", 1, &RnnActivationKind::alpha));
   attributes.set("betas", numbers("activation_beta", 2, &RnnActivationKind::beta));
 }

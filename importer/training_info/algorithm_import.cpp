@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "engine/graph/selector.h"
+#include "engine/graph/text.h"
 #include "importer/operators/training/optimizers.h"
 #include "importer/training_info/split.h"
 #include "importer/walk.h"
@@ -177,10 +178,9 @@ void AlgorithmImport::lower_gradient(Session& session, Scope& scope, const onnx:
     if (term != nullptr && !term->sequence && !term->none) return *term;
     std::vector<std::string> names;
     for (const auto& [known, value] : scope.names) names.push_back(known);
-    const std::string nearest = nearest_name(name, names);
     fail(path, fmt::format("Gradient: {} names no value before it", what),
          "a value of the graph or of training_info.algorithm", "'" + name + "'",
-         nearest.empty() ? "" : "did you mean '" + nearest + "'?");
+         did_you_mean(nearest_name(name, names), "", "'"));
   };
   if (xs.empty()) fail(path, "Gradient has no xs", "the values to derive by");
   if (node.input_size() != static_cast<int>(xs.size() + zs.size())) {

@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "engine/graph/selector.h"
+#include "engine/graph/text.h"
 
 namespace tandem::importer {
 namespace {
@@ -55,9 +56,8 @@ class Bindings {
   [[noreturn]] void unknown(const std::string& where, std::string message, std::string expected,
                             const std::string& got, const Names& known) const {
     const std::vector<std::string> names(known.begin(), known.end());
-    const std::string nearest = nearest_name(got, names);
     fail(where, std::move(message), std::move(expected), "'" + got + "'",
-         nearest.empty() ? "" : "did you mean '" + nearest + "'?");
+         did_you_mean(nearest_name(got, names), "", "'"));
   }
 
   void check(const std::string& where, const Binding& binding, const Names& values,

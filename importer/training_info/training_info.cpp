@@ -47,6 +47,7 @@ bool has_training_info(const OnnxFile& file) {
 
 TrainingImport import_training(const OnnxFile& file, const OperatorSet& operators,
                                const ImportOptions& options) {
+  if (!has_training_info(file)) return {import_graph(file, operators, options), nullptr};
   ImportOptions own = options;
   own.batch_norm = "file";
   const OnnxFile::Content content = importer::step_content(file.content());

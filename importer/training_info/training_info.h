@@ -12,12 +12,13 @@ bool has_training_info(const OnnxFile& file);
 
 struct TrainingImport {
   ImportResult model;  // its graph ends in the model's outputs and in what `algorithm` reads
-  std::shared_ptr<const TrainingAlgorithm> algorithm;  // null where there are problems
+  std::shared_ptr<const TrainingAlgorithm> algorithm;  // null: problems, or no training_info
 };
 
 /// Of a model with training_info: the graph of a training step, split where its gradients begin.
-/// Each BatchNormalization normalises as its node says, and states change by bindings alone. Throws
-/// as import_graph; and Error{usage} for bindings and Gradient nodes that do not fit.
+/// Each BatchNormalization normalises as its node says, and states change by bindings alone. Others
+/// are what import_graph makes of them. Throws as that does; and Error{usage} for bindings and
+/// Gradient nodes that do not fit.
 TrainingImport import_training(const OnnxFile& file, const OperatorSet& operators,
                                const ImportOptions& options);
 

@@ -198,12 +198,12 @@ struct TrainedOptions {
   std::vector<std::string> overrides;       // keys of train.toml
   std::vector<std::string> place, devices;  // beside those of the training, as in TrainOptions
   std::function<void(const std::string&)> on_message;  // notes for people
-  /// After each pass. `part`: of the input, 0 to 1; negative where its length is not known. While
-  /// `evaluate_run` reads text tables, before its first pass, `rows` is 0 and `part` that of this
-  /// reading; calls then come from several threads, one at a time.
+  /// After each micro-batch. `part`: of the input, 0 to 1; negative where its length is not known.
+  /// While `evaluate_run` reads text tables, before its first micro-batch, `rows` is 0 and `part`
+  /// that of this reading; calls then come from several threads, one at a time.
   std::function<void(std::int64_t rows, double part, double rows_per_second)> on_progress;
-  /// Asked, the work ends between two passes with Error{runtime} "interrupted", and nothing is left
-  /// behind.
+  /// Asked, the work ends between two micro-batches with Error{runtime} "interrupted", and nothing
+  /// is left behind.
   StopToken stop;
 };
 
@@ -226,7 +226,7 @@ struct PredictOptions : TrainedOptions {
   /// logits of classes, else values; or "values", "class", "probability" (of all classes).
   std::string as;
   int class_axis = -1;     // of logits with more than two axes; the samples are axis 0
-  std::int64_t batch = 0;  // samples a pass; 0: as in training
+  std::int64_t batch = 0;  // samples a micro-batch; 0: as in training
   bool header = false;     // a first line with the columns' names
 };
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "engine/device/map_kinds.h"
 #include "engine/operators/operator.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/pointwise/pointwise.h"
@@ -216,16 +217,8 @@ std::unique_ptr<PreparedKernel> prepare_grad(const KernelRequest& request) {
 
 // Channels-last or row-major for all maps, as they come; vectors row-major.
 std::vector<Proposal> propose(const KernelRequest& request, std::size_t x, std::size_t maps) {
-  const Operand& operand = request.inputs[x];
-  std::vector<LayoutConstraint::Kind> kinds{LayoutConstraint::Kind::row_major};
-  if (operand.type.rank() >= 3) {
-    const bool last = operand.layout.is_strided() &&
-                      is_channels_last(operand.layout, operand.type.shape) &&
-                      !is_row_major(operand.layout, operand.type.shape);
-    kinds.insert(last ? kinds.begin() : kinds.end(), LayoutConstraint::Kind::channels_last);
-  }
   std::vector<Proposal> proposals;
-  for (LayoutConstraint::Kind kind : kinds) {
+  for (LayoutConstraint::Kind kind : map_kinds(request.inputs[x])) {
     Proposal proposal;
     proposal.inputs.assign(maps, LayoutConstraint{kind, {}});
     proposal.outputs.assign(1, LayoutConstraint{kind, {}});

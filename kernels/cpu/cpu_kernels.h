@@ -20,8 +20,8 @@ void add_row_kernels(KernelList& list);              // lookups in tables
 void add_rows_ahead_kernels(KernelList& list);       // rows of the next step
 void add_bag_kernels(KernelList& list);              // sums of looked-up rows
 void add_row_update_kernels(KernelList& list);       // updates of looked-up rows
-void add_mark_kernels(KernelList& list);             // rows that occurred in the passes of a step
-void add_cached_row_kernels(KernelList& list);       // lookups in a table and a cache of its rows
-void add_shard_row_kernels(KernelList& list);        // whose rows are, where ranks share a table
+void add_mark_kernels(KernelList& list);        // rows that occurred in the micro-batches of a step
+void add_cached_row_kernels(KernelList& list);  // lookups in a table and a cache of its rows
+void add_shard_row_kernels(KernelList& list);   // whose rows are, where ranks share a table
 
 }  // namespace tandem

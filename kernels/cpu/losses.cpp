@@ -162,34 +162,18 @@ std::unique_ptr<PreparedKernel> prepare_likelihood_grad(const KernelRequest& req
 }  // namespace
 
 void add_loss_kernels(KernelList& list) {
-  const auto add = [&](std::string name, const char* op, auto refuse, auto prepare) {
-    add_row_major(list, std::move(name), op, refuse, prepare);
-  };
-  add(
-      "cpu.label_weights", "LabelWeights",
-      [](const KernelRequest& r) { return refuse_but_float32(r, {1}); }, prepare_label_weights);
+  add_row_major(list, "cpu.label_weights", "LabelWeights", only_float32({1}),
+                prepare_label_weights);
   for (const CrossEntropyOperands& at : cross_entropies) {
     const auto logits = static_cast<std::size_t>(at.logits);
     const auto weights = static_cast<std::size_t>(at.label_weights);
-    add(
-        std::string("cpu.") + at.kernel, at.op,
-        [=](const KernelRequest& r) {
-          return refuse_but_float32(r, {logits, weights});
-        },
-        [&at](const KernelRequest& r) { return prepare_cross_entropy(r, at); });
+    add_row_major(list, std::string("cpu.") + at.kernel, at.op, only_float32({logits, weights}),
+                  [&at](const KernelRequest& r) { return prepare_cross_entropy(r, at); });
   }
-  add(
-      "cpu.negative_log_likelihood", "NegativeLogLikelihood",
-      [](const KernelRequest& r) {
-        return refuse_but_float32(r, {0, 2});
-      },
-      prepare_likelihood);
-  add(
-      "cpu.negative_log_likelihood_grad", "NegativeLogLikelihoodGrad",
-      [](const KernelRequest& r) {
-        return refuse_but_float32(r, {0, 2});
-      },
-      prepare_likelihood_grad);
+  add_row_major(list, "cpu.negative_log_likelihood", "NegativeLogLikelihood", only_float32({0, 2}),
+                prepare_likelihood);
+  add_row_major(list, "cpu.negative_log_likelihood_grad", "NegativeLogLikelihoodGrad",
+                only_float32({0, 2}), prepare_likelihood_grad);
 }
 
 }  // namespace tandem

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "engine/device/kernel.h"
+#include "engine/device/map_kinds.h"
 
 namespace tandem {
 
@@ -11,16 +12,8 @@ inline bool is_map_row_major(const Operand& map) {
 
 /// The first input and output channels-last or row-major, first as the input comes.
 inline std::vector<Proposal> propose_map_as_it_comes(const KernelRequest& request) {
-  using Kind = LayoutConstraint::Kind;
-  const Operand& map = request.inputs[0];
-  std::vector<Kind> kinds{Kind::row_major};
-  if (map.type.rank() >= 3) {
-    const bool last = map.layout.is_strided() && is_channels_last(map.layout, map.type.shape) &&
-                      !is_map_row_major(map);
-    kinds.insert(last ? kinds.begin() : kinds.end(), Kind::channels_last);
-  }
   std::vector<Proposal> proposals;
-  for (const Kind kind : kinds) {
+  for (const LayoutConstraint::Kind kind : map_kinds(request.inputs[0])) {
     proposals.push_back({.inputs = {{kind, {}}}, .outputs = {{kind, {}}}});
   }
   return proposals;

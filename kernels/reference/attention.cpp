@@ -96,8 +96,7 @@ struct Problem {
   }
 };
 
-template <class T>
-std::unique_ptr<PreparedKernel> forward(const KernelRequest& r, T) {
+constexpr auto forward = []<class T>(const KernelRequest& r, T) {
   const Problem p(r, 0, 3);
   const Matrices y(r.outputs[0]);
   const Writer log_sum_exp(r.outputs[1]);
@@ -125,10 +124,9 @@ std::unique_ptr<PreparedKernel> forward(const KernelRequest& r, T) {
         });
       },
       static_cast<std::size_t>(p.keys) * sizeof(double));
-}
+};
 
-template <class T>
-std::unique_ptr<PreparedKernel> gradient(const KernelRequest& r, T) {
+constexpr auto gradient = []<class T>(const KernelRequest& r, T) {
   const Problem p(r, 1, 6);
   const Matrices dy(r.inputs[0]), y(r.inputs[4]);
   const Matrices dq(r.outputs[0]), dk(r.outputs[1]), dv(r.outputs[2]);
@@ -184,17 +182,13 @@ std::unique_ptr<PreparedKernel> gradient(const KernelRequest& r, T) {
         });
       },
       static_cast<std::size_t>(total) * sizeof(double));
-}
+};
 
 }  // namespace
 
 void add_attention(KernelList& list) {
-  list.push_back(
-      any_float_kernel("reference.attention", "Attention",
-                       [](const KernelRequest& r, auto tag) { return forward(r, tag); }));
-  list.push_back(float_kernel(
-      "reference.attention_grad", "AttentionGrad",
-      [](const KernelRequest& r, auto tag) { return gradient(r, tag); }, 1));
+  list.push_back(any_float_kernel("reference.attention", "Attention", forward));
+  list.push_back(float_kernel("reference.attention_grad", "AttentionGrad", gradient, 1));
 }
 
 }  // namespace tandem::reference

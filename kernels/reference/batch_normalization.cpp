@@ -22,8 +22,7 @@ class Channels {
   std::int64_t stride_;
 };
 
-template <class T>
-std::unique_ptr<PreparedKernel> inference(const KernelRequest& r, T) {
+constexpr auto inference = []<class T>(const KernelRequest& r, T) {
   const Channels x(r.inputs[0]), y(r.outputs[0]);
   const Reader scale(r.inputs[1]), bias(r.inputs[2]), mean(r.inputs[3]), var(r.inputs[4]);
   const std::int64_t channels = r.inputs[0].type.shape[1];
@@ -41,10 +40,9 @@ std::unique_ptr<PreparedKernel> inference(const KernelRequest& r, T) {
       }
     }
   });
-}
+};
 
-template <class T>
-std::unique_ptr<PreparedKernel> training(const KernelRequest& r, T) {
+constexpr auto training = []<class T>(const KernelRequest& r, T) {
   const Channels x(r.inputs[0]), y(r.outputs[0]);
   const Reader scale(r.inputs[1]), bias(r.inputs[2]), old_mean(r.inputs[3]), old_var(r.inputs[4]);
   const Writer new_mean(r.outputs[1]), new_var(r.outputs[2]);
@@ -82,10 +80,9 @@ std::unique_ptr<PreparedKernel> training(const KernelRequest& r, T) {
       saved_rstd(a.outputs[4], c, rstd);
     }
   });
-}
+};
 
-template <class T>
-std::unique_ptr<PreparedKernel> gradient(const KernelRequest& r, T) {
+constexpr auto gradient = []<class T>(const KernelRequest& r, T) {
   const Channels dy(r.inputs[0]), x(r.inputs[1]), dx(r.outputs[0]);
   const Reader scale(r.inputs[2]), mean(r.inputs[3]), rstd(r.inputs[4]);
   const Writer dscale(r.outputs[1]), dbias(r.outputs[2]);
@@ -117,18 +114,16 @@ std::unique_ptr<PreparedKernel> gradient(const KernelRequest& r, T) {
       }
     }
   });
-}
+};
 
 }  // namespace
 
 void add_batch_normalization(KernelList& list) {
-  list.push_back(float_kernel("reference.batch_normalization", "BatchNormalization",
-                              [](const KernelRequest& r, auto tag) { return inference(r, tag); }));
+  list.push_back(float_kernel("reference.batch_normalization", "BatchNormalization", inference));
   list.push_back(float_kernel("reference.batch_normalization_training",
-                              "BatchNormalizationTraining",
-                              [](const KernelRequest& r, auto tag) { return training(r, tag); }));
-  list.push_back(float_kernel("reference.batch_normalization_grad", "BatchNormalizationGrad",
-                              [](const KernelRequest& r, auto tag) { return gradient(r, tag); }));
+                              "BatchNormalizationTraining", training));
+  list.push_back(
+      float_kernel("reference.batch_normalization_grad", "BatchNormalizationGrad", gradient));
 }
 
 }  // namespace tandem::reference

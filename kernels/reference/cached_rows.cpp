@@ -25,8 +25,7 @@ std::unique_ptr<PreparedKernel> split_ids(const KernelRequest& r, Id) {
   });
 }
 
-template <class T>
-std::unique_ptr<PreparedKernel> gather_add(const KernelRequest& r, T) {
+constexpr auto gather_add = []<class T>(const KernelRequest& r, T) {
   const std::int64_t rows = r.inputs[1].type.shape[0];
   const std::int64_t columns = r.inputs[1].type.elements() / rows;
   return prepared([=, indices = Reader(r.inputs[2]), count = r.inputs[2].type.elements(),
@@ -50,7 +49,7 @@ std::unique_ptr<PreparedKernel> gather_add(const KernelRequest& r, T) {
       }
     }
   });
-}
+};
 
 }  // namespace
 
@@ -64,9 +63,7 @@ void add_cached_rows(KernelList& list) {
     proposal.outputs.resize(2);
     return std::vector<Proposal>{proposal};
   };
-  list.push_back(
-      any_float_kernel("reference.gather_add", "GatherAdd",
-                       [](const KernelRequest& r, auto tag) { return gather_add(r, tag); }));
+  list.push_back(any_float_kernel("reference.gather_add", "GatherAdd", gather_add));
 }
 
 }  // namespace tandem::reference

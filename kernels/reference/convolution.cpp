@@ -78,8 +78,7 @@ std::unique_ptr<PreparedKernel> forward(const KernelRequest& r, T, Activation ac
   });
 }
 
-template <class T>
-std::unique_ptr<PreparedKernel> grad_input(const KernelRequest& r, T) {
+constexpr auto grad_input = []<class T>(const KernelRequest& r, T) {
   const Geometry g(r.attributes(), r.outputs[0], r.inputs[1], r.inputs[0]);
   return prepared([=](const KernelArguments& a) {
     const T* dy = static_cast<const T*>(a.inputs[0]);
@@ -104,10 +103,9 @@ std::unique_ptr<PreparedKernel> grad_input(const KernelRequest& r, T) {
       }
     }
   });
-}
+};
 
-template <class T>
-std::unique_ptr<PreparedKernel> grad_weight(const KernelRequest& r, T) {
+constexpr auto grad_weight = []<class T>(const KernelRequest& r, T) {
   const Geometry g(r.attributes(), r.inputs[0], r.outputs[0], r.inputs[1]);
   return prepared([=](const KernelArguments& a) {
     const T* x = static_cast<const T*>(a.inputs[0]);
@@ -136,7 +134,7 @@ std::unique_ptr<PreparedKernel> grad_weight(const KernelRequest& r, T) {
       }
     }
   });
-}
+};
 
 }  // namespace
 
@@ -148,11 +146,8 @@ void add_convolution(KernelList& list) {
       float_kernel("reference.conv_fused", "ConvFused", [](const KernelRequest& r, auto tag) {
         return forward(r, tag, activation_of(r.attributes()));
       }));
-  list.push_back(float_kernel("reference.conv_grad_input", "ConvGradInput",
-                              [](const KernelRequest& r, auto tag) { return grad_input(r, tag); }));
-  list.push_back(
-      float_kernel("reference.conv_grad_weight", "ConvGradWeight",
-                   [](const KernelRequest& r, auto tag) { return grad_weight(r, tag); }));
+  list.push_back(float_kernel("reference.conv_grad_input", "ConvGradInput", grad_input));
+  list.push_back(float_kernel("reference.conv_grad_weight", "ConvGradWeight", grad_weight));
 }
 
 }  // namespace tandem::reference

@@ -1,11 +1,10 @@
 // CumSum in every type.
-#include "kernels/reference/support.h"
+#include "kernels/reference/network_support.h"
 
 namespace tandem::reference {
 namespace {
 
-template <class T>
-std::unique_ptr<PreparedKernel> prepare_cum_sum(const KernelRequest& request) {
+constexpr auto cum_sum = []<class T>(const KernelRequest& request, T) {
   const Operand &x = request.inputs[0], &y = request.outputs[0];
   const auto axis = static_cast<std::size_t>(request.attributes().integer("axis"));
   const bool exclusive = request.attributes().flag("exclusive");
@@ -28,23 +27,12 @@ std::unique_ptr<PreparedKernel> prepare_cum_sum(const KernelRequest& request) {
       }
     }
   });
-}
-
-std::unique_ptr<PreparedKernel> cum_sum(const KernelRequest& request) {
-  return with_type(request.inputs[0].type.dtype, [&](auto tag) -> std::unique_ptr<PreparedKernel> {
-    using T = decltype(tag);
-    if constexpr (std::is_same_v<T, bool>) {
-      return nullptr;  // infer refuses bool
-    } else {
-      return prepare_cum_sum<T>(request);
-    }
-  });
-}
+};
 
 }  // namespace
 
 void add_cum_sum(KernelList& list) {
-  list.push_back(reference_kernel("cum_sum", "CumSum", refuse_nothing, cum_sum));
+  list.push_back(number_kernel("reference.cum_sum", "CumSum", cum_sum));
 }
 
 }  // namespace tandem::reference

@@ -30,8 +30,7 @@ double determinant(std::vector<double>& m, std::size_t n) {
   return result;
 }
 
-template <class T>
-std::unique_ptr<PreparedKernel> forward(const KernelRequest& r, T) {
+constexpr auto forward = []<class T>(const KernelRequest& r, T) {
   const auto n = static_cast<std::size_t>(r.inputs[0].type.shape.back());
   return prepared([x = Places(r.inputs[0]), y = Places(r.outputs[0]), n,
                    m = std::vector<double>(n * n)](const KernelArguments& a) mutable {
@@ -44,10 +43,9 @@ std::unique_ptr<PreparedKernel> forward(const KernelRequest& r, T) {
       static_cast<T*>(a.outputs[0])[y(i)] = rounded<T>(determinant(m, n));
     }
   });
-}
+};
 
-template <class T>
-std::unique_ptr<PreparedKernel> gradient(const KernelRequest& r, T) {
+constexpr auto gradient = []<class T>(const KernelRequest& r, T) {
   const auto n = static_cast<std::size_t>(r.inputs[1].type.shape.back());
   const std::size_t less = n > 0 ? n - 1 : 0;
   return prepared([dy = Places(r.inputs[0]), x = Places(r.inputs[1]), dx = Places(r.outputs[0]), n,
@@ -74,16 +72,13 @@ std::unique_ptr<PreparedKernel> gradient(const KernelRequest& r, T) {
       }
     }
   });
-}
+};
 
 }  // namespace
 
 void add_det(KernelList& list) {
-  list.push_back(any_float_kernel(
-      "reference.det", "Det", [](const KernelRequest& r, auto tag) { return forward(r, tag); }));
-  list.push_back(
-      any_float_kernel("reference.det_grad", "DetGrad",
-                       [](const KernelRequest& r, auto tag) { return gradient(r, tag); }));
+  list.push_back(any_float_kernel("reference.det", "Det", forward));
+  list.push_back(any_float_kernel("reference.det_grad", "DetGrad", gradient));
 }
 
 }  // namespace tandem::reference

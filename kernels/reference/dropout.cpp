@@ -7,8 +7,7 @@
 namespace tandem::reference {
 namespace {
 
-template <class T>
-std::unique_ptr<PreparedKernel> forward(const KernelRequest& r, T) {
+constexpr auto forward = []<class T>(const KernelRequest& r, T) {
   const Places x(r.inputs[0]), y(r.outputs[0]), mask(r.outputs[1]);
   const double ratio = r.attributes().number("ratio");
   const double factor = 1 / (1 - ratio);
@@ -30,10 +29,9 @@ std::unique_ptr<PreparedKernel> forward(const KernelRequest& r, T) {
       if (a.outputs[1] != nullptr) static_cast<bool*>(a.outputs[1])[mask(i)] = keep;
     }
   });
-}
+};
 
-template <class T>
-std::unique_ptr<PreparedKernel> gradient(const KernelRequest& r, T) {
+constexpr auto gradient = []<class T>(const KernelRequest& r, T) {
   const Places dy(r.inputs[0]), mask(r.inputs[1]), dx(r.outputs[0]);
   const double factor = 1 / (1 - r.attributes().number("ratio"));
   return prepared([=](const KernelArguments& a) {
@@ -43,17 +41,13 @@ std::unique_ptr<PreparedKernel> gradient(const KernelRequest& r, T) {
       static_cast<T*>(a.outputs[0])[dx(i)] = rounded<T>(value * (keep ? factor : 0.0));
     }
   });
-}
+};
 
 }  // namespace
 
 void add_dropout(KernelList& list) {
-  list.push_back(
-      any_float_kernel("reference.dropout", "Dropout",
-                       [](const KernelRequest& r, auto tag) { return forward(r, tag); }));
-  list.push_back(
-      any_float_kernel("reference.dropout_grad", "DropoutGrad",
-                       [](const KernelRequest& r, auto tag) { return gradient(r, tag); }));
+  list.push_back(any_float_kernel("reference.dropout", "Dropout", forward));
+  list.push_back(any_float_kernel("reference.dropout_grad", "DropoutGrad", gradient));
 }
 
 }  // namespace tandem::reference

@@ -63,8 +63,7 @@ std::unique_ptr<PreparedKernel> embedding_bag(const KernelRequest& r) {
       });
 }
 
-template <class T>
-std::unique_ptr<PreparedKernel> embedding_bag_grad(const KernelRequest& r, T) {
+constexpr auto embedding_bag_grad = []<class T>(const KernelRequest& r, T) {
   const Bags bags(r, r.outputs[0].type.shape);
   return prepared([=, dy = Reader(r.inputs[0]),
                    places = Places(r.outputs[0])](const KernelArguments& a) {
@@ -79,16 +78,15 @@ std::unique_ptr<PreparedKernel> embedding_bag_grad(const KernelRequest& r, T) {
       }
     }
   });
-}
+};
 
 }  // namespace
 
 void add_embedding_bag(KernelList& list) {
   list.push_back(any_float_kernel("reference.embedding_bag", "EmbeddingBag",
                                   [](const KernelRequest& r, auto) { return embedding_bag(r); }));
-  list.push_back(any_float_kernel(
-      "reference.embedding_bag_grad", "EmbeddingBagGrad",
-      [](const KernelRequest& r, auto tag) { return embedding_bag_grad(r, tag); }));
+  list.push_back(
+      any_float_kernel("reference.embedding_bag_grad", "EmbeddingBagGrad", embedding_bag_grad));
 }
 
 }  // namespace tandem::reference

@@ -61,8 +61,7 @@ GatherWalk gather_walk(const KernelRequest& request, const Operand& x, const Ope
 }
 
 /// Duplicates are added in y's row-major order.
-template <class T>
-std::unique_ptr<PreparedKernel> prepare_gather_grad(const KernelRequest& request) {
+constexpr auto prepare_gather_grad = []<class T>(const KernelRequest& request, T) {
   return prepared([w = gather_walk(request, request.outputs[0], request.inputs[0]),
                    dx_walk = walk(request.outputs[0])](const KernelArguments& arguments) mutable {
     const T* dy = static_cast<const T*>(arguments.inputs[0]);
@@ -75,7 +74,7 @@ std::unique_ptr<PreparedKernel> prepare_gather_grad(const KernelRequest& request
       sum = stored<T>(scalar::add<Computed<T>>(static_cast<Computed<T>>(sum), dy[w.y.at()]));
     }
   });
-}
+};
 
 std::unique_ptr<PreparedKernel> gather(const KernelRequest& request) {
   const std::size_t size = size_of(request.outputs[0].type.dtype);
@@ -131,9 +130,7 @@ void add_gather(KernelList& list) {
   list.push_back(reference_kernel("gather", "Gather", refuse_other_result, gather));
   list.push_back(
       reference_kernel("gather_widened", "Gather", refuse_narrow_result, gather_widened));
-  list.push_back(number_kernel(
-      "reference.gather_grad", "GatherGrad",
-      [](const KernelRequest& r, auto tag) { return prepare_gather_grad<decltype(tag)>(r); }));
+  list.push_back(number_kernel("reference.gather_grad", "GatherGrad", prepare_gather_grad));
 }
 
 }  // namespace tandem::reference

@@ -72,8 +72,7 @@ struct Sampling {
   }
 };
 
-template <class T>
-std::unique_ptr<PreparedKernel> forward(const KernelRequest& r, T) {
+constexpr auto forward = []<class T>(const KernelRequest& r, T) {
   return prepared(
       [s = Sampling(r, r.inputs[0], r.inputs[1], r.outputs[0])](const KernelArguments& a) {
         const T* x = static_cast<const T*>(a.inputs[0]);
@@ -91,10 +90,9 @@ std::unique_ptr<PreparedKernel> forward(const KernelRequest& r, T) {
           }
         }
       });
-}
+};
 
-template <class T>
-std::unique_ptr<PreparedKernel> gradient(const KernelRequest& r, T) {
+constexpr auto gradient = []<class T>(const KernelRequest& r, T) {
   return prepared([s = Sampling(r, r.inputs[1], r.inputs[2], r.inputs[0]),
                    dx = Places(r.outputs[0]),
                    dgrid = Places(r.outputs[1])](const KernelArguments& a) {
@@ -125,17 +123,13 @@ std::unique_ptr<PreparedKernel> gradient(const KernelRequest& r, T) {
       }
     }
   });
-}
+};
 
 }  // namespace
 
 void add_grid_sample(KernelList& list) {
-  list.push_back(
-      any_float_kernel("reference.grid_sample", "GridSample",
-                       [](const KernelRequest& r, auto tag) { return forward(r, tag); }));
-  list.push_back(
-      any_float_kernel("reference.grid_sample_grad", "GridSampleGrad",
-                       [](const KernelRequest& r, auto tag) { return gradient(r, tag); }));
+  list.push_back(any_float_kernel("reference.grid_sample", "GridSample", forward));
+  list.push_back(any_float_kernel("reference.grid_sample_grad", "GridSampleGrad", gradient));
 }
 
 }  // namespace tandem::reference

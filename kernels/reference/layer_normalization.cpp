@@ -23,8 +23,7 @@ class Rows {
   Places row_, element_;
 };
 
-template <class T>
-std::unique_ptr<PreparedKernel> forward(const KernelRequest& r, T) {
+constexpr auto forward = []<class T>(const KernelRequest& r, T) {
   const std::int64_t axis = r.attributes().integer("axis");
   const Rows x(r.inputs[0], axis), y(r.outputs[0], axis);
   const Reader scale(r.inputs[1]);
@@ -55,10 +54,9 @@ std::unique_ptr<PreparedKernel> forward(const KernelRequest& r, T) {
       }
     }
   });
-}
+};
 
-template <class T>
-std::unique_ptr<PreparedKernel> gradient(const KernelRequest& r, T) {
+constexpr auto gradient = []<class T>(const KernelRequest& r, T) {
   const std::int64_t axis = r.attributes().integer("axis");
   const Rows dy(r.inputs[0], axis), x(r.inputs[1], axis), dx(r.outputs[0], axis);
   const Reader scale(r.inputs[2]), mean(r.inputs[3]), rstd(r.inputs[4]);
@@ -99,17 +97,14 @@ std::unique_ptr<PreparedKernel> gradient(const KernelRequest& r, T) {
       }
     }
   });
-}
+};
 
 }  // namespace
 
 void add_layer_normalization(KernelList& list) {
+  list.push_back(any_float_kernel("reference.layer_normalization", "LayerNormalization", forward));
   list.push_back(
-      any_float_kernel("reference.layer_normalization", "LayerNormalization",
-                       [](const KernelRequest& r, auto tag) { return forward(r, tag); }));
-  list.push_back(float_kernel(
-      "reference.layer_normalization_grad", "LayerNormalizationGrad",
-      [](const KernelRequest& r, auto tag) { return gradient(r, tag); }, 1));
+      float_kernel("reference.layer_normalization_grad", "LayerNormalizationGrad", gradient, 1));
 }
 
 }  // namespace tandem::reference

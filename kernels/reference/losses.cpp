@@ -134,8 +134,7 @@ std::unique_ptr<PreparedKernel> cross_entropy(const KernelRequest& r,
   });
 }
 
-template <class T>
-std::unique_ptr<PreparedKernel> likelihood(const KernelRequest& r, T) {
+constexpr auto likelihood = []<class T>(const KernelRequest& r, T) {
   const Scores log_probs(r.inputs[0]);
   const Labels labels(r, 1, 2);
   const Writer losses(r.outputs[0]);
@@ -147,10 +146,9 @@ std::unique_ptr<PreparedKernel> likelihood(const KernelRequest& r, T) {
       losses(a.outputs[0], i, label.weight == 0 ? 0.0 : loss);
     }
   });
-}
+};
 
-template <class T>
-std::unique_ptr<PreparedKernel> likelihood_grad(const KernelRequest& r, T) {
+constexpr auto likelihood_grad = []<class T>(const KernelRequest& r, T) {
   const Reader dlosses(r.inputs[0]);
   const Labels labels(r, 1, 2);
   const Scores dlog_probs(r.outputs[0]);
@@ -164,7 +162,7 @@ std::unique_ptr<PreparedKernel> likelihood_grad(const KernelRequest& r, T) {
       }
     }
   });
-}
+};
 
 }  // namespace
 
@@ -176,11 +174,10 @@ void add_losses(KernelList& list) {
         [&at](const KernelRequest& r, auto tag) { return cross_entropy(r, at, tag); },
         static_cast<std::size_t>(at.logits)));
   }
-  list.push_back(float_kernel("reference.negative_log_likelihood", "NegativeLogLikelihood",
-                              [](const KernelRequest& r, auto tag) { return likelihood(r, tag); }));
   list.push_back(
-      float_kernel("reference.negative_log_likelihood_grad", "NegativeLogLikelihoodGrad",
-                   [](const KernelRequest& r, auto tag) { return likelihood_grad(r, tag); }));
+      float_kernel("reference.negative_log_likelihood", "NegativeLogLikelihood", likelihood));
+  list.push_back(float_kernel("reference.negative_log_likelihood_grad", "NegativeLogLikelihoodGrad",
+                              likelihood_grad));
 }
 
 }  // namespace tandem::reference

@@ -28,8 +28,7 @@ struct Bins {
   }
 };
 
-template <class T>
-std::unique_ptr<PreparedKernel> pool(const KernelRequest& r, T) {
+constexpr auto pool = []<class T>(const KernelRequest& r, T) {
   return prepared([x = Places(r.inputs[0]), rois = Places(r.inputs[1]), y = Places(r.outputs[0]),
                    places = Places(r.outputs[1]), shape = r.inputs[0].type.shape,
                    bins = r.outputs[0].type.shape, has_places = r.outputs[1].present,
@@ -71,13 +70,12 @@ std::unique_ptr<PreparedKernel> pool(const KernelRequest& r, T) {
       }
     }
   });
-}
+};
 
 }  // namespace
 
 void add_max_roi_pool(KernelList& list) {
-  list.push_back(any_float_kernel("reference.max_roi_pool", "MaxRoiPool",
-                                  [](const KernelRequest& r, auto tag) { return pool(r, tag); }));
+  list.push_back(any_float_kernel("reference.max_roi_pool", "MaxRoiPool", pool));
 }
 
 }  // namespace tandem::reference

@@ -52,8 +52,7 @@ std::optional<std::int64_t> padded_source(const PadTable& table, const Ints& x_s
   return place;
 }
 
-template <class T>
-std::unique_ptr<PreparedKernel> prepare_pad_grad(const KernelRequest& request) {
+constexpr auto prepare_pad_grad = []<class T>(const KernelRequest& request, T) {
   return prepared([table = pad_table(request.attributes(), request.outputs[0].type.shape),
                    strides = request.outputs[0].layout.strides, dy_walk = walk(request.inputs[0]),
                    dx_walk = walk(request.outputs[0])](const KernelArguments& arguments) mutable {
@@ -67,7 +66,7 @@ std::unique_ptr<PreparedKernel> prepare_pad_grad(const KernelRequest& request) {
           scalar::add<Computed<T>>(static_cast<Computed<T>>(dx[*place]), dy[dy_walk.at()]));
     }
   });
-}
+};
 
 template <class T>
 std::uint64_t bits_of(double value) {
@@ -101,9 +100,7 @@ std::unique_ptr<PreparedKernel> pad(const KernelRequest& request) {
 
 void add_pad(KernelList& list) {
   list.push_back(reference_kernel("pad", "Pad", refuse_nothing, pad));
-  list.push_back(number_kernel(
-      "reference.pad_grad", "PadGrad",
-      [](const KernelRequest& r, auto tag) { return prepare_pad_grad<decltype(tag)>(r); }));
+  list.push_back(number_kernel("reference.pad_grad", "PadGrad", prepare_pad_grad));
 }
 
 }  // namespace tandem::reference

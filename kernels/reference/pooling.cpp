@@ -49,8 +49,7 @@ T lowest() {
   }
 }
 
-template <class T>
-std::unique_ptr<PreparedKernel> max_pool(const KernelRequest& r, T) {
+constexpr auto max_pool = []<class T>(const KernelRequest& r, T) {
   const Map x(r.inputs[0]), y(r.outputs[0]), indices(r.outputs[1]);
   const Windows w = pooling_windows(r);
   const bool column_major = r.attributes().flag("storage_order");
@@ -73,11 +72,10 @@ std::unique_ptr<PreparedKernel> max_pool(const KernelRequest& r, T) {
       });
     });
   });
-}
+};
 
 // The winner is found again as the first that equals y; one plane of dx is summed in double.
-template <class T>
-std::unique_ptr<PreparedKernel> max_pool_grad(const KernelRequest& r, T) {
+constexpr auto max_pool_grad = []<class T>(const KernelRequest& r, T) {
   const Map x(r.inputs[0]), y(r.inputs[1]), dy(r.inputs[2]), dx(r.outputs[0]);
   const Windows w = pooling_windows(r);
   const std::int64_t plane_elements = x.extent[2] * x.extent[3] * x.extent[4];
@@ -108,7 +106,7 @@ std::unique_ptr<PreparedKernel> max_pool_grad(const KernelRequest& r, T) {
         });
       },
       static_cast<std::size_t>(plane_elements) * sizeof(double));
-}
+};
 
 /// By how many elements window (o, p, q) is divided: its taps inside x, or inside x and its
 /// padding.
@@ -129,8 +127,7 @@ double divisor(const Windows& w, const std::int64_t* extent, bool include_pad, s
   return product;
 }
 
-template <class T>
-std::unique_ptr<PreparedKernel> average_pool(const KernelRequest& r, T) {
+constexpr auto average_pool = []<class T>(const KernelRequest& r, T) {
   const Map x(r.inputs[0]), y(r.outputs[0]);
   const Windows w = pooling_windows(r);
   const bool include_pad = r.attributes().flag("count_include_pad");
@@ -148,10 +145,9 @@ std::unique_ptr<PreparedKernel> average_pool(const KernelRequest& r, T) {
       });
     });
   });
-}
+};
 
-template <class T>
-std::unique_ptr<PreparedKernel> average_pool_grad(const KernelRequest& r, T) {
+constexpr auto average_pool_grad = []<class T>(const KernelRequest& r, T) {
   const Map dy(r.inputs[0]), dx(r.outputs[0]);
   const Windows w = pooling_windows(r);
   const bool include_pad = r.attributes().flag("count_include_pad");
@@ -168,23 +164,16 @@ std::unique_ptr<PreparedKernel> average_pool_grad(const KernelRequest& r, T) {
       });
     });
   });
-}
+};
 
 }  // namespace
 
 void add_pooling(KernelList& list) {
   list.push_back(kernel_for<float, double, Float16, BFloat16, std::int8_t, std::uint8_t>(
-      "reference.max_pool", "MaxPool",
-      [](const KernelRequest& r, auto tag) { return max_pool(r, tag); }));
-  list.push_back(
-      float_kernel("reference.max_pool_grad", "MaxPoolGrad",
-                   [](const KernelRequest& r, auto tag) { return max_pool_grad(r, tag); }));
-  list.push_back(
-      float_kernel("reference.average_pool", "AveragePool",
-                   [](const KernelRequest& r, auto tag) { return average_pool(r, tag); }));
-  list.push_back(
-      float_kernel("reference.average_pool_grad", "AveragePoolGrad",
-                   [](const KernelRequest& r, auto tag) { return average_pool_grad(r, tag); }));
+      "reference.max_pool", "MaxPool", max_pool));
+  list.push_back(float_kernel("reference.max_pool_grad", "MaxPoolGrad", max_pool_grad));
+  list.push_back(float_kernel("reference.average_pool", "AveragePool", average_pool));
+  list.push_back(float_kernel("reference.average_pool_grad", "AveragePoolGrad", average_pool_grad));
 }
 
 }  // namespace tandem::reference

@@ -79,8 +79,7 @@ ProductWalk product_walk(const Operand& a, const Operand& b, const Operand& y,
   return w;
 }
 
-template <class T>
-std::unique_ptr<PreparedKernel> prepare_matmul(const KernelRequest& request) {
+constexpr auto prepare_matmul = []<class T>(const KernelRequest& request, T) {
   const Operand& result = request.outputs[0];
   return prepared([w = product_walk(request.inputs[0], request.inputs[1], result, result)](
                       const KernelArguments& arguments) mutable {
@@ -90,7 +89,7 @@ std::unique_ptr<PreparedKernel> prepare_matmul(const KernelRequest& request) {
                         y[at] = narrowed<T>(sum);
                       });
   });
-}
+};
 
 double activated(Activation activation, double y) {
   switch (activation) {
@@ -108,8 +107,7 @@ double activated(Activation activation, double y) {
 }
 
 // Inputs a, b, bias?, multiplier?.
-template <class T>
-std::unique_ptr<PreparedKernel> prepare_gemm(const KernelRequest& request) {
+constexpr auto prepare_gemm = []<class T>(const KernelRequest& request, T) {
   const Operand& result = request.outputs[0];
   const bool has_bias = request.inputs[2].present, has_multiplier = request.inputs[3].present;
   const std::int64_t bias_stride = has_bias ? request.inputs[2].layout.strides[0] : 0;
@@ -129,11 +127,10 @@ std::unique_ptr<PreparedKernel> prepare_gemm(const KernelRequest& request) {
                         y[at] = static_cast<T>(activated(activation, value));
                       });
   });
-}
+};
 
 // Inputs master, a, b, lr; the output is master's storage.
-template <class T>
-std::unique_ptr<PreparedKernel> prepare_gemm_sgd(const KernelRequest& request) {
+constexpr auto prepare_gemm_sgd = []<class T>(const KernelRequest& request, T) {
   const double alpha = request.attributes().number("alpha");
   return prepared(
       [alpha, w = product_walk(request.inputs[1], request.inputs[2], request.outputs[0],
@@ -146,20 +143,14 @@ std::unique_ptr<PreparedKernel> prepare_gemm_sgd(const KernelRequest& request) {
                             y[at] = static_cast<T>(master[old] - rate * sum);
                           });
       });
-}
+};
 
 }  // namespace
 
 void add_products(KernelList& list) {
-  list.push_back(number_kernel("reference.matmul", "MatMul", [](const KernelRequest& r, auto tag) {
-    return prepare_matmul<decltype(tag)>(r);
-  }));
-  list.push_back(float_kernel("reference.gemm", "Gemm", [](const KernelRequest& r, auto tag) {
-    return prepare_gemm<decltype(tag)>(r);
-  }));
-  list.push_back(float_kernel(
-      "reference.gemm_sgd", "GemmSgd",
-      [](const KernelRequest& r, auto tag) { return prepare_gemm_sgd<decltype(tag)>(r); }));
+  list.push_back(number_kernel("reference.matmul", "MatMul", prepare_matmul));
+  list.push_back(float_kernel("reference.gemm", "Gemm", prepare_gemm));
+  list.push_back(float_kernel("reference.gemm_sgd", "GemmSgd", prepare_gemm_sgd));
 }
 
 }  // namespace tandem::reference

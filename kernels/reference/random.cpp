@@ -26,32 +26,27 @@ std::unique_ptr<PreparedKernel> random_elements(const KernelRequest& r, F f) {
   });
 }
 
-template <class T>
-std::unique_ptr<PreparedKernel> uniform(const KernelRequest& r, T) {
+constexpr auto uniform = []<class T>(const KernelRequest& r, T) {
   const double low = r.attributes().number("low"), high = r.attributes().number("high");
   return random_elements<T>(r, [=](std::uint64_t stream, std::uint64_t i) {
     return low + (high - low) * ((random_word(stream, i) >> 8) * 0x1p-24);
   });
-}
+};
 
-template <class T>
-std::unique_ptr<PreparedKernel> normal(const KernelRequest& r, T) {
+constexpr auto normal = []<class T>(const KernelRequest& r, T) {
   const double mean = r.attributes().number("mean"), scale = r.attributes().number("scale");
   return random_elements<T>(r, [=](std::uint64_t stream, std::uint64_t i) {
     const double u = (random_word(stream, 2 * i) + 1.0) * 0x1p-32;
     const double v = random_word(stream, 2 * i + 1) * 0x1p-32;
     return mean + scale * (std::sqrt(-2 * std::log(u)) * std::cos(6.283185307179586 * v));
   });
-}
+};
 
 }  // namespace
 
 void add_random(KernelList& list) {
-  list.push_back(
-      any_float_kernel("reference.random_uniform_like", "RandomUniformLike",
-                       [](const KernelRequest& r, auto tag) { return uniform(r, tag); }));
-  list.push_back(any_float_kernel("reference.random_normal_like", "RandomNormalLike",
-                                  [](const KernelRequest& r, auto tag) { return normal(r, tag); }));
+  list.push_back(any_float_kernel("reference.random_uniform_like", "RandomUniformLike", uniform));
+  list.push_back(any_float_kernel("reference.random_normal_like", "RandomNormalLike", normal));
 }
 
 }  // namespace tandem::reference

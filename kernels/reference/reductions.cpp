@@ -36,8 +36,7 @@ ReductionWalk reduction_walk(const KernelRequest& request) {
           Position(reduced, reduced_strides)};
 }
 
-template <class T>
-std::unique_ptr<PreparedKernel> prepare_sum(const KernelRequest& request) {
+constexpr auto prepare_sum = []<class T>(const KernelRequest& request, T) {
   const bool mean = request.node->op->reducer == Reducer::mean;
   return prepared([mean, w = reduction_walk(request)](const KernelArguments& arguments) mutable {
     const T* x = static_cast<const T*>(arguments.inputs[0]);
@@ -58,11 +57,10 @@ std::unique_ptr<PreparedKernel> prepare_sum(const KernelRequest& request) {
       w.firsts.next();
     }
   });
-}
+};
 
 /// Floating-point products in double, those of integers wrap around.
-template <class T>
-std::unique_ptr<PreparedKernel> prepare_prod(const KernelRequest& request) {
+constexpr auto prepare_prod = []<class T>(const KernelRequest& request, T) {
   return prepared([w = reduction_walk(request)](const KernelArguments& arguments) mutable {
     const T* x = static_cast<const T*>(arguments.inputs[0]);
     T* y = static_cast<T*>(arguments.outputs[0]);
@@ -76,10 +74,9 @@ std::unique_ptr<PreparedKernel> prepare_prod(const KernelRequest& request) {
       w.firsts.next();
     }
   });
-}
+};
 
-template <class T>
-std::unique_ptr<PreparedKernel> prepare_max(const KernelRequest& request) {
+constexpr auto prepare_max = []<class T>(const KernelRequest& request, T) {
   return prepared([w = reduction_walk(request)](const KernelArguments& arguments) mutable {
     using C = Computed<T>;
     using Limits = std::numeric_limits<C>;
@@ -95,10 +92,9 @@ std::unique_ptr<PreparedKernel> prepare_max(const KernelRequest& request) {
       w.firsts.next();
     }
   });
-}
+};
 
-template <class T>
-std::unique_ptr<PreparedKernel> prepare_sum_of_squares(const KernelRequest& request) {
+constexpr auto prepare_sum_of_squares = []<class T>(const KernelRequest& request, T) {
   return prepared([x_walk = walk(request.inputs[0])](const KernelArguments& arguments) mutable {
     const T* x = static_cast<const T*>(arguments.inputs[0]);
     double sum = 0;
@@ -108,23 +104,17 @@ std::unique_ptr<PreparedKernel> prepare_sum_of_squares(const KernelRequest& requ
     }
     *static_cast<float*>(arguments.outputs[0]) = static_cast<float>(sum);
   });
-}
+};
 
 }  // namespace
 
 void add_reductions(KernelList& list) {
-  const auto sum = [](const KernelRequest& r, auto tag) { return prepare_sum<decltype(tag)>(r); };
-  list.push_back(number_kernel("reference.reduce_sum", "ReduceSum", sum));
-  list.push_back(number_kernel("reference.reduce_mean", "ReduceMean", sum));
-  list.push_back(number_kernel(
-      "reference.reduce_prod", "ReduceProd",
-      [](const KernelRequest& r, auto tag) { return prepare_prod<decltype(tag)>(r); }));
-  list.push_back(number_kernel(
-      "reference.reduce_max", "ReduceMax",
-      [](const KernelRequest& r, auto tag) { return prepare_max<decltype(tag)>(r); }));
-  list.push_back(any_float_kernel(
-      "reference.sum_of_squares", "SumOfSquares",
-      [](const KernelRequest& r, auto tag) { return prepare_sum_of_squares<decltype(tag)>(r); }));
+  list.push_back(number_kernel("reference.reduce_sum", "ReduceSum", prepare_sum));
+  list.push_back(number_kernel("reference.reduce_mean", "ReduceMean", prepare_sum));
+  list.push_back(number_kernel("reference.reduce_prod", "ReduceProd", prepare_prod));
+  list.push_back(number_kernel("reference.reduce_max", "ReduceMax", prepare_max));
+  list.push_back(
+      any_float_kernel("reference.sum_of_squares", "SumOfSquares", prepare_sum_of_squares));
 }
 
 }  // namespace tandem::reference

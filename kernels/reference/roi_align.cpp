@@ -68,8 +68,7 @@ struct Regions {
   std::int64_t x_channel() const { return shape[2] * shape[3]; }
 };
 
-template <class T>
-std::unique_ptr<PreparedKernel> forward(const KernelRequest& request, T) {
+constexpr auto forward = []<class T>(const KernelRequest& request, T) {
   return prepared([r = Regions(request, 0, request.outputs[0])](const KernelArguments& a) {
     const T* x = static_cast<const T*>(a.inputs[0]);
     T* y = static_cast<T*>(a.outputs[0]);
@@ -104,10 +103,9 @@ std::unique_ptr<PreparedKernel> forward(const KernelRequest& request, T) {
       finish();
     }
   });
-}
+};
 
-template <class T>
-std::unique_ptr<PreparedKernel> gradient(const KernelRequest& request, T) {
+constexpr auto gradient = []<class T>(const KernelRequest& request, T) {
   return prepared([r = Regions(request, 1, request.inputs[0]),
                    dx = Places(request.outputs[0])](const KernelArguments& a) {
     const T* dy = static_cast<const T*>(a.inputs[0]);
@@ -151,17 +149,13 @@ std::unique_ptr<PreparedKernel> gradient(const KernelRequest& request, T) {
       finish();
     }
   });
-}
+};
 
 }  // namespace
 
 void add_roi_align(KernelList& list) {
-  list.push_back(
-      any_float_kernel("reference.roi_align", "RoiAlign",
-                       [](const KernelRequest& r, auto tag) { return forward(r, tag); }));
-  list.push_back(
-      any_float_kernel("reference.roi_align_grad", "RoiAlignGrad",
-                       [](const KernelRequest& r, auto tag) { return gradient(r, tag); }));
+  list.push_back(any_float_kernel("reference.roi_align", "RoiAlign", forward));
+  list.push_back(any_float_kernel("reference.roi_align_grad", "RoiAlignGrad", gradient));
 }
 
 }  // namespace tandem::reference

@@ -136,8 +136,7 @@ struct RowTensors {
   }
 };
 
-template <class T>
-std::unique_ptr<PreparedKernel> rows_update(const KernelRequest& r, T) {
+constexpr auto rows_update = []<class T>(const KernelRequest& r, T) {
   const RowsOperands at(*r.node);
   RowTensors tensors(r, 1);
   if (at.split) tensors.tail = at.tail();
@@ -176,11 +175,10 @@ std::unique_ptr<PreparedKernel> rows_update(const KernelRequest& r, T) {
           bytes);
   };
   return with_rule<T>(update_kind(*r.node).op, r.attributes(), prepare);
-}
+};
 
 /// An update by rows whose gradient is dense.
-template <class T>
-std::unique_ptr<PreparedKernel> dense_rows_update(const KernelRequest& r, T) {
+constexpr auto dense_rows_update = []<class T>(const KernelRequest& r, T) {
   const UpdateKind& kind = update_kind(*r.node);
   const RowTensors tensors(r, 2);
   const Scalars scalars(r, 2 + kind.states.size());
@@ -207,10 +205,9 @@ std::unique_ptr<PreparedKernel> dense_rows_update(const KernelRequest& r, T) {
           bytes);
   };
   return with_rule<T>(kind.op, r.attributes(), prepare);
-}
+};
 
-template <class T>
-std::unique_ptr<PreparedKernel> rows_sum_of_squares(const KernelRequest& r, T) {
+constexpr auto rows_sum_of_squares = []<class T>(const KernelRequest& r, T) {
   const std::int64_t columns = r.attributes().integer("columns");
   return prepared([gradients = Gradients(r, 3, columns), y = Writer(r.outputs[0]),
                    columns](const KernelArguments& a) {
@@ -226,27 +223,22 @@ std::unique_ptr<PreparedKernel> rows_sum_of_squares(const KernelRequest& r, T) {
     }
     y(a.outputs[0], 0, total);
   });
-}
+};
 
 }  // namespace
 
 // Groups are read as plain arrays, so everything is row-major.
 void add_row_updates(KernelList& list) {
   const std::size_t first = list.size();
-  list.push_back(
-      float_kernel("reference.rows_update", "RowsUpdate",
-                   [](const KernelRequest& r, auto tag) { return rows_update(r, tag); }));
+  list.push_back(float_kernel("reference.rows_update", "RowsUpdate", rows_update));
   list.push_back(
       kernel_for<BFloat16>("reference.split_rows_update", "RowsUpdate",
                            [](const KernelRequest& r, auto) { return rows_update(r, 0.0f); }));
-  list.push_back(any_float_kernel(
-      "reference.rows_sum_of_squares", "RowsSumOfSquares",
-      [](const KernelRequest& r, auto tag) { return rows_sum_of_squares(r, tag); }, 3));
+  list.push_back(any_float_kernel("reference.rows_sum_of_squares", "RowsSumOfSquares",
+                                  rows_sum_of_squares, 3));
   for (const UpdateKind& kind : update_kinds()) {
     if (!kind.whole_row) continue;
-    list.push_back(
-        float_kernel("reference." + kind.op, kind.op,
-                     [](const KernelRequest& r, auto tag) { return dense_rows_update(r, tag); }));
+    list.push_back(float_kernel("reference." + kind.op, kind.op, dense_rows_update));
   }
   for (std::size_t i = first; i < list.size(); ++i) {
     list[i].propose = propose_row_major;

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "kernels/reference/support.h"
+#include "kernels/reference/network_support.h"
 
 namespace tandem::reference {
 namespace {
@@ -15,8 +15,7 @@ bool comes_first(C a, C b, bool largest) {
   return largest ? a > b : a < b;
 }
 
-template <class T>
-std::unique_ptr<PreparedKernel> prepare_top_k(const KernelRequest& request) {
+constexpr auto top_k = []<class T>(const KernelRequest& request, T) {
   const Operand &x = request.inputs[0], &values = request.outputs[0], &places = request.outputs[1];
   const auto axis = static_cast<std::size_t>(request.attributes().integer("axis"));
   const std::int64_t k = request.attributes().integer("k"), length = x.type.shape[axis];
@@ -54,23 +53,12 @@ std::unique_ptr<PreparedKernel> prepare_top_k(const KernelRequest& request) {
       place.next();
     }
   });
-}
-
-std::unique_ptr<PreparedKernel> top_k(const KernelRequest& request) {
-  return with_type(request.inputs[0].type.dtype, [&](auto tag) -> std::unique_ptr<PreparedKernel> {
-    using T = decltype(tag);
-    if constexpr (std::is_same_v<T, bool>) {
-      return nullptr;  // infer refuses bool
-    } else {
-      return prepare_top_k<T>(request);
-    }
-  });
-}
+};
 
 }  // namespace
 
 void add_top_k(KernelList& list) {
-  list.push_back(reference_kernel("top_k", "TopK", refuse_nothing, top_k));
+  list.push_back(number_kernel("reference.top_k", "TopK", top_k));
 }
 
 }  // namespace tandem::reference

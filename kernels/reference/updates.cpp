@@ -265,8 +265,7 @@ std::unique_ptr<PreparedKernel> updates(const KernelRequest& r, std::int64_t cou
   return with_rule<T>(op, r.attributes(), prepare);
 }
 
-template <class T>
-std::unique_ptr<PreparedKernel> clip_scale(const KernelRequest& r, T) {
+constexpr auto clip_scale = []<class T>(const KernelRequest& r, T) {
   const std::size_t count = r.inputs.size();
   const double max_norm = r.attributes().number("max_norm");
   return prepared([=](const KernelArguments& a) {
@@ -280,10 +279,9 @@ std::unique_ptr<PreparedKernel> clip_scale(const KernelRequest& r, T) {
     if (a.outputs[0] != nullptr) *static_cast<T*>(a.outputs[0]) = rounded<T>(ratio > 1 ? 1 : ratio);
     if (a.outputs[1] != nullptr) *static_cast<T*>(a.outputs[1]) = rounded<T>(norm);
   });
-}
+};
 
-template <class T>
-std::unique_ptr<PreparedKernel> loss_scale(const KernelRequest& r, T) {
+constexpr auto loss_scale = []<class T>(const KernelRequest& r, T) {
   const std::size_t count = r.inputs.size();
   const LossScaleSettings settings = loss_scale_settings(r.attributes());
   return prepared([=](const KernelArguments& a) {
@@ -293,10 +291,9 @@ std::unique_ptr<PreparedKernel> loss_scale(const KernelRequest& r, T) {
     }
     loss_scale_step(settings, LossScaleOperands<T>(a.inputs, a.outputs), squares);
   });
-}
+};
 
-template <class T>
-std::unique_ptr<PreparedKernel> accumulate(const KernelRequest& r, T) {
+constexpr auto accumulate = []<class T>(const KernelRequest& r, T) {
   const Places sum(r.inputs[0]), new_sum(r.outputs[0]);
   const Reader grad(r.inputs[1]);
   const bool first = r.attributes().flag("first");
@@ -307,7 +304,7 @@ std::unique_ptr<PreparedKernel> accumulate(const KernelRequest& r, T) {
       static_cast<T*>(a.outputs[0])[new_sum(i)] = rounded<T>(before + grad.number(a.inputs[1], i));
     }
   });
-}
+};
 
 }  // namespace
 
@@ -322,12 +319,9 @@ void add_updates(KernelList& list) {
                               [](const KernelRequest& r, auto tag) {
                                 return updates<decltype(tag)>(r, r.attributes().integer("count"));
                               }));
-  list.push_back(float_kernel("reference.clip_scale", "ClipScale",
-                              [](const KernelRequest& r, auto tag) { return clip_scale(r, tag); }));
-  list.push_back(float_kernel("reference.loss_scale", "LossScale",
-                              [](const KernelRequest& r, auto tag) { return loss_scale(r, tag); }));
-  list.push_back(float_kernel("reference.accumulate", "Accumulate",
-                              [](const KernelRequest& r, auto tag) { return accumulate(r, tag); }));
+  list.push_back(float_kernel("reference.clip_scale", "ClipScale", clip_scale));
+  list.push_back(float_kernel("reference.loss_scale", "LossScale", loss_scale));
+  list.push_back(float_kernel("reference.accumulate", "Accumulate", accumulate));
 }
 
 }  // namespace tandem::reference

@@ -5,6 +5,7 @@
 
 #include "engine/graph/error.h"
 #include "engine/graph/selector.h"
+#include "engine/graph/text.h"
 #include "engine/training/config/config_value.h"
 #include "placement/device_use.h"
 #include "placement/policy.h"
@@ -46,9 +47,8 @@ void check_budget_names(const Budgets& budgets, const std::vector<std::string>& 
     if (!builtin_use(name).empty() || std::find(known.begin(), known.end(), name) != known.end())
       continue;
     Diagnostic d{.message = "unknown device", .file = "--budget", .got = name};
-    const std::string nearest = nearest_name(name, known);
-    d.fix = nearest.empty() ? "declare it in `devices` or with --device NAME=emulated:0"
-                            : "did you mean " + nearest + "?";
+    d.fix = did_you_mean(nearest_name(name, known),
+                         "declare it in `devices` or with --device NAME=emulated:0", "");
     errors.push_back(std::move(d));
   }
   if (!errors.empty()) throw Error(ErrorKind::usage, std::move(errors));
@@ -77,12 +77,9 @@ std::string device_item(const std::string& argument) {
 }  // namespace
 
 std::string new_policy(const std::vector<std::string>& devices) {
-  std::string text = "policy = 1\n";
+  const std::string text = "policy = 1\n";
   if (devices.empty()) return text;
-  text += "devices = { ";
-  for (std::size_t i = 0; i < devices.size(); ++i)
-    text += (i > 0 ? ", " : "") + device_item(devices[i]);
-  return text + " }\n";
+  return text + "devices = { " + joined(devices, ", ", device_item) + " }\n";
 }
 
 std::vector<std::string> device_names(const std::vector<std::string>& devices,

@@ -25,7 +25,7 @@ struct AutoGroup {
   std::string parameter;  // instead of scopes: one that several groups read, as a selector
   int operators = 0;      // nodes of the graph
   std::size_t bytes = 0;  // of parameters
-  double operations = 0;  // a pass: arithmetic, or bytes where those count for more
+  double operations = 0;  // a micro-batch: arithmetic, or bytes where those count for more
   bool looks_up = false;  // a table by indices
   bool has_parameters = false;
 };

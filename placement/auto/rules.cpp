@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "engine/graph/error.h"
+#include "engine/graph/text.h"
 #include "placement/toml_text.h"
 
 namespace tandem {
@@ -18,7 +19,7 @@ bool agree(const AutoChoice& a, const AutoChoice& b) {
   return a.run == b.run && same(a.param, b.param) && same(a.state, b.state);
 }
 
-AutoChoice joined(const AutoChoice& a, const AutoChoice& b) {
+AutoChoice merged(const AutoChoice& a, const AutoChoice& b) {
   return {a.run, std::max(a.param, b.param), std::max(a.state, b.state)};
 }
 
@@ -88,7 +89,7 @@ class RuleWriter {
     for (const int child : of.children) {
       const std::optional<AutoChoice> choice = uniform(child);
       if (!choice || (all && !agree(*all, *choice))) return std::nullopt;
-      all = all ? joined(*all, *choice) : *choice;
+      all = all ? merged(*all, *choice) : *choice;
     }
     return all;
   }
@@ -131,7 +132,7 @@ class RuleWriter {
       if (known == exceptions.end()) {
         exceptions.push_back({*all, {child}});
       } else {
-        known->choice = joined(known->choice, *all);
+        known->choice = merged(known->choice, *all);
         known->scopes.push_back(child);
       }
     }
@@ -154,8 +155,7 @@ class RuleWriter {
     if (prefix.ends_with(".**")) prefix.resize(prefix.size() - 2);
     const auto flush = [&] {
       if (names.empty()) return;
-      std::string set;
-      for (const std::string& name : names) set += (set.empty() ? "" : ",") + name;
+      std::string set = joined(names, ",");
       if (names.size() > 1) set = "{" + set + "}";
       parts.push_back(prefix + set + (whole ? ".**" : ""));
       names.clear();

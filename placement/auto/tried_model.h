@@ -16,7 +16,7 @@ enum class PlannedPrograms : std::uint8_t { step, run };
 class TriedModel {
  public:
   virtual ~TriedModel() = default;
-  /// As it was imported for a pass.
+  /// As it was imported for a micro-batch.
   virtual const Graph& graph() = 0;
   /// Another policy for the same model. Plans of the one before must be gone.
   virtual void replace_policy(const std::string& text) = 0;

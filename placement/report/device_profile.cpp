@@ -6,6 +6,7 @@
 #include "engine/formats/json_file.h"
 #include "engine/graph/error.h"
 #include "engine/graph/selector.h"
+#include "engine/graph/text.h"
 
 namespace tandem {
 namespace {
@@ -103,7 +104,7 @@ class ProfileReader {
         for (const Rate& known : rates) names.emplace_back(known.name);
         const std::string near = nearest_name(key, names);
         problem(value.keys(), key == kernels_key ? "not an object" : "unknown key", "", "",
-                near.empty() || near == key ? "" : "did you mean " + near + "?");
+                near == key ? "" : did_you_mean(near, "", ""));
       }
     }
     return stored;

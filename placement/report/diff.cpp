@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/graph/text.h"
 #include "placement/quantities.h"
 #include "placement/report/json.h"
 
@@ -93,8 +94,7 @@ std::string moves_text(const std::vector<Move>& moves) {
       what = fmt::format("{} ({} {}s)", scope, group.size(),
                          first->parameter ? "parameter" : "operator");
     } else if (group.size() > 1) {
-      what.clear();
-      for (const Move* move : group) what += (what.empty() ? "" : ", ") + move->path;
+      what = joined(group, ", ", &Move::path);
     }
     text += fmt::format("~ {:<32} {} {} -> {}\n", what, first->attribute, first->from, first->to);
   }

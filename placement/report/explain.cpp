@@ -6,6 +6,7 @@
 
 #include "engine/graph/error.h"
 #include "engine/graph/selector.h"
+#include "engine/graph/text.h"
 #include "engine/operators/operator.h"
 #include "engine/passes/tables/cached_tables.h"
 #include "placement/quantities.h"
@@ -24,9 +25,7 @@ using Json = nlohmann::ordered_json;
     if (!p.path.empty()) names.push_back(p.path);
   }
   Diagnostic d{.message = "no operator or parameter has this name", .path = name};
-  const std::string nearest = nearest_name(name, names);
-  d.fix =
-      nearest.empty() ? "`tandem policy names` lists them" : "did you mean \"" + nearest + "\"?";
+  d.fix = did_you_mean(nearest_name(name, names), "`tandem policy names` lists them");
   throw Error(ErrorKind::usage, std::move(d));
 }
 
@@ -93,9 +92,7 @@ std::string selection_text(const PolicyRule& rule) {
 /// A grouped update has three results a parameter.
 std::string results_text(const std::vector<std::string>& results) {
   constexpr std::size_t most = 3;
-  std::string text;
-  for (std::size_t i = 0; i < std::min(most, results.size()); ++i)
-    text += (i == 0 ? "" : ", ") + results[i];
+  std::string text = joined(std::span(results).first(std::min(most, results.size())));
   if (results.size() > most) text += fmt::format(" and {} more", results.size() - most);
   return text;
 }

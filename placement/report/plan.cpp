@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "engine/graph/error.h"
+#include "engine/graph/text.h"
 #include "engine/operators/operator.h"
 #include "placement/quantities.h"
 #include "placement/report/json.h"
@@ -204,10 +205,7 @@ std::string copies_block(const ResolvedPolicy& resolved, const PlannedStep& step
     shown.resize(most_copies);
   }
   for (const Crossing* crossing : shown) {
-    std::string consumers;
-    for (const std::string& name : crossing->consumers) {
-      consumers += (consumers.empty() ? "" : ", ") + name;
-    }
+    const std::string consumers = joined(crossing->consumers);
     const std::string route =
         resolved.device_name(crossing->from) + " > " + resolved.device_name(crossing->to);
     text += fmt::format(

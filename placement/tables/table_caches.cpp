@@ -33,19 +33,19 @@ const OptimizerOptions& options_of(const RunConfig& config, const State& table) 
   return *options;
 }
 
-/// Whether a value is the same in every pass.
-bool is_fixed(const Graph& pass, ValueId value) {
-  std::vector<bool> seen(pass.values.size());
+/// Whether a value is the same in every micro-batch.
+bool is_fixed(const Graph& micro_batch, ValueId value) {
+  std::vector<bool> seen(micro_batch.values.size());
   std::vector<ValueId> todo{value};
   while (!todo.empty()) {
     const ValueId next = todo.back();
     todo.pop_back();
     if (!next || seen[static_cast<std::size_t>(next.index)]) continue;
     seen[static_cast<std::size_t>(next.index)] = true;
-    const Value& of = pass.value(next);
+    const Value& of = micro_batch.value(next);
     if (of.kind == ValueKind::constant) continue;
     if (of.kind != ValueKind::computed) return false;
-    const Node& node = pass.node(of.producer);
+    const Node& node = micro_batch.node(of.producer);
     if (node.op->random) return false;
     todo.insert(todo.end(), node.inputs.begin(), node.inputs.end());
   }
@@ -53,10 +53,11 @@ bool is_fixed(const Graph& pass, ValueId value) {
 }
 
 /// Why the run itself needs the table as a whole, or "".
-std::string obstacle(const Graph& pass, const RunConfig& config, const State& table) {
+std::string obstacle(const Graph& micro_batch, const RunConfig& config, const State& table) {
   for (const LossTerm& term : config.loss.terms) {
     for (const std::string& value : term.values) {
-      if (pass.find_output(value) == nullptr && pass.find_value(value) == table.initial)
+      if (micro_batch.find_output(value) == nullptr &&
+          micro_batch.find_value(value) == table.initial)
         return "the loss term \"" + term.name + "\" reads all of it";
     }
   }
@@ -67,8 +68,8 @@ std::string obstacle(const Graph& pass, const RunConfig& config, const State& ta
            kinds_of_rows();
   // Such a lookup makes the table's gradient dense; that of a part of its ids would not be.
   if (!choice.lazy) return "";
-  for (const Lookup& lookup : lookups_of(pass)) {
-    if (lookup.parameter == table.name && is_fixed(pass, lookup.ids))
+  for (const Lookup& lookup : lookups_of(micro_batch)) {
+    if (lookup.parameter == table.name && is_fixed(micro_batch, lookup.ids))
       return "the model looks up constant ids in it, so that every row is updated in every step";
   }
   return "";
@@ -77,9 +78,9 @@ std::string obstacle(const Graph& pass, const RunConfig& config, const State& ta
 /// Tables that agree in this share their rows.
 using Sharing = std::tuple<std::vector<std::int32_t>, std::int64_t, int>;  // ids, rows, device
 
-Sharing sharing_of(const Graph& pass, const State& table, int device) {
+Sharing sharing_of(const Graph& micro_batch, const State& table, int device) {
   std::vector<std::int32_t> ids;
-  for (const Lookup& lookup : lookups_of(pass)) {
+  for (const Lookup& lookup : lookups_of(micro_batch)) {
     if (lookup.parameter == table.name) ids.push_back(lookup.ids.index);
   }
   std::sort(ids.begin(), ids.end());
@@ -121,18 +122,19 @@ std::vector<CachedTable> cached_tables(const ResolvedPolicy& resolved) {
   return tables;
 }
 
-const std::optional<HotRows>& TableCaches::hot_rows(const Graph& pass, const Evaluator& evaluate,
+const std::optional<HotRows>& TableCaches::hot_rows(const Graph& micro_batch,
+                                                    const Evaluator& evaluate,
                                                     const DataSource& source,
                                                     const std::string& parameter,
                                                     std::int64_t count) {
   const std::pair key{parameter, count};
   const auto known = known_.find(key);
   if (known != known_.end()) return known->second;
-  auto found = find_hot_rows(pass, source, evaluate, parameter, count);
+  auto found = find_hot_rows(micro_batch, source, evaluate, parameter, count);
   return known_.emplace(key, std::move(found)).first->second;
 }
 
-std::vector<TableCache> TableCaches::choose(const Graph& pass, const RunConfig& config,
+std::vector<TableCache> TableCaches::choose(const Graph& micro_batch, const RunConfig& config,
                                             const Evaluator& evaluate, const Source& source,
                                             const std::vector<CacheRequest>& constraints) {
   struct Shared {
@@ -143,8 +145,8 @@ std::vector<TableCache> TableCaches::choose(const Graph& pass, const RunConfig& 
   std::map<Sharing, Shared> groups;
   std::vector<TableCache> caches(constraints.size());
   for (std::size_t i = 0; i < constraints.size(); ++i) {
-    const State& table = *pass.find_state(constraints[i].parameter);
-    caches[i].off = obstacle(pass, config, table);
+    const State& table = *micro_batch.find_state(constraints[i].parameter);
+    caches[i].off = obstacle(micro_batch, config, table);
     const std::int64_t row_bytes = trained_row_bytes(config, table);
     const std::int64_t rows = rows_of(constraints[i].size, table.start.shape()[0], row_bytes);
     if (caches[i].off.empty() && rows < 1) {
@@ -153,7 +155,7 @@ std::vector<TableCache> TableCaches::choose(const Graph& pass, const RunConfig& 
                       " with its optimizer states";
     }
     if (!caches[i].off.empty()) continue;
-    Shared& group = groups[sharing_of(pass, table, constraints[i].device)];
+    Shared& group = groups[sharing_of(micro_batch, table, constraints[i].device)];
     if (group.constraints.empty()) group.first = table.name;
     group.rows = group.constraints.empty() ? rows : std::min(group.rows, rows);
     group.constraints.push_back(i);
@@ -163,7 +165,7 @@ std::vector<TableCache> TableCaches::choose(const Graph& pass, const RunConfig& 
     const std::optional<HotRows>* hot = nullptr;
     try {
       const std::shared_ptr<const DataSource> data = source();
-      if (data) hot = &hot_rows(pass, evaluate, *data, group.first, group.rows);
+      if (data) hot = &hot_rows(micro_batch, evaluate, *data, group.first, group.rows);
       off = !data ? "no data tells which of its rows are looked up"
                   : "what rows are looked up does not come from the data's fields alone";
     } catch (const std::exception&) {  // said where the run itself reads the data
@@ -178,7 +180,7 @@ std::vector<TableCache> TableCaches::choose(const Graph& pass, const RunConfig& 
       caches[i].hit_rate = (*hot)->hit_rate;
       caches[i].cold_rows = (*hot)->cold_rows;
       caches[i].bytes =
-          group.rows * trained_row_bytes(config, *pass.find_state(constraints[i].parameter));
+          group.rows * trained_row_bytes(config, *micro_batch.find_state(constraints[i].parameter));
     }
   }
   return caches;

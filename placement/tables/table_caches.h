@@ -24,12 +24,12 @@ class TableCaches {
 
   /// One for each wish. A cache has as many rows as fit into its size with their optimizer states;
   /// tables that are looked up by the same ids share their rows, so that ids are split once.
-  std::vector<TableCache> choose(const Graph& pass, const RunConfig& config,
+  std::vector<TableCache> choose(const Graph& micro_batch, const RunConfig& config,
                                  const Evaluator& evaluate, const Source& source,
                                  const std::vector<CacheRequest>& constraints);
 
  private:
-  const std::optional<HotRows>& hot_rows(const Graph& pass, const Evaluator& evaluate,
+  const std::optional<HotRows>& hot_rows(const Graph& micro_batch, const Evaluator& evaluate,
                                          const DataSource& source, const std::string& parameter,
                                          std::int64_t count);
 

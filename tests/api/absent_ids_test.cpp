@@ -181,15 +181,15 @@ TEST_F(AbsentIdsTest, TrainAsAFrozenRowOfZeros) {
 TEST_F(AbsentIdsTest, OnEveryPlacement) {
   const std::string all = "{ at = \"**\", on = \"gpu\" }";
   for (const char* kind : {"sgd", "lazy_adam"}) {
-    for (const char* passes : {"micro_batch=8", "micro_batch=4"}) {
+    for (const char* micro_batches : {"micro_batch=8", "micro_batch=4"}) {
       const std::vector<std::string> settings{std::string("optimizer.kind=") + kind,
                                               "optimizer.lr=0.05", "optimizer.clip_norm=0.5",
-                                              passes};
+                                              micro_batches};
       const Trained expected = train("absent", settings);
       expect_untouched(expected.table);
       for (const char* table : {"on = \"gpu\"", "on = \"cpu\", ship = \"rows\"",
                                 "on = \"cpu\", ship = \"results\"", "state = \"cpu\""}) {
-        SCOPED_TRACE(std::string(kind) + ", " + passes + ", " + table);
+        SCOPED_TRACE(std::string(kind) + ", " + micro_batches + ", " + table);
         const Trained placed =
             train("absent", settings, {all, std::string("{ at = \"embedding\", ") + table + " }"});
         EXPECT_NEAR(placed.loss, expected.loss, 1e-6 * expected.loss);

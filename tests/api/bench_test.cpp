@@ -216,10 +216,10 @@ TEST_F(BenchTest, OneDeviceHasOneNamedTrack) {
   EXPECT_FALSE(of_phase(events, "X").empty());
 }
 
-// Passes of one step are programs of their own, some of which run several times.
+// Micro-batches of one step are programs of their own, some of which run several times.
 TEST_F(BenchTest, MicroBatchesAreMeasuredAndPredicted) {
-  const std::string passes = "micro_batch=4";
-  const Report report = run({passes});
+  const std::string micro_batches = "micro_batch=4";
+  const Report report = run({micro_batches});
   expect_whole(report);
   const Json json = Json::parse(report.json);
   std::set<int> times;
@@ -229,7 +229,7 @@ TEST_F(BenchTest, MicroBatchesAreMeasuredAndPredicted) {
   // What the plan says of bytes and of predicted times.
   PolicyOptions options;
   options.config = folder_ / "train.toml";
-  options.overrides = {passes};
+  options.overrides = {micro_batches};
   const Json plan = Json::parse(policy_plan(options).report.json);
   const Json& traffic = plan["traffic"];
   EXPECT_EQ(json["transfers"]["bytes"],
@@ -237,7 +237,7 @@ TEST_F(BenchTest, MicroBatchesAreMeasuredAndPredicted) {
   EXPECT_NEAR(json["transfers"]["predicted"]["exposed_ms"],
               plan["time"]["exposed_copies_ms"].get<double>(), 1e-9);
 
-  // Every operator of every pass: the update, too, which only the last one has.
+  // Every operator of every micro-batch: the update, too, which only the last one has.
   std::set<std::string> phases;
   for (const Json& row : json["operators"]) phases.insert(row["phase"]);
   EXPECT_EQ(phases, (std::set<std::string>{"forward", "backward", "update"}));
@@ -267,11 +267,11 @@ TEST_F(BenchTest, MicroBatchesOnOneDeviceAreTimedWhole) {
     EXPECT_GT(row["ms"], 0) << row;
     products[row["phase"]] += row["op"] == "MatMul";
   }
-  EXPECT_EQ(products["forward"], 4);  // two layers, two passes
+  EXPECT_EQ(products["forward"], 4);  // two layers, two micro-batches
   EXPECT_EQ(json["host_updates"]["bytes"].get<double>() > 0, true);
 }
 
-// A last step with fewer passes: what single copies and waits took is not known.
+// A last step with fewer micro-batches: what single copies and waits took is not known.
 TEST_F(BenchTest, StepsOfSeveralKindsKeepTracksAndBytes) {
   const Json json = Json::parse(run({"batch_size=24", "micro_batch=8"}).json);
   EXPECT_GT(json["transfers"]["bytes"], 0);

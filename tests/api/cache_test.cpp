@@ -23,7 +23,7 @@ using ::testing::Not;
 using Json = nlohmann::json;
 
 constexpr std::int64_t batch = 8, fields = 4, ids = batch * fields, rows = 100, columns = 16;
-constexpr std::int64_t passes = 5, row_bytes = 4 * columns;
+constexpr std::int64_t micro_batches = 5, row_bytes = 4 * columns;
 
 // ids [8, 4] -> embedding (table.weight [100, 16]) -> flatten -> classes: three.
 std::string model() {
@@ -38,11 +38,12 @@ std::string model() {
       .bytes();
 }
 
-// Rows 40 and 41 in every pass, eight times each; 16 others, all different, in each pass.
-std::int64_t id_at(std::int64_t pass, std::int64_t i) {
+// Rows 40 and 41 in every micro-batch, eight times each; 16 others, all different, in each
+// micro-batch.
+std::int64_t id_at(std::int64_t micro_batch, std::int64_t i) {
   if (i % 4 == 0) return 40;
   if (i % 4 == 2) return 41;
-  return (i / 2 + 7 * pass) % 30;
+  return (i / 2 + 7 * micro_batch) % 30;
 }
 
 class CacheTest : public ::testing::Test {
@@ -76,7 +77,7 @@ rules = [
   { at = "embedding", on = "cpu", ship = "rows" },
 ]
 )");
-    write_data("train.npz", passes);
+    write_data("train.npz", micro_batches);
     write_data("eval.npz", 2);
   }
 
@@ -292,10 +293,10 @@ rules = [
 ]
 )");
   for (const std::string name : {"train.npz", "eval.npz"}) {
-    HostTensor wide(TensorType{DType::int64, {passes * batch, fields}});
-    HostTensor narrow(TensorType{DType::int32, {passes * batch, few}});
-    HostTensor labels(TensorType{DType::int32, {passes * batch}});
-    for (std::int64_t i = 0; i < passes * ids; ++i)
+    HostTensor wide(TensorType{DType::int64, {micro_batches * batch, fields}});
+    HostTensor narrow(TensorType{DType::int32, {micro_batches * batch, few}});
+    HostTensor labels(TensorType{DType::int32, {micro_batches * batch}});
+    for (std::int64_t i = 0; i < micro_batches * ids; ++i)
       wide.as<std::int64_t>()[static_cast<std::size_t>(i)] = id_at(i / ids, i % ids);
     int i = 0;
     for (std::int32_t& id : narrow.as<std::int32_t>()) {
@@ -353,7 +354,7 @@ TEST_F(CacheTest, BenchKeepsTimesWhereNoRowCrosses) {
   }
 }
 
-// A last batch that is shorter: its passes are others, and that is said.
+// A last batch that is shorter: its micro-batches are others, and that is said.
 TEST_F(CacheTest, BenchSaysWhereItHasNoTimes) {
   BenchOptions bench_options;
   bench_options.seconds = 0.01;

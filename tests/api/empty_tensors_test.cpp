@@ -12,7 +12,7 @@
 namespace tandem::api {
 namespace {
 
-constexpr std::int64_t batch = 8, passes = 3, rows = 40;
+constexpr std::int64_t batch = 8, micro_batches = 3, rows = 40;
 
 class EmptyTensorsTest : public ::testing::Test {
  protected:
@@ -33,12 +33,12 @@ class EmptyTensorsTest : public ::testing::Test {
                             .node("Add", "add", {"product", "all"}, "logits")
                             .output("logits", {batch, 3})
                             .bytes());
-    HostTensor ids(TensorType{DType::int64, {passes * batch, fields}});
+    HostTensor ids(TensorType{DType::int64, {micro_batches * batch, fields}});
     std::int64_t next = 0;
     for (std::int64_t& id : ids.as<std::int64_t>()) id = next++ % rows;
-    HostTensor x(TensorType{DType::float32, {passes * batch, 3}});
+    HostTensor x(TensorType{DType::float32, {micro_batches * batch, 3}});
     for (float& value : x.as<float>()) value = static_cast<float>(next++ % 7) / 7;
-    HostTensor labels(TensorType{DType::int32, {passes * batch}});
+    HostTensor labels(TensorType{DType::int32, {micro_batches * batch}});
     for (std::int32_t& label : labels.as<std::int32_t>())
       label = static_cast<std::int32_t>(next++ % 3);
     write_npz(folder_ / "train.npz", {{"ids", ids}, {"x", x}, {"labels", labels}});

@@ -27,7 +27,7 @@ using ::testing::Not;
 using ::testing::StartsWith;
 using Json = nlohmann::json;
 
-/// Where every node and state of the update's pass is, one a line.
+/// Where every node and state of the update's micro-batch is, one a line.
 std::string placement_text(PolicyCase& of) {
   const TrainingGraph training = of.training();
   const Placement placement = of.placed().place(training.graph);

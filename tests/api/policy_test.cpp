@@ -259,7 +259,8 @@ TEST_F(PolicyTest, PlanSaysWhatDoesNotFit) {
                         std::to_string(peak) + " bytes"));
 }
 
-// A run keeps a program for each size and place of a pass: what fits by the plan also trains.
+// A run keeps a program for each size and place of a micro-batch: what fits by the plan also
+// trains.
 TEST_F(PolicyTest, PlanCountsAllProgramsOfARun) {
   const std::vector<std::vector<std::string>> cases{
       {"batch_size=64"}, {"batch_size=64", "micro_batch=16"}, {"data.eval.fraction=0.25"}};

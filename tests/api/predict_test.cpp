@@ -120,7 +120,7 @@ TEST_F(PredictClicksTest, RowsKeepTheirOrderInBatchesOfAnySize) {
     options.batch = batch;
     expect_near(numbers(lines_of(predict(options))), all, 1e-6);
   }
-  // Several files, the first of which ends within a pass.
+  // Several files, the first of which ends within a micro-batch.
   const std::vector<std::string> first(rows_.begin(), rows_.begin() + 21),
       second(rows_.begin() + 21, rows_.end());
   options.batch = 0;

@@ -178,14 +178,14 @@ TEST_F(PredictionFilesTest, AStopLeavesNothing) {
   write_file(to, "old");
   PredictOptions how = options(to);
   how.batch = 1;
-  int passes = 0;
+  int micro_batches = 0;
   how.on_progress = [&](std::int64_t, double, double) {
-    ++passes;
+    ++micro_batches;
     how.stop.request_stop();
   };
   EXPECT_THAT(error_of([&] { predict_run(run_, how); }, ErrorKind::runtime),
               HasSubstr("interrupted"));
-  EXPECT_EQ(passes, 1);
+  EXPECT_EQ(micro_batches, 1);
   how.to = out("keep.npz");
   how.stop = StopToken();
   EXPECT_THAT(error_of([&] { predict_run(run_, how); }, ErrorKind::runtime),
@@ -221,7 +221,7 @@ TEST_F(PredictionFilesTest, SignalsLeaveNothing) {
   write_file(to, "old");
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
     SCOPED_TRACE(number);
-    // More than one pass, and a part of the next row.
+    // More than one micro-batch, and a part of the next row.
     WaitingProgram predict({"predict", run_, "--to", to, "--data", "-"},
                            read_file(eval_).substr(0, 2500), temporary);
     EXPECT_EQ(predict.interrupt(number, [&] { return list_directory(out_).size() > 1; }),

@@ -305,7 +305,7 @@ std::map<std::string, std::int64_t> counted(const Graph& graph,
 TEST(RowCountsTest, TakesTheMeanOfWholePasses) {
   const std::vector<std::int64_t> values{1, 1, 1, 1, 1, 1, 1,  1,  // 1
                                          1, 2, 1, 2, 1, 2, -1, 3,  // 4: -1 is the last row
-                                         5, 6, 7, 8};              // no whole pass
+                                         5, 6, 7, 8};              // no whole micro-batch
   EXPECT_THAT(counted(lookup_graph(1, false), values),
               ElementsAre(Pair("table", 3)));  // 2.5, rounded up
 }
@@ -322,7 +322,7 @@ TEST(RowCountsTest, ReadsTheFirst32PassesAlone) {
 }
 
 TEST(RowCountsTest, LeavesOutWhatTheDataDoesNotTell) {
-  EXPECT_THAT(counted(lookup_graph(1, false), {1, 2}), IsEmpty()) << "less than one pass";
+  EXPECT_THAT(counted(lookup_graph(1, false), {1, 2}), IsEmpty()) << "less than one micro-batch";
   const auto floats =
       make_array_source({{"ids", HostTensor::from<float>({4, 2}, {1, 2, 3, 4, 5, 6, 7, 8})}});
   EXPECT_THAT(count_unique_rows(lookup_graph(1, false, true), *floats, reference_evaluator()),

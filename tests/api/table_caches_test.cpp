@@ -28,9 +28,9 @@ std::optional<HotRows> hot_rows(const Graph& graph, const std::vector<std::int64
 }
 
 TEST(HotRowsTest, AreThoseThatAreNamedMostOften) {
-  const std::vector<std::int64_t> values{9, 9, 9, 5, 5,  3, 7, 2,  // a pass
+  const std::vector<std::int64_t> values{9, 9, 9, 5, 5,  3, 7, 2,  // a micro-batch
                                          9, 5, 3, 3, -1, 8, 9, 6,  // -1 is row 19
-                                         4, 4, 4, 4};              // no whole pass
+                                         4, 4, 4, 4};              // no whole micro-batch
   const std::optional<HotRows> hot = hot_rows(lookup_graph(3), values, 3);
   ASSERT_TRUE(hot);
   EXPECT_THAT(*hot->rows, ElementsAre(3, 5, 9));
@@ -61,7 +61,7 @@ TEST(HotRowsTest, CountAllLookups) {
 }
 
 TEST(HotRowsTest, NeedIdsThatTheDataTells) {
-  EXPECT_FALSE(hot_rows(lookup_graph(3), {1, 2}, 3)) << "less than one pass";
+  EXPECT_FALSE(hot_rows(lookup_graph(3), {1, 2}, 3)) << "less than one micro-batch";
   EXPECT_FALSE(hot_rows(lookup_graph(3, false, true), {1, 2, 3, 4, 5, 6, 7, 8}, 3));
 }
 

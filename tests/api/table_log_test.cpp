@@ -184,12 +184,12 @@ TEST_F(TableLogTest, SplitTablesCostLookupsHalf) {
   }
 }
 
-// Of a pass for the lookups; the update has what all passes of the step looked up.
+// Of a micro-batch for the lookups; the update has what all micro-batches of the step looked up.
 TEST_F(TableLogTest, UpdatesHaveTheIdsOfAllPasses) {
   write_wide_deep();
   const Report report = run({"micro_batch=16"});
   const std::vector<Json> lookups = rows_of(report, "Gather", "deep");
-  EXPECT_EQ(lookups.size(), 3u) << "first, middle and last passes";
+  EXPECT_EQ(lookups.size(), 3u) << "first, middle and last micro-batches";
   for (const Json& row : lookups) {
     EXPECT_EQ(row["ids"], all_ids / 4);
     EXPECT_LT(row["unique"], unique_);

@@ -57,7 +57,7 @@ inline std::vector<std::string> lines_of(const std::string& text) {
 
 inline std::string without_label(const std::string& row) { return row.substr(row.find('\t') + 1); }
 
-constexpr int click_samples = 53, click_batch = 16;  // held out: three whole passes and one of 5
+constexpr int click_samples = 53, click_batch = 16;  // held out: three micro-batches, one of 5
 
 /// train.tsv, eval.tsv and train.toml of a wide & deep model whose tables are as long as the
 /// vocabulary.

@@ -18,37 +18,37 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(AccuracyTest, ClassesOnTheLastAxis) {
-  Accuracy accuracy;
-  accuracy.add(HostTensor::from<float>({2, 3}, {0, 2, 1, 5, 1, 1}),
-               HostTensor::from<std::int64_t>({2}, {1, 2}), {});
-  EXPECT_DOUBLE_EQ(accuracy.value(), 0.5);
-  accuracy.add(HostTensor::from<float>({1, 2, 2}, {0, 1, 1, 0}),
-               HostTensor::from<std::int64_t>({1, 2}, {1, 0}), {});
-  EXPECT_DOUBLE_EQ(accuracy.value(), 0.75);
+  const std::unique_ptr<Metric> accuracy = metric_kind("accuracy").make();
+  accuracy->add(HostTensor::from<float>({2, 3}, {0, 2, 1, 5, 1, 1}),
+                HostTensor::from<std::int64_t>({2}, {1, 2}), {});
+  EXPECT_DOUBLE_EQ(accuracy->value(), 0.5);
+  accuracy->add(HostTensor::from<float>({1, 2, 2}, {0, 1, 1, 0}),
+                HostTensor::from<std::int64_t>({1, 2}, {1, 0}), {});
+  EXPECT_DOUBLE_EQ(accuracy->value(), 0.75);
 }
 
 TEST(AccuracyTest, IgnoredLabelsDoNotCount) {
-  Accuracy accuracy;
-  accuracy.add(HostTensor::from<float>({2, 2}, {1, 0, 1, 0}),
-               HostTensor::from<std::int64_t>({2}, {-100, 0}), -100);
-  EXPECT_DOUBLE_EQ(accuracy.value(), 1);
+  const std::unique_ptr<Metric> accuracy = metric_kind("accuracy").make();
+  accuracy->add(HostTensor::from<float>({2, 2}, {1, 0, 1, 0}),
+                HostTensor::from<std::int64_t>({2}, {-100, 0}), -100);
+  EXPECT_DOUBLE_EQ(accuracy->value(), 1);
 }
 
 TEST(AccuracyTest, OneHotAndBinary) {
-  Accuracy one_hot;
-  one_hot.add(HostTensor::from<float>({2, 2}, {1, 0, 1, 0}),
-              HostTensor::from<float>({2, 2}, {1, 0, 0, 1}), {});
-  EXPECT_DOUBLE_EQ(one_hot.value(), 0.5);
-  Accuracy binary;
-  binary.add(HostTensor::from<float>({4, 1}, {1, -1, 2, -2}),
-             HostTensor::from<std::int64_t>({4}, {1, 0, 0, 0}), {});
-  EXPECT_DOUBLE_EQ(binary.value(), 0.75);
+  const std::unique_ptr<Metric> one_hot = metric_kind("accuracy").make();
+  one_hot->add(HostTensor::from<float>({2, 2}, {1, 0, 1, 0}),
+               HostTensor::from<float>({2, 2}, {1, 0, 0, 1}), {});
+  EXPECT_DOUBLE_EQ(one_hot->value(), 0.5);
+  const std::unique_ptr<Metric> binary = metric_kind("accuracy").make();
+  binary->add(HostTensor::from<float>({4, 1}, {1, -1, 2, -2}),
+              HostTensor::from<std::int64_t>({4}, {1, 0, 0, 0}), {});
+  EXPECT_DOUBLE_EQ(binary->value(), 0.75);
 }
 
 TEST(MeanSquaredErrorTest, CountsElements) {
-  MeanSquaredError mse;
-  mse.add(HostTensor::from<float>({2}, {1, 3}), HostTensor::from<float>({2, 1}, {0, 0}), {});
-  EXPECT_DOUBLE_EQ(mse.value(), 5);
+  const std::unique_ptr<Metric> mse = metric_kind("mse").make();
+  mse->add(HostTensor::from<float>({2}, {1, 3}), HostTensor::from<float>({2, 1}, {0, 0}), {});
+  EXPECT_DOUBLE_EQ(mse->value(), 5);
 }
 
 struct BinarySamples {
@@ -152,38 +152,38 @@ TEST(BinaryMetricsTest, AreaOrdersAllFloats) {
 }
 
 TEST(BinaryMetricsTest, SoftLabelsAndExtremeLogits) {
-  LogLoss loss;
-  loss.add(HostTensor::from<float>({4}, {1000, -1000, 1000, 0.5F}),
-           HostTensor::from<float>({4}, {1, 0, 0, 0.25F}), {});
+  const std::unique_ptr<Metric> loss = metric_kind("log_loss").make();
+  loss->add(HostTensor::from<float>({4}, {1000, -1000, 1000, 0.5F}),
+            HostTensor::from<float>({4}, {1, 0, 0, 0.25F}), {});
   const double soft = std::log1p(std::exp(0.5)) - 0.25 * 0.5;
-  EXPECT_NEAR(loss.value(), (1000 + soft) / 4, 1e-12);
-  Calibration calibration;
-  calibration.add(HostTensor::from<float>({2}, {1000, -1000}),
-                  HostTensor::from<float>({2}, {0.5F, 0.5F}), {});
-  EXPECT_DOUBLE_EQ(calibration.value(), 1);
+  EXPECT_NEAR(loss->value(), (1000 + soft) / 4, 1e-12);
+  const std::unique_ptr<Metric> calibration = metric_kind("calibration").make();
+  calibration->add(HostTensor::from<float>({2}, {1000, -1000}),
+                   HostTensor::from<float>({2}, {0.5F, 0.5F}), {});
+  EXPECT_DOUBLE_EQ(calibration->value(), 1);
 }
 
 TEST(BinaryMetricsTest, OneClassHasNoArea) {
   for (const std::int64_t label : {0, 1}) {
-    AreaUnderCurve auc;
+    const std::unique_ptr<Metric> auc = metric_kind("auc").make();
     const HostTensor labels = HostTensor::from<std::int64_t>({3}, {label, label, label});
-    auc.add(HostTensor::from<float>({3}, {1, 2, 3}), labels, {});
-    EXPECT_TRUE(std::isnan(auc.value()));
+    auc->add(HostTensor::from<float>({3}, {1, 2, 3}), labels, {});
+    EXPECT_TRUE(std::isnan(auc->value()));
     LabelSummary all;
     all.add(labels);
-    EXPECT_THAT(auc.undefined(all), HasSubstr(label == 0 ? "no label" : "all labels"));
+    EXPECT_THAT(auc->undefined(all), HasSubstr(label == 0 ? "no label" : "all labels"));
     all.add(HostTensor::from<std::int64_t>({1}, {1 - label}));
-    EXPECT_EQ(auc.undefined(all), "");
+    EXPECT_EQ(auc->undefined(all), "");
   }
-  Calibration calibration;
+  const std::unique_ptr<Metric> calibration = metric_kind("calibration").make();
   const HostTensor labels = HostTensor::from<std::int64_t>({2}, {0, 0});
-  calibration.add(HostTensor::from<float>({2}, {1, 2}), labels, {});
-  EXPECT_TRUE(std::isnan(calibration.value()));
+  calibration->add(HostTensor::from<float>({2}, {1, 2}), labels, {});
+  EXPECT_TRUE(std::isnan(calibration->value()));
   LabelSummary all;
   all.add(labels);
-  EXPECT_THAT(calibration.undefined(all), HasSubstr("no label"));
+  EXPECT_THAT(calibration->undefined(all), HasSubstr("no label"));
   all.add(HostTensor::from<float>({1}, {0.25F}));  // soft
-  EXPECT_EQ(calibration.undefined(all), "");
+  EXPECT_EQ(calibration->undefined(all), "");
 }
 
 TEST(BinaryMetricsTest, NotANumberIsNotHidden) {
@@ -203,7 +203,7 @@ TEST(MetricKindsTest, KnowTheirTerms) {
   EXPECT_FALSE(fits("auc", "mse"));
   EXPECT_TRUE(fits("mse", "mse"));
   EXPECT_EQ(metric_kind("loss").make, nullptr);
-  for (const MetricKind& kind : metric_kinds) {
+  for (const MetricKind& kind : all_metrics()) {
     EXPECT_EQ(&metric_kind(kind.name), &kind);
     EXPECT_EQ(kind.make != nullptr, (kind.scores != other_scores)) << kind.name;
     if (kind.make == nullptr) continue;
@@ -215,7 +215,7 @@ TEST(MetricKindsTest, KnowTheirTerms) {
 /// The value of a model that is right, beside that of one that is wrong.
 TEST(MetricKindsTest, BetterIsWhatARightModelHas) {
   const HostTensor labels = HostTensor::from<float>({4}, {0, 1, 0, 1});
-  for (const MetricKind& kind : metric_kinds) {
+  for (const MetricKind& kind : all_metrics()) {
     if (kind.make == nullptr || kind.better == Better::neither) continue;
     const std::unique_ptr<Metric> right = kind.make(), wrong = kind.make();
     right->add(HostTensor::from<float>({4}, {-1, 1, -1, 1}), labels, {});

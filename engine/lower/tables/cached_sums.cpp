@@ -33,9 +33,7 @@ NodeId cached_lookup(PlacedEdit& edit, ValueId value, NodeId sum) {
 
 PlacedGraph cached_sums(PlacedGraph placed, const LowerContext& context) {
   PlacedEdit edit(std::move(placed), context);
-  const std::size_t count = edit.graph().nodes.size();
-  for (std::size_t n = 0; n < count; ++n) {
-    const NodeId id{static_cast<std::int32_t>(n)};
+  for (const NodeId id : edit.nodes()) {
     const Node sum = edit.graph().node(id);
     if (sum.op->name != "Add" ||
         !(edit.graph().type(sum.inputs[0]) == edit.graph().type(sum.inputs[1])))
@@ -45,10 +43,7 @@ PlacedGraph cached_sums(PlacedGraph placed, const LowerContext& context) {
     const std::vector<ValueId> operands = edit.graph().node(lookup).inputs;
     const NodeId both =
         edit.add("GatherAdd", {sum.inputs[0], operands[0], operands[1]}, {}, id, {lookup});
-    if (!edit.has_fast_kernel(both)) {
-      edit.drop(both);
-      continue;
-    }
+    if (!edit.stays_if_fast(both)) continue;
     edit.replace(sum.outputs[0], edit.graph().node(both).outputs[0]);
   }
   return edit.finish();

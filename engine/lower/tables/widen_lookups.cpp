@@ -25,9 +25,7 @@ std::vector<NodeId> chain_above(PlacedEdit& edit, ValueId value, int device) {
 
 PlacedGraph widen_lookups(PlacedGraph placed, const LowerContext& context) {
   PlacedEdit edit(std::move(placed), context);
-  const std::size_t count = edit.graph().nodes.size();
-  for (std::size_t n = 0; n < count; ++n) {
-    const NodeId id{static_cast<std::int32_t>(n)};
+  for (const NodeId id : edit.nodes()) {
     const Node cast = edit.graph().node(id);
     if (cast.op->name != "Cast") continue;
     const DType to = cast.attributes.dtype("to");
@@ -40,10 +38,7 @@ PlacedGraph widen_lookups(PlacedGraph placed, const LowerContext& context) {
     attributes.set("to", std::string(name_of(to)));
     const NodeId wide =
         edit.add("Gather", gather.inputs, std::move(attributes), chain.back(), {id});
-    if (!edit.has_fast_kernel(wide)) {
-      edit.drop(wide);
-      continue;
-    }
+    if (!edit.stays_if_fast(wide)) continue;
     ValueId y = edit.graph().node(wide).outputs[0];
     for (std::size_t i = chain.size() - 1; i-- > 0;) {
       const Node view = edit.graph().node(chain[i]);

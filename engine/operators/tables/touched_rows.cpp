@@ -24,7 +24,7 @@ std::vector<TensorType> infer_mark(const NodeView& view) {
   return {require_marks(view)};
 }
 
-// A mark for each id; the first pass of a step clears all of them.
+// A mark for each id; the first micro-batch of a step clears all of them.
 Cost mark_cost(const NodeView& view) {
   double bytes = view.attributes().flag("first") ? static_cast<double>(view.input(0).bytes()) : 0;
   for (std::size_t i = 1; i < view.input_count(); ++i)

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "engine/graph/selector.h"
+#include "engine/graph/text.h"
 
 namespace tandem {
 namespace {
@@ -84,9 +85,8 @@ class Checker {
         report(value, shown, "`" + value.text + "` comes in a later version", listed(key.allowed));
         return false;
       }
-      const std::string near = nearest_name(value.text, allowed);
       report(value, shown, "unknown value", listed(key.allowed), describe(value),
-             near.empty() ? "" : "did you mean \"" + near + "\"?");
+             did_you_mean(nearest_name(value.text, allowed)));
       return false;
     }
     if (key.type & selector_value) {
@@ -145,16 +145,13 @@ class Checker {
       if (word == key) wanted = ours;
     }
     const std::string near = nearest_name(wanted, siblings);
-    if (!near.empty()) return "did you mean `" + prefix + near + "`?";
+    if (!near.empty()) return did_you_mean(prefix + near, "", "`");
     for (const KeyInfo& info : table_.keys) {  // a key that stands elsewhere
       if (info.path.substr(info.path.rfind('.') + 1) == wanted) {
-        return "did you mean `" + std::string(info.path) + "`?";
+        return did_you_mean(info.path, "", "`");
       }
     }
-    std::string known;
-    for (const std::string& sibling : siblings)
-      known += (known.empty() ? "known here: " : ", ") + sibling;
-    return known;
+    return siblings.empty() ? "" : "known here: " + joined(siblings);
   }
 
   const KeyTable& table_;

@@ -7,6 +7,7 @@
 
 #include "engine/graph/error.h"
 #include "engine/graph/selector.h"
+#include "engine/graph/text.h"
 #include "engine/training/config/config_keys.h"
 
 namespace tandem {
@@ -92,10 +93,10 @@ std::string explain_config_key(std::string_view path, const KeyTable& table) {
       if (near.empty() && known.path.substr(known.path.rfind('.') + 1) == path) near = known.path;
     }
     if (near.empty()) near = nearest_name(path, names);
-    throw Error(ErrorKind::usage, Diagnostic{.message = "unknown key",
-                                             .path = std::string(path),
-                                             .fix = near.empty() ? "`tandem config keys` lists all"
-                                                                 : "did you mean `" + near + "`?"});
+    throw Error(ErrorKind::usage,
+                Diagnostic{.message = "unknown key",
+                           .path = std::string(path),
+                           .fix = did_you_mean(near, "`tandem config keys` lists all", "`")});
   }
   std::string text =
       fmt::format("{}\n  {}\n  type: {}\n", key->path, key->help, type_text(key->type));

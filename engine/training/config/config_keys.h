@@ -1,5 +1,7 @@
 // Tables of keys: the checker, `tandem config`, docs/ and the JSON schemas read them. train.toml's
 // is here.
+
+#include "engine/graph/text.h"
 #pragma once
 
 #include <span>
@@ -56,9 +58,7 @@ std::vector<std::string> words_of(std::string_view text);
 /// "a|b|c" of the names in a list.
 template <class List>
 std::string names_in(const List& list) {
-  std::string names;
-  for (const auto& item : list) names += (names.empty() ? "" : "|") + std::string(item.name);
-  return names;
+  return joined(list, "|", [](const auto& item) { return item.name; });
 }
 /// "a, b, c" of "a|b|c".
 std::string listed(std::string_view words);

@@ -3,16 +3,11 @@
 #include <charconv>
 #include <cmath>
 
+#include "engine/graph/text.h"
 #include "engine/training/config/config_check.h"
 
 namespace tandem {
 namespace {
-
-std::string_view trim(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  return text;
-}
 
 template <class T>
 std::optional<T> whole_number(std::string_view text) {
@@ -44,11 +39,11 @@ std::string to_string(const FreezeRule& rule) {
 }
 
 std::optional<Duration> parse_duration(std::string_view text) {
-  text = trim(text);
+  text = trimmed(text);
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || !std::isfinite(value) || value <= 0) return std::nullopt;
-  const std::string_view unit = trim(text.substr(static_cast<std::size_t>(end - text.data())));
+  const std::string_view unit = trimmed(text.substr(static_cast<std::size_t>(end - text.data())));
   if (unit == "step" || unit == "steps") {
     if (value != std::floor(value) || value > 9e15) return std::nullopt;
     return Duration{value, Duration::Unit::steps};
@@ -66,11 +61,11 @@ std::optional<Duration> parse_duration(std::string_view text) {
 
 std::optional<ShuffleConfig> parse_shuffle(std::string_view text) {
   using Kind = ShuffleConfig::Kind;
-  text = trim(text);
+  text = trimmed(text);
   if (text == "none") return ShuffleConfig{Kind::none};
   if (text == "full") return ShuffleConfig{Kind::full};
   if (!text.starts_with("buffer ")) return std::nullopt;
-  const auto size = whole_number<std::int64_t>(trim(text.substr(7)));
+  const auto size = whole_number<std::int64_t>(trimmed(text.substr(7)));
   if (!size || *size < 1) return std::nullopt;
   return ShuffleConfig{Kind::buffer, *size};
 }

@@ -5,6 +5,7 @@
 
 #include "engine/formats/files.h"
 #include "engine/graph/selector.h"
+#include "engine/graph/text.h"
 #include "engine/training/config/key_visitor.h"
 #include "engine/training/data/functions/field_function.h"
 
@@ -203,9 +204,8 @@ KeyForm functions(std::vector<Transform>& member) {
 void report_unknown(const TableReader& table, const FieldConfig& field, std::string message,
                     std::string expected, const std::string& name,
                     const std::vector<std::string>& known) {
-  const std::string near = nearest_name(name, known);
   table.report(field.where, "", std::move(message), std::move(expected), name,
-               near.empty() ? "" : "did you mean \"" + near + "\"?");
+               did_you_mean(nearest_name(name, known)));
 }
 
 /// What the files hold is known before they are opened for idx and cifar, and where keys name it.
@@ -226,9 +226,7 @@ void check_source(const TableReader& table, const FieldConfig& field, const Data
   }
   if (arrays.empty() || field.from.empty()) return;
   if (std::find(arrays.begin(), arrays.end(), field.from) != arrays.end()) return;
-  std::string expected;
-  for (const std::string& array : arrays) expected += (expected.empty() ? "" : ", ") + array;
-  report_unknown(table, field, "no such array in the files", expected, field.from, arrays);
+  report_unknown(table, field, "no such array in the files", joined(arrays), field.from, arrays);
 }
 
 void visit_field(KeyVisitor& v, FieldConfig& field, const DataConfig& data) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <deque>
 
+#include "engine/graph/text.h"
 #include "engine/training/config/key_visitor.h"
 
 namespace tandem {
@@ -11,13 +12,6 @@ namespace {
 std::string_view keep(std::string text) {
   static std::deque<std::string> texts;
   return texts.emplace_back(std::move(text));
-}
-
-std::string joined(const std::vector<std::string>& parts, std::string_view separator) {
-  std::string text;
-  for (const std::string& part : parts)
-    text += (text.empty() ? std::string() : std::string(separator)) + part;
-  return text;
 }
 
 /// What is said of a key, and the kinds that it is said of.

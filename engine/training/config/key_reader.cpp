@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "engine/graph/selector.h"
+#include "engine/graph/text.h"
 #include "engine/training/config/key_visitor.h"
 
 namespace tandem {
@@ -124,10 +125,8 @@ class KeyReader final : public KeyVisitor {
     if (message.empty() || message == passed_over)
       message = "not an option of " + words_of(kinds.names)[kinds.chosen];
     if (kinds.tell) {
-      for (const std::string& name : own)
-        expected += (expected.empty() ? "its own are " : ", ") + name;
-      const std::string near = nearest_name(found.key, own);
-      if (!near.empty()) fix = "did you mean `" + near + "`?";
+      if (!own.empty()) expected = "its own are " + joined(own);
+      fix = did_you_mean(nearest_name(found.key, own), "", "`");
     }
     found.report(std::move(message), std::move(expected), "", std::move(fix));
   }

@@ -12,7 +12,7 @@ namespace tandem {
 
 struct EvalConfig {
   std::optional<Duration> every;     // unset: after the last step only
-  std::vector<std::string> metrics;  // names of metric_kinds (engine/training/metrics.h)
+  std::vector<std::string> metrics;  // names of all_metrics (engine/training/metrics.h)
   std::string best;                  // one of the metrics, or ""
   std::int64_t patience = 0;         // evaluations without a better `best`; 0 = never stop
   bool operator==(const EvalConfig&) const = default;

@@ -1,6 +1,7 @@
 // The keys of [eval], [checkpoint] and [log]: what a run tells and keeps while it goes on.
 #include <algorithm>
 
+#include "engine/graph/text.h"
 #include "engine/training/config/key_visitor.h"
 #include "engine/training/metrics.h"
 
@@ -9,10 +10,8 @@ namespace {
 
 void check_best(const TableReader& table, const EvalConfig& c) {
   if (!c.best.empty() && std::find(c.metrics.begin(), c.metrics.end(), c.best) == c.metrics.end()) {
-    std::string known;
-    for (const std::string& metric : c.metrics) known += (known.empty() ? "" : ", ") + metric;
-    table.report(table.find("best")->where, "best", "not one of the metrics", known, c.best,
-                 "add it to `eval.metrics`");
+    table.report(table.find("best")->where, "best", "not one of the metrics", joined(c.metrics),
+                 c.best, "add it to `eval.metrics`");
   }
   if (c.patience > 0 && c.best.empty())
     table.report(table.find("patience")->where, "patience", "patience needs `eval.best`");
@@ -21,7 +20,7 @@ void check_best(const TableReader& table, const EvalConfig& c) {
 }  // namespace
 
 void visit(KeyVisitor& v, EvalConfig& c) {
-  const std::string metrics = names_in(metric_kinds);
+  const std::string metrics = names_in(all_metrics());
   v.key("every", c.every, by_default("(after the last step only)"), "how often");
   v.key("metrics", c.metrics, parts("[]", string_value, "a metric", one_of(metrics)),
         "what is measured");

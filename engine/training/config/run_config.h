@@ -57,7 +57,7 @@ struct RunKeys {
   CheckpointConfig checkpoint;
   LogConfig log;
 
-  /// Samples in one pass of the graph.
+  /// Samples of one micro-batch.
   std::int64_t micro_batch_size() const { return micro_batch > 0 ? micro_batch : batch_size; }
   bool operator==(const RunKeys&) const = default;
 };

@@ -68,7 +68,7 @@ void visit(KeyVisitor& v, RunConfig& c) {
         "samples per optimizer step, over all processes");
   v.key("micro_batch", c.micro_batch, at_least(1), by_default("(batch_size)"),
         written_if(c.micro_batch > 0),
-        "samples that one pass of the graph takes; divides batch_size, the quotient is "
+        "samples of one micro-batch, one run of the graph; divides batch_size, the quotient is "
         "accumulation");
   v.key("epochs", c.epochs, at_least(0),
         "passes through the training data, above 0; the first of epochs, steps and max_time ends "

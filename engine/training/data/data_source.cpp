@@ -11,6 +11,7 @@
 #include "engine/graph/error.h"
 #include "engine/graph/finiteness.h"
 #include "engine/graph/selector.h"
+#include "engine/graph/text.h"
 #include "engine/training/config/config_value.h"
 #include "engine/training/data/array_set.h"
 #include "engine/training/data/loader.h"
@@ -217,11 +218,8 @@ class ArraySource final : public DataSource {
     if (!array) {
       const std::vector<std::string> names = arrays_->names();
       report(field.where, "no array `" + field.from + "` in the files");
-      for (const std::string& name : names) {
-        errors.back().expected += (errors.back().expected.empty() ? "" : ", ") + name;
-      }
-      const std::string near = nearest_name(field.from, names);
-      if (!near.empty()) errors.back().fix = "did you mean \"" + near + "\"?";
+      errors.back().expected = joined(names);
+      errors.back().fix = did_you_mean(nearest_name(field.from, names));
       return;
     }
 

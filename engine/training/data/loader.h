@@ -44,7 +44,7 @@ struct MicroBatch {
   DataPosition end;             // after it: what a checkpoint stores when end_of_step
   std::int64_t count = 0;       // samples; below micro_batch_size in the last one of an epoch
   SampleShare own;              // of these the ones that this rank computes
-  std::int64_t index = 0;       // of this pass in its optimizer step
+  std::int64_t index = 0;       // of this micro-batch in its optimizer step
   std::int64_t step_count = 0;  // samples of its whole optimizer step
   bool end_of_step = false;
   bool end_of_epoch = false;
@@ -93,8 +93,8 @@ class Loader {
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
-  /// The next pass in order, once its slots are filled; nothing after the last. Rethrows what a
-  /// fill threw. Allocates nothing.
+  /// The next micro-batch in order, once its slots are filled; nothing after the last. Rethrows
+  /// what a fill threw. Allocates nothing.
   std::optional<MicroBatch> next();
   /// The micro-batch that `next` will give, once its slots are filled; `next` gives it all the
   /// same. Nothing where there is none, where its fill failed, or where the ring cannot hold it

@@ -8,14 +8,10 @@
 #include <cmath>
 #include <cstring>
 
+#include "engine/graph/text.h"
+
 namespace tandem {
 namespace {
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  return text;
-}
 
 /// Of a number as std::from_chars takes it, which tells too small ones from too large ones by
 /// nothing: 0 for 1e-400, infinity for 1e400.

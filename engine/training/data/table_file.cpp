@@ -7,14 +7,10 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "engine/graph/text.h"
+
 namespace tandem {
 namespace {
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  return text;
-}
 
 DelimitedReader open_reader(const DataConfig& config, const std::string& path,
                             std::uint64_t from = 0, std::int64_t line = 1) {

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "engine/graph/selector.h"
+#include "engine/graph/text.h"
 #include "engine/training/config/config_value.h"
 
 namespace tandem {
@@ -25,11 +26,8 @@ std::int64_t greatest_of(DType dtype) {
 
 std::string listed(const std::vector<std::string>& names) {
   constexpr std::size_t most = 40;
-  std::string text;
-  for (std::size_t i = 0; i < std::min(names.size(), most); ++i) {
-    text += (i == 0 ? "" : ", ") + names[i];
-  }
-  return text + (names.size() > most ? ", …" : "");
+  return joined(std::span(names).first(std::min(names.size(), most))) +
+         (names.size() > most ? ", …" : "");
 }
 
 /// Whether both read a cell as the same values.
@@ -91,9 +89,8 @@ void FieldPlanner::find_columns() {
   for (const std::string& name : field_.columns) {
     const auto found = std::find(plan_.columns.begin(), plan_.columns.end(), name);
     if (found == plan_.columns.end()) {
-      const std::string near = nearest_name(name, plan_.columns);
       report(field_.where, "no column `" + name + "` in " + file_,
-             near.empty() ? "" : "did you mean \"" + near + "\"?");
+             did_you_mean(nearest_name(name, plan_.columns)));
       errors_.back().expected = "one of " + listed(plan_.columns);
     } else {
       to_.columns.push_back(static_cast<std::size_t>(found - plan_.columns.begin()));

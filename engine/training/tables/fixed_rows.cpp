@@ -5,6 +5,7 @@
 
 #include "engine/graph/error.h"
 #include "engine/graph/selector.h"
+#include "engine/graph/text.h"
 #include "engine/operators/tables/rows.h"
 #include "engine/operators/update_kind.h"
 #include "engine/training/config/config_value.h"
@@ -22,9 +23,8 @@ Diagnostic no_parameter(const FixedRowsRule& rule, const Graph& graph) {
     if (is_parameter(state)) names.insert(names.end(), {state.path, state.name});
   }
   Diagnostic d = at(rule.where, "", "\"" + rule.at + "\" matches no parameter");
-  const std::string nearest = nearest_name(rule.at, names);
-  d.fix = nearest.empty() ? "`tandem inspect MODEL --parameters` lists them"
-                          : "did you mean \"" + nearest + "\"?";
+  d.fix =
+      did_you_mean(nearest_name(rule.at, names), "`tandem inspect MODEL --parameters` lists them");
   return d;
 }
 

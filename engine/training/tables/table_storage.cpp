@@ -2,6 +2,7 @@
 
 #include "engine/graph/error.h"
 #include "engine/graph/selector.h"
+#include "engine/graph/text.h"
 #include "engine/operators/operator.h"
 #include "engine/operators/tables/table_nodes.h"
 #include "engine/training/config/config_value.h"
@@ -50,9 +51,7 @@ std::vector<SplitTable> split_tables(const ParametersConfig& config, const Graph
     }
     if (any) continue;
     Diagnostic d = at(rule.where, "", "\"" + rule.at + "\" matches no parameter");
-    const std::string nearest = nearest_name(rule.at, names);
-    d.fix =
-        nearest.empty() ? "`tandem inspect MODEL` lists them" : "did you mean \"" + nearest + "\"?";
+    d.fix = did_you_mean(nearest_name(rule.at, names), "`tandem inspect MODEL` lists them");
     problems.push_back(std::move(d));
   }
   if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));

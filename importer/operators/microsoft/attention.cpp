@@ -47,13 +47,19 @@ std::optional<Term> padding_mask(NodeContext& node, std::size_t i, DType dtype, 
   return node.make("Where", {seen, node.scalar(0, dtype), node.scalar(hidden, dtype)});
 }
 
-void add_to_mask(NodeContext& node, AttentionForm& form, const Term& more) {
-  form.mask = form.mask ? node.make("Add", {*form.mask, more}) : more;
+// Output 0, with the scale that the node says.
+void finish(NodeContext& node, AttentionForm& form) {
+  const double scale = node.number("scale", 0.0);  // 0 stands for none
+  form.scale = scale != 0 ? scale : 1.0 / std::sqrt(static_cast<double>(form.q.type.shape[3]));
+  node.out(0, join_heads(node, attend(node, form).y));
 }
 
-double scale_of(NodeContext& node, const Term& q) {
-  const double scale = node.number("scale", 0.0);  // 0 stands for none
-  return scale != 0 ? scale : 1.0 / std::sqrt(static_cast<double>(q.type.shape[3]));
+// The same, with padding at input `padding`, a mask to add at 5 and `unidirectional`.
+void finish_masked(NodeContext& node, AttentionForm& form, std::size_t padding) {
+  form.mask = padding_mask(node, padding, form.q.type.dtype, form.k.type.shape[2]);
+  if (node.has(5)) form.mask = form.mask ? node.make("Add", {*form.mask, node.in(5)}) : node.in(5);
+  form.causal = node.flag("unidirectional", false);
+  finish(node, form);
 }
 
 // Keys before the first of these queries, which all see.
@@ -80,10 +86,7 @@ void attention(NodeContext& node) {
   Term product = node.make("MatMul", {node.in(0), node.in(1)});
   if (node.has(2)) product = node.make("Add", {product, node.in(2)});
   const std::vector<Term> parts = split_last(node, product, sizes);
-  AttentionForm form;
-  form.q = split_heads(node, parts[0], heads);
-  form.k = split_heads(node, parts[1], heads);
-  form.v = split_heads(node, parts[2], heads);
+  AttentionForm form = with_heads(node, parts[0], parts[1], parts[2], heads, heads);
   if (node.has(4)) {
     const Shape s = node.shape(4);
     if (s.size() != 5 || s[0] != 2) node.fail("past", "[2, B, H, P, D]", to_string(s));
@@ -98,11 +101,7 @@ void attention(NodeContext& node) {
     node.out(1, node.make("Concat", {node.reshape(form.k, one), node.reshape(form.v, one)},
                           {{"axis", std::int64_t{0}}}));
   }
-  form.mask = padding_mask(node, 3, form.q.type.dtype, form.k.type.shape[2]);
-  if (node.has(5)) add_to_mask(node, form, node.in(5));
-  form.causal = node.flag("unidirectional", false);
-  form.scale = scale_of(node, form.q);
-  node.out(0, join_heads(node, attend(node, form).y));
+  finish_masked(node, form, 3);
 }
 
 void multi_head_attention(NodeContext& node) {
@@ -143,19 +142,12 @@ void multi_head_attention(NodeContext& node) {
     k = node.make("Add", {k, bias[1]});
     v = node.make("Add", {v, bias[2]});
   }
-  AttentionForm form;
-  form.q = split_heads(node, q, heads);
-  form.k = split_heads(node, k, heads);
-  form.v = split_heads(node, v, heads);
+  AttentionForm form = with_heads(node, q, k, v, heads, heads);
   if (node.has(6)) prepend(node, form.k, node.in(6));
   if (node.has(7)) prepend(node, form.v, node.in(7));
   node.out(1, form.k);
   node.out(2, form.v);
-  form.mask = padding_mask(node, 4, form.q.type.dtype, form.k.type.shape[2]);
-  if (node.has(5)) add_to_mask(node, form, node.in(5));
-  form.causal = node.flag("unidirectional", false);
-  form.scale = scale_of(node, form.q);
-  node.out(0, join_heads(node, attend(node, form).y));
+  finish_masked(node, form, 4);
 }
 
 // Causal, of a whole sequence: without keys of earlier calls the lengths that it is given say which
@@ -182,10 +174,7 @@ void group_query_attention(NodeContext& node) {
     k = parts[1];
     v = parts[2];
   }
-  AttentionForm form;
-  form.q = split_heads(node, q, heads);
-  form.k = split_heads(node, k, shared);
-  form.v = split_heads(node, v, shared);
+  AttentionForm form = with_heads(node, q, k, v, heads, shared);
   const std::int64_t length = form.q.type.shape[2];
   const bool interleaved = node.flag("rotary_interleaved", false);
   if (node.flag("do_rotary", false)) {
@@ -204,8 +193,7 @@ void group_query_attention(NodeContext& node) {
     form.mask = both_masks(node, form.mask, visible_keys(node, length, length, 0, window - 1, -1));
   }
   form.softcap = node.number("softcap", 0.0);
-  form.scale = scale_of(node, form.q);
-  node.out(0, join_heads(node, attend(node, form).y));
+  finish(node, form);
 }
 
 // One position is that of the first query; else there is one for each.

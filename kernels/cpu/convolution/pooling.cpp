@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "engine/device/kernel_forms.h"
 #include "engine/operators/operator.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/parallel.h"
@@ -152,13 +153,7 @@ class PoolingKernel final : public PreparedKernel {
 
 void add_pooling_kernels(KernelList& list) {
   for (const char* op : {"MaxPool", "MaxPoolGrad", "AveragePool", "AveragePoolGrad"}) {
-    list.push_back({.name = "simd.pool",
-                    .op = op,
-                    .refuse = refuse,
-                    .propose = propose,
-                    .prepare = [](const KernelRequest& request) -> std::unique_ptr<PreparedKernel> {
-                      return std::make_unique<PoolingKernel>(request);
-                    }});
+    list.push_back({"simd.pool", op, refuse, propose, makes<PoolingKernel>()});
   }
 }
 

@@ -230,6 +230,14 @@ class Compiler {
     return nullptr;
   }
 
+  /// The same, as it was, and taken out of the program.
+  std::optional<Step> absorbed(int value, TileOp op) {
+    Step* const step = only_maker(value, op);
+    if (step == nullptr) return std::nullopt;
+    step->dead = true;
+    return *step;
+  }
+
   void lower(const BodyNode& node) {
     const Node& n = *node.node;
     if (is_reduction(n)) {
@@ -318,16 +326,12 @@ class Compiler {
       return;
     }
     for (int side = 0; side < 2; ++side, std::swap(a, b)) {
-      if (Step* product = only_maker(a, TileOp::mul)) {
-        product->dead = true;
-        const Step found = *product;
-        emit(TileOp::multiply_add, y, found.a, found.b, b);
+      if (const auto product = absorbed(a, TileOp::mul)) {
+        emit(TileOp::multiply_add, y, product->a, product->b, b);
         return;
       }
-      if (Step* product = only_maker(a, TileOp::multiply_number)) {
-        product->dead = true;
-        const Step found = *product;
-        emit(TileOp::scaled_add, y, found.a, b, -1, found.s);
+      if (const auto product = absorbed(a, TileOp::multiply_number)) {
+        emit(TileOp::scaled_add, y, product->a, b, -1, product->s);
         return;
       }
     }
@@ -339,10 +343,8 @@ class Compiler {
       emit(TileOp::add_number, y, a, -1, -1, -*number(b));
     } else if (number(a)) {
       emit(TileOp::from_number, y, b, -1, -1, *number(a));
-    } else if (Step* product = only_maker(b, TileOp::multiply_number)) {
-      product->dead = true;
-      const Step found = *product;
-      emit(TileOp::scaled_add, y, found.a, a, -1, -found.s);
+    } else if (const auto product = absorbed(b, TileOp::multiply_number)) {
+      emit(TileOp::scaled_add, y, product->a, a, -1, -product->s);
     } else {
       emit(TileOp::sub, y, a, b);
     }
@@ -355,10 +357,8 @@ class Compiler {
       return;
     }
     for (int side = 0; side < 2; ++side, std::swap(a, b)) {
-      if (Step* product = only_maker(a, TileOp::mul)) {
-        product->dead = true;
-        const Step found = *product;
-        emit(TileOp::multiply3, y, found.a, found.b, b);
+      if (const auto product = absorbed(a, TileOp::mul)) {
+        emit(TileOp::multiply3, y, product->a, product->b, b);
         return;
       }
     }

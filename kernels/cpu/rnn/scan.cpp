@@ -2,6 +2,7 @@
 // between threads by units.
 #include <cstring>
 
+#include "engine/device/kernel_forms.h"
 #include "kernels/cpu/products/products.h"
 #include "kernels/cpu/rnn/layer.h"
 #include "kernels/cpu/rnn/rnn_kernels.h"
@@ -237,13 +238,9 @@ class RnnScanKernel final : public PreparedKernel {
 }  // namespace
 
 void add_rnn_kernels(KernelList& list) {
-  list.push_back({.name = "cpu.rnn_scan",
-                  .op = "RnnScan",
-                  .refuse = [](const KernelRequest& r) { return refuse_rnn(r, 3, 6); },
-                  .propose = propose_row_major,
-                  .prepare = [](const KernelRequest& r) -> std::unique_ptr<PreparedKernel> {
-                    return std::make_unique<RnnScanKernel>(r);
-                  }});
+  add_row_major(
+      list, "cpu.rnn_scan", "RnnScan", [](const KernelRequest& r) { return refuse_rnn(r, 3, 6); },
+      makes<RnnScanKernel>());
   add_rnn_grad_kernels(list);
 }
 

@@ -3,6 +3,7 @@
 // steps of a direction.
 #include <cstring>
 
+#include "engine/device/kernel_forms.h"
 #include "kernels/cpu/products/products.h"
 #include "kernels/cpu/rnn/layer.h"
 #include "kernels/cpu/rnn/rnn_kernels.h"
@@ -388,13 +389,9 @@ class RnnScanGradKernel final : public PreparedKernel {
 }  // namespace
 
 void add_rnn_grad_kernels(KernelList& list) {
-  list.push_back({.name = "cpu.rnn_scan_grad",
-                  .op = "RnnScanGrad",
-                  .refuse = [](const KernelRequest& r) { return refuse_rnn(r, 4, 7); },
-                  .propose = propose_row_major,
-                  .prepare = [](const KernelRequest& r) -> std::unique_ptr<PreparedKernel> {
-                    return std::make_unique<RnnScanGradKernel>(r);
-                  }});
+  add_row_major(
+      list, "cpu.rnn_scan_grad", "RnnScanGrad",
+      [](const KernelRequest& r) { return refuse_rnn(r, 4, 7); }, makes<RnnScanGradKernel>());
 }
 
 }  // namespace tandem

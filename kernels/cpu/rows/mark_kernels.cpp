@@ -1,5 +1,5 @@
-// Which rows of a table got a gradient in the passes of a step: a byte a row is set, and the rows
-// whose byte is set are listed.
+// Which rows of a table got a gradient in the micro-batches of a step: a byte a row is set, and the
+// rows whose byte is set are listed.
 #include <algorithm>
 #include <atomic>
 #include <bit>

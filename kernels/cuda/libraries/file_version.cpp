@@ -6,6 +6,8 @@
 #include <string_view>
 #include <system_error>
 
+#include "engine/graph/text.h"
+
 namespace tandem::cuda {
 namespace {
 
@@ -85,9 +87,7 @@ std::optional<FileVersion> by_package(const fs::path& file) {
 }  // namespace
 
 std::string FileVersion::text() const {
-  std::string text;
-  for (const int number : numbers) text += (text.empty() ? "" : ".") + std::to_string(number);
-  return text;
+  return joined(numbers, ".", [](int number) { return std::to_string(number); });
 }
 
 std::optional<FileVersion> version_of_file(const std::string& path) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/graph/text.h"
 #include "engine/operators/scalar_functions.h"
 #include "kernels/cuda/pointwise/fused_text.h"
 
@@ -73,10 +74,8 @@ class Writer {
   }
 
   void write_head() {
-    std::string names;
-    for (const FusedStep& step : body_.steps)
-      names += (names.empty() ? "" : ", ") + step.node->op->name;
-    line("// Fused: " + names);
+    line("// Fused: " +
+         joined(body_.steps, ", ", [](const FusedStep& step) { return step.node->op->name; }));
     line("#include \"kernels/cuda/pointwise/fused_loops.h\"");
     line("");
     line("namespace tandem::cuda {");
@@ -156,9 +155,7 @@ class Writer {
     const ScalarRow& row = *scalar_row(step.node->op->scalar);
     const DType dtype = body_.values[step.inputs[0]].dtype;
     const std::string type = computed_name(dtype);
-    std::string arguments;
-    for (const int input : step.inputs)
-      arguments += (arguments.empty() ? "" : ", ") + operand(input);
+    std::string arguments = joined(step.inputs, ", ", [&](int input) { return operand(input); });
     const ScalarSettings settings = scalar_settings(*step.node);
     for (std::size_t i = 0; i < row.options.attributes.size(); ++i) {
       const bool is_cast = !is_float(dtype);

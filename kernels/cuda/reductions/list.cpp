@@ -1,6 +1,7 @@
 // The GPU's kernels for reductions, softmax, losses over labels, normalisation and dropout.
 #include <algorithm>
 
+#include "engine/device/map_kinds.h"
 #include "kernels/cuda/reductions/reductions.h"
 
 namespace tandem::cuda {
@@ -9,16 +10,8 @@ namespace reductions {
 std::vector<Proposal> propose_maps(const KernelRequest& request, std::size_t like,
                                    std::initializer_list<std::size_t> inputs,
                                    std::initializer_list<std::size_t> outputs) {
-  const Operand& operand = request.inputs[like];
-  std::vector<LayoutConstraint::Kind> kinds{LayoutConstraint::Kind::row_major};
-  if (operand.type.rank() >= 3) {
-    const bool last = operand.layout.is_strided() &&
-                      is_channels_last(operand.layout, operand.type.shape) &&
-                      !is_row_major(operand.layout, operand.type.shape);
-    kinds.insert(last ? kinds.begin() : kinds.end(), LayoutConstraint::Kind::channels_last);
-  }
   std::vector<Proposal> proposals;
-  for (LayoutConstraint::Kind kind : kinds) {
+  for (LayoutConstraint::Kind kind : map_kinds(request.inputs[like])) {
     Proposal proposal;
     proposal.inputs.assign(request.inputs.size(),
                            LayoutConstraint{LayoutConstraint::Kind::row_major, {}});

@@ -1,4 +1,4 @@
-// Which rows of a table got a gradient in the passes of a step: MarkRows sets a byte a row,
+// Which rows of a table got a gradient in the micro-batches of a step: MarkRows sets a byte a row,
 // TouchedRows lists the rows whose byte is set.
 #include <utility>
 
