@@ -105,9 +105,9 @@ std::span<const DataLook> all_data_looks() {
 void add_array(DataFacts& facts, const std::string& name, const HostTensor& tensor,
                const std::string& file) {
   if (tensor.shape().empty()) {
-    throw Error(ErrorKind::data, Diagnostic{.message = "a single number has no samples",
-                                            .file = file,
-                                            .path = name});
+    throw Error(
+        ErrorKind::data,
+        Diagnostic{.message = "a single number has no samples", .file = file, .path = name});
   }
   const TensorType sample{tensor.dtype(), Shape(tensor.shape().begin() + 1, tensor.shape().end())};
   auto found = std::find_if(facts.arrays.begin(), facts.arrays.end(),

@@ -78,10 +78,10 @@ struct ModelFacts {
   std::shared_ptr<const TrainingAlgorithm> algorithm;
   std::vector<ExportNote> export_notes;
   std::vector<TableFacts> tables;
-  std::vector<std::string> free;    // dimensions behind axis 0 that nothing has bound
-  std::int64_t batch = 0;           // that outputs and values were computed for
-  std::int64_t fixed_batch = 0;     // the file takes no other; 0: any
-  double bytes_per_sample = 0;      // of all values that a step computes forward
+  std::vector<std::string> free;     // dimensions behind axis 0 that nothing has bound
+  std::int64_t batch = 0;            // that outputs and values were computed for
+  std::int64_t fixed_batch = 0;      // the file takes no other; 0: any
+  double bytes_per_sample = 0;       // of all values that a step computes forward
   std::int64_t parameter_bytes = 0;  // of what trains
 
   /// Operators of this type, in the file or after the passes.

@@ -11,7 +11,6 @@
 namespace tandem::api {
 namespace {
 
-
 bool has_free(const Shape& shape) {
   return std::any_of(shape.begin(), shape.end(), [](std::int64_t extent) { return extent < 0; });
 }
@@ -57,8 +56,7 @@ void add_shape(const Shape& wanted, const ArrayFacts& array, Functions& to) {
 }
 
 /// One number, or one for each column.
-std::string per_part(const ArrayFacts& array, double (Numbers::*number)() const,
-                     double at_least) {
+std::string per_part(const ArrayFacts& array, double (Numbers::*number)() const, double at_least) {
   const auto text = [&](const Numbers& numbers) {
     return fmt::format("{:.6g}", std::max((numbers.*number)(), at_least));
   };
@@ -103,13 +101,13 @@ std::string misfit(const InputFacts& input, const ArrayFacts& array) {
     return fmt::format("a sample has the shape {}, the input takes {}", to_string(given),
                        to_string(wanted));
   const bool takes_floats = is_float(input.sample.dtype);
-  if (array.is_text)
-    return takes_floats || input.table_rows < 2 ? "it holds text" : "";
+  if (array.is_text) return takes_floats || input.table_rows < 2 ? "it holds text" : "";
   if (array.numbers.count == 0) return "it holds no numbers";
   if (!array.numbers.finite && !takes_floats) return "it holds values that are no numbers";
   if (takes_floats) return "";
   if (!array.numbers.whole) return "it holds fractions, the input takes whole numbers";
-  if (input.table_rows > 0 && (array.numbers.least < 0 || array.numbers.most >= static_cast<double>(input.table_rows)))
+  if (input.table_rows > 0 &&
+      (array.numbers.least < 0 || array.numbers.most >= static_cast<double>(input.table_rows)))
     return fmt::format("its values go from {}, the table has the rows 0 to {}",
                        numbers_text(array.numbers), input.table_rows - 1);
   return "";
@@ -146,8 +144,8 @@ Functions functions_for(const InputFacts& input, const ArrayFacts& array) {
   result.why = range.why;
   add_shape(input.sample.shape, array, result);
   // An image is cut to its shape first, so that random functions may follow.
-  const bool reshapes = !result.as.empty() && (result.as.back().starts_with("reshape") ||
-                                               result.as.back() == "flatten");
+  const bool reshapes = !result.as.empty() &&
+                        (result.as.back().starts_with("reshape") || result.as.back() == "flatten");
   if (reshapes && array.columns.empty() && array.by_part.empty())
     std::rotate(result.as.begin(), result.as.end() - 1, result.as.end());
   if (!array.numbers.finite)

@@ -14,8 +14,8 @@ namespace {
 std::string quoted_names(const std::vector<const ArrayFacts*>& arrays) {
   std::string text;
   for (const ArrayFacts* array : arrays)
-    text += fmt::format("{}\"{}\" {}", text.empty() ? "" : ", ", array->name,
-                        to_string(array->sample));
+    text +=
+        fmt::format("{}\"{}\" {}", text.empty() ? "" : ", ", array->name, to_string(array->sample));
   return text;
 }
 
@@ -27,9 +27,8 @@ class Matching {
   }
 
   FieldGuesses run() {
-    for (std::size_t i = 0; i < inputs_.size(); ++i) match_name(i, [](const std::string& name) {
-        return name;
-      });
+    for (std::size_t i = 0; i < inputs_.size(); ++i)
+      match_name(i, [](const std::string& name) { return name; });
     for (std::size_t i = 0; i < inputs_.size(); ++i) match_name(i, plain_name);
     // What fits one input alone may leave one array alone for the next.
     for (std::size_t round = 0; round < inputs_.size(); ++round) {
@@ -115,10 +114,11 @@ class Matching {
     const std::vector<const ArrayFacts*> arrays = fitting(i);
     FieldGuess& field = result_.fields[i];
     if (arrays.size() > 1) {
-      field.todo = fmt::format("several arrays fit {}: {}", to_string_free(i), quoted_names(arrays));
+      field.todo =
+          fmt::format("several arrays fit {}: {}", to_string_free(i), quoted_names(arrays));
     } else if (arrays.size() == 1) {
-      field.todo = fmt::format("\"{}\" is the only array left that fits several inputs",
-                               arrays[0]->name);
+      field.todo =
+          fmt::format("\"{}\" is the only array left that fits several inputs", arrays[0]->name);
     } else {
       field.todo = fmt::format("no array fits {}; the data has {}", to_string_free(i),
                                free_.empty() ? "no more" : quoted_names(free_));
@@ -204,8 +204,8 @@ std::string source_toml(const ArrayFacts& array) {
         while (i + run < array.columns.size() && array.columns[i + run] == name(run)) ++run;
       }
       if (run > 2) {
-        names.push_back(fmt::format("{}{{{}..{}}}", prefix, start,
-                                    start + static_cast<std::int64_t>(run) - 1));
+        names.push_back(
+            fmt::format("{}{{{}..{}}}", prefix, start, start + static_cast<std::int64_t>(run) - 1));
       } else {
         run = 1;
       }

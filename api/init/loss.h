@@ -7,12 +7,12 @@
 namespace tandem::api {
 
 struct LossChoice {
-  bool of_model = false;   // the model has its own: no terms
-  std::string output;      // loss.output, where the model has several outputs
+  bool of_model = false;  // the model has its own: no terms
+  std::string output;     // loss.output, where the model has several outputs
   std::string why;
-  std::string todo;        // nothing could be chosen
-  LossGuess term;          // where there is one, also as a suggestion
-  FieldGuess labels;       // the field that the term reads
+  std::string todo;   // nothing could be chosen
+  LossGuess term;     // where there is one, also as a suggestion
+  FieldGuess labels;  // the field that the term reads
 };
 
 /// `fields`: of the model's inputs, whose arrays are no labels. `data` null: there is none.

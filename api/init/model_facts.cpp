@@ -36,9 +36,8 @@ std::string input_of(const Graph& graph, ValueId id) {
     }
     if (value.kind != ValueKind::computed || !value.producer) return "";
     static const std::set<std::string, std::less<>> forms{
-        "Cast",    "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose",
-        "Slice",   "Gather",  "Split",   "Expand",  "Identity",  "View",
-        "Reverse", "Concat"};
+        "Cast",   "Reshape", "Flatten", "Squeeze",  "Unsqueeze", "Transpose", "Slice",
+        "Gather", "Split",   "Expand",  "Identity", "View",      "Reverse",   "Concat"};
     const Node& node = graph.node(value.producer);
     if (!forms.contains(std::string(node.op->name)) || node.inputs.empty()) return "";
     id = node.inputs[0];
@@ -153,8 +152,8 @@ TensorType ModelFacts::sample_of(const PortSummary& input) const {
   }
   for (std::size_t axis = 1; axis < input.dims.size(); ++axis) {
     const std::string& text = input.dims[axis];
-    const bool is_number =
-        !text.empty() && text.size() < 12 && text.find_first_not_of("0123456789") == std::string::npos;
+    const bool is_number = !text.empty() && text.size() < 12 &&
+                           text.find_first_not_of("0123456789") == std::string::npos;
     type.shape.push_back(is_number ? std::stoll(text) : -1);
   }
   return type;

@@ -1,6 +1,6 @@
 // IDX files, one array each: MNIST's four and their kin.
-#include "api/init/data/data_look.h"
 #include "engine/formats/idx.h"
+#include "api/init/data/data_look.h"
 
 namespace tandem::api::looks {
 namespace {

@@ -41,7 +41,7 @@ const std::set<std::string, std::less<>>& training_words() {
   return words;
 }
 const std::set<std::string, std::less<>>& format_words() {
-  static const std::set<std::string, std::less<>> words{"idx",  "idx1", "idx2", "idx3",
+  static const std::set<std::string, std::less<>> words{"idx",  "idx1",  "idx2", "idx3",
                                                         "idx4", "ubyte", "npy",  "gz"};
   return words;
 }
@@ -69,8 +69,8 @@ bool names_training(const std::string& name) { return has_word(name, training_wo
 
 bool names_label(const std::string& name) {
   static const std::set<std::string, std::less<>> words{
-      "label", "labels", "target", "targets", "y",     "class",  "classes", "click",
-      "clicks", "clicked", "mask", "masks",  "answer", "answers", "outcome", "rating"};
+      "label",  "labels",  "target", "targets", "y",      "class",   "classes", "click",
+      "clicks", "clicked", "mask",   "masks",   "answer", "answers", "outcome", "rating"};
   return has_word(name, words);
 }
 

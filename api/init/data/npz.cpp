@@ -18,8 +18,8 @@ void look_into_archive(const std::string& path, DataFacts& facts) {
       type = file.type(name);
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::data) throw;
-      facts.notes.push_back("the array \"" + name + "\" is left out: " +
-                            error.diagnostics()[0].message);
+      facts.notes.push_back("the array \"" + name +
+                            "\" is left out: " + error.diagnostics()[0].message);
       continue;
     }
     if (type.shape.empty()) {

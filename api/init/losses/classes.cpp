@@ -45,7 +45,7 @@ std::optional<LossGuess> guess(const LossCase& of) {
   LossGuess loss;
   const bool is_log = of.op == "LogSoftmax";
   loss.kind = is_log ? "nll" : "softmax_cross_entropy";
-  loss.value_key = is_log ? "log_probs" : "logits";
+  loss.value_key = is_log ? "log_probabilities" : "logits";
   loss.value = of.op == "Softmax" ? of.before : of.output;
   loss.labels_key = "labels";
   loss.as = label_functions(of.labels, true);

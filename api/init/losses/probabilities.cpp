@@ -23,9 +23,10 @@ std::optional<LossGuess> guess(const LossCase& of) {
     loss.kind = of.op == "Sigmoid" ? "binary_cross_entropy" : "softmax_cross_entropy";
     loss.value = of.before;
     loss.metrics = {"accuracy"};
-    loss.why = fmt::format("\"{}\" is the result of a {}, which the loss applies itself: its input "
-                           "is named; \"{}\" holds 0 and 1",
-                           of.output, of.op, of.labels.name);
+    loss.why = fmt::format(
+        "\"{}\" is the result of a {}, which the loss applies itself: its input "
+        "is named; \"{}\" holds 0 and 1",
+        of.output, of.op, of.labels.name);
     return loss;
   }
   loss.kind = one_a_sample ? "softmax_cross_entropy" : "binary_cross_entropy";
