@@ -1,8 +1,9 @@
 // tandem init MODEL.onnx: writes a commented train.toml and policy.toml from a model and its data.
+#include "tools/init.h"
+
 #include <memory>
 
-#include "tandem/tandem.h"
-#include "tools/command.h"
+#include "tandem/init.h"
 
 namespace tandem::tool {
 

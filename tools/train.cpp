@@ -70,6 +70,7 @@ class Display {
 void add_train(CLI::App& app, Invocation& invocation) {
   struct Options {
     std::string config;
+    std::string data;
     api::TrainOptions train;
   };
   auto options = std::make_shared<Options>();
@@ -78,7 +79,7 @@ void add_train(CLI::App& app, Invocation& invocation) {
       ->required();
   command->add_option("overrides", options->train.overrides,
                       "Keys to set: optimizer.lr=0.01 epochs=3");
-  command->add_option("--data", options->train.data,
+  command->add_option("--data", options->data,
                       "With an ONNX file: a file or folder of data, from which the rest is guessed "
                       "as by init");
   command->add_option(
@@ -103,6 +104,7 @@ void add_train(CLI::App& app, Invocation& invocation) {
       "Example: tandem train train.toml batch_size=64 optimizer.kind=adamw optimizer.lr=1e-3\n"
       "         tandem train model.onnx epochs=3 --data digits.npz");
   on_choice(*command, invocation, [options] {
+    if (!options->data.empty()) options->train.overrides.push_back("data=" + options->data);
     Display display;
     options->train.on_progress = [&](const api::Progress& p) { display.progress(p); };
     options->train.on_message = [&](const std::string& text) { display.message(text); };

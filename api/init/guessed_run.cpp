@@ -17,6 +17,17 @@ bool says(const std::string& item, const std::string& key) {
   return set == key || key.starts_with(set + ".") || set.starts_with(key + ".");
 }
 
+/// The value of "data=PATH", which is then none of the keys.
+std::string take_data(std::vector<std::string>& overrides) {
+  constexpr std::string_view key = "data=";
+  std::string data;
+  for (const std::string& item : overrides) {
+    if (item.starts_with(key)) data = item.substr(key.size());
+  }
+  std::erase_if(overrides, [&](const std::string& item) { return item.starts_with(key); });
+  return data;
+}
+
 Error open_keys(const std::string& model, const std::string& data, const std::vector<Todo>& open) {
   std::vector<Diagnostic> all;
   for (const Todo& todo : open) {
@@ -32,32 +43,23 @@ Error open_keys(const std::string& model, const std::string& data, const std::ve
 
 }  // namespace
 
-bool is_guessed(const std::string& path, const std::string& data) {
-  if (path.ends_with(".onnx")) return true;
-  if (data.empty()) return false;
-  throw Error(ErrorKind::usage,
-              Diagnostic{.message = "data is given beside a train.toml, which names its own",
-                         .file = "--data",
-                         .expected = "an ONNX file in place of the train.toml",
-                         .got = path,
-                         .fix = "leave --data away, or set data.train.files"});
-}
+bool is_guessed(const std::string& path) { return path.ends_with(".onnx"); }
 
 RunConfig guessed_run_config(const std::string& model, TrainOptions& options,
-                             const std::vector<std::string>& overrides) {
+                             std::vector<std::string> overrides) {
+  const std::string data = take_data(overrides);
   const std::filesystem::path path = normal_path(model);
   const std::string folder = path.parent_path().string();
   const Engine engine;
-  const GuessedConfiguration guess = guess_configuration(engine, model, options.data, folder);
+  const GuessedConfiguration guess = guess_configuration(engine, model, data, folder);
   std::vector<Todo> open = guess.draft.todos();
   std::erase_if(open, [&](const Todo& todo) {
     return std::any_of(overrides.begin(), overrides.end(),
                        [&](const std::string& item) { return says(item, todo.key); });
   });
-  if (!open.empty()) throw open_keys(model, options.data, open);
+  if (!open.empty()) throw open_keys(model, data, open);
   if (options.on_message) {
-    options.on_message("guessed    " + run_name(model) + " from its file and " +
-                       normal_path(options.data) +
+    options.on_message("guessed    " + run_name(model) + " from its file and " + normal_path(data) +
                        "; train.resolved.toml of the run directory has every key, `tandem init` "
                        "writes them with their reasons");
     for (const std::string& note : guess.draft.notes) options.on_message("guessed    " + note);

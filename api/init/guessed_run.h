@@ -9,13 +9,13 @@
 
 namespace tandem::api {
 
-/// Whether a run is described by an ONNX file and data. Throws Error{usage} where `data` goes with
-/// a train.toml, which names its own.
-bool is_guessed(const std::string& path, const std::string& data);
+/// Whether a run is described by an ONNX file instead of a train.toml.
+bool is_guessed(const std::string& path);
 
-/// Throws Error{usage} with everything that could not be guessed and that `overrides` do not say.
-/// `options` hear what was guessed, and get the policy's rules.
+/// `overrides`: keys, and the data as "data=PATH". Throws Error{usage} with everything that could
+/// not be guessed and that they do not say. `options` hear what was guessed, and get the policy's
+/// rules.
 RunConfig guessed_run_config(const std::string& model, TrainOptions& options,
-                             const std::vector<std::string>& overrides);
+                             std::vector<std::string> overrides);
 
 }  // namespace tandem::api

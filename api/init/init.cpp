@@ -10,7 +10,7 @@
 #include "engine/formats/paths.h"
 #include "engine/graph/error.h"
 #include "engine/training/config/run_config.h"
-#include "tandem/tandem.h"
+#include "tandem/init.h"
 
 namespace tandem::api {
 namespace {

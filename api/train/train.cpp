@@ -146,9 +146,8 @@ Trainer::Trainer(const std::string& config_path, TrainOptions options) {
   }
   RunConfig config;
   on_all_ranks(ranks, "configuration", [&] {
-    config = is_guessed(config_path, options.data)
-                 ? guessed_run_config(config_path, options, overrides)
-                 : read_run_config(config_path, overrides);
+    config = is_guessed(config_path) ? guessed_run_config(config_path, options, overrides)
+                                     : read_run_config(config_path, overrides);
     require_data(config);
   });
   std::string resume_from;

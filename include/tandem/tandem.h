@@ -61,10 +61,6 @@ struct Progress {
 
 struct TrainOptions {
   std::vector<std::string> overrides;  // "optimizer.lr=0.01"
-  /// A file or folder, where an ONNX file stands in place of the train.toml: the configuration is
-  /// then guessed as `init` does, and nothing of it written but the resolved one of the run
-  /// directory, which lies beside the model.
-  std::string data;
   std::vector<std::string> place;      // rules over the policy's: '{ at = "wide.**", on = "cpu" }'
   std::vector<std::string> devices;    // "gpu=emulated:0,memory=2GiB"
   std::string run_dir;                 // empty: runs/NAME-0001, numbered up
@@ -103,7 +99,7 @@ struct TrainResult {
 class Trainer {
  public:
   /// Reads and checks the configuration, the model and the data. Throws Error with all that is
-  /// wrong; of an ONNX file also with all that could not be guessed and no override says.
+  /// wrong.
   Trainer(const std::string& config_path, TrainOptions options);
   ~Trainer();
   Trainer(Trainer&&) noexcept;
@@ -237,21 +233,6 @@ struct PredictOptions : TrainedOptions {
 /// by `to` is there once all is written; Error{usage} where predictions are made from it,
 /// Error{diverged} where parameters of the model are not finite.
 Report predict_run(const std::string& run, const PredictOptions& options);
-
-struct InitOptions {
-  std::string data;  // a file or a folder; "": keys of the data stay open
-  std::string to;    // the folder to write into; "": that of the model
-};
-struct InitReport : Report {
-  std::vector<std::string> files;  // that were written
-  /// What could not be guessed: `path` is the key, `message` what is missing. The train.toml has it
-  /// marked "# TODO", and trains once it is filled in.
-  std::vector<Diagnostic> open;
-};
-/// Writes a train.toml and a policy.toml for a model and its data, with the reason for each value
-/// as a comment. Throws Error{usage}, and writes nothing, where one of them is there already or the
-/// model cannot train; Error{data} where the data is broken or empty.
-InitReport init(const std::string& model_path, const InitOptions& options = {});
 
 struct BenchOptions {
   std::vector<std::string> overrides;

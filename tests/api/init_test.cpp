@@ -10,7 +10,7 @@
 
 #include "engine/formats/files.h"
 #include "engine/formats/npy.h"
-#include "tandem/tandem.h"
+#include "tandem/init.h"
 #include "tests/api/error_of.h"
 #include "tests/api/small_model.h"
 #include "tests/training/formats/temporary_folder.h"
@@ -315,14 +315,13 @@ TEST_F(InitTest, TrainTakesAModelAndData) {
   fs::copy(parity + "mlp_batches.npz", data() + "/all.npz");
   const std::string net = model(parity + "mlp_torchscript.onnx");
   TrainOptions options;
-  options.data = data();
-  options.overrides = {"steps=2", "batch_size=16"};
+  options.overrides = {"steps=2", "batch_size=16", "data=" + data()};
   const TrainResult result = Trainer(net, options).run();
   EXPECT_EQ(result.steps, 2u);
   EXPECT_EQ(result.run_dir, folder_ / "runs/net-0001");
   EXPECT_THAT(read_file(result.run_dir + "/train.resolved.toml"), HasSubstr("batch_size = 16"));
   EXPECT_FALSE(fs::exists(config()));
-  options.overrides = {"steps=4", "batch_size=16"};
+  options.overrides = {"steps=4", "batch_size=16", "data=" + data()};
   options.run_dir = result.run_dir;
   options.resume = true;
   EXPECT_EQ(Trainer(net, options).run().steps, 4u);
@@ -334,20 +333,13 @@ TEST_F(InitTest, TrainNamesWhatIsOpenUnlessAKeySaysIt) {
                 {"labels", round_of<std::int64_t>({50}, 0, 2)}});
   const std::string net = model(dense(3));
   TrainOptions options;
-  options.data = data();
-  options.overrides = {"steps=2"};
+  options.overrides = {"steps=2", "data=" + data()};
   EXPECT_THAT(error_of([&] { Trainer(net, options); }),
               AllOf(HasSubstr("data.fields.x: cannot be guessed: several arrays fit"),
                     HasSubstr("tandem init")));
   options.overrides.emplace_back("data.fields.x=left");
   EXPECT_EQ(Trainer(net, options).run().steps, 2u);
   EXPECT_THAT(error_of([&] { Trainer(net, {}); }), HasSubstr("data.train.files"));
-  EXPECT_THAT(error_of([&] {
-                TrainOptions with_data;
-                with_data.data = data();
-                Trainer(config(), with_data);
-              }),
-              HasSubstr("--data"));
 }
 
 }  // namespace
