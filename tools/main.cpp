@@ -15,6 +15,7 @@
 #include "tandem/tandem.h"
 #include "tools/command.h"
 #include "tools/failing_files.h"
+#include "tools/init.h"
 
 namespace tandem::tool {
 namespace {
@@ -151,6 +152,7 @@ int run(int argc, char** argv) {
       "Examples:\n"
       "  tandem inspect model.onnx                 what is in it, what is trainable, what is "
       "missing\n"
+      "  tandem init model.onnx --data FOLDER      writes train.toml and policy.toml with reasons\n"
       "  tandem train train.toml                   train; progress here, results in "
       "runs/train-0001\n"
       "  tandem train train.toml --resume          go on with the newest unfinished run\n"
@@ -172,6 +174,7 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   Invocation invocation;
   add_inspect(app, invocation);
+  add_init(app, invocation);
   add_train(app, invocation);
   add_eval(app, invocation);
   add_predict(app, invocation);

@@ -70,13 +70,18 @@ class Display {
 void add_train(CLI::App& app, Invocation& invocation) {
   struct Options {
     std::string config;
+    std::string data;
     api::TrainOptions train;
   };
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("train", "Train as a train.toml says");
-  command->add_option("config", options->config, "The train.toml")->required();
+  command->add_option("config", options->config, "The train.toml, or with --data an ONNX file")
+      ->required();
   command->add_option("overrides", options->train.overrides,
                       "Keys to set: optimizer.lr=0.01 epochs=3");
+  command->add_option("--data", options->data,
+                      "With an ONNX file: a file or folder of data, from which the rest is guessed "
+                      "as by init");
   command->add_option(
       "--run-dir", options->train.run_dir,
       "Where to write (default: runs/NAME-0001 beside the configuration, numbered up)");
@@ -96,8 +101,10 @@ void add_train(CLI::App& app, Invocation& invocation) {
       "directory.\n"
       "Ctrl-C saves a checkpoint and stops (exit code 130); so do SIGTERM (143) and a closed "
       "terminal (129).\n"
-      "Example: tandem train train.toml batch_size=64 optimizer.kind=adamw optimizer.lr=1e-3");
+      "Example: tandem train train.toml batch_size=64 optimizer.kind=adamw optimizer.lr=1e-3\n"
+      "         tandem train model.onnx epochs=3 --data digits.npz");
   on_choice(*command, invocation, [options] {
+    if (!options->data.empty()) options->train.overrides.push_back("data=" + options->data);
     Display display;
     options->train.on_progress = [&](const api::Progress& p) { display.progress(p); };
     options->train.on_message = [&](const std::string& text) { display.message(text); };

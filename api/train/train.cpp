@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "api/init/guessed_run.h"
 #include "api/model/model.h"
 #include "api/path_value.h"
 #include "api/run_files.h"
@@ -165,7 +166,8 @@ Trainer::Trainer(const std::string& config_path, TrainOptions options) {
   }
   RunConfig config;
   on_all_ranks(ranks, "configuration", [&] {
-    config = read_run_config(config_path, overrides);
+    config = is_guessed(config_path) ? guessed_run_config(config_path, options, overrides)
+                                     : read_run_config(config_path, overrides);
     require_data(config);
   });
   std::string resume_from;

@@ -1,0 +1,334 @@
+// The sections of a train.toml, one function each.
+#include "api/init/configuration.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "api/init/fields.h"
+#include "api/init/loss.h"
+#include "api/init/networks/network.h"
+#include "engine/formats/paths.h"
+#include "engine/graph/error.h"
+#include "engine/training/config/config_value.h"
+
+namespace tandem::api {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double held_out_part = 0.1;
+constexpr std::int64_t least_samples_to_hold_out = 20;
+constexpr std::int64_t usual_steps = 5000, most_epochs = 30;
+
+/// All that is known, and what was concluded first.
+struct Known {
+  ModelFacts model;
+  std::optional<DataFacts> data;
+  std::vector<InputFacts> inputs;
+  FieldGuesses fields;
+  LossChoice loss;
+  const Network* network = nullptr;
+  std::string folder;
+  std::int64_t samples = 0;  // to train on; 0: not known
+  RunLength length;
+
+  bool holds_out = false;  // a part of the training data
+};
+
+std::string functions_toml(const std::vector<std::string>& functions) {
+  std::string list;
+  for (const std::string& text : functions) list += (list.empty() ? "" : ", ") + toml_string(text);
+  return "[ " + list + " ]";
+}
+
+std::string field_toml(const FieldGuess& field) {
+  const std::string source = source_toml(*field.from);
+  if (field.as.empty() && !field.from->stacked) return source;
+  return fmt::format("{{ from = {}{} }}", source,
+                     field.as.empty() ? "" : ", as = " + functions_toml(field.as));
+}
+
+std::string files_toml(const std::vector<ArrayFiles>& files, const std::string& folder) {
+  const auto list = [&](const std::vector<std::string>& paths) {
+    std::string text;
+    for (const std::string& path : paths)
+      text += (text.empty() ? "" : ", ") + near_path(path, folder);
+    return "[ " + text + " ]";
+  };
+  if (files.size() == 1 && files[0].name.empty()) return list(files[0].paths);
+  std::string text;
+  for (const ArrayFiles& array : files) {
+    text +=
+        fmt::format("{}{} = {}", text.empty() ? "" : ", ", toml_key(array.name), list(array.paths));
+  }
+  return "{ " + text + " }";
+}
+
+void guess_model(const Known& known, Draft& draft) {
+  GuessedSection& top = draft.section("");
+  const std::string file = near_path(known.model.path, known.folder);
+  if (known.fields.bind.empty()) {
+    top.keys.push_back({"model", file, "", ""});
+  } else {
+    std::string bind;
+    for (const auto& [name, extent] : known.fields.bind)
+      bind += fmt::format("{}{} = {}", bind.empty() ? "" : ", ", toml_key(name), extent);
+    top.keys.push_back({"model", fmt::format("{{ file = {}, bind = {{ {} }} }}", file, bind),
+                        "free dimensions of the file, as long as the samples are", ""});
+  }
+  for (const std::string& name : known.model.free) {
+    top.keys.push_back(
+        {"model.bind", "", "",
+         name == "?" || name.empty()
+             ? "the file leaves a dimension free and without a name: export it with a name or a "
+               "number"
+             : fmt::format(
+                   "how long is \"{}\"? Write model = {{ file = {}, bind = {{ {} = 16 }} }} "
+                   "with its length",
+                   name, file, toml_key(name))});
+  }
+  if (run_name(known.model.path) != known.model.path) {
+    top.keys.push_back({"name", toml_string(run_name(known.model.path)),
+                        "run directories are runs/NAME-0001, numbered up", ""});
+  }
+}
+
+/// The largest power of two that is not above x.
+std::int64_t power_of_two(double x) {
+  return x < 1 ? 1 : std::int64_t{1} << static_cast<int>(std::floor(std::log2(x)));
+}
+
+void guess_batch(const Engine& engine, Known& known, Draft& draft) {
+  const Network& network = *known.network;
+  const ModelFacts& model = known.model;
+  std::int64_t batch = 32;
+  std::string why = "a usual size; without data nothing says more";
+  if (known.samples > 0) {
+    const auto part =
+        static_cast<double>(known.samples) / static_cast<double>(network.samples_a_step);
+    batch = std::clamp(power_of_two(part), network.least_batch, network.most_batch);
+    why = fmt::format("a power of two of about 1/{} of {}{} samples, from {} to {} for {}",
+                      network.samples_a_step, known.samples,
+                      known.data->rows_read > 0 ? " or more" : "", network.least_batch,
+                      network.most_batch, network.name);
+    if (batch > known.samples) {
+      batch = power_of_two(static_cast<double>(known.samples));
+      why = fmt::format("the largest power of two that {} samples fill", known.samples);
+    }
+  }
+  // Values stay for the backward pass, whose own are about as many; parameters have a gradient and
+  // two moments at most.
+  const double room = 0.5 * static_cast<double>(engine.cpu->memory_bytes()) -
+                      4.0 * static_cast<double>(model.parameter_bytes);
+  while (batch > 1 && 2 * model.bytes_per_sample * static_cast<double>(batch) > room) {
+    batch /= 2;
+    why = fmt::format("what half of the memory holds, {:.0f} MB a sample",
+                      2 * model.bytes_per_sample / 1e6);
+  }
+  if (model.fixed_batch > 0) {
+    batch = model.fixed_batch;
+    why = "the file takes no other batch";
+  }
+  draft.section("").keys.push_back({"batch_size", std::to_string(batch), why, ""});
+  known.length.batch = batch;
+}
+
+void guess_epochs(Known& known, Draft& draft) {
+  std::int64_t epochs = 10;
+  std::string why = "a first try";
+  const std::int64_t a_epoch =
+      std::max<std::int64_t>(1, (known.samples + known.length.batch - 1) / known.length.batch);
+  if (known.samples > 0) {
+    epochs = std::clamp<std::int64_t>(usual_steps / a_epoch, 1, most_epochs);
+    why = fmt::format("about {} steps of {} a pass, {} passes at most: a first try", usual_steps,
+                      a_epoch, most_epochs);
+  }
+  draft.section("").keys.push_back({"epochs", std::to_string(epochs), why, ""});
+  draft.section("").keys.push_back({"seed", "1", "", ""});
+  known.length.steps = epochs * a_epoch;
+}
+
+void write_loss(const Known& known, Draft& draft) {
+  const LossChoice& loss = known.loss;
+  GuessedSection& section = draft.section("loss");
+  if (loss.of_model && loss.todo.empty()) {
+    draft.notes.push_back(loss.why);
+    if (!loss.output.empty())
+      section.keys.push_back({"output", toml_string(loss.output), loss.why, ""});
+    return;
+  }
+  const std::string labels = loss.labels.name.empty() ? "labels" : loss.labels.name;
+  const std::string term = loss.term.kind.empty() ? "" : "[ " + term_toml(loss.term, labels) + " ]";
+  section.keys.push_back({loss.of_model ? "output" : "terms", term, loss.why, loss.todo});
+}
+
+void write_data(const Known& known, Draft& draft) {
+  GuessedSection& data = draft.section("data");
+  GuessedSection& train = draft.section("data.train");
+  if (!known.data) {
+    const std::string todo = "no data was given";
+    data.keys.push_back({"kind", "\"npz\"", "", todo + ": idx, cifar, npz, csv or tsv"});
+    train.keys.push_back({"files", "[ \"train.npz\" ]", "", todo + ": the files to train on"});
+    return;
+  }
+  data.keys.push_back({"kind", toml_string(known.data->kind), "", ""});
+  train.keys.push_back({"files", files_toml(known.data->train, known.folder), "", ""});
+  GuessedSection& eval = draft.section("data.eval");
+  if (!known.data->eval.empty()) {
+    eval.keys.push_back({"files", files_toml(known.data->eval, known.folder),
+                         "held out, as the names of the files say", ""});
+  } else if (known.holds_out) {
+    eval.keys.push_back({"fraction", fmt::format("{:g}", held_out_part),
+                         "no file is named as held out: a tenth of the samples, chosen by the seed",
+                         ""});
+  }
+}
+
+std::string fields_problem(const Known& known) {
+  std::int64_t rows = -1;
+  std::string first;
+  for (const FieldGuess& field : known.fields.fields) {
+    if (field.from == nullptr) continue;
+    if (rows >= 0 && field.from->rows != rows)
+      return fmt::format("\"{}\" has {} samples, \"{}\" has {}", first, rows, field.from->name,
+                         field.from->rows);
+    rows = field.from->rows;
+    first = field.from->name;
+  }
+  const ArrayFacts* labels = known.loss.labels.from;
+  if (labels != nullptr && rows >= 0 && labels->rows != rows)
+    return fmt::format("\"{}\" has {} samples, \"{}\" has {}", first, rows, labels->name,
+                       labels->rows);
+  return "";
+}
+
+void write_fields(const Known& known, Draft& draft) {
+  GuessedSection& section = draft.section("data.fields");
+  const std::string unequal = fields_problem(known);
+  const auto add = [&](const FieldGuess& field) {
+    std::string todo = field.todo;
+    if (todo.empty() && field.from == nullptr) todo = "which array of the data is it?";
+    if (known.data && !known.data->problem.empty()) todo = known.data->problem;
+    if (todo.empty()) todo = unequal;
+    const std::string value = field.from != nullptr ? field_toml(field) : "{ from = \"ARRAY\" }";
+    section.keys.push_back({field.name, value, field.why, todo});
+  };
+  for (const FieldGuess& field : known.fields.fields) add(field);
+  const bool is_there =
+      std::any_of(known.fields.fields.begin(), known.fields.fields.end(),
+                  [&](const auto& f) { return f.name == known.loss.labels.name; });
+  if (known.loss.labels.from != nullptr && !is_there) {
+    FieldGuess labels = known.loss.labels;
+    if (!known.loss.todo.empty()) labels.todo = "goes with loss.terms";
+    add(labels);
+  } else if (!known.loss.of_model) {
+    add({.name = "labels", .todo = "the labels, as loss.terms names them"});
+  }
+}
+
+void write_eval(const Known& known, Draft& draft) {
+  if (!known.data || (known.data->eval.empty() && !known.holds_out)) return;
+  GuessedSection& section = draft.section("eval");
+  section.keys.push_back({"every", "\"1 epoch\"", "", ""});
+  if (known.loss.of_model || !known.loss.todo.empty() || known.loss.term.metrics.empty()) return;
+  std::string metrics;
+  for (const std::string& metric : known.loss.term.metrics)
+    metrics += (metrics.empty() ? "" : ", ") + toml_string(metric);
+  section.keys.push_back({"metrics", "[ " + metrics + " ]", "", ""});
+  section.keys.push_back({"best", toml_string(known.loss.term.metrics[0]),
+                          "the checkpoint that eval, predict and export take", ""});
+}
+
+Known look(const Engine& engine, const std::string& model, const std::string& data) {
+  Known known;
+  known.model = look_into_model(engine, model);
+  known.inputs = inputs_of(known.model);
+  if (data.empty()) {
+    for (const InputFacts& input : known.inputs)
+      known.fields.fields.push_back({.name = input.name});
+  } else {
+    known.data = look_into_data(data);
+    known.fields = guess_fields(known.inputs, *known.data);
+    if (!known.fields.bind.empty()) {
+      const std::vector<std::pair<std::string, std::int64_t>> bind(known.fields.bind.begin(),
+                                                                   known.fields.bind.end());
+      known.model = look_into_model(engine, model, bind);
+      known.inputs = inputs_of(known.model);
+      const auto free = std::move(known.fields.bind);
+      known.fields = guess_fields(known.inputs, *known.data);
+      known.fields.bind = free;
+    }
+    for (const FieldGuess& field : known.fields.fields) {
+      if (field.from != nullptr && known.samples == 0) known.samples = field.from->rows;
+    }
+  }
+  known.loss = guess_loss(known.model, known.fields, known.data ? &*known.data : nullptr);
+  known.network = &network_of(known.model);
+  known.holds_out =
+      known.data && known.data->eval.empty() && known.samples >= least_samples_to_hold_out;
+  if (known.holds_out)
+    known.samples -= std::llround(held_out_part * static_cast<double>(known.samples));
+  return known;
+}
+
+}  // namespace
+
+std::string run_name(const std::string& model) {
+  const fs::path path = normal_path(model);
+  const std::string stem = path.stem().string();
+  if (stem == "model" && path.parent_path().has_filename())
+    return path.parent_path().filename().string();
+  return stem;
+}
+
+std::string near_path(const std::string& path, const std::string& folder) {
+  const std::string normal = normal_path(path);
+  const std::string relative = fs::path(normal).lexically_relative(normal_path(folder)).string();
+  const bool is_far = relative.empty() || relative.starts_with("../../..");
+  return toml_string(is_far ? normal : relative);
+}
+
+GuessedConfiguration guess_configuration(const Engine& engine, const std::string& model,
+                                         const std::string& data, const std::string& folder) {
+  Known known = look(engine, model, data);
+  known.folder = folder;
+  GuessedConfiguration result;
+  Draft& draft = result.draft;
+  guess_model(known, draft);
+  guess_batch(engine, known, draft);
+  guess_epochs(known, draft);
+  write_loss(known, draft);
+  if (!known.model.has_training_info) {
+    known.network->optimize(known.model, known.length, draft.section("optimizer"));
+    draft.notes.push_back("optimizer and schedule are those of " +
+                          std::string(known.network->name));
+  }
+  write_data(known, draft);
+  write_fields(known, draft);
+  write_eval(known, draft);
+  if (known.data) {
+    for (const std::string& note : known.data->notes) draft.notes.push_back(note);
+    if (known.data->rows_read > 0) {
+      draft.notes.push_back(
+          fmt::format("ranges of values are those of the first {} rows", known.data->rows_read));
+    }
+  }
+  for (const ExportNote& note : known.model.export_notes)
+    draft.notes.push_back("the export has lost something: " + note.text + "; mended by " +
+                          note.fix);
+  const std::string file = fs::path(known.model.path).filename().string();
+  result.head = "How " + file + " is trained, as guessed from " +
+                (known.data ? "it and from its data" : "it alone") +
+                ". A comment says why; `tandem config explain KEY` says what a key means, "
+                "`tandem train train.toml --dry-run` checks all of it.";
+  for (const std::string& note : draft.notes) result.head += "\nNote: " + note + ".";
+  GuessedPolicy policy = guess_policy(known.model);
+  result.policy = std::move(policy.text);
+  result.rules = std::move(policy.rules);
+  return result;
+}
+
+}  // namespace tandem::api

@@ -1,0 +1,37 @@
+// A whole configuration, guessed from a model and its data.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "api/init/draft.h"
+#include "api/init/facts.h"
+
+namespace tandem::api {
+
+struct GuessedConfiguration {
+  Draft draft;
+  std::string head;                // comment in front of train.toml
+  std::string policy;              // policy.toml
+  std::vector<std::string> rules;  // of it, as --place takes them
+};
+
+/// Paths in it are relative to `folder`, where that is near. `data`: a file or a folder, "" for
+/// none. Throws Error{usage} where the model cannot train or the data is not there, Error{data}
+/// where files are broken.
+GuessedConfiguration guess_configuration(const Engine& engine, const std::string& model,
+                                         const std::string& data, const std::string& folder);
+
+/// "model" says less than its folder.
+std::string run_name(const std::string& model);
+
+/// A path as files in `folder` name it, quoted.
+std::string near_path(const std::string& path, const std::string& folder);
+
+struct GuessedPolicy {
+  std::string text;
+  std::vector<std::string> rules;
+};
+GuessedPolicy guess_policy(const ModelFacts& model);
+
+}  // namespace tandem::api

@@ -1,0 +1,7 @@
+// The kinds of data that are recognised, in the order in which they are asked.
+LOOK(npz)
+LOOK(npy)
+LOOK(idx)
+LOOK(cifar)
+LOOK(csv)
+LOOK(tsv)

@@ -1,0 +1,48 @@
+// How files of one kind are looked into.
+#pragma once
+
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/init/facts.h"
+
+namespace tandem::api {
+
+/// The files of a data set, held-out ones apart. Absolute and sorted.
+struct SplitPaths {
+  std::vector<std::string> train, eval;
+};
+
+struct DataLook {
+  std::string_view kind;  // data.kind
+  /// Whether a file is of this kind, by its name and size alone.
+  bool (*takes)(const std::string& path);
+  /// Fills `train`, `eval`, `arrays`, `notes` and `problem`.
+  void (*look)(const SplitPaths& paths, DataFacts& facts);
+};
+
+/// All kinds; the first one that takes a file has it.
+std::span<const DataLook> all_data_looks();
+
+/// The name without folders, ".gz" and the ending, in lower case.
+std::string stem_of(const std::string& path);
+/// Whether the name says so: "x.csv.gz" ends in ".csv".
+bool has_ending(const std::string& path, std::initializer_list<std::string_view> endings);
+/// Whether one of the words of a name ("t10k-images", "x_test") says that it is held out, or for
+/// training.
+bool names_held_out(const std::string& name);
+bool names_training(const std::string& name);
+/// A name without its words for the split and the format: "train-images-idx3-ubyte" is "images".
+std::string without_split(const std::string& name);
+
+/// Whether a name is one that labels have: "label", "y", "target".
+bool names_label(const std::string& name);
+
+/// Counts an array of one file as rows of the data set's array of that name.
+void add_array(DataFacts& facts, const std::string& name, const HostTensor& tensor,
+               const std::string& file);
+
+}  // namespace tandem::api

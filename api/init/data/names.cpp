@@ -1,0 +1,88 @@
+// What names of files and arrays say of the part of the data that they hold.
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <set>
+
+#include "api/init/data/data_look.h"
+
+namespace tandem::api {
+namespace {
+
+std::string lower(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return text;
+}
+
+std::string without_gz(const std::string& path) {
+  return path.ends_with(".gz") ? path.substr(0, path.size() - 3) : path;
+}
+
+std::vector<std::string> words_in(const std::string& name) {
+  std::vector<std::string> words(1);
+  for (const char c : name) {
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0)
+      words.back() += c;
+    else if (!words.back().empty())
+      words.emplace_back();
+  }
+  if (words.back().empty()) words.pop_back();
+  return words;
+}
+
+const std::set<std::string, std::less<>>& held_out_words() {
+  static const std::set<std::string, std::less<>> words{
+      "test", "tests", "testing", "valid", "validation", "val",    "eval",
+      "dev",  "held",  "heldout", "t10k",  "evaluation", "holdout"};
+  return words;
+}
+const std::set<std::string, std::less<>>& training_words() {
+  static const std::set<std::string, std::less<>> words{"train", "training"};
+  return words;
+}
+const std::set<std::string, std::less<>>& format_words() {
+  static const std::set<std::string, std::less<>> words{"idx",  "idx1",  "idx2", "idx3",
+                                                        "idx4", "ubyte", "npy",  "gz"};
+  return words;
+}
+
+bool has_word(const std::string& name, const std::set<std::string, std::less<>>& of) {
+  const std::vector<std::string> words = words_in(lower(name));
+  return std::any_of(words.begin(), words.end(),
+                     [&](const std::string& word) { return of.contains(word); });
+}
+
+}  // namespace
+
+std::string stem_of(const std::string& path) {
+  return std::filesystem::path(without_gz(lower(path))).stem().string();
+}
+
+bool has_ending(const std::string& path, std::initializer_list<std::string_view> endings) {
+  const std::string name = without_gz(lower(path));
+  return std::any_of(endings.begin(), endings.end(),
+                     [&](std::string_view ending) { return name.ends_with(ending); });
+}
+
+bool names_held_out(const std::string& name) { return has_word(name, held_out_words()); }
+bool names_training(const std::string& name) { return has_word(name, training_words()); }
+
+bool names_label(const std::string& name) {
+  static const std::set<std::string, std::less<>> words{
+      "label",  "labels",  "target", "targets", "y",      "class",   "classes", "click",
+      "clicks", "clicked", "mask",   "masks",   "answer", "answers", "outcome", "rating"};
+  return has_word(name, words);
+}
+
+std::string without_split(const std::string& name) {
+  std::string kept;
+  for (const std::string& word : words_in(lower(name))) {
+    if (held_out_words().contains(word) || training_words().contains(word) ||
+        format_words().contains(word))
+      continue;
+    kept += (kept.empty() ? "" : "_") + word;
+  }
+  return kept.empty() ? "data" : kept;
+}
+
+}  // namespace tandem::api

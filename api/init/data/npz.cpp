@@ -1,0 +1,58 @@
+// NumPy's archives, which name their arrays, and .npy files of one array each.
+#include "api/init/data/data_look.h"
+#include "engine/formats/npy.h"
+#include "engine/formats/npz_file.h"
+
+namespace tandem::api::looks {
+namespace {
+
+bool takes_archive(const std::string& path) { return path.ends_with(".npz"); }
+bool takes_array(const std::string& path) { return path.ends_with(".npy"); }
+
+/// One after the other, so that no more than one array is in memory.
+void look_into_archive(const std::string& path, DataFacts& facts) {
+  const NpzFile file(path);
+  for (const std::string& name : file.names()) {
+    TensorType type;
+    try {
+      type = file.type(name);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::data) throw;
+      facts.notes.push_back("the array \"" + name +
+                            "\" is left out: " + error.diagnostics()[0].message);
+      continue;
+    }
+    if (type.shape.empty()) {
+      facts.notes.push_back("the array \"" + name + "\" is left out: a single number");
+      continue;
+    }
+    add_array(facts, name, file.read(name, type.dtype), path);
+  }
+}
+
+void look_archives(const SplitPaths& paths, DataFacts& facts) {
+  facts.train = {{"", paths.train, {}}};
+  if (!paths.eval.empty()) facts.eval = {{"", paths.eval, {}}};
+  for (const std::string& path : paths.train) look_into_archive(path, facts);
+}
+
+void look_arrays(const SplitPaths& paths, DataFacts& facts) {
+  for (const std::string& path : paths.train) {
+    const std::string name = without_split(stem_of(path));
+    if (facts.find(name) != nullptr) {
+      facts.problem = "two files hold the array \"" + name + "\"";
+      return;
+    }
+    facts.train.push_back({name, {path}, {}});
+    add_array(facts, name, read_npy(path), path);
+  }
+  for (const std::string& path : paths.eval)
+    facts.eval.push_back({without_split(stem_of(path)), {path}, {}});
+}
+
+}  // namespace
+
+DataLook npz() { return {.kind = "npz", .takes = takes_archive, .look = look_archives}; }
+DataLook npy() { return {.kind = "npz", .takes = takes_array, .look = look_arrays}; }
+
+}  // namespace tandem::api::looks

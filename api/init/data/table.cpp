@@ -1,0 +1,154 @@
+// Text tables with a header: each column, and columns that make an axis.
+#include <charconv>
+#include <cmath>
+#include <map>
+
+#include "api/init/data/data_look.h"
+#include "engine/formats/delimited.h"
+#include "engine/graph/error.h"
+
+namespace tandem::api::looks {
+namespace {
+
+constexpr std::int64_t most_rows = 100'000;  // that are read for their ranges
+constexpr std::size_t most_columns = 1 << 16;
+
+bool takes_csv(const std::string& path) { return has_ending(path, {".csv"}); }
+bool takes_tsv(const std::string& path) { return has_ending(path, {".tsv"}); }
+
+std::optional<double> number_of(std::string_view text) {
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+  if (!text.empty() && text.front() == '+') text.remove_prefix(1);
+  double x = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), x);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return x;
+}
+
+/// "i13" is ("i", 13); without digits at its end -1.
+std::pair<std::string, std::int64_t> prefix_of(const std::string& name) {
+  std::size_t digits = name.size();
+  while (digits > 0 && name[digits - 1] >= '0' && name[digits - 1] <= '9') --digits;
+  if (digits == name.size() || name.size() - digits > 9) return {name, -1};
+  return {name.substr(0, digits), std::stoll(name.substr(digits))};
+}
+
+TensorType type_of_column(const ArrayFacts& column) {
+  return {column.numbers.whole && !column.is_text ? DType::int64 : DType::float32, {}};
+}
+
+ArrayFacts stack(const std::string& name, const std::vector<const ArrayFacts*>& columns) {
+  ArrayFacts array;
+  array.name = name;
+  array.stacked = true;
+  array.rows = columns.front()->rows;
+  bool whole = true;
+  for (const ArrayFacts* column : columns) {
+    array.columns.push_back(column->name);
+    array.numbers.add(column->numbers);
+    array.by_part.push_back(column->numbers);
+    array.is_text = array.is_text || column->is_text;
+    array.has_gaps = array.has_gaps || column->has_gaps;
+    whole = whole && column->sample.dtype == DType::int64;
+  }
+  array.sample = {whole && !array.is_text ? DType::int64 : DType::float32,
+                  {static_cast<std::int64_t>(columns.size())}};
+  return array;
+}
+
+/// Columns of one name with numbers at the end; and all but those that are called a label.
+void add_stacks(DataFacts& facts) {
+  const std::vector<ArrayFacts> columns = facts.arrays;
+  std::map<std::string, std::vector<const ArrayFacts*>> groups;
+  std::vector<const ArrayFacts*> others;
+  for (const ArrayFacts& column : columns) {
+    const auto [prefix, number] = prefix_of(column.name);
+    if (number >= 0) groups[prefix].push_back(&column);
+    if (!names_label(column.name)) others.push_back(&column);
+  }
+  for (const auto& [prefix, group] : groups) {
+    if (group.size() > 1) facts.arrays.push_back(stack(prefix, group));
+  }
+  const bool is_group =
+      groups.size() == 1 && groups.begin()->second.size() == others.size() && others.size() > 1;
+  if (others.size() > 1 && others.size() < columns.size() && !is_group)
+    facts.arrays.push_back(stack("all columns but the label", others));
+}
+
+void add_rows(DelimitedReader& reader, const std::string& path, DataFacts& facts,
+              std::int64_t& rows) {
+  while (rows < most_rows && reader.next()) {
+    const auto& cells = reader.fields();
+    if (reader.is_empty_line()) continue;
+    if (cells.size() != facts.arrays.size()) {
+      throw Error(ErrorKind::data,
+                  Diagnostic{.message = "a row with another number of fields than the header",
+                             .file = path,
+                             .line = static_cast<int>(reader.line()),
+                             .expected = std::to_string(facts.arrays.size()),
+                             .got = std::to_string(cells.size())});
+    }
+    ++rows;
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      ArrayFacts& column = facts.arrays[i];
+      ++column.rows;
+      if (cells[i].empty()) {
+        column.has_gaps = true;
+      } else if (const auto x = number_of(cells[i])) {
+        column.numbers.add(*x);
+      } else {
+        column.is_text = true;
+      }
+    }
+  }
+}
+
+void look_table(const SplitPaths& paths, DataFacts& facts, char separator, bool quotes) {
+  facts.train = {{"", paths.train, {}}};
+  if (!paths.eval.empty()) facts.eval = {{"", paths.eval, {}}};
+  std::int64_t rows = 0;
+  for (const std::string& path : paths.train) {
+    DelimitedReader reader(path, separator, quotes);
+    if (!reader.next()) continue;
+    const std::vector<std::string> header(reader.fields().begin(), reader.fields().end());
+    if (facts.arrays.empty()) {
+      for (const std::string& name : header) {
+        if (!number_of(name) && !name.empty()) continue;
+        facts.problem =
+            "the first row names no columns (\"" + name + "\"): name them in data.columns";
+        return;
+      }
+      if (header.size() > most_columns) {
+        facts.problem = "more columns than are looked at: " + std::to_string(header.size());
+        return;
+      }
+      for (const std::string& name : header) {
+        if (facts.find(name) != nullptr)
+          facts.problem = "two columns have the name \"" + name + "\"";
+        if (name.find_first_of("{}") != std::string::npos)
+          facts.problem = "a column's name has braces, which stand for several: \"" + name + "\"";
+        facts.arrays.emplace_back().name = name;
+        facts.arrays.back().columns = {name};
+      }
+      if (!facts.problem.empty()) return;
+    } else if (header.size() != facts.arrays.size()) {
+      facts.problem = "the files have different columns";
+      return;
+    }
+    add_rows(reader, path, facts, rows);
+  }
+  if (rows == most_rows) facts.rows_read = rows;
+  for (ArrayFacts& column : facts.arrays) column.sample = type_of_column(column);
+  if (rows > 0) add_stacks(facts);
+}
+
+void look_csv(const SplitPaths& paths, DataFacts& facts) { look_table(paths, facts, ',', true); }
+void look_tsv(const SplitPaths& paths, DataFacts& facts) { look_table(paths, facts, '\t', false); }
+
+}  // namespace
+
+DataLook csv() { return {.kind = "csv", .takes = takes_csv, .look = look_csv}; }
+DataLook tsv() { return {.kind = "tsv", .takes = takes_tsv, .look = look_tsv}; }
+
+}  // namespace tandem::api::looks

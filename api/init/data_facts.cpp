@@ -1,0 +1,156 @@
+// Which files of a folder are the data, which of them are held out, and what is in them.
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
+#include "api/init/data/data_look.h"
+#include "engine/formats/files.h"
+#include "engine/formats/paths.h"
+#include "engine/graph/error.h"
+
+namespace tandem::api {
+namespace looks {
+#define LOOK(name) DataLook name();
+#include "api/init/data/all_looks.inl"
+#undef LOOK
+}  // namespace looks
+
+namespace {
+
+namespace fs = std::filesystem;
+
+const DataLook* look_of(const std::string& path) {
+  for (const DataLook& look : all_data_looks()) {
+    if (look.takes(path)) return &look;
+  }
+  return nullptr;
+}
+
+std::string known_files() {
+  return "MNIST's IDX files, CIFAR's .bin, .npz, .npy, or .csv and .tsv with a header (and .gz of "
+         "these)";
+}
+
+[[noreturn]] void refuse(const std::string& path, std::string message, std::string expected,
+                         std::string fix = "") {
+  throw Error(ErrorKind::usage, Diagnostic{.message = std::move(message),
+                                           .file = path,
+                                           .expected = std::move(expected),
+                                           .fix = std::move(fix)});
+}
+
+std::vector<std::string> files_of(const std::string& path) {
+  std::error_code failed;
+  if (!path_exists(path)) refuse(path, "no such file or folder", "the data");
+  if (!is_directory(path)) {
+    if (!fs::is_regular_file(path, failed)) refuse(path, "this is no regular file", "the data");
+    return {path};
+  }
+  std::vector<std::string> files;
+  for (const std::string& name : list_directory(path)) {
+    const std::string file = path + "/" + name;
+    if (!name.starts_with('.') && fs::is_regular_file(file, failed)) files.push_back(file);
+  }
+  return files;
+}
+
+/// The files of the one kind that the folder holds.
+const DataLook& choose_kind(const std::string& path, std::vector<std::string>& files,
+                            DataFacts& facts) {
+  const DataLook* chosen = nullptr;
+  std::vector<std::string> taken;
+  for (const std::string& file : files) {
+    const DataLook* look = look_of(file);
+    if (look == nullptr) continue;
+    if (chosen != nullptr && look != chosen) {
+      refuse(path,
+             "files of two kinds: " + fs::path(taken.front()).filename().string() + " and " +
+                 fs::path(file).filename().string(),
+             "a folder with data of one kind", "name the file or the folder that is meant");
+    }
+    chosen = look;
+    taken.push_back(file);
+  }
+  if (chosen == nullptr) refuse(path, "no file of a known kind of data", known_files());
+  if (taken.size() < files.size()) {
+    facts.notes.push_back(std::to_string(files.size() - taken.size()) +
+                          " other files of the folder are left alone");
+  }
+  files = std::move(taken);
+  return *chosen;
+}
+
+SplitPaths split(const std::vector<std::string>& files) {
+  SplitPaths paths;
+  for (const std::string& file : files) {
+    const std::string name = fs::path(file).filename().string();
+    const bool held_out = names_held_out(name) && !names_training(name);
+    (held_out ? paths.eval : paths.train).push_back(file);
+  }
+  if (paths.train.empty()) std::swap(paths.train, paths.eval);
+  return paths;
+}
+
+}  // namespace
+
+std::span<const DataLook> all_data_looks() {
+#define LOOK(name) looks::name(),
+  static const DataLook all[] = {
+#include "api/init/data/all_looks.inl"
+  };
+#undef LOOK
+  return all;
+}
+
+void add_array(DataFacts& facts, const std::string& name, const HostTensor& tensor,
+               const std::string& file) {
+  if (tensor.shape().empty()) {
+    throw Error(
+        ErrorKind::data,
+        Diagnostic{.message = "a single number has no samples", .file = file, .path = name});
+  }
+  const TensorType sample{tensor.dtype(), Shape(tensor.shape().begin() + 1, tensor.shape().end())};
+  auto found = std::find_if(facts.arrays.begin(), facts.arrays.end(),
+                            [&](const ArrayFacts& array) { return array.name == name; });
+  if (found == facts.arrays.end()) {
+    facts.arrays.emplace_back().name = name;
+    found = facts.arrays.end() - 1;
+    found->sample = sample;
+  } else if (found->sample != sample) {
+    throw Error(ErrorKind::data,
+                Diagnostic{.message = "its samples have another type than those of other files",
+                           .file = file,
+                           .path = name,
+                           .expected = to_string(found->sample),
+                           .got = to_string(sample)});
+  }
+  found->rows += tensor.shape()[0];
+  found->numbers.add(tensor);
+}
+
+const ArrayFacts* DataFacts::find(const std::string& name) const {
+  const auto found = std::find_if(arrays.begin(), arrays.end(),
+                                  [&](const ArrayFacts& array) { return array.name == name; });
+  return found == arrays.end() ? nullptr : &*found;
+}
+
+DataFacts look_into_data(const std::string& path) {
+  DataFacts facts;
+  facts.path = normal_path(path);
+  std::vector<std::string> files = files_of(facts.path);
+  const DataLook& look = choose_kind(facts.path, files, facts);
+  facts.kind = look.kind;
+  look.look(split(files), facts);
+  const bool any = std::any_of(facts.arrays.begin(), facts.arrays.end(),
+                               [](const ArrayFacts& array) { return array.rows > 0; });
+  if (!any && facts.problem.empty()) {
+    throw Error(ErrorKind::data,
+                Diagnostic{.message = facts.arrays.empty() ? "there are no arrays in the data"
+                                                           : "there are no samples",
+                           .file = files.front(),
+                           .expected = "arrays whose axis 0 counts samples"});
+  }
+  return facts;
+}
+
+}  // namespace tandem::api

@@ -1,0 +1,45 @@
+// A train.toml that is made of guesses: each key with its value, the reason, or what is missing.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tandem::api {
+
+/// One key. `value` is TOML. Where `todo` says what is missing, the value is a suggestion, written
+/// as a comment, or "".
+struct GuessedKey {
+  std::string name;
+  std::string value;
+  std::string why;
+  std::string todo;
+};
+
+/// "[data.train]"; "" stands for the keys before all sections.
+struct GuessedSection {
+  std::string name;
+  std::vector<GuessedKey> keys;
+};
+
+/// Something that could not be guessed.
+struct Todo {
+  std::string key;  // "data.fields.image"
+  std::string text;
+};
+
+struct Draft {
+  std::vector<GuessedSection> sections;  // in the order of the file
+  std::vector<std::string> notes;        // for people, of the whole
+
+  GuessedSection& section(std::string_view name);
+  const GuessedKey* find(std::string_view section, std::string_view key) const;
+  std::vector<Todo> todos() const;
+};
+
+/// `head`: lines of comment that it begins with.
+std::string to_toml(const Draft& draft, const std::string& head);
+/// Comments of lines of about 100 characters.
+std::string comment(const std::string& text);
+
+}  // namespace tandem::api

@@ -1,0 +1,99 @@
+// What a model file and data files show, before anything is guessed from it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "api/model/engine.h"
+#include "engine/training/config/data_config.h"
+#include "importer/export_notes.h"
+#include "importer/training_info/training_info.h"
+
+namespace tandem::api {
+
+/// Numbers of an array that were looked at.
+struct Numbers {
+  std::int64_t count = 0;
+  double least = 0, most = 0;
+  double sum = 0, squares = 0;
+  bool whole = true, finite = true;
+  static constexpr std::size_t most_distinct = 4096;
+  std::set<double> distinct;  // all values, while there are at most that many
+  bool many = false;          // there are more
+
+  void add(double x);
+  void add(const HostTensor& tensor);
+  void add(const Numbers& other);
+  double mean() const;
+  double deviation() const;
+  /// Nothing else than 0 and 1.
+  bool binary() const { return count > 0 && finite && !many && distinct_within({0, 1}); }
+  bool distinct_within(const std::set<double>& allowed) const;
+};
+
+/// An array whose axis 0 counts samples; of a text table a column, or columns that make an axis.
+struct ArrayFacts {
+  std::string name;
+  std::vector<std::string> columns;  // of a text table
+  bool stacked = false;              // the columns make an axis
+  TensorType sample;                 // without the batch axis
+  std::int64_t rows = 0;
+  bool is_text = false;
+  bool has_gaps = false;         // empty fields of a table
+  Numbers numbers;               // of all elements
+  std::vector<Numbers> by_part;  // of each column where they are stacked
+};
+
+struct DataFacts {
+  std::string path;
+  std::string kind;                     // data.kind; "": there is no data
+  std::vector<ArrayFiles> train, eval;  // as `files` of the configuration takes them
+  std::vector<ArrayFacts> arrays;       // of the training files
+  std::int64_t rows_read = 0;           // of a text table; 0: all
+  std::vector<std::string> notes;       // what was left out, and why
+  std::string problem;                  // why fields cannot be made of it; "" where they can
+  const ArrayFacts* find(const std::string& name) const;
+};
+
+/// Looks into a file or a folder: file names say what is held out. Throws Error{usage} where it is
+/// not there or nothing in it is data, Error{data} where files are broken, empty or without
+/// samples.
+DataFacts look_into_data(const std::string& path);
+
+/// A parameter whose rows are looked up.
+struct TableFacts {
+  std::string name, path;  // path: as selectors name it
+  std::int64_t rows = 0, width = 0;
+  std::string input;  // whose values are the ids; "" where they are computed
+};
+
+struct ModelFacts {
+  std::string path;  // absolute
+  bool has_training_info = false;
+  ImportResult imported;
+  Graph forward;  // after the passes; empty where dimensions are free
+  std::shared_ptr<const TrainingAlgorithm> algorithm;
+  std::vector<ExportNote> export_notes;
+  std::vector<TableFacts> tables;
+  std::vector<std::string> free;     // dimensions behind axis 0 that nothing has bound
+  std::int64_t batch = 0;            // that outputs and values were computed for
+  std::int64_t fixed_batch = 0;      // the file takes no other; 0: any
+  double bytes_per_sample = 0;       // of all values that a step computes forward
+  std::int64_t parameter_bytes = 0;  // of what trains
+
+  /// Operators of this type, in the file or after the passes.
+  std::int64_t count(const std::string& op) const;
+  /// Float outputs with an entry for each sample, and scalars.
+  std::vector<PortSummary> outputs() const;
+  /// The type of an input without its batch axis; free extents are -1.
+  TensorType sample_of(const PortSummary& input) const;
+};
+
+/// Throws Error{usage} where the model cannot train, with what is missing.
+ModelFacts look_into_model(const Engine& engine, const std::string& path,
+                           const std::vector<std::pair<std::string, std::int64_t>>& bind = {});
+
+}  // namespace tandem::api

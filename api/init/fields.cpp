@@ -1,0 +1,221 @@
+#include "api/init/fields.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "api/init/data/data_look.h"
+#include "engine/training/config/config_value.h"
+
+namespace tandem::api {
+namespace {
+
+std::string quoted_names(const std::vector<const ArrayFacts*>& arrays) {
+  std::string text;
+  for (const ArrayFacts* array : arrays)
+    text +=
+        fmt::format("{}\"{}\" {}", text.empty() ? "" : ", ", array->name, to_string(array->sample));
+  return text;
+}
+
+class Matching {
+ public:
+  Matching(const std::vector<InputFacts>& inputs, const DataFacts& data)
+      : inputs_(inputs), free_(usable_arrays(data)) {
+    for (const InputFacts& input : inputs) result_.fields.push_back({.name = input.name});
+  }
+
+  FieldGuesses run() {
+    for (std::size_t i = 0; i < inputs_.size(); ++i)
+      match_name(i, [](const std::string& name) { return name; });
+    for (std::size_t i = 0; i < inputs_.size(); ++i) match_name(i, plain_name);
+    // What fits one input alone may leave one array alone for the next.
+    for (std::size_t round = 0; round < inputs_.size(); ++round) {
+      for (std::size_t i = 0; i < inputs_.size(); ++i) match_form(i);
+    }
+    for (std::size_t i = 0; i < inputs_.size(); ++i) explain(i);
+    return std::move(result_);
+  }
+
+ private:
+  bool is_open(std::size_t i) const {
+    return result_.fields[i].from == nullptr && result_.fields[i].todo.empty();
+  }
+  std::vector<const ArrayFacts*> fitting(std::size_t i) const {
+    std::vector<const ArrayFacts*> arrays;
+    for (const ArrayFacts* array : free_) {
+      if (misfit(inputs_[i], *array).empty()) arrays.push_back(array);
+    }
+    return arrays;
+  }
+  void take(std::size_t i, const ArrayFacts* array, const std::string& why) {
+    FieldGuess& field = result_.fields[i];
+    const Functions functions = functions_for(inputs_[i], *array);
+    if (!functions.why_not.empty()) {
+      field.todo = fmt::format("\"{}\" {} is meant, it seems: {}", array->name,
+                               to_string(array->sample), functions.why_not);
+    } else {
+      field.from = array;
+      field.as = functions.as;
+      field.why = why + (functions.why.empty() ? "" : "; " + functions.why);
+      bind_free(inputs_[i], *array);
+    }
+    result_.used.insert(array);
+    std::erase_if(free_, [&](const ArrayFacts* other) {
+      if (other == array) return true;
+      // Columns serve one field, alone or stacked.
+      return std::any_of(other->columns.begin(), other->columns.end(), [&](const auto& column) {
+        return std::count(array->columns.begin(), array->columns.end(), column) > 0;
+      });
+    });
+  }
+  void bind_free(const InputFacts& input, const ArrayFacts& array) {
+    for (std::size_t axis = 0; axis < input.sample.shape.size(); ++axis) {
+      if (input.sample.shape[axis] < 0 && axis + 1 < input.dims.size())
+        result_.bind.emplace(input.dims[axis + 1], array.sample.shape[axis]);
+    }
+  }
+  template <class Form>
+  void match_name(std::size_t i, const Form& form) {
+    if (!is_open(i)) return;
+    std::vector<const ArrayFacts*> named;
+    for (const ArrayFacts* array : free_) {
+      if (form(array->name) == form(inputs_[i].name)) named.push_back(array);
+    }
+    if (named.size() != 1) return;
+    const std::string why_not = misfit(inputs_[i], *named[0]);
+    if (why_not.empty())
+      take(i, named[0], "the array of this name");
+    else
+      result_.fields[i].todo =
+          fmt::format("the array \"{}\" does not fit: {}", named[0]->name, why_not);
+  }
+  void match_form(std::size_t i) {
+    if (!is_open(i)) return;
+    const std::vector<const ArrayFacts*> arrays = fitting(i);
+    if (arrays.size() != 1) return;
+    for (std::size_t other = 0; other < inputs_.size(); ++other) {
+      if (other != i && is_open(other) && misfit(inputs_[other], *arrays[0]).empty() &&
+          fitting(other).size() == 1)
+        return;  // two inputs want the one array
+    }
+    take(i, arrays[0],
+         fmt::format("the only array that fits {} by type and shape", to_string_free(i)));
+  }
+  std::string to_string_free(std::size_t i) const {
+    const InputFacts& input = inputs_[i];
+    std::string dims;
+    for (const std::string& dim : input.dims) dims += (dims.empty() ? "" : ", ") + dim;
+    return fmt::format("{}[{}]", name_of(input.sample.dtype), dims);
+  }
+  void explain(std::size_t i) {
+    if (!is_open(i)) return;
+    const std::vector<const ArrayFacts*> arrays = fitting(i);
+    FieldGuess& field = result_.fields[i];
+    if (arrays.size() > 1) {
+      field.todo =
+          fmt::format("several arrays fit {}: {}", to_string_free(i), quoted_names(arrays));
+    } else if (arrays.size() == 1) {
+      field.todo =
+          fmt::format("\"{}\" is the only array left that fits several inputs", arrays[0]->name);
+    } else {
+      field.todo = fmt::format("no array fits {}; the data has {}", to_string_free(i),
+                               free_.empty() ? "no more" : quoted_names(free_));
+    }
+  }
+
+  const std::vector<InputFacts>& inputs_;
+  std::vector<const ArrayFacts*> free_;
+  FieldGuesses result_;
+};
+
+}  // namespace
+
+std::vector<InputFacts> inputs_of(const ModelFacts& model) {
+  std::vector<InputFacts> inputs;
+  const auto rows_of = [&](const std::string& name) {
+    std::int64_t rows = 0;
+    for (const TableFacts& table : model.tables) {
+      if (table.input == name) rows = rows == 0 ? table.rows : std::min(rows, table.rows);
+    }
+    return rows;
+  };
+  std::set<std::string> read;
+  for (const NamedValue& input : model.imported.graph.inputs) read.insert(input.name);
+  std::set<std::string> listed;
+  for (const PortSummary& port : model.imported.summary.inputs) {
+    listed.insert(port.name);
+    if (model.free.empty() && !read.contains(port.name)) continue;  // reaches no output
+    inputs.push_back({port.name, model.sample_of(port), port.dims, rows_of(port.name)});
+  }
+  for (const NamedValue& input : model.imported.graph.inputs) {  // of training_info
+    if (listed.contains(input.name)) continue;
+    TensorType sample = model.imported.graph.type(input.value);
+    std::vector<std::string> dims;
+    for (const std::int64_t extent : sample.shape) dims.push_back(std::to_string(extent));
+    if (!sample.shape.empty()) sample.shape.erase(sample.shape.begin()), dims[0] = "batch";
+    inputs.push_back({input.name, sample, dims, rows_of(input.name)});
+  }
+  return inputs;
+}
+
+std::vector<const ArrayFacts*> usable_arrays(const DataFacts& data) {
+  const bool has_training = std::any_of(data.arrays.begin(), data.arrays.end(),
+                                        [](const auto& a) { return names_training(a.name); });
+  std::vector<const ArrayFacts*> arrays;
+  for (const ArrayFacts& array : data.arrays) {
+    const bool held_out = names_held_out(array.name) && !names_training(array.name);
+    if (array.rows > 0 && !(has_training && held_out)) arrays.push_back(&array);
+  }
+  return arrays;
+}
+
+FieldGuesses guess_fields(const std::vector<InputFacts>& inputs, const DataFacts& data) {
+  return Matching(inputs, data).run();
+}
+
+std::string plain_name(const std::string& name) {
+  std::string plain;
+  for (const char c : without_split(name)) {
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0) plain += c;
+  }
+  if (plain.size() > 2 && plain.ends_with("s")) plain.pop_back();
+  return plain;
+}
+
+std::string source_toml(const ArrayFacts& array) {
+  if (!array.stacked) return toml_string(array.name);
+  std::vector<std::string> names;
+  std::size_t i = 0;
+  while (i < array.columns.size()) {
+    // "p0", "p1", .. "p783" are one text with braces.
+    const std::string& first = array.columns[i];
+    std::size_t digits = first.size();
+    while (digits > 0 && std::isdigit(static_cast<unsigned char>(first[digits - 1])) != 0) --digits;
+    std::size_t run = 1;
+    if (digits < first.size() && first.size() - digits < 10) {
+      const std::string prefix = first.substr(0, digits);
+      const std::int64_t start = std::stoll(first.substr(digits));
+      const auto name = [&](std::size_t k) {
+        return prefix + std::to_string(start + static_cast<std::int64_t>(k));
+      };
+      if (name(0) == first) {
+        while (i + run < array.columns.size() && array.columns[i + run] == name(run)) ++run;
+      }
+      if (run > 2) {
+        names.push_back(
+            fmt::format("{}{{{}..{}}}", prefix, start, start + static_cast<std::int64_t>(run) - 1));
+      } else {
+        run = 1;
+      }
+    }
+    if (run == 1) names.push_back(first);
+    i += run;
+  }
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + toml_string(name);
+  return "[ " + text + " ]";
+}
+
+}  // namespace tandem::api

@@ -1,0 +1,61 @@
+// Which array of the data becomes which field, by which functions.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "api/init/facts.h"
+
+namespace tandem::api {
+
+struct FieldGuess {
+  std::string name;                  // of the input or of the loss's labels
+  const ArrayFacts* from = nullptr;  // null where `todo` says why
+  std::vector<std::string> as;
+  std::string why;
+  std::string todo;
+};
+
+struct FieldGuesses {
+  std::vector<FieldGuess> fields;  // of the model's inputs
+  std::set<const ArrayFacts*> used;
+  std::map<std::string, std::int64_t> bind;  // free dimensions, as the samples have them
+};
+
+/// A fed input, or one that its table lookup limits.
+struct InputFacts {
+  std::string name;
+  TensorType sample;              // free extents are -1
+  std::vector<std::string> dims;  // as the file has them, axis 0 first
+  std::int64_t table_rows = 0;    // its values are rows of a table of so many; 0: they are not
+};
+std::vector<InputFacts> inputs_of(const ModelFacts& model);
+
+/// By name, then by the only array that fits in type and shape. An array serves one input.
+FieldGuesses guess_fields(const std::vector<InputFacts>& inputs, const DataFacts& data);
+
+/// Arrays that may be used: those of a part for testing are not, where others are for training.
+std::vector<const ArrayFacts*> usable_arrays(const DataFacts& data);
+
+/// Functions that make an input of an array that fits it, with the reason. `why_not` says why
+/// nobody can tell which these are.
+struct Functions {
+  std::vector<std::string> as;
+  std::string why;
+  std::string why_not;
+};
+Functions functions_for(const InputFacts& input, const ArrayFacts& array);
+
+/// "" where an array fits an input; else why it does not.
+std::string misfit(const InputFacts& input, const ArrayFacts& array);
+
+/// "image", "Images" and "images" are alike.
+std::string plain_name(const std::string& name);
+
+/// `from`, as TOML: columns with numbers at their ends as braces.
+std::string source_toml(const ArrayFacts& array);
+
+}  // namespace tandem::api

@@ -1,0 +1,77 @@
+#include "api/init/guessed_run.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "api/init/configuration.h"
+#include "engine/formats/files.h"
+#include "engine/formats/paths.h"
+#include "engine/graph/error.h"
+
+namespace tandem::api {
+namespace {
+
+/// Whether an override sets this key, a part of it or a table that it is in.
+bool says(const std::string& item, const std::string& key) {
+  const std::string set = item.substr(0, item.find('='));
+  return set == key || key.starts_with(set + ".") || set.starts_with(key + ".");
+}
+
+/// The value of "data=PATH", which is then none of the keys.
+std::string take_data(std::vector<std::string>& overrides) {
+  constexpr std::string_view key = "data=";
+  std::string data;
+  for (const std::string& item : overrides) {
+    if (item.starts_with(key)) data = item.substr(key.size());
+  }
+  std::erase_if(overrides, [&](const std::string& item) { return item.starts_with(key); });
+  return data;
+}
+
+Error open_keys(const std::string& model, const std::string& data, const std::vector<Todo>& open) {
+  std::vector<Diagnostic> all;
+  for (const Todo& todo : open) {
+    Diagnostic& d = all.emplace_back();
+    d.message = "cannot be guessed: " + todo.text;
+    d.file = model;
+    d.path = todo.key;
+  }
+  all.back().fix = "`tandem init " + model + (data.empty() ? "" : " --data " + data) +
+                   "` writes a train.toml to fill in";
+  return {ErrorKind::usage, std::move(all)};
+}
+
+}  // namespace
+
+bool is_guessed(const std::string& path) { return path.ends_with(".onnx"); }
+
+RunConfig guessed_run_config(const std::string& model, TrainOptions& options,
+                             std::vector<std::string> overrides) {
+  const std::string data = take_data(overrides);
+  const std::filesystem::path path = normal_path(model);
+  const std::string folder = path.parent_path().string();
+  const Engine engine;
+  const GuessedConfiguration guess = guess_configuration(engine, model, data, folder);
+  std::vector<Todo> open = guess.draft.todos();
+  std::erase_if(open, [&](const Todo& todo) {
+    return std::any_of(overrides.begin(), overrides.end(),
+                       [&](const std::string& item) { return says(item, todo.key); });
+  });
+  if (!open.empty()) throw open_keys(model, data, open);
+  if (options.on_message) {
+    options.on_message("guessed    " + run_name(model) + " from its file and " + normal_path(data) +
+                       "; train.resolved.toml of the run directory has every key, `tandem init` "
+                       "writes them with their reasons");
+    for (const std::string& note : guess.draft.notes) options.on_message("guessed    " + note);
+  }
+  // In a run's order: the guesses, then what the user says.
+  const bool has_policy = std::any_of(overrides.begin(), overrides.end(), [](const auto& item) {
+    return says(item, "policy") || says(item, "device");
+  });
+  if (!has_policy && guess.rules.size() > 1)
+    options.place.insert(options.place.begin(), guess.rules.begin(), guess.rules.end());
+  const std::string name = folder + "/guessed train.toml";
+  return parse_run_config(to_toml(guess.draft, guess.head), name, overrides);
+}
+
+}  // namespace tandem::api

@@ -1,0 +1,21 @@
+// A run without a train.toml: its configuration is guessed and stays in memory.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/training/config/run_config.h"
+#include "tandem/tandem.h"
+
+namespace tandem::api {
+
+/// Whether a run is described by an ONNX file instead of a train.toml.
+bool is_guessed(const std::string& path);
+
+/// `overrides`: keys, and the data as "data=PATH". Throws Error{usage} with everything that could
+/// not be guessed and that they do not say. `options` hear what was guessed, and get the policy's
+/// rules.
+RunConfig guessed_run_config(const std::string& model, TrainOptions& options,
+                             std::vector<std::string> overrides);
+
+}  // namespace tandem::api

@@ -1,0 +1,107 @@
+// tandem::api::init: train.toml and policy.toml, written beside a model.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "api/init/configuration.h"
+#include "api/output_file.h"
+#include "engine/formats/files.h"
+#include "engine/formats/paths.h"
+#include "engine/graph/error.h"
+#include "engine/training/config/run_config.h"
+#include "tandem/init.h"
+
+namespace tandem::api {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Before anything is read: neither of the two files may be there.
+void refuse_existing(const std::vector<std::string>& files, const std::string& folder) {
+  std::vector<Diagnostic> problems;
+  if (!is_directory(folder)) {
+    problems.push_back({.message = "there is no such folder",
+                        .file = "--to",
+                        .got = folder,
+                        .fix = "make it first"});
+  }
+  for (const std::string& file : files) {
+    std::error_code failed;
+    if (fs::symlink_status(file, failed).type() == fs::file_type::not_found) continue;
+    problems.push_back({.message = "this file is there already, and stays as it is",
+                        .file = file,
+                        .fix = "name another folder with --to, or move the file away"});
+  }
+  if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
+}
+
+std::string shown(const std::string& path) {
+  const std::string near = fs::path(path).lexically_relative(current_folder()).string();
+  return near.empty() || near.starts_with("..") ? path : near;
+}
+
+std::string report_text(const InitReport& report, const Draft& draft) {
+  std::string text;
+  for (const std::string& file : report.files) text += "wrote      " + shown(file) + "\n";
+  for (const auto& [section, key, label] :
+       {std::tuple{"loss", "terms", "loss      "}, std::tuple{"", "batch_size", "batch_size"},
+        std::tuple{"", "epochs", "epochs    "}, std::tuple{"optimizer", "kind", "optimizer "},
+        std::tuple{"optimizer", "lr", "lr        "}}) {
+    const GuessedKey* found = draft.find(section, key);
+    if (found == nullptr || !found->todo.empty()) continue;
+    text += fmt::format("{} {}{}\n", label, found->value,
+                        found->why.empty() ? "" : "  (" + found->why + ")");
+  }
+  for (const std::string& note : draft.notes) text += "note       " + note + "\n";
+  for (const Diagnostic& d : report.open) text += "TODO       " + d.path + ": " + d.message + "\n";
+  const std::string config = shown(report.files[0]);
+  return text + (report.open.empty()
+                     ? "next       tandem train " + config + " --dry-run, then without --dry-run"
+                     : "next       fill in what is marked # TODO in " + config +
+                           ", then tandem train " + config + " --dry-run");
+}
+
+nlohmann::ordered_json report_json(const InitReport& report, const Draft& draft) {
+  nlohmann::ordered_json keys = nlohmann::ordered_json::array();
+  for (const GuessedSection& section : draft.sections) {
+    for (const GuessedKey& key : section.keys) {
+      nlohmann::ordered_json item{
+          {"key", (section.name.empty() ? "" : section.name + ".") + key.name},
+          {"value", key.value},
+          {"why", key.why}};
+      if (!key.todo.empty()) item["todo"] = key.todo;
+      keys.push_back(std::move(item));
+    }
+  }
+  return {{"files", report.files}, {"keys", std::move(keys)}, {"notes", draft.notes}};
+}
+
+}  // namespace
+
+InitReport init(const std::string& model_path, const InitOptions& options) {
+  const std::string folder = options.to.empty()
+                                 ? fs::path(normal_path(model_path)).parent_path().string()
+                                 : normal_path(options.to);
+  InitReport report;
+  report.files = {(fs::path(folder) / "train.toml").string(),
+                  (fs::path(folder) / "policy.toml").string()};
+  refuse_existing(report.files, folder);
+  const Engine engine;
+  GuessedConfiguration guess = guess_configuration(engine, model_path, options.data, folder);
+  GuessedSection& top = guess.draft.section("");
+  top.keys.insert(top.keys.begin() + 1,
+                  {"policy", "\"policy.toml\"", "what runs and lives where", ""});
+  for (const Todo& todo : guess.draft.todos())
+    report.open.push_back({.message = todo.text, .file = report.files[0], .path = todo.key});
+  const std::string text = to_toml(guess.draft, guess.head);
+  if (report.open.empty()) parse_run_config(text, report.files[0]);  // else a fault of this program
+  write_output(report.files[0], text, "train.toml", "");
+  write_output(report.files[1], guess.policy, "policy.toml", "");
+  report.text = report_text(report, guess.draft);
+  report.json = report_json(report, guess.draft)
+                    .dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  return report;
+}
+
+}  // namespace tandem::api

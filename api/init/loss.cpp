@@ -1,0 +1,198 @@
+#include "api/init/loss.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include "api/init/data/data_look.h"
+#include "engine/training/config/config_value.h"
+
+namespace tandem::api {
+namespace forms {
+#define FORM(name) LossForm name();
+#include "api/init/losses/all_forms.inl"
+#undef FORM
+}  // namespace forms
+
+namespace {
+
+/// The loss and labels that fit, best first.
+struct Candidate {
+  LossGuess loss;
+  const ArrayFacts* labels;
+  bool is_named;  // as labels are
+
+  auto rank() const { return std::tuple(!loss.doubt.empty(), !is_named, -loss.certainty); }
+};
+
+std::string text_of(const Candidate& c) {
+  return fmt::format("{} of \"{}\" with \"{}\"", c.loss.kind, c.loss.value, c.labels->name);
+}
+
+LossCase case_of(const ModelFacts& model, const PortSummary& output, const ArrayFacts& labels) {
+  const Graph& graph = model.imported.graph;
+  LossCase result{output.name, Shape(output.bound.begin() + 1, output.bound.end()), "", "", labels};
+  const Value& value = graph.value(graph.find_output(output.name)->value);
+  if (value.kind != ValueKind::computed || !value.producer) return result;
+  const Node& node = graph.node(value.producer);
+  const std::string op(node.op->name);
+  if (op == "Softmax" || op == "LogSoftmax" || op == "Sigmoid") {
+    result.op = op;
+    result.before = graph.value(node.inputs[0]).name;
+  }
+  return result;
+}
+
+/// A scalar float output is a loss, above all under that name.
+bool own_loss(const ModelFacts& model, LossChoice& choice) {
+  std::vector<std::string> scalars;
+  const auto outputs = model.outputs();
+  for (const PortSummary& output : outputs) {
+    const bool is_scalar = output.bound.empty();
+    if (is_scalar && (output.name.find("loss") != std::string::npos || outputs.size() == 1))
+      scalars.push_back(output.name);
+  }
+  if (scalars.empty()) return false;
+  choice.of_model = true;
+  choice.why = fmt::format("the model computes its loss itself: the output \"{}\"", scalars[0]);
+  if (scalars.size() > 1) {
+    choice.todo = fmt::format("several outputs may be the loss: {}", fmt::join(scalars, ", "));
+  } else if (model.imported.graph.outputs.size() > 1) {
+    choice.output = scalars[0];
+  }
+  return true;
+}
+
+void suggest_without_data(const ModelFacts& model, LossChoice& choice) {
+  for (const PortSummary& output : model.outputs()) {
+    if (output.bound.empty()) continue;
+    const Shape sample(output.bound.begin() + 1, output.bound.end());
+    const bool is_one = squeezed(sample).empty();
+    choice.term.kind = is_one ? "binary_cross_entropy" : "softmax_cross_entropy";
+    choice.term.value_key = "logits";
+    choice.term.value = output.name;
+    choice.term.labels_key = "labels";
+    choice.todo = fmt::format(
+        "without data nobody can say what \"{}\", {} numbers a sample, is compared with; this is "
+        "what it takes {}, `--data` lets the labels decide",
+        output.name, to_string(sample),
+        is_one ? "if labels are 0 or 1 (mse with predictions and targets if they are numbers)"
+               : "if labels are class numbers");
+    return;
+  }
+  choice.todo = "the model has no float output with an entry for each sample";
+}
+
+std::vector<Candidate> candidates_of(const ModelFacts& model,
+                                     const std::vector<const ArrayFacts*>& arrays,
+                                     std::vector<std::string>& near_misses) {
+  std::vector<Candidate> candidates;
+  for (const PortSummary& output : model.outputs()) {
+    if (output.bound.empty()) continue;
+    for (const ArrayFacts* array : arrays) {
+      const LossCase of = case_of(model, output, *array);
+      for (const LossForm& form : all_loss_forms()) {
+        if (auto loss = form.guess(of))
+          candidates.push_back({*std::move(loss), array, names_label(array->name)});
+        else if (form.near_miss != nullptr)
+          if (std::string miss = form.near_miss(of); !miss.empty())
+            near_misses.push_back(std::move(miss));
+      }
+    }
+  }
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [](const Candidate& a, const Candidate& b) { return a.rank() < b.rank(); });
+  return candidates;
+}
+
+std::string next_token_hint(const ModelFacts& model, const FieldGuesses& fields) {
+  for (const FieldGuess& field : fields.fields) {
+    if (field.from == nullptr || field.from->sample.shape.size() != 1 ||
+        is_float(field.from->sample.dtype))
+      continue;
+    for (const PortSummary& output : model.outputs()) {
+      if (output.bound.size() == 3 && output.bound[1] == field.from->sample.shape[0])
+        return fmt::format("; for the next token, store an array of labels: \"{}\" one place ahead",
+                           field.from->name);
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+std::span<const LossForm> all_loss_forms() {
+#define FORM(name) forms::name(),
+  static const LossForm all[] = {
+#include "api/init/losses/all_forms.inl"
+  };
+#undef FORM
+  return all;
+}
+
+Shape squeezed(const Shape& shape) {
+  Shape result;
+  std::copy_if(shape.begin(), shape.end(), std::back_inserter(result),
+               [](std::int64_t extent) { return extent != 1; });
+  return result;
+}
+
+std::vector<std::string> label_functions(const ArrayFacts& labels, bool whole) {
+  if (whole && (!labels.columns.empty() || is_float(labels.sample.dtype))) return {"int64"};
+  if (!whole && (!labels.columns.empty() || labels.sample.dtype != DType::float32))
+    return {"float32"};
+  return {};
+}
+
+std::string term_toml(const LossGuess& term, const std::string& labels) {
+  return fmt::format("{{ kind = {}, {} = {}, {} = {}{} }}", toml_string(term.kind), term.value_key,
+                     toml_string(term.value), term.labels_key, toml_string(labels), term.options);
+}
+
+LossChoice guess_loss(const ModelFacts& model, const FieldGuesses& fields, const DataFacts* data) {
+  LossChoice choice;
+  if (model.has_training_info) {
+    choice.of_model = true;
+    choice.why = "the model's training_info says how it is trained: loss and optimizer are its own";
+    return choice;
+  }
+  if (own_loss(model, choice)) return choice;
+  if (data == nullptr) {
+    suggest_without_data(model, choice);
+    return choice;
+  }
+  std::vector<const ArrayFacts*> arrays = usable_arrays(*data);
+  std::erase_if(arrays, [&](const ArrayFacts* array) {
+    return std::any_of(fields.used.begin(), fields.used.end(), [&](const ArrayFacts* used) {
+      return used == array ||
+             std::any_of(used->columns.begin(), used->columns.end(), [&](const auto& column) {
+               return std::count(array->columns.begin(), array->columns.end(), column) > 0;
+             });
+    });
+  });
+  std::vector<std::string> near_misses;
+  const std::vector<Candidate> all = candidates_of(model, arrays, near_misses);
+  if (all.empty()) {
+    choice.todo = "no array that is left goes with an output as labels";
+    for (const std::string& miss : near_misses) choice.todo += "; " + miss;
+    choice.todo += next_token_hint(model, fields);
+    return choice;
+  }
+  choice.term = all[0].loss;
+  choice.labels.from = all[0].labels;
+  choice.labels.name = all[0].labels->stacked ? "labels" : all[0].labels->name;
+  choice.labels.as = all[0].loss.as;
+  choice.labels.why = "what the loss compares with";
+  choice.why = all[0].loss.why;
+  if (!all[0].loss.doubt.empty()) {
+    choice.todo = all[0].loss.doubt;
+  } else if (all.size() > 1 && all[1].rank() == all[0].rank()) {
+    choice.todo = "several losses fit: ";
+    for (std::size_t i = 0; i < all.size() && all[i].rank() == all[0].rank(); ++i)
+      choice.todo += (i > 0 ? ", " : "") + text_of(all[i]);
+  }
+  return choice;
+}
+
+}  // namespace tandem::api

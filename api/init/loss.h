@@ -1,0 +1,24 @@
+// The loss that outputs of a model and labels of the data call for.
+#pragma once
+
+#include "api/init/fields.h"
+#include "api/init/losses/loss_form.h"
+
+namespace tandem::api {
+
+struct LossChoice {
+  bool of_model = false;  // the model has its own: no terms
+  std::string output;     // loss.output, where the model has several outputs
+  std::string why;
+  std::string todo;   // nothing could be chosen
+  LossGuess term;     // where there is one, also as a suggestion
+  FieldGuess labels;  // the field that the term reads
+};
+
+/// `fields`: of the model's inputs, whose arrays are no labels. `data` null: there is none.
+LossChoice guess_loss(const ModelFacts& model, const FieldGuesses& fields, const DataFacts* data);
+
+/// As an item of loss.terms.
+std::string term_toml(const LossGuess& term, const std::string& labels);
+
+}  // namespace tandem::api

@@ -1,0 +1,38 @@
+// One score for each label of 0 or 1: binary_cross_entropy.
+#include <fmt/format.h>
+
+#include "api/init/losses/loss_form.h"
+
+namespace tandem::api::forms {
+namespace {
+
+/// One number a sample, or a mask of one channel.
+bool is_one_score(const Shape& shape) {
+  return squeezed(shape).empty() || (shape.size() >= 3 && shape.front() == 1);
+}
+
+std::optional<LossGuess> guess(const LossCase& of) {
+  if (squeezed(of.shape) != squeezed(of.labels.sample.shape) || !is_one_score(of.shape) ||
+      of.labels.is_text || of.labels.has_gaps || !of.labels.numbers.binary() ||
+      of.op.ends_with("Softmax"))
+    return std::nullopt;
+  LossGuess loss;
+  loss.kind = "binary_cross_entropy";
+  loss.value_key = "logits";
+  loss.value = of.op == "Sigmoid" ? of.before : of.output;
+  loss.labels_key = "labels";
+  loss.as = label_functions(of.labels, false);
+  loss.metrics = {"accuracy", "log_loss"};
+  loss.why = fmt::format("\"{}\" has one number for each label, and \"{}\" holds 0 and 1 alone",
+                         of.output, of.labels.name);
+  if (of.op == "Sigmoid")
+    loss.why += "; the model ends in a Sigmoid, which the loss applies itself: its input is named";
+  loss.certainty = 3;
+  return loss;
+}
+
+}  // namespace
+
+LossForm binary() { return {.name = "binary", .guess = guess}; }
+
+}  // namespace tandem::api::forms

@@ -1,0 +1,45 @@
+// Labels of the output's shape that are 0 and 1 alone: one-hot classes or answers to several
+// questions, which the values cannot tell apart.
+#include <fmt/format.h>
+
+#include "api/init/losses/loss_form.h"
+
+namespace tandem::api::forms {
+namespace {
+
+std::optional<LossGuess> guess(const LossCase& of) {
+  const Shape output = squeezed(of.shape);
+  if (output.size() != 1 || output != squeezed(of.labels.sample.shape) || of.labels.is_text ||
+      of.labels.has_gaps || !of.labels.numbers.binary())
+    return std::nullopt;
+  LossGuess loss;
+  const double ones = of.labels.numbers.sum;
+  const bool one_a_sample = ones == static_cast<double>(of.labels.rows);
+  loss.value_key = "logits";
+  loss.labels_key = "labels";
+  loss.as = label_functions(of.labels, false);
+  loss.certainty = 2;
+  if (of.op == "Softmax" || of.op == "LogSoftmax" || of.op == "Sigmoid") {
+    loss.kind = of.op == "Sigmoid" ? "binary_cross_entropy" : "softmax_cross_entropy";
+    loss.value = of.before;
+    loss.metrics = {"accuracy"};
+    loss.why = fmt::format(
+        "\"{}\" is the result of a {}, which the loss applies itself: its input "
+        "is named; \"{}\" holds 0 and 1",
+        of.output, of.op, of.labels.name);
+    return loss;
+  }
+  loss.kind = one_a_sample ? "softmax_cross_entropy" : "binary_cross_entropy";
+  loss.value = of.output;
+  loss.doubt = fmt::format(
+      "\"{}\" holds 0 and 1 in the shape of \"{}\"{}: one-hot classes "
+      "(softmax_cross_entropy), or a yes or no for each (binary_cross_entropy)?",
+      of.labels.name, of.output, one_a_sample ? ", as many ones as samples" : "");
+  return loss;
+}
+
+}  // namespace
+
+LossForm probabilities() { return {.name = "probabilities", .guess = guess}; }
+
+}  // namespace tandem::api::forms

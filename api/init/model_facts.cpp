@@ -1,0 +1,162 @@
+// What a model file shows: shapes under bindings, tables, operators, bytes of a step.
+#include <algorithm>
+#include <set>
+
+#include "api/init/facts.h"
+#include "engine/formats/paths.h"
+#include "engine/graph/error.h"
+
+namespace tandem::api {
+namespace {
+
+/// A batch that is unlikely to be another extent of the model.
+constexpr std::int64_t probe_batch = 7;
+
+TrainingImport import_for(const Engine& engine, const OnnxFile& file, ImportOptions options,
+                          std::int64_t batch) {
+  options.batch = batch;
+  if (has_training_info(file)) return import_training(file, engine.operators, options);
+  return {import_graph(file, engine.operators, options), nullptr};
+}
+
+bool is_free_dimension(const Problem& problem) { return problem.kind == "free_dimension"; }
+
+bool blocks(const std::vector<Problem>& problems) {
+  return !std::all_of(problems.begin(), problems.end(), is_free_dimension);
+}
+
+/// The fed value that ids come from, through operators that only change their form.
+std::string input_of(const Graph& graph, ValueId id) {
+  for (int hops = 0; id && hops < 64; ++hops) {
+    const Value& value = graph.value(id);
+    if (value.kind == ValueKind::input) {
+      for (const NamedValue& input : graph.inputs) {
+        if (input.value == id) return input.name;
+      }
+    }
+    if (value.kind != ValueKind::computed || !value.producer) return "";
+    static const std::set<std::string, std::less<>> forms{
+        "Cast",   "Reshape", "Flatten", "Squeeze",  "Unsqueeze", "Transpose", "Slice",
+        "Gather", "Split",   "Expand",  "Identity", "View",      "Reverse",   "Concat"};
+    const Node& node = graph.node(value.producer);
+    if (!forms.contains(std::string(node.op->name)) || node.inputs.empty()) return "";
+    id = node.inputs[0];
+  }
+  return "";
+}
+
+std::vector<TableFacts> tables_of(const Graph& graph) {
+  std::vector<TableFacts> tables;
+  for (const State& state : graph.states) {
+    if (state.kind != StateKind::parameter || !state.trainable || state.start.shape().size() != 2)
+      continue;
+    for (const Node& node : graph.nodes) {
+      if (node.op->name != "Gather" || node.inputs.size() < 2 || node.inputs[0] != state.initial)
+        continue;
+      if (graph.is_constant(node.inputs[1])) continue;  // positions, always the same rows
+      tables.push_back({state.name, state.path, state.start.shape()[0], state.start.shape()[1],
+                        input_of(graph, node.inputs[1])});
+      break;
+    }
+  }
+  return tables;
+}
+
+[[noreturn]] void refuse(const std::string& path, const std::vector<Problem>& problems) {
+  std::vector<Diagnostic> all;
+  for (const Problem& p : problems) {
+    Diagnostic& d = all.emplace_back();
+    d.message = (p.op.empty() ? "" : p.op + ": ") + p.reason;
+    d.file = path;
+    d.path = p.path;
+    d.fix = p.fix.empty() ? "`tandem inspect` says more" : p.fix;
+  }
+  throw Error(ErrorKind::usage, std::move(all));
+}
+
+}  // namespace
+
+ModelFacts look_into_model(const Engine& engine, const std::string& path,
+                           const std::vector<std::pair<std::string, std::int64_t>>& bind) {
+  const OnnxFile file = OnnxFile::open(path);
+  ImportOptions options;
+  options.bind = bind;
+  options.evaluate = engine.evaluate;
+  options.collect_problems = true;
+  ModelFacts facts;
+  facts.path = normal_path(path);
+  facts.has_training_info = has_training_info(file);
+  TrainingImport import = import_for(engine, file, options, probe_batch);
+  facts.batch = probe_batch;
+  if (blocks(import.model.summary.problems)) {
+    // A file whose batch cannot be changed trains with its own.
+    TrainingImport as_it_is = import_for(engine, file, options, 0);
+    if (as_it_is.model.file_batch == 0 || blocks(as_it_is.model.summary.problems))
+      refuse(facts.path, import.model.summary.problems);
+    import = std::move(as_it_is);
+    facts.batch = facts.fixed_batch = import.model.file_batch;
+  }
+  facts.imported = std::move(import.model);
+  facts.algorithm = std::move(import.algorithm);
+  const ModelSummary& summary = facts.imported.summary;
+  for (const PortSummary& input : summary.inputs) {
+    if (input.has_bound) continue;
+    for (std::size_t axis = 1; axis < input.dims.size(); ++axis) {
+      const std::string& name = input.dims[axis];
+      const bool is_number = name.find_first_not_of("0123456789") == std::string::npos;
+      if (!is_number && std::find(facts.free.begin(), facts.free.end(), name) == facts.free.end() &&
+          std::none_of(bind.begin(), bind.end(), [&](const auto& b) { return b.first == name; }))
+        facts.free.push_back(name);
+    }
+  }
+  if (!summary.problems.empty()) return facts;
+  facts.export_notes = export_notes(file, facts.imported);
+  facts.tables = tables_of(facts.imported.graph);
+  PassContext context{engine.operators, engine.evaluate, {}, {}};
+  facts.forward = run_passes(facts.imported.graph, context, {});
+  for (const Value& value : facts.forward.values) {
+    if (value.kind == ValueKind::computed)
+      facts.bytes_per_sample += static_cast<double>(value.type.bytes());
+  }
+  facts.bytes_per_sample /= static_cast<double>(std::max<std::int64_t>(facts.batch, 1));
+  for (const State& state : facts.imported.graph.states) {
+    if (state.kind == StateKind::parameter && state.trainable)
+      facts.parameter_bytes += static_cast<std::int64_t>(state.start.bytes());
+  }
+  return facts;
+}
+
+std::int64_t ModelFacts::count(const std::string& op) const {
+  const auto found = imported.summary.operators.find(op);
+  const std::int64_t in_file = found == imported.summary.operators.end() ? 0 : found->second;
+  return in_file + std::count_if(forward.nodes.begin(), forward.nodes.end(),
+                                 [&](const Node& node) { return node.op->name == op; });
+}
+
+std::vector<PortSummary> ModelFacts::outputs() const {
+  std::vector<PortSummary> result;
+  for (const NamedValue& output : imported.graph.outputs) {
+    const TensorType& type = imported.graph.type(output.value);
+    if (!is_float(type.dtype)) continue;
+    if (!type.shape.empty() && type.shape[0] != batch) continue;
+    result.push_back({output.name, std::string(name_of(type.dtype)), {}, type.shape, true});
+  }
+  return result;
+}
+
+TensorType ModelFacts::sample_of(const PortSummary& input) const {
+  TensorType type{dtype_from_name(input.dtype).value_or(DType::float32), {}};
+  if (input.has_bound) {
+    if (!input.bound.empty()) type.shape.assign(input.bound.begin() + 1, input.bound.end());
+    return type;
+  }
+  for (std::size_t axis = 1; axis < input.dims.size(); ++axis) {
+    const std::string& text = input.dims[axis];
+    const bool is_number = !text.empty() && text.size() < 12 &&
+                           text.find_first_not_of("0123456789") == std::string::npos;
+    type.shape.push_back(is_number ? std::stoll(text) : -1);
+  }
+  return type;
+}
+
+}  // namespace tandem::api

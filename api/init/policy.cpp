@@ -1,0 +1,77 @@
+// policy.toml: all on one device, and what is worth changing.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "api/init/configuration.h"
+#include "engine/training/config/config_value.h"
+#include "kernels/cuda_devices.h"
+
+namespace tandem::api {
+namespace {
+
+constexpr std::int64_t large_table = std::int64_t{64} << 20;  // bytes
+
+std::string usable_gpu() {
+  const CudaReport report = cuda_gpus();
+  for (const CudaGpu& gpu : report.gpus) {
+    if (report.problem.empty() && gpu.problem.empty()) return gpu.name;
+  }
+  return "";
+}
+
+/// Of the operators that read a table, which covers the table as well.
+std::string scope_of(const TableFacts& table) {
+  const std::size_t colon = table.path.rfind(':');
+  return colon == std::string::npos ? table.path : table.path.substr(0, colon) + ".**";
+}
+
+std::string rule(const std::string& at, const std::string& device, const std::string& why) {
+  return fmt::format("{{ at = {}, on = \"{}\", why = {} }}", toml_string(at), device,
+                     toml_string(why));
+}
+
+}  // namespace
+
+GuessedPolicy guess_policy(const ModelFacts& model) {
+  const std::string gpu = usable_gpu();
+  GuessedPolicy result;
+  std::string lines;
+  const auto add = [&](const std::string& text) {
+    result.rules.push_back(text);
+    lines += "  " + text + ",\n";
+  };
+  if (gpu.empty())
+    add(rule("**", "cpu", "no GPU was found"));
+  else
+    add(rule("**", "gpu", gpu + " was found"));
+  std::set<std::string> scopes;
+  for (const TableFacts& table : model.tables) {
+    if (!scopes.insert(scope_of(table)).second) continue;
+    const std::int64_t bytes = table.rows * table.width * 4;
+    const std::string text =
+        rule(scope_of(table), "cpu",
+             fmt::format("a table of {} rows, of which a batch touches few", table.rows));
+    if (!gpu.empty() && bytes >= large_table)
+      add(text);
+    else
+      lines += "  # " + text + ",\n";
+  }
+  const std::string file = std::filesystem::path(model.path).filename().string();
+  result.text = comment("Where " + file +
+                        " runs, and where its parameters live: the last rule "
+                        "that matches wins. `tandem policy names` lists what rules may name, "
+                        "`tandem policy plan policy.toml --config train.toml` shows memory, copies "
+                        "and time, `tandem policy auto` searches a placement under a budget.");
+  if (!model.tables.empty() && result.rules.size() == 1) {
+    result.text += comment(
+        "Rules behind # keep a table on the host where a GPU does the rest; "
+        "they pay where tables are larger than its memory.");
+  }
+  result.text += "policy = 1\nrules = [\n" + lines + "]\n";
+  return result;
+}
+
+}  // namespace tandem::api

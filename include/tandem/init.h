@@ -1,0 +1,30 @@
+// A configuration that follows from a model and its data. Standard types only.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tandem/tandem.h"
+
+namespace tandem::api {
+
+struct InitOptions {
+  std::string data;  // a file or a folder; "": keys of the data stay open
+  std::string to;    // the folder to write into; "": that of the model
+};
+struct InitReport : Report {
+  std::vector<std::string> files;  // that were written
+  /// What could not be guessed: `path` is the key, `message` what is missing. The train.toml has it
+  /// marked "# TODO", and trains once it is filled in.
+  std::vector<Diagnostic> open;
+};
+/// Writes a train.toml and a policy.toml for a model and its data, with the reason for each value
+/// as a comment. Throws Error{usage}, and writes nothing, where one of them is there already or the
+/// model cannot train; Error{data} where the data is broken or empty.
+///
+/// A Trainer whose `config_path` is an ONNX file ("….onnx") guesses the same in memory. The data is
+/// then the override "data=PATH". What could not be guessed, and no other override says, is
+/// Error{usage}; run directories lie beside the model.
+InitReport init(const std::string& model_path, const InitOptions& options = {});
+
+}  // namespace tandem::api
