@@ -1,6 +1,7 @@
 // A train.toml that is made of guesses: each key with its value, the reason, or what is missing.
 #pragma once
 
+#include <deque>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,9 +30,10 @@ struct Todo {
 };
 
 struct Draft {
-  std::vector<GuessedSection> sections;  // in the order of the file
-  std::vector<std::string> notes;        // for people, of the whole
+  std::deque<GuessedSection> sections;  // in the order of the file; they stay where they are
+  std::vector<std::string> notes;       // for people, of the whole
 
+  /// The section of this name, which is added where there is none.
   GuessedSection& section(std::string_view name);
   const GuessedKey* find(std::string_view section, std::string_view key) const;
   std::vector<Todo> todos() const;

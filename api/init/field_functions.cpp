@@ -148,6 +148,8 @@ Functions functions_for(const InputFacts& input, const ArrayFacts& array) {
                         (result.as.back().starts_with("reshape") || result.as.back() == "flatten");
   if (reshapes && array.columns.empty() && array.by_part.empty())
     std::rotate(result.as.begin(), result.as.end() - 1, result.as.end());
+  if (array.has_gaps)
+    result.why += (result.why.empty() ? "" : "; ") + std::string("an empty field counts as 0");
   if (!array.numbers.finite)
     result.why_not = "it holds values that are no numbers (nan or infinite)";
   return result;

@@ -64,12 +64,12 @@ RunConfig guessed_run_config(const std::string& model, TrainOptions& options,
                        "writes them with their reasons");
     for (const std::string& note : guess.draft.notes) options.on_message("guessed    " + note);
   }
-  // In a run's order: the guesses, then what the user says.
+  // The first rule is for everything, which the device of the run says as well.
   const bool has_policy = std::any_of(overrides.begin(), overrides.end(), [](const auto& item) {
     return says(item, "policy") || says(item, "device");
   });
   if (!has_policy && guess.rules.size() > 1)
-    options.place.insert(options.place.begin(), guess.rules.begin(), guess.rules.end());
+    options.place.insert(options.place.begin(), guess.rules.begin() + 1, guess.rules.end());
   const std::string name = folder + "/guessed train.toml";
   return parse_run_config(to_toml(guess.draft, guess.head), name, overrides);
 }

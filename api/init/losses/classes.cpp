@@ -20,17 +20,18 @@ std::int64_t classes(const Shape& output, Shape labels) {
   return count >= 2 ? count : 0;
 }
 
-/// A value beside the classes that stands for "no label": PyTorch's -100, or 255 of masks.
-std::optional<std::int64_t> ignored(const Numbers& numbers, std::int64_t classes) {
-  if (numbers.many) return std::nullopt;
+/// The one value beside the classes, where it is one that stands for "no label": PyTorch's -100,
+/// or 255 of masks.
+std::string ignored(const Numbers& numbers, std::int64_t classes) {
+  if (numbers.many) return "";
   std::set<double> others;
   for (const double x : numbers.distinct) {
     if (x < 0 || x >= static_cast<double>(classes)) others.insert(x);
   }
-  if (others == std::set<double>{-100}) return -100;
-  if (others == std::set<double>{-1}) return -1;
-  if (others == std::set<double>{255}) return 255;
-  return std::nullopt;
+  if (others == std::set<double>{-100}) return "-100";
+  if (others == std::set<double>{-1}) return "-1";
+  if (others == std::set<double>{255}) return "255";
+  return "";
 }
 
 std::optional<LossGuess> guess(const LossCase& of) {
@@ -40,8 +41,8 @@ std::optional<LossGuess> guess(const LossCase& of) {
       of.op == "Sigmoid")
     return std::nullopt;
   const bool in_range = numbers.least >= 0 && numbers.most < static_cast<double>(count);
-  const auto ignore = in_range ? std::nullopt : ignored(numbers, count);
-  if (!in_range && !ignore) return std::nullopt;
+  const std::string ignore = in_range ? "" : ignored(numbers, count);
+  if (!in_range && ignore.empty()) return std::nullopt;
   LossGuess loss;
   const bool is_log = of.op == "LogSoftmax";
   loss.kind = is_log ? "nll" : "softmax_cross_entropy";
@@ -53,14 +54,14 @@ std::optional<LossGuess> guess(const LossCase& of) {
   loss.why = fmt::format(
       "\"{}\" scores {} classes for each label; \"{}\" holds whole numbers from {:g} to {:g}",
       of.output, count, of.labels.name, numbers.least, numbers.most);
-  if (ignore) {
-    loss.options = fmt::format(", ignore_index = {}", *ignore);
-    loss.why += fmt::format(", where {} is no class and does not count", *ignore);
+  if (!ignore.empty()) {
+    loss.options = ", ignore_index = " + ignore;
+    loss.why += ", where " + ignore + " is no class and does not count";
   }
   if (of.op == "Softmax")
     loss.why += "; the model ends in a Softmax, which the loss applies itself: its input is named";
   // Labels that use the last class go with this output more surely than those that do not.
-  loss.certainty = !ignore && numbers.most == static_cast<double>(count - 1) ? 3 : 2;
+  loss.certainty = in_range && numbers.most == static_cast<double>(count - 1) ? 3 : 2;
   return loss;
 }
 
