@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <stdexcept>
 
 #include "engine/graph/builder.h"
 #include "engine/training/evaluation.h"
@@ -95,6 +96,27 @@ class TableTrainingTest : public testing::RankTraining {
       }
     }
   }
+
+  /// Three ranks evaluate in micro-batches of at most 3 samples: what each throws, or "stopped".
+  std::vector<std::string> evaluate(std::shared_ptr<const DataSource> data,
+                                    const std::function<bool(int rank)>& stops) {
+    return testing::RankThreads(3).run([&](RankGroup& group) {
+      SmallEngine engine;
+      engine.cpu->join(group.make_communicator());
+      RunParts parts = engine.parts();
+      parts.ranks = group.rendezvous();
+      parts.shards = shards_;
+      parts.forward = [&](std::int64_t batch, bool) {
+        return table_network(engine.operators, batch);
+      };
+      const RunConfig config = testing::small_config(folder_.path(), {});
+      StateStore states;
+      Evaluation evaluation(config, parts, data, states, make_arenas());
+      const auto values =
+          evaluation.run([&](std::int64_t) { return stops && stops(group.rank()); });
+      if (!values) throw std::runtime_error("stopped");
+    });
+  }
 };
 
 const std::vector<std::string> keys{"steps=9", "optimizer.kind=lazy_adam", "eval.every=\"3 steps\"",
@@ -118,32 +140,18 @@ TEST_F(TableTrainingTest, ADenseGradientOfASmallTable) {
   expect_as_one_process({"steps=6", "optimizer.kind=adam", "optimizer.clip_norm=0.1"});
 }
 
-// A rank that finds an id out of range in the held-out data tells the others when all are done.
+// A rank that finds an id out of range tells the others when all are through.
 TEST_F(TableTrainingTest, AnEvaluationThatFailsOnOneRankEndsOnAll) {
-  for (const std::int64_t wrong : {0, 18}) {  // of rank 0, of rank 2
-    eval_ = table_data(19, wrong);
-    const RankRuns runs = run_ranks({.ranks = 3, .keys = keys, .shards = shards_});
-    EXPECT_THAT(runs.errors[0], HasSubstr("an index is out of range in the held-out data"));
-    EXPECT_THAT(runs.errors, Each(::testing::Not(IsEmpty())));
+  for (const std::int64_t wrong : {0, 39}) {  // of rank 0, of rank 2
+    const std::vector<std::string> errors = evaluate(table_data(40, wrong), {});
+    EXPECT_THAT(errors[0], HasSubstr("an index is out of range in the held-out data"));
+    EXPECT_THAT(errors, Each(::testing::Not(IsEmpty())));
   }
 }
 
 TEST_F(TableTrainingTest, AnEvaluationThatOneRankStopsEndsOnAll) {
-  testing::on_rank_threads(3, [&](RankGroup& group) {
-    SmallEngine engine;
-    engine.cpu->join(group.make_communicator());
-    RunParts parts = engine.parts();
-    parts.ranks = group.rendezvous();
-    parts.shards = shards_;
-    parts.forward = [&](std::int64_t batch, bool) {
-      return table_network(engine.operators, batch);
-    };
-    const RunConfig config = testing::small_config(folder_.path(), {});
-    StateStore states;
-    Evaluation evaluation(config, parts, table_data(40), states, make_arenas());
-    EXPECT_FALSE(evaluation.run([&](std::int64_t) { return group.rank() == 1; }).has_value());
-    EXPECT_TRUE(evaluation.run().has_value());
-  });
+  EXPECT_THAT(evaluate(table_data(40), [](int rank) { return rank == 1; }), Each("stopped"));
+  EXPECT_THAT(evaluate(table_data(40), [](int) { return false; }), Each(IsEmpty()));
 }
 
 }  // namespace
