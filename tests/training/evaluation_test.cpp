@@ -23,7 +23,7 @@ using EvaluationTest = testing::TrainingRun;
 
 /// The loss over all samples of a source at once, with the parameters of `states`.
 double whole_loss(const OperatorSet& operators, const RunConfig& config, const DataSource& source,
-                  const StateStore& states, Accuracy& accuracy) {
+                  const StateStore& states, Metric& accuracy) {
   const std::int64_t samples = source.samples();
   TrainingRequest request;
   request.config = &config;
@@ -59,12 +59,12 @@ TEST_F(EvaluationTest, EvaluationCoversEachSampleOnce) {
           terms(options), "steps=2", "eval.metrics=[\"accuracy\", \"loss\"]", "optimizer.lr=0.01"};
       const Trained run = this->run(keys);
       ASSERT_EQ(run.evaluations.size(), 1u);
-      Accuracy accuracy;
+      const std::unique_ptr<Metric> accuracy = metric_kind("accuracy").make();
       const double loss = whole_loss(engine_.operators, testing::small_config(folder_.path(), keys),
-                                     *eval_, run.training->states(), accuracy);
+                                     *eval_, run.training->states(), *accuracy);
       EXPECT_NEAR(Trained::value(run.evaluations[0], "loss"), loss, 1e-6 * loss)
           << samples << options;
-      EXPECT_DOUBLE_EQ(Trained::value(run.evaluations[0], "accuracy"), accuracy.value())
+      EXPECT_DOUBLE_EQ(Trained::value(run.evaluations[0], "accuracy"), accuracy->value())
           << samples << options;
     }
   }
