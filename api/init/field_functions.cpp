@@ -130,7 +130,7 @@ Functions functions_for(const InputFacts& input, const ArrayFacts& array) {
     result.as.emplace_back("missing(0)");
   }
   if (!takes_floats) {
-    if (!array.columns.empty() || is_float(array.sample.dtype))
+    if (!array.columns.empty() || array.sample.dtype != input.sample.dtype)
       result.as.emplace_back(name_of(input.sample.dtype));
     add_shape(input.sample.shape, array, result);
     return result;
