@@ -13,13 +13,16 @@
 #include "tandem/init.h"
 #include "tests/api/error_of.h"
 #include "tests/api/small_model.h"
+#include "tests/harness/program.h"
 #include "tests/training/formats/temporary_folder.h"
 
 namespace tandem::api {
 namespace {
 
 namespace fs = std::filesystem;
+using tandem::testing::Ended;
 using tandem::testing::error_of;
+using tandem::testing::run_program;
 using tandem::testing::SmallModel;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -331,6 +334,47 @@ TEST_F(InitTest, SaysWhereArraysHaveOtherNumbersOfSamples) {
       {{"x", round_of<float>({50, 4}, 0, 5)}, {"labels", round_of<std::int64_t>({40}, 0, 2)}});
   EXPECT_THAT(open_keys(guess(model(dense(3)))),
               HasSubstr("\"x\" has 50 samples, \"labels\" has 40"));
+}
+
+TEST_F(InitTest, TakesNoLabelsForAnInput) {
+  npz("a.npz", {{"labels", round_of<float>({50, 4}, 0, 5)}});
+  EXPECT_THAT(open_keys(guess(model(dense(3)))), HasSubstr("data.fields.x: no array fits"));
+}
+
+TEST_F(InitTest, DoesNotChooseBetweenSignsAndNumbers) {
+  HostTensor signs = round_of<float>({50}, 0, 1);
+  for (float& x : signs.as<float>()) x = 2 * x - 1;
+  npz("a.npz", {{"x", round_of<float>({50, 4}, 0, 5)}, {"y", signs}});
+  EXPECT_THAT(open_keys(guess(model(dense(1)))), HasSubstr("classes (hinge), or numbers (mse)?"));
+}
+
+TEST_F(InitTest, IsACommand) {
+  npz("a.npz",
+      {{"x", round_of<float>({50, 4}, 0, 5)}, {"labels", round_of<std::int64_t>({50}, 0, 2)}});
+  const std::string net = model(dense(3)), with_data = " --data " + data();
+  Ended ended = run_program("init " + net + with_data + " 2>&1");
+  EXPECT_EQ(ended.code, 0) << ended.text;
+  EXPECT_THAT(ended.text, AllOf(HasSubstr("wrote "), HasSubstr("train.toml --dry-run")));
+  ended = run_program("init " + net + with_data + " --json 2>/dev/null");
+  EXPECT_EQ(ended.code, 2);
+  EXPECT_THAT(ended.text, AllOf(HasSubstr("\"errors\""), HasSubstr("is there already")));
+  ended = run_program("train " + config() + " --dry-run 2>&1");
+  EXPECT_EQ(ended.code, 0) << ended.text;
+  ended = run_program("train " + net + with_data + " steps=2 2>&1");
+  EXPECT_EQ(ended.code, 0) << ended.text;
+  EXPECT_THAT(ended.text, HasSubstr("runs/net-0001"));
+  ended = run_program("train " + config() + with_data + " steps=2 2>&1");
+  EXPECT_EQ(ended.code, 2) << ended.text;
+  EXPECT_THAT(ended.text, HasSubstr("data"));
+}
+
+TEST_F(InitTest, SaysWhichImagesAreOfAnotherSize) {
+  npz("a.npz", {{"image", round_of<std::uint8_t>({60, 1, 8, 8}, 0, 255)},
+                {"labels", round_of<std::int64_t>({60}, 0, 9)}});
+  EXPECT_THAT(open_keys(guess(model(parity + "lenet5_dynamo.onnx"))),
+              AllOf(HasSubstr("has the shape [1, 8, 8], the input takes [1, 28, 28]"),
+                    HasSubstr("\"resize(28, 28)\"")));
+  EXPECT_THAT(text(), HasSubstr("of 60 samples"));
 }
 
 TEST_F(InitTest, NamesTheInputOfASoftmax) {
