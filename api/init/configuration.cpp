@@ -265,6 +265,10 @@ Known look(const Engine& engine, const std::string& model, const std::string& da
       if (field.from != nullptr && known.samples == 0) known.samples = field.from->rows;
     }
   }
+  if (known.data && known.samples == 0) {
+    for (const ArrayFacts& array : known.data->arrays)
+      known.samples = std::max(known.samples, array.rows);
+  }
   known.loss = guess_loss(known.model, known.fields, known.data ? &*known.data : nullptr);
   known.network = &network_of(known.model);
   known.holds_out =

@@ -26,6 +26,16 @@ std::string numbers_text(const Numbers& numbers) {
   return fmt::format("{:g} to {:g}", numbers.least, numbers.most);
 }
 
+/// Images that differ in height and width alone.
+std::string resize_hint(const Shape& wanted, const Shape& given) {
+  const std::size_t rank = wanted.size();
+  if (rank < 2 || given.size() != rank || has_free(wanted) ||
+      !std::equal(wanted.begin(), wanted.end() - 2, given.begin()))
+    return "";
+  return fmt::format("; as = [ \"resize({}, {})\", … ] makes one of the other", wanted[rank - 2],
+                     wanted[rank - 1]);
+}
+
 /// A flat row as an image of several channels, or an image with its channels elsewhere: the order
 /// of the elements cannot be told.
 std::string unclear_order(const Shape& wanted, const Shape& given) {
@@ -99,7 +109,8 @@ std::string misfit(const InputFacts& input, const ArrayFacts& array) {
   const Shape& given = array.sample.shape;
   if (has_free(wanted) ? !agrees(wanted, given) : element_count(wanted) != element_count(given))
     return fmt::format("a sample has the shape {}, the input takes {}", to_string(given),
-                       to_string(wanted));
+                       to_string(wanted)) +
+           resize_hint(wanted, given);
   const bool takes_floats = is_float(input.sample.dtype);
   if (array.is_text) return takes_floats || input.table_rows < 2 ? "it holds text" : "";
   if (array.numbers.count == 0) return "it holds no numbers";
@@ -130,7 +141,7 @@ Functions functions_for(const InputFacts& input, const ArrayFacts& array) {
     result.as.emplace_back("missing(0)");
   }
   if (!takes_floats) {
-    if (!array.columns.empty() || is_float(array.sample.dtype))
+    if (!array.columns.empty() || array.sample.dtype != input.sample.dtype)
       result.as.emplace_back(name_of(input.sample.dtype));
     add_shape(input.sample.shape, array, result);
     return result;

@@ -44,7 +44,9 @@ class Matching {
   }
   std::vector<const ArrayFacts*> fitting(std::size_t i) const {
     std::vector<const ArrayFacts*> arrays;
+    const bool takes_labels = names_label(inputs_[i].name);  // of a model with its own loss
     for (const ArrayFacts* array : free_) {
+      if (names_label(array->name) && !takes_labels) continue;
       if (misfit(inputs_[i], *array).empty()) arrays.push_back(array);
     }
     return arrays;

@@ -71,7 +71,13 @@ RunConfig guessed_run_config(const std::string& model, TrainOptions& options,
   if (!has_policy && guess.rules.size() > 1)
     options.place.insert(options.place.begin(), guess.rules.begin() + 1, guess.rules.end());
   const std::string name = folder + "/guessed train.toml";
-  return parse_run_config(to_toml(guess.draft, guess.head), name, overrides);
+  try {
+    return parse_run_config(to_toml(guess.draft, guess.head), name, overrides);
+  } catch (const Error& error) {
+    std::vector<Diagnostic> all = error.diagnostics();
+    if (all.back().fix.empty()) all.back().fix = "`tandem init` writes this file to look into";
+    throw Error(error.kind(), std::move(all));
+  }
 }
 
 }  // namespace tandem::api

@@ -13,13 +13,16 @@
 #include "tandem/init.h"
 #include "tests/api/error_of.h"
 #include "tests/api/small_model.h"
+#include "tests/harness/program.h"
 #include "tests/training/formats/temporary_folder.h"
 
 namespace tandem::api {
 namespace {
 
 namespace fs = std::filesystem;
+using tandem::testing::Ended;
 using tandem::testing::error_of;
+using tandem::testing::run_program;
 using tandem::testing::SmallModel;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -178,6 +181,87 @@ TEST_F(InitTest, KnowsTheFourFilesOfMnist) {
                             HasSubstr("data/t10k-images-idx3-ubyte"), HasSubstr("kind = \"idx\"")));
 }
 
+TEST_F(InitTest, KnowsTheFilesOfCifar) {
+  fs::create_directories(data());
+  for (const std::string name : {"data_batch_1", "data_batch_2", "test_batch"}) {
+    std::string records;
+    for (int i = 0; i < 30; ++i)
+      records += static_cast<char>(i % 10) + std::string(3072, static_cast<char>(i * 8));
+    write_file(data() + "/" + name + ".bin", records);
+  }
+  const SmallModel net = SmallModel()
+                             .input("pixels", {8, 3, 32, 32})
+                             .weight("w", {3072, 10}, 0.01f)
+                             .node("Flatten", "flatten", {"pixels"}, "flat")
+                             .node("MatMul", "fc", {"flat", "w"}, "logits")
+                             .output("logits", {8, 10});
+  guess_and_train(model(net));
+  EXPECT_THAT(text(), AllOf(HasSubstr("pixels = { from = \"images\", as = [ \"scale(1/255)\" ] }"),
+                            HasSubstr("\"data/data_batch_1.bin\", \"data/data_batch_2.bin\" ]"),
+                            HasSubstr("files = [ \"data/test_batch.bin\" ]")));
+}
+
+TEST_F(InitTest, LeavesArraysForTestingOutOfTraining) {
+  npz("all.npz", {{"x_train", round_of<float>({50, 4}, 0, 5)},
+                  {"y_train", round_of<std::int64_t>({50}, 0, 2)},
+                  {"x_test", round_of<float>({20, 4}, 0, 5)},
+                  {"y_test", round_of<std::int64_t>({20}, 0, 2)}});
+  guess_and_train(model(dense(3)));
+  EXPECT_THAT(text(), AllOf(HasSubstr("x = \"x_train\""), HasSubstr("labels = \"y_train\""),
+                            HasSubstr("fraction = 0.1")));
+}
+
+TEST_F(InitTest, LeavesOutLabelsThatAreNone) {
+  HostTensor labels = round_of<std::int64_t>({50}, 0, 2);
+  labels.as<std::int64_t>()[7] = -100;
+  npz("a.npz", {{"x", round_of<float>({50, 4}, 0, 5)}, {"labels", labels}});
+  guess_and_train(model(dense(3)));
+  EXPECT_THAT(text(), HasSubstr("ignore_index = -100"));
+}
+
+/// Scores of 3 classes for each of [batch, length] tokens, from a table of 9 rows.
+std::string free_length_model() {
+  using tandem::testing::WireMessage;
+  const auto port = [](const std::string& name, std::uint64_t type, bool has_classes) {
+    WireMessage shape;
+    shape.message(1, WireMessage().bytes(2, "batch")).message(1, WireMessage().bytes(2, "length"));
+    if (has_classes) shape.message(1, WireMessage().number(1, 3));
+    return WireMessage().bytes(1, name).message(
+        2, WireMessage().message(1, WireMessage().number(1, type).message(2, shape)));
+  };
+  std::vector<float> values(27);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = 0.1f * static_cast<float>(i % 5);
+  WireMessage table;
+  table.number(1, 9)
+      .number(1, 3)
+      .number(2, 1)
+      .bytes(8, "table")
+      .bytes(9, std::string(reinterpret_cast<const char*>(values.data()), 4 * values.size()));
+  WireMessage node;
+  node.bytes(1, "table").bytes(1, "tokens").bytes(2, "scores").bytes(3, "embedding");
+  node.bytes(4, "Gather");
+  WireMessage graph;
+  graph.message(1, node).message(5, table).message(11, port("tokens", 7, false));
+  graph.message(12, port("scores", 1, true)).bytes(2, "graph");
+  return WireMessage()
+      .number(1, 10)
+      .message(7, graph)
+      .message(8, WireMessage().number(2, 20))
+      .text();
+}
+
+TEST_F(InitTest, BindsFreeDimensionsAsLongAsTheSamplesAre) {
+  npz("a.npz", {{"tokens", round_of<std::int64_t>({50, 6}, 0, 8)},
+                {"labels", round_of<std::int64_t>({50, 6}, 0, 2)}});
+  write_file(folder_ / "net.onnx", free_length_model());
+  guess_and_train(folder_ / "net.onnx");
+  EXPECT_THAT(text(), HasSubstr("bind = { length = 6 }"));
+  fs::remove(config());
+  fs::remove(folder_ / "policy.toml");
+  EXPECT_THAT(open_keys(init(folder_ / "net.onnx")),
+              HasSubstr("model.bind: how long is \"length\""));
+}
+
 TEST_F(InitTest, ReadsImagesInColumns) {
   fs::create_directories(data());
   std::string rows = "label";
@@ -239,8 +323,8 @@ TEST_F(InitTest, DoesNotReadChannelsInAnotherOrder) {
 }
 
 TEST_F(InitTest, DoesNotTakeIdsThatNoTableHas) {
-  npz("a.npz",
-      {{"ids", round_of<std::int64_t>({50, 39}, 0, 5000)}, {"label", round_of<float>({50}, 0, 1)}});
+  npz("a.npz", {{"ids", round_of<std::int64_t>({200, 39}, 0, 5000)},
+                {"label", round_of<float>({200}, 0, 1)}});
   EXPECT_THAT(open_keys(guess(model(source + "models/wide_deep/model.onnx"))),
               HasSubstr("its values go from 0 to 5000, the table has the rows 0 to 4999"));
 }
@@ -250,6 +334,47 @@ TEST_F(InitTest, SaysWhereArraysHaveOtherNumbersOfSamples) {
       {{"x", round_of<float>({50, 4}, 0, 5)}, {"labels", round_of<std::int64_t>({40}, 0, 2)}});
   EXPECT_THAT(open_keys(guess(model(dense(3)))),
               HasSubstr("\"x\" has 50 samples, \"labels\" has 40"));
+}
+
+TEST_F(InitTest, TakesNoLabelsForAnInput) {
+  npz("a.npz", {{"labels", round_of<float>({50, 4}, 0, 5)}});
+  EXPECT_THAT(open_keys(guess(model(dense(3)))), HasSubstr("data.fields.x: no array fits"));
+}
+
+TEST_F(InitTest, DoesNotChooseBetweenSignsAndNumbers) {
+  HostTensor signs = round_of<float>({50}, 0, 1);
+  for (float& x : signs.as<float>()) x = 2 * x - 1;
+  npz("a.npz", {{"x", round_of<float>({50, 4}, 0, 5)}, {"y", signs}});
+  EXPECT_THAT(open_keys(guess(model(dense(1)))), HasSubstr("classes (hinge), or numbers (mse)?"));
+}
+
+TEST_F(InitTest, IsACommand) {
+  npz("a.npz",
+      {{"x", round_of<float>({50, 4}, 0, 5)}, {"labels", round_of<std::int64_t>({50}, 0, 2)}});
+  const std::string net = model(dense(3)), with_data = " --data " + data();
+  Ended ended = run_program("init " + net + with_data + " 2>&1");
+  EXPECT_EQ(ended.code, 0) << ended.text;
+  EXPECT_THAT(ended.text, AllOf(HasSubstr("wrote "), HasSubstr("train.toml --dry-run")));
+  ended = run_program("init " + net + with_data + " --json 2>/dev/null");
+  EXPECT_EQ(ended.code, 2);
+  EXPECT_THAT(ended.text, AllOf(HasSubstr("\"errors\""), HasSubstr("is there already")));
+  ended = run_program("train " + config() + " --dry-run 2>&1");
+  EXPECT_EQ(ended.code, 0) << ended.text;
+  ended = run_program("train " + net + with_data + " steps=2 2>&1");
+  EXPECT_EQ(ended.code, 0) << ended.text;
+  EXPECT_THAT(ended.text, HasSubstr("runs/net-0001"));
+  ended = run_program("train " + config() + with_data + " steps=2 2>&1");
+  EXPECT_EQ(ended.code, 2) << ended.text;
+  EXPECT_THAT(ended.text, HasSubstr("data"));
+}
+
+TEST_F(InitTest, SaysWhichImagesAreOfAnotherSize) {
+  npz("a.npz", {{"image", round_of<std::uint8_t>({60, 1, 8, 8}, 0, 255)},
+                {"labels", round_of<std::int64_t>({60}, 0, 9)}});
+  EXPECT_THAT(open_keys(guess(model(parity + "lenet5_dynamo.onnx"))),
+              AllOf(HasSubstr("has the shape [1, 8, 8], the input takes [1, 28, 28]"),
+                    HasSubstr("\"resize(28, 28)\"")));
+  EXPECT_THAT(text(), HasSubstr("of 54 samples"));
 }
 
 TEST_F(InitTest, NamesTheInputOfASoftmax) {

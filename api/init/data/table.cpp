@@ -73,7 +73,7 @@ void add_stacks(DataFacts& facts) {
   const bool is_group =
       groups.size() == 1 && groups.begin()->second.size() == others.size() && others.size() > 1;
   if (others.size() > 1 && others.size() < columns.size() && !is_group)
-    facts.arrays.push_back(stack("all columns but the label", others));
+    facts.arrays.push_back(stack("all other columns", others));
 }
 
 void add_rows(DelimitedReader& reader, const std::string& path, DataFacts& facts,

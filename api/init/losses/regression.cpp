@@ -21,6 +21,10 @@ std::optional<LossGuess> guess(const LossCase& of) {
   loss.metrics = {"mse"};
   loss.why = fmt::format("\"{}\" holds numbers ({:g} to {:g}) in the shape of \"{}\"",
                          of.labels.name, numbers.least, numbers.most, of.output);
+  if (!numbers.many && numbers.distinct_within({-1, 1})) {
+    loss.doubt =
+        fmt::format("\"{}\" holds -1 and 1: classes (hinge), or numbers (mse)?", of.labels.name);
+  }
   loss.certainty = 2;
   return loss;
 }
