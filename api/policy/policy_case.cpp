@@ -33,7 +33,10 @@ RunConfig config_of(const PolicyOptions& options) {
   const OnnxFile file = OnnxFile::open(options.model);
   std::int64_t batch = std::max<std::int64_t>(1, fixed_batch(file));
   for (const auto& [name, extent] : options.bind) {
-    if (name == "batch") batch = extent;
+    if (name == "batch") {  // batch_size says it, of which a rank has a share
+      batch = extent;
+      continue;
+    }
     model += " " + text_value(name) + " = " + std::to_string(extent) + ",";
   }
   if (model.back() == ',') model.pop_back();

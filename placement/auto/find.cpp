@@ -40,7 +40,8 @@ Json to_json(const AutoPlan& plan) {
   return {{"step_ms", plan.score.seconds * 1e3},
           {"transfer_bytes", plan.score.traffic},
           {"devices", devices},
-          {"fits", plan.score.overflow <= 0}};
+          {"possible", plan.score.possible},
+          {"fits", plan.score.possible && plan.score.overflow <= 0}};
 }
 
 std::string line_of(const AutoPlan& plan) {

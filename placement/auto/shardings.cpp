@@ -15,11 +15,12 @@ constexpr const char* least_state = "64KiB";
 
 using Parameters = std::vector<const ParameterAttributes*>;
 
-std::vector<std::string> by_rows(const Parameters& tables) {
+// A rule for each table: "rows" or "whole".
+std::vector<std::string> rules_of(const Parameters& tables, const std::string& shard) {
   std::vector<std::string> rules;
   for (const ParameterAttributes* table : tables) {
     const std::string& name = table->path.empty() ? table->name : table->path;
-    rules.push_back("{ at = " + toml_string(selector_part(name)) + ", shard = \"rows\" }");
+    rules.push_back("{ at = " + toml_string(selector_part(name)) + ", shard = \"" + shard + "\" }");
   }
   return rules;
 }
@@ -46,17 +47,22 @@ std::vector<ShardWay> shard_ways(const ResolvedPolicy& resolved) {
   });
   const std::string states =
       std::string("{ at = \"**\", min = \"") + least_state + "\", shard = \"state\" }";
+  // Tables have other optimizers, whose states follow their rows.
+  const auto with_states = [&](std::vector<std::string> of_tables) {
+    of_tables.insert(of_tables.begin(), states);
+    return of_tables;
+  };
+  const std::vector<std::string> by_rows = rules_of(tables, "rows");
   std::vector<ShardWay> ways{{"data parallel", {}}};
-  if (others) ways.push_back({"data parallel, optimizer states shared out", {states}});
-  if (!tables.empty()) ways.push_back({"data parallel, tables by rows", by_rows(tables)});
+  if (others)
+    ways.push_back(
+        {"data parallel, optimizer states shared out", with_states(rules_of(tables, "whole"))});
+  if (!tables.empty()) ways.push_back({"data parallel, tables by rows", by_rows});
   if (large.size() < tables.size())
-    ways.push_back({"data parallel, large tables by rows", by_rows(large)});
-  if (!tables.empty() && others) {
-    ShardWay& both = ways.emplace_back();
-    both.name = "data parallel, tables by rows and optimizer states shared out";
-    both.rules = by_rows(tables);
-    both.rules.insert(both.rules.begin(), states);
-  }
+    ways.push_back({"data parallel, large tables by rows", rules_of(large, "rows")});
+  if (!tables.empty() && others)
+    ways.push_back(
+        {"data parallel, tables by rows and optimizer states shared out", with_states(by_rows)});
   return ways;
 }
 
