@@ -203,7 +203,7 @@ TEST(PolicyErrors, Devices) {
 }
 
 TEST(PolicyErrors, TheTableOfDevices) {
-  EXPECT_EQ(only_error("[devices.gpu]\nuse = \"emulated:0\"\nbandwidth = \"25 Gb/s\"\n"
+  EXPECT_EQ(only_error("[devices.gpu]\nuse = \"emulated:0\"\nbandwidth = \"25 G/s\"\n"
                        "latency = \"soon\"\n[devices.cpu]\nthreads = 0\nmemory = \"110%\"\n"),
             "4:13 not a rate\n5:11 not a time\n7:11 not a number of threads\n8:10 not a size");
   EXPECT_EQ(only_error("devices = { gpu = \"emulated:0\" }\n"), "2:19 wrong type");
