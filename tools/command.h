@@ -33,6 +33,7 @@ inline bool works_as_ranks(std::string_view subcommand) {
 
 // One function per subcommand, in tools/NAME.cpp.
 void add_inspect(CLI::App& app, Invocation& invocation);
+void add_init(CLI::App& app, Invocation& invocation);
 void add_train(CLI::App& app, Invocation& invocation);
 void add_export(CLI::App& app, Invocation& invocation);
 void add_eval(CLI::App& app, Invocation& invocation);

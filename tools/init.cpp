@@ -1,9 +1,8 @@
 // tandem init MODEL.onnx: writes a commented train.toml and policy.toml from a model and its data.
-#include "tools/init.h"
-
 #include <memory>
 
 #include "tandem/init.h"
+#include "tools/command.h"
 
 namespace tandem::tool {
 

@@ -15,7 +15,6 @@
 #include "tandem/tandem.h"
 #include "tools/command.h"
 #include "tools/failing_files.h"
-#include "tools/init.h"
 
 namespace tandem::tool {
 namespace {

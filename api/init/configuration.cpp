@@ -323,6 +323,7 @@ GuessedConfiguration guess_configuration(const Engine& engine, const std::string
   for (const ExportNote& note : known.model.export_notes)
     draft.notes.push_back("the export has lost something: " + note.text + "; mended by " +
                           note.fix);
+  for (std::string& note : draft.notes) note = on_one_line(std::move(note));
   const std::string file = fs::path(known.model.path).filename().string();
   result.head = "How " + file + " is trained, as guessed from " +
                 (known.data ? "it and from its data" : "it alone") +

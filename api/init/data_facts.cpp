@@ -137,6 +137,7 @@ const ArrayFacts* DataFacts::find(const std::string& name) const {
 DataFacts look_into_data(const std::string& path) {
   DataFacts facts;
   facts.path = normal_path(path);
+  if (facts.path.size() > 1 && facts.path.ends_with('/')) facts.path.pop_back();
   std::vector<std::string> files = files_of(facts.path);
   const DataLook& look = choose_kind(facts.path, files, facts);
   facts.kind = look.kind;

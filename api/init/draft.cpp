@@ -8,14 +8,6 @@
 namespace tandem::api {
 namespace {
 
-/// Text in comments must not end them: names of arrays may hold any character.
-std::string on_one_line(std::string text) {
-  for (char& c : text) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
-  }
-  return text;
-}
-
 std::string text_of(const GuessedKey& key) {
   std::string text;
   if (key.todo.empty()) {
@@ -28,6 +20,13 @@ std::string text_of(const GuessedKey& key) {
 }
 
 }  // namespace
+
+std::string on_one_line(std::string text) {
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
+  }
+  return text;
+}
 
 std::string comment(const std::string& text) {
   constexpr std::size_t width = 100;

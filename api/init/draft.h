@@ -41,6 +41,9 @@ struct Draft {
 
 /// `head`: lines of comment that it begins with.
 std::string to_toml(const Draft& draft, const std::string& head);
+/// Without control characters, which would end a comment or steer a terminal: names of arrays may
+/// hold any.
+std::string on_one_line(std::string text);
 /// Comments of lines of about 100 characters.
 std::string comment(const std::string& text);
 

@@ -50,11 +50,12 @@ std::string report_text(const InitReport& report, const Draft& draft) {
         std::tuple{"optimizer", "lr", "lr        "}}) {
     const GuessedKey* found = draft.find(section, key);
     if (found == nullptr || !found->todo.empty()) continue;
-    text += fmt::format("{} {}{}\n", label, found->value,
-                        found->why.empty() ? "" : "  (" + found->why + ")");
+    const std::string why = found->why.empty() ? "" : "  (" + found->why + ")";
+    text += on_one_line(fmt::format("{} {}{}", label, found->value, why)) + "\n";
   }
   for (const std::string& note : draft.notes) text += "note       " + note + "\n";
-  for (const Diagnostic& d : report.open) text += "TODO       " + d.path + ": " + d.message + "\n";
+  for (const Diagnostic& d : report.open)
+    text += on_one_line("TODO       " + d.path + ": " + d.message) + "\n";
   const std::string config = shown(report.files[0]);
   return text + (report.open.empty()
                      ? "next       tandem train " + config + " --dry-run, then without --dry-run"

@@ -177,6 +177,7 @@ LossChoice guess_loss(const ModelFacts& model, const FieldGuesses& fields, const
     choice.todo = "no array that is left goes with an output as labels";
     for (const std::string& miss : near_misses) choice.todo += "; " + miss;
     choice.todo += next_token_hint(model, fields);
+    for (const std::string& note : data->notes) choice.todo += "; " + note;
     return choice;
   }
   choice.term = all[0].loss;

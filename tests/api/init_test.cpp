@@ -432,6 +432,8 @@ TEST_F(InitTest, RefusesDataThatIsNone) {
   fs::remove(data() + "/a.npz");
   write_file(data() + "/b.csv", "x,y\n1,2,3\n");
   EXPECT_THAT(error_of([&] { guess(net); }, ErrorKind::data), HasSubstr("b.csv:2"));
+  write_file(data() + "/b.csv", "x\xff\x1b,y\n1,2\n");
+  EXPECT_THAT(error_of([&] { guess(net); }, ErrorKind::data), HasSubstr("no text"));
   EXPECT_FALSE(fs::exists(config()));
 }
 

@@ -38,6 +38,8 @@ bool names_training(const std::string& name);
 /// A name without its words for the split and the format: "train-images-idx3-ubyte" is "images".
 std::string without_split(const std::string& name);
 
+/// Whether train.toml can hold a name: it has to be UTF-8.
+bool is_text(const std::string& name);
 /// Whether a name is one that labels have: "label", "y", "target".
 bool names_label(const std::string& name);
 

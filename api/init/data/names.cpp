@@ -67,6 +67,23 @@ bool has_ending(const std::string& path, std::initializer_list<std::string_view>
 bool names_held_out(const std::string& name) { return has_word(name, held_out_words()); }
 bool names_training(const std::string& name) { return has_word(name, training_words()); }
 
+bool is_text(const std::string& name) {
+  for (std::size_t i = 0; i < name.size();) {
+    const auto first = static_cast<unsigned char>(name[i]);
+    const std::size_t more = first < 0x80                    ? 0
+                             : first >= 0xc2 && first < 0xe0 ? 1
+                             : first >= 0xe0 && first < 0xf0 ? 2
+                             : first >= 0xf0 && first < 0xf5 ? 3
+                                                             : name.size();
+    if (more >= name.size() - i) return false;
+    for (std::size_t k = 1; k <= more; ++k) {
+      if ((static_cast<unsigned char>(name[i + k]) & 0xc0) != 0x80) return false;
+    }
+    i += more + 1;
+  }
+  return true;
+}
+
 bool names_label(const std::string& name) {
   static const std::set<std::string, std::less<>> words{
       "label",  "labels",  "target", "targets", "y",      "class",   "classes", "click",

@@ -13,6 +13,10 @@ bool takes_array(const std::string& path) { return path.ends_with(".npy"); }
 void look_into_archive(const std::string& path, DataFacts& facts) {
   const NpzFile file(path);
   for (const std::string& name : file.names()) {
+    if (!is_text(name)) {
+      facts.notes.emplace_back("an array is left out: its name is no UTF-8");
+      continue;
+    }
     TensorType type;
     try {
       type = file.type(name);

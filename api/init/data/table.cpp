@@ -4,6 +4,7 @@
 #include <map>
 
 #include "api/init/data/data_look.h"
+#include "api/init/draft.h"
 #include "engine/formats/delimited.h"
 #include "engine/graph/error.h"
 
@@ -114,6 +115,12 @@ void look_table(const SplitPaths& paths, DataFacts& facts, char separator, bool 
     const std::vector<std::string> header(reader.fields().begin(), reader.fields().end());
     if (facts.arrays.empty()) {
       for (const std::string& name : header) {
+        if (!is_text(name) || name != on_one_line(name)) {
+          throw Error(ErrorKind::data, Diagnostic{.message = "the first row is no text",
+                                                  .file = path,
+                                                  .line = 1,
+                                                  .expected = "names of columns in UTF-8"});
+        }
         if (!number_of(name) && !name.empty()) continue;
         facts.problem =
             "the first row names no columns (\"" + name + "\"): name them in data.columns";
