@@ -276,9 +276,12 @@ class LayoutWalk {
       if (!operands.read[i]) {
         operands.overwritten[i] = -1;
       } else if (!overwrites_state(old.inputs[input], output)) {
-        // What is overwritten is still needed by others: the kernel gets a copy.
+        // What is overwritten is still needed by others: the kernel gets a copy. The part of a
+        // parameter that a rank updates is one by design, and not worth a note.
+        const std::size_t notes = to_.notes.size();
         node.inputs[input] =
             add_copy(node.inputs[input], row_major(shape_of(old.inputs[input])), old);
+        if (old.phase == Phase::update) to_.notes.resize(notes);
       }
     }
     for (ValueId input : node.inputs)

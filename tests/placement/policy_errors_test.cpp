@@ -247,7 +247,7 @@ TEST(PolicyErrors, WhatComesLaterIsRefusedWhereItMatters) {
       "3:71 `shard = \"table\"` comes with a later version (\"rows\" (of tables) and \"state\" "
       "work)");
   EXPECT_EQ(rule(R"({ at = "embed.**", shard = "columns" })"),
-            "3:27 `shard = \"columns\"` comes with a later version (\"rows\" (of tables) and "
+            "3:28 `shard = \"columns\"` comes with a later version (\"rows\" (of tables) and "
             "\"state\" work)");
   EXPECT_EQ(rule(R"({ at = "layers.*.Relu", on = "gpu", ship = "auto" })"), "no error");
   EXPECT_EQ(rule(R"({ at = "embed.**", on = "gpu", shard = "row" })"),

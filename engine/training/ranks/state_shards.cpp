@@ -33,10 +33,11 @@ bool StateShards::covers(const Chosen& chosen) const {
   if (found == shards_.end() || found->second != Sharding::state) return false;
   const UpdateChoice choice = choose_update(chosen.options);
   const UpdateKind& kind = *find_update_kind(choice.op);
+  if (kind.kept(choice.settings) == 0 || chosen.parameter.start.bytes() < least_bytes) return false;
   if (kind.whole_tensor) refuse(chosen, "needs all of a tensor for each of its elements");
   if (kind.whole_row) refuse(chosen, "needs all of a row for each of its elements");
   if (choice.lazy) refuse(chosen, "updates rows alone (of a table, shard = \"rows\" works)");
-  return kind.kept(choice.settings) != 0 && chosen.parameter.start.bytes() >= least_bytes;
+  return true;
 }
 
 ValueId StateShards::slice(ValueId flat, std::int64_t first, std::int64_t count) {
@@ -60,11 +61,10 @@ void StateShards::cut(UpdateRequest& update) {
   update.gradient =
       g_.add_node(reduce_scatter_name, {padded(update.gradient, share * shares_.ranks)},
                   {{"ranks", std::int64_t{shares_.ranks}}});
-  // A copy, which the update may overwrite.
+  // Lowering gives the update a copy to overwrite.
   const ValueId flat = g_.reshape(part.initial, {shard.whole.elements()});
-  ValueId first = g_.filled(0, shard.part());  // the last of very many ranks have no element
-  if (own > 0) first = slice(flat, share * shares_.rank, own);
-  part.initial = own == share || own == 0 ? g_.add_node("Copy", {first}) : padded(first, share);
+  part.initial = own > 0 ? padded(slice(flat, share * shares_.rank, own), share)
+                         : g_.filled(0, shard.part());  // the last of very many ranks
   part.start = HostTensor(shard.part());
   part.shard = shard;
 }

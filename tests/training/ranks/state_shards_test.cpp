@@ -7,6 +7,7 @@
 #include "engine/graph/error.h"
 #include "engine/graph/shard_parts.h"
 #include "engine/training/checkpoints/checkpoint.h"
+#include "kernels/cpu/cpu_device.h"
 #include "kernels/emulated/emulated_device.h"
 #include "placement/derive.h"
 #include "placement/resolve.h"
@@ -33,6 +34,9 @@ const Shardings all_states{{"fc1.weight", Sharding::state}, {"fc1.bias", Shardin
 
 class StateShardsTest : public testing::RankTraining {
  protected:
+  std::deque<std::unique_ptr<Device>> devices_;  // outlive the trainings
+  std::mutex mutex_;
+
   StateShardsTest() { forward_ = wide_network; }
 
   /// Relative to the largest number of the tensor; `whole` has all of each state.
@@ -63,11 +67,13 @@ class StateShardsTest : public testing::RankTraining {
   }
 
   /// As on as many ranks with whole states.
-  void expect_as_whole(const std::vector<std::string>& keys) {
+  void expect_as_whole(const std::vector<std::string>& keys, bool drop_last = false) {
+    const auto change = [=](int, RunConfig& config) { config.data->drop_last = drop_last; };
     for (const int ranks : {2, 3, 4}) {
       SCOPED_TRACE(std::to_string(ranks) + " ranks");
-      const RankRuns plain = run_ranks({.ranks = ranks, .keys = keys});
-      const RankRuns parts = run_ranks({.ranks = ranks, .keys = keys, .shards = all_states});
+      const RankRuns plain = run_ranks({.ranks = ranks, .keys = keys, .change = change});
+      const RankRuns parts =
+          run_ranks({.ranks = ranks, .keys = keys, .change = change, .shards = all_states});
       ASSERT_THAT(plain.errors, Each(IsEmpty()));
       ASSERT_THAT(parts.errors, Each(IsEmpty()));
       const StateStore& whole = plain.first().training->states();
@@ -90,8 +96,7 @@ TEST_F(StateShardsTest, Momentum) { expect_as_whole({"optimizer.momentum=0.9"});
 TEST_F(StateShardsTest, Adam) { expect_as_whole({"optimizer.kind=adam", "optimizer.lr=0.01"}); }
 
 TEST_F(StateShardsTest, AdamwInMicroBatches) {
-  expect_as_whole(
-      {"optimizer.kind=adamw", "optimizer.lr=0.01", "micro_batch=4", "data.drop_last=true"});
+  expect_as_whole({"optimizer.kind=adamw", "optimizer.lr=0.01", "micro_batch=4"}, true);
 }
 
 // The norm is that of all parts.
@@ -136,29 +141,32 @@ TEST_F(StateShardsTest, ACheckpointResumesOnAnyNumber) {
 
 // An accelerator computes, each rank's host keeps its part of the states.
 TEST_F(StateShardsTest, StatesOnTheHost) {
-  std::deque<std::unique_ptr<Device>> devices;
-  std::mutex mutex;
   const auto run = [&](const Shardings& shards) {
-    return run_ranks({.ranks = 2,
-                      .keys = {"optimizer.kind=adam"},
-                      .shards = shards,
-                      .change_parts = [&](RunParts& parts) {
-                        EmulatedOptions options;
-                        options.name = "emulated:0";
-                        const std::lock_guard lock(mutex);
-                        parts.devices.push_back(
-                            devices.emplace_back(make_emulated_device(options)).get());
-                        ResolveOptions resolving;
-                        const Policy policy = parse_policy(
-                            "policy = 1\nrules = [\n  { at = \"**\", on = \"emulated:0\", state = "
-                            "\"cpu\" },\n]\n",
-                            "policy.toml");
-                        const ResolvedPolicy resolved =
-                            resolve(policy, wide_network(*parts.operators, 8), resolving);
-                        parts.place = [resolved](const Graph& graph) {
-                          return derive_placement(graph, resolved);
-                        };
-                      }});
+    return run_ranks(
+        {.ranks = 2,
+         .keys = {"optimizer.kind=adam"},
+         .shards = shards,
+         .change_parts = [&](RunParts& parts) {
+           const auto monitor = std::make_shared<OrderChecker>();
+           std::unique_ptr<Device> cpu = make_cpu_device(1, monitor);
+           cpu->join(std::shared_ptr<Communicator>(parts.devices[0]->communicator(), [](auto*) {}));
+           EmulatedOptions options;
+           options.name = "emulated:0";
+           options.monitor = monitor;
+           const std::lock_guard lock(mutex_);
+           parts.devices = {devices_.emplace_back(std::move(cpu)).get(),
+                            devices_.emplace_back(make_emulated_device(options)).get()};
+           ResolveOptions resolving;
+           const Policy policy = parse_policy(
+               "policy = 1\nrules = [\n  { at = \"**\", on = \"emulated:0\", state = "
+               "\"cpu\" },\n]\n",
+               "policy.toml");
+           const ResolvedPolicy resolved =
+               resolve(policy, wide_network(*parts.operators, 8), resolving);
+           parts.place = [resolved](const Graph& graph) {
+             return derive_placement(graph, resolved);
+           };
+         }});
   };
   const RankRuns plain = run({}), parts = run(all_states);
   ASSERT_THAT(plain.errors, Each(IsEmpty()));
