@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <barrier>
 #include <cmath>
 #include <cstring>
 #include <fstream>
@@ -11,6 +12,8 @@
 #include "engine/operators/collectives/collective.h"
 #include "tests/end_to_end/placed_training.h"
 #include "tests/end_to_end/rows_ahead_model.h"
+#include "tests/engine/plan/missing_wait.h"
+#include "tests/harness/allocation_count.h"
 #include "tests/training/formats/temporary_folder.h"
 
 namespace tandem::testing {
@@ -134,6 +137,63 @@ TEST_F(ShardedTablesTest, RowsAreSentToAccelerators) {
 
 TEST_F(ShardedTablesTest, TablesOnAccelerators) {
   expect_as_alone(std::string(on_accelerator) + sharded, {2});
+}
+
+// Each wait for or by an exchange is missed.
+TEST_F(ShardedTablesTest, AMissingWaitIsFound) {
+  for (const std::string& rules : {std::string(sharded), on_accelerator + std::string(sharded)}) {
+    const std::vector<std::string> settings = settings_of(rules, {});
+    on_rank_threads(2, [&](RankGroup& group) {
+      PlacedOptions options;
+      options.ranks = std::shared_ptr<RankGroup>(std::shared_ptr<void>(), &group);
+      PlacedTraining training(model, batch_size, settings, feeds_of(0), options);
+      training.step(feeds_of(0));
+      if (group.rank() == 1) return;
+      const Plan& plan = training.program().plan();
+      const Lowered& lowered = training.program().lowered();
+      EXPECT_TRUE(verify(plan, lowered).empty());
+      int tried = 0;
+      for (const Launch& wait : waits_of(plan)) {
+        const KeptApart pair = kept_apart(plan, wait);
+        const auto exchanges = [&](const Instruction* instruction) {
+          return instruction->kind == Instruction::Kind::collective &&
+                 collective_kind(lowered.graph.node(instruction->node)) ==
+                     CollectiveKind::exchange_rows;
+        };
+        if (!exchanges(pair.first) && !exchanges(pair.second)) continue;
+        Plan broken = plan;
+        erase_wait(broken, wait);
+        EXPECT_FALSE(verify(broken, lowered).empty())
+            << monitored_name(plan, lowered, *pair.first) << " and "
+            << monitored_name(plan, lowered, *pair.second);
+        ++tried;
+      }
+      EXPECT_GE(tried, 5);
+    });
+  }
+}
+
+// Of neither rank, once all that is used has been made.
+TEST_F(ShardedTablesTest, StepsTakeNoMemoryFromTheHeap) {
+  if (!counts_allocations()) GTEST_SKIP() << "the sanitizer has its own heap";
+  const std::vector<std::string> settings = settings_of(sharded, {});
+  std::barrier<> both(2);
+  on_rank_threads(2, [&](RankGroup& group) {
+    PlacedOptions options;
+    options.ranks = std::shared_ptr<RankGroup>(std::shared_ptr<void>(), &group);
+    options.check_order = false;
+    PlacedTraining training(model, batch_size, settings, feeds_of(0), options);
+    const PlacedTraining::Feeds feeds = feeds_of(0);
+    for (int step = 0; step < 6; ++step) training.step(feeds);
+    both.arrive_and_wait();
+    const AllocationCount count;
+    both.arrive_and_wait();
+    for (int step = 0; step < 4; ++step) training.step(feeds);
+    both.arrive_and_wait();
+    const std::int64_t calls = count.calls();
+    both.arrive_and_wait();
+    EXPECT_EQ(calls, 0);
+  });
 }
 
 TEST_F(ShardedTablesTest, ALossScaleOfAllRanks) {

@@ -146,6 +146,20 @@ TEST(AbsentRows, OfSeveralArraysOfBothTypes) {
   }
 }
 
+// Rooms for ids that may come, of which few have.
+TEST(AbsentRows, AtTheEndOfTheirArrays) {
+  for (const std::int64_t table_rows : {std::int64_t{900}, std::int64_t{1} << 30}) {
+    for (const std::size_t used : {0, 1, 700, 6001}) {
+      Indices ids = ids_with_gaps(20000, table_rows, 0.1);
+      std::fill(ids.begin() + static_cast<std::ptrdiff_t>(used), ids.end(), none);
+      for (const int pieces : {1, 3}) {
+        for (const int threads : {1, 2})
+          check_groups(ids, group(ids, table_rows, threads, pieces, true));
+      }
+    }
+  }
+}
+
 // The least int32 is an id like others among int64 ids, and of a large table it is a row.
 TEST(AbsentRows, AreOfTheirOwnType) {
   const std::int64_t table_rows = (std::int64_t{1} << 31) + 5;

@@ -183,6 +183,17 @@ std::int64_t bucket_sort(Ids ids, std::int64_t n, const RowGroups& groups, const
   return count;
 }
 
+template <class Id>
+std::int64_t used_ids(const Id* ids, std::int64_t count) {
+  while (count > 0 && ids[count - 1] == absent_id<Id>) --count;
+  return count;
+}
+// Without the absent ids at the end: rooms for ids that ranks exchange have many.
+std::int64_t used_ids(const IdArray& ids) {
+  return ids.wide ? used_ids(static_cast<const std::int64_t*>(ids.data), ids.count)
+                  : used_ids(static_cast<const std::int32_t*>(ids.data), ids.count);
+}
+
 template <class Row>
 std::int64_t sort(const Ids& ids, std::int64_t n, const RowGroups& groups, const Plan& plan,
                   void* scratch) {
@@ -200,13 +211,20 @@ std::size_t unique_rows_scratch_bytes(std::int64_t ids, std::int64_t table_rows,
 
 std::int64_t unique_rows(const IdArray* ids, int arrays, std::int64_t table_rows,
                          const RowGroups& groups, void* scratch, int threads) noexcept {
-  std::int64_t n = 0;
-  for (int a = 0; a < arrays; ++a) n += ids[a].count;
+  std::int64_t room = 0, n = 0;  // n: up to the last id that is not absent
+  for (int a = 0; a < arrays; ++a) {
+    const std::int64_t used = row_sort::used_ids(ids[a]);
+    if (used > 0) n = room + used;
+    room += ids[a].count;
+  }
+  std::fill(groups.order + n, groups.order + room, -1);
+  if (groups.inverse != nullptr)
+    std::fill(groups.inverse + n, groups.inverse + room, absent_id<std::int32_t>);
   if (n == 0) {
     groups.offsets[0] = 0;
     return 0;
   }
-  const row_sort::Plan plan = row_sort::plan_for(n, table_rows, threads);
+  const row_sort::Plan plan = row_sort::plan_for(room, table_rows, threads);
   const row_sort::Ids all{ids, arrays, table_rows};
   return groups.wide_rows ? row_sort::sort<std::int64_t>(all, n, groups, plan, scratch)
                           : row_sort::sort<std::int32_t>(all, n, groups, plan, scratch);
