@@ -302,6 +302,8 @@ TEST(CollectivesRefuse, WhatNcclLacks) {
     const RankElements of{x->address(), x->address(), 1, DType::float32};
     EXPECT_THAT(usage_error_of([&] { communicator->broadcast(*rank.stream, "x", of, 1); }),
                 HasSubstr("broadcast of 'x': there is no rank 1"));
+    EXPECT_THAT(usage_error_of([&] { communicator->exchange_rows(*rank.stream, "x", of, {}); }),
+                HasSubstr("exchange_rows of 'x': NCCL has no exchange whose counts"));
     rank.stream->begin_capture();
     EXPECT_THAT(usage_error_of([&] { communicator->wait(*rank.stream); }),
                 HasSubstr("the stream captures"));

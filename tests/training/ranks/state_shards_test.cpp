@@ -104,6 +104,10 @@ TEST_F(StateShardsTest, Clipping) {
   expect_as_whole({"optimizer.kind=adam", "optimizer.lr=0.01", "optimizer.clip_norm=0.05"});
 }
 
+TEST_F(StateShardsTest, ALossScale) {
+  expect_as_whole({"optimizer.kind=adam", "optimizer.lr=0.01", "precision.compute=\"float16\""});
+}
+
 TEST_F(StateShardsTest, ACheckpointResumesOnAnyNumber) {
   const std::vector<std::string> keys{"steps=10", "optimizer.kind=adamw", "optimizer.lr=0.01"};
   const RankRuns whole = run_ranks({.ranks = 4, .keys = keys, .shards = all_states});
