@@ -119,8 +119,14 @@ class LayoutWalk {
   // A Copy node; `like` gives path, phase and origins.
   ValueId add_copy(ValueId x, const Layout& layout, const Node& like, ValueId storage = {}) {
     Value value = to_.graph.value(x);
-    to_.notes.push_back("copy of '" + value.name + "' to " + to_string(layout) + " for " +
-                        like.path);
+    // What training adds around updates (sums over ranks, parts of parameters) copies by design;
+    // a gradient that an update wants in another layout is worth a note.
+    const NodeId made_by = value.producer;
+    const bool is_of_update =
+        like.phase == Phase::update && (!made_by || to_.graph.node(made_by).phase == Phase::update);
+    if (!is_of_update)
+      to_.notes.push_back("copy of '" + value.name + "' to " + to_string(layout) + " for " +
+                          like.path);
     value.name += "/copy" + std::to_string(++copy_count_);
     value.kind = ValueKind::computed;
     value.constant = nullptr;
@@ -276,12 +282,9 @@ class LayoutWalk {
       if (!operands.read[i]) {
         operands.overwritten[i] = -1;
       } else if (!overwrites_state(old.inputs[input], output)) {
-        // What is overwritten is still needed by others: the kernel gets a copy. The part of a
-        // parameter that a rank updates is one by design, and not worth a note.
-        const std::size_t notes = to_.notes.size();
+        // What is overwritten is still needed by others: the kernel gets a copy.
         node.inputs[input] =
             add_copy(node.inputs[input], row_major(shape_of(old.inputs[input])), old);
-        if (old.phase == Phase::update) to_.notes.resize(notes);
       }
     }
     for (ValueId input : node.inputs)
