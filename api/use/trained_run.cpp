@@ -155,7 +155,9 @@ TrainedModel::TrainedModel(TrainedRun run, const std::vector<std::string>& value
       model_(open_model()),
       placed_(model_, policy_, run_.placing, nullptr, values),
       parts_(placed_.run_parts()) {
-  if (run_.placing.ranks) parts_.ranks = run_.placing.ranks->rendezvous();
+  if (!run_.placing.ranks) return;
+  parts_.ranks = run_.placing.ranks->rendezvous();
+  parts_.shards = shardings_of(placed_.resolved());
 }
 
 std::shared_ptr<Model> TrainedModel::open_model() {
