@@ -44,6 +44,8 @@ constexpr Consumer consumers[] = {
     {"Or"},
     {"Pow"},
     {"RNN", 5, 5},
+    {"Scatter"},
+    {"ScatterElements"},
     {"Sub"},
     {"Sum"},
     {"Where"},
@@ -58,8 +60,9 @@ const Consumer* consumer_of(const onnx::NodeProto& node) {
 }
 
 bool looks_up(const onnx::NodeProto& node) {
-  return domain_of(node.domain()).empty() && node.input_size() == 2 &&
-         (node.op_type() == "Gather" || node.op_type() == "GatherND");
+  return domain_of(node.domain()).empty() && node.input_size() >= 2 &&
+         (node.op_type() == "Gather" || node.op_type() == "GatherND" ||
+          node.op_type() == "ScatterND");
 }
 
 /// Whether a Concat puts more behind the samples.
@@ -190,6 +193,21 @@ class SameAlong {
 
 }  // namespace
 
+namespace {
+
+// The first slice along the axis, so many times.
+Term widened(NodeContext& context, const Term& term, std::size_t axis, std::int64_t extent) {
+  Shape shape = term.type.shape;
+  shape[axis] = 1;
+  const Term slice = context.make(
+      "Slice", {term},
+      {{"starts", Ints(shape.size(), 0)}, {"sizes", shape}, {"steps", Ints(shape.size(), 1)}});
+  shape[axis] = extent;
+  return context.expand(slice, shape);
+}
+
+}  // namespace
+
 bool is_same_along(const Graph& graph, const Term& term, std::size_t axis) {
   if (term.constant) return has_equal_slices(*term.constant, axis);
   return term.id && SameAlong(graph).value(term.id, axis);
@@ -250,14 +268,7 @@ BatchOperands::BatchOperands(Session& session, Scope& scope, const onnx::NodePro
     const auto same = [&](const Changed& each) { return each.name == name; };
     if (std::any_of(changed_.begin(), changed_.end(), same)) continue;
     const Term term = context.in(i);
-    Shape shape = term.type.shape;
-    shape[axis] = 1;
-    const Term slice = context.make(
-        "Slice", {term},
-        {{"starts", Ints(shape.size(), 0)}, {"sizes", shape}, {"steps", Ints(shape.size(), 1)}});
-    shape[axis] = batch->new_extent;
-    const Term wide = context.expand(slice, shape);
-    put(name, term, wide);
+    put(name, term, widened(context, term, axis, batch->new_extent));
     axis_ = axis;
   }
 }
@@ -274,9 +285,19 @@ void BatchOperands::follow_samples(const std::string& path) {
   }
   const Shape* data = old_shape(*session_.old_batch, scope_, node_.input(0));
   if (data == nullptr) return;
-  const NodeContext context(session_, scope_, node_, 0, path);
+  NodeContext context(session_, scope_, node_, 0, path);
+  const Term before = context.in(1);
   std::optional<HostTensor> indices = indices_for_batch(context, *session_.old_batch, *data);
-  if (indices) put(node_.input(1), context.in(1), session_.constant(std::move(*indices)));
+  if (!indices) return;
+  const Shape& now = indices->shape();
+  while (now[axis_] == before.type.shape[axis_]) ++axis_;
+  const std::int64_t extent = now[axis_];
+  put(node_.input(1), before, session_.constant(std::move(*indices)));
+  if (node_.op_type() != "ScatterND" || !context.has(2)) return;
+  const Term updates = context.in(2);  // their first axes are those of the indices
+  if (updates.type.shape.size() > axis_ && updates.type.shape[axis_] != extent &&
+      is_same_along(session_.builder.graph(), updates, axis_))
+    put(node_.input(2), updates, widened(context, updates, axis_, extent));
 }
 
 BatchOperands::~BatchOperands() {

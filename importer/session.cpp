@@ -90,6 +90,7 @@ bool Session::fold(std::string_view op, const std::vector<Term>& inputs,
   } catch (const std::exception&) {
     return false;  // no reference kernel for these types: a node then, which says so later
   }
+  if (results.size() != node.outputs.size()) return false;
   for (HostTensor& result : results) outputs.push_back(constant(std::move(result)));
   // A loop over large constants is a short file that takes long: 64 KiB count as a node.
   nodes += static_cast<std::int64_t>(bytes >> 16);

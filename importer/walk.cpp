@@ -230,7 +230,9 @@ bool lower_for_batch(Session& session, Scope& scope, const onnx::NodeProto& node
 std::string fixed_batch_fix(const BatchRecord& old) {
   return fmt::format(
       "the file was exported with a batch of {}, which it holds here: export it with a free one "
-      "(dynamic_axes, dynamic_shapes), or train with batch_size = {} and data.drop_last = true",
+      "(dynamic_axes, dynamic_shapes), or train with batch_size = {} (of several ranks: so many "
+      "for "
+      "each) and data.drop_last = true",
       old.batch, old.batch);
 }
 

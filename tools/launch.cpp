@@ -176,6 +176,9 @@ void add_launch(CLI::App& app, Invocation& invocation) {
   command->callback([options, &invocation] {
     invocation.action = [options] {
       const int least = options->least > 0 ? options->least : options->ranks;
+      if (least > options->ranks)
+        refuse("tandem launch --least: more ranks than there are", std::to_string(least),
+               "at most the number of -n");
       return launch(options->ranks, options->restarts, least, options->command);
     };
   });

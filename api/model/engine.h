@@ -13,7 +13,8 @@
 
 namespace tandem::api {
 
-/// Computes a node on constants with the reference kernels; throws where none takes it.
+/// Computes a node on constants with the reference kernels; throws where none takes it. Nothing
+/// where the kernel reports an error, such as an index out of range: the step tells of it then.
 Evaluator reference_evaluator();
 
 struct Engine {

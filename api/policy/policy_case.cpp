@@ -89,6 +89,11 @@ PolicyCase::PolicyCase(const PolicyOptions& options, PlacingArguments placing, C
       from_model_(options.config.empty()) {
   if (!options.profile.empty()) profiles_ = read_device_profiles(options.profile);
   if (!options.network.empty()) network_ = parse_network(options.network);
+  if (network_ && place_.ranks == 1) {
+    throw Error(ErrorKind::usage, Diagnostic{.message = "--network lies between ranks",
+                                             .expected = "--ranks N, of more than one",
+                                             .got = "one process"});
+  }
   if (reads.policy) {
     placing_ = std::move(placing);
     std::vector<DeviceBinding> of_profile;  // the first say most

@@ -2,6 +2,7 @@
 #include <chrono>
 #include <cmath>
 #include <numeric>
+#include <optional>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -12,6 +13,7 @@
 #include "engine/graph/text.h"
 #include "engine/training/divergence/divergence_cause.h"
 #include "engine/training/evaluation.h"
+#include "engine/training/ranks/gathered.h"
 #include "placement/report/json.h"
 
 namespace tandem::api {
@@ -54,17 +56,27 @@ std::vector<Diagnostic> causes_in(const DataSource& source, const RunConfig& con
 
 EvaluationReport evaluated(const std::string& run, const TrainedOptions& options,
                            const std::shared_ptr<RankGroup>& group) {
-  TrainedRun opened = open_trained(run, options);
-  opened.uses_held_out = options.data.empty();
-  opened.placing.ranks = group;
-  TrainedModel trained(std::move(opened), {});
+  Rendezvous* const ranks = group ? group->rendezvous().get() : nullptr;
+  std::optional<TrainedModel> opened_model;
+  std::shared_ptr<const DataSource> source;
+  on_all_ranks(ranks, "model and data", [&] {
+    TrainedRun opened = open_trained(run, options);
+    opened.uses_held_out = options.data.empty();
+    opened.placing.ranks = group;
+    source =
+        open_held_out(opened_model.emplace(std::move(opened), std::vector<std::string>{}), options);
+  });
+  TrainedModel& trained = *opened_model;
   const RunConfig& config = trained.config();
-  const auto source = open_held_out(trained, options);
   if (group) compare_uses(*group, trained, source->samples());
   const auto start = std::chrono::steady_clock::now();
   check_stop(options);
-  Evaluation evaluation(config, trained.parts(), source, trained.states(), trained.arenas());
-  trained.load();
+  std::optional<Evaluation> programs;
+  on_all_ranks(ranks, "programs", [&] {
+    programs.emplace(config, trained.parts(), source, trained.states(), trained.arenas());
+    trained.load();
+  });
+  Evaluation& evaluation = *programs;
   std::vector<Diagnostic> of_states = trained.not_finite();
   const std::int64_t samples = source->samples();
   const auto seconds_so_far = [&] {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "importer/node_context.h"
+#include "importer/operators/rebatch.h"
 
 namespace tandem::importer::operators {
 namespace {
@@ -74,6 +74,7 @@ std::string reduction_of(NodeContext& node) {
 
 // y = rows with updates [m, rest...] at m indices, in the shape of input 0.
 void scatter(NodeContext& node, const Term& rows, const Term& indices, const Term& updates) {
+  refuse_part_of_batch(node);
   const Term y =
       node.make("ScatterRows", {rows, indices, updates}, {{"reduction", reduction_of(node)}});
   node.out(0, node.make("Reshape", {y}, {{"shape", node.shape(0)}}));

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "importer/file/tensor_data.h"
 
 namespace tandem::importer::operators {
@@ -18,6 +20,14 @@ std::int64_t product(const Shape& shape, std::size_t count) {
   std::int64_t result = 1;
   for (std::size_t i = 0; i < count; ++i) result *= shape[i];
   return result;
+}
+
+// The shape of an operand in the import with the file's own batch; null where nothing is re-bound.
+const Shape* shape_before(NodeContext& node, std::size_t i) {
+  const BatchRecord* old = node.session().old_batch;
+  if (old == nullptr || !node.has(i)) return nullptr;
+  const auto shape = old->shapes.find(key_of(node, node.node().input(static_cast<int>(i))));
+  return shape == old->shapes.end() ? nullptr : &shape->second;
 }
 
 // What the same node saw in the import with the file's own batch; nothing where nothing is re-bound
@@ -181,6 +191,44 @@ Ints expand_target(NodeContext& node, const Ints& target) {
 
 Ints resize_target(NodeContext& node, const Ints& target) {
   return followed_target(node, target, false);
+}
+
+void refuse_part_of_batch(NodeContext& node) {
+  const BatchRecord* old = node.session().old_batch;
+  const Shape* x = shape_before(node, 0);
+  if (x == nullptr || *x == node.shape(0) || x->size() != node.shape(0).size()) return;
+  const bool by_tuples = node.node().op_type() == "ScatterND";
+  for (std::size_t i = 1; i < 3; ++i) {
+    const Shape* before = shape_before(node, i);
+    const Shape& now = node.shape(i);
+    if (before == nullptr || *before != now) continue;
+    for (std::size_t axis = 0; axis < now.size(); ++axis) {
+      const bool is_batch = by_tuples ? i == 1 && axis + 1 < now.size() && now[axis] == old->batch
+                                      : axis < x->size() && (*x)[axis] != node.shape(0)[axis] &&
+                                            now[axis] == (*x)[axis];
+      if (!is_batch) continue;
+      node.fail(fmt::format("{} hold the batch of {} with which the file was exported",
+                            i == 1 ? "the indices" : "the updates", old->batch),
+                fmt::format("{} samples", old->new_batch), to_string(now));
+    }
+  }
+}
+
+std::int64_t end_in_batch(NodeContext& node, std::size_t axis, std::int64_t start,
+                          std::int64_t end) {
+  const Shape* x = shape_before(node, 0);
+  const Shape& now = node.shape(0);
+  if (x == nullptr || x->size() != now.size() || (*x)[axis] == now[axis]) return end;
+  const std::int64_t extent = (*x)[axis];
+  if (start == 0 && end >= extent) return std::max(end, now[axis]);
+  const bool is_first = start == 0 && end == 1;
+  const bool counts_from_ends = start <= 0 && (end < 0 || end >= extent);
+  if (is_first || counts_from_ends) return end >= extent ? std::max(end, now[axis]) : end;
+  node.fail(
+      fmt::format("a range counts samples of the batch of {} with which the file was exported",
+                  node.session().old_batch->batch),
+      "all samples, the first one, or bounds that count from the end",
+      fmt::format("{} to {} of {}", start, end, extent));
 }
 
 }  // namespace tandem::importer::operators

@@ -21,4 +21,13 @@ Ints expand_target(NodeContext& node, const Ints& target);
 /// The same for extents that Resize gives to all axes of input 0.
 Ints resize_target(NodeContext& node, const Ints& target);
 
+/// Throws where input 0 of a ScatterElements or ScatterND has this import's batch, and its indices
+/// or updates still have the file's: it would write into some samples alone.
+void refuse_part_of_batch(NodeContext& node);
+
+/// The end of a range along an axis of input 0, from `start` on: one that was the whole of the
+/// file's batch is the whole of this one. Throws where a bound counts the file's samples.
+std::int64_t end_in_batch(NodeContext& node, std::size_t axis, std::int64_t start,
+                          std::int64_t end);
+
 }  // namespace tandem::importer::operators

@@ -1,5 +1,6 @@
 // Slice of every version: static ranges as the engine's starts, sizes and steps.
 #include "importer/operators/ranges.h"
+#include "importer/operators/rebatch.h"
 
 #include <fmt/format.h>
 
@@ -53,7 +54,8 @@ void slice(NodeContext& node) {
   for (std::size_t i = 0; i < axes.size(); ++i) {
     if (steps[i] == 0) node.fail("steps", "numbers other than 0", "0");
     const auto axis = static_cast<std::size_t>(node.axis(axes[i], node.rank(0)));
-    set_range(ranges, axis, x[axis], starts[i], ends[i], steps[i]);
+    const std::int64_t end = steps[i] > 0 ? end_in_batch(node, axis, starts[i], ends[i]) : ends[i];
+    set_range(ranges, axis, x[axis], starts[i], end, steps[i]);
   }
   node.out(0, node.make("Slice", {node.in(0)}, ranges.attributes()));
 }

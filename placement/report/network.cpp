@@ -7,22 +7,27 @@
 
 namespace tandem {
 
+namespace {
+
+constexpr double longest_latency = 10;  // seconds
+
+}  // namespace
+
 Network parse_network(const std::string& text) {
   Network network;
-  bool any = false;
+  bool is_valid = !text.empty() && !text.ends_with(',');
   std::istringstream parts(text);
   for (std::string part; std::getline(parts, part, ',');) {
-    any = true;
+    if (!is_valid) break;
     if (const auto rate = parse_rate(part)) {
       network.bytes_per_second = *rate;
-    } else if (const auto time = parse_time(part)) {
+    } else if (const auto time = parse_time(part); time && *time <= longest_latency) {
       network.latency = *time;
     } else {
-      any = false;
-      break;
+      is_valid = false;
     }
   }
-  if (any) return network;
+  if (is_valid) return network;
   throw Error(ErrorKind::usage,
               Diagnostic{.message = "the network between ranks",
                          .file = "--network",

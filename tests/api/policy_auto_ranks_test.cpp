@@ -102,7 +102,7 @@ TEST(Networks, AreReadAndRefused) {
   EXPECT_EQ(network.bytes_per_second, 12.5e9);
   EXPECT_DOUBLE_EQ(network.latency, 5e-6);
   EXPECT_EQ(parse_network("1ms").latency, 1e-3);
-  for (const char* bad : {"fast", "10Gb/s,fast", ",", "10"}) {
+  for (const char* bad : {"fast", "10Gb/s,fast", ",", "10", "", "1us,", "1e30s"}) {
     EXPECT_THROW(parse_network(bad), Error) << bad;
   }
 }

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -180,6 +181,64 @@ TEST(FixedBatch, GatheredElements) {
   set(m.node("GatherElements", {"types", "tokens"}, {"found"}), "axis", std::int64_t{1});
   m.node("Add", {"x", "found"}, {"y"});
   expect_rows(m, {3});
+}
+
+// y[arange(B), 2] = 0.5, and the same by an index for each element.
+TEST(FixedBatch, ScatteredIntoEachSample) {
+  ModelMaker m;
+  m.input("x", {2, 3}).output("y").integers("numbers", {0, 2, 1, 2}).integers("form", {2, 2});
+  m.integers("size", {2});
+  m.node("Reshape", {"numbers", "form"}, {"indices"});
+  m.node("ConstantOfShape", {"size"}, {"zeros"});
+  m.node("ScatterND", {"x", "indices", "zeros"}, {"y"});
+  expect_rows(m, {3});
+
+  ModelMaker each;
+  each.input("x", {2, 3}).output("y").integers("numbers", {2, 2}).integers("form", {2, 1});
+  each.integers("size", {2, 1});
+  each.node("Reshape", {"numbers", "form"}, {"indices"});
+  each.node("ConstantOfShape", {"size"}, {"zeros"});
+  set(each.node("ScatterElements", {"x", "indices", "zeros"}, {"y"}), "axis", std::int64_t{1});
+  expect_rows(each, {3});
+}
+
+void expect_refused(const ModelMaker& m, const std::string& why) {
+  ImportOptions options = with_evaluator();
+  import_graph(m.file(), engine_operators(), options);
+  options.batch = 4;
+  EXPECT_THAT(error_of([&] { import_graph(m.file(), engine_operators(), options); }),
+              HasSubstr(why));
+}
+
+TEST(FixedBatch, PartsOfTheBatchAreRefused) {
+  ModelMaker scattered;  // other places in each sample
+  scattered.input("x", {2, 3}).output("y").integers("numbers", {0, 2, 1, 1});
+  scattered.integers("form", {2, 2}).integers("size", {2});
+  scattered.node("Reshape", {"numbers", "form"}, {"indices"});
+  scattered.node("ConstantOfShape", {"size"}, {"zeros"});
+  scattered.node("ScatterND", {"x", "indices", "zeros"}, {"y"});
+  expect_refused(scattered, "the indices hold the batch of 2");
+
+  ModelMaker rolled;  // the last sample first
+  rolled.input("x", {2, 3}).output("y").integers("zero", {0}).integers("one", {1});
+  rolled.integers("end", {1 << 30});
+  rolled.node("Slice", {"x", "one", "end", "zero"}, {"last"});
+  rolled.node("Slice", {"x", "zero", "one", "zero"}, {"first"});
+  set(rolled.node("Concat", {"last", "first"}, {"y"}), "axis", std::int64_t{0});
+  expect_refused(rolled, "a range counts samples of the batch of 2");
+}
+
+// An index that names no place: the step says so, not a constant that was clamped.
+TEST(FixedBatch, IndicesOutOfRangeAreNotFolded) {
+  ModelMaker m;
+  m.input("x", {2, 3}).output("y").integers("numbers", {7}).integers("form", {2, 1});
+  m.integers("size", {2, 1});
+  m.node("Expand", {"numbers", "form"}, {"indices"});
+  m.node("ConstantOfShape", {"size"}, {"zeros"});
+  set(m.node("ScatterElements", {"x", "indices", "zeros"}, {"y"}), "axis", std::int64_t{1});
+  const ImportResult result = import_graph(m.file(), engine_operators(), with_evaluator());
+  const auto is_flat = [](const Node& node) { return node.op->name == "FlatIndices"; };
+  EXPECT_TRUE(std::any_of(result.graph.nodes.begin(), result.graph.nodes.end(), is_flat));
 }
 
 TEST(FixedBatch, WhatDiffersFromSampleToSampleStays) {
