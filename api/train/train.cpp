@@ -25,6 +25,10 @@
 
 namespace tandem::api {
 struct Trainer::Impl {
+  // Before all that is made in the constructor, which asks them.
+  bool is_prepared = false;  // the constructor has ended
+  bool has_run = false;
+
   std::shared_ptr<RankGroup> ranks;  // null: one process
   RunConfig config;
   TrainOptions options;
@@ -39,8 +43,6 @@ struct Trainer::Impl {
   std::unique_ptr<Training> training;
   std::vector<SavedVocabulary> vocabularies;
   FingerprintPtr fingerprint;
-  bool is_prepared = false;  // the constructor has ended
-  bool has_run = false;
 
   bool stops() const { return options.stop.stop_requested(); }
   /// Throws where the constructor is to stop; a run saves first.
