@@ -85,7 +85,8 @@ TEST_F(Initialise, PartsHaveTheNumbersOfTheWhole) {
     std::vector<State> wholes = graph_.states;
     for (State state : wholes) {
       keep_part(state, ShardKind::rows, rank, ranks);
-      g.output(state.path, g.add_node("Neg", {g.state(std::move(state))}));
+      const std::string path = state.path;
+      g.output(path, g.add_node("Neg", {g.state(std::move(state))}));
     }
     const Graph graph = g.finish();
     testing::OwnProgram own = testing::make_program(graph, engine_.operators, *engine_.cpu);
