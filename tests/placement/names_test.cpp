@@ -46,7 +46,8 @@ TEST(Quantities, AreReadAndWritten) {
     EXPECT_FALSE(parse_size(bad));
   EXPECT_EQ(parse_rate("25GB/s"), 25e9);
   EXPECT_EQ(parse_rate("100Gb/s"), 12.5e9);
-  for (const char* bad : {"25GB", "0GB/s", "/s", "b/s", "1Gib/s"}) EXPECT_FALSE(parse_rate(bad)) << bad;
+  for (const char* bad : {"25GB", "0GB/s", "/s", "b/s", "1Gib/s"})
+    EXPECT_FALSE(parse_rate(bad)) << bad;
   EXPECT_DOUBLE_EQ(*parse_time("2.5 ms"), 0.0025);
   EXPECT_EQ(parse_time("0us"), 0.0);
   EXPECT_FALSE(parse_time("10"));
