@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "importer/file/tensor_data.h"
+#include "importer/old_batch.h"
 
 namespace tandem::importer {
 namespace {
@@ -17,37 +17,24 @@ struct Steps {
   std::size_t looked_up = 0;   // the component of that axis
 };
 
-// The axis that has grown as the batch has, if it is the only one.
-std::optional<std::size_t> batch_axis(const Shape& before, const Shape& now,
-                                      const BatchRecord& old) {
-  std::optional<std::size_t> axis;
-  if (before.size() != now.size()) return axis;
-  for (std::size_t i = 0; i < now.size(); ++i) {
-    if (before[i] == now[i]) continue;
-    if (axis || before[i] % old.batch != 0 || before[i] / old.batch * old.new_batch != now[i])
-      return std::nullopt;
-    axis = i;
-  }
-  return axis;
-}
-
 std::optional<Steps> steps_of(const NodeContext& node, const BatchRecord& old,
                               const Shape& old_data) {
-  const std::optional<std::size_t> changed = batch_axis(old_data, node.shape(0), old);
-  if (!changed) return std::nullopt;
+  const std::optional<BatchAxis> batch = changed_axis(old_data, node.shape(0), old);
+  if (!batch) return std::nullopt;
+  const std::size_t changed = old_data.size() - batch->distance;
   const Shape& indices = node.shape(1);
-  const std::int64_t slice = old_data[*changed] / old.batch;
+  const std::int64_t slice = batch->old_extent / old.batch;
   if (node.node().op_type() == "Gather") {
     const std::int64_t axis = node.axis(node.integer("axis", 0), node.rank(0));
-    if (static_cast<std::size_t>(axis) != *changed) return std::nullopt;
+    if (static_cast<std::size_t>(axis) != changed) return std::nullopt;
     return Steps{{slice}, indices.size(), 0, slice, 0};
   }
   const auto shared = static_cast<std::size_t>(node.integer("batch_dims", 0));
   const auto components = static_cast<std::size_t>(indices.back());
-  if (*changed < shared)  // each sample has indices of its own: they have to be the same
-    return Steps{Ints(components, 0), *changed + 1, *changed, 0, 0};
-  if (*changed >= shared + components) return std::nullopt;
-  Steps result{Ints(components, 0), indices.size() - 1, shared, slice, *changed - shared};
+  if (changed < shared)  // each sample has indices of its own: they have to be the same
+    return Steps{Ints(components, 0), changed + 1, changed, 0, 0};
+  if (changed >= shared + components) return std::nullopt;
+  Steps result{Ints(components, 0), indices.size() - 1, shared, slice, changed - shared};
   result.steps[result.looked_up] = slice;
   return result;
 }

@@ -7,6 +7,7 @@
 #include "importer/batch_indices.h"
 #include "importer/file/tensor_data.h"
 #include "importer/node_context.h"
+#include "importer/old_batch.h"
 
 namespace tandem::importer {
 namespace {
@@ -69,36 +70,6 @@ bool looks_up(const onnx::NodeProto& node) {
 bool joins_at(const NodeContext& node, std::size_t distance) {
   const std::int64_t rank = node.rank(0);
   return node.axis(node.integer("axis"), rank) == rank - static_cast<std::int64_t>(distance);
-}
-
-/// Where the batch is: so many axes from the end, and its extents in the file and now.
-struct BatchAxis {
-  std::size_t distance = 0;
-  std::int64_t old_extent = 0, new_extent = 0;
-  bool operator==(const BatchAxis&) const = default;
-};
-
-// The one axis that differs, where it does so as the batch does.
-std::optional<BatchAxis> changed_axis(const Shape& before, const Shape& now,
-                                      const BatchRecord& old) {
-  if (before.size() != now.size()) return std::nullopt;
-  std::optional<BatchAxis> result;
-  for (std::size_t i = 0; i < now.size(); ++i) {
-    if (before[i] == now[i]) continue;
-    if (result || before[i] % old.batch != 0 || before[i] / old.batch * old.new_batch != now[i])
-      return std::nullopt;
-    result = BatchAxis{now.size() - i, before[i], now[i]};
-  }
-  return result;
-}
-
-const Shape* old_shape(const BatchRecord& old, const Scope& scope, const std::string& name) {
-  for (const Scope* at = &scope; at != nullptr; at = at->outer) {
-    if (at->names.count(name) == 0) continue;
-    const auto shape = old.shapes.find(at->prefix + name);
-    return shape == old.shapes.end() ? nullptr : &shape->second;
-  }
-  return nullptr;
 }
 
 bool has_equal_slices(const HostTensor& tensor, std::size_t axis) {
@@ -231,7 +202,7 @@ BatchOperands::BatchOperands(Session& session, Scope& scope, const onnx::NodePro
   for (int n = 0; n < node.input_size(); ++n) {
     const auto i = static_cast<std::size_t>(n);
     const Term* term = scope.find(node.input(n));
-    const Shape* before = old_shape(*old, scope, node.input(n));
+    const Shape* before = shape_before(session, scope, node.input(n));
     if (term == nullptr || before == nullptr || term->sequence || term->none || term->bad) {
       if (node.input(n).empty()) continue;
       return;
@@ -283,7 +254,7 @@ void BatchOperands::follow_samples(const std::string& path) {
     const Term* term = scope_.find(node_.input(i));
     if (term == nullptr || term->sequence || term->none || term->bad) return;
   }
-  const Shape* data = old_shape(*session_.old_batch, scope_, node_.input(0));
+  const Shape* data = shape_before(session_, scope_, node_.input(0));
   if (data == nullptr) return;
   NodeContext context(session_, scope_, node_, 0, path);
   const Term before = context.in(1);

@@ -5,29 +5,21 @@
 #include <fmt/format.h>
 
 #include "importer/file/tensor_data.h"
+#include "importer/old_batch.h"
 
 namespace tandem::importer::operators {
 namespace {
 
-std::string key_of(NodeContext& node, const std::string& name) {
-  for (const Scope* scope = &node.scope(); scope != nullptr; scope = scope->outer) {
-    if (scope->names.count(name) > 0) return scope->prefix + name;
-  }
-  return node.scope().prefix + name;
+/// Of an operand of the node; null also where it is absent.
+const Shape* shape_before(NodeContext& node, std::size_t i) {
+  if (!node.has(i)) return nullptr;
+  return shape_before(node.session(), node.scope(), node.node().input(static_cast<int>(i)));
 }
 
 std::int64_t product(const Shape& shape, std::size_t count) {
   std::int64_t result = 1;
   for (std::size_t i = 0; i < count; ++i) result *= shape[i];
   return result;
-}
-
-// The shape of an operand in the import with the file's own batch; null where nothing is re-bound.
-const Shape* shape_before(NodeContext& node, std::size_t i) {
-  const BatchRecord* old = node.session().old_batch;
-  if (old == nullptr || !node.has(i)) return nullptr;
-  const auto shape = old->shapes.find(key_of(node, node.node().input(static_cast<int>(i))));
-  return shape == old->shapes.end() ? nullptr : &shape->second;
 }
 
 // What the same node saw in the import with the file's own batch; nothing where nothing is re-bound
@@ -41,11 +33,11 @@ std::optional<Before> before(NodeContext& node, const Ints& target) {
   if (old == nullptr) return std::nullopt;
   const std::string output = node.scope().prefix + node.node().output(0);
   const auto old_target = old->targets.find(output);
-  const auto x = old->shapes.find(key_of(node, node.node().input(0)));
+  const Shape* x = shape_before(node, 0);
   const auto y = old->shapes.find(output);
   if (old_target == old->targets.end() || old_target->second != target) return std::nullopt;
-  if (x == old->shapes.end() || y == old->shapes.end()) return std::nullopt;
-  return Before{x->second, y->second, old->batch, old->new_batch};
+  if (x == nullptr || y == old->shapes.end()) return std::nullopt;
+  return Before{*x, y->second, old->batch, old->new_batch};
 }
 
 void remember(NodeContext& node, const Ints& target) {
