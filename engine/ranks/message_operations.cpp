@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <limits>
 #include <new>
 
 #include "engine/graph/align.h"
+#include "engine/operators/tables/rows.h"
 #include "engine/ranks/reduce_elements.h"
 
 namespace tandem {
@@ -245,12 +245,14 @@ void MessageOperations::exchange_rows(const MessageTask& task, const MessageOper
   }
   const std::size_t begin = rows(operands.received, 0, ranks_) * task.count,
                     end = task.to_rows * task.count;
+  const auto fill_ids = [&](auto absent) {
+    auto* const ids = reinterpret_cast<decltype(absent)*>(to);
+    std::fill(ids + begin, ids + end, absent);
+  };
   if (task.dtype == DType::int32) {
-    auto* const numbers = reinterpret_cast<std::int32_t*>(to);
-    std::fill(numbers + begin, numbers + end, std::numeric_limits<std::int32_t>::min());
+    fill_ids(absent_id<std::int32_t>);
   } else if (task.dtype == DType::int64) {
-    auto* const numbers = reinterpret_cast<std::int64_t*>(to);
-    std::fill(numbers + begin, numbers + end, std::numeric_limits<std::int64_t>::min());
+    fill_ids(absent_id<std::int64_t>);
   } else {
     std::memset(to + begin * size_of(task.dtype), 0, (end - begin) * size_of(task.dtype));
   }

@@ -265,7 +265,6 @@ TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& fo
 
   StateShards state_shards(g, request.ranks, request.shards);
   std::vector<UpdateRequest> requests;
-  std::vector<bool> is_shared_out;  // by request: of the optimizer's states
   std::vector<Diagnostic> problems;
   for (std::size_t i = 0; i < chosen.size(); ++i) {
     if (!gradients[i]) {
@@ -279,11 +278,11 @@ TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& fo
     }
     UpdateRequest update{.parameter = chosen[i].parameter, .options = chosen[i].options};
     const SplitTable* split = find_split_table(splits, update.parameter);
-    const bool in_parts = state_shards.covers(chosen[i]);
-    if (!in_parts || split != nullptr)
+    update.shares_states = state_shards.covers(chosen[i]);
+    if (!update.shares_states || split != nullptr)
       update.rows = kept_rows(g.graph(), chosen[i], gradients[i], split, ranks, result.notes);
     const FixedRows* fixed = find_fixed_rows(all_fixed, update.parameter);
-    if (in_parts && (split != nullptr || fixed != nullptr)) {
+    if (update.shares_states && (split != nullptr || fixed != nullptr)) {
       problems.push_back(of_rows_in_parts(chosen[i], split != nullptr));
       continue;
     }
@@ -305,7 +304,6 @@ TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& fo
     if (fixed != nullptr && !update.rows && !update.touched)
       update.touched = marks_of_other_rows(g, *fixed, update.parameter);
     requests.push_back(std::move(update));
-    is_shared_out.push_back(in_parts);
   }
   if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
   if (request.kind == MicroBatchKind::first || request.kind == MicroBatchKind::middle) {
@@ -314,11 +312,11 @@ TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& fo
     return result;
   }
 
-  for (std::size_t i = 0; i < requests.size(); ++i) {
-    if (is_shared_out[i])
-      state_shards.cut(requests[i]);
+  for (UpdateRequest& update : requests) {
+    if (update.shares_states)
+      state_shards.cut(update);
     else
-      ranks.sum(requests[i]);
+      ranks.sum(update);
   }
   LearningRates rates(g);
   rates.of(config.optimizer.base.lr);
@@ -346,7 +344,7 @@ TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& fo
   }
   for (const UpdateRequest& update : requests) {
     const ValueId made = updates.add(update, scalars);
-    if (is_cut(update)) state_shards.put_together(update, made);
+    if (update.shares_states) state_shards.put_together(update, made);
   }
   check_state_names(g.graph());
   result.learning_rates = std::move(rates.list);

@@ -16,8 +16,7 @@ std::vector<TensorType> infer(const NodeView& node) {
 
 // The rank's own part of all ranks' dy, added up.
 Gradients gradient(GradientContext& c) {
-  return {c.g.add_node(reduce_scatter_name, {c.dy[0]},
-                       {{"ranks", c.node.attributes.integer("ranks")}})};
+  return {c.g.add_node(reduce_scatter_name, {c.dy[0]}, same_ranks(c))};
 }
 
 }  // namespace

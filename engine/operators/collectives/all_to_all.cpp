@@ -8,19 +8,13 @@ namespace tandem::operators {
 namespace {
 
 std::vector<TensorType> infer(const NodeView& node) {
-  const std::int64_t ranks = require_ranks(node);
-  const TensorType& x = node.input(0);
-  if (x.rank() == 0 || x.shape[0] % ranks != 0) {
-    node.fail("rows that ranks cannot share equally", "a multiple of " + std::to_string(ranks),
-              to_string(x));
-  }
-  return {x};
+  require_equal_parts(node);
+  return {node.input(0)};
 }
 
 // What has come goes back to where it was.
 Gradients gradient(GradientContext& c) {
-  return {
-      c.g.add_node(all_to_all_name, {c.dy[0]}, {{"ranks", c.node.attributes.integer("ranks")}})};
+  return {c.g.add_node(all_to_all_name, {c.dy[0]}, same_ranks(c))};
 }
 
 }  // namespace

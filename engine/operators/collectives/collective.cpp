@@ -58,6 +58,20 @@ std::int64_t require_ranks(const NodeView& node) {
   return ranks;
 }
 
+std::int64_t require_equal_parts(const NodeView& node) {
+  const std::int64_t ranks = require_ranks(node);
+  const TensorType& x = node.input(0);
+  if (x.rank() == 0 || x.shape[0] % ranks != 0) {
+    node.fail("rows that ranks cannot share equally", "a multiple of " + std::to_string(ranks),
+              to_string(x));
+  }
+  return ranks;
+}
+
+Attributes same_ranks(const GradientContext& context) {
+  return {{"ranks", context.node.attributes.integer("ranks")}};
+}
+
 void require_reduction(const NodeView& node) {
   const std::string& reduction = node.attributes().text("reduction");
   const bool is_extreme = reduction == maximum_reduction || reduction == "minimum";

@@ -47,8 +47,12 @@ inline AttributeSpec reduction_attribute() { return {"reduction", std::string(su
 
 /// At least one rank; their number.
 std::int64_t require_ranks(const NodeView& node);
+/// The same, and axis 0 of input 0 has as many rows for each of them.
+std::int64_t require_equal_parts(const NodeView& node);
 /// A reduction that the element type of input 0 has.
 void require_reduction(const NodeView& node);
+/// The attribute of a gradient's exchange over the same ranks.
+Attributes same_ranks(const GradientContext& context);
 /// The gradient of sums alone is known; throws for other reductions.
 void require_sum_for_gradient(const GradientContext& context);
 

@@ -8,21 +8,16 @@ namespace tandem::operators {
 namespace {
 
 std::vector<TensorType> infer(const NodeView& node) {
-  const std::int64_t ranks = require_ranks(node);
+  const std::int64_t ranks = require_equal_parts(node);
   require_reduction(node);
   TensorType type = node.input(0);
-  if (type.rank() == 0 || type.shape[0] % ranks != 0) {
-    node.fail("rows that ranks cannot share equally", "a multiple of " + std::to_string(ranks),
-              to_string(type));
-  }
   type.shape[0] /= ranks;
   return {type};
 }
 
 Gradients gradient(GradientContext& c) {
   require_sum_for_gradient(c);
-  return {
-      c.g.add_node(all_gather_name, {c.dy[0]}, {{"ranks", c.node.attributes.integer("ranks")}})};
+  return {c.g.add_node(all_gather_name, {c.dy[0]}, same_ranks(c))};
 }
 
 }  // namespace

@@ -26,8 +26,9 @@ struct UpdateRequest {
   std::optional<RowGradient> rows;  // the same gradient, where lookups alone make it
   ValueId
       touched;  // marks of the rows of `gradient` that count, where several micro-batches made it
-  bool keeps_others = false;  // rows that the gradient's rows or marks leave out stay as they are
-  ValueId lr;                 // float32 scalar
+  bool keeps_others = false;   // rows that the gradient's rows or marks leave out stay as they are
+  bool shares_states = false;  // ranks share out its states: each updates a part of the parameter
+  ValueId lr;                  // float32 scalar
   OptimizerOptions options;
 };
 

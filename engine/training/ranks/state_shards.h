@@ -39,10 +39,4 @@ class StateShards {
   const Shardings& shards_;
 };
 
-/// Whether it updates a flat part of a parameter.
-inline bool is_cut(const UpdateRequest& update) {
-  const auto& shard = update.parameter.shard;
-  return shard && shard->kind == ShardKind::elements;
-}
-
 }  // namespace tandem
