@@ -12,6 +12,7 @@
 #include "api/init/networks/network.h"
 #include "engine/formats/paths.h"
 #include "engine/graph/error.h"
+#include "engine/graph/text.h"
 #include "engine/training/config/config_value.h"
 
 namespace tandem::api {
@@ -39,9 +40,7 @@ struct Known {
 };
 
 std::string functions_toml(const std::vector<std::string>& functions) {
-  std::string list;
-  for (const std::string& text : functions) list += (list.empty() ? "" : ", ") + toml_string(text);
-  return "[ " + list + " ]";
+  return "[ " + joined(functions, ", ", toml_string) + " ]";
 }
 
 std::string field_toml(const FieldGuess& field) {
@@ -53,18 +52,14 @@ std::string field_toml(const FieldGuess& field) {
 
 std::string files_toml(const std::vector<ArrayFiles>& files, const std::string& folder) {
   const auto list = [&](const std::vector<std::string>& paths) {
-    std::string text;
-    for (const std::string& path : paths)
-      text += (text.empty() ? "" : ", ") + near_path(path, folder);
-    return "[ " + text + " ]";
+    const auto near = [&](const std::string& path) { return near_path(path, folder); };
+    return "[ " + joined(paths, ", ", near) + " ]";
   };
   if (files.size() == 1 && files[0].name.empty()) return list(files[0].paths);
-  std::string text;
-  for (const ArrayFiles& array : files) {
-    text +=
-        fmt::format("{}{} = {}", text.empty() ? "" : ", ", toml_key(array.name), list(array.paths));
-  }
-  return "{ " + text + " }";
+  const auto item = [&](const ArrayFiles& array) {
+    return toml_key(array.name) + " = " + list(array.paths);
+  };
+  return "{ " + joined(files, ", ", item) + " }";
 }
 
 void guess_model(const Known& known, Draft& draft) {
@@ -73,9 +68,9 @@ void guess_model(const Known& known, Draft& draft) {
   if (known.fields.bind.empty()) {
     top.keys.push_back({"model", file, "", ""});
   } else {
-    std::string bind;
-    for (const auto& [name, extent] : known.fields.bind)
-      bind += fmt::format("{}{} = {}", bind.empty() ? "" : ", ", toml_key(name), extent);
+    const std::string bind = joined(known.fields.bind, ", ", [](const auto& bound) {
+      return fmt::format("{} = {}", toml_key(bound.first), bound.second);
+    });
     top.keys.push_back({"model", fmt::format("{{ file = {}, bind = {{ {} }} }}", file, bind),
                         "free dimensions of the file, as long as the samples are", ""});
   }
@@ -234,9 +229,7 @@ void write_eval(const Known& known, Draft& draft) {
   GuessedSection& section = draft.section("eval");
   section.keys.push_back({"every", "\"1 epoch\"", "", ""});
   if (known.loss.of_model || !known.loss.todo.empty() || known.loss.term.metrics.empty()) return;
-  std::string metrics;
-  for (const std::string& metric : known.loss.term.metrics)
-    metrics += (metrics.empty() ? "" : ", ") + toml_string(metric);
+  const std::string metrics = joined(known.loss.term.metrics, ", ", toml_string);
   section.keys.push_back({"metrics", "[ " + metrics + " ]", "", ""});
   section.keys.push_back({"best", toml_string(known.loss.term.metrics[0]),
                           "the checkpoint that eval, predict and export take", ""});

@@ -7,6 +7,7 @@
 
 #include "api/init/fields.h"
 #include "api/init/losses/loss_form.h"
+#include "engine/graph/text.h"
 
 namespace tandem::api {
 namespace {
@@ -71,9 +72,7 @@ std::string per_part(const ArrayFacts& array, double (Numbers::*number)() const,
     return fmt::format("{:.6g}", std::max((numbers.*number)(), at_least));
   };
   if (array.by_part.empty()) return text(array.numbers);
-  std::string list;
-  for (const Numbers& part : array.by_part) list += (list.empty() ? "" : ", ") + text(part);
-  return "[" + list + "]";
+  return "[" + joined(array.by_part, ", ", text) + "]";
 }
 
 constexpr double no_limit = -1e300;

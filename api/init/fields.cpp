@@ -6,6 +6,7 @@
 #include <cctype>
 
 #include "api/init/data/data_look.h"
+#include "engine/graph/text.h"
 #include "engine/training/config/config_value.h"
 
 namespace tandem::api {
@@ -107,9 +108,7 @@ class Matching {
   }
   std::string to_string_free(std::size_t i) const {
     const InputFacts& input = inputs_[i];
-    std::string dims;
-    for (const std::string& dim : input.dims) dims += (dims.empty() ? "" : ", ") + dim;
-    return fmt::format("{}[{}]", name_of(input.sample.dtype), dims);
+    return fmt::format("{}[{}]", name_of(input.sample.dtype), joined(input.dims));
   }
   void explain(std::size_t i) {
     if (!is_open(i)) return;
@@ -215,9 +214,7 @@ std::string source_toml(const ArrayFacts& array) {
     if (run == 1) names.push_back(first);
     i += run;
   }
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + toml_string(name);
-  return "[ " + text + " ]";
+  return "[ " + joined(names, ", ", toml_string) + " ]";
 }
 
 }  // namespace tandem::api

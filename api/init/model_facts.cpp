@@ -5,6 +5,7 @@
 #include "api/init/facts.h"
 #include "engine/formats/paths.h"
 #include "engine/graph/error.h"
+#include "engine/operators/tables/table_nodes.h"
 
 namespace tandem::api {
 namespace {
@@ -15,8 +16,7 @@ constexpr std::int64_t probe_batch = 7;
 TrainingImport import_for(const Engine& engine, const OnnxFile& file, ImportOptions options,
                           std::int64_t batch) {
   options.batch = batch;
-  if (has_training_info(file)) return import_training(file, engine.operators, options);
-  return {import_graph(file, engine.operators, options), nullptr};
+  return import_training(file, engine.operators, options);
 }
 
 bool is_free_dimension(const Problem& problem) { return problem.kind == "free_dimension"; }
@@ -51,8 +51,7 @@ std::vector<TableFacts> tables_of(const Graph& graph) {
     if (state.kind != StateKind::parameter || !state.trainable || state.start.shape().size() != 2)
       continue;
     for (const Node& node : graph.nodes) {
-      if (node.op->name != "Gather" || node.inputs.size() < 2 || node.inputs[0] != state.initial)
-        continue;
+      if (!is_row_lookup(node) || node.inputs[0] != state.initial) continue;
       if (graph.is_constant(node.inputs[1])) continue;  // positions, always the same rows
       tables.push_back({state.name, state.path, state.start.shape()[0], state.start.shape()[1],
                         input_of(graph, node.inputs[1])});

@@ -9,6 +9,7 @@
 #include "api/path_value.h"
 #include "api/run_files.h"
 #include "api/train/moved_from.h"
+#include "api/train/on_ranks.h"
 #include "api/train/operator_log.h"
 #include "api/train/run_fingerprint.h"
 #include "api/use/vocabularies.h"
@@ -19,7 +20,6 @@
 #include "engine/training/ranks/gathered.h"
 #include "engine/training/ranks/start_checks.h"
 #include "engine/training/trainer.h"
-#include "kernels/mpi/join_ranks.h"
 #include "placement/report/placement_report.h"
 #include "tandem/tandem.h"
 
@@ -161,7 +161,7 @@ std::string run_to_resume(const RunConfig& config) {
 Trainer::Trainer(const std::string& config_path, TrainOptions options) {
   const std::shared_ptr<RankGroup> group = join_ranks();
   Rendezvous* const ranks = group ? group->rendezvous().get() : nullptr;
-  if (group && group->rank() > 0) options.on_message = {}, options.on_progress = {};
+  options = quiet_but_on_rank_0(std::move(options), group);
   std::vector<std::string> overrides = options.overrides;
   if (!options.run_dir.empty()) {
     overrides.push_back("run_dir=" + path_value(options.run_dir));

@@ -7,6 +7,7 @@
 #include "api/init/draft.h"
 #include "engine/formats/delimited.h"
 #include "engine/graph/error.h"
+#include "engine/graph/text.h"
 
 namespace tandem::api::looks {
 namespace {
@@ -18,8 +19,7 @@ bool takes_csv(const std::string& path) { return has_ending(path, {".csv"}); }
 bool takes_tsv(const std::string& path) { return has_ending(path, {".tsv"}); }
 
 std::optional<double> number_of(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+  text = trimmed(text);
   if (!text.empty() && text.front() == '+') text.remove_prefix(1);
   double x = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), x);
