@@ -1,6 +1,8 @@
 // Takes single waits out of plans, to see that each of them is missed.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -65,6 +67,24 @@ inline std::string monitored_name(const Plan& plan, const Lowered& lowered,
   const Node& node = lowered.graph.node(instruction.node);
   return instruction.kind == Instruction::Kind::copy ? lowered.graph.value(node.inputs[0]).name
                                                      : node.path;
+}
+
+/// How many waits keep something apart that `is_meant`; each of them is missed where it is gone.
+template <class IsMeant>
+int expect_missed_waits(const Plan& plan, const Lowered& lowered, IsMeant is_meant) {
+  EXPECT_TRUE(verify(plan, lowered).empty());
+  int tried = 0;
+  for (const Launch& wait : waits_of(plan)) {
+    const KeptApart pair = kept_apart(plan, wait);
+    if (!is_meant(*pair.first) && !is_meant(*pair.second)) continue;
+    Plan broken = plan;
+    erase_wait(broken, wait);
+    EXPECT_FALSE(verify(broken, lowered).empty())
+        << monitored_name(plan, lowered, *pair.first) << " and "
+        << monitored_name(plan, lowered, *pair.second);
+    ++tried;
+  }
+  return tried;
 }
 
 }  // namespace tandem::testing

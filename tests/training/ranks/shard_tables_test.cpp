@@ -15,12 +15,7 @@
 #include "engine/graph/shard_parts.h"
 #include "engine/operators/collectives/collective.h"
 #include "engine/operators/tables/rows.h"
-#include "engine/runtime/program.h"
-#include "engine/training/config/config_value.h"
-#include "engine/training/data/loader.h"
-#include "engine/training/training_graph.h"
-#include "tests/engine/runtime/machine.h"
-#include "tests/harness/rank_threads.h"
+#include "tests/training/ranks/graph_training.h"
 
 namespace tandem::testing {
 namespace {
@@ -37,16 +32,7 @@ enum class More { nothing, other_ids, ids_of_a_lookup };
 Graph forward_graph(const OperatorSet& operators, std::int64_t samples, More more) {
   GraphBuilder b(operators);
   const auto parameter = [&](const std::string& name, const Shape& shape) {
-    State state;
-    state.name = name;
-    state.path = name;
-    state.path.replace(name.find('.'), 1, ":");
-    state.trainable = true;
-    state.start = HostTensor(TensorType{DType::float32, shape});
-    double i = 0;
-    for (float& number : state.start.as<float>())
-      number = static_cast<float>(0.3 * std::sin(i += 1.3));
-    return b.state(std::move(state));
+    return b.state(sine_parameter(name, shape));
   };
   const Attributes first_axis{{"axis", std::int64_t{0}}};
   const ValueId ids = b.input("ids", {DType::int64, {samples, fields}});
@@ -105,142 +91,49 @@ struct Case {
   Ids ids = Ids::spread;
   int device = 0;
   std::int64_t wrong_id = 0;  // where it is not 0, in place of one of them
-  bool is_sharded = true;     // on several ranks
 };
 
 const Shardings by_rows{{"wide.weight", Sharding::rows}, {"deep.weight", Sharding::rows}};
 
-RunConfig config_of(const Case& of) {
-  std::vector<std::string> keys{
-      "model=\"m.onnx\"", "batch_size=" + std::to_string(of.batch),
-      "loss.terms=[{name=\"mse\", kind=\"mse\", predictions=\"y\", targets=\"t\"}]",
-      "optimizer.lr=0.05"};
-  keys.insert(keys.end(), of.keys.begin(), of.keys.end());
-  return parse_run_config("steps = 1\n", "train.toml", keys);
-}
-
-struct Trained {
-  std::vector<float> losses;
-  std::map<std::string, HostTensor> states;
-  std::map<std::string, StateShard> shards;
-  float norm = 0;
-  std::optional<Program::StepError> error;
-};
-
-TrainingGraph training_graph(const OperatorSet& operators, const RunConfig& config, const Case& of,
-                             MicroBatchKind kind, const RankPlace& place) {
-  const SampleShare share = share_of(of.micro_batch, place);
-  TrainingRequest request;
-  request.config = &config;
-  request.kind = kind;
-  request.samples = {share.count, of.batch};
-  request.fields = {{"t", {DType::float32, {share.count, 1}}}};
-  if (place.ranks > 1) {
-    request.ranks = {place.ranks, share.count, share_of(of.micro_batch, {0, place.ranks}).count,
-                     place.rank};
-  }
-  if (of.is_sharded) request.shards = by_rows;
-  return build_training_graph(operators, forward_graph(operators, share.count, of.more), request);
-}
-
-Trained train(const Case& of, const RankPlace& place = {}, RankGroup* group = nullptr) {
-  const OperatorSet operators = all_operators();
-  const RunConfig config = config_of(of);
-  Machine machine(of.device);
-  for (Device* device : machine.devices) {
-    if (group != nullptr) device->join(group->make_communicator());
-  }
-  StateStore states;
-  const auto arenas = make_arenas();
-  const SampleShare share = share_of(of.micro_batch, place);
-  const std::int64_t count = of.batch / of.micro_batch;
-  const auto kind_of = [&](std::int64_t i) {
-    if (count == 1) return MicroBatchKind::whole;
-    return i == 0           ? MicroBatchKind::first
-           : i + 1 == count ? MicroBatchKind::last
-                            : MicroBatchKind::middle;
-  };
-  std::map<MicroBatchKind, std::unique_ptr<Program>> programs;
-  for (std::int64_t i = 0; i < count; ++i) {
-    const TrainingGraph training = training_graph(operators, config, of, kind_of(i), place);
-    verify(training.graph);
-    Placement placement;
-    for (const Device* device : machine.devices) placement.devices.push_back(device->name());
-    placement.nodes.resize(training.graph.nodes.size(), {of.device, "test"});
-    placement.states.resize(training.graph.states.size(), {of.device, of.device, "test"});
-    programs[kind_of(i)] = std::make_unique<Program>(
-        training.graph, placement, operators, machine.devices, states, arenas, ProgramOptions{});
-  }
-  Trained result;
-  std::uint64_t ticket = 0;
-  for (int step = 0; step < steps; ++step) {
-    float loss = 0;
-    for (std::int64_t i = 0; i < count; ++i, ++ticket) {
-      Program& program = *programs.at(kind_of(i));
-      const Graph& graph = program.lowered().graph;
-      const std::int64_t first = i * of.micro_batch + share.first + 100 * step;
-      for (std::size_t k = 0; k < graph.inputs.size(); ++k) {
-        void* slot = program.input_slot(static_cast<int>(k), ticket);
-        const std::string& name = graph.inputs[k].name;
-        if (name == "ids") {
-          for (std::int64_t e = 0; e < share.count * fields; ++e) {
-            const std::int64_t position = first * fields + e;
-            const bool is_wrong = of.wrong_id != 0 && position == fields;
-            static_cast<std::int64_t*>(slot)[e] = is_wrong ? of.wrong_id : id_of(of.ids, position);
-          }
-        } else if (name == "others") {
-          for (std::int64_t e = 0; e < share.count * 2; ++e) {
-            const std::int64_t position = first * 2 + e;
-            static_cast<std::int32_t*>(slot)[e] =
-                position % 5 == 0 ? absent_id<std::int32_t>
-                                  : static_cast<std::int32_t>(-1 - position * 31 % 40);
-          }
-        } else if (name == "t") {
-          for (std::int64_t e = 0; e < share.count; ++e)
-            static_cast<float*>(slot)[e] = static_cast<float>(std::sin(double(first + e)));
-        } else if (name == step_input) {
-          *static_cast<std::int64_t*>(slot) = step + 1;
-        } else if (name == stop_flag) {
-          *static_cast<float*>(slot) = 0;
-        } else {
-          *static_cast<float*>(slot) = 0.05f;  // the rate
-        }
-      }
-      ErrorWord word;
-      StepContext context;
-      context.step = static_cast<std::uint64_t>(step) + 1;
-      context.error = &word;
-      program.run(context, ticket);
-      if (!result.error) result.error = program.error_in(word);
-      for (std::size_t o = 0; o < graph.outputs.size(); ++o) {
-        const float value = *static_cast<const float*>(program.output(static_cast<int>(o), ticket));
-        if (graph.outputs[o].name == "loss") loss += value;
-        if (graph.outputs[o].name == "gradient_norm") result.norm = value;
-      }
+void feed(const Case& of, const std::string& name, std::int64_t first, std::int64_t samples,
+          void* slot) {
+  if (name == "ids") {
+    for (std::int64_t e = 0; e < samples * fields; ++e) {
+      const std::int64_t position = first * fields + e;
+      const bool is_wrong = of.wrong_id != 0 && position == fields;
+      static_cast<std::int64_t*>(slot)[e] = is_wrong ? of.wrong_id : id_of(of.ids, position);
     }
-    result.losses.push_back(loss);
+  } else if (name == "others") {
+    for (std::int64_t e = 0; e < samples * 2; ++e) {
+      const std::int64_t position = first * 2 + e;
+      static_cast<std::int32_t*>(slot)[e] =
+          position % 5 == 0 ? absent_id<std::int32_t>
+                            : static_cast<std::int32_t>(-1 - position * 31 % 40);
+    }
   }
-  machine.synchronize();
-  for (const std::string& name : states.names()) {
-    // Within a step, and dense sums of rows are of each rank.
-    if (name.ends_with("/gradient_sum") || name.ends_with("/touched_rows")) continue;
-    result.states.emplace(name, states.read(name));
-    if (const StateShard* shard = states.shard(name)) result.shards.emplace(name, *shard);
-  }
-  EXPECT_THAT(machine.monitor->order_errors(), ::testing::IsEmpty());
-  return result;
 }
 
-std::vector<Trained> train_on(int ranks, const Case& of) {
-  std::vector<Trained> all(static_cast<std::size_t>(ranks));
-  on_rank_threads(ranks, [&](RankGroup& group) {
-    all[static_cast<std::size_t>(group.rank())] = train(of, {group.rank(), ranks}, &group);
-  });
-  return all;
+GraphTraining training_of(const Case& of) {
+  return {
+      .keys = of.keys,
+      .batch = of.batch,
+      .micro_batch = of.micro_batch,
+      .device = of.device,
+      .steps = steps,
+      .forward = [=](const OperatorSet& operators,
+                     std::int64_t samples) { return forward_graph(operators, samples, of.more); },
+      .feed = [=](const std::string& name, std::int64_t first, std::int64_t samples,
+                  void* slot) { feed(of, name, first, samples, slot); },
+      .shards = by_rows};
+}
+
+TrainedGraph train(const Case& of) { return train_graph(training_of(of)); }
+std::vector<TrainedGraph> train_on(int ranks, const Case& of) {
+  return train_graph_on(ranks, training_of(of));
 }
 
 /// The whole of a state, of the ranks' parts where it is shared out.
-std::vector<double> assembled(const std::vector<Trained>& all, const std::string& name) {
+std::vector<double> assembled(const std::vector<TrainedGraph>& all, const std::string& name) {
   const auto ranks = static_cast<std::int64_t>(all.size());
   const auto shard = all[0].shards.find(name);
   const auto& own = all[0].states.at(name);
@@ -260,11 +153,11 @@ std::vector<double> assembled(const std::vector<Trained>& all, const std::string
 }
 
 void expect_as_alone(const Case& of, std::initializer_list<int> counts) {
-  const Trained alone = train(of);
+  const TrainedGraph alone = train(of);
   for (const int ranks : counts) {
     SCOPED_TRACE(std::to_string(ranks) + " ranks");
-    const std::vector<Trained> all = train_on(ranks, of);
-    for (const Trained& one : all) {
+    const std::vector<TrainedGraph> all = train_on(ranks, of);
+    for (const TrainedGraph& one : all) {
       EXPECT_EQ(one.losses, all[0].losses);
       EXPECT_NEAR(one.norm, alone.norm, 1e-6 * std::max(1.0f, alone.norm));
       for (int step = 0; step < steps; ++step)
@@ -348,7 +241,7 @@ TEST(ShardTables, OnAnAccelerator) {
 
 TEST(ShardTables, TheSameRanksGiveTheSameBits) {
   const Case of{.keys = optimizers(ftrl, lazy_adam), .ids = Ids::zipf};
-  const std::vector<Trained> first = train_on(3, of), second = train_on(3, of);
+  const std::vector<TrainedGraph> first = train_on(3, of), second = train_on(3, of);
   for (std::size_t rank = 0; rank < 3; ++rank) {
     EXPECT_EQ(first[rank].losses, second[rank].losses);
     for (const auto& [name, value] : first[rank].states)
@@ -377,10 +270,11 @@ TEST(ShardTables, TablesWithTheSameIdsAskOnce) {
   const OperatorSet operators = all_operators();
   const Case of{.keys = optimizers(ftrl, lazy_adam), .more = More::other_ids};
   const auto collectives = [&](const Case& each) {
-    const RunConfig config = config_of(each);
+    const GraphTraining training = training_of(each);
+    const RunConfig config = config_of(training);
     std::map<std::string, int> count;
     for (const Node& node :
-         training_graph(operators, config, each, MicroBatchKind::whole, {0, 4}).graph.nodes) {
+         training_graph(operators, config, training, MicroBatchKind::whole, {0, 4}).graph.nodes) {
       if (node.op->role == Role::collective) ++count[node.op->name];
     }
     return count;
@@ -396,9 +290,9 @@ TEST(ShardTables, TablesWithTheSameIdsAskOnce) {
 TEST(ShardTables, IdsOfNoRowAreReportedAsOnOneProcess) {
   for (const std::int64_t wrong : {rows, -rows - 1, std::int64_t{1} << 40}) {
     const Case of{.keys = optimizers(ftrl, lazy_adam), .wrong_id = wrong};
-    const Trained alone = train(of);
+    const TrainedGraph alone = train(of);
     ASSERT_TRUE(alone.error.has_value());
-    const std::vector<Trained> all = train_on(2, of);
+    const std::vector<TrainedGraph> all = train_on(2, of);
     ASSERT_TRUE(all[0].error.has_value());  // whose sample it is
     EXPECT_FALSE(all[1].error.has_value());
     EXPECT_EQ(all[0].error->kind, alone.error->kind);
@@ -412,7 +306,7 @@ std::string refused(const Case& of, const std::function<void(GraphBuilder&)>& ch
   const OperatorSet operators = all_operators();
   GraphBuilder g(operators, forward_graph(operators, 8, of.more));
   if (change) change(g);
-  const RunConfig config = config_of(of);
+  const RunConfig config = config_of(training_of(of));
   TrainingRequest request;
   request.config = &config;
   request.samples = {8, 8};
@@ -458,7 +352,7 @@ TEST(ShardTables, KindsThatRestOnTheWholeTable) {
 
 TEST(ShardTables, OneRankKeepsItsTables) {
   const Case of{.keys = optimizers(ftrl, lazy_adam)};
-  const Trained alone = train(of);
+  const TrainedGraph alone = train(of);
   EXPECT_TRUE(alone.shards.empty());
   EXPECT_EQ(alone.states.at("deep.weight").shape(), (Shape{rows, columns}));
 }
