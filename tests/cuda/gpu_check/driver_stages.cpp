@@ -14,13 +14,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Of the longest of loads that share no resource but the GPU's memory. Both copies take at most
-/// 2 * 64 GB/s (PCIe 5, 16 lanes) of 1.5 TB/s or more: 0.09; clocks that vary under load and
-/// starting the loads: 0.05. Two loads that exclude each other take 2.
-constexpr double most_of_longest = 1.15;
-/// Of copies in opposite directions, which share the bus, its acknowledgements and the host's
-/// memory: 1 where they do not slow each other, 2 where they take turns. Half way.
-constexpr double most_of_copies = 1.5;
 constexpr int repeats = 3;  // of which the shortest counts: others may use the machine
 
 double seconds_between(Clock::time_point begin, Clock::time_point end) {
@@ -125,9 +118,6 @@ void check_overlap(CheckGpu& gpu, const Options& options, Report& report,
   for (int repeat = 0; repeat < repeats; ++repeat)
     copies = std::min(copies, wall_seconds(gpu, {&loads[1], &loads[2]}));
   report.value("both copies at once", copies * 1e3, "ms");
-  report.measured("copies both ways at once, wall by the longer",
-                  copies / std::max(loads[1].alone, loads[2].alone), most_of_copies);
-  const double longest = std::max({loads[0].alone, copies, loads[3].alone});
   Timer start(gpu);
   Timer begins[3] = {Timer(gpu), Timer(gpu), Timer(gpu)};
   Timer ends[3] = {Timer(gpu), Timer(gpu), Timer(gpu)};
@@ -159,8 +149,13 @@ void check_overlap(CheckGpu& gpu, const Options& options, Report& report,
   write_trace(options.out + "/overlap_trace.json", loads);
   report.value("one after the other", sum * 1e3, "ms");
   report.value("at once", wall * 1e3, "ms");
-  report.measured(check + ", wall by the longest of products, copies and host", wall / longest,
-                  most_of_longest);
+  judge_overlap({.products = loads[0].alone,
+                 .copy_in = loads[1].alone,
+                 .copy_out = loads[2].alone,
+                 .host = loads[3].alone,
+                 .copies = copies,
+                 .all = wall},
+                check, report);
 }
 
 void check_captured(CheckGpu& gpu, Report& report, const std::string& check) {
@@ -189,7 +184,23 @@ void check_captured(CheckGpu& gpu, Report& report, const std::string& check) {
   }
 }
 
+/// Of the longest of loads that share no resource but the GPU's memory. Both copies take at most
+/// 2 * 64 GB/s (PCIe 5, 16 lanes) of 1.5 TB/s or more: 0.09; clocks that vary under load and
+/// starting the loads: 0.05. Two loads that exclude each other take 2.
+constexpr double most_of_longest = 1.15;
+/// Of copies in opposite directions, which share the bus, its acknowledgements and the host's
+/// memory: 1 where they do not slow each other, 2 where they take turns. Half way.
+constexpr double most_of_copies = 1.5;
+
 }  // namespace
+
+void judge_overlap(const OverlapTimes& times, const std::string& check, Report& report) {
+  report.measured("copies both ways at once, wall by the longer",
+                  times.copies / std::max(times.copy_in, times.copy_out), most_of_copies);
+  report.measured(check + ", wall by the longest of products, copies and host",
+                  times.all / std::max({times.products, times.copies, times.host}),
+                  most_of_longest);
+}
 
 void run_overlap(CheckGpu& gpu, const Options& options, Report& report) {
   const std::string check = "a kernel, copies both ways and the host at once";

@@ -49,6 +49,12 @@ void run_parity_tf32(CheckGpu& gpu, const Options& options, Report& report);
 void run_parity16(CheckGpu& gpu, const Options& options, Report& report);
 /// A kernel and copies both ways at once, each as long as the others.
 void run_overlap(CheckGpu& gpu, const Options& options, Report& report);
+/// Seconds of the loads of `run_overlap`: each alone, both copies at once, all at once.
+struct OverlapTimes {
+  double products = 0, copy_in = 0, copy_out = 0, host = 0, copies = 0, all = 0;
+};
+/// Two checks: the copies overlap each other, and everything overlaps.
+void judge_overlap(const OverlapTimes& times, const std::string& check, Report& report);
 /// Kernels as a graph: equal, launch by launch.
 void run_captured(CheckGpu& gpu, const Options& options, Report& report);
 void run_nccl(CheckGpu& gpu, const Options& options, Report& report);
