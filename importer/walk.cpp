@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "importer/batch_operands.h"
+#include "importer/batch/batch_operands.h"
 #include "importer/file/initializers.h"
 #include "importer/file/tensor_data.h"
 #include "importer/inlined.h"

@@ -10,7 +10,7 @@
 #include "engine/plan/simulate.h"
 #include "engine/training/config/config_value.h"
 #include "engine/training/evaluation.h"
-#include "importer/fixed_batch.h"
+#include "importer/batch/fixed_batch.h"
 #include "kernels/emulated/emulated_device.h"
 #include "placement/report/fit.h"
 

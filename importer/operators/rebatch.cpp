@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "importer/batch/old_batch.h"
 #include "importer/file/tensor_data.h"
-#include "importer/old_batch.h"
 
 namespace tandem::importer::operators {
 namespace {

@@ -1,13 +1,13 @@
-#include "importer/batch_operands.h"
+#include "importer/batch/batch_operands.h"
 
 #include <algorithm>
 #include <cstring>
 #include <optional>
 
-#include "importer/batch_indices.h"
+#include "importer/batch/batch_indices.h"
+#include "importer/batch/old_batch.h"
 #include "importer/file/tensor_data.h"
 #include "importer/node_context.h"
-#include "importer/old_batch.h"
 
 namespace tandem::importer {
 namespace {

@@ -1,4 +1,4 @@
-#include "importer/fixed_batch.h"
+#include "importer/batch/fixed_batch.h"
 
 #include <algorithm>
 

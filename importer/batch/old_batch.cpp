@@ -1,4 +1,4 @@
-#include "importer/old_batch.h"
+#include "importer/batch/old_batch.h"
 
 namespace tandem::importer {
 

@@ -1,8 +1,8 @@
-#include "importer/batch_indices.h"
+#include "importer/batch/batch_indices.h"
 
 #include <algorithm>
 
-#include "importer/old_batch.h"
+#include "importer/batch/old_batch.h"
 
 namespace tandem::importer {
 namespace {
