@@ -14,7 +14,9 @@ struct Bins {
 
   // The region has its last element, too, and one at least.
   Bins(double begin, double end, std::int64_t bins) {
-    const auto rounded = [](double x) { return std::clamp(std::round(x), -1e9, 1e9); };
+    const auto rounded = [](double x) {
+      return std::isnan(x) ? 0 : std::clamp(std::round(x), -1e9, 1e9);
+    };
     start = static_cast<std::int64_t>(rounded(begin));
     bin = std::max(rounded(end) - rounded(begin) + 1, 1.0) / static_cast<double>(bins);
   }

@@ -17,6 +17,7 @@
 
 #include "engine/formats/npy.h"
 #include "kernels/mpi/join_ranks.h"
+#include "tests/harness/rank_environment.h"
 #include "tests/training/formats/temporary_folder.h"
 
 namespace tandem {
@@ -42,6 +43,7 @@ class RankProcessesTest : public ::testing::Test {
     if (!mpi.usable) GTEST_SKIP() << "MPI: " << mpi.problem;
     if (mpi.launcher.empty()) GTEST_SKIP() << "there is no mpirun";
     mpirun_ = mpi.launcher;
+    testing::set_rank_environment();
   }
 
   /// `tandem` with these arguments as so many ranks, one process without mpirun; what it prints
@@ -54,8 +56,6 @@ class RankProcessesTest : public ::testing::Test {
     words.insert(words.end(), arguments.begin(), arguments.end());
     const pid_t child = fork();
     if (child != 0) return child;
-    setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
-    setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
     const std::string log = folder_ / (name + ".log");
     if (freopen(log.c_str(), "a", stderr) == nullptr || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
       _exit(99);

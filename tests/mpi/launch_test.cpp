@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "kernels/mpi/join_ranks.h"
+#include "tests/harness/rank_environment.h"
 #include "tests/training/formats/temporary_folder.h"
 
 namespace tandem::testing {
@@ -166,8 +167,15 @@ TEST(StartedAsRanks, CommandsOfOneProcessRefuse) {
   EXPECT_THAT(other.text, HasSubstr("PyTorch's torchrun"));
 }
 
-TEST(Launched, TwoRanksTrain) {
-  if (mpi_report().launcher.empty()) GTEST_SKIP() << "there is no mpirun (openmpi-bin)";
+class Launched : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (mpi_report().launcher.empty()) GTEST_SKIP() << "there is no mpirun (openmpi-bin)";
+    set_rank_environment();
+  }
+};
+
+TEST_F(Launched, TwoRanksTrain) {
   const TemporaryFolder folder;
   const Ended ended = run("OMP_WAIT_POLICY=passive",
                           "launch -n 2 -- train " + std::string(TANDEM_SOURCE_DIR) +
@@ -181,8 +189,7 @@ TEST(Launched, TwoRanksTrain) {
   EXPECT_GE(steps, 6) << ended.text;
 }
 
-TEST(Launched, ATerminationSavesOnceAndEndsAll) {
-  if (mpi_report().launcher.empty()) GTEST_SKIP() << "there is no mpirun (openmpi-bin)";
+TEST_F(Launched, ATerminationSavesOnceAndEndsAll) {
   const TemporaryFolder folder;
   const std::string log = folder / "log", run_folder = folder / "run";
   const pid_t pid = fork();

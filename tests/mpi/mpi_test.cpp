@@ -16,6 +16,7 @@
 
 #include "kernels/mpi/join_ranks.h"
 #include "kernels/mpi/mpi_library.h"
+#include "tests/harness/rank_environment.h"
 
 namespace tandem::testing {
 namespace {
@@ -59,10 +60,7 @@ class Mpi : public ::testing::Test {
  protected:
   void SetUp() override {
     if (mpi_report().launcher.empty()) GTEST_SKIP() << "there is no mpirun (openmpi-bin)";
-    setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
-    setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
-    setenv("OMPI_MCA_mpi_yield_when_idle", "1", 1);
-    setenv("LSAN_OPTIONS", "detect_leaks=0", 0);  // MPI keeps memory of its own at the end
+    set_rank_environment();
     setenv("TANDEM_MPI", TANDEM_MPI_PLUGIN, 1);
   }
   void TearDown() override { unsetenv("TANDEM_MPI"); }
