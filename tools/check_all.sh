@@ -2,7 +2,7 @@
 # Everything that a release must pass: sanitizers, long trainings, full-size comparisons. Takes an hour on two cores.
 # `make check` ran before. Each stage runs even if an earlier one failed; the last lines say which did.
 #
-#   tools/check_all.sh [STAGE…]     quick asan tsan long scripts (default: all of them, in this order)
+#   tools/check_all.sh [STAGE…]     quick asan tsan long fuzz scripts (default: all of them, in this order)
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export TANDEM_CHECK_ALL=1
@@ -24,12 +24,13 @@ long_tests() {
 }
 
 stages=("$@")
-((${#stages[@]})) || stages=(quick asan tsan long scripts)
+((${#stages[@]})) || stages=(quick asan tsan long fuzz scripts)
 for name in "${stages[@]}"; do
   case $name in
     quick) stage quick tools/test.sh cpu ;;
     asan) stage asan+ubsan tools/test.sh asan ;;
     tsan) stage tsan tools/test.sh tsan ;;
+    fuzz) stage "fuzz targets" tools/fuzz.sh --seconds 300 ;;
     long) stage "long tests" long_tests ;;
     scripts)
       for script in tests/check_all/*.sh; do

@@ -1,0 +1,112 @@
+// Fuzz target: any bytes as a data file. The first byte picks the reader. Each ends in arrays or
+// rows that can be read to their last byte, or in a typed error that names the file.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <string>
+
+#include "engine/formats/cifar.h"
+#include "engine/formats/delimited.h"
+#include "engine/formats/idx.h"
+#include "engine/formats/json_file.h"
+#include "engine/formats/npy.h"
+#include "engine/formats/safetensors.h"
+#include "engine/graph/error.h"
+
+namespace tandem {
+namespace {
+
+[[noreturn]] void defect(const char* what, const std::string& text) {
+  std::fprintf(stderr, "%s: %s\n", what, text.c_str());
+  std::abort();
+}
+
+/// A file in memory.
+class MemoryFile {
+ public:
+  MemoryFile(const std::uint8_t* data, std::size_t size)
+      : descriptor_(::memfd_create("fuzz", 0)),
+        path_("/proc/self/fd/" + std::to_string(descriptor_)) {
+    if (descriptor_ < 0) defect("no file", "memfd_create");
+    for (std::size_t done = 0; done < size;) {
+      const ssize_t written = ::write(descriptor_, data + done, size - done);
+      if (written <= 0) defect("cannot write", path_);
+      done += static_cast<std::size_t>(written);
+    }
+  }
+  ~MemoryFile() { ::close(descriptor_); }
+  MemoryFile(const MemoryFile&) = delete;
+  MemoryFile& operator=(const MemoryFile&) = delete;
+
+  const std::string& path() const { return path_; }
+
+ private:
+  int descriptor_;
+  std::string path_;
+};
+
+/// Reads every byte, so that the address sanitizer sees what is not there.
+void read_all(const void* data, std::size_t bytes) {
+  std::size_t sum = 0;
+  for (std::size_t i = 0; i < bytes; ++i) sum += static_cast<const unsigned char*>(data)[i];
+  volatile std::size_t read = sum;
+  (void)read;
+}
+
+void read_all(const HostTensor& tensor) {
+  if (tensor.bytes() != tensor.type().bytes()) defect("bytes", to_string(tensor.type()));
+  read_all(tensor.data(), tensor.bytes());
+}
+
+void read_all(const std::vector<NamedTensor>& tensors) {
+  for (const NamedTensor& t : tensors) read_all(t.tensor);
+}
+
+void read_rows(const std::string& path, char separator, bool quotes) {
+  DelimitedReader reader(path, separator, quotes);
+  std::int64_t line = 0;
+  while (reader.next()) {
+    if (reader.line() <= line) defect("lines do not grow", std::to_string(line));
+    line = reader.line();
+    for (const std::string_view field : reader.fields()) read_all(field.data(), field.size());
+  }
+}
+
+void read_items(const JsonItem& item) {
+  read_all(item.shown().data(), item.shown().size());
+  for (const auto& member : item.members()) read_items(member.second);
+  for (const JsonItem& each : item.items()) read_items(each);
+}
+
+using Reader = void (*)(const std::string& path);
+constexpr Reader readers[] = {
+    [](const std::string& path) { read_all(read_idx(path)); },
+    [](const std::string& path) { read_all(read_cifar(path)); },
+    [](const std::string& path) { read_all(read_npy(path)); },
+    [](const std::string& path) { read_all(read_npz(path)); },
+    [](const std::string& path) { read_rows(path, '\t', false); },
+    [](const std::string& path) { read_rows(path, ',', true); },
+    [](const std::string& path) { read_all(SafetensorsFile(path).tensors()); },
+    [](const std::string& path) { read_items(JsonFile(path).root()); },
+};
+
+}  // namespace
+}  // namespace tandem
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size == 0) return 0;
+  const tandem::MemoryFile file(data + 1, size - 1);
+  try {
+    tandem::readers[data[0] % std::size(tandem::readers)](file.path());
+  } catch (const tandem::Error& error) {
+    const std::string text = error.what();
+    if (text.find(file.path()) == std::string::npos) tandem::defect("no file", text);
+  }
+  return 0;
+}

@@ -1,0 +1,39 @@
+// Fuzz target: any text as train.toml, or as a policy where its first byte is odd. What is read is
+// written again and is then the same; all else is a typed error.
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "engine/graph/error.h"
+#include "engine/training/config/run_config.h"
+#include "placement/policy.h"
+
+namespace {
+
+void read_settings(std::string_view text) {
+  const tandem::RunConfig config = tandem::parse_run_config(text, "/folder/train.toml");
+  const std::string written = tandem::to_toml(config);
+  if (!(tandem::parse_run_config(written, "/folder/train.resolved.toml") == config)) {
+    std::fprintf(stderr, "reads otherwise than it was written:\n%s\n", written.c_str());
+    std::abort();
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size == 0) return 0;
+  const std::string_view text(reinterpret_cast<const char*>(data) + 1, size - 1);
+  try {
+    if (data[0] % 2 == 0) {
+      read_settings(text);
+    } else {
+      (void)tandem::parse_policy(text, "/folder/policy.toml");
+    }
+  } catch (const tandem::Error&) {
+  }
+  return 0;
+}
