@@ -167,13 +167,33 @@ class LearningRates {
 
 void drop_outputs(Graph& graph) { graph.outputs.clear(); }
 
+/// Losses are found by the names of their outputs: the model's own output of such a name makes way.
 void name_loss(GraphBuilder& g, const Loss& loss, RankSums& ranks) {
   std::vector<std::pair<std::string, ValueId>> named{{"loss", loss.total}};
   for (const auto& [name, value] : loss.terms) {
     if (value != loss.total) named.emplace_back("loss." + name, value);
   }
   ranks.add_losses(named, stop_flag);
-  for (const auto& [name, value] : named) g.output(name, value);
+  for (const auto& [name, value] : named) {
+    std::erase_if(g.graph().outputs, [&](const NamedValue& o) { return o.name == name; });
+    g.output(name, value);
+  }
+}
+
+/// Metrics find the values of a term by name, too.
+void refuse_values_named_as_losses(const LossConfig& config, const Graph& forward) {
+  std::unordered_set<std::string> losses{"loss"};
+  for (const LossTerm& term : config.terms) losses.insert("loss." + term.name);
+  for (const LossTerm& term : config.terms) {
+    const std::string& name = term.values[0];
+    if (term.labels.empty() || !losses.contains(name) || forward.find_output(name) == nullptr)
+      continue;
+    Diagnostic d =
+        at(term.where, "loss." + term.name,
+           "the model's output \"" + name + "\" has the name of a loss of the evaluation");
+    d.fix = "rename the output \"" + name + "\" of the model";
+    throw Error(ErrorKind::usage, std::move(d));
+  }
 }
 
 /// The gradient's seed and the weights of terms are constants: what is computed from them alone,
@@ -363,6 +383,7 @@ Graph build_evaluation_graph(const OperatorSet& operators, const Graph& forward,
     name_loss(g, own, alone);
     return remove_dead(g.finish(), operators);
   }
+  refuse_values_named_as_losses(config, forward);
   const Loss loss = add_loss(g, config, request.fields, request.samples);
   name_loss(g, loss, alone);
   return g.finish();

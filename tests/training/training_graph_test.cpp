@@ -421,6 +421,27 @@ TEST_F(TrainingGraphTest, TheEvaluationGraphKeepsOutputsAndAddsTheLoss) {
   EXPECT_TRUE(written(graph).empty());
 }
 
+// Hugging Face's models have outputs "loss" and "logits".
+TEST_F(TrainingGraphTest, TheEvaluationsLossIsNotThatOfTheModel) {
+  RunConfig config = testing::small_config("/folder");
+  TrainingRequest request;
+  request.config = &config;
+  request.fields = {{"labels", {DType::int64, {4}}}};
+  request.samples = {4, 4};
+  Graph forward = testing::small_network(operators_, 4);
+  const ValueId logits = forward.outputs[0].value;
+  forward.outputs.push_back({"loss", logits});
+  const Graph graph = build_evaluation_graph(operators_, forward, request);
+  verify(graph);
+  EXPECT_THAT(outputs(graph), UnorderedElementsAre("logits", "loss"));
+  EXPECT_EQ(graph.type(graph.find_output("loss")->value).shape, Shape());
+
+  forward.outputs = {{"loss", logits}};
+  config.loss.terms[0].values[0] = "loss";
+  EXPECT_THAT(testing::error_text([&] { build_evaluation_graph(operators_, forward, request); }),
+              AllOf(HasSubstr("output \"loss\" has the name of a loss"), HasSubstr("rename")));
+}
+
 TEST_F(TrainingGraphTest, NamedValuesBecomeOutputs) {
   RunConfig config = testing::small_config("/folder");
   Graph forward = testing::small_network(operators_, 4);
