@@ -13,8 +13,8 @@
 namespace tandem::api {
 namespace {
 
-[[noreturn]] void fail(const ShapeRule& rule, std::string message, std::string expected,
-                       std::string fix = "") {
+[[noreturn]] void fail_rows(const ShapeRule& rule, std::string message, std::string expected,
+                            std::string fix = "") {
   Diagnostic d = at(rule.where, "parameters.shape", std::move(message));
   d.expected = std::move(expected);
   d.got = "vocabulary(" + rule.vocabulary + ")";
@@ -58,7 +58,7 @@ std::vector<RowsRule> rows_rules(const RunConfig& config, const VocabularyRows& 
 std::int64_t prepared_vocabulary_rows(const RunConfig& config, const ShapeRule& rule,
                                       OpenOptions options) {
   if (!config.data || !config.data->table()) {
-    fail(rule, "only fields of text tables have vocabularies", "data.kind tsv or csv");
+    fail_rows(rule, "only fields of text tables have vocabularies", "data.kind tsv or csv");
   }
   options.seed = config.seed;
   options.threads = config.threads;
@@ -69,8 +69,8 @@ std::int64_t prepared_vocabulary_rows(const RunConfig& config, const ShapeRule& 
     if (field.name == rule.vocabulary) return table.vocabularies.at(*field.vocabulary).rows;
     names += (names.empty() ? "" : ", ") + field.name;
   }
-  fail(rule, "this is no field with a vocabulary",
-       names.empty() ? "a field whose `as` ends in vocabulary(…)" : "one of " + names);
+  fail_rows(rule, "this is no field with a vocabulary",
+            names.empty() ? "a field whose `as` ends in vocabulary(…)" : "one of " + names);
 }
 
 std::optional<std::int64_t> saved_vocabulary_rows(const RunConfig& config,
@@ -102,7 +102,7 @@ std::int64_t trained_vocabulary_rows(const RunConfig& config,
     }
     if (last == &rule && !weight.tensor.shape().empty()) return weight.tensor.shape()[0];
   }
-  fail(rule, "the weights hold no parameter of this rule", "");
+  fail_rows(rule, "the weights hold no parameter of this rule", "");
 }
 
 }  // namespace tandem::api

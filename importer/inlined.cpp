@@ -30,8 +30,8 @@ onnx::NodeProto settled(const onnx::NodeProto& node, const Scope& scope) {
 }
 
 // The function makes `made` outputs; the call may name fewer.
-void check_outputs(const onnx::NodeProto& node, const std::string& what, int made,
-                   const std::string& path) {
+void check_function_outputs(const onnx::NodeProto& node, const std::string& what, int made,
+                            const std::string& path) {
   int named = node.output_size();
   while (named > 0 && node.output(named - 1).empty()) --named;
   if (named <= made) return;
@@ -67,7 +67,8 @@ void lower_function(Session& session, Scope& caller, const onnx::NodeProto& call
   scope.depth = caller.depth + 1;
   scope.prefix = fmt::format("{}:", ++session.scopes);
   if (call.input_size() > function.input_size()) unsupported(path, "a call with too many inputs");
-  check_outputs(call, fmt::format("function '{}'", function.name()), function.output_size(), path);
+  check_function_outputs(call, fmt::format("function '{}'", function.name()),
+                         function.output_size(), path);
   for (int i = 0; i < call.input_size(); ++i) {
     if (call.input(i).empty()) continue;
     const Term* term = caller.find(call.input(i));

@@ -6,6 +6,8 @@
 
 namespace tandem {
 
+constexpr int host = 0;  // the first device of every policy
+
 class PolicyResolver {
  public:
   PolicyResolver(const Policy& policy, const Graph& forward, const ResolveOptions& options,

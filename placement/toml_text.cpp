@@ -5,7 +5,6 @@
 namespace tandem {
 namespace {
 
-constexpr std::size_t npos = std::string_view::npos;
 constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
 
 // Places are counted behind the mark that some editors begin a file with.
@@ -37,21 +36,21 @@ std::size_t end_of_string(std::string_view text, std::size_t start) {
 }  // namespace
 
 std::size_t offset_of(std::string_view text, const Where& where) {
-  if (where.line < 1 || where.column < 1) return npos;
+  if (where.line < 1 || where.column < 1) return std::string_view::npos;
   std::size_t offset = start_of_text(text);
   for (int line = 1; line < where.line; ++line) {
     const std::size_t end = text.find('\n', offset);
-    if (end == npos) return npos;
+    if (end == std::string_view::npos) return std::string_view::npos;
     offset = end + 1;
   }
   for (int column = 1; column < where.column; ++column) {
-    if (offset >= text.size()) return npos;
+    if (offset >= text.size()) return std::string_view::npos;
     ++offset;
     while (offset < text.size() && (static_cast<unsigned char>(text[offset]) & 0xC0) == 0x80) {
       ++offset;
     }
   }
-  return offset < text.size() ? offset : npos;
+  return offset < text.size() ? offset : std::string_view::npos;
 }
 
 std::size_t end_of_value(std::string_view text, std::size_t start) {
@@ -93,13 +92,13 @@ std::size_t skip_blank(std::string_view text, std::size_t start) {
 }
 
 std::size_t start_of_line(std::string_view text, std::size_t at) {
-  const std::size_t end = at == 0 ? npos : text.rfind('\n', at - 1);
-  return end == npos ? start_of_text(text) : end + 1;
+  const std::size_t end = at == 0 ? std::string_view::npos : text.rfind('\n', at - 1);
+  return end == std::string_view::npos ? start_of_text(text) : end + 1;
 }
 
 std::size_t after_line(std::string_view text, std::size_t at) {
   const std::size_t end = text.find('\n', at);
-  return end == npos ? text.size() : end + 1;
+  return end == std::string_view::npos ? text.size() : end + 1;
 }
 
 }  // namespace tandem

@@ -94,6 +94,13 @@ def files():
     return sorted(name for name in set(names) if os.path.isfile(os.path.join(ROOT, name)))
 
 
+# As CMake compiles them: files of a folder together, or each alone.
+COMPILED_TOGETHER = ["engine", "importer", "placement", "api", "tools"]
+COMPILED_ALONE = ["engine/operators", "engine/losses", "api/init/data", "api/init/losses", "api/init/networks"]
+OWN_TYPE = re.compile(r"(?:template .*> )?(?:struct|class|enum class|enum) (\w+)(?: final)?(?: :|\s*\{)")
+OWN_NAME = re.compile(r"(?!using |namespace |static_assert|return )(?:\[\[\w+\]\] )?\w[\w:<>,&*\s\[\]]*?[\s&*>](\w+)(?:\(|\{| = |;|\[)")
+
+
 def inside(name, folders):
     return any(name == folder or name.startswith(folder + "/") for folder in folders)
 
@@ -152,6 +159,35 @@ def check_text(name, lines):
             yield number, "a path of one machine"
 
 
+def own_names(lines):
+    """Functions, variables and types of a file's anonymous namespaces, but for other names of types."""
+    own, is_inside = set(), False
+    for line in lines:
+        if line.startswith("namespace {"):
+            is_inside = True
+        elif line.startswith("}  // namespace"):
+            is_inside = False
+        elif is_inside and (match := OWN_TYPE.match(line) or OWN_NAME.match(line)):
+            own.add(match.group(1))
+    return own
+
+
+def check_own_names(sources):
+    """A call could mean the function of a file that the compiler gets together with the caller's (tandem_compile_together)."""
+    owners = collections.defaultdict(list)
+    for name in sources:
+        if not name.endswith(".cpp") or not inside(name, COMPILED_TOGETHER) or inside(name, COMPILED_ALONE):
+            continue
+        with open(os.path.join(ROOT, name), encoding="utf-8") as file:
+            lines = file.read().splitlines()
+        if not any(line.startswith("#pragma GCC") for line in lines):
+            for own in own_names(lines):
+                owners[os.path.dirname(name), own].append(os.path.basename(name))
+    for (folder, own), names in sorted(owners.items()):
+        if len(names) > 1:
+            yield f"{folder}/: {own} stands in the anonymous namespaces of {' and '.join(names)}"
+
+
 def main():
     names = files()
     sources = [name for name in names if name.endswith(SOURCE)]
@@ -183,6 +219,7 @@ def main():
     folders = collections.Counter(os.path.dirname(name) for name in sources if inside(name, PRODUCT))
     violations += [f"{folder}/: {count} files, a folder may have {FOLDER_LIMIT}" for folder, count in sorted(folders.items())
                    if count > FOLDER_LIMIT and folder not in OF_ONE_KIND]
+    violations += check_own_names(sources)
     if fixture_bytes > FIXTURES_LIMIT:
         violations.append(f"fixtures: {fixture_bytes >> 10} KiB together, the limit is {FIXTURES_LIMIT >> 10}")
 

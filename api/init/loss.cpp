@@ -26,7 +26,7 @@ struct Candidate {
   auto rank() const { return std::tuple(!loss.doubt.empty(), !is_named, -loss.certainty); }
 };
 
-std::string text_of(const Candidate& c) {
+std::string loss_text(const Candidate& c) {
   return fmt::format("{} of \"{}\" with \"{}\"", c.loss.kind, c.loss.value, c.labels->name);
 }
 
@@ -191,7 +191,7 @@ LossChoice guess_loss(const ModelFacts& model, const FieldGuesses& fields, const
   } else if (all.size() > 1 && all[1].rank() == all[0].rank()) {
     choice.todo = "several losses fit: ";
     for (std::size_t i = 0; i < all.size() && all[i].rank() == all[0].rank(); ++i)
-      choice.todo += (i > 0 ? ", " : "") + text_of(all[i]);
+      choice.todo += (i > 0 ? ", " : "") + loss_text(all[i]);
   }
   return choice;
 }

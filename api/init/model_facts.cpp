@@ -61,7 +61,7 @@ std::vector<TableFacts> tables_of(const Graph& graph) {
   return tables;
 }
 
-[[noreturn]] void refuse(const std::string& path, const std::vector<Problem>& problems) {
+[[noreturn]] void refuse_model(const std::string& path, const std::vector<Problem>& problems) {
   std::vector<Diagnostic> all;
   for (const Problem& p : problems) {
     Diagnostic& d = all.emplace_back();
@@ -91,7 +91,7 @@ ModelFacts look_into_model(const Engine& engine, const std::string& path,
     // A file whose batch cannot be changed trains with its own.
     TrainingImport as_it_is = import_for(engine, file, options, 0);
     if (as_it_is.model.file_batch == 0 || blocks(as_it_is.model.summary.problems))
-      refuse(facts.path, import.model.summary.problems);
+      refuse_model(facts.path, import.model.summary.problems);
     import = std::move(as_it_is);
     facts.batch = facts.fixed_batch = import.model.file_batch;
   }

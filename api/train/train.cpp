@@ -84,7 +84,7 @@ void Trainer::Impl::check_stop() const {
 
 namespace {
 
-constexpr const char* handle = "Trainer";  // in what is said of one that was moved from
+constexpr const char* trainer_handle = "Trainer";  // in what is said of one that was moved from
 
 void require_data(const RunConfig& config) {
   if (config.data) return;
@@ -251,7 +251,7 @@ Trainer::Trainer(Trainer&&) noexcept = default;
 Trainer& Trainer::operator=(Trainer&&) noexcept = default;
 
 TrainResult Trainer::run() {
-  Impl& my = held(impl_, handle);
+  Impl& my = held(impl_, trainer_handle);
   TrainResult result;
   result.rank = my.rank();
   if (my.has_run) {
@@ -291,7 +291,7 @@ TrainResult Trainer::run() {
 }
 
 std::string Trainer::summary() const {
-  const Impl& my = held(impl_, handle);
+  const Impl& my = held(impl_, trainer_handle);
   if (my.rank() > 0) return "";
   const Program& program = *my.training->main_program().program;
   const Graph& graph = program.lowered().graph;

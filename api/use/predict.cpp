@@ -26,8 +26,8 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-[[noreturn]] void refuse(const char* option, std::string message, std::string expected,
-                         std::string got, std::string fix = "") {
+[[noreturn]] void refuse_prediction(const char* option, std::string message, std::string expected,
+                                    std::string got, std::string fix = "") {
   throw Error(ErrorKind::usage, Diagnostic{.message = std::move(message),
                                            .file = option,
                                            .expected = std::move(expected),
@@ -40,7 +40,7 @@ PredictionForm form_of(const std::string& as) {
   if (as == "values") return PredictionForm::values;
   if (as == "class") return PredictionForm::classes;
   if (as == "probability") return PredictionForm::probability;
-  refuse("--as", "not a form of predictions", "values, class or probability", as);
+  refuse_prediction("--as", "not a form of predictions", "values, class or probability", as);
 }
 
 /// The loss term that compares a value with labels, or null.
@@ -68,9 +68,9 @@ std::vector<std::string> default_outputs(const RunConfig& config, const Graph& f
     if (!shape.empty() && shape[0] == config.micro_batch_size()) names.push_back(output.name);
   }
   if (names.empty()) {
-    refuse("--output", "no output of the model has an entry for each sample",
-           "outputs with a batch", others,
-           "name a value of the graph; `tandem inspect MODEL --stage graph` lists them");
+    refuse_prediction("--output", "no output of the model has an entry for each sample",
+                      "outputs with a batch", others,
+                      "name a value of the graph; `tandem inspect MODEL --stage graph` lists them");
   }
   return names;
 }
@@ -212,8 +212,8 @@ class Predictor {
 void refuse_standard_input(const std::vector<std::string>& data) {
   for (const std::string& file : data) {
     if (file != "-") continue;
-    refuse("--data", "several processes cannot share standard input", "files", file,
-           "write the rows into a file first, or predict with one process");
+    refuse_prediction("--data", "several processes cannot share standard input", "files", file,
+                      "write the rows into a file first, or predict with one process");
   }
 }
 

@@ -20,12 +20,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* option = "--to";
+constexpr const char* to_option = "--to";
 
-[[noreturn]] void refuse(const std::string& to, std::string message, std::string expected,
-                         std::string fix) {
+[[noreturn]] void refuse_place(const std::string& to, std::string message, std::string expected,
+                               std::string fix) {
   throw Error(ErrorKind::usage, Diagnostic{.message = std::move(message),
-                                           .file = option,
+                                           .file = to_option,
                                            .expected = std::move(expected),
                                            .got = to,
                                            .fix = std::move(fix)});
@@ -46,7 +46,7 @@ class Output {
       file_ = std::make_unique<OutputFile>(to, OutputFile::Mode::append);
       return;
     }
-    place_.emplace(to, option);
+    place_.emplace(to, to_option);
     file_ = std::make_unique<OutputFile>(place_->make());
   }
 
@@ -173,13 +173,13 @@ class TextFile final : public PredictionFile {
 class ArrayFile final : public PredictionFile {
  public:
   explicit ArrayFile(const std::string& to)
-      : to_(to), archive_(to.ends_with(".npz")), place_(to, option), whole_(place_.make()) {}
+      : to_(to), archive_(to.ends_with(".npz")), place_(to, to_option), whole_(place_.make()) {}
 
   void start(const std::vector<PredictedArray>& arrays) override {
     if (!archive_ && arrays.size() != 1) {
       const std::string names = joined(arrays, ", ", &PredictedArray::name);
-      refuse(to_, "an .npy file holds one array, and these are " + names, "a file.npz",
-             "write an .npz file, or choose one: --as class");
+      refuse_place(to_, "an .npy file holds one array, and these are " + names, "a file.npz",
+                   "write an .npz file, or choose one: --as class");
     }
     arrays_ = arrays;
     for (std::size_t a = 0; a < arrays.size(); ++a)
@@ -244,12 +244,12 @@ void PredictionFile::check(const std::string& to, bool header) {
   if (to == "-") return;
   const std::string ending = fs::path(to).extension().string();
   const bool is_text = ending == ".tsv" || ending == ".csv" || is_device(to);
-  if (is_directory(to)) refuse(to, "this is a folder", "a file to write", "");
+  if (is_directory(to)) refuse_place(to, "this is a folder", "a file to write", "");
   if (!is_text && ending != ".npy" && ending != ".npz")
-    refuse(to, "the ending of the name decides the format", ".tsv, .csv, .npy or .npz, or \"-\"",
-           "");
+    refuse_place(to, "the ending of the name decides the format",
+                 ".tsv, .csv, .npy or .npz, or \"-\"", "");
   if (header && !is_text)
-    refuse(to, "--header names the columns of text", "a file.tsv or file.csv", "");
+    refuse_place(to, "--header names the columns of text", "a file.tsv or file.csv", "");
 }
 
 std::unique_ptr<PredictionFile> PredictionFile::open(const std::string& to, bool header) {

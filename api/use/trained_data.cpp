@@ -24,12 +24,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* option = "--data";
+constexpr const char* data_option = "--data";
 
-[[noreturn]] void refuse(std::string message, std::string expected, std::string got,
-                         std::string fix) {
+[[noreturn]] void refuse_data(std::string message, std::string expected, std::string got,
+                              std::string fix) {
   throw Error(ErrorKind::usage, Diagnostic{.message = std::move(message),
-                                           .file = option,
+                                           .file = data_option,
                                            .expected = std::move(expected),
                                            .got = std::move(got),
                                            .fix = std::move(fix)});
@@ -47,7 +47,8 @@ DataConfig with_fields(const RunConfig& config, const std::vector<std::string>& 
 // ---------------------------------------------------------------- arrays
 
 /// Names of the arrays that fields are made of; without fields those of the inputs.
-std::vector<std::string> arrays_of(const DataConfig& data, const std::vector<std::string>& inputs) {
+std::vector<std::string> data_arrays(const DataConfig& data,
+                                     const std::vector<std::string>& inputs) {
   if (data.fields.empty()) return inputs;
   std::vector<std::string> names;
   for (const FieldConfig& field : data.fields) {
@@ -63,7 +64,7 @@ SplitConfig array_files(const std::vector<std::string>& needed, const DataConfig
                         const std::vector<std::string>& files) {
   std::set<std::string> known(needed.begin(), needed.end());
   for (const ArrayFiles& array : all.train.files) known.insert(array.name);
-  for (const std::string& name : arrays_of(all, {})) known.insert(name);
+  for (const std::string& name : data_arrays(all, {})) known.insert(name);
   SplitConfig split;
   const auto add = [&](const std::string& name, const std::string& path) {
     const auto found = std::find_if(split.files.begin(), split.files.end(),
@@ -72,7 +73,7 @@ SplitConfig array_files(const std::vector<std::string>& needed, const DataConfig
       found->paths.push_back(path);
       return;
     }
-    split.files.push_back({name, {path}, Where{option, 0, 0}});
+    split.files.push_back({name, {path}, Where{data_option, 0, 0}});
   };
   for (const std::string& text : files) {
     const std::size_t equals = text.find('=');
@@ -86,9 +87,9 @@ SplitConfig array_files(const std::vector<std::string>& needed, const DataConfig
     const bool is_single = std::holds_alternative<IdxFiles>(all.kind) ||
                            (std::holds_alternative<NpzFiles>(all.kind) && text.ends_with(".npy"));
     if (is_single && needed.size() != 1) {
-      refuse("which array is in this file?", "NAME=FILE with " + joined(needed), text,
-             std::string("write ") + option + " " + (needed.empty() ? "images" : needed[0]) + "=" +
-                 text);
+      refuse_data("which array is in this file?", "NAME=FILE with " + joined(needed), text,
+                  std::string("write ") + data_option + " " +
+                      (needed.empty() ? "images" : needed[0]) + "=" + text);
     }
     add(is_single ? needed[0] : "", text);
   }
@@ -110,7 +111,7 @@ void check_table_files(const std::vector<std::string>& files) {
   for (const std::string& path : files) {
     if (path == "-" || (path_exists(path) && !is_directory(path))) continue;
     Diagnostic d{.message = (path_exists(path) ? "this is a folder: " : "no such file: ") + path,
-                 .file = option};
+                 .file = data_option};
     if (!path_exists(path) && path.find('=') != std::string::npos)
       d.fix = "keys of the configuration stand before --data";
     missing.push_back(std::move(d));
@@ -221,10 +222,11 @@ void check_standard_input(const DataConfig& data, const std::vector<std::string>
   const auto times = std::count(files.begin(), files.end(), "-");
   if (times == 0) return;
   if (!data.table()) {
-    refuse("standard input gives rows of text tables only", "files",
-           "data.kind = \"" + std::string(data.kind_name()) + "\"", "name files");
+    refuse_data("standard input gives rows of text tables only", "files",
+                "data.kind = \"" + std::string(data.kind_name()) + "\"", "name files");
   }
-  if (times > 1) refuse("standard input can be read once", "one \"-\"", std::to_string(times), "");
+  if (times > 1)
+    refuse_data("standard input can be read once", "one \"-\"", std::to_string(times), "");
 }
 
 OpenOptions options_of(TrainedModel& trained, const TrainedOptions& options) {
@@ -309,7 +311,7 @@ std::unique_ptr<SampleStream> open_samples(TrainedModel& trained,
   const DataConfig& data = data_of(trained.config());
   check_functions(trained);
   const std::vector<std::string>& files = how.data;
-  if (files.empty()) refuse("no file is named", "files in the format of [data]", "", "");
+  if (files.empty()) refuse_data("no file is named", "files in the format of [data]", "", "");
   check_standard_input(data, files);
   DataConfig wanted = with_fields(trained.config(), inputs);
   const OpenOptions options = options_of(trained, how);
@@ -319,7 +321,7 @@ std::unique_ptr<SampleStream> open_samples(TrainedModel& trained,
         trained,
         stream_table(table_request(trained, std::move(wanted), files, columns_of(data), options)));
   }
-  SplitConfig split = array_files(arrays_of(wanted, inputs), data, files);
+  SplitConfig split = array_files(data_arrays(wanted, inputs), data, files);
   return stream_samples(
       checked(trained, open_arrays(std::move(wanted), std::move(split), options)));
 }
@@ -336,14 +338,14 @@ std::shared_ptr<const DataSource> open_held_out(TrainedModel& trained, const Tra
     return checked(trained, sets.eval);
   }
   if (files.empty() && data.eval.files.empty()) {
-    refuse("the configuration holds no data out, so that files have to be named",
-           "files in the format of [data]", "", "add --data FILE");
+    refuse_data("the configuration holds no data out, so that files have to be named",
+                "files in the format of [data]", "", "add --data FILE");
   }
   const std::vector<std::string> names = evaluated_fields(trained);
   DataConfig wanted = with_fields(trained.config(), names);
   if (!data.table()) {
     SplitConfig split =
-        files.empty() ? data.eval : array_files(arrays_of(wanted, names), data, files);
+        files.empty() ? data.eval : array_files(data_arrays(wanted, names), data, files);
     return checked(trained, open_arrays(std::move(wanted), std::move(split), options));
   }
   std::vector<std::string> paths = files;
@@ -352,8 +354,8 @@ std::shared_ptr<const DataSource> open_held_out(TrainedModel& trained, const Tra
   }
   check_table_files(paths);
   if (paths[0] == "-" && data.table()->columns.empty()) {
-    refuse("columns of standard input have to be named", "data.columns", "a header",
-           "evaluate on files");
+    refuse_data("columns of standard input have to be named", "data.columns", "a header",
+                "evaluate on files");
   }
   std::vector<std::string> columns = table_columns(data, paths[0]);
   TableRequest request =

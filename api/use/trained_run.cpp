@@ -22,7 +22,7 @@ bool sets(const std::vector<std::string>& overrides, const std::string& key) {
   });
 }
 
-[[noreturn]] void refuse(const std::string& file, std::string message, std::string fix) {
+[[noreturn]] void refuse_given(const std::string& file, std::string message, std::string fix) {
   throw Error(ErrorKind::usage,
               Diagnostic{.message = std::move(message), .file = file, .fix = std::move(fix)});
 }
@@ -84,11 +84,11 @@ PlacingArguments placing_of(const std::string& run_dir, const TrainedOptions& op
 
 TrainedRun open_exported(const std::string& model, const TrainedOptions& options) {
   if (options.config.empty()) {
-    refuse(model, "an exported model says nothing of its data",
-           "add --config train.toml, or name the run directory instead");
+    refuse_given(model, "an exported model says nothing of its data",
+                 "add --config train.toml, or name the run directory instead");
   }
   if (!options.checkpoint.empty())
-    refuse(model, "an exported model has no checkpoints", "leave --checkpoint away");
+    refuse_given(model, "an exported model has no checkpoints", "leave --checkpoint away");
   TrainedRun run;
   run.path = normal_path(model);
   run.config = read_config(options.config, options.overrides);
@@ -124,7 +124,7 @@ void TrainedRun::describe(nlohmann::ordered_json& json) const {
 TrainedRun open_trained(const std::string& run, const TrainedOptions& options) {
   if (run.ends_with(".onnx")) return open_exported(run, options);
   if (!options.config.empty())
-    refuse(options.config, "a run directory has its configuration", "leave --config away");
+    refuse_given(options.config, "a run directory has its configuration", "leave --config away");
   TrainedRun trained;
   trained.which = options.checkpoint;
   if (trained.which.empty())

@@ -47,8 +47,8 @@ std::string file_of(const TrainedRun& run, const std::string& vocabulary) {
   return vocabulary_file_name(vocabulary, {});
 }
 
-[[noreturn]] void refuse(const std::string& file, std::string message, std::string expected,
-                         std::string got, std::string fix) {
+[[noreturn]] void refuse_vocabulary(const std::string& file, std::string message,
+                                    std::string expected, std::string got, std::string fix) {
   throw Error(ErrorKind::data, Diagnostic{.message = std::move(message),
                                           .file = file,
                                           .expected = std::move(expected),
@@ -66,7 +66,7 @@ void expect_hash(const std::map<std::string, std::string>& known, const std::str
                  const std::string& fix) {
   const auto found = known.find(file);
   if (found == known.end() || found->second == sha256) return;
-  refuse(
+  refuse_vocabulary(
       stem + file,
       "this is not the vocabulary that the " + who + " was trained with: ids would mean other rows",
       shown_hash(found->second), shown_hash(sha256), fix);
@@ -88,11 +88,12 @@ void expect_rows(TrainedModel& trained, const TablePlan& plan,
       const std::int64_t words = vocabularies[*field.vocabulary].rows();
       const std::int64_t rows = state.start.type().shape.at(0);
       if (words == rows) continue;
-      refuse(trained.run().vocabulary_stem +
-                 file_of(trained.run(), plan.vocabularies[*field.vocabulary].name),
-             "the vocabulary does not fit \"" + state.name + "\", which has a row for each word",
-             std::to_string(rows) + " rows", std::to_string(words),
-             "take the vocabulary of the run that the weights come from");
+      refuse_vocabulary(
+          trained.run().vocabulary_stem +
+              file_of(trained.run(), plan.vocabularies[*field.vocabulary].name),
+          "the vocabulary does not fit \"" + state.name + "\", which has a row for each word",
+          std::to_string(rows) + " rows", std::to_string(words),
+          "take the vocabulary of the run that the weights come from");
     }
   }
 }
@@ -106,8 +107,9 @@ std::vector<Vocabulary> load_vocabularies(TrainedModel& trained, const TablePlan
   for (const VocabularyPlan& wanted : plan.vocabularies) {
     const std::string file = file_of(run, wanted.name), path = run.vocabulary_stem + file;
     if (!path_exists(path)) {
-      refuse(path, "the vocabulary \"" + wanted.name + "\" is not there", "", "",
-             run.exported() ? "`tandem export` has written it beside the model: keep them together"
+      refuse_vocabulary(path, "the vocabulary \"" + wanted.name + "\" is not there", "", "",
+                        run.exported()
+                            ? "`tandem export` has written it beside the model: keep them together"
                             : whole_copy);
     }
     const std::string text = read_file(path);
@@ -119,9 +121,9 @@ std::vector<Vocabulary> load_vocabularies(TrainedModel& trained, const TablePlan
       const std::vector<std::string> no_names;
       vocabularies.push_back(Vocabulary::parse(text, wanted.by_value ? no_names : plan.columns));
     } catch (const std::invalid_argument& problem) {
-      refuse(path, problem.what(),
-             std::string("one that counts by ") + (wanted.by_value ? "value" : "column"), "",
-             whole_copy);
+      refuse_vocabulary(path, problem.what(),
+                        std::string("one that counts by ") + (wanted.by_value ? "value" : "column"),
+                        "", whole_copy);
     }
   }
   expect_rows(trained, plan, vocabularies);
@@ -132,11 +134,12 @@ void expect_vocabularies(const TrainedRun& run, const std::vector<SavedVocabular
   for (const SavedVocabulary& v : vocabularies) {
     const std::string path = run.vocabulary_stem + v.file_name;
     if (path_exists(path) && hash_file(path).sha256 == v.sha256) continue;
-    refuse(path,
-           "the held-out rows are a part of training data that make another vocabulary: ids would "
-           "mean other rows",
-           path_exists(path) ? shown_hash(hash_file(path).sha256) : "a vocabulary of that name",
-           shown_hash(v.sha256), "evaluate on files of their own: --data FILE");
+    refuse_vocabulary(
+        path,
+        "the held-out rows are a part of training data that make another vocabulary: ids would "
+        "mean other rows",
+        path_exists(path) ? shown_hash(hash_file(path).sha256) : "a vocabulary of that name",
+        shown_hash(v.sha256), "evaluate on files of their own: --data FILE");
   }
 }
 

@@ -25,7 +25,7 @@ std::atomic<std::uint64_t> operations{0};
 std::mutex hook_mutex;
 std::shared_ptr<const FileHook> hook;  // guarded by hook_mutex
 
-[[noreturn]] void fail(std::string_view doing, const std::string& path, int error) {
+[[noreturn]] void fail_file(std::string_view doing, const std::string& path, int error) {
   Diagnostic d{.message = "cannot " + std::string(doing) + ": " + std::strerror(error),
                .file = path};
   if (error == ENOSPC || error == EDQUOT) d.fix = "make room on that disk";
@@ -52,7 +52,7 @@ class Descriptor {
  public:
   Descriptor(const std::string& path, int flags, std::string_view doing)
       : value_(::open(path.c_str(), flags | O_CLOEXEC, 0666)) {
-    if (value_ < 0) fail(doing, path, errno);
+    if (value_ < 0) fail_file(doing, path, errno);
   }
   ~Descriptor() { ::close(value_); }
   Descriptor(const Descriptor&) = delete;
@@ -66,8 +66,8 @@ class Descriptor {
 /// Of an open file. What is no regular one might never end, or wait for a writer for ever.
 struct stat regular_status(const Descriptor& file, const std::string& path) {
   struct stat status;
-  if (::fstat(file.value(), &status) != 0) fail("read", path, errno);
-  if (S_ISDIR(status.st_mode)) fail("read", path, EISDIR);
+  if (::fstat(file.value(), &status) != 0) fail_file("read", path, errno);
+  if (S_ISDIR(status.st_mode)) fail_file("read", path, EISDIR);
   if (!S_ISREG(status.st_mode)) {
     throw Error(ErrorKind::data, {.message = "this is not a regular file",
                                   .file = path,
@@ -78,7 +78,7 @@ struct stat regular_status(const Descriptor& file, const std::string& path) {
 
 struct stat status_of(const std::string& path) {
   struct stat status;
-  if (::stat(path.c_str(), &status) != 0) fail("read", path, errno);
+  if (::stat(path.c_str(), &status) != 0) fail_file("read", path, errno);
   return status;
 }
 
@@ -96,7 +96,7 @@ OutputFile::OutputFile(std::string path, Mode mode) : path_(std::move(path)) {
   before(appends ? "append" : "create", path_);
   const int flags = O_WRONLY | O_CREAT | O_CLOEXEC | (appends ? O_APPEND : O_TRUNC);
   descriptor_ = ::open(path_.c_str(), flags, 0666);
-  if (descriptor_ < 0) fail("create", path_, errno);
+  if (descriptor_ < 0) fail_file("create", path_, errno);
 }
 
 OutputFile::~OutputFile() {
@@ -112,7 +112,7 @@ void OutputFile::write(const void* data, std::size_t bytes) {
     const ssize_t written = ::write(descriptor_, from, std::min<std::size_t>(bytes, 1 << 30));
     if (written < 0) {
       if (errno == EINTR) continue;
-      fail("write", path_, errno);
+      fail_file("write", path_, errno);
     }
     from += written;
     bytes -= static_cast<std::size_t>(written);
@@ -123,14 +123,14 @@ void OutputFile::write(const void* data, std::size_t bytes) {
 void OutputFile::sync() {
   assert(descriptor_ >= 0);
   before("sync", path_);
-  if (::fsync(descriptor_) != 0) fail("sync", path_, errno);
+  if (::fsync(descriptor_) != 0) fail_file("sync", path_, errno);
 }
 
 void OutputFile::close() {
   assert(descriptor_ >= 0);
   before("close", path_);
   const int descriptor = std::exchange(descriptor_, -1);
-  if (::close(descriptor) != 0 && errno != EINTR) fail("close", path_, errno);
+  if (::close(descriptor) != 0 && errno != EINTR) fail_file("close", path_, errno);
 }
 
 WrittenFile write_file(const std::string& path, std::string_view content) {
@@ -166,46 +166,48 @@ void make_directories(const std::string& path) {
   if (::mkdir(path.c_str(), 0777) != 0) {
     const int error = errno;
     if (!is_directory(path))
-      fail("create folder", path, error);  // another process may have made it
+      fail_file("create folder", path, error);  // another process may have made it
   }
 }
 
 void make_directory(const std::string& path) {
   before("make_directory", path);
-  if (::mkdir(path.c_str(), 0777) != 0) fail("create folder", path, errno);
+  if (::mkdir(path.c_str(), 0777) != 0) fail_file("create folder", path, errno);
 }
 
 void rename_path(const std::string& from, const std::string& to) {
   before("rename", to);
-  if (std::rename(from.c_str(), to.c_str()) != 0) fail("rename " + from + " to this", to, errno);
+  if (std::rename(from.c_str(), to.c_str()) != 0)
+    fail_file("rename " + from + " to this", to, errno);
 }
 
 void sync_directory(const std::string& path) {
   before("sync_directory", path);
   const Descriptor folder(path, O_RDONLY | O_DIRECTORY, "open folder");
   // Some network file systems cannot sync folders and say so with EINVAL.
-  if (::fsync(folder.value()) != 0 && errno != EINVAL) fail("sync folder", path, errno);
+  if (::fsync(folder.value()) != 0 && errno != EINVAL) fail_file("sync folder", path, errno);
 }
 
 void remove_all(const std::string& path) {
   struct stat status;
   if (::lstat(path.c_str(), &status) != 0) {
     if (errno == ENOENT) return;
-    fail("remove", path, errno);
+    fail_file("remove", path, errno);
   }
   const bool folder = S_ISDIR(status.st_mode);
   if (folder) {
     for (const std::string& name : list_directory(path)) remove_all(path + "/" + name);
   }
   before("remove", path);
-  if ((folder ? ::rmdir(path.c_str()) : ::unlink(path.c_str())) != 0) fail("remove", path, errno);
+  if ((folder ? ::rmdir(path.c_str()) : ::unlink(path.c_str())) != 0)
+    fail_file("remove", path, errno);
 }
 
 void truncate_file(const std::string& path, std::uint64_t bytes) {
   before("truncate", path);
   const Descriptor file(path, O_WRONLY, "open");
-  if (::ftruncate(file.value(), static_cast<off_t>(bytes)) != 0) fail("shorten", path, errno);
-  if (::fsync(file.value()) != 0) fail("sync", path, errno);
+  if (::ftruncate(file.value(), static_cast<off_t>(bytes)) != 0) fail_file("shorten", path, errno);
+  if (::fsync(file.value()) != 0) fail_file("sync", path, errno);
 }
 
 bool path_exists(const std::string& path) {
@@ -224,7 +226,7 @@ std::uint64_t file_size(const std::string& path) {
 
 std::vector<std::string> list_directory(const std::string& path) {
   DIR* folder = ::opendir(path.c_str());
-  if (!folder) fail("list folder", path, errno);
+  if (!folder) fail_file("list folder", path, errno);
   std::vector<std::string> names;
   errno = 0;
   while (const dirent* entry = ::readdir(folder)) {
@@ -234,7 +236,7 @@ std::vector<std::string> list_directory(const std::string& path) {
   }
   const int error = errno;
   ::closedir(folder);
-  if (error != 0) fail("list folder", path, error);
+  if (error != 0) fail_file("list folder", path, error);
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -248,7 +250,7 @@ std::string read_file(const std::string& path, std::uint64_t limit) {
     const std::size_t had = content.size();
     content.resize(std::max(content.capacity(), had + 65536));
     const ssize_t got = ::read(file.value(), content.data() + had, content.size() - had);
-    if (got < 0 && errno != EINTR) fail("read", path, errno);
+    if (got < 0 && errno != EINTR) fail_file("read", path, errno);
     content.resize(had + static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
     if (content.size() > limit) {
       throw Error(ErrorKind::data, {.message = "the file is too large",
@@ -269,7 +271,7 @@ WrittenFile hash_file(const std::string& path) {
     const ssize_t got = ::read(file.value(), buffer.data(), buffer.size());
     if (got < 0) {
       if (errno == EINTR) continue;
-      fail("read", path, errno);
+      fail_file("read", path, errno);
     }
     if (got == 0) break;
     hash.update(buffer.data(), static_cast<std::size_t>(got));
@@ -286,7 +288,7 @@ MappedFile::MappedFile(const std::string& path, bool read_only) {
   if (size_ == 0) return;
   const int access = read_only ? PROT_READ : PROT_READ | PROT_WRITE;
   void* at = ::mmap(nullptr, size_, access, MAP_PRIVATE, file.value(), 0);
-  if (at == MAP_FAILED) fail("map", path, errno);
+  if (at == MAP_FAILED) fail_file("map", path, errno);
   data_ = static_cast<std::uint8_t*>(at);
 }
 

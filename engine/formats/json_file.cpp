@@ -13,8 +13,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-[[noreturn]] void fail(const JsonSource& source, std::string keys, std::string message,
-                       std::string expected = "", std::string got = "", int line = 0) {
+[[noreturn]] void fail_json(const JsonSource& source, std::string keys, std::string message,
+                            std::string expected = "", std::string got = "", int line = 0) {
   throw Error(source.kind, {.message = std::move(message),
                             .file = source.file,
                             .line = line,
@@ -60,26 +60,27 @@ class Watch final : public nlohmann::json_sax<Json> {
   }
   bool key(string_t& name) override {
     if (!names_.back().insert(name).second)
-      fail(source_, name, source_.what + " has this name twice");
+      fail_json(source_, name, source_.what + " has this name twice");
     return true;
   }
   bool parse_error(std::size_t byte, const std::string&, const Json::exception& error) override {
     if (dynamic_cast<const Json::parse_error*>(&error) == nullptr)  // no type holds it
-      fail(source_, "", source_.what + " is not JSON: a number is out of range");
+      fail_json(source_, "", source_.what + " is not JSON: a number is out of range");
     const std::size_t at = std::min(byte, text_.size());
     const auto line =
         1 + std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(at), '\n');
-    fail(source_, "",
-         fmt::format("{} is not JSON (at byte {})", source_.what, source_.offset + byte), "", "",
-         source_.offset == 0 ? static_cast<int>(std::min<std::ptrdiff_t>(line, 1 << 30)) : 0);
+    fail_json(source_, "",
+              fmt::format("{} is not JSON (at byte {})", source_.what, source_.offset + byte), "",
+              "",
+              source_.offset == 0 ? static_cast<int>(std::min<std::ptrdiff_t>(line, 1 << 30)) : 0);
   }
 
  private:
   bool see_value() {
-    if (depth_ > limits_.depth) fail(source_, "", source_.what + " is nested too deeply");
+    if (depth_ > limits_.depth) fail_json(source_, "", source_.what + " is nested too deeply");
     if (++values_ > limits_.values) {
-      fail(source_, "", source_.what + " has too many values",
-           fmt::format("at most {}", limits_.values));
+      fail_json(source_, "", source_.what + " has too many values",
+                fmt::format("at most {}", limits_.values));
     }
     return true;
   }
@@ -126,8 +127,8 @@ JsonFile::JsonFile(const std::string& path, const JsonLimits& limits)
 
 JsonFile::JsonFile(JsonSource source, std::string_view text, const JsonLimits& limits) {
   if (text.size() > limits.bytes) {
-    fail(source, "", source.what + " is too large", fmt::format("at most {} bytes", limits.bytes),
-         fmt::format("{} bytes", text.size()));
+    fail_json(source, "", source.what + " is too large",
+              fmt::format("at most {} bytes", limits.bytes), fmt::format("{} bytes", text.size()));
   }
   Json root = parsed(source, text, limits);
   document_ = std::make_unique<const Document>(Document{std::move(source), std::move(root)});
@@ -204,8 +205,8 @@ std::vector<std::pair<std::string, JsonItem>> JsonItem::members() const {
 JsonItem JsonItem::at(std::string_view key) const {
   if (!is_object()) refuse("not an object");
   if (std::optional<JsonItem> found = find(key)) return *found;
-  fail(*source_, keys_.empty() ? std::string(key) : keys_ + "." + std::string(key),
-       source_->what + " lacks this value");
+  fail_json(*source_, keys_.empty() ? std::string(key) : keys_ + "." + std::string(key),
+            source_->what + " lacks this value");
 }
 
 std::uint64_t JsonItem::natural(std::uint64_t least, std::uint64_t most) const {
@@ -265,7 +266,7 @@ std::vector<std::pair<std::string, JsonItem>> JsonItem::object() const {
 }
 
 void JsonItem::refuse(std::string message, std::string expected) const {
-  fail(*source_, keys_, std::move(message), std::move(expected), shown());
+  fail_json(*source_, keys_, std::move(message), std::move(expected), shown());
 }
 
 }  // namespace tandem

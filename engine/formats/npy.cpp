@@ -14,7 +14,7 @@
 namespace tandem {
 namespace {
 
-constexpr std::size_t header_limit = 65536;
+constexpr std::size_t npy_header_limit = 65536;
 
 struct Failure {
   const std::string& file;
@@ -224,8 +224,8 @@ NpyHeader read_npy_header(ByteStream& from, std::uint64_t bytes, const std::stri
   }
   std::size_t length = data[8] | std::size_t{data[9]} << 8;
   if (major > 1) length |= std::size_t{data[10]} << 16 | std::size_t{data[11]} << 24;
-  if (length > header_limit) {
-    fail("the header is too long", "at most " + std::to_string(header_limit) + " bytes",
+  if (length > npy_header_limit) {
+    fail("the header is too long", "at most " + std::to_string(npy_header_limit) + " bytes",
          std::to_string(length));
   }
   std::string text(length, ' ');

@@ -20,8 +20,9 @@ namespace {
 // At least the page of every system that these files may come to.
 constexpr std::size_t page = 65536;
 
-[[noreturn]] void fail(const std::string& file, const std::string& tensor, std::string message,
-                       std::string expected = "", std::string got = "") {
+[[noreturn]] void fail_shards(const std::string& file, const std::string& tensor,
+                              std::string message, std::string expected = "",
+                              std::string got = "") {
   throw Error(ErrorKind::data, {.message = std::move(message),
                                 .file = file,
                                 .path = tensor,
@@ -50,7 +51,7 @@ std::shared_ptr<void> mapped(const std::vector<Part>& parts, std::size_t bytes) 
   std::shared_ptr<void> owner(memory, [size](void* at) { ::munmap(at, size); });
   for (const Part& part : parts) {
     const int file = ::open(part.path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (file < 0) fail(part.path, "", std::string("cannot open: ") + std::strerror(errno));
+    if (file < 0) fail_shards(part.path, "", std::string("cannot open: ") + std::strerror(errno));
     const void* at =
         ::mmap(static_cast<char*>(memory) + part.at, part.rows.bytes(), PROT_READ | PROT_WRITE,
                MAP_PRIVATE | MAP_NORESERVE | MAP_FIXED, file, static_cast<off_t>(part.file_offset));
@@ -114,19 +115,20 @@ NamedTensor read_row_shards(const std::string& folder, const std::string& name,
     const SafetensorsFile file(path);
     const HostTensor* found = file.find(name);
     if (found == nullptr || file.tensors().size() != 1 || found->shape().empty()) {
-      fail(path, name, "the file does not hold rows of this tensor alone");
+      fail_shards(path, name, "the file does not hold rows of this tensor alone");
     }
     TensorType expected = parts.empty() ? found->type() : type;
     expected.shape[0] = shard.rows;
     if (found->type() != expected) {
-      fail(path, name, "rows of another type", to_string(expected), to_string(found->type()));
+      fail_shards(path, name, "rows of another type", to_string(expected),
+                  to_string(found->type()));
     }
     if (shard.rows > std::numeric_limits<std::int64_t>::max() - rows) {
-      fail(path, name, "more rows than 64 bits count");
+      fail_shards(path, name, "more rows than 64 bits count");
     }
     if (shard.first != rows) {
-      fail(path, name, "rows are missing", "rows from " + std::to_string(rows) + " on",
-           "rows from " + std::to_string(shard.first) + " on");
+      fail_shards(path, name, "rows are missing", "rows from " + std::to_string(rows) + " on",
+                  "rows from " + std::to_string(shard.first) + " on");
     }
     const auto says = [&](const char* key) {
       const auto entry = file.metadata().find(key);
@@ -134,19 +136,19 @@ NamedTensor read_row_shards(const std::string& folder, const std::string& name,
     };
     if (parts.empty()) all = says("rows");
     if (says("first_row") != std::to_string(shard.first) || says("rows") != all) {
-      fail(path, name, "the file holds other rows",
-           "rows from " + std::to_string(shard.first) + " on, of " + all,
-           "rows from " + says("first_row") + " on, of " + says("rows"));
+      fail_shards(path, name, "the file holds other rows",
+                  "rows from " + std::to_string(shard.first) + " on, of " + all,
+                  "rows from " + says("first_row") + " on, of " + says("rows"));
     }
     const std::size_t at = parts.empty() ? 0 : parts.back().at + parts.back().rows.bytes();
     parts.push_back({path, file.data_offset(), at, *found});
     type = expected;
     rows += shard.rows;
   }
-  if (parts.empty()) fail(folder, name, "no file holds rows of this tensor");
+  if (parts.empty()) fail_shards(folder, name, "no file holds rows of this tensor");
   if (std::to_string(rows) != all)
-    fail(parts.back().path, name, "rows are missing behind it", all + " rows",
-         std::to_string(rows));
+    fail_shards(parts.back().path, name, "rows are missing behind it", all + " rows",
+                std::to_string(rows));
   type.shape[0] = rows;
   if (std::shared_ptr<void> memory = mapped(parts, type.bytes())) {
     void* data = memory.get();

@@ -13,8 +13,6 @@
 namespace tandem {
 namespace {
 
-NodeId node_id(std::size_t i) { return NodeId{static_cast<std::int32_t>(i)}; }
-
 std::vector<char> reached_nodes(const Graph& graph) {
   std::vector<char> reached(graph.nodes.size(), 0);
   std::vector<std::int32_t> todo;

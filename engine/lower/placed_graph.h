@@ -20,6 +20,9 @@ struct PlacedGraph {
   std::vector<std::string> notes;   // what a person should know
 };
 
+/// The id of the node in place n.
+inline NodeId node_id(std::size_t n) { return NodeId{static_cast<std::int32_t>(n)}; }
+
 /// What the passes begin with.
 PlacedGraph placed_graph(const Graph& graph, const Placement& placement);
 

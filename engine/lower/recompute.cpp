@@ -14,8 +14,6 @@
 namespace tandem {
 namespace {
 
-NodeId node_id(std::size_t n) { return NodeId{static_cast<std::int32_t>(n)}; }
-
 bool is_batch_normalization(const Node& node) {
   return node.op->name == "BatchNormalizationTraining";
 }

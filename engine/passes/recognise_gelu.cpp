@@ -70,12 +70,12 @@ ValueId tanh_argument(const Match& match, ValueId value) {
   return {};
 }
 
-struct Found {
+struct FoundGelu {
   ValueId x;
   const char* approximate = nullptr;
 };
 
-Found find(const Match& match, const Node& node) {
+FoundGelu find_gelu(const Match& match, const Node& node) {
   if (node.op->scalar != ScalarFunction::mul) return {};
   const Match::Product p = match.product(node.outputs[0]);
   if (p.rest.size() != 2 || p.factor != 0.5) return {};
@@ -98,7 +98,7 @@ Graph recognise_gelu(const Graph& graph, PassContext& context) {
   const Match match(graph);
   return rewrite(graph, context.operators, [&](GraphRewrite& to, NodeId id) {
     const Node& node = graph.node(id);
-    const Found found = find(match, node);
+    const FoundGelu found = find_gelu(match, node);
     if (found.approximate == nullptr || graph.type(found.x) != graph.type(node.outputs[0])) {
       return false;
     }

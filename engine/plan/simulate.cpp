@@ -9,7 +9,7 @@
 namespace tandem {
 namespace {
 
-constexpr int steps = 4;  // the last of them is the steady state
+constexpr int simulated_steps = 4;  // the last of them is the steady state
 
 // How much of its node's elements a part computes.
 double share_of(const Instruction& instruction, const Graph& graph) {
@@ -121,13 +121,13 @@ class Simulator {
     for (const SimulatedSpan& span : result_.spans) {
       for (std::size_t q = span.queue + 1; q < count; ++q) ++first[q];
     }
-    started_.assign(steps + 1, 0);
-    events_.assign(steps, std::vector<double>(plan_.events, -1));
+    started_.assign(simulated_steps + 1, 0);
+    events_.assign(simulated_steps, std::vector<double>(plan_.events, -1));
     for (bool moved = true; moved;) {
       moved = false;
       for (std::size_t q = 0; q < count; ++q) {
         const std::size_t length = plan_.queues[q].instructions.size();
-        while (length > 0 && next[q] < steps * length) {
+        while (length > 0 && next[q] < simulated_steps * length) {
           const int step = static_cast<int>(next[q] / length);
           if (next[q] % length == 0) span_[q] = first[q];
           if (!advance(q, next[q] % length, step)) break;
@@ -137,7 +137,7 @@ class Simulator {
         }
       }
     }
-    result_.seconds = started_[steps] - started_[steps - 1];
+    result_.seconds = started_[simulated_steps] - started_[simulated_steps - 1];
     return std::move(result_);
   }
 
@@ -145,7 +145,7 @@ class Simulator {
   // One instruction; false where it waits for what has not happened yet.
   bool advance(std::size_t q, std::size_t index, int step) {
     const Instruction& instruction = plan_.queues[q].instructions[index];
-    const bool last = step == steps - 1;
+    const bool last = step == simulated_steps - 1;
     if (instruction.kind == Instruction::Kind::wait) {
       const int of = step - instruction.steps_back;
       const double at = of < 0 ? 0 : events_[of][instruction.event];

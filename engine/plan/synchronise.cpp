@@ -9,7 +9,7 @@ namespace {
 
 constexpr int max_steps_back = 2;  // where a buffer has two copies
 
-bool conflict(const Access& a, const Access& b) {
+bool ordering_conflict(const Access& a, const Access& b) {
   return (a.write || b.write) && a.begin < b.end && b.begin < a.end;
 }
 
@@ -59,7 +59,8 @@ struct Synchroniser {
         continue;
       for (const Use& a : list) {
         for (const Use& b : list) {
-          if (items[a.item].queue == items[b.item].queue || !conflict(*a.access, *b.access))
+          if (items[a.item].queue == items[b.item].queue ||
+              !ordering_conflict(*a.access, *b.access))
             continue;
           if (a.item < b.item) same[b.item].push_back(a.item);
           earlier[b.item].push_back(a.item);

@@ -13,7 +13,8 @@ namespace {
 
 using Clock = std::vector<int>;  // per queue: instructions known to have finished, over all steps
 
-constexpr int steps = 3;  // a buffer has at most two copies: its third step is the first again
+constexpr int verified_steps =
+    3;  // a buffer has at most two copies: its third step is the first again
 
 struct Happening {
   int queue = 0;
@@ -65,16 +66,16 @@ class Verifier {
 
   bool run_clocks() {
     const int queues = static_cast<int>(plan_.queues.size());
-    std::vector<std::vector<Clock>> events(steps, std::vector<Clock>(plan_.events));
+    std::vector<std::vector<Clock>> events(verified_steps, std::vector<Clock>(plan_.events));
     std::vector<Clock> now(queues, Clock(queues, 0));
     std::vector<int> next(queues, 0);
-    clocks_.assign(steps, std::vector<std::vector<Clock>>(queues));
+    clocks_.assign(verified_steps, std::vector<std::vector<Clock>>(queues));
     bool moved = true, all = false;
     while (moved && !all) {
       moved = false;
       all = true;
       for (int q = 0; q < queues; ++q) {
-        while (next[q] < steps * length(q)) {
+        while (next[q] < verified_steps * length(q)) {
           const int step = next[q] / length(q);
           const Instruction& instruction = plan_.queues[q].instructions[next[q] % length(q)];
           if (instruction.kind == Instruction::Kind::wait) {
@@ -91,7 +92,7 @@ class Verifier {
             events[step][instruction.event] = now[q];
           moved = true;
         }
-        all = all && next[q] == steps * length(q);
+        all = all && next[q] == verified_steps * length(q);
       }
     }
     if (!all) wrong_.push_back("the queues wait for each other for ever");

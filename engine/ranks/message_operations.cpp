@@ -15,7 +15,7 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-constexpr milliseconds between_looks{50};  // for word of other ranks
+constexpr milliseconds between_polls{50};  // for word of other ranks
 // For how long it looks without a pause: messages that are under way are soon there, ranks that
 // still compute are not. Then it sleeps between looks. It does not yield: among computing threads
 // whoever yields waits for a whole time slice, milliseconds, and whoever wakes up comes first.
@@ -336,7 +336,7 @@ void MessageOperations::wait(Requests& requests, bool soon) {
 void MessageOperations::look_around() {
   if (has_ended_.load(std::memory_order_relaxed)) throw MessageFailure{"", "", true};
   const Clock::time_point now = Clock::now();
-  if (now - looked_ < between_looks) return;
+  if (now - looked_ < between_polls) return;
   looked_ = now;
   if (const std::optional<std::string> lost = rendezvous_.failure())
     throw MessageFailure{*lost, "look at what that rank has printed", true};

@@ -21,8 +21,9 @@
 namespace tandem {
 namespace {
 
-[[noreturn]] void fail(ErrorKind kind, const std::string& message, const std::string& expected,
-                       const std::string& got, const std::string& fix) {
+[[noreturn]] void fail_socket(ErrorKind kind, const std::string& message,
+                              const std::string& expected, const std::string& got,
+                              const std::string& fix) {
   Diagnostic d;
   d.message = message;
   d.expected = expected;
@@ -156,8 +157,8 @@ HostPort split_address(const std::string& address) {
                        parts.port.find_first_not_of("0123456789") == std::string::npos &&
                        std::stoi(parts.port) >= 1 && std::stoi(parts.port) <= 65535;
   if (parts.host.empty() || !is_port) {
-    fail(ErrorKind::usage, "the address of rank 0", "host:port, such as node1:29400",
-         '"' + address + '"', "set TANDEM_ADDRESS to rank 0's host and a free port on it");
+    fail_socket(ErrorKind::usage, "the address of rank 0", "host:port, such as node1:29400",
+                '"' + address + '"', "set TANDEM_ADDRESS to rank 0's host and a free port on it");
   }
   return parts;
 }
@@ -185,12 +186,13 @@ Socket listen_at(const HostPort& at) {
     if (error == 0) return listener;
     why = std::strerror(error);
   }
-  fail(ErrorKind::runtime, "rank 0 cannot listen at " + at.host + ":" + at.port, "a free port", why,
-       error == EADDRINUSE
-           ? "port " + at.port +
-                 " is taken by another program, perhaps by a run that has not "
-                 "ended: end it, or set another port in TANDEM_ADDRESS on all ranks"
-           : "set TANDEM_ADDRESS to a name or number of this machine and a port from 1024 on");
+  fail_socket(
+      ErrorKind::runtime, "rank 0 cannot listen at " + at.host + ":" + at.port, "a free port", why,
+      error == EADDRINUSE
+          ? "port " + at.port +
+                " is taken by another program, perhaps by a run that has not "
+                "ended: end it, or set another port in TANDEM_ADDRESS on all ranks"
+          : "set TANDEM_ADDRESS to a name or number of this machine and a port from 1024 on");
 }
 
 Socket listen_anywhere(bool this_machine_alone) {
@@ -203,8 +205,8 @@ Socket listen_anywhere(bool this_machine_alone) {
                                         sizeof loopback, false)
                         : listen_everywhere(listener, 0);
   if (error == 0) return listener;
-  fail(ErrorKind::runtime, "rank 0 cannot listen", "a free port", std::strerror(error),
-       "name one in TANDEM_ADDRESS: node1:29400");
+  fail_socket(ErrorKind::runtime, "rank 0 cannot listen", "a free port", std::strerror(error),
+              "name one in TANDEM_ADDRESS: node1:29400");
 }
 
 std::string addresses_of(const Socket& listener, bool this_machine_alone) {

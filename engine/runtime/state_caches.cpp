@@ -9,7 +9,7 @@
 namespace tandem {
 namespace {
 
-constexpr std::size_t range_bytes = std::size_t{16} << 20;
+constexpr std::size_t read_bytes = std::size_t{16} << 20;
 
 // A cache in pieces of places next to each other, for rows of its table.
 class CachePieces {
@@ -23,7 +23,7 @@ class CachePieces {
     end_ = std::lower_bound(begin, rows_.end(), first + rows) - rows_.begin();
     row_bytes_ = cache.seen().bytes() / std::max<std::size_t>(rows_.size(), 1);
     most_ = std::max<std::int64_t>(
-        1, static_cast<std::int64_t>(range_bytes / std::max<std::size_t>(row_bytes_, 1)));
+        1, static_cast<std::int64_t>(read_bytes / std::max<std::size_t>(row_bytes_, 1)));
     if (next_ < end_) {
       staging_.resize(row_bytes_ * static_cast<std::size_t>(std::min(most_, end_ - next_)));
     }

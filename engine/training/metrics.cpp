@@ -11,6 +11,8 @@
 #include <iterator>
 #include <limits>
 
+#include "engine/training/predicted_values.h"
+
 namespace tandem {
 namespace {
 
@@ -60,12 +62,6 @@ void each_element(const HostTensor& values, const HostTensor& labels, F f) {
   const std::int64_t elements = values.type().elements();
   assert(labels.type().elements() == elements);
   for (std::int64_t i = 0; i < elements; ++i) f(values.number(i), labels.number(i));
-}
-
-/// 1 / (1 + exp(-x)), without overflow.
-double sigmoid(double x) {
-  const double e = std::exp(-std::abs(x));
-  return (x >= 0 ? 1 : e) / (1 + e);
 }
 
 /// Numbers as bytes; ranks of a run have the same program.

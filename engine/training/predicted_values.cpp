@@ -9,11 +9,6 @@
 namespace tandem {
 namespace {
 
-double sigmoid(double x) {
-  const double e = std::exp(-std::abs(x));
-  return (x >= 0 ? 1 : e) / (1 + e);
-}
-
 /// Numbers as they are given out: what holds all numbers of a type.
 DType given_out(DType dtype) {
   if (dtype == DType::float64) return DType::float64;
@@ -30,6 +25,11 @@ DType given_out(DType dtype) {
 }
 
 }  // namespace
+
+double sigmoid(double x) {
+  const double e = std::exp(-std::abs(x));
+  return (x >= 0 ? 1 : e) / (1 + e);
+}
 
 PredictedValue::PredictedValue(const std::string& name, const TensorType& type,
                                const LossTerm* term, PredictionForm form, int class_axis)

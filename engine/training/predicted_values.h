@@ -10,6 +10,9 @@
 
 namespace tandem {
 
+/// 1 / (1 + exp(-x)), without overflow.
+double sigmoid(double x);
+
 enum class PredictionForm : std::uint8_t {
   automatic,    // by the loss term: probability; class and its probability; the value
   values,       // as the graph has it

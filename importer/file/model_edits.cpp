@@ -12,10 +12,10 @@
 namespace tandem::importer {
 namespace {
 
-using Names = std::unordered_set<std::string>;
+using NameSet = std::unordered_set<std::string>;
 
 template <class Nodes>
-void collect_reads(const Nodes& nodes, Names& names) {
+void collect_reads(const Nodes& nodes, NameSet& names) {
   for (const onnx::NodeProto& node : nodes) {
     for (std::string& name : reads_of(node)) names.insert(std::move(name));
   }
@@ -53,7 +53,7 @@ void keep_outputs(onnx::NodeProto& node, int count) {
 template <class Nodes>
 class InferenceForm {
  public:
-  InferenceForm(Nodes& nodes, const Names& outputs, int version)
+  InferenceForm(Nodes& nodes, const NameSet& outputs, int version)
       : nodes_(nodes), version_(version), read_(outputs) {
     collect_reads(nodes_, read_);
   }
@@ -70,7 +70,7 @@ class InferenceForm {
       if (node.op_type() == "Dropout") dropout(node);
     }
     // Settings that only the removed inputs read.
-    Names still(outer_);
+    NameSet still(outer_);
     collect_reads(nodes_, still);
     erase_if(nodes_, [&](const onnx::NodeProto& node) {
       return node.op_type() == "Constant" && node.output_size() == 1 &&
@@ -78,11 +78,11 @@ class InferenceForm {
     });
   }
 
-  void set_outputs(const Names& names) { outer_ = names; }
+  void set_outputs(const NameSet& names) { outer_ = names; }
 
  private:
   void inner(onnx::GraphProto& graph) {
-    Names outputs;
+    NameSet outputs;
     for (const auto& output : graph.output()) outputs.insert(output.name());
     InferenceForm<std::remove_reference_t<decltype(*graph.mutable_node())>> form(
         *graph.mutable_node(), outputs, version_);
@@ -124,11 +124,11 @@ class InferenceForm {
 
   Nodes& nodes_;
   int version_;
-  Names read_, dropped_, outer_;
+  NameSet read_, dropped_, outer_;
 };
 
 template <class Nodes>
-void inference_form(Nodes& nodes, const Names& outputs, int version) {
+void inference_form(Nodes& nodes, const NameSet& outputs, int version) {
   InferenceForm<Nodes> form(nodes, outputs, version);
   form.set_outputs(outputs);
   form.run();
@@ -143,7 +143,7 @@ int version_in(const google::protobuf::RepeatedPtrField<onnx::OperatorSetIdProto
 
 // A name that no value has, near `wanted`.
 std::string new_name(const onnx::GraphProto& graph, std::string wanted) {
-  Names taken;
+  NameSet taken;
   for (const auto& tensor : graph.initializer()) taken.insert(tensor.name());
   for (const auto& input : graph.input()) taken.insert(input.name());
   for (const auto& node : graph.node()) taken.insert(node.output().begin(), node.output().end());
@@ -169,8 +169,8 @@ void replace_target(onnx::GraphProto& graph, onnx::NodeProto& node, const Ints& 
 }
 
 // Constants that were read before and are not any more.
-void drop_unread(onnx::GraphProto& graph, const Names& read_before) {
-  Names read;
+void drop_unread(onnx::GraphProto& graph, const NameSet& read_before) {
+  NameSet read;
   collect_reads(graph.node(), read);
   for (const auto& output : graph.output()) read.insert(output.name());
   const auto is_dropped = [&](const std::string& name) {
@@ -186,15 +186,15 @@ void drop_unread(onnx::GraphProto& graph, const Names& read_before) {
 }  // namespace
 
 void to_inference_form(onnx::ModelProto& model) {
-  Names outputs;
+  NameSet outputs;
   for (const auto& output : model.graph().output()) outputs.insert(output.name());
   inference_form(*model.mutable_graph()->mutable_node(), outputs, version_in(model.opset_import()));
   for (onnx::FunctionProto& function : *model.mutable_functions()) {
-    const Names ends(function.output().begin(), function.output().end());
+    const NameSet ends(function.output().begin(), function.output().end());
     inference_form(*function.mutable_node(), ends, version_in(function.opset_import()));
   }
   // Descriptions of values that are gone.
-  Names made;
+  NameSet made;
   for (const auto& node : model.graph().node())
     made.insert(node.output().begin(), node.output().end());
   for (const auto& tensor : model.graph().initializer()) made.insert(tensor.name());
@@ -209,9 +209,9 @@ void cut_to_outputs(onnx::ModelProto& model,
   std::unordered_map<std::string, onnx::ValueInfoProto> known;
   for (const auto& info : graph.value_info()) known.emplace(info.name(), info);
   for (const auto& info : graph.output()) known.emplace(info.name(), info);
-  Names made;
+  NameSet made;
   for (const auto& node : graph.node()) made.insert(node.output().begin(), node.output().end());
-  Names before;
+  NameSet before;
   collect_reads(graph.node(), before);
   std::vector<std::string> names;
   graph.clear_output();
@@ -238,7 +238,7 @@ void cut_to_outputs(onnx::ModelProto& model,
   const std::vector<bool> needed = needed_nodes(graph, names);
   std::size_t n = 0;
   erase_if(*graph.mutable_node(), [&](const auto&) { return !needed[n++]; });
-  Names read(names.begin(), names.end());
+  NameSet read(names.begin(), names.end());
   collect_reads(graph.node(), read);
   const auto unread = [&](const std::string& name) {
     return before.count(name) > 0 && read.count(name) == 0;
@@ -255,7 +255,7 @@ void cut_to_outputs(onnx::ModelProto& model,
 void free_batch(onnx::ModelProto& model, const std::string& name, const ImportResult& same,
                 const ImportResult& other) {
   onnx::GraphProto& graph = *model.mutable_graph();
-  Names before;
+  NameSet before;
   collect_reads(graph.node(), before);
   for (const BatchRewrite& rewrite : other.rewrites) {
     for (int n = 0; n < graph.node_size(); ++n) {
@@ -276,7 +276,7 @@ void free_batch(onnx::ModelProto& model, const std::string& name, const ImportRe
     shape->mutable_dim(0)->clear_value();
     if (named) shape->mutable_dim(0)->set_dim_param(name);
   };
-  Names initializers;
+  NameSet initializers;
   for (const auto& tensor : graph.initializer()) initializers.insert(tensor.name());
   for (onnx::ValueInfoProto& input : *graph.mutable_input()) {
     if (initializers.count(input.name()) == 0) set_first(input, true);

@@ -19,8 +19,8 @@ namespace {
 using Facts = std::vector<std::pair<std::string, std::string>>;
 
 /// Names that nodes may read, with what they stand for.
-struct Names {
-  const Names* outer = nullptr;
+struct Scope {
+  const Scope* outer = nullptr;
   std::unordered_map<std::string, std::string> own;
 };
 
@@ -38,7 +38,7 @@ class Listing {
 
   /// `training`: null, or what the content's graph goes on with.
   ModelStructure all(const std::vector<std::string>& wanted, const OnnxFile::Content* training) {
-    Names names;
+    Scope names;
     std::vector<std::string> outputs;
     for (const onnx::ValueInfoProto& output : graph_.output()) outputs.push_back(output.name());
     std::vector<std::string> ends = outputs;
@@ -67,9 +67,9 @@ class Listing {
 
   /// What a name stands for; inputs and initializers of the main graph are listed behind the first
   /// operator that reads them.
-  std::string reference(const std::string& name, const Names& names) {
+  std::string reference(const std::string& name, const Scope& names) {
     if (name.empty()) return "none";
-    for (const Names* scope = &names; scope != nullptr; scope = scope->outer) {
+    for (const Scope* scope = &names; scope != nullptr; scope = scope->outer) {
       const auto found = scope->own.find(name);
       if (found != scope->own.end()) return found->second;
     }
@@ -78,7 +78,7 @@ class Listing {
   }
 
   template <class List>
-  std::string references(const List& list, const Names& names) {
+  std::string references(const List& list, const Scope& names) {
     std::vector<std::string> all;
     for (const std::string& name : list) all.push_back(reference(name, names));
     while (!all.empty() && all.back() == "none") all.pop_back();
@@ -155,7 +155,7 @@ class Listing {
   }
 
   /// `prefix`: of the operators' numbers.
-  void list(const Nodes& nodes, const std::vector<std::string>& outputs, Names& names,
+  void list(const Nodes& nodes, const std::vector<std::string>& outputs, Scope& names,
             const Opsets& opsets, const std::string& prefix) {
     int number = 0;
     for (const int n : order_of(nodes, outputs)) {
@@ -177,7 +177,7 @@ class Listing {
     return node.op_type();
   }
 
-  void list_node(const onnx::NodeProto& node, const std::string& id, const Names& names,
+  void list_node(const onnx::NodeProto& node, const std::string& id, const Scope& names,
                  const Opsets& opsets) {
     StructureRecord record{"operator " + id, name_for_people(node), {}};
     const std::string domain = domain_of(node.domain());
@@ -230,9 +230,9 @@ class Listing {
   }
 
   /// A graph inside of an operator: its own inputs have numbers instead of names.
-  void list_graph(const onnx::GraphProto& graph, const std::string& path, const Names& outer,
+  void list_graph(const onnx::GraphProto& graph, const std::string& path, const Scope& outer,
                   const Opsets& opsets) {
-    Names names;
+    Scope names;
     names.outer = &outer;
     std::vector<std::string> types, outputs;
     for (int i = 0; i < graph.input_size(); ++i) {
@@ -252,7 +252,7 @@ class Listing {
   }
 
   /// Which initializers a step changes, and what they start from.
-  void list_training(const OnnxFile::Content& file, const Names& names) {
+  void list_training(const OnnxFile::Content& file, const Scope& names) {
     const onnx::TrainingInfoProto& info = file.model->training_info(0);
     for (const onnx::StringStringEntryProto& entry : info.update_binding()) {
       records_.push_back(
@@ -260,7 +260,7 @@ class Listing {
     }
     list_unlisted();
     if (info.initialization_binding().empty()) return;
-    Names own;
+    Scope own;
     std::vector<std::string> outputs;
     for (const onnx::ValueInfoProto& output : info.initialization().output())
       outputs.push_back(output.name());
@@ -285,7 +285,7 @@ class Listing {
       const onnx::FunctionProto& function = *unlisted_functions_.front();
       unlisted_functions_.pop_front();
       const std::string path = function_name(function);
-      Names names;
+      Scope names;
       for (int i = 0; i < function.input_size(); ++i)
         names.own[function.input(i)] = "input " + std::to_string(i);
       Opsets opsets;

@@ -176,7 +176,7 @@ Tensor spread(NodeContext& node, const Tensor& x, const std::map<Label, std::int
   return {node.expand(x.term, shape), x.labels};
 }
 
-Labels joined(const Labels& a, const Labels& b, const Labels& c) {
+Labels in_order(const Labels& a, const Labels& b, const Labels& c) {
   Labels all = a;
   all.insert(all.end(), b.begin(), b.end());
   all.insert(all.end(), c.begin(), c.end());
@@ -206,7 +206,7 @@ Tensor contracted(NodeContext& node, Tensor a, Tensor b, const std::set<Label>& 
     }
     if (!has(a.labels, label) || extent == 1) extent = other;
   }
-  const Labels result = joined(batch, rows, columns);
+  const Labels result = in_order(batch, rows, columns);
   if (sums.empty()) {
     return {node.make("Mul", {ordered(node, a, result).term, ordered(node, b, result).term}),
             result};
@@ -216,8 +216,8 @@ Tensor contracted(NodeContext& node, Tensor a, Tensor b, const std::set<Label>& 
     for (Label label : labels) product *= extents.at(label);
     return product;
   };
-  a = spread(node, ordered(node, a, joined(batch, rows, sums)), extents);
-  b = spread(node, ordered(node, b, joined(batch, sums, columns)), extents);
+  a = spread(node, ordered(node, a, in_order(batch, rows, sums)), extents);
+  b = spread(node, ordered(node, b, in_order(batch, sums, columns)), extents);
   const Term y =
       node.make("MatMul", {node.reshape(a.term, {count(batch), count(rows), count(sums)}),
                            node.reshape(b.term, {count(batch), count(sums), count(columns)})});

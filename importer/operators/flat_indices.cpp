@@ -4,15 +4,11 @@
 
 #include <algorithm>
 
+#include "importer/operators/elements_of.h"
 #include "importer/operators/rebatch.h"
 
 namespace tandem::importer::operators {
 namespace {
-
-std::int64_t product(const Shape& shape, std::size_t first, std::size_t last) {
-  return element_count(Shape(shape.begin() + static_cast<std::ptrdiff_t>(first),
-                             shape.begin() + static_cast<std::ptrdiff_t>(last)));
-}
 
 // FlatIndices over tuples [p..., k].
 Term flat_indices(NodeContext& node, const Term& tuples, Ints extents, Ints strides,
@@ -46,7 +42,7 @@ Tuples read_tuples(NodeContext& node, std::int64_t batch_axes) {
   }
   Tuples t;
   t.rest.assign(x.begin() + batch_axes + length, x.end());
-  Shape rows{product(x, 0, batch + width)};
+  Shape rows{elements_of(x, 0, batch + width)};
   rows.insert(rows.end(), t.rest.begin(), t.rest.end());
   t.rows = node.reshape(node.in(0), rows);
   const Shape places(indices.begin(), indices.end() - 1);
@@ -57,9 +53,9 @@ Tuples read_tuples(NodeContext& node, std::int64_t batch_axes) {
   Ints extents, strides, positions(places.size(), 0);
   for (std::size_t i = 0; i < width; ++i) {
     extents.push_back(x[batch + i]);
-    strides.push_back(product(x, batch + i + 1, batch + width));
+    strides.push_back(elements_of(x, batch + i + 1, batch + width));
   }
-  for (std::size_t i = 0; i < batch; ++i) positions[i] = product(x, i + 1, batch + width);
+  for (std::size_t i = 0; i < batch; ++i) positions[i] = elements_of(x, i + 1, batch + width);
   t.indices = flat_indices(node, node.in(1), extents, strides, positions);
   return t;
 }

@@ -46,7 +46,7 @@ Term all_steps(NodeContext& node, Operands& o) {
 }
 
 // Decay first, then the state is corrected by what it says of the key already.
-Term step_by_step(NodeContext& node, Operands& o) {
+Term attention_steps(NodeContext& node, Operands& o) {
   const Shape q = o.q.type.shape;
   const std::int64_t batch = q[0], groups = q[1], shared = q[2], length = q[3], size = q[4];
   if (length > most_steps) {
@@ -110,7 +110,7 @@ void linear_attention(NodeContext& node) {
   }
   if (gated) o.decay = operand(4, groups);
   if (delta) o.rate = operand(5, node.shape(5).back() == 1 ? 1 : groups);
-  const Term y = gated || delta ? step_by_step(node, o) : all_steps(node, o);
+  const Term y = gated || delta ? attention_steps(node, o) : all_steps(node, o);
   const Term apart = node.reshape(y, {q[0], heads, q[2], v[3]});
   node.out(0, node.cast(join_heads(node, apart), node.dtype(0)));
   node.out(1, node.cast(o.state, node.has(3) ? node.dtype(3) : node.dtype(0)));

@@ -97,7 +97,7 @@ bool is_rounded(const Graph& graph, ValueId id) {
 
 // Integers as numbers of floating point: those that `saturated` has rounded where they come from
 // there, so that a gradient flows.
-Term as_numbers(NodeContext& node, const Term& x, DType dtype) {
+Term straight_through(NodeContext& node, const Term& x, DType dtype) {
   const Graph& graph = node.session().builder.graph();
   const Node* cast = x.is_constant() ? nullptr : producer_of(graph, x.id, "Cast");
   const Node* clip = cast != nullptr ? producer_of(graph, cast->inputs[0], "Clip") : nullptr;
@@ -141,7 +141,7 @@ void dequantize_linear(NodeContext& node) {
   const Shape shape = node.shape(0);
   const Term scale = node.widen(node.in(1));
   const DType dtype = scale.type.dtype;
-  Term x = as_numbers(node, node.in(0), dtype);
+  Term x = straight_through(node, node.in(0), dtype);
   if (node.has(2)) {
     if (node.dtype(2) != node.dtype(0)) {
       node.fail("type of the zero point", std::string(name_of(node.dtype(0))),

@@ -16,7 +16,7 @@ const Shape* shape_before(NodeContext& node, std::size_t i) {
   return shape_before(node.session(), node.scope(), node.node().input(static_cast<int>(i)));
 }
 
-std::int64_t product(const Shape& shape, std::size_t count) {
+std::int64_t leading_product(const Shape& shape, std::size_t count) {
   std::int64_t result = 1;
   for (std::size_t i = 0; i < count; ++i) result *= shape[i];
   return result;
@@ -88,7 +88,7 @@ std::optional<BatchPlace> matching_place(const Shape& y, std::size_t axis_of_x,
                                          std::int64_t boundary, std::int64_t batch) {
   std::optional<BatchPlace> begins, contains;
   for (std::size_t o = 0; o < y.size(); ++o) {
-    const std::int64_t start = product(y, o);
+    const std::int64_t start = leading_product(y, o);
     if (start == 0 || start > boundary) break;
     const std::int64_t before = boundary / start;
     if (boundary % start != 0 || y[o] % (before * batch) != 0) continue;
@@ -158,7 +158,8 @@ Shape reshape_target(NodeContext& node, const Ints& target, bool allow_zero) {
     std::optional<BatchPlace> place;
     if (changed.size() == 1) {
       const std::int64_t before = before_batch(node.session(), node.in(0).id, changed[0]);
-      place = matching_place(old->y, changed[0], product(old->x, changed[0]) * before, old->batch);
+      place = matching_place(old->y, changed[0], leading_product(old->x, changed[0]) * before,
+                             old->batch);
     }
     if (place) {
       Shape scaled = old->y;

@@ -10,7 +10,7 @@
 namespace tandem::importer::operators {
 namespace {
 
-const HostTensor& known(NodeContext& node, std::size_t i, const char* what) {
+const HostTensor& known_condition(NodeContext& node, std::size_t i, const char* what) {
   const Term& term = node.in(i);
   if (!term.constant) {
     node.unsupported(
@@ -68,7 +68,7 @@ Slices slices_of(const HostTensor& x, std::size_t axis) {
 
 // x need not be known, and has a gradient; without an axis it is taken as flat.
 void compress(NodeContext& node) {
-  const HostTensor& condition = known(node, 1, "the condition");
+  const HostTensor& condition = known_condition(node, 1, "the condition");
   if (condition.dtype() != DType::boolean || condition.shape().size() != 1) {
     node.fail("condition", "bool of one axis", to_string(condition.type()));
   }
@@ -94,7 +94,7 @@ void compress(NodeContext& node) {
 // Slices that occur, sorted or in the order in which they come; the first place of each, its number
 // for each slice of x, and how often it occurs.
 void unique(NodeContext& node) {
-  const HostTensor& given = known(node, 0, "its input");
+  const HostTensor& given = known_condition(node, 0, "its input");
   const bool has_axis = node.has_attribute("axis");
   const HostTensor x = has_axis ? given : given.reshaped({given.type().elements()});
   const std::int64_t axis = has_axis ? node.axis(node.integer("axis", 0), node.rank(0)) : 0;
@@ -166,8 +166,8 @@ bool overlaps(const Box& a, const Box& b, double threshold) {
 // boxes [batches, boxes, 4], scores [batches, classes, boxes] to [chosen, 3]: batch, class, box;
 // of each class the boxes with the largest scores that overlap none of those before them.
 void non_max_suppression(NodeContext& node) {
-  const HostTensor& boxes = known(node, 0, "the boxes");
-  const HostTensor& scores = known(node, 1, "the scores");
+  const HostTensor& boxes = known_condition(node, 0, "the boxes");
+  const HostTensor& scores = known_condition(node, 1, "the scores");
   const Shape &b = boxes.shape(), &s = scores.shape();
   if (b.size() != 3 || b[2] != 4 || s.size() != 3 || s[0] != b[0] || s[2] != b[1]) {
     node.fail("boxes and scores", "[batches, boxes, 4] and [batches, classes, boxes]",

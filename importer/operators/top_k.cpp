@@ -2,15 +2,11 @@
 #include <fmt/format.h>
 
 #include "importer/operators/counted.h"
+#include "importer/operators/elements_of.h"
 #include "importer/operators/reductions.h"
 
 namespace tandem::importer::operators {
 namespace {
-
-std::int64_t product(const Shape& shape, std::size_t first, std::size_t last) {
-  return element_count(Shape(shape.begin() + static_cast<std::ptrdiff_t>(first),
-                             shape.begin() + static_cast<std::ptrdiff_t>(last)));
-}
 
 Attributes one_of_each(const Shape& x, std::int64_t axis, bool reversed) {
   const auto at = static_cast<std::size_t>(axis);
@@ -71,7 +67,7 @@ void hardmax(NodeContext& node) {
   Term x = node.in(0);
   if (flattens) {
     const auto cut = static_cast<std::size_t>(axis);
-    x = node.reshape(x, {product(shape, 0, cut), product(shape, cut, shape.size())});
+    x = node.reshape(x, {elements_of(shape, 0, cut), elements_of(shape, cut, shape.size())});
   }
   const std::int64_t own = flattens ? 1 : axis;
   const std::size_t rank = x.type.rank();

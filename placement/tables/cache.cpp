@@ -11,8 +11,6 @@
 namespace tandem {
 namespace {
 
-constexpr int host = 0;  // the first device of every policy
-
 bool is_lookup(const Node& node, ValueId table) {
   return node.op->name == "Gather" && node.inputs[0] == table;
 }

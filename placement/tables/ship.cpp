@@ -7,8 +7,6 @@
 namespace tandem {
 namespace {
 
-constexpr int host = 0;  // the first device of every policy
-
 struct Lookups {
   std::int64_t ids = 0;        // of one micro-batch; 0 where something else reads the table, too
   std::int64_t most_rows = 0;  // each lookup sends its rows by itself

@@ -17,7 +17,7 @@
 namespace tandem {
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 // What one rank writes of a checkpoint. A rank that cannot write goes on sending the others their
 // rows, and throws in the end.

@@ -51,7 +51,7 @@ void visit_values(KeyVisitor& v, LossTerm& term) {
     v.key(kind.labels.key, term.labels, required, kind.labels.help);
 }
 
-void visit_options(KeyVisitor& v, LossTerm& term) {
+void visit_loss_options(KeyVisitor& v, LossTerm& term) {
   if (term.kind->sample_weights) {
     v.key("sample_weights", text_or_none(term.sample_weights),
           "data field with a weight for each sample, or for each position of it; a mean divides by "
@@ -89,12 +89,12 @@ void visit_term(KeyVisitor& v, LossTerm& term) {
   });
   KindList kinds{.names = names, .visit = of_kind(visit_values)};
   if (term.kind != nullptr) kinds.chosen = chosen();
-  kinds.tell = of_kind(visit_values, visit_options);
+  kinds.tell = of_kind(visit_values, visit_loss_options);
   v.of_kind(kinds);
   v.key("weight", term.weight, "factor of this term");
   v.key("reduction", term.reduction,
         "over the batch (batchmean is the sum divided by the number of samples)");
-  kinds.visit = of_kind(visit_options);
+  kinds.visit = of_kind(visit_loss_options);
   v.of_kind(kinds);
 }
 

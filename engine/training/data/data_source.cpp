@@ -12,6 +12,7 @@
 #include "engine/graph/finiteness.h"
 #include "engine/graph/selector.h"
 #include "engine/graph/text.h"
+#include "engine/operators/checks.h"
 #include "engine/training/config/config_value.h"
 #include "engine/training/data/array_set.h"
 #include "engine/training/data/loader.h"
@@ -30,8 +31,6 @@ int DataSource::find_field(std::string_view name) const {
 }
 
 namespace {
-
-bool is_integer(DType dtype) { return !is_float(dtype) && dtype != DType::boolean; }
 
 struct FieldPlan {
   std::string name;

@@ -88,7 +88,7 @@ std::vector<Stamp> stamps_of(const DataConfig& config) {
   return stamps;
 }
 
-std::string joined(const std::vector<Stamp>& stamps) {
+std::string text_of(const std::vector<Stamp>& stamps) {
   std::string text;
   for (const Stamp& stamp : stamps) text += stamp.text;
   return text;
@@ -379,7 +379,7 @@ PreparedTable prepare_table(const DataConfig& config, const OpenOptions& options
   const std::string parent =
       config.table()->cache + "/" + short_hash(description(config, table.plan));
   const std::vector<Stamp> stamps = stamps_of(config);
-  const std::string name = short_hash(joined(stamps));
+  const std::string name = short_hash(text_of(stamps));
   table.folder = parent + "/" + name;
   const auto is_there = [&] {
     return read_manifest(table, train.size(), paths_of(config.eval).size());

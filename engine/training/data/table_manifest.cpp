@@ -14,7 +14,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::int64_t count_of(const JsonItem& json) { return static_cast<std::int64_t>(json.natural()); }
+std::int64_t manifest_count(const JsonItem& json) {
+  return static_cast<std::int64_t>(json.natural());
+}
 
 Json statistics_json(const ColumnStatistics& s) {
   Json json{{"values", s.values}, {"empty", s.empty}, {"cut", s.cut}, {"unknown", s.unknown}};
@@ -28,10 +30,10 @@ Json statistics_json(const ColumnStatistics& s) {
 ColumnStatistics statistics_of(const JsonItem& json) {
   constexpr double lowest = std::numeric_limits<double>::lowest(), most = -lowest;
   ColumnStatistics s;
-  s.values = count_of(json.at("values"));
-  s.empty = count_of(json.at("empty"));
-  s.cut = count_of(json.at("cut"));
-  s.unknown = count_of(json.at("unknown"));
+  s.values = manifest_count(json.at("values"));
+  s.empty = manifest_count(json.at("empty"));
+  s.cut = manifest_count(json.at("cut"));
+  s.unknown = manifest_count(json.at("unknown"));
   if (const auto least = json.find("least")) {
     s.least = least->number(lowest, most);
     s.greatest = json.at("greatest").number(s.least, most);
@@ -59,9 +61,9 @@ PreparedSplit split_of(const JsonItem& json) {
   PreparedSplit split;
   std::int64_t rows = 0;
   for (const JsonItem& file : json.at("files").list()) {
-    const std::int64_t more = count_of(file.at("rows"));
+    const std::int64_t more = manifest_count(file.at("rows"));
     if (__builtin_add_overflow(rows, more, &rows)) file.refuse("more rows than 64 bits count");
-    split.files.push_back({file.at("source").any_text(), more, count_of(file.at("bad")),
+    split.files.push_back({file.at("source").any_text(), more, manifest_count(file.at("bad")),
                            file.at("first_bad").any_text()});
   }
   for (const JsonItem& field : json.at("fields").list()) {
@@ -131,8 +133,9 @@ bool read_manifest(PreparedTable& table, std::size_t train_files, std::size_t ev
     for (const JsonItem& v : json.at("vocabularies").list()) {
       const std::string file_name = v.at("file").text();
       if (file_name.empty() || file_name.find('/') != std::string::npos) return false;
-      table.vocabularies.push_back({v.at("name").any_text(), count_of(v.at("rows")), file_name,
-                                    table.folder + "/" + file_name, v.at("sha256").sha256()});
+      table.vocabularies.push_back({v.at("name").any_text(), manifest_count(v.at("rows")),
+                                    file_name, table.folder + "/" + file_name,
+                                    v.at("sha256").sha256()});
       const SavedVocabulary& saved = table.vocabularies.back();
       if (!path_exists(saved.path) || hash_file(saved.path).sha256 != saved.sha256) return false;
     }

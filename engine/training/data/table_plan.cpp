@@ -5,12 +5,11 @@
 
 #include "engine/graph/selector.h"
 #include "engine/graph/text.h"
+#include "engine/operators/checks.h"
 #include "engine/training/config/config_value.h"
 
 namespace tandem {
 namespace {
-
-bool is_integer(DType dtype) { return !is_float(dtype) && dtype != DType::boolean; }
 
 /// Of integers of at most 64 bits.
 std::int64_t greatest_of(DType dtype) {

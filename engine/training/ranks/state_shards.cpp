@@ -13,7 +13,7 @@
 namespace tandem {
 namespace {
 
-[[noreturn]] void refuse(const Chosen& chosen, const std::string& why) {
+[[noreturn]] void refuse_state(const Chosen& chosen, const std::string& why) {
   const std::string kind = "\"" + std::string(chosen.options.name()) + "\"";
   Diagnostic d =
       at(chosen.where, chosen.parameter.path,
@@ -34,9 +34,9 @@ bool StateShards::covers(const Chosen& chosen) const {
   const UpdateChoice choice = choose_update(chosen.options);
   const UpdateKind& kind = *find_update_kind(choice.op);
   if (kind.kept(choice.settings) == 0 || chosen.parameter.start.bytes() < least_bytes) return false;
-  if (kind.whole_tensor) refuse(chosen, "needs all of a tensor for each of its elements");
-  if (kind.whole_row) refuse(chosen, "needs all of a row for each of its elements");
-  if (choice.lazy) refuse(chosen, "updates rows alone (of a table, shard = \"rows\" works)");
+  if (kind.whole_tensor) refuse_state(chosen, "needs all of a tensor for each of its elements");
+  if (kind.whole_row) refuse_state(chosen, "needs all of a row for each of its elements");
+  if (choice.lazy) refuse_state(chosen, "updates rows alone (of a table, shard = \"rows\" works)");
   return true;
 }
 

@@ -9,13 +9,10 @@
 #include "engine/operators/tables/rows.h"
 #include "engine/operators/update_kind.h"
 #include "engine/training/config/config_value.h"
+#include "engine/training/tables/table_storage.h"
 
 namespace tandem {
 namespace {
-
-bool is_parameter(const State& state) {
-  return state.kind == StateKind::parameter && state.derived.is_saved();
-}
 
 Diagnostic no_parameter(const FixedRowsRule& rule, const Graph& graph) {
   std::vector<std::string> names;

@@ -10,11 +10,6 @@
 namespace tandem {
 namespace {
 
-// Caches of tables are kept as their tables are.
-bool is_parameter(const State& state) {
-  return state.kind == StateKind::parameter && state.derived.is_saved();
-}
-
 // "" where the node may read the table at this input.
 std::string wrong_reader(const Graph& graph, const Node& node, std::size_t input) {
   const std::string who = node.path + " (" + node.op->name + ")";

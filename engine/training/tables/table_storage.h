@@ -9,6 +9,11 @@
 
 namespace tandem {
 
+/// A parameter of its own: a cache of a table is kept as the table is.
+inline bool is_parameter(const State& state) {
+  return state.kind == StateKind::parameter && state.derived.is_saved();
+}
+
 /// A parameter that is kept as split_bfloat16, and the rule that says so.
 struct SplitTable {
   std::string name;
