@@ -15,6 +15,7 @@
 #include "kernels/reference/scalar_operators.h"
 #include "tests/cuda/fused_bodies.h"
 #include "tests/cuda/support/fake_nvrtc.h"
+#include "tests/training/formats/temporary_folder.h"
 
 namespace tandem::testing::pointwise {
 namespace {
@@ -25,13 +26,8 @@ using HostEntry = void (*)(const cuda::LaunchShape&, const void*);
 /// Sources with their functions, once they are compiled.
 class HostPrograms {
  public:
-  HostPrograms() : folder_(fs::path(::testing::TempDir()) / "tandem_fused_sources") {
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-  }
   ~HostPrograms() {
     if (library_ != nullptr) dlclose(library_);
-    fs::remove_all(folder_);
   }
 
   void add(const std::string& source) { entries_.try_emplace(source, nullptr); }
@@ -44,7 +40,7 @@ class HostPrograms {
 
   /// All of them as one file, each under names of its own.
   void compile() {
-    const fs::path code = folder_ / "sources.cpp", library = folder_ / "sources.so";
+    const std::string code = folder_ / "sources.cpp", library = folder_ / "sources.so";
     {
       std::ofstream file(code);
       int number = 0;
@@ -59,8 +55,7 @@ class HostPrograms {
     const std::string root = TANDEM_SOURCE_DIR;
     const std::string command = std::string(TANDEM_CXX_COMPILER) +
                                 " -std=c++20 -O0 -shared -fPIC -Wall -Wextra -Werror -I'" + root +
-                                "' -I'" + root + "/include' -o '" + library.string() + "' '" +
-                                code.string() + "'";
+                                "' -I'" + root + "/include' -o '" + library + "' '" + code + "'";
     ASSERT_EQ(std::system(command.c_str()), 0) << "the sources do not compile without a warning";
     library_ = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
     ASSERT_NE(library_, nullptr) << dlerror();
@@ -73,7 +68,7 @@ class HostPrograms {
   }
 
  private:
-  fs::path folder_;
+  testing::TemporaryFolder folder_;
   void* library_ = nullptr;
   std::map<std::string, HostEntry> entries_;
 };
