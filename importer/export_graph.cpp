@@ -325,6 +325,8 @@ class Export {
   }
 
   void write(const std::filesystem::path& to) {
+    return_attribute_weights(model_, content_.attribute_weights,
+                             [&](const onnx::TensorProto& tensor) { return value_of(tensor); });
     bool was_external = false;
     std::uint64_t total = 0;
     for (const onnx::TensorProto& tensor : content_.model->graph().initializer()) {
