@@ -187,6 +187,29 @@ TEST(Ml, LabelsOfText) {
               HasSubstr("all outputs of the model are text"));
 }
 
+// The 1 of 1 - p and the constants of scalers are no weights; those of layers are, whatever their
+// name.
+TEST(Ml, NumbersOfFormulasDoNotTrain) {
+  ModelMaker m = maker();
+  m.input("x", {2, 4}).output("y").weight("unity", {}).weight("Mu_Mulcst", {4});
+  m.weight("Ma_MatMulcst1", {4, 3}).weight("intercepts", {1, 3});
+  m.node("Mul", {"x", "Mu_Mulcst"}, {"scaled"});
+  m.node("MatMul", {"scaled", "Ma_MatMulcst1"}, {"product"});
+  m.node("Add", {"product", "intercepts"}, {"sum"});
+  m.node("Sub", {"unity", "sum"}, {"y"});
+  const auto trainable = [&] {
+    std::vector<std::string> names;
+    const ImportResult result = import_graph(m.file(), engine_operators(), with_evaluator());
+    for (const ParameterSummary& parameter : result.summary.parameters) {
+      if (parameter.trainable) names.push_back(parameter.name);
+    }
+    return names;
+  };
+  EXPECT_THAT(trainable(), ElementsAre("unity", "Mu_Mulcst", "Ma_MatMulcst1", "intercepts"));
+  m.model.set_producer_name("skl2onnx");
+  EXPECT_THAT(trainable(), ElementsAre("Ma_MatMulcst1", "intercepts"));
+}
+
 TEST(Ml, OtherFormsAreRefusedByName) {
   const auto linear = [](const char* op, const std::function<void(onnx::NodeProto&)>& more) {
     return error_of_node([&](ModelMaker& m) {
