@@ -60,13 +60,6 @@ ModelMaker classifier(const std::string& name, const std::vector<float>& coeffic
                       bool text = false) {
   ModelMaker m = maker();
   m.free_input("x", {"batch", "2"}).output("label").output("table");
-  m.graph()
-      .mutable_input(0)
-      ->mutable_type()
-      ->mutable_tensor_type()
-      ->mutable_shape()
-      ->mutable_dim(1)
-      ->set_dim_value(2);
   onnx::NodeProto& node = ml(m.node("LinearClassifier", {"x"}, {"label", "scores"}));
   node.set_name(name);
   set_floats(node, "coefficients", coefficients);
