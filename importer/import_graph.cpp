@@ -23,11 +23,6 @@ namespace {
 
 using Roles = std::unordered_map<std::string, Role>;
 
-/// Text is for people: it reaches no loss, and no metric.
-bool is_text(const onnx::ValueInfoProto& output) {
-  return output.type().tensor_type().elem_type() == onnx::TensorProto::STRING;
-}
-
 // What nodes have to be lowered for.
 std::vector<std::string> wanted_names(const onnx::GraphProto& graph,
                                       const AlgorithmImport* algorithm) {

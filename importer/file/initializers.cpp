@@ -241,6 +241,10 @@ std::vector<bool> needed_nodes(const onnx::GraphProto& graph,
   return needed;
 }
 
+bool is_text(const onnx::ValueInfoProto& output) {
+  return output.type().tensor_type().elem_type() == onnx::TensorProto::STRING;
+}
+
 std::unordered_map<std::string, Role> initializer_roles(const OnnxFile::Content& file,
                                                         const std::vector<bool>& needed) {
   const onnx::GraphProto& graph = file.model->graph();

@@ -7,6 +7,7 @@ NODE:coefficients and NODE:intercepts of linear models, which keep them as attri
 import dataclasses
 import json
 import typing
+import warnings
 
 import numpy as np
 
@@ -58,7 +59,7 @@ ESTIMATORS = [
     Estimator("logistic_normalized", lambda: _behind("Normalizer", _linear("LogisticRegression")), "classes", targets=3),
     Estimator("mlp_scaled", lambda: _behind("StandardScaler", _network("MLPClassifier")), "classes", targets=3),
     Estimator("mlp_binary", lambda: _network("MLPClassifier"), "binary", targets=2),
-    Estimator("mlp_tanh", lambda: _network("MLPClassifier", activation="tanh"), "classes", targets=4),
+    Estimator("mlp_tanh", lambda: _network("MLPClassifier", activation="tanh"), "classes", targets=3),
     Estimator("mlp_regressor", lambda: _network("MLPRegressor"), "numbers"),
 ]
 NAMES = [e.name for e in ESTIMATORS]
@@ -84,7 +85,9 @@ def fitted(estimator):
         y = y[:, 0] if estimator.targets == 1 else y
     elif estimator.text:
         y = np.array(["ash", "birch", "cedar"])[y]
-    return estimator.build().fit(x, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # networks are fitted by a few steps alone
+        return estimator.build().fit(x, y)
 
 
 def to_onnx(model):

@@ -168,6 +168,12 @@ TEST(Ml, LabelsOfText) {
   std::string notes;
   for (const std::string& note : result.summary.notes) notes += note + "\n";
   EXPECT_THAT(notes, HasSubstr("label: this output is text: it is left out"));
+  // A copy for an output of text is no reader.
+  ModelMaker copied = m;
+  copied.node("Identity", {"label"}, {"words"});
+  copied.graph().mutable_output(0)->set_name("words");
+  EXPECT_EQ(import_graph(copied.file(), engine_operators(), with_evaluator()).graph.outputs.size(),
+            1u);
   ModelMaker read = m;
   read.node("Cast", {"label"}, {"number"});
   set(*read.graph().mutable_node(2), "to", std::int64_t{onnx::TensorProto::FLOAT});

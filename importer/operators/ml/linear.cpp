@@ -2,8 +2,10 @@
 // inputs 1 and 2 here (importer/file/attribute_weights.h), but for nodes in functions and bodies.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <numeric>
 
+#include "importer/file/initializers.h"
 #include "importer/node_context.h"
 
 namespace tandem::importer::operators::ml {
@@ -119,11 +121,18 @@ Term places(NodeContext& node, const Term& scores) {
   return node.reshape(best, samples);
 }
 
+// By a node that is imported: what only makes outputs of text is not.
 bool is_read(NodeContext& node, const std::string& value) {
-  for (const onnx::NodeProto& other : node.session().file.model->graph().node()) {
-    for (const std::string& input : other.input()) {
-      if (input == value) return true;
-    }
+  const onnx::GraphProto& graph = node.session().file.model->graph();
+  std::vector<std::string> outputs;
+  for (const onnx::ValueInfoProto& output : graph.output()) {
+    if (!is_text(output)) outputs.push_back(output.name());
+  }
+  const std::vector<bool> needed = needed_nodes(graph, outputs);
+  for (int n = 0; n < graph.node_size(); ++n) {
+    if (!needed[static_cast<std::size_t>(n)]) continue;
+    const std::vector<std::string> reads = reads_of(graph.node(n));
+    if (std::find(reads.begin(), reads.end(), value) != reads.end()) return true;
   }
   return false;
 }
