@@ -189,6 +189,7 @@ void linear_classifier(NodeContext& node) {
     node.fail("class labels", "classlabels_ints or classlabels_strings, not both");
   }
   const auto classes = static_cast<std::int64_t>(std::max(texts, numbers.size()));
+  if (classes < 2) node.fail("number of class labels", "2 or more", std::to_string(classes));
   const auto rows = static_cast<std::int64_t>(node.numbers("intercepts").size());
   if (rows != classes && !(rows == 1 && classes == 2)) {
     node.fail("number of intercepts", classes == 2 ? "1 or 2" : std::to_string(classes),
