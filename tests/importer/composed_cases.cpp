@@ -24,6 +24,9 @@ ComposedInput apart(Extents... extents) {
 ComposedInput fixed(Shape shape, std::vector<double> values) {
   return {Kind::fixed, std::move(shape), std::move(values)};
 }
+ComposedInput window(std::vector<double> values) {
+  return {Kind::window, {static_cast<std::int64_t>(values.size())}, std::move(values)};
+}
 ComposedInput ids(Shape shape, std::vector<double> values) {
   return {Kind::integers, std::move(shape), std::move(values)};
 }
@@ -159,9 +162,9 @@ void add_products(Table& t) {
   t.add({x(2, 2, 3, 2), x(2, 1, 2, 1), x(2, 4, 2, 2)}, {{"group", 2}});
   t.of("DFT").add({x(1, 4, 1)}).add({x(2, 3, 1), none, ids({}, {1})}, {{"onesided", 1}});
   t.add({x(1, 2, 4, 2), none, ids({}, {2})}, {{"inverse", 1}});
-  t.of("STFT").add({x(1, 8, 1), ids({}, {2}), fixed({4}, {0.5, 1, 1, 0.25})});
+  t.of("STFT").add({x(1, 8, 1), ids({}, {2}), window({0.5, 1, 1, 0.25})});
   t.add({x(2, 6, 1), ids({}, {3}), none, ids({}, {3})});
-  t.add({x(1, 5, 1), ids({}, {1}), fixed({2}, {1, 0.5})});
+  t.add({x(1, 5, 1), ids({}, {1}), window({1, 0.5})});
 }
 
 void add_normalizations(Table& t) {

@@ -19,6 +19,7 @@ struct ComposedInput {
     positive,  // float64 from 0.5 to 2
     apart,     // float64, no two closer than 0.01
     fixed,     // float32 `values`, no gradient
+    window,    // the same in float64
     integers,  // int64 `values`
     booleans,  // bool `values`
     absent

@@ -27,9 +27,10 @@ using Json = nlohmann::json;
 using Kind = ComposedInput::Kind;
 
 HostTensor value_of(const ComposedInput& input, std::mt19937_64& random) {
-  if (input.kind == Kind::integers || input.kind == Kind::booleans || input.kind == Kind::fixed) {
+  if (!input.values.empty()) {
     const DType dtype = input.kind == Kind::integers   ? DType::int64
                         : input.kind == Kind::booleans ? DType::boolean
+                        : input.kind == Kind::window   ? DType::float64
                                                        : DType::float32;
     return HostTensor::from(input.shape, input.values).converted(dtype);
   }
