@@ -43,7 +43,7 @@ struct Case {
     }
     for (const Json& entry : json.at("outputs")) {
       results.push_back(entry.is_null() ? "" : fmt::format("y{}", results.size()));
-      if (!entry.is_null()) model.output(results.back());
+      if (entry.is_object()) model.output(results.back());  // else text, or absent
     }
     onnx::NodeProto& node = model.node(json.at("op"), names, results);
     node.set_domain(json.at("domain"));
@@ -65,7 +65,7 @@ void expect_onnxruntimes_results(const DomainCases& cases) {
       const NamedTensors got = run_graph(graph, c.feeds);
       std::size_t next = 0;
       for (const Json& entry : json.at("outputs")) {
-        if (entry.is_null()) continue;
+        if (!entry.is_object()) continue;
         const auto& [name, y] = got.at(next++);
         const HostTensor want = tensor_of(entry);
         ASSERT_EQ(y.type(), want.type()) << name;

@@ -11,7 +11,7 @@ from onnx import helper
 class NodeCases:
     """The cases of `domain` in its operator set of that version.
 
-    Each case: operator, domain, operator set of ai.onnx, attributes, inputs and outputs (null: absent, or text).
+    Each case: operator, domain, operator set of ai.onnx, attributes, inputs and outputs (null: absent).
     """
 
     def __init__(self, domain, version):
@@ -45,7 +45,9 @@ class NodeCases:
             return float(str(v)) if x.dtype.kind == "f" else int(v)
 
         def entry(x):
-            return None if x is None or x.dtype.kind in "OU" else {"shape": list(x.shape), "type": str(x.dtype), "values": [number(x, v) for v in x.flatten()]}
+            if x is not None and x.dtype.kind in "OU":
+                return "text"
+            return None if x is None else {"shape": list(x.shape), "type": str(x.dtype), "values": [number(x, v) for v in x.flatten()]}
 
         self.cases.append({"name": name, "op": op, "domain": domain, "opset": opset, "attributes": attributes,
                            "inputs": [entry(x) for x in inputs], "outputs": [entry(y) for y in outputs]})
