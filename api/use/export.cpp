@@ -10,12 +10,14 @@
 #include "api/train/run_fingerprint.h"
 #include "api/use/export.h"
 #include "api/use/files_in_use.h"
+#include "api/use/trained_run.h"
 #include "api/use/vocabularies.h"
 #include "engine/formats/files.h"
 #include "engine/formats/new_file.h"
 #include "engine/formats/npy.h"
 #include "engine/formats/safetensors.h"
 #include "engine/graph/text.h"
+#include "engine/training/averages/weights_in_use.h"
 #include "importer/export_graph.h"
 #include "placement/quantities.h"
 #include "tandem/tandem.h"
@@ -97,10 +99,14 @@ std::map<std::string, std::string> exported_functions(
 }
 
 std::string export_run(const std::string& run_or_checkpoint, const std::string& to,
-                       const std::string& checkpoint, bool accept_changes) {
-  FoundCheckpoint found = find_checkpoint(run_or_checkpoint, checkpoint);
+                       const std::string& checkpoint, bool accept_changes,
+                       const std::string& weights) {
+  const std::string which = which_checkpoint(run_or_checkpoint, checkpoint);
+  FoundCheckpoint found = find_checkpoint(run_or_checkpoint, which);
   const std::string resolved = found.run_dir + "/train.resolved.toml";
   const RunConfig config = read_run_config(resolved);
+  const Weights chosen = chosen_weights(weights, config);
+  use_weights(found.content, chosen, found.path);
   const Engine engine(config.threads);
   std::map<std::string, std::string> metadata = functions_metadata(found.content);
   metadata.merge(vocabulary_hashes(found.run_dir, found.content.position.vocabularies));
@@ -115,7 +121,9 @@ std::string export_run(const std::string& run_or_checkpoint, const std::string& 
   files.insert(files.end(), vocabularies.paths().begin(), vocabularies.paths().end());
   refuse_files_in_use(files, config, found.run_dir);
   vocabularies.make();  // before the weights take their place, which go with them
-  std::string text = export_weights(engine, file, config, found.content, to, metadata);
+  std::string text =
+      fmt::format("checkpoint  {} ({}{})\n", found.path, which, weights_text(chosen));
+  text += export_weights(engine, file, config, found.content, to, metadata);
   vocabularies.finish();
   for (const std::string& path : vocabularies.paths()) text += "\n" + written(path);
   for (const std::string& warning : found.warnings) text += "\nwarning: " + warning;

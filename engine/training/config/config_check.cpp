@@ -25,9 +25,10 @@ class Checker {
       return;
     }
     if (value.kind == Kind::list) {
-      for (std::size_t i = 0; i < value.items.size(); ++i) {
-        check(value.items[i], pattern + "[]", shown + "." + std::to_string(i));
-      }
+      const bool is_short = key != nullptr && !key->short_key.empty();
+      const std::string list = is_short ? pattern + "." + std::string(key->short_key) : pattern;
+      for (std::size_t i = 0; i < value.items.size(); ++i)
+        check(value.items[i], list + "[]", shown + "." + std::to_string(i));
     }
     if (value.kind == Kind::table) check_members(value, pattern, shown);
   }
