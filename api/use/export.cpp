@@ -42,6 +42,21 @@ std::string write_whole(const std::string& to,
   return written(to);
 }
 
+[[noreturn]] void refuse_kind(const std::string& to) {
+  Diagnostic d;
+  d.message = "export does not know this kind of file";
+  d.file = to;
+  d.expected = "a name that ends in .onnx, .safetensors or .npz";
+  for (const char* ending : {".pt", ".pth", ".bin", ".ckpt"}) {
+    if (to.ends_with(ending)) d.fix = "PyTorch reads .safetensors: safetensors.torch.load_file";
+  }
+  throw Error(ErrorKind::usage, std::move(d));
+}
+
+bool is_known_kind(const std::string& to) {
+  return to.ends_with(".onnx") || to.ends_with(".safetensors") || to.ends_with(".npz");
+}
+
 std::string export_onnx(const Engine& engine, const OnnxFile& file, const RunConfig& config,
                         const std::vector<NamedTensor>& weights, const std::string& to,
                         const std::map<std::string, std::string>& metadata) {
@@ -76,10 +91,7 @@ std::string export_weights(const Engine& engine, const OnnxFile& file, const Run
   if (to.ends_with(".npz")) {
     return write_whole(to, [&](const std::string& made) { write_npz(made, weights); });
   }
-  throw Error(ErrorKind::usage,
-              Diagnostic{.message = "export does not know this kind of file",
-                         .file = to,
-                         .expected = "a name that ends in .onnx, .safetensors or .npz"});
+  refuse_kind(to);
 }
 
 std::map<std::string, std::string> functions_metadata(const CheckpointContent& content) {
@@ -101,6 +113,7 @@ std::map<std::string, std::string> exported_functions(
 std::string export_run(const std::string& run_or_checkpoint, const std::string& to,
                        const std::string& checkpoint, bool accept_changes,
                        const std::string& weights) {
+  if (!is_known_kind(to)) refuse_kind(to);
   const std::string which = which_checkpoint(run_or_checkpoint, checkpoint);
   FoundCheckpoint found = find_checkpoint(run_or_checkpoint, which);
   const std::string resolved = found.run_dir + "/train.resolved.toml";

@@ -12,9 +12,10 @@
 #include "engine/training/algorithm/algorithm_graph.h"
 #include "engine/training/config/config_names.h"
 #include "engine/training/config/config_value.h"
-#include "engine/training/gradient_clipping.h"
 #include "engine/training/loss_scale.h"
+#include "engine/training/optimizers/gradient_clipping.h"
 #include "engine/training/optimizers/optimizer.h"
+#include "engine/training/optimizers/update_norms.h"
 #include "engine/training/parameter_choice.h"
 #include "engine/training/ranks/shard_tables.h"
 #include "engine/training/ranks/state_shards.h"
@@ -22,7 +23,6 @@
 #include "engine/training/schedule.h"
 #include "engine/training/tables/fixed_rows.h"
 #include "engine/training/tables/table_storage.h"
-#include "engine/training/update_norms.h"
 
 namespace tandem {
 namespace {

@@ -10,7 +10,7 @@
 #include "engine/graph/builder.h"
 #include "engine/graph/error.h"
 #include "engine/training/averages/average_rates.h"
-#include "engine/training/gradient_clipping.h"
+#include "engine/training/optimizers/gradient_clipping.h"
 #include "tests/training/ranks/graph_training.h"
 
 namespace tandem {

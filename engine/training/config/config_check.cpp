@@ -1,6 +1,7 @@
 #include "engine/training/config/config_check.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 
 #include "engine/graph/selector.h"
@@ -10,6 +11,24 @@ namespace tandem {
 namespace {
 
 using Kind = ConfigValue::Kind;
+
+std::string lower_case(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return text;
+}
+
+/// The one of `words` that is written otherwise, or begins so; else the nearest name.
+std::string nearest_word(const std::string& text, const std::vector<std::string>& words) {
+  constexpr std::size_t least_letters = 3;
+  const std::string wanted = lower_case(text);
+  std::vector<std::string> begin_so;
+  for (const std::string& word : words) {
+    const std::string known = lower_case(word);
+    if (known == wanted) return word;
+    if (wanted.size() >= least_letters && known.starts_with(wanted)) begin_so.push_back(word);
+  }
+  return begin_so.size() == 1 ? begin_so[0] : nearest_name(text, words);
+}
 
 class Checker {
  public:
@@ -87,7 +106,7 @@ class Checker {
         return false;
       }
       report(value, shown, "unknown value", listed(key.allowed), describe(value),
-             did_you_mean(nearest_name(value.text, allowed)));
+             did_you_mean(nearest_word(value.text, allowed)));
       return false;
     }
     if (key.type & selector_value) {
@@ -104,7 +123,7 @@ class Checker {
              describe(value));
       return false;
     }
-    if (key.type & path_value && value.text.empty()) {
+    if (key.type & path_value && value.text.empty() && !key.may_be_empty) {
       report(value, shown, "an empty path");
       return false;
     }
@@ -145,6 +164,7 @@ class Checker {
     for (const auto& [word, ours] : table_.other_words) {
       if (word == key) wanted = ours;
     }
+    if (wanted.find(' ') != std::string::npos) return wanted;
     const std::string near = nearest_name(wanted, siblings);
     if (!near.empty()) return did_you_mean(prefix + near, "", "`");
     for (const KeyInfo& info : table_.keys) {  // a key that stands elsewhere

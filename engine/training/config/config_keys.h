@@ -35,6 +35,7 @@ struct KeyInfo {
   double low = -1e300;        // least and greatest number
   double high = 1e300;
   std::string_view short_key = "";  // of a table: the key that a value in its place stands for
+  bool may_be_empty = false;        // a path: "" stands for none
   std::string_view same_as = "";    // of a table: the key with the same keys, which docs tell once
 };
 

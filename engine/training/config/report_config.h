@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/training/config/average_config.h"
+#include "engine/training/averages/average_config.h"
 #include "engine/training/config/config_types.h"
 
 namespace tandem {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "engine/optimizers/options.h"
-#include "engine/training/config/average_config.h"
+#include "engine/training/averages/average_config.h"
 #include "engine/training/config/data_config.h"
 #include "engine/training/config/loss_config.h"
 #include "engine/training/config/model_config.h"

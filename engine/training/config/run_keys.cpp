@@ -111,7 +111,8 @@ void check_run(const TableReader& root, const RunConfig& c) {
 void visit(KeyVisitor& v, RunConfig& c) {
   v.section("model", c.model, or_only("file", path_value), required, on_one_line,
             "the ONNX file, or a table with the keys below");
-  v.key("policy", path(c.policy), "the policy file: where things run and live");
+  v.key("policy", path(c.policy), may_be_empty,
+        "the policy file: where things run and live; \"\" on the command line: none");
   v.key("device", c.device, one_of("auto|cpu|gpu"),
         "where everything runs that no policy places; auto: the GPU if the plan fits");
   v.key("batch_size", c.batch_size, between(1, 1 << 30),

@@ -1,4 +1,4 @@
-#include "engine/training/gradient_clipping.h"
+#include "engine/training/optimizers/gradient_clipping.h"
 
 #include <algorithm>
 #include <numeric>

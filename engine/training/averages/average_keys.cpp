@@ -1,5 +1,5 @@
 // The keys of optimizer.ema, .swa and .lookahead.
-#include "engine/training/config/average_config.h"
+#include "engine/training/averages/average_config.h"
 #include "engine/training/config/key_visitor.h"
 
 namespace tandem {

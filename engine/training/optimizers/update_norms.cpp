@@ -1,4 +1,4 @@
-#include "engine/training/update_norms.h"
+#include "engine/training/optimizers/update_norms.h"
 
 #include <algorithm>
 
