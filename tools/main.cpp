@@ -132,7 +132,7 @@ Error usage_error(const CLI::App& app, const CLI::ParseError& error, int argc, c
   const std::string nearest =
       d.message.starts_with(unknown) ? nearest_subcommand(app, argv[1]) : std::string();
   if (!nearest.empty()) {
-    d.fix = "did you mean `tandem " + nearest + "`?";
+    d.fix = "did you mean `tandem " + nearest + "`? tandem --help lists all";
     return {ErrorKind::usage, std::move(d)};
   }
   d.fix = "run " + command + " --help for more information";
