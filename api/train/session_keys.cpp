@@ -103,6 +103,13 @@ void check_values(const RunConfig& config, std::vector<Diagnostic>& problems) {
     if (const auto& own = config.optimizer.groups[i].schedule)
       check_schedule(*own, "optimizer.groups." + std::to_string(i) + ".schedule");
   }
+  const OptimizerConfig& optimizer = config.optimizer;
+  if (optimizer.ema)
+    refuse_epochs(optimizer.ema->start, optimizer.ema->where, "optimizer.ema.start", problems);
+  if (optimizer.swa) {
+    refuse_epochs(optimizer.swa->start, optimizer.swa->where, "optimizer.swa.start", problems);
+    refuse_epochs(optimizer.swa->every, optimizer.swa->where, "optimizer.swa.every", problems);
+  }
   for (const FreezeRule& rule : config.parameters.freeze)
     refuse_epochs(rule.until, rule.where, "parameters.freeze.until", problems);
   for (const ShapeRule& rule : config.parameters.shape) {
