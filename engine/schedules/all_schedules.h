@@ -18,9 +18,15 @@
 
 namespace tandem {
 
-using ScheduleKind =
+template <class... More>
+using SchedulesAnd =
     std::variant<ConstantSchedule, CosineSchedule, StepSchedule, LinearSchedule, MultistepSchedule,
                  ExponentialSchedule, PolynomialSchedule, InverseSquareRootSchedule,
-                 CosineRestartsSchedule, OneCycleSchedule, PlateauSchedule>;
+                 CosineRestartsSchedule, OneCycleSchedule, More...>;
+
+using ScheduleKind = SchedulesAnd<PlateauSchedule>;
+/// Of schedules that follow each other: none that looks at evaluations, which would have to know
+/// which of them are its own.
+using SchedulePartKind = SchedulesAnd<>;
 
 }  // namespace tandem

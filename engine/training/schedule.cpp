@@ -35,7 +35,9 @@ Schedule::Schedule(const ScheduleConfig& config, double base_lr, const RunLength
     else if (length.is_limited())
       own.steps =
           std::max<std::int64_t>(1, length.since_start(length.steps, parts_by_epochs_) - begin);
-    add(part, own, begin);
+    const ScheduleKind kind =
+        std::visit([](const auto& of) { return ScheduleKind(of); }, part.kind);
+    add({kind, part.warmup}, own, begin);
     begin += part.length ? own.steps : 0;
   }
 }

@@ -22,11 +22,11 @@ struct StepResult {
   double loss = 0;
   std::vector<std::pair<std::string, double>> terms;
   std::optional<double> gradient_norm;
-  std::vector<double> norms;         // in the order of BoundProgram::norms
-  std::optional<double> loss_scale;  // of the next step
-  std::int64_t skipped_steps = 0;    // of the whole run, by the loss scale
-  std::optional<double> lr;          // of optimizers of the configuration
-  double signals = 0;                // those of all ranks, added up
+  std::vector<std::pair<std::string, double>> norms;  // of log.norms
+  std::optional<double> loss_scale;                   // of the next step
+  std::int64_t skipped_steps = 0;                     // of the whole run, by the loss scale
+  std::optional<double> lr;                           // of optimizers of the configuration
+  double signals = 0;                                 // those of all ranks, added up
 };
 
 class StepRunner {

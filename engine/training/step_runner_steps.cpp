@@ -103,7 +103,7 @@ void StepRunner::Impl::read(LaunchedStep& step) {
   }
   if (bound.signals_output >= 0) result.signals = scalar(bound.signals_output);
   if (bound.norm_output >= 0) result.gradient_norm = scalar(bound.norm_output);
-  for (const auto& [output, name] : bound.norms) result.norms.push_back(scalar(output));
+  for (const auto& [output, name] : bound.norms) result.norms.emplace_back(name, scalar(output));
   if (bound.scale_output >= 0) {
     result.loss_scale = scalar(bound.scale_output);
     result.skipped_steps =

@@ -69,9 +69,7 @@ void Training::Impl::log_step(const StepResult& result) {
   }
   if (result.lr) values.emplace_back("lr", *result.lr);
   report(false, values, rate);
-  const auto& norms = runner->main_program().norms;
-  for (std::size_t i = 0; i < result.norms.size() && i < norms.size(); ++i)
-    values.emplace_back(norms[i].second, result.norms[i]);
+  values.insert(values.end(), result.norms.begin(), result.norms.end());
   values.emplace_back("wall", seconds_since(started));
   values.emplace_back("samples_per_second", rate);
   directory->log_metrics(position.step, "", values);

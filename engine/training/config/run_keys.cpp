@@ -53,8 +53,9 @@ void check_schedule(const TableReader& owner, const ScheduleConfig& shape, bool 
   const ConfigValue* const found = owner.valid("schedule");
   if (found == nullptr) return;
   if (shape.needs_length() && !has_length) {
-    const ScheduleKind& last = shape.parts.empty() ? shape.kind : shape.parts.back().kind;
-    const std::string name(std::visit([](const auto& kind) { return kind.name; }, last));
+    const auto name_of = [](const auto& kind) { return std::string(kind.name); };
+    const std::string name = shape.parts.empty() ? std::visit(name_of, shape.kind)
+                                                 : std::visit(name_of, shape.parts.back().kind);
     owner.report(found->where, shape.parts.empty() ? "schedule.kind" : "schedule",
                  name + " needs the length of the run", "epochs or steps");
   }

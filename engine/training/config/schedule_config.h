@@ -11,10 +11,11 @@
 
 namespace tandem {
 
-struct ScheduleShape {
-  ScheduleKind kind;
+template <class Kind>
+struct ShapeOf {
+  Kind kind;
   std::optional<Duration> warmup;  // linear from 0
-  bool operator==(const ScheduleShape&) const = default;
+  bool operator==(const ShapeOf&) const = default;
 
   /// Whether the rate depends on how long it holds.
   bool needs_length() const {
@@ -22,8 +23,10 @@ struct ScheduleShape {
   }
 };
 
+using ScheduleShape = ShapeOf<ScheduleKind>;
+
 /// One of several shapes.
-struct SchedulePart : ScheduleShape {
+struct SchedulePart : ShapeOf<SchedulePartKind> {
   std::optional<Duration> length;  // unset: the rest of the run
   Where where;
   bool operator==(const SchedulePart&) const = default;

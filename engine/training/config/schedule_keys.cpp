@@ -109,7 +109,8 @@ struct EachDuration {
   }
 };
 
-void each_duration_of(ScheduleShape shape, const std::string& prefix,
+template <class Kind>
+void each_duration_of(ShapeOf<Kind> shape, const std::string& prefix,
                       const std::function<void(const std::string&, const Duration&)>& f) {
   if (shape.warmup) f(prefix + "warmup", *shape.warmup);
   EachDuration each{prefix, f};
@@ -127,7 +128,8 @@ static void visit(KeyVisitor& v, Kind& kind) {
 
 namespace {
 
-void visit_shape(KeyVisitor& v, ScheduleShape& c) {
+template <class Kind>
+void visit_shape(KeyVisitor& v, ShapeOf<Kind>& c) {
   ScheduleKeys keys(v);
   keys.duration("warmup", c.warmup, "", "linear rise from 0");
   v.of_kind(c.kind);
@@ -164,9 +166,6 @@ void check_parts(const TableReader& table, const ScheduleConfig& c) {
     if (!part.length && i + 1 < c.parts.size())
       table.report(part.where, path + ".length", "this key is missing: another part follows",
                    type_text(duration_value));
-    if (std::holds_alternative<PlateauSchedule>(part.kind))
-      table.report(part.where, path + ".kind", "plateau is no part of a schedule",
-                   "schedule = { kind = \"plateau\", … } alone");
   }
 }
 
@@ -183,11 +182,11 @@ void visit(KeyVisitor& v, ScheduleConfig& c) {
 
 void each_duration(const ScheduleConfig& config,
                    const std::function<void(const std::string& key, const Duration&)>& f) {
-  if (config.parts.empty()) each_duration_of(config, "", f);
+  if (config.parts.empty()) each_duration_of<ScheduleKind>(config, "", f);
   for (std::size_t i = 0; i < config.parts.size(); ++i) {
     const std::string prefix = "parts." + std::to_string(i) + ".";
     if (config.parts[i].length) f(prefix + "length", *config.parts[i].length);
-    each_duration_of(config.parts[i], prefix, f);
+    each_duration_of<SchedulePartKind>(config.parts[i], prefix, f);
   }
 }
 

@@ -45,6 +45,8 @@ std::vector<Settings> surroundings() {
       {"data={kind='csv', columns=['x'], train={files=['a']}, fields={x='x'}}"},
       {"parameters={freeze=[{at='a'}], load=[{from='a.npz'}], shape=[{at='a', rows=3}], "
        "storage=[{at='a', kind='float32'}], fixed_rows=[{at='a', rows=[0]}]}"}};
+  all.push_back({"optimizer.ema={decay=0.5}", "optimizer.swa={start='3 steps'}",
+                 "optimizer.lookahead={k=3}"});
   for (const std::string& kind : words_of(key_at("parameters.init[].kind").allowed))
     all.push_back({"parameters.init=[{at='a', kind='" + kind + "'}]"});
   for (const std::string& kind : words_of(key_at("optimizer.kind").allowed))
