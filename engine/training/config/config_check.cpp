@@ -167,11 +167,16 @@ class Checker {
     if (wanted.find(' ') != std::string::npos) return wanted;
     const std::string near = nearest_name(wanted, siblings);
     if (!near.empty()) return did_you_mean(prefix + near, "", "`");
-    for (const KeyInfo& info : table_.keys) {  // a key that stands elsewhere
-      if (info.path.substr(info.path.rfind('.') + 1) == wanted) {
-        return did_you_mean(info.path, "", "`");
-      }
+    // A key that stands elsewhere, outside of lists if there is one.
+    const auto depth = [](std::string_view path) {
+      return std::count_if(path.begin(), path.end(), [](char c) { return c == '.' || c == '['; });
+    };
+    std::string_view elsewhere;
+    for (const KeyInfo& info : table_.keys) {
+      if (info.path.substr(info.path.rfind('.') + 1) != wanted) continue;
+      if (elsewhere.empty() || depth(info.path) < depth(elsewhere)) elsewhere = info.path;
     }
+    if (!elsewhere.empty()) return did_you_mean(std::string(elsewhere), "", "`");
     return siblings.empty() ? "" : "known here: " + joined(siblings);
   }
 
