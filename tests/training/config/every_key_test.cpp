@@ -64,8 +64,8 @@ std::vector<Settings> surroundings() {
       all.back().push_back("eval.metrics=['mse']");
       continue;
     }
-    all.push_back({"optimizer.schedule=[{" + keys + "}]",
-                   "optimizer.groups=[{at='a', schedule=[{" + keys + "}]}]"});
+    const std::string parts = "schedule={parts=[{" + keys + "}]}";
+    all.push_back({"optimizer." + parts, "optimizer.groups=[{at='a', " + parts + "}]"});
   }
   for (const LossKind& kind : all_losses()) {
     std::string term = "{kind='" + std::string(kind.name) + "'";
