@@ -14,8 +14,11 @@ namespace tandem::tool {
 /// "batch=32". Throws Error{usage}.
 std::pair<std::string, std::int64_t> parse_binding(const std::string& text);
 
-/// What `eval` and `predict` share: the run, keys, --checkpoint, --config, and as below.
+/// What `eval` and `predict` share: the run, keys, --checkpoint, --weights, --config, and as below.
 void add_trained(CLI::App& command, api::TrainedOptions& options, std::string& run);
+
+/// `--weights`.
+void add_weights(CLI::App& command, std::string& weights);
 
 /// `--place` and `--device`, each repeatable.
 inline void add_placing(CLI::App& command, std::vector<std::string>& place,

@@ -9,6 +9,13 @@
 
 namespace tandem::tool {
 
+void add_weights(CLI::App& command, std::string& weights) {
+  command
+      .add_option("--weights", weights,
+                  "trained, ema or swa (default: those that the run evaluates, eval.weights)")
+      ->type_name("WHICH");
+}
+
 void add_trained(CLI::App& command, api::TrainedOptions& options, std::string& run) {
   command.add_option("run", run, "A run directory, one of its checkpoints, or an exported .onnx")
       ->required();
@@ -18,6 +25,7 @@ void add_trained(CLI::App& command, api::TrainedOptions& options, std::string& r
       .add_option("--checkpoint", options.checkpoint,
                   "best, latest or a step (default: best where the run has one, else latest)")
       ->type_name("WHICH");
+  add_weights(command, options.weights);
   command.add_flag("--accept-changes", options.accept_changes,
                    "Use a model that has changed since the checkpoint was written");
   command.add_option("--config", options.config, "The train.toml of an exported .onnx")

@@ -2,13 +2,14 @@
 #include <memory>
 
 #include "tandem/tandem.h"
+#include "tools/arguments.h"
 #include "tools/command.h"
 
 namespace tandem::tool {
 
 void add_export(CLI::App& app, Invocation& invocation) {
   struct Options {
-    std::string run, to, checkpoint;
+    std::string run, to, checkpoint, weights;
     bool accept_changes = false;
   };
   auto options = std::make_shared<Options>();
@@ -17,15 +18,17 @@ void add_export(CLI::App& app, Invocation& invocation) {
   command->add_option("run", options->run, "A run directory or one of its checkpoints")->required();
   command->add_option("--to", options->to, "model.onnx, weights.safetensors or weights.npz")
       ->required();
-  command->add_option("--checkpoint", options->checkpoint, "latest (default), best, or a step");
+  command->add_option("--checkpoint", options->checkpoint,
+                      "best, latest or a step (default: best where the run has one, else latest)");
+  add_weights(*command, options->weights);
   command->add_flag("--accept-changes", options->accept_changes,
                     "Write an .onnx of a model that has changed since the checkpoint was written");
   command->add_flag("--json", invocation.json, "Errors as a JSON object on standard output");
-  command->footer("Example: tandem export runs/train-0001 --to trained.onnx --checkpoint best");
+  command->footer("Example: tandem export runs/train-0001 --to trained.onnx --checkpoint latest");
   on_choice(*command, invocation, [options] {
-    return print(
-        api::export_run(options->run, options->to, options->checkpoint, options->accept_changes),
-        "", false);
+    return print(api::export_run(options->run, options->to, options->checkpoint,
+                                 options->accept_changes, options->weights),
+                 "", false);
   });
 }
 

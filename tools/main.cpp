@@ -85,19 +85,55 @@ Error unexpected(const std::string& what, int argc, char** argv) {
                      .fix = "please report it, with this command and its files: " + command}};
 }
 
+/// The subcommand that a word was meant for, by the letters that differ; "" where none is near.
+std::string nearest_subcommand(const CLI::App& app, const std::string& word) {
+  const auto distance = [](const std::string& a, const std::string& b) {
+    // Of Damerau and Levenshtein: two letters that changed places count once.
+    std::vector<std::vector<std::size_t>> d(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
+    for (std::size_t i = 0; i <= a.size(); ++i) d[i][0] = i;
+    for (std::size_t j = 0; j <= b.size(); ++j) d[0][j] = j;
+    for (std::size_t i = 1; i <= a.size(); ++i) {
+      for (std::size_t j = 1; j <= b.size(); ++j) {
+        const std::size_t change = a[i - 1] == b[j - 1] ? 0 : 1;
+        d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + change});
+        if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+          d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
+      }
+    }
+    return d[a.size()][b.size()];
+  };
+  std::string nearest;
+  std::size_t least = 3;  // letters that may differ at most, and one
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    const std::string& name = command->get_name();
+    const std::size_t letters = distance(word, name);
+    if (letters >= least || letters >= name.size()) continue;
+    least = letters;
+    nearest = name;
+  }
+  return nearest;
+}
+
 /// Of a command line that could not be parsed.
 Error usage_error(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
+  const std::string unknown = "unknown subcommand or option: ";
   Diagnostic d{.message = error.what()};
   // CLI11 speaks of a missing subcommand also where an unknown one is given.
   if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr && app.get_subcommands().empty() &&
       argc > 1) {
-    d.message = std::string("unknown subcommand or option: ") + argv[1];
+    d.message = unknown + argv[1];
   }
   while (!d.message.empty() && d.message.back() == '\n') d.message.pop_back();
   std::string command = "tandem";
   for (const CLI::App* at = &app; !at->get_subcommands().empty();) {
     at = at->get_subcommands().front();
     command += " " + at->get_name();
+  }
+  const std::string nearest =
+      d.message.starts_with(unknown) ? nearest_subcommand(app, argv[1]) : std::string();
+  if (!nearest.empty()) {
+    d.fix = "did you mean `tandem " + nearest + "`? tandem --help lists all";
+    return {ErrorKind::usage, std::move(d)};
   }
   d.fix = "run " + command + " --help for more information";
   return {ErrorKind::usage, std::move(d)};
@@ -125,10 +161,15 @@ void refuse_ranks(const CLI::App& app) {
   throw Error(ErrorKind::usage, std::move(d));
 }
 
-/// The command line, the last argument first as CLI11 wants it. `launch` is followed by a command
-/// with options of its own: dashes go before it where the user has written none.
+/// The command line, the last argument first as CLI11 wants it. `help train` is `train --help`;
+/// `launch` is followed by a command with options of its own: dashes go before it where the user
+/// has written none.
 std::vector<std::string> arguments_of(const CLI::App& app, int argc, char** argv) {
   std::vector<std::string> arguments(argv + 1, argv + argc);
+  if (!arguments.empty() && arguments.front() == "help") {
+    arguments.erase(arguments.begin());
+    arguments.emplace_back("--help");
+  }
   if (!arguments.empty() && arguments.front() == "launch") {
     const auto is_subcommand = [&](const std::string& argument) {
       const std::function<bool(const CLI::App*)> is_it = [&](const CLI::App* subcommand) {

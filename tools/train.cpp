@@ -23,14 +23,27 @@ std::string duration_text(double seconds) {
   return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
 }
 
+/// "step 20/120  epoch 0.51/3"; of a run that time ends, without what it does not know.
+std::string place_text(const api::Progress& p) {
+  if (p.steps == 0) return fmt::format("step {}  epoch {:.2f}", p.step, p.epoch);
+  const bool is_whole = p.epochs == std::floor(p.epochs);
+  return fmt::format("step {}/{}  epoch {:.2f}/{:.{}f}", p.step, p.steps, p.epoch, p.epochs,
+                     is_whole ? 0 : 2);
+}
+
+/// What to do with the run.
+std::string next_commands(const api::TrainResult& result, bool has_evaluation) {
+  std::string text;
+  if (has_evaluation) text += "tandem eval " + result.run_dir + "\n";
+  return text + "tandem export " + result.run_dir + " --to trained.onnx";
+}
+
 class Display {
  public:
   Display() : terminal_(isatty(STDERR_FILENO) != 0) {}
 
   void progress(const api::Progress& p) {
-    std::string line = p.evaluation ? fmt::format("eval  step {}", p.step)
-                                    : fmt::format("step {}/{}  epoch {:.2f}/{:g}", p.step, p.steps,
-                                                  p.epoch, p.epochs);
+    std::string line = p.evaluation ? fmt::format("eval  step {}", p.step) : place_text(p);
     for (const auto& [name, value] : p.values) line += fmt::format("  {} {:.5g}", name, value);
     line += fmt::format("  {:.0f} samples/s", p.samples_per_second);
     if (!terminal_) {
@@ -141,6 +154,7 @@ void add_train(CLI::App& app, Invocation& invocation) {
     display.message(fmt::format("{} after {} steps{}\nrun directory {}",
                                 result.interrupted ? "interrupted and saved" : "done", result.steps,
                                 last, result.run_dir));
+    if (!result.interrupted) display.message(next_commands(result, !result.evaluation.empty()));
     return result.interrupted ? stopped : 0;
   });
 }

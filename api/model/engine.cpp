@@ -1,8 +1,9 @@
 #include "api/model/engine.h"
 
 #include <algorithm>
-
-#include <sys/resource.h>
+#include <fstream>
+#include <limits>
+#include <string>
 
 #include "engine/graph/error.h"
 #include "kernels/cpu/cpu_device.h"
@@ -81,9 +82,14 @@ Placement place_everything(const Graph& graph) {
 }
 
 std::uint64_t peak_resident_bytes() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
+  // What getrusage says may be that of the process which has started this one.
+  std::ifstream status("/proc/self/status");
+  for (std::string name; status >> name;) {
+    std::uint64_t kibibytes = 0;
+    if (name == "VmHWM:" && status >> kibibytes) return kibibytes * 1024;
+    status.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
+  }
+  return 0;
 }
 
 }  // namespace tandem::api

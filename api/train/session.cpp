@@ -12,6 +12,7 @@
 #include "engine/graph/text.h"
 #include "engine/training/algorithm/algorithm_graph.h"
 #include "engine/training/algorithm/initial_states.h"
+#include "engine/training/averages/weights_in_use.h"
 #include "engine/training/checkpoints/checkpoint.h"
 #include "engine/training/data/number_text.h"
 #include "engine/training/divergence/reported_ids.h"
@@ -78,7 +79,8 @@ struct Session::Impl {
   PlacedModel model;
   RunParts parts;
   RunLength length;
-  Schedule schedule;
+  Schedules schedules;
+  AverageRates averages;
   StateStore states;
   std::shared_ptr<Arenas> arenas = make_arenas();
   std::optional<FieldTypes> fields;  // of the first feeds that a program was made for
@@ -98,7 +100,8 @@ struct Session::Impl {
         model(std::make_shared<Model>(engine, config), policy, {}),
         parts(model.run_parts()),
         length(length_of(config)),
-        schedule(config.optimizer.schedule, config.optimizer.base.lr, length),
+        schedules(config.optimizer, length),
+        averages(config.optimizer, length),
         written(initial_values(config.parameters, config.seed, forward())) {
     if (const auto algorithm = parts.algorithm_for(config.batch_size, true))
       written.merge(initial_states(*algorithm, parts, config.seed));
@@ -178,9 +181,11 @@ void Session::Impl::build(const FieldTypes& fed) {
   std::vector<std::string> names;
   for (const auto& [name, type] : request.fields) names.push_back(name);
   const TrainingGraph graph = build_training_graph(engine.operators, forward(), request);
+  const std::vector<std::string> known = states.names();
   training = bind_program(graph, parts, states, arenas, names);
   fields = std::move(request.fields);
   write_states();
+  initialise_averages(states, {known.begin(), known.end()});
 }
 
 void Session::Impl::write_states() {
@@ -212,10 +217,14 @@ double Session::step(const std::map<std::string, Array>& feeds) {
     *static_cast<std::int64_t*>(program.input_slot(my.training.step_input, ticket)) =
         static_cast<std::int64_t>(my.steps + 1);
   }
-  const double factor = my.schedule.factor(static_cast<std::int64_t>(my.steps + 1));
+  const auto number = static_cast<std::int64_t>(my.steps + 1);
   for (const auto& [input, rate] : my.training.learning_rates) {
     *static_cast<float*>(program.input_slot(input, ticket)) =
-        static_cast<float>(rate.base * factor);
+        static_cast<float>(rate.base * my.schedules.factor(rate.schedule, number));
+  }
+  for (const auto& [input, average] : my.training.averages) {
+    *static_cast<float*>(program.input_slot(input, ticket)) =
+        static_cast<float>(my.averages.of(average, number));
   }
   StepContext context;
   context.seed = my.config.seed;

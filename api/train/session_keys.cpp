@@ -91,9 +91,25 @@ void refuse_epochs(const std::optional<Duration>& duration, const Where& where,
 void check_values(const RunConfig& config, std::vector<Diagnostic>& problems) {
   const Where here{std::string(command_line)};
   const ScheduleConfig& schedule = config.optimizer.schedule;
-  refuse_epochs(schedule.warmup, here, "optimizer.schedule.warmup", problems);
-  if (const auto* stairs = std::get_if<StepSchedule>(&schedule.kind))
-    refuse_epochs(stairs->step_size, here, "optimizer.schedule.step_size", problems);
+  bool needs_length = false;
+  const auto check_schedule = [&](const ScheduleConfig& one, const std::string& path) {
+    each_duration(one, [&](const std::string& key, const Duration& duration) {
+      refuse_epochs(duration, here, path + "." + key, problems);
+    });
+    needs_length = needs_length || one.needs_length();
+  };
+  check_schedule(schedule, "optimizer.schedule");
+  for (std::size_t i = 0; i < config.optimizer.groups.size(); ++i) {
+    if (const auto& own = config.optimizer.groups[i].schedule)
+      check_schedule(*own, "optimizer.groups." + std::to_string(i) + ".schedule");
+  }
+  const OptimizerConfig& optimizer = config.optimizer;
+  if (optimizer.ema)
+    refuse_epochs(optimizer.ema->start, optimizer.ema->where, "optimizer.ema.start", problems);
+  if (optimizer.swa) {
+    refuse_epochs(optimizer.swa->start, optimizer.swa->where, "optimizer.swa.start", problems);
+    refuse_epochs(optimizer.swa->every, optimizer.swa->where, "optimizer.swa.every", problems);
+  }
   for (const FreezeRule& rule : config.parameters.freeze)
     refuse_epochs(rule.until, rule.where, "parameters.freeze.until", problems);
   for (const ShapeRule& rule : config.parameters.shape) {
@@ -103,9 +119,9 @@ void check_values(const RunConfig& config, std::vector<Diagnostic>& problems) {
     d.got = "vocabulary(" + rule.vocabulary + ")";
     problems.push_back(std::move(d));
   }
-  if (config.steps && !schedule.needs_length()) {
+  if (config.steps && !needs_length) {
     Diagnostic d = at(here, "steps", "a Session honours this key only as the length of a schedule");
-    d.expected = "optimizer.schedule.kind cosine or linear beside it";
+    d.expected = "a schedule over the length of the run beside it, such as cosine or linear";
     d.fix = "call step as often as you like";
     problems.push_back(std::move(d));
   }

@@ -16,6 +16,7 @@
 #include "engine/formats/files.h"
 #include "engine/formats/paths.h"
 #include "engine/training/checkpoints/checkpoint.h"
+#include "engine/training/checkpoints/kept_defaults.h"
 #include "engine/training/checkpoints/run_directory.h"
 #include "engine/training/ranks/gathered.h"
 #include "engine/training/ranks/start_checks.h"
@@ -156,6 +157,15 @@ std::string run_to_resume(const RunConfig& config) {
   throw Error(ErrorKind::usage, std::move(d));
 }
 
+/// Settings that the run was started with and that are other defaults now.
+std::vector<std::string> defaults_of_run(const RunConfig& config,
+                                         const std::vector<std::string>& overrides,
+                                         const std::string& run_dir) {
+  const std::string resolved = run_dir + "/train.resolved.toml";
+  if (!path_exists(resolved) || !path_exists(config.file)) return {};
+  return kept_defaults(read_file(config.file), config.file, overrides, read_file(resolved));
+}
+
 }  // namespace
 
 Trainer::Trainer(const std::string& config_path, TrainOptions options) {
@@ -175,6 +185,17 @@ Trainer::Trainer(const std::string& config_path, TrainOptions options) {
   std::string resume_from;
   if (options.resume)
     resume_from = from_rank_0(ranks, "run to resume", [&] { return run_to_resume(config); });
+  on_all_ranks(ranks, "configuration", [&] {
+    if (resume_from.empty() || is_guessed(config_path)) return;
+    const std::vector<std::string> kept = defaults_of_run(config, overrides, resume_from);
+    if (kept.empty()) return;
+    overrides.insert(overrides.end(), kept.begin(), kept.end());
+    config = read_run_config(config_path, overrides);
+    for (const std::string& setting : kept) {
+      if (options.on_message)
+        options.on_message("the run goes on with the default that it was started with: " + setting);
+    }
+  });
   const bool is_table = config.data->table();  // it is prepared by one rank, the others read it
   std::optional<DataSets> data;
   (is_table ? on_rank_0_first : on_all_ranks)(ranks, "model and data", [&] {

@@ -10,12 +10,14 @@
 #include "api/train/run_fingerprint.h"
 #include "api/use/export.h"
 #include "api/use/files_in_use.h"
+#include "api/use/trained_run.h"
 #include "api/use/vocabularies.h"
 #include "engine/formats/files.h"
 #include "engine/formats/new_file.h"
 #include "engine/formats/npy.h"
 #include "engine/formats/safetensors.h"
 #include "engine/graph/text.h"
+#include "engine/training/averages/weights_in_use.h"
 #include "importer/export_graph.h"
 #include "placement/quantities.h"
 #include "tandem/tandem.h"
@@ -38,6 +40,21 @@ std::string write_whole(const std::string& to,
   write(made);
   place.finish(made);
   return written(to);
+}
+
+[[noreturn]] void refuse_kind(const std::string& to) {
+  Diagnostic d;
+  d.message = "export does not know this kind of file";
+  d.file = to;
+  d.expected = "a name that ends in .onnx, .safetensors or .npz";
+  for (const char* ending : {".pt", ".pth", ".bin", ".ckpt"}) {
+    if (to.ends_with(ending)) d.fix = "PyTorch reads .safetensors: safetensors.torch.load_file";
+  }
+  throw Error(ErrorKind::usage, std::move(d));
+}
+
+bool is_known_kind(const std::string& to) {
+  return to.ends_with(".onnx") || to.ends_with(".safetensors") || to.ends_with(".npz");
 }
 
 std::string export_onnx(const Engine& engine, const OnnxFile& file, const RunConfig& config,
@@ -74,10 +91,7 @@ std::string export_weights(const Engine& engine, const OnnxFile& file, const Run
   if (to.ends_with(".npz")) {
     return write_whole(to, [&](const std::string& made) { write_npz(made, weights); });
   }
-  throw Error(ErrorKind::usage,
-              Diagnostic{.message = "export does not know this kind of file",
-                         .file = to,
-                         .expected = "a name that ends in .onnx, .safetensors or .npz"});
+  refuse_kind(to);
 }
 
 std::map<std::string, std::string> functions_metadata(const CheckpointContent& content) {
@@ -97,10 +111,15 @@ std::map<std::string, std::string> exported_functions(
 }
 
 std::string export_run(const std::string& run_or_checkpoint, const std::string& to,
-                       const std::string& checkpoint, bool accept_changes) {
-  FoundCheckpoint found = find_checkpoint(run_or_checkpoint, checkpoint);
+                       const std::string& checkpoint, bool accept_changes,
+                       const std::string& weights) {
+  if (!is_known_kind(to)) refuse_kind(to);
+  const std::string which = which_checkpoint(run_or_checkpoint, checkpoint);
+  FoundCheckpoint found = find_checkpoint(run_or_checkpoint, which);
   const std::string resolved = found.run_dir + "/train.resolved.toml";
   const RunConfig config = read_run_config(resolved);
+  const Weights chosen = chosen_weights(weights, config);
+  use_weights(found.content, chosen, found.path);
   const Engine engine(config.threads);
   std::map<std::string, std::string> metadata = functions_metadata(found.content);
   metadata.merge(vocabulary_hashes(found.run_dir, found.content.position.vocabularies));
@@ -115,7 +134,9 @@ std::string export_run(const std::string& run_or_checkpoint, const std::string& 
   files.insert(files.end(), vocabularies.paths().begin(), vocabularies.paths().end());
   refuse_files_in_use(files, config, found.run_dir);
   vocabularies.make();  // before the weights take their place, which go with them
-  std::string text = export_weights(engine, file, config, found.content, to, metadata);
+  std::string text =
+      fmt::format("checkpoint  {} ({}{})\n", found.path, which, weights_text(chosen));
+  text += export_weights(engine, file, config, found.content, to, metadata);
   vocabularies.finish();
   for (const std::string& path : vocabularies.paths()) text += "\n" + written(path);
   for (const std::string& warning : found.warnings) text += "\nwarning: " + warning;

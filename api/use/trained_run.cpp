@@ -11,6 +11,9 @@
 #include "engine/formats/json_file.h"
 #include "engine/formats/paths.h"
 #include "engine/graph/error.h"
+#include "engine/training/averages/weights_in_use.h"
+#include "engine/training/config/config_keys.h"
+#include "engine/training/config/config_names.h"
 #include "engine/training/divergence/finite_check.h"
 
 namespace tandem::api {
@@ -89,6 +92,8 @@ TrainedRun open_exported(const std::string& model, const TrainedOptions& options
   }
   if (!options.checkpoint.empty())
     refuse_given(model, "an exported model has no checkpoints", "leave --checkpoint away");
+  if (!options.weights.empty())
+    refuse_given(model, "an exported model has one set of weights", "leave --weights away");
   TrainedRun run;
   run.path = normal_path(model);
   run.config = read_config(options.config, options.overrides);
@@ -103,8 +108,30 @@ TrainedRun open_exported(const std::string& model, const TrainedOptions& options
 
 }  // namespace
 
+std::string which_checkpoint(const std::string& run, const std::string& asked_for) {
+  if (path_exists(run + "/manifest.json")) return "as named";
+  if (!asked_for.empty()) return asked_for;
+  return path_exists(run + "/checkpoints/best") ? "best" : "latest";
+}
+
+Weights chosen_weights(const std::string& name, const RunConfig& config) {
+  if (name.empty()) return config.eval.weights;
+  for (const auto& choice : choices_of<Weights>) {
+    if (choice.name == name) return choice.value;
+  }
+  throw Error(ErrorKind::usage, Diagnostic{.message = "there are no such weights",
+                                           .path = "--weights",
+                                           .expected = listed(names_of<Weights>),
+                                           .got = name});
+}
+
+std::string weights_text(Weights weights) {
+  return weights == Weights::trained ? "" : ", " + std::string(choice_name(weights)) + " weights";
+}
+
 std::string TrainedRun::text() const {
-  return exported() ? "model       " + path : "checkpoint  " + path + " (" + which + ")";
+  return exported() ? "model       " + path
+                    : "checkpoint  " + path + " (" + which + weights_text(weights) + ")";
 }
 
 UsedCheckpoint TrainedRun::used() const {
@@ -119,6 +146,7 @@ void TrainedRun::describe(nlohmann::ordered_json& json) const {
   json["checkpoint"] = path;
   json["which"] = which;
   json["step"] = step;
+  if (weights != Weights::trained) json["weights"] = choice_name(weights);
 }
 
 TrainedRun open_trained(const std::string& run, const TrainedOptions& options) {
@@ -126,17 +154,16 @@ TrainedRun open_trained(const std::string& run, const TrainedOptions& options) {
   if (!options.config.empty())
     refuse_given(options.config, "a run directory has its configuration", "leave --config away");
   TrainedRun trained;
-  trained.which = options.checkpoint;
-  if (trained.which.empty())
-    trained.which = path_exists(run + "/checkpoints/best") ? "best" : "latest";
+  trained.which = which_checkpoint(run, options.checkpoint);
   FoundCheckpoint found = find_checkpoint(run, trained.which);
   trained.path = found.path;
   trained.step = found.content.position.step;
   trained.warnings = std::move(found.warnings);
   trained.content = std::move(found.content);
   trained.accept_changes = options.accept_changes;
-  if (path_exists(run + "/manifest.json")) trained.which = "as named";
   trained.config = read_config(found.run_dir + "/train.resolved.toml", options.overrides);
+  trained.weights = chosen_weights(options.weights, trained.config);
+  use_weights(trained.content, trained.weights, trained.path);
   trained.shape = trained.config.parameters.shape;
   trained.placing = placing_of(found.run_dir, options);
   trained.vocabulary_stem = found.run_dir + "/";

@@ -16,9 +16,10 @@ namespace tandem::api {
 
 struct TrainedRun {
   RunConfig config;
-  std::string path;                   // of the checkpoint or of the exported model
-  std::string which;                  // "best", "latest", as asked for; "" of an exported model
-  std::uint64_t step = 0;             // of the checkpoint
+  std::string path;        // of the checkpoint or of the exported model
+  std::string which;       // "best", "latest", as asked for; "" of an exported model
+  std::uint64_t step = 0;  // of the checkpoint
+  Weights weights = Weights::trained;
   std::vector<std::string> warnings;  // newer checkpoints that are broken
   CheckpointContent content;
   bool accept_changes = false;   // of the model
@@ -35,6 +36,13 @@ struct TrainedRun {
   /// Adds `checkpoint`, `which` and `step`, or `model`.
   void describe(nlohmann::ordered_json& json) const;
 };
+
+/// Without a choice the best checkpoint of a run, else the latest; of a checkpoint "as named".
+std::string which_checkpoint(const std::string& run, const std::string& asked_for);
+/// By name, or those that the run evaluates. Throws Error{usage}.
+Weights chosen_weights(const std::string& name, const RunConfig& config);
+/// ", ema weights"; "" of the trained ones.
+std::string weights_text(Weights weights);
 
 /// `run`: a run directory, one of its checkpoints, or an exported .onnx file with `options.config`.
 /// Without a choice the best checkpoint, else the latest. Throws Error{usage}.

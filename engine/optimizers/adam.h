@@ -2,7 +2,9 @@
 // PyTorch: g = scale * grad + weight_decay * w; m = beta1 * m + (1 - beta1) * g; v = beta2 * v + (1
 // - beta2) * g^2; w -= lr * (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps). adamw leaves the
 // gradient alone and first takes lr * weight_decay * w from w. ONNX's form adds eps to sqrt(v),
-// before its correction. lazy_adam is adam for the rows with a gradient alone; t counts all steps.
+// before its correction: w -= lr * sqrt(1 - beta2^t) / (1 - beta1^t) * m / (sqrt(v) + eps), which
+// is also that of PyTorch's SparseAdam, TensorFlow Addons' and MindSpore's LazyAdam. lazy_adam is
+// adam for the rows with a gradient alone; t counts all steps.
 #pragma once
 
 #include "engine/optimizers/moments.h"
@@ -37,7 +39,10 @@ struct Adam : OptimizerDefaults {
   static constexpr OptimizerName<Settings> names[] = {
       {"adam", "PyTorch's Adam"},
       {"adamw", "PyTorch's AdamW", {.weight_decay = 0.01, .decoupled = true}},
-      {"lazy_adam", "MindSpore's LazyAdam, PyTorch's SparseAdam", {}, true}};
+      {"lazy_adam",
+       "MindSpore's LazyAdam, PyTorch's SparseAdam",
+       {.epsilon_form = EpsilonForm::onnx},
+       true}};
   static constexpr OptimizerState states[] = {{"exp_avg"}, {.name = "exp_avg_sq", .squares = true}};
 
   template <class S>

@@ -60,24 +60,24 @@ ValueId add_loss_scale(GraphBuilder& g, const PrecisionConfig& precision) {
   return add_scalar_state(g, loss_scale_state, HostTensor::from<float>({}, {start}));
 }
 
-UpdateScalars add_scaled_step(GraphBuilder& g, ValueId scale, const RunConfig& config, ValueId step,
+UpdateScalars add_scaled_step(GraphBuilder& g, ValueId scale, const std::optional<double>& max_norm,
+                              const PrecisionConfig& precision, ValueId step,
                               const std::vector<ValueId>& squares) {
   const HostTensor zero = HostTensor::from<std::int64_t>({}, {0});
   const ValueId good = add_scalar_state(g, good_steps_state, zero);
   const ValueId skipped = add_scalar_state(g, skipped_steps_state, zero);
   std::vector<ValueId> inputs{scale, good, skipped, step};
   inputs.insert(inputs.end(), squares.begin(), squares.end());
-  const PrecisionConfig& precision = config.precision;
   const std::vector<ValueId> made =
       g.node("LossScale", std::move(inputs),
-             {{"max_norm", config.optimizer.clip_norm.value_or(0)},
+             {{"max_norm", max_norm.value_or(0)},
               {"growth_interval", precision.loss_scale ? 0 : precision.growth_interval}});
   g.write_state(scale, made[0]);
   g.write_state(good, made[1]);
   g.write_state(skipped, made[2]);
   g.output(loss_scale_output, made[0]);
   g.output(skipped_steps_output, made[2]);
-  if (config.optimizer.clip_norm) g.output("gradient_norm", made[6]);
+  if (max_norm) g.output("gradient_norm", made[6]);
   return {.step = made[5], .scale = made[3], .skip = made[4]};
 }
 

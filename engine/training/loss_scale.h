@@ -29,9 +29,10 @@ inline constexpr const char* skipped_steps_output = "skipped_steps";
 ValueId add_loss_scale(GraphBuilder& g, const PrecisionConfig& precision);
 
 /// Adds the counters and the LossScale node over all gradients' sums of squares, with its outputs;
-/// "gradient_norm" where clipped. Gives what updates take: a skipped step changes nothing, and
-/// their step counts those that were taken. `scale` is add_loss_scale's.
-UpdateScalars add_scaled_step(GraphBuilder& g, ValueId scale, const RunConfig& config, ValueId step,
+/// "gradient_norm" where `max_norm` clips it. Gives what updates take: a skipped step changes
+/// nothing, and their step counts those that were taken. `scale` is add_loss_scale's.
+UpdateScalars add_scaled_step(GraphBuilder& g, ValueId scale, const std::optional<double>& max_norm,
+                              const PrecisionConfig& precision, ValueId step,
                               const std::vector<ValueId>& squares);
 
 /// Writes what a checkpoint says of the loss scale into `states`, but for a fixed scale, which is

@@ -116,6 +116,7 @@ void check_fed_inputs(const TrainingGraph& training, const RunConfig& config,
   std::set<std::string> own{step_input, stop_flag};
   for (const LearningRate& rate : training.learning_rates) own.insert(rate.input);
   for (const FedDenominator& fed : training.denominators) own.insert(fed.input);
+  for (const FedAverage& fed : training.averages) own.insert(fed.input);
   std::vector<std::string> names;
   for (const auto& [name, type] : fields) names.push_back(name);
   std::vector<Diagnostic> problems;
@@ -187,11 +188,14 @@ BoundProgram bind_program(const TrainingGraph& training, const RunParts& parts, 
   for (const FedDenominator& fed : training.denominators) {
     bound.denominators.emplace_back(input_index(graph, fed.input), fed.term);
   }
+  for (const FedAverage& fed : training.averages)
+    bound.averages.emplace_back(input_index(graph, fed.input), fed.average);
   bound.loss_output = bound.output("loss");
   for (const std::string& term : training.terms) {
     const int own = bound.output("loss." + term);
     bound.term_outputs.emplace_back(own >= 0 ? own : bound.loss_output, term);
   }
+  for (const std::string& name : training.norms) bound.norms.emplace_back(bound.output(name), name);
   bound.norm_output = bound.output("gradient_norm");
   bound.scale_output = bound.output(loss_scale_output);
   bound.skipped_output = bound.output(skipped_steps_output);

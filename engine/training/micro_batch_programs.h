@@ -58,10 +58,12 @@ struct BoundProgram {
   int signals_input = -1, signals_output = -1;  // of several ranks: this one's, their sum
   std::vector<std::pair<int, LearningRate>> learning_rates;
   std::vector<std::pair<int, std::string>> denominators;  // input, term
+  std::vector<std::pair<int, Average>> averages;
   int loss_output = -1;
   std::vector<std::pair<int, std::string>> term_outputs;
   int norm_output = -1;
-  int scale_output = -1, skipped_output = -1;  // of a loss scale
+  std::vector<std::pair<int, std::string>> norms;  // outputs of log.norms
+  int scale_output = -1, skipped_output = -1;      // of a loss scale
   std::vector<std::string> notes;
 
   /// Index of a graph output by name, or -1.

@@ -140,10 +140,10 @@ std::vector<Chosen> choose_parameters(const Graph& graph, const TrainingRequest&
     const OptimizerGroup* last = group_of(groups, state);
     if (last != nullptr) {
       next.options = last->options;
+      next.group = static_cast<int>(last - config.optimizer.groups.data());
       if (last->options.kind != config.optimizer.base.kind) {
         next.where = last->where;
-        next.kind_key =
-            "optimizer.groups." + std::to_string(last - config.optimizer.groups.data()) + ".kind";
+        next.kind_key = "optimizer.groups." + std::to_string(next.group) + ".kind";
       }
     }
     chosen.push_back(std::move(next));

@@ -15,6 +15,7 @@ struct Chosen {
   OptimizerOptions options;
   Where where;           // of the table that says which kind
   std::string kind_key;  // in it
+  int group = -1;        // of optimizer.groups that it takes its options from
 };
 
 /// Throws Error{usage}: nothing to train, selectors that match no parameter (nearest name given).

@@ -1,7 +1,12 @@
-// The learning-rate factor of a step: warm-up, then constant, cosine, step or linear.
+// The learning-rate factors of a step: warm-up, then a shape of engine/schedules, or several one
+// after the other; of all schedules that a run has.
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "engine/training/run_length.h"
 
@@ -9,11 +14,9 @@ namespace tandem {
 
 /// lr(step) for a parameter group of learning rate `base`. Steps count from 1; the first step of a
 /// warm-up of w steps has 1/w of the rate, as torch.optim.lr_scheduler.LinearLR with a start factor
-/// of 1/w; the phase after it runs over the remaining steps.
-///   cosine: final + (lr - final) (1 + cos(pi t / T)) / 2, T = steps after the warm-up, t from 0
-///   linear: lr + (final - lr) t / T        step: lr gamma^floor(t / step_size)
-/// A warm-up or step_size in epochs, and cosine and linear of a run that epochs end, follow the
-/// place in the data.
+/// of 1/w; the shape after it begins with the next step, and runs over the remaining ones. What is
+/// counted in epochs follows the place in the data, and so do shapes over the length of a run that
+/// epochs end. Parts follow each other as in SequentialLR: each counts from its own first step.
 class Schedule {
  public:
   Schedule(const ScheduleConfig& config, double base_lr, const RunLength& length);
@@ -21,11 +24,53 @@ class Schedule {
   double factor(std::int64_t step) const;
 
  private:
-  ScheduleConfig config_;
+  /// One shape; `begin`: steps of the schedule before its first one.
+  struct Part {
+    ScheduleShape shape;
+    RunLength length;
+    std::int64_t begin = 0, warmup = 0, rest = 1;
+
+    double factor(std::int64_t step, double base_lr) const;
+  };
+  void add(const ScheduleShape& shape, const RunLength& length, std::int64_t begin);
+
   double base_lr_;
   RunLength length_;
-  std::int64_t warmup_ = 0, rest_ = 1, step_size_ = 1;
-  bool by_epochs_ = false;  // the phase after the warm-up follows the place in the data
+  bool parts_by_epochs_ = false;
+  std::vector<Part> parts_;  // one, with the run's own length, where the schedule has no parts
+};
+
+/// By the name of the schedule: "optimizer.schedule", "optimizer.groups.1.schedule".
+using PlateauStates = std::map<std::string, PlateauState>;
+
+/// Of [optimizer], number 0, and of its groups that have one of their own.
+class Schedules {
+ public:
+  Schedules(const OptimizerConfig& config, const RunLength& length);
+
+  /// The number of the schedule that a group has, -1 for parameters without one.
+  int of_group(int group) const;
+  /// Of a step, with what evaluations have made of it.
+  double factor(int schedule, std::int64_t step) const;
+  /// The run has this length from now on.
+  void set_length(const RunLength& length);
+
+  /// What an evaluation has found, by metric. Returns what there is to say.
+  std::vector<std::string> take_in(const std::vector<std::pair<std::string, double>>& values);
+  /// Of the schedules that look at evaluations; an unknown name is passed over.
+  PlateauStates plateaus() const;
+  void restore(const PlateauStates& states);
+
+ private:
+  struct One {
+    std::string name;
+    ScheduleConfig config;
+    double base_lr;
+    Schedule schedule;
+    PlateauState plateau;
+  };
+  std::vector<One> all_;
+  std::vector<int> of_group_;
 };
 
 }  // namespace tandem

@@ -13,9 +13,9 @@ namespace tandem {
 StepRunner::StepRunner(const RunConfig& config, const RunParts& parts,
                        std::shared_ptr<const DataSource> source, const RunLength& length,
                        StateStore& states, std::shared_ptr<Arenas> arenas)
-    : impl_(new Impl{config, parts, std::move(source), length,
-                     Schedule(config.optimizer.schedule, config.optimizer.base.lr, length),
-                     place_of(parts), states, std::move(arenas)}) {
+    : impl_(new Impl{config, parts, std::move(source), length, Schedules(config.optimizer, length),
+                     AverageRates(config.optimizer, length), place_of(parts), states,
+                     std::move(arenas)}) {
   for (const DataField& field : impl_->source->fields()) impl_->field_names.push_back(field.name);
   impl_->build(impl_->thawed_now());
 }
@@ -32,6 +32,7 @@ std::vector<const BoundProgram*> StepRunner::step_programs() const {
   return programs;
 }
 bool StepRunner::states_are_whole() const { return impl_->whole; }
+Schedules& StepRunner::schedules() { return impl_->schedules; }
 double StepRunner::waited_for_data() const { return impl_->loader ? impl_->loader->waited() : 0; }
 
 std::vector<bool> StepRunner::Impl::thawed_now() const {
@@ -120,7 +121,8 @@ void StepRunner::prepare(std::uint64_t steps_done, const RunLength& length,
                          const std::map<std::string, bool>& thawed) {
   Impl& my = *impl_;
   my.length = length;
-  my.schedule = Schedule(my.config.optimizer.schedule, my.config.optimizer.base.lr, length);
+  my.schedules.set_length(length);
+  my.averages.set_length(length);
   my.steps_done = steps_done;
   std::vector<bool> then = my.thawed_now();
   for (std::size_t i = 0; i < then.size(); ++i) {

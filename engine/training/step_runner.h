@@ -22,10 +22,11 @@ struct StepResult {
   double loss = 0;
   std::vector<std::pair<std::string, double>> terms;
   std::optional<double> gradient_norm;
-  std::optional<double> loss_scale;  // of the next step
-  std::int64_t skipped_steps = 0;    // of the whole run, by the loss scale
-  std::optional<double> lr;          // of optimizers of the configuration
-  double signals = 0;                // those of all ranks, added up
+  std::vector<std::pair<std::string, double>> norms;  // of log.norms
+  std::optional<double> loss_scale;                   // of the next step
+  std::int64_t skipped_steps = 0;                     // of the whole run, by the loss scale
+  std::optional<double> lr;                           // of optimizers of the configuration
+  double signals = 0;                                 // those of all ranks, added up
 };
 
 class StepRunner {
@@ -65,6 +66,8 @@ class StepRunner {
   /// step that was launched.
   bool states_are_whole() const;
   void stop();
+  /// Of the learning rates; evaluations may change what they are from the next launch on.
+  Schedules& schedules();
 
   const BoundProgram& main_program() const;
   /// Of the micro-batches of a full step, in order; one may come several times.

@@ -36,7 +36,8 @@ struct StepRunner::Impl {
   RunParts parts;
   std::shared_ptr<const DataSource> source;
   RunLength length;
-  Schedule schedule;
+  Schedules schedules;
+  AverageRates averages;
   RankPlace place;
   StateStore& states;
   std::shared_ptr<Arenas> arenas;
@@ -65,8 +66,8 @@ struct StepRunner::Impl {
   /// The forward graph of a program.
   Graph forward(const MicroBatchShape& shape, std::vector<std::string>& notes) const;
   RunParts parts_for(const MicroBatchShape& shape) const;
-  void feed_scalars(const LaunchedStep& step, double factor, const MicroBatch& first);
-  void launch(LaunchedStep& step, double factor, const MicroBatch& first);
+  void feed_scalars(const LaunchedStep& step, const MicroBatch& first);
+  void launch(LaunchedStep& step, const MicroBatch& first);
   void read(LaunchedStep& step);
   void refuse_reports(std::uint64_t ticket);
   void release_early();

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine/graph/error.h"
+#include "engine/training/averages/weights_in_use.h"
 #include "engine/training/divergence/reported_ids.h"
 #include "engine/training/evaluation.h"
 #include "engine/training/step_runner_state.h"
@@ -28,8 +29,7 @@ double StepRunner::Impl::denominator(const LossTerm& term, const MicroBatch& fir
   return weight_sum(term, *source, samples);
 }
 
-void StepRunner::Impl::feed_scalars(const LaunchedStep& step, double factor,
-                                    const MicroBatch& first) {
+void StepRunner::Impl::feed_scalars(const LaunchedStep& step, const MicroBatch& first) {
   const BoundProgram& bound = *step.bound;
   Program& program = *bound.program;
   const std::uint64_t ticket = step.ticket;
@@ -39,9 +39,14 @@ void StepRunner::Impl::feed_scalars(const LaunchedStep& step, double factor,
     *static_cast<std::int64_t*>(program.input_slot(bound.step_input, ticket)) =
         static_cast<std::int64_t>(steps_done + 1);
   }
+  const auto number = static_cast<std::int64_t>(steps_done + 1);
   for (const auto& [input, rate] : bound.learning_rates) {
     *static_cast<float*>(program.input_slot(input, ticket)) =
-        static_cast<float>(rate.base * factor);
+        static_cast<float>(rate.base * schedules.factor(rate.schedule, number));
+  }
+  for (const auto& [input, average] : bound.averages) {
+    *static_cast<float*>(program.input_slot(input, ticket)) =
+        static_cast<float>(averages.of(average, number));
   }
   for (const auto& [input, name] : bound.denominators) {
     *static_cast<float*>(program.input_slot(input, ticket)) =
@@ -49,9 +54,9 @@ void StepRunner::Impl::feed_scalars(const LaunchedStep& step, double factor,
   }
 }
 
-void StepRunner::Impl::launch(LaunchedStep& step, double factor, const MicroBatch& first) {
+void StepRunner::Impl::launch(LaunchedStep& step, const MicroBatch& first) {
   BoundProgram& bound = *step.bound;
-  feed_scalars(step, factor, first);
+  feed_scalars(step, first);
   if (!bound.next_inputs.empty()) {
     const std::optional<MicroBatch> next = loader->peek();
     const bool alike = next && shape_of(*next) == shape_of(step.micro_batch);
@@ -98,6 +103,7 @@ void StepRunner::Impl::read(LaunchedStep& step) {
   }
   if (bound.signals_output >= 0) result.signals = scalar(bound.signals_output);
   if (bound.norm_output >= 0) result.gradient_norm = scalar(bound.norm_output);
+  for (const auto& [output, name] : bound.norms) result.norms.emplace_back(name, scalar(output));
   if (bound.scale_output >= 0) {
     result.loss_scale = scalar(bound.scale_output);
     result.skipped_steps =
@@ -134,19 +140,22 @@ void StepRunner::launch(MicroBatchWatch* watch, float signals) {
   if (std::vector<bool> now = my.thawed_now(); my.thawed != now) {
     assert(my.in_flight == 0);
     my.loader.reset();
+    const std::vector<std::string> names = my.states.names();
     my.build(std::move(now));
+    initialise_averages(my.states, {names.begin(), names.end()});
     compare_ranks();
     my.open_loader();
   }
   const std::uint64_t number = my.steps_done + 1;
-  const double factor = my.schedule.factor(static_cast<std::int64_t>(number));
   LaunchedStep& step = my.steps[number % my.steps.size()];
   step = {};
   step.watch = watch;
   step.signals = signals;
   step.result.step = number;
   step.result.start = my.position;
-  if (!my.main->learning_rates.empty()) step.result.lr = my.config.optimizer.base.lr * factor;
+  if (!my.main->learning_rates.empty())
+    step.result.lr =
+        my.config.optimizer.base.lr * my.schedules.factor(0, static_cast<std::int64_t>(number));
   MicroBatch first;
   for (;;) {
     const std::optional<MicroBatch> micro_batch = my.loader->next();
@@ -156,7 +165,7 @@ void StepRunner::launch(MicroBatchWatch* watch, float signals) {
     step.bound = &my.programs.at(shape_of(*micro_batch));
     step.ticket = my.base_ticket + micro_batch->ticket;
     step.is_released = false;
-    my.launch(step, factor, first);
+    my.launch(step, first);
     my.release_early();
     my.whole = micro_batch->end_of_step || !my.has_buffers;
     if (micro_batch->end_of_step) break;

@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "engine/training/algorithm/initial_states.h"
+#include "engine/training/averages/weights_in_use.h"
+#include "engine/training/config/config_names.h"
 #include "engine/training/data/id_functions.h"
 #include "engine/training/divergence/check_finite.h"
 #include "engine/training/divergence/check_integers.h"
@@ -57,6 +59,7 @@ Training::Training(RunConfig config, RunParts parts, DataSets data, TrainingHook
        initialise_parameters(my.config.parameters, my.config.seed, graph, my.states)) {
     my.say(note);
   }
+  initialise_averages(my.states);
   for (NotFiniteState& state : not_finite_states(my.states, {})) {
     if (state.worst == Finiteness::infinite)
       my.infinite.insert(state.name);
@@ -73,6 +76,9 @@ Training::Training(RunConfig config, RunParts parts, DataSets data, TrainingHook
     check_finite_fields(my.config, forward, *my.data.eval, say);
     my.evaluation =
         std::make_unique<Evaluation>(my.config, my.parts, my.data.eval, my.states, my.arenas);
+    if (const Weights weights = my.config.eval.weights; weights != Weights::trained)
+      my.say("evaluations, and so the best checkpoint, are of the " +
+             std::string(choice_name(weights)) + " weights");
   }
 }
 

@@ -188,6 +188,7 @@ void Training::Impl::resume(const std::string& run_dir) {
   position.vocabularies = configured.vocabularies;
   position.optimizers = configured.optimizers;
   position.functions = configured.functions;
+  runner->schedules().restore(position.plateaus);
   resume_best();
   saved_step = position.step;
   logged_samples = position.samples;
@@ -235,6 +236,13 @@ void Training::Impl::resume_best() {
     if (const auto value =
             metric.empty() ? std::nullopt : directory->evaluated(position.step, metric))
       take_in(*value);
+    std::vector<std::pair<std::string, double>> values;
+    for (const MetricKind& kind : all_metrics()) {
+      const std::string name(kind.name);
+      if (const auto value = directory->evaluated(position.step, name))
+        values.emplace_back(name, *value);
+    }
+    take_in(values);
   }
   if (position.best)
     write_best();
@@ -255,6 +263,10 @@ void Training::Impl::take_in(double value) {
   position.best_metric = config.eval.best;
   position.larger_is_better = larger_is_better;
   position.evaluations_without_better = 0;
+}
+
+void Training::Impl::take_in(const std::vector<std::pair<std::string, double>>& values) {
+  for (const std::string& said : runner->schedules().take_in(values)) say(said);
 }
 
 void Training::Impl::write_best() {
@@ -296,6 +308,7 @@ CheckpointSources Training::Impl::sources() const {
   CheckpointSources sources = sources_of(states);
   sources.position = position;
   sources.position.thawed = runner->thawed();
+  sources.position.plateaus = runner->schedules().plateaus();
   if (parts.aliases) sources.aliases = parts.aliases();
   leave_out_fixed_loss_scale(sources, config.precision);
   for (TensorSource& source : sources_of(carried)) sources.optimizer.push_back(std::move(source));

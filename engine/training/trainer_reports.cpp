@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/training/averages/weights_in_use.h"
 #include "engine/training/metrics.h"
 #include "engine/training/trainer_state.h"
 
@@ -68,6 +69,7 @@ void Training::Impl::log_step(const StepResult& result) {
   }
   if (result.lr) values.emplace_back("lr", *result.lr);
   report(false, values, rate);
+  values.insert(values.end(), result.norms.begin(), result.norms.end());
   values.emplace_back("wall", seconds_since(started));
   values.emplace_back("samples_per_second", rate);
   directory->log_metrics(position.step, "", values);
@@ -88,9 +90,12 @@ bool Training::Impl::evaluate() {
 bool Training::Impl::measure() {
   const Clock::time_point start = Clock::now();
   const std::uint64_t copied = copied_bytes();
-  const auto values_now = evaluation->run([&](std::int64_t samples) {
-    return samples < evaluation->own_samples() && is_asked_to_stop();
-  });
+  const auto values_now = [&] {
+    const WeightsInUse in_use(states, config.eval.weights);
+    return evaluation->run([&](std::int64_t samples) {
+      return samples < evaluation->own_samples() && is_asked_to_stop();
+    });
+  }();
   if (!values_now) {
     interrupted = true;
     say("interrupted during the evaluation of step " + std::to_string(position.step));
@@ -107,8 +112,9 @@ bool Training::Impl::measure() {
   }
   refuse_bad_metrics();
   // A resumed run that was at its end knows it; a new eval.best has none yet.
-  if (std::exchange(position.evaluated, position.step) == position.step && position.best)
-    return true;
+  const bool is_known = std::exchange(position.evaluated, position.step) == position.step;
+  if (!is_known) take_in(last_evaluation);
+  if (is_known && position.best) return true;
   for (const auto& [name, value] : last_evaluation) {
     if (name != config.eval.best) continue;
     take_in(value);

@@ -125,6 +125,8 @@ struct Training::Impl {
   void resume_best();
   /// What the value of eval.best means that was found after this step: for best and patience.
   void take_in(double value);
+  /// What an evaluation means for the learning rates.
+  void take_in(const std::vector<std::pair<std::string, double>>& values);
   void write_best();  // checkpoints/best
   /// Whether `eval.patience` evaluations, the last ones, were not better.
   bool patience_has_run_out() const;

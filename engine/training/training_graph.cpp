@@ -13,11 +13,14 @@
 #include "engine/training/config/config_names.h"
 #include "engine/training/config/config_value.h"
 #include "engine/training/loss_scale.h"
+#include "engine/training/optimizers/gradient_clipping.h"
 #include "engine/training/optimizers/optimizer.h"
+#include "engine/training/optimizers/update_norms.h"
 #include "engine/training/parameter_choice.h"
 #include "engine/training/ranks/shard_tables.h"
 #include "engine/training/ranks/state_shards.h"
 #include "engine/training/ranks/synchronise_batch_norm.h"
+#include "engine/training/schedule.h"
 #include "engine/training/tables/fixed_rows.h"
 #include "engine/training/tables/table_storage.h"
 
@@ -86,8 +89,8 @@ ValueId accumulate(GraphBuilder& g, const State& parameter, ValueId gradient, Mi
   return total;
 }
 
-// Over several micro-batches the sum of a table's gradients is dense; the rows that got one are
-// marked.
+// Over several micro-batches the sum of a table's gradients is dense, and so is what is clipped
+// element by element; the rows that got one are marked.
 ValueId mark(GraphBuilder& g, const State& parameter, const RowGradient& rows,
              MicroBatchKind kind) {
   State state = state_of(parameter, "touched_rows");
@@ -97,8 +100,9 @@ ValueId mark(GraphBuilder& g, const State& parameter, const RowGradient& rows,
   const ValueId before = g.state(std::move(state));
   std::vector<ValueId> inputs{before};
   inputs.insert(inputs.end(), rows.ids.begin(), rows.ids.end());
-  const ValueId marks = g.add_node("MarkRows", std::move(inputs),
-                                   {{"first", std::int64_t{kind == MicroBatchKind::first}}});
+  const bool is_first = kind == MicroBatchKind::first || kind == MicroBatchKind::whole;
+  const ValueId marks =
+      g.add_node("MarkRows", std::move(inputs), {{"first", std::int64_t{is_first}}});
   g.write_state(before, marks);
   return marks;
 }
@@ -148,21 +152,23 @@ Diagnostic of_rows_in_parts(const Chosen& chosen, bool is_split) {
 class LearningRates {
  public:
   explicit LearningRates(GraphBuilder& g) : g_(g) {}
-  ValueId of(double base) {
-    const auto found = inputs_.find(base);
+  /// `schedule`: its number in Schedules.
+  ValueId of(double base, int schedule) {
+    const std::pair<double, int> wanted(base, schedule);
+    const auto found = inputs_.find(wanted);
     if (found != inputs_.end()) return found->second;
     const std::string name =
         inputs_.empty() ? "optimizer.lr" : "optimizer.lr." + std::to_string(inputs_.size());
     const ValueId input = g_.input(name, TensorType{DType::float32, {}});
-    inputs_.emplace(base, input);
-    list.push_back({name, base});
+    inputs_.emplace(wanted, input);
+    list.push_back({name, base, schedule});
     return input;
   }
   std::vector<LearningRate> list;
 
  private:
   GraphBuilder& g_;
-  std::map<double, ValueId> inputs_;
+  std::map<std::pair<double, int>, ValueId> inputs_;
 };
 
 void drop_outputs(Graph& graph) { graph.outputs.clear(); }
@@ -284,6 +290,7 @@ TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& fo
   std::vector<ValueId> gradients = add_gradients(g, std::span(&seed, 1), wanted);
 
   StateShards state_shards(g, request.ranks, request.shards);
+  GradientClipping clipping(g, config.optimizer);
   std::vector<UpdateRequest> requests;
   std::vector<Diagnostic> problems;
   for (std::size_t i = 0; i < chosen.size(); ++i) {
@@ -296,7 +303,8 @@ TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& fo
       problems.push_back(std::move(*problem));
       continue;
     }
-    UpdateRequest update{.parameter = chosen[i].parameter, .options = chosen[i].options};
+    UpdateRequest update{
+        .parameter = chosen[i].parameter, .group = chosen[i].group, .options = chosen[i].options};
     const SplitTable* split = find_split_table(splits, update.parameter);
     update.shares_states = state_shards.covers(chosen[i]);
     if (!update.shares_states || split != nullptr)
@@ -316,7 +324,9 @@ TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& fo
           "give it such a group in optimizer.groups, or leave it out of storage");
     }
     update.gradient = accumulate(g, update.parameter, gradients[i], request.kind);
-    if (update.rows && request.kind != MicroBatchKind::whole) {
+    const bool is_dense =
+        request.kind != MicroBatchKind::whole || clipping.changes_elements(update.group);
+    if (update.rows && is_dense) {
       if (choose_update(update.options).lazy || split != nullptr)
         update.touched = mark(g, update.parameter, *update.rows, request.kind);
       update.rows.reset();
@@ -339,33 +349,65 @@ TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& fo
       ranks.sum(update);
   }
   LearningRates rates(g);
-  rates.of(config.optimizer.base.lr);
-  for (UpdateRequest& update : requests) update.lr = rates.of(update.options.lr);
+  rates.of(config.optimizer.base.lr, 0);
+  const Schedules schedules(config.optimizer, {});
+  for (UpdateRequest& update : requests)
+    update.lr = rates.of(update.options.lr, schedules.of_group(update.group));
   Updates updates(g);
   g.set_scope({"optimizer.scale", Phase::update, {}});
   UpdateScalars scalars;
   scalars.step = g.input(step_input, TensorType{DType::int64, {}});
   scalars.skip = g.scalar(0, DType::boolean);
   scalars.scale = g.scalar(1.0, DType::float32);
-  std::vector<ValueId> squares;
-  if (is_scaled || config.optimizer.clip_norm) {
+  const auto all_squares = [&] {
+    std::vector<ValueId> squares;
     for (const UpdateRequest& update : requests) {
       const ValueId square = updates.sum_of_squares(update);
       squares.push_back(update.parameter.shard ? ranks.sum_of_parts(square) : square);
     }
+    return squares;
+  };
+  UpdateNorms norms(g, ranks, config.log, requests);
+  norms.add_gradients(updates, requests, is_scaled ? seed.dy : ValueId{});
+  g.set_scope({"optimizer.scale", Phase::update, {}});
+  std::vector<ValueId> scales(requests.size());  // of single updates, beside scalars.scale
+  if (clipping.is_plain()) {
+    const std::optional<double>& most = config.optimizer.clip_norm;
+    if (is_scaled) {
+      scalars = add_scaled_step(g, seed.dy, most, config.precision, scalars.step, all_squares());
+    } else if (most) {
+      const std::vector<ValueId> clip = g.node("ClipScale", all_squares(), {{"max_norm", *most}});
+      scalars.scale = clip[0];
+      g.output("gradient_norm", clip[1]);
+    }
+  } else {
+    // Whether a step is skipped rests on the gradients as they are.
+    const ValueId loss_scale = is_scaled ? seed.dy : ValueId{};
+    std::vector<ValueId> before;
+    if (is_scaled) before = all_squares();
+    for (UpdateRequest& update : requests) clipping.clip_elements(update, loss_scale);
+    g.set_scope({"optimizer.scale", Phase::update, {}});
+    if (clipping.has_norms()) scales = clipping.norm_scales(requests, all_squares(), loss_scale);
+    if (is_scaled) {
+      scalars = add_scaled_step(g, seed.dy, std::nullopt, config.precision, scalars.step, before);
+      for (ValueId& scale : scales) {
+        if (scale) scale = g.mul(scale, scalars.scale);
+      }
+    }
   }
-  if (is_scaled) {
-    scalars = add_scaled_step(g, seed.dy, config, scalars.step, squares);
-  } else if (config.optimizer.clip_norm) {
-    const std::vector<ValueId> clip =
-        g.node("ClipScale", squares, {{"max_norm", *config.optimizer.clip_norm}});
-    scalars.scale = clip[0];
-    g.output("gradient_norm", clip[1]);
-  }
-  for (const UpdateRequest& update : requests) {
-    const ValueId made = updates.add(update, scalars);
+  norms.keep_parameters();
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    const UpdateRequest& update = requests[i];
+    UpdateScalars own = scalars;
+    if (scales[i]) own.scale = scales[i];
+    const ValueId made = updates.add(update, own);
     if (update.shares_states) state_shards.put_together(update, made);
   }
+  std::vector<std::string> split_names;
+  for (const SplitTable& split : splits) split_names.push_back(split.name);
+  result.averages = add_averages(g, config.optimizer, requests, split_names);
+  norms.add_updates();
+  result.norms = norms.names();
   check_state_names(g.graph());
   result.learning_rates = std::move(rates.list);
   result.graph = folded(g.finish(), operators, request.evaluate);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/passes/pass.h"
+#include "engine/training/averages/averaged_weights.h"
 #include "engine/training/losses.h"
 #include "engine/training/rank_sums.h"
 
@@ -33,10 +34,11 @@ struct TrainingRequest {
   std::shared_ptr<const TrainingAlgorithm> algorithm = nullptr;
 };
 
-/// A learning rate that is fed each step: the schedule's factor times `base`.
+/// A learning rate that is fed each step: the factor of its schedule times `base`.
 struct LearningRate {
   std::string input;
   double base = 0;
+  int schedule = 0;  // number in Schedules
 };
 
 struct TrainingGraph {
@@ -46,10 +48,13 @@ struct TrainingGraph {
   std::vector<std::string> terms;
   std::vector<LearningRate> learning_rates;
   std::vector<FedDenominator> denominators;
+  std::vector<FedAverage> averages;
+  std::vector<std::string> norms;  // outputs of log.norms
   std::vector<std::string> notes;  // "fc9:weight gets no gradient", ...
 };
 
-/// Fed inputs besides the data: "optimizer.step" (int64 scalar), learning rates, denominators.
+/// Fed inputs besides the data: "optimizer.step" (int64 scalar), learning rates, denominators,
+/// rates of averages.
 inline constexpr const char* step_input = "optimizer.step";
 /// Of several ranks: a float32 scalar that is fed by each, and an output, its sum over all of them.
 /// A rank that wants to stop feeds 1, and all learn of it in the same step.

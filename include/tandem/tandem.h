@@ -171,11 +171,12 @@ class Session {
 // ---------------------------------------------------------------- tools
 
 /// Writes the weights of a run directory or checkpoint: .onnx (the user's own graph in inference
-/// form), .safetensors or .npz. `checkpoint`: "best", "latest" or a step. Returns what was written.
-/// Error{usage} where an .onnx would be made of another model than was trained, unless
-/// `accept_changes`.
+/// form), .safetensors or .npz. `checkpoint` and `weights` as in TrainedOptions. Returns which
+/// checkpoint was taken and what was written. Error{usage} where an .onnx would be made of another
+/// model than was trained, unless `accept_changes`.
 std::string export_run(const std::string& run_or_checkpoint, const std::string& to,
-                       const std::string& checkpoint = "", bool accept_changes = false);
+                       const std::string& checkpoint = "", bool accept_changes = false,
+                       const std::string& weights = "");
 
 struct Report {
   std::string text, json;
@@ -188,6 +189,8 @@ struct Report {
 struct TrainedOptions {
   /// "best", "latest" or a step; "": the best one where the run has chosen one, else the latest.
   std::string checkpoint;
+  /// "trained", "ema" or "swa"; "": those that the run evaluates (eval.weights).
+  std::string weights;
   /// Use a model that has changed since the checkpoint was written; without it that is
   /// Error{usage}. The report's warnings tell what was accepted.
   bool accept_changes = false;

@@ -109,6 +109,12 @@ TEST(SessionKeysTest, ValuesThatOnlyRunsHaveAreRefused) {
               HasSubstr("optimizer.schedule.warmup: a Session counts steps alone"));
   EXPECT_THAT(refusal({"optimizer.schedule={ kind = \"step\", step_size = \"2 epochs\" }"}),
               HasSubstr("optimizer.schedule.step_size: a Session counts steps alone"));
+  EXPECT_THAT(
+      refusal({"optimizer.schedule=[{ kind = \"constant\", length = \"1 epoch\" }, { kind = "
+               "\"constant\" }]"}),
+      HasSubstr("optimizer.schedule.parts.0.length: a Session counts steps alone"));
+  EXPECT_THAT(refusal({"optimizer.swa={ start = \"2 steps\" }"}),
+              HasSubstr("optimizer.swa.every: a Session counts steps alone"));
   EXPECT_THAT(refusal({"parameters.freeze=[{ at = \"fc1\", until = \"1 epoch\" }]"}),
               HasSubstr("parameters.freeze.until: a Session counts steps alone"));
   EXPECT_THAT(
@@ -152,6 +158,18 @@ std::vector<HonouredCase> honoured_cases() {
        {"parameters.init=[{ at = \"fc1:weight\", kind = \"normal\", std = 0.2 }]", "seed=7"}},
       {"load", {"parameters.load=[{ from = \"FOLDER/other.npz\", at = \"fc*:*\" }]"}},
       {"clip_norm", {"optimizer.clip_norm=0.05"}},
+      {"clip_elements", {"optimizer.clip_value=0.01", "optimizer.clip_adaptive=0.05"}},
+      {"parts",
+       {"optimizer.schedule=[{ kind = \"exponential\", period = \"2 steps\", length = \"3 steps\" "
+        "}, { kind = \"one_cycle\" }]",
+        "steps=6"}},
+      {"schedule_of_a_group",
+       {"optimizer.groups=[{ at = \"fc2:*\", schedule = { kind = \"multistep\", milestones = "
+        "[\"2 steps\"] } }]"}},
+      {"averages",
+       {"optimizer.ema={ decay = 0.9 }",
+        "optimizer.swa={ start = \"2 steps\", every = \"1 steps\" }",
+        "optimizer.lookahead={ k = 2 }"}},
       {"groups", {"optimizer.groups=[{ at = \"fc2:*\", kind = \"adamw\", lr = 0.01 }]"}},
       {"loss",
        {"loss.terms=[{ kind = \"softmax_cross_entropy\", logits = \"logits\", labels = \"labels\", "

@@ -94,6 +94,12 @@ TEST(ToolTest, MistakesOfTheCommandLineAreObjectsToo) {
   EXPECT_EQ(run_program("train --wrong 2>/dev/null").text, "");
   EXPECT_EQ(run_program("train --wrong -- --json 2>/dev/null").text, "");
   EXPECT_THAT(run_program("polcy 2>&1").text, HasSubstr("unknown subcommand or option: polcy"));
+  EXPECT_THAT(run_program("trian 2>&1").text, HasSubstr("did you mean `tandem train`?"));
+  EXPECT_THAT(run_program("frobnicate 2>&1").text, HasSubstr("run tandem --help"));
+  EXPECT_EQ(run_program("help train 2>&1").text, run_program("train --help 2>&1").text);
+  EXPECT_EQ(run_program("help 2>&1").text, run_program("--help 2>&1").text);
+  EXPECT_THAT(run_program("export nothing --to x.pt 2>&1").text,
+              HasSubstr("PyTorch reads .safetensors"));
   EXPECT_EQ(run_program("train --help --json").code, 0);
 }
 

@@ -13,6 +13,7 @@
 #include "engine/runtime/program.h"
 #include "engine/training/checkpoints/fingerprint.h"
 #include "engine/training/data/loader.h"
+#include "engine/training/schedule.h"
 
 namespace tandem {
 
@@ -52,6 +53,7 @@ struct TrainingPosition {
   std::map<std::string, std::string> optimizers;  // kinds by parameter; older checkpoints lack them
   std::map<std::string, std::string> functions;   // id_functions; older checkpoints lack them
   std::map<std::string, bool> thawed;             // StepRunner::thawed; older checkpoints lack it
+  PlateauStates plateaus;                         // older checkpoints lack them
   FingerprintPtr fingerprint;  // a file of its own; null: older checkpoints lack it
 };
 

@@ -106,6 +106,20 @@ void expect_counts_that_fit(const JsonItem& root, const TrainingPosition& p) {
   }
 }
 
+/// What evaluations have made of learning rates.
+PlateauStates read_plateaus(const JsonItem& root, std::uint64_t evaluations) {
+  constexpr double most = std::numeric_limits<double>::max();
+  return entries_of(root, "plateaus", [&](const JsonItem& item) {
+    PlateauState state;
+    state.scale = item.at("scale").number(0, 1);
+    if (const auto best = item.find("best")) state.best = best->number(-most, most);
+    state.bad_evaluations =
+        static_cast<std::int64_t>(item.at("bad_evaluations").natural(0, evaluations));
+    state.cooldown = static_cast<std::int64_t>(item.at("cooldown").natural());
+    return state;
+  });
+}
+
 }  // namespace
 
 std::string position_text(const TrainingPosition& p) {
@@ -138,6 +152,13 @@ std::string position_text(const TrainingPosition& p) {
   if (!p.optimizers.empty()) json["optimizers"] = p.optimizers;
   if (!p.functions.empty()) json["functions"] = p.functions;
   if (!p.thawed.empty()) json["thawed"] = p.thawed;
+  for (const auto& [name, state] : p.plateaus) {
+    Json& plateau = json["plateaus"][name];
+    plateau = {{"scale", state.scale},
+               {"bad_evaluations", state.bad_evaluations},
+               {"cooldown", state.cooldown}};
+    if (state.best) plateau["best"] = *state.best;
+  }
   return json.dump(2) + "\n";
 }
 
@@ -170,6 +191,7 @@ TrainingPosition read_position(const std::string& file) {
   p.optimizers = entries_of(root, "optimizers", [](const JsonItem& i) { return i.text(); });
   p.functions = entries_of(root, "functions", [](const JsonItem& i) { return i.any_text(); });
   p.thawed = entries_of(root, "thawed", [](const JsonItem& i) { return i.boolean(); });
+  p.plateaus = read_plateaus(root, p.step);
   expect_counts_that_fit(root, p);
   if (!p.batches.empty()) expect_place_of_batches(root, p);
   return p;

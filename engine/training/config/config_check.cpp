@@ -1,6 +1,7 @@
 #include "engine/training/config/config_check.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 
 #include "engine/graph/selector.h"
@@ -10,6 +11,24 @@ namespace tandem {
 namespace {
 
 using Kind = ConfigValue::Kind;
+
+std::string lower_case(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return text;
+}
+
+/// The one of `words` that is written otherwise, or begins so; else the nearest name.
+std::string nearest_word(const std::string& text, const std::vector<std::string>& words) {
+  constexpr std::size_t least_letters = 3;
+  const std::string wanted = lower_case(text);
+  std::vector<std::string> begin_so;
+  for (const std::string& word : words) {
+    const std::string known = lower_case(word);
+    if (known == wanted) return word;
+    if (wanted.size() >= least_letters && known.starts_with(wanted)) begin_so.push_back(word);
+  }
+  return begin_so.size() == 1 ? begin_so[0] : nearest_name(text, words);
+}
 
 class Checker {
  public:
@@ -25,9 +44,10 @@ class Checker {
       return;
     }
     if (value.kind == Kind::list) {
-      for (std::size_t i = 0; i < value.items.size(); ++i) {
-        check(value.items[i], pattern + "[]", shown + "." + std::to_string(i));
-      }
+      const bool is_short = key != nullptr && !key->short_key.empty();
+      const std::string list = is_short ? pattern + "." + std::string(key->short_key) : pattern;
+      for (std::size_t i = 0; i < value.items.size(); ++i)
+        check(value.items[i], list + "[]", shown + "." + std::to_string(i));
     }
     if (value.kind == Kind::table) check_members(value, pattern, shown);
   }
@@ -86,7 +106,7 @@ class Checker {
         return false;
       }
       report(value, shown, "unknown value", listed(key.allowed), describe(value),
-             did_you_mean(nearest_name(value.text, allowed)));
+             did_you_mean(nearest_word(value.text, allowed)));
       return false;
     }
     if (key.type & selector_value) {
@@ -103,7 +123,7 @@ class Checker {
              describe(value));
       return false;
     }
-    if (key.type & path_value && value.text.empty()) {
+    if (key.type & path_value && value.text.empty() && !key.may_be_empty) {
       report(value, shown, "an empty path");
       return false;
     }
@@ -144,13 +164,19 @@ class Checker {
     for (const auto& [word, ours] : table_.other_words) {
       if (word == key) wanted = ours;
     }
+    if (wanted.find(' ') != std::string::npos) return wanted;
     const std::string near = nearest_name(wanted, siblings);
     if (!near.empty()) return did_you_mean(prefix + near, "", "`");
-    for (const KeyInfo& info : table_.keys) {  // a key that stands elsewhere
-      if (info.path.substr(info.path.rfind('.') + 1) == wanted) {
-        return did_you_mean(info.path, "", "`");
-      }
+    // A key that stands elsewhere, outside of lists if there is one.
+    const auto depth = [](std::string_view path) {
+      return std::count_if(path.begin(), path.end(), [](char c) { return c == '.' || c == '['; });
+    };
+    std::string_view elsewhere;
+    for (const KeyInfo& info : table_.keys) {
+      if (info.path.substr(info.path.rfind('.') + 1) != wanted) continue;
+      if (elsewhere.empty() || depth(info.path) < depth(elsewhere)) elsewhere = info.path;
     }
+    if (!elsewhere.empty()) return did_you_mean(std::string(elsewhere), "", "`");
     return siblings.empty() ? "" : "known here: " + joined(siblings);
   }
 

@@ -15,6 +15,7 @@ namespace {
 
 std::string help_with_values(const KeyInfo& key) {
   std::string text(key.help);
+  if (!key.same_as.empty()) text += fmt::format("; its keys are those of `{}`", key.same_as);
   if (!key.allowed.empty()) text += fmt::format(": {}", listed(key.allowed));
   if (key.later == "*") {
     text += " (later)";
@@ -65,7 +66,10 @@ std::string config_keys_text(const KeyTable& table) {
 std::string config_keys_markdown(const KeyTable& table) {
   std::string text(table.page_head);
   std::string section = "?";
+  std::string_view same;  // what begins with it is told elsewhere
   for (const KeyInfo& key : table.keys) {
+    if (!same.empty() && key.path.starts_with(same) && key.path != same) continue;
+    same = key.same_as.empty() ? "" : key.path;
     const std::string of = one_group_of_options(key);
     if (of != section) {
       section = of;
@@ -165,10 +169,11 @@ Json schema_of(const KeyTable& table, const KeyInfo* key, const std::string& pat
   if (key->type & list_value) {
     Json list = {{"type", "array"}};
     bool later = false;
+    const std::string of = key->short_key.empty() ? path : path + "." + std::string(key->short_key);
     for (const KeyInfo& item : table.keys) {
-      if (item.path != path + "[]") continue;
+      if (item.path != of + "[]") continue;
       later = item.later == "*";
-      list["items"] = schema_of(table, &item, path + "[]");
+      list["items"] = schema_of(table, &item, of + "[]");
     }
     if (!later) choices.push_back(list);
   }

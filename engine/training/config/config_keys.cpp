@@ -7,14 +7,43 @@
 namespace tandem {
 namespace {
 
-// Words that other programs use for keys of this one.
+// Words that other programs use for keys of this one; what has a space is the advice itself.
 constexpr std::pair<std::string_view, std::string_view> other_words[] = {
-    {"learning_rate", "lr"},    {"batch", "batch_size"},    {"num_workers", "workers"},
-    {"optim", "optimizer"},     {"max_steps", "steps"},     {"num_epochs", "epochs"},
-    {"max_epochs", "epochs"},   {"grad_clip", "clip_norm"}, {"max_grad_norm", "clip_norm"},
-    {"dataset", "data"},        {"validation", "eval"},     {"max_norm", "clip_norm"},
-    {"param_groups", "groups"}, {"scheduler", "schedule"},  {"type", "kind"},
-    {"warmup_steps", "warmup"}, {"loss_fn", "loss"},        {"onnx", "model"}};
+    {"learning_rate", "lr"},
+    {"batch", "batch_size"},
+    {"num_workers", "workers"},
+    {"optim", "optimizer"},
+    {"max_steps", "steps"},
+    {"num_epochs", "epochs"},
+    {"max_epochs", "epochs"},
+    {"grad_clip", "clip_norm"},
+    {"max_grad_norm", "clip_norm"},
+    {"dataset", "data"},
+    {"validation", "eval"},
+    {"max_norm", "clip_norm"},
+    {"param_groups", "groups"},
+    {"scheduler", "schedule"},
+    {"type", "kind"},
+    {"warmup_steps", "warmup"},
+    {"loss_fn", "loss"},
+    {"onnx", "model"},
+    {"early_stopping", "patience"},
+    {"accumulate", "micro_batch"},
+    {"accumulation_steps", "micro_batch"},
+    {"gradient_accumulation", "micro_batch"},
+    {"gradient_accumulation_steps", "micro_batch"},
+    {"accumulate_grad_batches", "micro_batch"},
+    {"lr_scheduler", "schedule"},
+    {"T_0", "period"},
+    {"T_mult", "multiplier"},
+    {"milestone", "milestones"},
+    {"agc", "clip_adaptive"},
+    {"clip_grad_value", "clip_value"},
+    {"clip_grad_norm", "clip_norm"},
+    {"ema_decay", "optimizer.ema = { decay = 0.999 }"},
+    {"parallel_mode", "processes share a batch where several are started: docs/processes.md"},
+    {"num_gpus", "processes share a batch where several are started: docs/processes.md"},
+    {"world_size", "processes share a batch where several are started: docs/processes.md"}};
 
 constexpr std::string_view page_head =
     "# The keys of train.toml\n\n"

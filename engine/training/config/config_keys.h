@@ -34,7 +34,9 @@ struct KeyInfo {
   std::string_view help;      // one line
   double low = -1e300;        // least and greatest number
   double high = 1e300;
-  std::string_view short_key = "";  // of a table: the key that a text in its place stands for
+  std::string_view short_key = "";  // of a table: the key that a value in its place stands for
+  bool may_be_empty = false;        // a path: "" stands for none
+  std::string_view same_as = "";    // of a table: the key with the same keys, which docs tell once
 };
 
 /// All keys of one kind of file; parents before children.

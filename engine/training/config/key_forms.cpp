@@ -45,7 +45,10 @@ KeyForm text_or_none(std::string& member) {
 }
 
 KeyForm path(std::string& member) {
-  return {path_value, [&](const Found& found) { member = found.table.resolve(found.value); },
+  return {path_value,
+          [&](const Found& found) {
+            member = found.value.text.empty() ? "" : found.table.resolve(found.value);
+          },
           text_or_none(member).write};
 }
 

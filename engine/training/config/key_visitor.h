@@ -55,6 +55,12 @@ inline auto written_if(bool is_written) {
 inline auto or_only(std::string_view name, unsigned type) {
   return [=](KeyNotes& n) { n.info.short_key = name, n.info.type = type; };
 }
+/// Of a path: "" takes back what another file or argument says.
+inline constexpr auto may_be_empty = [](KeyNotes& n) { n.info.may_be_empty = true; };
+/// The keys of the table are those of another one, which the page of docs/ tells.
+inline auto same_as(std::string_view key) {
+  return [=](KeyNotes& n) { n.info.same_as = key; };
+}
 inline void note(KeyNotes& all, std::string_view help) { all.info.help = help; }
 inline void note(KeyNotes& all, const NumberRange& range) {
   all.info.low = range.low, all.info.high = range.high, all.is_below = range.below;

@@ -154,12 +154,46 @@ void visit(KeyVisitor& v, OptimizerConfig& c) {
       [&](KeyVisitor& inside, OptimizerGroup& group) {
         inside.key("at", selector(group.at), required, "which parameters");
         visit_options(inside, group.options, &table);
+        inside.table(
+            "schedule",
+            [&](KeyVisitor& v) {
+              visit(v, group.schedule ? *group.schedule : group.schedule.emplace());
+            },
+            on_one_line, written_if(group.schedule.has_value()), or_only("parts", list_value),
+            same_as("optimizer.schedule"), "of the group's own learning rate");
+        inside.key("clip_norm", group.clip_norm, at_least(1e-30),
+                   "the gradient of the group's parameters is scaled down to this norm; they then "
+                   "do not count in optimizer.clip_norm");
+        inside.key("clip_value", group.clip_value, at_least(0),
+                   by_default("(optimizer.clip_value)"), "for the group's parameters; 0: none");
+        inside.key("clip_adaptive", group.clip_adaptive, at_least(0),
+                   by_default("(optimizer.clip_adaptive)"), "for the group's parameters; 0: none");
       },
       "other options for some parameters; the last group that covers one takes it");
-  v.section("schedule", c.schedule, on_one_line,
-            "the learning rate over the run; groups follow in proportion");
+  v.section("schedule", c.schedule, on_one_line, or_only("parts", list_value),
+            "the learning rate over the run; groups without one of their own follow in proportion");
   v.key("clip_norm", c.clip_norm, at_least(1e-30),
         "the gradient of all parameters together is scaled down to this norm");
+  v.key("clip_value", c.clip_value, at_least(1e-30),
+        "each element of a gradient is moved to the nearest number from -clip_value to clip_value");
+  v.key("clip_adaptive", c.clip_adaptive, at_least(1e-30),
+        "the gradient of each output unit is scaled down to so much of the norm of its weights "
+        "(Brock et al. 2021); the paper leaves the last layer out");
+  v.key("clip_adaptive_eps", c.clip_adaptive_eps, at_least(0),
+        "norms of weights count as this at least");
+  const auto optional_table = [&](std::string_view name, auto& member, std::string_view help) {
+    v.table(
+        name, [&](KeyVisitor& inside) { visit(inside, member ? *member : member.emplace()); },
+        on_one_line, written_if(member.has_value()), help);
+  };
+  optional_table("ema", c.ema,
+                 "an exponential moving average of the weights: states NAME/ema, used by choice");
+  optional_table("swa", c.swa,
+                 "the mean of the weights at several times (stochastic weight averaging): states "
+                 "NAME/swa, used by choice");
+  optional_table("lookahead", c.lookahead,
+                 "slow weights, which the trained ones go back to (Zhang et al. 2019): states "
+                 "NAME/slow");
 }
 
 }  // namespace tandem

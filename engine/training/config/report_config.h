@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/training/averages/average_config.h"
 #include "engine/training/config/config_types.h"
 
 namespace tandem {
@@ -15,6 +16,7 @@ struct EvalConfig {
   std::vector<std::string> metrics;  // names of all_metrics (engine/training/metrics.h)
   std::string best;                  // one of the metrics, or ""
   std::int64_t patience = 0;         // evaluations without a better `best`; 0 = never stop
+  Weights weights = Weights::trained;
   bool operator==(const EvalConfig&) const = default;
 };
 void visit(KeyVisitor& v, EvalConfig& c);
@@ -29,6 +31,7 @@ void visit(KeyVisitor& v, CheckpointConfig& c);
 
 struct LogConfig {
   Duration every{100, Duration::Unit::steps};
+  std::vector<std::string> norms;  // selectors of parameters
   bool operator==(const LogConfig&) const = default;
 };
 void visit(KeyVisitor& v, LogConfig& c);

@@ -27,6 +27,9 @@ void visit(KeyVisitor& v, EvalConfig& c) {
   v.key("best", text_or_none(c.best), "the metric whose best checkpoint is kept as `best`");
   v.key("patience", c.patience, at_least(0),
         "stop after so many evaluations without a better `best`; 0: never");
+  v.key("weights", c.weights,
+        "what is evaluated, and so decides about `best`: the trained weights, or an average of "
+        "them (optimizer.ema, optimizer.swa)");
   v.when_read([&](const TableReader& table) { check_best(table, c); });
 }
 
@@ -39,6 +42,8 @@ void visit(KeyVisitor& v, CheckpointConfig& c) {
 
 void visit(KeyVisitor& v, LogConfig& c) {
   v.key("every", c.every, "how often");
+  v.key("norms", c.norms, parts("[]", selector_value, "which parameters"),
+        "parameters whose gradients' and updates' norms metrics.jsonl gets");
   v.later_key("also", list_value, "other formats of the metrics");
 }
 

@@ -10,8 +10,30 @@
 
 namespace tandem {
 
-RunConfig parse_run_config(std::string_view text, const std::string& path,
-                           const std::vector<std::string>& overrides) {
+namespace {
+
+/// What else is wrong of a file that has mistakes: paths that lead nowhere. Without mistakes
+/// whoever opens them says more.
+void add_missing_files(const RunConfig& config, std::vector<Diagnostic>& errors) {
+  const auto look = [&](const Where& where, const std::string& key, const std::string& path) {
+    if (path.empty() || path_exists(path)) return;
+    Diagnostic& d = errors.emplace_back(at(where, key, "no such file"));
+    d.got = path;
+  };
+  look(config.model.where, "model", config.model.file);
+  look({config.file}, "policy", config.policy);
+  if (!config.data) return;
+  const std::pair<const char*, const SplitConfig*> splits[] = {
+      {"data.train.files", &config.data->train}, {"data.eval.files", &config.data->eval}};
+  for (const auto& [key, split] : splits) {
+    for (const ArrayFiles& files : split->files) {
+      for (const std::string& path : files.paths) look(files.where, key, path);
+    }
+  }
+}
+
+RunConfig parsed(std::string_view text, const std::string& path,
+                 const std::vector<std::string>& overrides, bool looks_at_files) {
   std::vector<Diagnostic> errors;
   ConfigValue tree = parse_toml(text, path, errors);
   if (!errors.empty() && tree.members.empty()) throw Error(ErrorKind::usage, std::move(errors));
@@ -29,6 +51,7 @@ RunConfig parse_run_config(std::string_view text, const std::string& path,
   read_keys(TableReader(&tree, "", folder, errors), [&](KeyVisitor& v) { visit(v, config); });
 
   if (!errors.empty()) {
+    if (looks_at_files) add_missing_files(config, errors);
     std::stable_sort(errors.begin(), errors.end(), [](const Diagnostic& a, const Diagnostic& b) {
       const auto key = [](const Diagnostic& d) {
         return std::tuple(d.file == command_line, d.line, d.column);
@@ -38,6 +61,13 @@ RunConfig parse_run_config(std::string_view text, const std::string& path,
     throw Error(ErrorKind::usage, std::move(errors));
   }
   return config;
+}
+
+}  // namespace
+
+RunConfig parse_run_config(std::string_view text, const std::string& path,
+                           const std::vector<std::string>& overrides) {
+  return parsed(text, path, overrides, false);
 }
 
 std::string to_toml(const RunConfig& config) {
@@ -58,7 +88,7 @@ RunConfig read_run_config(const std::string& path, const std::vector<std::string
   if (!std::filesystem::is_regular_file(path, ignored))  // a pipe might never end
     refuse("this is not a regular file", "store it in one first");
   if (file_size(path) > largest_file) refuse("the file is too large", "");
-  return parse_run_config(read_file(path, largest_file), path, overrides);
+  return parsed(read_file(path, largest_file), path, overrides, true);
 }
 
 }  // namespace tandem

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/optimizers/options.h"
+#include "engine/training/averages/average_config.h"
 #include "engine/training/config/data_config.h"
 #include "engine/training/config/loss_config.h"
 #include "engine/training/config/model_config.h"
@@ -19,8 +20,11 @@
 namespace tandem {
 
 struct OptimizerGroup {
-  std::string at;            // the last group that covers a parameter takes it
-  OptimizerOptions options;  // resolved: the optimizer's own options, overridden
+  std::string at;                          // the last group that covers a parameter takes it
+  OptimizerOptions options;                // resolved: the optimizer's own options, overridden
+  std::optional<ScheduleConfig> schedule;  // unset: in proportion to the optimizer's
+  std::optional<double> clip_norm;         // of these parameters together, and by themselves
+  std::optional<double> clip_value, clip_adaptive;  // unset: the optimizer's; 0: not clipped
   Where where;
   bool operator==(const OptimizerGroup&) const = default;
 };
@@ -28,7 +32,11 @@ struct OptimizerConfig {
   OptimizerOptions base;
   std::vector<OptimizerGroup> groups;
   ScheduleConfig schedule;
-  std::optional<double> clip_norm;
+  std::optional<double> clip_norm, clip_value, clip_adaptive;
+  double clip_adaptive_eps = 1e-3;
+  std::optional<EmaConfig> ema;
+  std::optional<SwaConfig> swa;
+  std::optional<LookaheadConfig> lookahead;
   Where where;
   bool operator==(const OptimizerConfig&) const = default;
 };

@@ -1,5 +1,9 @@
 // The keys of train.toml outside of its sections, and the order of these.
+#include <algorithm>
+
+#include "engine/graph/text.h"
 #include "engine/training/config/key_visitor.h"
+#include "engine/training/metrics.h"
 
 namespace tandem {
 namespace {
@@ -19,6 +23,43 @@ KeyForm time_limit(std::optional<double>& member) {
             if (!member) return std::string();
             return toml_string(to_string(Duration{*member, Duration::Unit::seconds}));
           }};
+}
+
+/// A metric that a schedule looks at has to be measured, and again and again.
+void check_plateau(const TableReader& schedule, const PlateauSchedule& plateau,
+                   const RunConfig& c) {
+  const auto report = [&](const char* key, std::string message, std::string expected,
+                          std::string got, std::string fix) {
+    const ConfigValue* const value = schedule.find(key);
+    schedule.report(value ? value->where : schedule.where(), key, std::move(message),
+                    std::move(expected), std::move(got), std::move(fix));
+  };
+  const std::string& metric = plateau.metric;
+  const std::vector<std::string>& metrics = c.eval.metrics;
+  if (metric != "loss" && std::find(metrics.begin(), metrics.end(), metric) == metrics.end())
+    report("metric", "not one of the metrics", joined(metrics), metric, "add it to `eval.metrics`");
+  if (metric_kind(metric).better == Better::neither)
+    report("metric", "this metric is best near 1, not at an end",
+           "a metric that is better the larger or the smaller it is", metric,
+           "choose another one, such as log_loss");
+  if (!c.eval.every)
+    report("kind", "plateau needs evaluations during the training", "", "",
+           "set eval.every, such as \"1 epoch\"");
+}
+
+/// `owner`: the table that has it.
+void check_schedule(const TableReader& owner, const ScheduleConfig& shape, bool has_length,
+                    const RunConfig& c) {
+  const ConfigValue* const found = owner.valid("schedule");
+  if (found == nullptr) return;
+  if (shape.needs_length() && !has_length) {
+    const auto name_of = [](const auto& kind) { return std::string(kind.name); };
+    const std::string name = shape.parts.empty() ? std::visit(name_of, shape.kind)
+                                                 : std::visit(name_of, shape.parts.back().kind);
+    owner.report(found->where, shape.parts.empty() ? "schedule.kind" : "schedule",
+                 name + " needs the length of the run", "epochs or steps");
+  }
+  if (shape.plateau() != nullptr) check_plateau(owner.table("schedule"), *shape.plateau(), c);
 }
 
 /// What keys of several sections, or all of them, make together.
@@ -41,14 +82,24 @@ void check_run(const TableReader& root, const RunConfig& c) {
     root.report(name ? name->where : Where{c.file}, "name", "not the name of a folder", "",
                 toml_string(c.name));
   }
-  const TableReader schedule = root.table("optimizer").table("schedule");
-  const ScheduleConfig& shape = c.optimizer.schedule;
-  if (shape.needs_length() && root.find("max_time") && !has_length) {  // else an error of its own
-    schedule.report(schedule.where(), "kind",
-                    schedule.find("kind")->text + " needs the length of the run",
-                    "epochs or steps");
+  // Without max_time either, it is an error of its own.
+  const bool may_need_length = has_length || !root.find("max_time");
+  const TableReader optimizer = root.table("optimizer");
+  check_schedule(optimizer, c.optimizer.schedule, may_need_length, c);
+  const std::vector<TableReader> groups = optimizer.tables("groups");
+  for (std::size_t i = 0; i < groups.size() && i < c.optimizer.groups.size(); ++i) {
+    if (const auto& own = c.optimizer.groups[i].schedule)
+      check_schedule(groups[i], *own, may_need_length, c);
   }
   const TableReader eval = root.table("eval");
+  const bool has_weights =
+      c.eval.weights == Weights::trained ||
+      (c.eval.weights == Weights::ema ? c.optimizer.ema.has_value() : c.optimizer.swa.has_value());
+  if (!has_weights) {
+    const std::string name(choice_name(c.eval.weights));
+    eval.report(eval.find("weights")->where, "weights", "there are no such weights", "", name,
+                "set optimizer." + name);
+  }
   if (eval.exists() && c.data && c.data->eval.files.empty() && c.data->eval_fraction == 0 &&
       !root.table("data").find("eval")) {
     eval.report(eval.where(), "", "there is no data to evaluate on", "", "",
@@ -61,7 +112,8 @@ void check_run(const TableReader& root, const RunConfig& c) {
 void visit(KeyVisitor& v, RunConfig& c) {
   v.section("model", c.model, or_only("file", path_value), required, on_one_line,
             "the ONNX file, or a table with the keys below");
-  v.key("policy", path(c.policy), "the policy file: where things run and live");
+  v.key("policy", path(c.policy), may_be_empty,
+        "the policy file: where things run and live; \"\" on the command line: none");
   v.key("device", c.device, one_of("auto|cpu|gpu"),
         "where everything runs that no policy places; auto: the GPU if the plan fits");
   v.key("batch_size", c.batch_size, between(1, 1 << 30),

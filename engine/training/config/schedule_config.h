@@ -1,47 +1,53 @@
-// optimizer.schedule of train.toml: its kinds with their keys.
+// optimizer.schedule of train.toml: one shape of the learning rate, or several one after the other.
 #pragma once
 
+#include <functional>
 #include <optional>
-#include <string_view>
-#include <variant>
+#include <string>
+#include <vector>
 
+#include "engine/schedules/all_schedules.h"
 #include "engine/training/config/config_types.h"
 
 namespace tandem {
 
-struct ConstantSchedule {
-  static constexpr std::string_view name = "constant";
-  bool operator==(const ConstantSchedule&) const = default;
-};
-struct CosineSchedule {
-  static constexpr std::string_view name = "cosine";
-  double final = 0;  // the learning rate at the end of the run
-  bool operator==(const CosineSchedule&) const = default;
-};
-struct StepSchedule {
-  static constexpr std::string_view name = "step";
-  std::optional<Duration> step_size;  // set; times gamma after every one
-  double gamma = 0.1;
-  bool operator==(const StepSchedule&) const = default;
-};
-struct LinearSchedule {
-  static constexpr std::string_view name = "linear";
-  double final = 0;  // the learning rate at the end of the run
-  bool operator==(const LinearSchedule&) const = default;
+template <class Kind>
+struct ShapeOf {
+  Kind kind;
+  std::optional<Duration> warmup;  // linear from 0
+  bool operator==(const ShapeOf&) const = default;
+
+  /// Whether the rate depends on how long it holds.
+  bool needs_length() const {
+    return std::visit([](const auto& of) { return of.needs_length; }, kind);
+  }
 };
 
-/// Of the base learning rate; groups follow in proportion.
-struct ScheduleConfig {
-  std::variant<ConstantSchedule, CosineSchedule, StepSchedule, LinearSchedule> kind;
-  std::optional<Duration> warmup;  // linear from 0
+using ScheduleShape = ShapeOf<ScheduleKind>;
+
+/// One of several shapes.
+struct SchedulePart : ShapeOf<SchedulePartKind> {
+  std::optional<Duration> length;  // unset: the rest of the run
+  Where where;
+  bool operator==(const SchedulePart&) const = default;
+};
+
+/// Of the base learning rate; groups follow in proportion, unless they have one of their own.
+struct ScheduleConfig : ScheduleShape {
+  std::vector<SchedulePart> parts;  // in place of the one shape; all but the last have a length
   bool operator==(const ScheduleConfig&) const = default;
 
   /// Whether the rate depends on the length of the run.
   bool needs_length() const {
-    return std::holds_alternative<CosineSchedule>(kind) ||
-           std::holds_alternative<LinearSchedule>(kind);
+    if (parts.empty()) return ScheduleShape::needs_length();
+    return !parts.back().length && parts.back().needs_length();
   }
+  const PlateauSchedule* plateau() const { return std::get_if<PlateauSchedule>(&kind); }
 };
 void visit(KeyVisitor& v, ScheduleConfig& c);
+
+/// f(key, duration) for each duration in it; "parts.0.warmup".
+void each_duration(const ScheduleConfig& config,
+                   const std::function<void(const std::string& key, const Duration&)>& f);
 
 }  // namespace tandem

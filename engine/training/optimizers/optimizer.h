@@ -29,6 +29,7 @@ struct UpdateRequest {
   bool keeps_others = false;   // rows that the gradient's rows or marks leave out stay as they are
   bool shares_states = false;  // ranks share out its states: each updates a part of the parameter
   ValueId lr;                  // float32 scalar
+  int group = -1;              // of optimizer.groups, that it takes its options from
   OptimizerOptions options;
 };
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 
 #include "engine/graph/error.h"
@@ -44,13 +45,27 @@ std::vector<Settings> surroundings() {
       {"data={kind='csv', columns=['x'], train={files=['a']}, fields={x='x'}}"},
       {"parameters={freeze=[{at='a'}], load=[{from='a.npz'}], shape=[{at='a', rows=3}], "
        "storage=[{at='a', kind='float32'}], fixed_rows=[{at='a', rows=[0]}]}"}};
+  all.push_back({"optimizer.ema={decay=0.5}", "optimizer.swa={start='3 steps'}",
+                 "optimizer.lookahead={k=3}"});
   for (const std::string& kind : words_of(key_at("parameters.init[].kind").allowed))
     all.push_back({"parameters.init=[{at='a', kind='" + kind + "'}]"});
   for (const std::string& kind : words_of(key_at("optimizer.kind").allowed))
     all.push_back({"optimizer.kind=" + kind, "optimizer.groups=[{at='a'}]"});
   for (const std::string& kind : words_of(key_at("optimizer.schedule.kind").allowed)) {
-    const std::string stairs = kind == "step" ? ", step_size='3 steps'" : "";
-    all.push_back({"optimizer.schedule={kind='" + kind + "'" + stairs + "}"});
+    const std::map<std::string, std::string> needed{{"step", ", step_size='3 steps'"},
+                                                    {"exponential", ", period='3 steps'"},
+                                                    {"cosine_restarts", ", period='3 steps'"},
+                                                    {"multistep", ", milestones=['3 steps']"}};
+    const auto found = needed.find(kind);
+    const std::string keys = "kind='" + kind + "'" + (found == needed.end() ? "" : found->second);
+    const std::string groups = "optimizer.groups=[{at='a', schedule={" + keys + "}}]";
+    all.push_back({"optimizer.schedule={" + keys + "}", groups, "eval.every='1 epoch'"});
+    if (kind == "plateau") {
+      all.back().push_back("eval.metrics=['mse']");
+      continue;
+    }
+    const std::string parts = "schedule={parts=[{" + keys + "}]}";
+    all.push_back({"optimizer." + parts, "optimizer.groups=[{at='a', " + parts + "}]"});
   }
   for (const LossKind& kind : all_losses()) {
     std::string term = "{kind='" + std::string(kind.name) + "'";
@@ -94,15 +109,16 @@ std::vector<std::string> values_for(const KeyInfo& key) {
     values.insert(values.end(),
                   {"'z'", "'mse'", "'flatten'", "'random_flip'", "'buffer 7'", "'vocabulary(z)'"});
   if (key.type & list_value)
-    values.insert(values.end(), {"[0.25, 0.75]", "[1, 2]", "['z', 'w']", "['mse']", "['flatten']",
-                                 "['random_flip']", "['x', 'z']"});
+    values.insert(values.end(), {"['7 steps']", "[0.25, 0.75]", "[1, 2]", "['z', 'w']", "['mse']",
+                                 "['flatten']", "['random_flip']", "['x', 'z']"});
   return values;
 }
 
 bool has_keys(const KeyInfo& key) {
-  const std::string item(key.type & list_value ? "[]" : "");
+  const std::string path(key.path);
   return std::any_of(train_keys().keys.begin(), train_keys().keys.end(), [&](const KeyInfo& k) {
-    return k.path.starts_with(std::string(key.path) + item + ".");
+    return k.path.starts_with(path + ".") ||
+           ((key.type & list_value) != 0 && k.path.starts_with(path + "[]."));
   });
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <memory>
 
+#include "engine/training/averages/weights_in_use.h"
 #include "engine/training/config/config_value.h"
 #include "tests/engine/runtime/machine.h"
 #include "tests/harness/rank_threads.h"
@@ -38,6 +39,7 @@ class GraphTrainer {
           std::make_unique<Program>(training.graph, placement, operators_, machine_.devices,
                                     states_, arenas_, ProgramOptions{});
     }
+    initialise_averages(states_);
   }
 
   TrainedGraph run() {

@@ -1,0 +1,48 @@
+// PyTorch's OneCycleLR (Smith and Topin 2018, "Super-Convergence") over the steps of the run: the
+// rate rises from base / div_factor to base, the highest one, and falls to base / (div_factor
+// final_div_factor); with three phases it falls to where it started on the way.
+#pragma once
+
+#include <cmath>
+
+#include "engine/schedules/place.h"
+
+namespace tandem {
+
+struct OneCycleSchedule {
+  static constexpr std::string_view name = "one_cycle";
+  static constexpr bool needs_length = true;
+  double pct_start = 0.3, div_factor = 25, final_div_factor = 1e4;
+  bool linear = false, three_phase = false;
+
+  template <class Keys>
+  void visit(Keys& keys) {
+    keys.number("pct_start", pct_start, between(0, 1), "part of the run in which the rate rises");
+    keys.number("div_factor", div_factor, at_least(1), "highest rate over the first one");
+    keys.number("final_div_factor", final_div_factor, at_least(1), "first rate over the last one");
+    keys.choice("anneal", linear, "cos|linear", "the curve between rates");
+    keys.flag("three_phase", three_phase,
+              "falls to the first rate as fast as it rose, then to the last one");
+  }
+  double factor(const SchedulePlace& place) const {
+    const auto total = static_cast<double>(place.length);
+    const auto t = std::min(static_cast<double>(place.step()), total - 1);
+    const double first = 1 / div_factor, last = first / final_div_factor;
+    const double top = pct_start * total - 1;
+    if (t <= top) return between_rates(first, 1, t / top);
+    const double middle = 2 * pct_start * total - 2;
+    if (three_phase && t <= middle) return between_rates(1, first, (t - top) / (middle - top));
+    const double from = three_phase ? middle : top;
+    const double done = total - 1 > from ? (t - from) / (total - 1 - from) : 1;
+    return between_rates(three_phase ? first : 1, last, done);
+  }
+  bool operator==(const OneCycleSchedule&) const = default;
+
+ private:
+  double between_rates(double from, double to, double done) const {
+    if (linear) return (to - from) * done + from;
+    return to + (from - to) / 2 * (1 + std::cos(M_PI * done));
+  }
+};
+
+}  // namespace tandem

@@ -1,0 +1,71 @@
+// PyTorch's ReduceLROnPlateau: the rate falls where a metric of the evaluations has not become
+// better for more than `patience` of them. What it has come to is part of the run's state.
+#pragma once
+
+#include <cmath>
+#include <string>
+
+#include "engine/schedules/place.h"
+
+namespace tandem {
+
+/// What the evaluations so far have made of a schedule.
+struct PlateauState {
+  double scale = 1;  // of the learning rate
+  std::optional<double> best;
+  std::int64_t bad_evaluations = 0;  // since the best one or since the rate fell
+  std::int64_t cooldown = 0;         // evaluations that are still passed over
+  bool operator==(const PlateauState&) const = default;
+};
+
+struct PlateauSchedule {
+  static constexpr std::string_view name = "plateau";
+  static constexpr bool needs_length = false;
+  std::string metric = "loss";
+  bool absolute = false;
+  double decay = 0.1, threshold = 1e-4, min_lr = 0, epsilon = 1e-8;
+  std::int64_t patience = 10, cooldown = 0;
+
+  template <class Keys>
+  void visit(Keys& keys) {
+    keys.metric("metric", metric, "of the evaluations; what is better follows from it");
+    keys.number("factor", decay, from_below(0, 1), "of the rate, each time that it falls");
+    keys.count("patience", patience, at_least(0),
+               "so many evaluations without a better one are put up with");
+    keys.number("threshold", threshold, at_least(0), "what is better is so by more than this");
+    keys.choice("threshold_mode", absolute, "rel|abs",
+                "the threshold is a part of the best value, or a number");
+    keys.count("cooldown", cooldown, at_least(0),
+               "so many evaluations after the rate fell are passed over");
+    keys.rate("min_lr", min_lr, "learning rate below which it does not fall");
+    keys.number("eps", epsilon, at_least(0), "where it would fall by less, it stays");
+  }
+  double factor(const SchedulePlace&) const { return 1; }
+
+  /// After an evaluation.
+  PlateauState next(PlateauState state, double value, bool larger_is_better, double base_lr) const {
+    const bool better =
+        !std::isnan(value) && (!state.best || is_better(value, *state.best, larger_is_better));
+    if (better) state.best = value;
+    state.bad_evaluations = better ? 0 : state.bad_evaluations + 1;
+    if (state.cooldown > 0) {
+      --state.cooldown;
+      state.bad_evaluations = 0;
+    }
+    if (state.bad_evaluations <= patience) return state;
+    const double now = base_lr * state.scale, lower = std::max(now * decay, min_lr);
+    if (now - lower > epsilon) state.scale = lower / base_lr;
+    state.cooldown = cooldown;
+    state.bad_evaluations = 0;
+    return state;
+  }
+  bool operator==(const PlateauSchedule&) const = default;
+
+ private:
+  bool is_better(double value, double best, bool larger) const {
+    if (absolute) return larger ? value > best + threshold : value < best - threshold;
+    return larger ? value > best * (1 + threshold) : value < best * (1 - threshold);
+  }
+};
+
+}  // namespace tandem

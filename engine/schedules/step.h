@@ -1,0 +1,28 @@
+// PyTorch's StepLR: lr = base gamma^floor(t / step_size).
+#pragma once
+
+#include <cmath>
+
+#include "engine/schedules/place.h"
+
+namespace tandem {
+
+struct StepSchedule {
+  static constexpr std::string_view name = "step";
+  static constexpr bool needs_length = false;
+  std::optional<Duration> step_size;  // set
+  double gamma = 0.1;
+
+  template <class Keys>
+  void visit(Keys& keys) {
+    keys.required_duration("step_size", step_size, "how long one stair lasts");
+    keys.number("gamma", gamma, at_least(0), "factor from stair to stair");
+  }
+  double factor(const SchedulePlace& place) const {
+    const std::int64_t stairs = place.step(*step_size) / place.steps_of(*step_size);
+    return std::pow(gamma, static_cast<double>(stairs));
+  }
+  bool operator==(const StepSchedule&) const = default;
+};
+
+}  // namespace tandem

@@ -1,0 +1,77 @@
+#include "engine/training/optimizers/update_norms.h"
+
+#include <algorithm>
+
+#include "engine/graph/error.h"
+#include "engine/graph/selector.h"
+#include "engine/graph/text.h"
+
+namespace tandem {
+
+UpdateNorms::UpdateNorms(GraphBuilder& g, RankSums& ranks, const LogConfig& config,
+                         const std::vector<UpdateRequest>& updates)
+    : g_(g), ranks_(ranks) {
+  std::vector<Diagnostic> problems;
+  std::vector<bool> is_chosen(updates.size(), false);
+  std::vector<std::string> paths;
+  for (const UpdateRequest& update : updates) paths.push_back(update.parameter.path);
+  for (const std::string& text : config.norms) {
+    const Selector selector(text);
+    bool any = false;
+    for (std::size_t i = 0; i < updates.size(); ++i) {
+      const State& parameter = updates[i].parameter;
+      // A table's cache has the table's path, and would have its name.
+      if (!parameter.derived.is_saved()) continue;
+      if (!selector.covers_parameter(parameter.path, parameter.name)) continue;
+      any = true;
+      is_chosen[i] = true;
+    }
+    if (any) continue;
+    Diagnostic& d = problems.emplace_back();
+    d.path = "log.norms";
+    d.message = "\"" + text + "\" matches no parameter that is trained";
+    d.fix = did_you_mean(nearest_name(text, paths), "`tandem inspect MODEL` lists them");
+  }
+  if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
+  for (std::size_t i = 0; i < updates.size(); ++i) {
+    if (is_chosen[i])
+      chosen_.push_back({i, updates[i].parameter.name, updates[i].parameter.path, {}});
+  }
+}
+
+void UpdateNorms::add(const std::string& name, ValueId sum_of_squares, bool is_part) {
+  const ValueId all = is_part ? ranks_.sum_of_parts(sum_of_squares) : sum_of_squares;
+  g_.output(name, g_.add_node("Sqrt", {all}));
+  names_.push_back(name);
+}
+
+void UpdateNorms::add_gradients(Updates& updates, const std::vector<UpdateRequest>& requests,
+                                ValueId scale) {
+  for (const Chosen& chosen : chosen_) {
+    const UpdateRequest& request = requests[chosen.update];
+    g_.set_scope(update_scope(request.parameter));
+    ValueId square = updates.sum_of_squares(request);
+    if (scale) square = g_.div(g_.div(square, scale), scale);
+    add("norm.gradient." + chosen.path, square, request.parameter.shard.has_value());
+  }
+}
+
+void UpdateNorms::keep_parameters() {
+  for (Chosen& chosen : chosen_) {
+    const State& parameter = *g_.graph().find_state(chosen.name);
+    g_.set_scope(update_scope(parameter));
+    chosen.before = g_.add_node("Copy", {parameter.initial});
+  }
+}
+
+void UpdateNorms::add_updates() {
+  for (const Chosen& chosen : chosen_) {
+    const State parameter = *g_.graph().find_state(chosen.name);
+    g_.set_scope(update_scope(parameter));
+    const ValueId change = g_.sub(parameter.final, chosen.before);
+    add("norm.update." + chosen.path, g_.add_node("SumOfSquares", {change}),
+        parameter.shard.has_value());
+  }
+}
+
+}  // namespace tandem

@@ -1,0 +1,46 @@
+// log.norms: how large the gradients and the updates of chosen parameters are.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/graph/builder.h"
+#include "engine/training/config/report_config.h"
+#include "engine/training/optimizers/optimizer.h"
+#include "engine/training/rank_sums.h"
+
+namespace tandem {
+
+/// Adds outputs to one training graph: "norm.gradient.PATH", the Euclidean norm of a gradient
+/// before it is clipped, without the scale of the loss, and "norm.update.PATH", that of what a step
+/// adds to the parameter. A step of several micro-batches has one of each.
+class UpdateNorms {
+ public:
+  /// Throws Error{usage} for a selector that matches none of the updated parameters.
+  UpdateNorms(GraphBuilder& g, RankSums& ranks, const LogConfig& config,
+              const std::vector<UpdateRequest>& updates);
+
+  /// Of gradients that are summed over ranks and not clipped yet. `scale`: of the loss, or none.
+  void add_gradients(Updates& updates, const std::vector<UpdateRequest>& requests, ValueId scale);
+  /// Before and behind the updates.
+  void keep_parameters();
+  void add_updates();
+
+  /// The outputs' names, in their order.
+  const std::vector<std::string>& names() const { return names_; }
+
+ private:
+  struct Chosen {
+    std::size_t update;
+    std::string name, path;  // of the parameter
+    ValueId before;
+  };
+  void add(const std::string& name, ValueId sum_of_squares, bool is_part);
+
+  GraphBuilder& g_;
+  RankSums& ranks_;
+  std::vector<Chosen> chosen_;
+  std::vector<std::string> names_;
+};
+
+}  // namespace tandem

@@ -1,0 +1,100 @@
+// Words of other programs in a train.toml, and all that is wrong of it at once.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "engine/formats/files.h"
+#include "engine/graph/error.h"
+#include "engine/training/checkpoints/kept_defaults.h"
+#include "engine/training/config/run_config.h"
+#include "tests/training/formats/temporary_folder.h"
+
+namespace tandem {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+const std::string head = "model = 'm.onnx'\nsteps = 4\n";
+const std::string sgd = "optimizer = { kind = 'sgd' }\n";
+
+std::string refusal(const std::string& text, const std::vector<std::string>& overrides = {}) {
+  try {
+    parse_run_config(text, "/folder/train.toml", overrides);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(OtherWords, LeadToKeys) {
+  const std::pair<const char*, const char*> words[] = {
+      {"early_stopping = 3", "`eval.patience`"},
+      {"accumulate = 4", "`micro_batch`"},
+      {"gradient_accumulation_steps = 4", "`micro_batch`"},
+      {"parallel_mode = 'data'", "docs/processes.md"},
+      {"lr_scheduler = 'cosine'", "`optimizer.schedule`"}};
+  for (const auto& [line, key] : words)
+    EXPECT_THAT(refusal(head + line + "\n" + sgd), HasSubstr(key)) << line;
+}
+
+TEST(OtherWords, ValuesInCapitalsOrCutShort) {
+  EXPECT_THAT(refusal(head + "optimizer = { kind = 'adamW' }\n"),
+              HasSubstr("did you mean \"adamw\"?"));
+  EXPECT_THAT(refusal(head + sgd + "eval = { metrics = ['acc'] }\n"),
+              HasSubstr("did you mean \"accuracy\"?"));
+  EXPECT_THAT(refusal(head + "optimizer = { kind = 'ada' }\n"), Not(HasSubstr("\"adamw\"?")));
+}
+
+TEST(OtherWords, PathsThatLeadNowhereAreToldWithOtherMistakes) {
+  const testing::TemporaryFolder folder;
+  const std::string path = folder / "train.toml";
+  const std::string data =
+      "data = { kind = 'npz', train = { files = 'gone.npz' }, fields = { x = 'x' } }\n";
+  replace_file(path, head + "accumulate = 4\n" + sgd + data);
+  try {
+    read_run_config(path);
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("accumulate: unknown key"), HasSubstr("m.onnx"),
+                                    HasSubstr("gone.npz"), HasSubstr("no such file")));
+    EXPECT_EQ(error.diagnostics().size(), 3u);
+  }
+  replace_file(path, head + sgd + data);
+  EXPECT_NO_THROW(read_run_config(path)) << "whoever opens them says more";
+}
+
+TEST(OtherWords, AnEmptyPolicyTakesBackTheFiles) {
+  const std::string text = head + sgd + "policy = 'p.toml'\n";
+  EXPECT_EQ(parse_run_config(text, "/folder/train.toml").policy, "/folder/p.toml");
+  for (const char* nothing : {"policy=", "policy=\"\""})
+    EXPECT_EQ(parse_run_config(text, "/folder/train.toml", {nothing}).policy, "") << nothing;
+  EXPECT_THAT(refusal(head + sgd + "run_dir = ''\n"), HasSubstr("an empty path"));
+}
+
+TEST(KeptDefaults, AResumedRunKeepsItsFormOfEpsilon) {
+  const std::string file = "/folder/train.toml";
+  const std::string lazy = head + "[optimizer]\nkind = 'lazy_adam'\n";
+  const std::string groups =
+      head + "[optimizer]\nkind = 'sgd'\ngroups = [ { at = 'a', kind = 'lazy_adam' } ]\n";
+  EXPECT_EQ(parse_run_config(lazy, file).optimizer.base.text("epsilon_form"), "onnx");
+  const auto resolved = [&](const std::string& text, const std::vector<std::string>& overrides) {
+    return to_toml(parse_run_config(text, file, overrides));
+  };
+  const std::string old = resolved(lazy, {"optimizer.epsilon_form=pytorch"}),
+                    old_groups = resolved(groups, {"optimizer.groups.0.epsilon_form=pytorch"});
+  EXPECT_THAT(kept_defaults(lazy, file, {}, old), ElementsAre("optimizer.epsilon_form=pytorch"));
+  EXPECT_THAT(kept_defaults(groups, file, {}, old_groups),
+              ElementsAre("optimizer.groups.0.epsilon_form=pytorch"));
+  EXPECT_THAT(kept_defaults(lazy, file, {}, resolved(lazy, {})), IsEmpty());
+  EXPECT_THAT(kept_defaults(lazy, file, {"optimizer.epsilon_form=onnx"}, old), IsEmpty());
+  EXPECT_THAT(kept_defaults(lazy + "epsilon_form = 'onnx'\n", file, {}, old), IsEmpty());
+  const std::string kept = resolved(lazy, kept_defaults(lazy, file, {}, old));
+  EXPECT_EQ(kept, old);
+  EXPECT_THAT(kept_defaults("no toml", file, {}, old), IsEmpty());
+}
+
+}  // namespace
+}  // namespace tandem
