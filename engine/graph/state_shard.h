@@ -17,27 +17,34 @@ enum class ShardKind : std::uint8_t {
   rows,
   /// Row-major elements in equal pieces, in the order of the ranks. The part is flat.
   elements,
+  /// Along one axis equal blocks of neighbours, in the order of the ranks: of a matrix that
+  /// products
+  /// read, so that what one of them makes has the order in which the next one reads.
+  blocks,
 };
 
 struct StateShard {
   ShardKind kind = ShardKind::rows;
   TensorType whole;
   int rank = 0, ranks = 1;
+  std::int64_t axis = 0;  // of blocks
 
-  /// [ceil(rows / ranks), columns...], or [ceil(elements / ranks)].
+  /// [ceil(rows / ranks), columns...] or the same of the axis, or [ceil(elements / ranks)].
   TensorType part() const {
     const auto share = [&](std::int64_t count) { return (count + ranks - 1) / ranks; };
     if (kind == ShardKind::elements) return {whole.dtype, {share(whole.elements())}};
     TensorType type = whole;
-    type.shape[0] = share(type.shape[0]);
+    std::int64_t& extent = type.shape[static_cast<std::size_t>(axis)];
+    extent = share(extent);
     return type;
   }
 };
 
 /// What a policy asks for of a parameter.
 enum class Sharding : std::uint8_t {
-  rows,   // of a table and of its optimizer's states: ShardKind::rows
-  state,  // of the optimizer's states alone (ZeRO-1): ShardKind::elements
+  rows,     // with the optimizer's states: of a table ShardKind::rows, of a matrix blocks of axis 0
+  columns,  // of a matrix that products read, with the optimizer's states: blocks of axis 1
+  state,    // of the optimizer's states alone (ZeRO-1): ShardKind::elements
 };
 /// By the parameter's name; those that are not there are whole on every rank.
 using Shardings = std::map<std::string, Sharding>;
