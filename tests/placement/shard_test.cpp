@@ -50,9 +50,11 @@ TEST(Shard, ColumnsAndRowsOfMatrices) {
               ElementsAre(Pair("head.weight", Sharding::rows),  // read transposed
                           Pair("layers.0.weight", Sharding::columns),
                           Pair("layers.1.weight", Sharding::rows)));
-  EXPECT_EQ(explain(policy, "layers.0:weight").attributes.back().value, "columns");
+  const Explained of_matrix = explain(policy, "layers.0:weight"),
+                  of_bias = explain(policy, "layers.0:bias");
+  EXPECT_EQ(of_matrix.attributes.back().value, "columns");
   // A bias that the same rule covers stays whole, and says so.
-  const ExplainedAttribute& bias = explain(policy, "layers.0:bias").attributes.back();
+  const ExplainedAttribute& bias = of_bias.attributes.back();
   EXPECT_EQ(bias.value, "whole");
   EXPECT_THAT(bias.reason->text, HasSubstr("each rank adds its part"));
 }

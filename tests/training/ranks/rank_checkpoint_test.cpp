@@ -35,6 +35,7 @@ struct Kept {
   Shape shape;
   std::optional<ShardKind> kind;
   StateKind is = StateKind::optimizer;
+  std::int64_t axis = 0;
 };
 
 // Large and small ones, of which ranks keep as much or one row less, some of them nothing.
@@ -47,6 +48,10 @@ const std::vector<Kept> kept{
     {"fc/exp_avg", {201, 256}, ShardKind::elements},
     {"fc/exp_avg_sq", {7, 3}, ShardKind::elements},
     {"one/exp_avg", {1}, ShardKind::elements},
+    {"head", {201, 100}, ShardKind::blocks, StateKind::parameter, 1},
+    {"back", {203, 80}, ShardKind::blocks, StateKind::parameter, 0},
+    {"head/exp_avg", {5, 8}, ShardKind::blocks, StateKind::optimizer, 1},
+    {"back/exp_avg", {6, 3}, ShardKind::blocks, StateKind::optimizer, 0},
 };
 
 HostTensor numbers(const Shape& shape, float first) {
@@ -67,7 +72,7 @@ class RankCheckpoint : public ::testing::Test {
       state.kind = each.is;
       state.start =
           zero ? HostTensor(TensorType{DType::float32, each.shape}) : numbers(each.shape, first++);
-      if (each.kind && ranks > 1) keep_part(state, *each.kind, rank, ranks);
+      if (each.kind && ranks > 1) keep_part(state, *each.kind, rank, ranks, each.axis);
       g.output(each.name + ".negative", g.add_node("Neg", {g.state(std::move(state))}));
     }
     return testing::make_program(g.finish(), engine.operators, *engine.cpu);
@@ -111,7 +116,7 @@ TEST_F(RankCheckpoint, HasTheBytesOfOneProcess) {
   write_alone(folder_ / "1");
   const std::string expected = (folder_ / "1") + "/" + checkpoint_name(step);
   const std::vector<std::string> files = list_directory(expected);
-  EXPECT_EQ(files.size(), 4u + 10u + 2u + 4u);  // rows of three states
+  EXPECT_EQ(files.size(), 4u + 10u + 2u + 4u + 2u + 2u);  // rows of five states
   for (const int ranks : {2, 3, 4, 7}) {
     SCOPED_TRACE(std::to_string(ranks) + " ranks");
     const std::string folder = folder_ / std::to_string(ranks);
