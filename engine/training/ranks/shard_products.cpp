@@ -11,6 +11,7 @@
 #include "engine/operators/product_weights.h"
 #include "engine/training/ranks/split_axes.h"
 #include "engine/training/ranks/split_cross_entropy.h"
+#include "engine/training/ranks/split_values.h"
 
 namespace tandem {
 namespace {
@@ -56,92 +57,35 @@ void check(const Graph& graph, const State& state, Sharding sharding, int ranks)
 
 class ShardProducts {
  public:
-  /// `from` has blocks as the starts of the states in `axes` (by value: the axis that is shared
-  /// out), and the types of wholes everywhere else.
+  /// `axes`: of the matrices that are shared out, by value.
   ShardProducts(const Graph& from, const OperatorSet& operators, const RankShares& ranks,
                 std::map<std::int32_t, std::size_t> axes)
-      : from_(from),
-        ranks_(ranks),
-        axes_(std::move(axes)),
-        uniform_(uniform_values(from)),
-        to_(from, operators),
-        g_(to_.builder()),
-        exchange_(g_, ranks_) {}
+      : from_(from), ranks_(ranks), axes_(std::move(axes)), values_(from, operators, ranks) {}
 
   Graph run() {
     for (std::size_t n = 0; n < from_.nodes.size(); ++n) {
       const NodeId id{static_cast<std::int32_t>(n)};
-      if (!to_.is_live(id)) continue;
-      to_.scope_of(id);
-      if (!replaces(id)) copy(id);
+      if (!values_.to().is_live(id)) continue;
+      values_.to().scope_of(id);
+      if (!replaces(id)) values_.copy(id);
     }
-    for (const NamedValue& output : from_.outputs) own(output.value);
-    for (const State& state : from_.states) own(state.final);
-    return to_.finish();
+    return values_.finish();
   }
 
  private:
   using Inputs = std::vector<ValueId>;
 
-  /// What stands for it once something wants it whole.
-  struct Waiting {
-    NodeId node;
-    SplitValue logits;  // LogSoftmax of them, in the shape of the value
-  };
-
-  const TensorType& type(ValueId old) const { return from_.type(old); }
-  const SplitValue* split(ValueId old) const {
-    const auto found = splits_.find(old.index);
-    return old && found != splits_.end() ? &found->second : nullptr;
-  }
-  bool is_uniform(ValueId old) const { return uniform_[static_cast<std::size_t>(old.index)]; }
-
-  // The value of the own samples.
-  ValueId own(ValueId old) {
-    if (!old) return {};
-    if (const auto found = waiting_.find(old.index); found != waiting_.end()) {
-      const NodeId node = found->second.node;
-      waiting_.erase(found);
-      copy(node);
-    } else if (const SplitValue* value = split(old); value != nullptr && !joined_[old.index]) {
-      joined_[old.index] = true;
-      to_.scope_of(from_.value(old).producer);
-      to_.replace(old, exchange_.joined(*value, type(old).shape[0]));
-    }
-    return to_.mapped(old);
-  }
-
-  void copy(NodeId id) {
-    const GraphBuilder::Scope scope = g_.scope();
-    for (const ValueId input : from_.node(id).inputs) own(input);
-    to_.copy(id);
-    g_.set_scope(scope);
-  }
-
-  ValueId gathered(ValueId old) {
-    ValueId& known = gathered_[old.index];
-    if (!known) known = exchange_.gathered(in_scope_of_producer(old));
-    return known;
-  }
-
-  ValueId entered(ValueId old, std::size_t axis) {
-    ValueId& known = entered_[{old.index, axis}];
-    if (!known) known = exchange_.split(in_scope_of_producer(old), axis).value;
-    return known;
-  }
-
-  // `own` may have changed the scope.
-  ValueId in_scope_of_producer(ValueId old) {
-    const GraphBuilder::Scope scope = g_.scope();
-    const ValueId value = own(old);
-    g_.set_scope(scope);
-    return value;
-  }
+  GraphBuilder& g() { return values_.g(); }
+  const Shape& shape(ValueId old) const { return from_.type(old).shape; }
+  const SplitValue* split(ValueId old) const { return values_.split(old); }
+  /// The matrix, or its transpose, that a product reads: this rank's block.
+  ValueId block_of_matrix(const Node& product) { return values_.to().mapped(product.inputs[1]); }
 
   bool replaces(NodeId id) {
     const Node& node = from_.node(id);
     if (!node.inputs.empty() && axes_.contains(node.inputs[0].index)) {  // a Transpose
-      to_.replace(node.outputs[0], g_.transpose(to_.mapped(node.inputs[0]), Ints{1, 0}));
+      values_.to().replace(node.outputs[0],
+                           g().transpose(values_.to().mapped(node.inputs[0]), Ints{1, 0}));
       return true;
     }
     if (const ProductWeight weight = product_weight(from_, node); weight.matrix) {
@@ -157,28 +101,27 @@ class ShardProducts {
   }
 
   void multiply_columns(const Node& node) {
-    const ValueId x = gathered(node.inputs[0]);
-    const ValueId y = g_.matmul(x, to_.mapped(node.inputs[1]));
-    const Shape& whole = type(node.outputs[0]).shape;
-    splits_[node.outputs[0].index] = {y, whole.size() - 1, whole.back()};
+    const ValueId x = values_.gathered(node.inputs[0]);
+    const ValueId y = g().matmul(x, block_of_matrix(node));
+    const Shape& whole = shape(node.outputs[0]);
+    values_.set_split(node.outputs[0], {y, whole.size() - 1, whole.back()});
   }
 
   void multiply_rows(const Node& node) {
-    const Shape& whole = type(node.inputs[0]).shape;
+    const Shape& whole = shape(node.inputs[0]);
     const std::size_t last = whole.size() - 1;
     const SplitValue* known = split(node.inputs[0]);
     const bool fits = known != nullptr && known->axis == last;
-    ValueId x = fits ? known->value : entered(node.inputs[0], last);
+    ValueId x = fits ? known->value : values_.entered(node.inputs[0], last);
     // Padding of activations need not be zeros.
-    x = exchange_.filled(x, last, whole.back());
-    const ValueId rows = exchange_.filled(to_.mapped(node.inputs[1]), 0, whole.back());
-    to_.replace(node.outputs[0], exchange_.summed(g_.matmul(x, rows), whole[0]));
+    x = values_.exchange().filled(x, last, whole.back());
+    const ValueId rows = values_.exchange().filled(block_of_matrix(node), 0, whole.back());
+    values_.to().replace(node.outputs[0], values_.exchange().summed(g().matmul(x, rows), whole[0]));
   }
 
-  void keep(const Node& node, Inputs inputs, std::size_t axis, std::int64_t extent,
-            const Attributes& attributes) {
-    const ValueId y = g_.add_node(node.op->name, std::move(inputs), attributes);
-    splits_[node.outputs[0].index] = {y, axis, extent};
+  void keep(const Node& node, Inputs inputs, std::size_t axis, std::int64_t extent) {
+    const ValueId y = g().add_node(node.op->name, std::move(inputs), node.attributes);
+    values_.set_split(node.outputs[0], {y, axis, extent});
   }
 
   // Cross-entropy, and what may become a part of one.
@@ -187,49 +130,46 @@ class ShardProducts {
     if (node.inputs.empty()) return false;
     const ValueId x = node.inputs[0];
     const std::string& op = node.op->name;
-    const auto found = waiting_.find(x.index);
     if (const SplitValue* logits = split(x); logits != nullptr) {
-      if (op == "SoftmaxCrossEntropy" && type(x).rank() == 2) {
+      if (op == "SoftmaxCrossEntropy" && shape(x).size() == 2) {
         lose(node, *logits, node.attributes.number("label_smoothing"));
         return true;
       }
       const auto axis = static_cast<std::int64_t>(logits->axis);
       if (op != "LogSoftmax" || node.attributes.integer("axis") != axis) return false;
-      waiting_[node.outputs[0].index] = {id, *logits};
+      values_.set_waiting(node.outputs[0], id, *logits);
       return true;
     }
-    if (found == waiting_.end()) return false;
-    const SplitValue logits = found->second.logits;
-    if (op == "NegativeLogLikelihood" && type(x).rank() == 2) {
+    if (values_.waiting(x) == nullptr) return false;
+    const SplitValue logits = *values_.waiting(x);
+    if (op == "NegativeLogLikelihood" && shape(x).size() == 2) {
       lose(node, logits, 0);
       return true;
     }
     if (node.op->role != Role::reshape) return false;
     if (const auto reshaped = behind_reshape(node, logits)) {
-      waiting_[node.outputs[0].index] = {id, *reshaped};
+      values_.set_waiting(node.outputs[0], id, *reshaped);
       return true;
     }
     return false;
   }
 
   void lose(const Node& node, const SplitValue& logits, double smoothing) {
-    const GraphBuilder::Scope scope = g_.scope();
-    SplitLogits of{logits, own(node.inputs[1]), {}, smoothing};
-    if (node.inputs.size() > 2) of.weights = own(node.inputs[2]);
-    g_.set_scope(scope);
-    const SplitLosses made = split_cross_entropy(g_, exchange_, ranks_, of);
-    to_.replace(node.outputs[0], made.losses);
-    if (node.outputs.size() > 1) to_.replace(node.outputs[1], made.log_sum_exp);
+    SplitLogits of{logits, values_.own(node.inputs[1]), {}, smoothing};
+    if (node.inputs.size() > 2) of.weights = values_.own(node.inputs[2]);
+    const SplitLosses made = split_cross_entropy(g(), values_.exchange(), ranks_, of);
+    values_.to().replace(node.outputs[0], made.losses);
+    if (node.outputs.size() > 1) values_.to().replace(node.outputs[1], made.log_sum_exp);
   }
 
   std::optional<SplitValue> behind_reshape(const Node& node, const SplitValue& x) {
-    const Shape &from = type(node.inputs[0]).shape, &to = type(node.outputs[0]).shape;
+    const Shape &from = shape(node.inputs[0]), &to = shape(node.outputs[0]);
     const auto axis = axis_behind_reshape(from, to, x.axis, ranks_.ranks);
-    if (!axis || !exchange_.takes_rows(to[0])) return std::nullopt;
-    Shape shape = to;
-    shape[0] = exchange_.rows_of_all(to[0]);
-    shape[*axis] = block_of(to[*axis], 0, ranks_.ranks).share;
-    return SplitValue{g_.reshape(x.value, std::move(shape)), *axis, to[*axis]};
+    if (!axis || !values_.exchange().takes_rows(to[0])) return std::nullopt;
+    Shape blocks = to;
+    blocks[0] = values_.exchange().rows_of_all(to[0]);
+    blocks[*axis] = block_of(to[*axis], 0, ranks_.ranks).share;
+    return SplitValue{g().reshape(x.value, std::move(blocks)), *axis, to[*axis]};
   }
 
   bool stays_split(NodeId id) {
@@ -245,51 +185,39 @@ class ShardProducts {
     if (split(node.inputs[0]) != x) return false;
     if (node.op->role == Role::reshape) {
       const std::optional<SplitValue> y = behind_reshape(node, *x);
-      if (y) splits_[node.outputs[0].index] = *y;
+      if (y) values_.set_split(node.outputs[0], *y);
       return y.has_value();
     }
     if (node.op->role == Role::transpose) {
       const auto axis = axis_behind_transpose(node.attributes.integers("perm"), x->axis);
-      if (axis) keep(node, {x->value}, *axis, x->extent, node.attributes);
+      if (axis) keep(node, {x->value}, *axis, x->extent);
       return axis.has_value();
     }
     if (node.op->name == "Softmax" || node.op->name == "LogSoftmax") {
       const std::int64_t axis = node.attributes.integer("axis");
       if (axis == 0 || axis == static_cast<std::int64_t>(x->axis)) return false;
-      keep(node, {x->value}, x->axis, x->extent, node.attributes);
+      keep(node, {x->value}, x->axis, x->extent);
       return true;
     }
     return false;
   }
 
-  // The block of a value that is the same on all ranks and broadcasts to `whole`, which is split
-  // along `axis`; nothing where it has something for each row of axis 0.
-  std::optional<ValueId> block_for(ValueId old, const Shape& whole, std::size_t axis) {
-    const Shape& shape = type(old).shape;
-    const std::size_t missing = whole.size() - shape.size();
-    if (!is_uniform(old) || (missing == 0 && shape[0] != 1)) return std::nullopt;
-    if (axis < missing || shape[axis - missing] == 1) return to_.mapped(old);
-    ValueId& known = blocks_[{old.index, axis - missing}];
-    if (!known) known = exchange_.own_block(to_.mapped(old), axis - missing);
-    return known;
-  }
-
   bool stays_elementwise(const Node& node, const SplitValue& x) {
-    const Shape& whole = type(node.outputs[0]).shape;
+    const Shape& whole = shape(node.outputs[0]);
     Inputs inputs;
     for (const ValueId input : node.inputs) {
       if (const SplitValue* value = split(input)) {
-        const bool fits = type(input).rank() == whole.size() && value->axis == x.axis &&
-                          value->extent == x.extent && type(input).shape[0] == whole[0];
+        const bool fits = shape(input).size() == whole.size() && value->axis == x.axis &&
+                          value->extent == x.extent && shape(input)[0] == whole[0];
         if (!fits) return false;
         inputs.push_back(value->value);
-      } else if (const auto block = block_for(input, whole, x.axis)) {
+      } else if (const auto block = values_.block_for(input, whole, x.axis)) {
         inputs.push_back(*block);
       } else {
         return false;
       }
     }
-    keep(node, std::move(inputs), x.axis, x.extent, node.attributes);
+    keep(node, std::move(inputs), x.axis, x.extent);
     return true;
   }
 
@@ -297,14 +225,14 @@ class ShardProducts {
   std::optional<Inputs> same_batches(const Node& node, std::size_t count) {
     const SplitValue* x = split(node.inputs[0]);
     if (x == nullptr) return std::nullopt;
-    const Shape& shape = type(node.inputs[0]).shape;
+    const Shape& first = shape(node.inputs[0]);
     Inputs inputs;
     for (std::size_t i = 0; i < count; ++i) {
       const SplitValue* value = split(node.inputs[i]);
-      const Shape& other = type(node.inputs[i]).shape;
+      const Shape& other = shape(node.inputs[i]);
       const bool fits = value != nullptr && value->axis == x->axis && value->extent == x->extent &&
-                        other.size() == shape.size() && value->axis + 2 < shape.size() &&
-                        other[0] == shape[0];
+                        other.size() == first.size() && value->axis + 2 < first.size() &&
+                        other[0] == first[0];
       if (!fits) return std::nullopt;
       inputs.push_back(value->value);
     }
@@ -315,7 +243,7 @@ class ShardProducts {
     std::optional<Inputs> inputs = same_batches(node, 2);
     if (!inputs) return false;
     const SplitValue x = *split(node.inputs[0]);
-    keep(node, std::move(*inputs), x.axis, x.extent, node.attributes);
+    keep(node, std::move(*inputs), x.axis, x.extent);
     return true;
   }
 
@@ -324,35 +252,26 @@ class ShardProducts {
     if (!inputs || split(node.inputs[0])->axis != 1) return false;
     const SplitValue x = *split(node.inputs[0]);
     if (node.inputs.size() > 3 && node.inputs[3]) {
-      const std::optional<ValueId> mask = mask_for(node.inputs[3], type(node.inputs[0]).shape);
+      const std::optional<ValueId> mask = mask_for(node.inputs[3], shape(node.inputs[0]));
       if (!mask) return false;
       inputs->push_back(*mask);
     }
-    keep(node, std::move(*inputs), 1, x.extent, node.attributes);
+    keep(node, std::move(*inputs), 1, x.extent);
     return true;
   }
 
   std::optional<ValueId> mask_for(ValueId mask, const Shape& queries) {
     if (split(mask) != nullptr) return std::nullopt;
-    if (is_uniform(mask)) return block_for(mask, queries, 1);
-    const Shape& shape = type(mask).shape;
-    if (shape.size() != 4 || shape[0] != queries[0]) return std::nullopt;
-    return shape[1] == 1 ? gathered(mask) : entered(mask, 1);
+    if (values_.is_uniform(mask)) return values_.block_for(mask, queries, 1);
+    const Shape& own = shape(mask);
+    if (own.size() != 4 || own[0] != queries[0]) return std::nullopt;
+    return own[1] == 1 ? values_.gathered(mask) : values_.entered(mask, 1);
   }
 
   const Graph& from_;
   const RankShares ranks_;
   const std::map<std::int32_t, std::size_t> axes_;
-  const std::vector<bool> uniform_;
-  GraphRewrite to_;
-  GraphBuilder& g_;
-  SampleExchange exchange_;
-  // By value of the old graph, the last two with an axis.
-  std::map<std::int32_t, SplitValue> splits_;
-  std::map<std::int32_t, bool> joined_;
-  std::map<std::int32_t, Waiting> waiting_;
-  std::map<std::int32_t, ValueId> gathered_;
-  std::map<std::pair<std::int32_t, std::size_t>, ValueId> entered_, blocks_;
+  SplitValues values_;
 };
 
 }  // namespace
