@@ -61,11 +61,11 @@ TEST(Shard, ColumnsAndRowsOfMatrices) {
 
 TEST(Shard, WhatHasNeitherRowsNorColumnsToShareOut) {
   EXPECT_EQ(only_error(rules("{ at = \"layers.0:bias\", shard = \"rows\" },\n")),
-            "3:34 ranks cannot share out the rows of this parameter: it is no matrix (let the "
+            "3:33 ranks cannot share out the rows of this parameter: it is no matrix (let the "
             "selector leave it out, or add { at = \"layers.0:bias\", shard = \"state\" } behind "
             "it)");
   EXPECT_EQ(only_error(rules("{ at = \"embed:weight\", shard = \"columns\" },\n")),
-            "3:33 ranks cannot share out the columns of this parameter: lookups by ids read it: "
+            "3:32 ranks cannot share out the columns of this parameter: lookups by ids read it: "
             "columns of tables come with a later version (let the selector leave it out, or add { "
             "at = \"embed:weight\", shard = \"rows\" } behind it)");
   EXPECT_THAT(only_error(rules("{ at = \"embed:weight\", shard = \"rows\", cache = \"1KiB\" },\n")),
