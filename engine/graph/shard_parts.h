@@ -14,8 +14,8 @@ struct Block {
 };
 Block block_of(std::int64_t count, int rank, int ranks);
 
-/// Of the part's rows (ShardKind::elements: of its elements) those that the whole fills, of blocks
-/// along another axis than the first in part; the others are padding behind them.
+/// Of the part's rows (ShardKind::elements: of its elements) those that the whole fills, of
+/// column_blocks in part; the others are padding behind them.
 std::int64_t filled_rows(const StateShard& shard);
 
 /// Bytes of a row of the part, which is one element where it is flat.
@@ -33,6 +33,6 @@ void copy_part(const StateShard& shard, const void* whole, std::int64_t first, s
 HostTensor part_of(const HostTensor& whole, const StateShard& shard);
 
 /// Makes a state that holds a whole the part of it; the type of `initial` is the caller's business.
-void keep_part(State& state, ShardKind kind, int rank, int ranks, std::int64_t axis = 0);
+void keep_part(State& state, ShardKind kind, int rank, int ranks);
 
 }  // namespace tandem

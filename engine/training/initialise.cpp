@@ -103,11 +103,11 @@ void initialise_part(const Distribution& distribution, const Random& random,
                      const StateShard& shard, const std::string& name, States& states) {
   const TensorType& whole = shard.whole;
   assert(shard.kind != ShardKind::elements);  // that starts with numbers of its own
-  assert(shard.axis == 0 || whole.rank() == 2);
   const bool in_pairs = whole.elements() > large_table;
   const std::int64_t of_whole = whole.elements() / std::max<std::int64_t>(whole.shape[0], 1);
-  const Block own =
-      shard.axis == 0 ? Block{of_whole, 0, of_whole} : block_of(of_whole, shard.rank, shard.ranks);
+  const Block own = shard.kind != ShardKind::column_blocks
+                        ? Block{of_whole, 0, of_whole}
+                        : block_of(of_whole, shard.rank, shard.ranks);
   const std::int64_t columns = own.share;
   constexpr std::size_t range_bytes = std::size_t{1} << 19;
   parallel_row_ranges(file_threads(), filled_rows(shard),

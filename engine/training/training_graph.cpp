@@ -51,7 +51,7 @@ std::optional<Diagnostic> wrong_share(const Chosen& chosen, const UpdateKind& ki
   if (!kind.whole_tensor && !kind.is_factored() && (is_table || !kind.whole_row))
     return std::nullopt;
   const std::string name = "\"" + std::string(chosen.options.name()) + "\"";
-  const std::string word = shard->axis == 0 ? "rows" : "columns";
+  const std::string word = shard->kind == ShardKind::column_blocks ? "columns" : "rows";
   Diagnostic d = at(chosen.where, chosen.parameter.path,
                     chosen.kind_key + " = " + name + " rests on " +
                         (is_table ? "the whole table" : "whole rows or all of the matrix") +

@@ -17,7 +17,7 @@ namespace {
 
 const char* shard_name(const StateShard& shard) {
   if (shard.kind == ShardKind::elements) return "elements";
-  return shard.axis == 0 ? "rows" : "columns";
+  return shard.kind == ShardKind::column_blocks ? "columns" : "rows";
 }
 
 }  // namespace

@@ -73,7 +73,7 @@ void RowExchange::exchange() {
   rows_.resize(bytes_of(row_bytes_, window_));
   if (shard_->kind == ShardKind::rows)
     exchange_rows();
-  else if (shard_->axis == 0)
+  else if (shard_->kind != ShardKind::column_blocks)
     exchange_elements();
   else
     exchange_pieces();

@@ -298,7 +298,8 @@ Graph shard_products(const OperatorSet& operators, const Graph& graph, const Sha
   }
   for (const auto& [s, axis] : states) {
     State& state = from.states[s];
-    keep_part(state, ShardKind::blocks, ranks.rank, ranks.ranks, static_cast<std::int64_t>(axis));
+    keep_part(state, axis == 0 ? ShardKind::row_blocks : ShardKind::column_blocks, ranks.rank,
+              ranks.ranks);
     from.value(state.initial).type = state.start.type();
     axes.emplace(state.initial.index, axis);
   }

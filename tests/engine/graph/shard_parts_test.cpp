@@ -60,9 +60,9 @@ TEST(ShardParts, HaveEveryElementOnce) {
   }
 }
 
-// Blocks of neighbours along an axis: coordinate c is coordinate c % share of rank c / share.
-TEST(ShardParts, BlocksAlongAnAxis) {
-  for (const Shape& shape : {Shape{7, 3}, Shape{8}, Shape{2, 5}, Shape{3, 4, 2}, Shape{1, 6}}) {
+// Blocks of neighbouring rows or columns: coordinate c is coordinate c % share of rank c / share.
+TEST(ShardParts, BlocksOfRowsAndOfColumns) {
+  for (const Shape& shape : {Shape{7, 3}, Shape{8, 1}, Shape{2, 5}, Shape{1, 6}}) {
     const HostTensor whole = counted(shape);
     for (std::size_t axis = 0; axis < shape.size(); ++axis) {
       for (const int ranks : {1, 2, 3, 5, 12}) {
@@ -73,8 +73,8 @@ TEST(ShardParts, BlocksAlongAnAxis) {
         for (std::size_t i = axis + 1; i < shape.size(); ++i) behind *= shape[i];
         double sum = 0;
         for (int rank = 0; rank < ranks; ++rank) {
-          const StateShard shard{ShardKind::blocks, whole.type(), rank, ranks,
-                                 static_cast<std::int64_t>(axis)};
+          const StateShard shard{axis == 0 ? ShardKind::row_blocks : ShardKind::column_blocks,
+                                 whole.type(), rank, ranks};
           const HostTensor part = part_of(whole, shard);
           ASSERT_EQ(part.type(), shard.part());
           ASSERT_EQ(part.shape()[axis], share);
@@ -100,10 +100,10 @@ TEST(ShardParts, BlocksAlongAnAxis) {
 TEST(ShardParts, RowsKnowTheirPlaceInTheWhole) {
   const TensorType whole{DType::float32, {7, 3}};
   EXPECT_EQ(row_of_whole({ShardKind::rows, whole, 2, 3}, 1), 5);
-  EXPECT_EQ(row_of_whole({ShardKind::blocks, whole, 2, 3, 0}, 0), 6);
-  EXPECT_EQ(row_of_whole({ShardKind::blocks, whole, 2, 3, 1}, 4), 4);
-  EXPECT_EQ(filled_rows({ShardKind::blocks, whole, 2, 3, 0}), 1);
-  EXPECT_EQ(filled_rows({ShardKind::blocks, whole, 2, 3, 1}), 7);
+  EXPECT_EQ(row_of_whole({ShardKind::row_blocks, whole, 2, 3}, 0), 6);
+  EXPECT_EQ(row_of_whole({ShardKind::column_blocks, whole, 2, 3}, 4), 4);
+  EXPECT_EQ(filled_rows({ShardKind::row_blocks, whole, 2, 3}), 1);
+  EXPECT_EQ(filled_rows({ShardKind::column_blocks, whole, 2, 3}), 7);
 }
 
 TEST(ShardParts, AStateBecomesItsPart) {

@@ -181,7 +181,7 @@ std::vector<double> assembled(const std::vector<TrainedGraph>& all, const std::s
     return numbers;
   }
   const Shape& whole = shard->second.whole.shape;
-  const auto axis = static_cast<std::size_t>(shard->second.axis);
+  const std::size_t axis = shard->second.kind == ShardKind::column_blocks ? 1 : 0;
   const Shape& part = shard->second.part().shape;
   for (std::int64_t r = 0; r < whole[0]; ++r) {
     for (std::int64_t c = 0; c < whole[1]; ++c) {
