@@ -273,7 +273,6 @@ TEST(ShardProducts, ATransformerBlock) {
   for (const Attending attending : {Attending::as_one, Attending::in_parts}) {
     expect_as_alone(transformer_of({momentum}, block, attending), {2, 4, 3});
   }
-  expect_as_alone(transformer_of({adam, "optimizer.lr=0.01"}, block), {2});
 }
 
 TEST(ShardProducts, CrossEntropyOfSplitLogits) {
