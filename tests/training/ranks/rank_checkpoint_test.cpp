@@ -47,8 +47,8 @@ const std::vector<Kept> kept{
     {"fc/exp_avg", {201, 256}, ShardKind::elements},
     {"fc/exp_avg_sq", {7, 3}, ShardKind::elements},
     {"one/exp_avg", {1}, ShardKind::elements},
-    {"head", {201, 100}, ShardKind::column_blocks, StateKind::parameter},
-    {"back", {203, 80}, ShardKind::row_blocks, StateKind::parameter},
+    {"head", {201, 128}, ShardKind::column_blocks, StateKind::parameter},
+    {"back", {203, 128}, ShardKind::row_blocks, StateKind::parameter},
     {"head/exp_avg", {5, 8}, ShardKind::column_blocks, StateKind::optimizer},
     {"back/exp_avg", {6, 3}, ShardKind::row_blocks, StateKind::optimizer},
 };

@@ -124,10 +124,16 @@ const Shardings pair{{"up.weight", columns}, {"down.weight", rows}};
 /// The same of [out, in].
 const Shardings transposed_pair{{"up.weight", rows}, {"down.weight", columns}};
 
+/// With sgd where they name no kind.
+std::vector<std::string> with_kind(std::vector<std::string> keys) {
+  keys.insert(keys.begin(), "optimizer.kind=sgd");
+  return keys;
+}
+
 GraphTraining perceptron_of(std::vector<std::string> keys, Shardings shards,
                             bool transposed = false) {
   return {
-      .keys = std::move(keys),
+      .keys = with_kind(std::move(keys)),
       .outputs = 4,
       .forward = [=](const OperatorSet& operators,
                      std::int64_t samples) { return perceptron(operators, samples, transposed); },
@@ -152,7 +158,7 @@ GraphTraining transformer_of(std::vector<std::string> keys, Shardings shards,
   if (std::none_of(keys.begin(), keys.end(),
                    [](const auto& key) { return key.starts_with("loss.terms"); }))
     keys.insert(keys.begin(), cross_entropy());
-  return {.keys = std::move(keys),
+  return {.keys = with_kind(std::move(keys)),
           .forward =
               [=](const OperatorSet& operators, std::int64_t samples) {
                 Layers l{GraphBuilder(operators)};
@@ -329,7 +335,7 @@ TEST(ShardProducts, TheSameRanksGiveTheSameBits) {
 }
 
 Graph graph_of(const GraphTraining& of, int ranks) {
-  const OperatorSet operators = all_operators();
+  static const OperatorSet operators = all_operators();  // nodes point into it
   return training_graph(operators, config_of(of), of, MicroBatchKind::whole, {0, ranks}).graph;
 }
 
