@@ -232,6 +232,32 @@ void expect_as_alone(const GraphTraining& of, std::initializer_list<int> counts)
   }
 }
 
+const std::vector<double> class_weights{1, 2, 0.5, 1, 3, 1, 1, 0.25, 1, 1, 2};
+const std::string weighted = ", class_weights=[1, 2, 0.5, 1, 3, 1, 1, 0.25, 1, 1, 2]",
+                  ignoring = ", ignore_index=4";
+
+/// Cross-entropy with these options; ranks are fed the sum of weights of the step's labels.
+GraphTraining weighted_transformer(const std::string& options, std::int64_t batch) {
+  GraphTraining of = transformer_of({"optimizer.momentum=0.9", cross_entropy(options)},
+                                    {{"head.weight", columns}});
+  of.batch = of.micro_batch = batch;
+  of.feed = [fed = of.feed, options, batch](const std::string& name, std::int64_t first,
+                                            std::int64_t samples, void* slot) {
+    if (!name.ends_with(".denominator")) return fed(name, first, samples, slot);
+    double sum = 0;
+    const std::int64_t begin = first / 100 * 100 * tokens;  // a step has the next hundred
+    for (std::int64_t p = begin; p < begin + batch * tokens; ++p) {
+      const std::int64_t label = (p * p + 3) % classes;
+      if (options.find(ignoring) != std::string::npos && label == 4) continue;
+      sum += options.find(weighted) == std::string::npos
+                 ? 1
+                 : class_weights[static_cast<std::size_t>(label)];
+    }
+    *static_cast<float*>(slot) = static_cast<float>(sum);
+  };
+  return of;
+}
+
 const std::string momentum = "optimizer.momentum=0.9", adam = "optimizer.kind=adam";
 
 // 10 columns: equal on 2 ranks, 4 4 2 on 3, 3 3 3 1 on 4.
@@ -282,26 +308,19 @@ TEST(ShardProducts, ATransformerBlock) {
 }
 
 TEST(ShardProducts, CrossEntropyOfSplitLogits) {
-  const Shardings head{{"head.weight", columns}};
-  for (const std::string more :
-       {"", ", ignore_index=4", ", label_smoothing=0.1", ", ignore_index=4, label_smoothing=0.2",
-        ", class_weights=[1, 2, 0.5, 1, 3, 1, 1, 0.25, 1, 1, 2]"}) {
-    SCOPED_TRACE(more);
-    GraphTraining of = transformer_of({momentum, cross_entropy(more)}, head);
-    of.batch = of.micro_batch = 7;
-    expect_as_alone(of, {2, 3, 4});
+  for (const std::string& options : {std::string(), ignoring, std::string(", label_smoothing=0.1"),
+                                     ignoring + ", label_smoothing=0.2", weighted}) {
+    SCOPED_TRACE(options);
+    expect_as_alone(weighted_transformer(options, 7), {2, 3, 4});
   }
   // LogSoftmax in the model, and its likelihoods as the loss.
-  expect_as_alone(transformer_of({momentum, cross_entropy("", "nll")}, head), {3});
+  expect_as_alone(transformer_of({momentum, cross_entropy("", "nll")}, {{"head.weight", columns}}),
+                  {3});
 }
 
 // Losses that read whole logits get them.
 TEST(ShardProducts, OtherLossesOfSplitLogits) {
-  expect_as_alone(
-      transformer_of({momentum, cross_entropy(", label_smoothing=0.1, class_weights=[1, 2, 0.5, 1, "
-                                              "3, 1, 1, 0.25, 1, 1, 2]")},
-                     {{"head.weight", columns}}),
-      {2});
+  expect_as_alone(weighted_transformer(", label_smoothing=0.1" + weighted, 12), {2});
 }
 
 TEST(ShardProducts, LabelsThatAreNoClassesAreReported) {
