@@ -43,7 +43,7 @@ struct PolicyRule {
   std::optional<int> lookahead;
   std::optional<std::string> ship;
   std::optional<CacheSize> cache;
-  std::optional<std::string> shard;  // "whole", "rows", "state"; others are refused
+  std::optional<std::string> shard;  // "whole", "rows", "columns", "state"; others are refused
   bool prefer = false;               // need = "prefer"
   bool optional = false;             // may match nothing
   std::string why;

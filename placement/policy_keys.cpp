@@ -65,10 +65,11 @@ constexpr KeyInfo table_of_keys[] = {
      "that "
      "the data names most often, with their optimizer states, \"2GiB\", or a part of the table, "
      "\"10%\""},
-    {"rules[].shard", string, "\"whole\"", "whole|rows|state|columns|table", "",
+    {"rules[].shard", string, "\"whole\"", "whole|rows|columns|state|table|heads", "",
      "what each of several ranks keeps of a parameter; rows: of a table that lookups alone read, "
-     "the rows r, r + ranks, ... with their optimizer states; state: the optimizer's states of one "
-     "part of it (ZeRO-1); columns, table: later"},
+     "the rows r, r + ranks, ... with their optimizer states; rows, columns: of a matrix that "
+     "products alone read, as many neighbours along the file's axis 0 or 1, with their optimizer "
+     "states; state: the optimizer's states of one part of it (ZeRO-1); table, heads: later"},
     {"rules[].need", string, "\"require\"", "require|prefer", "",
      "prefer: fall back where a device has no kernel, instead of an error"},
     {"rules[].optional", boolean, "false", "", "", "the rule may match nothing"},

@@ -33,7 +33,8 @@ class PolicyResolver {
   // shard.cpp
   void apply_shard(const std::vector<int>& parameters, int rule);
   void finish_shards();
-  std::string rows_obstacle(std::size_t parameter) const;
+  std::string shard_obstacle(std::size_t parameter) const;
+  bool is_beside_a_matrix(std::size_t parameter) const;
 
   // cache.cpp
   void finish_caches();

@@ -2,19 +2,24 @@
 #include <algorithm>
 #include <map>
 
+#include "engine/operators/product_weights.h"
 #include "engine/operators/tables/table_nodes.h"
 #include "placement/resolver.h"
 
 namespace tandem {
 namespace {
 
-constexpr std::string_view whole = "whole", rows = "rows", state = "state";
+constexpr std::string_view whole = "whole";
+constexpr std::pair<std::string_view, Sharding> words[] = {
+    {"rows", Sharding::rows}, {"columns", Sharding::columns}, {"state", Sharding::state}};
 
 }  // namespace
 
 std::string_view name_of(std::optional<Sharding> shard) {
-  if (!shard) return whole;
-  return *shard == Sharding::rows ? rows : state;
+  for (const auto& [word, value] : words) {
+    if (value == shard) return word;
+  }
+  return whole;
 }
 
 Shardings shardings_of(const ResolvedPolicy& resolved) {
@@ -27,35 +32,52 @@ Shardings shardings_of(const ResolvedPolicy& resolved) {
 
 void PolicyResolver::apply_shard(const std::vector<int>& parameters, int r) {
   const PolicyRule& rule = policy_.rules[r];
-  if (*rule.shard != whole && *rule.shard != rows && *rule.shard != state) {
+  std::optional<Sharding> value;
+  for (const auto& [word, sharding] : words) {
+    if (*rule.shard == word) value = sharding;
+  }
+  if (!value && *rule.shard != whole) {
     if (parameters.empty()) return;
     Diagnostic d = at(rule.where_of("shard"), rule.at.text(),
                       "`shard = \"" + *rule.shard + "\"` comes with a later version");
-    d.fix = "\"rows\" (of tables) and \"state\" work";
+    d.fix = "\"rows\", \"columns\" and \"state\" work";
     errors_.push_back(std::move(d));
     return;
   }
-  std::optional<Sharding> value;
-  if (*rule.shard != whole) value = *rule.shard == rows ? Sharding::rows : Sharding::state;
   for (const int p : parameters) {  // statistics are whole on every rank
     ParameterAttributes& to = result_.parameters[p];
     if (to.kind == StateKind::parameter) decide(to.shard, value, r);
   }
 }
 
-// Why ranks cannot share out the rows of the parameter, or "".
-std::string PolicyResolver::rows_obstacle(std::size_t p) const {
+// Why ranks cannot share out the rows or columns of the parameter, or "".
+std::string PolicyResolver::shard_obstacle(std::size_t p) const {
   const ParameterAttributes& parameter = result_.parameters[p];
-  const ValueId table = graph_.states[items_.parameters[p].state].initial;
-  if (!parameter.table) return "lookups of rows by ids are not all that reads it";
+  const ValueId matrix = graph_.states[items_.parameters[p].state].initial;
+  if (!parameter.table) return product_weight_obstacle(graph_, matrix);
+  if (parameter.shard.value == Sharding::columns)
+    return "lookups by ids read it: columns of tables come with a later version";
   for (const NamedValue& output : graph_.outputs) {
-    if (output.value == table) return "it is an output of the model";
+    if (output.value == matrix) return "it is an output of the model";
   }
   for (const Node& node : graph_.nodes) {
-    if (looks_up_rows(node) && node.inputs[0] == table && graph_.is_constant(node.inputs[1]))
+    if (looks_up_rows(node) && node.inputs[0] == matrix && graph_.is_constant(node.inputs[1]))
       return "the ids of " + node.path + " are constants";
   }
   return "";
+}
+
+// A bias that one rule covers together with the matrix of its product.
+bool PolicyResolver::is_beside_a_matrix(std::size_t p) const {
+  const ParameterAttributes& bias = result_.parameters[p];
+  if (graph_.type(graph_.states[items_.parameters[p].state].initial).rank() > 1) return false;
+  for (std::size_t other = 0; other < result_.parameters.size(); ++other) {
+    const ParameterAttributes& matrix = result_.parameters[other];
+    if (other != p && !matrix.table && matrix.shard.value == bias.shard.value &&
+        matrix.shard.reason.rule == bias.shard.reason.rule && shard_obstacle(other).empty())
+      return true;
+  }
+  return false;
 }
 
 void PolicyResolver::finish_shards() {
@@ -89,13 +111,20 @@ void PolicyResolver::finish_shards() {
       }
       continue;
     }
-    const std::string obstacle = rows_obstacle(p);
+    const std::string obstacle = shard_obstacle(p);
     if (obstacle.empty()) continue;
+    if (is_beside_a_matrix(p)) {
+      to.shard.value.reset();
+      to.shard.reason.text += ": whole, each rank adds its part to what a product makes";
+      continue;
+    }
+    const std::string word(name_of(to.shard.value));
     Diagnostic d = at(rule.where_of("shard"), path,
-                      "ranks cannot share out the rows of this parameter: " + obstacle);
-    d.expected = "a table that lookups by ids alone read";
+                      "ranks cannot share out the " + word + " of this parameter: " + obstacle);
+    d.expected = "a table that lookups by ids alone read, or a matrix that products read";
     d.fix = "let the selector leave it out, or add { at = \"" + path + "\", shard = \"" +
-            (to.table ? "whole" : "state") + "\" } behind it";
+            (to.table ? (obstacle.starts_with("lookups") ? "rows" : "whole") : "state") +
+            "\" } behind it";
     errors_.push_back(std::move(d));
   }
   for (const auto& [r, covered] : of_states) {

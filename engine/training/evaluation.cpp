@@ -81,9 +81,9 @@ void check_labels(const std::vector<MetricOfTerm>& metrics, const DataSource& so
   if (!problems.empty()) throw Error(ErrorKind::data, std::move(problems));
 }
 
-bool shares_rows(const Shardings& shards) {
+bool shares_parameters(const Shardings& shards) {
   return std::any_of(shards.begin(), shards.end(),
-                     [](const auto& shard) { return shard.second == Sharding::rows; });
+                     [](const auto& shard) { return shard.second != Sharding::state; });
 }
 
 HostTensor view(const void* data, const TensorType& type) {
@@ -230,7 +230,7 @@ Evaluation::Evaluation(const RunConfig& config, const RunParts& parts,
   // As large as that of a training step on one rank, so that it takes no more memory.
   const std::int64_t most = share_of(config.micro_batch_size(), {0, place.ranks}).count;
   my.micro_batch = std::max<std::int64_t>(1, std::min(most, samples));
-  const bool exchanges = place.ranks > 1 && shares_rows(parts.shards);
+  const bool exchanges = place.ranks > 1 && shares_parameters(parts.shards);
   if (exchanges) {
     const std::int64_t largest = share_of(all, {0, place.ranks}).count;
     my.micro_batch = std::max<std::int64_t>(1, std::min(most, largest));

@@ -97,24 +97,28 @@ void draw(const Distribution& from, bool in_pairs, Random random, std::int64_t f
   }
 }
 
-/// The own rows of a table that ranks share out get the numbers that they have in the whole.
+/// The own rows, or columns, of what ranks share out get the numbers that they have in the whole.
 template <class States>
 void initialise_part(const Distribution& distribution, const Random& random,
                      const StateShard& shard, const std::string& name, States& states) {
   const TensorType& whole = shard.whole;
-  assert(shard.kind == ShardKind::rows);  // what has flat parts starts with numbers of its own
+  assert(shard.kind != ShardKind::elements);  // that starts with numbers of its own
   const bool in_pairs = whole.elements() > large_table;
-  const std::int64_t columns = whole.elements() / std::max<std::int64_t>(whole.shape[0], 1);
+  const std::int64_t of_whole = whole.elements() / std::max<std::int64_t>(whole.shape[0], 1);
+  const Block own = shard.kind != ShardKind::column_blocks
+                        ? Block{of_whole, 0, of_whole}
+                        : block_of(of_whole, shard.rank, shard.ranks);
+  const std::int64_t columns = own.share;
   constexpr std::size_t range_bytes = std::size_t{1} << 19;
   parallel_row_ranges(file_threads(), filled_rows(shard),
                       sizeof(float) * static_cast<std::size_t>(columns), range_bytes,
                       [&](std::int64_t first, std::int64_t count) {
                         HostTensor range(TensorType{DType::float32, {count, columns}});
                         for (std::int64_t i = 0; i < count; ++i) {
-                          const std::int64_t row = (first + i) * shard.ranks + shard.rank;
-                          draw(distribution, in_pairs, random, row * columns,
+                          const std::int64_t row = row_of_whole(shard, first + i);
+                          draw(distribution, in_pairs, random, row * of_whole + own.first,
                                range.as<float>().subspan(static_cast<std::size_t>(i * columns),
-                                                         static_cast<std::size_t>(columns)));
+                                                         static_cast<std::size_t>(own.filled)));
                         }
                         states.write_rows(name, first, count, range.converted(whole.dtype).data());
                       });

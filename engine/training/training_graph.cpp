@@ -17,6 +17,7 @@
 #include "engine/training/optimizers/optimizer.h"
 #include "engine/training/optimizers/update_norms.h"
 #include "engine/training/parameter_choice.h"
+#include "engine/training/ranks/shard_products.h"
 #include "engine/training/ranks/shard_tables.h"
 #include "engine/training/ranks/state_shards.h"
 #include "engine/training/ranks/synchronise_batch_norm.h"
@@ -45,17 +46,24 @@ std::optional<Diagnostic> wrong_type(const Chosen& chosen, bool has_states) {
   return d;
 }
 
-// A kind whose step rests on all of a tensor, of which each rank has some rows.
+// A kind whose step rests on all of a tensor, or of a matrix's row, of which each rank has a part.
 std::optional<Diagnostic> wrong_share(const Chosen& chosen, const UpdateKind& kind) {
-  if (!chosen.parameter.shard || !(kind.whole_tensor || kind.is_factored())) return std::nullopt;
+  const std::optional<StateShard>& shard = chosen.parameter.shard;
+  if (!shard) return std::nullopt;
+  const bool is_table = shard->kind == ShardKind::rows;
+  if (!kind.whole_tensor && !kind.is_factored() && (is_table || !kind.whole_row))
+    return std::nullopt;
   const std::string name = "\"" + std::string(chosen.options.name()) + "\"";
+  const std::string word = shard->kind == ShardKind::column_blocks ? "columns" : "rows";
   Diagnostic d = at(chosen.where, chosen.parameter.path,
-                    chosen.kind_key + " = " + name +
-                        " rests on the whole table, and its policy "
-                        "shares out its rows among the ranks");
-  d.expected = "a kind that updates rows or elements by themselves";
+                    chosen.kind_key + " = " + name + " rests on " +
+                        (is_table ? "the whole table" : "whole rows or all of the matrix") +
+                        ", and its policy shares out its " + word + " among the ranks");
+  d.expected = is_table ? "a kind that updates rows or elements by themselves"
+                        : "a kind that updates elements by themselves";
   d.got = name;
-  d.fix = "give it another kind in optimizer.groups, or take `shard = \"rows\"` away from it";
+  d.fix =
+      "give it another kind in optimizer.groups, or take `shard = \"" + word + "\"` away from it";
   return d;
 }
 
@@ -245,13 +253,44 @@ void check_loss_scale_names(const Graph& forward) {
   throw Error(ErrorKind::usage, std::move(d));
 }
 
-/// What the forward graph becomes where several ranks compute it.
+/// What the forward graph becomes where several ranks compute it, but for its products.
 Graph of_ranks(const OperatorSet& operators, const Graph& forward, const TrainingRequest& request) {
   const RankShares& ranks = request.ranks;
   if (!ranks.several()) return forward;
   Graph graph = shard_tables(operators, forward, request.shards, ranks);
   if (!request.config->model.sync_batch_norm) return graph;
   return synchronise_batch_norm(operators, graph, ranks.ranks);
+}
+
+struct GraphWithLoss {
+  Graph graph;
+  Loss loss;
+};
+
+/// What several ranks compute of both, where they share out matrices of products: the losses are
+/// there as outputs for a while.
+GraphWithLoss with_shared_products(const OperatorSet& operators, GraphWithLoss whole,
+                                   const TrainingRequest& request) {
+  if (!request.ranks.several() || !shards_products(whole.graph, request.shards)) return whole;
+  std::vector<ValueId*> losses{&whole.loss.total};
+  for (auto& [name, value] : whole.loss.terms) losses.push_back(&value);
+  const std::size_t others = whole.graph.outputs.size();
+  for (std::size_t i = 0; i < losses.size(); ++i)
+    whole.graph.outputs.push_back({"loss." + std::to_string(i), *losses[i]});
+  whole.graph = shard_products(operators, whole.graph, request.shards, request.ranks);
+  for (std::size_t i = 0; i < losses.size(); ++i)
+    *losses[i] = whole.graph.outputs[others + i].value;
+  whole.graph.outputs.resize(others);
+  return whole;
+}
+
+/// `forward` with the losses of the configuration.
+GraphWithLoss with_loss(const OperatorSet& operators, Graph forward, const TrainingRequest& request,
+                        bool keeps_outputs) {
+  GraphBuilder g(operators, std::move(forward));
+  Loss loss = add_loss(g, request.config->loss, request.fields, request.samples);
+  if (!keeps_outputs) drop_outputs(g.graph());
+  return with_shared_products(operators, {g.finish(), std::move(loss)}, request);
 }
 
 }  // namespace
@@ -268,13 +307,13 @@ TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& fo
     own.graph = folded(std::move(own.graph), operators, request.evaluate);
     return own;
   }
-  GraphBuilder g(operators, of_ranks(operators, forward, request));
+  GraphWithLoss made = with_loss(operators, of_ranks(operators, forward, request), request, false);
+  GraphBuilder g(operators, std::move(made.graph));
+  const Loss& loss = made.loss;
   TrainingGraph result;
-  const Loss loss = add_loss(g, config.loss, request.fields, request.samples);
   result.denominators = loss.denominators;
   result.notes = loss.notes;
   for (const auto& [name, value] : loss.terms) result.terms.push_back(name);
-  drop_outputs(g.graph());
   RankSums ranks(g, request.ranks);
   name_loss(g, loss, ranks);
   const std::vector<SplitTable> splits = split_tables(config.parameters, g.graph());
@@ -416,18 +455,20 @@ TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& fo
 
 Graph build_evaluation_graph(const OperatorSet& operators, const Graph& forward,
                              const TrainingRequest& request) {
-  GraphBuilder g(operators, shard_tables(operators, forward, request.shards, request.ranks));
-  const LossConfig& config = request.config->loss;
-  RankSums alone(g, {});
+  Graph own = shard_tables(operators, forward, request.shards, request.ranks);
   if (request.algorithm != nullptr) {
-    const Loss own = algorithm_loss(g, *request.algorithm, config);
+    GraphBuilder g(operators, std::move(own));
+    const Loss loss = algorithm_loss(g, *request.algorithm, request.config->loss);
     drop_outputs(g.graph());
-    name_loss(g, own, alone);
+    RankSums alone(g, {});
+    name_loss(g, loss, alone);
     return remove_dead(g.finish(), operators);
   }
-  refuse_values_named_as_losses(config, forward);
-  const Loss loss = add_loss(g, config, request.fields, request.samples);
-  name_loss(g, loss, alone);
+  refuse_values_named_as_losses(request.config->loss, forward);
+  GraphWithLoss made = with_loss(operators, std::move(own), request, true);
+  GraphBuilder g(operators, std::move(made.graph));
+  RankSums alone(g, {});
+  name_loss(g, made.loss, alone);
   return g.finish();
 }
 

@@ -67,8 +67,8 @@ TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& fo
 
 /// The forward graph with its loss as outputs "loss" and "loss.NAME", as above; for evaluation.
 /// Terms whose fields are missing are an error. `forward` was imported in inference form. Of
-/// several ranks each has the loss of its own samples, and looks up tables of `shards` as in
-/// training.
+/// several ranks each has the loss of its own samples, and shares out tables and matrices of
+/// `shards` as in training.
 Graph build_evaluation_graph(const OperatorSet& operators, const Graph& forward,
                              const TrainingRequest& request);
 

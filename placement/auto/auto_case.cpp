@@ -170,7 +170,7 @@ AutoResult AutoCase::search() {
 
 std::vector<ShardWay> AutoCase::shard_ways(const std::vector<std::string>& rules) {
   of_.replace_policy(with_rules(rules));
-  return tandem::shard_ways(of_.resolved());
+  return tandem::shard_ways(of_.resolved(), of_.graph());
 }
 
 std::vector<std::string> AutoCase::rules_of(const AutoChoices& choices) const {

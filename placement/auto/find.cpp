@@ -66,6 +66,7 @@ void add_sharding(AutoCase& of, std::vector<std::string>& rules, FoundPlacement&
     if (best && !better(plan.score, best->score)) continue;
     best = plan;
     found.sharding = way.name;
+    found.why = way.why;
     chosen = std::move(all);
   }
   if (best->score.overflow > 0) nothing_fits(*best, of.plans());
@@ -73,7 +74,8 @@ void add_sharding(AutoCase& of, std::vector<std::string>& rules, FoundPlacement&
 }
 
 std::string sharding_text(const FoundPlacement& found) {
-  std::string text = fmt::format("ranks     {}: {}\n", found.ranks, found.sharding);
+  std::string text = fmt::format("ranks     {}: {}{}\n", found.ranks, found.sharding,
+                                 found.why.empty() ? "" : " (" + found.why + ")");
   for (const auto& [name, plan] : found.shardings) {
     if (!plan.score.possible) {
       text += fmt::format("  {}: not possible\n", name);
@@ -179,6 +181,7 @@ std::string found_json(const FoundPlacement& found, const std::string& file, boo
   return json_text({{"file", file},
                     {"ranks", found.ranks},
                     {"sharding", found.sharding},
+                    {"why", found.why},
                     {"shardings", shardings},
                     {"changed", changed},
                     {"auto", found.lines},

@@ -18,7 +18,7 @@ struct FoundPlacement {
   std::vector<std::pair<std::string, AutoPlan>> baselines;
   /// Of several ranks: ways to share out, and the one that was chosen.
   std::vector<std::pair<std::string, AutoPlan>> shardings;
-  std::string sharding;
+  std::string sharding, why;
   int ranks = 1;
   int plans = 0, most_plans = 0;
   bool finished = false;

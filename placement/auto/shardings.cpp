@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "engine/operators/product_weights.h"
 #include "placement/auto/groups.h"
+#include "placement/quantities.h"
 #include "placement/toml_text.h"
 
 namespace tandem {
@@ -12,57 +14,101 @@ namespace {
 constexpr double small_part = 0.1;
 // A collective of its own costs the latency of a few messages: smaller states stay whole.
 constexpr const char* least_state = "64KiB";
+// Of all parameters' bytes that are no table's, what a matrix has to have to be worth a split.
+constexpr double large_part = 0.25;
 
 using Parameters = std::vector<const ParameterAttributes*>;
+
+const std::string& name_of(const ParameterAttributes& parameter) {
+  return parameter.path.empty() ? parameter.name : parameter.path;
+}
+
+std::string rule_of(const ParameterAttributes& parameter, const std::string& shard) {
+  return "{ at = " + toml_string(selector_part(name_of(parameter))) + ", shard = \"" + shard +
+         "\" }";
+}
 
 // A rule for each table: "rows" or "whole".
 std::vector<std::string> rules_of(const Parameters& tables, const std::string& shard) {
   std::vector<std::string> rules;
-  for (const ParameterAttributes* table : tables) {
-    const std::string& name = table->path.empty() ? table->name : table->path;
-    rules.push_back("{ at = " + toml_string(selector_part(name)) + ", shard = \"" + shard + "\" }");
-  }
+  for (const ParameterAttributes* table : tables) rules.push_back(rule_of(*table, shard));
   return rules;
+}
+
+std::vector<std::string> joined(std::vector<std::string> rules,
+                                const std::vector<std::string>& more) {
+  rules.insert(rules.end(), more.begin(), more.end());
+  return rules;
+}
+
+// "columns" or "rows": along what its products make, so that they share out that; "" where ranks
+// cannot share it out.
+std::string split_of(const Graph& graph, const ParameterAttributes& parameter) {
+  const State* state = graph.find_state(parameter.name);
+  if (state == nullptr || !product_weight_obstacle(graph, state->initial).empty()) return "";
+  for (const Node& node : graph.nodes) {
+    const ProductWeight weight = product_weight(graph, node);
+    if (weight.matrix == state->initial) return weight.transposed ? "rows" : "columns";
+  }
+  return "";
+}
+
+// The large matrices of products, each shared out along what it makes.
+ShardWay split_way(const Graph& graph, const Parameters& others) {
+  std::size_t all = 0, bytes = 0;
+  for (const ParameterAttributes* parameter : others) all += parameter->bytes;
+  ShardWay way;
+  std::string names;
+  for (const ParameterAttributes* parameter : others) {
+    if (static_cast<double>(parameter->bytes) < large_part * static_cast<double>(all)) continue;
+    const std::string word = split_of(graph, *parameter);
+    if (word.empty()) continue;
+    way.rules.push_back(rule_of(*parameter, word));
+    names += (names.empty() ? "" : " and ") + name_of(*parameter);
+    bytes += parameter->bytes;
+  }
+  way.name = "data parallel body, split " + names;
+  way.why = "gradients of " + bytes_text(bytes) + " are not summed over ranks: samples go to " +
+            names + " instead";
+  return way;
 }
 
 }  // namespace
 
-std::vector<ShardWay> shard_ways(const ResolvedPolicy& resolved) {
-  Parameters tables;
+std::vector<ShardWay> shard_ways(const ResolvedPolicy& resolved, const Graph& graph) {
+  Parameters tables, others;
   std::size_t bytes = 0;
-  bool others = false;
   for (const ParameterAttributes& parameter : resolved.parameters) {
     if (parameter.kind != StateKind::parameter || parameter.shard.reason.rule >= 0) continue;
     if (parameter.cache.reason.rule >= 0) continue;
-    if (parameter.table) {
-      tables.push_back(&parameter);
-      bytes += parameter.bytes;
-    } else {
-      others = true;
-    }
+    (parameter.table ? tables : others).push_back(&parameter);
+    if (parameter.table) bytes += parameter.bytes;
   }
   Parameters large;
   std::copy_if(tables.begin(), tables.end(), std::back_inserter(large), [&](const auto* table) {
     return static_cast<double>(table->bytes) >= small_part * static_cast<double>(bytes);
   });
-  const std::string states =
-      std::string("{ at = \"**\", min = \"") + least_state + "\", shard = \"state\" }";
+  const std::vector<std::string> states{std::string("{ at = \"**\", min = \"") + least_state +
+                                        "\", shard = \"state\" }"};
   // Tables have other optimizers, whose states follow their rows.
-  const auto with_states = [&](std::vector<std::string> of_tables) {
-    of_tables.insert(of_tables.begin(), states);
-    return of_tables;
-  };
   const std::vector<std::string> by_rows = rules_of(tables, "rows");
+  const std::vector<std::string> whole = rules_of(tables, "whole");
   std::vector<ShardWay> ways{{"data parallel", {}}};
-  if (others)
-    ways.push_back(
-        {"data parallel, optimizer states shared out", with_states(rules_of(tables, "whole"))});
+  if (!others.empty())
+    ways.push_back({"data parallel, optimizer states shared out", joined(states, whole)});
   if (!tables.empty()) ways.push_back({"data parallel, tables by rows", by_rows});
   if (large.size() < tables.size())
     ways.push_back({"data parallel, large tables by rows", rules_of(large, "rows")});
-  if (!tables.empty() && others)
+  if (!tables.empty() && !others.empty())
     ways.push_back(
-        {"data parallel, tables by rows and optimizer states shared out", with_states(by_rows)});
+        {"data parallel, tables by rows and optimizer states shared out", joined(states, by_rows)});
+  const ShardWay split = split_way(graph, others);
+  if (split.rules.empty()) return ways;
+  ways.push_back(split);
+  ways.push_back({split.name + ", optimizer states shared out",
+                  joined(joined(states, whole), split.rules), split.why});
+  if (!tables.empty())
+    ways.push_back({split.name + ", tables by rows", joined(by_rows, split.rules), split.why});
   return ways;
 }
 

@@ -11,10 +11,11 @@ namespace tandem {
 struct ShardWay {
   std::string name;                // "data parallel, tables by rows"
   std::vector<std::string> rules;  // behind those of a placement
+  std::string why = "";            // what it may gain; of splits
 };
 
 /// Data parallel alone comes first. Parameters of which a rule says `shard` already stay as they
-/// are.
-std::vector<ShardWay> shard_ways(const ResolvedPolicy& resolved);
+/// are. `graph`: as it was imported.
+std::vector<ShardWay> shard_ways(const ResolvedPolicy& resolved, const Graph& graph);
 
 }  // namespace tandem

@@ -13,6 +13,14 @@
 #include "placement/report/json.h"
 
 namespace tandem {
+namespace {
+
+const char* shard_name(const StateShard& shard) {
+  if (shard.kind == ShardKind::elements) return "elements";
+  return shard.kind == ShardKind::column_blocks ? "columns" : "rows";
+}
+
+}  // namespace
 
 const char* phase_name(Phase phase) {
   return phase == Phase::forward ? "forward" : phase == Phase::backward ? "backward" : "update";
@@ -146,8 +154,7 @@ std::string placement_json(const Lowered& lowered, const RunPolicy& policy,
                       {"state", devices[home].name},
                       {"param", devices[weight == weights.end() ? home : weight->second].name},
                       {"reason", wanted.states[s].reason}});
-    if (state.shard)
-      states.back()["shard"] = state.shard->kind == ShardKind::rows ? "rows" : "elements";
+    if (state.shard) states.back()["shard"] = shard_name(*state.shard);
   }
   Json acts = Json::array();
   for (const OperatorAttributes& op : resolved.operators) {

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "engine/graph/builder.h"
 #include "placement/report/explain.h"
 #include "tests/placement/support.h"
 
@@ -40,13 +41,58 @@ TEST(Shard, NothingIsSharedOutWithoutARule) {
   EXPECT_EQ(name_of(policy.find_parameter("embed.weight")->shard.value), "whole");
 }
 
-TEST(Shard, RowsAreOfTablesAlone) {
-  EXPECT_EQ(only_error(rules("{ at = \"head:weight\", shard = \"rows\" },\n")),
-            "3:31 ranks cannot share out the rows of this parameter: lookups of rows by ids are "
-            "not all that reads it (let the selector leave it out, or add { at = \"head:weight\", "
-            "shard = \"state\" } behind it)");
+TEST(Shard, ColumnsAndRowsOfMatrices) {
+  const ResolvedPolicy policy =
+      resolve_text(rules("{ at = \"layers.0.**\", shard = \"columns\" },\n"
+                         "{ at = \"layers.1.**\", shard = \"rows\" },\n"
+                         "{ at = \"head:weight\", shard = \"rows\" },\n"));
+  EXPECT_THAT(shardings_of(policy),
+              ElementsAre(Pair("head.weight", Sharding::rows),  // read transposed
+                          Pair("layers.0.weight", Sharding::columns),
+                          Pair("layers.1.weight", Sharding::rows)));
+  const Explained of_matrix = explain(policy, "layers.0:weight"),
+                  of_bias = explain(policy, "layers.0:bias");
+  EXPECT_EQ(of_matrix.attributes.back().value, "columns");
+  // A bias that the same rule covers stays whole, and says so.
+  const ExplainedAttribute& bias = of_bias.attributes.back();
+  EXPECT_EQ(bias.value, "whole");
+  EXPECT_THAT(bias.reason->text, HasSubstr("each rank adds its part"));
+}
+
+TEST(Shard, WhatHasNeitherRowsNorColumnsToShareOut) {
+  EXPECT_EQ(only_error(rules("{ at = \"layers.0:bias\", shard = \"rows\" },\n")),
+            "3:33 ranks cannot share out the rows of this parameter: it is no matrix (let the "
+            "selector leave it out, or add { at = \"layers.0:bias\", shard = \"state\" } behind "
+            "it)");
+  EXPECT_EQ(only_error(rules("{ at = \"embed:weight\", shard = \"columns\" },\n")),
+            "3:32 ranks cannot share out the columns of this parameter: lookups by ids read it: "
+            "columns of tables come with a later version (let the selector leave it out, or add { "
+            "at = \"embed:weight\", shard = \"rows\" } behind it)");
   EXPECT_THAT(only_error(rules("{ at = \"embed:weight\", shard = \"rows\", cache = \"1KiB\" },\n")),
               HasSubstr("a table of which a device caches rows"));
+}
+
+// A matrix that lookups read as a table, and a product transposed: a tied head.
+TEST(Shard, TiedTablesStayWhole) {
+  const OperatorSet operators = all_operators();
+  GraphBuilder b(operators, testing::forward_graph(operators));
+  const ValueId table = b.graph().find_state("embed.weight")->initial;
+  b.set_scope({"tied.Transpose", Phase::forward, {}});
+  const ValueId weight = b.transpose(table, {1, 0});
+  b.set_scope({"tied.MatMul", Phase::forward, {}});
+  b.output("tied", b.matmul(b.graph().find_value("hidden"), weight));
+  const Graph graph = b.finish();
+  for (const std::string word : {"rows", "columns"}) {
+    const Policy policy = parse_policy(
+        "policy = 1\n" + rules("{ at = \"embed:weight\", shard = \"" + word + "\" },\n"),
+        "policy.toml");
+    try {
+      resolve(policy, graph);
+      FAIL();
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), HasSubstr("embed.Gather (Gather) reads it, which is no product"));
+    }
+  }
 }
 
 TEST(Shard, WhatIsNotTrainedHasNoStates) {

@@ -73,18 +73,20 @@ TEST_F(Initialise, UniformIsTheDefinition) {
   }
 }
 
-// Rows r, r + ranks, ... of the whole, whichever distribution and however many elements; what pads
-// the last part stays zero.
+// Of the whole, whichever distribution and however many elements, rows r, r + ranks, ... or blocks
+// of rows or columns; what pads the last part stays zero.
 TEST_F(Initialise, PartsHaveTheNumbersOfTheWhole) {
   ParametersConfig config;
   config.init = {rule("**", NormalInit{0, 0.01}), rule("deep.**", UniformInit{-2, 3})};
   apply(config);
   constexpr int ranks = 4;
-  for (int rank = 0; rank < ranks; ++rank) {
+  constexpr ShardKind kinds[] = {ShardKind::rows, ShardKind::row_blocks, ShardKind::column_blocks};
+  for (int i = 0; i < 3 * ranks; ++i) {
+    const int rank = i % ranks;
     GraphBuilder g(engine_.operators);
     std::vector<State> wholes = graph_.states;
     for (State state : wholes) {
-      keep_part(state, ShardKind::rows, rank, ranks);
+      keep_part(state, kinds[i / ranks], rank, ranks);
       const std::string path = state.path;
       g.output(path, g.add_node("Neg", {g.state(std::move(state))}));
     }
@@ -97,7 +99,7 @@ TEST_F(Initialise, PartsHaveTheNumbersOfTheWhole) {
           part_of(own_.states.read(state.name), *own.states.shard(state.name));
       ASSERT_EQ(std::memcmp(part.data(), expected.data(), part.bytes()), 0)
           << state.name << " on rank " << rank;
-      ASSERT_EQ(part.shape()[0], (state.shard->whole.shape[0] + ranks - 1) / ranks);
+      ASSERT_EQ(part.type(), state.shard->part());
     }
   }
 }

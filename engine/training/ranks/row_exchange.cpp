@@ -73,8 +73,10 @@ void RowExchange::exchange() {
   rows_.resize(bytes_of(row_bytes_, window_));
   if (shard_->kind == ShardKind::rows)
     exchange_rows();
-  else
+  else if (shard_->kind != ShardKind::column_blocks)
     exchange_elements();
+  else
+    exchange_pieces();
   done_ += window_;
 }
 
@@ -116,12 +118,37 @@ void RowExchange::exchange_rows() {
   }
 }
 
+// Of each row every rank has a piece.
+void RowExchange::exchange_pieces() {
+  const auto ranks = static_cast<std::size_t>(ranks_.ranks());
+  const std::size_t piece = part_row_bytes(*shard_), bytes = bytes_of(piece, window_);
+  sent_.resize(bytes * ranks);
+  received_.resize(sent_.size());
+  for (std::size_t to = 0; to < ranks; ++to) {
+    const std::int64_t rows = std::clamp<std::int64_t>(ranges_[to].rows - done_, 0, window_);
+    if (rows > 0)
+      states_.read_rows(name_, ranges_[to].first + done_, rows, sent_.data() + bytes * to);
+  }
+  all_to_all(bytes);
+  const std::int64_t own = ranges_[static_cast<std::size_t>(ranks_.rank())].rows;
+  const std::int64_t rows = std::clamp<std::int64_t>(own - done_, 0, window_);
+  for (std::size_t from = 0; from < ranks; ++from) {
+    const std::size_t begin = piece * from;
+    const std::size_t filled = begin < row_bytes_ ? std::min(piece, row_bytes_ - begin) : 0;
+    for (std::int64_t row = 0; row < rows && filled > 0; ++row) {
+      std::memcpy(rows_.data() + bytes_of(row_bytes_, row) + begin,
+                  received_.data() + bytes * from + bytes_of(piece, row), filled);
+    }
+  }
+}
+
 // A window lies in the parts of few ranks, which pass it on to all: the states of an optimizer are
 // of the size of its weights, which travel to all of them in every step.
 void RowExchange::exchange_elements() {
   const std::size_t size = size_of(shard_->whole.dtype);
   const auto columns = static_cast<std::int64_t>(row_bytes_ / size);
   const std::int64_t share = shard_->part().elements();
+  const std::int64_t in_part_row = shard_->kind == ShardKind::elements ? 1 : columns;
   for (std::size_t to = 0; to < ranges_.size(); ++to) {
     const RowRange& range = ranges_[to];
     if (done_ >= range.rows) continue;
@@ -131,7 +158,9 @@ void RowExchange::exchange_elements() {
     for (std::int64_t at = begin; at < end;) {
       const std::int64_t owner = at / share, next = std::min(end, (owner + 1) * share);
       char* const place = received_.data() + static_cast<std::size_t>(at - begin) * size;
-      if (owner == ranks_.rank()) states_.read_rows(name_, at - owner * share, next - at, place);
+      if (owner == ranks_.rank())
+        states_.read_rows(name_, (at - owner * share) / in_part_row, (next - at) / in_part_row,
+                          place);
       const RankElements elements{place, place, static_cast<std::size_t>(next - at) * size,
                                   DType::uint8};
       ranks_.broadcast(*stream_, operation, elements, static_cast<int>(owner));

@@ -38,6 +38,7 @@ class RowExchange {
   void exchange();
   void exchange_rows();
   void exchange_elements();
+  void exchange_pieces();
   /// Part p of `sent_` to rank p, part p of `received_` from it.
   void all_to_all(std::size_t bytes);
   std::int64_t own_left() const;

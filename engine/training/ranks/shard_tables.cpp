@@ -8,6 +8,7 @@
 #include "engine/graph/rewrite.h"
 #include "engine/graph/shard_parts.h"
 #include "engine/operators/collectives/collective.h"
+#include "engine/operators/product_weights.h"
 #include "engine/operators/tables/shard_rows.h"
 #include "engine/operators/tables/table_nodes.h"
 
@@ -74,8 +75,9 @@ std::vector<ShardedTable> sharded_tables(const Graph& graph, const Shardings& sh
   std::vector<ShardedTable> tables;
   for (std::size_t s = 0; s < graph.states.size(); ++s) {
     const auto found = shards.find(graph.states[s].name);
-    if (found != shards.end() && found->second == Sharding::rows)
-      tables.push_back(table_of(graph, s));
+    if (found == shards.end() || found->second != Sharding::rows) continue;
+    if (product_weight_obstacle(graph, graph.states[s].initial).empty()) continue;
+    tables.push_back(table_of(graph, s));
   }
   return tables;
 }

@@ -9,7 +9,8 @@ namespace tandem {
 class OperatorSet;
 
 /// The forward graph with this rank's part in place of each table of `shards` that is shared by
-/// rows, and with lookups of what all ranks have brought:
+/// rows (of matrices that products read shard_products.h tells), and with lookups of what all ranks
+/// have brought:
 ///
 ///   ids -> ShardIds -> UniqueIndices -> ShardRows -> ExchangeRows -> Gather in the own part
 ///       -> ExchangeRows -> the lookup itself, with each id's position among the sorted ones

@@ -5,6 +5,7 @@
 
 #include "engine/graph/error.h"
 #include "engine/graph/selector.h"
+#include "engine/graph/shard_parts.h"
 #include "engine/graph/text.h"
 #include "engine/operators/tables/rows.h"
 #include "engine/operators/update_kind.h"
@@ -42,10 +43,13 @@ Diagnostic no_row(const FixedRowsRule& rule, const State& state, std::int64_t ro
 // rank's part likewise.
 std::vector<std::int64_t> own_rows(const FixedRows& fixed, const State& parameter) {
   if (parameter.shard) {
+    const std::int64_t first = row_of_whole(*parameter.shard, 0);
+    const std::int64_t step = row_of_whole(*parameter.shard, 1) - first;
+    const std::int64_t filled = filled_rows(*parameter.shard);
     std::vector<std::int64_t> own;
     for (const std::int64_t row : fixed.rows) {
-      if (row % parameter.shard->ranks == parameter.shard->rank)
-        own.push_back(row / parameter.shard->ranks);
+      const std::int64_t place = (row - first) / step;
+      if (row >= first && (row - first) % step == 0 && place < filled) own.push_back(place);
     }
     return own;
   }

@@ -60,6 +60,52 @@ TEST(ShardParts, HaveEveryElementOnce) {
   }
 }
 
+// Blocks of neighbouring rows or columns: coordinate c is coordinate c % share of rank c / share.
+TEST(ShardParts, BlocksOfRowsAndOfColumns) {
+  for (const Shape& shape : {Shape{7, 3}, Shape{8, 1}, Shape{2, 5}, Shape{1, 6}}) {
+    const HostTensor whole = counted(shape);
+    for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+      for (const int ranks : {1, 2, 3, 5, 12}) {
+        SCOPED_TRACE(to_string(whole.type()) + " along " + std::to_string(axis) + " over " +
+                     std::to_string(ranks));
+        const std::int64_t share = (shape[axis] + ranks - 1) / ranks;
+        std::int64_t behind = 1;
+        for (std::size_t i = axis + 1; i < shape.size(); ++i) behind *= shape[i];
+        double sum = 0;
+        for (int rank = 0; rank < ranks; ++rank) {
+          const StateShard shard{axis == 0 ? ShardKind::row_blocks : ShardKind::column_blocks,
+                                 whole.type(), rank, ranks};
+          const HostTensor part = part_of(whole, shard);
+          ASSERT_EQ(part.type(), shard.part());
+          ASSERT_EQ(part.shape()[axis], share);
+          for (std::int64_t i = 0; i < part.type().elements(); ++i) {
+            const std::int64_t inner = i % behind, at = i / behind % share,
+                               outer = i / behind / share;
+            const std::int64_t coordinate = rank * share + at;
+            const double expected =
+                coordinate < shape[axis]
+                    ? whole.number((outer * shape[axis] + coordinate) * behind + inner)
+                    : 0;
+            ASSERT_EQ(part.number(i), expected) << "rank " << rank << ", " << i;
+            sum += part.number(i);
+          }
+        }
+        const auto count = static_cast<double>(whole.type().elements());
+        EXPECT_EQ(sum, count * (count + 1) / 2);
+      }
+    }
+  }
+}
+
+TEST(ShardParts, RowsKnowTheirPlaceInTheWhole) {
+  const TensorType whole{DType::float32, {7, 3}};
+  EXPECT_EQ(row_of_whole({ShardKind::rows, whole, 2, 3}, 1), 5);
+  EXPECT_EQ(row_of_whole({ShardKind::row_blocks, whole, 2, 3}, 0), 6);
+  EXPECT_EQ(row_of_whole({ShardKind::column_blocks, whole, 2, 3}, 4), 4);
+  EXPECT_EQ(filled_rows({ShardKind::row_blocks, whole, 2, 3}), 1);
+  EXPECT_EQ(filled_rows({ShardKind::column_blocks, whole, 2, 3}), 7);
+}
+
 TEST(ShardParts, AStateBecomesItsPart) {
   State state;
   state.start = counted({5, 2});

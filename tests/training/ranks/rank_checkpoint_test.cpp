@@ -47,6 +47,10 @@ const std::vector<Kept> kept{
     {"fc/exp_avg", {201, 256}, ShardKind::elements},
     {"fc/exp_avg_sq", {7, 3}, ShardKind::elements},
     {"one/exp_avg", {1}, ShardKind::elements},
+    {"head", {201, 128}, ShardKind::column_blocks, StateKind::parameter},
+    {"back", {203, 128}, ShardKind::row_blocks, StateKind::parameter},
+    {"head/exp_avg", {5, 8}, ShardKind::column_blocks, StateKind::optimizer},
+    {"back/exp_avg", {6, 3}, ShardKind::row_blocks, StateKind::optimizer},
 };
 
 HostTensor numbers(const Shape& shape, float first) {
@@ -111,7 +115,7 @@ TEST_F(RankCheckpoint, HasTheBytesOfOneProcess) {
   write_alone(folder_ / "1");
   const std::string expected = (folder_ / "1") + "/" + checkpoint_name(step);
   const std::vector<std::string> files = list_directory(expected);
-  EXPECT_EQ(files.size(), 4u + 10u + 2u + 4u);  // rows of three states
+  EXPECT_EQ(files.size(), 4u + 10u + 2u + 4u + 2u + 2u);  // rows of five states
   for (const int ranks : {2, 3, 4, 7}) {
     SCOPED_TRACE(std::to_string(ranks) + " ranks");
     const std::string folder = folder_ / std::to_string(ranks);

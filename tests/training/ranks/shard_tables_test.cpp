@@ -325,8 +325,14 @@ std::string refused(const Case& of, const std::function<void(GraphBuilder&)>& ch
 TEST(ShardTables, WhatIsNoTableOfLookups) {
   const Case of{.keys = optimizers(ftrl, lazy_adam)};
   EXPECT_EQ(refused(of), "");
-  EXPECT_THAT(refused(of, {}, {{"dense.weight", Sharding::rows}}),
-              AllOf(HasSubstr("dense:weight"), HasSubstr("dense (MatMul)"), HasSubstr("shard")));
+  EXPECT_THAT(refused(of,
+                      [](GraphBuilder& g) {
+                        const ValueId table = g.graph().find_state("deep.weight")->initial;
+                        g.set_scope({"more", Phase::forward, {}});
+                        const ValueId squares = g.reduce_sum(g.mul(table, table), {0, 1}, false);
+                        g.graph().outputs[0].value = g.add(g.graph().outputs[0].value, squares);
+                      }),
+              AllOf(HasSubstr("deep:weight"), HasSubstr("more (Mul)"), HasSubstr("shard")));
   EXPECT_THAT(refused(of,
                       [](GraphBuilder& g) {
                         g.output("table", g.graph().find_state("deep.weight")->initial);
