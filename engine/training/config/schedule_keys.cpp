@@ -129,7 +129,7 @@ static void visit(KeyVisitor& v, Kind& kind) {
 namespace {
 
 template <class Kind>
-void visit_shape(KeyVisitor& v, ShapeOf<Kind>& c) {
+void visit_schedule_shape(KeyVisitor& v, ShapeOf<Kind>& c) {
   ScheduleKeys keys(v);
   keys.duration("warmup", c.warmup, "", "linear rise from 0");
   v.of_kind(c.kind);
@@ -145,7 +145,7 @@ void visit_part(KeyVisitor& v, SchedulePart& c) {
   ScheduleKeys keys(v);
   keys.duration("length", c.length, "(the rest of the run)",
                 "how long it holds, its warm-up included; the last one needs none");
-  visit_shape(v, c);
+  visit_schedule_shape(v, c);
 }
 
 void check_parts(const TableReader& table, const ScheduleConfig& c) {
@@ -174,7 +174,7 @@ void check_parts(const TableReader& table, const ScheduleConfig& c) {
 void visit(KeyVisitor& v, ScheduleConfig& c) {
   v.key("kind", c.kind, by_default("(required, where there are no parts)"),
         written_if(c.parts.empty()), "the shape after the warm-up");
-  visit_shape(v, c);
+  visit_schedule_shape(v, c);
   v.tables("parts", c.parts, "one shape", visit_part,
            "several shapes, one after the other; `schedule = [ … ]` is short for it");
   v.when_read([&](const TableReader& table) { check_parts(table, c); });

@@ -20,8 +20,8 @@ std::string_view word_of(Sharding sharding) {
   return sharding == Sharding::rows ? "rows" : "columns";
 }
 
-[[noreturn]] void refuse(const State& state, Sharding sharding, const std::string& why,
-                         std::string fix) {
+[[noreturn]] void refuse_product(const State& state, Sharding sharding, const std::string& why,
+                                 std::string fix) {
   const std::string word(word_of(sharding));
   Diagnostic d;
   d.path = state.path.empty() ? state.name : state.path;
@@ -44,15 +44,16 @@ std::optional<Sharding> sharding_of(const Graph& graph, const State& state,
 
 void check(const Graph& graph, const State& state, Sharding sharding, int ranks) {
   const std::string fix = "take `shard = \"" + std::string(word_of(sharding)) + "\"` away from it";
-  if (!(state.final == state.initial)) refuse(state, sharding, "the model changes it itself", fix);
+  if (!(state.final == state.initial))
+    refuse_product(state, sharding, "the model changes it itself", fix);
   const bool is_read = !readers_of(graph)[state.initial.index].empty();
   const std::string obstacle = product_weight_obstacle(graph, state.initial);
-  if (is_read && !obstacle.empty()) refuse(state, sharding, obstacle, fix);
+  if (is_read && !obstacle.empty()) refuse_product(state, sharding, obstacle, fix);
   const Shape& shape = state.start.shape();
   const std::size_t axis = sharding == Sharding::rows ? 0 : 1;
   if (shape.size() != 2 || block_of(shape[axis], ranks - 1, ranks).filled < 1)
-    refuse(state, sharding, "some of " + std::to_string(ranks) + " ranks would have none",
-           "start fewer ranks, or " + fix);
+    refuse_product(state, sharding, "some of " + std::to_string(ranks) + " ranks would have none",
+                   "start fewer ranks, or " + fix);
 }
 
 class ShardProducts {
