@@ -325,6 +325,8 @@ class Export {
   }
 
   void write(const std::filesystem::path& to) {
+    return_attribute_weights(model_, content_.attribute_weights,
+                             [&](const onnx::TensorProto& tensor) { return value_of(tensor); });
     bool was_external = false;
     std::uint64_t total = 0;
     for (const onnx::TensorProto& tensor : content_.model->graph().initializer()) {
@@ -439,10 +441,19 @@ class Export {
     const std::string now = complaint(made);
     if (now.empty()) return;
     const bool from_memory = file_.path().empty();
-    if (now != (from_memory ? complaint(*content_.model) : complaint(file_.path().string())))
+    if (now != (from_memory ? complaint(as_read()) : complaint(file_.path().string())))
       refuse(file_.path(), "", "the changed model does not pass ONNX's checker", "", now);
     if (!result_.note.empty()) result_.note += "\n";
     result_.note += "ONNX's checker refuses the model, as it refuses the one it comes from: " + now;
+  }
+
+  // What a file from memory was.
+  onnx::ModelProto as_read() const {
+    onnx::ModelProto model = *content_.model;
+    return_attribute_weights(
+        model, content_.attribute_weights,
+        [&](const onnx::TensorProto& tensor) { return content_.initializers.at(tensor.name()); });
+    return model;
   }
 
   static void refer(onnx::TensorProto& tensor, const std::string& location, std::uint64_t offset,

@@ -28,7 +28,9 @@ std::vector<std::string> wanted_names(const onnx::GraphProto& graph,
                                       const AlgorithmImport* algorithm) {
   std::vector<std::string> names;
   if (algorithm != nullptr) names = algorithm->reads();
-  for (const onnx::ValueInfoProto& output : graph.output()) names.push_back(output.name());
+  for (const onnx::ValueInfoProto& output : graph.output()) {
+    if (!is_text(output)) names.push_back(output.name());
+  }
   return names;
 }
 
@@ -65,7 +67,13 @@ class Import {
       else
         lower_node(session_, scope_, graph_.node(n));
     }
+    bool only_text = graph_.output_size() > 0;
     for (const onnx::ValueInfoProto& output : graph_.output()) {
+      if (is_text(output)) {
+        session_.note(output.name(), "this output is text: it is left out, and exported as it is");
+        continue;
+      }
+      only_text = false;
       const Term* term = scope_.find(output.name());
       if (term == nullptr || term->bad) continue;
       if (term->sequence || term->none) {
@@ -79,6 +87,12 @@ class Import {
       outputs_.emplace_back(output.name(), term->type);
       session_.builder.output(output.name(), session_.place(*term));
     }
+    if (!only_text) return;
+    session_.report("unsupported_type", "",
+                    Diagnostic{.message = "all outputs of the model are text",
+                               .path = graph_.output(0).name(),
+                               .expected = "an output of numbers",
+                               .fix = "export the model with its probabilities or scores"});
   }
 
   ImportResult finish() {
@@ -212,6 +226,7 @@ class Import {
     for (int i = 0; i < graph_.output_size(); ++i) {
       if (algorithm_ != nullptr && i >= algorithm_->main_outputs()) break;
       const onnx::ValueInfoProto& output = graph_.output(i);
+      if (is_text(output)) continue;
       PortSummary port{output.name(), "", dims_of(output), {}, false};
       for (const auto& [name, type] : outputs_) {
         if (name != output.name()) continue;

@@ -164,6 +164,24 @@ Ints NodeContext::integers(const char* name, Ints missing) const {
   return given ? *given : std::move(missing);
 }
 
+std::vector<float> NodeContext::numbers(const char* name) const {
+  const onnx::AttributeProto* given = attribute(name);
+  if (given == nullptr) return {};
+  if (given->has_i() || given->has_f() || given->has_s() || given->ints_size() > 0) {
+    fail(fmt::format("attribute '{}'", name), "a list of numbers");
+  }
+  return {given->floats().begin(), given->floats().end()};
+}
+
+std::size_t NodeContext::count(const char* name) const {
+  const onnx::AttributeProto* given = attribute(name);
+  if (given == nullptr) return 0;
+  if (given->has_i() || given->has_f() || given->has_s() || given->floats_size() > 0) {
+    fail(fmt::format("attribute '{}'", name), "a list of texts");
+  }
+  return static_cast<std::size_t>(given->strings_size());
+}
+
 std::vector<Term> NodeContext::make_all(std::string_view op, const std::vector<Term>& inputs,
                                         const Attributes& attributes) {
   return session_.apply(op, inputs, attributes);

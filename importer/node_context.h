@@ -48,6 +48,8 @@ class NodeContext {
   std::string text(const char* name, const std::string& missing) const;
   Ints integers(const char* name, Ints missing) const;
   std::optional<Ints> integers(const char* name) const;
+  std::vector<float> numbers(const char* name) const;  // empty where absent
+  std::size_t count(const char* name) const;           // of the texts in a list; 0 where absent
   const onnx::AttributeProto* attribute(const char* name) const;  // null where absent
 
   /// What the node has and nobody asked for yet: "input 3", "attribute 'scale'"; "" if nothing.

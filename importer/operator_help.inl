@@ -3,7 +3,6 @@
 // whatever a later version supports.
 
 TANDEM_HELP("ImageDecoder", "decode the images before training: a field of [data] reads the arrays")
-TANDEM_HELP("LabelEncoder", "encode the text before training, or by a vocabulary in [data.fields]")
 TANDEM_HELP("Loop", "unroll it: export with example inputs of fixed lengths")
 TANDEM_HELP("NonMaxSuppression", "export the network without its post-processing")
 TANDEM_HELP("Optional", "export the branch that is taken alone")
@@ -16,7 +15,15 @@ TANDEM_HELP("StringNormalizer", "work on text before training: models read numbe
 TANDEM_HELP("StringSplit", "work on text before training: models read numbers")
 TANDEM_HELP("TfIdfVectorizer", "count words before training: models read numbers")
 
-TANDEM_HELP("ai.onnx.ml::", "apply scikit-learn's encoders and trees to the data, and export the network alone")
+TANDEM_HELP("ai.onnx.ml::", "apply it to the data before training, and export the linear model or the network alone")
+TANDEM_HELP("ai.onnx.ml::CategoryMapper", "encode the text before training, or by a vocabulary in [data.fields]")
+TANDEM_HELP("ai.onnx.ml::DictVectorizer", "turn the dictionaries into columns of numbers before training")
+TANDEM_HELP("ai.onnx.ml::LabelEncoder", "encode the text before training, or by a vocabulary in [data.fields]")
+TANDEM_HELP("ai.onnx.ml::SVMClassifier", "train LinearSVC or LogisticRegression in its place, or export the kernel as operators of ai.onnx")
+TANDEM_HELP("ai.onnx.ml::SVMRegressor", "train LinearSVR or Ridge in its place, or export the kernel as operators of ai.onnx")
+TANDEM_HELP("ai.onnx.ml::TreeEnsemble", "trees have no gradient: apply them to the data, and export the network alone")
+TANDEM_HELP("ai.onnx.ml::TreeEnsembleClassifier", "trees have no gradient: apply them to the data, and export the network alone")
+TANDEM_HELP("ai.onnx.ml::TreeEnsembleRegressor", "trees have no gradient: apply them to the data, and export the network alone")
 TANDEM_HELP("ai.onnx.preview.training::", "put Gradient into training_info's algorithm, outside of functions, or export the forward model")
 TANDEM_HELP("ai.onnx.training::", "export the forward model alone: train.toml names loss and optimizer")
 TANDEM_HELP("com.microsoft::", "take the file from before, or save it with graph_optimization_level = ORT_DISABLE_ALL")

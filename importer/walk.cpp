@@ -133,7 +133,8 @@ bool lower_described(Session& session, Scope& scope, const onnx::NodeProto& node
   const onnx::OpSchema* schema =
       onnx::OpSchemaRegistry::Schema(node.op_type(), set->second, domain);
   if (schema == nullptr) return false;
-  check_against_schema(*schema, node, path);
+  check_against_schema(*schema, without_attribute_weights(session.file.attribute_weights, node),
+                       path);
   return lower_by_definition(session, scope, node, *schema, standard->second, path);
 }
 
@@ -143,7 +144,7 @@ void lower_extension(Session& session, Scope& scope, const onnx::NodeProto& node
   const std::string name = lowering_name(node), domain = domain_of(node.domain());
   const Lowering* lowering = domain.empty() ? find_extension(node.op_type()) : find_lowering(name);
   if (lowering == nullptr) {
-    const bool known = domain == "com.microsoft";
+    const bool known = !lowerings_of(domain).empty();
     unsupported(path,
                 known ? fmt::format("{} of domain '{}' is not supported", node.op_type(), domain)
                       : fmt::format("operators of domain '{}' are not supported", domain));

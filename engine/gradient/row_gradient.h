@@ -21,6 +21,9 @@ struct RowGradient {
 /// How many ids there are in all.
 std::int64_t id_count(const Graph& graph, const RowGradient& rows);
 
+/// Whether rows are worth it beside the dense form: so many ids of a table of so many rows.
+inline bool are_few(std::int64_t ids, std::int64_t table_rows) { return ids <= table_rows / 4; }
+
 /// Nothing where some part of the gradient is dense, or ids are constants. It makes no nodes: the
 /// dense gradient stays in the graph for whoever reads it.
 std::optional<RowGradient> row_gradient(const Graph& graph, ValueId gradient);

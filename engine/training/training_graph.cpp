@@ -131,7 +131,7 @@ std::optional<RowGradient> kept_rows(const Graph& graph, const Chosen& chosen, V
   const std::optional<StateShard>& shard = chosen.parameter.shard;
   const std::int64_t ids =
       shard ? id_count(graph, *rows) / shard->ranks : ranks.gathered_ids(*rows);
-  if (ids > chosen.parameter.start.shape()[0] / 4) return std::nullopt;
+  if (!are_few(ids, chosen.parameter.start.shape()[0])) return std::nullopt;
   return rows;
 }
 

@@ -168,6 +168,17 @@ bool numbers_are_names(const OnnxFile::Content& file) {
   });
 }
 
+/// Numbers of formulas that skl2onnx writes: lone ones, and what it calls "Mu_Mulcst",
+/// "Ad_Addcst1".
+bool is_of_a_formula(const OnnxFile::Content& file, const std::string& name,
+                     const HostTensor& value) {
+  if (file.model->producer_name() != "skl2onnx") return false;
+  const std::size_t last = name.find_last_not_of("0123456789");
+  const bool is_named_so =
+      last != std::string::npos && last >= 2 && name.substr(last - 2, 3) == "cst";
+  return is_named_so || value.shape().empty();
+}
+
 Role role_of(const std::string& name, const HostTensor& value, const Uses& use, const Kinds& kinds,
              bool is_made_up, const std::string& output) {
   if (!is_float(value.dtype()))
@@ -230,6 +241,10 @@ std::vector<bool> needed_nodes(const onnx::GraphProto& graph,
   return needed;
 }
 
+bool is_text(const onnx::ValueInfoProto& output) {
+  return output.type().tensor_type().elem_type() == onnx::TensorProto::STRING;
+}
+
 std::unordered_map<std::string, Role> initializer_roles(const OnnxFile::Content& file,
                                                         const std::vector<bool>& needed) {
   const onnx::GraphProto& graph = file.model->graph();
@@ -245,8 +260,10 @@ std::unordered_map<std::string, Role> initializer_roles(const OnnxFile::Content&
     if (use == uses.end() && !direct) {
       roles[name] = constant("reaches no output");
     } else {
-      roles[name] = role_of(name, value, use == uses.end() ? Uses{} : use->second, kinds,
-                            !numbered && is_generated_name(name), output);
+      const bool is_made_up =
+          (!numbered && is_generated_name(name)) || is_of_a_formula(file, name, value);
+      roles[name] =
+          role_of(name, value, use == uses.end() ? Uses{} : use->second, kinds, is_made_up, output);
     }
   }
   return roles;

@@ -25,6 +25,9 @@ std::vector<std::string> reads_of(const onnx::NodeProto& node);
 std::vector<bool> needed_nodes(const onnx::GraphProto& graph,
                                const std::vector<std::string>& outputs);
 
+/// Whether an output is for people alone: it reaches no loss and no metric.
+bool is_text(const onnx::ValueInfoProto& output);
+
 /// A role for each initializer of the main graph that was read from the file.
 std::unordered_map<std::string, Role> initializer_roles(const OnnxFile::Content& file,
                                                         const std::vector<bool>& needed);

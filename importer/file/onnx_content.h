@@ -8,6 +8,7 @@
 
 #include "engine/graph/error.h"
 #include "engine/graph/host_tensor.h"
+#include "importer/file/attribute_weights.h"
 #include "importer/file/onnx_file.h"
 #include "onnx/onnx_pb.h"
 
@@ -38,7 +39,8 @@ struct OnnxFile::Content {
   std::map<importer::FunctionKey, const onnx::FunctionProto*> functions;
   std::shared_ptr<importer::ExternalFiles> external;
   std::unordered_map<std::string, HostTensor>
-      initializers;  // of the main graph; they view the file
+      initializers;                              // of the main graph; they view the file
+  importer::AttributeWeights attribute_weights;  // initializers that the file does not have
 };
 
 }  // namespace tandem

@@ -105,6 +105,7 @@ std::shared_ptr<const OnnxFile::Content> read(std::string_view bytes, std::files
   content->model = parse(bytes, content->path, limits);
   check_file(*content);
   lift_branch_weights(*content->model);
+  content->attribute_weights = lift_attribute_weights(*content->model);
   content->external = std::make_shared<ExternalFiles>(content->path, content->folder);
   for (const onnx::TensorProto& tensor : content->model->graph().initializer()) {
     // Tensors of other types are refused where a node reads them.

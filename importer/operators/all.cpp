@@ -1,5 +1,6 @@
 #include "importer/operators/all.h"
 
+#include <map>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
@@ -21,6 +22,13 @@ namespace microsoft {
 
 }  // namespace microsoft
 
+namespace ml {
+
+#define TANDEM_IMPORT(name, function, ...) void function(NodeContext& node);
+#include "importer/operators/ml/list.inl"
+
+}  // namespace ml
+
 namespace training {
 
 #define TANDEM_IMPORT(name, function, ...) void function(NodeContext& node);
@@ -39,12 +47,39 @@ const Lowering listed[] = {
 #include "importer/operators/all.inl"
 };
 
+const Lowering of_microsoft[] = {
+#define TANDEM_IMPORT(name, function, ...) \
+  {.op = "com.microsoft::" #name,          \
+   .lower = operators::microsoft::function __VA_OPT__(, ) __VA_ARGS__},
+#include "importer/operators/microsoft/list.inl"
+};
+
+const Lowering of_ml[] = {
+#define TANDEM_IMPORT(name, function, ...) \
+  {.op = "ai.onnx.ml::" #name, .lower = operators::ml::function __VA_OPT__(, ) __VA_ARGS__},
+#include "importer/operators/ml/list.inl"
+};
+
 const Lowering of_training[] = {
 #define TANDEM_IMPORT(name, function, ...)   \
   {.op = "ai.onnx.preview.training::" #name, \
    .lower = operators::training::function __VA_OPT__(, ) __VA_ARGS__},
 #include "importer/operators/training/list.inl"
 };
+
+using ByDomain = std::map<std::string_view, std::vector<Lowering>>;
+
+template <std::size_t count>
+std::vector<Lowering> list_of(const Lowering (&lowerings)[count]) {
+  return {std::begin(lowerings), std::end(lowerings)};
+}
+
+const ByDomain& by_domain() {
+  static const ByDomain lists{{"com.microsoft", list_of(of_microsoft)},
+                              {"ai.onnx.ml", list_of(of_ml)},
+                              {"ai.onnx.preview.training", list_of(of_training)}};
+  return lists;
+}
 
 const std::string extension_prefix = "com.microsoft::";
 
@@ -67,14 +102,10 @@ const std::vector<Lowering>& all_lowerings() {
   return list;
 }
 
-const std::vector<Lowering>& microsoft_lowerings() {
-  static const std::vector<Lowering> list{
-#define TANDEM_IMPORT(name, function, ...) \
-  {.op = "com.microsoft::" #name,          \
-   .lower = operators::microsoft::function __VA_OPT__(, ) __VA_ARGS__},
-#include "importer/operators/microsoft/list.inl"
-  };
-  return list;
+const std::vector<Lowering>& lowerings_of(std::string_view domain) {
+  static const std::vector<Lowering> none;
+  const auto at = by_domain().find(domain);
+  return at == by_domain().end() ? none : at->second;
 }
 
 std::string lowering_name(const onnx::NodeProto& node) {
@@ -86,11 +117,12 @@ const Lowering* find_lowering(const std::string& name) {
   static const ByName by_name = [] {
     ByName map;
     for (const Lowering& lowering : all_lowerings()) map.emplace(lowering.op, &lowering);
-    for (const Lowering& lowering : of_training) map.emplace(lowering.op, &lowering);
-    for (const Lowering& lowering : microsoft_lowerings()) {
-      const std::string_view full = lowering.op;
-      map.emplace(full, &lowering);
-      if (lowering.extends_onnx) map.emplace(full.substr(extension_prefix.size()), &lowering);
+    for (const auto& [domain, lowerings] : by_domain()) {
+      for (const Lowering& lowering : lowerings) {
+        const std::string_view full = lowering.op;
+        map.emplace(full, &lowering);
+        if (lowering.extends_onnx) map.emplace(full.substr(extension_prefix.size()), &lowering);
+      }
     }
     return map;
   }();

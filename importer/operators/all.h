@@ -1,8 +1,9 @@
-// How operators of files become operators of the engine: what the lists all.inl and
-// microsoft/list.inl say of each.
+// How operators of files become operators of the engine: what the lists all.inl and those of other
+// domains (microsoft/list.inl) say of each.
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "importer/node_context.h"
@@ -31,8 +32,9 @@ struct Lowering {
 
 /// Those of ai.onnx: the list, then the scalar functions of the engine that it does not name.
 const std::vector<Lowering>& all_lowerings();
-/// Those of com.microsoft.
-const std::vector<Lowering>& microsoft_lowerings();
+/// Those of another domain ("com.microsoft"), which stands in front of each name; none of one that
+/// import does not know.
+const std::vector<Lowering>& lowerings_of(std::string_view domain);
 
 /// "Conv", "com.microsoft::FusedConv".
 std::string lowering_name(const onnx::NodeProto& node);

@@ -1,4 +1,4 @@
-"""Exports networks of the zoo by both of PyTorch's exporters, with data and what PyTorch makes of five steps.
+"""Exports networks of the zoo by both of PyTorch's exporters, and scikit-learn's models by skl2onnx, with data and what PyTorch makes of five steps.
 
     python models/zoo/export.py --to FOLDER [--only GLOB]… [--again] [--expected] [--limit SECONDS]
 
@@ -10,6 +10,7 @@ own message. Each network has a process of its own with a limit of time.
 import argparse
 import contextlib
 import fnmatch
+import functools
 import io
 import json
 import logging
@@ -261,10 +262,8 @@ def write_one(network, exporter, folder, anew):
     write_expected(network, exporter, folder, free, anew)
 
 
-def in_process(name, exporter, folder, limit, anew):
-    """write_one in a process of its own; the reason goes to failed.txt where it does not end well."""
-    import zoo
-
+def in_process(write, folder, limit):
+    """write() in a process of its own; the reason goes to failed.txt where it does not end well."""
     child = os.fork()
     if child == 0:
         code = 0
@@ -272,7 +271,7 @@ def in_process(name, exporter, folder, limit, anew):
         os.dup2(nowhere, 1)
         os.dup2(nowhere, 2)
         try:
-            write_one(zoo.NETWORKS[name], exporter, folder, anew)
+            write()
         except BaseException as error:
             code = 1
             last = traceback.extract_tb(error.__traceback__)[-1]
@@ -310,26 +309,33 @@ def main():
     sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
     warnings.simplefilter("ignore")
     import onnxscript  # noqa: F401
+    import sklearn_models
     import torch
 
     import zoo
 
     torch.set_num_threads(1)
-    for name in zoo.NETWORKS:
-        if options.only and not any(fnmatch.fnmatch(name, glob) for glob in options.only):
-            continue
-        for exporter in EXPORTERS:
-            folder = options.to / name / exporter
-            there = (folder / "expected.json").exists() or (folder / "failed.txt").exists()
-            if options.expected and not (folder / "expected.json").exists():
-                continue
-            if there and not options.again and not options.expected:
-                continue
-            seconds = in_process(name, exporter, folder, options.limit, options.expected)
-            failed = folder / "failed.txt"
-            text = failed.read_text().split("\n")[0][:150] if failed.exists() else "exported"
-            print(f"{seconds:6.1f} s  {name} {exporter}: {text}", flush=True)
 
+    def export(name, exporter, write):
+        if options.only and not any(fnmatch.fnmatch(name, glob) for glob in options.only):
+            return
+        folder = options.to / name / exporter
+        there = (folder / "expected.json").exists() or (folder / "failed.txt").exists()
+        if options.expected and not (folder / "expected.json").exists():
+            return
+        if there and not options.again and not options.expected:
+            return
+        seconds = in_process(lambda: write(folder), folder, options.limit)
+        failed = folder / "failed.txt"
+        text = failed.read_text().split("\n")[0][:150] if failed.exists() else "exported"
+        print(f"{seconds:6.1f} s  {name} {exporter}: {text}", flush=True)
+
+    for name, network in zoo.NETWORKS.items():
+        for exporter in EXPORTERS:
+            write = functools.partial(write_one, network, exporter, anew=options.expected)
+            export(name, exporter, write)
+    for name in zoo.SKLEARN:
+        export(f"sklearn/{name}", "skl2onnx", functools.partial(sklearn_models.write, name))
 
 if __name__ == "__main__":
     main()

@@ -19,6 +19,7 @@ import sys
 import time
 
 import numpy as np
+import sklearn_models
 from compare import weight_difference
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -67,15 +68,16 @@ def tensors(path):
     return result
 
 
-def initial_weights(model):
+def initial_weights(path):
     import onnx
     import onnx.numpy_helper
 
+    model = onnx.load(str(path))
     return {
         i.name: onnx.numpy_helper.to_array(i)
-        for i in onnx.load(str(model)).graph.initializer
+        for i in model.graph.initializer
         if i.data_type == onnx.TensorProto.FLOAT
-    }
+    } | sklearn_models.attribute_weights(model)
 
 
 def first_line(text):
@@ -187,8 +189,8 @@ def write_table(results, path):
     text = [
         "# The zoo",
         "",
-        "Public networks in small sizes, exported by both of PyTorch's exporters in training form, trained five steps by the tool and by",
-        "PyTorch from the same weights on the same data (SGD). Written by `python models/zoo/run.py`; do not edit.",
+        "Public networks in small sizes, exported by both of PyTorch's exporters in training form, and fitted models of scikit-learn by skl2onnx,",
+        "trained five steps by the tool and by PyTorch from the same weights on the same data (SGD). Written by `python models/zoo/run.py`; do not edit.",
         "",
         f"{len(networks)} networks, {total} exports: "
         + ", ".join(f"{counts[s]} {s}" for s in (AGREES, TRAINED, IMPORTED, INSPECTED, FAILED))

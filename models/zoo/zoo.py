@@ -1,9 +1,10 @@
-"""All networks of the zoo: a list in each of these files."""
+"""All networks of the zoo: a list in each of these files; and scikit-learn's models."""
 
 import own_generative
 import own_others
 import own_recommender
 import own_recurrent
+import sklearn_models
 import timm_networks
 import transformers_other
 import transformers_text
@@ -21,3 +22,4 @@ NETWORKS = {
     for file in files
     for network in file.NETWORKS
 }
+SKLEARN = sklearn_models.NAMES  # by skl2onnx alone

@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <regex>
 #include <set>
 
 #include "engine/formats/files.h"
+#include "tests/harness/checked_gradients.h"
 #include "tests/harness/operator_case.h"
 
 namespace tandem::testing {
@@ -131,6 +133,50 @@ TEST(Completeness, OptionalInputsAreTried) {
       }
       EXPECT_TRUE(with) << op.name << " is never tried with '" << op.inputs[i].name << "'";
       EXPECT_TRUE(without) << op.name << " is never tried without '" << op.inputs[i].name << "'";
+    }
+  }
+}
+
+// Of an operator's cases: shapes of operands whose gradient is checked by differences.
+struct CheckedShapes {
+  std::set<std::vector<Shape>> with_elements;
+  bool at_the_edge = false;   // no axes, or an extent of 0 or 1
+  bool is_broadcast = false;  // operands of several shapes
+};
+
+CheckedShapes checked_shapes(const Operator& op) {
+  CheckedShapes result;
+  for (const OperatorCase& c : cases_of(op)) {
+    const Graph graph = case_graph(c, operators(), DType::float64);
+    if (checked_gradients(c, graph).empty()) continue;
+    std::vector<Shape> shapes;
+    bool has_elements = true;
+    for (const ValueId id : graph.nodes[0].inputs) {
+      if (!id) continue;
+      const Shape& shape = graph.type(id).shape;
+      shapes.push_back(shape);
+      has_elements = has_elements && element_count(shape) > 0;
+      result.is_broadcast = result.is_broadcast || shape != shapes[0];
+      result.at_the_edge = result.at_the_edge || shape.empty() ||
+                           std::any_of(shape.begin(), shape.end(), [](auto n) { return n < 2; });
+    }
+    if (has_elements) result.with_elements.insert(shapes);
+  }
+  return result;
+}
+
+// A formula that is right for one shape may confuse axes, or repeat a broadcast gradient.
+TEST(Completeness, GradientsAreCheckedOverSeveralShapes) {
+  for (const Operator& op : operators().all()) {
+    // What it withholds on purpose differs from the differences.
+    if (op.gradient == nullptr || op.name == "StopGradient") continue;
+    const CheckedShapes checked = checked_shapes(op);
+    EXPECT_GE(checked.with_elements.size(), 3u)
+        << op.name << ": its gradient is checked over fewer than three shapes";
+    EXPECT_TRUE(checked.at_the_edge)
+        << op.name << ": its gradient is checked over no shape without axes or of one element";
+    if (op.is_scalar() && op.inputs.size() > 1) {
+      EXPECT_TRUE(checked.is_broadcast) << op.name << ": its gradient is checked without broadcast";
     }
   }
 }

@@ -29,6 +29,12 @@ void add_dropout_cases(Cases& cases) {
   add_case(cases, "DropoutGrad", "half", {valued({2, 3}, {1, 2, 3, 4, 5, 6}), mask},
            {{"ratio", 0.5}});
   cases.back().expected = {2, 0, 0, 8, 10, 0};
+  add_case(cases, "DropoutGrad", "one_element", {patterned({1}), valued({1}, {1}, DType::boolean)},
+           {{"ratio", 0.5}});
+  add_case(cases, "DropoutGrad", "maps",
+           {patterned({2, 3, 2, 2}),
+            {.shape = {2, 3, 2, 2}, .dtype = DType::boolean, .fill = Fill::booleans}},
+           {{"ratio", 0.75}});
   add_case(
       cases, "DropoutGrad", "quarter",
       {patterned({9, 11}), {.shape = {9, 11}, .dtype = DType::boolean, .fill = Fill::booleans}},

@@ -236,7 +236,10 @@ void add_casts(std::vector<OperatorCase>& cases) {
     cases.push_back(
         make_case("Cast", "from " + name, {typed(other, {3, 5}, 0, 7)}, to(DType::float64)));
   }
-  cases.push_back(make_case("Cast", "to float64", {uniform({3, 5})}, to(DType::float64)));
+  for (const Shape& shape : {Shape{3, 5}, Shape{}, Shape{2, 1, 4}, Shape{0, 3}}) {
+    cases.push_back(
+        make_case("Cast", to_string(shape) + " to float64", {uniform(shape)}, to(DType::float64)));
+  }
   cases.push_back(
       without_gradient(make_case("Cast", "to float32", {uniform({3, 5})}, to(DType::float32)),
                        "differences are lost in float32"));

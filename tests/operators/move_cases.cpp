@@ -102,6 +102,7 @@ void add_split_and_concat(std::vector<OperatorCase>& cases) {
   split({4, 2}, 0, {4});
   split({4, 2}, 0, {0, 4});
   split({2, 4, 3, 5}, 1, {1, 3});
+  split({1, 3, 1}, 1, {2, 1});
 
   cases.push_back(make_case("Concat", "rows", {uniform({2, 3}), uniform({1, 3}), uniform({3, 3})},
                             {{"axis", std::int64_t{0}}}));

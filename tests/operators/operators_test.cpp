@@ -6,6 +6,7 @@
 
 #include "engine/graph/builder.h"
 #include "engine/graph/error.h"
+#include "tests/harness/checked_gradients.h"
 #include "tests/harness/layout_variants.h"
 #include "tests/harness/operator_case.h"
 
@@ -182,16 +183,6 @@ class Loss {
   std::vector<HostTensor> dy_;
 };
 
-std::vector<bool> inputs_to_check(const OperatorCase& c, const Graph& graph) {
-  std::vector<bool> wanted;
-  for (std::size_t i = 0; i < graph.nodes[0].inputs.size(); ++i) {
-    const ValueId id = graph.nodes[0].inputs[i];
-    wanted.push_back(id && graph.type(id).dtype == DType::float64 &&
-                     (i >= c.inputs.size() || c.inputs[i].differentiable));
-  }
-  return wanted;
-}
-
 // The gradient as the operator builds it, with the feeds it needs.
 struct BuiltGradient {
   Graph graph;
@@ -221,9 +212,8 @@ TEST_P(OperatorTest, Gradient) {
       return;
     }
     const Graph graph = case_graph(c, operators(), DType::float64);
-    if (graph.type(graph.nodes[0].outputs[0]).dtype != DType::float64) return;
-    const std::vector<bool> wanted = inputs_to_check(c, graph);
-    if (std::find(wanted.begin(), wanted.end(), true) == wanted.end()) return;
+    const std::vector<bool> wanted = checked_gradients(c, graph);
+    if (wanted.empty()) return;
 
     const Loss loss(c, graph);
     const BuiltGradient built = build_gradient(graph, loss, wanted);

@@ -54,6 +54,16 @@ void add_largest(std::vector<OperatorCase>& cases) {
                               {filled({2, 2, 5, 4}, Fill::distinct), rois},
                               {{"height", height}, {"width", width}, {"spatial_scale", scale}}));
   }
+  const auto one = [&](const char* name, const Shape& shape, std::int64_t size,
+                       std::vector<double> corners) {
+    const Attributes attributes{{"height", size}, {"width", size}, {"spatial_scale", 1.0}};
+    cases.push_back(
+        make_case("MaxRoiPool", name,
+                  {filled(shape, Fill::distinct), fixed_places(values({1, 5}, std::move(corners)))},
+                  attributes));
+  };
+  one("one row", {1, 3, 1, 6}, 2, {0, 0.2, 0.1, 4.3, 0.2});
+  one("a whole map", {1, 1, 4, 3}, 3, {0, 0.1, 0.2, 2.2, 3.1});
   // Below the image there is nothing.
   cases.push_back(
       expecting(make_case("MaxRoiPool", "known",

@@ -3,54 +3,19 @@
     python tests/scripts/microsoft_expectations.py
 
 Each case: operator, domain, operator set of ai.onnx, attributes, inputs and outputs (null: absent). onnxruntime computes in float32, without
-optimising the one node. Numbers come from one seeded generator.
+optimising the one node (node_cases.py). Numbers come from one seeded generator.
 """
 
-import json
-import pathlib
-
 import numpy as np
-import onnx
-import onnxruntime
-from onnx import helper
+from node_cases import NodeCases
 
 random = np.random.default_rng(7)
-cases = []
+cases = NodeCases("com.microsoft", 1)
+case = cases.add
 
 
 def numbers(*shape):
     return random.uniform(-1, 1, shape).round(3).astype(np.float32)
-
-
-def case(name, op, inputs, attributes=None, outputs=1, domain="com.microsoft", opset=17, result=None):
-    """`outputs`: how many, or a list of which are asked for. `result`: of an operator that onnxruntime has for GPUs alone."""
-    attributes = attributes or {}
-    wanted = [True] * outputs if isinstance(outputs, int) else outputs
-    names = [f"x{i}" if x is not None else "" for i, x in enumerate(inputs)]
-    results = [f"y{i}" if w else "" for i, w in enumerate(wanted)]
-    node = helper.make_node(op, names, results, domain=domain, **attributes)
-    feeds = {n: x for n, x in zip(names, inputs) if x is not None}
-    graph = helper.make_graph(
-        [node], "g",
-        [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape) for n, x in feeds.items()],
-        [onnx.ValueInfoProto(name=r) for r in results if r])
-    model = helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)])
-    if result is not None:
-        write(name, op, domain, opset, attributes, inputs, [result])
-        return
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    values = iter(session.run([r for r in results if r], feeds))
-    write(name, op, domain, opset, attributes, inputs, [next(values) if w else None for w in wanted])
-
-
-def write(name, op, domain, opset, attributes, inputs, outputs):
-    def entry(x):
-        return None if x is None else {"shape": list(x.shape), "type": str(x.dtype), "values": [float(str(v)) if x.dtype.kind == "f" else int(v) for v in x.flatten()]}
-
-    cases.append({"name": name, "op": op, "domain": domain, "opset": opset, "attributes": attributes,
-                  "inputs": [entry(x) for x in inputs], "outputs": [entry(y) for y in outputs]})
 
 
 def integers(values, kind=np.int32):
@@ -144,10 +109,7 @@ def attentions():
 def main():
     for part in (elementwise, products, normalizations, attentions):
         part()
-    path = pathlib.Path(__file__).resolve().parents[1] / "data" / "microsoft_operators.json"
-    lines = ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases)
-    path.write_text('{"cases":[\n' + lines + "\n]}\n")
-    print(len(cases), "cases,", path.stat().st_size, "bytes")
+    cases.write("microsoft_operators.json")
 
 
 if __name__ == "__main__":

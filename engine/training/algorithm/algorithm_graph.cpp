@@ -7,12 +7,14 @@
 #include <utility>
 
 #include "engine/gradient/gradient.h"
+#include "engine/gradient/row_gradient.h"
 #include "engine/graph/error.h"
 #include "engine/graph/rewrite.h"
 #include "engine/operators/scalar_functions.h"
 #include "engine/operators/update_kind.h"
 #include "engine/training/algorithm/algorithm_settings.h"
 #include "engine/training/config/config_value.h"
+#include "engine/training/optimizers/optimizer.h"
 
 namespace tandem {
 namespace {
@@ -46,7 +48,8 @@ class StepBuilder {
         graph_(algorithm.graph),
         map_(graph_.values.size()),
         derivative_of_(graph_.values.size(), -1),
-        is_done_(algorithm.gradients.size(), false) {}
+        is_done_(algorithm.gradients.size(), false),
+        updates_by_engine_(g) {}
 
   void run() {
     place_inputs();
@@ -309,21 +312,36 @@ class StepBuilder {
     const ValueId step =
         update.step ? mapped(update.step) : g_.scalar(1, DType::int64);  // SGD does not count
     g_.set_scope(scope);
-    const ValueId lr = g_.reshape(g_.cast(mapped(update.lr), DType::float32), {});
-    std::vector<ValueId> inputs{initial(writer.states[0]), gradient};
+    UpdateRequest request;
+    request.parameter = *g_.graph().find_state(writer.states[0]);
+    request.gradient = gradient;
+    request.lr = g_.reshape(g_.cast(mapped(update.lr), DType::float32), {});
     const UpdateKind& kind = *find_update_kind(update.op);
-    std::size_t next = 1;
-    std::vector<std::string> outputs{writer.states[0]};
+    Attributes settings = update.settings;
+    for (const AttributeSpec& spec : kind.attributes) {
+      if (settings.find(spec.name) == nullptr) settings.set(spec.name, spec.value);
+    }
+    const bool keeps_still = kind.keeps_still(settings);
+    if (keeps_still) request.rows = few_rows(gradient);
+    std::vector<std::string> names{writer.states[0]};  // of what it makes; "": nothing is kept
+    std::vector<ValueId> states;
     for (std::size_t k = 0; k < kind.states.size(); ++k) {
-      const bool is_kept = next < writer.states.size();
-      inputs.push_back(is_kept ? initial(writer.states[next]) : ValueId{});
-      outputs.push_back(is_kept ? writer.states[next++] : "");
+      const bool is_kept = k + 1 < writer.states.size();
+      names.push_back(is_kept ? writer.states[k + 1] : "");
+      states.push_back(is_kept ? initial(names.back()) : ValueId{});
     }
-    for (const ValueId scalar : {lr, step, one(), never()}) inputs.push_back(scalar);
-    const std::vector<ValueId> made = g_.node(update.op, std::move(inputs), update.settings);
-    for (std::size_t k = 0; k < outputs.size(); ++k) {
-      if (!outputs[k].empty()) g_.write_state(initial(outputs[k]), made[k]);
+    const std::vector<ValueId> made = updates_by_engine_.add_node(
+        request, update.op, settings, states, keeps_still, {step, one(), never()});
+    for (std::size_t k = 0; k < names.size(); ++k) {
+      if (!names[k].empty()) g_.write_state(initial(names[k]), made[k]);
     }
+  }
+
+  // Where lookups of few rows make the gradient of a table.
+  std::optional<RowGradient> few_rows(ValueId gradient) const {
+    std::optional<RowGradient> rows = row_gradient(g_.graph(), gradient);
+    if (rows && !are_few(id_count(g_.graph(), *rows), g_.shape(gradient)[0])) rows.reset();
+    return rows;
   }
 
   // The factor of gradients, and whether a step is left out: shared, so that updates are grouped.
@@ -339,6 +357,7 @@ class StepBuilder {
   std::vector<bool> is_live_;                     // by node
   std::map<std::int32_t, std::string> state_at_;  // by value of the algorithm's graph
   std::vector<AlgorithmUpdate> updates_;
+  Updates updates_by_engine_;
   ValueId one_, never_;
 };
 

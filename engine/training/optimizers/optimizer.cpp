@@ -113,6 +113,27 @@ ValueId Updates::own_sum_of_squares(const UpdateRequest& request) {
   return g_.add_node("RowsSumOfSquares", std::move(inputs), std::move(attributes));
 }
 
+std::vector<ValueId> Updates::add_node(const UpdateRequest& request, const std::string& op,
+                                       Attributes settings, const std::vector<ValueId>& states,
+                                       bool lazy, const UpdateScalars& scalars) {
+  const auto append = [](std::vector<ValueId>& to, const std::vector<ValueId>& more) {
+    to.insert(to.end(), more.begin(), more.end());
+  };
+  std::vector<ValueId> inputs{request.parameter.initial};
+  if (is_by_rows(request)) {
+    settings.set("op", op);
+    settings.set("lazy", std::int64_t{lazy});
+    append(inputs, states);
+    append(inputs, groups_of(request));
+  } else {
+    inputs.push_back(request.gradient);
+    append(inputs, states);
+  }
+  append(inputs, {request.lr, scalars.step, scalars.scale, scalars.skip});
+  if (is_by_rows(request)) append_gradients(request, inputs, settings);
+  return g_.node(is_by_rows(request) ? "RowsUpdate" : op, std::move(inputs), std::move(settings));
+}
+
 ValueId Updates::add(const UpdateRequest& request, const UpdateScalars& scalars) {
   g_.set_scope(update_scope(request.parameter));
   const UpdateChoice choice = choose_update(request.options);
@@ -124,25 +145,9 @@ ValueId Updates::add(const UpdateRequest& request, const UpdateScalars& scalars)
     states[k] = add_moment(g_, request.parameter, kind.states[k].name, choice.starts[k],
                            kind.state_shape(k, request.parameter.start.shape()));
   }
-  const auto append = [](std::vector<ValueId>& to, const std::vector<ValueId>& more) {
-    to.insert(to.end(), more.begin(), more.end());
-  };
-  std::vector<ValueId> inputs{master};
-  Attributes attributes = choice.settings;
-  if (is_by_rows(request)) {
-    attributes.set("op", choice.op);
-    attributes.set("lazy", std::int64_t{request.keeps_others || choice.lazy ||
-                                        kind.keeps_still(choice.settings)});
-    append(inputs, states);
-    append(inputs, groups_of(request));
-  } else {
-    inputs.push_back(request.gradient);
-    append(inputs, states);
-  }
-  append(inputs, {request.lr, scalars.step, scalars.scale, scalars.skip});
-  if (is_by_rows(request)) append_gradients(request, inputs, attributes);
+  const bool lazy = request.keeps_others || choice.lazy || kind.keeps_still(choice.settings);
   const std::vector<ValueId> made =
-      g_.node(is_by_rows(request) ? "RowsUpdate" : choice.op, std::move(inputs), attributes);
+      add_node(request, choice.op, choice.settings, states, lazy, scalars);
   const std::optional<StateShard>& shard = request.parameter.shard;
   if (!shard || shard->kind != ShardKind::elements) g_.write_state(master, made[0]);
   for (std::size_t k = 0; k < states.size(); ++k) {

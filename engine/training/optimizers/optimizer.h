@@ -42,6 +42,11 @@ class Updates {
   /// Adds the states ("NAME/exp_avg") and the update node, and writes the new values back: all but
   /// the new master, which it returns, of a flat part.
   ValueId add(const UpdateRequest& request, const UpdateScalars& scalars);
+  /// The update node `op` alone, over the states of its kind (-1: its settings do without), and
+  /// what it makes of master and states. `lazy`: rows without a gradient stay as they are.
+  std::vector<ValueId> add_node(const UpdateRequest& request, const std::string& op,
+                                Attributes settings, const std::vector<ValueId>& states, bool lazy,
+                                const UpdateScalars& scalars);
 
  private:
   struct Grouped {

@@ -1,0 +1,41 @@
+// Weights that a file keeps as attributes of a node: those of ai.onnx.ml's linear models.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <unordered_map>
+
+#include "engine/graph/host_tensor.h"
+#include "onnx/onnx_pb.h"
+
+namespace tandem::importer {
+
+struct AttributeWeight {
+  std::string output;     // the first one of the node
+  std::string attribute;  // "coefficients"
+  bool mirrored = false;  // the file has two rows, the first of which is minus the second: the
+                          // initializer has the second alone
+};
+
+/// By the name that the weight has for everything but the file: "classifier:coefficients".
+using AttributeWeights = std::unordered_map<std::string, AttributeWeight>;
+
+/// Gives the nodes of the main graph whose attributes are weights an input more for each, behind
+/// their own, and the graph an initializer: there it is a parameter like all others. Of a checked
+/// file: the operators' inputs are one.
+AttributeWeights lift_attribute_weights(onnx::ModelProto& model);
+
+/// The weight that the node reads as its input `i`; null where that is none.
+const AttributeWeight* attribute_weight(const AttributeWeights& weights,
+                                        const onnx::NodeProto& node, int i);
+
+/// The node as the file has it.
+onnx::NodeProto without_attribute_weights(const AttributeWeights& weights,
+                                          const onnx::NodeProto& node);
+
+/// Takes the inputs and initializers away again; `value_of` gives what the attributes become.
+void return_attribute_weights(
+    onnx::ModelProto& model, const AttributeWeights& weights,
+    const std::function<HostTensor(const onnx::TensorProto& initializer)>& value_of);
+
+}  // namespace tandem::importer
