@@ -97,6 +97,7 @@ def files():
 # As CMake compiles them: files of a folder together, or each alone.
 COMPILED_TOGETHER = ["engine", "importer", "placement", "api", "tools"]
 COMPILED_ALONE = ["engine/operators", "engine/losses", "api/init/data", "api/init/losses", "api/init/networks"]
+OWN_ALIAS = re.compile(r"(?:using|namespace) (\w+) = ([^;]*)")
 OWN_TYPE = re.compile(r"(?:template .*> )?(?:struct|class|enum class|enum) (\w+)(?: final)?(?: :|\s*\{)")
 OWN_NAME = re.compile(r"(?!using |namespace |static_assert|return )(?:\[\[\w+\]\] )?\w[\w:<>,&*\s\[\]]*?[\s&*>](\w+)(?:\(|\{| = |;|\[)")
 
@@ -160,31 +161,34 @@ def check_text(name, lines):
 
 
 def own_names(lines):
-    """Functions, variables and types of a file's anonymous namespaces, but for other names of types."""
-    own, is_inside = set(), False
+    """Functions, variables and types of a file's anonymous namespaces; with another name of a type goes the type."""
+    own, is_inside = {}, False
     for line in lines:
         if line.startswith("namespace {"):
             is_inside = True
         elif line.startswith("}  // namespace"):
             is_inside = False
+        elif is_inside and (match := OWN_ALIAS.match(line)):
+            own[match.group(1)] = match.group(2)
         elif is_inside and (match := OWN_TYPE.match(line) or OWN_NAME.match(line)):
-            own.add(match.group(1))
+            own[match.group(1)] = None
     return own
 
 
 def check_own_names(sources):
     """A call could mean the function of a file that the compiler gets together with the caller's (tandem_compile_together)."""
-    owners = collections.defaultdict(list)
+    owners = collections.defaultdict(dict)
     for name in sources:
         if not name.endswith(".cpp") or not inside(name, COMPILED_TOGETHER) or inside(name, COMPILED_ALONE):
             continue
         with open(os.path.join(ROOT, name), encoding="utf-8") as file:
             lines = file.read().splitlines()
         if not any(line.startswith("#pragma GCC") for line in lines):
-            for own in own_names(lines):
-                owners[os.path.dirname(name), own].append(os.path.basename(name))
+            for own, meaning in own_names(lines).items():
+                owners[os.path.dirname(name), own][os.path.basename(name)] = meaning
     for (folder, own), names in sorted(owners.items()):
-        if len(names) > 1:
+        is_one_alias = None not in names.values() and len(set(names.values())) == 1
+        if len(names) > 1 and not is_one_alias:
             yield f"{folder}/: {own} stands in the anonymous namespaces of {' and '.join(names)}"
 
 

@@ -8,7 +8,7 @@
 namespace tandem::importer {
 namespace {
 
-using Names = std::unordered_set<std::string>;
+using NameSet = std::unordered_set<std::string>;
 
 const onnx::AttributeProto* find(const onnx::NodeProto& node, const char* name) {
   for (const onnx::AttributeProto& attribute : node.attribute()) {
@@ -98,7 +98,7 @@ class Lifting {
   }
 
   onnx::GraphProto& graph_;
-  Names taken_;
+  NameSet taken_;
   AttributeWeights weights_;
 };
 
