@@ -66,10 +66,14 @@ function(tandem_compile_together target)
   if(TANDEM_TOGETHER LESS 2 OR type STREQUAL INTERFACE_LIBRARY)
     return()
   endif()
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP
-    UNITY_BUILD_CODE_BEFORE_INCLUDE "#pragma GCC push_options" UNITY_BUILD_CODE_AFTER_INCLUDE "#pragma GCC pop_options")
-  # GCC takes an included file for a header, whose types should use nothing of an anonymous namespace.
-  target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # A pragma that a file gets after CMake has looked ends with the file. GCC takes an included file for a header, whose types
+    # should use nothing of an anonymous namespace.
+    set_target_properties(${target} PROPERTIES
+      UNITY_BUILD_CODE_BEFORE_INCLUDE "#pragma GCC push_options" UNITY_BUILD_CODE_AFTER_INCLUDE "#pragma GCC pop_options")
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>)
+  endif()
   get_target_property(sources ${target} SOURCES)
   list(FILTER sources INCLUDE REGEX "\\.cpp$")
   foreach(pattern IN LISTS arg_ALONE)

@@ -63,11 +63,8 @@ std::string wrong_reader(const onnx::NodeProto& node, int input) {
   if (!domain_of(node.domain()).empty() || node.op_type() == "Identity") return "";
   if (node.op_type() != "Gather") return node.op_type();
   if (input != 0) return "Gather, as its indices";
-  for (const onnx::AttributeProto& attribute : node.attribute()) {
-    if (attribute.name() == "axis" && attribute.i() != 0)
-      return fmt::format("Gather along axis {}", attribute.i());
-  }
-  return "";
+  const onnx::AttributeProto* axis = find_attribute(node, "axis");
+  return axis == nullptr || axis->i() == 0 ? "" : fmt::format("Gather along axis {}", axis->i());
 }
 
 }  // namespace

@@ -94,9 +94,7 @@ def files():
     return sorted(name for name in set(names) if os.path.isfile(os.path.join(ROOT, name)))
 
 
-# As CMake compiles them: files of a folder together, or each alone.
-COMPILED_TOGETHER = ["engine", "importer", "placement", "api", "tools"]
-COMPILED_ALONE = ["engine/operators", "engine/losses", "api/init/data", "api/init/losses", "api/init/networks"]
+COMPILED_TOGETHER = re.compile(r'tandem_compile_together\(\S+(?: ALONE "(.+)")?\)')  # in a folder's CMakeLists.txt
 OWN_ALIAS = re.compile(r"(?:using|namespace) (\w+) = ([^;]*)")
 OWN_TYPE = re.compile(r"(?:template .*> )?(?:struct|class|enum class|enum) (\w+)(?: final)?(?: :|\s*\{)")
 OWN_NAME = re.compile(r"(?!using |namespace |static_assert|return )(?:\[\[\w+\]\] )?\w[\w:<>,&*\s\[\]]*?[\s&*>](\w+)(?:\(|\{| = |;|\[)")
@@ -177,9 +175,17 @@ def own_names(lines):
 
 def check_own_names(sources):
     """A call could mean the function of a file that the compiler gets together with the caller's (tandem_compile_together)."""
+    alone = {}  # by folder: the pattern of what is compiled alone in it
+    for folder in PRODUCT:
+        lists = os.path.join(ROOT, folder, "CMakeLists.txt")
+        if os.path.isfile(lists):
+            with open(lists, encoding="utf-8") as file:
+                if match := COMPILED_TOGETHER.search(file.read()):
+                    alone[folder] = match.group(1)
     owners = collections.defaultdict(dict)
     for name in sources:
-        if not name.endswith(".cpp") or not inside(name, COMPILED_TOGETHER) or inside(name, COMPILED_ALONE):
+        folder = name.split("/")[0]
+        if not name.endswith(".cpp") or folder not in alone or (alone[folder] and re.search(alone[folder], "/" + name)):
             continue
         with open(os.path.join(ROOT, name), encoding="utf-8") as file:
             lines = file.read().splitlines()

@@ -107,8 +107,9 @@ void check_attributes(const Node& node, const std::string& where) {
     }
   }
   for (const auto& [name, value] : node.attributes.entries()) {
-    const bool declared = std::any_of(node.op->attributes.begin(), node.op->attributes.end(),
-                                      [&](const AttributeSpec& s) { return s.name == name; });
+    const bool declared =
+        std::any_of(node.op->attributes.begin(), node.op->attributes.end(),
+                    [&name = name](const AttributeSpec& s) { return s.name == name; });
     if (!declared) breach(where, "attribute '" + name + "' is not one of " + node.op->name);
   }
 }

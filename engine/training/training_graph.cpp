@@ -188,9 +188,9 @@ void name_loss(GraphBuilder& g, const Loss& loss, RankSums& ranks) {
     if (value != loss.total) named.emplace_back("loss." + name, value);
   }
   ranks.add_losses(named, stop_flag);
-  for (const auto& [name, value] : named) {
-    std::erase_if(g.graph().outputs, [&](const NamedValue& o) { return o.name == name; });
-    g.output(name, value);
+  for (const auto& each : named) {
+    std::erase_if(g.graph().outputs, [&](const NamedValue& o) { return o.name == each.first; });
+    g.output(each.first, each.second);
   }
 }
 

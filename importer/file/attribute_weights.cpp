@@ -10,15 +10,8 @@ namespace {
 
 using NameSet = std::unordered_set<std::string>;
 
-const onnx::AttributeProto* find(const onnx::NodeProto& node, const char* name) {
-  for (const onnx::AttributeProto& attribute : node.attribute()) {
-    if (attribute.name() == name) return &attribute;
-  }
-  return nullptr;
-}
-
 int count_of(const onnx::NodeProto& node, const char* name) {
-  const onnx::AttributeProto* attribute = find(node, name);
+  const onnx::AttributeProto* attribute = find_attribute(node, name);
   if (attribute == nullptr) return 0;
   return std::max({attribute->floats_size(), attribute->ints_size(), attribute->strings_size()});
 }
@@ -31,7 +24,7 @@ bool is_linear(const onnx::NodeProto& node) {
 /// How many rows of coefficients, one for each score, the node has; 0 where that is not clear.
 int rows_of(const onnx::NodeProto& node) {
   if (node.op_type() == "LinearClassifier") return count_of(node, "intercepts");
-  const onnx::AttributeProto* targets = find(node, "targets");
+  const onnx::AttributeProto* targets = find_attribute(node, "targets");
   const std::int64_t rows = targets == nullptr ? 1 : targets->i();
   return rows < 1 || rows > count_of(node, "coefficients") ? 0 : static_cast<int>(rows);
 }
@@ -48,10 +41,10 @@ bool is_mirrored(const onnx::AttributeProto& numbers) {
 /// minus those of the other: so skl2onnx writes one row of coefficients. Trained apart from each
 /// other the rows would be another model.
 bool has_mirrored_rows(const onnx::NodeProto& node) {
-  const onnx::AttributeProto* transform = find(node, "post_transform");
+  const onnx::AttributeProto* transform = find_attribute(node, "post_transform");
   return node.op_type() == "LinearClassifier" && rows_of(node) == 2 && transform != nullptr &&
-         transform->s() == "LOGISTIC" && is_mirrored(*find(node, "coefficients")) &&
-         is_mirrored(*find(node, "intercepts"));
+         transform->s() == "LOGISTIC" && is_mirrored(*find_attribute(node, "coefficients")) &&
+         is_mirrored(*find_attribute(node, "intercepts"));
 }
 
 class Lifting {
@@ -78,7 +71,7 @@ class Lifting {
 
  private:
   void lift(onnx::NodeProto& node, const char* attribute, Shape shape, bool mirrored) {
-    const auto& numbers = find(node, attribute)->floats();
+    const auto& numbers = find_attribute(node, attribute)->floats();
     if (numbers.empty()) return;
     if (mirrored) shape[0] = 1;
     onnx::TensorProto& tensor = *graph_.add_initializer();

@@ -256,7 +256,7 @@ std::unordered_map<std::string, Role> initializer_roles(const OnnxFile::Content&
   for (const auto& [name, value] : file.initializers) {
     const auto use = uses.find(name);
     const bool direct = std::any_of(graph.output().begin(), graph.output().end(),
-                                    [&](const auto& o) { return o.name() == name; });
+                                    [&name = name](const auto& o) { return o.name() == name; });
     if (use == uses.end() && !direct) {
       roles[name] = constant("reaches no output");
     } else {

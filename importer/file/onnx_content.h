@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 
 #include "engine/graph/error.h"
@@ -23,6 +24,15 @@ using FunctionKey = std::tuple<std::string, std::string, std::string>;  // domai
 
 /// "ai.onnx" and "" are the same domain.
 inline std::string domain_of(const std::string& name) { return name == "ai.onnx" ? "" : name; }
+
+/// Null where the node has none of that name.
+inline const onnx::AttributeProto* find_attribute(const onnx::NodeProto& node,
+                                                  std::string_view name) {
+  for (const onnx::AttributeProto& attribute : node.attribute()) {
+    if (attribute.name() == name) return &attribute;
+  }
+  return nullptr;
+}
 
 /// A bad model: an Error{usage} with the file's name.
 [[noreturn]] void refuse(const std::filesystem::path& file, std::string where, std::string message,

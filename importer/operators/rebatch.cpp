@@ -6,6 +6,7 @@
 
 #include "importer/batch/old_batch.h"
 #include "importer/file/tensor_data.h"
+#include "importer/operators/elements_of.h"
 
 namespace tandem::importer::operators {
 namespace {
@@ -14,12 +15,6 @@ namespace {
 const Shape* shape_before(NodeContext& node, std::size_t i) {
   if (!node.has(i)) return nullptr;
   return shape_before(node.session(), node.scope(), node.node().input(static_cast<int>(i)));
-}
-
-std::int64_t leading_product(const Shape& shape, std::size_t count) {
-  std::int64_t result = 1;
-  for (std::size_t i = 0; i < count; ++i) result *= shape[i];
-  return result;
 }
 
 // What the same node saw in the import with the file's own batch; nothing where nothing is re-bound
@@ -88,7 +83,7 @@ std::optional<BatchPlace> matching_place(const Shape& y, std::size_t axis_of_x,
                                          std::int64_t boundary, std::int64_t batch) {
   std::optional<BatchPlace> begins, contains;
   for (std::size_t o = 0; o < y.size(); ++o) {
-    const std::int64_t start = leading_product(y, o);
+    const std::int64_t start = elements_of(y, 0, o);
     if (start == 0 || start > boundary) break;
     const std::int64_t before = boundary / start;
     if (boundary % start != 0 || y[o] % (before * batch) != 0) continue;
@@ -158,7 +153,7 @@ Shape reshape_target(NodeContext& node, const Ints& target, bool allow_zero) {
     std::optional<BatchPlace> place;
     if (changed.size() == 1) {
       const std::int64_t before = before_batch(node.session(), node.in(0).id, changed[0]);
-      place = matching_place(old->y, changed[0], leading_product(old->x, changed[0]) * before,
+      place = matching_place(old->y, changed[0], elements_of(old->x, 0, changed[0]) * before,
                              old->batch);
     }
     if (place) {

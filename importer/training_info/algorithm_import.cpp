@@ -20,17 +20,14 @@ const onnx::TrainingInfoProto& info_of(const OnnxFile::Content& file) {
 }
 
 std::vector<std::string> texts(const onnx::NodeProto& node, const std::string& name) {
-  for (const onnx::AttributeProto& attribute : node.attribute()) {
-    if (attribute.name() == name) return {attribute.strings().begin(), attribute.strings().end()};
-  }
-  return {};
+  const onnx::AttributeProto* given = find_attribute(node, name);
+  if (given == nullptr) return {};
+  return {given->strings().begin(), given->strings().end()};
 }
 
 std::string text(const onnx::NodeProto& node, const std::string& name) {
-  for (const onnx::AttributeProto& attribute : node.attribute()) {
-    if (attribute.name() == name) return attribute.s();
-  }
-  return "";
+  const onnx::AttributeProto* given = find_attribute(node, name);
+  return given == nullptr ? "" : given->s();
 }
 
 bool is_same(const Term& a, const Term& b) {

@@ -5,13 +5,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
 
 #include "engine/graph/error.h"
 #include "engine/training/checkpoints/checkpoint.h"
+#include "tests/fuzz/defect.h"
 #include "tests/training/edited_checkpoint.h"
 
 namespace tandem {
@@ -112,11 +112,6 @@ bool edit(EditedCheckpoint& checkpoint, Choices& choices) {
     json[place] = value;
   }
   return file == "manifest.json" && choices.number(1) % 2 == 0;
-}
-
-[[noreturn]] void defect(const char* what, const std::string& text) {
-  std::fprintf(stderr, "%s: %s\n", what, text.c_str());
-  std::abort();
 }
 
 /// The numbers that a resumed run computes with.

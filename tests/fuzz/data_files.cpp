@@ -6,8 +6,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <functional>
 #include <string>
 
@@ -18,14 +16,10 @@
 #include "engine/formats/npy.h"
 #include "engine/formats/safetensors.h"
 #include "engine/graph/error.h"
+#include "tests/fuzz/defect.h"
 
 namespace tandem {
 namespace {
-
-[[noreturn]] void defect(const char* what, const std::string& text) {
-  std::fprintf(stderr, "%s: %s\n", what, text.c_str());
-  std::abort();
-}
 
 /// A file in memory.
 class MemoryFile {

@@ -2,23 +2,32 @@
 // written again and is then the same; all else is a typed error.
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 
 #include "engine/graph/error.h"
 #include "engine/training/config/run_config.h"
 #include "placement/policy.h"
+#include "tests/fuzz/defect.h"
 
 namespace {
 
+// Braces in the name of a file that is not there mean several files, whenever they are read.
+bool has_braces(const tandem::SplitConfig& split) {
+  for (const tandem::ArrayFiles& files : split.files) {
+    for (const std::string& path : files.paths) {
+      if (path.find('{') != std::string::npos) return true;
+    }
+  }
+  return false;
+}
+
 void read_settings(std::string_view text) {
   const tandem::RunConfig config = tandem::parse_run_config(text, "/folder/train.toml");
+  if (config.data && (has_braces(config.data->train) || has_braces(config.data->eval))) return;
   const std::string written = tandem::to_toml(config);
   if (!(tandem::parse_run_config(written, "/folder/train.resolved.toml") == config)) {
-    std::fprintf(stderr, "reads otherwise than it was written:\n%s\n", written.c_str());
-    std::abort();
+    tandem::defect("reads otherwise than it was written", written);
   }
 }
 

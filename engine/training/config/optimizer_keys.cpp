@@ -101,7 +101,8 @@ void visit_kinds(KeyVisitor& v, OptimizerOptions& o, bool of_group) {
     visit_settings(inside, o.kind == another.kind ? o : another, of_group);
   };
   const auto chosen = static_cast<std::size_t>(o.kind - all_optimizers().data());
-  v.of_kind({.names = names, .chosen = chosen, .visit = visit_kind, .is_inherited = of_group});
+  v.of_kind(
+      KindList{.names = names, .chosen = chosen, .visit = visit_kind, .is_inherited = of_group});
 }
 
 void check_problem(const TableReader& table, const OptimizerOptions& o, const Inherited* from) {

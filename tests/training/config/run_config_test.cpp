@@ -432,6 +432,9 @@ TEST(RunConfig, Tf32IsOffUnlessItIsAsked) {
 TEST(RunConfig, ErrorsByKind) {
   const std::string text = minimal;
   EXPECT_THAT(first_error("model = "), HasSubstr("not TOML"));
+  for (const char* text : {"[=loss]\n", "[\x15loss]\n"})  // assertions of the library's
+    EXPECT_THAT(first_error(text), AllOf(HasSubstr("1:2: not TOML"), HasSubstr("bare key")))
+        << text;
   EXPECT_THAT(first_error("epochs = 1\n[optimizer]\nkind='sgd'\n"),
               HasSubstr("model: this key is missing"));
   EXPECT_THAT(first_error(text + "betas = [0.9, 0.99]\n"), HasSubstr("not an option of sgd"));
