@@ -150,8 +150,11 @@ void visit_part(KeyVisitor& v, SchedulePart& c) {
 
 void check_parts(const TableReader& table, const ScheduleConfig& c) {
   const ConfigValue* const list = table.valid("parts");
-  if (list == nullptr) {
-    if (!table.find("kind") && !table.find("parts"))
+  if (list == nullptr || c.parts.empty()) {
+    if (table.find("kind")) return;
+    if (list != nullptr)
+      table.report(list->where, "parts", "there is no part", "one at least");
+    else if (!table.find("parts"))
       table.report(table.where(), "kind", "this key is missing", type_text(string_value));
     return;
   }
@@ -159,7 +162,6 @@ void check_parts(const TableReader& table, const ScheduleConfig& c) {
     if (const ConfigValue* beside = table.find(key))
       table.report(beside->where, key, "a schedule of several parts has this in each of them");
   }
-  if (c.parts.empty()) table.report(list->where, "parts", "there is no part", "one at least");
   for (std::size_t i = 0; i < c.parts.size(); ++i) {
     const SchedulePart& part = c.parts[i];
     const std::string path = "parts." + std::to_string(i);

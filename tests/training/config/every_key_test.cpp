@@ -47,6 +47,7 @@ std::vector<Settings> surroundings() {
        "storage=[{at='a', kind='float32'}], fixed_rows=[{at='a', rows=[0]}]}"}};
   all.push_back({"optimizer.ema={decay=0.5}", "optimizer.swa={start='3 steps'}",
                  "optimizer.lookahead={k=3}"});
+  all.push_back({"optimizer.ema={decay=0.999}", "optimizer.lookahead={k=5}"});  // the defaults
   for (const std::string& kind : words_of(key_at("parameters.init[].kind").allowed))
     all.push_back({"parameters.init=[{at='a', kind='" + kind + "'}]"});
   for (const std::string& kind : words_of(key_at("optimizer.kind").allowed))
