@@ -56,9 +56,8 @@ function(tandem_library name)
 endfunction()
 
 # tandem_compile_together(TARGET [ALONE REGEX…]): the compiler gets several C++ files of one folder at once, which halves the time
-# of a whole build; a changed file costs those that it is with. Names in anonymous namespaces differ within a folder. Files of a
-# kind that all have the same names (`infer` of every operator) are compiled alone, as are those with a #pragma GCC of their own,
-# which would hold for what stands behind them.
+# of a whole build; a changed file costs those that it is with. Names in anonymous namespaces differ within a folder. Files with
+# options of their own are compiled alone, as are those with a #pragma GCC, which would hold for what stands behind them.
 set(TANDEM_TOGETHER 8 CACHE STRING "The most C++ files of a folder that the compiler gets at once; 1: each alone")
 function(tandem_compile_together target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "ALONE")
@@ -85,6 +84,7 @@ function(tandem_compile_together target)
     if(NOT pragmas)
       cmake_path(RELATIVE_PATH source BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} OUTPUT_VARIABLE path)
       cmake_path(GET path PARENT_PATH folder)
+      string(PREPEND folder "./") # a list cannot start with nothing
       list(APPEND folders "${folder}")
       list(APPEND files_${folder} ${source})
     endif()
@@ -93,7 +93,7 @@ function(tandem_compile_together target)
   foreach(folder IN LISTS folders)
     list(LENGTH files_${folder} count)
     math(EXPR groups "(${count} + ${TANDEM_TOGETHER} - 1) / ${TANDEM_TOGETHER}")
-    string(REPLACE "/" "_" name "${folder}")
+    string(MAKE_C_IDENTIFIER "${folder}" name)
     set(index 0)
     foreach(source IN LISTS files_${folder})
       math(EXPR group "${index} * ${groups} / ${count}")

@@ -67,13 +67,13 @@ std::vector<std::string> command_line(int ranks, bool is_open_mpi,
   return line;
 }
 
-volatile std::sig_atomic_t child = 0, received = 0;
+volatile std::sig_atomic_t child = 0, signal_received = 0;
 
 /// mpirun passes SIGUSR1 on to its ranks, which save and end; of all that ends itself it would give
 /// them a second. Who asks twice is in haste.
 void pass_on(int signal) {
-  if (child > 0) (void)kill(child, received == 0 ? SIGUSR1 : SIGTERM);
-  received = signal;
+  if (child > 0) (void)kill(child, signal_received == 0 ? SIGUSR1 : SIGTERM);
+  signal_received = signal;
 }
 
 /// The exit code, 128 + signal where one has ended it.
@@ -102,7 +102,7 @@ int run_to_end(const std::vector<std::string>& line) {
 /// Whether another try may go better: a process was killed or the system failed, not the user's
 /// files.
 bool may_go_better(int code) {
-  return received == 0 && code != 0 && (code == 1 || code > 128) && code != 128 + SIGINT &&
+  return signal_received == 0 && code != 0 && (code == 1 || code > 128) && code != 128 + SIGINT &&
          code != 128 + SIGTERM && code != 128 + SIGHUP;
 }
 
@@ -130,7 +130,8 @@ int launch(int ranks, int restarts, int least, std::vector<std::string> command)
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaction(signal, &action, nullptr);
   for (int again = 0;; ++again) {
     const int code = run_to_end(command_line(ranks, is_open_mpi, command));
-    if (!may_go_better(code) || again >= restarts) return received != 0 ? 128 + received : code;
+    if (!may_go_better(code) || again >= restarts)
+      return signal_received != 0 ? 128 + signal_received : code;
     std::fprintf(stderr,
                  "tandem launch: the run has ended with exit code %d; try %d of %d resumes it\n",
                  code, again + 1, restarts);

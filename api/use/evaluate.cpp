@@ -21,7 +21,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string names_of(const std::vector<std::string>& files) {
+std::string joined_names(const std::vector<std::string>& files) {
   return files.empty() ? "held-out data of the configuration" : joined(files);
 }
 
@@ -105,7 +105,7 @@ EvaluationReport evaluated(const std::string& run, const TrainedOptions& options
       report.warnings.push_back(std::move(line));
   }
   report.text = fmt::format("{}\ndata        {}: {} samples\n", trained.run().text(),
-                            names_of(options.data), samples);
+                            joined_names(options.data), samples);
   Json metrics = Json::object();
   for (const auto& [name, value] : values) {
     report.text += fmt::format("{:<11} {}\n", name, number_text(value));

@@ -5,7 +5,7 @@
 namespace tandem::losses {
 namespace {
 
-std::optional<Losses> build(LossBuilder& b) {
+std::optional<Losses> build_binary_cross_entropy(LossBuilder& b) {
   GraphBuilder& g = b.g;
   const ValueId x = b.values[0];
   const auto z = b.labels_like(x);
@@ -29,7 +29,7 @@ LossKind binary_cross_entropy() {
           .labels = {LabelForm::zero_to_one, "labels", "data field: 0 to 1"},
           .options = {pos_weight_option()},
           .scores = binary_logits | binary_scores,
-          .build = build};
+          .build = build_binary_cross_entropy};
 }
 
 }  // namespace tandem::losses

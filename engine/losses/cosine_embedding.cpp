@@ -5,7 +5,7 @@
 namespace tandem::losses {
 namespace {
 
-std::optional<Losses> build(LossBuilder& b) {
+std::optional<Losses> build_cosine_embedding(LossBuilder& b) {
   GraphBuilder& g = b.g;
   if (!b.same_shapes(2)) return std::nullopt;
   const ValueId x = b.values[0], y = b.values[1];
@@ -31,7 +31,7 @@ LossKind cosine_embedding() {
       .values = {{"input1", "value of the graph"}, {"input2", "value of the graph"}},
       .labels = {LabelForm::signs, "labels", "data field: -1 or 1, one a sample"},
       .options = {{"margin", number_value, "0.0", "cosine below which nothing is lost", -1, 1}},
-      .build = build};
+      .build = build_cosine_embedding};
 }
 
 }  // namespace tandem::losses

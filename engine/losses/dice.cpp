@@ -6,7 +6,7 @@
 namespace tandem::losses {
 namespace {
 
-std::optional<Losses> build(LossBuilder& b) {
+std::optional<Losses> build_dice(LossBuilder& b) {
   GraphBuilder& g = b.g;
   const ValueId x = b.values[0];
   const Shape shape = g.shape(x);
@@ -46,7 +46,7 @@ LossKind dice() {
                       {"squared_pred", boolean_value, "false", "sums of squares below the line"},
                       {"smooth_nr", number_value, "1e-5", "above the line", 0},
                       {"smooth_dr", number_value, "1e-5", "below the line", 0}},
-          .build = build};
+          .build = build_dice};
 }
 
 }  // namespace tandem::losses

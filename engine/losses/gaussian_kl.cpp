@@ -5,7 +5,7 @@
 namespace tandem::losses {
 namespace {
 
-std::optional<Losses> build(LossBuilder& b) {
+std::optional<Losses> build_gaussian_kl(LossBuilder& b) {
   GraphBuilder& g = b.g;
   if (!b.same_shapes(2)) return std::nullopt;
   const ValueId mu = b.values[0], log_var = b.values[1];
@@ -23,7 +23,7 @@ LossKind gaussian_kl() {
           .help = "sum(mu^2 + exp(log_var) - 1 - log_var) / 2 for each sample",
           .values = {{"mu", "value of the graph: means"},
                      {"log_var", "value of the graph: logarithms of variances"}},
-          .build = build};
+          .build = build_gaussian_kl};
 }
 
 }  // namespace tandem::losses

@@ -4,7 +4,7 @@
 namespace tandem::losses {
 namespace {
 
-std::optional<Losses> build(LossBuilder& b) {
+std::optional<Losses> build_hinge(LossBuilder& b) {
   const auto z = b.labels_like(b.values[0]);
   if (!z) return std::nullopt;
   const ValueId sign = b.plus(b.times(*z, 2), -1);
@@ -22,7 +22,7 @@ LossKind hinge() {
           .labels = {LabelForm::zero_to_one, "labels", "data field: 0 to 1"},
           .options = {{"margin", number_value, "1.0", "where a right score costs nothing"}},
           .scores = binary_scores,
-          .build = build};
+          .build = build_hinge};
 }
 
 }  // namespace tandem::losses

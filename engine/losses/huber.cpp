@@ -5,7 +5,7 @@ namespace tandem::losses {
 namespace {
 
 // c (e - c / 2) with c = min(max(e, -delta), delta): as exact as e near 0.
-std::optional<Losses> build(LossBuilder& b) {
+std::optional<Losses> build_huber(LossBuilder& b) {
   const auto y = b.labels_like(b.values[0]);
   if (!y) return std::nullopt;
   const double delta = b.term.number("delta");
@@ -25,7 +25,7 @@ LossKind huber() {
       .labels = {LabelForm::numbers, "targets", "data field"},
       .options = {{"delta", number_value, "1.0", "where the parabola ends", 1e-30}},
       .scores = number_scores,
-      .build = build};
+      .build = build_huber};
 }
 
 }  // namespace tandem::losses

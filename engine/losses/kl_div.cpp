@@ -5,7 +5,7 @@
 namespace tandem::losses {
 namespace {
 
-std::optional<Losses> build(LossBuilder& b) {
+std::optional<Losses> build_kl_div(LossBuilder& b) {
   const ValueId x = b.values[0];
   const auto y = b.labels_like(x);
   if (!y) return std::nullopt;
@@ -28,7 +28,7 @@ LossKind kl_div() {
           .labels = {LabelForm::numbers, "targets", "data field"},
           .options = {{"log_target", boolean_value, "false",
                        "the targets are logarithms of probabilities"}},
-          .build = build};
+          .build = build_kl_div};
 }
 
 }  // namespace tandem::losses

@@ -4,7 +4,7 @@
 namespace tandem::losses {
 namespace {
 
-std::optional<Losses> build(LossBuilder& b) {
+std::optional<Losses> build_mae(LossBuilder& b) {
   const auto y = b.labels_like(b.values[0]);
   if (!y) return std::nullopt;
   return Losses{b.op("Abs", b.g.sub(b.values[0], *y)), {}};
@@ -19,7 +19,7 @@ LossKind mae() {
           .values = {{"predictions", "value of the graph"}},
           .labels = {LabelForm::numbers, "targets", "data field"},
           .scores = number_scores,
-          .build = build};
+          .build = build_mae};
 }
 
 }  // namespace tandem::losses

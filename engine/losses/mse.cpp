@@ -4,7 +4,7 @@
 namespace tandem::losses {
 namespace {
 
-std::optional<Losses> build(LossBuilder& b) {
+std::optional<Losses> build_mse(LossBuilder& b) {
   const auto y = b.labels_like(b.values[0]);
   if (!y) return std::nullopt;
   const ValueId difference = b.g.sub(b.values[0], *y);
@@ -20,7 +20,7 @@ LossKind mse() {
           .values = {{"predictions", "value of the graph"}},
           .labels = {LabelForm::numbers, "targets", "data field"},
           .scores = number_scores,
-          .build = build};
+          .build = build_mse};
 }
 
 }  // namespace tandem::losses

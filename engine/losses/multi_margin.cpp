@@ -8,7 +8,7 @@ namespace tandem::losses {
 namespace {
 
 // With c = y in the sum, margin^p is too much; its gradient cancels.
-std::optional<Losses> build(LossBuilder& b) {
+std::optional<Losses> build_multi_margin(LossBuilder& b) {
   GraphBuilder& g = b.g;
   const auto found = b.class_labels(b.values[0]);
   if (!found) return std::nullopt;
@@ -36,7 +36,7 @@ LossKind multi_margin() {
           .options = {{"margin", number_value, "1.0", "where a right score costs nothing", 0},
                       {"p", number_value, "1.0", "power of what is lost to a class", 1, 2}},
           .scores = class_scores,
-          .build = build};
+          .build = build_multi_margin};
 }
 
 }  // namespace tandem::losses

@@ -4,7 +4,7 @@
 namespace tandem::losses {
 namespace {
 
-std::optional<Losses> build(LossBuilder& b) {
+std::optional<Losses> build_nll(LossBuilder& b) {
   const auto found = b.class_labels(b.values[0]);
   if (!found) return std::nullopt;
   const auto weights = label_weights(b, *found);
@@ -24,7 +24,7 @@ LossKind nll() {
           .labels = {LabelForm::classes, "labels", "data field: class numbers"},
           .options = {ignore_index_option(), class_weights_option()},
           .scores = class_logits | class_scores,
-          .build = build};
+          .build = build_nll};
 }
 
 }  // namespace tandem::losses

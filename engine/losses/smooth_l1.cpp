@@ -5,7 +5,7 @@ namespace tandem::losses {
 namespace {
 
 // c (e - c / 2) / beta with c = min(max(e, -beta), beta): as exact as e near 0.
-std::optional<Losses> build(LossBuilder& b) {
+std::optional<Losses> build_smooth_l1(LossBuilder& b) {
   const auto y = b.labels_like(b.values[0]);
   if (!y) return std::nullopt;
   const double beta = b.term.number("beta");
@@ -25,7 +25,7 @@ LossKind smooth_l1() {
           .labels = {LabelForm::numbers, "targets", "data field"},
           .options = {{"beta", number_value, "1.0", "where the parabola ends; 0: mae", 0}},
           .scores = number_scores,
-          .build = build};
+          .build = build_smooth_l1};
 }
 
 }  // namespace tandem::losses

@@ -43,7 +43,7 @@ ValueId smoothed(LossBuilder& b, const ClassLabels& found, ValueId losses) {
   return g.sub(b.times(losses, 1 - s), b.times(spread, s / static_cast<double>(found.classes)));
 }
 
-std::optional<Losses> build(LossBuilder& b) {
+std::optional<Losses> build_softmax_cross_entropy(LossBuilder& b) {
   GraphBuilder& g = b.g;
   if (is_float(g.dtype(b.labels)) || g.shape(b.labels) == g.shape(b.values[0]))
     return of_probabilities(b);
@@ -73,7 +73,7 @@ LossKind softmax_cross_entropy() {
                       {"label_smoothing", number_value, "0.0",
                        "part of the label spread over all classes", 0, 1}},
           .scores = class_logits | class_scores,
-          .build = build};
+          .build = build_softmax_cross_entropy};
 }
 
 }  // namespace tandem::losses

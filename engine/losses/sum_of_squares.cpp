@@ -4,7 +4,7 @@
 namespace tandem::losses {
 namespace {
 
-std::optional<Losses> build(LossBuilder& b) {
+std::optional<Losses> build_sum_of_squares(LossBuilder& b) {
   const ValueId x = b.values[0];
   if (!is_float(b.g.dtype(x))) {
     b.fail("\"" + b.term.values[0] + "\" holds no numbers", "a float type",
@@ -23,7 +23,7 @@ LossKind sum_of_squares() {
           .help = "x^2",
           .values = {{"of", "value of the graph"}},
           .sample_weights = false,
-          .build = build};
+          .build = build_sum_of_squares};
 }
 
 }  // namespace tandem::losses

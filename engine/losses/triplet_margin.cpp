@@ -17,7 +17,7 @@ ValueId distance(LossBuilder& b, ValueId x, ValueId y) {
   return b.power(above_zero(g.reduce_sum(b.power(b.op("Abs", e), p), last, false)), 1 / p);
 }
 
-std::optional<Losses> build(LossBuilder& b) {
+std::optional<Losses> build_triplet_margin(LossBuilder& b) {
   GraphBuilder& g = b.g;
   if (!b.same_shapes(2)) return std::nullopt;
   const ValueId near = distance(b, b.values[0], b.values[1]);
@@ -40,7 +40,7 @@ LossKind triplet_margin() {
                       {"eps", number_value, "1e-6", "added to each difference", 0, 1},
                       {"swap", boolean_value, "false",
                        "take the distance of positive and negative where it is smaller"}},
-          .build = build};
+          .build = build_triplet_margin};
 }
 
 }  // namespace tandem::losses

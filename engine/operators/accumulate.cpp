@@ -6,7 +6,7 @@
 namespace tandem::operators {
 namespace {
 
-std::vector<TensorType> infer(const NodeView& view) {
+std::vector<TensorType> infer_accumulate(const NodeView& view) {
   require_float(view, 0);
   require_float(view, 1);
   require_shape(view, 1, view.input(0).shape);
@@ -21,7 +21,7 @@ Operator accumulate() {
           .inputs = {{"sum"}, {"grad"}},
           .outputs = {{"new_sum"}},
           .attributes = {{"first", std::int64_t{0}}},
-          .infer = infer,
+          .infer = infer_accumulate,
           .not_differentiable = not_differentiable_update,
           .aliases = {{.output = 0, .input = 0}},
           .elementwise_ranges = true,

@@ -6,7 +6,7 @@
 namespace tandem::operators {
 namespace {
 
-std::vector<TensorType> infer(const NodeView& view) {
+std::vector<TensorType> infer_assign(const NodeView& view) {
   if (view.input(0) != view.input(1)) {
     view.fail("a state takes a value of another type", to_string(view.input(0)),
               to_string(view.input(1)));
@@ -20,7 +20,7 @@ Operator assign() {
   return {.name = "Assign",
           .inputs = {{"state"}, {"value"}},
           .outputs = {{"new_state"}},
-          .infer = infer,
+          .infer = infer_assign,
           .not_differentiable = not_differentiable_update,
           .aliases = {{.output = 0, .input = 0}},
           .engine_only = true};

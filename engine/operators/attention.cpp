@@ -8,14 +8,14 @@
 namespace tandem::operators {
 namespace {
 
-struct Sizes {
+struct AttentionSizes {
   std::int64_t b, h, s, t, d, e;  // batch, heads, queries, keys, key size, value size
 
   double scores() const { return static_cast<double>(b * h) * static_cast<double>(s * t); }
 };
 
 /// Checks q, k, v at inputs first, first + 1, first + 2 and the mask.
-Sizes require_operands(const NodeView& view, std::size_t first, std::size_t mask) {
+AttentionSizes require_operands(const NodeView& view, std::size_t first, std::size_t mask) {
   require_float(view, first);
   const DType dtype = view.input(first).dtype;
   const Shape& q = view.input(first).shape;
@@ -31,7 +31,7 @@ Sizes require_operands(const NodeView& view, std::size_t first, std::size_t mask
     view.fail("there are no queries or no keys", "1 at least",
               to_string(q) + " and " + to_string(k));
   }
-  const Sizes sizes{q[0], q[1], q[2], k[2], q[3], v[3]};
+  const AttentionSizes sizes{q[0], q[1], q[2], k[2], q[3], v[3]};
   if (view.has_input(mask)) {
     require_dtype(view, mask, dtype);
     const Shape scores{sizes.b, sizes.h, sizes.s, sizes.t};
@@ -48,13 +48,13 @@ Sizes require_operands(const NodeView& view, std::size_t first, std::size_t mask
   return sizes;
 }
 
-std::vector<TensorType> infer(const NodeView& view) {
-  const Sizes n = require_operands(view, 0, 3);
+std::vector<TensorType> infer_attention(const NodeView& view) {
+  const AttentionSizes n = require_operands(view, 0, 3);
   const DType dtype = view.input(0).dtype;
   return {{dtype, {n.b, n.h, n.s, n.e}}, {statistics_type(dtype), {n.b, n.h, n.s}}};
 }
 
-Gradients gradient(GradientContext& c) {
+Gradients attention_gradient(GradientContext& c) {
   Gradients dx(c.node.inputs.size());
   if (!c.dy[0]) return dx;
   std::vector<ValueId> inputs{c.dy[0], c.x(0), c.x(1), c.x(2), c.y(0), c.y(1)};
@@ -66,18 +66,18 @@ Gradients gradient(GradientContext& c) {
 }
 
 /// A causal mask hides half of the scores of a square.
-double visible_scores(const NodeView& view, const Sizes& n) {
+double visible_scores(const NodeView& view, const AttentionSizes& n) {
   return view.attributes().flag("causal") && n.s > 1 ? n.scores() / 2 : n.scores();
 }
 
-Cost cost(const NodeView& view) {
-  const Sizes n = require_operands(view, 0, 3);
+Cost attention_cost(const NodeView& view) {
+  const AttentionSizes n = require_operands(view, 0, 3);
   return {visible_scores(view, n) * (2.0 * static_cast<double>(n.d + n.e) + 5.0),
           operand_bytes(view)};
 }
 
-std::vector<TensorType> infer_grad(const NodeView& view) {
-  const Sizes n = require_operands(view, 1, 6);
+std::vector<TensorType> infer_attention_grad(const NodeView& view) {
+  const AttentionSizes n = require_operands(view, 1, 6);
   const DType dtype = view.input(1).dtype;
   const TensorType y{dtype, {n.b, n.h, n.s, n.e}};
   require_type(view, 0, y);
@@ -87,13 +87,13 @@ std::vector<TensorType> infer_grad(const NodeView& view) {
 }
 
 // Scores again, dp, dv, dq and dk: five products.
-Cost cost_grad(const NodeView& view) {
-  const Sizes n = require_operands(view, 1, 6);
+Cost attention_grad_cost(const NodeView& view) {
+  const AttentionSizes n = require_operands(view, 1, 6);
   return {visible_scores(view, n) * (2.0 * static_cast<double>(3 * n.d + 2 * n.e) + 8.0),
           operand_bytes(view)};
 }
 
-std::vector<AttributeSpec> attributes() {
+std::vector<AttributeSpec> attention_attributes() {
   return {{"scale", 1.0, true}, {"causal", std::int64_t{0}}};
 }
 
@@ -103,10 +103,10 @@ Operator attention() {
   return {.name = "Attention",
           .inputs = {{"q"}, {"k"}, {"v"}, {.name = "mask", .optional = true}},
           .outputs = {{"y"}, {"log_sum_exp"}},
-          .attributes = attributes(),
-          .infer = infer,
-          .gradient = gradient,
-          .cost = cost,
+          .attributes = attention_attributes(),
+          .infer = infer_attention,
+          .gradient = attention_gradient,
+          .cost = attention_cost,
           .precision = Precision::low,
           .drops_elements = true};
 }
@@ -122,10 +122,10 @@ Operator attention_grad() {
                      {.name = "log_sum_exp", .statistic = true},
                      {.name = "mask", .optional = true}},
           .outputs = {{"dq"}, {"dk"}, {"dv"}},
-          .attributes = attributes(),
-          .infer = infer_grad,
+          .attributes = attention_attributes(),
+          .infer = infer_attention_grad,
           .not_differentiable = "second derivatives of Attention are not offered",
-          .cost = cost_grad,
+          .cost = attention_grad_cost,
           .precision = Precision::low,
           .engine_only = true};
 }

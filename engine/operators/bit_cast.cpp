@@ -5,7 +5,7 @@
 namespace tandem::operators {
 namespace {
 
-std::vector<TensorType> infer(const NodeView& node) {
+std::vector<TensorType> infer_bit_cast(const NodeView& node) {
   const std::string& to = node.attributes().text("to");
   const auto dtype = dtype_from_name(to);
   if (!dtype) node.fail("attribute 'to'", "the name of an element type", "\"" + to + "\"");
@@ -26,7 +26,7 @@ Operator bit_cast() {
           .inputs = {{"x"}},
           .outputs = {{"y"}},
           .attributes = {{"to", std::string(), true}},
-          .infer = infer,
+          .infer = infer_bit_cast,
           .not_differentiable = "bits have no slope"};
 }
 

@@ -5,7 +5,7 @@
 namespace tandem::operators {
 namespace {
 
-std::vector<TensorType> infer(const NodeView& node) {
+std::vector<TensorType> infer_cast(const NodeView& node) {
   const std::string& to = node.attributes().text("to");
   const auto dtype = dtype_from_name(to);
   if (!dtype) node.fail("attribute 'to'", "the name of an element type", "\"" + to + "\"");
@@ -13,7 +13,7 @@ std::vector<TensorType> infer(const NodeView& node) {
 }
 
 // Flows back between floating point types only.
-Gradients gradient(GradientContext& c) {
+Gradients cast_gradient(GradientContext& c) {
   const DType from = c.g.dtype(c.x(0));
   if (!is_float(from) || !is_float(c.g.dtype(c.y(0)))) return {ValueId{}};
   return {c.g.cast(c.dy[0], from)};
@@ -26,8 +26,8 @@ Operator cast() {
           .inputs = {{"x"}},
           .outputs = {{"y"}},
           .attributes = {{"to", std::string(), true}},
-          .infer = infer,
-          .gradient = gradient,
+          .infer = infer_cast,
+          .gradient = cast_gradient,
           .scalar = ScalarFunction::cast};
 }
 

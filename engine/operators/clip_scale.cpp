@@ -6,7 +6,7 @@
 namespace tandem::operators {
 namespace {
 
-std::vector<TensorType> infer(const NodeView& view) {
+std::vector<TensorType> infer_clip_scale(const NodeView& view) {
   if (view.input_count() == 0) view.fail("there is nothing to clip", "an input at least", "none");
   const TensorType scalar = view.input(0);
   if (scalar.dtype != DType::float64) require_dtype(view, 0, DType::float32);
@@ -24,7 +24,7 @@ Operator clip_scale() {
           .inputs = {{.name = "sums_of_squares", .variadic = true}},
           .outputs = {{"scale"}, {"norm"}},
           .attributes = {{"max_norm", 0.0, true}},
-          .infer = infer,
+          .infer = infer_clip_scale,
           .not_differentiable = not_differentiable_update,
           .engine_only = true};
 }

@@ -6,7 +6,7 @@
 namespace tandem::operators {
 namespace {
 
-std::vector<TensorType> infer(const NodeView& node) {
+std::vector<TensorType> infer_concat(const NodeView& node) {
   if (node.input_count() == 0) node.fail("no inputs", "at least 1", "0");
   TensorType result = node.input(0);
   const std::size_t axis = checked_axis(node, result.rank());
@@ -24,7 +24,7 @@ std::vector<TensorType> infer(const NodeView& node) {
 }
 
 // Each dx is its slice of dy.
-Gradients gradient(GradientContext& c) {
+Gradients concat_gradient(GradientContext& c) {
   const auto axis = static_cast<std::size_t>(c.node.attributes.integer("axis"));
   Gradients dx(c.node.inputs.size());
   std::int64_t start = 0;
@@ -50,8 +50,8 @@ Operator concat() {
           .inputs = {{"x", false, true}},
           .outputs = {{"y"}},
           .attributes = {{"axis", std::int64_t{0}, true}},
-          .infer = infer,
-          .gradient = gradient};
+          .infer = infer_concat,
+          .gradient = concat_gradient};
 }
 
 }  // namespace tandem::operators

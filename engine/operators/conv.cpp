@@ -8,7 +8,7 @@
 namespace tandem::operators {
 namespace {
 
-std::vector<TensorType> infer(const NodeView& view) {
+std::vector<TensorType> infer_conv(const NodeView& view) {
   require_float(view, 0);
   const DType dtype = view.input(0).dtype;
   require_dtype(view, 1, dtype);
@@ -18,8 +18,8 @@ std::vector<TensorType> infer(const NodeView& view) {
 }
 
 // As Conv's, with a residual of y's type.
-std::vector<TensorType> infer_fused(const NodeView& view) {
-  std::vector<TensorType> y = infer(view);
+std::vector<TensorType> infer_conv_fused(const NodeView& view) {
+  std::vector<TensorType> y = infer_conv(view);
   if (view.has_input(3)) require_type(view, 3, y[0]);
   const std::string& name = view.attributes().text("activation");
   const auto activation = parse_activation(name);
@@ -29,7 +29,7 @@ std::vector<TensorType> infer_fused(const NodeView& view) {
   return y;
 }
 
-Gradients gradient(GradientContext& c) {
+Gradients conv_gradient(GradientContext& c) {
   Gradients dx(c.node.inputs.size());
   const ValueId dy = c.dy[0];
   if (!dy) return dx;
@@ -50,7 +50,7 @@ Gradients gradient(GradientContext& c) {
   return dx;
 }
 
-Cost cost(const NodeView& view) {
+Cost conv_cost(const NodeView& view) {
   return {convolution_flops(view.output(0).shape, view.input(1).shape), operand_bytes(view)};
 }
 
@@ -62,9 +62,9 @@ Operator conv() {
           .inputs = {{"x"}, {"weight"}, {.name = "bias", .optional = true}},
           .outputs = {{"y"}},
           .attributes = convolution_attributes(false),
-          .infer = infer,
-          .gradient = gradient,
-          .cost = cost,
+          .infer = infer_conv,
+          .gradient = conv_gradient,
+          .cost = conv_cost,
           .precision = Precision::low};
 }
 
@@ -81,9 +81,9 @@ Operator conv_fused() {
                      {.name = "residual", .optional = true}},
           .outputs = {{"y"}},
           .attributes = std::move(attributes),
-          .infer = infer_fused,
+          .infer = infer_conv_fused,
           .not_differentiable = "it exists in lowered graphs only, after differentiation",
-          .cost = cost,
+          .cost = conv_cost,
           .engine_only = true};
 }
 

@@ -7,7 +7,7 @@
 namespace tandem::operators {
 namespace {
 
-std::vector<TensorType> infer(const NodeView& view) {
+std::vector<TensorType> infer_conv_grad_input(const NodeView& view) {
   require_float(view, 0);
   require_dtype(view, 1, view.input(0).dtype);
   const Shape& x = view.attributes().integers("shape");
@@ -16,7 +16,7 @@ std::vector<TensorType> infer(const NodeView& view) {
 }
 
 // Linear in dy and in weight, so its own gradient is Conv and ConvGradWeight.
-Gradients gradient(GradientContext& c) {
+Gradients conv_grad_input_gradient(GradientContext& c) {
   Gradients result(2);
   const ValueId ddx = c.dy[0];
   if (!ddx) return result;
@@ -31,7 +31,7 @@ Gradients gradient(GradientContext& c) {
   return result;
 }
 
-Cost cost(const NodeView& view) {
+Cost conv_grad_input_cost(const NodeView& view) {
   return {convolution_flops(view.input(0).shape, view.input(1).shape), operand_bytes(view)};
 }
 
@@ -42,9 +42,9 @@ Operator conv_grad_input() {
           .inputs = {{"dy"}, {"weight"}},
           .outputs = {{"dx"}},
           .attributes = convolution_attributes(true),
-          .infer = infer,
-          .gradient = gradient,
-          .cost = cost,
+          .infer = infer_conv_grad_input,
+          .gradient = conv_grad_input_gradient,
+          .cost = conv_grad_input_cost,
           .precision = Precision::low};
 }
 

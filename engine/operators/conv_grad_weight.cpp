@@ -6,7 +6,7 @@
 namespace tandem::operators {
 namespace {
 
-std::vector<TensorType> infer(const NodeView& view) {
+std::vector<TensorType> infer_conv_grad_weight(const NodeView& view) {
   require_float(view, 0);
   require_dtype(view, 1, view.input(0).dtype);
   const Shape& weight = view.attributes().integers("shape");
@@ -15,7 +15,7 @@ std::vector<TensorType> infer(const NodeView& view) {
 }
 
 // Linear in x and in dy, so its own gradient is ConvGradInput and Conv.
-Gradients gradient(GradientContext& c) {
+Gradients conv_grad_weight_gradient(GradientContext& c) {
   Gradients result(2);
   const ValueId ddw = c.dy[0];
   if (!ddw) return result;
@@ -30,7 +30,7 @@ Gradients gradient(GradientContext& c) {
   return result;
 }
 
-Cost cost(const NodeView& view) {
+Cost conv_grad_weight_cost(const NodeView& view) {
   return {convolution_flops(view.input(1).shape, view.output(0).shape), operand_bytes(view)};
 }
 
@@ -41,9 +41,9 @@ Operator conv_grad_weight() {
           .inputs = {{"x"}, {"dy"}},
           .outputs = {{"dweight"}},
           .attributes = convolution_attributes(true),
-          .infer = infer,
-          .gradient = gradient,
-          .cost = cost,
+          .infer = infer_conv_grad_weight,
+          .gradient = conv_grad_weight_gradient,
+          .cost = conv_grad_weight_cost,
           .precision = Precision::low,
           .engine_only = true};
 }

@@ -4,7 +4,7 @@
 namespace tandem::operators {
 namespace {
 
-std::vector<TensorType> infer(const NodeView& node) { return {node.input(0)}; }
+std::vector<TensorType> infer_copy(const NodeView& node) { return {node.input(0)}; }
 
 }  // namespace
 
@@ -12,7 +12,7 @@ Operator copy() {
   return {.name = "Copy",
           .inputs = {{"x"}},
           .outputs = {{"y"}},
-          .infer = infer,
+          .infer = infer_copy,
           .not_differentiable = "made by lowering, after the gradient",
           .engine_only = true};
 }

@@ -20,26 +20,26 @@ double matrices(const TensorType& x) {
   return n > 0 ? element_number(x) / (n * n) : 0;
 }
 
-std::vector<TensorType> infer(const NodeView& node) {
+std::vector<TensorType> infer_det(const NodeView& node) {
   require_float(node, 0);
   return {{node.input(0).dtype, checked_batch(node, node.input(0))}};
 }
 
-Gradients gradient(GradientContext& c) { return {c.g.add_node("DetGrad", {c.dy[0], c.x(0)})}; }
+Gradients det_gradient(GradientContext& c) { return {c.g.add_node("DetGrad", {c.dy[0], c.x(0)})}; }
 
-Cost cost(const NodeView& node) {
+Cost det_cost(const NodeView& node) {
   const double n = static_cast<double>(node.input(0).shape.back());
   return {matrices(node.input(0)) * n * n * n, operand_bytes(node)};
 }
 
-std::vector<TensorType> infer_gradient(const NodeView& node) {
+std::vector<TensorType> infer_det_gradient(const NodeView& node) {
   require_float(node, 1);
   require_same_dtype(node, 0, 1);
   require_shape(node, 0, checked_batch(node, node.input(1)));
   return {node.input(1)};
 }
 
-Cost cost_gradient(const NodeView& node) {
+Cost det_gradient_cost(const NodeView& node) {
   const double n = static_cast<double>(node.input(1).shape.back());
   return {matrices(node.input(1)) * n * n * n * n * n, operand_bytes(node)};
 }
@@ -50,9 +50,9 @@ Operator det() {
   return {.name = "Det",
           .inputs = {{"x"}},
           .outputs = {{"y"}},
-          .infer = infer,
-          .gradient = gradient,
-          .cost = cost,
+          .infer = infer_det,
+          .gradient = det_gradient,
+          .cost = det_cost,
           .precision = Precision::float32};
 }
 
@@ -62,9 +62,9 @@ Operator det_grad() {
   return {.name = "DetGrad",
           .inputs = {{"dy"}, {"x"}},
           .outputs = {{"dx"}},
-          .infer = infer_gradient,
+          .infer = infer_det_gradient,
           .not_differentiable = no_second_gradient,
-          .cost = cost_gradient,
+          .cost = det_gradient_cost,
           .precision = Precision::float32,
           .engine_only = true};
 }

@@ -12,25 +12,25 @@ void require_ratio(const NodeView& view) {
   view.fail("ratio is out of range", "0 <= ratio < 1", std::to_string(ratio));
 }
 
-std::vector<TensorType> infer(const NodeView& view) {
+std::vector<TensorType> infer_dropout(const NodeView& view) {
   require_float(view, 0);
   require_ratio(view);
   require_samples(view);
   return {view.input(0), {DType::boolean, view.input(0).shape}};
 }
 
-Gradients gradient(GradientContext& c) {
+Gradients dropout_gradient(GradientContext& c) {
   if (!c.dy[0]) return {ValueId{}};
   return {c.g.add_node("DropoutGrad", {c.dy[0], c.y(1)},
                        {{"ratio", c.node.attributes.number("ratio")}})};
 }
 
 // Ten rounds of Philox make four elements' random numbers.
-Cost cost(const NodeView& view) {
+Cost dropout_cost(const NodeView& view) {
   return {20 * element_number(view.input(0)), operand_bytes(view)};
 }
 
-std::vector<TensorType> infer_grad(const NodeView& view) {
+std::vector<TensorType> infer_dropout_grad(const NodeView& view) {
   require_float(view, 0);
   require_type(view, 1, {DType::boolean, view.input(0).shape});
   require_ratio(view);
@@ -50,9 +50,9 @@ Operator dropout() {
           .inputs = {{"x"}},
           .outputs = {{"y"}, {"mask"}},
           .attributes = {{"ratio", 0.5}, {"samples", Ints{}}},
-          .infer = infer,
-          .gradient = gradient,
-          .cost = cost,
+          .infer = infer_dropout,
+          .gradient = dropout_gradient,
+          .cost = dropout_cost,
           .random = true};
 }
 
@@ -61,7 +61,7 @@ Operator dropout_grad() {
           .inputs = {{"dy"}, {"mask"}},
           .outputs = {{"dx"}},
           .attributes = {{"ratio", 0.5}},
-          .infer = infer_grad,
+          .infer = infer_dropout_grad,
           .gradient = gradient_grad,
           .engine_only = true};
 }

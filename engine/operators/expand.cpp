@@ -8,7 +8,7 @@ namespace tandem::operators {
 namespace {
 
 // As ONNX has it, extents of 1 in `shape` keep x's.
-std::vector<TensorType> infer(const NodeView& node) {
+std::vector<TensorType> infer_expand(const NodeView& node) {
   const TensorType& x = node.input(0);
   const Ints& shape = checked_shape(node, "shape");
   const auto result = broadcast_shape(x.shape, shape);
@@ -16,13 +16,13 @@ std::vector<TensorType> infer(const NodeView& node) {
   return {{x.dtype, *result}};
 }
 
-Gradients gradient(GradientContext& c) { return {c.g.sum_to(c.dy[0], c.g.shape(c.x(0)))}; }
+Gradients expand_gradient(GradientContext& c) { return {c.g.sum_to(c.dy[0], c.g.shape(c.x(0)))}; }
 
-std::optional<Layout> view(const NodeView& node, const Layout& x) {
+std::optional<Layout> expand_view(const NodeView& node, const Layout& x) {
   if (!x.is_strided()) return std::nullopt;
   const Shape& from = node.input(0).shape;
   Layout result = x;
-  result.strides = broadcast_strides(x.strides, from, infer(node)[0].shape);
+  result.strides = broadcast_strides(x.strides, from, infer_expand(node)[0].shape);
   return result;
 }
 
@@ -33,9 +33,9 @@ Operator expand() {
           .inputs = {{"x"}},
           .outputs = {{"y"}},
           .attributes = {{"shape", Ints(), true}},
-          .infer = infer,
-          .gradient = gradient,
-          .view = view};
+          .infer = infer_expand,
+          .gradient = expand_gradient,
+          .view = expand_view};
 }
 
 }  // namespace tandem::operators

@@ -8,7 +8,7 @@
 namespace tandem::operators {
 namespace {
 
-std::vector<TensorType> infer(const NodeView& node) {
+std::vector<TensorType> infer_flat_indices(const NodeView& node) {
   require_index(node, 0);
   Shape shape = node.input(0).shape;
   if (shape.empty()) node.fail("rank of 'indices'", "at least 1", "0");
@@ -35,7 +35,7 @@ Operator flat_indices() {
           .attributes = {{"extents", Ints(), true},
                          {"strides", Ints(), true},
                          {"position_strides", Ints(), true}},
-          .infer = infer,
+          .infer = infer_flat_indices,
           .not_differentiable = "its operand and its result are integers"};
 }
 

@@ -6,7 +6,7 @@ namespace tandem::operators {
 namespace {
 
 // The node's inputs are the body's, in order; its outputs are the body's outputs.
-std::vector<TensorType> infer(const NodeView& node) {
+std::vector<TensorType> infer_fused(const NodeView& node) {
   if (!node.node.body) node.fail("a fused node without a body");
   const Graph& body = *node.node.body;
   if (body.inputs.size() != node.input_count()) {
@@ -26,7 +26,7 @@ std::vector<TensorType> infer(const NodeView& node) {
 }
 
 // Flops of the body; bytes of the operands, since what lies between stays in registers.
-Cost cost(const NodeView& node) {
+Cost fused_cost(const NodeView& node) {
   Cost total;
   for (const Node& inner : node.node.body->nodes)
     total.flops += cost_of(*node.node.body, inner).flops;
@@ -46,9 +46,9 @@ Operator fused() {
           .role = Role::fused,
           .inputs = {{"x", false, true}},
           .outputs = {{"y", false, true}},
-          .infer = infer,
+          .infer = infer_fused,
           .not_differentiable = "made by lowering, after the gradient",
-          .cost = cost,
+          .cost = fused_cost,
           .engine_only = true};
 }
 

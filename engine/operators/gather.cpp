@@ -23,11 +23,11 @@ Shape gathered(const NodeView& node, const Shape& x, const TensorType& indices) 
   return shape;
 }
 
-std::vector<TensorType> infer(const NodeView& node) {
+std::vector<TensorType> infer_gather(const NodeView& node) {
   return {{looked_up_type(node, "to"), gathered(node, node.input(0).shape, node.input(1))}};
 }
 
-Gradients gradient(GradientContext& c) {
+Gradients gather_gradient(GradientContext& c) {
   Gradients dx(2);
   if (!c.wanted[0]) return dx;
   const Shape shape = c.g.shape(c.x(0));
@@ -38,14 +38,14 @@ Gradients gradient(GradientContext& c) {
 }
 
 // What is looked up, not the whole of x.
-Cost cost(const NodeView& node) {
+Cost gather_cost(const NodeView& node) {
   const TensorType& y = node.output(0);
   const double elements = element_number(y);
   return {elements, elements * static_cast<double>(size_of(node.input(0).dtype)) +
                         static_cast<double>(y.bytes() + node.input(1).bytes())};
 }
 
-std::vector<TensorType> infer_gradient(const NodeView& node) {
+std::vector<TensorType> infer_gather_gradient(const NodeView& node) {
   require_number(node, 0);
   const Ints& shape = checked_shape(node, "shape");
   require_shape(node, 0, gathered(node, shape, node.input(1)));
@@ -60,9 +60,9 @@ Operator gather() {
           .inputs = {{"x"}, {"indices"}},
           .outputs = {{"y"}},
           .attributes = {{"axis", std::int64_t{0}}, {"to", std::string()}},
-          .infer = infer,
-          .gradient = gradient,
-          .cost = cost,
+          .infer = infer_gather,
+          .gradient = gather_gradient,
+          .cost = gather_cost,
           .drops_elements = true};
 }
 
@@ -74,7 +74,7 @@ Operator gather_grad() {
           .inputs = {{"dy"}, {"indices"}},
           .outputs = {{"dx"}},
           .attributes = {{"axis", std::int64_t{0}}, {"shape", Ints(), true}},
-          .infer = infer_gradient,
+          .infer = infer_gather_gradient,
           .not_differentiable = no_second_gradient,
           .engine_only = true};
 }

@@ -8,7 +8,7 @@
 namespace tandem::operators {
 namespace {
 
-std::vector<TensorType> infer(const NodeView& node) {
+std::vector<TensorType> infer_gemm(const NodeView& node) {
   require_float(node, 0);
   require_same_dtype(node, 0, 1);
   const Shape shape = product_shape(node, 0, 1);
@@ -30,7 +30,7 @@ std::vector<TensorType> infer(const NodeView& node) {
   return {{node.input(0).dtype, shape}};
 }
 
-Cost cost(const NodeView& node) { return product_cost(node, 0, 1); }
+Cost gemm_cost(const NodeView& node) { return product_cost(node, 0, 1); }
 
 }  // namespace
 
@@ -39,9 +39,9 @@ Operator gemm() {
           .inputs = {{"a"}, {"b"}, {"bias", true}, {"multiplier", true}},
           .outputs = {{"y"}},
           .attributes = {{"activation", std::string()}, {"alpha", 1.0}},
-          .infer = infer,
+          .infer = infer_gemm,
           .not_differentiable = "made by lowering, after the gradient",
-          .cost = cost,
+          .cost = gemm_cost,
           .engine_only = true};
 }
 

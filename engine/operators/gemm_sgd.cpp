@@ -6,7 +6,7 @@
 namespace tandem::operators {
 namespace {
 
-std::vector<TensorType> infer(const NodeView& node) {
+std::vector<TensorType> infer_gemm_sgd(const NodeView& node) {
   require_float(node, 0);
   require_same_dtype(node, 0, 1);
   require_same_dtype(node, 0, 2);
@@ -18,7 +18,7 @@ std::vector<TensorType> infer(const NodeView& node) {
   return {node.input(0)};
 }
 
-Cost cost(const NodeView& node) { return product_cost(node, 1, 2); }
+Cost gemm_sgd_cost(const NodeView& node) { return product_cost(node, 1, 2); }
 
 }  // namespace
 
@@ -28,9 +28,9 @@ Operator gemm_sgd() {
           .inputs = {{"master"}, {"a"}, {"b"}, {"lr"}},
           .outputs = {{"new_master"}},
           .attributes = {{"alpha", 1.0}},
-          .infer = infer,
+          .infer = infer_gemm_sgd,
           .not_differentiable = "an update",
-          .cost = cost,
+          .cost = gemm_sgd_cost,
           .aliases = {{0, 0}},
           .engine_only = true};
 }

@@ -130,17 +130,17 @@ Shape sampled(const NodeView& node, const TensorType& x, const TensorType& grid)
   return y;
 }
 
-std::vector<TensorType> infer(const NodeView& node) {
+std::vector<TensorType> infer_grid_sample(const NodeView& node) {
   require_float(node, 0);
   require_same_dtype(node, 1, 0);
   return {{node.input(0).dtype, sampled(node, node.input(0), node.input(1))}};
 }
 
-Gradients gradient(GradientContext& c) {
+Gradients grid_sample_gradient(GradientContext& c) {
   return c.g.node("GridSampleGrad", {c.dy[0], c.x(0), c.x(1)}, c.node.attributes);
 }
 
-std::vector<TensorType> infer_gradient(const NodeView& node) {
+std::vector<TensorType> infer_grid_sample_gradient(const NodeView& node) {
   require_float(node, 1);
   require_same_dtype(node, 0, 1);
   require_same_dtype(node, 2, 1);
@@ -155,8 +155,8 @@ Operator grid_sample() {
           .inputs = {{"x"}, {"grid"}},
           .outputs = {{"y"}},
           .attributes = grid_attributes(),
-          .infer = infer,
-          .gradient = gradient,
+          .infer = infer_grid_sample,
+          .gradient = grid_sample_gradient,
           .precision = Precision::float32,  // coordinates
           .drops_elements = true};
 }
@@ -166,7 +166,7 @@ Operator grid_sample_grad() {
           .inputs = {{"dy"}, {"x"}, {"grid"}},
           .outputs = {{"dx"}, {"dgrid"}},
           .attributes = grid_attributes(),
-          .infer = infer_gradient,
+          .infer = infer_grid_sample_gradient,
           .not_differentiable = no_second_gradient,
           .precision = Precision::float32,
           .drops_elements = true,

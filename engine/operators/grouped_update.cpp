@@ -61,7 +61,7 @@ std::vector<Alias> aliases_of(const Node& node) {
 namespace operators {
 namespace {
 
-std::vector<TensorType> infer(const NodeView& view) {
+std::vector<TensorType> infer_grouped_update(const NodeView& view) {
   const std::string& op = view.attributes().text("op");
   const UpdateKind* kind = find_update_kind(op);
   if (kind == nullptr || kind->whole_row) {
@@ -97,7 +97,7 @@ std::vector<TensorType> infer(const NodeView& view) {
   return types;
 }
 
-Cost cost(const NodeView& view) {
+Cost grouped_update_cost(const NodeView& view) {
   const std::size_t step = update_group(view.node).inputs;
   const UpdateKind& kind = update_kind(view.node);
   double masters = 0, bytes = operand_bytes(view);
@@ -120,9 +120,9 @@ Operator grouped_update() {
           .inputs = {{.name = "operands", .optional = true, .variadic = true}},
           .outputs = {{.name = "updated", .variadic = true}},
           .attributes = std::move(attributes),
-          .infer = infer,
+          .infer = infer_grouped_update,
           .not_differentiable = not_differentiable_update,
-          .cost = cost,
+          .cost = grouped_update_cost,
           .node_aliases = grouped_update_aliases,
           .engine_only = true};
 }

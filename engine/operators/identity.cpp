@@ -4,13 +4,13 @@
 namespace tandem::operators {
 namespace {
 
-std::vector<TensorType> infer(const NodeView& node) { return {node.input(0)}; }
+std::vector<TensorType> infer_identity(const NodeView& node) { return {node.input(0)}; }
 
-Gradients gradient(GradientContext& c) { return {c.dy[0]}; }
+Gradients identity_gradient(GradientContext& c) { return {c.dy[0]}; }
 
 Gradients no_gradient(GradientContext&) { return {ValueId{}}; }
 
-std::optional<Layout> view(const NodeView&, const Layout& x) { return x; }
+std::optional<Layout> identity_view(const NodeView&, const Layout& x) { return x; }
 
 }  // namespace
 
@@ -19,18 +19,18 @@ Operator identity() {
           .role = Role::reshape,
           .inputs = {{"x"}},
           .outputs = {{"y"}},
-          .infer = infer,
-          .gradient = gradient,
-          .view = view};
+          .infer = infer_identity,
+          .gradient = identity_gradient,
+          .view = identity_view};
 }
 
 Operator stop_gradient() {
   return {.name = "StopGradient",
           .inputs = {{"x"}},
           .outputs = {{"y"}},
-          .infer = infer,
+          .infer = infer_identity,
           .gradient = no_gradient,
-          .view = view,
+          .view = identity_view,
           .engine_only = true};
 }
 

@@ -6,7 +6,7 @@
 namespace tandem::operators {
 namespace {
 
-std::vector<TensorType> infer(const NodeView& view) {
+std::vector<TensorType> infer_label_weights(const NodeView& view) {
   require_index(view, 0);
   require_flag(view, "ignore");
   const std::int64_t classes = view.attributes().integer("classes");
@@ -29,7 +29,7 @@ Operator label_weights() {
           .attributes = {{"ignore_index", std::int64_t{0}, true},
                          {"ignore", std::int64_t{0}},
                          {"classes", std::int64_t{0}, true}},
-          .infer = infer,
+          .infer = infer_label_weights,
           .not_differentiable = "labels and class weights are data, not parameters",
           .precision = Precision::float32,
           .engine_only = true};

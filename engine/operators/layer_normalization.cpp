@@ -17,7 +17,7 @@ Shape normalized_shape(const Shape& x, std::int64_t axis) {
   return Shape(x.begin() + axis, x.end());
 }
 
-std::vector<TensorType> infer(const NodeView& view) {
+std::vector<TensorType> infer_layer_normalization(const NodeView& view) {
   require_float(view, 0);
   const TensorType& x = view.input(0);
   const std::int64_t axis = static_cast<std::int64_t>(checked_axis(view, view.input(0).rank()));
@@ -29,7 +29,7 @@ std::vector<TensorType> infer(const NodeView& view) {
   return {x, statistics, statistics};
 }
 
-Gradients gradient(GradientContext& c) {
+Gradients layer_normalization_gradient(GradientContext& c) {
   Gradients dx(c.node.inputs.size());
   if (!c.dy[0]) return dx;
   const std::vector<ValueId> outputs =
@@ -39,9 +39,11 @@ Gradients gradient(GradientContext& c) {
   return dx;
 }
 
-Cost cost(const NodeView& view) { return {8 * element_number(view.input(0)), operand_bytes(view)}; }
+Cost layer_normalization_cost(const NodeView& view) {
+  return {8 * element_number(view.input(0)), operand_bytes(view)};
+}
 
-std::vector<TensorType> infer_grad(const NodeView& view) {
+std::vector<TensorType> infer_layer_normalization_grad(const NodeView& view) {
   require_float(view, 1);
   const TensorType& x = view.input(1);
   const std::int64_t axis = static_cast<std::int64_t>(checked_axis(view, view.input(1).rank()));
@@ -54,7 +56,7 @@ std::vector<TensorType> infer_grad(const NodeView& view) {
   return {x, affine, affine};
 }
 
-Cost cost_grad(const NodeView& view) {
+Cost layer_normalization_grad_cost(const NodeView& view) {
   return {14 * element_number(view.input(1)), operand_bytes(view)};
 }
 
@@ -65,9 +67,9 @@ Operator layer_normalization() {
           .inputs = {{"x"}, {"scale"}, {.name = "bias", .optional = true}},
           .outputs = {{"y"}, {"mean"}, {"rstd"}},
           .attributes = {{"axis", std::int64_t{0}, true}, {"epsilon", 1e-5}},
-          .infer = infer,
-          .gradient = gradient,
-          .cost = cost,
+          .infer = infer_layer_normalization,
+          .gradient = layer_normalization_gradient,
+          .cost = layer_normalization_cost,
           .precision = Precision::float32};
 }
 
@@ -79,9 +81,9 @@ Operator layer_normalization_grad() {
           .inputs = {{"dy"}, {"x"}, {"scale"}, {"mean"}, {"rstd"}},
           .outputs = {{"dx"}, {"dscale"}, {"dbias"}},
           .attributes = {{"axis", std::int64_t{0}, true}},
-          .infer = infer_grad,
+          .infer = infer_layer_normalization_grad,
           .not_differentiable = "second derivatives of LayerNormalization are not offered",
-          .cost = cost_grad,
+          .cost = layer_normalization_grad_cost,
           .precision = Precision::float32,
           .engine_only = true};
 }

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t first_sum = 4;
 
-void require_settings(const NodeView& view) {
+void require_loss_scale_settings(const NodeView& view) {
   require_not_negative(view, "max_norm");
   const double growth = view.attributes().number("growth_factor"),
                backoff = view.attributes().number("backoff_factor");
@@ -26,8 +26,8 @@ void require_settings(const NodeView& view) {
   }
 }
 
-std::vector<TensorType> infer(const NodeView& view) {
-  require_settings(view);
+std::vector<TensorType> infer_loss_scale(const NodeView& view) {
+  require_loss_scale_settings(view);
   const TensorType scale = view.input(0), count{DType::int64, {}};
   if (scale.dtype != DType::float64) require_dtype(view, 0, DType::float32);
   require_shape(view, 0, {});
@@ -60,7 +60,7 @@ Operator loss_scale() {
                      {"growth_factor", 2.0},
                      {"backoff_factor", 0.5},
                      {"growth_interval", std::int64_t{2000}}},
-      .infer = infer,
+      .infer = infer_loss_scale,
       .not_differentiable = not_differentiable_update,
       .aliases = {{.output = 0, .input = 0}, {.output = 1, .input = 1}, {.output = 2, .input = 2}},
       .engine_only = true};

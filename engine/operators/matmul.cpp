@@ -52,7 +52,7 @@ Cost product_cost(const NodeView& node, std::size_t i, std::size_t j) {
 namespace operators {
 namespace {
 
-std::vector<TensorType> infer(const NodeView& node) {
+std::vector<TensorType> infer_matmul(const NodeView& node) {
   require_number(node, 0);
   require_same_dtype(node, 0, 1);
   return {{node.input(0).dtype, product_shape(node, 0, 1)}};
@@ -67,7 +67,7 @@ ValueId shared_matrix_gradient(GraphBuilder& g, ValueId a, ValueId dy) {
 }
 
 // da = dy bᵀ, db = aᵀ dy, summed over broadcast batches
-Gradients gradient(GradientContext& c) {
+Gradients matmul_gradient(GradientContext& c) {
   GraphBuilder& g = c.g;
   const Shape a_shape = g.shape(c.x(0)), b_shape = g.shape(c.x(1));
   Shape a_matrix = a_shape, b_matrix = b_shape, y_matrix = g.shape(c.y(0));
@@ -97,7 +97,7 @@ Gradients gradient(GradientContext& c) {
   return dx;
 }
 
-Cost cost(const NodeView& node) { return product_cost(node, 0, 1); }
+Cost matmul_cost(const NodeView& node) { return product_cost(node, 0, 1); }
 
 }  // namespace
 
@@ -106,9 +106,9 @@ Operator matmul() {
           .role = Role::product,
           .inputs = {{"a"}, {"b"}},
           .outputs = {{"y"}},
-          .infer = infer,
-          .gradient = gradient,
-          .cost = cost,
+          .infer = infer_matmul,
+          .gradient = matmul_gradient,
+          .cost = matmul_cost,
           .precision = Precision::low};
 }
 

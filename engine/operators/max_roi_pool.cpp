@@ -7,7 +7,7 @@
 namespace tandem::operators {
 namespace {
 
-std::vector<TensorType> infer(const NodeView& node) {
+std::vector<TensorType> infer_max_roi_pool(const NodeView& node) {
   require_float(node, 0);
   require_rank(node, 0, 4);
   require_rank(node, 1, 2);
@@ -28,7 +28,7 @@ std::vector<TensorType> infer(const NodeView& node) {
 }
 
 // dx: each place gets the dy of the bins that took it. None flows to the regions.
-Gradients gradient(GradientContext& c) {
+Gradients max_roi_pool_gradient(GradientContext& c) {
   if (!c.dy[0]) return {ValueId{}, ValueId{}};
   const Shape x = c.g.shape(c.x(0));
   const std::int64_t count = element_count(c.g.shape(c.y(0)));
@@ -48,8 +48,8 @@ Operator max_roi_pool() {
           .attributes = {{"height", std::int64_t{1}, true},
                          {"width", std::int64_t{1}, true},
                          {"spatial_scale", 1.0}},
-          .infer = infer,
-          .gradient = gradient,
+          .infer = infer_max_roi_pool,
+          .gradient = max_roi_pool_gradient,
           .precision = Precision::float32,  // coordinates
           .drops_elements = true};
 }

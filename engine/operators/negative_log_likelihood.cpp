@@ -7,13 +7,13 @@
 namespace tandem::operators {
 namespace {
 
-std::vector<TensorType> infer(const NodeView& view) {
+std::vector<TensorType> infer_negative_log_likelihood(const NodeView& view) {
   require_float(view, 0);
   const TensorType& log_probs = view.input(0);
   return {{log_probs.dtype, require_labels(view, log_probs, 1, 2)}};
 }
 
-Gradients gradient(GradientContext& c) {
+Gradients negative_log_likelihood_gradient(GradientContext& c) {
   Gradients dx(c.node.inputs.size());
   if (!c.dy[0] || !c.wanted[0]) return dx;
   std::vector<ValueId> inputs{c.dy[0], c.x(1)};
@@ -24,20 +24,20 @@ Gradients gradient(GradientContext& c) {
 }
 
 // One element of log_probs is read for each label.
-Cost cost(const NodeView& view) {
+Cost negative_log_likelihood_cost(const NodeView& view) {
   const double labels = element_number(view.input(1));
   return {2 * labels, operand_bytes(view) - static_cast<double>(view.input(0).bytes()) +
                           labels * static_cast<double>(size_of(view.input(0).dtype))};
 }
 
-std::vector<TensorType> infer_grad(const NodeView& view) {
+std::vector<TensorType> infer_negative_log_likelihood_grad(const NodeView& view) {
   require_float(view, 0);
   const TensorType log_probs{view.input(0).dtype, checked_shape(view, "shape")};
   require_shape(view, 0, require_labels(view, log_probs, 1, 2));
   return {log_probs};
 }
 
-Cost cost_grad(const NodeView& view) {
+Cost negative_log_likelihood_grad_cost(const NodeView& view) {
   return {2 * element_number(view.input(0)), operand_bytes(view)};
 }
 
@@ -48,9 +48,9 @@ Operator negative_log_likelihood() {
           .role = Role::class_loss,
           .inputs = {{"log_probs"}, {"labels"}, {.name = "label_weights", .optional = true}},
           .outputs = {{"losses"}},
-          .infer = infer,
-          .gradient = gradient,
-          .cost = cost,
+          .infer = infer_negative_log_likelihood,
+          .gradient = negative_log_likelihood_gradient,
+          .cost = negative_log_likelihood_cost,
           .precision = Precision::float32,
           .engine_only = true};
 }
@@ -60,9 +60,9 @@ Operator negative_log_likelihood_grad() {
           .inputs = {{"dlosses"}, {"labels"}, {.name = "label_weights", .optional = true}},
           .outputs = {{"dlog_probs"}},
           .attributes = {{"shape", Ints{}, true}},
-          .infer = infer_grad,
+          .infer = infer_negative_log_likelihood_grad,
           .not_differentiable = "second derivatives of NegativeLogLikelihood are not offered",
-          .cost = cost_grad,
+          .cost = negative_log_likelihood_grad_cost,
           .precision = Precision::float32,
           .engine_only = true};
 }

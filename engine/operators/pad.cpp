@@ -27,12 +27,12 @@ Shape checked_pads(const NodeView& node, const Shape& shape) {
   return result;
 }
 
-std::vector<TensorType> infer(const NodeView& node) {
+std::vector<TensorType> infer_pad(const NodeView& node) {
   return {{node.input(0).dtype, checked_pads(node, node.input(0).shape)}};
 }
 
 // Where the border is constant, dx is a slice of dy.
-Gradients gradient(GradientContext& c) {
+Gradients pad_gradient(GradientContext& c) {
   const Shape shape = c.g.shape(c.x(0));
   const Ints& pads = c.node.attributes.integers("pads");
   const std::string& mode = c.node.attributes.text("mode");
@@ -45,7 +45,7 @@ Gradients gradient(GradientContext& c) {
   return {c.g.add_node("PadGrad", {c.dy[0]}, {{"pads", pads}, {"mode", mode}, {"shape", shape}})};
 }
 
-std::vector<TensorType> infer_gradient(const NodeView& node) {
+std::vector<TensorType> infer_pad_gradient(const NodeView& node) {
   require_number(node, 0);
   const Ints& shape = checked_shape(node, "shape");
   require_shape(node, 0, checked_pads(node, shape));
@@ -59,8 +59,8 @@ Operator pad() {
           .inputs = {{"x"}},
           .outputs = {{"y"}},
           .attributes = {{"pads", Ints(), true}, {"mode", std::string("constant")}, {"value", 0.0}},
-          .infer = infer,
-          .gradient = gradient,
+          .infer = infer_pad,
+          .gradient = pad_gradient,
           .drops_elements = true};
 }
 
@@ -72,7 +72,7 @@ Operator pad_grad() {
           .attributes = {{"pads", Ints(), true},
                          {"mode", std::string("constant")},
                          {"shape", Ints(), true}},
-          .infer = infer_gradient,
+          .infer = infer_pad_gradient,
           .not_differentiable = no_second_gradient,
           .engine_only = true};
 }

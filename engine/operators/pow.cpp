@@ -6,9 +6,9 @@ namespace tandem::operators {
 namespace {
 
 // The gradient of input i, summed over the axes along which it was broadcast.
-ValueId summed(GradientContext& c, std::size_t i, ValueId gradient) {
+ValueId summed(GradientContext& c, std::size_t i, ValueId pow_gradient) {
   const Shape shape = c.g.shape(c.x(i));
-  return c.g.sum_to(gradient, shape);
+  return c.g.sum_to(pow_gradient, shape);
 }
 
 ValueId number(GradientContext& c, double value) { return c.g.scalar(value, c.g.dtype(c.x(0))); }
@@ -53,7 +53,7 @@ ValueId exponent_slope(GradientContext& c, ValueId exponent) {
   return where(c, flat, number(c, 0), c.g.mul(c.dy[0], slope));
 }
 
-Gradients gradient(GradientContext& c) {
+Gradients pow_gradient(GradientContext& c) {
   const ValueId exponent = c.g.cast(c.x(1), c.g.dtype(c.x(0)));
   Gradients dx(2);
   if (c.wanted[0]) {
@@ -66,7 +66,7 @@ Gradients gradient(GradientContext& c) {
   return dx;
 }
 
-std::vector<TensorType> infer(const NodeView& node) {
+std::vector<TensorType> infer_pow(const NodeView& node) {
   require_number(node, 0);
   require_number(node, 1);
   return {{node.input(0).dtype, broadcast_inputs(node, 0, 1)}};
@@ -79,8 +79,8 @@ Operator pow() {
   op.name = "Pow";
   op.inputs = {{"a"}, {"b"}};
   op.outputs = {{"y"}};
-  op.infer = infer;
-  op.gradient = gradient;
+  op.infer = infer_pow;
+  op.gradient = pow_gradient;
   op.scalar = ScalarFunction::pow;
   op.precision = Precision::float32;
   op.drops_elements = true;  // x^0 is 1

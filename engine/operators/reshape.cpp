@@ -6,7 +6,7 @@
 namespace tandem::operators {
 namespace {
 
-std::vector<TensorType> infer(const NodeView& node) {
+std::vector<TensorType> infer_reshape(const NodeView& node) {
   const Ints& shape = checked_shape(node, "shape");
   if (element_count(shape) != node.input(0).elements()) {
     node.fail("another number of elements", to_string(shape), to_string(node.input(0).shape));
@@ -14,11 +14,11 @@ std::vector<TensorType> infer(const NodeView& node) {
   return {{node.input(0).dtype, shape}};
 }
 
-Gradients gradient(GradientContext& c) { return {c.g.reshape(c.dy[0], c.g.shape(c.x(0)))}; }
+Gradients reshape_gradient(GradientContext& c) { return {c.g.reshape(c.dy[0], c.g.shape(c.x(0)))}; }
 
 // Walks both shapes from the left and pairs the smallest groups of axes with equal products. A
 // group can be expressed where its old axes lie behind each other as in row-major order.
-std::optional<Layout> view(const NodeView& node, const Layout& x) {
+std::optional<Layout> reshape_view(const NodeView& node, const Layout& x) {
   if (!x.is_strided()) return std::nullopt;
   const Shape& to = node.attributes().integers("shape");
   Layout result;
@@ -71,9 +71,9 @@ Operator reshape() {
           .inputs = {{"x"}},
           .outputs = {{"y"}},
           .attributes = {{"shape", Ints(), true}},
-          .infer = infer,
-          .gradient = gradient,
-          .view = view};
+          .infer = infer_reshape,
+          .gradient = reshape_gradient,
+          .view = reshape_view};
 }
 
 }  // namespace tandem::operators

@@ -129,18 +129,18 @@ Shape resized(const NodeView& node, const Shape& x) {
   return shape;
 }
 
-std::vector<TensorType> infer(const NodeView& node) {
+std::vector<TensorType> infer_resize(const NodeView& node) {
   require_float(node, 0);
   return {{node.input(0).dtype, resized(node, node.input(0).shape)}};
 }
 
-Gradients gradient(GradientContext& c) {
+Gradients resize_gradient(GradientContext& c) {
   Attributes attributes = c.node.attributes;
   attributes.set("shape", c.g.shape(c.x(0)));
   return {c.g.add_node("ResizeGrad", {c.dy[0]}, std::move(attributes))};
 }
 
-std::vector<TensorType> infer_gradient(const NodeView& node) {
+std::vector<TensorType> infer_resize_gradient(const NodeView& node) {
   require_float(node, 0);
   const Ints& shape = checked_shape(node, "shape");
   require_shape(node, 0, resized(node, shape));
@@ -154,8 +154,8 @@ Operator resize() {
           .inputs = {{"x"}},
           .outputs = {{"y"}},
           .attributes = resize_attributes(false),
-          .infer = infer,
-          .gradient = gradient,
+          .infer = infer_resize,
+          .gradient = resize_gradient,
           .drops_elements = true};
 }
 
@@ -165,7 +165,7 @@ Operator resize_grad() {
           .inputs = {{"dy"}},
           .outputs = {{"dx"}},
           .attributes = resize_attributes(true),
-          .infer = infer_gradient,
+          .infer = infer_resize_gradient,
           .not_differentiable = no_second_gradient,
           .drops_elements = true,
           .engine_only = true};

@@ -154,15 +154,15 @@ RnnSettings checked_settings(const NodeView& node) {
   return RnnSettings(attributes);
 }
 
-struct Sizes {
+struct RnnScanSizes {
   std::int64_t steps, batch, directions, hidden;
 };
 
-void require_state(const NodeView& node, std::size_t i, const Sizes& n, DType dtype) {
+void require_state(const NodeView& node, std::size_t i, const RnnScanSizes& n, DType dtype) {
   if (node.has_input(i)) require_type(node, i, {dtype, {n.directions, n.batch, n.hidden}});
 }
 
-void require_lengths(const NodeView& node, std::size_t i, const Sizes& n) {
+void require_lengths(const NodeView& node, std::size_t i, const RnnScanSizes& n) {
   if (!node.has_input(i)) return;
   require_index(node, i);
   require_shape(node, i, {n.batch});
@@ -175,19 +175,19 @@ void require_lstm(const NodeView& node, std::size_t i, const RnnSettings& settin
 }
 
 /// The saved outputs and those that LSTM has besides; as they come out of RnnScan.
-TensorType gates_type(const RnnSettings& settings, const Sizes& n, DType dtype) {
+TensorType gates_type(const RnnSettings& settings, const RnnScanSizes& n, DType dtype) {
   return {dtype, {n.steps, n.directions, n.batch, settings.saved() * n.hidden}};
 }
 
 // xw, r, bias_h, lengths, h0, c0, peepholes
-std::vector<TensorType> infer(const NodeView& node) {
+std::vector<TensorType> infer_rnn_scan(const NodeView& node) {
   const RnnSettings settings = checked_settings(node);
   require_float(node, 0);
   require_rank(node, 0, 4);
   require_rank(node, 1, 3);
   const DType dtype = node.input(0).dtype;
   const Shape &xw = node.input(0).shape, &r = node.input(1).shape;
-  const Sizes n{xw[0], xw[1], settings.directions, r[2]};
+  const RnnScanSizes n{xw[0], xw[1], settings.directions, r[2]};
   if (n.steps < 1 || n.batch < 1 || n.hidden < 1) {
     node.fail("xw and r have no elements", "1 at least", to_string(xw) + " and " + to_string(r));
   }
@@ -214,7 +214,7 @@ std::vector<TensorType> infer(const NodeView& node) {
   return outputs;
 }
 
-Gradients gradient(GradientContext& c) {
+Gradients rnn_scan_gradient(GradientContext& c) {
   Gradients dx(c.node.inputs.size());
   const bool has_cells = c.node.outputs.size() > 3;
   const ValueId dc = has_cells ? c.dy[4] : ValueId();
@@ -235,7 +235,7 @@ double products(const RnnSettings& settings, const Shape& y) {
   return 2.0 * static_cast<double>(element_count(y)) * static_cast<double>(settings.gates() * y[3]);
 }
 
-Cost cost(const NodeView& node) {
+Cost rnn_scan_cost(const NodeView& node) {
   const Shape& y = node.output(0).shape;
   const RnnSettings settings(node.attributes());
   return {products(settings, y) + 20.0 * static_cast<double>(settings.gates() * element_count(y)),
@@ -243,14 +243,14 @@ Cost cost(const NodeView& node) {
 }
 
 // dy, dh, dc, r, lengths, h0, c0, peepholes, y, gates, c
-std::vector<TensorType> infer_gradient(const NodeView& node) {
+std::vector<TensorType> infer_rnn_scan_gradient(const NodeView& node) {
   const RnnSettings settings = checked_settings(node);
   require_float(node, 8);
   require_rank(node, 3, 3);
   require_rank(node, 8, 4);
   const DType dtype = node.input(8).dtype;
   const Shape &r = node.input(3).shape, &y = node.input(8).shape;
-  const Sizes n{y[0], y[2], settings.directions, r[2]};
+  const RnnScanSizes n{y[0], y[2], settings.directions, r[2]};
   const std::int64_t rows = settings.gates() * n.hidden;
   const TensorType steps{dtype, {n.steps, n.directions, n.batch, n.hidden}};
   const TensorType state{dtype, {n.directions, n.batch, n.hidden}};
@@ -284,7 +284,7 @@ std::vector<TensorType> infer_gradient(const NodeView& node) {
 }
 
 // Activations again, dh of each step, and dr.
-Cost cost_gradient(const NodeView& node) {
+Cost rnn_scan_gradient_cost(const NodeView& node) {
   const Shape& y = node.input(8).shape;
   const RnnSettings settings(node.attributes());
   return {
@@ -309,9 +309,9 @@ Operator rnn_scan() {
                       {.name = "c", .optional = true, .statistic = true},
                       {.name = "c_last", .optional = true, .statistic = true}},
           .attributes = rnn_attributes(),
-          .infer = infer,
-          .gradient = gradient,
-          .cost = cost,
+          .infer = infer_rnn_scan,
+          .gradient = rnn_scan_gradient,
+          .cost = rnn_scan_cost,
           .precision = Precision::low,
           .drops_elements = true};
 }
@@ -339,9 +339,9 @@ Operator rnn_scan_grad() {
                       {.name = "dc0", .optional = true, .statistic = true},
                       {.name = "dpeepholes", .optional = true}},
           .attributes = rnn_attributes(),
-          .infer = infer_gradient,
+          .infer = infer_rnn_scan_gradient,
           .not_differentiable = no_second_gradient,
-          .cost = cost_gradient,
+          .cost = rnn_scan_gradient_cost,
           .precision = Precision::low,
           .drops_elements = true,
           .engine_only = true};

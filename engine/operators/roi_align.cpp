@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::int64_t limit = 1 << 20;
 
-std::vector<AttributeSpec> attributes() {
+std::vector<AttributeSpec> roi_align_attributes() {
   return {{"height", std::int64_t{1}, true},
           {"width", std::int64_t{1}, true},
           {"mode", std::string("avg")},
@@ -46,17 +46,17 @@ Shape pooled(const NodeView& node, std::size_t first) {
           node.attributes().integer("width")};
 }
 
-std::vector<TensorType> infer(const NodeView& node) {
+std::vector<TensorType> infer_roi_align(const NodeView& node) {
   return {{node.input(0).dtype, pooled(node, 0)}};
 }
 
 // As in PyTorch, none flows to the regions.
-Gradients gradient(GradientContext& c) {
+Gradients roi_align_gradient(GradientContext& c) {
   return {c.g.add_node("RoiAlignGrad", {c.dy[0], c.x(0), c.x(1), c.x(2)}, c.node.attributes),
           ValueId{}, ValueId{}};
 }
 
-std::vector<TensorType> infer_gradient(const NodeView& node) {
+std::vector<TensorType> infer_roi_align_gradient(const NodeView& node) {
   require_type(node, 0, {node.input(1).dtype, pooled(node, 1)});
   return {node.input(1)};
 }
@@ -67,9 +67,9 @@ Operator roi_align() {
   return {.name = "RoiAlign",
           .inputs = {{"x"}, {"rois"}, {"batches"}},
           .outputs = {{"y"}},
-          .attributes = attributes(),
-          .infer = infer,
-          .gradient = gradient,
+          .attributes = roi_align_attributes(),
+          .infer = infer_roi_align,
+          .gradient = roi_align_gradient,
           .precision = Precision::float32,  // coordinates
           .drops_elements = true};
 }
@@ -78,8 +78,8 @@ Operator roi_align_grad() {
   return {.name = "RoiAlignGrad",
           .inputs = {{"dy"}, {"x"}, {"rois"}, {"batches"}},
           .outputs = {{"dx"}},
-          .attributes = attributes(),
-          .infer = infer_gradient,
+          .attributes = roi_align_attributes(),
+          .infer = infer_roi_align_gradient,
           .not_differentiable = no_second_gradient,
           .precision = Precision::float32,
           .drops_elements = true,

@@ -68,7 +68,7 @@ void require_types(const NodeView& node, ScalarTypes types) {
   }
 }
 
-std::vector<TensorType> infer(const NodeView& node) {
+std::vector<TensorType> infer_scalar(const NodeView& node) {
   const ScalarRow& row = *scalar_row(node.node.op->scalar);
   const ScalarKind kind = row.kind();
   check_attributes(node, row);
@@ -85,7 +85,7 @@ std::vector<TensorType> infer(const NodeView& node) {
   return {y};
 }
 
-Gradients gradient(GradientContext& c) {
+Gradients scalar_gradient(GradientContext& c) {
   const ScalarRow& row = *scalar_row(c.node.op->scalar);
   expressions::ExpressionGraph graph(c.g);
   Slope g(graph, c);
@@ -115,8 +115,8 @@ Operator operator_of(const ScalarRow& row) {
   if (options.not_differentiable != nullptr) op.not_differentiable = options.not_differentiable;
   for (const ScalarAttribute& attribute : options.attributes)
     op.attributes.push_back({attribute.name, attribute.value, attribute.required});
-  op.infer = infer;
-  if (options.gradient.of_first != nullptr) op.gradient = gradient;
+  op.infer = infer_scalar;
+  if (options.gradient.of_first != nullptr) op.gradient = scalar_gradient;
   op.scalar = row.function;
   op.precision = options.precision;
   op.engine_only = row.engine_only();

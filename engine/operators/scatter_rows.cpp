@@ -10,7 +10,7 @@
 namespace tandem::operators {
 namespace {
 
-std::vector<TensorType> infer(const NodeView& node) {
+std::vector<TensorType> infer_scatter_rows(const NodeView& node) {
   const TensorType& x = node.input(0);
   if (x.rank() < 1) node.fail("a scalar has no rows", "rows", to_string(x));
   require_index(node, 1);
@@ -96,7 +96,7 @@ struct Scatter {
   }
 };
 
-Gradients gradient(GradientContext& c) {
+Gradients scatter_rows_gradient(GradientContext& c) {
   const std::string& reduction = c.node.attributes.text("reduction");
   Scatter s(c);
   if (reduction == "none") return s.overwriting(c.wanted[0], c.wanted[2]);
@@ -117,8 +117,8 @@ Operator scatter_rows() {
           .inputs = {{"x"}, {"indices"}, {"updates"}},
           .outputs = {{"y"}},
           .attributes = {{"reduction", std::string("none")}},
-          .infer = infer,
-          .gradient = gradient,
+          .infer = infer_scatter_rows,
+          .gradient = scatter_rows_gradient,
           .drops_elements = true,
           .gradient_compares = compares};
 }

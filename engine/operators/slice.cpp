@@ -25,18 +25,18 @@ void check_slice(const NodeView& node, const Shape& shape) {
   }
 }
 
-std::vector<TensorType> infer(const NodeView& node) {
+std::vector<TensorType> infer_slice(const NodeView& node) {
   check_slice(node, node.input(0).shape);
   return {{node.input(0).dtype, node.attributes().integers("sizes")}};
 }
 
-Gradients gradient(GradientContext& c) {
+Gradients slice_gradient(GradientContext& c) {
   Attributes attributes = c.node.attributes;
   attributes.set("shape", c.g.shape(c.x(0)));
   return {c.g.add_node("SliceGrad", {c.dy[0]}, std::move(attributes))};
 }
 
-std::optional<Layout> view(const NodeView& node, const Layout& x) {
+std::optional<Layout> slice_view(const NodeView& node, const Layout& x) {
   if (!x.is_strided()) return std::nullopt;
   const Ints& starts = node.attributes().integers("starts");
   const Ints& steps = node.attributes().integers("steps");
@@ -50,7 +50,7 @@ std::optional<Layout> view(const NodeView& node, const Layout& x) {
 }
 
 // dx is 0 but for the elements that the slice took.
-std::vector<TensorType> infer_gradient(const NodeView& node) {
+std::vector<TensorType> infer_slice_gradient(const NodeView& node) {
   const Ints& shape = checked_shape(node, "shape");
   check_slice(node, shape);
   require_shape(node, 0, node.attributes().integers("sizes"));
@@ -65,9 +65,9 @@ Operator slice() {
       .inputs = {{"x"}},
       .outputs = {{"y"}},
       .attributes = {{"starts", Ints(), true}, {"sizes", Ints(), true}, {"steps", Ints(), true}},
-      .infer = infer,
-      .gradient = gradient,
-      .view = view,
+      .infer = infer_slice,
+      .gradient = slice_gradient,
+      .view = slice_view,
       .drops_elements = true};
 }
 
@@ -79,7 +79,7 @@ Operator slice_grad() {
                          {"sizes", Ints(), true},
                          {"steps", Ints(), true},
                          {"shape", Ints(), true}},
-          .infer = infer_gradient,
+          .infer = infer_slice_gradient,
           .not_differentiable = no_second_gradient,
           .engine_only = true};
 }

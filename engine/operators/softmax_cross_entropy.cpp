@@ -9,7 +9,7 @@
 namespace tandem::operators {
 namespace {
 
-std::vector<TensorType> infer(const NodeView& view) {
+std::vector<TensorType> infer_softmax_cross_entropy(const NodeView& view) {
   require_float(view, 0);
   const TensorType& logits = view.input(0);
   const Shape shape = require_labels(view, logits, 1, 2);
@@ -17,7 +17,7 @@ std::vector<TensorType> infer(const NodeView& view) {
   return {{logits.dtype, shape}, {statistics_type(logits.dtype), shape}};
 }
 
-Gradients gradient(GradientContext& c) {
+Gradients softmax_cross_entropy_gradient(GradientContext& c) {
   Gradients dx(c.node.inputs.size());
   if (!c.dy[0] || !c.wanted[0]) return dx;
   const ValueId weights = c.node.inputs.size() > 2 ? c.x(2) : ValueId{};
@@ -26,9 +26,11 @@ Gradients gradient(GradientContext& c) {
   return dx;
 }
 
-Cost cost(const NodeView& view) { return {5 * element_number(view.input(0)), operand_bytes(view)}; }
+Cost softmax_cross_entropy_cost(const NodeView& view) {
+  return {5 * element_number(view.input(0)), operand_bytes(view)};
+}
 
-std::vector<TensorType> infer_grad(const NodeView& view) {
+std::vector<TensorType> infer_softmax_cross_entropy_grad(const NodeView& view) {
   require_float(view, 1);
   const TensorType& logits = view.input(1);
   const Shape shape = require_labels(view, logits, 2, 3);
@@ -38,7 +40,7 @@ std::vector<TensorType> infer_grad(const NodeView& view) {
   return {logits};
 }
 
-Cost cost_grad(const NodeView& view) {
+Cost softmax_cross_entropy_grad_cost(const NodeView& view) {
   return {5 * element_number(view.input(1)), operand_bytes(view)};
 }
 
@@ -63,9 +65,9 @@ Operator softmax_cross_entropy() {
           .inputs = {{"logits"}, {"labels"}, {.name = "label_weights", .optional = true}},
           .outputs = {{"losses"}, {"log_sum_exp"}},
           .attributes = {{"label_smoothing", 0.0}},
-          .infer = infer,
-          .gradient = gradient,
-          .cost = cost,
+          .infer = infer_softmax_cross_entropy,
+          .gradient = softmax_cross_entropy_gradient,
+          .cost = softmax_cross_entropy_cost,
           .precision = Precision::float32,
           .engine_only = true};
 }
@@ -79,9 +81,9 @@ Operator softmax_cross_entropy_grad() {
                      {"log_sum_exp"}},
           .outputs = {{"dlogits"}},
           .attributes = {{"label_smoothing", 0.0}},
-          .infer = infer_grad,
+          .infer = infer_softmax_cross_entropy_grad,
           .not_differentiable = "second derivatives of SoftmaxCrossEntropy are not offered",
-          .cost = cost_grad,
+          .cost = softmax_cross_entropy_grad_cost,
           .precision = Precision::float32,
           .engine_only = true};
 }

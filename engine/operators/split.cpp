@@ -6,7 +6,7 @@
 namespace tandem::operators {
 namespace {
 
-std::vector<TensorType> infer(const NodeView& node) {
+std::vector<TensorType> infer_split(const NodeView& node) {
   const TensorType& x = node.input(0);
   const std::size_t axis = checked_axis(node, x.rank());
   const Ints& sizes = checked_shape(node, "sizes");
@@ -24,7 +24,7 @@ std::vector<TensorType> infer(const NodeView& node) {
 }
 
 // dx = the pieces of dy joined; 0 for a piece that no gradient reaches
-Gradients gradient(GradientContext& c) {
+Gradients split_gradient(GradientContext& c) {
   std::vector<ValueId> pieces(c.dy.begin(), c.dy.end());
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     if (pieces[i]) continue;
@@ -42,8 +42,8 @@ Operator split() {
           .inputs = {{"x"}},
           .outputs = {{"y", false, true}},
           .attributes = {{"axis", std::int64_t{0}, true}, {"sizes", Ints(), true}},
-          .infer = infer,
-          .gradient = gradient,
+          .infer = infer_split,
+          .gradient = split_gradient,
           .drops_elements = true};
 }
 

@@ -5,12 +5,12 @@
 namespace tandem::operators {
 namespace {
 
-std::vector<TensorType> infer(const NodeView& node) {
+std::vector<TensorType> infer_sum_of_squares(const NodeView& node) {
   require_float(node, 0);
   return {{DType::float32, {}}};
 }
 
-Cost cost(const NodeView& node) {
+Cost sum_of_squares_cost(const NodeView& node) {
   return {2.0 * static_cast<double>(node.input(0).elements()),
           static_cast<double>(node.input(0).bytes())};
 }
@@ -21,9 +21,9 @@ Operator sum_of_squares() {
   return {.name = "SumOfSquares",
           .inputs = {{"x"}},
           .outputs = {{"y"}},
-          .infer = infer,
+          .infer = infer_sum_of_squares,
           .not_differentiable = "measures gradients for clipping",
-          .cost = cost,
+          .cost = sum_of_squares_cost,
           .reducer = Reducer::sum_of_squares,
           .precision = Precision::float32,
           .engine_only = true};

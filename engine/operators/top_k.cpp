@@ -7,7 +7,7 @@
 namespace tandem::operators {
 namespace {
 
-std::vector<TensorType> infer(const NodeView& node) {
+std::vector<TensorType> infer_top_k(const NodeView& node) {
   require_number(node, 0);
   TensorType values = node.input(0);
   const std::size_t axis = checked_axis(node, values.rank());
@@ -20,7 +20,7 @@ std::vector<TensorType> infer(const NodeView& node) {
 }
 
 // dx is dy at the places that were taken, and 0 elsewhere.
-Gradients gradient(GradientContext& c) {
+Gradients top_k_gradient(GradientContext& c) {
   if (!c.dy[0]) return {ValueId{}};
   GraphBuilder& g = c.g;
   const Shape shape = g.shape(c.x(0));
@@ -50,8 +50,8 @@ Operator top_k() {
           .attributes = {{"axis", std::int64_t{0}, true},
                          {"k", std::int64_t{0}, true},
                          {"largest", std::int64_t{1}}},
-          .infer = infer,
-          .gradient = gradient,
+          .infer = infer_top_k,
+          .gradient = top_k_gradient,
           .drops_elements = true};
 }
 

@@ -13,7 +13,7 @@
 namespace tandem::operators {
 namespace {
 
-std::vector<TensorType> infer(const NodeView& node) {
+std::vector<TensorType> infer_transfer(const NodeView& node) {
   if (node.has_input(2)) {
     require_type(node, 2, {DType::int32, {}});
     if (node.input(0).rank() == 0) node.fail("a scalar has no rows");
@@ -29,7 +29,7 @@ Operator transfer() {
           .inputs = {{"x"}, {"into", true}, {"count", true}},
           .outputs = {{"y"}},
           .attributes = {{"lookahead", std::int64_t{-1}}},
-          .infer = infer,
+          .infer = infer_transfer,
           .not_differentiable = "made by lowering, after the gradient",
           .aliases = {{0, 1}},
           .engine_only = true};

@@ -6,7 +6,7 @@
 namespace tandem::operators {
 namespace {
 
-std::vector<TensorType> infer(const NodeView& node) {
+std::vector<TensorType> infer_transpose(const NodeView& node) {
   const TensorType& x = node.input(0);
   const Ints& perm = checked_per_axis(node, "perm", x.rank());
   std::vector<bool> seen(x.rank());
@@ -22,14 +22,14 @@ std::vector<TensorType> infer(const NodeView& node) {
 }
 
 // dx = dy with the inverse permutation
-Gradients gradient(GradientContext& c) {
+Gradients transpose_gradient(GradientContext& c) {
   const Ints& perm = c.node.attributes.integers("perm");
   Ints inverse(perm.size());
   for (std::size_t i = 0; i < perm.size(); ++i) inverse[perm[i]] = static_cast<std::int64_t>(i);
   return {c.g.transpose(c.dy[0], std::move(inverse))};
 }
 
-std::optional<Layout> view(const NodeView& node, const Layout& x) {
+std::optional<Layout> transpose_view(const NodeView& node, const Layout& x) {
   if (!x.is_strided()) return std::nullopt;
   Layout result;
   result.offset = x.offset;
@@ -47,9 +47,9 @@ Operator transpose() {
           .inputs = {{"x"}},
           .outputs = {{"y"}},
           .attributes = {{"perm", Ints(), true}},
-          .infer = infer,
-          .gradient = gradient,
-          .view = view};
+          .infer = infer_transpose,
+          .gradient = transpose_gradient,
+          .view = transpose_view};
 }
 
 }  // namespace tandem::operators

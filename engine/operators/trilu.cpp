@@ -6,7 +6,7 @@
 namespace tandem::operators {
 namespace {
 
-std::vector<TensorType> infer(const NodeView& node) {
+std::vector<TensorType> infer_trilu(const NodeView& node) {
   if (node.input(0).rank() < 2) {
     node.fail("rank of 'x'", "at least 2", std::to_string(node.input(0).rank()));
   }
@@ -14,7 +14,7 @@ std::vector<TensorType> infer(const NodeView& node) {
 }
 
 // dx = the same triangle of dy
-Gradients gradient(GradientContext& c) {
+Gradients trilu_gradient(GradientContext& c) {
   return {c.g.add_node("Trilu", {c.dy[0]}, c.node.attributes)};
 }
 
@@ -25,8 +25,8 @@ Operator trilu() {
           .inputs = {{"x"}},
           .outputs = {{"y"}},
           .attributes = {{"upper", std::int64_t{1}}, {"k", std::int64_t{0}}},
-          .infer = infer,
-          .gradient = gradient,
+          .infer = infer_trilu,
+          .gradient = trilu_gradient,
           .drops_elements = true};
 }
 

@@ -65,7 +65,7 @@ bool is_of_every_master(StateShape shape) {
   return shape == StateShape::like_master || shape == StateShape::one_per_row;
 }
 
-std::string quoted(std::string_view choices) {
+std::string quoted_choices(std::string_view choices) {
   std::string text;
   for (int i = 0; choice_at(choices, i) != choices.substr(choices.rfind('|') + 1); ++i)
     text += (i > 0 ? ", \"" : "\"") + std::string(choice_at(choices, i)) + "\"";
@@ -84,7 +84,7 @@ void require_number(const NodeView& view, const SettingInfo& info, double value)
 }
 
 template <class Kind>
-void require_settings(const NodeView& view) {
+void require_update_settings(const NodeView& view) {
   auto settings = settings_of<typename Kind::Settings>(view.attributes());
   each_setting(settings, [&](const SettingInfo& info, auto& x) {
     using Member = std::remove_reference_t<decltype(x)>;
@@ -94,7 +94,7 @@ void require_settings(const NodeView& view) {
     } else if constexpr (std::same_as<Member, bool>) {
       require_flag(view, info.attribute);
     } else if (x < 0) {
-      view.fail(std::string(info.attribute) + " is unknown", quoted(info.choices),
+      view.fail(std::string(info.attribute) + " is unknown", quoted_choices(info.choices),
                 view.attributes().text(info.attribute));
     }
   });
@@ -127,7 +127,7 @@ UpdateKind kind_of() {
     const bool optional = (always >> k & 1u) == 0 || !is_of_every_master(state.shape);
     kind.states.push_back({state.name, state.shape, optional, state.squares});
   }
-  kind.require_settings = require_settings<Kind>;
+  kind.require_settings = require_update_settings<Kind>;
   kind.kept = [](const Attributes& a) { return kept_states<Kind>(settings_of<Settings>(a)); };
   kind.keeps_still = [](const Attributes& a) {
     return Kind::keeps_still(settings_of<Settings>(a));
@@ -271,7 +271,7 @@ double bytes_read_again(const UpdateKind& kind, const TensorType& master) {
 
 namespace {
 
-std::vector<TensorType> infer(const NodeView& view) {
+std::vector<TensorType> infer_update(const NodeView& view) {
   const UpdateKind& kind = update_kind(view.node);
   kind.require_settings(view);
   const TensorType master = require_master(view, kind, 0);
@@ -284,7 +284,7 @@ std::vector<TensorType> infer(const NodeView& view) {
   return outputs;
 }
 
-Cost cost(const NodeView& view) {
+Cost update_cost(const NodeView& view) {
   const UpdateKind& kind = update_kind(view.node);
   return {kind.flops * element_number(view.input(0)),
           operand_bytes(view) + bytes_read_again(kind, view.input(0))};
@@ -313,9 +313,9 @@ Operator update_operator(const UpdateKind& kind) {
     op.outputs.push_back({.name = "new_weight", .optional = true});
     op.attributes.push_back(weight_attribute());
   }
-  op.infer = infer;
+  op.infer = infer_update;
   op.not_differentiable = not_differentiable_update;
-  op.cost = cost;
+  op.cost = update_cost;
   op.elementwise_ranges = kind.elementwise();
   op.engine_only = true;
   return op;

@@ -5,7 +5,7 @@
 namespace tandem::operators {
 namespace {
 
-std::vector<TensorType> infer(const NodeView& node) {
+std::vector<TensorType> infer_where(const NodeView& node) {
   require_dtype(node, 0, DType::boolean);
   require_same_dtype(node, 1, 2);
   const auto shape = broadcast_shape(node.input(0).shape, broadcast_inputs(node, 1, 2));
@@ -16,7 +16,7 @@ std::vector<TensorType> infer(const NodeView& node) {
   return {{node.input(1).dtype, *shape}};
 }
 
-Gradients gradient(GradientContext& c) {
+Gradients where_gradient(GradientContext& c) {
   const ValueId zero = c.g.scalar(0, c.g.dtype(c.y(0)));
   const auto part = [&](std::size_t input, ValueId chosen, ValueId other) {
     const Shape shape = c.g.shape(c.x(input));
@@ -34,8 +34,8 @@ Operator where() {
   return {.name = "Where",
           .inputs = {{"condition"}, {"x"}, {"y"}},
           .outputs = {{"z"}},
-          .infer = infer,
-          .gradient = gradient,
+          .infer = infer_where,
+          .gradient = where_gradient,
           .scalar = ScalarFunction::where,
           .drops_elements = true};
 }

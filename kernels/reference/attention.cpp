@@ -14,12 +14,13 @@ namespace {
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
 /// Strides of an operand [B, H, rows, columns].
-struct Matrices {
+struct AttentionMatrices {
   std::int64_t b = 0, h = 0, row = 0, column = 0;
 
-  Matrices() = default;
-  explicit Matrices(const Operand& operand) : Matrices(operand, operand.type.shape) {}
-  Matrices(const Operand& operand, const Shape& over) {
+  AttentionMatrices() = default;
+  explicit AttentionMatrices(const Operand& operand)
+      : AttentionMatrices(operand, operand.type.shape) {}
+  AttentionMatrices(const Operand& operand, const Shape& over) {
     const Places places(operand, over);
     b = places.stride(0), h = places.stride(1), row = places.stride(2), column = places.stride(3);
   }
@@ -31,7 +32,7 @@ struct Matrices {
 /// What forward and gradient share: sizes, and the scores of one query.
 struct Problem {
   std::int64_t batch, heads, queries, keys, key_size, value_size;
-  Matrices q, k, v, mask;
+  AttentionMatrices q, k, v, mask;
   std::size_t first, mask_input;  // q, k, v at first, first + 1, first + 2
   bool masked, causal;
   double scale;
@@ -49,7 +50,7 @@ struct Problem {
     const Shape& v_shape = r.inputs[first + 2].type.shape;
     batch = q_shape[0], heads = q_shape[1], queries = q_shape[2], key_size = q_shape[3];
     keys = v_shape[2], value_size = v_shape[3];
-    if (masked) mask = Matrices(r.inputs[mask_at], {batch, heads, queries, keys});
+    if (masked) mask = AttentionMatrices(r.inputs[mask_at], {batch, heads, queries, keys});
   }
 
   /// scale * q k^T + mask of query i into `scores`; -infinity where a key is hidden.
@@ -96,9 +97,9 @@ struct Problem {
   }
 };
 
-constexpr auto forward = []<class T>(const KernelRequest& r, T) {
+constexpr auto attention_forward = []<class T>(const KernelRequest& r, T) {
   const Problem p(r, 0, 3);
-  const Matrices y(r.outputs[0]);
+  const AttentionMatrices y(r.outputs[0]);
   const Writer log_sum_exp(r.outputs[1]);
   return prepared(
       [=](const KernelArguments& a) {
@@ -126,10 +127,10 @@ constexpr auto forward = []<class T>(const KernelRequest& r, T) {
       static_cast<std::size_t>(p.keys) * sizeof(double));
 };
 
-constexpr auto gradient = []<class T>(const KernelRequest& r, T) {
+constexpr auto attention_gradient = []<class T>(const KernelRequest& r, T) {
   const Problem p(r, 1, 6);
-  const Matrices dy(r.inputs[0]), y(r.inputs[4]);
-  const Matrices dq(r.outputs[0]), dk(r.outputs[1]), dv(r.outputs[2]);
+  const AttentionMatrices dy(r.inputs[0]), y(r.inputs[4]);
+  const AttentionMatrices dq(r.outputs[0]), dk(r.outputs[1]), dv(r.outputs[2]);
   const Reader log_sum_exp(r.inputs[5]);
   // Scores of one query, then the sums of dk and dv of one head, then dq of one query.
   const std::int64_t dk_at = p.keys, dv_at = dk_at + p.keys * p.key_size;
@@ -187,8 +188,8 @@ constexpr auto gradient = []<class T>(const KernelRequest& r, T) {
 }  // namespace
 
 void add_attention(KernelList& list) {
-  list.push_back(any_float_kernel("reference.attention", "Attention", forward));
-  list.push_back(float_kernel("reference.attention_grad", "AttentionGrad", gradient, 1));
+  list.push_back(any_float_kernel("reference.attention", "Attention", attention_forward));
+  list.push_back(float_kernel("reference.attention_grad", "AttentionGrad", attention_gradient, 1));
 }
 
 }  // namespace tandem::reference

@@ -82,7 +82,7 @@ constexpr auto training = []<class T>(const KernelRequest& r, T) {
   });
 };
 
-constexpr auto gradient = []<class T>(const KernelRequest& r, T) {
+constexpr auto batch_normalization_gradient = []<class T>(const KernelRequest& r, T) {
   const Channels dy(r.inputs[0]), x(r.inputs[1]), dx(r.outputs[0]);
   const Reader scale(r.inputs[2]), mean(r.inputs[3]), rstd(r.inputs[4]);
   const Writer dscale(r.outputs[1]), dbias(r.outputs[2]);
@@ -122,8 +122,8 @@ void add_batch_normalization(KernelList& list) {
   list.push_back(float_kernel("reference.batch_normalization", "BatchNormalization", inference));
   list.push_back(float_kernel("reference.batch_normalization_training",
                               "BatchNormalizationTraining", training));
-  list.push_back(
-      float_kernel("reference.batch_normalization_grad", "BatchNormalizationGrad", gradient));
+  list.push_back(float_kernel("reference.batch_normalization_grad", "BatchNormalizationGrad",
+                              batch_normalization_gradient));
 }
 
 }  // namespace tandem::reference

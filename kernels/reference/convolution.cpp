@@ -48,7 +48,8 @@ struct Geometry {
 };
 
 template <class T>
-std::unique_ptr<PreparedKernel> forward(const KernelRequest& r, T, Activation activation) {
+std::unique_ptr<PreparedKernel> convolution_forward(const KernelRequest& r, T,
+                                                    Activation activation) {
   const Geometry g(r.attributes(), r.inputs[0], r.inputs[1], r.outputs[0]);
   const Places bias = r.is_present(2) ? Places(r.inputs[2]) : Places();
   const Map residual = r.is_present(3) ? Map(r.inputs[3]) : Map();
@@ -140,11 +141,11 @@ constexpr auto grad_weight = []<class T>(const KernelRequest& r, T) {
 
 void add_convolution(KernelList& list) {
   list.push_back(float_kernel("reference.conv", "Conv", [](const KernelRequest& r, auto tag) {
-    return forward(r, tag, Activation::none);
+    return convolution_forward(r, tag, Activation::none);
   }));
   list.push_back(
       float_kernel("reference.conv_fused", "ConvFused", [](const KernelRequest& r, auto tag) {
-        return forward(r, tag, activation_of(r.attributes()));
+        return convolution_forward(r, tag, activation_of(r.attributes()));
       }));
   list.push_back(float_kernel("reference.conv_grad_input", "ConvGradInput", grad_input));
   list.push_back(float_kernel("reference.conv_grad_weight", "ConvGradWeight", grad_weight));

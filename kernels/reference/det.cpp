@@ -30,7 +30,7 @@ double determinant(std::vector<double>& m, std::size_t n) {
   return result;
 }
 
-constexpr auto forward = []<class T>(const KernelRequest& r, T) {
+constexpr auto det_forward = []<class T>(const KernelRequest& r, T) {
   const auto n = static_cast<std::size_t>(r.inputs[0].type.shape.back());
   return prepared([x = Places(r.inputs[0]), y = Places(r.outputs[0]), n,
                    m = std::vector<double>(n * n)](const KernelArguments& a) mutable {
@@ -45,7 +45,7 @@ constexpr auto forward = []<class T>(const KernelRequest& r, T) {
   });
 };
 
-constexpr auto gradient = []<class T>(const KernelRequest& r, T) {
+constexpr auto det_gradient = []<class T>(const KernelRequest& r, T) {
   const auto n = static_cast<std::size_t>(r.inputs[1].type.shape.back());
   const std::size_t less = n > 0 ? n - 1 : 0;
   return prepared([dy = Places(r.inputs[0]), x = Places(r.inputs[1]), dx = Places(r.outputs[0]), n,
@@ -77,8 +77,8 @@ constexpr auto gradient = []<class T>(const KernelRequest& r, T) {
 }  // namespace
 
 void add_det(KernelList& list) {
-  list.push_back(any_float_kernel("reference.det", "Det", forward));
-  list.push_back(any_float_kernel("reference.det_grad", "DetGrad", gradient));
+  list.push_back(any_float_kernel("reference.det", "Det", det_forward));
+  list.push_back(any_float_kernel("reference.det_grad", "DetGrad", det_gradient));
 }
 
 }  // namespace tandem::reference

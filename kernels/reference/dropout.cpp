@@ -7,7 +7,7 @@
 namespace tandem::reference {
 namespace {
 
-constexpr auto forward = []<class T>(const KernelRequest& r, T) {
+constexpr auto dropout_forward = []<class T>(const KernelRequest& r, T) {
   const Places x(r.inputs[0]), y(r.outputs[0]), mask(r.outputs[1]);
   const double ratio = r.attributes().number("ratio");
   const double factor = 1 / (1 - ratio);
@@ -31,7 +31,7 @@ constexpr auto forward = []<class T>(const KernelRequest& r, T) {
   });
 };
 
-constexpr auto gradient = []<class T>(const KernelRequest& r, T) {
+constexpr auto dropout_gradient = []<class T>(const KernelRequest& r, T) {
   const Places dy(r.inputs[0]), mask(r.inputs[1]), dx(r.outputs[0]);
   const double factor = 1 / (1 - r.attributes().number("ratio"));
   return prepared([=](const KernelArguments& a) {
@@ -46,8 +46,8 @@ constexpr auto gradient = []<class T>(const KernelRequest& r, T) {
 }  // namespace
 
 void add_dropout(KernelList& list) {
-  list.push_back(any_float_kernel("reference.dropout", "Dropout", forward));
-  list.push_back(any_float_kernel("reference.dropout_grad", "DropoutGrad", gradient));
+  list.push_back(any_float_kernel("reference.dropout", "Dropout", dropout_forward));
+  list.push_back(any_float_kernel("reference.dropout_grad", "DropoutGrad", dropout_gradient));
 }
 
 }  // namespace tandem::reference

@@ -142,14 +142,14 @@ class FusedKernel final : public PreparedKernel {
   std::vector<Position> sources_, targets_;
 };
 
-std::unique_ptr<PreparedKernel> prepare(const KernelRequest& request) {
+std::unique_ptr<PreparedKernel> prepare_fused(const KernelRequest& request) {
   return std::make_unique<FusedKernel>(request);
 }
 
 }  // namespace
 
 void add_fused(KernelList& list) {
-  list.push_back(reference_kernel("fused", "Fused", refuse, prepare));
+  list.push_back(reference_kernel("fused", "Fused", refuse, prepare_fused));
 }
 
 }  // namespace tandem::reference

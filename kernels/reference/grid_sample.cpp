@@ -72,7 +72,7 @@ struct Sampling {
   }
 };
 
-constexpr auto forward = []<class T>(const KernelRequest& r, T) {
+constexpr auto grid_sample_forward = []<class T>(const KernelRequest& r, T) {
   return prepared(
       [s = Sampling(r, r.inputs[0], r.inputs[1], r.outputs[0])](const KernelArguments& a) {
         const T* x = static_cast<const T*>(a.inputs[0]);
@@ -92,7 +92,7 @@ constexpr auto forward = []<class T>(const KernelRequest& r, T) {
       });
 };
 
-constexpr auto gradient = []<class T>(const KernelRequest& r, T) {
+constexpr auto grid_sample_gradient = []<class T>(const KernelRequest& r, T) {
   return prepared([s = Sampling(r, r.inputs[1], r.inputs[2], r.inputs[0]),
                    dx = Places(r.outputs[0]),
                    dgrid = Places(r.outputs[1])](const KernelArguments& a) {
@@ -128,8 +128,9 @@ constexpr auto gradient = []<class T>(const KernelRequest& r, T) {
 }  // namespace
 
 void add_grid_sample(KernelList& list) {
-  list.push_back(any_float_kernel("reference.grid_sample", "GridSample", forward));
-  list.push_back(any_float_kernel("reference.grid_sample_grad", "GridSampleGrad", gradient));
+  list.push_back(any_float_kernel("reference.grid_sample", "GridSample", grid_sample_forward));
+  list.push_back(
+      any_float_kernel("reference.grid_sample_grad", "GridSampleGrad", grid_sample_gradient));
 }
 
 }  // namespace tandem::reference

@@ -8,9 +8,9 @@ namespace tandem::reference {
 namespace {
 
 /// The elements of an operand with x's shape by (row, index in the row).
-class Rows {
+class NormalizedRows {
  public:
-  Rows(const Operand& operand, std::int64_t axis)
+  NormalizedRows(const Operand& operand, std::int64_t axis)
       : row_(Places(operand).only(0, static_cast<std::size_t>(axis))),
         element_(Places(operand).only(static_cast<std::size_t>(axis), operand.type.rank())) {}
   std::int64_t rows() const { return row_.count(); }
@@ -23,9 +23,9 @@ class Rows {
   Places row_, element_;
 };
 
-constexpr auto forward = []<class T>(const KernelRequest& r, T) {
+constexpr auto layer_normalization_forward = []<class T>(const KernelRequest& r, T) {
   const std::int64_t axis = r.attributes().integer("axis");
-  const Rows x(r.inputs[0], axis), y(r.outputs[0], axis);
+  const NormalizedRows x(r.inputs[0], axis), y(r.outputs[0], axis);
   const Reader scale(r.inputs[1]);
   const bool has_bias = r.is_present(2);
   const Reader bias = has_bias ? Reader(r.inputs[2]) : Reader();
@@ -56,9 +56,9 @@ constexpr auto forward = []<class T>(const KernelRequest& r, T) {
   });
 };
 
-constexpr auto gradient = []<class T>(const KernelRequest& r, T) {
+constexpr auto layer_normalization_gradient = []<class T>(const KernelRequest& r, T) {
   const std::int64_t axis = r.attributes().integer("axis");
-  const Rows dy(r.inputs[0], axis), x(r.inputs[1], axis), dx(r.outputs[0], axis);
+  const NormalizedRows dy(r.inputs[0], axis), x(r.inputs[1], axis), dx(r.outputs[0], axis);
   const Reader scale(r.inputs[2]), mean(r.inputs[3]), rstd(r.inputs[4]);
   const Writer dscale(r.outputs[1]), dbias(r.outputs[2]);
   return prepared([=](const KernelArguments& a) {
@@ -102,9 +102,10 @@ constexpr auto gradient = []<class T>(const KernelRequest& r, T) {
 }  // namespace
 
 void add_layer_normalization(KernelList& list) {
-  list.push_back(any_float_kernel("reference.layer_normalization", "LayerNormalization", forward));
-  list.push_back(
-      float_kernel("reference.layer_normalization_grad", "LayerNormalizationGrad", gradient, 1));
+  list.push_back(any_float_kernel("reference.layer_normalization", "LayerNormalization",
+                                  layer_normalization_forward));
+  list.push_back(float_kernel("reference.layer_normalization_grad", "LayerNormalizationGrad",
+                              layer_normalization_gradient, 1));
 }
 
 }  // namespace tandem::reference

@@ -8,15 +8,16 @@ namespace tandem::reference {
 namespace {
 
 /// An operand as a batch of matrices; absent row or column axes of 1-D operands have stride 0.
-struct Matrices {
+struct ProductMatrices {
   Position batch;
   std::int64_t row = 0, column = 0;
 };
 
-Matrices matrices(const Operand& operand, const Shape& batch, bool has_row, bool has_column) {
+ProductMatrices matrices(const Operand& operand, const Shape& batch, bool has_row,
+                         bool has_column) {
   Shape shape = operand.type.shape;
   Ints strides = operand.layout.strides;
-  Matrices result;
+  ProductMatrices result;
   if (has_column) {
     result.column = strides.back();
     shape.pop_back();
@@ -33,7 +34,7 @@ Matrices matrices(const Operand& operand, const Shape& batch, bool has_row, bool
 
 /// The operands of y = a b, and of a further one of y's shape.
 struct ProductWalk {
-  Matrices a, b, y, more;
+  ProductMatrices a, b, y, more;
   std::int64_t m = 1, n = 1, k = 1;
   bool last_is_row = false;  // where b is 1-D
 

@@ -430,7 +430,7 @@ struct ScanGrad {
 };
 
 template <class Body>
-std::unique_ptr<PreparedKernel> prepare(const KernelRequest& r) {
+std::unique_ptr<PreparedKernel> prepare_rnn_scan(const KernelRequest& r) {
   const Body body(r);
   return prepared([body](const KernelArguments& a) { body.run(a); }, body.workspace());
 }
@@ -438,11 +438,12 @@ std::unique_ptr<PreparedKernel> prepare(const KernelRequest& r) {
 }  // namespace
 
 void add_rnn_scan(KernelList& list) {
-  list.push_back(any_float_kernel("reference.rnn_scan", "RnnScan",
-                                  [](const KernelRequest& r, auto) { return prepare<Scan>(r); }));
+  list.push_back(
+      any_float_kernel("reference.rnn_scan", "RnnScan",
+                       [](const KernelRequest& r, auto) { return prepare_rnn_scan<Scan>(r); }));
   list.push_back(any_float_kernel(
       "reference.rnn_scan_grad", "RnnScanGrad",
-      [](const KernelRequest& r, auto) { return prepare<ScanGrad>(r); }, 8));
+      [](const KernelRequest& r, auto) { return prepare_rnn_scan<ScanGrad>(r); }, 8));
 }
 
 }  // namespace tandem::reference

@@ -68,7 +68,7 @@ struct Regions {
   std::int64_t x_channel() const { return shape[2] * shape[3]; }
 };
 
-constexpr auto forward = []<class T>(const KernelRequest& request, T) {
+constexpr auto roi_align_forward = []<class T>(const KernelRequest& request, T) {
   return prepared([r = Regions(request, 0, request.outputs[0])](const KernelArguments& a) {
     const T* x = static_cast<const T*>(a.inputs[0]);
     T* y = static_cast<T*>(a.outputs[0]);
@@ -105,7 +105,7 @@ constexpr auto forward = []<class T>(const KernelRequest& request, T) {
   });
 };
 
-constexpr auto gradient = []<class T>(const KernelRequest& request, T) {
+constexpr auto roi_align_gradient = []<class T>(const KernelRequest& request, T) {
   return prepared([r = Regions(request, 1, request.inputs[0]),
                    dx = Places(request.outputs[0])](const KernelArguments& a) {
     const T* dy = static_cast<const T*>(a.inputs[0]);
@@ -154,8 +154,8 @@ constexpr auto gradient = []<class T>(const KernelRequest& request, T) {
 }  // namespace
 
 void add_roi_align(KernelList& list) {
-  list.push_back(any_float_kernel("reference.roi_align", "RoiAlign", forward));
-  list.push_back(any_float_kernel("reference.roi_align_grad", "RoiAlignGrad", gradient));
+  list.push_back(any_float_kernel("reference.roi_align", "RoiAlign", roi_align_forward));
+  list.push_back(any_float_kernel("reference.roi_align_grad", "RoiAlignGrad", roi_align_gradient));
 }
 
 }  // namespace tandem::reference

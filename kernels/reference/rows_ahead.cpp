@@ -8,11 +8,11 @@ namespace tandem::reference {
 namespace {
 
 /// The first `count` of ascending rows.
-struct Rows {
+struct KeptRows {
   const std::int64_t* first;
   std::int32_t count;
 
-  Rows(const KernelArguments& a, std::size_t rows)
+  KeptRows(const KernelArguments& a, std::size_t rows)
       : first(static_cast<const std::int64_t*>(a.inputs[rows])),
         count(*static_cast<const std::int32_t*>(a.inputs[rows + 1])) {}
   /// The place of a row, or -1.
@@ -33,7 +33,7 @@ void put(const KernelArguments& a, std::size_t output, std::int64_t at, T value)
 
 std::unique_ptr<PreparedKernel> rows_without(const KernelRequest& r) {
   return prepared([capacity = r.inputs[0].type.elements()](const KernelArguments& a) {
-    const Rows rows(a, 0), without(a, 2);
+    const KeptRows rows(a, 0), without(a, 2);
     const std::int64_t step = step_at(a, 4);
     std::int32_t kept = 0;
     for (std::int32_t i = 0; i < rows.count; ++i) {
@@ -48,8 +48,8 @@ std::unique_ptr<PreparedKernel> rows_without(const KernelRequest& r) {
 std::unique_ptr<PreparedKernel> plan_rows(const KernelRequest& r) {
   return prepared([capacity = r.inputs[0].type.elements(),
                    most_kept = r.inputs[2].type.elements()](const KernelArguments& a) {
-    const Rows unique(a, 0);
-    Rows kept(a, 2);
+    const KeptRows unique(a, 0);
+    KeptRows kept(a, 2);
     if (step_at(a, 4) != step_at(a, 5)) kept.count = 0;
     std::int32_t late = 0;
     for (std::int32_t u = 0; u < unique.count; ++u) {

@@ -30,7 +30,7 @@ class Lines {
 };
 
 template <class T>
-std::unique_ptr<PreparedKernel> forward(const KernelRequest& r, T, bool logarithm) {
+std::unique_ptr<PreparedKernel> softmax_forward(const KernelRequest& r, T, bool logarithm) {
   const std::int64_t axis = r.attributes().integer("axis");
   const Lines x(r.inputs[0], axis), y(r.outputs[0], axis);
   return prepared([=](const KernelArguments& a) {
@@ -51,7 +51,7 @@ std::unique_ptr<PreparedKernel> forward(const KernelRequest& r, T, bool logarith
 }
 
 template <class T>
-std::unique_ptr<PreparedKernel> gradient(const KernelRequest& r, T, bool logarithm) {
+std::unique_ptr<PreparedKernel> softmax_gradient(const KernelRequest& r, T, bool logarithm) {
   const std::int64_t axis = r.attributes().integer("axis");
   const Lines dy(r.inputs[0], axis), y(r.inputs[1], axis), dx(r.outputs[0], axis);
   return prepared([=](const KernelArguments& a) {
@@ -80,11 +80,12 @@ void add_softmax(KernelList& list) {
     const std::string name = logarithm ? "reference.log_softmax" : "reference.softmax";
     const std::string op = logarithm ? "LogSoftmax" : "Softmax";
     list.push_back(any_float_kernel(name, op, [logarithm](const KernelRequest& r, auto tag) {
-      return forward(r, tag, logarithm);
+      return softmax_forward(r, tag, logarithm);
     }));
-    list.push_back(float_kernel(
-        name + "_grad", op + "Grad",
-        [logarithm](const KernelRequest& r, auto tag) { return gradient(r, tag, logarithm); }));
+    list.push_back(
+        float_kernel(name + "_grad", op + "Grad", [logarithm](const KernelRequest& r, auto tag) {
+          return softmax_gradient(r, tag, logarithm);
+        }));
   }
 }
 

@@ -9,14 +9,14 @@ namespace {
 
 constexpr std::uint64_t cifar_10 = 3073, cifar_100 = 3074;  // bytes a record
 
-bool takes(const std::string& path) {
+bool takes_cifar(const std::string& path) {
   if (!has_ending(path, {".bin"})) return false;
   if (path.ends_with(".gz")) return true;
   const std::uint64_t bytes = file_size(path);
   return bytes > 0 && (bytes % cifar_10 == 0 || bytes % cifar_100 == 0);
 }
 
-void look(const SplitPaths& paths, DataFacts& facts) {
+void look_at_cifar(const SplitPaths& paths, DataFacts& facts) {
   facts.train = {{"", paths.train, {}}};
   if (!paths.eval.empty()) facts.eval = {{"", paths.eval, {}}};
   for (const std::string& path : paths.train) {
@@ -27,6 +27,6 @@ void look(const SplitPaths& paths, DataFacts& facts) {
 
 }  // namespace
 
-DataLook cifar() { return {.kind = "cifar", .takes = takes, .look = look}; }
+DataLook cifar() { return {.kind = "cifar", .takes = takes_cifar, .look = look_at_cifar}; }
 
 }  // namespace tandem::api::looks

@@ -5,7 +5,7 @@
 namespace tandem::api::looks {
 namespace {
 
-bool takes(const std::string& path) {
+bool takes_idx(const std::string& path) {
   return has_ending(path, {".idx", "-ubyte", ".ubyte", "idx1-ubyte", "idx3-ubyte"}) ||
          stem_of(path).find("-idx") != std::string::npos;
 }
@@ -23,7 +23,7 @@ void group(const std::vector<std::string>& paths, std::vector<ArrayFiles>& to) {
   }
 }
 
-void look(const SplitPaths& paths, DataFacts& facts) {
+void look_at_idx(const SplitPaths& paths, DataFacts& facts) {
   group(paths.train, facts.train);
   group(paths.eval, facts.eval);
   for (const ArrayFiles& array : facts.train) {
@@ -33,6 +33,6 @@ void look(const SplitPaths& paths, DataFacts& facts) {
 
 }  // namespace
 
-DataLook idx() { return {.kind = "idx", .takes = takes, .look = look}; }
+DataLook idx() { return {.kind = "idx", .takes = takes_idx, .look = look_at_idx}; }
 
 }  // namespace tandem::api::looks

@@ -11,7 +11,7 @@ bool is_one_score(const Shape& shape) {
   return squeezed(shape).empty() || (shape.size() >= 3 && shape.front() == 1);
 }
 
-std::optional<LossGuess> guess(const LossCase& of) {
+std::optional<LossGuess> guess_binary(const LossCase& of) {
   if (squeezed(of.shape) != squeezed(of.labels.sample.shape) || !is_one_score(of.shape) ||
       of.labels.is_text || of.labels.has_gaps || !of.labels.numbers.binary() ||
       of.op.ends_with("Softmax"))
@@ -33,6 +33,6 @@ std::optional<LossGuess> guess(const LossCase& of) {
 
 }  // namespace
 
-LossForm binary() { return {.name = "binary", .guess = guess}; }
+LossForm binary() { return {.name = "binary", .guess = guess_binary}; }
 
 }  // namespace tandem::api::forms

@@ -34,7 +34,7 @@ std::string ignored(const Numbers& numbers, std::int64_t classes) {
   return "";
 }
 
-std::optional<LossGuess> guess(const LossCase& of) {
+std::optional<LossGuess> guess_classes(const LossCase& of) {
   const std::int64_t count = classes(of.shape, of.labels.sample.shape);
   const Numbers& numbers = of.labels.numbers;
   if (count == 0 || of.labels.is_text || of.labels.has_gaps || !numbers.finite || !numbers.whole ||
@@ -85,6 +85,6 @@ std::string near_miss(const LossCase& of) {
 
 }  // namespace
 
-LossForm classes() { return {.name = "classes", .guess = guess, .near_miss = near_miss}; }
+LossForm classes() { return {.name = "classes", .guess = guess_classes, .near_miss = near_miss}; }
 
 }  // namespace tandem::api::forms

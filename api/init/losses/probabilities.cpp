@@ -7,7 +7,7 @@
 namespace tandem::api::forms {
 namespace {
 
-std::optional<LossGuess> guess(const LossCase& of) {
+std::optional<LossGuess> guess_probabilities(const LossCase& of) {
   const Shape output = squeezed(of.shape);
   if (output.size() != 1 || output != squeezed(of.labels.sample.shape) || of.labels.is_text ||
       of.labels.has_gaps || !of.labels.numbers.binary())
@@ -40,6 +40,6 @@ std::optional<LossGuess> guess(const LossCase& of) {
 
 }  // namespace
 
-LossForm probabilities() { return {.name = "probabilities", .guess = guess}; }
+LossForm probabilities() { return {.name = "probabilities", .guess = guess_probabilities}; }
 
 }  // namespace tandem::api::forms

@@ -6,7 +6,7 @@
 namespace tandem::api::forms {
 namespace {
 
-std::optional<LossGuess> guess(const LossCase& of) {
+std::optional<LossGuess> guess_regression(const LossCase& of) {
   const Numbers& numbers = of.labels.numbers;
   if (squeezed(of.shape) != squeezed(of.labels.sample.shape) || of.labels.is_text ||
       of.labels.has_gaps || !numbers.finite || numbers.count == 0 || numbers.binary() ||
@@ -31,6 +31,6 @@ std::optional<LossGuess> guess(const LossCase& of) {
 
 }  // namespace
 
-LossForm regression() { return {.name = "regression", .guess = guess}; }
+LossForm regression() { return {.name = "regression", .guess = guess_regression}; }
 
 }  // namespace tandem::api::forms

@@ -6,9 +6,10 @@
 namespace tandem::api::networks {
 namespace {
 
-bool is(const ModelFacts& model) { return model.count("Conv") > 0; }
+bool is_convolutional(const ModelFacts& model) { return model.count("Conv") > 0; }
 
-void optimize(const ModelFacts& model, const RunLength& length, GuessedSection& optimizer) {
+void optimize_convolutional(const ModelFacts& model, const RunLength& length,
+                            GuessedSection& optimizer) {
   const bool is_normalised = model.count("BatchNormalization") + model.count("GroupNormalization") +
                                  model.count("InstanceNormalization") >
                              0;
@@ -39,7 +40,9 @@ void optimize(const ModelFacts& model, const RunLength& length, GuessedSection& 
 }  // namespace
 
 Network convolutional() {
-  return {.name = "a convolutional network", .is = is, .optimize = optimize};
+  return {.name = "a convolutional network",
+          .is = is_convolutional,
+          .optimize = optimize_convolutional};
 }
 
 }  // namespace tandem::api::networks

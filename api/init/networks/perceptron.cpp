@@ -4,9 +4,9 @@
 namespace tandem::api::networks {
 namespace {
 
-bool is(const ModelFacts&) { return true; }
+bool is_perceptron(const ModelFacts&) { return true; }
 
-void optimize(const ModelFacts&, const RunLength&, GuessedSection& optimizer) {
+void optimize_perceptron(const ModelFacts&, const RunLength&, GuessedSection& optimizer) {
   optimizer.keys = {
       {"kind", "\"adam\"",
        "needs the least tuning where nothing is known of a network (arXiv:1412.6980)", ""},
@@ -19,7 +19,8 @@ void optimize(const ModelFacts&, const RunLength&, GuessedSection& optimizer) {
 }  // namespace
 
 Network perceptron() {
-  return {.name = "a network of dense layers", .is = is, .optimize = optimize};
+  return {
+      .name = "a network of dense layers", .is = is_perceptron, .optimize = optimize_perceptron};
 }
 
 }  // namespace tandem::api::networks

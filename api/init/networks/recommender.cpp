@@ -9,9 +9,9 @@
 namespace tandem::api::networks {
 namespace {
 
-bool is(const ModelFacts& model) { return !model.tables.empty(); }
+bool is_recommender(const ModelFacts& model) { return !model.tables.empty(); }
 
-void optimize(const ModelFacts& model, const RunLength&, GuessedSection& optimizer) {
+void optimize_recommender(const ModelFacts& model, const RunLength&, GuessedSection& optimizer) {
   std::vector<const TableFacts*> wide, deep;
   for (const TableFacts& table : model.tables) (table.width == 1 ? wide : deep).push_back(&table);
   std::string groups;
@@ -37,8 +37,8 @@ void optimize(const ModelFacts& model, const RunLength&, GuessedSection& optimiz
 
 Network recommender() {
   return {.name = "a network over embedding tables",
-          .is = is,
-          .optimize = optimize,
+          .is = is_recommender,
+          .optimize = optimize_recommender,
           .least_batch = 32,
           .most_batch = 1024,
           .samples_a_step = 100};

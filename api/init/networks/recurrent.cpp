@@ -4,13 +4,13 @@
 namespace tandem::api::networks {
 namespace {
 
-bool is(const ModelFacts& model) {
+bool is_recurrent(const ModelFacts& model) {
   return model.count("LSTM") + model.count("GRU") + model.count("RNN") + model.count("Scan") +
              model.count("Loop") >
          0;
 }
 
-void optimize(const ModelFacts&, const RunLength&, GuessedSection& optimizer) {
+void optimize_recurrent(const ModelFacts&, const RunLength&, GuessedSection& optimizer) {
   optimizer.keys = {
       {"kind", "\"adam\"", "adapts to gradients of very different size (arXiv:1412.6980)", ""},
       {"lr", "1e-3", "the publication's and PyTorch's default", ""},
@@ -23,6 +23,8 @@ void optimize(const ModelFacts&, const RunLength&, GuessedSection& optimizer) {
 
 }  // namespace
 
-Network recurrent() { return {.name = "a recurrent network", .is = is, .optimize = optimize}; }
+Network recurrent() {
+  return {.name = "a recurrent network", .is = is_recurrent, .optimize = optimize_recurrent};
+}
 
 }  // namespace tandem::api::networks

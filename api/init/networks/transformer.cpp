@@ -6,14 +6,14 @@
 namespace tandem::api::networks {
 namespace {
 
-bool is(const ModelFacts& model) {
+bool is_transformer(const ModelFacts& model) {
   return model.count("LayerNormalization") + model.count("Attention") +
              model.count("MultiHeadAttention") + model.count("RMSNormalization") +
              model.count("SimplifiedLayerNormalization") >
          0;
 }
 
-void optimize(const ModelFacts&, const RunLength& length, GuessedSection& optimizer) {
+void optimize_transformer(const ModelFacts&, const RunLength& length, GuessedSection& optimizer) {
   optimizer.keys = {
       {"kind", "\"adamw\"",
        "the usual optimizer of networks with attention or layer normalisation (Loshchilov and "
@@ -38,8 +38,8 @@ void optimize(const ModelFacts&, const RunLength& length, GuessedSection& optimi
 
 Network transformer() {
   return {.name = "a network with attention or layer normalisation",
-          .is = is,
-          .optimize = optimize,
+          .is = is_transformer,
+          .optimize = optimize_transformer,
           .most_batch = 64};
 }
 

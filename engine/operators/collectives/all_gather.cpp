@@ -6,7 +6,7 @@
 namespace tandem::operators {
 namespace {
 
-std::vector<TensorType> infer(const NodeView& node) {
+std::vector<TensorType> infer_all_gather(const NodeView& node) {
   const std::int64_t ranks = require_ranks(node);
   TensorType type = node.input(0);
   if (type.rank() == 0) node.fail("a scalar has no rows to gather");
@@ -15,7 +15,7 @@ std::vector<TensorType> infer(const NodeView& node) {
 }
 
 // The rank's own part of all ranks' dy, added up.
-Gradients gradient(GradientContext& c) {
+Gradients all_gather_gradient(GradientContext& c) {
   return {c.g.add_node(reduce_scatter_name, {c.dy[0]}, same_ranks(c))};
 }
 
@@ -27,8 +27,8 @@ Operator all_gather() {
           .inputs = {{"x"}},
           .outputs = {{"y"}},
           .attributes = {ranks_attribute()},
-          .infer = infer,
-          .gradient = gradient,
+          .infer = infer_all_gather,
+          .gradient = all_gather_gradient,
           .engine_only = true};
 }
 

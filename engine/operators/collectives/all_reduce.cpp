@@ -7,7 +7,7 @@
 namespace tandem::operators {
 namespace {
 
-std::vector<TensorType> infer(const NodeView& node) {
+std::vector<TensorType> infer_all_reduce(const NodeView& node) {
   require_ranks(node);
   if (node.input_count() == 0) node.fail("no inputs", "at least 1", "0");
   require_reduction(node);
@@ -20,7 +20,7 @@ std::vector<TensorType> infer(const NodeView& node) {
 }
 
 // The losses of the ranks are added up, so that dx of one rank is the sum of all ranks' dy.
-Gradients gradient(GradientContext& c) {
+Gradients all_reduce_gradient(GradientContext& c) {
   require_sum_for_gradient(c);
   Gradients dx(c.node.inputs.size());
   std::vector<ValueId> dy;
@@ -44,8 +44,8 @@ Operator all_reduce() {
           .inputs = {{.name = "x", .variadic = true}},
           .outputs = {{.name = "y", .variadic = true}},
           .attributes = {ranks_attribute(), reduction_attribute()},
-          .infer = infer,
-          .gradient = gradient,
+          .infer = infer_all_reduce,
+          .gradient = all_reduce_gradient,
           .precision = Precision::float32,
           .engine_only = true};
 }

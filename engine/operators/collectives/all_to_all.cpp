@@ -7,13 +7,13 @@
 namespace tandem::operators {
 namespace {
 
-std::vector<TensorType> infer(const NodeView& node) {
+std::vector<TensorType> infer_all_to_all(const NodeView& node) {
   require_equal_parts(node);
   return {node.input(0)};
 }
 
 // What has come goes back to where it was.
-Gradients gradient(GradientContext& c) {
+Gradients all_to_all_gradient(GradientContext& c) {
   return {c.g.add_node(all_to_all_name, {c.dy[0]}, same_ranks(c))};
 }
 
@@ -25,8 +25,8 @@ Operator all_to_all() {
           .inputs = {{"x"}},
           .outputs = {{"y"}},
           .attributes = {ranks_attribute()},
-          .infer = infer,
-          .gradient = gradient,
+          .infer = infer_all_to_all,
+          .gradient = all_to_all_gradient,
           .engine_only = true};
 }
 

@@ -9,7 +9,7 @@
 namespace tandem::operators {
 namespace {
 
-std::vector<TensorType> infer(const NodeView& node) {
+std::vector<TensorType> infer_exchange_rows(const NodeView& node) {
   const std::int64_t ranks = require_ranks(node), rows = node.attributes().integer("rows");
   if (rows < 0) node.fail("attribute 'rows'", "at least 0", std::to_string(rows));
   TensorType type = node.input(0);
@@ -23,7 +23,7 @@ std::vector<TensorType> infer(const NodeView& node) {
 }
 
 // The rows go back to where they were; those that were not sent get nothing.
-Gradients gradient(GradientContext& c) {
+Gradients exchange_rows_gradient(GradientContext& c) {
   return {
       c.g.add_node(exchange_rows_name, {c.dy[0], c.x(2), c.x(1)},
                    {{"ranks", c.node.attributes.integer("ranks")}, {"rows", c.g.shape(c.x(0))[0]}}),
@@ -39,8 +39,8 @@ Operator exchange_rows() {
           .inputs = {{"x"}, {"sent"}, {"received"}},
           .outputs = {{"y"}},
           .attributes = {ranks_attribute(), {"rows", std::int64_t{0}, true}},
-          .infer = infer,
-          .gradient = gradient,
+          .infer = infer_exchange_rows,
+          .gradient = exchange_rows_gradient,
           .drops_elements = true,
           .engine_only = true};
 }

@@ -7,7 +7,7 @@
 namespace tandem::operators {
 namespace {
 
-std::vector<TensorType> infer(const NodeView& node) {
+std::vector<TensorType> infer_reduce_scatter(const NodeView& node) {
   const std::int64_t ranks = require_equal_parts(node);
   require_reduction(node);
   TensorType type = node.input(0);
@@ -15,7 +15,7 @@ std::vector<TensorType> infer(const NodeView& node) {
   return {type};
 }
 
-Gradients gradient(GradientContext& c) {
+Gradients reduce_scatter_gradient(GradientContext& c) {
   require_sum_for_gradient(c);
   return {c.g.add_node(all_gather_name, {c.dy[0]}, same_ranks(c))};
 }
@@ -28,8 +28,8 @@ Operator reduce_scatter() {
           .inputs = {{"x"}},
           .outputs = {{"y"}},
           .attributes = {ranks_attribute(), reduction_attribute()},
-          .infer = infer,
-          .gradient = gradient,
+          .infer = infer_reduce_scatter,
+          .gradient = reduce_scatter_gradient,
           .precision = Precision::float32,
           .engine_only = true};
 }

@@ -30,7 +30,7 @@ Shape summed(const NodeView& view, const Shape& table, DType dtype, std::size_t 
   return shape;
 }
 
-std::vector<TensorType> infer(const NodeView& view) {
+std::vector<TensorType> infer_embedding_bag(const NodeView& view) {
   require_float(view, 0);
   const TensorType& table = view.input(0);
   const DType dtype = looked_up_type(view, "to");
@@ -67,7 +67,7 @@ Gradients gradient(GradientContext& c) {
 }
 
 // Rows that are looked up, not the whole table.
-Cost cost(const NodeView& view) {
+Cost embedding_bag_cost(const NodeView& view) {
   const double elements = element_number(view.input(1)) * element_number(view.input(0)) /
                           static_cast<double>(std::max<std::int64_t>(view.input(0).shape[0], 1));
   const bool weighted = view.has_input(2);
@@ -95,9 +95,9 @@ Operator embedding_bag() {
           .inputs = {{"table"}, {"ids"}, {.name = "weights", .optional = true}},
           .outputs = {{"y"}},
           .attributes = {{"to", std::string()}},
-          .infer = infer,
+          .infer = infer_embedding_bag,
           .gradient = gradient,
-          .cost = cost,
+          .cost = embedding_bag_cost,
           .precision = Precision::float32,  // sums, as ReduceSum
           .engine_only = true};
 }

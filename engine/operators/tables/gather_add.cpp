@@ -7,7 +7,7 @@
 namespace tandem::operators {
 namespace {
 
-std::vector<TensorType> infer(const NodeView& view) {
+std::vector<TensorType> infer_gather_add(const NodeView& view) {
   require_float(view, 0);
   require_same_dtype(view, 1, 0);
   require_index(view, 2);
@@ -20,7 +20,7 @@ std::vector<TensorType> infer(const NodeView& view) {
 }
 
 // Rows that are read, not the whole of x.
-Cost cost(const NodeView& view) {
+Cost gather_add_cost(const NodeView& view) {
   const TensorType &y = view.input(0), &indices = view.input(2);
   return {element_number(y),
           3 * static_cast<double>(y.bytes()) + static_cast<double>(indices.bytes())};
@@ -33,9 +33,9 @@ Operator gather_add() {
           .role = Role::cached_lookup,
           .inputs = {{"base"}, {"x"}, {"indices"}},
           .outputs = {{"y"}},
-          .infer = infer,
+          .infer = infer_gather_add,
           .not_differentiable = "made by lowering, after the gradient",
-          .cost = cost,
+          .cost = gather_add_cost,
           .engine_only = true};
 }
 

@@ -8,7 +8,7 @@
 namespace tandem::operators {
 namespace {
 
-std::vector<TensorType> infer(const NodeView& view) {
+std::vector<TensorType> infer_gather_parts(const NodeView& view) {
   const TensorType &kept = view.input(0), &late = view.input(1);
   if (kept.rank() < 1) view.fail("a scalar has no rows", "rows", to_string(kept));
   require_same_dtype(view, 1, 0);
@@ -24,7 +24,7 @@ std::vector<TensorType> infer(const NodeView& view) {
 }
 
 // Rows that are read are written once; the others are not touched.
-Cost cost(const NodeView& view) {
+Cost gather_parts_cost(const NodeView& view) {
   const TensorType &kept = view.input(0), &indices = view.input(3);
   const double row_bytes = static_cast<double>(kept.bytes()) /
                            static_cast<double>(std::max<std::int64_t>(kept.shape[0], 1));
@@ -39,9 +39,9 @@ Operator gather_parts() {
   return {.name = "GatherParts",
           .inputs = {{"kept"}, {"late"}, {"place"}, {"indices"}},
           .outputs = {{"y"}},
-          .infer = infer,
+          .infer = infer_gather_parts,
           .not_differentiable = "made by lowering, after the gradient",
-          .cost = cost,
+          .cost = gather_parts_cost,
           .engine_only = true};
 }
 

@@ -6,7 +6,7 @@
 namespace tandem::operators {
 namespace {
 
-std::vector<TensorType> infer(const NodeView& view) {
+std::vector<TensorType> infer_gather_rows(const NodeView& view) {
   const TensorType& table = view.input(0);
   if (table.rank() < 1) view.fail("a scalar has no rows", "a table", to_string(table));
   require_dtype(view, 1, DType::int64);
@@ -18,7 +18,7 @@ std::vector<TensorType> infer(const NodeView& view) {
 }
 
 // At most: rows are read and written once, the others are not touched.
-Cost cost(const NodeView& view) {
+Cost gather_rows_cost(const NodeView& view) {
   return {0, 2 * static_cast<double>(view.output(0).bytes()) +
                  static_cast<double>(view.input(1).bytes())};
 }
@@ -30,9 +30,9 @@ Operator gather_rows() {
           .role = Role::packed_rows,
           .inputs = {{"table"}, {"unique"}, {"count"}},
           .outputs = {{"y"}},
-          .infer = infer,
+          .infer = infer_gather_rows,
           .not_differentiable = "made by lowering, after the gradient",
-          .cost = cost,
+          .cost = gather_rows_cost,
           .drops_elements = true,
           .engine_only = true};
 }

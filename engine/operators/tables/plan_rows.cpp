@@ -10,7 +10,7 @@
 namespace tandem::operators {
 namespace {
 
-std::vector<TensorType> infer(const NodeView& view) {
+std::vector<TensorType> infer_plan_rows(const NodeView& view) {
   for (const std::size_t i : {0u, 2u}) {
     require_dtype(view, i, DType::int64);
     require_rank(view, i, 1);
@@ -32,7 +32,7 @@ Operator plan_rows() {
           .role = Role::row_plan,
           .inputs = {{"unique"}, {"count"}, {"kept"}, {"kept_count"}, {"kept_step"}, {"step"}},
           .outputs = {{"late"}, {"late_count"}, {"place"}},
-          .infer = infer,
+          .infer = infer_plan_rows,
           .not_differentiable = "made by lowering, after the gradient",
           .engine_only = true};
 }

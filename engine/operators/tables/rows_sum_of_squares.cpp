@@ -7,7 +7,7 @@
 namespace tandem::operators {
 namespace {
 
-std::vector<TensorType> infer(const NodeView& view) {
+std::vector<TensorType> infer_rows_sum_of_squares(const NodeView& view) {
   const std::int64_t columns = view.attributes().integer("columns");
   if (columns < 1) view.fail("columns is out of range", "at least 1", std::to_string(columns));
   require_dtype(view, 0, DType::int32);
@@ -28,7 +28,7 @@ Operator rows_sum_of_squares() {
           .inputs = {{"order"}, {"offsets"}, {"count"}, {.name = "dy", .variadic = true}},
           .outputs = {{"y"}},
           .attributes = std::move(attributes),
-          .infer = infer,
+          .infer = infer_rows_sum_of_squares,
           .not_differentiable = "measures gradients for clipping",
           .precision = Precision::float32,
           .engine_only = true};

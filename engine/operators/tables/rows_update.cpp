@@ -18,7 +18,7 @@ TensorType split_master(const NodeView& view, const UpdateKind& kind, std::size_
   return master;
 }
 
-std::vector<TensorType> infer(const NodeView& view) {
+std::vector<TensorType> infer_rows_update(const NodeView& view) {
   const UpdateKind* kind = find_update_kind(view.attributes().text("op"));
   if (kind == nullptr) {
     view.fail("op is no update", "an update's name", view.attributes().text("op"));
@@ -56,7 +56,7 @@ std::vector<TensorType> infer(const NodeView& view) {
 }
 
 // Rows that occur are read and written once: at most as many as there are ids.
-Cost cost(const NodeView& view) {
+Cost rows_update_cost(const NodeView& view) {
   const RowsOperands at(view.node);
   const TensorType& master = view.input(0);
   const double rows = view.attributes().flag("lazy") ? element_number(view.input(at.unique()))
@@ -95,9 +95,9 @@ Operator rows_update() {
           .inputs = {{.name = "operands", .optional = true, .variadic = true}},
           .outputs = {{.name = "updated", .variadic = true}},
           .attributes = std::move(attributes),
-          .infer = infer,
+          .infer = infer_rows_update,
           .not_differentiable = not_differentiable_update,
-          .cost = cost,
+          .cost = rows_update_cost,
           .node_aliases = aliases,
           .engine_only = true};
 }

@@ -7,7 +7,7 @@
 namespace tandem::operators {
 namespace {
 
-std::vector<TensorType> infer(const NodeView& view) {
+std::vector<TensorType> infer_rows_without(const NodeView& view) {
   for (const std::size_t i : {0u, 2u}) {
     require_dtype(view, i, DType::int64);
     require_rank(view, i, 1);
@@ -36,7 +36,7 @@ Operator rows_without() {
                      {"old_count"},
                      {"old_step"}},
           .outputs = {{"kept"}, {"kept_count"}, {"kept_step"}},
-          .infer = infer,
+          .infer = infer_rows_without,
           .not_differentiable = "made by lowering, after the gradient",
           .aliases = {{0, 5}, {1, 6}, {2, 7}},
           .engine_only = true};

@@ -7,7 +7,7 @@
 namespace tandem::operators {
 namespace {
 
-std::vector<TensorType> infer(const NodeView& view) {
+std::vector<TensorType> infer_shard_ids(const NodeView& view) {
   require_index(view, 0);
   for (const char* name : {"rows", "ranks"}) {
     const std::int64_t count = view.attributes().integer(name);
@@ -26,7 +26,7 @@ Operator shard_ids() {
           .inputs = {{"ids"}},
           .outputs = {{"places"}},
           .attributes = {{"rows", std::int64_t{0}, true}, {"ranks", std::int64_t{0}, true}},
-          .infer = infer,
+          .infer = infer_shard_ids,
           .not_differentiable = "its results are integers",
           .engine_only = true};
 }

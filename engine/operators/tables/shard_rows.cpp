@@ -9,7 +9,7 @@
 namespace tandem::operators {
 namespace {
 
-std::vector<TensorType> infer(const NodeView& view) {
+std::vector<TensorType> infer_shard_rows(const NodeView& view) {
   const std::int64_t ranks = view.attributes().integer("ranks");
   if (ranks < 1) view.fail("ranks is out of range", "at least 1", std::to_string(ranks));
   require_dtype(view, 0, DType::int64);
@@ -26,7 +26,7 @@ Operator shard_rows() {
           .inputs = {{"places"}, {"count"}},
           .outputs = {{"rows"}, {"counts"}},
           .attributes = {{"rows", std::int64_t{0}, true}, {"ranks", std::int64_t{0}, true}},
-          .infer = infer,
+          .infer = infer_shard_rows,
           .not_differentiable = "its results are integers",
           .engine_only = true};
 }

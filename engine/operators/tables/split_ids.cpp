@@ -8,7 +8,7 @@
 namespace tandem::operators {
 namespace {
 
-std::vector<TensorType> infer(const NodeView& view) {
+std::vector<TensorType> infer_split_ids(const NodeView& view) {
   require_index(view, 0);
   const std::int64_t rows = view.attributes().integer("rows");
   if (rows < 1) view.fail("rows is out of range", "at least 1", std::to_string(rows));
@@ -19,7 +19,7 @@ std::vector<TensorType> infer(const NodeView& view) {
 }
 
 // The marks and the rank of one word for each id, not all of them.
-Cost cost(const NodeView& view) {
+Cost split_ids_cost(const NodeView& view) {
   const TensorType &ids = view.input(0), &cold = view.output(0), &hot = view.output(1);
   const double word =
       static_cast<double>(size_of(view.input(1).dtype) + size_of(view.input(2).dtype));
@@ -38,9 +38,9 @@ Operator split_ids() {
           .inputs = {{"ids"}, {"marks"}, {"ranks"}},
           .outputs = {{"cold"}, {"hot"}},
           .attributes = {{"rows", std::int64_t{0}, true}},
-          .infer = infer,
+          .infer = infer_split_ids,
           .not_differentiable = "its results are integers",
-          .cost = cost,
+          .cost = split_ids_cost,
           .engine_only = true};
 }
 

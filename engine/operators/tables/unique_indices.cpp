@@ -9,7 +9,7 @@
 namespace tandem::operators {
 namespace {
 
-std::vector<TensorType> infer(const NodeView& view) {
+std::vector<TensorType> infer_unique_indices(const NodeView& view) {
   const std::int64_t rows = view.attributes().integer("rows");
   if (rows < 1) view.fail("rows is out of range", "at least 1", std::to_string(rows));
   std::int64_t ids = 0;
@@ -40,7 +40,7 @@ Operator unique_indices() {
           .inputs = {{.name = "ids", .variadic = true}},
           .outputs = {{"unique"}, {"order"}, {"offsets"}, {"count"}, {"inverse"}},
           .attributes = {{"rows", std::int64_t{0}, true}, {"quiet", std::int64_t{0}}},
-          .infer = infer,
+          .infer = infer_unique_indices,
           .not_differentiable = "its results are integers",
           .engine_only = true};
 }
