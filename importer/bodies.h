@@ -17,9 +17,6 @@ class Body {
   const onnx::GraphProto& graph() const { return graph_; }
   std::size_t input_count() const { return static_cast<std::size_t>(graph_.input_size()); }
   std::size_t output_count() const { return static_cast<std::size_t>(graph_.output_size()); }
-  /// Whether its nodes have finite results and slopes of whatever finite numbers they read.
-  bool is_tame() const { return is_tame_; }
-
   /// The outputs of one run, of which some may be bad. `part` is the run's own part of the paths:
   /// "0" gives LOOP.0.OPERATOR; "" the paths of nodes beside this one.
   std::vector<Term> run(const std::vector<Term>& inputs, const std::string& part);

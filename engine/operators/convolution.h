@@ -13,11 +13,6 @@ std::vector<AttributeSpec> convolution_attributes(bool with_shape);
 /// k...]. Throws through `fail` where the two, the group or the windows do not fit.
 Shape convolution_shape(const NodeView& view, const Shape& x, const Shape& weight);
 
-/// The windows of a convolution with that weight shape.
-inline std::vector<Window> convolution_windows(const Attributes& attributes, const Shape& weight) {
-  return windows_of(attributes, Shape(weight.begin() + 2, weight.end()));
-}
-
 /// 2 per multiply-add; y has Conv's output shape.
 double convolution_flops(const Shape& y, const Shape& weight);
 

@@ -108,10 +108,4 @@ inline constexpr int rule_count = RulesOf<float>::size;
 template <class R>
 inline constexpr int rule_index = rule_lists::place<R>(RulesOf<typename R::Number>{});
 
-/// f(rule) for each rule of a list; rules have no settings of a node.
-template <class... Rules, class F>
-constexpr void for_each_rule(RuleList<Rules...>, F f) {
-  (f(std::type_identity<Rules>{}), ...);
-}
-
 }  // namespace tandem

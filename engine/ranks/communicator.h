@@ -8,6 +8,7 @@
 
 #include "engine/device/device.h"
 #include "engine/graph/types.h"
+#include "engine/operators/collectives/collective_kind.h"
 
 namespace tandem {
 
@@ -34,6 +35,21 @@ struct RowCounts {
   std::size_t from_rows = 0, to_rows = 0;  // that there is room for in all; may differ by rank
 };
 
+/// One operation over all ranks.
+struct Exchange {
+  CollectiveKind kind = CollectiveKind::all_reduce;
+  RankElements elements;
+  Reduction reduction = Reduction::sum;  // where the kind reduces
+  RowCounts counts = {};                 // of exchange_rows
+  int root = 0;                          // of a broadcast
+};
+
+/// Bytes that a rank of an exchange reads of `from` and writes to `to`.
+struct ExchangeBytes {
+  std::size_t read = 0, written = 0;
+};
+ExchangeBytes bytes_of(const Exchange& exchange, int rank, int ranks);
+
 /// One rank's end. All ranks enqueue the same operations in the same order, whatever streams they
 /// use, and capture the same ones. Enqueueing does not wait for other ranks; `name` stands in
 /// errors and is not kept. Every call throws Error{runtime} once something has gone wrong, with the
@@ -45,29 +61,40 @@ class Communicator {
   virtual int rank() const = 0;   // from 0
   virtual int ranks() const = 0;  // how many
 
+  virtual void enqueue(Stream& stream, std::string_view name, const Exchange& exchange) = 0;
+
   /// to[i] = the reduction of from[i] over all ranks; `count` is that of both. `from` may be `to`.
-  virtual void all_reduce(Stream& stream, std::string_view name, const RankElements& elements,
-                          Reduction reduction) = 0;
+  void all_reduce(Stream& stream, std::string_view name, const RankElements& e, Reduction r) {
+    enqueue(stream, name, {CollectiveKind::all_reduce, e, r});
+  }
   /// `to` has the `count` elements of each rank, in their order: ranks × count. In place where
   /// `from` is the rank's own part of `to`.
-  virtual void all_gather(Stream& stream, std::string_view name, const RankElements& elements) = 0;
+  void all_gather(Stream& stream, std::string_view name, const RankElements& e) {
+    enqueue(stream, name, {CollectiveKind::all_gather, e});
+  }
   /// `from` has ranks × count elements; `to` gets the reduction of the rank's own part. In place
   /// where `to` is that part of `from`.
-  virtual void reduce_scatter(Stream& stream, std::string_view name, const RankElements& elements,
-                              Reduction reduction) = 0;
+  void reduce_scatter(Stream& stream, std::string_view name, const RankElements& e, Reduction r) {
+    enqueue(stream, name, {CollectiveKind::reduce_scatter, e, r});
+  }
   /// Part p of `from` goes to rank p, part p of `to` comes from it: ranks × count each. Not in
   /// place.
-  virtual void all_to_all(Stream& stream, std::string_view name, const RankElements& elements) = 0;
+  void all_to_all(Stream& stream, std::string_view name, const RankElements& e) {
+    enqueue(stream, name, {CollectiveKind::all_to_all, e});
+  }
   /// Unequal parts of rows of `count` elements: those for rank 0 come first in `from`, those for
   /// rank 1 behind them, ...; `to` gets the rows of rank 0, those of rank 1 behind them, ... What
   /// is left of `to` becomes zeros, in int32 and int64 the least number, which names no row. Not in
   /// place. Ranks whose counts do not fit each other, or the room, fail by name.
-  virtual void exchange_rows(Stream& stream, std::string_view name, const RankElements& elements,
-                             const RowCounts& counts) = 0;
+  void exchange_rows(Stream& stream, std::string_view name, const RankElements& e,
+                     const RowCounts& counts) {
+    enqueue(stream, name, {CollectiveKind::exchange_rows, e, Reduction::sum, counts});
+  }
   /// The `from` of `root` in every rank's `to`; other ranks' `from` is not looked at. May be in
   /// place.
-  virtual void broadcast(Stream& stream, std::string_view name, const RankElements& elements,
-                         int root) = 0;
+  void broadcast(Stream& stream, std::string_view name, const RankElements& e, int root) {
+    enqueue(stream, name, {CollectiveKind::broadcast, e, Reduction::sum, {}, root});
+  }
 
   /// The stream has just been given operations in a captured graph: they have to be done within the
   /// time limit, as those that are enqueued one by one.

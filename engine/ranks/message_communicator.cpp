@@ -16,14 +16,15 @@ std::string who(const Communicator& communicator) {
          std::to_string(communicator.ranks());
 }
 
-MessageTask task_of(MessageTask::Kind kind, std::string_view name, const RankElements& elements,
-                    Reduction reduction = Reduction::sum, int root = 0) {
+MessageTask task_of(std::string_view name, const Exchange& exchange) {
   MessageTask task;
-  task.kind = kind;
-  task.dtype = elements.dtype;
-  task.reduction = reduction;
-  task.root = root;
-  task.count = elements.count;
+  task.kind = exchange.kind;
+  task.dtype = exchange.elements.dtype;
+  task.reduction = exchange.reduction;
+  task.root = exchange.root;
+  task.count = exchange.elements.count;
+  task.from_rows = exchange.counts.from_rows;
+  task.to_rows = exchange.counts.to_rows;
   std::copy_n(name.data(), std::min(name.size(), task.name.size() - 1), task.name.data());
   return task;
 }
@@ -36,11 +37,6 @@ MessageTask task_of(MessageTask::Kind kind, std::string_view name, const RankEle
   throw Error(ErrorKind::usage, std::move(d));
 }
 
-void refuse_reduction(const Communicator& communicator, const MessageTask& task) {
-  if (const std::optional<std::string> why = reduction_problem(task.dtype, task.reduction))
-    refuse(communicator, task, *why, "");
-}
-
 }  // namespace
 
 class MessageCommunicator::Task final : public PreparedKernel {
@@ -49,7 +45,7 @@ class MessageCommunicator::Task final : public PreparedKernel {
       : communicator_(communicator), task_(task) {}
   void run(const KernelArguments& arguments) noexcept override {
     MessageOperands operands{arguments.inputs[0], arguments.outputs[0]};
-    if (task_.kind == MessageTask::Kind::exchange_rows) {
+    if (task_.kind == CollectiveKind::exchange_rows) {
       operands.sent = static_cast<const std::int32_t*>(arguments.inputs[1]);
       operands.received = static_cast<const std::int32_t*>(arguments.inputs[2]);
     }
@@ -78,35 +74,42 @@ MessageCommunicator::MessageCommunicator(std::shared_ptr<RankMessages> messages,
 
 MessageCommunicator::~MessageCommunicator() = default;
 
-void MessageCommunicator::enqueue(Stream& stream, std::string_view name,
-                                  const RankElements& elements, const MessageTask& task,
-                                  std::size_t read, std::size_t written, const RowCounts* counts) {
+void MessageCommunicator::enqueue(Stream& stream, std::string_view name, const Exchange& exchange) {
+  const MessageTask task = task_of(name, exchange);
+  if (reduces(task.kind)) {
+    if (const std::optional<std::string> why = reduction_problem(task.dtype, task.reduction))
+      refuse(*this, task, *why, "");
+  }
+  if (task.root < 0 || task.root >= ranks())
+    refuse(*this, task, "there is no rank " + std::to_string(task.root), "ranks count from 0");
   Task* kernel = nullptr;
   {
     const std::lock_guard lock(mutex_);
     throw_failure();
-    if (elements.count == 0) return;
+    if (task.count == 0) return;
     std::unique_ptr<Task>& known = tasks_[task];
     if (!known) known = std::make_unique<Task>(*this, task);
     kernel = known.get();
   }
-  const void* inputs[3] = {elements.from};
-  void* output = elements.to;
+  const auto [read, written] = bytes_of(exchange, rank(), ranks());
+  void* output = exchange.elements.to;
+  // What a broadcast does not look at counts as its output.
+  const void* inputs[3] = {read > 0 ? exchange.elements.from : output};
   ByteAccess accesses[4];
   std::size_t count = 0;
   const auto access = [&](const void* at, std::size_t bytes, bool write) {
     if (bytes > 0 || write) accesses[count++] = {at, bytes, write};
   };
   access(output, written, true);
-  access(elements.from, read, false);
+  access(inputs[0], read, false);
   KernelCall call;
   call.inputs = call.outputs = 1;
-  if (counts != nullptr) {
+  if (task.kind == CollectiveKind::exchange_rows) {
     const std::size_t bytes = static_cast<std::size_t>(ranks()) * sizeof(std::int32_t);
-    inputs[call.inputs++] = counts->sent;
-    inputs[call.inputs++] = counts->received;
-    access(counts->sent, bytes, false);
-    access(counts->received, bytes, false);
+    for (const std::int32_t* counts : {exchange.counts.sent, exchange.counts.received}) {
+      inputs[call.inputs++] = counts;
+      access(counts, bytes, false);
+    }
   }
   call.kernel = kernel;
   call.arguments = {inputs, &output, nullptr, nullptr};
@@ -128,58 +131,6 @@ void MessageCommunicator::run(const MessageTask& task, const MessageOperands& op
     fail(to_string(task) + " failed", error.what(), "look at what the other ranks have printed");
   }
   messages_->abandon();
-}
-
-void MessageCommunicator::all_reduce(Stream& stream, std::string_view name,
-                                     const RankElements& elements, Reduction reduction) {
-  const MessageTask task = task_of(MessageTask::Kind::all_reduce, name, elements, reduction);
-  refuse_reduction(*this, task);
-  const std::size_t bytes = elements.count * size_of(elements.dtype);
-  enqueue(stream, name, elements, task, bytes, bytes);
-}
-
-void MessageCommunicator::all_gather(Stream& stream, std::string_view name,
-                                     const RankElements& elements) {
-  const std::size_t bytes = elements.count * size_of(elements.dtype);
-  enqueue(stream, name, elements, task_of(MessageTask::Kind::all_gather, name, elements), bytes,
-          bytes * static_cast<std::size_t>(ranks()));
-}
-
-void MessageCommunicator::reduce_scatter(Stream& stream, std::string_view name,
-                                         const RankElements& elements, Reduction reduction) {
-  const MessageTask task = task_of(MessageTask::Kind::reduce_scatter, name, elements, reduction);
-  refuse_reduction(*this, task);
-  const std::size_t bytes = elements.count * size_of(elements.dtype);
-  enqueue(stream, name, elements, task, bytes * static_cast<std::size_t>(ranks()), bytes);
-}
-
-void MessageCommunicator::all_to_all(Stream& stream, std::string_view name,
-                                     const RankElements& elements) {
-  const std::size_t bytes =
-      elements.count * size_of(elements.dtype) * static_cast<std::size_t>(ranks());
-  enqueue(stream, name, elements, task_of(MessageTask::Kind::all_to_all, name, elements), bytes,
-          bytes);
-}
-
-void MessageCommunicator::exchange_rows(Stream& stream, std::string_view name,
-                                        const RankElements& elements, const RowCounts& counts) {
-  MessageTask task = task_of(MessageTask::Kind::exchange_rows, name, elements);
-  task.from_rows = counts.from_rows;
-  task.to_rows = counts.to_rows;
-  const std::size_t row = elements.count * size_of(elements.dtype);
-  enqueue(stream, name, elements, task, row * counts.from_rows, row * counts.to_rows, &counts);
-}
-
-void MessageCommunicator::broadcast(Stream& stream, std::string_view name,
-                                    const RankElements& elements, int root) {
-  const MessageTask task =
-      task_of(MessageTask::Kind::broadcast, name, elements, Reduction::sum, root);
-  if (root < 0 || root >= ranks())
-    refuse(*this, task, "there is no rank " + std::to_string(root), "ranks count from 0");
-  const std::size_t bytes = elements.count * size_of(elements.dtype);
-  RankElements own = elements;
-  if (rank() != root) own.from = own.to;  // is not looked at
-  enqueue(stream, name, own, task, rank() == root ? bytes : 0, bytes);
 }
 
 // An operation watches its own time from when it begins.

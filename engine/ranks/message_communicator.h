@@ -44,16 +44,7 @@ class MessageCommunicator final : public Communicator {
 
   int rank() const override { return messages_->rank(); }
   int ranks() const override { return messages_->ranks(); }
-  void all_reduce(Stream& stream, std::string_view name, const RankElements& elements,
-                  Reduction reduction) override;
-  void all_gather(Stream& stream, std::string_view name, const RankElements& elements) override;
-  void reduce_scatter(Stream& stream, std::string_view name, const RankElements& elements,
-                      Reduction reduction) override;
-  void all_to_all(Stream& stream, std::string_view name, const RankElements& elements) override;
-  void exchange_rows(Stream& stream, std::string_view name, const RankElements& elements,
-                     const RowCounts& counts) override;
-  void broadcast(Stream& stream, std::string_view name, const RankElements& elements,
-                 int root) override;
+  void enqueue(Stream& stream, std::string_view name, const Exchange& exchange) override;
   void watch(Stream& stream, std::string_view name) override;
   void check() override;
   void wait(Stream& stream) override;
@@ -65,9 +56,6 @@ class MessageCommunicator final : public Communicator {
     std::size_t operator()(const MessageTask& task) const;
   };
 
-  void enqueue(Stream& stream, std::string_view name, const RankElements& elements,
-               const MessageTask& task, std::size_t read, std::size_t written,
-               const RowCounts* counts = nullptr);
   void run(const MessageTask& task, const MessageOperands& operands) noexcept;
   void look_for_failure();
   void fail(const std::string& what, const std::string& got, const std::string& fix);

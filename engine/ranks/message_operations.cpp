@@ -28,20 +28,13 @@ enum Lane : int { greeting = 0, data = 1, result = 2, lanes = 4 };
 
 }  // namespace
 
-const char* name_of(MessageTask::Kind kind) {
-  constexpr const char* names[] = {"all_reduce", "all_gather",    "reduce_scatter",
-                                   "all_to_all", "exchange_rows", "broadcast"};
-  return names[static_cast<int>(kind)];
-}
-
 std::string to_string(const MessageTask& task) {
   constexpr const char* reductions[] = {"sum", "mean", "maximum", "minimum"};
   std::string text = name_of(task.kind) + std::string(" of '") + task.name.data() + "' (" +
                      std::to_string(task.count) + " " + std::string(name_of(task.dtype));
-  if (task.kind == MessageTask::Kind::all_reduce || task.kind == MessageTask::Kind::reduce_scatter)
-    text += std::string(", ") + reductions[static_cast<int>(task.reduction)];
-  if (task.kind == MessageTask::Kind::exchange_rows) text += " a row";
-  if (task.kind == MessageTask::Kind::broadcast) text += ", from rank " + std::to_string(task.root);
+  if (reduces(task.kind)) text += std::string(", ") + reductions[static_cast<int>(task.reduction)];
+  if (task.kind == CollectiveKind::exchange_rows) text += " a row";
+  if (task.kind == CollectiveKind::broadcast) text += ", from rank " + std::to_string(task.root);
   return text + ")";
 }
 
@@ -71,19 +64,19 @@ void MessageOperations::run(const MessageTask& task, const MessageOperands& oper
   begun_ = looked_ = Clock::now();
   if (ranks_ > 1) greet(task);
   switch (task.kind) {
-    case MessageTask::Kind::all_reduce:
+    case CollectiveKind::all_reduce:
       return reduce_all(task, input, output);
-    case MessageTask::Kind::all_gather:
+    case CollectiveKind::all_gather:
       return gather(task, input, output);
-    case MessageTask::Kind::reduce_scatter: {
+    case CollectiveKind::reduce_scatter: {
       const auto ranks = static_cast<std::size_t>(ranks_);
       return reduce_chunks(task, {task.count * ranks, ranks}, input, output, nullptr);
     }
-    case MessageTask::Kind::all_to_all:
+    case CollectiveKind::all_to_all:
       return all_to_all(task, input, output);
-    case MessageTask::Kind::exchange_rows:
+    case CollectiveKind::exchange_rows:
       return exchange_rows(task, operands);
-    case MessageTask::Kind::broadcast:
+    case CollectiveKind::broadcast:
       return broadcast(task, input, output);
   }
 }

@@ -20,15 +20,7 @@ namespace tandem {
 
 /// An operation without its addresses.
 struct MessageTask {
-  enum class Kind : std::uint8_t {
-    all_reduce,
-    all_gather,
-    reduce_scatter,
-    all_to_all,
-    exchange_rows,
-    broadcast,
-  };
-  Kind kind = Kind::all_reduce;
+  CollectiveKind kind = CollectiveKind::all_reduce;
   DType dtype = DType::float32;
   Reduction reduction = Reduction::sum;
   int root = 0;
@@ -52,7 +44,6 @@ struct MessageOperands {
   const std::int32_t* sent = nullptr;  // exchange_rows: rows for each rank, and of each rank
   const std::int32_t* received = nullptr;
 };
-const char* name_of(MessageTask::Kind kind);
 /// "all_reduce of 'loss' (12 float32, sum)".
 std::string to_string(const MessageTask& task);
 

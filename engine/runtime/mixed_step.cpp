@@ -59,8 +59,7 @@ StreamKind kind_of(const Queue& queue) {
 
 Reduction reduction_of(const Node& node) {
   const CollectiveKind kind = collective_kind(node);
-  if (kind != CollectiveKind::all_reduce && kind != CollectiveKind::reduce_scatter)
-    return Reduction::sum;  // has none
+  if (!reduces(kind)) return Reduction::sum;  // has none
   const std::string& text = node.attributes.text("reduction");
   return text == "mean"      ? Reduction::mean
          : text == "maximum" ? Reduction::maximum
@@ -346,35 +345,20 @@ void MixedStep::enqueue_collective(const Launched& launched) {
       return base_[place.buffer] + place.offset;
     };
     // A side without elements has no buffer.
-    const RankElements elements{call.from.buffer < 0 ? nullptr : at(call.from),
-                                call.to.buffer < 0 ? nullptr : at(call.to),
-                                static_cast<std::size_t>(call.elements), call.dtype};
-    Communicator& communicator = *collective.communicator;
-    switch (collective.kind) {
-      case CollectiveKind::all_reduce:
-        communicator.all_reduce(*launched.stream, launched.name, elements, collective.reduction);
-        break;
-      case CollectiveKind::all_gather:
-        communicator.all_gather(*launched.stream, launched.name, elements);
-        break;
-      case CollectiveKind::reduce_scatter:
-        communicator.reduce_scatter(*launched.stream, launched.name, elements,
-                                    collective.reduction);
-        break;
-      case CollectiveKind::all_to_all:
-        communicator.all_to_all(*launched.stream, launched.name, elements);
-        break;
-      case CollectiveKind::exchange_rows: {
-        const auto counts = [&](const CollectiveCall::Place& place) {
-          return reinterpret_cast<const std::int32_t*>(at(place));
-        };
-        communicator.exchange_rows(
-            *launched.stream, launched.name, elements,
-            {counts(call.sent), counts(call.received), static_cast<std::size_t>(call.from_rows),
-             static_cast<std::size_t>(call.to_rows)});
-        break;
-      }
+    Exchange exchange{
+        collective.kind,
+        {call.from.buffer < 0 ? nullptr : at(call.from), call.to.buffer < 0 ? nullptr : at(call.to),
+         static_cast<std::size_t>(call.elements), call.dtype},
+        collective.reduction};
+    if (collective.kind == CollectiveKind::exchange_rows) {
+      const auto counts = [&](const CollectiveCall::Place& place) {
+        return reinterpret_cast<const std::int32_t*>(at(place));
+      };
+      exchange.counts = {counts(call.sent), counts(call.received),
+                         static_cast<std::size_t>(call.from_rows),
+                         static_cast<std::size_t>(call.to_rows)};
     }
+    collective.communicator->enqueue(*launched.stream, launched.name, exchange);
   }
 }
 

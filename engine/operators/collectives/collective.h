@@ -6,17 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "engine/operators/collectives/collective_kind.h"
 #include "engine/operators/operator.h"
 
 namespace tandem {
-
-enum class CollectiveKind : std::uint8_t {
-  all_reduce,
-  all_gather,
-  reduce_scatter,
-  all_to_all,
-  exchange_rows,
-};
 
 /// Of a node whose operator has the role `collective`.
 CollectiveKind collective_kind(const Node& node);

@@ -96,7 +96,6 @@ class FieldPlanner {
   void report(const Where& where, std::string message, std::string fix = "");
   void find_columns();
   void take(const Transform& function);
-  void take_rest(const Transform& function);
   void end_as_ids();
   void store();
 

@@ -29,7 +29,6 @@ TANDEM_INLINE void store_part(float* p, V x, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) p[i] = buffer[i];
 }
 
-TANDEM_INLINE V max_of(V a, V b) { return a > b ? a : b; }
 TANDEM_INLINE V min_of(V a, V b) { return a < b ? a : b; }
 TANDEM_INLINE V abs_of(V x) {
   return reinterpret_cast<V>(reinterpret_cast<Int>(x) & all_int(0x7fffffff));

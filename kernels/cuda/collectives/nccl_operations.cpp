@@ -86,119 +86,100 @@ NcclReduction NcclCommunicator::reduction_of(const char* kind, std::string_view 
   return *known;
 }
 
-template <class Call>
-void NcclCommunicator::enqueue(Stream& any, const Task& task, const Call& call) {
+void NcclCommunicator::enqueue(Stream& any, std::string_view name, const Exchange& exchange) {
   struct Enqueueing final : PreparedKernel {
-    explicit Enqueueing(const Call& to_call) : call(to_call) {}
+    Enqueueing(const NcclCommunicator& on, const Exchange& of, const NcclReduction& by)
+        : communicator(on), exchange(of), as(by) {}
     void run(const KernelArguments& arguments) noexcept override {
-      result = call(static_cast<cudaStream_t>(arguments.queue));
+      result = communicator.call(exchange, as, static_cast<cudaStream_t>(arguments.queue));
     }
-    const Call& call;
+    const NcclCommunicator& communicator;
+    const Exchange& exchange;
+    const NcclReduction as;
     ncclResult_t result = ncclSuccess;
   };
-  CudaStream& stream = of_gpu(any, task.kind, task.name);
+  const char* const kind = name_of(exchange.kind);
+  const RankElements& elements = exchange.elements;
+  // Sends and receives of NCCL's take counts of the host, and these are in the GPU's memory.
+  if (exchange.kind == CollectiveKind::exchange_rows)
+    refuse(kind, name, "NCCL has no exchange whose counts the GPU alone knows",
+           "keep tables whose rows are sharded on the host: on = \"cpu\" at their lookups");
+  if (exchange.root < 0 || exchange.root >= ranks())
+    refuse(kind, name, "there is no rank " + std::to_string(exchange.root), "ranks count from 0");
+  NcclReduction as;
+  if (reduces(exchange.kind)) as = reduction_of(kind, name, elements.dtype, exchange.reduction);
+  CudaStream& stream = of_gpu(any, kind, name);
   const std::lock_guard lock(mutex_);
   throw_failure();
   if (!stream.is_capturing()) check_locked();
-  if (task.elements.count == 0) return;
-  const void* input = task.elements.from;
-  void* output = task.elements.to;
-  const ByteAccess accesses[] = {{output, task.written, true}, {input, task.read, false}};
-  Enqueueing kernel(call);
+  if (elements.count == 0) return;
+  const auto [read, written] = bytes_of(exchange, rank(), ranks());
+  const void* input = elements.from;
+  void* output = elements.to;
+  const ByteAccess accesses[] = {{output, written, true}, {input, read, false}};
+  Enqueueing kernel(*this, exchange, as);
   KernelCall enqueued;
   enqueued.kernel = &kernel;
   enqueued.arguments = {&input, &output, nullptr, nullptr};
-  enqueued.inputs = task.read > 0 ? 1 : 0;
+  enqueued.inputs = read > 0 ? 1 : 0;
   enqueued.outputs = 1;
-  enqueued.operation = {task.name,
-                        link_seconds(task.read + task.written),
-                        {accesses, task.read > 0 ? std::size_t{2} : std::size_t{1}}};
+  enqueued.operation = {
+      name, link_seconds(read + written), {accesses, read > 0 ? std::size_t{2} : std::size_t{1}}};
   stream.run(enqueued);
   std::optional<NcclProblem> problem;
   if (kernel.result != ncclSuccess) {
     problem = handle_.settle(kernel.result, options_.start_limit,
                              [this] { return rendezvous_->failure(); });
   }
-  if (problem) fail(task.kind + (" of '" + std::string(task.name)) + "' failed", *problem);
+  if (problem) fail(kind + (" of '" + std::string(name)) + "' failed", *problem);
   if (!stream.is_capturing())
-    check_runtime(watched_.add(task.name, stream.handle()), "recording an event");
+    check_runtime(watched_.add(name, stream.handle()), "recording an event");
 }
 
-void NcclCommunicator::all_reduce(Stream& stream, std::string_view name,
-                                  const RankElements& elements, Reduction reduction) {
-  const NcclReduction as = reduction_of("all_reduce", name, elements.dtype, reduction);
-  const std::size_t bytes = elements.count * size_of(elements.dtype);
-  enqueue(stream, {"all_reduce", name, elements, bytes, bytes}, [&](cudaStream_t queue) {
-    return nccl_.ncclAllReduce(elements.from, elements.to, elements.count, as.type, as.operation,
-                               handle_.get(), queue);
-  });
+ncclResult_t NcclCommunicator::call(const Exchange& exchange, const NcclReduction& as,
+                                    cudaStream_t queue) const {
+  const RankElements& e = exchange.elements;
+  const NcclElements moved = moved_as(e.dtype);
+  switch (exchange.kind) {
+    case CollectiveKind::all_reduce:
+      return nccl_.ncclAllReduce(e.from, e.to, e.count, as.type, as.operation, handle_.get(),
+                                 queue);
+    case CollectiveKind::all_gather:
+      return nccl_.ncclAllGather(e.from, e.to, e.count * moved.of_each, moved.type, handle_.get(),
+                                 queue);
+    case CollectiveKind::reduce_scatter:
+      return nccl_.ncclReduceScatter(e.from, e.to, e.count, as.type, as.operation, handle_.get(),
+                                     queue);
+    case CollectiveKind::all_to_all:
+      return exchange_parts(e, moved, queue);
+    case CollectiveKind::broadcast:
+      return nccl_.ncclBroadcast(e.from, e.to, e.count * moved.of_each, moved.type, exchange.root,
+                                 handle_.get(), queue);
+    case CollectiveKind::exchange_rows:
+      break;  // is refused
+  }
+  return ncclInvalidUsage;
 }
 
-void NcclCommunicator::all_gather(Stream& stream, std::string_view name,
-                                  const RankElements& elements) {
-  const NcclElements as = moved_as(elements.dtype);
-  const std::size_t bytes = elements.count * size_of(elements.dtype);
-  const std::size_t all = bytes * static_cast<std::size_t>(ranks());
-  enqueue(stream, {"all_gather", name, elements, bytes, all}, [&](cudaStream_t queue) {
-    return nccl_.ncclAllGather(elements.from, elements.to, elements.count * as.of_each, as.type,
-                               handle_.get(), queue);
-  });
-}
-
-void NcclCommunicator::reduce_scatter(Stream& stream, std::string_view name,
-                                      const RankElements& elements, Reduction reduction) {
-  const NcclReduction as = reduction_of("reduce_scatter", name, elements.dtype, reduction);
-  const std::size_t bytes = elements.count * size_of(elements.dtype);
-  const std::size_t all = bytes * static_cast<std::size_t>(ranks());
-  enqueue(stream, {"reduce_scatter", name, elements, all, bytes}, [&](cudaStream_t queue) {
-    return nccl_.ncclReduceScatter(elements.from, elements.to, elements.count, as.type,
-                                   as.operation, handle_.get(), queue);
-  });
-}
-
-void NcclCommunicator::all_to_all(Stream& stream, std::string_view name,
-                                  const RankElements& elements) {
-  const NcclElements as = moved_as(elements.dtype);
-  const std::size_t bytes = elements.count * size_of(elements.dtype);
-  const std::size_t all = bytes * static_cast<std::size_t>(ranks());
-  enqueue(stream, {"all_to_all", name, elements, all, all}, [&](cudaStream_t queue) {
-    const std::size_t count = elements.count * as.of_each;
-    const auto* from = static_cast<const char*>(elements.from);
-    auto* to = static_cast<char*>(elements.to);
-    ncclResult_t first = nccl_.ncclGroupStart();
-    const auto note = [&](ncclResult_t result) {
-      if (first == ncclSuccess && result != ncclInProgress) first = result;
-    };
-    if (first != ncclSuccess) return first;
-    for (int peer = 0; peer < ranks(); ++peer) {
-      note(nccl_.ncclSend(from, count, as.type, peer, handle_.get(), queue));
-      note(nccl_.ncclRecv(to, count, as.type, peer, handle_.get(), queue));
-      from += bytes;
-      to += bytes;
-    }
-    const ncclResult_t end = nccl_.ncclGroupEnd();  // also after an error
-    return first != ncclSuccess ? first : end;
-  });
-}
-
-// Sends and receives of NCCL's take counts of the host, and these are in the GPU's memory.
-void NcclCommunicator::exchange_rows(Stream&, std::string_view name, const RankElements&,
-                                     const RowCounts&) {
-  refuse("exchange_rows", name, "NCCL has no exchange whose counts the GPU alone knows",
-         "keep tables whose rows are sharded on the host: on = \"cpu\" at their lookups");
-}
-
-void NcclCommunicator::broadcast(Stream& stream, std::string_view name,
-                                 const RankElements& elements, int root) {
-  if (root < 0 || root >= ranks())
-    refuse("broadcast", name, "there is no rank " + std::to_string(root), "ranks count from 0");
-  const NcclElements as = moved_as(elements.dtype);
-  const std::size_t bytes = elements.count * size_of(elements.dtype);
-  enqueue(stream, {"broadcast", name, elements, root == rank() ? bytes : 0, bytes},
-          [&](cudaStream_t queue) {
-            return nccl_.ncclBroadcast(elements.from, elements.to, elements.count * as.of_each,
-                                       as.type, root, handle_.get(), queue);
-          });
+ncclResult_t NcclCommunicator::exchange_parts(const RankElements& elements, const NcclElements& as,
+                                              cudaStream_t queue) const {
+  const std::size_t count = elements.count * as.of_each,
+                    bytes = elements.count * size_of(elements.dtype);
+  const auto* from = static_cast<const char*>(elements.from);
+  auto* to = static_cast<char*>(elements.to);
+  ncclResult_t first = nccl_.ncclGroupStart();
+  const auto note = [&](ncclResult_t result) {
+    if (first == ncclSuccess && result != ncclInProgress) first = result;
+  };
+  if (first != ncclSuccess) return first;
+  for (int peer = 0; peer < ranks(); ++peer) {
+    note(nccl_.ncclSend(from, count, as.type, peer, handle_.get(), queue));
+    note(nccl_.ncclRecv(to, count, as.type, peer, handle_.get(), queue));
+    from += bytes;
+    to += bytes;
+  }
+  const ncclResult_t end = nccl_.ncclGroupEnd();  // also after an error
+  return first != ncclSuccess ? first : end;
 }
 
 void NcclCommunicator::watch(Stream& any, std::string_view name) {

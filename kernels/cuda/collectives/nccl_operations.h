@@ -45,33 +45,18 @@ class NcclCommunicator final : public Communicator {
   int rank() const override { return rendezvous_->rank(); }
   int ranks() const override { return rendezvous_->ranks(); }
 
-  void all_reduce(Stream& stream, std::string_view name, const RankElements& elements,
-                  Reduction reduction) override;
-  void all_gather(Stream& stream, std::string_view name, const RankElements& elements) override;
-  void reduce_scatter(Stream& stream, std::string_view name, const RankElements& elements,
-                      Reduction reduction) override;
-  void all_to_all(Stream& stream, std::string_view name, const RankElements& elements) override;
-  void exchange_rows(Stream& stream, std::string_view name, const RankElements& elements,
-                     const RowCounts& counts) override;
-  void broadcast(Stream& stream, std::string_view name, const RankElements& elements,
-                 int root) override;
+  void enqueue(Stream& stream, std::string_view name, const Exchange& exchange) override;
   void watch(Stream& stream, std::string_view name) override;
   void check() override;
   void wait(Stream& stream) override;
   void abort(const std::string& why) override;
 
  private:
-  /// Of an operation: its kind, the name that it was given, bytes read and written.
-  struct Task {
-    const char* kind;
-    std::string_view name;
-    RankElements elements;
-    std::size_t read, written;  // bytes
-  };
-
-  /// `call` gives NCCL's result for a stream.
-  template <class Call>
-  void enqueue(Stream& stream, const Task& task, const Call& call);
+  /// NCCL's result for a stream.
+  ncclResult_t call(const Exchange& exchange, const NcclReduction& as, cudaStream_t queue) const;
+  /// Each part to its rank and from it.
+  ncclResult_t exchange_parts(const RankElements& elements, const NcclElements& as,
+                              cudaStream_t queue) const;
   CudaStream& of_gpu(Stream& stream, const char* kind, std::string_view name) const;
   NcclReduction reduction_of(const char* kind, std::string_view name, DType dtype,
                              Reduction reduction) const;

@@ -17,7 +17,7 @@ class NetworkGpu {
   explicit NetworkGpu(Gpu gpu) : gpu_(std::move(gpu)) {}
 
   GpuContext& gpu() const { return *gpu_; }
-  const Gpu& shared_gpu() const { return gpu_; }
+
   /// Null where cuDNN cannot be used. Opens it at the first call.
   std::shared_ptr<Plans> plans();
   /// Why cuDNN does not compute the graph, or nothing.
