@@ -29,9 +29,10 @@ struct OneCycleSchedule {
     const auto t = std::min(static_cast<double>(place.step()), total - 1);
     const double first = 1 / div_factor, last = first / final_div_factor;
     const double top = pct_start * total - 1;
-    if (t <= top) return between_rates(first, 1, t / top);
+    if (t <= top && top > 0) return between_rates(first, 1, t / top);
     const double middle = 2 * pct_start * total - 2;
-    if (three_phase && t <= middle) return between_rates(1, first, (t - top) / (middle - top));
+    if (three_phase && t <= middle && middle > top)
+      return between_rates(1, first, (t - top) / (middle - top));
     const double from = three_phase ? middle : top;
     const double done = total - 1 > from ? (t - from) / (total - 1 - from) : 1;
     return between_rates(three_phase ? first : 1, last, done);

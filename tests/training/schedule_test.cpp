@@ -57,6 +57,18 @@ TEST(ScheduleTest, EveryKindIsPyTorchs) {
   EXPECT_EQ(kinds.size() + 1, std::variant_size_v<ScheduleKind>) << "plateau has cases of its own";
 }
 
+// Where the first step is the highest one PyTorch divides by zero.
+TEST(ScheduleTest, ACycleMayBeginAtItsTop) {
+  for (const char* more : {"", ", three_phase = true"}) {
+    const std::string schedule = std::string("{ kind = 'one_cycle', pct_start = 0.1") + more + " }";
+    const Schedule of(parsed(schedule).optimizer.schedule, 0.1, {5, 10});
+    EXPECT_NEAR(of.factor(1), *more == 0 ? 1 : 1.0 / 25, 1e-12) << schedule;
+    for (std::int64_t step = 2; step <= 10; ++step)
+      EXPECT_LT(of.factor(step), of.factor(step - 1)) << schedule << " step " << step;
+    EXPECT_NEAR(of.factor(10), 1 / 25.0 / 1e4, 1e-12) << schedule;
+  }
+}
+
 TEST(ScheduleTest, PlateausArePyTorchs) {
   const double base = script()["base"];
   for (const Json& one : script()["plateaus"]) {
