@@ -219,7 +219,7 @@ AutoPlan AutoCase::plan_of(const PlannedStep& step) {
   AutoPlan plan;
   plan.score.seconds = step.seconds;
   plan.score.traffic = static_cast<double>(traffic_of(step.crossings).bytes);
-  for (const Exchange& exchange : step.exchanges) {
+  for (const PlannedExchange& exchange : step.exchanges) {
     const auto times = static_cast<double>(exchange.times);
     plan.exchanged += times * static_cast<double>(exchange.bytes);
     plan.exposed += times * exchange.exposed_ms / 1e3;

@@ -4,15 +4,16 @@
 
 namespace tandem {
 
-std::vector<Exchange> exchanges_of(const CompiledProgram& program, const Simulation& simulation) {
-  std::vector<Exchange> exchanges;
+std::vector<PlannedExchange> exchanges_of(const CompiledProgram& program,
+                                          const Simulation& simulation) {
+  std::vector<PlannedExchange> exchanges;
   for (const SimulatedSpan& span : simulation.spans) {
     const Queue& queue = program.plan.queues[span.queue];
     const Instruction& instruction = queue.instructions[span.index];
     if (instruction.kind != Instruction::Kind::collective) continue;
     const Graph& graph = program.lowered.graph;
     const Node& node = graph.node(instruction.node);
-    Exchange exchange{.op = node.op->name, .path = node.path, .device = queue.device};
+    PlannedExchange exchange{.op = node.op->name, .path = node.path, .device = queue.device};
     exchange.phase = node.phase;
     exchange.operands = node.inputs.size();
     for (ValueId input : node.inputs) exchange.bytes += graph.type(input).bytes();

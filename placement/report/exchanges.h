@@ -10,7 +10,7 @@
 
 namespace tandem {
 
-struct Exchange {
+struct PlannedExchange {
   std::string op;    // "AllReduce"
   std::string path;  // of the operator or bucket
   int device = 0;    // whose communicator
@@ -23,6 +23,7 @@ struct Exchange {
 };
 
 /// In the order of the plan; nothing for one rank.
-std::vector<Exchange> exchanges_of(const CompiledProgram& program, const Simulation& simulation);
+std::vector<PlannedExchange> exchanges_of(const CompiledProgram& program,
+                                          const Simulation& simulation);
 
 }  // namespace tandem

@@ -228,7 +228,7 @@ struct ExchangeSums {
 
 ExchangeSums exchange_sums(const PlannedStep& step) {
   ExchangeSums sums;
-  for (const Exchange& exchange : step.exchanges) {
+  for (const PlannedExchange& exchange : step.exchanges) {
     const auto times = static_cast<double>(exchange.times);
     sums.exchanges += exchange.times;
     sums.bytes += exchange.bytes * static_cast<std::size_t>(exchange.times);
@@ -245,7 +245,7 @@ std::string ranks_block(const ResolvedPolicy& resolved, const PlannedStep& step)
       "ranks       {}, this is the plan of one: {} exchanges a step, {}, {:.3f} ms on the network, "
       "exposed {:.3f} ms\n",
       step.ranks, sums.exchanges, bytes_text(sums.bytes), sums.milliseconds, sums.exposed_ms);
-  for (const Exchange& exchange : step.exchanges) {
+  for (const PlannedExchange& exchange : step.exchanges) {
     text += fmt::format("  {:>11} {:<14} {:<8} {:<18} {} {}{}{}\n", bytes_text(exchange.bytes),
                         resolved.device_name(exchange.device), phase_name(exchange.phase),
                         exchange.exposed_ms < 1e-6
@@ -261,7 +261,7 @@ std::string ranks_block(const ResolvedPolicy& resolved, const PlannedStep& step)
 Json ranks_json(const ResolvedPolicy& resolved, const PlannedStep& step) {
   const ExchangeSums sums = exchange_sums(step);
   Json exchanges = Json::array();
-  for (const Exchange& exchange : step.exchanges) {
+  for (const PlannedExchange& exchange : step.exchanges) {
     exchanges.push_back({{"op", exchange.op},
                          {"path", exchange.path},
                          {"device", resolved.device_name(exchange.device)},

@@ -34,7 +34,7 @@ void PlannedStep::add(PlannedMicroBatch micro_batch, const Graph& imported) {
     exposed += crossing.exposed_ms / 1e3 * static_cast<double>(micro_batch.times);
     crossings.push_back(std::move(crossing));
   }
-  for (Exchange& exchange : exchanges_of(micro_batch.program, micro_batch.simulation)) {
+  for (PlannedExchange& exchange : exchanges_of(micro_batch.program, micro_batch.simulation)) {
     exchange.times = micro_batch.times;
     exchanges.push_back(std::move(exchange));
   }

@@ -25,7 +25,7 @@ struct PlannedStep {
   std::vector<PlannedMicroBatch> micro_batches;  // the last one holds the update
   std::vector<Crossing> crossings;               // of all micro-batches
   int ranks = 1;                                 // the plan is that of one of so many
-  std::vector<Exchange> exchanges;               // between ranks, of all micro-batches
+  std::vector<PlannedExchange> exchanges;        // between ranks, of all micro-batches
   /// Per device: parts of the micro-batch with the highest peak; the peak of all programs together.
   std::vector<MemoryUse> memory;
   std::vector<std::size_t> limits;  // bytes, per device: what the machine or the policy gives it
