@@ -28,7 +28,7 @@ PHASES = [
     ["engine/gradient", "engine/passes"],
     ["engine/lower", "engine/plan"],
     ["engine/runtime"],
-    ["engine/losses", "engine/schedules", "engine/training"],
+    ["engine/losses", "engine/metrics", "engine/schedules", "engine/training"],
 ]
 # Which of our own folders a folder may include. The longest matching folder decides.
 BORDERS = {

@@ -14,6 +14,8 @@ TANDEM_CONFIG_PAGE=docs/train_toml.md build/tests/test_training --gtest_filter='
 echo docs/train_toml.md
 TANDEM_LOSSES_PAGE=docs/losses.md build/tests/test_training --gtest_filter='ListOfLosses.ThePage*' --gtest_brief=1
 echo docs/losses.md
+TANDEM_METRICS_PAGE=docs/metrics.md build/tests/test_training --gtest_filter='ListOfMetrics.ThePage*' --gtest_brief=1
+echo docs/metrics.md
 TANDEM_POLICY_PAGE=docs/policy_toml.md build/tests/test_placement --gtest_filter='PolicyKeys.ThePage*' --gtest_brief=1
 echo docs/policy_toml.md
 

@@ -154,6 +154,7 @@ void add_train(CLI::App& app, Invocation& invocation) {
     display.message(fmt::format("{} after {} steps{}\nrun directory {}",
                                 result.interrupted ? "interrupted and saved" : "done", result.steps,
                                 last, result.run_dir));
+    for (const api::MetricTable& table : result.tables) display.message(api::to_text(table));
     if (!result.interrupted) display.message(next_commands(result, !result.evaluation.empty()));
     return result.interrupted ? stopped : 0;
   });

@@ -309,8 +309,14 @@ TrainResult Trainer::run() {
   result.steps = done.steps;
   result.loss = done.loss;
   for (const auto& [name, value] : done.evaluation) result.evaluation[name] = value;
+  for (const tandem::MetricTable& table : done.tables)
+    result.tables.push_back({table.metric, table.names, table.numbers, table.is_matrix});
   result.interrupted = done.interrupted;
   return result;
+}
+
+std::string to_text(const MetricTable& table) {
+  return table_text({table.metric, table.names, table.numbers, table.is_matrix});
 }
 
 std::string Trainer::summary() const {

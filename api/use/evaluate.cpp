@@ -111,6 +111,10 @@ EvaluationReport evaluated(const std::string& run, const TrainedOptions& options
     report.text += fmt::format("{:<11} {}\n", name, number_text(value));
     metrics[name] = std::isfinite(value) ? Json(value) : Json(number_text(value));
   }
+  for (const tandem::MetricTable& table : evaluation.tables()) {
+    report.text += table_text(table);
+    metrics[table.metric] = Json::parse(table_json(table));
+  }
   Json json{{"run", run}};
   trained.run().describe(json);
   json["samples"] = samples;

@@ -292,12 +292,16 @@ class CheckedStream final : public SampleStream {
   std::unique_ptr<SampleStream> stream_;
 };
 
-/// Fields that feed the model in inference form or its loss.
+/// Fields that feed the model in inference form, its loss, or a metric beside it.
 std::vector<std::string> evaluated_fields(TrainedModel& trained) {
   std::vector<std::string> names;
   for (const NamedValue& input : trained.forward().inputs) names.push_back(input.name);
   for (const LossTerm& term : trained.config().loss.terms) {
     const std::vector<std::string> fields = term.fields();
+    names.insert(names.end(), fields.begin(), fields.end());
+  }
+  for (const MetricConfig& metric : trained.config().eval.metrics) {
+    const std::vector<std::string> fields = metric.fields();
     names.insert(names.end(), fields.begin(), fields.end());
   }
   return names;

@@ -52,15 +52,7 @@ enum Scores : unsigned {
 };
 
 /// An option that a loss has besides those of every term.
-struct LossOptionInfo {
-  std::string_view key;
-  unsigned type = number_value;  // ValueTypes; with list_value its items are numbers
-  std::string_view fallback;     // TOML; "" or "(in words)": none
-  std::string_view help;
-  double low = -1e300, high = 1e300;
-  std::string_view allowed = "";    // "a|b|c" for strings
-  std::string_view item_help = "";  // of lists
-};
+using LossOptionInfo = OptionInfo;
 
 /// A term of one micro-batch, before it is reduced.
 struct Losses {

@@ -17,7 +17,7 @@ bool LossTerm::reads_value(std::string_view value) const {
   return std::find(values.begin(), values.end(), value) != values.end();
 }
 
-const LossOption& LossTerm::option_of(std::string_view option) const {
+const OptionValue& LossTerm::option_of(std::string_view option) const {
   const auto found = options.find(option);
   if (found == options.end())
     throw std::logic_error("the loss term \"" + name + "\" has no option " + std::string(option));

@@ -28,7 +28,9 @@ struct PlateauSchedule {
 
   template <class Keys>
   void visit(Keys& keys) {
-    keys.metric("metric", metric, "of the evaluations; what is better follows from it");
+    keys.metric("metric", metric,
+                "name of the loss or of one of eval.metrics that is one number; what is better "
+                "follows from it");
     keys.number("factor", decay, from_below(0, 1), "of the rate, each time that it falls");
     keys.count("patience", patience, at_least(0),
                "so many evaluations without a better one are put up with");

@@ -6,84 +6,29 @@
 #include <map>
 #include <numeric>
 
-#include "engine/graph/error.h"
 #include "engine/training/data/subset_source.h"
 #include "engine/training/divergence/reported_ids.h"
-#include "engine/training/metrics.h"
+#include "engine/training/metrics/evaluated_metrics.h"
+#include "engine/training/metrics/metric_fields.h"
 #include "engine/training/ranks/gathered.h"
 #include "engine/training/weight_sums.h"
 
 namespace tandem {
 namespace {
 
-const LossTerm* term_for(const RunConfig& config, const MetricKind& metric) {
-  for (const LossTerm& term : config.loss.terms) {
-    if (metric.fits(*term.kind)) return &term;
-  }
-  return nullptr;
-}
-
-/// A configured metric and the loss term whose value and labels it takes.
-struct MetricOfTerm {
-  const MetricKind* kind;
-  const LossTerm* term;
-  std::unique_ptr<Metric> metric;
-};
-
-std::vector<MetricOfTerm> metrics_of(const RunConfig& config) {
-  std::vector<MetricOfTerm> metrics;
-  for (const std::string& name : config.eval.metrics) {
-    const MetricKind& kind = metric_kind(name);
-    const bool again = std::any_of(metrics.begin(), metrics.end(),
-                                   [&](const MetricOfTerm& m) { return m.kind == &kind; });
-    if (kind.make != nullptr && !again)
-      metrics.push_back({&kind, term_for(config, kind), kind.make()});
-  }
-  return metrics;
-}
-
-/// Why labels of a field have no such metric; "" where they have. Reads as many as that takes.
-std::string undefined_reason(const Metric& metric, const DataSource& source,
-                             const std::string& field) {
-  constexpr std::int64_t piece = 4096;
-  LabelSummary labels;
-  std::string reason;
-  std::vector<std::int64_t> samples;
-  for (std::int64_t first = 0; first < source.samples(); first += piece) {
-    samples.resize(static_cast<std::size_t>(std::min(piece, source.samples() - first)));
-    std::iota(samples.begin(), samples.end(), first);
-    const auto count = static_cast<std::int64_t>(samples.size());
-    HostTensor values(field_types(source, count).at(field));
-    source.fill(source.find_field(field), samples, nullptr, values.data());
-    labels.add(values);
-    reason = metric.undefined(labels);
-    if (reason.empty()) break;
-  }
-  return reason;
-}
-
-/// Data that has no such metric is an Error{data}.
-void check_labels(const std::vector<MetricOfTerm>& metrics, const DataSource& source) {
-  std::vector<Diagnostic> problems;
-  for (const MetricOfTerm& m : metrics) {
-    if (source.find_field(m.term->labels) < 0) continue;
-    const std::string reason = undefined_reason(*m.metric, source, m.term->labels);
-    if (reason.empty()) continue;
-    Diagnostic d;
-    d.path = "eval";
-    const std::string name(m.kind->name);
-    d.message = "eval.metrics: the held-out data has no " + name;
-    d.expected = m.kind->labels;
-    d.got = reason + " (field " + m.term->labels + ")";
-    d.fix = "evaluate on other data, or leave \"" + name + "\" out";
-    problems.push_back(std::move(d));
-  }
-  if (!problems.empty()) throw Error(ErrorKind::data, std::move(problems));
-}
-
 bool shares_parameters(const Shardings& shards) {
   return std::any_of(shards.begin(), shards.end(),
                      [](const auto& shard) { return shard.second != Sharding::state; });
+}
+
+TensorType made_type(const BoundProgram& bound, const std::string& name) {
+  const Graph& graph = bound.program->lowered().graph;
+  return graph.type(graph.outputs[static_cast<std::size_t>(bound.output(name))].value);
+}
+
+TensorType fed_type(const BoundProgram& bound, const std::string& field) {
+  const Graph& graph = bound.program->lowered().graph;
+  return graph.type(graph.find_input(field)->value);
 }
 
 HostTensor view(const void* data, const TensorType& type) {
@@ -102,36 +47,11 @@ FieldTypes field_types(const DataSource& source, std::int64_t batch) {
   return types;
 }
 
-void check_metrics(const RunConfig& config) {
-  std::vector<Diagnostic> problems;
-  for (const std::string& metric : config.eval.metrics) {
-    const MetricKind& kind = metric_kind(metric);
-    if (kind.make == nullptr || term_for(config, kind) != nullptr) continue;
-    Diagnostic d;
-    d.file = config.file;
-    d.message = "eval.metrics: \"" + metric + "\" needs a loss term that names logits and labels";
-    d.expected = "a term of kind " + losses_with(kind.scores);
-    d.got = config.loss.terms.empty() ? "no [loss] terms" : "none";
-    d.fix = "give the loss in [loss] terms";
-    problems.push_back(std::move(d));
-  }
-  if (!config.eval.best.empty() && metric_kind(config.eval.best).better == Better::neither) {
-    Diagnostic d;
-    d.file = config.file;
-    d.message = "eval.best: \"" + config.eval.best + "\" is best near 1, not at an end";
-    d.expected = "a metric that is better the larger or the smaller it is";
-    d.got = config.eval.best;
-    d.fix = "choose another one, such as log_loss";
-    problems.push_back(std::move(d));
-  }
-  if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
-}
-
 /// What a rank adds to an evaluation.
 struct EvaluatedPart {
   double loss = 0;
   std::map<std::string, double> terms;
-  std::vector<MetricOfTerm> metrics;
+  MetricSums metrics;
   bool is_stopped = false;
 
   std::string text() const;
@@ -143,13 +63,7 @@ std::string EvaluatedPart::text() const {
   std::vector<double> numbers{is_stopped ? 1.0 : 0.0, loss};
   for (const auto& [name, sum] : terms) numbers.push_back(sum);
   std::string text(reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(double));
-  for (const MetricOfTerm& m : metrics) {
-    const std::string sums = m.metric->sums();
-    const std::uint64_t bytes = sums.size();
-    text.append(reinterpret_cast<const char*>(&bytes), sizeof bytes);
-    text += sums;
-  }
-  return text;
+  return text + metrics.text();
 }
 
 void EvaluatedPart::add(const std::string& text) {
@@ -162,17 +76,14 @@ void EvaluatedPart::add(const std::string& text) {
   is_stopped = take(0.0) != 0 || is_stopped;
   loss += take(0.0);
   for (auto& [name, sum] : terms) sum += take(0.0);
-  for (const MetricOfTerm& m : metrics) {
-    const auto bytes = static_cast<std::size_t>(take(std::uint64_t{0}));
-    m.metric->add_sums(text.substr(at, bytes));
-    at += bytes;
-  }
+  metrics.add(text.substr(at));
 }
 
 Evaluation::Values EvaluatedPart::values() const {
   Evaluation::Values values{{"loss", loss}};
   if (terms.size() > 1) values.insert(values.end(), terms.begin(), terms.end());
-  for (const MetricOfTerm& m : metrics) values.emplace_back(m.kind->name, m.metric->value());
+  const Evaluation::Values measured = metrics.values();
+  values.insert(values.end(), measured.begin(), measured.end());
   return values;
 }
 
@@ -190,6 +101,8 @@ struct Evaluation::Impl {
   std::vector<int> fields;
   std::map<std::int64_t, BoundProgram> programs;  // by micro-batch size
   std::map<std::string, double> denominators;     // by term, over all samples
+  std::vector<EvaluatedMetric> metrics;
+  std::vector<MetricTable> tables;  // of the last run
 
   HostTensor fed(const BoundProgram& bound, const std::string& field, std::uint64_t ticket) const {
     const Graph& graph = bound.program->lowered().graph;
@@ -212,6 +125,9 @@ struct Evaluation::Impl {
   /// Adds the own micro-batches; `ran` counts programs that have run.
   void add_own(EvaluatedPart& part, std::int64_t& ran,
                const std::function<bool(std::int64_t samples)>& stops);
+  /// Adds `count` own samples from `first` on, which a program has run.
+  void add_metrics(EvaluatedPart& part, const BoundProgram& bound, std::uint64_t ticket,
+                   std::int64_t first, std::int64_t count) const;
   void run_for_others();
   void share_statistics();
 };
@@ -219,10 +135,10 @@ struct Evaluation::Impl {
 Evaluation::Evaluation(const RunConfig& config, const RunParts& parts,
                        std::shared_ptr<const DataSource> source, StateStore& states,
                        std::shared_ptr<Arenas> arenas)
-    : impl_(new Impl{config, parts.ranks, std::move(source), {}, states, 1, 0, {}, {}, {}, {}}) {
+    : impl_(new Impl{
+          config, parts.ranks, std::move(source), {}, states, 1, 0, {}, {}, {}, {}, {}, {}}) {
   Impl& my = *impl_;
-  check_metrics(config);
-  check_labels(metrics_of(config), *my.all_samples);
+  my.metrics = evaluated_metrics(config, *my.all_samples);
   const std::int64_t all = my.all_samples->samples();
   const RankPlace place = place_of(parts);
   my.source = make_part_source(my.all_samples, share_of(all, place));
@@ -264,13 +180,21 @@ Evaluation::Evaluation(const RunConfig& config, const RunParts& parts,
     check_fed_inputs(evaluation, config, request.fields);
     my.programs.emplace(size, bind_program(evaluation, parts, states, arenas, my.names));
   }
-  if (!my.programs.empty()) my.fields = fed_fields(my.programs.begin()->second);
+  if (!my.programs.empty()) {
+    const BoundProgram& any = my.programs.begin()->second;
+    my.fields = fed_fields(any);
+    for (const EvaluatedMetric& metric : my.metrics) {
+      check_types(metric, made_type(any, metric.term->values[0]),
+                  fed_type(any, metric.term->labels), config.file);
+    }
+  }
   my.sum_denominators();
 }
 
 Evaluation::~Evaluation() = default;
 std::int64_t Evaluation::samples() const { return impl_->all_samples->samples(); }
 std::int64_t Evaluation::own_samples() const { return impl_->source->samples(); }
+const std::vector<MetricTable>& Evaluation::tables() const { return impl_->tables; }
 
 void Evaluation::Impl::sum_denominators() {
   for (const auto& [size, bound] : programs) {
@@ -289,7 +213,7 @@ void Evaluation::Impl::sum_denominators() {
 EvaluatedPart Evaluation::Impl::nothing() const {
   EvaluatedPart part;
   for (const LossTerm& term : config.loss.terms) part.terms[term.name] = 0;
-  part.metrics = metrics_of(config);
+  part.metrics.start(metrics);
   return part;
 }
 
@@ -351,6 +275,23 @@ void Evaluation::Impl::run_for_others() {
   program.errors().packed = 0;
 }
 
+void Evaluation::Impl::add_metrics(EvaluatedPart& part, const BoundProgram& bound,
+                                   std::uint64_t ticket, std::int64_t first,
+                                   std::int64_t count) const {
+  for (std::size_t i = 0; i < metrics.size(); ++i) {
+    const EvaluatedMetric& metric = metrics[i];
+    const auto of_samples = [&](int field) {
+      return field < 0 ? std::vector<std::int64_t>() : field_values(*source, field, first, count);
+    };
+    const std::vector<std::int64_t> groups = of_samples(metric.group_field);
+    const std::vector<std::int64_t> slices = of_samples(metric.slice_field);
+    const HostTensor values = made(bound, metric.term->values[0], ticket);
+    const HostTensor labels = fed(bound, metric.term->labels, ticket);
+    part.metrics.metrics[i]->add(
+        {values, labels, metric.term->integer("ignore_index"), groups, slices});
+  }
+}
+
 void Evaluation::Impl::add_own(EvaluatedPart& part, std::int64_t& ran,
                                const std::function<bool(std::int64_t samples)>& stops) {
   LoaderOptions options;
@@ -384,10 +325,7 @@ void Evaluation::Impl::add_own(EvaluatedPart& part, std::int64_t& ran,
     for (const auto& [output, name] : bound.term_outputs) {
       part.terms[name] += *static_cast<const float*>(bound.program->output(output, loaded->ticket));
     }
-    for (const MetricOfTerm& m : part.metrics) {
-      m.metric->add(made(bound, m.term->values[0], loaded->ticket),
-                    fed(bound, m.term->labels, loaded->ticket), m.term->integer("ignore_index"));
-    }
+    add_metrics(part, bound, loaded->ticket, done, loaded->count);
     loader.release(loaded->ticket);
     done += loaded->count;
     part.is_stopped = stops && stops(done) && done < source->samples();
@@ -407,6 +345,7 @@ std::optional<Evaluation::Values> Evaluation::run(
     for (const std::string& of_rank : parts) part.add(of_rank);
   }
   if (part.is_stopped) return std::nullopt;
+  my.tables = part.metrics.tables();
   return part.values();
 }
 

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/metrics/metric_table.h"
 #include "engine/training/micro_batch_programs.h"
 
 namespace tandem {
@@ -24,12 +25,14 @@ class Evaluation {
 
   using Values = std::vector<std::pair<std::string, double>>;
 
-  /// "loss", each named term, and the configured metrics, exact over all samples. Ranks share the
-  /// samples, and all of them get the same values; running statistics become those of rank 0.
-  /// `stops` hears of this rank's samples so far after each micro-batch but the last, and may
-  /// throw; true ends the evaluation of all ranks, without values. Where ranks share rows of tables
-  /// all of them run as many micro-batches, and an end comes once all have.
+  /// "loss", each named term, and the configured metrics that are one number, exact over all
+  /// samples. Ranks share the samples, and all of them get the same values; running statistics
+  /// become those of rank 0. `stops` hears of this rank's samples so far after each micro-batch but
+  /// the last, and may throw; true ends the evaluation of all ranks, without values. Where ranks
+  /// share rows of tables all of them run as many micro-batches, and an end comes once all have.
   std::optional<Values> run(const std::function<bool(std::int64_t samples)>& stops = {});
+  /// Of the last run: the metrics that are more than one number.
+  const std::vector<MetricTable>& tables() const;
   std::int64_t samples() const;      // of all ranks
   std::int64_t own_samples() const;  // of this one
 
@@ -40,8 +43,5 @@ class Evaluation {
 
 /// Types of all fields of a source for a batch.
 FieldTypes field_types(const DataSource& source, std::int64_t batch);
-
-/// Metrics that cannot be computed from this configuration: Error{usage}, all at once.
-void check_metrics(const RunConfig& config);
 
 }  // namespace tandem

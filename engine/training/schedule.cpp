@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "engine/training/metrics.h"
+#include "engine/metrics/metric.h"
 
 namespace tandem {
 namespace {
@@ -104,6 +104,7 @@ void Schedules::set_length(const RunLength& length) {
 }
 
 std::vector<std::string> Schedules::take_in(
+    const std::vector<MetricConfig>& metrics,
     const std::vector<std::pair<std::string, double>>& values) {
   std::vector<std::string> said;
   for (One& one : all_) {
@@ -113,7 +114,7 @@ std::vector<std::string> Schedules::take_in(
       return named.first == plateau->metric;
     });
     if (value == values.end()) continue;
-    const bool larger = metric_kind(plateau->metric).better == Better::larger;
+    const bool larger = better_of(metrics, plateau->metric) == Better::larger;
     const PlateauState before =
         std::exchange(one.plateau, plateau->next(one.plateau, value->second, larger, one.base_lr));
     if (one.plateau.scale == before.scale) continue;

@@ -55,8 +55,9 @@ class Schedules {
   /// The run has this length from now on.
   void set_length(const RunLength& length);
 
-  /// What an evaluation has found, by metric. Returns what there is to say.
-  std::vector<std::string> take_in(const std::vector<std::pair<std::string, double>>& values);
+  /// What an evaluation of these metrics has found, by name. Returns what there is to say.
+  std::vector<std::string> take_in(const std::vector<MetricConfig>& metrics,
+                                   const std::vector<std::pair<std::string, double>>& values);
   /// Of the schedules that look at evaluations; an unknown name is passed over.
   PlateauStates plateaus() const;
   void restore(const PlateauStates& states);

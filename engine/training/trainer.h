@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/metrics/metric_table.h"
 #include "engine/training/micro_batch_programs.h"
 #include "engine/training/micro_batch_watch.h"
 
@@ -33,6 +34,7 @@ struct TrainingResult {
   std::uint64_t steps = 0;
   double loss = 0;  // of the last step; NaN where none was left to do and the log does not tell it
   std::vector<std::pair<std::string, double>> evaluation;
+  std::vector<MetricTable> tables;  // metrics of it that are more than one number
   bool interrupted = false;
 };
 

@@ -5,12 +5,12 @@
 
 #include <fmt/format.h>
 
+#include "engine/metrics/metric.h"
 #include "engine/training/checkpoints/checkpoint_room.h"
 #include "engine/training/checkpoints/rank_checkpoint.h"
 #include "engine/training/checkpoints/resume_checks.h"
 #include "engine/training/config/changed_keys.h"
 #include "engine/training/data/id_functions.h"
-#include "engine/training/metrics.h"
 #include "engine/training/parameter_choice.h"
 #include "engine/training/trainer_state.h"
 
@@ -207,7 +207,7 @@ bool Training::Impl::best_is_of_this_metric() const {
   const std::string& metric = config.eval.best;
   if (!position.best_metric.empty()) {
     return position.best_metric == metric &&
-           position.larger_is_better == (metric_kind(metric).better == Better::larger);
+           position.larger_is_better == (better_of(config.eval.metrics, metric) == Better::larger);
   }
   return !metric.empty() &&
          directory->evaluated(position.best_step, metric).value_or(*position.best) ==
@@ -225,7 +225,7 @@ void Training::Impl::resume_best() {
   }
   if (position.best) {
     position.best_metric = config.eval.best;
-    position.larger_is_better = metric_kind(config.eval.best).better == Better::larger;
+    position.larger_is_better = better_of(config.eval.metrics, config.eval.best) == Better::larger;
   }
   if (!position.evaluated) {
     position.evaluated = evaluated_step.value_or(0);
@@ -237,8 +237,9 @@ void Training::Impl::resume_best() {
             metric.empty() ? std::nullopt : directory->evaluated(position.step, metric))
       take_in(*value);
     std::vector<std::pair<std::string, double>> values;
-    for (const MetricKind& kind : all_metrics()) {
-      const std::string name(kind.name);
+    std::vector<std::string> names{"loss"};
+    for (const MetricConfig& one : config.eval.metrics) names.push_back(one.name);
+    for (const std::string& name : names) {
       if (const auto value = directory->evaluated(position.step, name))
         values.emplace_back(name, *value);
     }
@@ -251,7 +252,7 @@ void Training::Impl::resume_best() {
 }
 
 void Training::Impl::take_in(double value) {
-  const bool larger_is_better = metric_kind(config.eval.best).better == Better::larger;
+  const bool larger_is_better = better_of(config.eval.metrics, config.eval.best) == Better::larger;
   const bool better =
       !position.best || (larger_is_better ? value > *position.best : value < *position.best);
   if (!better) {
@@ -266,7 +267,8 @@ void Training::Impl::take_in(double value) {
 }
 
 void Training::Impl::take_in(const std::vector<std::pair<std::string, double>>& values) {
-  for (const std::string& said : runner->schedules().take_in(values)) say(said);
+  for (const std::string& said : runner->schedules().take_in(config.eval.metrics, values))
+    say(said);
 }
 
 void Training::Impl::write_best() {

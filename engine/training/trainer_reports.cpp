@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include "engine/training/averages/weights_in_use.h"
-#include "engine/training/metrics.h"
 #include "engine/training/trainer_state.h"
 
 namespace tandem {
@@ -102,13 +101,14 @@ bool Training::Impl::measure() {
     return true;
   }
   last_evaluation = *values_now;
+  last_tables = evaluation->tables();
   other_bytes += copied_bytes() - copied;
   report(true, last_evaluation, static_cast<double>(evaluation->samples()) / seconds_since(start));
   std::vector<std::pair<std::string, double>> values = last_evaluation;
   values.emplace_back("wall", seconds_since(started));
   if (evaluated_step != position.step) {
     evaluated_step = position.step;
-    directory->log_metrics(position.step, "eval", values);
+    directory->log_metrics(position.step, "eval", values, last_tables);
   }
   refuse_bad_metrics();
   // A resumed run that was at its end knows it; a new eval.best has none yet.
@@ -133,6 +133,7 @@ TrainingResult Training::Impl::finish() {
   result.steps = position.step;
   result.loss = last_loss;
   result.evaluation = last_evaluation;
+  result.tables = last_tables;
   result.interrupted = interrupted;
   if (!interrupted && rank() == 0) {
     nlohmann::ordered_json summary{{"steps", position.step}, {"samples", position.samples}};

@@ -39,6 +39,7 @@ struct Training::Impl {
   std::unique_ptr<RunDirectory> directory;
   TrainingPosition position;
   std::vector<std::pair<std::string, double>> last_evaluation;
+  std::vector<MetricTable> last_tables;  // of the same evaluation
   LossScaleWatch scale_watch;
   std::vector<NamedTensor> carried;  // states of the checkpoint that this precision does not have
   std::vector<std::string> notes;    // for the log, before there is a directory

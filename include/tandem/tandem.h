@@ -81,12 +81,24 @@ struct TrainOptions {
   StopToken stop;
 };
 
+/// A metric that is more than one number: of classes, of values of a data field, or of pairs of
+/// labels and predictions.
+struct MetricTable {
+  std::string metric;              // its name
+  std::vector<std::string> names;  // of the classes or values
+  std::vector<double> numbers;     // one a name; NaN: there is none
+  bool is_matrix = false;          // one for each pair of names, row by row; rows are labels
+};
+/// Lines for people, of at most 20 names.
+std::string to_text(const MetricTable& table);
+
 struct TrainResult {
   int rank = 0;  // of this process among those that train together; 0 alone tells people
   std::string run_dir;
   std::uint64_t steps = 0;
   double loss = 0;                           // of the last step; NaN: none was left to do
   std::map<std::string, double> evaluation;  // last values of the metrics
+  std::vector<MetricTable> tables;           // those that are more than one number
   bool interrupted = false;                  // saved as `TrainOptions::stop` asked
 };
 

@@ -4,8 +4,8 @@
 #include <filesystem>
 
 #include "engine/graph/error.h"
+#include "engine/metrics/metric.h"
 #include "engine/training/checkpoints/checkpoint.h"
-#include "engine/training/metrics.h"
 #include "tests/harness/operator_case.h"
 #include "tests/training/training_run.h"
 
@@ -43,7 +43,7 @@ double whole_loss(const OperatorSet& operators, const RunConfig& config, const D
   }
   const auto found = testing::evaluate(
       graph, feeds, {graph.find_output("loss")->value, graph.find_output("logits")->value});
-  accuracy.add(found[1], feeds.back().second, config.loss.terms[0].integer("ignore_index"));
+  accuracy.add({found[1], feeds.back().second, config.loss.terms[0].integer("ignore_index")});
   return found[0].as<float>()[0];
 }
 
@@ -59,7 +59,8 @@ TEST_F(EvaluationTest, EvaluationCoversEachSampleOnce) {
           terms(options), "steps=2", "eval.metrics=[\"accuracy\", \"loss\"]", "optimizer.lr=0.01"};
       const Trained run = this->run(keys);
       ASSERT_EQ(run.evaluations.size(), 1u);
-      const std::unique_ptr<Metric> accuracy = metric_kind("accuracy").make();
+      const std::unique_ptr<Metric> accuracy =
+          find_metric("accuracy")->make(metric_of("accuracy"), class_scores);
       const double loss = whole_loss(engine_.operators, testing::small_config(folder_.path(), keys),
                                      *eval_, run.training->states(), *accuracy);
       EXPECT_NEAR(Trained::value(run.evaluations[0], "loss"), loss, 1e-6 * loss)

@@ -135,6 +135,24 @@ TEST_F(RunDirectoryTest, ATornLastLineGoes) {
   EXPECT_THAT(steps_in(path), ElementsAre(1, 2));
 }
 
+TEST_F(RunDirectoryTest, TablesOfMetricsAreKept) {
+  const std::string path = logged({1, 2});
+  std::vector<std::string> names;
+  for (int i = 0; i < 1000; ++i) names.push_back(std::to_string(i));
+  {
+    RunDirectory run = RunDirectory::resume(path, 2);
+    run.log_metrics(2, "eval", {{"loss", 0.5}},
+                    {{"auc_by_country", {"1", "2"}, {0.75, std::nan("")}},
+                     {"confusion", names, std::vector<double>(1000 * 1000, 7), true}});
+  }
+  const RunDirectory run = RunDirectory::resume(path, 2);
+  EXPECT_EQ(run.evaluated_step(), 2u);  // a slice without a number is no evaluation that failed
+  EXPECT_EQ(run.evaluated(2, "loss"), 0.5);
+  EXPECT_EQ(run.evaluated(2, "confusion"), std::nullopt);
+  EXPECT_THAT(testing::lines_of(path + "/metrics.jsonl").back(),
+              HasSubstr("\"auc_by_country\":{\"1\":0.75,\"2\":\"nan\"},\"confusion\":[[7,7,"));
+}
+
 TEST_F(RunDirectoryTest, ResumingFromTheStartKeepsNoLine) {
   const std::string path = logged({1, 2, -2});
   EXPECT_EQ(RunDirectory::resume(path, 0).evaluated_step(), std::nullopt);

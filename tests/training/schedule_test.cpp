@@ -81,7 +81,8 @@ TEST(ScheduleTest, PlateausArePyTorchs) {
     const std::string metric = one["larger"].get<bool>() ? "accuracy" : "loss";
     for (std::size_t i = 0; i < values.size(); ++i) {
       const double before = schedules.factor(0, 7);
-      const auto said = schedules.take_in({{"other", 0.0}, {metric, values[i]}});
+      const auto said =
+          schedules.take_in(config.eval.metrics, {{"other", 0.0}, {metric, values[i]}});
       EXPECT_NEAR(base * schedules.factor(0, 7), rates[i], 1e-12) << "evaluation " << i + 1;
       EXPECT_EQ(said.empty(), schedules.factor(0, 7) == before);
       // Another one that takes its state over goes on as it does.

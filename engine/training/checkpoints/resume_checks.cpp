@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 
 #include "engine/graph/error.h"
+#include "engine/metrics/metric.h"
 #include "engine/training/checkpoints/run_directory.h"
-#include "engine/training/metrics.h"
 #include "engine/training/run_length.h"
 
 namespace tandem {
@@ -140,7 +140,7 @@ void refuse_other_best(const TrainingPosition& before, const RunConfig& config,
                        const std::string& run_dir, const std::string& checkpoint) {
   const std::string& metric = before.best_metric;
   if (!before.best || metric.empty() || metric != config.eval.best) return;
-  const bool larger_is_better = metric_kind(metric).better == Better::larger;
+  const bool larger_is_better = better_of(config.eval.metrics, metric) == Better::larger;
   if (before.larger_is_better != larger_is_better) {
     contradicts(checkpoint, "best.better", "not what is better of " + metric,
                 larger_is_better ? "larger" : "smaller", larger_is_better ? "smaller" : "larger");

@@ -41,7 +41,7 @@ int number_of(const std::string& folder, const std::string& name) {
 /// A line of metrics.jsonl; nothing where it is torn or another program's.
 std::optional<JsonFile> line_of(std::string_view text) {
   try {
-    return JsonFile({.what = "the line"}, text, {.bytes = 1 << 20, .values = 1 << 14, .depth = 2});
+    return JsonFile({.what = "the line"}, text, {.values = 1 << 21, .depth = 4});
   } catch (const Error&) {
     return std::nullopt;
   }
@@ -62,11 +62,12 @@ std::optional<double> number_of(const JsonItem& line, const std::string& name) {
   return value ? value->as_number() : std::nullopt;
 }
 
-/// Numbers that are not finite are texts.
+/// Numbers that are not finite are texts. In tables of metrics they may be: a slice without such a
+/// metric.
 bool is_finite(const JsonItem& evaluation) {
   const auto members = evaluation.members();
   return std::all_of(members.begin(), members.end(), [](const auto& member) {
-    return member.first == "phase" || member.second.as_number();
+    return member.first == "phase" || !member.second.as_text();
   });
 }
 
@@ -275,7 +276,8 @@ std::vector<std::pair<std::uint64_t, double>> RunDirectory::evaluations(const st
   return found;
 }
 
-void RunDirectory::log_metrics(std::uint64_t step, const std::string& phase, const Values& values) {
+void RunDirectory::log_metrics(std::uint64_t step, const std::string& phase, const Values& values,
+                               const std::vector<MetricTable>& tables) {
   if (!metrics_) return;
   Json line;
   if (!phase.empty()) line["phase"] = phase;
@@ -287,6 +289,7 @@ void RunDirectory::log_metrics(std::uint64_t step, const std::string& phase, con
       line[name] = std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
     }
   }
+  for (const MetricTable& table : tables) line[table.metric] = Json::parse(table_json(table));
   metrics_->write(line.dump() + "\n");
 }
 

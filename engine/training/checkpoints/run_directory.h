@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/formats/files.h"
+#include "engine/metrics/metric_table.h"
 
 namespace tandem {
 
@@ -53,7 +54,8 @@ class RunDirectory {
   using Values = std::vector<std::pair<std::string, double>>;
   /// One JSON object a line; `phase` "" = a training step. Non-finite numbers are written as
   /// strings.
-  void log_metrics(std::uint64_t step, const std::string& phase, const Values& values);
+  void log_metrics(std::uint64_t step, const std::string& phase, const Values& values,
+                   const std::vector<MetricTable>& tables = {});
   void log_text(const std::string& line);
   void write_file(const std::string& name, const std::string& content);
 

@@ -39,13 +39,17 @@ class Checker {
   void check(ConfigValue& value, const std::string& pattern, const std::string& shown) {
     if (value.kind == Kind::invalid) return;
     const KeyInfo* key = pattern.empty() ? nullptr : exact(pattern);
-    if (key && !check_value(value, *key, shown)) {
+    const bool is_short = key && value.kind == Kind::string && !key->short_key.empty();
+    const KeyInfo* short_for =
+        is_short ? exact(pattern + "." + std::string(key->short_key)) : nullptr;
+    if (key && (!check_value(value, *key, shown) ||
+                (short_for && !check_text(value, *short_for, shown)))) {
       value.kind = Kind::invalid;
       return;
     }
     if (value.kind == Kind::list) {
-      const bool is_short = key != nullptr && !key->short_key.empty();
-      const std::string list = is_short ? pattern + "." + std::string(key->short_key) : pattern;
+      const bool has_short = key != nullptr && !key->short_key.empty();
+      const std::string list = has_short ? pattern + "." + std::string(key->short_key) : pattern;
       for (std::size_t i = 0; i < value.items.size(); ++i)
         check(value.items[i], list + "[]", shown + "." + std::to_string(i));
     }

@@ -2,14 +2,13 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include "engine/training/config/config_types.h"
+#include "engine/training/config/kinds/kind_options.h"
 
 namespace tandem {
 
@@ -21,8 +20,6 @@ enum class LossReduction : std::uint8_t {
 };
 template <>
 inline constexpr std::string_view names_of<LossReduction> = "mean|sum|batchmean";
-/// An option that some kinds of loss have.
-using LossOption = std::variant<std::int64_t, double, bool, std::string, std::vector<double>>;
 struct LossTerm {
   std::string name;
   const LossKind* kind = nullptr;   // one of all_losses()
@@ -31,7 +28,7 @@ struct LossTerm {
   std::string sample_weights;       // the data field; "" = all 1
   double weight = 1;                // of this term in the sum
   LossReduction reduction = LossReduction::mean;
-  std::map<std::string, LossOption, std::less<>> options;  // those set, and those with a default
+  OptionMap options;
   Where where;
   bool operator==(const LossTerm&) const = default;
 
@@ -48,7 +45,7 @@ struct LossTerm {
   std::vector<double> numbers(std::string_view option) const;
 
  private:
-  const LossOption& option_of(std::string_view option) const;
+  const OptionValue& option_of(std::string_view option) const;
 };
 struct LossConfig {
   std::vector<LossTerm> terms;  // empty: the graph itself ends in a loss

@@ -8,39 +8,6 @@
 namespace tandem {
 namespace {
 
-LossOption empty_option(const LossOptionInfo& info) {
-  if ((info.type & list_value) != 0) return std::vector<double>();
-  if ((info.type & number_value) != 0) return 0.0;
-  if ((info.type & integer_value) != 0) return std::int64_t{0};
-  if ((info.type & boolean_value) != 0) return false;
-  return std::string();
-}
-
-/// A value of the file, or the default as TOML; nothing where it is an empty list.
-void set_option(const Found& found, const LossOptionInfo& info, LossTerm& term) {
-  LossOption option = empty_option(info);
-  std::visit([&](auto& value) { form(value).read(found); }, option);
-  const auto* list = std::get_if<std::vector<double>>(&option);
-  if (list == nullptr || !list->empty())
-    term.options.insert_or_assign(std::string(info.key), option);
-}
-
-void set_default(const TableReader& table, const LossOptionInfo& info, LossTerm& term) {
-  if (info.fallback.empty() || info.fallback.starts_with('(') || table.valid(info.key)) return;
-  const ConfigValue root = parse_toml("x = " + std::string(info.fallback), "", table.errors());
-  set_option({table, info.key, *root.find("x")}, info, term);
-}
-
-KeyForm option_form(const LossOptionInfo& info, LossTerm& term) {
-  return {info.type, [&](const Found& found) { set_option(found, info, term); },
-          [&] {
-            const auto found = term.options.find(info.key);
-            if (found == term.options.end()) return std::string();
-            return std::visit([](auto& value) { return form(value).write(); }, found->second);
-          },
-          std::string(info.allowed)};
-}
-
 /// What a term of its kind reads.
 void visit_values(KeyVisitor& v, LossTerm& term) {
   const LossKind& kind = *term.kind;
@@ -57,15 +24,7 @@ void visit_loss_options(KeyVisitor& v, LossTerm& term) {
           "data field with a weight for each sample, or for each position of it; a mean divides by "
           "the sum of the weights");
   }
-  for (const LossOptionInfo& info : term.kind->options) {
-    v.when_read([&](const TableReader& table) { set_default(table, info, term); });
-    const auto items = [&](KeyNotes& notes) {
-      if ((info.type & list_value) != 0)
-        parts("[]", number_value, info.item_help, between(info.low, info.high))(notes);
-    };
-    v.key(info.key, option_form(info, term), by_default(info.fallback),
-          between(info.low, info.high), items, info.help);
-  }
+  visit_options(v, term.kind->options, term.options);
 }
 
 void visit_term(KeyVisitor& v, LossTerm& term) {

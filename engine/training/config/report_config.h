@@ -8,16 +8,37 @@
 
 #include "engine/training/averages/average_config.h"
 #include "engine/training/config/config_types.h"
+#include "engine/training/config/kinds/kind_options.h"
 
 namespace tandem {
 
+struct MetricKind;  // engine/metrics/metric.h
+struct MetricConfig {
+  std::string name;                  // in metrics.jsonl, eval.best and schedules
+  const MetricKind* kind = nullptr;  // one of all_metrics()
+  std::string by;                    // the data field that it is sliced by; "" = not at all
+  OptionMap options;
+  Where where;
+  bool operator==(const MetricConfig&) const = default;
+
+  // Options by key; nothing and "" where they are not set.
+  std::optional<std::int64_t> integer(std::string_view option) const;
+  std::string text(std::string_view option) const;
+  std::string default_name() const;
+  /// The data fields that it reads beside those of its loss term.
+  std::vector<std::string> fields() const;
+};
+
 struct EvalConfig {
-  std::optional<Duration> every;     // unset: after the last step only
-  std::vector<std::string> metrics;  // names of all_metrics (engine/training/metrics.h)
-  std::string best;                  // one of the metrics, or ""
-  std::int64_t patience = 0;         // evaluations without a better `best`; 0 = never stop
+  std::optional<Duration> every;  // unset: after the last step only
+  std::vector<MetricConfig> metrics;
+  std::string best;           // the name of one of the metrics, or ""
+  std::int64_t patience = 0;  // evaluations without a better `best`; 0 = never stop
   Weights weights = Weights::trained;
   bool operator==(const EvalConfig&) const = default;
+
+  /// By its name; null where there is none.
+  const MetricConfig* find(std::string_view metric) const;
 };
 void visit(KeyVisitor& v, EvalConfig& c);
 

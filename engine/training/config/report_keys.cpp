@@ -1,17 +1,15 @@
 // The keys of [eval], [checkpoint] and [log]: what a run tells and keeps while it goes on.
-#include <algorithm>
-
 #include "engine/graph/text.h"
 #include "engine/training/config/key_visitor.h"
-#include "engine/training/metrics.h"
+#include "engine/training/config/kinds/metric_keys.h"
 
 namespace tandem {
 namespace {
 
 void check_best(const TableReader& table, const EvalConfig& c) {
-  if (!c.best.empty() && std::find(c.metrics.begin(), c.metrics.end(), c.best) == c.metrics.end()) {
-    table.report(table.find("best")->where, "best", "not one of the metrics", joined(c.metrics),
-                 c.best, "add it to `eval.metrics`");
+  if (!c.best.empty() && c.find(c.best) == nullptr) {
+    table.report(table.find("best")->where, "best", "not one of the metrics",
+                 joined(c.metrics, ", ", &MetricConfig::name), c.best, "add it to `eval.metrics`");
   }
   if (c.patience > 0 && c.best.empty())
     table.report(table.find("patience")->where, "patience", "patience needs `eval.best`");
@@ -20,11 +18,10 @@ void check_best(const TableReader& table, const EvalConfig& c) {
 }  // namespace
 
 void visit(KeyVisitor& v, EvalConfig& c) {
-  const std::string metrics = names_in(all_metrics());
   v.key("every", c.every, by_default("(after the last step only)"), "how often");
-  v.key("metrics", c.metrics, parts("[]", string_value, "a metric", one_of(metrics)),
-        "what is measured");
-  v.key("best", text_or_none(c.best), "the metric whose best checkpoint is kept as `best`");
+  visit_metrics(v, c.metrics);
+  v.key("best", text_or_none(c.best),
+        "the name of the metric whose best checkpoint is kept as `best`; one that is one number");
   v.key("patience", c.patience, at_least(0),
         "stop after so many evaluations without a better `best`; 0: never");
   v.key("weights", c.weights,

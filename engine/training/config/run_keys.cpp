@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "engine/graph/text.h"
+#include "engine/metrics/metric.h"
 #include "engine/training/config/key_visitor.h"
-#include "engine/training/metrics.h"
 
 namespace tandem {
 namespace {
@@ -35,10 +35,14 @@ void check_plateau(const TableReader& schedule, const PlateauSchedule& plateau,
                     std::move(expected), std::move(got), std::move(fix));
   };
   const std::string& metric = plateau.metric;
-  const std::vector<std::string>& metrics = c.eval.metrics;
-  if (metric != "loss" && std::find(metrics.begin(), metrics.end(), metric) == metrics.end())
-    report("metric", "not one of the metrics", joined(metrics), metric, "add it to `eval.metrics`");
-  if (metric_kind(metric).better == Better::neither)
+  const MetricConfig* const found = c.eval.find(metric);
+  if (metric != "loss" && found == nullptr)
+    report("metric", "not one of the metrics", joined(c.eval.metrics, ", ", &MetricConfig::name),
+           metric, "add it to `eval.metrics`");
+  if (found != nullptr && !is_one_number(*found))
+    report("metric", "this metric is more than one number", "a metric that is one number", metric,
+           "choose another one, or leave out its `by`");
+  else if (found != nullptr && found->kind->better == Better::neither)
     report("metric", "this metric is best near 1, not at an end",
            "a metric that is better the larger or the smaller it is", metric,
            "choose another one, such as log_loss");

@@ -1,6 +1,5 @@
 // The keys of optimizer.schedule; those of its kinds follow from the list of schedules.
 #include "engine/training/config/key_visitor.h"
-#include "engine/training/metrics.h"
 
 namespace tandem {
 namespace {
@@ -54,8 +53,7 @@ class ScheduleKeys {
            help);
   }
   void metric(std::string_view name, std::string& metric, std::string_view help) {
-    const std::string names = names_in(all_metrics());
-    v_.key(name, metric, one_of(names), help);
+    v_.key(name, metric, help);
   }
   void duration(std::string_view name, std::optional<Duration>& duration, std::string_view fallback,
                 std::string_view help) {

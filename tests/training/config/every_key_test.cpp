@@ -9,6 +9,7 @@
 
 #include "engine/graph/error.h"
 #include "engine/losses/loss.h"
+#include "engine/metrics/metric.h"
 #include "engine/training/config/config_check.h"
 #include "engine/training/config/config_keys.h"
 #include "engine/training/config/run_config.h"
@@ -73,6 +74,10 @@ std::vector<Settings> surroundings() {
     for (const LossValue& value : kind.values) term += ", " + std::string(value.key) + "='x'";
     if (!kind.labels.key.empty()) term += ", " + std::string(kind.labels.key) + "='y'";
     all.push_back({"loss.terms=[" + term + "}]"});
+  }
+  for (const MetricKind& kind : all_metrics()) {
+    const std::string group = kind.group_key.empty() ? "" : std::string(kind.group_key) + "='x', ";
+    all.push_back({"eval.metrics=[{" + group + "kind='" + std::string(kind.name) + "'}]"});
   }
   for (const std::string& kind : words_of(key_at("data.kind").allowed)) {
     const std::string files = kind == "idx" ? "{x='a.gz'}" : "'a'";

@@ -1,0 +1,35 @@
+// Metrics that follow from how often each class is predicted rightly, wrongly, and missed.
+#pragma once
+
+#include "engine/metrics/metric.h"
+
+namespace tandem::metrics {
+
+/// Of one class, or of all together.
+struct ClassCounts {
+  std::int64_t right = 0;   // labelled and predicted so
+  std::int64_t wrong = 0;   // predicted so, labelled otherwise
+  std::int64_t missed = 0;  // labelled so, predicted otherwise
+
+  bool occurs() const { return right + wrong + missed > 0; }
+};
+
+/// part / whole, and 0 where nothing is divided by nothing.
+double share(std::int64_t part, std::int64_t whole);
+
+/// `average`, with its default as TOML.
+OptionInfo average_option(std::string_view fallback);
+OptionInfo own_ignore_index_option();
+/// Whether `average` asks for a number for each class.
+bool is_by_class(const MetricConfig& metric);
+/// Makes the metric `ratio` of the counts of classes, averaged as the options say.
+std::unique_ptr<Metric> of_class_counts(const MetricConfig& metric, unsigned scores,
+                                        double (*ratio)(const ClassCounts&));
+
+/// `MetricKind::make`
+template <double (*ratio)(const ClassCounts&)>
+std::unique_ptr<Metric> make_of_counts(const MetricConfig& metric, unsigned scores) {
+  return of_class_counts(metric, scores, ratio);
+}
+
+}  // namespace tandem::metrics

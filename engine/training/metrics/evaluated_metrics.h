@@ -1,0 +1,47 @@
+// The metrics of an evaluation: which loss term each takes, what it reads of the data, whether both
+// have such a metric.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/metrics/metric.h"
+#include "engine/training/data/data_source.h"
+
+namespace tandem {
+
+/// A configured metric and the loss term whose value and labels it takes.
+struct EvaluatedMetric {
+  const MetricConfig* config = nullptr;
+  const LossTerm* term = nullptr;
+  int group_field = -1, slice_field = -1;  // of the data source; -1: none
+  std::vector<std::int64_t> slices;        // all values of the latter, ascending
+
+  std::unique_ptr<Metric> make() const;
+};
+
+/// Those that are measured besides the loss. Throws Error{usage} where they cannot be computed from
+/// this configuration and Error{data} where the data has no such metric.
+std::vector<EvaluatedMetric> evaluated_metrics(const RunConfig& config, const DataSource& source);
+
+/// Values and labels of these types have no such metric: Error{usage}.
+void check_types(const EvaluatedMetric& metric, const TensorType& values, const TensorType& labels,
+                 const std::string& file);
+
+/// What a rank adds to an evaluation, of each metric.
+struct MetricSums {
+  const std::vector<EvaluatedMetric>* of = nullptr;
+  std::vector<std::unique_ptr<Metric>> metrics;
+
+  void start(const std::vector<EvaluatedMetric>& all);
+  std::string text() const;
+  /// Takes in what `text` of another rank says.
+  void add(const std::string& text);
+  /// Those that are one number, by name.
+  std::vector<std::pair<std::string, double>> values() const;
+  std::vector<MetricTable> tables() const;
+};
+
+}  // namespace tandem
