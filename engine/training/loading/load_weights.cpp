@@ -63,10 +63,11 @@ HostTensor value_for(const WeightsFile& file, const WeightsMatch::Pair& pair) {
 }
 
 Diagnostic misfit(const LoadRule& rule, WeightsMatch& match) {
-  Diagnostic d =
-      at(rule.where, "",
-         rule.from + " does not fit the model in " + std::to_string(match.differences.size()) +
-             " places:\n" + difference_table(match.differences) + "\n");
+  const std::size_t count = match.differences.size();
+  Diagnostic d = at(rule.where, "",
+                    rule.from + " does not fit the model in " + std::to_string(count) +
+                        (count == 1 ? " place:\n" : " places:\n") +
+                        difference_table(match.differences) + "\n");
   d.fix = match.fix.empty() ? "rename, strip and add match the file's names; missing, unexpected "
                               "and other_shape say what may differ"
                             : std::move(match.fix);
