@@ -10,6 +10,7 @@ namespace tandem::tool {
 void add_export(CLI::App& app, Invocation& invocation) {
   struct Options {
     std::string run, to, checkpoint, weights;
+    api::ExportNames names;
     bool accept_changes = false;
   };
   auto options = std::make_shared<Options>();
@@ -21,13 +22,16 @@ void add_export(CLI::App& app, Invocation& invocation) {
   command->add_option("--checkpoint", options->checkpoint,
                       "best, latest or a step (default: best where the run has one, else latest)");
   add_weights(*command, options->weights);
+  command->add_option("--strip", options->names.strip,
+                      "A prefix that names lose in .safetensors and .npz: m.");
+  command->add_option("--add", options->names.add, "A prefix that they get");
   command->add_flag("--accept-changes", options->accept_changes,
                     "Write an .onnx of a model that has changed since the checkpoint was written");
   command->add_flag("--json", invocation.json, "Errors as a JSON object on standard output");
   command->footer("Example: tandem export runs/train-0001 --to trained.onnx --checkpoint latest");
   on_choice(*command, invocation, [options] {
     return print(api::export_run(options->run, options->to, options->checkpoint,
-                                 options->accept_changes, options->weights),
+                                 options->accept_changes, options->weights, options->names),
                  "", false);
   });
 }

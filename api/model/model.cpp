@@ -4,6 +4,7 @@
 #include <set>
 
 #include "api/model/sample_loss.h"
+#include "api/use/loaded_weights.h"
 #include "engine/graph/error.h"
 #include "engine/graph/selector.h"
 #include "engine/graph/text.h"
@@ -266,6 +267,7 @@ RunParts PlacedModel::run_parts() {
   parts.options.lower = lower_options();
   parts.options.accept = [this](const Plan& plan) { check_fit(plan, resolved_, devices()); };
   parts.aliases = [this] { return model_->micro_batch().aliases; };
+  parts.loading = [this] { return loading_parts(model_->micro_batch()); };
   return parts;
 }
 

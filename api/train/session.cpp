@@ -102,7 +102,7 @@ struct Session::Impl {
         length(length_of(config)),
         schedules(config.optimizer, length),
         averages(config.optimizer, length),
-        written(initial_values(config.parameters, config.seed, forward())) {
+        written(initial_values(config.parameters, config.seed, forward(), parts.loading_parts())) {
     if (const auto algorithm = parts.algorithm_for(config.batch_size, true))
       written.merge(initial_states(*algorithm, parts, config.seed));
   }

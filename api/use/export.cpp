@@ -1,6 +1,7 @@
 // Trained weights of a run as ONNX, safetensors or npz.
 #include <filesystem>
 #include <functional>
+#include <set>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -51,6 +52,37 @@ std::string write_whole(const std::string& to,
     if (to.ends_with(ending)) d.fix = "PyTorch reads .safetensors: safetensors.torch.load_file";
   }
   throw Error(ErrorKind::usage, std::move(d));
+}
+
+[[noreturn]] void refuse_names(const std::string& to, std::string message, std::string name,
+                               std::string fix) {
+  throw Error(
+      ErrorKind::usage,
+      {.message = std::move(message), .file = to, .path = std::move(name), .fix = std::move(fix)});
+}
+
+std::string exported_name(const std::string& name, const ExportNames& names) {
+  const bool has_prefix = name.size() > names.strip.size() && name.starts_with(names.strip);
+  return names.add + (has_prefix ? name.substr(names.strip.size()) : name);
+}
+
+/// Two tensors under one name would lose one of them.
+void rename_tensors(CheckpointContent& content, const ExportNames& names, const std::string& to) {
+  if (names.strip.empty() && names.add.empty()) return;
+  if (to.ends_with(".onnx"))
+    refuse_names(to, "the names in an .onnx file are the model's own", "",
+                 "leave --strip and --add out, or write .safetensors or .npz");
+  std::set<std::string> taken;
+  for (NamedTensor& tensor : content.model) {
+    const std::string name = exported_name(tensor.name, names);
+    if (!taken.insert(name).second)
+      refuse_names(to, "two tensors would get this name", name, "another --strip");
+    tensor.name = name;
+  }
+  std::map<std::string, std::string> aliases;
+  for (const auto& [other, name] : content.aliases)
+    aliases[exported_name(other, names)] = exported_name(name, names);
+  content.aliases = std::move(aliases);
 }
 
 bool is_known_kind(const std::string& to) {
@@ -112,7 +144,7 @@ std::map<std::string, std::string> exported_functions(
 
 std::string export_run(const std::string& run_or_checkpoint, const std::string& to,
                        const std::string& checkpoint, bool accept_changes,
-                       const std::string& weights) {
+                       const std::string& weights, const ExportNames& names) {
   if (!is_known_kind(to)) refuse_kind(to);
   const std::string which = which_checkpoint(run_or_checkpoint, checkpoint);
   FoundCheckpoint found = find_checkpoint(run_or_checkpoint, which);
@@ -120,6 +152,7 @@ std::string export_run(const std::string& run_or_checkpoint, const std::string& 
   const RunConfig config = read_run_config(resolved);
   const Weights chosen = chosen_weights(weights, config);
   use_weights(found.content, chosen, found.path);
+  rename_tensors(found.content, names, to);
   const Engine engine(config.threads);
   std::map<std::string, std::string> metadata = functions_metadata(found.content);
   metadata.merge(vocabulary_hashes(found.run_dir, found.content.position.vocabularies));

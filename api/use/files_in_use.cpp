@@ -116,7 +116,13 @@ constexpr const char* is_of_run = "this is a file of the run";
 /// names.
 void refuse_configured(const std::vector<Target>& targets, const RunConfig& config) {
   std::vector<std::string> read{config.file, config.model.file, config.policy};
-  for (const LoadRule& rule : config.parameters.load) read.push_back(rule.from);
+  for (const LoadRule& rule : config.parameters.load) {
+    read.push_back(rule.from);
+    for (const Target& target : targets) {  // of a run
+      target.refuse_files(rule.from, is_read, [](const std::string&) { return true; });
+      target.refuse_below(fs::path(rule.from) / "checkpoints", is_read);
+    }
+  }
   // Which files weights lie in, only the model itself can say: large ones take a while to be read.
   if (std::any_of(targets.begin(), targets.end(), [](const Target& t) { return t.is_there(); })) {
     for (const fs::path& file : external_files(config.model.file)) read.push_back(file.string());

@@ -1,178 +1,34 @@
 #include "engine/formats/npz_file.h"
 
-#include <algorithm>
-#include <cstring>
-#include <memory>
-#include <utility>
-
 #include "engine/formats/claim.h"
-#include "engine/formats/gzip.h"
 #include "engine/formats/npy.h"
-#include "engine/formats/zip_format.h"
-#include "engine/graph/error.h"
 
 namespace tandem {
-namespace {
 
-constexpr std::uint64_t entry_bytes = 46, most_entries = 1'000'000;
+NpzFile::NpzFile(const std::string& path)
+    : archive_(path, {.archive = ".npz", .member = "array", .ending = ".npy"}) {}
 
-}  // namespace
-
-void NpzFile::fail(std::string message, std::uint64_t offset, std::string name) const {
-  throw Error(ErrorKind::data,
-              {.message = std::move(message) + " (at byte " + std::to_string(offset) + ")",
-               .file = file_.path(),
-               .path = std::move(name)});
-}
-
-template <class T>
-T NpzFile::get(std::uint64_t offset) const {
-  T value{};
-  if (offset > file_.size() || file_.read_at(offset, &value, sizeof(T)) < sizeof(T)) {
-    fail("the archive is cut off", offset);
-  }
-  return value;
-}
-
-// The bytes of one array's file in the archive, checked at their end.
-class NpzFile::Member final : public ByteStream {
- public:
-  Member(const NpzFile& archive, const std::string& name, const Entry& entry)
-      : archive_(archive), name_(name), entry_(entry) {
-    const auto fail = [&](const char* message) { archive.fail(message, entry.local, name); };
-    if (entry.flags & 1) fail("the archive is encrypted");
-    if (entry.method != 0 && entry.method != 8) fail("compressed in an unknown way");
-    if (archive.get<std::uint32_t>(entry.local) != local_signature) fail("broken archive entry");
-    const std::uint64_t size = archive.file_.size();
-    const std::uint64_t data = entry.local + 30 + archive.get<std::uint16_t>(entry.local + 26) +
-                               archive.get<std::uint16_t>(entry.local + 28);
-    if (data > size || entry.packed > size - data) fail("the archive is cut off");
-    const bool possible = entry.method == 0 ? entry.bytes == entry.packed
-                                            : entry.bytes <= most_unpacked(entry.packed);
-    if (!possible) fail("broken archive entry: its size is impossible");
-    if (entry.method == 0) {
-      bytes_ = std::make_unique<FileRange>(archive.file_, data, entry.packed);
-    } else {
-      bytes_ = std::make_unique<InflatedRange>(archive.file_, data, entry.packed, name);
-    }
-  }
-
-  std::uint64_t size() const { return entry_.bytes; }
-
-  std::size_t read(void* to, std::size_t bytes) override {
-    const std::size_t got = bytes_->read(to, bytes);
-    crc_ = crc32_of(to, got, crc_);
-    return got;
-  }
-
-  void expect_end() {
-    std::uint8_t beyond;
-    if (bytes_->read(&beyond, 1) > 0) {
-      archive_.fail("it unpacks to more than the " + std::to_string(entry_.bytes) +
-                        " bytes that the directory says",
-                    entry_.local, name_);
-    }
-    if (crc_ != entry_.crc) {
-      archive_.fail("damaged: the checksum does not fit", entry_.local, name_);
-    }
-  }
-
- private:
-  const NpzFile& archive_;
-  const std::string& name_;
-  const Entry& entry_;
-  std::unique_ptr<ByteStream> bytes_;
-  std::uint32_t crc_ = 0;
-};
-
-NpzFile::NpzFile(const std::string& path) : file_(path) {
-  std::uint64_t entries = 0, at = 0;
-  find_directory(entries, at);
-  for (std::uint64_t i = 0; i < entries; ++i) at = add_entry(at);
-}
-
-void NpzFile::find_directory(std::uint64_t& entries, std::uint64_t& at) const {
-  constexpr std::uint64_t end_bytes = 22, longest_comment = 65535;
-  const std::uint64_t size = file_.size();
-  if (size < end_bytes || get<std::uint16_t>(0) != 0x4b50) fail("not a .npz (zip) archive", 0);
-  const std::uint64_t from = size - std::min(size, end_bytes + longest_comment);
-  std::vector<std::uint8_t> tail(static_cast<std::size_t>(size - from));
-  if (file_.read_at(from, tail.data(), tail.size()) < tail.size()) {
-    fail("the archive is cut off", from);
-  }
-  std::size_t place = tail.size() - end_bytes;
-  while (std::memcmp(&tail[place], &end_signature, sizeof end_signature) != 0) {
-    if (place-- == 0) fail("not a .npz archive, or cut off: it has no directory", size);
-  }
-  const std::uint64_t end = from + place;
-  entries = get<std::uint16_t>(end + 10);
-  at = get<std::uint32_t>(end + 16);
-  if (end >= 20 && get<std::uint32_t>(end - 20) == locator_signature) {
-    const auto end64 = get<std::uint64_t>(end - 20 + 8);
-    if (get<std::uint32_t>(end64) != end64_signature) fail("broken zip64 directory", end64);
-    entries = get<std::uint64_t>(end64 + 32);
-    at = get<std::uint64_t>(end64 + 48);
-  }
-  if (entries > size / entry_bytes) fail("the archive's directory is broken", end);
-  if (entries > most_entries) fail("the archive has more than a million arrays", end);
-}
-
-// Takes the entry at `at` of the directory; returns where the next one is.
-std::uint64_t NpzFile::add_entry(std::uint64_t at) {
-  std::uint8_t fixed[entry_bytes];
-  if (at > file_.size() || file_.read_at(at, fixed, entry_bytes) < entry_bytes) {
-    fail("the archive is cut off", at);
-  }
-  const auto number = [&]<class T>(std::size_t place, T value) {
-    std::memcpy(&value, fixed + place, sizeof value);
-    return value;
-  };
-  const auto number16 = [&](std::size_t place) { return number(place, std::uint16_t{}); };
-  const auto number32 = [&](std::size_t place) { return number(place, std::uint32_t{}); };
-  if (number32(0) != central_signature) fail("broken directory of the archive", at);
-  Entry entry{number16(8), number16(10), number32(16), number32(20), number32(24), number32(42)};
-  const std::size_t name_bytes = number16(28), extra_bytes = number16(30);
-  const std::uint64_t extra = at + entry_bytes + name_bytes;
-  const std::uint64_t next = extra + extra_bytes + number16(32);
-  if (next > file_.size()) fail("the archive is cut off", at);
-  std::string name(name_bytes, '\0');
-  file_.read_at(at + entry_bytes, name.data(), name_bytes);
-  for (std::uint64_t e = extra; e + 4 <= extra + extra_bytes;) {
-    const auto id = get<std::uint16_t>(e), length = get<std::uint16_t>(e + 2);
-    std::uint64_t value = e + 4;
-    if (id == 1) {  // zip64: the fields that did not fit, in this order
-      for (std::uint64_t* field : {&entry.bytes, &entry.packed, &entry.local}) {
-        if (*field != in_zip64) continue;
-        if (value + 8 > e + 4 + length) fail("broken zip64 entry", e, name);
-        *field = get<std::uint64_t>(value);
-        value += 8;
-      }
-    }
-    e += 4 + std::uint64_t{length};
-  }
-  if (name.ends_with(".npy")) name.resize(name.size() - 4);
-  if (!entries_.emplace(name, entry).second) fail("the archive has this array twice", at, name);
-  names_.push_back(std::move(name));
-  return next;
+NpyHeader NpzFile::read_header(const std::string& name, ZipStream& member) const {
+  return read_npy_header(member, member.size(), archive_.path(), name);
 }
 
 TensorType NpzFile::type(const std::string& name) const {
-  Member member(*this, name, entries_.at(name));
-  return read_npy_header(member, member.size(), file_.path(), name).type;
+  ZipStream member(archive_, name);
+  return read_header(name, member).type;
 }
 
-HostTensor NpzFile::read_elements(const std::string& name, Member& member, const NpyHeader& header,
-                                  DType as) const {
-  HostTensor tensor = read_npy_elements(member, header, as, file_.path(), name);
+HostTensor NpzFile::read_elements(const std::string& name, ZipStream& member,
+                                  const NpyHeader& header, DType as) const {
+  HostTensor tensor = read_npy_elements(member, header, as, archive_.path(), name);
   member.expect_end();
   return tensor;
 }
 
 HostTensor NpzFile::read(const std::string& name, DType as) const {
-  Member member(*this, name, entries_.at(name));
-  const NpyHeader header = read_npy_header(member, member.size(), file_.path(), name);
+  ZipStream member(archive_, name);
+  const NpyHeader header = read_header(name, member);
   const TensorType type{as, header.type.shape};
-  claim_memory(type.bytes(), file_.path(), name,
+  claim_memory(type.bytes(), archive_.path(), name,
                to_string(type) + ", " + std::to_string(type.bytes()) + " bytes");
   return read_elements(name, member, header, as);
 }
@@ -182,7 +38,9 @@ std::vector<NamedTensor> NpzFile::read(const std::vector<std::string>& names) co
   std::string largest;
   for (const std::string& name : names) {
     const std::uint64_t here = type(name).bytes();
-    if (__builtin_add_overflow(bytes, here, &bytes)) fail("its arrays are too large", 0, name);
+    if (__builtin_add_overflow(bytes, here, &bytes)) {
+      archive_.fail("its arrays are too large", 0, name);
+    }
     if (here < most) continue;
     most = here;
     largest = name;
@@ -190,11 +48,11 @@ std::vector<NamedTensor> NpzFile::read(const std::vector<std::string>& names) co
   std::string got = std::to_string(bytes) + " bytes";
   if (names.size() > 1) got += " in " + std::to_string(names.size()) + " arrays";
   if (!largest.empty()) got += ", " + std::to_string(most) + " of them " + to_string(type(largest));
-  claim_memory(bytes, file_.path(), largest, got);
+  claim_memory(bytes, archive_.path(), largest, got);
   std::vector<NamedTensor> tensors;
   for (const std::string& name : names) {
-    Member member(*this, name, entries_.at(name));
-    const NpyHeader header = read_npy_header(member, member.size(), file_.path(), name);
+    ZipStream member(archive_, name);
+    const NpyHeader header = read_header(name, member);
     tensors.push_back({name, read_elements(name, member, header, header.type.dtype)});
   }
   return tensors;

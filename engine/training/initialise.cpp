@@ -5,18 +5,16 @@
 #include <cmath>
 #include <cstdio>
 #include <limits>
-#include <map>
 #include <optional>
 #include <span>
 #include <utility>
 
-#include "engine/formats/npz_file.h"
 #include "engine/formats/parallel_jobs.h"
-#include "engine/formats/safetensors.h"
 #include "engine/graph/error.h"
 #include "engine/graph/selector.h"
 #include "engine/graph/shard_parts.h"
 #include "engine/training/config/config_value.h"
+#include "engine/training/loading/load_weights.h"
 
 namespace tandem {
 namespace {
@@ -180,55 +178,6 @@ std::optional<Diagnostic> out_of_range(const InitRule& rule, const State& state)
   return std::nullopt;
 }
 
-/// The parameters that a file holds: nothing but the names and types is read before they are
-/// asked for.
-class WeightsFile {
- public:
-  explicit WeightsFile(const std::string& path) {
-    if (path.ends_with(".npz")) {
-      arrays_.emplace(path);
-      return;
-    }
-    const SafetensorsFile file(path);
-    for (const NamedTensor& t : file.tensors()) tensors_[t.name] = t.tensor;
-    for (const auto& [key, name] : file.metadata()) {  // tied weights under their other names
-      if (const HostTensor* tensor = file.find(name); tensor && key.starts_with("alias:"))
-        tensors_.emplace(key.substr(6), *tensor);
-    }
-  }
-  bool has(const std::string& name) const {
-    return arrays_ ? arrays_->has(name) : tensors_.contains(name);
-  }
-  Shape shape(const std::string& name) const {
-    return arrays_ ? arrays_->type(name).shape : tensors_.at(name).shape();
-  }
-  /// Of a table that ranks share out only the own rows are made, from the pages of the file; arrays
-  /// of an .npz file are whole for a while.
-  template <class States>
-  void load(const State& state, States& states) const {
-    if (!state.shard) return states.write(state.name, read(state.name, state.start.dtype()));
-    const DType as = state.shard->whole.dtype;
-    if (arrays_) return states.write(state.name, part_of(read(state.name, as), *state.shard));
-    const HostTensor& whole = tensors_.at(state.name);
-    StateShard in_file = *state.shard;
-    in_file.whole.dtype = whole.dtype();
-    states.write(state.name, part_of(whole, in_file).converted(as));
-  }
-
- private:
-  HostTensor read(const std::string& name, DType as) const {
-    return arrays_ ? arrays_->read(name, as) : tensors_.at(name).converted(as);
-  }
-
-  std::optional<NpzFile> arrays_;              // of an .npz file; otherwise
-  std::map<std::string, HostTensor> tensors_;  // mapped
-};
-
-/// Copies and caches of other parameters show what these hold.
-bool is_own(const State& state) {
-  return !state.derived.is<Mirror>() && !state.derived.is<CachedRows>();
-}
-
 /// Paths of parameters whose rows a rule sets and that no init rule covers.
 std::vector<std::string> tables_at_zero(const ParametersConfig& config, const Graph& graph) {
   const auto covered = [](const auto& rules, const State& state) {
@@ -238,7 +187,8 @@ std::vector<std::string> tables_at_zero(const ParametersConfig& config, const Gr
   };
   std::vector<std::string> names;
   for (const State& state : graph.states) {
-    if (state.kind != StateKind::parameter || !state.starts_at_zero || !is_own(state)) continue;
+    if (state.kind != StateKind::parameter || !state.starts_at_zero || !holds_own_values(state))
+      continue;
     if (covered(config.shape, state) && !covered(config.init, state)) names.push_back(state.path);
   }
   return names;
@@ -264,14 +214,15 @@ class Values {
 
 template <class States>
 std::vector<std::string> initialise_all(const ParametersConfig& config, std::uint64_t seed,
-                                        const Graph& graph, States& states) {
+                                        const Graph& graph, const LoadingParts& parts,
+                                        States& states) {
   std::vector<std::string> notes;
   std::vector<Diagnostic> problems;
   for (const InitRule& rule : config.init) {
     const Selector selector(rule.at);
     int matched = 0;
     for (const State& state : graph.states) {
-      if (state.kind != StateKind::parameter || !is_own(state)) continue;
+      if (state.kind != StateKind::parameter || !holds_own_values(state)) continue;
       if (!selector.covers_parameter(state.path, state.name)) continue;
       ++matched;
       if (std::optional<Diagnostic> problem = out_of_range(rule, state)) {
@@ -290,35 +241,12 @@ std::vector<std::string> initialise_all(const ParametersConfig& config, std::uin
                     "covers it (right for a wide part; deep embeddings usually start at "
                     "random, as with kind = \"normal\", std = 0.01)");
   }
+  const auto write = [&](const std::string& name, const HostTensor& value) {
+    states.write(name, value);
+  };
   for (const LoadRule& rule : config.load) {
-    const WeightsFile weights(rule.from);
-    const Selector selector(rule.at);
-    int matched = 0, loaded = 0;
-    for (const State& state : graph.states) {
-      const bool model = state.kind == StateKind::parameter || state.kind == StateKind::buffer;
-      if (!model || !is_own(state) || !selector.covers_parameter(state.path, state.name)) continue;
-      ++matched;
-      if (!weights.has(state.name)) {
-        if (rule.missing_is_error)
-          problems.push_back(
-              at(rule.where, state.name, rule.from + " does not hold this parameter"));
-        continue;
-      }
-      const Shape shape = weights.shape(state.name);
-      const Shape& expected = state.shard ? state.shard->whole.shape : state.start.shape();
-      if (shape != expected) {
-        Diagnostic d = at(rule.where, state.name, rule.from + " holds another shape");
-        d.expected = to_string(expected);
-        d.got = to_string(shape);
-        problems.push_back(std::move(d));
-        continue;
-      }
-      weights.load(state, states);
-      ++loaded;
-    }
-    if (matched == 0)
-      problems.push_back(at(rule.where, "", "\"" + rule.at + "\" matches no parameter"));
-    notes.push_back("loaded " + std::to_string(loaded) + " parameters from " + rule.from);
+    for (std::string& note : load_weights(rule, graph, parts, write, problems))
+      notes.push_back(std::move(note));
   }
   if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
   return notes;
@@ -327,14 +255,15 @@ std::vector<std::string> initialise_all(const ParametersConfig& config, std::uin
 }  // namespace
 
 std::vector<std::string> initialise_parameters(const ParametersConfig& config, std::uint64_t seed,
-                                               const Graph& graph, StateStore& states) {
-  return initialise_all(config, seed, graph, states);
+                                               const Graph& graph, StateStore& states,
+                                               const LoadingParts& parts) {
+  return initialise_all(config, seed, graph, parts, states);
 }
 
 std::map<std::string, HostTensor> initial_values(const ParametersConfig& config, std::uint64_t seed,
-                                                 const Graph& graph) {
+                                                 const Graph& graph, const LoadingParts& parts) {
   Values values(graph);
-  initialise_all(config, seed, graph, values);
+  initialise_all(config, seed, graph, parts, values);
   return std::move(values.all);
 }
 

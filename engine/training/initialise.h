@@ -1,22 +1,26 @@
 // Initial parameter values from the configuration: init rules, then files to load.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
 #include "engine/runtime/program.h"
 #include "engine/training/config/run_config.h"
+#include "engine/training/loading/weights_match.h"
 
 namespace tandem {
 
 /// Applies [parameters] init and load to the states of `graph`. Random values depend on (seed,
 /// parameter name) alone. Throws Error{usage|data} with every problem; returns notes for people.
 std::vector<std::string> initialise_parameters(const ParametersConfig& config, std::uint64_t seed,
-                                               const Graph& graph, StateStore& states);
+                                               const Graph& graph, StateStore& states,
+                                               const LoadingParts& parts = {});
 
 /// The same values by state, of those that the rules cover alone: for graphs that no program has
 /// been made of.
 std::map<std::string, HostTensor> initial_values(const ParametersConfig& config, std::uint64_t seed,
-                                                 const Graph& graph);
+                                                 const Graph& graph,
+                                                 const LoadingParts& parts = {});
 
 }  // namespace tandem

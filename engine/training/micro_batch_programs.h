@@ -11,6 +11,7 @@
 
 #include "engine/runtime/program.h"
 #include "engine/training/data/loader.h"
+#include "engine/training/loading/weights_match.h"
 #include "engine/training/training_graph.h"
 
 namespace tandem {
@@ -35,6 +36,9 @@ struct RunParts {
   }
   /// Other names of tied parameters: {"head.weight", "token.weight"}; may be empty.
   std::function<std::map<std::string, std::string>()> aliases;
+  /// What parameters.load needs to know of the model; may be empty.
+  std::function<LoadingParts()> loading;
+  LoadingParts loading_parts() const { return loading ? loading() : LoadingParts{}; }
   /// Options for every program; slots are set by the trainer.
   ProgramOptions options;
   /// What checkpoints record and resume compares; null: nothing.

@@ -55,8 +55,8 @@ Training::Training(RunConfig config, RunParts parts, DataSets data, TrainingHook
     for (const auto& [name, value] : initial_states(*algorithm, my.parts, my.config.seed))
       my.states.write(name, value);
   }
-  for (const std::string& note :
-       initialise_parameters(my.config.parameters, my.config.seed, graph, my.states)) {
+  for (const std::string& note : initialise_parameters(my.config.parameters, my.config.seed, graph,
+                                                       my.states, my.parts.loading_parts())) {
     my.say(note);
   }
   initialise_averages(my.states);

@@ -14,6 +14,7 @@
 #include "engine/training/config/config_value.h"
 #include "engine/training/loss_scale.h"
 #include "engine/training/optimizers/gradient_clipping.h"
+#include "engine/training/optimizers/layer_decay.h"
 #include "engine/training/optimizers/optimizer.h"
 #include "engine/training/optimizers/update_norms.h"
 #include "engine/training/parameter_choice.h"
@@ -321,6 +322,8 @@ TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& fo
   const std::vector<FixedRows> all_fixed = fixed_rows(config.parameters, g.graph());
 
   std::vector<Chosen> chosen = choose_parameters(g.graph(), request);
+  if (config.optimizer.layer_decay < 1)
+    decay_by_layers(g.graph(), config.optimizer, chosen, result.notes);
   std::vector<ValueId> wanted;
   for (const Chosen& c : chosen) wanted.push_back(c.parameter.initial);
   g.set_scope({"loss.gradient", Phase::backward, {}});

@@ -182,13 +182,20 @@ class Session {
 
 // ---------------------------------------------------------------- tools
 
+/// What the names of tensors become in .safetensors and .npz: the prefix `strip` goes where a name
+/// has it, the prefix `add` comes.
+struct ExportNames {
+  std::string strip, add;
+};
+
 /// Writes the weights of a run directory or checkpoint: .onnx (the user's own graph in inference
 /// form), .safetensors or .npz. `checkpoint` and `weights` as in TrainedOptions. Returns which
 /// checkpoint was taken and what was written. Error{usage} where an .onnx would be made of another
-/// model than was trained, unless `accept_changes`.
+/// model than was trained, unless `accept_changes`; for `names` where they are an .onnx's or become
+/// the same.
 std::string export_run(const std::string& run_or_checkpoint, const std::string& to,
                        const std::string& checkpoint = "", bool accept_changes = false,
-                       const std::string& weights = "");
+                       const std::string& weights = "", const ExportNames& names = {});
 
 struct Report {
   std::string text, json;

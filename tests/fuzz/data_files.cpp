@@ -15,6 +15,7 @@
 #include "engine/formats/json_file.h"
 #include "engine/formats/npy.h"
 #include "engine/formats/safetensors.h"
+#include "engine/formats/weights/weights_file.h"
 #include "engine/graph/error.h"
 #include "tests/fuzz/defect.h"
 
@@ -78,6 +79,15 @@ void read_items(const JsonItem& item) {
   for (const JsonItem& each : item.items()) read_items(each);
 }
 
+/// Not what one element claims to be by strides of 0.
+void read_weights(const WeightsFile& file) {
+  constexpr std::uint64_t most = std::uint64_t{1} << 20;
+  for (const std::string& name : file.names()) {
+    if (file.type(name).bytes() > most) continue;
+    read_all(file.read(name, file.type(name).dtype));
+  }
+}
+
 using Reader = void (*)(const std::string& path);
 constexpr Reader readers[] = {
     [](const std::string& path) { read_all(read_idx(path)); },
@@ -88,6 +98,7 @@ constexpr Reader readers[] = {
     [](const std::string& path) { read_rows(path, ',', true); },
     [](const std::string& path) { read_all(SafetensorsFile(path).tensors()); },
     [](const std::string& path) { read_items(JsonFile(path).root()); },
+    [](const std::string& path) { read_weights(*open_torch_weights(path)); },
 };
 
 }  // namespace

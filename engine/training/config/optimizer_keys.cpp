@@ -182,6 +182,9 @@ void visit(KeyVisitor& v, OptimizerConfig& c) {
         "(Brock et al. 2021); the paper leaves the last layer out");
   v.key("clip_adaptive_eps", c.clip_adaptive_eps, at_least(0),
         "norms of weights count as this at least");
+  v.key("layer_decay", c.layer_decay, between(1e-6, 1),
+        "each block of the network has the learning rate of the next one times this, from the head "
+        "to the input (BEiT, MAE); 1: all the same");
   const auto optional_table = [&](std::string_view name, auto& member, std::string_view help) {
     v.table(
         name, [&](KeyVisitor& inside) { visit(inside, member ? *member : member.emplace()); },

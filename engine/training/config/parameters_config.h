@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/training/config/init_config.h"
@@ -20,10 +21,20 @@ struct FreezeRule {
 /// "fc1 until 1.5 epochs"
 std::string to_string(const FreezeRule& rule);
 
+/// An old and a new pattern of names, see engine/training/loading/name_rules.h.
+using RenamePair = std::pair<std::string, std::string>;
+
 struct LoadRule {
-  std::string from;  // absolute path of a .safetensors or .npz file
+  std::string from;  // absolute path; engine/formats/weights has the formats
   std::string at = "**";
-  bool missing_is_error = true;  // missing = "error" | "keep"
+  // What the file's names become, in this order.
+  std::string strip;
+  std::vector<RenamePair> rename;
+  std::string add;
+  std::string transpose;             // matrices that the file has the other way round; "": none
+  bool missing_is_error = true;      // missing = "error" | "keep"
+  bool unexpected_is_error = true;   // unexpected = "error" | "ignore"
+  bool other_shape_is_error = true;  // other_shape = "error" | "keep"
   Where where;
   bool operator==(const LoadRule&) const = default;
 };

@@ -1,7 +1,9 @@
 // The keys of [parameters].
 #include <concepts>
 
+#include "engine/formats/weights/weights_file.h"
 #include "engine/training/config/key_visitor.h"
+#include "engine/training/loading/name_rules.h"
 
 namespace tandem {
 
@@ -55,16 +57,67 @@ void visit_freeze(KeyVisitor& v, FreezeRule& rule) {
   });
 }
 
+/// Pairs of patterns of names: [["model.**", "**"], ...].
+KeyForm rename_pairs(std::vector<RenamePair>& member) {
+  return {list_value,
+          [&](const Found& found) {
+            for (const ConfigValue& item : found.value.items) {
+              if (item.kind != ConfigValue::Kind::list) continue;
+              constexpr std::size_t parts = 2;
+              if (item.items.size() != parts) {
+                found.table.report(item.where, found.key, "not a pair of names",
+                                   "an old one and a new one, like [\"model.**\", \"**\"]",
+                                   std::to_string(item.items.size()) + " texts");
+                continue;
+              }
+              const std::string &from = item.items[0].text, &to = item.items[1].text;
+              if (item.items[0].kind != ConfigValue::Kind::string ||
+                  item.items[1].kind != ConfigValue::Kind::string)
+                continue;
+              const std::string problem = name_pattern_problem(from, to);
+              if (problem.empty())
+                member.emplace_back(from, to);
+              else
+                found.table.report(item.where, found.key, problem, "",
+                                   toml_list_of_strings({from, to}));
+            }
+          },
+          [&] {
+            std::vector<std::string> texts;
+            for (const auto& [from, to] : member) texts.push_back(toml_list_of_strings({from, to}));
+            return toml_list(texts);
+          }};
+}
+
+KeyForm selector_or_none(std::string& member) {
+  KeyForm result = selector(member);
+  result.write = text_or_none(member).write;
+  return result;
+}
+
 void visit_load(KeyVisitor& v, LoadRule& rule) {
   v.key("from", path(rule.from), required,
-        "a .safetensors or .npz file with the parameters' names");
+        "a file of weights: .safetensors, .safetensors.index.json, .npz, .pt, .pth, .bin or .onnx; "
+        "or a run directory, whose best checkpoint is taken, else the newest");
   v.key("at", selector(rule.at), "which parameters");
+  v.key("strip", text_or_none(rule.strip), "a prefix that the file's names lose first");
+  v.key("rename", rename_pairs(rule.rename),
+        parts("[]", list_value, "an old and a new name; the first pair that matches counts"),
+        parts("[][]", string_value, "a name, in which * and ** stand for what they matched"),
+        "what the file's names become");
+  v.key("add", text_or_none(rule.add), "a prefix that the file's names get last");
+  v.key(
+      "transpose", selector_or_none(rule.transpose),
+      "matrices that the file has the other way round, as PyTorch's Linear has them for a MatMul");
   v.key("missing", true_or_false(rule.missing_is_error, "error|keep"),
         "a covered parameter that the file lacks: an error, or it keeps its value");
+  v.key("unexpected", true_or_false(rule.unexpected_is_error, "error|ignore"),
+        "a covered tensor that the model lacks: an error, or it is left out");
+  v.key("other_shape", true_or_false(rule.other_shape_is_error, "error|keep"),
+        "a parameter that has another shape in the file: an error, or it keeps its value");
   v.when_read([&](const TableReader& table) {
-    if (rule.from.empty() || rule.from.ends_with(".safetensors") || rule.from.ends_with(".npz"))
-      return;
-    table.report(table.find("from")->where, "from", "unknown kind of file", ".safetensors or .npz",
+    if (rule.from.empty() || weights_format_of(rule.from) != nullptr) return;
+    table.report(table.find("from")->where, "from", "unknown kind of file", known_weights(),
                  rule.from);
   });
 }

@@ -34,6 +34,7 @@ struct OptimizerConfig {
   ScheduleConfig schedule;
   std::optional<double> clip_norm, clip_value, clip_adaptive;
   double clip_adaptive_eps = 1e-3;
+  double layer_decay = 1;  // see engine/training/optimizers/layer_decay.h
   std::optional<EmaConfig> ema;
   std::optional<SwaConfig> swa;
   std::optional<LookaheadConfig> lookahead;

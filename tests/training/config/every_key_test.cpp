@@ -116,7 +116,7 @@ std::vector<std::string> values_for(const KeyInfo& key) {
                   {"'z'", "'mse'", "'flatten'", "'random_flip'", "'buffer 7'", "'vocabulary(z)'"});
   if (key.type & list_value)
     values.insert(values.end(), {"['7 steps']", "[0.25, 0.75]", "[1, 2]", "['z', 'w']", "['mse']",
-                                 "['flatten']", "['random_flip']", "['x', 'z']"});
+                                 "['flatten']", "['random_flip']", "['x', 'z']", "[['z', 'w']]"});
   return values;
 }
 

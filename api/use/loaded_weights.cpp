@@ -1,0 +1,45 @@
+#include "api/use/loaded_weights.h"
+
+#include "api/run_files.h"
+#include "api/use/trained_run.h"
+#include "engine/formats/weights/tensor_list.h"
+#include "engine/training/averages/weights_in_use.h"
+#include "importer/file/onnx_weights.h"
+
+namespace tandem::api {
+namespace {
+
+std::unique_ptr<WeightsFile> weights_of_model(const std::string& path) {
+  const OnnxWeights weights = onnx_weights(OnnxFile::open(path));
+  return std::make_unique<TensorList>(weights.tensors, weights.aliases);
+}
+
+std::unique_ptr<WeightsFile> weights_of_run(const std::string& path) {
+  const std::string which = which_checkpoint(path, "");
+  FoundCheckpoint found = find_checkpoint(path, which);
+  const RunConfig config = read_run_config(found.run_dir + "/train.resolved.toml");
+  const Weights chosen = chosen_weights("", config);
+  use_weights(found.content, chosen, found.path);
+  auto weights = std::make_unique<TensorList>(found.content.model, found.content.aliases);
+  std::vector<std::string> notes{"checkpoint " + found.path + " (" + which + weights_text(chosen) +
+                                 ")"};
+  for (const std::string& warning : found.warnings) notes.push_back("warning: " + warning);
+  weights->set_notes(std::move(notes));
+  return weights;
+}
+
+}  // namespace
+
+std::unique_ptr<WeightsFile> open_model_weights(const WeightsFormat& format,
+                                                const std::string& path) {
+  return format.endings.empty() ? weights_of_run(path) : weights_of_model(path);
+}
+
+LoadingParts loading_parts(const ImportResult& model) {
+  LoadingParts parts{.open = open_model_weights, .aliases = model.aliases, .other_names = {}};
+  for (const ParameterSummary& parameter : model.summary.parameters)
+    parts.other_names.insert(parameter.name);
+  return parts;
+}
+
+}  // namespace tandem::api

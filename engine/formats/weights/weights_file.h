@@ -1,0 +1,67 @@
+// Files of weights: tensors by name, of whatever format.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/graph/host_tensor.h"
+
+namespace tandem {
+
+/// An open file: nothing but names and types is read before it is asked for.
+class WeightsFile {
+ public:
+  virtual ~WeightsFile() = default;
+
+  /// In the file's order, each once.
+  virtual std::vector<std::string> names() const = 0;
+  /// Of a tensor that is there. Throws Error{data} where it is broken.
+  virtual TensorType type(const std::string& name) const = 0;
+  /// Row-major; may be the pages of the file. Throws Error{data} where it is broken,
+  /// Error{does_not_fit} where it takes more memory than there is.
+  virtual HostTensor read(const std::string& name, DType as) const = 0;
+  /// The tensor as pages of the file, where it lies there as it is: parts of it cost no more than
+  /// themselves.
+  virtual std::optional<HostTensor> pages(const std::string& name) const;
+  /// The name that a tensor has first: of tied weights, which are one tensor under several names,
+  /// another one; else its own.
+  virtual std::string first_name(const std::string& name) const;
+  /// For people: where the tensors were found, what was passed over.
+  virtual std::vector<std::string> notes() const;
+};
+
+/// A format, told by the ends of names.
+struct WeightsFormat {
+  std::string_view name;     // "PyTorch"
+  std::string_view endings;  // ".pt|.pth|.bin"; "": folders
+  /// Null: of those who know the format, see WeightsOpener.
+  std::unique_ptr<WeightsFile> (*open)(const std::string& path) = nullptr;
+};
+
+/// Best first: an ending may be the end of another one.
+std::span<const WeightsFormat> weights_formats();
+/// By the name alone: what has no ending of letters is a folder. Null: none.
+const WeightsFormat* weights_format_of(std::string_view path);
+/// ".safetensors, .npz, ..., or a run directory"
+std::string known_weights();
+
+/// Opens formats that the engine does not know itself.
+using WeightsOpener = std::function<std::unique_ptr<WeightsFile>(const WeightsFormat& format,
+                                                                 const std::string& path)>;
+
+/// Throws Error{usage} where the format is not known, else what opening it throws.
+std::unique_ptr<WeightsFile> open_weights(const std::string& path,
+                                          const WeightsOpener& opener = {});
+
+// The formats of this folder.
+std::unique_ptr<WeightsFile> open_safetensors_weights(const std::string& path);
+std::unique_ptr<WeightsFile> open_npz_weights(const std::string& path);
+std::unique_ptr<WeightsFile> open_sharded_weights(const std::string& path);
+std::unique_ptr<WeightsFile> open_torch_weights(const std::string& path);
+
+}  // namespace tandem
