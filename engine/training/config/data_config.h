@@ -63,7 +63,20 @@ struct TsvTable : TextTable {
   static constexpr std::string_view name = "tsv";
   bool operator==(const TsvTable&) const = default;
 };
-using DataKind = std::variant<IdxFiles, CifarFiles, NpzFiles, CsvTable, TsvTable>;
+/// Pictures in folders, decoded when they are read.
+struct ImageFiles {
+  static constexpr std::string_view name = "images", arrays = "images|labels";
+  static constexpr FilesForm files{.is_table = false, .refusal = "pictures lie in folders"};
+  std::string labels;                // the list in each folder; "": a sub-folder is a class
+  int channels = 3;                  // 1 or 3
+  std::vector<std::int64_t> resize;  // height and width; empty: none
+  std::int64_t resize_short = 0;     // of the shorter side; 0: none
+  std::int64_t center_crop = 0;      // height and width; 0: none
+  bool scaled_decode = true;         // JPEGs that a resize makes much smaller
+  OnBad on_bad = OnBad::error;       // pictures that cannot be read
+  bool operator==(const ImageFiles&) const = default;
+};
+using DataKind = std::variant<IdxFiles, CifarFiles, NpzFiles, CsvTable, TsvTable, ImageFiles>;
 
 struct ShuffleConfig {
   enum class Kind : std::uint8_t { none, full, buffer };
@@ -126,6 +139,8 @@ struct DataConfig {
   /// Null where the kind is no text table.
   const TextTable* table() const;
   TextTable* table() { return const_cast<TextTable*>(std::as_const(*this).table()); }
+  /// Null where the kind is another one.
+  const ImageFiles* images() const { return std::get_if<ImageFiles>(&kind); }
 };
 void visit(KeyVisitor& v, DataConfig& c);
 
