@@ -79,7 +79,7 @@ SplitConfig array_files(const std::vector<std::string>& needed, const DataConfig
     const std::size_t equals = text.find('=');
     const std::string name = text.substr(0, equals);
     if (equals != std::string::npos && !path_exists(text) && known.contains(name) &&
-        !std::holds_alternative<CifarFiles>(all.kind)) {
+        !std::holds_alternative<CifarFiles>(all.kind) && !all.images()) {
       const bool is_needed = std::find(needed.begin(), needed.end(), name) != needed.end();
       if (is_needed) add(name, text.substr(equals + 1));
       continue;
@@ -233,6 +233,7 @@ OpenOptions options_of(TrainedModel& trained, const TrainedOptions& options) {
   OpenOptions open = open_options(trained.config(), trained.imported());
   open.on_message = options.on_message;
   open.stop_requested = [stop = options.stop] { return stop.stop_requested(); };
+  open.classes = load_classes(trained);
   return open;
 }
 
@@ -321,6 +322,8 @@ std::unique_ptr<SampleStream> open_samples(TrainedModel& trained,
         trained,
         stream_table(table_request(trained, std::move(wanted), files, columns_of(data), options)));
   }
+  // Predictions stand beside the pictures, so that none of them can be left out.
+  if (auto* images = std::get_if<ImageFiles>(&wanted.kind)) images->on_bad = OnBad::error;
   SplitConfig split = array_files(data_arrays(wanted, inputs), data, files);
   return stream_samples(
       checked(trained, open_arrays(std::move(wanted), std::move(split), options)));
