@@ -101,6 +101,7 @@ std::shared_ptr<const DataSource> open_arrays(DataConfig data, SplitConfig split
   data.train = std::move(split);
   data.eval = {};
   data.eval_fraction = 0;
+  data.mix = {};  // of training alone
   return open_data(data, options).train;
 }
 

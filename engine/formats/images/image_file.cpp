@@ -45,6 +45,18 @@ void require(const std::string& path, const DecoderProblem& problem) {
                                            .fix = problem.fix});
 }
 
+/// Refuses a size that so few packed bytes cannot have, before there is memory for it. `least`: of
+/// bytes that the picture takes in the file.
+void check_packed(const InputFile& file, const ImageHeader& header, std::uint64_t least) {
+  if (file.size() >= least) return;
+  refuse_image(
+      file.path(),
+      "the file is cut off, or its header is wrong: so few bytes cannot unpack to its size",
+      "at least " + std::to_string(least) + " bytes for " + std::to_string(header.height) + " x " +
+          std::to_string(header.width),
+      std::to_string(file.size()) + " bytes");
+}
+
 ImageHeader png_header(const InputFile& file) {
   require(file.path(), png_problem());
   std::uint8_t head[26];  // signature, length and name of IHDR, width, height, depth, colours
@@ -59,6 +71,11 @@ ImageHeader png_header(const InputFile& file) {
   header.width = width;
   header.has_colour = (head[25] & 2) != 0;
   header.has_alpha = (head[25] & 4) != 0;
+  // Deflate makes at most 1032 bytes of one.
+  const std::uint64_t channels = (head[25] & 1) != 0
+                                     ? 1  // numbers of a palette
+                                     : (header.has_colour ? 3u : 1u) + (header.has_alpha ? 1u : 0u);
+  check_packed(file, header, (std::uint64_t{width} * head[24] * channels + 7) / 8 * height / 1032);
   return header;
 }
 
@@ -90,6 +107,8 @@ ImageHeader frame_header(const InputFile& file, std::uint8_t marker, std::uint64
   header.height = height;
   header.width = width;
   header.has_colour = frame[5] == 3;
+  // A block of 64 numbers, which stands for up to 32 x 16 pixels, has a bit at least.
+  check_packed(file, header, std::uint64_t{height} * width / (8 * 32 * 16));
   return header;
 }
 

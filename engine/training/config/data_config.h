@@ -120,6 +120,12 @@ struct ArrayFiles {
   Where where;
   bool operator==(const ArrayFiles&) const = default;
 };
+/// Training samples mixed with others; 0: not.
+struct MixConfig {
+  double mixup = 0, cutmix = 0;     // alpha of the Beta distribution that shares are drawn from
+  std::vector<std::string> fields;  // empty: all
+  bool operator==(const MixConfig&) const = default;
+};
 struct SplitConfig {
   std::vector<ArrayFiles> files;
   bool operator==(const SplitConfig&) const = default;
@@ -129,6 +135,7 @@ struct DataConfig {
   SplitConfig train, eval;
   double eval_fraction = 0;         // > 0: that part of train is held out instead of eval files
   ShuffleConfig shuffle;            // of train
+  MixConfig mix;                    // of train
   std::vector<FieldConfig> fields;  // empty: every array, under its own name
   int workers = 1;                  // loader threads
   bool drop_last = false;

@@ -377,6 +377,19 @@ void visit(KeyVisitor& v, DataConfig& c) {
       [&](KeyVisitor& inside, FieldConfig& field) { visit_field(inside, field, c); },
       or_only("from", string_value), by_default("(every array under its own name)"),
       "inputs of the graph and of the loss");
+  v.table(
+      "mix",
+      [&](KeyVisitor& mix) {
+        mix.key("mixup", c.mix.mixup, at_least(0),
+                "sums of two samples with shares of Beta(a, a), this being a; 0: none");
+        mix.key(
+            "cutmix", c.mix.cutmix, at_least(0),
+            "rectangles of another sample whose area is so distributed; 0: none. With both, one "
+            "or the other");
+        mix.key("fields", c.mix.fields, by_default("(all)"), written_if(!c.mix.fields.empty()),
+                parts("[]", string_value, "a field of float32"), "what is mixed, labels too");
+      },
+      written_if(!(c.mix == MixConfig{})), on_one_line, "training samples mixed with others");
   v.key("workers", c.workers, between(1, 256), "threads that read ahead of the step");
   v.key("drop_last", c.drop_last, "leave out the partial batch at the end of an epoch");
   v.when_read([&](const TableReader& table) {

@@ -17,6 +17,7 @@
 #include "engine/training/data/array_set.h"
 #include "engine/training/data/images/read_images.h"
 #include "engine/training/data/loader.h"
+#include "engine/training/data/mixed_source.h"
 #include "engine/training/data/number_text.h"
 #include "engine/training/data/prepare_table.h"
 #include "engine/training/data/subset_source.h"
@@ -363,9 +364,7 @@ ImageSplits read_splits(const DataConfig& config, const ArrayNames& names,
   return splits;
 }
 
-}  // namespace
-
-DataSets open_data(const DataConfig& config, const OpenOptions& options) {
+DataSets open_sets(const DataConfig& config, const OpenOptions& options) {
   if (config.table()) return open_table(config, options);
   ArrayNames names;
   for (const FieldConfig& field : config.fields) {
@@ -401,6 +400,14 @@ DataSets open_data(const DataConfig& config, const OpenOptions& options) {
     sets.train = std::move(parts.train);
     sets.eval = std::move(parts.eval);
   }
+  return sets;
+}
+
+}  // namespace
+
+DataSets open_data(const DataConfig& config, const OpenOptions& options) {
+  DataSets sets = open_sets(config, options);
+  sets.train = make_mixed_source(std::move(sets.train), config.mix, config.where);
   return sets;
 }
 

@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t most_shown = 5;
-constexpr int most_depth = 64;
+constexpr int most_depth = 32;  // the system follows no more than 40 links
 constexpr std::int64_t most_classes = 1'000'000;
 
 [[noreturn]] void refuse_list(const std::string& file, std::string message, std::string expected,
@@ -42,7 +42,7 @@ void walk(const std::string& root, const std::string& folder, int depth, FoundIm
           Others& others) {
   const std::string here = folder.empty() ? root : root + "/" + folder;
   if (depth > most_depth) {
-    refuse_list(here, "folders lie in folders without an end", "at most 64 levels", "",
+    refuse_list(here, "folders lie in folders without an end", "at most 32 levels", "",
                 "a link seems to lead back to a folder that it is in");
   }
   for (const std::string& name : list_directory(here)) {

@@ -97,7 +97,8 @@ void report_bad(const Looked& looked, std::vector<Diagnostic>& errors) {
     Diagnostic& first = errors.back();
     if (looked.bad > static_cast<std::int64_t>(most_problems))
       first.message += " (and " + std::to_string(looked.bad - 1) + " pictures more)";
-    if (first.fix.empty()) first.fix = "data.on_bad = \"skip\" leaves such pictures out";
+    first.fix += first.fix.empty() ? "" : "; ";
+    first.fix += "data.on_bad = \"skip\" leaves such pictures out";
   }
 }
 
