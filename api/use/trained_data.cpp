@@ -324,7 +324,12 @@ std::unique_ptr<SampleStream> open_samples(TrainedModel& trained,
         stream_table(table_request(trained, std::move(wanted), files, columns_of(data), options)));
   }
   // Predictions stand beside the pictures, so that none of them can be left out.
-  if (auto* images = std::get_if<ImageFiles>(&wanted.kind)) images->on_bad = OnBad::error;
+  if (auto* images = std::get_if<ImageFiles>(&wanted.kind)) {
+    images->on_bad = OnBad::error;
+    for (const std::string& name : inputs) {  // else labels would be asked for
+      if (data.fields.empty()) wanted.fields.push_back({.name = name, .from = name});
+    }
+  }
   SplitConfig split = array_files(data_arrays(wanted, inputs), data, files);
   return stream_samples(
       checked(trained, open_arrays(std::move(wanted), std::move(split), options)));

@@ -44,6 +44,8 @@ struct NpzFiles {
 enum class OnBad : std::uint8_t { error, skip };
 template <>
 inline constexpr std::string_view names_of<OnBad> = "error|skip";
+inline constexpr std::string_view on_bad_help =
+    "a row or picture that cannot be read: an error, or it is left out and counted";
 /// Fields are made of columns.
 struct TextTable {
   static constexpr std::string_view arrays = "";
@@ -149,6 +151,7 @@ struct DataConfig {
   /// Null where the kind is another one.
   const ImageFiles* images() const { return std::get_if<ImageFiles>(&kind); }
 };
+void visit(KeyVisitor& v, ImageFiles& c);
 void visit(KeyVisitor& v, DataConfig& c);
 
 }  // namespace tandem
