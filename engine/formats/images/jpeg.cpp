@@ -2,7 +2,6 @@
 // with a destructor lives in the function that calls it.
 #include <csetjmp>
 #include <cstdio>
-#include <cstring>
 
 #include <jpeglib.h>
 
@@ -139,8 +138,7 @@ DecoderProblem jpeg_problem() { return {}; }
 
 void decode_jpeg(const ImageBytes& file, int part, Image& to) {
   thread_local std::vector<std::uint8_t> row;
-  JpegRun run;
-  std::memset(&run.info, 0, sizeof run.info);  // so that its end may come before its start
+  JpegRun run{};  // all zero, so that its end may come before its start
   run.info.err = jpeg_std_error(&run.errors.library);
   run.errors.library.error_exit = on_jpeg_error;
   run.errors.library.emit_message = on_jpeg_message;
