@@ -1,6 +1,6 @@
 # Finds everything that Tandem uses and does not write itself. Each missing library gets one line that
 # says what installs it. After this file: DNNL::dnnl, onnx, fmt::fmt, tomlplusplus, CLI11::CLI11,
-# nlohmann_json::nlohmann_json, ZLIB::ZLIB, OpenMP::OpenMP_CXX, Threads::Threads, GTest::*, benchmark::*.
+# nlohmann_json::nlohmann_json, ZLIB::ZLIB, JPEG::JPEG and PNG::PNG where they are there, OpenMP::OpenMP_CXX, Threads::Threads, GTest::*, benchmark::*.
 
 set(missing_dependencies "")
 macro(tandem_require name)
@@ -57,6 +57,15 @@ tandem_require("OpenMP (part of g++)" OpenMP_CXX_FOUND)
 
 set(MPI_CXX_SKIP_MPICXX TRUE)
 find_package(MPI QUIET COMPONENTS CXX) # optional: without it there is one process alone
+
+# optional: without them pictures of that format are refused by name
+find_package(JPEG QUIET)
+find_package(PNG QUIET)
+foreach(format JPEG PNG)
+  if(NOT ${format}_FOUND)
+    message(STATUS "images: not of ${format} in this build: tools/setup.sh installs the library")
+  endif()
+endforeach()
 
 find_path(TOMLPLUSPLUS_INCLUDE toml++/toml.h)
 mark_as_advanced(TOMLPLUSPLUS_INCLUDE)

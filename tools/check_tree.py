@@ -63,6 +63,8 @@ THIRD_PARTIES = [
     ("CUDA", r"cuda|cudnn|cublas|nccl|nvrtc|nvtx3/|curand|cub/|thrust/|cooperative_groups|mma\.h",
      ["kernels/cuda", "tests/cuda"]),
     ("MPI", r"mpi\.h", ["kernels/mpi/plugin"]),
+    ("libjpeg", r"jpeglib\.h|jerror\.h|turbojpeg\.h", ["engine/formats/images"]),
+    ("libpng", r"png\.h|pngconf\.h|libpng", ["engine/formats/images"]),
     ("OpenMP", r"omp\.h", ["kernels", "bench", "tests"]),
     ("toml++", r"toml\+\+/", ["engine", "placement", "api", "tests"]),
     ("CLI11", r"CLI/", ["tools"]),

@@ -48,6 +48,8 @@ void add_predict(CLI::App& app, Invocation& invocation) {
   command->add_option("--batch", predict.batch, "Samples a micro-batch (default: as in training)")
       ->check(number_between(1, 1e9));
   command->add_flag("--header", predict.header, "A first line with the columns' names");
+  command->add_flag("--class-names", predict.class_names,
+                    "Names of classes in place of their numbers, as folders of images name them");
   command->add_flag("--json", invocation.json,
                     "A summary as one JSON object on standard output; needs --to FILE");
   command->footer(

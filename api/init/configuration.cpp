@@ -165,11 +165,12 @@ void write_data(const Known& known, Draft& draft) {
   GuessedSection& train = draft.section("data.train");
   if (!known.data) {
     const std::string todo = "no data was given";
-    data.keys.push_back({"kind", "\"npz\"", "", todo + ": idx, cifar, npz, csv or tsv"});
+    data.keys.push_back({"kind", "\"npz\"", "", todo + ": idx, cifar, npz, csv, tsv or images"});
     train.keys.push_back({"files", "[ \"train.npz\" ]", "", todo + ": the files to train on"});
     return;
   }
   data.keys.push_back({"kind", toml_string(known.data->kind), "", ""});
+  for (const GuessedKey& key : known.data->keys) data.keys.push_back(key);
   train.keys.push_back({"files", files_toml(known.data->train, known.folder), "", ""});
   GuessedSection& eval = draft.section("data.eval");
   if (!known.data->eval.empty()) {
@@ -244,6 +245,7 @@ Known look(const Engine& engine, const std::string& model, const std::string& da
       known.fields.fields.push_back({.name = input.name});
   } else {
     known.data = look_into_data(data);
+    fit_data(known.inputs, *known.data);
     known.fields = guess_fields(known.inputs, *known.data);
     if (!known.fields.bind.empty()) {
       const std::vector<std::pair<std::string, std::int64_t>> bind(known.fields.bind.begin(),

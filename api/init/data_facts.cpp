@@ -28,7 +28,7 @@ const DataLook* look_of(const std::string& path) {
 
 std::string known_files() {
   return "MNIST's IDX files, CIFAR's .bin, .npz, .npy, or .csv and .tsv with a header (and .gz of "
-         "these)";
+         "these), or a sub-folder of .jpg and .png for each class";
 }
 
 [[noreturn]] void refuse(const std::string& path, std::string message, std::string expected,
@@ -52,6 +52,17 @@ std::vector<std::string> files_of(const std::string& path) {
     if (!name.starts_with('.') && fs::is_regular_file(file, failed)) files.push_back(file);
   }
   return files;
+}
+
+/// Null where files of the folder are data, or the folder is none of a kind.
+const DataLook* look_of_folder(const std::string& path, const std::vector<std::string>& files) {
+  if (!is_directory(path)) return nullptr;
+  const bool any = std::any_of(files.begin(), files.end(),
+                               [](const std::string& file) { return look_of(file) != nullptr; });
+  for (const DataLook& look : all_data_looks()) {
+    if (!any && look.takes_folder != nullptr && look.takes_folder(path)) return &look;
+  }
+  return nullptr;
 }
 
 /// The files of the one kind that the folder holds.
@@ -134,11 +145,22 @@ const ArrayFacts* DataFacts::find(const std::string& name) const {
   return found == arrays.end() ? nullptr : &*found;
 }
 
+void fit_data(const std::vector<InputFacts>& inputs, DataFacts& facts) {
+  for (const DataLook& look : all_data_looks()) {
+    if (look.kind == facts.kind && look.fit != nullptr) look.fit(inputs, facts);
+  }
+}
+
 DataFacts look_into_data(const std::string& path) {
   DataFacts facts;
   facts.path = normal_path(path);
   if (facts.path.size() > 1 && facts.path.ends_with('/')) facts.path.pop_back();
   std::vector<std::string> files = files_of(facts.path);
+  if (const DataLook* whole = look_of_folder(facts.path, files)) {
+    facts.kind = whole->kind;
+    whole->look({{facts.path}, {}}, facts);
+    return facts;
+  }
   const DataLook& look = choose_kind(facts.path, files, facts);
   facts.kind = look.kind;
   look.look(split(files), facts);

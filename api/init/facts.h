@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "api/init/draft.h"
 #include "api/model/engine.h"
 #include "engine/training/config/data_config.h"
 #include "importer/export_notes.h"
@@ -53,6 +54,8 @@ struct DataFacts {
   std::vector<ArrayFiles> train, eval;  // as `files` of the configuration takes them
   std::vector<ArrayFacts> arrays;       // of the training files
   std::int64_t rows_read = 0;           // of a text table; 0: all
+  std::vector<GuessedKey> keys;         // others of [data]
+  bool sizes_vary = false;              // of pictures
   std::vector<std::string> notes;       // what was left out, and why
   std::string problem;                  // why fields cannot be made of it; "" where they can
   const ArrayFacts* find(const std::string& name) const;
@@ -62,6 +65,9 @@ struct DataFacts {
 /// not there or nothing in it is data, Error{data} where files are broken, empty or without
 /// samples.
 DataFacts look_into_data(const std::string& path);
+struct InputFacts;  // api/init/fields.h
+/// Settles what of the data depends on the inputs that it is for.
+void fit_data(const std::vector<InputFacts>& inputs, DataFacts& facts);
 
 /// A parameter whose rows are looked up.
 struct TableFacts {

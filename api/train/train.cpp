@@ -296,7 +296,7 @@ TrainResult Trainer::run() {
       {"policy.toml", my.placed.policy().text},
       {"placement.json", placement_json(lowered, my.placed.policy(), my.placed.resolved())}};
   for (const SavedVocabulary& v : my.vocabularies)
-    files.emplace_back(v.file_name, read_file(v.path));
+    files.emplace_back(v.file_name, v.path.empty() ? v.text : read_file(v.path));
   const TrainingResult done = my.training->run(my.resume_from, files);
   check_order(my.engine);
   if (my.options.on_message) {

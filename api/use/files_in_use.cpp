@@ -12,6 +12,7 @@
 
 #include "engine/formats/new_file.h"
 #include "engine/graph/error.h"
+#include "engine/training/data/images/read_images.h"
 #include "importer/file/onnx_file.h"
 
 namespace tandem::api {
@@ -36,9 +37,11 @@ std::optional<Identity> identity_of(int descriptor) {
   return identity(::fstat(descriptor, &status), status);
 }
 
+/// Or the list of classes.
 bool is_vocabulary(std::string_view name, std::string_view stem = "") {
-  return name.starts_with(stem) && name.substr(stem.size()).starts_with("vocabulary.") &&
-         name.ends_with(".tsv");
+  if (!name.starts_with(stem)) return false;
+  name.remove_prefix(stem.size());
+  return name == classes_file || (name.starts_with("vocabulary.") && name.ends_with(".tsv"));
 }
 
 /// Files that training writes into the directory of a run.

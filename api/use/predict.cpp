@@ -13,6 +13,7 @@
 #include "api/use/files_in_use.h"
 #include "api/use/prediction_file.h"
 #include "api/use/trained_data.h"
+#include "api/use/vocabularies.h"
 #include "engine/training/prediction.h"
 #include "engine/training/ranks/gathered.h"
 
@@ -223,7 +224,7 @@ Report predicted(const std::string& run, const PredictOptions& options,
   const bool writes = group == nullptr || group->rank() == 0;
   form_of(options.as);
   if (group) refuse_standard_input(options.data);
-  PredictionFile::check(options.to, options.header);
+  PredictionFile::check(options.to, options.header, options.class_names);
   TrainedRun opened = open_trained(run, options);
   refuse_files_in_use(options.to, opened, options);
   const auto file = writes ? PredictionFile::open(options.to, options.header) : nullptr;
@@ -241,6 +242,12 @@ Report predicted(const std::string& run, const PredictOptions& options,
   Prediction prediction(config, trained.parts(), outputs, trained.states(), trained.arenas());
   auto values = predicted_values(config, prediction, outputs, options);
   const std::vector<PredictedArray> arrays = arrays_of(values, outputs);
+  std::vector<std::string> classes = load_classes(trained);
+  if (options.class_names && classes.empty()) {
+    refuse_prediction("--class-names", "the data of the run names no classes",
+                      "data.kind = \"images\" with labels", "", "leave --class-names out");
+  }
+  if (file && options.class_names) file->name_classes(std::move(classes));
   if (file) file->start(arrays);
   const auto stream = open_samples(trained, prediction.inputs(), options);
   Predictor(trained, prediction, *stream, std::move(values), file.get()).run(options);

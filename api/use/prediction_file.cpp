@@ -98,6 +98,7 @@ class TextFile final : public PredictionFile {
   TextFile(const std::string& to, char separator, bool header)
       : output_(to), separator_(separator), header_(header) {}
 
+  void name_classes(std::vector<std::string> classes) override { classes_ = std::move(classes); }
   void start(const std::vector<PredictedArray>& arrays) override {
     arrays_ = arrays;
     if (!header_) return;
@@ -116,8 +117,9 @@ class TextFile final : public PredictionFile {
       for (std::size_t a = 0; a < values.size(); ++a) {
         const std::int64_t columns = arrays_[a].sample.elements();
         for (std::int64_t i = row * columns; i < (row + 1) * columns; ++i) {
-          append_cell("");
-          append_number(text_, values[a], i);
+          const std::string* name = class_name(a, values[a], i);
+          append_cell(name != nullptr ? quoted(*name) : "");
+          if (name == nullptr) append_number(text_, values[a], i);
         }
       }
       end_line();
@@ -140,6 +142,16 @@ class TextFile final : public PredictionFile {
  private:
   static constexpr std::size_t piece = std::size_t{1} << 20;
 
+  /// Null where the number is no class that has a name.
+  const std::string* class_name(std::size_t array, const HostTensor& values,
+                                std::int64_t index) const {
+    const std::string& name = arrays_[array].name;
+    const bool is_class = name == "class" || name.ends_with(".class");
+    if (classes_.empty() || !is_class || values.dtype() != DType::int64) return nullptr;
+    const auto number =
+        static_cast<std::uint64_t>(values.as<std::int64_t>()[static_cast<std::size_t>(index)]);
+    return number < classes_.size() ? &classes_[number] : nullptr;
+  }
   std::string quoted(const std::string& name) const {
     if (separator_ != ',' || name.find_first_of(",\"\r\n") == std::string::npos) return name;
     std::string text = "\"";
@@ -163,6 +175,7 @@ class TextFile final : public PredictionFile {
   Output output_;
   char separator_;
   bool header_, line_start_ = true;
+  std::vector<std::string> classes_;  // names by number, where they stand for it
   std::vector<PredictedArray> arrays_;
   std::string text_;
 };
@@ -240,7 +253,7 @@ class ArrayFile final : public PredictionFile {
 
 }  // namespace
 
-void PredictionFile::check(const std::string& to, bool header) {
+void PredictionFile::check(const std::string& to, bool header, bool class_names) {
   if (to == "-") return;
   const std::string ending = fs::path(to).extension().string();
   const bool is_text = ending == ".tsv" || ending == ".csv" || is_device(to);
@@ -250,6 +263,8 @@ void PredictionFile::check(const std::string& to, bool header) {
                  ".tsv, .csv, .npy or .npz, or \"-\"", "");
   if (header && !is_text)
     refuse_place(to, "--header names the columns of text", "a file.tsv or file.csv", "");
+  if (class_names && !is_text)
+    refuse_place(to, "--class-names are for text", "a file.tsv or file.csv", "");
 }
 
 std::unique_ptr<PredictionFile> PredictionFile::open(const std::string& to, bool header) {

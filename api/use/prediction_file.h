@@ -15,6 +15,8 @@ class PredictionFile {
  public:
   virtual ~PredictionFile() = default;
 
+  /// Before `start`: text has these names in place of the numbers of arrays called "class".
+  virtual void name_classes(std::vector<std::string>) {}
   /// Before all else. Throws Error{usage} where the format does not hold so many arrays.
   virtual void start(const std::vector<PredictedArray>& arrays) = 0;
   /// `count` rows from index `first` of axis 0 on: a tensor for each array.
@@ -29,7 +31,7 @@ class PredictionFile {
   /// Throws Error{usage} for other endings, for folders and for files that must not be written to.
   static std::unique_ptr<PredictionFile> open(const std::string& to, bool header);
   /// What `open` finds wrong with the name alone.
-  static void check(const std::string& to, bool header);
+  static void check(const std::string& to, bool header, bool class_names = false);
 };
 
 }  // namespace tandem::api

@@ -79,7 +79,7 @@ SplitConfig array_files(const std::vector<std::string>& needed, const DataConfig
     const std::size_t equals = text.find('=');
     const std::string name = text.substr(0, equals);
     if (equals != std::string::npos && !path_exists(text) && known.contains(name) &&
-        !std::holds_alternative<CifarFiles>(all.kind)) {
+        !std::holds_alternative<CifarFiles>(all.kind) && !all.images()) {
       const bool is_needed = std::find(needed.begin(), needed.end(), name) != needed.end();
       if (is_needed) add(name, text.substr(equals + 1));
       continue;
@@ -101,6 +101,7 @@ std::shared_ptr<const DataSource> open_arrays(DataConfig data, SplitConfig split
   data.train = std::move(split);
   data.eval = {};
   data.eval_fraction = 0;
+  data.mix = {};  // of training alone
   return open_data(data, options).train;
 }
 
@@ -233,6 +234,7 @@ OpenOptions options_of(TrainedModel& trained, const TrainedOptions& options) {
   OpenOptions open = open_options(trained.config(), trained.imported());
   open.on_message = options.on_message;
   open.stop_requested = [stop = options.stop] { return stop.stop_requested(); };
+  open.classes = load_classes(trained);
   return open;
 }
 
@@ -324,6 +326,13 @@ std::unique_ptr<SampleStream> open_samples(TrainedModel& trained,
     return std::make_unique<CheckedStream>(
         trained,
         stream_table(table_request(trained, std::move(wanted), files, columns_of(data), options)));
+  }
+  // Predictions stand beside the pictures, so that none of them can be left out.
+  if (auto* images = std::get_if<ImageFiles>(&wanted.kind)) {
+    images->on_bad = OnBad::error;
+    for (const std::string& name : inputs) {  // else labels would be asked for
+      if (data.fields.empty()) wanted.fields.push_back({.name = name, .from = name});
+    }
   }
   SplitConfig split = array_files(data_arrays(wanted, inputs), data, files);
   return stream_samples(

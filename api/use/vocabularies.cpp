@@ -5,9 +5,11 @@
 #include <stdexcept>
 
 #include "engine/formats/files.h"
+#include "engine/formats/sha256.h"
 #include "engine/graph/error.h"
 #include "engine/graph/selector.h"
 #include "engine/training/checkpoints/checkpoint.h"
+#include "engine/training/data/images/read_images.h"
 #include "engine/training/data/table_plan.h"
 
 namespace tandem::api {
@@ -17,7 +19,8 @@ std::vector<std::string> vocabulary_files(const std::string& run_dir) {
   std::vector<std::string> names;
   if (!is_directory(run_dir)) return names;
   for (const std::string& name : list_directory(run_dir)) {
-    if (name.starts_with("vocabulary.") && name.ends_with(".tsv")) names.push_back(name);
+    const bool is_vocabulary = name.starts_with("vocabulary.") && name.ends_with(".tsv");
+    if (is_vocabulary || name == classes_file) names.push_back(name);
   }
   return names;
 }
@@ -130,14 +133,35 @@ std::vector<Vocabulary> load_vocabularies(TrainedModel& trained, const TablePlan
   return vocabularies;
 }
 
+std::vector<std::string> load_classes(TrainedModel& trained) {
+  const TrainedRun& run = trained.run();
+  const auto known = run.exported() ? trained.file().metadata() : run.content.position.vocabularies;
+  const std::string path = run.vocabulary_stem + classes_file;
+  if (!known.contains(classes_file)) return {};
+  const char* fix = run.exported() ? "`tandem export` has written it beside the model: keep them "
+                                     "together"
+                                   : whole_copy;
+  if (!path_exists(path))
+    refuse_vocabulary(path, "the list of classes is not there", "a line for each class", "", fix);
+  const std::string text = read_file(path), hash = sha256(text.data(), text.size());
+  const std::string& trained_with = known.at(classes_file);
+  if (hash != trained_with) {
+    refuse_vocabulary(path, "these are not the classes that the model was trained with",
+                      shown_hash(trained_with), shown_hash(hash), fix);
+  }
+  return read_classes(path);
+}
+
 void expect_vocabularies(const TrainedRun& run, const std::vector<SavedVocabulary>& vocabularies) {
   for (const SavedVocabulary& v : vocabularies) {
     const std::string path = run.vocabulary_stem + v.file_name;
     if (path_exists(path) && hash_file(path).sha256 == v.sha256) continue;
     refuse_vocabulary(
         path,
-        "the held-out rows are a part of training data that make another vocabulary: ids would "
-        "mean other rows",
+        v.file_name == classes_file
+            ? "the held-out pictures are a part of training data that has other classes"
+            : "the held-out rows are a part of training data that make another vocabulary: ids "
+              "would mean other rows",
         path_exists(path) ? shown_hash(hash_file(path).sha256) : "a vocabulary of that name",
         shown_hash(v.sha256), "evaluate on files of their own: --data FILE");
   }
@@ -154,8 +178,11 @@ void refuse_other_vocabularies(const std::string& run_dir,
     Diagnostic d;
     d.file = run_dir + "/" + name;
     d.message =
-        "the run was trained with this vocabulary, the data makes another one: ids would "
-        "mean other rows";
+        name == classes_file
+            ? "the run was trained with these classes, the data has others: numbers would mean "
+              "other classes"
+            : "the run was trained with this vocabulary, the data makes another one: ids would "
+              "mean other rows";
     d.expected = "sha256 " + then.sha256.substr(0, 16) + "…";
     d.got = now == vocabularies.end() ? "no vocabulary of that name"
                                       : "sha256 " + now->sha256.substr(0, 16) + "…";

@@ -20,6 +20,9 @@ void refuse_other_vocabularies(const std::string& run_dir,
 /// Those of a plan, by their number in it, as the model was trained with them. Throws Error{data}
 /// where one is not there, cannot be read, or does not fit the weights.
 std::vector<Vocabulary> load_vocabularies(TrainedModel& trained, const TablePlan& plan);
+/// Names of the classes that the model was trained with, by number; empty where its data names
+/// none. Throws as above.
+std::vector<std::string> load_classes(TrainedModel& trained);
 /// Throws Error{data} where the model was trained with others.
 void expect_vocabularies(const TrainedRun& run, const std::vector<SavedVocabulary>& vocabularies);
 
@@ -28,7 +31,8 @@ void expect_vocabularies(const TrainedRun& run, const std::vector<SavedVocabular
 std::map<std::string, std::string> vocabulary_hashes(
     const std::string& run_dir, const std::map<std::string, std::string>& trained);
 
-/// Copies of a run's vocabularies beside an exported file: MODEL.vocabulary.NAME.tsv.
+/// Copies of a run's vocabularies beside an exported file: MODEL.vocabulary.NAME.tsv; and of its
+/// list of classes, MODEL.classes.txt.
 class VocabularyCopies {
  public:
   VocabularyCopies(const std::string& run_dir, const std::string& to);

@@ -250,6 +250,8 @@ struct PredictOptions : TrainedOptions {
   int class_axis = -1;     // of logits with more than two axes; the samples are axis 0
   std::int64_t batch = 0;  // samples a micro-batch; 0: as in training
   bool header = false;     // a first line with the columns' names
+  /// Text has names of classes in place of their numbers, where the run's data names them.
+  bool class_names = false;
 };
 
 /// One line (or index of axis 0) a row of `options.data`, in order; a row that is left out as bad

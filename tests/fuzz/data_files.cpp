@@ -12,6 +12,7 @@
 #include "engine/formats/cifar.h"
 #include "engine/formats/delimited.h"
 #include "engine/formats/idx.h"
+#include "engine/formats/images/image_file.h"
 #include "engine/formats/json_file.h"
 #include "engine/formats/npy.h"
 #include "engine/formats/safetensors.h"
@@ -88,6 +89,17 @@ void read_weights(const WeightsFile& file) {
   }
 }
 
+void read_picture(const std::string& path) {
+  Image image;
+  for (const ImageReading& how :
+       {ImageReading{}, {.channels = 1, .least_height = 8, .least_width = 8}}) {
+    const ImageHeader header = read_image(path, how, image);
+    if (image.channels != how.channels || image.height > header.height)
+      defect("another picture than asked for", path);
+    read_all(image.pixels.data(), image.pixels.size());
+  }
+}
+
 using Reader = void (*)(const std::string& path);
 constexpr Reader readers[] = {
     [](const std::string& path) { read_all(read_idx(path)); },
@@ -99,6 +111,7 @@ constexpr Reader readers[] = {
     [](const std::string& path) { read_all(SafetensorsFile(path).tensors()); },
     [](const std::string& path) { read_items(JsonFile(path).root()); },
     [](const std::string& path) { read_weights(*open_torch_weights(path)); },
+    [](const std::string& path) { read_picture(path); },
 };
 
 }  // namespace

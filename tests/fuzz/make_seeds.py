@@ -13,7 +13,7 @@ import zlib
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MOST_BYTES = 16384
-IDX, CIFAR, NPY, NPZ, TSV, CSV, SAFETENSORS, JSON, TORCH = range(9)
+IDX, CIFAR, NPY, NPZ, TSV, CSV, SAFETENSORS, JSON, TORCH, IMAGE = range(10)
 TRAIN, POLICY = range(2)
 
 
@@ -55,6 +55,8 @@ def data_files():
     yield TSV, gzip.compress(b"label\tx\n1\t2\n")
     yield CSV, b'label,text\n1,"a ""b"", c"\n0,"two\nlines"\n'
     yield SAFETENSORS, safetensors(b'{"w":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]}}', floats)
+    for name in ("rgb.png", "interlaced.png", "palette_alpha.png", "rgb16.png", "jpeg_420.jpg", "progressive.jpg", "restarts.jpg", "jpeg_grey.jpg"):
+        yield IMAGE, (ROOT / "tests/data/images" / name).read_bytes()
     yield JSON, b'{"step": 7, "names": ["a", "b"], "best": {"auc": 0.5, "step": null}}'
     for content in files("tests/data/torch_weights/*.pt"):
         yield TORCH, content

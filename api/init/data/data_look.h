@@ -11,6 +11,8 @@
 
 namespace tandem::api {
 
+struct InputFacts;  // api/init/fields.h
+
 /// The files of a data set, held-out ones apart. Absolute and sorted.
 struct SplitPaths {
   std::vector<std::string> train, eval;
@@ -22,6 +24,10 @@ struct DataLook {
   bool (*takes)(const std::string& path);
   /// Fills `train`, `eval`, `arrays`, `notes` and `problem`.
   void (*look)(const SplitPaths& paths, DataFacts& facts);
+  /// Whether a folder without files of any kind is one as a whole; it is then the only path.
+  bool (*takes_folder)(const std::string& path) = nullptr;
+  /// Settles what depends on the inputs that the data is for: keys, and types of samples.
+  void (*fit)(const std::vector<InputFacts>& inputs, DataFacts& facts) = nullptr;
 };
 
 /// All kinds; the first one that takes a file has it.

@@ -44,6 +44,8 @@ struct NpzFiles {
 enum class OnBad : std::uint8_t { error, skip };
 template <>
 inline constexpr std::string_view names_of<OnBad> = "error|skip";
+inline constexpr std::string_view on_bad_help =
+    "a row or picture that cannot be read: an error, or it is left out and counted";
 /// Fields are made of columns.
 struct TextTable {
   static constexpr std::string_view arrays = "";
@@ -63,7 +65,20 @@ struct TsvTable : TextTable {
   static constexpr std::string_view name = "tsv";
   bool operator==(const TsvTable&) const = default;
 };
-using DataKind = std::variant<IdxFiles, CifarFiles, NpzFiles, CsvTable, TsvTable>;
+/// Pictures in folders, decoded when they are read.
+struct ImageFiles {
+  static constexpr std::string_view name = "images", arrays = "images|labels";
+  static constexpr FilesForm files{.is_table = false, .refusal = "pictures lie in folders"};
+  std::string labels;                // the list in each folder; "": a sub-folder is a class
+  int channels = 3;                  // 1 or 3
+  std::vector<std::int64_t> resize;  // height and width; empty: none
+  std::int64_t resize_short = 0;     // of the shorter side; 0: none
+  std::int64_t center_crop = 0;      // height and width; 0: none
+  bool scaled_decode = true;         // JPEGs that a resize makes much smaller
+  OnBad on_bad = OnBad::error;       // pictures that cannot be read
+  bool operator==(const ImageFiles&) const = default;
+};
+using DataKind = std::variant<IdxFiles, CifarFiles, NpzFiles, CsvTable, TsvTable, ImageFiles>;
 
 struct ShuffleConfig {
   enum class Kind : std::uint8_t { none, full, buffer };
@@ -107,6 +122,12 @@ struct ArrayFiles {
   Where where;
   bool operator==(const ArrayFiles&) const = default;
 };
+/// Training samples mixed with others; 0: not.
+struct MixConfig {
+  double mixup = 0, cutmix = 0;     // alpha of the Beta distribution that shares are drawn from
+  std::vector<std::string> fields;  // empty: all
+  bool operator==(const MixConfig&) const = default;
+};
 struct SplitConfig {
   std::vector<ArrayFiles> files;
   bool operator==(const SplitConfig&) const = default;
@@ -116,6 +137,7 @@ struct DataConfig {
   SplitConfig train, eval;
   double eval_fraction = 0;         // > 0: that part of train is held out instead of eval files
   ShuffleConfig shuffle;            // of train
+  MixConfig mix;                    // of train
   std::vector<FieldConfig> fields;  // empty: every array, under its own name
   int workers = 1;                  // loader threads
   bool drop_last = false;
@@ -126,7 +148,10 @@ struct DataConfig {
   /// Null where the kind is no text table.
   const TextTable* table() const;
   TextTable* table() { return const_cast<TextTable*>(std::as_const(*this).table()); }
+  /// Null where the kind is another one.
+  const ImageFiles* images() const { return std::get_if<ImageFiles>(&kind); }
 };
+void visit(KeyVisitor& v, ImageFiles& c);
 void visit(KeyVisitor& v, DataConfig& c);
 
 }  // namespace tandem

@@ -262,7 +262,7 @@ static void visit(KeyVisitor& v, TextTable& c) {
         "names of the columns, in order");
   v.key("header", c.header, by_default("(true without data.columns)"),
         "the first row of every file names the columns");
-  v.key("on_bad", c.on_bad, "a row that cannot be read: an error, or it is left out and counted");
+  v.key("on_bad", c.on_bad, on_bad_help);
   v.key("cache", path(c.cache), by_default("(runs/data beside this file)"),
         "folder of prepared tables");
   v.when_read([&](const TableReader& table) {
@@ -289,10 +289,10 @@ void visit(KeyVisitor& v, DataConfig& c) {
   std::string root;
   v.place(c.where);
   v.when_read([&](const TableReader& table) { root = table.folder(); });
-  v.key("kind", c.kind, required, later("images|tokens|webdataset"), "the files' format");
+  v.key("kind", c.kind, required, later("tokens|webdataset"), "the files' format");
   v.key("root", path(root), by_default("(the folder of this file)"), written_if(false),
         "folder that file names are relative to");
-  v.of_kind(c.kind, "only csv and tsv have this");
+  v.of_kind(c.kind);
   v.table(
       "train",
       [&](KeyVisitor& train) {
@@ -316,6 +316,19 @@ void visit(KeyVisitor& v, DataConfig& c) {
       [&](KeyVisitor& inside, FieldConfig& field) { visit_field(inside, field, c); },
       or_only("from", string_value), by_default("(every array under its own name)"),
       "inputs of the graph and of the loss");
+  v.table(
+      "mix",
+      [&](KeyVisitor& mix) {
+        mix.key("mixup", c.mix.mixup, at_least(0),
+                "sums of two samples with shares of Beta(a, a), this being a; 0: none");
+        mix.key(
+            "cutmix", c.mix.cutmix, at_least(0),
+            "rectangles of another sample whose area is so distributed; 0: none. With both, one "
+            "or the other");
+        mix.key("fields", c.mix.fields, by_default("(all)"), written_if(!c.mix.fields.empty()),
+                parts("[]", string_value, "a field of float32"), "what is mixed, labels too");
+      },
+      written_if(!(c.mix == MixConfig{})), on_one_line, "training samples mixed with others");
   v.key("workers", c.workers, between(1, 256), "threads that read ahead of the step");
   v.key("drop_last", c.drop_last, "leave out the partial batch at the end of an epoch");
   v.when_read([&](const TableReader& table) {

@@ -26,11 +26,18 @@ const ArrayRows::Segment& ArrayRows::segment(std::int64_t index) const {
 }
 
 const std::uint8_t* ArrayRows::row(std::int64_t index) const {
+  if (maker_) {
+    thread_local std::vector<std::uint64_t> made;  // words, so that every element type is aligned
+    if (made.size() < (row_bytes_ + 7) / 8) made.resize((row_bytes_ + 7) / 8);
+    maker_->make(index, made.data());
+    return reinterpret_cast<const std::uint8_t*>(made.data());
+  }
   const Segment& in = segment(index);
   return in.start + static_cast<std::size_t>(index - in.first) * row_bytes_;
 }
 
 std::pair<std::string, std::int64_t> ArrayRows::place(std::int64_t index) const {
+  if (maker_) return {maker_->file(index), 0};
   const Segment& in = segment(index);
   const auto row = static_cast<std::size_t>(index - in.first);
   if (in.lines.data() != nullptr) return {in.file, in.lines.as<std::uint32_t>()[row]};
@@ -148,6 +155,7 @@ void read_one(const NpzFiles&, const OneFile& file) {
   file.to.add(file.name, read_npy(file.path), file.path, file.errors);
 }
 void read_one(const TextTable&, const OneFile&) { assert(false && "tables are prepared"); }
+void read_one(const ImageFiles&, const OneFile&) { assert(false && "pictures are no arrays"); }
 
 [[noreturn]] void refuse_size(std::vector<Diagnostic> problems) {
   for (Diagnostic& d : problems) {

@@ -1,6 +1,7 @@
 // Arrays whose axis 0 counts samples, gathered from one file or several.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <set>
@@ -15,11 +16,29 @@
 
 namespace tandem {
 
+/// Rows that lie nowhere: each is made when it is read. Any number of threads may ask.
+class RowMaker {
+ public:
+  virtual ~RowMaker() = default;
+  virtual std::int64_t rows() const = 0;
+  /// Writes a row of the array. Throws Error{data} with its file.
+  virtual void make(std::int64_t index, void* to) const = 0;
+  /// Row `index` before it is given the array's shape, in a buffer of the calling thread that
+  /// stands until it makes another row; `type` becomes its own. Null where rows have one shape.
+  virtual const void* make_whole(std::int64_t index, TensorType& type) const = 0;
+  virtual std::string file(std::int64_t index) const = 0;
+};
+
 /// One array; its rows may come from several files.
 class ArrayRows {
  public:
   ArrayRows(std::string name, TensorType sample)
       : name_(std::move(name)), sample_(std::move(sample)), row_bytes_(sample_.bytes()) {}
+  ArrayRows(std::string name, TensorType sample, std::shared_ptr<const RowMaker> maker)
+      : ArrayRows(std::move(name), std::move(sample)) {
+    rows_ = maker->rows();
+    maker_ = std::move(maker);
+  }
 
   /// `lines`: uint32, where in the file each row is; empty: they count from 1.
   void append(HostTensor rows, std::string file, HostTensor lines = {});
@@ -27,8 +46,11 @@ class ArrayRows {
   const std::string& name() const { return name_; }
   const TensorType& sample() const { return sample_; }
   std::int64_t rows() const { return rows_; }
+  /// Null where rows lie in memory.
+  const RowMaker* maker() const { return maker_.get(); }
+  /// Of rows that are made: in a buffer of the calling thread, until it asks for another row.
   const std::uint8_t* row(std::int64_t index) const;
-  /// The file and the row or line in it, from 1.
+  /// The file and the row or line in it, from 1; 0 where the file is the row.
   std::pair<std::string, std::int64_t> place(std::int64_t index) const;
   /// The least and the greatest value, where they are known.
   std::optional<std::pair<double, double>> range;
@@ -47,6 +69,7 @@ class ArrayRows {
   TensorType sample_;
   std::size_t row_bytes_;
   std::vector<Segment> segments_;
+  std::shared_ptr<const RowMaker> maker_;
   std::int64_t rows_ = 0;
 };
 

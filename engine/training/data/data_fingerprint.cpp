@@ -9,7 +9,9 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/formats/byte_stream.h"
+#include "engine/formats/files.h"
 #include "engine/formats/sha256.h"
+#include "engine/training/data/images/image_list.h"
 
 namespace tandem {
 namespace {
@@ -22,6 +24,23 @@ void add_range(Sha256& hash, const InputFile& file, std::uint64_t from, std::uin
   hash.update(buffer.data(), file.read_at(from, buffer.data(), bytes));
 }
 
+/// Of a folder of pictures: their names and sizes, and the lists beside them.
+void add_folder(const std::string& path, FileFingerprint& to) {
+  Sha256 hash;
+  for (const std::string& name : images_below(path)) {
+    const std::uint64_t bytes = file_size(path + "/" + name);
+    to.bytes += bytes;
+    const std::string line = std::to_string(bytes) + " " + name + "\n";
+    hash.update(line.data(), line.size());
+  }
+  for (const std::string& name : list_directory(path)) {  // lists of labels
+    if (!name.ends_with(".csv") && !name.ends_with(".tsv")) continue;
+    const std::string text = name + " " + hash_file(path + "/" + name).sha256 + "\n";
+    hash.update(text.data(), text.size());
+  }
+  to.ends = hash.finish();
+}
+
 FileFingerprint fingerprint_of(const std::string& array, const std::string& path) {
   FileFingerprint file;
   file.array = array;
@@ -29,7 +48,12 @@ FileFingerprint fingerprint_of(const std::string& array, const std::string& path
   file.name = Json::parse(Json(std::filesystem::path(path).filename().string())
                               .dump(-1, ' ', true, Json::error_handler_t::replace));
   struct stat facts {};
-  if (::stat(path.c_str(), &facts) == 0 && !S_ISREG(facts.st_mode)) return file;
+  const bool is_there = ::stat(path.c_str(), &facts) == 0;
+  if (is_there && S_ISDIR(facts.st_mode)) {
+    add_folder(path, file);
+    return file;
+  }
+  if (is_there && !S_ISREG(facts.st_mode)) return file;
   const InputFile open(path);
   file.bytes = open.size();
   Sha256 hash;
@@ -89,8 +113,8 @@ std::optional<Difference> first_difference(const std::string& where, const Split
     if (a.bytes != b.bytes)
       return Difference{file, "bytes", std::to_string(a.bytes), std::to_string(b.bytes)};
     if (a.ends != b.ends)
-      return Difference{file, "sha256 of its first and last 64 KiB", a.ends.substr(0, 16) + "…",
-                        b.ends.substr(0, 16) + "…"};
+      return Difference{file, "sha256 of its first and last 64 KiB, or of the names in the folder",
+                        a.ends.substr(0, 16) + "…", b.ends.substr(0, 16) + "…"};
   }
   if (before.files.size() != now.files.size()) {
     return Difference{where, "number of files", count_of(before.files.size(), "file"),

@@ -15,7 +15,8 @@ struct FileFingerprint {
   std::string array;  // that the configuration names it for; "" where it names its arrays itself
   std::string name;   // without the folder
   std::uint64_t bytes = 0;
-  std::string ends;  // sha256 of the first and the last 64 KiB; "" of pipes, which are read once
+  std::string ends;  // sha256 of the first and the last 64 KiB; "" of pipes, which are read once;
+                     // of a folder that of its pictures' names and sizes
   bool operator==(const FileFingerprint&) const = default;
 };
 

@@ -15,7 +15,9 @@
 #include "engine/operators/checks.h"
 #include "engine/training/config/config_value.h"
 #include "engine/training/data/array_set.h"
+#include "engine/training/data/images/read_images.h"
 #include "engine/training/data/loader.h"
+#include "engine/training/data/mixed_source.h"
 #include "engine/training/data/number_text.h"
 #include "engine/training/data/prepare_table.h"
 #include "engine/training/data/subset_source.h"
@@ -62,6 +64,8 @@ class ArraySource final : public DataSource {
       copy_rows(*plan.array, samples, bytes, out);
       return;
     }
+    // The first function sees pictures as their files have them, before resize and crop.
+    const RowMaker* whole = functions.takes_any_size() ? plan.array->maker() : nullptr;
     for (const std::int64_t sample : samples) {
       SampleKey key{.sample = sample};
       if (augments) {
@@ -69,7 +73,13 @@ class ArraySource final : public DataSource {
         key.epoch = augmentation->epoch;
       }
       try {
-        functions.run(plan.array->row(sample), key, out);
+        if (whole != nullptr) {
+          thread_local TensorType own;
+          const void* picture = whole->make_whole(sample, own);
+          functions.run(picture, own, key, out);
+        } else {
+          functions.run(plan.array->row(sample), key, out);
+        }
       } catch (const NotWhole& problem) {
         Diagnostic d = at_row(field, sample, problem.what());
         d.fix = "ids and class numbers are whole numbers; float32 keeps others as they are";
@@ -83,7 +93,7 @@ class ArraySource final : public DataSource {
 
   std::string describe(int field, std::int64_t sample) const override {
     const auto [file, row] = plans_[static_cast<std::size_t>(field)].array->place(sample);
-    return file + ":" + std::to_string(row);
+    return row == 0 ? file : file + ":" + std::to_string(row);
   }
 
   void check_range(int field, std::int64_t limit, const std::int64_t* ignore) const override {
@@ -146,6 +156,10 @@ class ArraySource final : public DataSource {
   /// Rows that lie one behind the other in memory as one piece.
   static void copy_rows(const ArrayRows& array, std::span<const std::int64_t> samples,
                         std::size_t bytes, std::uint8_t* to) {
+    if (const RowMaker* maker = array.maker()) {
+      for (std::size_t i = 0; i < samples.size(); ++i) maker->make(samples[i], to + i * bytes);
+      return;
+    }
     for (std::size_t i = 0; i < samples.size();) {
       const auto* from = static_cast<const std::uint8_t*>(array.row(samples[i]));
       std::size_t count = 1;
@@ -340,9 +354,17 @@ DataSets open_table(const DataConfig& config, const OpenOptions& options) {
   return sets;
 }
 
-}  // namespace
+ImageSplits read_splits(const DataConfig& config, const ArrayNames& names,
+                        const OpenOptions& options, std::vector<Diagnostic>& errors) {
+  if (config.images()) return read_images(config, names, options, errors);
+  ImageSplits splits;
+  splits.train = read_arrays(config.kind, config.train, names, errors);
+  if (!config.eval.files.empty())
+    splits.eval = read_arrays(config.kind, config.eval, names, errors);
+  return splits;
+}
 
-DataSets open_data(const DataConfig& config, const OpenOptions& options) {
+DataSets open_sets(const DataConfig& config, const OpenOptions& options) {
   if (config.table()) return open_table(config, options);
   ArrayNames names;
   for (const FieldConfig& field : config.fields) {
@@ -351,9 +373,8 @@ DataSets open_data(const DataConfig& config, const OpenOptions& options) {
   }
   std::vector<Diagnostic> broken, misfits;  // of the files, of the functions
   DataSets sets;
-  const auto train = read_arrays(config.kind, config.train, names, broken);
-  const auto eval =
-      config.eval.files.empty() ? nullptr : read_arrays(config.kind, config.eval, names, broken);
+  const auto [train, eval, classes] = read_splits(config, names, options, broken);
+  if (!classes.empty()) sets.vocabularies.push_back(saved_classes(classes));
   OpenOptions taken = options;
   for (const FieldConfig& field :
        train&& eval ? fields_of(config.fields, *train) : std::vector<FieldConfig>{}) {
@@ -375,8 +396,18 @@ DataSets open_data(const DataConfig& config, const OpenOptions& options) {
   }
   if (!misfits.empty()) throw Error(ErrorKind::usage, std::move(misfits));
   if (config.eval_fraction > 0) {
-    return split_off(sets.train, config.eval_fraction, options.seed, config.where);
+    DataSets parts = split_off(sets.train, config.eval_fraction, options.seed, config.where);
+    sets.train = std::move(parts.train);
+    sets.eval = std::move(parts.eval);
   }
+  return sets;
+}
+
+}  // namespace
+
+DataSets open_data(const DataConfig& config, const OpenOptions& options) {
+  DataSets sets = open_sets(config, options);
+  sets.train = make_mixed_source(std::move(sets.train), config.mix, config.where);
   return sets;
 }
 

@@ -67,22 +67,27 @@ struct OpenOptions {
   std::map<std::string, DType> integer_types;
   /// Those of them that stay int32 where the files of both splits store that.
   std::set<std::string> keep_int32;
-  /// Of preparing a table; 0: all usable cores.
+  /// Of pictures: names of classes by their numbers, of a run that the data is used with; empty:
+  /// those of the training data.
+  std::vector<std::string> classes;
+  /// Of preparing a table, or of looking at pictures; 0: as many as is usual.
   int threads = 0;
-  /// Hears that a table is prepared, how far that is, and which rows were left out.
+  /// Hears that a table is prepared, how far that is, and which rows or pictures were left out.
   std::function<void(const std::string&)> on_message;
-  /// Asked while a table is prepared, from any thread: true ends that with Error{runtime}, and what
-  /// was written of it is removed.
+  /// Asked while a table is prepared or pictures are looked at, from any thread: true ends that
+  /// with Error{runtime}, and what was written of it is removed.
   std::function<bool()> stop_requested;
 };
 
-/// A vocabulary of the training data; ids are below `rows`, 0 is what it does not have.
+/// A vocabulary of the training data; ids are below `rows`, 0 is what it does not have. Or the
+/// names of its classes, by number.
 struct SavedVocabulary {
   std::string name;
   std::int64_t rows = 0;
-  std::string file_name;  // "vocabulary.NAME.tsv"
-  std::string path;       // where it lies prepared
+  std::string file_name;  // "vocabulary.NAME.tsv", or "classes.txt"
+  std::string path;       // where it lies prepared; "": nowhere
   std::string sha256;     // of the file
+  std::string text = {};  // what the file is to hold, where it lies nowhere
 };
 
 struct DataSets {

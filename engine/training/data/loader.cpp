@@ -116,10 +116,15 @@ std::optional<MicroBatch> micro_batch_at(DataPosition at, std::int64_t samples,
 }
 
 struct Loader::Impl {
+  /// A micro-batch on its way. Threads fill it together, a piece of its samples each.
   struct Slot {
     MicroBatch micro_batch;
     bool ready = false;
-    std::exception_ptr error;
+    std::exception_ptr error;         // of the first piece that failed
+    std::int64_t failed = 0;          // that piece
+    std::vector<void*> to;            // by field of the options
+    std::int64_t pieces = 0;          // 0: nobody may fill it yet
+    std::int64_t next = 0, done = 0;  // pieces that were taken, that are filled
   };
   using Order = std::shared_ptr<const std::vector<std::int64_t>>;
 
@@ -165,47 +170,105 @@ struct Loader::Impl {
     return orders[place];
   }
 
-  void fill(const MicroBatch& micro_batch) {
+  /// Samples `begin` to `end` - 1 of the share.
+  void fill(const Slot& slot, std::int64_t begin, std::int64_t end) {
+    const MicroBatch& micro_batch = slot.micro_batch;
     const Order order = order_of(micro_batch.start.epoch);
     const std::span<const std::int64_t> samples(
-        order->data() + micro_batch.start.sample + micro_batch.own.first,
-        static_cast<std::size_t>(micro_batch.own.count));
+        order->data() + micro_batch.start.sample + micro_batch.own.first + begin,
+        static_cast<std::size_t>(end - begin));
     const Augmentation augmentation{options.seed, micro_batch.start.epoch};
     for (std::size_t i = 0; i < options.fields.size(); ++i) {
-      void* to = slot_of(static_cast<int>(i), micro_batch);
-      source->fill(options.fields[i], samples, options.augment ? &augmentation : nullptr, to);
+      const int field = options.fields[i];
+      const std::size_t bytes = source->fields()[static_cast<std::size_t>(field)].sample.bytes();
+      auto* to = static_cast<std::uint8_t*>(slot.to[i]) + static_cast<std::size_t>(begin) * bytes;
+      source->fill(field, samples, options.augment ? &augmentation : nullptr, to);
     }
+  }
+
+  void fail(Slot& slot, std::int64_t piece, std::exception_ptr error) {
+    if (!slot.error || piece < slot.failed) {
+      slot.error = std::move(error);
+      slot.failed = piece;
+    }
+    finished = true;
+    freed.notify_all();
+  }
+
+  /// The earliest micro-batch that has pieces for another thread, or null.
+  Slot* open_slot() {
+    for (std::uint64_t ticket = consumed; ticket < claimed; ++ticket) {
+      Slot& slot = ring[ticket % ring.size()];
+      if (slot.micro_batch.ticket == ticket && slot.next < slot.pieces) return &slot;
+    }
+    return nullptr;
+  }
+
+  /// Opens the micro-batch that comes next to all threads.
+  void claim(std::unique_lock<std::mutex>& lock) {
+    std::optional<MicroBatch> micro_batch = micro_batch_at(cursor, source->samples(), options);
+    if (!micro_batch) {
+      finished = true;
+      filled.notify_all();
+      freed.notify_all();
+      return;
+    }
+    micro_batch->ticket = claimed++;
+    cursor = micro_batch->end;
+    Slot& slot = ring[micro_batch->ticket % ring.size()];
+    slot.micro_batch = *micro_batch;
+    slot.ready = false;
+    slot.error = nullptr;
+    slot.pieces = slot.next = slot.done = 0;
+    std::exception_ptr error;
+    lock.unlock();
+    try {
+      for (std::size_t i = 0; i < options.fields.size(); ++i)
+        slot.to[i] = slot_of(static_cast<int>(i), *micro_batch);
+    } catch (...) {
+      error = std::current_exception();
+    }
+    lock.lock();
+    if (error) {
+      fail(slot, 0, error);
+      slot.ready = true;
+      filled.notify_all();
+      return;
+    }
+    slot.pieces = std::clamp<std::int64_t>(micro_batch->own.count, 1, std::max(1, options.threads));
+    if (slot.pieces > 1) freed.notify_all();
+  }
+
+  void fill_piece(Slot& slot, std::unique_lock<std::mutex>& lock) {
+    const std::int64_t piece = slot.next++, count = slot.micro_batch.own.count;
+    const std::int64_t begin = piece * count / slot.pieces;
+    const std::int64_t end = (piece + 1) * count / slot.pieces;
+    std::exception_ptr error;
+    lock.unlock();
+    try {
+      fill(slot, begin, end);
+    } catch (...) {
+      error = std::current_exception();
+    }
+    lock.lock();
+    if (error) fail(slot, piece, error);
+    if (++slot.done < slot.pieces) return;
+    slot.ready = true;
+    filled.notify_all();
   }
 
   void work() {
     std::unique_lock lock(mutex);
-    while (true) {
-      freed.wait(lock, [&] { return stopping || finished || claimed - released < ring.size(); });
-      if (stopping || finished) return;
-      std::optional<MicroBatch> micro_batch = micro_batch_at(cursor, source->samples(), options);
-      if (!micro_batch) {
-        finished = true;
-        filled.notify_all();
-        freed.notify_all();
+    while (!stopping) {
+      if (Slot* slot = open_slot()) {
+        fill_piece(*slot, lock);
+      } else if (finished) {
         return;
+      } else if (claimed - released < ring.size()) {
+        claim(lock);
+      } else {
+        freed.wait(lock);
       }
-      micro_batch->ticket = claimed++;
-      cursor = micro_batch->end;
-      std::exception_ptr error;
-      lock.unlock();
-      try {
-        fill(*micro_batch);
-      } catch (...) {
-        error = std::current_exception();
-      }
-      lock.lock();
-      Slot& slot = ring[micro_batch->ticket % ring.size()];
-      slot = {*micro_batch, true, error};
-      if (error) {
-        finished = true;
-        freed.notify_all();
-      }
-      filled.notify_all();
     }
   }
 };
@@ -219,6 +282,7 @@ Loader::Loader(std::shared_ptr<const DataSource> source, LoaderOptions options, 
   impl.options = std::move(options);
   impl.slot_of = std::move(slot);
   impl.ring.resize(static_cast<std::size_t>(impl.options.ahead));
+  for (Impl::Slot& slot : impl.ring) slot.to.resize(impl.options.fields.size());
   impl.cursor = impl.options.start;
   if (steps_per_epoch(impl.source->samples(), impl.options.batch_size, impl.options.drop_last) ==
       0) {

@@ -85,6 +85,7 @@ class Loader {
  public:
   /// Where micro_batch.own.count samples of options.fields[field] go. Called from loader threads,
   /// at most once per (field, ticket), only while fewer than `ahead` micro-batches are unreleased.
+  /// All threads fill a micro-batch together, each some of its samples.
   using SlotFunction = std::function<void*(int field, const MicroBatch& micro_batch)>;
 
   Loader(std::shared_ptr<const DataSource> source, LoaderOptions options, SlotFunction slot);

@@ -25,6 +25,10 @@ class RandomStream {
     __extension__ using Wide = unsigned __int128;
     return static_cast<std::uint64_t>((static_cast<Wide>(next()) * bound) >> 64);
   }
+  /// 0 <= result < 1, a multiple of 2^-53.
+  constexpr double uniform() { return static_cast<double>(next() >> 11) * 0x1p-53; }
+  /// low <= result <= high.
+  constexpr double between(double low, double high) { return low + (high - low) * uniform(); }
 
  private:
   std::uint64_t key_;

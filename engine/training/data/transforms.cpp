@@ -26,7 +26,8 @@ void TransformPlan::append_cast(DType dtype) {
   if (dtype != to_.dtype) append(cast_to(dtype));
 }
 
-void TransformPlan::run(const void* from, const SampleKey& key, void* to) const {
+void TransformPlan::run(const void* from, const TensorType& own, const SampleKey& key,
+                        void* to) const {
   if (only_copies()) {
     if (to_.bytes() > 0) std::memcpy(to, from, to_.bytes());
     return;
@@ -43,7 +44,8 @@ void TransformPlan::run(const void* from, const SampleKey& key, void* to) const 
       next = buffer.data();
     }
     const Step& step = steps_[i];
-    step.transform.function->run({step.from, step.to, at, next, key, step.place, step.narrows_ids});
+    step.transform.function->run(
+        {i == 0 ? own : step.from, step.to, at, next, key, step.place, step.narrows_ids});
     at = next;
   }
 }

@@ -34,7 +34,12 @@ class TransformPlan {
   /// Thread safe. Throws std::invalid_argument where a value does not fit (one_hot, integer types),
   /// NotWhole where an integer type is given a fraction or no number. Buffers of the
   /// calling thread are reused, so that nothing is allocated in steady state.
-  void run(const void* from, const SampleKey& key, void* to) const;
+  void run(const void* from, const SampleKey& key, void* to) const { run(from, from_, key, to); }
+  /// `own`: the type of this sample, where the first function takes any size.
+  void run(const void* from, const TensorType& own, const SampleKey& key, void* to) const;
+  bool takes_any_size() const {
+    return !steps_.empty() && steps_.front().transform.function->takes_any_size();
+  }
 
  private:
   struct Step {

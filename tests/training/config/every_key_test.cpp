@@ -81,7 +81,7 @@ std::vector<Settings> surroundings() {
   }
   for (const std::string& kind : words_of(key_at("data.kind").allowed)) {
     const std::string files = kind == "idx" ? "{x='a.gz'}" : "'a'";
-    const std::string array = kind == "cifar" ? "images" : "x";
+    const std::string array = kind == "cifar" || kind == "images" ? "images" : "x";
     all.push_back(
         {"data={kind='" + kind + "', train={files=" + files + "}, fields={x='" + array + "'}}",
          "data.eval.files=" + files, "eval={metrics=['loss', 'mse'], best='loss'}"});

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <condition_variable>
+#include <mutex>
 #include <numeric>
 #include <thread>
 
@@ -237,6 +239,78 @@ TEST(Loader, ManyThreadsDeliverTheSame) {
   many.threads = 4;
   many.ahead = 7;
   EXPECT_EQ(all_samples(deliver(source, one)), all_samples(deliver(source, many)));
+}
+
+/// Samples of which each waits until two are under way at once.
+class MeetingSource final : public DataSource {
+ public:
+  const std::vector<DataField>& fields() const override { return fields_; }
+  std::int64_t samples() const override { return 8; }
+  void fill(int, std::span<const std::int64_t> samples, const Augmentation*,
+            void* to) const override {
+    {
+      std::unique_lock lock(mutex_);
+      ++under_way_;
+      changed_.notify_all();
+      met_ |= changed_.wait_for(lock, std::chrono::seconds(20), [&] { return under_way_ >= 2; });
+    }
+    for (std::size_t i = 0; i < samples.size(); ++i) static_cast<std::int64_t*>(to)[i] = samples[i];
+  }
+  std::string describe(int, std::int64_t) const override { return ""; }
+  void check_range(int, std::int64_t, const std::int64_t*) const override {}
+  void check_numbers(int, double, double, const std::string&) const override {}
+  bool met() const { return met_; }
+
+ private:
+  std::vector<DataField> fields_{{"x", TensorType{DType::int64, {}}}};
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  mutable int under_way_ = 0;  // or done
+  mutable bool met_ = false;
+};
+
+TEST(Loader, ThreadsFillAMicroBatchTogether) {
+  const auto source = std::make_shared<MeetingSource>();
+  std::vector<std::int64_t> slot(8);
+  Loader loader(source,
+                {.fields = {0},
+                 .batch_size = 8,
+                 .micro_batch_size = 8,
+                 .shuffle = {ShuffleConfig::Kind::none},
+                 .epochs = 1,
+                 .threads = 2,
+                 .ahead = 1},
+                [&](int, const MicroBatch&) { return slot.data(); });
+  ASSERT_TRUE(loader.next());
+  EXPECT_TRUE(source->met());
+  EXPECT_EQ(slot, (std::vector<std::int64_t>{0, 1, 2, 3, 4, 5, 6, 7}));
+}
+
+// The error is that of the first sample that has one, whichever thread meets its own first.
+TEST(Loader, TellsTheFirstErrorOfAMicroBatch) {
+  FieldConfig field{.name = "y", .from = "x"};
+  field.as.push_back(parse_transform("one_hot(5)"));
+  std::vector<std::int64_t> classes(64, 9);
+  classes[0] = 1;
+  const auto source =
+      make_array_source({{"x", HostTensor::from<std::int64_t>({64}, classes)}}, {field});
+  std::vector<float> slot(64 * 5);
+  for (int again = 0; again < 20; ++again) {
+    Loader loader(source,
+                  {.fields = {0},
+                   .batch_size = 64,
+                   .micro_batch_size = 64,
+                   .shuffle = {ShuffleConfig::Kind::none},
+                   .threads = 4,
+                   .ahead = 1},
+                  [&](int, const MicroBatch&) { return slot.data(); });
+    try {
+      loader.next();
+      FAIL();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.diagnostics()[0].line, 2);
+    }
+  }
 }
 
 TEST(ShareOf, SharesFollowEachOtherAndDifferByOne) {

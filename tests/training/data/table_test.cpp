@@ -393,7 +393,7 @@ TEST(Table, MistakesOfTheConfiguration) {
   EXPECT_THAT(error_of([&] {
                 data_config(folder, "kind='npz'\non_bad='skip'\n[data.train]\nfiles=['a']\n");
               }),
-              HasSubstr("only csv and tsv have this"));
+              HasSubstr("not an option of npz"));
   EXPECT_THAT(error_of([&] {
                 data_config(folder,
                             "kind='tsv'\nheader=false\n[data.train]\nfiles=['a']\n"

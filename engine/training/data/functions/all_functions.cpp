@@ -13,7 +13,11 @@
   FUNCTION(flatten)                      \
   FUNCTION(reshape)                      \
   FUNCTION(random_crop)                  \
+  FUNCTION(random_resized_crop)          \
   FUNCTION(random_flip)                  \
+  FUNCTION(color_jitter)                 \
+  FUNCTION(rand_augment)                 \
+  FUNCTION(random_erasing)               \
   FUNCTION(resize)                       \
   FUNCTION(one_hot)                      \
   FUNCTION(cast)                         \

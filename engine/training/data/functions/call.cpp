@@ -161,6 +161,16 @@ std::optional<double> Call::take_number(std::string_view name) {
   return value;
 }
 
+std::optional<std::vector<double>> Call::take_numbers(std::string_view name) {
+  const auto found = find(name);
+  if (found == all_.end()) return std::nullopt;
+  if (found->is_text)
+    throw std::invalid_argument("`" + found->name + "` is a number, or a list of numbers");
+  std::vector<double> numbers = std::move(found->numbers);
+  all_.erase(found);
+  return numbers;
+}
+
 std::optional<std::string> Call::take_text(std::string_view name) {
   const auto found = find(name);
   if (found == all_.end()) return std::nullopt;

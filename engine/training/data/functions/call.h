@@ -27,6 +27,8 @@ class Call {
   const std::string& text() const { return text_; }
 
   std::optional<double> take_number(std::string_view name);
+  /// One number, or a list of them.
+  std::optional<std::vector<double>> take_numbers(std::string_view name);
   std::optional<std::string> take_text(std::string_view name);
   /// Refuses all but `least` to `most` arguments without a name.
   void count(std::size_t least, std::size_t most, const std::string& usage,

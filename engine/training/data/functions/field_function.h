@@ -68,6 +68,8 @@ class FieldFunction {
   virtual bool only_copies(const TensorType&) const { return false; }
   /// Every whole number stays what it is, in another type at most.
   virtual bool keeps_whole_numbers() const { return false; }
+  /// `run` may be given images of any height and width, whatever `type_of` was asked for.
+  virtual bool takes_any_size() const { return false; }
   /// Thread safe. Throws std::invalid_argument where a value does not fit.
   virtual void run(const SampleArray&) const = 0;
 

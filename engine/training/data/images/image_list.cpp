@@ -1,0 +1,231 @@
+#include "engine/training/data/images/image_list.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "engine/formats/delimited.h"
+#include "engine/formats/files.h"
+#include "engine/formats/images/image_file.h"
+#include "engine/graph/text.h"
+
+namespace tandem {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t most_shown = 5;
+constexpr int most_depth = 32;  // the system follows no more than 40 links
+constexpr std::int64_t most_classes = 1'000'000;
+
+[[noreturn]] void refuse_list(const std::string& file, std::string message, std::string expected,
+                              std::string got, std::string fix) {
+  throw Error(ErrorKind::data, Diagnostic{.message = std::move(message),
+                                          .file = file,
+                                          .expected = std::move(expected),
+                                          .got = std::move(got),
+                                          .fix = std::move(fix)});
+}
+
+/// Folder and name of each picture below a folder; the folder is relative to the first one.
+using FoundImages = std::vector<std::pair<std::string, std::string>>;
+
+struct Others {
+  std::string first;
+  std::int64_t count = 0;
+};
+
+void walk(const std::string& root, const std::string& folder, int depth, FoundImages& to,
+          Others& others) {
+  const std::string here = folder.empty() ? root : root + "/" + folder;
+  if (depth > most_depth) {
+    refuse_list(here, "folders lie in folders without an end", "at most 32 levels", "",
+                "a link seems to lead back to a folder that it is in");
+  }
+  for (const std::string& name : list_directory(here)) {
+    if (name.starts_with('.')) continue;
+    if (names_image(name)) {
+      to.emplace_back(folder, name);
+    } else if (names_other_image(name)) {
+      if (others.count++ == 0) others.first = here + "/" + name;
+    } else if (is_directory(here + "/" + name)) {
+      walk(root, folder.empty() ? name : folder + "/" + name, depth + 1, to, others);
+    }
+  }
+}
+
+/// A label of the list that is a whole number.
+std::optional<std::int64_t> place_of_text(const std::string& text) {
+  const bool is_number = !text.empty() && text.size() <= 9 &&
+                         text.find_first_not_of("0123456789") == std::string::npos &&
+                         (text.size() == 1 || text[0] != '0');
+  if (!is_number) return std::nullopt;
+  return std::stoll(text);
+}
+
+struct Labelled {
+  std::string path, label;
+  std::string file;  // of the list, and its line; or the folder
+  std::int64_t line = 0;
+};
+
+/// The pictures of one folder's list.
+void read_list(const std::string& folder, const std::string& list, std::vector<Labelled>& to) {
+  const std::string file = (fs::path(folder) / list).string();
+  if (!path_exists(file)) {
+    refuse_list(folder, "there is no list of labels in this folder", list, "",
+                "leave data.labels out where sub-folders are classes");
+  }
+  const bool is_tsv = list.ends_with(".tsv");
+  DelimitedReader reader(file, is_tsv ? '\t' : ',', !is_tsv);
+  while (reader.next()) {
+    const auto fields = reader.fields();
+    const auto refuse = [&](std::string message, std::string expected, std::string got) {
+      throw Error(ErrorKind::data, Diagnostic{.message = std::move(message),
+                                              .file = file,
+                                              .line = static_cast<int>(reader.line()),
+                                              .expected = std::move(expected),
+                                              .got = std::move(got)});
+    };
+    if (fields.size() != 2 || fields[0].empty() || fields[1].empty()) {
+      refuse("not a picture and its label", "path,label",
+             std::to_string(fields.size()) + " fields");
+    }
+    if (reader.line() == 1 && fields[0] == "path" && fields[1] == "label") continue;  // a header
+    to.push_back({(fs::path(folder) / fs::path(fields[0])).string(), std::string(fields[1]), file,
+                  reader.line()});
+  }
+}
+
+void read_folders(const std::string& folder, bool may_be_empty, std::vector<Labelled>& to) {
+  const std::vector<std::string> names = folders_in(folder);
+  if (names.empty()) {
+    refuse_list(folder, "there are no sub-folders", "one for each class", "",
+                "data.labels = \"labels.csv\" names a list of pictures and labels instead");
+  }
+  for (const std::string& name : names) {
+    const std::string below = folder + "/" + name;
+    const std::vector<std::string> images = images_below(below);
+    if (images.empty() && !may_be_empty) {
+      refuse_list(below, "no picture of this class", "files that end in .jpg, .jpeg or .png", "",
+                  "remove the folder, or begin its name with a point");
+    }
+    for (const std::string& image : images) to.push_back({below + "/" + image, name, folder, 0});
+  }
+}
+
+/// Sorted names of all labels; whole numbers stand for themselves.
+std::vector<std::string> classes_of(const std::vector<Labelled>& all, bool from_lists) {
+  std::set<std::string> names;
+  std::int64_t most = -1;
+  bool are_places = from_lists;
+  for (const Labelled& each : all) {
+    if (!names.insert(each.label).second) continue;
+    const std::optional<std::int64_t> place = place_of_text(each.label);
+    are_places = are_places && place && *place < most_classes;
+    most = std::max(most, place.value_or(-1));
+  }
+  if (!are_places) return {names.begin(), names.end()};
+  std::vector<std::string> places;
+  for (std::int64_t i = 0; i <= most; ++i) places.push_back(std::to_string(i));
+  return places;
+}
+
+void label_images(std::vector<Labelled> all, const std::vector<std::string>& classes, ImageList& to,
+                  std::vector<Diagnostic>& errors) {
+  std::map<std::string, std::int64_t, std::less<>> place;
+  for (std::size_t i = 0; i < classes.size(); ++i)
+    place.emplace(classes[i], static_cast<std::int64_t>(i));
+  std::set<std::string> unknown;
+  for (Labelled& each : all) {
+    const auto found = place.find(each.label);
+    if (found != place.end()) {
+      to.paths.push_back(std::move(each.path));
+      to.labels.push_back(found->second);
+    } else if (unknown.insert(each.label).second && unknown.size() <= most_shown) {
+      errors.push_back({.message = "the training data has no class \"" + each.label + "\"",
+                        .file = each.file,
+                        .line = static_cast<int>(each.line),
+                        .expected = "one of " + std::to_string(classes.size()) + " classes"});
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> folders_in(const std::string& folder) {
+  std::vector<std::string> names;
+  for (const std::string& name : list_directory(folder)) {
+    if (!name.starts_with('.') && is_directory(folder + "/" + name)) names.push_back(name);
+  }
+  return names;
+}
+
+std::vector<std::string> images_below(const std::string& folder) {
+  FoundImages found;
+  Others others;
+  walk(folder, "", 0, found, others);
+  if (others.count > 0) {
+    refuse_list(others.first, "a picture of a format that is not read", "JPEG or PNG",
+                others.count > 1 ? std::to_string(others.count) + " of them" : "",
+                "convert it, or take it out of the folder");
+  }
+  std::sort(found.begin(), found.end());
+  std::vector<std::string> paths;
+  paths.reserve(found.size());
+  for (const auto& [below, name] : found)
+    paths.push_back(below.empty() ? name : below + "/" + name);
+  return paths;
+}
+
+ImageList list_images(const ImageFiles& kind, const SplitConfig& split, bool with_labels,
+                      std::vector<std::string>& classes, std::vector<Diagnostic>& errors) {
+  ImageList list;
+  std::vector<Labelled> labelled;
+  const bool are_given = !classes.empty(), from_lists = !kind.labels.empty();
+  for (const ArrayFiles& files : split.files) {
+    for (const std::string& path : files.paths) {
+      try {
+        if (!path_exists(path)) refuse_list(path, "no such folder", "a folder of pictures", "", "");
+        if (!is_directory(path) && with_labels)
+          refuse_list(path, "this is no folder", "a folder of pictures", "", "");
+        if (!is_directory(path)) {
+          list.paths.push_back(path);
+        } else if (!with_labels) {
+          for (const std::string& image : images_below(path))
+            list.paths.push_back(path + "/" + image);
+        } else if (from_lists) {
+          read_list(path, kind.labels, labelled);
+        } else {
+          read_folders(path, are_given, labelled);
+        }
+      } catch (const Error& error) {
+        const auto& found = error.diagnostics();
+        errors.insert(errors.end(), found.begin(), found.end());
+      }
+    }
+  }
+  if (!errors.empty()) return {};
+  if (with_labels) {
+    if (!are_given) classes = classes_of(labelled, from_lists);
+    for (const std::string& name : classes) {
+      if (name.find_first_of("\n\r") == std::string::npos) continue;
+      errors.push_back({.message = "the name of a class has an end of line in it",
+                        .file = labelled.empty() ? "" : labelled[0].file,
+                        .got = name});
+    }
+    label_images(std::move(labelled), classes, list, errors);
+  }
+  if (list.paths.empty() && errors.empty()) {
+    Diagnostic& d = errors.emplace_back();
+    d.message = "there are no pictures";
+    d.expected = "files that end in .jpg, .jpeg or .png";
+    if (!split.files.empty() && !split.files[0].paths.empty()) d.file = split.files[0].paths[0];
+  }
+  return list;
+}
+
+}  // namespace tandem

@@ -1,0 +1,108 @@
+// Folders of pictures from `init` to predictions with names of classes, and exports.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "engine/formats/files.h"
+#include "engine/formats/images/decoders.h"
+#include "tandem/init.h"
+#include "tandem/tandem.h"
+#include "tests/api/error_of.h"
+#include "tests/training/formats/temporary_folder.h"
+
+namespace tandem::api {
+namespace {
+
+namespace fs = std::filesystem;
+using tandem::testing::error_of;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::MatchesRegex;
+
+const std::string source = std::string(TANDEM_SOURCE_DIR) + "/";
+
+/// LeNet-5 of 28 x 28 grey pixels, and pictures of other sizes in three classes.
+class ImageRuns : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (*png_problem().what != '\0' || *jpeg_problem().what != '\0')
+      GTEST_SKIP() << "this build lacks libjpeg or libpng";
+    fs::copy(source + "tests/data/parity/lenet5_torchscript.onnx", folder_ / "net.onnx");
+    for (const char* name : {"cat", "dog", "fox"}) {
+      for (int i = 0; i < 8; ++i) put("data/train/" + std::string(name), i);
+      for (int i = 0; i < 2; ++i) put("data/val/" + std::string(name), i);
+    }
+  }
+  void put(const std::string& folder, int number) {
+    const char* const pictures[] = {"large.png", "rgb.png", "jpeg_420.jpg", "grey.png"};
+    const std::string picture = pictures[number % 4];
+    fs::create_directories(folder_ / folder);
+    fs::copy(
+        source + "tests/data/images/" + picture,
+        folder_ / (folder + "/" + std::to_string(number) + picture.substr(picture.size() - 4)));
+  }
+  TrainResult train(bool resume = false) {
+    TrainOptions options;
+    options.overrides = {"steps=2", "checkpoint.every='2 steps'"};
+    options.run_dir = folder_ / "run";
+    options.resume = resume;
+    return Trainer(folder_ / "train.toml", options).run();
+  }
+
+  tandem::testing::TemporaryFolder folder_;
+};
+
+TEST_F(ImageRuns, AreGuessedTrainedAndPredictedByName) {
+  const InitReport report = init(folder_ / "net.onnx", {.data = folder_ / "data"});
+  const std::string text = read_file(folder_ / "train.toml");
+  ASSERT_THAT(report.open, IsEmpty()) << text;
+  EXPECT_THAT(text,
+              AllOf(HasSubstr("kind = \"images\""), HasSubstr("channels = 1"),
+                    HasSubstr("resize_short = 32"), HasSubstr("center_crop = 28"),
+                    HasSubstr("files = [ \"data/train\" ]"), HasSubstr("files = [ \"data/val\" ]"),
+                    HasSubstr("scale(1/255)"), HasSubstr("softmax_cross_entropy")));
+  EXPECT_EQ(train().steps, 2u);
+  EXPECT_EQ(read_file(folder_ / "run/classes.txt"), "cat\ndog\nfox\n");
+
+  PredictOptions options;
+  options.data = {folder_ / "data/val"};
+  options.to = folder_ / "p.csv";
+  options.as = "class";
+  options.class_names = true;
+  predict_run(folder_ / "run", options);
+  // Ten logits, three names: an untrained network may give numbers from 3 on.
+  EXPECT_THAT(read_file(folder_ / "p.csv"), MatchesRegex("((cat|dog|fox|[3-9])\n){6}"));
+  options.class_names = false;
+  predict_run(folder_ / "run", options);
+  EXPECT_THAT(read_file(folder_ / "p.csv"), MatchesRegex("([0-9]\n){6}"));
+}
+
+TEST_F(ImageRuns, ExportsGoWithTheirClasses) {
+  init(folder_ / "net.onnx", {.data = folder_ / "data"});
+  train();
+  export_run(folder_ / "run", folder_ / "trained.onnx");
+  EXPECT_EQ(read_file(folder_ / "trained.classes.txt"), "cat\ndog\nfox\n");
+  TrainedOptions options;
+  options.config = folder_ / "train.toml";
+  EXPECT_THAT(evaluate_run(folder_ / "trained.onnx", options).problems, IsEmpty());
+  write_file(folder_ / "trained.classes.txt", "dog\ncat\nfox\n");
+  EXPECT_THAT(error_of([&] { evaluate_run(folder_ / "trained.onnx", options); }, ErrorKind::data),
+              AllOf(HasSubstr("trained.classes.txt"), HasSubstr("not the classes")));
+  fs::remove(folder_ / "trained.classes.txt");
+  EXPECT_THAT(error_of([&] { evaluate_run(folder_ / "trained.onnx", options); }, ErrorKind::data),
+              HasSubstr("the list of classes is not there"));
+}
+
+TEST_F(ImageRuns, OtherClassesEndAResumedRun) {
+  init(folder_ / "net.onnx", {.data = folder_ / "data"});
+  train();
+  fs::remove(folder_ / "run/summary.json");
+  put("data/train/ant", 0);  // every number moves by one
+  EXPECT_THAT(error_of([&] { train(true); }, ErrorKind::data),
+              AllOf(HasSubstr("classes.txt"), HasSubstr("numbers would mean other classes")));
+}
+
+}  // namespace
+}  // namespace tandem::api
