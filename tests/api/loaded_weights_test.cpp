@@ -33,14 +33,15 @@ class LoadedWeightsTest : public ::testing::Test {
     return {"parameters.load=[{from='" + from + "'" + more + "}]"};
   }
   std::map<std::string, Array> started(const std::vector<std::string>& settings) const {
-    std::vector<std::string> all{cross_entropy};
+    std::vector<std::string> all{cross_entropy, "optimizer.kind=sgd"};
     all.insert(all.end(), settings.begin(), settings.end());
     return Session(digits + "model.onnx", 4, all).parameters();
   }
   /// Of a checkpoint or an exported file.
   static std::map<std::string, std::vector<float>> tensors_of(const std::string& path) {
     std::map<std::string, std::vector<float>> tensors;
-    for (const NamedTensor& t : SafetensorsFile(path).tensors()) {
+    const SafetensorsFile file(path);
+    for (const NamedTensor& t : file.tensors()) {
       const auto values = t.tensor.as<float>();
       tensors[t.name] = {values.begin(), values.end()};
     }
