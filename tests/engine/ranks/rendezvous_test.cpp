@@ -119,8 +119,8 @@ TEST_F(Rendezvouses, ARankThatIsThereAndDoesNotComeIsNamed) {
 TEST_F(Rendezvouses, NobodyHasToComeToAnythingWhileAllAreThere) {
   for (int rank = 0; rank < 2; ++rank) {
     processes_.start([&, rank] {
-      const auto ranks = make_rendezvous(options(rank, 2, milliseconds(300)));
-      std::this_thread::sleep_for(milliseconds(900));
+      const auto ranks = make_rendezvous(options(rank, 2, milliseconds(1000)));
+      std::this_thread::sleep_for(milliseconds(1500));
       return ranks->failure().value_or("well") + joined(ranks->exchange("late", "x"));
     });
   }
