@@ -98,6 +98,7 @@ def files():
 
 COMPILED_TOGETHER = re.compile(r'tandem_compile_together\(\S+(?: ALONE "(.+)")?\)')  # in a folder's CMakeLists.txt
 OWN_ALIAS = re.compile(r"(?:using|namespace) (\w+) = ([^;]*)")
+TYPE = re.compile(r"(?:struct|class|enum class|enum) (\w+)(?: final)?(?: :| ?\{)")
 OWN_TYPE = re.compile(r"(?:template .*> )?(?:struct|class|enum class|enum) (\w+)(?: final)?(?: :|\s*\{)")
 OWN_NAME = re.compile(r"(?!using |namespace |static_assert|return )(?:\[\[\w+\]\] )?\w[\w:<>,&*\s\[\]]*?[\s&*>](\w+)(?:\(|\{| = |;|\[)")
 
@@ -200,6 +201,24 @@ def check_own_names(sources):
             yield f"{folder}/: {own} stands in the anonymous namespaces of {' and '.join(names)}"
 
 
+def check_types(sources):
+    """Two types of one name in a namespace are one type to the linker, which keeps whose functions it likes."""
+    owners = collections.defaultdict(set)
+    for name in sources:
+        spaces = []
+        with open(os.path.join(ROOT, name), encoding="utf-8") as file:
+            for line in file if inside(name, PRODUCT) else []:
+                if match := re.match(r"namespace (?:([\w:]+) )?\{", line):
+                    spaces.append(match.group(1))
+                elif line.startswith("}  // namespace"):
+                    spaces.pop()
+                elif None not in spaces and (match := TYPE.match(line)):
+                    owners["::".join([*spaces, match.group(1)])].add(name)
+    for type_name, names in sorted(owners.items()):
+        if len(names) > 1:
+            yield f"{type_name} is defined in {' and '.join(sorted(names))}"
+
+
 def main():
     names = files()
     sources = [name for name in names if name.endswith(SOURCE)]
@@ -232,6 +251,7 @@ def main():
     violations += [f"{folder}/: {count} files, a folder may have {FOLDER_LIMIT}" for folder, count in sorted(folders.items())
                    if count > FOLDER_LIMIT and folder not in OF_ONE_KIND]
     violations += check_own_names(sources)
+    violations += check_types(sources)
     if fixture_bytes > FIXTURES_LIMIT:
         violations.append(f"fixtures: {fixture_bytes >> 10} KiB together, the limit is {FIXTURES_LIMIT >> 10}")
 

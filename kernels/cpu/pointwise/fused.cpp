@@ -78,7 +78,7 @@ struct Part {
       if (operand.staging >= 0) {
         places[i] = reinterpret_cast<float*>(workspace + operand.staging * register_bytes);
       }
-      if (operand.access == Access::pattern) fetch(i, 0, plan.chunk);
+      if (operand.access == TileAccess::pattern) fetch(i, 0, plan.chunk);
     }
     clear();
   }
@@ -138,11 +138,11 @@ struct Part {
     const std::int64_t n = m * plan.inner;
     for (int i = 0; i < operands; ++i) {
       const TileOperand& operand = plan.operands[i];
-      if (operand.access == Access::direct) {
+      if (operand.access == TileAccess::direct) {
         char* base = i < program.inputs ? const_cast<char*>(input(i)) : output(i - program.inputs);
         places[i] = reinterpret_cast<float*>(base + offset_of(operand.strides) *
                                                         static_cast<std::int64_t>(operand.bytes));
-      } else if (operand.access == Access::staged && i < program.inputs) {
+      } else if (operand.access == TileAccess::staged && i < program.inputs) {
         fetch(i, offset_of(operand.strides), m);
       }
     }
@@ -152,7 +152,7 @@ struct Part {
     }
     for (int o = 0; o < program.outputs; ++o) {
       const TileOperand& operand = plan.operands[program.inputs + o];
-      if (operand.access != Access::staged) continue;
+      if (operand.access != TileAccess::staged) continue;
       std::int64_t extents[max_tile_axes], strides[max_tile_axes];
       block(m, extents, strides);
       copy_block(operand.bytes, places[program.inputs + o], strides,

@@ -32,7 +32,7 @@ void TilePlan::plan_axes(const KernelRequest& request) {
     operands[i].dtype = operand.type.dtype;
     operands[i].bytes = size_of(operand.type.dtype);
     if (!used) continue;
-    operands[i].access = Access::direct;
+    operands[i].access = TileAccess::direct;
     strides[i] = strides_over(operand, space);
     const bool full = operand.type.shape == space && is_dense(operand.layout, space);
     if (full && (key < 0 || (output && key < program.inputs))) key = i;
@@ -40,7 +40,7 @@ void TilePlan::plan_axes(const KernelRequest& request) {
   if (program.reduction) strides[count] = strides_of_result(request);
   if (key < 0) {
     for (int i = 0; i < count && key < 0; ++i) {
-      if (operands[i].access == Access::direct && strides[i].size() == space.size()) key = i;
+      if (operands[i].access == TileAccess::direct && strides[i].size() == space.size()) key = i;
     }
   }
   std::vector<int> order;
@@ -149,7 +149,7 @@ void TilePlan::plan_operands() {
   staging = program.registers;
   for (std::size_t i = 0; i < operands.size(); ++i) {
     TileOperand& operand = operands[i];
-    if (operand.access == Access::unused || elements == 0) continue;
+    if (operand.access == TileAccess::unused || elements == 0) continue;
     const bool written = static_cast<int>(i) >= program.inputs;
     operand.convert = !written && operand.dtype == DType::boolean;
     std::int64_t expected = 1;
@@ -162,7 +162,7 @@ void TilePlan::plan_operands() {
     bool constant = operand.strides[cut] == 0 || chunk == extents[cut];
     for (int a = 0; a < cut; ++a) constant &= operand.strides[a] == 0;
     if (contiguous && !operand.convert) continue;
-    operand.access = constant && !written ? Access::pattern : Access::staged;
+    operand.access = constant && !written ? TileAccess::pattern : TileAccess::staged;
     operand.staging = staging;
     staging += operand.bytes == 8 ? 2 : 1;
   }

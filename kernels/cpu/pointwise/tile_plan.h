@@ -11,7 +11,7 @@ constexpr int max_tile_axes = 8;
 constexpr std::size_t register_bytes = tile_elements * sizeof(float);
 
 // Where an operand's tile comes from.
-enum class Access : std::uint8_t {
+enum class TileAccess : std::uint8_t {
   unused,
   direct,   // contiguous in memory: the address of the tile
   pattern,  // the same for all tiles: copied once
@@ -19,7 +19,7 @@ enum class Access : std::uint8_t {
 };
 
 struct TileOperand {
-  Access access = Access::unused;
+  TileAccess access = TileAccess::unused;
   DType dtype = DType::float32;
   bool convert = false;   // bool: bytes to float32
   std::size_t bytes = 4;  // of an element

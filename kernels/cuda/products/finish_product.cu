@@ -88,7 +88,7 @@ struct ScaleUpdate {
 };
 
 template <class T, int width>
-void finish(GpuContext& gpu, const FinishArguments& x, void* queue) {
+void finish(GpuContext& gpu, const ProductFinish& x, void* queue) {
   const FinishProduct<T, width> body{static_cast<T*>(x.y),
                                      static_cast<const T*>(x.bias),
                                      static_cast<const T*>(x.multiplier),
@@ -101,7 +101,7 @@ void finish(GpuContext& gpu, const FinishArguments& x, void* queue) {
 }
 
 template <class T>
-void finish(GpuContext& gpu, const FinishArguments& x, void* queue) {
+void finish(GpuContext& gpu, const ProductFinish& x, void* queue) {
   constexpr int width = full_pack<T>;
   const auto addresses = reinterpret_cast<std::uintptr_t>(x.y) |
                          reinterpret_cast<std::uintptr_t>(x.bias) |
@@ -115,7 +115,7 @@ void finish(GpuContext& gpu, const FinishArguments& x, void* queue) {
 
 }  // namespace
 
-void finish_product(GpuContext& gpu, const FinishArguments& arguments, void* queue) noexcept {
+void finish_product(GpuContext& gpu, const ProductFinish& arguments, void* queue) noexcept {
   if (arguments.rows == 0 || arguments.columns == 0) return;
   with_float(arguments.dtype, [&](auto tag) { finish<decltype(tag)>(gpu, arguments, queue); });
 }

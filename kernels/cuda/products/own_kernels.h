@@ -11,7 +11,7 @@
 namespace tandem::cuda {
 
 /// y = activation(y + bias), or y (multiplier > 0); where nothing was summed, of zeros. Row-major.
-struct FinishArguments {
+struct ProductFinish {
   DType dtype = DType::float32;  // of all operands: float32, float16 or bfloat16
   std::int64_t rows = 0, columns = 0;
   Activation activation = Activation::none;
@@ -20,7 +20,7 @@ struct FinishArguments {
   const void* bias = nullptr;        // along the columns; null: none
   const void* multiplier = nullptr;  // of relu_grad
 };
-void finish_product(GpuContext& gpu, const FinishArguments& arguments, void* queue) noexcept;
+void finish_product(GpuContext& gpu, const ProductFinish& arguments, void* queue) noexcept;
 
 /// scales = {alpha *rate, 1}.
 void scale_update(GpuContext& gpu, float alpha, const float* rate, float* scales,

@@ -69,8 +69,8 @@ LtSettings settings_of(const KernelRequest& request) {
 }
 
 /// Of a row-major y.
-FinishArguments finish_of(const TensorType& y, bool is_sum) {
-  FinishArguments finish;
+ProductFinish finish_of(const TensorType& y, bool is_sum) {
+  ProductFinish finish;
   finish.dtype = y.dtype;
   finish.columns = y.shape.empty() ? 1 : y.shape.back();
   finish.rows = finish.columns == 0 ? 0 : y.elements() / finish.columns;
@@ -134,7 +134,7 @@ class GemmKernel final : public PreparedKernel {
       if (by_library && has_epilogue_) return;
     }
     if (!finishes_) return;
-    FinishArguments finish = finish_;
+    ProductFinish finish = finish_;
     finish.y = x.outputs[0];
     finish.bias = bias;
     if (finish.activation == Activation::relu_grad) finish.multiplier = x.inputs[3];
@@ -144,7 +144,7 @@ class GemmKernel final : public PreparedKernel {
  private:
   LtLibraryPointer library_;
   SomeProduct product_;  // empty: there is nothing to sum
-  FinishArguments finish_;
+  ProductFinish finish_;
   bool has_bias_ = false, finishes_ = true;  // a pass of ours, unless cuBLASLt's epilogue did it
   bool has_epilogue_ = false;
 };
@@ -200,7 +200,7 @@ std::unique_ptr<PreparedKernel> prepare_matmul(const LtLibraryPointer& library,
   if (is_empty(p)) return prepared([](const KernelArguments&) {});
   if (p.k == 0 && by == Multiplier::library) {
     return prepared([library, finish = finish_of(y.type, false)](const KernelArguments& x) {
-      FinishArguments zeros = finish;
+      ProductFinish zeros = finish;
       zeros.y = x.outputs[0];
       finish_product(library->gpu(), zeros, x.queue);
     });
