@@ -16,7 +16,7 @@ SCRIPT = (".py", ".sh", ".cmake")
 
 LINES_NOTICE, LINES_LIMIT = 300, 600
 FOLDER_LIMIT = 40  # files of product code in a folder of its own
-OF_ONE_KIND = ["engine/operators", "kernels/reference", "importer/operators", "kernels/cuda/pointwise"]  # may have more
+OF_ONE_KIND = ["engine/operators", "kernels/reference", "importer/operators"]  # may have more
 PRODUCT = ["api", "engine", "importer", "kernels", "placement", "tools", "include"]
 FIXTURE_LIMIT, FIXTURES_LIMIT = 200 << 10, 10 << 20  # bytes each, bytes together
 

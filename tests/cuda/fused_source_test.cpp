@@ -9,8 +9,8 @@
 #include <set>
 
 #include "engine/graph/error.h"
-#include "kernels/cuda/pointwise/fused_plan.h"
-#include "kernels/cuda/pointwise/fused_programs.h"
+#include "kernels/cuda/pointwise/fused/fused_plan.h"
+#include "kernels/cuda/pointwise/fused/fused_programs.h"
 #include "kernels/cuda/pointwise/pointwise.h"
 #include "kernels/reference/scalar_operators.h"
 #include "tests/cuda/fused_bodies.h"

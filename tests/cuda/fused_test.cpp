@@ -5,7 +5,7 @@
 #include <fstream>
 
 #include "engine/graph/error.h"
-#include "kernels/cuda/pointwise/fused_programs.h"
+#include "kernels/cuda/pointwise/fused/fused_programs.h"
 #include "tests/cuda/fused_bodies.h"
 #include "tests/cuda/support/fake_nvrtc.h"
 

@@ -8,14 +8,14 @@ set(cuda_embedded_headers
   kernels/cuda/block/unroll.h
   kernels/cuda/block/numbers.h
   kernels/cuda/block/walk.h
-  kernels/cuda/pointwise/rtc_standard.h
+  kernels/cuda/pointwise/fused/rtc_standard.h
   kernels/cuda/pointwise/elements.h
-  kernels/cuda/pointwise/fused_arguments.h
-  kernels/cuda/pointwise/fused_loops.h)
+  kernels/cuda/pointwise/fused/fused_arguments.h
+  kernels/cuda/pointwise/fused/fused_loops.h)
 set(cuda_generated_sources ${CMAKE_CURRENT_BINARY_DIR}/embedded_headers.cpp)
 list(TRANSFORM cuda_embedded_headers PREPEND ${PROJECT_SOURCE_DIR}/ OUTPUT_VARIABLE cuda_header_files)
 list(JOIN cuda_embedded_headers "," cuda_embedded_names)
 add_custom_command(OUTPUT ${cuda_generated_sources}
   COMMAND ${CMAKE_COMMAND} -DROOT=${PROJECT_SOURCE_DIR} -DHEADERS=${cuda_embedded_names}
-    -DOUT=${cuda_generated_sources} -P ${CMAKE_CURRENT_LIST_DIR}/embed.cmake
-  DEPENDS ${cuda_header_files} ${CMAKE_CURRENT_LIST_DIR}/embed.cmake VERBATIM)
+    -DOUT=${cuda_generated_sources} -P ${CMAKE_CURRENT_LIST_DIR}/fused/embed.cmake
+  DEPENDS ${cuda_header_files} ${CMAKE_CURRENT_LIST_DIR}/fused/embed.cmake VERBATIM)

@@ -2,9 +2,9 @@
 #pragma once
 
 #include "kernels/cuda/pointwise/axes.h"
-#include "kernels/cuda/pointwise/fused_arguments.h"
-#include "kernels/cuda/pointwise/fused_finish.h"
-#include "kernels/cuda/pointwise/fused_source.h"
+#include "kernels/cuda/pointwise/fused/fused_arguments.h"
+#include "kernels/cuda/pointwise/fused/fused_finish.h"
+#include "kernels/cuda/pointwise/fused/fused_source.h"
 
 namespace tandem::cuda {
 

@@ -2,10 +2,10 @@
 // writes `count` elements from offsets, and hands back what is reduced. For g++ and NVRTC.
 #pragma once
 
-#include "kernels/cuda/pointwise/rtc_standard.h"
+#include "kernels/cuda/pointwise/fused/rtc_standard.h"
 
 #include "kernels/cuda/block/block.h"
-#include "kernels/cuda/pointwise/fused_arguments.h"
+#include "kernels/cuda/pointwise/fused/fused_arguments.h"
 #include "kernels/shared/scalar.h"
 
 namespace tandem::cuda {

@@ -1,11 +1,11 @@
-#include "kernels/cuda/pointwise/fused_body.h"
+#include "kernels/cuda/pointwise/fused/fused_body.h"
 
 #include <cmath>
 
 #include "engine/device/kernel_forms.h"
 #include "engine/graph/host_tensor.h"
 #include "engine/operators/scalar_functions.h"
-#include "kernels/cuda/pointwise/fused_arguments.h"
+#include "kernels/cuda/pointwise/fused/fused_arguments.h"
 
 namespace tandem::cuda {
 namespace {

@@ -1,4 +1,4 @@
-#include "kernels/cuda/pointwise/fused_programs.h"
+#include "kernels/cuda/pointwise/fused/fused_programs.h"
 
 #include <unistd.h>
 

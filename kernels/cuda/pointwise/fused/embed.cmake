@@ -1,6 +1,6 @@
 # Writes the texts of headers into a C++ file: cmake -DROOT=… -DHEADERS=a.h,b.h -DOUT=… -P embed.cmake
 set(text "// The headers that generated kernels include; written by embed.cmake.\n")
-string(APPEND text "#include \"kernels/cuda/pointwise/fused_programs.h\"\n\n")
+string(APPEND text "#include \"kernels/cuda/pointwise/fused/fused_programs.h\"\n\n")
 string(APPEND text "namespace tandem::cuda {\n\nconst EmbeddedHeader embedded_headers[] = {\n")
 string(REPLACE "," ";" HEADERS "${HEADERS}")
 foreach(header IN LISTS HEADERS)

@@ -4,8 +4,8 @@
 #include <cassert>
 
 #include "engine/operators/operator.h"
-#include "kernels/cuda/pointwise/fused_plan.h"
-#include "kernels/cuda/pointwise/fused_programs.h"
+#include "kernels/cuda/pointwise/fused/fused_plan.h"
+#include "kernels/cuda/pointwise/fused/fused_programs.h"
 #include "kernels/cuda/pointwise/pointwise.h"
 #include "kernels/reference/reference_kernels.h"
 

@@ -1,4 +1,4 @@
-#include "kernels/cuda/pointwise/fused_text.h"
+#include "kernels/cuda/pointwise/fused/fused_text.h"
 
 #include <bit>
 #include <cstdint>

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/cuda/pointwise/fused_body.h"
+#include "kernels/cuda/pointwise/fused/fused_body.h"
 
 namespace tandem::cuda {
 

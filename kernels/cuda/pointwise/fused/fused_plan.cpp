@@ -1,4 +1,4 @@
-#include "kernels/cuda/pointwise/fused_plan.h"
+#include "kernels/cuda/pointwise/fused/fused_plan.h"
 
 #include <algorithm>
 #include <limits>

@@ -1,10 +1,10 @@
-#include "kernels/cuda/pointwise/fused_source.h"
+#include "kernels/cuda/pointwise/fused/fused_source.h"
 
 #include <algorithm>
 
 #include "engine/graph/text.h"
 #include "engine/operators/scalar_functions.h"
-#include "kernels/cuda/pointwise/fused_text.h"
+#include "kernels/cuda/pointwise/fused/fused_text.h"
 
 namespace tandem::cuda {
 namespace {
@@ -76,7 +76,7 @@ class Writer {
   void write_head() {
     line("// Fused: " +
          joined(body_.steps, ", ", [](const FusedStep& step) { return step.node->op->name; }));
-    line("#include \"kernels/cuda/pointwise/fused_loops.h\"");
+    line("#include \"kernels/cuda/pointwise/fused/fused_loops.h\"");
     line("");
     line("namespace tandem::cuda {");
     line("");

@@ -1,4 +1,4 @@
-#include "kernels/cuda/pointwise/fused_finish.h"
+#include "kernels/cuda/pointwise/fused/fused_finish.h"
 
 #include "kernels/cuda/block/each_index.h"
 #include "kernels/cuda/block/numbers.h"
