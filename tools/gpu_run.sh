@@ -10,4 +10,4 @@ if ! command -v python3 > /dev/null; then
   echo "gpu_run: python3 is missing" >&2
   exit 2
 fi
-exec python3 "$(dirname "${BASH_SOURCE[0]}")/gpu_run.py" "$@"
+exec python3 "$(dirname "${BASH_SOURCE[0]}")/gpu/gpu_run.py" "$@"

@@ -11,7 +11,7 @@ import unittest
 import unittest.mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tools"))
+sys.path.insert(0, str(ROOT / "tools" / "gpu"))
 import gpu_run  # noqa: E402
 import gpu_run_parts  # noqa: E402
 

@@ -1,4 +1,4 @@
-"""tools/kernel_resources.py: what it reads out of recorded output of cuobjdump 13, and each bound that a kernel can break."""
+"""tools/gpu/kernel_resources.py: what it reads out of recorded output of cuobjdump 13, and each bound that a kernel can break."""
 import contextlib
 import io
 import json
@@ -10,7 +10,7 @@ import unittest
 import unittest.mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tools"))
+sys.path.insert(0, str(ROOT / "tools" / "gpu"))
 import kernel_resources  # noqa: E402
 from kernel_occupancy import resident_threads  # noqa: E402
 

@@ -8,7 +8,7 @@ import sys
 
 from gpu_run_stage import Stage
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 PARTS = {"1": "check", "2": "sanitize", "3": "times", "4": "profile"}
 
 # Seconds that each may take.
@@ -122,5 +122,5 @@ class Parts:
         label = f"profile {name}"
         if program is None:
             return [(label, "ncu is not in PATH")]
-        script = [sys.executable, ROOT / "tools" / "gpu_run_profile.py", "--ncu", program, "--out", self.run.folder, "--"]
+        script = [sys.executable, ROOT / "tools" / "gpu" / "gpu_run_profile.py", "--ncu", program, "--out", self.run.folder, "--"]
         return [self.export(name), Stage("profile", [*script, *self.ours().command, "--seconds", "0.1"], PROFILE, label, env=self.run.env)]

@@ -32,7 +32,7 @@ import gpu_run_report
 from gpu_run_parts import PARTS, Parts, find_tool
 from gpu_run_stage import Results, is_done, run_stage
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 HOME = ROOT / "build-gpu-pack"  # git ignores it
 USAGE, NO_CARD, OUT_OF_TIME = 2, 3, 4
 MOST_BYTES = 8 << 20  # of one file in an archive

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Registers, local and shared memory of the kernels in a built program, per architecture, and what that admits on a GPU. Needs none.
 
-    tools/kernel_resources.py build-cuda/tandem                                     a line for each kernel
-    tools/kernel_resources.py build-cuda/tandem --check tests/cuda/kernel_resources.txt   1 where a kernel takes more than that file admits
-    tools/kernel_resources.py build-cuda/tandem --check LIST --markdown docs/gpu/kernel_resources.md --json FILE
+    tools/gpu/kernel_resources.py build-cuda/tandem                                     a line for each kernel
+    tools/gpu/kernel_resources.py build-cuda/tandem --check tests/cuda/kernel_resources.txt   1 where a kernel takes more than that file admits
+    tools/gpu/kernel_resources.py build-cuda/tandem --check LIST --markdown docs/gpu/kernel_resources.md --json FILE
 
 It reads what NVIDIA's cuobjdump prints of the program: tools/setup.sh installs it, where the toolkit has none.
 Exit codes: 0 within the bounds, 1 over them, 2 usage, 77 there is no cuobjdump.
@@ -219,7 +219,7 @@ def markdown_of(kernels, limits, exemptions):
     out = [
         "# What the kernels take",
         "",
-        "Written by `tools/kernel_resources.py build-cuda/tandem --check tests/cuda/kernel_resources.txt --markdown docs/gpu/kernel_resources.md`,",
+        "Written by `tools/gpu/kernel_resources.py build-cuda/tandem --check tests/cuda/kernel_resources.txt --markdown docs/gpu/kernel_resources.md`,",
         "which reads the compiler's own numbers out of the program. The test `kernel_resources` of ctest holds them to these bounds:",
         f"at most {limits['stack']} bytes of local memory a thread (spilled registers, arrays that are not in registers), and at least {limits['threads']} threads",
         "of the kernel on a multiprocessor at once, by registers, static shared memory and the size of its blocks. Dynamic shared memory (at most 48 KiB a",
