@@ -26,11 +26,7 @@ namespace fs = std::filesystem;
 
 [[noreturn]] void refuse(const std::string& message, const std::string& got,
                          const std::string& fix) {
-  Diagnostic d;
-  d.message = message;
-  d.got = got;
-  d.fix = fix;
-  throw Error(ErrorKind::usage, std::move(d));
+  throw Error(ErrorKind::usage, Diagnostic{.message = message, .got = got, .fix = fix});
 }
 
 constexpr int no_such_command = 127;  // the exit code of a shell

@@ -47,11 +47,9 @@ RunConfig config_of(const PolicyOptions& options) {
 
 int ranks_of(const PolicyOptions& options) {
   if (options.ranks >= 1) return options.ranks;
-  Diagnostic d;
-  d.message = "the number of ranks";
-  d.expected = "1 or more";
-  d.got = std::to_string(options.ranks);
-  throw Error(ErrorKind::usage, std::move(d));
+  throw Error(ErrorKind::usage, Diagnostic{.message = "the number of ranks",
+                                           .expected = "1 or more",
+                                           .got = std::to_string(options.ranks)});
 }
 
 /// Each shape of a full step with its number of micro-batches.

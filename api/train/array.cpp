@@ -27,12 +27,10 @@ std::optional<std::size_t> elements_of(const std::vector<std::int64_t>& shape, s
 
 [[noreturn]] void refuse(const std::string& name, std::string message, std::string expected,
                          std::string got) {
-  Diagnostic d;
-  d.path = name;
-  d.message = std::move(message);
-  d.expected = std::move(expected);
-  d.got = std::move(got);
-  throw Error(ErrorKind::usage, std::move(d));
+  throw Error(ErrorKind::usage, Diagnostic{.message = std::move(message),
+                                           .path = name,
+                                           .expected = std::move(expected),
+                                           .got = std::move(got)});
 }
 
 std::size_t checked_elements(const std::vector<std::int64_t>& shape, std::size_t size,

@@ -291,9 +291,8 @@ std::int64_t Session::Impl::batch_of(const FieldTypes& fed) {
     throw Error(ErrorKind::usage, std::move(d));
   }
   if (batch) return *batch;
-  Diagnostic d;
-  d.message = "predict needs at least one fed array with a batch axis";
-  throw Error(ErrorKind::usage, std::move(d));
+  throw Error(ErrorKind::usage,
+              Diagnostic{.message = "predict needs at least one fed array with a batch axis"});
 }
 
 std::map<std::string, Array> Session::predict(const std::map<std::string, Array>& feeds) {

@@ -89,11 +89,9 @@ constexpr const char* trainer_handle = "Trainer";  // in what is said of one tha
 
 void require_data(const RunConfig& config) {
   if (config.data) return;
-  Diagnostic d;
-  d.file = config.file;
-  d.message = "there is no [data] table";
-  d.fix = "add [data] with kind, train.files and fields";
-  throw Error(ErrorKind::usage, std::move(d));
+  throw Error(ErrorKind::usage, Diagnostic{.message = "there is no [data] table",
+                                           .file = config.file,
+                                           .fix = "add [data] with kind, train.files and fields"});
 }
 
 std::string data_text(const DataFingerprint& data) {
@@ -152,11 +150,10 @@ std::string find_run(const RunConfig& config) {
 std::string run_to_resume(const RunConfig& config) {
   const std::string found = find_run(config);
   if (!found.empty()) return found;
-  Diagnostic d;
-  d.file = config.file;
-  d.message = "there is no unfinished run to resume";
-  d.fix = "leave --resume away, or name the run with --run-dir";
-  throw Error(ErrorKind::usage, std::move(d));
+  throw Error(ErrorKind::usage,
+              Diagnostic{.message = "there is no unfinished run to resume",
+                         .file = config.file,
+                         .fix = "leave --resume away, or name the run with --run-dir"});
 }
 
 /// Settings that the run was started with and that are other defaults now.
@@ -278,10 +275,11 @@ TrainResult Trainer::run() {
   TrainResult result;
   result.rank = my.rank();
   if (my.has_run) {
-    Diagnostic d;
-    d.message = "this Trainer has run already";
-    d.fix = "make another one; with TrainOptions::resume it goes on where this one ended";
-    throw Error(ErrorKind::usage, std::move(d));
+    throw Error(
+        ErrorKind::usage,
+        Diagnostic{
+            .message = "this Trainer has run already",
+            .fix = "make another one; with TrainOptions::resume it goes on where this one ended"});
   }
   if (my.options.dry_run) {
     on_all_ranks(my.rendezvous(), "dry run", [&] {

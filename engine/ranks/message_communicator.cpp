@@ -31,10 +31,9 @@ MessageTask task_of(std::string_view name, const Exchange& exchange) {
 
 [[noreturn]] void refuse(const Communicator& communicator, const MessageTask& task,
                          const std::string& what, const std::string& fix) {
-  Diagnostic d;
-  d.message = who(communicator) + ": " + to_string(task) + ": " + what;
-  d.fix = fix;
-  throw Error(ErrorKind::usage, std::move(d));
+  throw Error(
+      ErrorKind::usage,
+      Diagnostic{.message = who(communicator) + ": " + to_string(task) + ": " + what, .fix = fix});
 }
 
 }  // namespace

@@ -22,12 +22,8 @@ constexpr Launcher launchers[] = {
 
 [[noreturn]] void fail(const std::string& message, const std::string& expected,
                        const std::string& got, const std::string& fix) {
-  Diagnostic d;
-  d.message = message;
-  d.expected = expected;
-  d.got = got;
-  d.fix = fix;
-  throw Error(ErrorKind::usage, std::move(d));
+  throw Error(ErrorKind::usage,
+              Diagnostic{.message = message, .expected = expected, .got = got, .fix = fix});
 }
 
 int number_of(const RankVariables& variables, const char* name, int least, int most) {

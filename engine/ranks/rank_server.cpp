@@ -32,10 +32,8 @@ RankServer::RankServer(Socket listener, int ranks, std::chrono::milliseconds lim
       members_(static_cast<std::size_t>(ranks)) {
   int pair[2] = {-1, -1};
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) != 0) {
-    Diagnostic d;
-    d.message = "rank 0 can open no more files";
-    d.fix = "raise the limit: ulimit -n";
-    throw Error(ErrorKind::runtime, std::move(d));
+    throw Error(ErrorKind::runtime, Diagnostic{.message = "rank 0 can open no more files",
+                                               .fix = "raise the limit: ulimit -n"});
   }
   wake_ = Socket(pair[0]);
   waker_ = Socket(pair[1]);

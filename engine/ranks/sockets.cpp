@@ -24,12 +24,7 @@ namespace {
 [[noreturn]] void fail_socket(ErrorKind kind, const std::string& message,
                               const std::string& expected, const std::string& got,
                               const std::string& fix) {
-  Diagnostic d;
-  d.message = message;
-  d.expected = expected;
-  d.got = got;
-  d.fix = fix;
-  throw Error(kind, std::move(d));
+  throw Error(kind, Diagnostic{.message = message, .expected = expected, .got = got, .fix = fix});
 }
 
 struct FreeAddresses {

@@ -21,11 +21,9 @@ constexpr std::size_t most_word = 4000;  // bytes of why a rank ends
 
 [[noreturn]] void throw_error(const RankOptions& options, const std::string& what,
                               const std::string& fix, ErrorKind kind = ErrorKind::runtime) {
-  Diagnostic d;
-  d.message =
-      "rank " + std::to_string(options.rank) + " of " + std::to_string(options.ranks) + ": " + what;
-  d.fix = fix;
-  throw Error(kind, std::move(d));
+  throw Error(kind, Diagnostic{.message = "rank " + std::to_string(options.rank) + " of " +
+                                          std::to_string(options.ranks) + ": " + what,
+                               .fix = fix});
 }
 
 class OneRank final : public Rendezvous {

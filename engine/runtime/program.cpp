@@ -114,20 +114,18 @@ void Program::Impl::adopt_states(StateStore& states, std::vector<std::byte*>& ba
       entry = &states.create(state, lowered.states[s], *lowered.devices[lowered.states[s].device]);
     }
     if (!(entry->type == lowered.graph.type(state.initial))) {
-      Diagnostic d;
-      d.message = "two programs disagree on the type of a state";
-      d.path = state.name;
-      d.expected = to_string(entry->type);
-      d.got = to_string(lowered.graph.type(state.initial));
-      throw Error(ErrorKind::usage, std::move(d));
+      throw Error(ErrorKind::usage,
+                  Diagnostic{.message = "two programs disagree on the type of a state",
+                             .path = state.name,
+                             .expected = to_string(entry->type),
+                             .got = to_string(lowered.graph.type(state.initial))});
     }
     if (entry->device != lowered.devices[lowered.states[s].device]) {
-      Diagnostic d;
-      d.message = "two programs disagree on the device of a state";
-      d.path = state.name;
-      d.expected = entry->device->name();
-      d.got = lowered.devices[lowered.states[s].device]->name();
-      throw Error(ErrorKind::usage, std::move(d));
+      throw Error(ErrorKind::usage,
+                  Diagnostic{.message = "two programs disagree on the device of a state",
+                             .path = state.name,
+                             .expected = entry->device->name(),
+                             .got = lowered.devices[lowered.states[s].device]->name()});
     }
     const int buffer = plan.buffer_of[state.initial.index];
     if (buffer >= 0 && entry->memory)

@@ -16,12 +16,10 @@ namespace {
 
 [[noreturn]] void fail(const std::string& name, std::string message, std::string expected = "",
                        std::string got = "") {
-  Diagnostic d;
-  d.message = std::move(message);
-  d.path = name;
-  d.expected = std::move(expected);
-  d.got = std::move(got);
-  throw Error(ErrorKind::usage, std::move(d));
+  throw Error(ErrorKind::usage, Diagnostic{.message = std::move(message),
+                                           .path = name,
+                                           .expected = std::move(expected),
+                                           .got = std::move(got)});
 }
 
 const StateStore::Entry& existing(const StateStore& store, const std::string& name) {

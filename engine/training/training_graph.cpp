@@ -222,11 +222,11 @@ Graph folded(Graph graph, const OperatorSet& operators, const Evaluator& evaluat
 }
 
 [[noreturn]] void refuse_name(const std::string& name) {
-  Diagnostic d;
-  d.path = name;
-  d.message = "a parameter of the model has the name of a state that training adds";
-  d.fix = "rename the initializer \"" + name + "\" of the model";
-  throw Error(ErrorKind::usage, std::move(d));
+  throw Error(
+      ErrorKind::usage,
+      Diagnostic{.message = "a parameter of the model has the name of a state that training adds",
+                 .path = name,
+                 .fix = "rename the initializer \"" + name + "\" of the model"});
 }
 
 // Values of states are found by their names.
@@ -247,11 +247,10 @@ void check_loss_scale_names(const Graph& forward) {
 }
 
 [[noreturn]] void refuse_algorithm_on_ranks() {
-  Diagnostic d;
-  d.message = "a model with training_info trains in one process alone";
-  d.fix =
-      "start it without mpirun, or name loss and optimizer in train.toml with the forward model";
-  throw Error(ErrorKind::usage, std::move(d));
+  throw Error(ErrorKind::usage,
+              Diagnostic{.message = "a model with training_info trains in one process alone",
+                         .fix = "start it without mpirun, or name loss and optimizer in train.toml "
+                                "with the forward model"});
 }
 
 /// What the forward graph becomes where several ranks compute it, but for its products.

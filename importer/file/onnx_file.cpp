@@ -23,14 +23,12 @@ namespace importer {
 
 void refuse(const std::filesystem::path& file, std::string where, std::string message,
             std::string expected, std::string got, std::string fix) {
-  Diagnostic d;
-  d.message = std::move(message);
-  d.file = file.string();
-  d.path = std::move(where);
-  d.expected = std::move(expected);
-  d.got = std::move(got);
-  d.fix = std::move(fix);
-  throw Error(ErrorKind::usage, std::move(d));
+  throw Error(ErrorKind::usage, Diagnostic{.message = std::move(message),
+                                           .file = file.string(),
+                                           .path = std::move(where),
+                                           .expected = std::move(expected),
+                                           .got = std::move(got),
+                                           .fix = std::move(fix)});
 }
 
 namespace {

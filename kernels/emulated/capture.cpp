@@ -5,16 +5,6 @@
 
 namespace tandem {
 
-Capture::Capture(EmulatedStream& origin) { add_branch(origin); }
-
-int Capture::add_branch(EmulatedStream& stream) {
-  branches_.push_back({&stream, {}});
-  for (Branch& branch : branches_) branch.clock.resize(branches_.size(), 0);
-  return static_cast<int>(branches_.size()) - 1;
-}
-
-void Capture::step(int branch) { ++branches_[branch].clock[branch]; }
-
 void Capture::add(int branch, const QueuedOperation& queued, const Operation& declared,
                   const std::vector<void*>& pointers, const StepContext* context) {
   step(branch);
@@ -29,34 +19,19 @@ void Capture::add(int branch, const QueuedOperation& queued, const Operation& de
 }
 
 int Capture::add_record(int branch) {
-  const int record = static_cast<int>(records_.size());
-  records_.push_back(branches_[branch].clock);
   CapturedOperation& operation = operations_.emplace_back();
   operation.branch = branch;
   operation.queued.kind = QueuedOperation::Kind::record;
-  operation.event = record;
-  return record;
+  operation.event = record(branch);
+  return operation.event;
 }
 
 void Capture::add_wait(int branch, int record) {
-  join_clocks(branches_[branch].clock, records_[record]);
-  step(branch);
+  wait(branch, record);
   CapturedOperation& operation = operations_.emplace_back();
   operation.branch = branch;
   operation.queued.kind = QueuedOperation::Kind::wait;
   operation.event = record;
-}
-
-std::string Capture::end(const EmulatedStream& stream) {
-  ended_ = true;
-  for (Branch& branch : branches_) branch.stream->capture_.reset();
-  if (!broken.empty()) return "the capture is broken: " + broken;
-  if (&stream != branches_[0].stream) return "a capture ends on the stream on which it began";
-  for (std::size_t b = 1; b < branches_.size(); ++b) {
-    if (branches_[0].clock[b] < branches_[b].clock[b])
-      return "the capture ends before " + branches_[b].stream->name() + " is joined to it";
-  }
-  return "";
 }
 
 EmulatedCaptured::EmulatedCaptured(std::shared_ptr<EmulatedShared> device, Capture& capture)

@@ -22,34 +22,20 @@ struct CapturedOperation {
   std::vector<ByteAccess> accesses;
 };
 
-/// A capture under way: what its streams have enqueued, and who is joined to whom.
-class Capture {
+/// A capture under way: what its streams have enqueued.
+class Capture : public CaptureOrder<EmulatedStream> {
  public:
-  explicit Capture(EmulatedStream& origin);
+  using CaptureOrder::CaptureOrder;
 
-  /// The stream takes part from now on.
-  int add_branch(EmulatedStream& stream);
   void add(int branch, const QueuedOperation& queued, const Operation& declared,
            const std::vector<void*>& pointers, const StepContext* context);
   int add_record(int branch);
   void add_wait(int branch, int record);
-  bool ended() const { return ended_; }
-  /// Frees all streams; the text of the rule that the capture broke, or nothing.
-  std::string end(const EmulatedStream& stream);
-  std::string broken;  // the first broken rule
 
  private:
   friend class EmulatedCaptured;
-  struct Branch {
-    EmulatedStream* stream = nullptr;
-    VectorClock clock;  // operations of each branch that precede
-  };
-  void step(int branch);
 
-  std::vector<Branch> branches_;
   std::vector<CapturedOperation> operations_;
-  std::vector<VectorClock> records_;
-  bool ended_ = false;
 };
 
 class EmulatedCaptured final : public Captured {

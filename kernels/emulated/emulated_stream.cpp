@@ -13,9 +13,7 @@ namespace tandem {
 using Direction = QueuedOperation::Direction;
 
 void broken_rule(const std::string& device, const std::string& text) {
-  Diagnostic d;
-  d.message = device + ": " + text;
-  throw Error(ErrorKind::runtime, std::move(d));
+  throw Error(ErrorKind::runtime, Diagnostic{.message = device + ": " + text});
 }
 
 void EmulatedShared::refuse_in_capture(const char* what) const {

@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include "engine/device/capture_order.h"
 #include "engine/device/counted_event.h"
 #include "kernels/cpu/operation_queue.h"
 #include "kernels/emulated/address_space.h"
@@ -70,7 +71,7 @@ class EmulatedStream final : public Stream {
   const std::string& name() const { return name_; }
 
  private:
-  friend class Capture;
+  friend class CaptureOrder<EmulatedStream>;
   friend class EmulatedCaptured;
 
   /// To the monitor as part of `lane`, and into the ring.

@@ -11,10 +11,9 @@ void MpiMessages::check(int error, const char* what) const {
   if (error == 0) return;
   char text[512] = "";
   functions_.error_text(error, text, sizeof text);
-  Diagnostic d;
-  d.message = std::string("MPI: ") + what + " has failed: " + text;
-  d.fix = "look at what the other ranks have printed";
-  throw Error(ErrorKind::runtime, std::move(d));
+  throw Error(ErrorKind::runtime,
+              Diagnostic{.message = std::string("MPI: ") + what + " has failed: " + text,
+                         .fix = "look at what the other ranks have printed"});
 }
 
 RankMessages::Request MpiMessages::send(int to, int channel, const void* bytes, std::size_t count) {

@@ -68,11 +68,9 @@ std::unique_ptr<WeightsFile> open_weights(const std::string& path, const Weights
   const WeightsFormat* format = weights_format_of(path);
   if (format != nullptr && format->open != nullptr) return format->open(path);
   if (format != nullptr && opener) return opener(*format, path);
-  Diagnostic d;
-  d.message = "weights of this kind are not loaded here";
-  d.file = path;
-  d.expected = "a name that ends in " + known_weights();
-  throw Error(ErrorKind::usage, std::move(d));
+  throw Error(ErrorKind::usage, Diagnostic{.message = "weights of this kind are not loaded here",
+                                           .file = path,
+                                           .expected = "a name that ends in " + known_weights()});
 }
 
 }  // namespace tandem

@@ -45,12 +45,10 @@ void use_weights(CheckpointContent& content, Weights weights, const std::string&
   }
   if (any) return;
   const std::string name(choice_name(weights));
-  Diagnostic d;
-  d.file = checkpoint;
-  d.message = "the checkpoint has no " + name + " weights";
-  d.expected = "one of a run with optimizer." + name;
-  d.fix = "take the trained weights: --weights trained";
-  throw Error(ErrorKind::usage, std::move(d));
+  throw Error(ErrorKind::usage, Diagnostic{.message = "the checkpoint has no " + name + " weights",
+                                           .file = checkpoint,
+                                           .expected = "one of a run with optimizer." + name,
+                                           .fix = "take the trained weights: --weights trained"});
 }
 
 }  // namespace tandem

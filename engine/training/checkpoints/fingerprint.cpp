@@ -280,15 +280,14 @@ std::string accept_or_refuse(const std::optional<Difference>& difference, const 
   if (accepts)
     return fmt::format("accepted: the {} has changed since {}: {}", part.part, part.since,
                        to_string(*difference));
-  Diagnostic d;
-  d.file = part.file;
-  d.path = difference->where;
-  d.message =
-      fmt::format("the {} has changed since {}: {}", part.part, part.since, difference->what);
-  d.expected = difference->before.empty() ? "none" : difference->before;
-  d.got = difference->now.empty() ? "none" : difference->now;
-  d.fix = part.fix + ", or go on knowingly with --accept-changes";
-  throw Error(ErrorKind::usage, std::move(d));
+  throw Error(ErrorKind::usage,
+              Diagnostic{.message = fmt::format("the {} has changed since {}: {}", part.part,
+                                                part.since, difference->what),
+                         .file = part.file,
+                         .path = difference->where,
+                         .expected = difference->before.empty() ? "none" : difference->before,
+                         .got = difference->now.empty() ? "none" : difference->now,
+                         .fix = part.fix + ", or go on knowingly with --accept-changes"});
 }
 
 }  // namespace tandem

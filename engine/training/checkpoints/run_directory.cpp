@@ -80,11 +80,7 @@ int highest_number(const std::string& parent, const std::string& name) {
 }
 
 [[noreturn]] void refuse_folder(const std::string& path, const char* message, const char* fix) {
-  Diagnostic d;
-  d.file = path;
-  d.message = message;
-  d.fix = fix;
-  throw Error(ErrorKind::usage, std::move(d));
+  throw Error(ErrorKind::usage, Diagnostic{.message = message, .file = path, .fix = fix});
 }
 
 /// Checkpoints of another run would pass for those of the new one.
@@ -201,11 +197,10 @@ std::shared_ptr<const void> RunDirectory::lock(const std::string& path) {
   if (file < 0) return nullptr;  // what opens the files says why
   std::shared_ptr<const void> held(nullptr, [file](const void*) { close(file); });
   if (flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-    Diagnostic d;
-    d.file = path;
-    d.message = "another process trains in this directory";
-    d.fix = "wait for it or stop it, or choose another run_dir";
-    throw Error(ErrorKind::usage, std::move(d));
+    throw Error(ErrorKind::usage,
+                Diagnostic{.message = "another process trains in this directory",
+                           .file = path,
+                           .fix = "wait for it or stop it, or choose another run_dir"});
   }
   return held;
 }

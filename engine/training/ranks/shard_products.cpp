@@ -23,13 +23,12 @@ std::string_view word_of(Sharding sharding) {
 [[noreturn]] void refuse_product(const State& state, Sharding sharding, const std::string& why,
                                  std::string fix) {
   const std::string word(word_of(sharding));
-  Diagnostic d;
-  d.path = state.path.empty() ? state.name : state.path;
-  d.message = "its " + word + " cannot be shared out: " + why;
-  d.expected = "a matrix that products alone read, as their right operand";
-  d.got = to_string(state.start.type());
-  d.fix = std::move(fix);
-  throw Error(ErrorKind::usage, std::move(d));
+  throw Error(ErrorKind::usage,
+              Diagnostic{.message = "its " + word + " cannot be shared out: " + why,
+                         .path = state.path.empty() ? state.name : state.path,
+                         .expected = "a matrix that products alone read, as their right operand",
+                         .got = to_string(state.start.type()),
+                         .fix = std::move(fix)});
 }
 
 /// How a matrix is shared out; nothing where it is whole, or a table.

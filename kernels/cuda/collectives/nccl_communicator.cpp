@@ -42,11 +42,10 @@ Readiness readiness_of(const Nccl* nccl, Libraries& libraries, bool is_first) {
 
 [[noreturn]] void fail_start(const NcclOptions& options, const Rendezvous& ranks,
                              const std::string& got, const std::string& fix) {
-  Diagnostic d;
-  d.message = who(options, ranks) + ": NCCL has not started";
-  d.got = got;
-  d.fix = fix;
-  throw Error(ErrorKind::runtime, std::move(d));
+  throw Error(
+      ErrorKind::runtime,
+      Diagnostic{
+          .message = who(options, ranks) + ": NCCL has not started", .got = got, .fix = fix});
 }
 
 /// "rank 1: why; rank 3: why" of those that are not empty.

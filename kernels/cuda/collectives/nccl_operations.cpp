@@ -57,11 +57,9 @@ void NcclCommunicator::fail(const std::string& what, const NcclProblem& problem)
 
 void NcclCommunicator::refuse(const char* kind, std::string_view name, const std::string& what,
                               const std::string& fix) const {
-  Diagnostic d;
-  d.message =
-      who(options_, *rendezvous_) + ": " + kind + " of '" + std::string(name) + "': " + what;
-  d.fix = fix;
-  throw Error(ErrorKind::usage, std::move(d));
+  throw Error(ErrorKind::usage, Diagnostic{.message = who(options_, *rendezvous_) + ": " + kind +
+                                                      " of '" + std::string(name) + "': " + what,
+                                           .fix = fix});
 }
 
 CudaStream& NcclCommunicator::of_gpu(Stream& stream, const char* kind,

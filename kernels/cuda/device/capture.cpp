@@ -32,15 +32,9 @@ void GraphContexts::renew(StepContexts& of_stream) {
 }
 
 Capture::Capture(std::shared_ptr<DeviceShared> device, CudaStream& origin)
-    : contexts(std::make_unique<GraphContexts>(device)), device_(std::move(device)) {
-  add_branch(origin);
-}
-
-int Capture::add_branch(CudaStream& stream) {
-  branches_.push_back({&stream, {}});
-  for (Branch& branch : branches_) branch.clock.resize(branches_.size(), 0);
-  return static_cast<int>(branches_.size()) - 1;
-}
+    : CaptureOrder(origin),
+      contexts(std::make_unique<GraphContexts>(device)),
+      device_(std::move(device)) {}
 
 void Capture::add(int branch, const Operation& declared, std::size_t bytes) {
   step(branch);
@@ -54,39 +48,22 @@ void Capture::add(int branch, const Operation& declared, std::size_t bytes) {
 }
 
 int Capture::add_record(int branch) {
-  const int record = static_cast<int>(records_.size());
-  records_.push_back(branches_[branch].clock);
-  if (device_->checks_order()) {
-    CapturedOperation& operation = operations_.emplace_back();
-    operation.kind = CapturedOperation::Kind::record;
-    operation.branch = branch;
-    operation.record = record;
-  }
-  return record;
+  const int number = record(branch);
+  add_event(CapturedOperation::Kind::record, branch, number);
+  return number;
 }
 
 void Capture::add_wait(int branch, int record) {
-  Clock& clock = branches_[branch].clock;
-  const Clock& earlier = records_[record];
-  for (std::size_t i = 0; i < earlier.size(); ++i) clock[i] = std::max(clock[i], earlier[i]);
-  step(branch);
-  if (!device_->checks_order()) return;
-  CapturedOperation& operation = operations_.emplace_back();
-  operation.kind = CapturedOperation::Kind::wait;
-  operation.branch = branch;
-  operation.record = record;
+  wait(branch, record);
+  add_event(CapturedOperation::Kind::wait, branch, record);
 }
 
-std::string Capture::end(const CudaStream& stream) {
-  ended_ = true;
-  for (Branch& branch : branches_) branch.stream->capture_.reset();
-  if (!broken.empty()) return "the capture is broken: " + broken;
-  if (&stream != branches_[0].stream) return "a capture ends on the stream on which it began";
-  for (std::size_t b = 1; b < branches_.size(); ++b) {
-    if (branches_[0].clock[b] < branches_[b].clock[b])
-      return "the capture ends before " + branches_[b].stream->name() + " is joined to it";
-  }
-  return "";
+void Capture::add_event(CapturedOperation::Kind kind, int branch, int record) {
+  if (!device_->checks_order()) return;
+  CapturedOperation& operation = operations_.emplace_back();
+  operation.kind = kind;
+  operation.branch = branch;
+  operation.record = record;
 }
 
 CudaCaptured::CudaCaptured(std::shared_ptr<DeviceShared> device, Capture& capture,

@@ -51,40 +51,25 @@ struct CapturedOperation {
   std::vector<ByteAccess> accesses;
 };
 
-/// A capture under way: who takes part, and who is joined to whom.
-class Capture {
+/// A capture under way.
+class Capture : public CaptureOrder<CudaStream> {
  public:
   Capture(std::shared_ptr<DeviceShared> device, CudaStream& origin);
 
-  /// The stream takes part from now on.
-  int add_branch(CudaStream& stream);
   /// A kernel or a copy; told to the monitor where there is one.
   void add(int branch, const Operation& declared, std::size_t bytes = 0);
   int add_record(int branch);
   void add_wait(int branch, int record);
-  bool ended() const { return ended_; }
-  CudaStream& origin() const { return *branches_[0].stream; }
-  /// Frees all streams; the text of the rule that the capture broke, or nothing.
-  std::string end(const CudaStream& stream);
 
-  std::string broken;  // the first broken rule
   CopiedBytes copied;
   std::unique_ptr<GraphContexts> contexts;
 
  private:
   friend class CudaCaptured;
-  using Clock = std::vector<std::uint64_t>;  // operations of each branch that precede
-  struct Branch {
-    CudaStream* stream = nullptr;
-    Clock clock;
-  };
-  void step(int branch) { ++branches_[branch].clock[branch]; }
+  void add_event(CapturedOperation::Kind kind, int branch, int record);
 
   const std::shared_ptr<DeviceShared> device_;
-  std::vector<Branch> branches_;
-  std::vector<Clock> records_;
   std::vector<CapturedOperation> operations_;  // empty where no order is checked
-  bool ended_ = false;
 };
 
 class CudaCaptured final : public Captured {

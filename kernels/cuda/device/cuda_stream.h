@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "engine/device/capture_order.h"
 #include "kernels/cuda/device/cuda_event.h"
 #include "kernels/cuda/device/span_times.h"
 #include "kernels/cuda/device/step_contexts.h"
@@ -41,6 +42,7 @@ class CudaStream final : public Stream {
 
  private:
   friend class Capture;
+  friend class CaptureOrder<CudaStream>;
   friend class CudaCaptured;
 
   [[noreturn]] void break_rule(const std::string& text);
