@@ -59,10 +59,6 @@ Gradients gradient_of_inference(GradientContext& c) {
   return dx;
 }
 
-Cost cost_of_inference(const NodeView& view) {
-  return {2 * element_number(view.input(0)), operand_bytes(view)};
-}
-
 std::vector<TensorType> infer_of_training(const NodeView& view) {
   const Shape channels = require_channels(view, 0);
   for (std::size_t i = 1; i < 5; ++i) require_per_channel(view, i, channels);
@@ -125,7 +121,7 @@ Operator batch_normalization() {
           .attributes = {{"epsilon", 1e-5}},
           .infer = infer_of_inference,
           .gradient = gradient_of_inference,
-          .cost = cost_of_inference,
+          .cost = cost_by_elements<2, 0>,
           .precision = Precision::float32};
 }
 

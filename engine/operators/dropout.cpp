@@ -25,11 +25,6 @@ Gradients dropout_gradient(GradientContext& c) {
                        {{"ratio", c.node.attributes.number("ratio")}})};
 }
 
-// Ten rounds of Philox make four elements' random numbers.
-Cost dropout_cost(const NodeView& view) {
-  return {20 * element_number(view.input(0)), operand_bytes(view)};
-}
-
 std::vector<TensorType> infer_dropout_grad(const NodeView& view) {
   require_float(view, 0);
   require_type(view, 1, {DType::boolean, view.input(0).shape});
@@ -52,7 +47,8 @@ Operator dropout() {
           .attributes = {{"ratio", 0.5}, {"samples", Ints{}}},
           .infer = infer_dropout,
           .gradient = dropout_gradient,
-          .cost = dropout_cost,
+          // Ten rounds of Philox make four elements' random numbers.
+          .cost = cost_by_elements<20, 0>,
           .random = true};
 }
 

@@ -39,10 +39,6 @@ Gradients layer_normalization_gradient(GradientContext& c) {
   return dx;
 }
 
-Cost layer_normalization_cost(const NodeView& view) {
-  return {8 * element_number(view.input(0)), operand_bytes(view)};
-}
-
 std::vector<TensorType> infer_layer_normalization_grad(const NodeView& view) {
   require_float(view, 1);
   const TensorType& x = view.input(1);
@@ -56,10 +52,6 @@ std::vector<TensorType> infer_layer_normalization_grad(const NodeView& view) {
   return {x, affine, affine};
 }
 
-Cost layer_normalization_grad_cost(const NodeView& view) {
-  return {14 * element_number(view.input(1)), operand_bytes(view)};
-}
-
 }  // namespace
 
 Operator layer_normalization() {
@@ -69,7 +61,7 @@ Operator layer_normalization() {
           .attributes = {{"axis", std::int64_t{0}, true}, {"epsilon", 1e-5}},
           .infer = infer_layer_normalization,
           .gradient = layer_normalization_gradient,
-          .cost = layer_normalization_cost,
+          .cost = cost_by_elements<8, 0>,
           .precision = Precision::float32};
 }
 
@@ -83,7 +75,7 @@ Operator layer_normalization_grad() {
           .attributes = {{"axis", std::int64_t{0}, true}},
           .infer = infer_layer_normalization_grad,
           .not_differentiable = "second derivatives of LayerNormalization are not offered",
-          .cost = layer_normalization_grad_cost,
+          .cost = cost_by_elements<14, 1>,
           .precision = Precision::float32,
           .engine_only = true};
 }

@@ -37,10 +37,6 @@ std::vector<TensorType> infer_negative_log_likelihood_grad(const NodeView& view)
   return {log_probs};
 }
 
-Cost negative_log_likelihood_grad_cost(const NodeView& view) {
-  return {2 * element_number(view.input(0)), operand_bytes(view)};
-}
-
 }  // namespace
 
 Operator negative_log_likelihood() {
@@ -62,7 +58,7 @@ Operator negative_log_likelihood_grad() {
           .attributes = {{"shape", Ints{}, true}},
           .infer = infer_negative_log_likelihood_grad,
           .not_differentiable = "second derivatives of NegativeLogLikelihood are not offered",
-          .cost = negative_log_likelihood_grad_cost,
+          .cost = cost_by_elements<2, 0>,
           .precision = Precision::float32,
           .engine_only = true};
 }

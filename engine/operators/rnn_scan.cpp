@@ -158,20 +158,31 @@ struct RnnScanSizes {
   std::int64_t steps, batch, directions, hidden;
 };
 
-void require_state(const NodeView& node, std::size_t i, const RnnScanSizes& n, DType dtype) {
-  if (node.has_input(i)) require_type(node, i, {dtype, {n.directions, n.batch, n.hidden}});
-}
-
-void require_lengths(const NodeView& node, std::size_t i, const RnnScanSizes& n) {
-  if (!node.has_input(i)) return;
-  require_index(node, i);
-  require_shape(node, i, {n.batch});
-}
-
 void require_lstm(const NodeView& node, std::size_t i, const RnnSettings& settings) {
   if (node.has_input(i) && settings.kind != RnnKind::lstm) {
     node.fail(input_name(node, i) + " is of kind lstm");
   }
+}
+
+/// h at i, c behind it.
+void require_states(const NodeView& node, std::size_t i, const RnnSettings& settings,
+                    const RnnScanSizes& n, DType dtype) {
+  const Shape state{n.directions, n.batch, n.hidden};
+  if (node.has_input(i)) require_type(node, i, {dtype, state});
+  require_lstm(node, i + 1, settings);
+  if (node.has_input(i + 1)) require_type(node, i + 1, {statistics_type(dtype), state});
+}
+
+/// lengths, h0, c0 and peepholes from i on.
+void require_optional(const NodeView& node, std::size_t i, const RnnSettings& settings,
+                      const RnnScanSizes& n, DType dtype) {
+  if (node.has_input(i)) {
+    require_index(node, i);
+    require_shape(node, i, {n.batch});
+  }
+  require_states(node, i + 1, settings, n, dtype);
+  require_lstm(node, i + 3, settings);
+  if (node.has_input(i + 3)) require_type(node, i + 3, {dtype, {n.directions, 3 * n.hidden}});
 }
 
 /// The saved outputs and those that LSTM has besides; as they come out of RnnScan.
@@ -198,12 +209,7 @@ std::vector<TensorType> infer_rnn_scan(const NodeView& node) {
     if (!settings.linear_before_reset) node.fail("'bias_h' comes with linear_before_reset");
     require_type(node, 2, {dtype, {n.directions, n.hidden}});
   }
-  require_lengths(node, 3, n);
-  require_state(node, 4, n, dtype);
-  require_lstm(node, 5, settings);
-  require_state(node, 5, n, statistics_type(dtype));
-  require_lstm(node, 6, settings);
-  if (node.has_input(6)) require_type(node, 6, {dtype, {n.directions, 3 * n.hidden}});
+  require_optional(node, 3, settings, n, dtype);
   std::vector<TensorType> outputs{{dtype, {n.steps, n.directions, n.batch, n.hidden}},
                                   {dtype, {n.directions, n.batch, n.hidden}},
                                   gates_type(settings, n, dtype)};
@@ -231,15 +237,20 @@ Gradients rnn_scan_gradient(GradientContext& c) {
   return dx;
 }
 
-double products(const RnnSettings& settings, const Shape& y) {
-  return 2.0 * static_cast<double>(element_count(y)) * static_cast<double>(settings.gates() * y[3]);
+/// Of operators that take `passes` products as large as the step's, and `flops` for each gate.
+Cost rnn_cost(const NodeView& node, const Shape& y, double passes, double flops) {
+  const std::int64_t gates = RnnSettings(node.attributes()).gates();
+  const auto elements = static_cast<double>(element_count(y));
+  const double product = 2.0 * elements * static_cast<double>(gates * y[3]);
+  return {passes * product + flops * static_cast<double>(gates * element_count(y)),
+          operand_bytes(node)};
 }
 
-Cost rnn_scan_cost(const NodeView& node) {
-  const Shape& y = node.output(0).shape;
-  const RnnSettings settings(node.attributes());
-  return {products(settings, y) + 20.0 * static_cast<double>(settings.gates() * element_count(y)),
-          operand_bytes(node)};
+Cost rnn_scan_cost(const NodeView& node) { return rnn_cost(node, node.output(0).shape, 1, 20); }
+
+// Activations again, dh of each step, and dr.
+Cost rnn_scan_gradient_cost(const NodeView& node) {
+  return rnn_cost(node, node.input(8).shape, 2, 30);
 }
 
 // dy, dh, dc, r, lengths, h0, c0, peepholes, y, gates, c
@@ -255,16 +266,9 @@ std::vector<TensorType> infer_rnn_scan_gradient(const NodeView& node) {
   const TensorType steps{dtype, {n.steps, n.directions, n.batch, n.hidden}};
   const TensorType state{dtype, {n.directions, n.batch, n.hidden}};
   if (node.has_input(0)) require_type(node, 0, steps);
-  require_state(node, 1, n, dtype);
-  require_lstm(node, 2, settings);
-  require_state(node, 2, n, statistics_type(dtype));
+  require_states(node, 1, settings, n, dtype);
   require_type(node, 3, {dtype, {n.directions, rows, n.hidden}});
-  require_lengths(node, 4, n);
-  require_state(node, 5, n, dtype);
-  require_lstm(node, 6, settings);
-  require_state(node, 6, n, statistics_type(dtype));
-  require_lstm(node, 7, settings);
-  if (node.has_input(7)) require_type(node, 7, {dtype, {n.directions, 3 * n.hidden}});
+  require_optional(node, 4, settings, n, dtype);
   require_type(node, 8, steps);
   require_type(node, 9, gates_type(settings, n, dtype));
   require_lstm(node, 10, settings);
@@ -281,15 +285,6 @@ std::vector<TensorType> infer_rnn_scan_gradient(const NodeView& node) {
     outputs.push_back({dtype, {n.directions, 3 * n.hidden}});
   }
   return outputs;
-}
-
-// Activations again, dh of each step, and dr.
-Cost rnn_scan_gradient_cost(const NodeView& node) {
-  const Shape& y = node.input(8).shape;
-  const RnnSettings settings(node.attributes());
-  return {
-      2 * products(settings, y) + 30.0 * static_cast<double>(settings.gates() * element_count(y)),
-      operand_bytes(node)};
 }
 
 }  // namespace

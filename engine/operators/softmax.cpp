@@ -19,10 +19,6 @@ std::vector<TensorType> infer_softmax_grad(const NodeView& view) {
   return {view.input(0)};
 }
 
-Cost softmax_cost(const NodeView& view) {
-  return {5 * element_number(view.input(0)), operand_bytes(view)};
-}
-
 /// Its gradient is the operator NAMEGrad(dy, y).
 Gradients softmax_gradient(GradientContext& c) {
   if (!c.dy[0]) return {ValueId{}};
@@ -36,7 +32,7 @@ Operator softmax_operator(std::string name) {
           .attributes = {{"axis", std::int64_t{0}, true}},
           .infer = infer_softmax,
           .gradient = softmax_gradient,
-          .cost = softmax_cost,
+          .cost = cost_by_elements<5, 0>,
           .precision = Precision::float32};
 }
 
@@ -47,7 +43,7 @@ Operator softmax_grad_operator(const std::string& name) {
           .attributes = {{"axis", std::int64_t{0}, true}},
           .infer = infer_softmax_grad,
           .not_differentiable = "second derivatives of " + name + " are not offered",
-          .cost = softmax_cost,
+          .cost = cost_by_elements<5, 0>,
           .precision = Precision::float32,
           .engine_only = true};
 }

@@ -26,10 +26,6 @@ Gradients softmax_cross_entropy_gradient(GradientContext& c) {
   return dx;
 }
 
-Cost softmax_cross_entropy_cost(const NodeView& view) {
-  return {5 * element_number(view.input(0)), operand_bytes(view)};
-}
-
 std::vector<TensorType> infer_softmax_cross_entropy_grad(const NodeView& view) {
   require_float(view, 1);
   const TensorType& logits = view.input(1);
@@ -40,10 +36,6 @@ std::vector<TensorType> infer_softmax_cross_entropy_grad(const NodeView& view) {
   return {logits};
 }
 
-Cost softmax_cross_entropy_grad_cost(const NodeView& view) {
-  return {5 * element_number(view.input(1)), operand_bytes(view)};
-}
-
 std::vector<TensorType> infer_with_grad(const NodeView& view) {
   require_float(view, 1);
   const TensorType& logits = view.input(1);
@@ -51,10 +43,6 @@ std::vector<TensorType> infer_with_grad(const NodeView& view) {
   require_type(view, 0, {logits.dtype, shape});
   require_between(view, "label_smoothing", 0.0, 1.0);
   return {{logits.dtype, shape}, {statistics_type(logits.dtype), shape}, logits};
-}
-
-Cost cost_with_grad(const NodeView& view) {
-  return {10 * element_number(view.input(1)), operand_bytes(view)};
 }
 
 }  // namespace
@@ -67,7 +55,7 @@ Operator softmax_cross_entropy() {
           .attributes = {{"label_smoothing", 0.0}},
           .infer = infer_softmax_cross_entropy,
           .gradient = softmax_cross_entropy_gradient,
-          .cost = softmax_cross_entropy_cost,
+          .cost = cost_by_elements<5, 0>,
           .precision = Precision::float32,
           .engine_only = true};
 }
@@ -83,7 +71,7 @@ Operator softmax_cross_entropy_grad() {
           .attributes = {{"label_smoothing", 0.0}},
           .infer = infer_softmax_cross_entropy_grad,
           .not_differentiable = "second derivatives of SoftmaxCrossEntropy are not offered",
-          .cost = softmax_cross_entropy_grad_cost,
+          .cost = cost_by_elements<5, 1>,
           .precision = Precision::float32,
           .engine_only = true};
 }
@@ -96,7 +84,7 @@ Operator softmax_cross_entropy_with_grad() {
       .attributes = {{"label_smoothing", 0.0}},
       .infer = infer_with_grad,
       .not_differentiable = "made by lowering, after the gradient",
-      .cost = cost_with_grad,
+      .cost = cost_by_elements<10, 1>,
       .precision = Precision::float32,
       .engine_only = true};
 }

@@ -152,13 +152,7 @@ class PlanTable {
 
 void product(const GemmPlan& plan, const float* a, const float* b, float* c, float alpha,
              bool accumulate, void* workspace) {
-  GemmArguments arguments;
-  arguments.a = a;
-  arguments.b = b;
-  arguments.c = c;
-  arguments.alpha = alpha;
-  arguments.accumulate = accumulate;
-  run_gemm(plan, arguments, workspace);
+  run_gemm(plan, {.a = a, .b = b, .c = c, .alpha = alpha, .accumulate = accumulate}, workspace);
 }
 
 // Workspace of a part: blocks of scores [query_block, key_block], one mask row, per-query numbers,

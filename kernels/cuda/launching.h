@@ -44,10 +44,6 @@ inline void copy_bytes(GpuContext& gpu, void* to, const void* from, std::size_t 
 /// Nothing where `to` is null.
 void zero_bytes(GpuContext& gpu, void* to, std::size_t bytes, void* queue);  // zero_bytes.cu
 
-inline std::string element_type(DType dtype) {
-  return "element type " + std::string(name_of(dtype));
-}
-
 /// A reason where the scalars lr and scale of an update are not float32.
 inline std::optional<std::string> refuse_scalars(const KernelRequest& request, std::size_t first) {
   for (std::size_t i : {first, first + 2}) {

@@ -1,5 +1,5 @@
 // Gather in every type, and into wider floats; its gradient.
-#include "engine/operators/tables/rows.h"
+#include "kernels/reference/checked_index.h"
 #include "kernels/reference/network_support.h"
 #include "kernels/shared/scalar.h"
 
@@ -10,7 +10,7 @@ namespace {
 struct GatherWalk {
   Position y, x, indices;
   std::int64_t extent = 0, stride = 0;  // of x's gathered axis
-  bool wide = false;                    // int64 indices
+  DType dtype = DType::int64;           // of indices
   std::int32_t node = -1;
 
   void next() {
@@ -22,15 +22,7 @@ struct GatherWalk {
   /// The index in [0, extent) that y's element comes from, -1 for an absent one; reports one that
   /// is out of range.
   std::int64_t index(const void* data, const StepContext* context) const {
-    const std::int64_t given = wide ? static_cast<const std::int64_t*>(data)[indices.at()]
-                                    : static_cast<const std::int32_t*>(data)[indices.at()];
-    if (given == absent_id_of(wide ? DType::int64 : DType::int32)) return -1;
-    const std::int64_t index = given < 0 ? given + extent : given;
-    if (index >= 0 && index < extent) return index;
-    if (context != nullptr && context->error != nullptr) {
-      context->error->report(ErrorWord::index_out_of_range, node, given);
-    }
-    return index < 0 ? 0 : extent - 1;
+    return checked_index(data, indices.at(), dtype, extent, node, context);
   }
 };
 
@@ -55,7 +47,7 @@ GatherWalk gather_walk(const KernelRequest& request, const Operand& x, const Ope
   w.indices = Position(y.type.shape, std::move(index_strides));
   w.extent = x.type.shape[axis];
   w.stride = x.layout.strides[axis];
-  w.wide = indices.type.dtype == DType::int64;
+  w.dtype = indices.type.dtype;
   w.node = request.node_index;
   return w;
 }

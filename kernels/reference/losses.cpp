@@ -14,24 +14,7 @@ namespace tandem::reference {
 namespace {
 
 /// Class scores [N, C, d...] by (label index in row-major order, class).
-class Scores {
- public:
-  explicit Scores(const Operand& operand) {
-    const Places places(operand);
-    starts_ = places.without(1, 2);
-    stride_ = places.stride(1);
-    classes_ = operand.type.shape[1];
-  }
-  std::int64_t labels() const { return starts_.count(); }
-  std::int64_t classes() const { return classes_; }
-  std::int64_t operator()(std::int64_t label, std::int64_t c) const {
-    return starts_(label) + c * stride_;
-  }
-
- private:
-  Places starts_;
-  std::int64_t stride_ = 0, classes_ = 0;
-};
+Lines scores(const Operand& operand) { return {operand, 1}; }
 
 struct Label {
   std::int64_t at = 0;  // inside the classes
@@ -92,41 +75,41 @@ template <class T>
 std::unique_ptr<PreparedKernel> cross_entropy(const KernelRequest& r,
                                               const CrossEntropyOperands& at, T) {
   using Statistic = std::conditional_t<std::is_same_v<T, double>, double, float>;
-  const Scores logits(r.inputs[at.logits]);
+  const Lines logits = scores(r.inputs[at.logits]);
   const Labels labels(r, at.labels, at.label_weights);
   const Reader dlosses = at.dlosses < 0 ? Reader() : Reader(r.inputs[at.dlosses]);
   const Reader sums = at.sums < 0 ? Reader() : Reader(r.inputs[at.sums]);
   const Writer losses = at.losses < 0 ? Writer() : Writer(r.outputs[at.losses]);
   const Writer log_sum_exp = at.log_sum_exp < 0 ? Writer() : Writer(r.outputs[at.log_sum_exp]);
-  const Scores dlogits = at.dlogits < 0 ? logits : Scores(r.outputs[at.dlogits]);
+  const Lines dlogits = at.dlogits < 0 ? logits : scores(r.outputs[at.dlogits]);
   const double smoothing = r.attributes().number("label_smoothing");
   return prepared([=](const KernelArguments& a) {
     const T* x = input_at<T>(a, at.logits);
     T* dx = output_at<T>(a, at.dlogits);
-    for (std::int64_t i = 0; i < logits.labels(); ++i) {
+    for (std::int64_t i = 0; i < logits.lines(); ++i) {
       const auto logit = [&](std::int64_t c) { return static_cast<double>(x[logits(i, c)]); };
-      const Label label = labels.get(a, i, logits.classes());
+      const Label label = labels.get(a, i, logits.extent());
       double lse = 0;
       if (at.sums >= 0) {
         lse = sums.number(a.inputs[at.sums], i);
       } else {
         double largest = -std::numeric_limits<double>::infinity(), sum = 0, total = 0;
-        for (std::int64_t c = 0; c < logits.classes(); ++c) largest = std::max(largest, logit(c));
-        for (std::int64_t c = 0; c < logits.classes(); ++c) {
+        for (std::int64_t c = 0; c < logits.extent(); ++c) largest = std::max(largest, logit(c));
+        for (std::int64_t c = 0; c < logits.extent(); ++c) {
           sum += std::exp(logit(c) - largest);
           total += logit(c);
         }
         lse = largest + std::log(sum);
         double loss = lse - (1 - smoothing) * logit(label.at);
-        if (smoothing != 0) loss -= smoothing * total / static_cast<double>(logits.classes());
+        if (smoothing != 0) loss -= smoothing * total / static_cast<double>(logits.extent());
         losses(output_at<void>(a, at.losses), i, label.weight == 0 ? 0.0 : label.weight * loss);
         log_sum_exp(output_at<void>(a, at.log_sum_exp), i, lse);
         lse = static_cast<Statistic>(lse);
       }
       if (dx == nullptr) continue;
       const double factor = dlosses.number(a.inputs[at.dlosses], i) * label.weight;
-      for (std::int64_t c = 0; c < logits.classes(); ++c) {
-        double slope = std::exp(logit(c) - lse) - smoothing / static_cast<double>(logits.classes());
+      for (std::int64_t c = 0; c < logits.extent(); ++c) {
+        double slope = std::exp(logit(c) - lse) - smoothing / static_cast<double>(logits.extent());
         if (c == label.at) slope -= 1 - smoothing;
         dx[dlogits(i, c)] = rounded<T>(label.weight == 0 ? 0.0 : factor * slope);
       }
@@ -135,13 +118,13 @@ std::unique_ptr<PreparedKernel> cross_entropy(const KernelRequest& r,
 }
 
 constexpr auto likelihood = []<class T>(const KernelRequest& r, T) {
-  const Scores log_probs(r.inputs[0]);
+  const Lines log_probs = scores(r.inputs[0]);
   const Labels labels(r, 1, 2);
   const Writer losses(r.outputs[0]);
   return prepared([=](const KernelArguments& a) {
     const T* x = static_cast<const T*>(a.inputs[0]);
-    for (std::int64_t i = 0; i < log_probs.labels(); ++i) {
-      const Label label = labels.get(a, i, log_probs.classes());
+    for (std::int64_t i = 0; i < log_probs.lines(); ++i) {
+      const Label label = labels.get(a, i, log_probs.extent());
       const double loss = -label.weight * static_cast<double>(x[log_probs(i, label.at)]);
       losses(a.outputs[0], i, label.weight == 0 ? 0.0 : loss);
     }
@@ -151,13 +134,13 @@ constexpr auto likelihood = []<class T>(const KernelRequest& r, T) {
 constexpr auto likelihood_grad = []<class T>(const KernelRequest& r, T) {
   const Reader dlosses(r.inputs[0]);
   const Labels labels(r, 1, 2);
-  const Scores dlog_probs(r.outputs[0]);
+  const Lines dlog_probs = scores(r.outputs[0]);
   return prepared([=](const KernelArguments& a) {
     T* dx = static_cast<T*>(a.outputs[0]);
-    for (std::int64_t i = 0; i < dlog_probs.labels(); ++i) {
-      const Label label = labels.get(a, i, dlog_probs.classes());
+    for (std::int64_t i = 0; i < dlog_probs.lines(); ++i) {
+      const Label label = labels.get(a, i, dlog_probs.extent());
       const double slope = label.weight == 0 ? 0.0 : -label.weight * dlosses.number(a.inputs[0], i);
-      for (std::int64_t c = 0; c < dlog_probs.classes(); ++c) {
+      for (std::int64_t c = 0; c < dlog_probs.extent(); ++c) {
         dx[dlog_probs(i, c)] = rounded<T>(c == label.at ? slope : 0.0);
       }
     }

@@ -66,6 +66,27 @@ class Places {
   bool plain_ = false;
 };
 
+/// The elements of an operand by (row, index along the axis).
+class Lines {
+ public:
+  Lines(const Operand& operand, std::int64_t axis) {
+    const auto k = static_cast<std::size_t>(axis);
+    const Places places(operand);
+    starts_ = places.without(k, k + 1);
+    stride_ = places.stride(k);
+    extent_ = operand.type.shape[k];
+  }
+  std::int64_t lines() const { return starts_.count(); }
+  std::int64_t extent() const { return extent_; }
+  std::int64_t operator()(std::int64_t line, std::int64_t i) const {
+    return starts_(line) + i * stride_;
+  }
+
+ private:
+  Places starts_;
+  std::int64_t stride_ = 0, extent_ = 0;
+};
+
 /// Reads an operand whose element type is not the kernel's own: statistics, weights, labels,
 /// scalars.
 class Reader {

@@ -36,62 +36,57 @@ ReductionWalk reduction_walk(const KernelRequest& request) {
           Position(reduced, reduced_strides)};
 }
 
-constexpr auto prepare_sum = []<class T>(const KernelRequest& request, T) {
-  const bool mean = request.node->op->reducer == Reducer::mean;
-  return prepared([mean, w = reduction_walk(request)](const KernelArguments& arguments) mutable {
+/// Each y = finish(so_far, count): so_far starts as `begin` and takes add(so_far, x) for the
+/// `count` elements that go into the result.
+template <class T, class A, class Add, class Finish>
+std::unique_ptr<PreparedKernel> reduction_of(const KernelRequest& request, A begin, Add add,
+                                             Finish finish) {
+  return prepared([=, w = reduction_walk(request)](const KernelArguments& arguments) mutable {
     const T* x = static_cast<const T*>(arguments.inputs[0]);
     T* y = static_cast<T*>(arguments.outputs[0]);
     for (std::int64_t i = 0; i < w.results.count(); ++i) {
-      Accumulator<T> sum = 0;
+      A so_far = begin;
       for (std::int64_t k = 0; k < w.inner.count(); ++k, w.inner.next()) {
-        sum += widened(x[w.firsts.at() + w.inner.at()]);
+        add(so_far, x[w.firsts.at() + w.inner.at()]);
       }
-      if constexpr (std::is_same_v<Accumulator<T>, double>) {
-        if (mean) sum /= static_cast<double>(w.inner.count());
-      } else if (mean) {
-        const auto total = static_cast<std::int64_t>(sum);
-        sum = static_cast<std::uint64_t>(scalar::div(total, w.inner.count()));
-      }
-      y[w.results.at()] = narrowed<T>(sum);
+      y[w.results.at()] = finish(so_far, w.inner.count());
       w.results.next();
       w.firsts.next();
     }
   });
+}
+
+constexpr auto prepare_sum = []<class T>(const KernelRequest& request, T) {
+  using A = Accumulator<T>;
+  const bool mean = request.node->op->reducer == Reducer::mean;
+  const auto finish = [mean](A sum, std::int64_t count) {
+    if constexpr (std::is_same_v<A, double>) {
+      if (mean) sum /= static_cast<double>(count);
+    } else if (mean) {
+      sum = static_cast<std::uint64_t>(scalar::div(static_cast<std::int64_t>(sum), count));
+    }
+    return narrowed<T>(sum);
+  };
+  return reduction_of<T>(
+      request, A(0), [](A& sum, T x) { sum += widened(x); }, finish);
 };
 
 /// Floating-point products in double, those of integers wrap around.
 constexpr auto prepare_prod = []<class T>(const KernelRequest& request, T) {
-  return prepared([w = reduction_walk(request)](const KernelArguments& arguments) mutable {
-    const T* x = static_cast<const T*>(arguments.inputs[0]);
-    T* y = static_cast<T*>(arguments.outputs[0]);
-    for (std::int64_t i = 0; i < w.results.count(); ++i) {
-      Accumulator<T> product = 1;
-      for (std::int64_t k = 0; k < w.inner.count(); ++k, w.inner.next()) {
-        product *= widened(x[w.firsts.at() + w.inner.at()]);
-      }
-      y[w.results.at()] = narrowed<T>(product);
-      w.results.next();
-      w.firsts.next();
-    }
-  });
+  using A = Accumulator<T>;
+  return reduction_of<T>(
+      request, A(1), [](A& product, T x) { product *= widened(x); },
+      [](A product, std::int64_t) { return narrowed<T>(product); });
 };
 
 constexpr auto prepare_max = []<class T>(const KernelRequest& request, T) {
-  return prepared([w = reduction_walk(request)](const KernelArguments& arguments) mutable {
-    using C = Computed<T>;
-    using Limits = std::numeric_limits<C>;
-    const T* x = static_cast<const T*>(arguments.inputs[0]);
-    T* y = static_cast<T*>(arguments.outputs[0]);
-    for (std::int64_t i = 0; i < w.results.count(); ++i) {
-      C largest = Limits::has_infinity ? static_cast<C>(-Limits::infinity()) : Limits::lowest();
-      for (std::int64_t k = 0; k < w.inner.count(); ++k, w.inner.next()) {
-        largest = scalar::maximum(largest, static_cast<C>(x[w.firsts.at() + w.inner.at()]));
-      }
-      y[w.results.at()] = stored<T>(largest);
-      w.results.next();
-      w.firsts.next();
-    }
-  });
+  using C = Computed<T>;
+  using Limits = std::numeric_limits<C>;
+  const C least = Limits::has_infinity ? static_cast<C>(-Limits::infinity()) : Limits::lowest();
+  return reduction_of<T>(
+      request, least,
+      [](C& largest, T x) { largest = scalar::maximum(largest, static_cast<C>(x)); },
+      [](C largest, std::int64_t) { return stored<T>(largest); });
 };
 
 constexpr auto prepare_sum_of_squares = []<class T>(const KernelRequest& request, T) {

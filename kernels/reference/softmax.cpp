@@ -8,27 +8,6 @@
 namespace tandem::reference {
 namespace {
 
-/// The elements of an operand by (row, index along the axis).
-class Lines {
- public:
-  Lines(const Operand& operand, std::int64_t axis) {
-    const auto k = static_cast<std::size_t>(axis);
-    const Places places(operand);
-    starts_ = places.without(k, k + 1);
-    stride_ = places.stride(k);
-    extent_ = operand.type.shape[k];
-  }
-  std::int64_t lines() const { return starts_.count(); }
-  std::int64_t extent() const { return extent_; }
-  std::int64_t operator()(std::int64_t line, std::int64_t i) const {
-    return starts_(line) + i * stride_;
-  }
-
- private:
-  Places starts_;
-  std::int64_t stride_ = 0, extent_ = 0;
-};
-
 template <class T>
 std::unique_ptr<PreparedKernel> softmax_forward(const KernelRequest& r, T, bool logarithm) {
   const std::int64_t axis = r.attributes().integer("axis");

@@ -156,6 +156,13 @@ class ProductKernel : public PreparedKernel {
   }
 
  protected:
+  /// a and b from input `first` on, c the output.
+  static GemmArguments operands(const KernelArguments& x, std::size_t first) {
+    return {.a = static_cast<const float*>(x.inputs[first]),
+            .b = static_cast<const float*>(x.inputs[first + 1]),
+            .c = static_cast<float*>(x.outputs[0])};
+  }
+
   void run_products(const GemmArguments& arguments, void* workspace) const {
     const std::int64_t count = batched_.count();
     if (count == 0 || batched_.shape.m == 0 || batched_.shape.n == 0) return;
@@ -204,11 +211,7 @@ class MatMulKernel final : public ProductKernel {
  public:
   using ProductKernel::ProductKernel;
   void run(const KernelArguments& x) noexcept override {
-    GemmArguments g;
-    g.a = static_cast<const float*>(x.inputs[0]);
-    g.b = static_cast<const float*>(x.inputs[1]);
-    g.c = static_cast<float*>(x.outputs[0]);
-    run_products(g, x.workspace);
+    run_products(operands(x, 0), x.workspace);
   }
 };
 
@@ -221,10 +224,7 @@ class GemmKernel final : public ProductKernel {
         has_bias_(request.inputs.size() > 2 && request.inputs[2].present) {}
 
   void run(const KernelArguments& x) noexcept override {
-    GemmArguments g;
-    g.a = static_cast<const float*>(x.inputs[0]);
-    g.b = static_cast<const float*>(x.inputs[1]);
-    g.c = static_cast<float*>(x.outputs[0]);
+    GemmArguments g = operands(x, 0);
     if (has_bias_) g.bias = static_cast<const float*>(x.inputs[2]);
     if (activation_ == Activation::relu_grad) {
       g.multiplier = static_cast<const float*>(x.inputs[3]);
@@ -249,10 +249,7 @@ class GemmSgdKernel final : public ProductKernel {
 
   void run(const KernelArguments& x) noexcept override {
     if (x.outputs[0] != x.inputs[0]) std::memcpy(x.outputs[0], x.inputs[0], bytes_);
-    GemmArguments g;
-    g.a = static_cast<const float*>(x.inputs[1]);
-    g.b = static_cast<const float*>(x.inputs[2]);
-    g.c = static_cast<float*>(x.outputs[0]);
+    GemmArguments g = operands(x, 1);
     g.alpha = -alpha_ * *static_cast<const float*>(x.inputs[3]);
     g.accumulate = true;
     run_products(g, x.workspace);

@@ -1,6 +1,7 @@
 // Sizes of a recurrent layer on the CPU, how its work is cut, and the parts of its workspace.
 #pragma once
 
+#include <cstring>
 #include <optional>
 #include <string>
 
@@ -31,6 +32,10 @@ class RnnWorkspace {
 struct RnnBlock {
   std::int64_t d, panel, panels, unit, units;
 };
+
+inline float* floats_at(const KernelArguments& a, std::size_t at) {
+  return reinterpret_cast<float*>(static_cast<char*>(a.workspace) + at);
+}
 
 struct RnnLayer {
   RnnSettings settings;
@@ -115,10 +120,20 @@ struct RnnLayer {
     }
     return to;
   }
+
+  /// The state of an input, or zeros without it, into the workspace at `at`.
+  void start(const KernelArguments& a, std::size_t input, std::size_t at) const {
+    const auto bytes = static_cast<std::size_t>(states()) * sizeof(float);
+    if (a.inputs[input] != nullptr) {
+      std::memcpy(floats_at(a, at), a.inputs[input], bytes);
+    } else {
+      std::memset(floats_at(a, at), 0, bytes);
+    }
+  }
 };
 
-inline float* floats_at(const KernelArguments& a, std::size_t at) {
-  return reinterpret_cast<float*>(static_cast<char*>(a.workspace) + at);
+inline bool is_active(const std::int64_t* lengths, std::int64_t t, std::int64_t b) {
+  return lengths == nullptr || t < lengths[b];
 }
 
 /// What the fast kernels leave to the reference.

@@ -68,8 +68,8 @@ class RnnScanKernel final : public PreparedKernel {
   void run(const KernelArguments& a) noexcept override {
     const std::int64_t* lengths = layer_.lengths(a, 3);
     pack(a);
-    start(a, 4, states_at_[0]);
-    if (layer_.settings.kind == RnnKind::lstm) start(a, 5, cell_at_);
+    layer_.start(a, 4, states_at_[0]);
+    if (layer_.settings.kind == RnnKind::lstm) layer_.start(a, 5, cell_at_);
     for (std::int64_t step = 0; step < layer_.steps; ++step) {
       layer_.each_block(
           [&](const RnnBlock& block, int part) { first_phase(a, block, part, step, lengths); });
@@ -101,15 +101,6 @@ class RnnScanKernel final : public PreparedKernel {
                                  static_cast<const float*>(a.inputs[1]) + i * n * n, 1, n, n, n});
       }
     });
-  }
-
-  void start(const KernelArguments& a, std::size_t input, std::size_t at) const {
-    const auto bytes = static_cast<std::size_t>(layer_.states()) * sizeof(float);
-    if (a.inputs[input] != nullptr) {
-      std::memcpy(floats_at(a, at), a.inputs[input], bytes);
-    } else {
-      std::memset(floats_at(a, at), 0, bytes);
-    }
   }
 
   /// Gates first to last - 1 of `count` samples from `begin` on: x times R, into the scratch.
@@ -194,7 +185,7 @@ class RnnScanKernel final : public PreparedKernel {
         if (two_phases_) {
           r.h = floats_at(a, reset_at_) + layer_.state(block.d, b) + block.unit;  // r h
           cell_(r);
-        } else if (lengths == nullptr || t < lengths[b]) {
+        } else if (is_active(lengths, t, b)) {
           cell_(r);
         } else {
           pass(r);
@@ -215,7 +206,7 @@ class RnnScanKernel final : public PreparedKernel {
       for (std::int64_t b = begin; b < end; ++b, product += layer_.block_width()) {
         RnnRow r = row(a, block, step, b);
         r.product = product;
-        if (lengths == nullptr || t < lengths[b]) {
+        if (is_active(lengths, t, b)) {
           cells_.gru_candidate(r);
         } else {
           pass(r);

@@ -73,8 +73,8 @@ class RnnScanGradKernel final : public PreparedKernel {
     const std::int64_t* lengths = layer_.lengths(a, 4);
     pack(a);
     gather_before(a, lengths);
-    start(a, 1, dh_at_);
-    if (kind_ == RnnKind::lstm) start(a, 2, dc_at_);
+    layer_.start(a, 1, dh_at_);
+    if (kind_ == RnnKind::lstm) layer_.start(a, 2, dc_at_);
     for (std::int64_t step = layer_.steps; step-- > 0;) {
       layer_.each_block(
           [&](const RnnBlock& block, int part) { first_phase(a, block, part, step, lengths); });
@@ -102,9 +102,6 @@ class RnnScanGradKernel final : public PreparedKernel {
   /// Of [T, D, B, H].
   std::int64_t sample(std::int64_t t, std::int64_t d, std::int64_t b) const {
     return ((t * layer_.directions + d) * layer_.batch + b) * layer_.hidden;
-  }
-  bool is_active(const std::int64_t* lengths, std::int64_t t, std::int64_t b) const {
-    return lengths == nullptr || t < lengths[b];
   }
 
   void pack(const KernelArguments& a) const {
@@ -149,15 +146,6 @@ class RnnScanGradKernel final : public PreparedKernel {
             }
           }
         });
-  }
-
-  void start(const KernelArguments& a, std::size_t input, std::size_t at) const {
-    const auto bytes = static_cast<std::size_t>(layer_.states()) * sizeof(float);
-    if (a.inputs[input] != nullptr) {
-      std::memcpy(floats_at(a, at), a.inputs[input], bytes);
-    } else {
-      std::memset(floats_at(a, at), 0, bytes);
-    }
   }
 
   /// What step `step` passes on to its own h before through the gates: for `count` samples from

@@ -113,34 +113,24 @@ std::string further_problem(const Table& table, const SharedLibrary& library) {
 
 struct About {
   const char* name;
-  const char* file;  // less the number of its series
-  int series;        // of its file's name
+  const char* file;  // less the number of its series, which is needed.major
   Version needed;
   const char* package;  // of the Python package index
 };
 
 template <class Table>
-About about();
+constexpr About about;
 template <>
-About about<CublasLt>() {
-  const Version needed{CUBLAS_VER_MAJOR, CUBLAS_VER_MINOR};
-  return {"cuBLASLt", "libcublasLt.so.", CUBLAS_VER_MAJOR, needed, "nvidia-cublas"};
-}
+constexpr About about<CublasLt>{
+    "cuBLASLt", "libcublasLt.so.", {CUBLAS_VER_MAJOR, CUBLAS_VER_MINOR}, "nvidia-cublas"};
 template <>
-About about<Cudnn>() {
-  const Version needed{CUDNN_MAJOR, CUDNN_MINOR};
-  return {"cuDNN", "libcudnn.so.", CUDNN_MAJOR, needed, "nvidia-cudnn-cu"};
-}
+constexpr About about<Cudnn>{
+    "cuDNN", "libcudnn.so.", {CUDNN_MAJOR, CUDNN_MINOR}, "nvidia-cudnn-cu"};
 template <>
-About about<Nvrtc>() {
-  const Version needed{cuda_major, cuda_minor};
-  return {"NVRTC", "libnvrtc.so.", cuda_major, needed, "nvidia-cuda-nvrtc"};
-}
+constexpr About about<Nvrtc>{
+    "NVRTC", "libnvrtc.so.", {cuda_major, cuda_minor}, "nvidia-cuda-nvrtc"};
 template <>
-About about<Nccl>() {
-  const Version needed{NCCL_MAJOR, NCCL_MINOR};
-  return {"NCCL", "libnccl.so.", NCCL_MAJOR, needed, "nvidia-nccl-cu"};
-}
+constexpr About about<Nccl>{"NCCL", "libnccl.so.", {NCCL_MAJOR, NCCL_MINOR}, "nvidia-nccl-cu"};
 
 std::string version_problem(const Version& found, const Version& needed) {
   if (found.major == needed.major && found.minor >= needed.minor) return "";
@@ -193,8 +183,8 @@ class Slot {
 
  private:
   void open_now(const LibraryPlaces& places) {
-    const About about = cuda::about<Table>();
-    const std::string file = about.file + std::to_string(about.series);
+    constexpr About about = cuda::about<Table>;
+    const std::string file = about.file + std::to_string(about.needed.major);
     report_.name = about.name;
     report_.needed = to_text(about.needed);
     const SharedLibrary library = open_library(

@@ -199,6 +199,14 @@ std::int64_t positions(const PlainConvolution& c, int ConvolutionAxis::*extent) 
   return std::int64_t{c.axes[0].*extent} * (c.axes[1].*extent) * (c.axes[2].*extent);
 }
 
+/// `threads` to each of the body's units; nothing where there is none.
+template <class Body>
+void launch_units(GpuContext& gpu, const char* name, const Body& body, int threads, void* queue) {
+  if (body.units == 0) return;
+  const LaunchShape shape = spread(body.units * threads, gpu.properties.multiprocessors);
+  gpu.launch(launch_of(name, shape, body), queue);
+}
+
 template <class T>
 void run(GpuContext& gpu, const PlainConvolution& c, const ConvolutionAddresses& at, void* queue) {
   const T *a = static_cast<const T*>(at.a), *b = static_cast<const T*>(at.b);
@@ -210,29 +218,19 @@ void run(GpuContext& gpu, const PlainConvolution& c, const ConvolutionAddresses&
       const ForwardBody<T> body{
           c,     units, a, b, static_cast<const T*>(at.bias), static_cast<const T*>(at.residual),
           result};
-      if (units == 0) return;
-      gpu.launch(launch_of("convolution", spread(units, gpu.properties.multiprocessors), body),
-                 queue);
-      return;
+      return launch_units(gpu, "convolution", body, 1, queue);
     }
     case ConvolutionPass::input: {
       const std::int64_t units =
           c.images * c.groups * c.in_channels * positions(c, &ConvolutionAxis::in);
       const InputBody<T> body{c, units, a, b, result};
-      if (units == 0) return;
-      gpu.launch(
-          launch_of("convolution_grad_input", spread(units, gpu.properties.multiprocessors), body),
-          queue);
-      return;
+      return launch_units(gpu, "convolution_grad_input", body, 1, queue);
     }
     case ConvolutionPass::weight: {
       const std::int64_t units =
           c.groups * c.out_channels * c.in_channels * positions(c, &ConvolutionAxis::kernel);
       const WeightBody<T> body{c, units, a, b, result};
-      if (units == 0) return;
-      LaunchShape shape = spread(units * 256, gpu.properties.multiprocessors);
-      gpu.launch(launch_of("convolution_grad_weight", shape, body), queue);
-      return;
+      return launch_units(gpu, "convolution_grad_weight", body, 256, queue);
     }
   }
 }

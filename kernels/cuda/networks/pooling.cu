@@ -36,8 +36,7 @@ struct MaximumBody {
         }
         return true;
       });
-      store_pack<pack>(
-          y + offset_of(p.y, place) + offset_of(p.y, place.at[0], place.at[1], place.at[2]), best);
+      store_pack<pack>(y + offset_of(p.y, place, place.at), best);
     });
   }
 };
@@ -72,10 +71,10 @@ struct IndexedMaximumBody {
       const std::int64_t flat =
           p.column_major ? at[0] + e0 * (at[1] + e1 * at[2]) : (at[0] * e1 + at[1]) * e2 + at[2];
       const int* to = place.at;
-      indices[offset_of(p.indices, place) + offset_of(p.indices, to[0], to[1], to[2])] =
+      indices[offset_of(p.indices, place, to)] =
           (place.image * p.channels + place.channel) * e0 * e1 * e2 + flat;
       if (y != nullptr) {
-        store_pack<1>(y + offset_of(p.y, place) + offset_of(p.y, to[0], to[1], to[2]), &best);
+        store_pack<1>(y + offset_of(p.y, place, to), &best);
       }
     });
   }
@@ -105,8 +104,7 @@ struct AverageBody {
       const float count = divisor(p, place.at);
       TANDEM_UNROLL
       for (int e = 0; e < pack; ++e) sums[e] = count > 0 ? sums[e] / count : 0.0f;
-      store_pack<pack>(
-          y + offset_of(p.y, place) + offset_of(p.y, place.at[0], place.at[1], place.at[2]), sums);
+      store_pack<pack>(y + offset_of(p.y, place, place.at), sums);
     });
   }
 };

@@ -26,8 +26,7 @@ struct MaximumGradientBody {
       for (int e = 0; e < pack; ++e) sums[e] = 0;
       for_windows(p, place.at, [&](const int* window) {
         float largest[pack];
-        load_pack<pack>(y + offset_of(p.y, place) + offset_of(p.y, window[0], window[1], window[2]),
-                        largest);
+        load_pack<pack>(y + offset_of(p.y, place, window), largest);
         const auto hits = [&](const float* values) {
           unsigned bits = 0;
           TANDEM_UNROLL
@@ -48,15 +47,11 @@ struct MaximumGradientBody {
         });
         if (wins == 0) return;
         float gradient[pack];
-        load_pack<pack>(
-            dy + offset_of(p.dy, place) + offset_of(p.dy, window[0], window[1], window[2]),
-            gradient);
+        load_pack<pack>(dy + offset_of(p.dy, place, window), gradient);
         TANDEM_UNROLL
         for (int e = 0; e < pack; ++e) sums[e] += (wins >> e & 1u) != 0 ? gradient[e] : 0.0f;
       });
-      store_pack<pack>(
-          dx + offset_of(p.dx, place) + offset_of(p.dx, place.at[0], place.at[1], place.at[2]),
-          sums);
+      store_pack<pack>(dx + offset_of(p.dx, place, place.at), sums);
     });
   }
 };
@@ -76,16 +71,12 @@ struct AverageGradientBody {
       for (int e = 0; e < pack; ++e) sums[e] = 0;
       for_windows(p, place.at, [&](const int* window) {
         float gradient[pack];
-        load_pack<pack>(
-            dy + offset_of(p.dy, place) + offset_of(p.dy, window[0], window[1], window[2]),
-            gradient);
+        load_pack<pack>(dy + offset_of(p.dy, place, window), gradient);
         const float count = divisor(p, window);
         TANDEM_UNROLL
         for (int e = 0; e < pack; ++e) sums[e] += gradient[e] / count;
       });
-      store_pack<pack>(
-          dx + offset_of(p.dx, place) + offset_of(p.dx, place.at[0], place.at[1], place.at[2]),
-          sums);
+      store_pack<pack>(dx + offset_of(p.dx, place, place.at), sums);
     });
   }
 };

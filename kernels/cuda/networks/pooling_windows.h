@@ -51,6 +51,11 @@ TANDEM_HOST_DEVICE inline std::int64_t offset_of(const PoolingMap& map, const Pl
 TANDEM_HOST_DEVICE inline std::int64_t offset_of(const PoolingMap& map, int i, int j, int k) {
   return i * map.axis[0] + j * map.axis[1] + k * map.axis[2];
 }
+/// Of the element at `at` in the place's map of one channel.
+TANDEM_HOST_DEVICE inline std::int64_t offset_of(const PoolingMap& map, const Place& place,
+                                                 const int* at) {
+  return offset_of(map, place) + offset_of(map, at[0], at[1], at[2]);
+}
 
 /// f(i, j, k, offset) for every tap of window `at` inside x, in order, until f gives false.
 template <class F>

@@ -19,17 +19,21 @@ struct AxisMap {
   std::int64_t extent = 1;  // of the source
 };
 
-/// y[i] = x[map(i)], or the border where the map gives none, and outside of the triangle.
-struct MappedCopyArguments {
+/// The walk over what is written, in units of words or elements.
+struct MappedArguments {
   const void* from = nullptr;
   void* to = nullptr;
-  std::int64_t units = 0;  // words of y
-  int axes = 1;            // outermost first
-  bool large = false;      // units of 2^31 or more
+  std::int64_t units = 0;
+  int axes = 1;        // outermost first
+  bool large = false;  // units of 2^31 or more
   Divisor extents[most_axes];
   AxisMap maps[most_axes];
-  std::int64_t from_strides[most_axes] = {}, to_strides[most_axes] = {};  // in words
-  std::uint64_t border = 0;                                               // its bytes, repeated
+  std::int64_t from_strides[most_axes] = {}, to_strides[most_axes] = {};
+};
+
+/// y[i] = x[map(i)], or the border where the map gives none, and outside of the triangle. In words.
+struct MappedCopyArguments : MappedArguments {
+  std::uint64_t border = 0;             // its bytes, repeated
   int row_axis = -1, column_axis = -1;  // of a triangle; -1: there is none
   bool upper = false;                   // column - row >= diagonal, else <= diagonal
   std::int64_t diagonal = 0;
@@ -39,17 +43,9 @@ struct MappedCopyArguments {
 void launch_mapped_copy(GpuContext& gpu, const MappedCopyArguments& arguments, int word,
                         const LaunchShape& shape, void* queue);
 
-/// dx[j] = the sum of dy over all indices i that the maps take to j.
-struct MappedSumArguments {
-  const void* from = nullptr;  // dy
-  void* to = nullptr;          // dx
-  std::int64_t units = 0;      // elements of dx
-  int axes = 1;
-  bool large = false;
-  Divisor extents[most_axes];  // of dx
-  AxisMap maps[most_axes];
+/// dx[j] = the sum of dy over all indices i that the maps take to j. From dy to dx, in elements.
+struct MappedSumArguments : MappedArguments {
   std::int64_t wholes[most_axes] = {};  // extents of dy
-  std::int64_t from_strides[most_axes] = {}, to_strides[most_axes] = {};
 };
 
 /// Of numbers; bool takes part as a number of one byte.

@@ -214,9 +214,12 @@ struct Prepared {
   }
 };
 
-std::unique_ptr<PreparedKernel> prepare_inference(const KernelRequest& request, const Gpu& gpu) {
-  const Prepared of(request, 0, gpu, false);
+template <bool training>
+std::unique_ptr<PreparedKernel> prepare_forward(const KernelRequest& request, const Gpu& gpu) {
+  const Prepared of(request, 0, gpu, training);
   const auto epsilon = static_cast<float>(request.attributes().number("epsilon"));
+  [[maybe_unused]] const auto momentum =
+      training ? static_cast<float>(request.attributes().number("momentum")) : 0.0f;
   DType types[5];
   for (int i = 0; i < 5; ++i) types[i] = request.inputs[i].type.dtype;
   return with_float(types[0], [&](auto tag) {
@@ -228,47 +231,30 @@ std::unique_ptr<PreparedKernel> prepare_inference(const KernelRequest& request, 
           const T* x = static_cast<const T*>(a.inputs[0]);
           T* y = static_cast<T*>(a.outputs[0]);
           const auto launches = of.launches<T>(a, x, nullptr, y);
-          const GivenStatistics given{in(1), in(2), in(3), in(4), launches.workspace, epsilon};
-          launches.by_channels("batch_normalization_coefficients", given, column_threads, 0);
-          launches.template apply<false>("batch_normalization", x, nullptr, y);
-        },
-        of.workspace_bytes());
-  });
-}
-
-std::unique_ptr<PreparedKernel> prepare_training(const KernelRequest& request, const Gpu& gpu) {
-  const Prepared of(request, 0, gpu, true);
-  const auto epsilon = static_cast<float>(request.attributes().number("epsilon"));
-  const auto momentum = static_cast<float>(request.attributes().number("momentum"));
-  DType types[5];
-  for (int i = 0; i < 5; ++i) types[i] = request.inputs[i].type.dtype;
-  return with_float(types[0], [&](auto tag) {
-    using T = decltype(tag);
-    return prepared(
-        [=](const KernelArguments& a) {
-          if (of.maps.elements() == 0) return;
-          const auto in = [&](int i) { return Floats(a.inputs[i], types[i]); };
-          const T* x = static_cast<const T*>(a.inputs[0]);
-          T* y = static_cast<T*>(a.outputs[0]);
-          const auto launches = of.launches<T>(a, x, nullptr, y);
-          launches.template sum<MomentSums>("batch_normalization_sums", x, nullptr, nullptr);
-          const BatchStatistics statistics{in(1),
-                                           in(2),
-                                           in(3),
-                                           in(4),
-                                           Floats(a.outputs[1], types[3]),
-                                           Floats(a.outputs[2], types[4]),
-                                           static_cast<float*>(a.outputs[3]),
-                                           static_cast<float*>(a.outputs[4]),
-                                           launches.workspace,
-                                           launches.units(),
-                                           of.parts,
-                                           launches.unit(),
-                                           epsilon,
-                                           momentum};
-          launches.by_channels("batch_normalization_statistics", statistics, 8, sizeof(Moments));
-          if (y != nullptr)
-            launches.template apply<false>("batch_normalization_training", x, nullptr, y);
+          if constexpr (training) {
+            launches.template sum<MomentSums>("batch_normalization_sums", x, nullptr, nullptr);
+            const BatchStatistics statistics{in(1),
+                                             in(2),
+                                             in(3),
+                                             in(4),
+                                             Floats(a.outputs[1], types[3]),
+                                             Floats(a.outputs[2], types[4]),
+                                             static_cast<float*>(a.outputs[3]),
+                                             static_cast<float*>(a.outputs[4]),
+                                             launches.workspace,
+                                             launches.units(),
+                                             of.parts,
+                                             launches.unit(),
+                                             epsilon,
+                                             momentum};
+            launches.by_channels("batch_normalization_statistics", statistics, 8, sizeof(Moments));
+            if (y == nullptr) return;
+          } else {
+            const GivenStatistics given{in(1), in(2), in(3), in(4), launches.workspace, epsilon};
+            launches.by_channels("batch_normalization_coefficients", given, column_threads, 0);
+          }
+          launches.template apply<false>(
+              training ? "batch_normalization_training" : "batch_normalization", x, nullptr, y);
         },
         of.workspace_bytes());
   });
@@ -312,9 +298,9 @@ void add_batch_normalization(KernelList& list, const Gpu& gpu) {
   const auto refuse = only_floats({0, 1, 2, 3, 4});
   const auto propose = [](const KernelRequest& r) { return propose_maps(r, 0, {0}, {0}); };
   list.push_back({"cuda.batch_normalization", "BatchNormalization", refuse, propose,
-                  on(gpu, prepare_inference)});
+                  on(gpu, prepare_forward<false>)});
   list.push_back({"cuda.batch_normalization_training", "BatchNormalizationTraining", refuse,
-                  propose, on(gpu, prepare_training)});
+                  propose, on(gpu, prepare_forward<true>)});
   list.push_back({"cuda.batch_normalization_grad", "BatchNormalizationGrad", refuse,
                   [](const KernelRequest& r) {
                     return propose_maps(r, 1, {0, 1}, {0});

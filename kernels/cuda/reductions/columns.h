@@ -89,6 +89,27 @@ inline LaunchShape shape_of_lines(const Lines& lines, std::size_t shared_by_thre
   return shape;
 }
 
+/// Launches the kernel of lines where their elements lie apart, else of_rows(pack, values, whole,
+/// rows), the one of rows. `packs`: accesses of 16 bytes.
+template <class T, int group_values, int block_values, class OfLines, class OfRows>
+void launch_lines(const Gpu& gpu, const char* name, void* queue, const Lines& lines,
+                  std::size_t shared_by_thread, const OfLines& of_lines, bool packs,
+                  const OfRows& of_rows) {
+  const int processors = gpu->properties.multiprocessors;
+  if (lines.inner != 1) {
+    gpu->launch(launch_of(name, shape_of_lines(lines, shared_by_thread, processors), of_lines),
+                queue);
+    return;
+  }
+  const auto shape =
+      shape_of_rows<group_values, block_values>(lines.count, lines.length, processors);
+  const Rows rows{lines.count, lines.length, shape.team};
+  with_row_kernel<T, group_values, block_values>(
+      packs, shape.kind, [&](auto pack, auto values, auto whole) {
+        gpu->launch(launch_of(name, shape.launch, of_rows(pack, values, whole, rows)), queue);
+      });
+}
+
 /// Of a dense operand, whose other axes may lie in any order.
 inline Lines lines_of(const Operand& operand, std::size_t axis) {
   Lines lines;

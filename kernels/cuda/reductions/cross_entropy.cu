@@ -184,23 +184,16 @@ namespace {
 template <Makes makes, class T>
 void launch_as(const Gpu& gpu, const char* name, const CrossEntropy<T>& of, const Lines& lines,
                void* queue) {
-  const int processors = gpu->properties.multiprocessors;
-  if (lines.inner != 1) {
-    const std::size_t shared = makes == Makes::gradient ? 0 : sizeof(LinePart);
-    const CrossEntropyLines<T, makes> body{of, lines};
-    gpu->launch(launch_of(name, shape_of_lines(lines, shared, processors), body), queue);
-    return;
-  }
+  const std::size_t shared = makes == Makes::gradient ? 0 : sizeof(LinePart);
   // Sums gain from rows that a group of 32 holds as a whole.
   constexpr int group_values = makes == Makes::gradient ? 16 : 32;
   const bool packs = takes_packs<T>(of.logits, lines.length) &&
                      (makes == Makes::losses || takes_packs<T>(of.dlogits, lines.length));
-  const RowShape shape = shape_of_rows<group_values, 16>(lines.count, lines.length, processors);
-  const Rows rows{lines.count, lines.length, shape.team};
-  with_row_kernel<T, group_values, 16>(packs, shape.kind, [&](auto pack, auto values, auto whole) {
-    const CrossEntropyRows<T, makes, pack, values, whole> body{of, rows};
-    gpu->launch(launch_of(name, shape.launch, body), queue);
-  });
+  launch_lines<T, group_values, 16>(
+      gpu, name, queue, lines, shared, CrossEntropyLines<T, makes>{of, lines}, packs,
+      [&](auto pack, auto values, auto whole, const Rows& rows) {
+        return CrossEntropyRows<T, makes, pack, values, whole>{of, rows};
+      });
 }
 
 std::unique_ptr<PreparedKernel> prepare(const KernelRequest& request, const Gpu& gpu,

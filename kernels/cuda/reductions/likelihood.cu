@@ -157,21 +157,11 @@ std::unique_ptr<PreparedKernel> prepare_likelihood_grad(const KernelRequest& req
       const char* name = "negative_log_likelihood_grad";
       const T* dlosses = static_cast<const T*>(a.inputs[0]);
       T* to = static_cast<T*>(a.outputs[0]);
-      const int processors = gpu->properties.multiprocessors;
-      if (lines.inner != 1) {
-        const LikelihoodGradLines<T> body{dlosses, to, labels.of(a), lines};
-        gpu->launch(launch_of(name, shape_of_lines(lines, 0, processors), body), a.queue);
-        return;
-      }
-      const RowShape shape = shape_of_rows<16, 16>(lines.count, lines.length, processors);
-      const Rows rows{lines.count, lines.length, shape.team};
-      if (takes_packs<T>(to, lines.length)) {
-        const LikelihoodGradRows<T, full_pack<T>> body{dlosses, to, labels.of(a), rows};
-        gpu->launch(launch_of(name, shape.launch, body), a.queue);
-      } else {
-        const LikelihoodGradRows<T, 1> body{dlosses, to, labels.of(a), rows};
-        gpu->launch(launch_of(name, shape.launch, body), a.queue);
-      }
+      launch_lines<T, 16, 16>(
+          gpu, name, a.queue, lines, 0, LikelihoodGradLines<T>{dlosses, to, labels.of(a), lines},
+          takes_packs<T>(to, lines.length), [&](auto pack, auto, auto, const Rows& rows) {
+            return LikelihoodGradRows<T, pack>{dlosses, to, labels.of(a), rows};
+          });
     });
   });
 }

@@ -202,20 +202,12 @@ std::unique_ptr<PreparedKernel> prepare_forward(const KernelRequest& request, co
       if (lines.count == 0) return;
       const T* x = static_cast<const T*>(a.inputs[0]);
       T* y = static_cast<T*>(a.outputs[0]);
-      const int processors = gpu->properties.multiprocessors;
-      if (lines.inner != 1) {
-        const SoftmaxLines<T> body{x, y, lines, logarithm};
-        const LaunchShape shape = shape_of_lines(lines, sizeof(Exponentials), processors);
-        gpu->launch(launch_of(name, shape, body), a.queue);
-        return;
-      }
       const bool packs = takes_packs<T>(x, lines.length) && takes_packs<T>(y, lines.length);
-      const RowShape shape = shape_of_rows<32, 16>(lines.count, lines.length, processors);
-      const Rows rows{lines.count, lines.length, shape.team};
-      with_row_kernel<T, 32, 16>(packs, shape.kind, [&](auto pack, auto values, auto whole) {
-        const SoftmaxRows<T, pack, values, whole> body{x, y, rows, logarithm};
-        gpu->launch(launch_of(name, shape.launch, body), a.queue);
-      });
+      launch_lines<T, 32, 16>(gpu, name, a.queue, lines, sizeof(Exponentials),
+                              SoftmaxLines<T>{x, y, lines, logarithm}, packs,
+                              [&](auto pack, auto values, auto whole, const Rows& rows) {
+                                return SoftmaxRows<T, pack, values, whole>{x, y, rows, logarithm};
+                              });
     });
   });
 }
@@ -232,32 +224,23 @@ std::unique_ptr<PreparedKernel> prepare_gradient(const KernelRequest& request, c
       const T* dy = static_cast<const T*>(a.inputs[0]);
       const T* y = static_cast<const T*>(a.inputs[1]);
       T* dx = static_cast<T*>(a.outputs[0]);
-      const int processors = gpu->properties.multiprocessors;
-      if (lines.inner != 1) {
-        const SoftmaxGradLines<T> body{dy, y, dx, lines, logarithm};
-        gpu->launch(launch_of(name, shape_of_lines(lines, sizeof(float), processors), body),
-                    a.queue);
-        return;
-      }
       const bool packs = takes_packs<T>(dy, lines.length) && takes_packs<T>(y, lines.length) &&
                          takes_packs<T>(dx, lines.length);
-      const RowShape shape = shape_of_rows<16, 16>(lines.count, lines.length, processors);
-      const Rows rows{lines.count, lines.length, shape.team};
-      with_row_kernel<T, 16, 16>(packs, shape.kind, [&](auto pack, auto values, auto whole) {
-        const SoftmaxGradRows<T, pack, values, whole> body{dy, y, dx, rows, logarithm};
-        gpu->launch(launch_of(name, shape.launch, body), a.queue);
-      });
+      launch_lines<T, 16, 16>(
+          gpu, name, a.queue, lines, sizeof(float),
+          SoftmaxGradLines<T>{dy, y, dx, lines, logarithm}, packs,
+          [&](auto pack, auto values, auto whole, const Rows& rows) {
+            return SoftmaxGradRows<T, pack, values, whole>{dy, y, dx, rows, logarithm};
+          });
     });
   });
 }
 
 // One layout without holes for all operands.
 std::vector<Proposal> propose_dense(const KernelRequest& request) {
-  Proposal proposal;
-  proposal.inputs.assign(request.inputs.size(),
-                         LayoutConstraint{LayoutConstraint::Kind::dense, {}});
-  proposal.outputs.assign(1, LayoutConstraint{LayoutConstraint::Kind::dense, {}});
-  return {proposal};
+  const LayoutConstraint dense{LayoutConstraint::Kind::dense, {}};
+  return {
+      {.inputs = std::vector<LayoutConstraint>(request.inputs.size(), dense), .outputs = {dense}}};
 }
 
 }  // namespace

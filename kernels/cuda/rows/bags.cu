@@ -117,7 +117,7 @@ void add_bags(KernelList& list, const Gpu& gpu) {
       [](const KernelRequest& r) -> std::optional<std::string> {
         if (r.inputs[0].type.shape[0] == 0) return "a table without rows";
         const DType y = r.outputs[0].type.dtype;
-        return is_short_float(y) ? refuse_but_floats(r, {0, 2}) : element_type(y);
+        return is_short_float(y) ? refuse_but_floats(r, {0, 2}) : refused_type(y);
       },
       on(gpu, prepare_bags));
 }

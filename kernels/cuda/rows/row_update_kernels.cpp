@@ -128,13 +128,13 @@ std::unique_ptr<PreparedKernel> dense_update(const KernelRequest& r, const Gpu& 
 std::optional<std::string> refuse_tensors(const KernelRequest& r, std::size_t first_state,
                                           std::size_t scalars, bool split) {
   const DType master = r.inputs[0].type.dtype;
-  if (master != (split ? DType::bfloat16 : DType::float32)) return element_type(master);
+  if (master != (split ? DType::bfloat16 : DType::float32)) return refused_type(master);
   const std::size_t states = update_kind(*r.node).states.size();
   for (std::size_t k = 0; k <= states; ++k) {
     const bool used = k == 0 || r.is_present(first_state + k - 1);
     if (used && !r.outputs[k].present) return "a result that nobody reads";
     if (k > 0 && used && r.inputs[first_state + k - 1].type.dtype != DType::float32)
-      return element_type(r.inputs[first_state + k - 1].type.dtype);
+      return refused_type(r.inputs[first_state + k - 1].type.dtype);
   }
   return refuse_scalars(r, scalars);
 }

@@ -146,8 +146,8 @@ std::unique_ptr<PreparedKernel> prepare_accumulate(const KernelRequest& r, const
 }
 
 std::optional<std::string> refuse_accumulate(const KernelRequest& r) {
-  if (r.inputs[0].type.dtype != DType::float32) return element_type(r.inputs[0].type.dtype);
-  if (!floats_of(r.inputs[1].type.dtype)) return element_type(r.inputs[1].type.dtype);
+  if (r.inputs[0].type.dtype != DType::float32) return refused_type(r.inputs[0].type.dtype);
+  if (!floats_of(r.inputs[1].type.dtype)) return refused_type(r.inputs[1].type.dtype);
   return std::nullopt;
 }
 

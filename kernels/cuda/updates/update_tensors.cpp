@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "engine/device/kernel_forms.h"
+
 namespace tandem::cuda {
 
 UpdateOperands::UpdateOperands(Gpu gpu, const KernelRequest& r, std::int64_t count, unsigned kept)
@@ -50,7 +52,7 @@ std::optional<std::string> refuse_update(const KernelRequest& r) {
     const std::size_t k = i % sizes.inputs;
     const DType dtype = r.inputs[i].type.dtype;
     if (!r.inputs[i].present || k == sizes.tensors) continue;
-    if (k != 1 && dtype != DType::float32) return element_type(dtype);
+    if (k != 1 && dtype != DType::float32) return refused_type(dtype);
     if (k == 1 && !floats_of(dtype)) return "a gradient of " + std::string(name_of(dtype));
     if (k == 1 && dtype != r.inputs[1].type.dtype) return "gradients of several types";
   }
