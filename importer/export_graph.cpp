@@ -11,6 +11,7 @@
 
 #include "engine/formats/files.h"
 #include "engine/formats/new_file.h"
+#include "importer/file/adapter_nodes.h"
 #include "importer/file/model_edits.h"
 #include "importer/file/onnx_content.h"
 #include "importer/file/tensor_data.h"
@@ -138,6 +139,7 @@ class Export {
                    const std::filesystem::path& to) {
     shared_ = shared_initializers(content_);
     grow_tables();
+    if (!options_.import.resized.empty()) resize();
     for (const auto& [name, value] : values) add_value(name, value);
     for (const auto& [name, type] : tables_) {
       if (values_.count(name) == 0) zeros_.push_back(HostTensor(type));
@@ -153,6 +155,7 @@ class Export {
     if (options_.free_batch && !trains) free_batch();
     if (!options_.outputs.empty()) cut_to_outputs(model_, options_.outputs, batch_name());
     if (options_.inference && !trains) to_inference_form(model_);
+    if (!options_.adapters.empty()) add_adapter_nodes(model_, options_.adapters, file_.path());
     if (model_.graph().name().empty()) model_.mutable_graph()->set_name("graph");
     inline_attributes();
     set_metadata();
@@ -186,6 +189,43 @@ class Export {
     }
     for (auto& info : *model_.mutable_graph()->mutable_input()) set_rows(info);
     for (auto& info : *model_.mutable_graph()->mutable_value_info()) set_rows(info);
+  }
+
+  // Parameters of other shapes, and what the outputs become by them. Shapes of values in between
+  // are for readers alone, who can infer them.
+  void resize() {
+    for (const auto& [name, type] : resized_parameters(content_, options_.import.resized)) {
+      tables_[name] = type;
+      for (onnx::TensorProto& tensor : *model_.mutable_graph()->mutable_initializer()) {
+        if (tensor.name() != name) continue;
+        for (int axis = 0; axis < tensor.dims_size(); ++axis)
+          tensor.set_dims(axis, type.shape[static_cast<std::size_t>(axis)]);
+      }
+      for (auto& info : *model_.mutable_graph()->mutable_input()) {
+        if (info.name() == name) set_extents(info, type.shape);
+      }
+    }
+    model_.mutable_graph()->clear_value_info();
+    ImportOptions import = options_.import;
+    import.batch = 0;
+    import.training = false;
+    import.collect_problems = false;
+    const ImportResult imported = import_graph(file_, operators_, import);
+    for (auto& info : *model_.mutable_graph()->mutable_output()) {
+      if (const NamedValue* output = imported.graph.find_output(info.name()))
+        set_extents(info, imported.graph.type(output->value).shape);
+    }
+  }
+
+  // Where the model says a number; names of free dimensions stay.
+  static void set_extents(onnx::ValueInfoProto& info, const Shape& extents) {
+    if (!info.type().tensor_type().has_shape()) return;
+    auto* shape = info.mutable_type()->mutable_tensor_type()->mutable_shape();
+    for (int axis = 0; axis < shape->dim_size(); ++axis) {
+      const auto at = static_cast<std::size_t>(axis);
+      if (at < extents.size() && shape->dim(axis).has_dim_value())
+        shape->mutable_dim(axis)->set_dim_value(extents[at]);
+    }
   }
 
   void add_value(const std::string& name, const HostTensor& value) {

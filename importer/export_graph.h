@@ -26,6 +26,8 @@ struct ExportOptions {
   std::map<std::string, std::string> metadata;
   /// Refuses values that lack a parameter or a running statistic of the model.
   bool all_states = false;
+  /// Adapters that become nodes of the model beside the weights that they belong to.
+  std::vector<WeightAdapters> adapters;
   /// How the model was imported (bindings, evaluator): freeing the batch imports it again.
   ImportOptions import;
   /// Tensors from this size on go into NAME.data beside the model, where the original had external

@@ -118,7 +118,8 @@ constexpr const char* is_of_run = "this is a file of the run";
 /// The configuration's own file, its data, its model with the files of weights, and what else it
 /// names.
 void refuse_configured(const std::vector<Target>& targets, const RunConfig& config) {
-  std::vector<std::string> read{config.file, config.model.file, config.policy};
+  std::vector<std::string> read{config.file, config.model.file, config.policy,
+                                config.distillation.teacher, config.distillation.weights};
   for (const LoadRule& rule : config.parameters.load) {
     read.push_back(rule.from);
     for (const Target& target : targets) {  // of a run

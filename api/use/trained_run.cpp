@@ -7,6 +7,7 @@
 
 #include "api/run_files.h"
 #include "api/table_rows.h"
+#include "api/use/frozen_weights.h"
 #include "engine/formats/files.h"
 #include "engine/formats/json_file.h"
 #include "engine/formats/paths.h"
@@ -212,6 +213,8 @@ void TrainedModel::load() {
     if (is_constant || !run_.config.parameters.load.empty()) infinite_.insert(state.name);
   }
   if (exported) return;
+  restore_frozen_states(states_, run_.content, run_.config, imported(), parts_.loading_parts(),
+                        run_.path);
   restore_states(states_, run_.content);
   run_.content.model.clear();
   run_.content.optimizer.clear();

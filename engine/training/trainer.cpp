@@ -6,6 +6,7 @@
 
 #include "engine/training/algorithm/initial_states.h"
 #include "engine/training/averages/weights_in_use.h"
+#include "engine/training/checkpoints/frozen_states.h"
 #include "engine/training/config/config_names.h"
 #include "engine/training/data/id_functions.h"
 #include "engine/training/divergence/check_finite.h"
@@ -59,6 +60,7 @@ Training::Training(RunConfig config, RunParts parts, DataSets data, TrainingHook
                                                        my.states, my.parts.loading_parts())) {
     my.say(note);
   }
+  my.position.frozen = frozen_hashes(my.states);
   initialise_averages(my.states);
   for (NotFiniteState& state : not_finite_states(my.states, {})) {
     if (state.worst == Finiteness::infinite)

@@ -7,6 +7,7 @@
 
 #include "engine/metrics/metric.h"
 #include "engine/training/checkpoints/checkpoint_room.h"
+#include "engine/training/checkpoints/frozen_states.h"
 #include "engine/training/checkpoints/rank_checkpoint.h"
 #include "engine/training/checkpoints/resume_checks.h"
 #include "engine/training/config/changed_keys.h"
@@ -140,6 +141,7 @@ void Training::Impl::take_over(CheckpointContent& content, const std::string& pa
   // The states of its last step: some appear when frozen parameters thaw.
   runner->prepare(std::max<std::uint64_t>(content.position.step, 1) - 1, length,
                   content.position.thawed);
+  refuse_other_frozen(content.position.frozen, position.frozen, config, path);
   restore_states(states, content);
   carried = restore_loss_scale(states, config.precision, content, path);
   if (states.has(skipped_steps_state)) {
@@ -188,6 +190,7 @@ void Training::Impl::resume(const std::string& run_dir) {
   position.vocabularies = configured.vocabularies;
   position.optimizers = configured.optimizers;
   position.functions = configured.functions;
+  position.frozen = configured.frozen;
   runner->schedules().restore(position.plateaus);
   resume_best();
   saved_step = position.step;

@@ -188,6 +188,16 @@ struct ExportNames {
   std::string strip, add;
 };
 
+/// What becomes of adapters (parameters.lora).
+struct ExportAdapters {
+  /// "merged": they go into the weights that they belong to; "separate": they stay tensors of their
+  /// own, in an .onnx with nodes of their own beside the products.
+  std::string lora = "merged";
+  /// "peft": adapters alone, as PEFT reads them: a folder with adapter_model.safetensors and
+  /// adapter_config.json, or a .safetensors file with the latter beside it. "": by the name's end.
+  std::string format;
+};
+
 /// Writes the weights of a run directory or checkpoint: .onnx (the user's own graph in inference
 /// form), .safetensors or .npz. `checkpoint` and `weights` as in TrainedOptions. Returns which
 /// checkpoint was taken and what was written. Error{usage} where an .onnx would be made of another
@@ -195,7 +205,8 @@ struct ExportNames {
 /// the same.
 std::string export_run(const std::string& run_or_checkpoint, const std::string& to,
                        const std::string& checkpoint = "", bool accept_changes = false,
-                       const std::string& weights = "", const ExportNames& names = {});
+                       const std::string& weights = "", const ExportNames& names = {},
+                       const ExportAdapters& adapters = {});
 
 struct Report {
   std::string text, json;

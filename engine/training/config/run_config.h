@@ -16,6 +16,7 @@
 #include "engine/training/config/parameters_config.h"
 #include "engine/training/config/report_config.h"
 #include "engine/training/config/schedule_config.h"
+#include "engine/training/distillation/distillation_config.h"
 
 namespace tandem {
 
@@ -59,6 +60,7 @@ struct RunKeys {
   std::string run_dir;  // absolute; exactly this directory; "" = by name
   ParametersConfig parameters;
   LossConfig loss;
+  DistillationConfig distillation;
   OptimizerConfig optimizer;
   PrecisionConfig precision;
   std::optional<DataConfig> data;  // unset where the file has no [data]

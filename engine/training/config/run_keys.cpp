@@ -141,6 +141,8 @@ void visit(KeyVisitor& v, RunConfig& c) {
       "which parameters train, and what they start from; the last rule that covers a parameter "
       "wins");
   v.section("loss", c.loss, "the loss; left out where the graph ends in a scalar loss");
+  v.section("distillation", c.distillation, written_if(c.distillation.has_teacher()),
+            "a trained model that this one learns from, beside its labels");
   const bool has_optimizer = !c.optimizer.where.file.empty() || !(c.optimizer == OptimizerConfig{});
   v.section("optimizer", c.optimizer, written_if(has_optimizer),
             "how parameters are updated; formulas as in PyTorch. Left out where the model has "
@@ -154,7 +156,13 @@ void visit(KeyVisitor& v, RunConfig& c) {
   v.section("checkpoint", c.checkpoint,
             "checkpoints; always after the last step and on an interrupt too");
   v.section("log", c.log, "metrics.jsonl and the lines on the terminal");
-  v.when_read([&](const TableReader& root) { check_run(root, c); });
+  v.when_read([&](const TableReader& root) {
+    if (c.distillation.has_teacher())
+      add_distillation_terms(root.table("distillation"), c.distillation, c.loss);
+    else
+      refuse_absent_teacher(c.loss, root);
+    check_run(root, c);
+  });
 }
 
 }  // namespace tandem
