@@ -135,8 +135,11 @@ Session& Session::operator=(Session&&) noexcept = default;
 
 std::vector<bool> Session::Impl::thawed_now() const {
   std::vector<bool> now;
-  for (const FreezeRule& rule : config.parameters.freeze)
-    now.push_back(rule.until && length.has_passed(*rule.until, static_cast<std::int64_t>(steps)));
+  for (const FreezeRule& rule : config.parameters.freeze) {
+    const std::optional<Duration>& turn = rule.from ? rule.from : rule.until;
+    const bool passed = turn && length.has_passed(*turn, static_cast<std::int64_t>(steps));
+    now.push_back(rule.from ? !passed : passed);
+  }
   return now;
 }
 

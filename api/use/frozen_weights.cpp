@@ -51,6 +51,7 @@ void add_frozen_weights(CheckpointContent& content, Model& model, const std::str
     const HostTensor& tensor = content.model.back().tensor;
     now[state.name] = sha256(tensor.data(), tensor.bytes());
   }
+  content.aliases = model.micro_batch().aliases;
   const auto is_here = [&](const std::string& name) {
     const State* state = graph.find_state(name);
     return state == nullptr ? !names_teacher(name) : state->held_by == HeldBy::model;

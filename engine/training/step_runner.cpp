@@ -40,9 +40,11 @@ std::vector<bool> StepRunner::Impl::thawed_now() const {
   const std::vector<FreezeRule>& rules = config.parameters.freeze;
   result.resize(rules.size());
   for (std::size_t i = 0; i < rules.size(); ++i) {
-    result[i] =
-        result[i] || (rules[i].until &&
-                      length.has_passed(*rules[i].until, static_cast<std::int64_t>(steps_done)));
+    const auto done = static_cast<std::int64_t>(steps_done);
+    if (rules[i].from)
+      result[i] = !length.has_passed(*rules[i].from, done);
+    else
+      result[i] = result[i] || (rules[i].until && length.has_passed(*rules[i].until, done));
   }
   return result;
 }

@@ -315,6 +315,9 @@ CheckpointSources Training::Impl::sources() const {
   sources.position.thawed = runner->thawed();
   sources.position.plateaus = runner->schedules().plateaus();
   if (parts.aliases) sources.aliases = parts.aliases();
+  std::set<std::string> held;
+  for (const TensorSource& source : sources.model) held.insert(source.name);
+  std::erase_if(sources.aliases, [&](const auto& alias) { return !held.contains(alias.second); });
   leave_out_fixed_loss_scale(sources, config.precision);
   for (TensorSource& source : sources_of(carried)) sources.optimizer.push_back(std::move(source));
   return sources;

@@ -15,6 +15,7 @@ namespace tandem {
 struct FreezeRule {
   std::string at;
   std::optional<Duration> until;  // unset: for the whole run
+  std::optional<Duration> from;   // trains before, and no more after; without `until`
   Where where;
   bool operator==(const FreezeRule&) const = default;
 };

@@ -51,9 +51,16 @@ KeyForm table_rows(ShapeRule& rule) {
 void visit_freeze(KeyVisitor& v, FreezeRule& rule) {
   v.key("at", selector(rule.at), required, "which parameters");
   v.key("until", rule.until, by_default("(the whole run)"), "train them after this");
+  v.key("from", rule.from, by_default("(the first step)"),
+        "freeze them after this, for the rest of the run");
   v.when_read([&](const TableReader& table) {
     if (rule.until && rule.until->unit == Duration::Unit::seconds)
       table.report(table.find("until")->where, "until", "parameters thaw after steps or epochs");
+    if (rule.from && rule.from->unit == Duration::Unit::seconds)
+      table.report(table.find("from")->where, "from", "parameters freeze after steps or epochs");
+    if (rule.from && rule.until)
+      table.report(table.find("from")->where, "from",
+                   "a rule freezes until some step or from one on", "until or from, not both");
   });
 }
 

@@ -95,6 +95,13 @@ void check_run(const TableReader& root, const RunConfig& c) {
     if (const auto& own = c.optimizer.groups[i].schedule)
       check_schedule(groups[i], *own, may_need_length, c);
   }
+  const bool has_averages = c.optimizer.ema || c.optimizer.swa || c.optimizer.lookahead;
+  for (const FreezeRule& rule : c.parameters.freeze) {
+    if (!rule.from || !has_averages) continue;
+    root.report(rule.where, "parameters.freeze.from",
+                "the average of a parameter would stop where that stops to train", "", "",
+                "leave out from, or optimizer.ema, swa and lookahead");
+  }
   const TableReader eval = root.table("eval");
   const bool has_weights =
       c.eval.weights == Weights::trained ||
