@@ -45,7 +45,10 @@ std::vector<Settings> surroundings() {
       {"data={kind='npz', train={files={x='a'}}, eval={fraction=0.5}}"},
       {"data={kind='csv', columns=['x'], train={files=['a']}, fields={x='x'}}"},
       {"parameters={freeze=[{at='a'}], load=[{from='a.npz'}], shape=[{at='a', rows=3}], "
-       "storage=[{at='a', kind='float32'}], fixed_rows=[{at='a', rows=[0]}]}"}};
+       "storage=[{at='a', kind='float32'}], fixed_rows=[{at='a', rows=[0]}], head=[{classes=3}], "
+       "lora=[{at='a'}]}"},
+      {"loss.terms=[{kind='mse', predictions='x', targets='y'}]",
+       "distillation={teacher='t.onnx', at={x='y'}}"}};
   all.push_back({"optimizer.ema={decay=0.5}", "optimizer.swa={start='3 steps'}",
                  "optimizer.lookahead={k=3}"});
   all.push_back({"optimizer.ema={decay=0.999}", "optimizer.lookahead={k=5}"});  // the defaults

@@ -447,8 +447,14 @@ TEST(RunConfig, ErrorsByKind) {
               HasSubstr("not an option of cosine"));
   EXPECT_THAT(first_error(text + "[loss]\nterms = [ { kind = 'mse', logits = 'y' } ]\n"),
               HasSubstr("predictions: this key is missing"));
-  EXPECT_THAT(first_error(text + "[parameters]\nhead = [ { at = 'fc' } ]\n"),
+  EXPECT_THAT(first_error(text + "[log]\nalso = [ 'csv' ]\n"),
               HasSubstr("comes in a later version"));
+  EXPECT_THAT(first_error(text + "[parameters]\nhead = [ { at = 'fc' } ]\n"),
+              HasSubstr("classes: this key is missing"));
+  EXPECT_THAT(first_error(text + "[parameters]\nlora = [ { at = 'fc', rank = 0 } ]\n"),
+              HasSubstr("out of range"));
+  EXPECT_THAT(first_error(text + "[parameters]\ntrain = [ 'fc' ]\n"),
+              HasSubstr("there are no adapters"));
   EXPECT_THAT(first_error(text + "[eval]\nmetrics = ['loss']\nbest = 'accuracy'\n"),
               HasSubstr("not one of the metrics"));
   EXPECT_THAT(first_error(text + "[drop]\nlast = 1\n"), HasSubstr("unknown key"));
