@@ -68,6 +68,7 @@ void FineTuning::adapt(const ImportOptions& options, Graph& graph) {
   request.rules = adapter_rules(config_);
   for (const TrainRule& rule : config_.parameters.train)
     request.train.push_back({rule.at, place_of_rule(rule.where)});
+  for (const ResizedState& head : heads_) request.new_layers.insert(head.name);
   request.training = options.training;
   request.draw = [this](const std::string& name, const TensorType& type, double bound) {
     return uniform_values(config_.seed, name, type, bound);

@@ -112,7 +112,8 @@ Diagnostic no_match(const Diagnostic& where, const std::string& key, const std::
 }
 
 /// `graph` with everything but `train` frozen.
-Graph frozen_but(Graph graph, const std::vector<TrainedRule>& train) {
+Graph frozen_but(Graph graph, const std::vector<TrainedRule>& train,
+                 const std::set<std::string>& new_layers) {
   std::vector<Diagnostic> problems;
   std::vector<Selector> trained;
   for (const TrainedRule& rule : train) {
@@ -125,9 +126,10 @@ Graph frozen_but(Graph graph, const std::vector<TrainedRule>& train) {
   if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
   for (State& state : graph.states) {
     if (state.kind != StateKind::parameter || state.held_by != HeldBy::checkpoint) continue;
-    const bool trains = std::any_of(trained.begin(), trained.end(), [&](const Selector& s) {
-      return s.covers_parameter(state.path, state.name);
-    });
+    const bool trains = new_layers.contains(state.name) ||
+                        std::any_of(trained.begin(), trained.end(), [&](const Selector& s) {
+                          return s.covers_parameter(state.path, state.name);
+                        });
     if (trains && state.trainable) continue;
     if (state.trainable) state.reason = "frozen: parameters.lora trains adapters instead";
     state.trainable = false;
@@ -248,7 +250,7 @@ std::vector<AdaptedWeight> adapted_weights(const Graph& graph,
 
 Graph add_lora(const Graph& graph, const OperatorSet& operators, const LoraRequest& request) {
   const std::vector<AdaptedWeight> weights = adapted_weights(graph, request.rules);
-  const Graph base = frozen_but(graph, request.train);
+  const Graph base = frozen_but(graph, request.train, request.new_layers);
   const auto readers = readers_of(base);
   GraphRewrite to(base, operators);
   GraphBuilder& g = to.builder();

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -61,15 +62,16 @@ using DrawUniform =
 struct LoraRequest {
   std::vector<AdapterRule> rules;
   std::vector<TrainedRule> train;
-  bool training = true;  // else nothing is dropped out
+  std::set<std::string> new_layers;  // names of parameters that train, too: they start anew
+  bool training = true;              // else nothing is dropped out
   DrawUniform draw;
 };
 
 /// y = x W becomes y + (alpha / r) (dropout(x) A) B wherever the weight is read. A starts as PEFT's
 /// does (kaiming_uniform with a = sqrt(5), which is uniform within 1 / sqrt(fan_in)), B at zero, so
-/// that the model starts as the one it was. All other parameters are frozen, but those of `train`,
-/// and held by the model. Throws what adapted_weights throws, and for rules of `train` that match
-/// nothing.
+/// that the model starts as the one it was. All other parameters are frozen, but those of `train`
+/// and of new layers, and held by the model. Throws what adapted_weights throws, and for rules of
+/// `train` that match nothing.
 Graph add_lora(const Graph& graph, const OperatorSet& operators, const LoraRequest& request);
 
 /// The weight that stands for weight and adapters together: W + (alpha / r) times their product, in

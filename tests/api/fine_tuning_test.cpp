@@ -181,9 +181,8 @@ TEST_F(FineTuningTest, ANewLastLayerStartsAsPyTorchsLinearDoes) {
 }
 
 TEST_F(FineTuningTest, AdaptersAndANewLastLayerGoTogether) {
-  const std::string run =
-      train("run", {"parameters.lora=[{at='fc1:weight', rank=2}]", "parameters.head=[{classes=11}]",
-                    "parameters.train=['fc2']"});
+  const std::string run = train(
+      "run", {"parameters.lora=[{at='fc1:weight', rank=2}]", "parameters.head=[{classes=11}]"});
   const auto saved = tensors_of(run + "/checkpoints/step-00000006/model.safetensors");
   EXPECT_EQ(saved.size(), 4u);
   EXPECT_EQ(saved.at("fc2.weight").shape(), (Shape{11, 64}));

@@ -209,7 +209,7 @@ void visit(KeyVisitor& v, ParametersConfig& c) {
            "covers a weight counts");
   v.key("train", trained_parameters(c.train), written_if(!c.train.empty()),
         parts("[]", selector_value, "which parameters"),
-        "with lora: what trains beside the adapters, such as a new head");
+        "with lora: what trains beside the adapters and a new last layer");
   v.tables("shape", c.shape, "one rule", visit_shape,
            "tables that the file holds a placeholder of: rows that they get at import, where only "
            "lookups (Gather along axis 0) read them");

@@ -142,7 +142,7 @@ TEST_F(LoraPass, AWeightOfSeveralProductsHasOnePairOfAdapters) {
 }
 
 TEST_F(LoraPass, RefusesRulesThatDoNotFit) {
-  rule("fc3");
+  rule("fc3:weight");
   EXPECT_THAT(refusal(network()),
               AllOf(HasSubstr("train.toml:7"), HasSubstr("matches no parameter"),
                     HasSubstr("did you mean")));
