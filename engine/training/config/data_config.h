@@ -78,7 +78,34 @@ struct ImageFiles {
   OnBad on_bad = OnBad::error;       // pictures that cannot be read
   bool operator==(const ImageFiles&) const = default;
 };
-using DataKind = std::variant<IdxFiles, CifarFiles, NpzFiles, CsvTable, TsvTable, ImageFiles>;
+/// How token ids become samples: windows of one length, and the ids that follow each of theirs.
+struct TokenWindows {
+  std::int64_t length = 0;         // tokens of a window
+  std::int64_t stride = 0;         // from the start of a window to the next; 0: the length
+  std::int64_t shift = 1;          // from a token to its target
+  std::int64_t document_end = -1;  // the id that ends a document; -1: none is known
+  bool cross_documents = true;     // a window may have parts of several documents
+  std::int64_t pad = 0;            // the id behind the end of a document
+  bool operator==(const TokenWindows&) const = default;
+
+  std::int64_t step() const { return stride > 0 ? stride : length; }
+};
+enum class TokenElement : std::uint8_t { uint16, uint32 };
+template <>
+inline constexpr std::string_view names_of<TokenElement> = "uint16|uint32";
+/// Files of nothing but token ids, one behind the other, as nanoGPT's train.bin.
+struct TokenFiles {
+  static constexpr std::string_view name = "tokens", arrays = "tokens|targets|mask";
+  static constexpr FilesForm files{.is_table = false,
+                                   .refusal = "files of tokens follow each other"};
+  TokenElement element = TokenElement::uint16;
+  std::int64_t vocabulary = 0;    // ids are below; 0: as the model says
+  std::int64_t header_bytes = 0;  // in front of the ids of each file
+  TokenWindows windows;
+  bool operator==(const TokenFiles&) const = default;
+};
+using DataKind =
+    std::variant<IdxFiles, CifarFiles, NpzFiles, CsvTable, TsvTable, ImageFiles, TokenFiles>;
 
 struct ShuffleConfig {
   enum class Kind : std::uint8_t { none, full, buffer };
@@ -150,8 +177,10 @@ struct DataConfig {
   TextTable* table() { return const_cast<TextTable*>(std::as_const(*this).table()); }
   /// Null where the kind is another one.
   const ImageFiles* images() const { return std::get_if<ImageFiles>(&kind); }
+  const TokenFiles* tokens() const { return std::get_if<TokenFiles>(&kind); }
 };
 void visit(KeyVisitor& v, ImageFiles& c);
+void visit(KeyVisitor& v, TokenFiles& c);
 void visit(KeyVisitor& v, DataConfig& c);
 
 }  // namespace tandem

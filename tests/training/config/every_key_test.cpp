@@ -81,10 +81,14 @@ std::vector<Settings> surroundings() {
   }
   for (const std::string& kind : words_of(key_at("data.kind").allowed)) {
     const std::string files = kind == "idx" ? "{x='a.gz'}" : "'a'";
-    const std::string array = kind == "cifar" || kind == "images" ? "images" : "x";
-    all.push_back(
-        {"data={kind='" + kind + "', train={files=" + files + "}, fields={x='" + array + "'}}",
-         "data.eval.files=" + files, "eval={metrics=['loss', 'mse'], best='loss'}"});
+    const std::map<std::string, std::string> arrays{
+        {"cifar", "images"}, {"images", "images"}, {"tokens", "tokens"}};
+    const std::map<std::string, std::string> needed{{"tokens", ", length=8, document_end=0"}};
+    const auto array = arrays.find(kind), keys = needed.find(kind);
+    const std::string name = array == arrays.end() ? "x" : array->second;
+    all.push_back({"data={kind='" + kind + "'" + (keys == needed.end() ? "" : keys->second) +
+                       ", train={files=" + files + "}, fields={x='" + name + "'}}",
+                   "data.eval.files=" + files, "eval={metrics=['loss', 'mse'], best='loss'}"});
   }
   return all;
 }

@@ -398,7 +398,7 @@ every = 500
 [precision]
 compute = "float8"
 [data]
-kind = "tokens"
+kind = "webdataset"
 [data.train]
 files = "x"
 )");
@@ -410,7 +410,7 @@ files = "x"
         "train.toml:3:14: batch_size: out of range: expected at least 1",
         "train.toml:4:15: micro_batch", "did you mean \"adam\"?",
         "learning_rate: unknown key (did you mean `optimizer.lr`?)", "write \"500 steps\"",
-        "train.toml:11:11: precision.compute: unknown value", "`tokens` comes in a later version",
+        "train.toml:11:11: precision.compute: unknown value", "`webdataset` comes in a later version",
         "nothing says when the run ends"}) {
     EXPECT_THAT(all, HasSubstr(text));
   }
