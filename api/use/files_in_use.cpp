@@ -13,6 +13,7 @@
 #include "engine/formats/new_file.h"
 #include "engine/graph/error.h"
 #include "engine/training/data/images/read_images.h"
+#include "engine/training/data/tokens/read_text.h"
 #include "importer/file/onnx_file.h"
 
 namespace tandem::api {
@@ -41,7 +42,8 @@ std::optional<Identity> identity_of(int descriptor) {
 bool is_vocabulary(std::string_view name, std::string_view stem = "") {
   if (!name.starts_with(stem)) return false;
   name.remove_prefix(stem.size());
-  return name == classes_file || (name.starts_with("vocabulary.") && name.ends_with(".tsv"));
+  return name == classes_file || name == tokenizer_file ||
+         (name.starts_with("vocabulary.") && name.ends_with(".tsv"));
 }
 
 /// Files that training writes into the directory of a run.

@@ -79,7 +79,8 @@ SplitConfig array_files(const std::vector<std::string>& needed, const DataConfig
     const std::size_t equals = text.find('=');
     const std::string name = text.substr(0, equals);
     if (equals != std::string::npos && !path_exists(text) && known.contains(name) &&
-        !std::holds_alternative<CifarFiles>(all.kind) && !all.images()) {
+        !std::holds_alternative<CifarFiles>(all.kind) && !all.images() && !all.tokens() &&
+        !all.text()) {
       const bool is_needed = std::find(needed.begin(), needed.end(), name) != needed.end();
       if (is_needed) add(name, text.substr(equals + 1));
       continue;
@@ -235,6 +236,7 @@ OpenOptions options_of(TrainedModel& trained, const TrainedOptions& options) {
   open.on_message = options.on_message;
   open.stop_requested = [stop = options.stop] { return stop.stop_requested(); };
   open.classes = load_classes(trained);
+  open.characters = load_characters(trained);
   return open;
 }
 
@@ -320,6 +322,7 @@ std::unique_ptr<SampleStream> open_samples(TrainedModel& trained,
   if (files.empty()) refuse_data("no file is named", "files in the format of [data]", "", "");
   check_standard_input(data, files);
   DataConfig wanted = with_fields(trained.config(), inputs);
+  use_own_tokenizer(trained, wanted);
   const OpenOptions options = options_of(trained, how);
   if (data.table()) {
     check_table_files(files);
@@ -346,7 +349,9 @@ std::shared_ptr<const DataSource> open_held_out(TrainedModel& trained, const Tra
   check_standard_input(data, files);
   const OpenOptions options = options_of(trained, how);
   if (files.empty() && data.eval_fraction > 0) {
-    const DataSets sets = open_data(data, options);
+    DataConfig whole = data;
+    use_own_tokenizer(trained, whole);
+    const DataSets sets = open_data(whole, options);
     expect_vocabularies(trained.run(), sets.vocabularies);
     return checked(trained, sets.eval);
   }
@@ -356,6 +361,7 @@ std::shared_ptr<const DataSource> open_held_out(TrainedModel& trained, const Tra
   }
   const std::vector<std::string> names = evaluated_fields(trained);
   DataConfig wanted = with_fields(trained.config(), names);
+  use_own_tokenizer(trained, wanted);
   if (!data.table()) {
     SplitConfig split =
         files.empty() ? data.eval : array_files(data_arrays(wanted, names), data, files);

@@ -11,6 +11,7 @@
 #include "engine/training/checkpoints/checkpoint.h"
 #include "engine/training/data/images/read_images.h"
 #include "engine/training/data/table_plan.h"
+#include "engine/training/data/tokens/read_text.h"
 
 namespace tandem::api {
 namespace {
@@ -20,7 +21,7 @@ std::vector<std::string> vocabulary_files(const std::string& run_dir) {
   if (!is_directory(run_dir)) return names;
   for (const std::string& name : list_directory(run_dir)) {
     const bool is_vocabulary = name.starts_with("vocabulary.") && name.ends_with(".tsv");
-    if (is_vocabulary || name == classes_file) names.push_back(name);
+    if (is_vocabulary || name == classes_file || name == tokenizer_file) names.push_back(name);
   }
   return names;
 }
@@ -133,23 +134,46 @@ std::vector<Vocabulary> load_vocabularies(TrainedModel& trained, const TablePlan
   return vocabularies;
 }
 
-std::vector<std::string> load_classes(TrainedModel& trained) {
+namespace {
+
+/// The path of a file beside the weights that says what numbers mean, checked to be that of the
+/// training; "" where the model was trained without one.
+std::string own_file(TrainedModel& trained, const char* name, const std::string& what) {
   const TrainedRun& run = trained.run();
   const auto known = run.exported() ? trained.file().metadata() : run.content.position.vocabularies;
-  const std::string path = run.vocabulary_stem + classes_file;
-  if (!known.contains(classes_file)) return {};
+  if (!known.contains(name)) return "";
+  const std::string path = run.vocabulary_stem + name;
   const char* fix = run.exported() ? "`tandem export` has written it beside the model: keep them "
                                      "together"
                                    : whole_copy;
-  if (!path_exists(path))
-    refuse_vocabulary(path, "the list of classes is not there", "a line for each class", "", fix);
-  const std::string text = read_file(path), hash = sha256(text.data(), text.size());
-  const std::string& trained_with = known.at(classes_file);
-  if (hash != trained_with) {
-    refuse_vocabulary(path, "these are not the classes that the model was trained with",
-                      shown_hash(trained_with), shown_hash(hash), fix);
+  if (!path_exists(path)) refuse_vocabulary(path, what + " is not there", "", "", fix);
+  const std::string hash = hash_file(path).sha256;
+  if (hash != known.at(name)) {
+    refuse_vocabulary(path, what + " is not the one that the model was trained with",
+                      shown_hash(known.at(name)), shown_hash(hash), fix);
   }
-  return read_classes(path);
+  return path;
+}
+
+}  // namespace
+
+std::vector<std::string> load_classes(TrainedModel& trained) {
+  const std::string path = own_file(trained, classes_file, "the list of classes");
+  return path.empty() ? std::vector<std::string>{} : read_classes(path);
+}
+
+void use_own_tokenizer(TrainedModel& trained, DataConfig& data) {
+  const std::string path = own_file(trained, tokenizer_file, "the tokenizer");
+  if (path.empty()) return;
+  if (data.table()) data.table()->tokenizer = path;
+  if (auto* text = std::get_if<TextFiles>(&data.kind); text && text->has_tokenizer_file())
+    text->tokenizer = path;
+}
+
+std::string load_characters(TrainedModel& trained) {
+  if (!trained.run().config.data || !trained.run().config.data->text()) return "";
+  const std::string path = own_file(trained, characters_file, "the vocabulary of characters");
+  return path.empty() ? "" : read_file(path);
 }
 
 void expect_vocabularies(const TrainedRun& run, const std::vector<SavedVocabulary>& vocabularies) {

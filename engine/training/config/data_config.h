@@ -55,6 +55,7 @@ struct TextTable {
   bool header = false;               // the first row names the columns
   OnBad on_bad = OnBad::error;       // rows that cannot be read
   std::string cache;                 // absolute: where prepared tables lie
+  std::string tokenizer;             // absolute: the file of the function `tokens`; "": none
   bool operator==(const TextTable&) const = default;
 };
 struct CsvTable : TextTable {
@@ -64,6 +65,17 @@ struct CsvTable : TextTable {
 struct TsvTable : TextTable {
   static constexpr std::string_view name = "tsv";
   bool operator==(const TsvTable&) const = default;
+};
+/// A JSON object a line; its keys are columns.
+struct JsonLines : TextTable {
+  static constexpr std::string_view name = "jsonl";
+  bool operator==(const JsonLines&) const = default;
+};
+/// A line is a row of the one column `line`.
+struct TextLines : TextTable {
+  static constexpr std::string_view name = "lines";
+  TextLines() { columns = {"line"}; }
+  bool operator==(const TextLines&) const = default;
 };
 /// Pictures in folders, decoded when they are read.
 struct ImageFiles {
@@ -104,8 +116,23 @@ struct TokenFiles {
   TokenWindows windows;
   bool operator==(const TokenFiles&) const = default;
 };
-using DataKind =
-    std::variant<IdxFiles, CifarFiles, NpzFiles, CsvTable, TsvTable, ImageFiles, TokenFiles>;
+enum class TextDocuments : std::uint8_t { files, lines };
+template <>
+inline constexpr std::string_view names_of<TextDocuments> = "files|lines";
+/// Text as one stream of tokens, cut into windows.
+struct TextFiles {
+  static constexpr std::string_view name = "text", arrays = "tokens|targets|mask";
+  static constexpr FilesForm files{.is_table = false, .refusal = "files of text follow each other"};
+  static constexpr std::string_view characters = "characters", bytes = "bytes";
+  std::string tokenizer;  // one of those two, or the absolute path of a tokenizer.json
+  TextDocuments documents = TextDocuments::files;  // what is encoded at once
+  TokenWindows windows;
+  bool operator==(const TextFiles&) const = default;
+
+  bool has_tokenizer_file() const { return tokenizer != characters && tokenizer != bytes; }
+};
+using DataKind = std::variant<IdxFiles, CifarFiles, NpzFiles, CsvTable, TsvTable, JsonLines,
+                              TextLines, ImageFiles, TokenFiles, TextFiles>;
 
 struct ShuffleConfig {
   enum class Kind : std::uint8_t { none, full, buffer };
@@ -178,9 +205,15 @@ struct DataConfig {
   /// Null where the kind is another one.
   const ImageFiles* images() const { return std::get_if<ImageFiles>(&kind); }
   const TokenFiles* tokens() const { return std::get_if<TokenFiles>(&kind); }
+  const TextFiles* text() const { return std::get_if<TextFiles>(&kind); }
 };
 void visit(KeyVisitor& v, ImageFiles& c);
 void visit(KeyVisitor& v, TokenFiles& c);
+void visit(KeyVisitor& v, TextFiles& c);
+void visit(KeyVisitor& v, JsonLines& c);
+void visit(KeyVisitor& v, TextLines& c);
+/// What all tables have: bad rows, where they are prepared, and their tokenizer.
+void visit_rows(KeyVisitor& v, TextTable& c);
 void visit(KeyVisitor& v, DataConfig& c);
 
 }  // namespace tandem

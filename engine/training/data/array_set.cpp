@@ -157,6 +157,7 @@ void read_one(const NpzFiles&, const OneFile& file) {
 void read_one(const TextTable&, const OneFile&) { assert(false && "tables are prepared"); }
 void read_one(const ImageFiles&, const OneFile&) { assert(false && "pictures are no arrays"); }
 void read_one(const TokenFiles&, const OneFile&) { assert(false && "windows are made when read"); }
+void read_one(const TextFiles&, const OneFile&) { assert(false && "windows are made when read"); }
 
 [[noreturn]] void refuse_size(std::vector<Diagnostic> problems) {
   for (Diagnostic& d : problems) {

@@ -21,6 +21,7 @@
 #include "engine/training/data/number_text.h"
 #include "engine/training/data/prepare_table.h"
 #include "engine/training/data/subset_source.h"
+#include "engine/training/data/tokens/read_text.h"
 #include "engine/training/data/tokens/read_tokens.h"
 #include "engine/training/data/transforms.h"
 
@@ -343,6 +344,9 @@ DataSets open_table(const DataConfig& config, const OpenOptions& options) {
   std::vector<Diagnostic> errors;
   DataSets sets;
   sets.vocabularies = table.vocabularies;
+  if (table.plan.tokenizer) {
+    sets.vocabularies.push_back(saved_tokenizer(*table.plan.tokenizer, config.table()->tokenizer));
+  }
   sets.train = make_source(open_prepared(table, false), fields, options, errors);
   if (!errors.empty()) throw Error(ErrorKind::usage, std::move(errors));
   if (!config.eval.files.empty()) {
@@ -368,6 +372,12 @@ ReadSplits read_splits(const DataConfig& config, const ArrayNames& names,
     const ImageSplits images = read_images(config, names, options, errors);
     ReadSplits splits{images.train, images.eval, {}};
     if (!images.classes.empty()) splits.vocabularies.push_back(saved_classes(images.classes));
+    return splits;
+  }
+  if (config.text()) {
+    TextSplits text = read_text(config, names, options, errors);
+    ReadSplits splits{text.train, text.eval, {}};
+    if (text.vocabulary) splits.vocabularies.push_back(*std::move(text.vocabulary));
     return splits;
   }
   const auto read = [&](const SplitConfig& split) {

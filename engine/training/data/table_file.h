@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/formats/delimited.h"
+#include "engine/training/data/json_row.h"
 #include "engine/training/data/row_encoder.h"
 
 namespace tandem {
@@ -40,6 +41,7 @@ class TableFile {
 
  private:
   std::optional<Diagnostic> problem();
+  std::optional<Diagnostic> take_json();
   std::optional<Diagnostic> header_among_rows() const;
   void refuse_mixed_lengths() const;
   void match_header(const std::vector<std::string>& names, const std::vector<char>& may_lack);
@@ -48,6 +50,8 @@ class TableFile {
   const TablePlan& plan_;
   std::string name_;
   DelimitedReader reader_;
+  std::optional<JsonRow> json_;     // of rows that are objects
+  bool may_name_columns_ = true;    // a row may
   bool header_;                     // or rows before the first one
   bool decided_ = true;             // how many cells a row has,
   std::int64_t decided_at_ = 0;     // by the row in this line

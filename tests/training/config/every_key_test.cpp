@@ -81,9 +81,14 @@ std::vector<Settings> surroundings() {
   }
   for (const std::string& kind : words_of(key_at("data.kind").allowed)) {
     const std::string files = kind == "idx" ? "{x='a.gz'}" : "'a'";
-    const std::map<std::string, std::string> arrays{
-        {"cifar", "images"}, {"images", "images"}, {"tokens", "tokens"}};
-    const std::map<std::string, std::string> needed{{"tokens", ", length=8, document_end=0"}};
+    const std::map<std::string, std::string> arrays{{"cifar", "images"},
+                                                    {"images", "images"},
+                                                    {"tokens", "tokens"},
+                                                    {"text", "tokens"},
+                                                    {"lines", "line"}};
+    const std::map<std::string, std::string> needed{
+        {"tokens", ", length=8, document_end=0"},
+        {"text", ", length=8, document_end=0, tokenizer='bytes'"}};
     const auto array = arrays.find(kind), keys = needed.find(kind);
     const std::string name = array == arrays.end() ? "x" : array->second;
     all.push_back({"data={kind='" + kind + "'" + (keys == needed.end() ? "" : keys->second) +

@@ -1,4 +1,4 @@
-// The keys of [data] that say how tokens become samples, and those of kind = "tokens".
+// The keys of [data] that say how tokens become samples, with kind = "tokens" or "text".
 #include "engine/training/config/key_visitor.h"
 #include "engine/training/config/run_config.h"
 
@@ -13,6 +13,18 @@ void check_windows(const TableReader& table, const TokenWindows& c) {
                  "nothing says where documents end", "data.document_end, the id of the token", "",
                  "50256 is that of GPT-2");
   }
+}
+
+/// One of the two words, or a path.
+KeyForm text_tokenizer(std::string& member) {
+  return {path_value,
+          [&](const Found& found) {
+            const std::string& text = found.value.text;
+            const bool is_word = text == TextFiles::characters || text == TextFiles::bytes;
+            if (text.empty()) found.report("no tokenizer is named");
+            member = is_word || text.empty() ? text : found.table.resolve(found.value);
+          },
+          text_or_none(member).write};
 }
 
 }  // namespace
@@ -39,6 +51,14 @@ void visit(KeyVisitor& v, TokenFiles& c) {
         written_if(c.vocabulary > 0), "ids are below this number");
   v.key("header_bytes", c.header_bytes, at_least(0),
         "bytes in front of the ids of each file (1024 in files of llm.c)");
+  visit_windows(v, c.windows);
+}
+
+void visit(KeyVisitor& v, TextFiles& c) {
+  v.key("tokenizer", text_tokenizer(c.tokenizer), required,
+        "\"characters\" (those of the training data), \"bytes\", or a tokenizer.json");
+  v.key("documents", c.documents,
+        "what is encoded at once, and ends with document_end if that is set");
   visit_windows(v, c.windows);
 }
 
