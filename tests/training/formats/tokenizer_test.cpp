@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <thread>
 
 #include "engine/formats/tokenizer/tokenizer.h"
@@ -148,6 +149,30 @@ TEST_P(TokenizerFiles, MayBeUsedByThreadsAtOnce) {
 
 INSTANTIATE_TEST_SUITE_P(All, TokenizerFiles, ::testing::ValuesIn(testing::tokenizer_names()),
                          [](const auto& info) { return info.param; });
+
+/// More lines than a fixture holds: tests/check_all/tokenizers.sh makes them.
+TEST(TokenizerLines, GiveTheSameIds) {
+  const char* path = std::getenv("TANDEM_TOKENIZER_LINES");
+  if (path == nullptr || lacks_text_libraries())
+    GTEST_SKIP() << "TANDEM_TOKENIZER_LINES names no file, or this build lacks a library";
+  std::ifstream file(path);
+  int tokenizers = 0;
+  for (std::string line; std::getline(file, line); ++tokenizers) {
+    const Json each = Json::parse(line);
+    const auto tokenizer = Tokenizer::parse(each.at("name"), each.at("tokenizer").dump());
+    EncodeScratch scratch;
+    EncodedTokens encoded;
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; i < each.at("lines").size(); ++i) {
+      const auto text = each.at("lines")[i].get<std::string>();
+      tokenizer->encode(text, {}, scratch, encoded);
+      if (encoded.ids == each.at("ids")[i].get<Ids>() || ++wrong > 5) continue;
+      ADD_FAILURE() << each.at("name") << ": " << Json(text).dump(-1, ' ', true);
+    }
+    EXPECT_EQ(wrong, 0u) << each.at("name");
+  }
+  EXPECT_EQ(tokenizers, static_cast<int>(testing::tokenizer_names().size()));
+}
 
 }  // namespace
 }  // namespace tandem
