@@ -138,7 +138,8 @@ namespace {
 
 /// The path of a file beside the weights that says what numbers mean, checked to be that of the
 /// training; "" where the model was trained without one.
-std::string own_file(TrainedModel& trained, const char* name, const std::string& what) {
+std::string own_file(TrainedModel& trained, const char* name, const std::string& what,
+                     const std::string& are_not) {
   const TrainedRun& run = trained.run();
   const auto known = run.exported() ? trained.file().metadata() : run.content.position.vocabularies;
   if (!known.contains(name)) return "";
@@ -149,7 +150,7 @@ std::string own_file(TrainedModel& trained, const char* name, const std::string&
   if (!path_exists(path)) refuse_vocabulary(path, what + " is not there", "", "", fix);
   const std::string hash = hash_file(path).sha256;
   if (hash != known.at(name)) {
-    refuse_vocabulary(path, what + " is not the one that the model was trained with",
+    refuse_vocabulary(path, are_not + " that the model was trained with",
                       shown_hash(known.at(name)), shown_hash(hash), fix);
   }
   return path;
@@ -158,12 +159,14 @@ std::string own_file(TrainedModel& trained, const char* name, const std::string&
 }  // namespace
 
 std::vector<std::string> load_classes(TrainedModel& trained) {
-  const std::string path = own_file(trained, classes_file, "the list of classes");
+  const std::string path =
+      own_file(trained, classes_file, "the list of classes", "these are not the classes");
   return path.empty() ? std::vector<std::string>{} : read_classes(path);
 }
 
 void use_own_tokenizer(TrainedModel& trained, DataConfig& data) {
-  const std::string path = own_file(trained, tokenizer_file, "the tokenizer");
+  const std::string path =
+      own_file(trained, tokenizer_file, "the tokenizer", "this is not the tokenizer");
   if (path.empty()) return;
   if (data.table()) data.table()->tokenizer = path;
   if (auto* text = std::get_if<TextFiles>(&data.kind); text && text->has_tokenizer_file())
@@ -172,7 +175,8 @@ void use_own_tokenizer(TrainedModel& trained, DataConfig& data) {
 
 std::string load_characters(TrainedModel& trained) {
   if (!trained.run().config.data || !trained.run().config.data->text()) return "";
-  const std::string path = own_file(trained, characters_file, "the vocabulary of characters");
+  const std::string path = own_file(trained, characters_file, "the vocabulary of characters",
+                                    "these are not the characters");
   return path.empty() ? "" : read_file(path);
 }
 

@@ -1,6 +1,7 @@
 #include "engine/formats/tokenizer/added_tokens.h"
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "engine/formats/tokenizer/unicode.h"
 
@@ -60,7 +61,11 @@ void AddedTokens::read(const JsonItem& list, const TokenTable& vocabulary,
     }
     std::string text = content;
     bool from_start = true;
-    if (normalizer != nullptr) normalizer->normalize(text, from_start);
+    try {
+      if (normalizer != nullptr) normalizer->normalize(text, from_start);
+    } catch (const std::invalid_argument& problem) {
+      item.refuse(problem.what());
+    }
     if (text.empty()) continue;  // no normalized text has it
     normalized_.add(text, number);
     any_normalized_ = true;

@@ -16,6 +16,6 @@ struct Pattern::Compiled {};
 // A tokenizer is refused before it is asked for a pattern.
 Pattern::Pattern(const std::string&) { throw std::invalid_argument(pattern_problem().what); }
 Pattern::~Pattern() = default;
-void Pattern::find_all(std::string_view, std::vector<TextRange>&) const {}
+void Pattern::for_all(std::string_view, const std::function<void(const TextRange&)>&) const {}
 
 }  // namespace tandem

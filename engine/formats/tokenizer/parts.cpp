@@ -73,6 +73,11 @@ std::string character_at(const JsonItem& item, std::string_view key, std::string
   return text;
 }
 
+void check_size(const std::string& text) {
+  constexpr std::size_t most = std::size_t{1} << 28;
+  if (text.size() > most) throw std::invalid_argument("the tokenizer makes too long a text of it");
+}
+
 TextMatcher::TextMatcher(const JsonItem& item) {
   if (const std::optional<JsonItem> regex = item.find("Regex")) {
     try {
@@ -86,24 +91,24 @@ TextMatcher::TextMatcher(const JsonItem& item) {
   if (literal_.empty()) item.at("String").refuse("an empty text matches everywhere");
 }
 
-void TextMatcher::find(std::string_view text, std::vector<TextRange>& matches) const {
+void TextMatcher::for_all(std::string_view text,
+                          const std::function<void(const TextRange&)>& f) const {
   if (pattern_)
-    pattern_->find_all(text, matches);
+    pattern_->for_all(text, f);
   else
-    find_all_of(text, literal_, matches);
+    for_all_of(text, literal_, f);
 }
 
 void replace_matches(const TextMatcher& matcher, const std::string& content, std::string& text) {
-  std::vector<TextRange> matches;
-  matcher.find(text, matches);
-  if (matches.empty()) return;
   std::string made;
   std::size_t at = 0;
-  for (const TextRange& match : matches) {
+  matcher.for_all(text, [&](const TextRange& match) {
     made.append(text, at, match.begin - at);
     made += content;
+    check_size(made);
     at = match.end;
-  }
+  });
+  if (at == 0) return;  // nothing matches
   made.append(text, at);
   text.swap(made);
 }

@@ -117,11 +117,16 @@ std::string text_at(const JsonItem& item, std::string_view key, std::string fall
 /// A text of one character.
 std::string character_at(const JsonItem& item, std::string_view key, std::string_view fallback);
 
+/// What a part makes of a text may be given to it again. Throws std::invalid_argument above 256
+/// MiB.
+void check_size(const std::string& text);
+
 /// {"String": "…"} or {"Regex": "…"}.
 class TextMatcher {
  public:
   explicit TextMatcher(const JsonItem& item);
-  void find(std::string_view text, std::vector<TextRange>& matches) const;
+  /// As Pattern::for_all.
+  void for_all(std::string_view text, const std::function<void(const TextRange&)>& f) const;
 
  private:
   std::string literal_;

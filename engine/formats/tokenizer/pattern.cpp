@@ -49,13 +49,13 @@ Pattern::Pattern(const std::string& expression) {
   pcre2_jit_compile(compiled->code, PCRE2_JIT_COMPLETE);  // slower without, but as right
   compiled->limits = pcre2_match_context_create(nullptr);
   if (compiled->limits == nullptr) throw std::bad_alloc();
-  pcre2_set_match_limit(compiled->limits, 50'000'000);
+  pcre2_set_match_limit(compiled->limits, 10'000'000);
   compiled_ = std::move(compiled);
 }
 
 Pattern::~Pattern() = default;
 
-void Pattern::find_all(std::string_view text, std::vector<TextRange>& matches) const {
+void Pattern::for_all(std::string_view text, const std::function<void(const TextRange&)>& f) const {
   const std::unique_ptr<pcre2_match_data, decltype(&pcre2_match_data_free)> data(
       pcre2_match_data_create(1, nullptr), &pcre2_match_data_free);
   if (!data) throw std::bad_alloc();
@@ -69,9 +69,10 @@ void Pattern::find_all(std::string_view text, std::vector<TextRange>& matches) c
     if (found == PCRE2_ERROR_JIT_STACKLIMIT) found = match(PCRE2_NO_JIT);
     if (found == PCRE2_ERROR_NOMATCH) return;
     if (found < 0) throw std::invalid_argument("the tokenizer's pattern: " + error_text(found));
-    if (range[1] > range[0]) matches.push_back({range[0], range[1]});
-    at = range[1];
-    if (range[1] == range[0] && at < text.size()) at += character_bytes(text[at]);
+    const TextRange here{range[0], range[1]};
+    if (here.end > here.begin) f(here);
+    at = here.end;
+    if (here.end == here.begin && at < text.size()) at += character_bytes(text[at]);
   }
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -27,9 +28,9 @@ class Pattern {
   Pattern(const Pattern&) = delete;
   Pattern& operator=(const Pattern&) = delete;
 
-  /// Appends all matches in order, from left to right. The text is valid UTF-8. Any number of
-  /// threads may ask. Throws std::invalid_argument where a match takes too long.
-  void find_all(std::string_view text, std::vector<TextRange>& matches) const;
+  /// Calls f for each match, from left to right; none of them is empty. The text is valid UTF-8.
+  /// Any number of threads may ask. Throws std::invalid_argument where a match takes too long.
+  void for_all(std::string_view text, const std::function<void(const TextRange&)>& f) const;
 
  private:
   struct Compiled;
@@ -37,6 +38,8 @@ class Pattern {
 };
 
 /// Of a text that stands for itself; it is not empty.
+void for_all_of(std::string_view text, std::string_view literal,
+                const std::function<void(const TextRange&)>& f);
 void find_all_of(std::string_view text, std::string_view literal, std::vector<TextRange>& matches);
 
 }  // namespace tandem

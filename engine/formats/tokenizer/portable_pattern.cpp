@@ -98,11 +98,16 @@ std::string unportable_part(std::string_view expression) {
   return PatternReader(expression).problem();
 }
 
-void find_all_of(std::string_view text, std::string_view literal, std::vector<TextRange>& matches) {
+void for_all_of(std::string_view text, std::string_view literal,
+                const std::function<void(const TextRange&)>& f) {
   for (std::size_t at = 0; (at = text.find(literal, at)) != std::string_view::npos;) {
-    matches.push_back({at, at + literal.size()});
+    f({at, at + literal.size()});
     at += literal.size();
   }
+}
+
+void find_all_of(std::string_view text, std::string_view literal, std::vector<TextRange>& matches) {
+  for_all_of(text, literal, [&](const TextRange& match) { matches.push_back(match); });
 }
 
 }  // namespace tandem

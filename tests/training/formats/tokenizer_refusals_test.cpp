@@ -131,6 +131,21 @@ TEST_F(TokenizerRefusals, HostileFilesAreBounded) {
   EXPECT_THAT(refusal(json), HasSubstr("empty text"));
 }
 
+TEST_F(TokenizerRefusals, TextThatGrowsWithoutAnEndIsRefused) {
+  // Each part makes sixteen letters of one: 2^160 of them.
+  Json more = Json::parse(R"({"type": "Replace", "pattern": {"String": "a"}})");
+  more["content"] = std::string(16, 'a');
+  Json json = small();
+  json["normalizer"] = {{"type", "Sequence"}, {"normalizers", Json::array()}};
+  for (int i = 0; i < 40; ++i) json["normalizer"]["normalizers"].push_back(more);
+  const auto tokenizer = Tokenizer::parse("tokenizer.json", json.dump());
+  EncodeScratch scratch;
+  EncodedTokens encoded;
+  EXPECT_THROW(tokenizer->encode("a", {}, scratch, encoded), std::invalid_argument);
+  json["added_tokens"] = Json::parse(R"([{"id": 9, "content": "xa", "normalized": true}])");
+  EXPECT_THAT(refusal(json), AllOf(HasSubstr("too long a text"), HasSubstr("added_tokens[0]")));
+}
+
 TEST_F(TokenizerRefusals, TextThatIsNoTextIsRefused) {
   const auto tokenizer = Tokenizer::parse("tokenizer.json", small().dump());
   EncodeScratch scratch;

@@ -13,7 +13,10 @@ struct Sequence final : Normalizer {
   }
 
   void normalize(std::string& text, bool& from_start) const override {
-    for (const auto& part : parts) part->normalize(text, from_start);
+    for (const auto& part : parts) {
+      part->normalize(text, from_start);
+      check_size(text);
+    }
   }
 };
 

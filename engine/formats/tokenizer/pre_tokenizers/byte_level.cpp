@@ -21,7 +21,7 @@ struct ByteLevel final : PreTokenizer {
     if (pattern) {
       WordSplitter(words, SplitBehavior::isolated)
           .split([&](std::string_view word, std::vector<TextRange>& matches) {
-            pattern->find_all(word, matches);
+            pattern->for_all(word, [&](const TextRange& match) { matches.push_back(match); });
           });
     }
     std::string letters;

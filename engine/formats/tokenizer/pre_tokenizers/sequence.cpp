@@ -13,7 +13,10 @@ struct Sequence final : PreTokenizer {
   }
 
   void split(Words& words) const override {
-    for (const auto& part : parts) part->split(words);
+    for (const auto& part : parts) {
+      part->split(words);
+      check_size(words.text);
+    }
   }
 };
 

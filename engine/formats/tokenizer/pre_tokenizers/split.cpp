@@ -17,7 +17,7 @@ struct Split final : PreTokenizer {
   void split(Words& words) const override {
     WordSplitter(words, behavior, inverts)
         .split([&](std::string_view word, std::vector<TextRange>& matches) {
-          matcher.find(word, matches);
+          matcher.for_all(word, [&](const TextRange& match) { matches.push_back(match); });
         });
   }
 };

@@ -13,7 +13,7 @@ void visit_rows(KeyVisitor& v, TextTable& c) {
   v.key("on_bad", c.on_bad, on_bad_help);
   v.key("cache", path(c.cache), by_default("(runs/data beside this file)"),
         "folder of prepared tables");
-  v.key("tokenizer", path(c.tokenizer), by_default("(none)"), written_if(!c.tokenizer.empty()),
+  v.key("tokenizer", path(c.tokenizer), written_if(!c.tokenizer.empty()),
         "tokenizer.json of Hugging Face, for the function `tokens`");
 }
 
