@@ -4,11 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 #include <numeric>
 
 #include "engine/formats/files.h"
 #include "engine/training/data/data_source.h"
 #include "engine/training/data/tokens/token_samples.h"
+#include "tests/harness/peak_memory.h"
 #include "tests/training/data/data_config_text.h"
 #include "tests/training/error_text.h"
 
@@ -116,8 +119,23 @@ TEST_F(TokenData, NumbersOfWindowsAreThoseThatTargetsNeed) {
   }
 }
 
+TEST_F(TokenData, StridesBeyondTheLengthLeaveTokensOut) {
+  const TokenWindows windows{.length = 2, .stride = 5};
+  // Windows at 0, 5 and 10, as long as there is a target for their first token.
+  const Ids document{0, 0, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 3};
+  for (std::size_t tokens = 0; tokens < document.size(); ++tokens) {
+    EXPECT_EQ(windows_of_document(static_cast<std::int64_t>(tokens), windows), document[tokens])
+        << tokens;
+  }
+  put<std::uint16_t>("a.bin", {1, 2, 3, 4, 9});
+  const DataSets sets =
+      open_data(config("length = 3\nstride = 100\ndocument_end = 9\ncross_documents = false"));
+  ASSERT_EQ(sets.train->samples(), 1);
+  EXPECT_THAT(field(*sets.train, "targets", 0), ElementsAre(2, 3, 4));
+}
+
 TEST_F(TokenData, DocumentsAcrossPiecesOfTheFileAreFound) {
-  // Longer than what is read at a time, 2^20 tokens; a document of 1000 tokens each.
+  // Longer than what is read at a time, 2^18 tokens; a document of 1000 tokens each.
   Ids ids(3'000'000, 1);
   for (std::size_t i = 999; i < ids.size(); i += 1000) ids[i] = 2;
   put<std::uint16_t>("a.bin", ids);
@@ -132,6 +150,18 @@ TEST_F(TokenData, DocumentsAcrossPiecesOfTheFileAreFound) {
     EXPECT_EQ(ends, 1);
     EXPECT_EQ(ignored, 201);
   }
+}
+
+TEST_F(TokenData, AFileOfAnySizeTakesLittleMemory) {
+  if (!testing::counts_allocations()) GTEST_SKIP() << "sanitizers take memory of their own";
+  write_file(folder_ / "a.bin", "");
+  std::filesystem::resize_file(folder_ / "a.bin", std::size_t{256} << 20);
+  const DataConfig data = config("length = 1024");
+  const std::size_t peak = testing::peak_memory_of([&] {
+    const DataSets sets = open_data(data);
+    if (field(*sets.train, "tokens", sets.train->samples() - 1) != Ids(1024, 0)) std::abort();
+  });
+  EXPECT_LT(peak, std::size_t{16} << 20);
 }
 
 TEST_F(TokenData, IdsBeyondTheVocabularyAreNamedWithFileAndOffset) {

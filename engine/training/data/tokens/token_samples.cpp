@@ -8,7 +8,7 @@
 namespace tandem {
 namespace {
 
-constexpr std::int64_t scanned_at_a_time = 1 << 20;  // tokens
+constexpr std::int64_t scanned_at_a_time = 1 << 18;  // tokens
 constexpr std::size_t most_bad = 5;
 
 /// What reading a piece of a sequence has found.
@@ -81,7 +81,9 @@ std::int64_t windows_of_document(std::int64_t tokens, const TokenWindows& window
   const std::int64_t targets = tokens - windows.shift;
   if (targets <= 0) return 0;
   if (targets <= windows.length) return 1;
-  return (targets - windows.length + windows.step() - 1) / windows.step() + 1;
+  const std::int64_t step = windows.step();
+  const std::int64_t with_targets = (targets - 1) / step + 1;  // those that begin in front of one
+  return std::min((targets - windows.length + step - 1) / step + 1, with_targets);
 }
 
 std::shared_ptr<const TokenSamples> TokenSamples::open(
