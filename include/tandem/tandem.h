@@ -204,7 +204,8 @@ struct Report {
 };
 
 /// Which model is used, and how. `run`: a run directory, one of its checkpoints, or an ONNX file
-/// that `export_run` has written, with `config`.
+/// that `export_run` has written, with `config`. Without that, or of any other ONNX file, loss and
+/// fields are guessed from it and `data`, which is then a file or a folder, as `init` does.
 struct TrainedOptions {
   /// "best", "latest" or a step; "": the best one where the run has chosen one, else the latest.
   std::string checkpoint;
@@ -241,7 +242,7 @@ struct EvaluationReport : Report {
 EvaluationReport evaluate_run(const std::string& run, const TrainedOptions& options);
 
 struct PredictOptions : TrainedOptions {
-  std::string to = "-";  // .tsv, .csv, .npy, .npz; "-": standard output, tab separated
+  std::string to = "-";  // .tsv, .csv, .jsonl, .npy, .npz; "-": standard output, tab separated
   /// Outputs or other values of the model; none: what the loss terms compare with labels.
   std::vector<std::string> outputs;
   /// "": probability where the loss takes binary logits, class and its probability where it takes
@@ -252,6 +253,9 @@ struct PredictOptions : TrainedOptions {
   bool header = false;     // a first line with the columns' names
   /// Text has names of classes in place of their numbers, where the run's data names them.
   bool class_names = false;
+  /// What tells a row, in front of its numbers as text: columns of a table that need not be those
+  /// of a field, "path" of pictures, arrays of the data with a number a sample.
+  std::vector<std::string> ids;
 };
 
 /// One line (or index of axis 0) a row of `options.data`, in order; a row that is left out as bad

@@ -146,6 +146,12 @@ bool TableFile::next() {
   return true;
 }
 
+std::string_view TableFile::cell(std::string_view column) const {
+  const auto found = std::find(names_.begin(), names_.end(), column);
+  const auto at = static_cast<std::size_t>(found - names_.begin());
+  return at < reader_.fields().size() ? reader_.fields()[at] : std::string_view();
+}
+
 /// Which of the two the file is about is a guess once both occur: a row that is cut short may be
 /// the first one. Skipping bad rows would then leave out the good ones.
 void TableFile::refuse_mixed_lengths() const {

@@ -29,6 +29,10 @@ class TableFile {
   /// Takes the row into the encoder, or says what is wrong with it. Throws Error{data} where rows
   /// of two lengths are mixed, so that nobody knows which ones lack a column.
   std::optional<Diagnostic> take(RowEncoder& encoder);
+  /// Of the row, as it stands in the file; "" where the row has none in that column.
+  std::string_view cell(std::string_view column) const;
+  /// As the header or the configuration names them.
+  const std::vector<std::string>& columns() const { return names_; }
   DelimitedReader& reader() { return reader_; }
 
   /// Of the row, from 1.
