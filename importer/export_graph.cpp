@@ -6,11 +6,14 @@
 #include <algorithm>
 #include <deque>
 #include <exception>
+#include <iterator>
+#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "engine/formats/files.h"
 #include "engine/formats/new_file.h"
+#include "importer/export/transformation.h"
 #include "importer/file/model_edits.h"
 #include "importer/file/onnx_content.h"
 #include "importer/file/tensor_data.h"
@@ -156,6 +159,7 @@ class Export {
     if (model_.graph().name().empty()) model_.mutable_graph()->set_name("graph");
     inline_attributes();
     set_metadata();
+    if (is_transformed()) transform(trains);
     write(to);
     return std::move(result_);
   }
@@ -321,18 +325,76 @@ class Export {
   HostTensor value_of(const onnx::TensorProto& tensor) const {
     const auto given = values_.find(tensor.name());
     if (given != values_.end()) return *given->second;
-    return content_.initializers.at(tensor.name());
+    return written().initializers.at(tensor.name());
+  }
+
+  bool is_transformed() const {
+    return std::any_of(export_transformations().begin(), export_transformations().end(),
+                       [&](const Transformation& t) { return t.is_wanted(options_); });
+  }
+
+  // What the file to write is made of: the imported one, or what transformations have made of it.
+  const OnnxFile::Content& written() const { return transformed_ ? *transformed_ : content_; }
+
+  void transform(bool trains) {
+    if (trains) {
+      refuse(file_.path(), "", "a model with training_info keeps its graph", "", "",
+             "leave --outputs, --fold-batch-norm, --fp16 and --opset out");
+    }
+    return_attribute_weights(model_, content_.attribute_weights,
+                             [&](const onnx::TensorProto& tensor) { return value_of(tensor); });
+    for (onnx::TensorProto& tensor : *model_.mutable_graph()->mutable_initializer()) {
+      const bool is_external = tensor.data_location() == onnx::TensorProto::EXTERNAL;
+      was_external_ = was_external_ || is_external;
+      if (content_.initializers.count(tensor.name()) == 0) continue;
+      if (is_external || values_.count(tensor.name()) > 0) write_tensor(tensor, value_of(tensor));
+    }
+    ExportedModel exported{model_, content_, {}};
+    for (const Transformation& transformation : export_transformations()) {
+      if (transformation.is_wanted(options_)) transformation.apply(exported, options_);
+    }
+    for (const std::string& note : exported.notes)
+      result_.note += (result_.note.empty() ? "" : "\n") + note;
+    // From here on as if this had been the file.
+    auto made = std::make_shared<OnnxFile::Content>();
+    made->path = content_.path;
+    made->limits = content_.limits;
+    made->model = std::make_shared<onnx::ModelProto>(model_);
+    for (const onnx::TensorProto& tensor : made->model->graph().initializer()) {
+      if (dtype_from_onnx(tensor.data_type()))
+        made->initializers.emplace(tensor.name(), read_tensor(tensor, *made, tensor.name()));
+    }
+    values_.clear();
+    transformed_ = std::move(made);
+    drop_untied();
+  }
+
+  // Initializers that are one no longer, or not there.
+  void drop_untied() {
+    const auto& now = written().initializers;
+    const auto bytes_of = [](const HostTensor& tensor) {
+      return std::string_view(static_cast<const char*>(tensor.data()), tensor.bytes());
+    };
+    first_of_.clear();
+    for (auto at = shared_.begin(); at != shared_.end();) {
+      const auto one = now.find(at->first), first = now.find(at->second);
+      const bool same = one != now.end() && first != now.end() &&
+                        one->second.type() == first->second.type() &&
+                        bytes_of(one->second) == bytes_of(first->second);
+      if (same) first_of_.insert(at->second);
+      at = same ? std::next(at) : shared_.erase(at);
+    }
   }
 
   void write(const std::filesystem::path& to) {
-    return_attribute_weights(model_, content_.attribute_weights,
+    return_attribute_weights(model_, written().attribute_weights,
                              [&](const onnx::TensorProto& tensor) { return value_of(tensor); });
-    bool was_external = false;
+    bool was_external = was_external_;
     std::uint64_t total = 0;
-    for (const onnx::TensorProto& tensor : content_.model->graph().initializer()) {
+    for (const onnx::TensorProto& tensor : written().model->graph().initializer()) {
       was_external |= tensor.data_location() == onnx::TensorProto::EXTERNAL;
-      const auto value = content_.initializers.find(tensor.name());
-      if (value == content_.initializers.end()) continue;
+      const auto value = written().initializers.find(tensor.name());
+      if (value == written().initializers.end()) continue;
       const auto given = values_.find(tensor.name());
       total += (given == values_.end() ? value->second : *given->second).bytes();
     }
@@ -342,7 +404,7 @@ class Export {
     std::unique_ptr<PlacedFile> data;
     std::unordered_map<std::string, std::uint64_t> offsets;  // in the data file
     for (onnx::TensorProto& tensor : *model_.mutable_graph()->mutable_initializer()) {
-      const bool is_ours = content_.initializers.count(tensor.name()) > 0;
+      const bool is_ours = written().initializers.count(tensor.name()) > 0;
       if (!is_ours) {
         if (values_.count(tensor.name()) == 0 &&
             tensor.data_location() != onnx::TensorProto::EXTERNAL)
@@ -482,12 +544,14 @@ class Export {
   onnx::ModelProto model_;
   std::unordered_map<std::string, const HostTensor*> values_;
   std::unordered_map<std::string, Role> roles_;
-  GrownTables tables_;                                   // without those that are another one
-  std::deque<HostTensor> zeros_;                         // of tables that were given no value
-  std::unordered_map<std::string, std::string> shared_;  // initializers that are an earlier one
-  std::unordered_set<std::string> first_of_;             // those earlier ones
+  GrownTables tables_;                                    // without those that are another one
+  std::deque<HostTensor> zeros_;                          // of tables that were given no value
+  std::unordered_map<std::string, std::string> shared_;   // initializers that are an earlier one
+  std::unordered_set<std::string> first_of_;              // those earlier ones
+  std::shared_ptr<const OnnxFile::Content> transformed_;  // null: nothing was
+  bool was_external_ = false;                             // weights, before that
   ExportResult result_;
-};  // namespace
+};
 
 }  // namespace
 }  // namespace importer

@@ -91,11 +91,17 @@ bool is_known_kind(const std::string& to) {
 
 std::string export_onnx(const Engine& engine, const OnnxFile& file, const RunConfig& config,
                         const std::vector<NamedTensor>& weights, const std::string& to,
-                        const std::map<std::string, std::string>& metadata) {
+                        const std::map<std::string, std::string>& metadata,
+                        const ExportForm& form) {
   std::vector<std::pair<std::string, HostTensor>> values;
   for (const NamedTensor& weight : weights) values.emplace_back(weight.name, weight.tensor);
   ExportOptions options;
   options.metadata = metadata;
+  if (form.fp16) options.metadata[std::string(half_precision_key)] = "1";
+  options.keep = form.outputs;
+  options.fold_batch_norm = form.fold_batch_norm;
+  options.fp16 = form.fp16;
+  options.opset = form.opset;
   options.all_states = true;
   options.import.bind.assign(config.model.bind.begin(), config.model.bind.end());
   options.import.evaluate = engine.evaluate;
@@ -112,9 +118,10 @@ std::string export_onnx(const Engine& engine, const OnnxFile& file, const RunCon
 
 std::string export_weights(const Engine& engine, const OnnxFile& file, const RunConfig& config,
                            const CheckpointContent& content, const std::string& to,
-                           const std::map<std::string, std::string>& metadata) {
+                           const std::map<std::string, std::string>& metadata,
+                           const ExportForm& form) {
   const std::vector<NamedTensor>& weights = content.model;
-  if (to.ends_with(".onnx")) return export_onnx(engine, file, config, weights, to, metadata);
+  if (to.ends_with(".onnx")) return export_onnx(engine, file, config, weights, to, metadata, form);
   if (to.ends_with(".safetensors")) {
     return write_whole(to, [&](const std::string& made) {
       write_safetensors(made, weights, weights_metadata(content.aliases));
@@ -145,21 +152,30 @@ std::map<std::string, std::string> exported_functions(
 std::string export_run(const std::string& run_or_checkpoint, const std::string& to,
                        const std::string& checkpoint, bool accept_changes,
                        const std::string& weights, const ExportNames& names) {
+  return export_run(run_or_checkpoint, to,
+                    ExportSettings{checkpoint, weights, accept_changes, names, {}});
+}
+
+std::string export_run(const std::string& run_or_checkpoint, const std::string& to,
+                       const ExportSettings& settings) {
   if (!is_known_kind(to)) refuse_kind(to);
-  const std::string which = which_checkpoint(run_or_checkpoint, checkpoint);
+  if (settings.form.changes() && !to.ends_with(".onnx"))
+    refuse_names(to, "only the graph of an .onnx file can be changed", "",
+                 "write .onnx, or leave --outputs, --fold-batch-norm, --fp16 and --opset out");
+  const std::string which = which_checkpoint(run_or_checkpoint, settings.checkpoint);
   FoundCheckpoint found = find_checkpoint(run_or_checkpoint, which);
   const std::string resolved = found.run_dir + "/train.resolved.toml";
   const RunConfig config = read_run_config(resolved);
-  const Weights chosen = chosen_weights(weights, config);
+  const Weights chosen = chosen_weights(settings.weights, config);
   use_weights(found.content, chosen, found.path);
-  rename_tensors(found.content, names, to);
+  rename_tensors(found.content, settings.names, to);
   const Engine engine(config.threads);
   std::map<std::string, std::string> metadata = functions_metadata(found.content);
   metadata.merge(vocabulary_hashes(found.run_dir, found.content.position.vocabularies));
   VocabularyCopies vocabularies(found.run_dir, to);
   const OnnxFile file = OnnxFile::open(config.model.file);
   if (to.ends_with(".onnx")) {  // other files have nothing of the model but the weights
-    const UsedCheckpoint used{found.content.position, found.path, accept_changes};
+    const UsedCheckpoint used{found.content.position, found.path, settings.accept_changes};
     for (std::string& line : compare_model(used, config, file))
       found.warnings.push_back(std::move(line));
   }
@@ -169,7 +185,7 @@ std::string export_run(const std::string& run_or_checkpoint, const std::string& 
   vocabularies.make();  // before the weights take their place, which go with them
   std::string text =
       fmt::format("checkpoint  {} ({}{})\n", found.path, which, weights_text(chosen));
-  text += export_weights(engine, file, config, found.content, to, metadata);
+  text += export_weights(engine, file, config, found.content, to, metadata, settings.form);
   vocabularies.finish();
   for (const std::string& path : vocabularies.paths()) text += "\n" + written(path);
   for (const std::string& warning : found.warnings) text += "\nwarning: " + warning;

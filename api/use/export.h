@@ -3,20 +3,26 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 
 #include "api/model/engine.h"
 #include "engine/training/checkpoints/checkpoint.h"
 #include "engine/training/config/run_config.h"
 #include "importer/file/onnx_file.h"
+#include "tandem/export.h"
 
 namespace tandem::api {
 
 /// `content.model` is written, tied weights once; their other names go into the metadata of
-/// safetensors, `metadata` into that of ONNX. Returns lines for people: what was written. Throws
-/// Error{usage} for another ending.
+/// safetensors, `metadata` into that of ONNX, whose graph becomes `form`. Returns lines for people:
+/// what was written. Throws Error{usage} for another ending.
 std::string export_weights(const Engine& engine, const OnnxFile& file, const RunConfig& config,
                            const CheckpointContent& content, const std::string& to,
-                           const std::map<std::string, std::string>& metadata = {});
+                           const std::map<std::string, std::string>& metadata = {},
+                           const ExportForm& form = {});
+
+/// The key of an export's metadata that says that it computes in float16.
+inline constexpr std::string_view half_precision_key = "fp16";
 
 /// What of an export's metadata says with which id_functions its model was trained.
 std::map<std::string, std::string> functions_metadata(const CheckpointContent& content);
