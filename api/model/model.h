@@ -79,6 +79,9 @@ class ModelData {
  public:
   explicit ModelData(std::shared_ptr<Model> model) : model_(std::move(model)) {}
 
+  ModelData(std::shared_ptr<Model> model, DataSets sets)  // opened already
+      : model_(std::move(model)), sets_(std::move(sets)) {}
+
   /// Throws what `open_data` throws, each time.
   const DataSets& sets();
   /// Adds what the data tells of the questions. Data that cannot be read tells nothing: the run

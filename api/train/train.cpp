@@ -7,6 +7,7 @@
 #include "api/init/guessed_run.h"
 #include "api/model/model.h"
 #include "api/path_value.h"
+#include "api/policy/batch_size.h"
 #include "api/run_files.h"
 #include "api/train/moved_from.h"
 #include "api/train/on_ranks.h"
@@ -159,6 +160,23 @@ std::string run_to_resume(const RunConfig& config) {
   throw Error(ErrorKind::usage, std::move(d));
 }
 
+/// What the plans of batch sizes are made with.
+PolicyOptions planning_of(const std::string& config_path, const std::vector<std::string>& overrides,
+                          const TrainOptions& options, const std::shared_ptr<RankGroup>& group) {
+  PolicyOptions planning;
+  planning.config = config_path;
+  planning.overrides = overrides;
+  planning.place = options.place;
+  planning.devices = options.devices;
+  planning.ranks = group ? group->ranks() : 1;
+  return planning;
+}
+
+/// A run that was started with a size goes on with it, whatever would fit now.
+std::int64_t batch_size_of_run(const std::string& run_dir) {
+  return read_run_config(run_dir + "/train.resolved.toml").batch_size;
+}
+
 /// Settings that the run was started with and that are other defaults now.
 std::vector<std::string> defaults_of_run(const RunConfig& config,
                                          const std::vector<std::string>& overrides,
@@ -187,6 +205,21 @@ Trainer::Trainer(const std::string& config_path, TrainOptions options) {
   std::string resume_from;
   if (options.resume)
     resume_from = from_rank_0(ranks, "run to resume", [&] { return run_to_resume(config); });
+  if (config.batch_choice.is_open) {
+    const std::string size = from_rank_0(ranks, "batch size", [&] {
+      const std::int64_t found =
+          resume_from.empty()
+              ? fitting_batch_size(config, planning_of(config_path, overrides, options, group))
+              : batch_size_of_run(resume_from);
+      return std::to_string(found);
+    });
+    if (options.on_message)
+      options.on_message(resume_from.empty()
+                             ? batch_size_text(config, std::stoll(size))
+                             : "batch_size " + size + ", as the run was started with");
+    overrides.push_back("batch_size=" + size);
+    on_all_ranks(ranks, "configuration", [&] { config = read_run_config(config_path, overrides); });
+  }
   on_all_ranks(ranks, "configuration", [&] {
     if (resume_from.empty() || is_guessed(config_path)) return;
     const std::vector<std::string> kept = defaults_of_run(config, overrides, resume_from);

@@ -585,7 +585,7 @@ TEST(ConfigKeys, TextsComeFromTheTable) {
   EXPECT_THAT(explain_config_key("data.fields.image.as"), HasSubstr("functions"));
   EXPECT_THROW(explain_config_key("optimizer.rl"), Error);
   EXPECT_THAT(config_json_schema(), HasSubstr("\"additionalProperties\": false"));
-  EXPECT_THAT(config_keys_markdown(), HasSubstr("| `batch_size` | integer | `32` |"));
+  EXPECT_THAT(config_keys_markdown(), HasSubstr("| `batch_size` | integer or string or list | `32` |"));
   for (const KeyInfo& key : config_keys()) EXPECT_FALSE(key.help.empty()) << key.path;
 }
 
