@@ -35,6 +35,7 @@ inline bool works_as_ranks(std::string_view subcommand) {
 void add_inspect(CLI::App& app, Invocation& invocation);
 void add_init(CLI::App& app, Invocation& invocation);
 void add_train(CLI::App& app, Invocation& invocation);
+void add_tune(CLI::App& app, Invocation& invocation);
 void add_export(CLI::App& app, Invocation& invocation);
 void add_eval(CLI::App& app, Invocation& invocation);
 void add_predict(CLI::App& app, Invocation& invocation);

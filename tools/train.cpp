@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "tandem/tandem.h"
+#include "tandem/tune.h"
 #include "tools/arguments.h"
 #include "tools/interrupt.h"
 
@@ -78,15 +78,66 @@ class Display {
   bool open_line_ = false;
 };
 
+struct TrainArguments {
+  std::string config;
+  std::string data;
+  std::string lr_range;
+  std::int64_t lr_steps = 100;
+  api::TrainOptions train;
+};
+
+/// "1e-6,1"; "" for the default.
+void read_lr_range(const std::string& text, api::LrRangeOptions& options) {
+  if (text.empty()) return;
+  const std::size_t comma = text.find(',');
+  const bool read = comma != std::string::npos &&
+                    CLI::detail::lexical_cast(text.substr(0, comma), options.from) &&
+                    CLI::detail::lexical_cast(text.substr(comma + 1), options.to);
+  if (read) return;
+  throw Error(ErrorKind::usage, Diagnostic{.message = "not a range of learning rates",
+                                           .file = "--lr-range",
+                                           .expected = "FROM,TO with 0 < FROM < TO",
+                                           .got = text,
+                                           .fix = "keys stand before --lr-range"});
+}
+
+int sweep_lr(const TrainArguments& arguments, const Invocation& invocation) {
+  if (api::launched().ranks > 1) {
+    throw Error(ErrorKind::usage, Diagnostic{.message = "--lr-range works as one process",
+                                             .file = "--lr-range",
+                                             .fix = "start it without a launcher"});
+  }
+  const api::TrainOptions& train = arguments.train;
+  if (train.resume || train.dry_run || !arguments.data.empty()) {
+    throw Error(ErrorKind::usage, Diagnostic{.message = "--lr-range trains nothing",
+                                             .file = "--lr-range",
+                                             .fix = "leave --resume, --dry-run and --data out"});
+  }
+  api::LrRangeOptions options;
+  read_lr_range(arguments.lr_range, options);
+  options.steps = arguments.lr_steps;
+  options.folder = train.run_dir;
+  options.overrides = train.overrides;
+  options.place = train.place;
+  options.devices = train.devices;
+  options.stop = train.stop;
+  Display display;
+  options.on_progress = [&](const api::Progress& p) { display.progress(p); };
+  options.on_message = [&](const std::string& text) { display.message(text); };
+  catch_interrupts(options.stop, Waiting::goes_on);
+  std::signal(SIGPIPE, SIG_IGN);
+  return until_interrupted([&] {
+    const api::LrRangeReport report = api::lr_range(arguments.config, options);
+    display.end_line();
+    print(report, invocation);
+    return report.interrupted ? 128 + interrupted_by() : 0;
+  });
+}
+
 }  // namespace
 
 void add_train(CLI::App& app, Invocation& invocation) {
-  struct Options {
-    std::string config;
-    std::string data;
-    api::TrainOptions train;
-  };
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<TrainArguments>();
   CLI::App* command = app.add_subcommand("train", "Train as a train.toml says");
   command->add_option("config", options->config, "The train.toml, or with --data an ONNX file")
       ->required();
@@ -107,6 +158,15 @@ void add_train(CLI::App& app, Invocation& invocation) {
       "Check everything, the run directory too, build the plan, print the summary, train nothing");
   command->add_flag("--log-operators", options->train.log_operators,
                     "With each log line: the step's times by operator, ids and rows of tables");
+  CLI::Option* const lr_range =
+      command
+          ->add_option("--lr-range", options->lr_range,
+                       "Train nothing: raise the learning rate over a few steps until the loss "
+                       "diverges, and suggest one (default: 1e-7,10); keys stand before it")
+          ->type_name("FROM,TO")
+          ->expected(0, 1);
+  command->add_option("--lr-steps", options->lr_steps, "Steps of --lr-range (default: 100)")
+      ->check(number_between(10, 1e6));
   add_placing(*command, options->train.place, options->train.devices);
   command->add_flag("--json", invocation.json, "Errors as a JSON object on standard output");
   command->footer(
@@ -115,8 +175,10 @@ void add_train(CLI::App& app, Invocation& invocation) {
       "Ctrl-C saves a checkpoint and stops (exit code 130); so do SIGTERM (143) and a closed "
       "terminal (129).\n"
       "Example: tandem train train.toml batch_size=64 optimizer.kind=adamw optimizer.lr=1e-3\n"
-      "         tandem train model.onnx epochs=3 --data digits.npz");
-  on_choice(*command, invocation, [options] {
+      "         tandem train model.onnx epochs=3 --data digits.npz\n"
+      "         tandem train train.toml --lr-range");
+  on_choice(*command, invocation, [options, lr_range, &invocation] {
+    if (lr_range->count() > 0) return sweep_lr(*options, invocation);
     if (!options->data.empty()) options->train.overrides.push_back("data=" + options->data);
     Display display;
     options->train.on_progress = [&](const api::Progress& p) { display.progress(p); };

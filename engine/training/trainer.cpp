@@ -128,6 +128,22 @@ TrainingResult Training::run(const std::string& resume_from,
   }
 }
 
+void Training::walk(std::int64_t count,
+                    const std::function<bool(double loss, std::optional<double> lr)>& goes_on) {
+  Impl& my = *impl_;
+  StepRunner& runner = *my.runner;
+  runner.start(my.position.step, my.position.data);
+  bool is_over = false;
+  for (std::int64_t i = 0; i < count && !is_over; ++i) {
+    runner.launch();
+    const StepResult result = runner.finish();
+    my.position.step = result.step;
+    my.position.data = result.end;
+    is_over = !goes_on(result.loss, result.lr);
+  }
+  runner.stop();
+}
+
 void Training::run_steps(std::int64_t count, const std::function<void(double)>& after,
                          StepPace pace, MicroBatchWatch* watch) {
   Impl& my = *impl_;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -69,6 +70,11 @@ class Training {
   /// is waited for.
   void run_steps(std::int64_t count, const std::function<void(double seconds)>& after,
                  StepPace pace = StepPace::ahead, MicroBatchWatch* watch = nullptr);
+  /// Up to `count` optimizer steps, one by one, without logging or checkpoints: `goes_on` hears of
+  /// each one's loss, which may be no number, and of its learning rate, where the optimizer is the
+  /// configuration's; false ends them.
+  void walk(std::int64_t count,
+            const std::function<bool(double loss, std::optional<double> lr)>& goes_on);
 
  private:
   struct Impl;
