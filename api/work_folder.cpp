@@ -9,8 +9,9 @@
 #include <vector>
 
 namespace tandem::api {
-
+namespace {
 namespace fs = std::filesystem;
+}
 
 WorkFolder::WorkFolder(const std::string& purpose)
     : fix_("name another folder for " + purpose + ": TMPDIR=FOLDER tandem ...") {

@@ -24,6 +24,7 @@ void add_form(CLI::App& command, api::ExportForm& form) {
           "Values that the .onnx ends in, also inside its graph: logits,features. What they "
           "do not need goes")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->type_name("NAME,NAME");
   command.add_flag("--fold-batch-norm", form.fold_batch_norm,
                    "BatchNormalization goes into the weights of the Conv or Gemm before it");
@@ -93,6 +94,13 @@ void add_export(CLI::App& app, Invocation& invocation) {
       "  tandem export runs/train-0001 --to trained.onnx --checkpoint latest --verify\n"
       "  tandem export runs/train-0001 --to small.onnx --outputs logits --fold-batch-norm --fp16");
   on_choice(*command, invocation, [arguments, &invocation] {
+    if (arguments->verifies && !arguments->to.ends_with(".onnx")) {  // before anything is written
+      throw Error(ErrorKind::usage, Diagnostic{.message = "--verify runs a model",
+                                               .file = "--to",
+                                               .expected = "a name that ends in .onnx",
+                                               .got = arguments->to,
+                                               .fix = "leave --verify out"});
+    }
     const std::string written = api::export_run(arguments->run, arguments->to, arguments->settings);
     if (!arguments->verifies) return print(written, "", false);
     if (!invocation.json) print(written, "", false);

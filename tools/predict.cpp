@@ -55,6 +55,7 @@ void add_predict(CLI::App& app, Invocation& invocation) {
                    "What tells a row, in front of its numbers: a column of the table, path of "
                    "pictures, an array of the data")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->type_name("COLUMN");
   command->add_flag("--json", invocation.json,
                     "A summary as one JSON object on standard output; needs --to FILE");

@@ -82,7 +82,12 @@ RunConfig guessed_run_config(const std::string& model, TrainOptions& options,
     options.place.insert(options.place.begin(), guess.rules.begin() + 1, guess.rules.end());
   const std::string name = folder + "/guessed train.toml";
   try {
-    return parse_run_config(to_toml(guess.draft, guess.head), name, overrides);
+    RunConfig config = parse_run_config(to_toml(guess.draft, guess.head), name, overrides);
+    if (!config.batch_choice.is_open) return config;
+    throw Error(ErrorKind::usage, Diagnostic{.message = "a guessed run has its size of batches",
+                                             .file = name,
+                                             .path = "batch_size",
+                                             .expected = "a number"});
   } catch (const Error& error) {
     std::vector<Diagnostic> all = error.diagnostics();
     if (all.back().fix.empty()) all.back().fix = "`tandem init` writes this file to look into";

@@ -19,7 +19,8 @@ namespace {
 
 using TrialsJson = nlohmann::ordered_json;
 
-constexpr std::string_view status_words[] = {"waiting", "interrupted", "finished", "failed"};
+constexpr std::string_view status_words[] = {"waiting", "interrupted", "stopped", "finished",
+                                             "failed"};
 constexpr const char* trials_file = "tune.json";
 constexpr std::size_t longest_error = 2000;
 
@@ -80,7 +81,8 @@ void read_trial(const JsonItem& item, std::vector<Trial>& trials) {
   const std::string status = item.at("status").any_text();
   const auto word = std::find(std::begin(status_words), std::end(status_words), status);
   if (word == std::end(status_words))
-    item.at("status").refuse("no status of a trial", "waiting, interrupted, finished or failed");
+    item.at("status").refuse("no status of a trial",
+                             "waiting, interrupted, stopped, finished or failed");
   for (const auto& [key, value] : trial.settings) {
     const JsonItem recorded = item.at("settings").at(key);
     if (recorded.any_text() != value) recorded.refuse("not what this search draws", value);

@@ -12,7 +12,8 @@
 
 namespace tandem::api {
 
-enum class TrialStatus : std::uint8_t { waiting, interrupted, finished, failed };
+/// `stopped`: its last round is over, and it was not among those that went on.
+enum class TrialStatus : std::uint8_t { waiting, interrupted, stopped, finished, failed };
 std::string_view to_text(TrialStatus status);
 
 struct Trial {

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "api/init/guessed_run.h"
+#include "api/tune/rounds.h"
 #include "api/tune/trials.h"
 #include "engine/formats/files.h"
 #include "engine/formats/paths.h"
@@ -97,27 +98,6 @@ std::string metric_of_search(const RunConfig& config, const TuneOptions& options
                  "add [data.eval] with files or fraction");
   if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
   return name;
-}
-
-/// Parts of the length that trials run for, round by round; the last one is all of it.
-std::vector<double> rounds_of(std::int64_t trials, int halving) {
-  std::vector<double> parts{1};
-  if (halving == 0) return parts;
-  for (std::int64_t left = trials / halving; left >= 1; left /= halving)
-    parts.insert(parts.begin(), parts.front() / halving);
-  return parts;
-}
-
-/// The keys that make a trial as long as a part of the whole; none for all of it.
-std::vector<std::string> length_of_part(const RunConfig& config, double part) {
-  std::vector<std::string> keys;
-  if (part >= 1) return keys;
-  if (config.steps) {
-    const double steps = std::ceil(static_cast<double>(*config.steps) * part);
-    keys.push_back(fmt::format("steps={:.0f}", std::max(1.0, steps)));
-  }
-  if (config.epochs) keys.push_back(fmt::format("epochs={}", *config.epochs * part));
-  return keys;
 }
 
 void check_halving(const RunConfig& config, const TuneOptions& options, const SearchSpace& space) {
@@ -230,7 +210,7 @@ class Tuning {
       trial.steps = result.steps;
       trial.status = result.interrupted ? TrialStatus::interrupted
                      : is_last          ? TrialStatus::finished
-                                        : TrialStatus::waiting;
+                                        : TrialStatus::stopped;
       if (!result.interrupted) {
         trial.evaluation = result.evaluation;
         trial.values.push_back(value_of(result));

@@ -10,8 +10,9 @@
 #include "engine/graph/error.h"
 
 namespace tandem::api {
-
+namespace {
 namespace fs = std::filesystem;
+}
 
 void refuse_place(const std::string& to, std::string message, std::string expected,
                   std::string fix) {

@@ -14,6 +14,7 @@
 #include "engine/graph/text.h"
 #include "engine/training/data/random.h"
 #include "engine/training/prediction.h"
+#include "importer/batch/fixed_batch.h"
 #include "placement/report/json.h"
 #include "tandem/export.h"
 
@@ -203,7 +204,8 @@ VerifyReport verify_export(const std::string& run, const std::string& exported_f
   }
   TrainedRun opened = open_trained(run, options);
   compute_plainly(opened);
-  opened.config.batch_size = options.samples;
+  const std::int64_t fixed = fixed_batch(OnnxFile::open(exported_file));
+  opened.config.batch_size = fixed > 0 ? fixed : options.samples;
   opened.config.micro_batch = 0;
   TrainedModel exported(opened_file(opened, exported_file), {});
   const ComparedOutputs outputs = compared_outputs(exported);
@@ -211,7 +213,7 @@ VerifyReport verify_export(const std::string& run, const std::string& exported_f
   Prediction of_run(own.config(), own.parts(), outputs.names, own.states(), own.arenas());
   Prediction of_file(exported.config(), exported.parts(), outputs.names, exported.states(),
                      exported.arenas());
-  VerifiedSamples samples = samples_for(own, of_run.inputs(), options, options.samples);
+  VerifiedSamples samples = samples_for(own, of_run.inputs(), options, own.config().batch_size);
   const Bound bound = bound_of(options, exported.file());
   const std::vector<HostTensor> expected = outputs_of(own, of_run, samples.range);
   const std::vector<HostTensor> got = outputs_of(exported, of_file, samples.range);

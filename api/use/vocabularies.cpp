@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 #include <stdexcept>
 
 #include "engine/formats/files.h"
@@ -9,6 +10,7 @@
 #include "engine/graph/error.h"
 #include "engine/graph/selector.h"
 #include "engine/training/checkpoints/checkpoint.h"
+#include "engine/training/data/images/image_list.h"
 #include "engine/training/data/images/read_images.h"
 #include "engine/training/data/table_plan.h"
 
@@ -101,6 +103,22 @@ void expect_rows(TrainedModel& trained, const TablePlan& plan,
   }
 }
 
+/// Where nothing else tells them: folders of the training data, as training would number them.
+std::vector<std::string> classes_of_folders(const TrainedRun& run) {
+  const ImageFiles* images = run.config.data ? run.config.data->images() : nullptr;
+  if (!run.exported() || images == nullptr || !images->labels.empty()) return {};
+  std::set<std::string> names;
+  for (const ArrayFiles& files : run.config.data->train.files) {
+    for (const std::string& path : files.paths) {
+      if (!is_directory(path)) continue;
+      for (const std::string& name : folders_in(path)) {
+        if (!name.starts_with('.')) names.insert(name);
+      }
+    }
+  }
+  return {names.begin(), names.end()};
+}
+
 }  // namespace
 
 std::vector<Vocabulary> load_vocabularies(TrainedModel& trained, const TablePlan& plan) {
@@ -137,7 +155,7 @@ std::vector<std::string> load_classes(TrainedModel& trained) {
   const TrainedRun& run = trained.run();
   const auto known = run.exported() ? trained.file().metadata() : run.content.position.vocabularies;
   const std::string path = run.vocabulary_stem + classes_file;
-  if (!known.contains(classes_file)) return {};
+  if (!known.contains(classes_file)) return classes_of_folders(run);
   const char* fix = run.exported() ? "`tandem export` has written it beside the model: keep them "
                                      "together"
                                    : whole_copy;

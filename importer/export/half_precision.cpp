@@ -21,8 +21,9 @@ namespace {
 constexpr double largest_half = 65504;                // the greatest finite float16
 constexpr double least_half = 5.9604644775390625e-8;  // the least above 0, 2^-24
 
-/// Sums over many elements, exponentials, statistics, numbers of places: these lose too much.
-constexpr std::array<std::string_view, 42> stays_float32{"BatchNormalization",
+/// Sums over many elements, exponentials, statistics, numbers of places: these lose too much. And
+/// operators whose attributes say which type they make.
+constexpr std::array<std::string_view, 49> stays_float32{"BatchNormalization",
                                                          "InstanceNormalization",
                                                          "LayerNormalization",
                                                          "GroupNormalization",
@@ -63,7 +64,14 @@ constexpr std::array<std::string_view, 42> stays_float32{"BatchNormalization",
                                                          "RandomNormalLike",
                                                          "RandomUniform",
                                                          "RandomUniformLike",
-                                                         "Multinomial"};
+                                                         "Multinomial",
+                                                         "Constant",
+                                                         "HannWindow",
+                                                         "HammingWindow",
+                                                         "BlackmanWindow",
+                                                         "MelWeightMatrix",
+                                                         "DFT",
+                                                         "STFT"};
 
 /// Element types of tensors by name, as far as ONNX can tell them.
 std::unordered_map<std::string, int> element_types(const onnx::ModelProto& model) {

@@ -26,6 +26,14 @@ bool has_other_domains(const onnx::ModelProto& model, std::string& which) {
   return false;
 }
 
+/// Without the place in ONNX's own source that its assertions begin with.
+std::string reason_of(const std::exception& error) {
+  const std::string text = error.what();
+  constexpr std::string_view mark = "failed: ";
+  const std::size_t at = text.rfind(mark);
+  return at == std::string::npos ? text : text.substr(at + mark.size());
+}
+
 /// The converter goes through a form of its own, which forgets what is not of the graph.
 void return_facts(const onnx::ModelProto& from, onnx::ModelProto& to) {
   *to.mutable_metadata_props() = from.metadata_props();
@@ -63,7 +71,7 @@ void convert_version(ExportedModel& model, const ExportOptions& options) {
     model.proto = std::move(converted);
   } catch (const std::exception& error) {
     refuse(model.content.path, "",
-           "ONNX's converter cannot bring the model to this opset: " + std::string(error.what()),
+           "ONNX's converter cannot bring the model to this opset: " + reason_of(error),
            "opset " + std::to_string(now), got, "choose one that is nearer");
   }
   model.notes.push_back("opset " + std::to_string(now) + " became " + got);

@@ -40,7 +40,7 @@ std::string export_run(const std::string& run_or_checkpoint, const std::string& 
                        const ExportSettings& settings);
 
 struct VerifyOptions : TrainedOptions {  // `data`: as in `evaluate_run`
-  std::int64_t samples = 8;
+  std::int64_t samples = 8;              // of a file whose batch is fixed, as many as that
   /// Numbers agree where |file - run| <= absolute + relative |run|. 0 and 0: 1e-5 and 1e-4, of a
   /// file in float16 1e-2 and 1e-2.
   double absolute = 0, relative = 0;

@@ -146,6 +146,10 @@ TEST_F(ExportVerify, TheCommandEndsInSixWhereItDiffers) {
   const Ended differs = run_program(to + " --fp16 --verify --verify-bound 1e-12 2>&1");
   EXPECT_EQ(differs.code, 6) << differs.text;
   EXPECT_THAT(differs.text, HasSubstr("DIFFERS"));
+  const Ended weights =
+      run_program("export " + run_ + " --to " + (folder_ / "v.npz") + " --verify 2>&1");
+  EXPECT_EQ(weights.code, 2);
+  EXPECT_FALSE(fs::exists(folder_ / "v.npz"));
   const Ended json = run_program(to + " --verify --json 2>/dev/null");
   EXPECT_EQ(Json::parse(json.text)["agrees"], true);
 }

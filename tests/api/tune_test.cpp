@@ -108,8 +108,8 @@ class TuneTest : public ::testing::Test {
   int begun() const {
     int count = 0;
     for (const std::string& text : said_) {
-      const bool is_start = text.starts_with("trial ") && text.find("optimizer.lr=") != text.npos;
-      count += is_start ? 1 : 0;
+      const std::size_t gap = std::min(text.find("  "), text.size());
+      count += text.starts_with("trial ") && text.substr(gap).starts_with("  optimizer.lr=");
     }
     return count;
   }
@@ -192,6 +192,7 @@ TEST_F(TuneTest, HalvingLetsTheBestGoOn) {
   for (const Json& trial : results()["trials"]) {
     steps.insert(trial["steps"].get<int>());
     const double first = trial["values"][0].get<double>();
+    EXPECT_EQ(trial["status"], trial["values"].size() == 3 ? "finished" : "stopped");
     if (trial["values"].size() > 1)
       worst_that_went_on = std::max(worst_that_went_on, first);
     else
