@@ -102,9 +102,17 @@ RunConfig guessed_config(const std::string& model, const TrainedOptions& options
   listens.on_message = options.on_message;
   std::vector<std::string> overrides = options.overrides;
   overrides.push_back("data=" + options.data[0]);
-  RunConfig config = guessed_run_config(
-      model, listens, std::move(overrides),
-      use == TrainedUse::predict ? GuessedUse::prediction : GuessedUse::training);
+  RunConfig config;
+  try {
+    config = guessed_run_config(
+        model, listens, std::move(overrides),
+        use == TrainedUse::predict ? GuessedUse::prediction : GuessedUse::training);
+  } catch (const Error& error) {  // what is wrong with the data, or cannot be told of it
+    std::vector<Diagnostic> all = error.diagnostics();
+    std::string& fix = all.back().fix;
+    fix += std::string(fix.empty() ? "" : ", and then ") + "add --config train.toml, which says it";
+    throw Error(ErrorKind::usage, std::move(all));
+  }
   if (!config.data) refuse_given(model, "no data was found", "add --config train.toml");
   if (config.data->eval.files.empty()) config.data->eval = config.data->train;
   config.data->eval_fraction = 0;
