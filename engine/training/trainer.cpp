@@ -45,6 +45,7 @@ Training::Training(RunConfig config, RunParts parts, DataSets data, TrainingHook
   my.data.eval = zero_out_of_range(my.config, forward, my.data.eval);
   my.runner = std::make_unique<StepRunner>(my.config, my.parts, my.data.train, my.length, my.states,
                                            my.arenas);
+  my.histograms = my.histogram_parameters();
   for (const std::string& note : my.runner->main_program().notes) my.say(note);
   const Lowered& lowered = my.runner->main_program().program->lowered();
   // Shown with the plan by whoever shows that.

@@ -50,6 +50,7 @@ std::shared_ptr<const void> Training::Impl::start(
     directory = std::make_unique<RunDirectory>(RunDirectory::follow(path));
   runner->compare_ranks();
   if (parts.ranks) refuse_other_states();
+  on_rank_0_first(parts.ranks.get(), "logs", [&] { open_logs(); });
   if (rank() > 0) return lock;
   for (const auto& [name, content] : files) {
     const std::string there = directory->path() + "/" + name;
@@ -304,6 +305,7 @@ void Training::Impl::save(bool finished, bool keep_all) {
                       position.best_step);
   });
   saved_step = position.step;
+  if (!config.log.histograms_every) log_histograms();
 }
 
 CheckpointSources Training::Impl::sources() const {

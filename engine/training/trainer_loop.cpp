@@ -15,6 +15,7 @@ TrainingResult Training::Impl::train() {
   Every log_every(config.log.every, length);
   Every eval_every(config.eval.every, length);
   Every save_every(config.checkpoint.every, length);
+  Every histograms_every(config.log.histograms_every, length);
   signals_now = [&] {
     return StepSignals{
         .time_is_up = config.max_seconds && seconds_since(started) > *config.max_seconds,
@@ -47,10 +48,11 @@ TrainingResult Training::Impl::train() {
     // Whoever looks at the states after this step, or ends the run there, waits for its loss.
     const bool ahead = runner->may_launch_ahead() && !logged && hooks.watch == nullptr &&
                        !eval_every.is_due(next, told().evaluate) &&
-                       !save_every.is_due(next, told().save) && !is_interrupted() &&
-                       !told().time_is_up;
+                       !save_every.is_due(next, told().save) && !histograms_every.is_due(next) &&
+                       !is_interrupted() && !told().time_is_up;
     if (ahead) continue;
     if (runner->in_flight() > 0) judge(take());
+    if (histograms_every.due(next)) log_histograms();
     if (eval_every.due(next, told().evaluate) && !goes_on()) break;
     if (is_interrupted()) break;
     if (told().time_is_up) {

@@ -47,6 +47,7 @@ struct Training::Impl {
   std::set<std::string> infinite;    // states that hold infinities before training
   std::vector<NotFiniteState> nan_at_start;  // states that hold NaN before training
   FiniteWatch watch;
+  std::vector<std::pair<std::string, std::string>> histograms;  // of histogram_parameters
   bool data_is_the_cause = false;  // of what is not finite; what was trained is as good as before
   std::uint64_t saved_step = 0;
   bool interrupted = false;                     // by hooks.stop_requested
@@ -149,6 +150,14 @@ struct Training::Impl {
   bool evaluate();
   bool measure();
   TrainingResult finish();
+
+  // logs/trainer_logs.cpp: log.also and log.histograms.
+  /// Opens the formats of a run that goes on from this place, with the graph in those that draw it.
+  void open_logs();
+  /// Parameters of log.histograms: name and path. Throws Error{usage} for selectors that match
+  /// none.
+  std::vector<std::pair<std::string, std::string>> histogram_parameters() const;
+  void log_histograms();
 
   // trainer_divergence.cpp: what is not finite any more, and why.
   FiniteWatch::Place place() const { return {position.step, position.data}; }

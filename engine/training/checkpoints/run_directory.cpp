@@ -4,6 +4,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 #include <algorithm>
+#include <cassert>
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
@@ -291,6 +292,16 @@ void RunDirectory::log_metrics(std::uint64_t step, const std::string& phase, con
   }
   for (const MetricTable& table : tables) line[table.metric] = Json::parse(table_json(table));
   metrics_->write(line.dump() + "\n");
+  for (const auto& log : logs_) log->add({step, phase, values, tables});
+}
+
+void RunDirectory::log_also(const std::vector<std::string>& formats, std::uint64_t step) {
+  if (!metrics_) return;
+  for (const std::string& name : formats) {
+    const LogFormat* const format = find_log_format(name);
+    assert(format != nullptr);  // the configuration was checked
+    logs_.push_back(format->open({path_, step, evaluated_step_}));
+  }
 }
 
 void RunDirectory::log_text(const std::string& line) {

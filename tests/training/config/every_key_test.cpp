@@ -49,6 +49,7 @@ std::vector<Settings> surroundings() {
   all.push_back({"optimizer.ema={decay=0.5}", "optimizer.swa={start='3 steps'}",
                  "optimizer.lookahead={k=3}"});
   all.push_back({"optimizer.ema={decay=0.999}", "optimizer.lookahead={k=5}"});  // the defaults
+  all.push_back({"log.also=['tensorboard']", "log.histograms=['a']"});
   for (const std::string& kind : words_of(key_at("parameters.init[].kind").allowed))
     all.push_back({"parameters.init=[{at='a', kind='" + kind + "'}]"});
   for (const std::string& kind : words_of(key_at("optimizer.kind").allowed))
@@ -115,8 +116,9 @@ std::vector<std::string> values_for(const KeyInfo& key) {
     values.insert(values.end(),
                   {"'z'", "'mse'", "'flatten'", "'random_flip'", "'buffer 7'", "'vocabulary(z)'"});
   if (key.type & list_value)
-    values.insert(values.end(), {"['7 steps']", "[0.25, 0.75]", "[1, 2]", "['z', 'w']", "['mse']",
-                                 "['flatten']", "['random_flip']", "['x', 'z']", "[['z', 'w']]"});
+    values.insert(values.end(),
+                  {"['7 steps']", "[0.25, 0.75]", "[1, 2]", "['z', 'w']", "['mse']", "['flatten']",
+                   "['random_flip']", "['x', 'z']", "[['z', 'w']]", "['csv']"});
   return values;
 }
 
