@@ -80,6 +80,7 @@ EventFacts facts_of_event(std::string_view event) {
     if (part->field == field::step && part->type == 0)
       facts.step = static_cast<std::int64_t>(part->integer);
     if (part->field == field::session_log) facts.is_start = true;
+    if (part->field == field::graph_def) facts.is_graph = true;
     if (part->field != field::summary || part->type != 2) continue;
     WireReader values(part->bytes);
     const auto first = values.next();

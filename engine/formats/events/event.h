@@ -35,6 +35,7 @@ struct EventFacts {
   std::int64_t step = 0;
   std::string tag;        // of its first value; "" where it has none
   bool is_start = false;  // of start_event
+  bool is_graph = false;  // of graph_event
 };
 EventFacts facts_of_event(std::string_view event);
 

@@ -29,18 +29,25 @@ std::string tag_of(const std::string& phase, const std::string& name) {
   return (phase.empty() ? "train/" : phase + "/") + name;
 }
 
-/// Bytes of a file before its first event that does not count any more.
-std::size_t bytes_to_keep(std::string_view text, const LogPlace& place) {
+/// Bytes of a file before its first event that does not count any more, and whether a graph is in
+/// them.
+struct KeptEvents {
+  std::size_t bytes = 0;
+  bool has_graph = false;
+};
+KeptEvents events_to_keep(std::string_view text, const LogPlace& place) {
+  KeptEvents kept;
   TfRecords records(text);
   for (;;) {
-    const std::size_t begin = records.offset();
+    kept.bytes = records.offset();
     const auto record = records.next();
-    if (!record) return begin;
+    if (!record) return kept;
     const EventFacts facts = facts_of_event(*record);
     if (facts.is_start) continue;  // says of which step on, but nothing of a step
     const auto step = static_cast<std::uint64_t>(facts.step);
     const bool is_evaluation = facts.tag.starts_with("eval/");
-    if (step > place.step || (is_evaluation && step > place.evaluated.value_or(0))) return begin;
+    if (step > place.step || (is_evaluation && step > place.evaluated.value_or(0))) return kept;
+    kept.has_graph = kept.has_graph || facts.is_graph;
   }
 }
 
@@ -49,13 +56,13 @@ class TensorBoardLog final : public MetricsLog {
   explicit TensorBoardLog(const LogPlace& place) {
     const std::string folder = place.run_dir + "/tensorboard";
     make_directories(folder);
-    is_first_ = true;
+    wants_graph_ = true;
     for (const std::string& name : list_directory(folder)) {
       if (!name.starts_with(events_start)) continue;
-      is_first_ = false;
       const std::string path = folder + "/" + name;
-      const std::size_t keep = bytes_to_keep(read_file(path), place);
-      if (keep < file_size(path)) truncate_file(path, keep);
+      const KeptEvents kept = events_to_keep(read_file(path), place);
+      if (kept.bytes < file_size(path)) truncate_file(path, kept.bytes);
+      if (kept.has_graph) wants_graph_ = false;
     }
     // Readers take files in the order of their names.
     std::string path;
@@ -77,7 +84,7 @@ class TensorBoardLog final : public MetricsLog {
     }
     write(scalars_event(at(line.step), scalars));
   }
-  bool wants_graph() const override { return is_first_; }
+  bool wants_graph() const override { return wants_graph_; }
   void add_graph(const Graph& graph) override {
     write(graph_event(seconds_since_1970(), graph_def(graph)));
   }
@@ -92,7 +99,7 @@ class TensorBoardLog final : public MetricsLog {
   }
   void write(const std::string& event) { file_->write(tf_record(event)); }
 
-  bool is_first_ = false;  // no earlier file has the graph
+  bool wants_graph_ = false;  // no earlier file has it
   std::unique_ptr<OutputFile> file_;
 };
 

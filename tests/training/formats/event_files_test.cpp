@@ -106,6 +106,8 @@ TEST(EventFiles, StepsAndTagsAreReadAgain) {
   EXPECT_FALSE(facts("scalars").is_start);
   EXPECT_EQ(facts("start").step, 301);
   EXPECT_TRUE(facts("start").is_start);
+  EXPECT_TRUE(facts("graph").is_graph);
+  EXPECT_FALSE(facts("version").is_graph);
   EXPECT_EQ(facts("histogram").tag, "weights/fc1:weight");
   EXPECT_EQ(facts_of_event("").step, 0);
   // What is no message says nothing, and is not read beyond its end.
