@@ -1,10 +1,12 @@
 // tandem train TRAIN.toml: progress on a terminal, plain lines elsewhere, all on standard error.
+#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <thread>
 
 #include <fmt/format.h>
@@ -38,16 +40,57 @@ std::string next_commands(const api::TrainResult& result, bool has_evaluation) {
   return text + "tandem export " + result.run_dir + " --to trained.onnx";
 }
 
+constexpr double told_data_wait = 0.05;  // a smaller part of the time is not worth a word
+
+/// A line for each parameter: "  norm.gradient.fc1:weight 0.12".
+std::string norms_text(const api::Progress& p) {
+  std::string text;
+  for (const auto& [name, value] : p.norms) text += fmt::format("  {} {:.5g}\n", name, value);
+  return text;
+}
+
+/// "100..104" or "100". Throws Error{usage}.
+void read_trace_steps(const std::string& text, api::TrainOptions& options) {
+  if (text.empty()) return;
+  const char* const end = text.data() + text.size();
+  const auto number = [end](const char* at, std::uint64_t& to) {
+    const auto [stop, error] = std::from_chars(at, end, to);
+    return error == std::errc() && to > 0 ? stop : nullptr;
+  };
+  std::uint64_t first = 0, last = 0;
+  const char* at = number(text.data(), first);
+  last = first;
+  if (at != nullptr && at != end)
+    at = text.ends_with("..") || !std::string_view(at, end).starts_with("..")
+             ? nullptr
+             : number(at + 2, last);
+  if (at != end || last < first || options.trace_path.empty()) {
+    throw Error(ErrorKind::usage,
+                Diagnostic{.message = "--trace-steps",
+                           .expected = "steps from 1 on, as 100..104 or 100, and --trace FILE",
+                           .got = text});
+  }
+  options.trace_first = first;
+  options.trace_last = last;
+}
+
 class Display {
  public:
-  Display() : terminal_(isatty(STDERR_FILENO) != 0) {}
+  explicit Display(bool with_norms)
+      : terminal_(isatty(STDERR_FILENO) != 0), with_norms_(with_norms) {}
 
   void progress(const api::Progress& p) {
     std::string line = p.evaluation ? fmt::format("eval  step {}", p.step) : place_text(p);
     for (const auto& [name, value] : p.values) line += fmt::format("  {} {:.5g}", name, value);
     line += fmt::format("  {:.0f} samples/s", p.samples_per_second);
-    if (!terminal_) {
-      std::fprintf(stderr, "%s\n", line.c_str());
+    if (p.data_wait > told_data_wait)
+      line += fmt::format("  waits for data {:.0f} %", 100 * p.data_wait);
+    if (!p.evaluation && p.seconds_left >= 0 && p.step != p.steps)
+      line += "  left " + duration_text(p.seconds_left);
+    const std::string norms = with_norms_ ? norms_text(p) : "";
+    if (!terminal_ || !norms.empty()) {
+      end_line();
+      std::fprintf(stderr, "%s\n%s", line.c_str(), norms.c_str());
       return;
     }
     if (p.evaluation) {
@@ -58,9 +101,8 @@ class Display {
         p.steps > 0 ? static_cast<double>(p.step) / static_cast<double>(p.steps) : 0;
     constexpr int width = 24;
     const int full = static_cast<int>(done * width);
-    const double left = done > 0 ? p.seconds * (1 - done) / done : 0;
-    std::fprintf(stderr, "\r\033[K[%s%s] %s  left %s", std::string(full, '#').c_str(),
-                 std::string(width - full, '.').c_str(), line.c_str(), duration_text(left).c_str());
+    std::fprintf(stderr, "\r\033[K[%s%s] %s", std::string(full, '#').c_str(),
+                 std::string(width - full, '.').c_str(), line.c_str());
     open_line_ = true;
     if (p.step == p.steps) end_line();
   }
@@ -74,7 +116,7 @@ class Display {
   }
 
  private:
-  bool terminal_;
+  bool terminal_, with_norms_;
   bool open_line_ = false;
 };
 
@@ -85,6 +127,8 @@ void add_train(CLI::App& app, Invocation& invocation) {
     std::string config;
     std::string data;
     api::TrainOptions train;
+    std::string trace_steps;
+    bool verbose = false;
   };
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("train", "Train as a train.toml says");
@@ -107,6 +151,16 @@ void add_train(CLI::App& app, Invocation& invocation) {
       "Check everything, the run directory too, build the plan, print the summary, train nothing");
   command->add_flag("--log-operators", options->train.log_operators,
                     "With each log line: the step's times by operator, ids and rows of tables");
+  command
+      ->add_option("--trace", options->train.trace_path,
+                   "Write a Chrome trace of some steps, to be opened in ui.perfetto.dev")
+      ->type_name("FILE");
+  command
+      ->add_option("--trace-steps", options->trace_steps,
+                   "Which: 100..104, or 100 (default: the third to the fifth that are taken)")
+      ->type_name("FROM..TO");
+  command->add_flag("-v,--verbose", options->verbose,
+                    "With each log line: norms of gradients and updates (log.norms)");
   add_placing(*command, options->train.place, options->train.devices);
   command->add_flag("--json", invocation.json, "Errors as a JSON object on standard output");
   command->footer(
@@ -118,7 +172,8 @@ void add_train(CLI::App& app, Invocation& invocation) {
       "         tandem train model.onnx epochs=3 --data digits.npz");
   on_choice(*command, invocation, [options] {
     if (!options->data.empty()) options->train.overrides.push_back("data=" + options->data);
-    Display display;
+    read_trace_steps(options->trace_steps, options->train);
+    Display display(options->verbose);
     options->train.on_progress = [&](const api::Progress& p) { display.progress(p); };
     options->train.on_message = [&](const std::string& text) { display.message(text); };
     catch_interrupts(options->train.stop, Waiting::goes_on);  // saves, then stops

@@ -22,6 +22,7 @@
 #include "engine/training/ranks/start_checks.h"
 #include "engine/training/trainer.h"
 #include "placement/report/placement_report.h"
+#include "placement/report/plan_record.h"
 #include "tandem/tandem.h"
 
 namespace tandem::api {
@@ -40,7 +41,8 @@ struct Trainer::Impl {
   std::shared_ptr<Model> model;
   ModelData data;
   PlacedModel placed;
-  std::unique_ptr<OperatorLog> operator_log;  // where it is asked for
+  std::unique_ptr<StepTrace> trace;           // where it is asked for
+  std::unique_ptr<OperatorLog> operator_log;  // likewise, and with a trace
   std::unique_ptr<Training> training;
   std::vector<SavedVocabulary> vocabularies;
   FingerprintPtr fingerprint;
@@ -215,9 +217,18 @@ void Trainer::Impl::build_training(DataSets data) {
   vocabularies = data.vocabularies;
   if (!resume_from.empty()) refuse_other_vocabularies(resume_from, vocabularies);
   TrainingHooks hooks;
-  if (options.log_operators) {
-    operator_log = std::make_unique<OperatorLog>(engine, placed);
+  if (!options.trace_path.empty() && !options.dry_run && rank() == 0)
+    trace =
+        std::make_unique<StepTrace>(options.trace_path, options.trace_first, options.trace_last);
+  if (options.log_operators || trace) {
+    operator_log =
+        std::make_unique<OperatorLog>(engine, placed, options.log_operators, trace.get());
     hooks.watch = operator_log.get();
+  }
+  if (trace) {
+    hooks.is_watched = [this](std::uint64_t step, bool is_logged) {
+      return trace->wants(step) || (options.log_operators && is_logged);
+    };
   }
   hooks.on_message = options.on_message;
   hooks.stop_requested = [this] { return stops(); };
@@ -232,6 +243,9 @@ void Trainer::Impl::build_training(DataSets data) {
       progress.values = p.values;
       progress.samples_per_second = p.samples_per_second;
       progress.seconds = p.seconds;
+      progress.norms = p.norms;
+      progress.seconds_left = p.seconds_left;
+      progress.data_wait = p.data_wait;
       report(progress);
     };
   }
@@ -294,10 +308,13 @@ TrainResult Trainer::run() {
   std::vector<std::pair<std::string, std::string>> files{
       {"train.resolved.toml", to_toml(my.config)},
       {"policy.toml", my.placed.policy().text},
-      {"placement.json", placement_json(lowered, my.placed.policy(), my.placed.resolved())}};
+      {"placement.json", placement_json(lowered, my.placed.policy(), my.placed.resolved())},
+      {"plan.json", plan_record_json(lowered, my.training->main_program().program->plan(),
+                                     my.placed.resolved())}};
   for (const SavedVocabulary& v : my.vocabularies)
     files.emplace_back(v.file_name, v.path.empty() ? v.text : read_file(v.path));
   const TrainingResult done = my.training->run(my.resume_from, files);
+  if (my.trace) my.trace->write(/*at_end=*/true);
   check_order(my.engine);
   if (my.options.on_message) {
     for (const BoundProgram* bound : my.training->step_programs()) {

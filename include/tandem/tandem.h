@@ -55,8 +55,11 @@ struct Progress {
   double epoch = 0, epochs = 0;
   bool evaluation = false;
   std::vector<std::pair<std::string, double>> values;  // loss, terms, accuracy, lr
+  std::vector<std::pair<std::string, double>> norms;   // of log.norms, a logged step's
   double samples_per_second = 0;
   double seconds = 0;
+  double seconds_left = -1;  // at the pace of this process so far; negative: not known
+  double data_wait = 0;  // part of the time since the line before in which steps waited for data
 };
 
 struct TrainOptions {
@@ -74,6 +77,10 @@ struct TrainOptions {
   /// With each line of the log also what the operators of that step took, and how many ids and rows
   /// lookups in tables and their updates had.
   bool log_operators = false;
+  /// A Chrome trace of some steps, of rank 0; "": none. Of steps from `trace_first` to
+  /// `trace_last`; 0: the third to the fifth of this process. They are waited for one by one.
+  std::string trace_path;
+  std::uint64_t trace_first = 0, trace_last = 0;
   std::function<void(const Progress&)> on_progress;
   std::function<void(const std::string&)> on_message;  // notes for people
   /// Asked, the constructor throws Error{runtime} "interrupted", and leaves nothing of a table that
@@ -374,6 +381,12 @@ struct PolicyAutoOptions {
   bool measure = false;              // kernels on the devices here, instead of assuming times
   std::string save_profile;          // where to store what was measured or taken
   int most_plans = 0;                // that a search compares; 0: 600, fewer above 100 operators
+  /// After each placement that was compared: how many, at most how many, and milliseconds of a step
+  /// of the best so far that fits; negative while there is none.
+  std::function<void(int plans, int most, double best_ms)> on_progress;
+  /// Asked, the search ends and what is written is the best so far; Error{runtime} "interrupted"
+  /// where none fits yet.
+  StopToken stop;
 };
 /// Searches a placement under the budgets and writes it as the policy's list `auto`; the file's own
 /// rules hold, its comments and order stay. Equal input gives an equal file, unless it measures.

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <thread>
 
 #include "engine/formats/events/event.h"
 #include "engine/formats/events/record.h"
@@ -197,6 +198,71 @@ TEST_F(LogsTest, AFormatThatComesLaterHasWhatItCan) {
                                         "4,train", "4,eval"));  // of metrics.jsonl
   EXPECT_THAT(events_of(dir), ElementsAre("0 version", "3 start", "0 graph", "3 train/loss",
                                           "4 train/loss", "4 eval/loss"));
+}
+
+/// Takes its time for each sample.
+class SlowSource final : public DataSource {
+ public:
+  explicit SlowSource(std::shared_ptr<const DataSource> whole) : whole_(std::move(whole)) {}
+
+  const std::vector<DataField>& fields() const override { return whole_->fields(); }
+  std::int64_t samples() const override { return whole_->samples(); }
+  void fill(int field, std::span<const std::int64_t> samples, const Augmentation* augmentation,
+            void* to) const override {
+    std::this_thread::sleep_for(std::chrono::milliseconds(40));
+    whole_->fill(field, samples, augmentation, to);
+  }
+  std::string describe(int field, std::int64_t sample) const override {
+    return whole_->describe(field, sample);
+  }
+  void check_range(int field, std::int64_t limit, const std::int64_t* ignore) const override {
+    whole_->check_range(field, limit, ignore);
+  }
+  void check_numbers(int field, double least, double most,
+                     const std::string& expected) const override {
+    whole_->check_numbers(field, least, most, expected);
+  }
+
+ private:
+  std::shared_ptr<const DataSource> whole_;
+};
+
+// A step of the small network takes microseconds: nearly all of the time is the loader's.
+TEST_F(LogsTest, WaitingForDataIsTold) {
+  train_ = std::make_shared<SlowSource>(train_);
+  const Trained slow = run({"steps=6"});
+  EXPECT_GT(slow.steps.back().data_wait, 0.5);
+  EXPECT_LE(slow.steps.back().data_wait, 1);
+  EXPECT_EQ(slow.steps.front().data_wait, 0);  // the loader starts with the run
+  for (const std::string& line : testing::lines_of(slow.result.run_dir + "/metrics.jsonl")) {
+    const auto json = nlohmann::json::parse(line);
+    if (!json.contains("phase")) {
+      EXPECT_TRUE(json["data.wait"].is_number()) << line;
+    }
+  }
+}
+
+TEST_F(LogsTest, TheTimeThatIsLeftFollowsFromThePaceOfThisProcess) {
+  const std::vector<std::string> keys{"steps=8", "checkpoint.every='4 steps'"};
+  const auto check = [](const Trained& run, double first) {
+    for (const TrainingProgress& p : run.steps) {
+      const double done = static_cast<double>(p.step) - first;
+      EXPECT_NEAR(p.seconds_left, p.seconds / done * (8 - static_cast<double>(p.step)),
+                  0.2 * p.seconds + 1e-3);
+    }
+    EXPECT_EQ(run.steps.back().seconds_left, 0);
+  };
+  const Trained first = run(keys, 4);
+  check(run(keys, 0, first.result.run_dir), static_cast<double>(first.result.steps));
+  const Trained endless = run({"max_time='1 h'", "steps=2"});
+  EXPECT_LE(endless.steps.front().seconds_left, 3600);
+}
+
+TEST_F(LogsTest, NormsAreToldBesideTheValues) {
+  const Trained run = this->run({"steps=1", "log.norms=['fc1:weight']"});
+  ASSERT_EQ(run.steps[0].norms.size(), 2u);
+  EXPECT_EQ(run.steps[0].norms[0].first, "norm.gradient.fc1:weight");
+  EXPECT_GT(run.steps[0].norms[0].second, 0);
 }
 
 TEST(GraphDef, IsWhatProtocolBuffersWrite) {

@@ -6,12 +6,14 @@
 #include <algorithm>
 #include <cassert>
 #include <cerrno>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string_view>
+#include <thread>
 
 #include "engine/formats/json_file.h"
 #include "engine/graph/error.h"
@@ -201,7 +203,11 @@ std::shared_ptr<const void> RunDirectory::lock(const std::string& path) {
   const int file = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (file < 0) return nullptr;  // what opens the files says why
   std::shared_ptr<const void> held(nullptr, [file](const void*) { close(file); });
-  if (flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+  // `tandem runs` holds it for a moment, to see whether somebody trains.
+  const auto is_taken = [&] { return flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; };
+  int tries = 10;
+  while (is_taken() && --tries > 0) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  if (tries == 0) {
     Diagnostic d;
     d.file = path;
     d.message = "another process trains in this directory";
