@@ -219,6 +219,9 @@ int run(int argc, char** argv) {
   add_eval(app, invocation);
   add_predict(app, invocation);
   add_export(app, invocation);
+  add_runs(app, invocation);
+  add_diff(app, invocation);
+  add_report(app, invocation);
   add_bench(app, invocation);
   add_data(app, invocation);
   add_launch(app, invocation);
