@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 
 #include "engine/formats/files.h"
 #include "engine/formats/json_file.h"
@@ -38,9 +40,17 @@ bool is_being_trained(const std::string& path) {
   }
 }
 
+/// The last bytes of a file, at most so many.
+std::string end_of_file(const std::string& path, std::streamoff most) {
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  if (!file) return "";
+  file.seekg(-std::min<std::streamoff>(most, file.tellg()), std::ios::end);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
 /// Whether the log ends with an error about numbers that are not finite: of the last start.
 bool log_says_diverged(const std::string& path) {
-  const std::string text = text_of(path + "/train.log");
+  const std::string text = end_of_file(path + "/train.log", 4096);
   const std::size_t start = text.rfind("resumed at step ");
   return text.find(" not finite", start == std::string::npos ? 0 : start) != std::string::npos;
 }

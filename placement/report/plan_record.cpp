@@ -1,6 +1,8 @@
 #include "placement/report/plan_record.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "engine/plan/crossings.h"
 #include "placement/report/json.h"
@@ -43,17 +45,23 @@ std::size_t& part_of(LiveBytes& live, BufferKind kind) {
   return kind == BufferKind::workspace ? live.workspace : live.activations;
 }
 
-/// Where each phase begins.
+/// Where each phase begins; updates where backward has ended, though some of them run early.
 RecordJson phases_of(const Lowered& lowered, const Plan& plan) {
-  RecordJson phases = RecordJson::array();
-  int newest = -1;
+  std::optional<std::size_t> forward, backward, update;
   for (std::size_t launch = 0; launch < plan.launches.size(); ++launch) {
     const Instruction& instruction = launched(plan, launch);
     if (instruction.kind != Instruction::Kind::run) continue;
     const Phase phase = lowered.graph.node(instruction.node).phase;
-    if (static_cast<int>(phase) <= newest) continue;  // some updates run early
-    newest = static_cast<int>(phase);
-    phases.push_back({{"phase", phase_name(phase)}, {"from", launch}});
+    if (phase == Phase::forward && !forward) forward = launch;
+    if (phase == Phase::backward && !backward) backward = launch;
+    if (phase == Phase::backward) update.reset();
+    if (phase == Phase::update && !update) update = launch;
+  }
+  RecordJson phases = RecordJson::array();
+  for (const auto& [phase, from] :
+       {std::pair(Phase::forward, forward), std::pair(Phase::backward, backward),
+        std::pair(Phase::update, update)}) {
+    if (from) phases.push_back({{"phase", phase_name(phase)}, {"from", *from}});
   }
   return phases;
 }

@@ -89,6 +89,14 @@ TEST_F(RunsTest, StatesFollowFromTheFiles) {
   EXPECT_EQ(read_run(folder_ / "runs/one").state, RunState::running);
 }
 
+TEST_F(RunsTest, OfALongLogTheEndCounts) {
+  MadeUpRun run;
+  run.log = "a note: some cells are not finite\n" + std::string(100'000, 'x') + "\ninterrupted\n";
+  EXPECT_EQ(state_of(run), RunState::stopped);
+  run.log += "the loss is not finite at step 7\n";
+  EXPECT_EQ(state_of(run), RunState::diverged);
+}
+
 TEST_F(RunsTest, TheBestIsThatOfItsMetric) {
   MadeUpRun smaller;
   smaller.config += "[log]\n";

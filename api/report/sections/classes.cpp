@@ -16,7 +16,7 @@ constexpr std::size_t most_classes = 25;
 /// Cells are shaded by their part of the row: of a label's samples those that got this prediction.
 std::string matrix_html(const MetricTable& table) {
   const std::size_t n = table.names.size();
-  std::string head = "<tr><th></th>", rows;
+  std::string head = "<tr><td></td>", rows;
   for (const std::string& name : table.names) head += "<th scope=\"col\">" + html(name) + "</th>";
   for (std::size_t label = 0; label < n; ++label) {
     double all = 0;
