@@ -48,8 +48,8 @@ struct RunRecord {
   double seconds = 0;                                      // of training, all starts together
   std::int64_t changed = 0;  // seconds since 1970 when the metrics were written last
   std::vector<RunSeries> series;
-  std::vector<MetricTable> tables;  // of the last evaluation
-  std::size_t bad_lines = 0;        // of metrics.jsonl, passed over
+  std::vector<tandem::MetricTable> tables;  // of the last evaluation
+  std::size_t bad_lines = 0;                // of metrics.jsonl, passed over
 
   const RunSeries* find(std::string_view series_name, bool is_evaluation) const;
 };

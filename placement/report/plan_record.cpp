@@ -13,7 +13,8 @@ namespace {
 
 using RecordJson = nlohmann::ordered_json;
 
-constexpr std::size_t most_points = 400, most_copies = 200;
+constexpr std::size_t most_live_points = 400;
+constexpr std::size_t most_recorded_copies = 200;
 
 const Instruction& launched(const Plan& plan, std::size_t launch) {
   const Launch& at = plan.launches[launch];
@@ -110,7 +111,7 @@ std::string plan_record_json(const Lowered& lowered, const Plan& plan,
     const MemoryUse& use = plan.memory[d];
     RecordJson at = RecordJson::array(), gradients = at, activations = at, workspace = at,
                paths = at;
-    for (const LiveBytes& live : live_bytes(lowered, plan, static_cast<int>(d), most_points)) {
+    for (const LiveBytes& live : live_bytes(lowered, plan, static_cast<int>(d), most_live_points)) {
       at.push_back(live.launch);
       gradients.push_back(live.gradients);
       activations.push_back(live.activations);
@@ -135,7 +136,7 @@ std::string plan_record_json(const Lowered& lowered, const Plan& plan,
                    [](const Crossing& a, const Crossing& b) { return a.bytes > b.bytes; });
   RecordJson copies = RecordJson::array();
   for (const Crossing& crossing : crossings) {
-    if (copies.size() == most_copies) break;
+    if (copies.size() == most_recorded_copies) break;
     copies.push_back({{"value", crossing.value},
                       {"producer", crossing.producer},
                       {"from", resolved.devices[static_cast<std::size_t>(crossing.from)].name},

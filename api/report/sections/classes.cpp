@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t most_classes = 25;
 
 /// Cells are shaded by their part of the row: of a label's samples those that got this prediction.
-std::string matrix_html(const MetricTable& table) {
+std::string matrix_html(const tandem::MetricTable& table) {
   const std::size_t n = table.names.size();
   std::string head = "<tr><td></td>", rows;
   for (const std::string& name : table.names) head += "<th scope=\"col\">" + html(name) + "</th>";
@@ -36,7 +36,7 @@ std::string matrix_html(const MetricTable& table) {
 }
 
 /// Of a large matrix: the mistakes that are made most often.
-std::string mistakes_html(const MetricTable& table) {
+std::string mistakes_html(const tandem::MetricTable& table) {
   constexpr std::size_t most = 30;
   const std::size_t n = table.names.size();
   std::vector<std::size_t> cells;
@@ -58,7 +58,7 @@ std::string mistakes_html(const MetricTable& table) {
          html_table({"Label", "Prediction", "Samples"}, rows, 2);
 }
 
-std::string by_class_html(const MetricTable& table) {
+std::string by_class_html(const tandem::MetricTable& table) {
   std::vector<Bar> bars;
   for (std::size_t i = 0; i < table.names.size(); ++i)
     bars.push_back({table.names[i], "", table.numbers[i]});
@@ -80,7 +80,7 @@ std::string classes_section(const ReportInput& input) {
   std::string text;
   for (const ReportRun& run : input.runs) {
     std::string tables;
-    for (const MetricTable& table : run.record.tables) {
+    for (const tandem::MetricTable& table : run.record.tables) {
       if (table.names.empty()) continue;
       std::string shown;
       if (!table.is_matrix)
