@@ -140,7 +140,7 @@ TEST_F(LogsTest, TheHistogramIsOfTheParameterAfterTheStep) {
 
 TEST_F(LogsTest, ASelectorThatMatchesNoParameterIsAnError) {
   EXPECT_THAT(testing::error_text([&] { run(with(both, {"log.histograms=['fc9:weight']"})); }),
-              HasSubstr("log.histograms: \"fc9:weight\" matches no parameter"));
+              HasSubstr("\"fc9:weight\" matches no parameter"));
 }
 
 TEST_F(LogsTest, KeysThatDoNotFitAreRefused) {
