@@ -1,6 +1,6 @@
 # Finds everything that Tandem uses and does not write itself. Each missing library gets one line that
 # says what installs it. After this file: DNNL::dnnl, onnx, fmt::fmt, tomlplusplus, CLI11::CLI11,
-# nlohmann_json::nlohmann_json, ZLIB::ZLIB, JPEG::JPEG and PNG::PNG where they are there, OpenMP::OpenMP_CXX, Threads::Threads, GTest::*, benchmark::*.
+# nlohmann_json::nlohmann_json, ZLIB::ZLIB, JPEG::JPEG, PNG::PNG, PCRE2::PCRE2 and UTF8PROC::UTF8PROC where they are there, OpenMP::OpenMP_CXX, Threads::Threads, GTest::*, benchmark::*.
 
 set(missing_dependencies "")
 macro(tandem_require name)
@@ -66,6 +66,24 @@ foreach(format JPEG PNG)
     message(STATUS "images: not of ${format} in this build: tools/setup.sh installs the library")
   endif()
 endforeach()
+
+# optional: without them text is refused as data, and the message names what is missing
+function(tandem_find_text_library name header library package)
+  find_path(${name}_INCLUDE ${header})
+  find_library(${name}_LIBRARY ${library})
+  mark_as_advanced(${name}_INCLUDE ${name}_LIBRARY)
+  if(${name}_INCLUDE AND ${name}_LIBRARY)
+    add_library(${name}::${name} UNKNOWN IMPORTED GLOBAL)
+    set_target_properties(${name}::${name} PROPERTIES
+      IMPORTED_LOCATION ${${name}_LIBRARY} INTERFACE_INCLUDE_DIRECTORIES ${${name}_INCLUDE})
+    set(${name}_FOUND TRUE PARENT_SCOPE)
+  else()
+    set(${name}_FOUND FALSE PARENT_SCOPE)
+    message(STATUS "text: no tokenizer.json in this build: tools/setup.sh installs ${package}")
+  endif()
+endfunction()
+tandem_find_text_library(PCRE2 pcre2.h pcre2-8 libpcre2-dev)
+tandem_find_text_library(UTF8PROC utf8proc.h utf8proc libutf8proc-dev)
 
 find_path(TOMLPLUSPLUS_INCLUDE toml++/toml.h)
 mark_as_advanced(TOMLPLUSPLUS_INCLUDE)

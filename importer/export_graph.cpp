@@ -6,11 +6,15 @@
 #include <algorithm>
 #include <deque>
 #include <exception>
+#include <iterator>
+#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "engine/formats/files.h"
 #include "engine/formats/new_file.h"
+#include "importer/export/transformation.h"
+#include "importer/file/adapter_nodes.h"
 #include "importer/file/model_edits.h"
 #include "importer/file/onnx_content.h"
 #include "importer/file/tensor_data.h"
@@ -138,6 +142,7 @@ class Export {
                    const std::filesystem::path& to) {
     shared_ = shared_initializers(content_);
     grow_tables();
+    if (!options_.import.resized.empty()) resize();
     for (const auto& [name, value] : values) add_value(name, value);
     for (const auto& [name, type] : tables_) {
       if (values_.count(name) == 0) zeros_.push_back(HostTensor(type));
@@ -153,9 +158,12 @@ class Export {
     if (options_.free_batch && !trains) free_batch();
     if (!options_.outputs.empty()) cut_to_outputs(model_, options_.outputs, batch_name());
     if (options_.inference && !trains) to_inference_form(model_);
+    if (!options_.adapters.empty())
+      add_adapter_nodes(model_, options_.adapters, shared_, file_.path());
     if (model_.graph().name().empty()) model_.mutable_graph()->set_name("graph");
     inline_attributes();
     set_metadata();
+    if (is_transformed()) transform(trains);
     write(to);
     return std::move(result_);
   }
@@ -186,6 +194,43 @@ class Export {
     }
     for (auto& info : *model_.mutable_graph()->mutable_input()) set_rows(info);
     for (auto& info : *model_.mutable_graph()->mutable_value_info()) set_rows(info);
+  }
+
+  // Parameters of other shapes, and what the outputs become by them. Shapes of values in between
+  // are for readers alone, who can infer them.
+  void resize() {
+    for (const auto& [name, type] : resized_parameters(content_, options_.import.resized)) {
+      tables_[name] = type;
+      for (onnx::TensorProto& tensor : *model_.mutable_graph()->mutable_initializer()) {
+        if (tensor.name() != name) continue;
+        for (int axis = 0; axis < tensor.dims_size(); ++axis)
+          tensor.set_dims(axis, type.shape[static_cast<std::size_t>(axis)]);
+      }
+      for (auto& info : *model_.mutable_graph()->mutable_input()) {
+        if (info.name() == name) set_extents(info, type.shape);
+      }
+    }
+    model_.mutable_graph()->clear_value_info();
+    ImportOptions import = options_.import;
+    import.batch = 0;
+    import.training = false;
+    import.collect_problems = false;
+    const ImportResult imported = import_graph(file_, operators_, import);
+    for (auto& info : *model_.mutable_graph()->mutable_output()) {
+      if (const NamedValue* output = imported.graph.find_output(info.name()))
+        set_extents(info, imported.graph.type(output->value).shape);
+    }
+  }
+
+  // Where the model says a number; names of free dimensions stay.
+  static void set_extents(onnx::ValueInfoProto& info, const Shape& extents) {
+    if (!info.type().tensor_type().has_shape()) return;
+    auto* shape = info.mutable_type()->mutable_tensor_type()->mutable_shape();
+    for (int axis = 0; axis < shape->dim_size(); ++axis) {
+      const auto at = static_cast<std::size_t>(axis);
+      if (at < extents.size() && shape->dim(axis).has_dim_value())
+        shape->mutable_dim(axis)->set_dim_value(extents[at]);
+    }
   }
 
   void add_value(const std::string& name, const HostTensor& value) {
@@ -321,18 +366,76 @@ class Export {
   HostTensor value_of(const onnx::TensorProto& tensor) const {
     const auto given = values_.find(tensor.name());
     if (given != values_.end()) return *given->second;
-    return content_.initializers.at(tensor.name());
+    return written().initializers.at(tensor.name());
+  }
+
+  bool is_transformed() const {
+    return std::any_of(export_transformations().begin(), export_transformations().end(),
+                       [&](const Transformation& t) { return t.is_wanted(options_); });
+  }
+
+  // What the file to write is made of: the imported one, or what transformations have made of it.
+  const OnnxFile::Content& written() const { return transformed_ ? *transformed_ : content_; }
+
+  void transform(bool trains) {
+    if (trains) {
+      refuse(file_.path(), "", "a model with training_info keeps its graph", "", "",
+             "leave --outputs, --fold-batch-norm, --fp16 and --opset out");
+    }
+    return_attribute_weights(model_, content_.attribute_weights,
+                             [&](const onnx::TensorProto& tensor) { return value_of(tensor); });
+    for (onnx::TensorProto& tensor : *model_.mutable_graph()->mutable_initializer()) {
+      const bool is_external = tensor.data_location() == onnx::TensorProto::EXTERNAL;
+      was_external_ = was_external_ || is_external;
+      if (content_.initializers.count(tensor.name()) == 0) continue;
+      if (is_external || values_.count(tensor.name()) > 0) write_tensor(tensor, value_of(tensor));
+    }
+    ExportedModel exported{model_, content_, {}};
+    for (const Transformation& transformation : export_transformations()) {
+      if (transformation.is_wanted(options_)) transformation.apply(exported, options_);
+    }
+    for (const std::string& note : exported.notes)
+      result_.note += (result_.note.empty() ? "" : "\n") + note;
+    // From here on as if this had been the file.
+    auto made = std::make_shared<OnnxFile::Content>();
+    made->path = content_.path;
+    made->limits = content_.limits;
+    made->model = std::make_shared<onnx::ModelProto>(model_);
+    for (const onnx::TensorProto& tensor : made->model->graph().initializer()) {
+      if (dtype_from_onnx(tensor.data_type()))
+        made->initializers.emplace(tensor.name(), read_tensor(tensor, *made, tensor.name()));
+    }
+    values_.clear();
+    transformed_ = std::move(made);
+    drop_untied();
+  }
+
+  // Initializers that are one no longer, or not there.
+  void drop_untied() {
+    const auto& now = written().initializers;
+    const auto bytes_of = [](const HostTensor& tensor) {
+      return std::string_view(static_cast<const char*>(tensor.data()), tensor.bytes());
+    };
+    first_of_.clear();
+    for (auto at = shared_.begin(); at != shared_.end();) {
+      const auto one = now.find(at->first), first = now.find(at->second);
+      const bool same = one != now.end() && first != now.end() &&
+                        one->second.type() == first->second.type() &&
+                        bytes_of(one->second) == bytes_of(first->second);
+      if (same) first_of_.insert(at->second);
+      at = same ? std::next(at) : shared_.erase(at);
+    }
   }
 
   void write(const std::filesystem::path& to) {
-    return_attribute_weights(model_, content_.attribute_weights,
+    return_attribute_weights(model_, written().attribute_weights,
                              [&](const onnx::TensorProto& tensor) { return value_of(tensor); });
-    bool was_external = false;
+    bool was_external = was_external_;
     std::uint64_t total = 0;
-    for (const onnx::TensorProto& tensor : content_.model->graph().initializer()) {
+    for (const onnx::TensorProto& tensor : written().model->graph().initializer()) {
       was_external |= tensor.data_location() == onnx::TensorProto::EXTERNAL;
-      const auto value = content_.initializers.find(tensor.name());
-      if (value == content_.initializers.end()) continue;
+      const auto value = written().initializers.find(tensor.name());
+      if (value == written().initializers.end()) continue;
       const auto given = values_.find(tensor.name());
       total += (given == values_.end() ? value->second : *given->second).bytes();
     }
@@ -342,7 +445,7 @@ class Export {
     std::unique_ptr<PlacedFile> data;
     std::unordered_map<std::string, std::uint64_t> offsets;  // in the data file
     for (onnx::TensorProto& tensor : *model_.mutable_graph()->mutable_initializer()) {
-      const bool is_ours = content_.initializers.count(tensor.name()) > 0;
+      const bool is_ours = written().initializers.count(tensor.name()) > 0;
       if (!is_ours) {
         if (values_.count(tensor.name()) == 0 &&
             tensor.data_location() != onnx::TensorProto::EXTERNAL)
@@ -363,7 +466,7 @@ class Export {
         continue;
       }
       if (first != shared_.end() && offsets.count(first->second) > 0) {  // stays one tensor
-        refer(tensor, data->name(), offsets.at(first->second), value.bytes());
+        refer_to_data(tensor, data->name(), offsets.at(first->second), value.bytes());
         continue;
       }
       if (!data) {
@@ -373,7 +476,7 @@ class Export {
       data->align(4096);
       const std::uint64_t offset = data->position();
       data->write(value.data(), value.bytes());
-      refer(tensor, data->name(), offset, value.bytes());
+      refer_to_data(tensor, data->name(), offset, value.bytes());
       offsets[tensor.name()] = offset;
     }
     if (data) data->close();
@@ -456,25 +559,6 @@ class Export {
     return model;
   }
 
-  static void refer(onnx::TensorProto& tensor, const std::string& location, std::uint64_t offset,
-                    std::uint64_t length) {
-    onnx::TensorProto reference;
-    reference.set_name(tensor.name());
-    reference.set_data_type(tensor.data_type());
-    *reference.mutable_dims() = tensor.dims();
-    reference.set_doc_string(tensor.doc_string());
-    reference.set_data_location(onnx::TensorProto::EXTERNAL);
-    const auto add = [&](const char* key, std::string value) {
-      onnx::StringStringEntryProto& entry = *reference.add_external_data();
-      entry.set_key(key);
-      entry.set_value(std::move(value));
-    };
-    add("location", location);
-    add("offset", std::to_string(offset));
-    add("length", std::to_string(length));
-    tensor = std::move(reference);
-  }
-
   const OnnxFile& file_;
   const OnnxFile::Content& content_;
   const OperatorSet& operators_;
@@ -482,12 +566,14 @@ class Export {
   onnx::ModelProto model_;
   std::unordered_map<std::string, const HostTensor*> values_;
   std::unordered_map<std::string, Role> roles_;
-  GrownTables tables_;                                   // without those that are another one
-  std::deque<HostTensor> zeros_;                         // of tables that were given no value
-  std::unordered_map<std::string, std::string> shared_;  // initializers that are an earlier one
-  std::unordered_set<std::string> first_of_;             // those earlier ones
+  GrownTables tables_;                                    // without those that are another one
+  std::deque<HostTensor> zeros_;                          // of tables that were given no value
+  std::unordered_map<std::string, std::string> shared_;   // initializers that are an earlier one
+  std::unordered_set<std::string> first_of_;              // those earlier ones
+  std::shared_ptr<const OnnxFile::Content> transformed_;  // null: nothing was
+  bool was_external_ = false;                             // weights, before that
   ExportResult result_;
-};  // namespace
+};
 
 }  // namespace
 }  // namespace importer

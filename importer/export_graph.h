@@ -22,10 +22,18 @@ struct ExportOptions {
   /// `batch_outputs` is true); what they do not need goes.
   std::vector<std::pair<std::string, TensorType>> outputs;
   bool batch_outputs = true;
+  /// What is done to the graph then, each as importer/export/ says, in this order. Nothing of it to
+  /// a model with training_info, which is Error{usage}.
+  std::vector<std::string> keep;  // the only outputs, by name; empty: as they are
+  bool fold_batch_norm = false;
+  bool fp16 = false;
+  int opset = 0;  // of ai.onnx; 0: the model's own
   /// What OnnxFile::metadata gives of the written model; what an earlier export had put there goes.
   std::map<std::string, std::string> metadata;
   /// Refuses values that lack a parameter or a running statistic of the model.
   bool all_states = false;
+  /// Adapters that become nodes of the model beside the weights that they belong to.
+  std::vector<WeightAdapters> adapters;
   /// How the model was imported (bindings, evaluator): freeing the batch imports it again.
   ImportOptions import;
   /// Tensors from this size on go into NAME.data beside the model, where the original had external
@@ -37,7 +45,7 @@ struct ExportOptions {
 struct ExportResult {
   std::vector<std::filesystem::path> files;
   bool batch_is_free = false;
-  std::string note;  // why the batch stays fixed, for people; else empty
+  std::string note;  // for people: why the batch stays fixed, what was done to the graph; or empty
 };
 
 /// Writes the model with new values for initializers (by name; converted to the file's element

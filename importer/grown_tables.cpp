@@ -124,6 +124,26 @@ GrownTables grown_tables(const OnnxFile::Content& file, const std::vector<bool>&
   return tables;
 }
 
+GrownTables resized_parameters(const OnnxFile::Content& file,
+                               const std::map<std::string, Shape>& shapes) {
+  GrownTables result;
+  for (const auto& [name, shape] : shapes) {
+    const auto found = file.initializers.find(name);
+    if (found == file.initializers.end())
+      refuse(file.path, name, "the model has no initializer of this name to give another shape");
+    const TensorType& type = found->second.type();
+    const auto most = file.limits.tensor_bytes / static_cast<std::int64_t>(size_of(type.dtype));
+    if (shape.size() != type.shape.size() || !checked_elements(shape, most)) {
+      refuse(
+          file.path, name, "this initializer cannot have that shape",
+          fmt::format("{} extents, at most {} bytes", type.shape.size(), file.limits.tensor_bytes),
+          to_string(shape));
+    }
+    result.emplace(name, TensorType{type.dtype, shape});
+  }
+  return result;
+}
+
 HostTensor zeros_of(const std::string& name, const GrownTables& tables) {
   const TensorType& type = tables.at(name);
   try {

@@ -1,6 +1,7 @@
 // Tables that get more rows at import than their placeholder in the file has.
 #pragma once
 
+#include <map>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -20,6 +21,11 @@ GrownTables grown_tables(const OnnxFile::Content& file, const std::vector<bool>&
                          const std::unordered_map<std::string, Role>& roles,
                          const std::unordered_map<std::string, std::string>& shared,
                          const std::vector<RowsRule>& rules);
+
+/// The types of parameters that ImportOptions::resized gives another shape, by initializer name.
+/// Throws Error{usage} for names that the file does not have, and shapes of another rank.
+GrownTables resized_parameters(const OnnxFile::Content& file,
+                               const std::map<std::string, Shape>& shapes);
 
 /// Zeros of tables.at(name); pages that nobody writes take no memory. Throws Error{does_not_fit}
 /// with it and larger ones where the host has no such range.

@@ -47,6 +47,7 @@ class Import {
     if (algorithm != nullptr) algorithm->settle(roles_);
     shared_ = shared_initializers(file_, roles_);
     tables_ = grown_tables(file_, needed_, roles_, shared_, options.rows);
+    resized_ = resized_parameters(file_, options.resized);
     bindings_ = bind_inputs(session_);
   }
 
@@ -167,6 +168,10 @@ class Import {
         state.start = zeros_of(table->first, tables_);
         state.starts_at_zero = true;
         session_.record.shapes[tensor.name()] = state.start.shape();
+      } else if (resized_.contains(tensor.name())) {
+        state.start = zeros_of(tensor.name(), resized_);
+        state.starts_at_zero = true;
+        session_.record.shapes[tensor.name()] = state.start.shape();
       }
       scope_.names[tensor.name()] = session_.value(session_.builder.state(std::move(state)));
     }
@@ -279,7 +284,9 @@ class Import {
 
   TensorType table_type(const std::string& name, const TensorType& in_file) const {
     const auto first = shared_.find(name);
-    const auto table = tables_.find(first == shared_.end() ? name : first->second);
+    const std::string& own = first == shared_.end() ? name : first->second;
+    if (const auto resized = resized_.find(own); resized != resized_.end()) return resized->second;
+    const auto table = tables_.find(own);
     return table == tables_.end() ? in_file : table->second;
   }
 
@@ -291,6 +298,7 @@ class Import {
   Roles roles_;
   std::unordered_map<std::string, std::string> shared_;  // initializers that are an earlier one
   GrownTables tables_;
+  GrownTables resized_;  // parameters of other shapes, which anything may read
   Bindings bindings_;
   Scope scope_;
   std::vector<std::pair<std::string, TensorType>> outputs_;

@@ -25,6 +25,15 @@ struct RowsRule {
   int line = 0, column = 0;
 };
 
+/// Adapters of low rank that a weight of the file has got, in its orientation: their product times
+/// `scale` is what it lacks. [in, out] = a b; with `out_first`, [out, in, ...] = b a.
+struct WeightAdapters {
+  std::string weight;  // the initializer's name
+  bool out_first = false;
+  double scale = 1;
+  HostTensor a, b;
+};
+
 struct ImportOptions {
   /// Extents of free dimensions, by the names that the file gives them.
   std::vector<std::pair<std::string, std::int64_t>> bind;
@@ -41,6 +50,8 @@ struct ImportOptions {
   std::vector<std::pair<std::string, HostTensor>> constants;
   /// The last rule that covers a parameter counts; only Gather along axis 0 may read it.
   std::vector<RowsRule> rows;
+  /// Parameters that get another shape than in the file and start at zero, by name.
+  std::map<std::string, Shape> resized;
   /// Nodes that cannot be imported: false throws all of them as one Error at the end, true returns
   /// them in `problems` together with what could be imported.
   bool collect_problems = false;

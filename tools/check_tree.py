@@ -65,6 +65,8 @@ THIRD_PARTIES = [
     ("MPI", r"mpi\.h", ["kernels/mpi/plugin"]),
     ("libjpeg", r"jpeglib\.h|jerror\.h|turbojpeg\.h", ["engine/formats/images"]),
     ("libpng", r"png\.h|pngconf\.h|libpng", ["engine/formats/images"]),
+    ("PCRE2", r"pcre2", ["engine/formats/tokenizer"]),
+    ("utf8proc", r"utf8proc\.h", ["engine/formats/tokenizer"]),
     ("OpenMP", r"omp\.h", ["kernels", "bench", "tests"]),
     ("toml++", r"toml\+\+/", ["engine", "placement", "api", "tests"]),
     ("CLI11", r"CLI/", ["tools"]),

@@ -35,9 +35,13 @@ inline bool works_as_ranks(std::string_view subcommand) {
 void add_inspect(CLI::App& app, Invocation& invocation);
 void add_init(CLI::App& app, Invocation& invocation);
 void add_train(CLI::App& app, Invocation& invocation);
+void add_tune(CLI::App& app, Invocation& invocation);
 void add_export(CLI::App& app, Invocation& invocation);
 void add_eval(CLI::App& app, Invocation& invocation);
 void add_predict(CLI::App& app, Invocation& invocation);
+void add_runs(CLI::App& app, Invocation& invocation);
+void add_diff(CLI::App& app, Invocation& invocation);
+void add_report(CLI::App& app, Invocation& invocation);
 void add_bench(CLI::App& app, Invocation& invocation);
 void add_data(CLI::App& app, Invocation& invocation);
 void add_launch(CLI::App& app, Invocation& invocation);

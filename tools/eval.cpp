@@ -17,7 +17,7 @@ void add_weights(CLI::App& command, std::string& weights) {
 }
 
 void add_trained(CLI::App& command, api::TrainedOptions& options, std::string& run) {
-  command.add_option("run", run, "A run directory, one of its checkpoints, or an exported .onnx")
+  command.add_option("run", run, "A run directory, one of its checkpoints, or an .onnx file")
       ->required();
   command.add_option("overrides", options.overrides,
                      "Keys of the configuration to set: data.on_bad=skip");
@@ -28,7 +28,9 @@ void add_trained(CLI::App& command, api::TrainedOptions& options, std::string& r
   add_weights(command, options.weights);
   command.add_flag("--accept-changes", options.accept_changes,
                    "Use a model that has changed since the checkpoint was written");
-  command.add_option("--config", options.config, "The train.toml of an exported .onnx")
+  command
+      .add_option("--config", options.config,
+                  "The train.toml of an .onnx file (default: guessed from it and --data)")
       ->type_name("TRAIN.toml");
   add_placing(command, options.place, options.devices);
 }
@@ -58,7 +60,8 @@ void add_eval(CLI::App& app, Invocation& invocation) {
       "  tandem launch -n 4 -- eval runs/train-0001\n"
       "  tandem eval runs/train-0001 --checkpoint latest --json\n"
       "  tandem eval runs/train-0001 'eval.metrics=[\"auc\",\"log_loss\"]' --data day_23.gz\n"
-      "  tandem eval runs/digits-0001 --data images=t10k-images.gz labels=t10k-labels.gz");
+      "  tandem eval runs/digits-0001 --data images=t10k-images.gz labels=t10k-labels.gz\n"
+      "  tandem eval model.onnx --data test.npz");
   on_choice(*command, invocation, [options, &invocation] {
     catch_interrupts(options->eval.stop, Waiting::fails);
     std::signal(SIGPIPE, SIG_IGN);  // a closed display ends nothing

@@ -196,6 +196,7 @@ int run(int argc, char** argv) {
       "  tandem train train.toml                   train; progress here, results in "
       "runs/train-0001\n"
       "  tandem train train.toml --resume          go on with the newest unfinished run\n"
+      "  tandem tune train.toml --over 'optimizer.lr=log(1e-4,1e-1)'   search settings\n"
       "  tandem launch -n 4 -- train train.toml    the same by four processes of this machine\n"
       "  tandem eval runs/train-0001               loss and metrics over the held-out data\n"
       "  tandem predict runs/train-0001 --data rows.tsv --to predictions.tsv\n"
@@ -207,7 +208,7 @@ int run(int argc, char** argv) {
       "Exit codes: 0 done, 1 run-time failure, 2 bad usage, model or configuration, 3 the plan "
       "does not fit,\n"
       "            4 bad data, 5 loss, parameters or metrics are not finite any more,\n"
-      "            6 policy diff --exit-code: they differ,\n"
+      "            6 policy diff --exit-code, export --verify: they differ,\n"
       "            129, 130, 138 and 143 interrupted by SIGHUP, SIGINT, SIGUSR1 and SIGTERM; train "
       "has saved.");
   app.set_version_flag("--version", api::version());
@@ -216,9 +217,13 @@ int run(int argc, char** argv) {
   add_inspect(app, invocation);
   add_init(app, invocation);
   add_train(app, invocation);
+  add_tune(app, invocation);
   add_eval(app, invocation);
   add_predict(app, invocation);
   add_export(app, invocation);
+  add_runs(app, invocation);
+  add_diff(app, invocation);
+  add_report(app, invocation);
   add_bench(app, invocation);
   add_data(app, invocation);
   add_launch(app, invocation);

@@ -6,6 +6,8 @@
 
 #include "tandem/tandem.h"
 #include "tools/arguments.h"
+#include "tools/interrupt.h"
+#include "tools/progress_line.h"
 
 namespace tandem::tool {
 namespace {
@@ -160,7 +162,7 @@ void add_explain(CLI::App& parent, Invocation& invocation) {
   });
 }
 
-void add_diff(CLI::App& parent, Invocation& invocation) {
+void add_policy_diff(CLI::App& parent, Invocation& invocation) {
   CLI::App* command = add_command(
       parent, "diff", "What moves from one policy to another; change of memory, traffic and time",
       "  tandem policy diff old.toml new.toml --config train.toml\n"
@@ -218,7 +220,8 @@ void add_auto(CLI::App& parent, Invocation& invocation) {
       "  tandem policy auto --config train.toml --profile h100.json --to for_h100.toml\n"
       "  tandem policy auto --config train.toml --ranks 8 --network 100Gb/s,5us --to ranks.toml\n"
       "The file's own rules, comments and order stay; the list auto itself is replaced whole, and\n"
-      "comments of yours inside it are named on standard error. Exit code 3 where nothing fits.");
+      "comments of yours inside it are named on standard error. Exit code 3 where nothing fits.\n"
+      "Ctrl-C ends the search and writes the best so far (exit code 130).");
   const Shared options =
       add_common(*command, invocation,
                  "The policy.toml to write (default: the configuration's) and keys of train.toml");
@@ -238,9 +241,19 @@ void add_auto(CLI::App& parent, Invocation& invocation) {
       ->check(CLI::Range(1, 1000000));
   on_choice(*command, invocation, [options, &invocation] {
     take_policy(*options);
-    const api::Report report = api::policy_auto(options->policy, options->automatic);
-    print_warnings(report.warnings);
-    return print(report, invocation);
+    api::PolicyAutoOptions& how = options->automatic;
+    catch_interrupts(how.stop, Waiting::goes_on);
+    ProgressLine line;
+    how.on_progress = [&line](int tried, int most, double best_ms) {
+      line.show_search(tried, most, best_ms);
+    };
+    return until_interrupted([&] {
+      const api::Report report = api::policy_auto(options->policy, how);
+      line.end();
+      print_warnings(report.warnings);
+      const int printed = print(report, invocation);
+      return interrupted_by() == 0 ? printed : 128 + interrupted_by();
+    });
   });
 }
 
@@ -259,7 +272,7 @@ void add_policy(CLI::App& app, Invocation& invocation) {
   add_check(*command, invocation);
   add_plan(*command, invocation);
   add_explain(*command, invocation);
-  add_diff(*command, invocation);
+  add_policy_diff(*command, invocation);
   add_edit(*command, invocation);
   add_auto(*command, invocation);
 }

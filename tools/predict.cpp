@@ -29,8 +29,8 @@ void add_predict(CLI::App& app, Invocation& invocation) {
       ->required();
   command
       ->add_option("--to", predict.to,
-                   "predictions.tsv, .csv, .npy or .npz, there once all is written; - is standard "
-                   "output (default)")
+                   "predictions.tsv, .csv, .jsonl, .npy or .npz, there once all is written; - is "
+                   "standard output (default)")
       ->type_name("FILE");
   command
       ->add_option("--output", predict.outputs,
@@ -50,6 +50,13 @@ void add_predict(CLI::App& app, Invocation& invocation) {
   command->add_flag("--header", predict.header, "A first line with the columns' names");
   command->add_flag("--class-names", predict.class_names,
                     "Names of classes in place of their numbers, as folders of images name them");
+  command
+      ->add_option("--id", predict.ids,
+                   "What tells a row, in front of its numbers: a column of the table, path of "
+                   "pictures, an array of the data")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("COLUMN");
   command->add_flag("--json", invocation.json,
                     "A summary as one JSON object on standard output; needs --to FILE");
   command->footer(
@@ -63,7 +70,9 @@ void add_predict(CLI::App& app, Invocation& invocation) {
       "  zcat day_23.gz | tandem predict runs/train-0001 --data - | head\n"
       "  tandem predict runs/digits-0001 --data new.npz --as probability --to p.npy\n"
       "  tandem predict runs/mnist-0001 --data images=t10k-images.gz --to classes.csv --header\n"
-      "  tandem predict trained.onnx --config train.toml --data rows.tsv");
+      "  tandem predict runs/shop-0001 --data new.csv --id order,customer --to scores.jsonl\n"
+      "  tandem predict trained.onnx --config train.toml --data rows.tsv\n"
+      "  tandem predict model.onnx --data pictures --id path --to classes.csv");
   on_choice(*command, invocation, [options, &invocation] {
     api::PredictOptions& how = options->predict;
     if (invocation.json && how.to == "-") {

@@ -1,5 +1,4 @@
-// How far a command over rows is: one line on a terminal, written over; elsewhere a line now and
-// then.
+// How far a command is: one line on a terminal, written over; elsewhere a line now and then.
 #pragma once
 
 #include <chrono>
@@ -25,16 +24,18 @@ class ProgressLine {
 
   /// `rows` 0: while tables are read, before the first row is used. `part` negative: not known.
   void show(std::int64_t rows, double part, double rows_per_second) {
-    const auto now = Clock::now();
-    const std::chrono::milliseconds pause(terminal_ ? 200 : 30'000);
-    if (!shown_ || now - last_ < pause) return;
-    last_ = now;
+    if (!is_due()) return;
     std::string line = rows > 0 ? fmt::format("{} rows  {:.0f} rows/s", rows, rows_per_second)
                                 : std::string("reading");
     if (part >= 0) line += fmt::format("  {:.0f} %", 100 * part);
-    std::fprintf(stderr, terminal_ ? "\r\033[K%s" : "%s\n", line.c_str());
-    std::fflush(stderr);
-    open_ = terminal_;
+    show(line);
+  }
+  /// Of a search. `best_ms` negative: there is none yet.
+  void show_search(int tried, int most, double best_ms) {
+    if (!is_due()) return;
+    const std::string best =
+        best_ms < 0 ? "none that fits yet" : fmt::format("best {:.3f} ms a step", best_ms);
+    show(fmt::format("compared {} of {} placements at most  {}", tried, most, best));
   }
   void message(const std::string& text) {
     end();
@@ -47,6 +48,19 @@ class ProgressLine {
 
  private:
   using Clock = std::chrono::steady_clock;
+
+  bool is_due() {
+    const auto now = Clock::now();
+    const std::chrono::milliseconds pause(terminal_ ? 200 : 30'000);
+    if (!shown_ || now - last_ < pause) return false;
+    last_ = now;
+    return true;
+  }
+  void show(const std::string& line) {
+    std::fprintf(stderr, terminal_ ? "\r\033[K%s" : "%s\n", line.c_str());
+    std::fflush(stderr);
+    open_ = terminal_;
+  }
 
   bool shown_, terminal_, open_ = false;
   Clock::time_point last_;

@@ -1,16 +1,18 @@
 // tandem train TRAIN.toml: progress on a terminal, plain lines elsewhere, all on standard error.
+#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <thread>
 
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "tandem/tandem.h"
+#include "tandem/tune.h"
 #include "tools/arguments.h"
 #include "tools/interrupt.h"
 
@@ -38,16 +40,57 @@ std::string next_commands(const api::TrainResult& result, bool has_evaluation) {
   return text + "tandem export " + result.run_dir + " --to trained.onnx";
 }
 
+constexpr double told_data_wait = 0.05;  // a smaller part of the time is not worth a word
+
+/// A line for each parameter: "  norm.gradient.fc1:weight 0.12".
+std::string norms_text(const api::Progress& p) {
+  std::string text;
+  for (const auto& [name, value] : p.norms) text += fmt::format("  {} {:.5g}\n", name, value);
+  return text;
+}
+
+/// "100..104" or "100". Throws Error{usage}.
+void read_trace_steps(const std::string& text, api::TrainOptions& options) {
+  if (text.empty()) return;
+  const char* const end = text.data() + text.size();
+  const auto number = [end](const char* at, std::uint64_t& to) {
+    const auto [stop, error] = std::from_chars(at, end, to);
+    return error == std::errc() && to > 0 ? stop : nullptr;
+  };
+  std::uint64_t first = 0, last = 0;
+  const char* at = number(text.data(), first);
+  last = first;
+  if (at != nullptr && at != end)
+    at = text.ends_with("..") || !std::string_view(at, end).starts_with("..")
+             ? nullptr
+             : number(at + 2, last);
+  if (at != end || last < first || options.trace_path.empty()) {
+    throw Error(ErrorKind::usage,
+                Diagnostic{.message = "--trace-steps",
+                           .expected = "steps from 1 on, as 100..104 or 100, and --trace FILE",
+                           .got = text});
+  }
+  options.trace_first = first;
+  options.trace_last = last;
+}
+
 class Display {
  public:
-  Display() : terminal_(isatty(STDERR_FILENO) != 0) {}
+  explicit Display(bool with_norms)
+      : terminal_(isatty(STDERR_FILENO) != 0), with_norms_(with_norms) {}
 
   void progress(const api::Progress& p) {
     std::string line = p.evaluation ? fmt::format("eval  step {}", p.step) : place_text(p);
     for (const auto& [name, value] : p.values) line += fmt::format("  {} {:.5g}", name, value);
     line += fmt::format("  {:.0f} samples/s", p.samples_per_second);
-    if (!terminal_) {
-      std::fprintf(stderr, "%s\n", line.c_str());
+    if (p.data_wait > told_data_wait)
+      line += fmt::format("  waits for data {:.0f} %", 100 * p.data_wait);
+    if (!p.evaluation && p.seconds_left >= 0 && p.step != p.steps)
+      line += "  left " + duration_text(p.seconds_left);
+    const std::string norms = with_norms_ ? norms_text(p) : "";
+    if (!terminal_ || !norms.empty()) {
+      end_line();
+      std::fprintf(stderr, "%s\n%s", line.c_str(), norms.c_str());
       return;
     }
     if (p.evaluation) {
@@ -58,9 +101,8 @@ class Display {
         p.steps > 0 ? static_cast<double>(p.step) / static_cast<double>(p.steps) : 0;
     constexpr int width = 24;
     const int full = static_cast<int>(done * width);
-    const double left = done > 0 ? p.seconds * (1 - done) / done : 0;
-    std::fprintf(stderr, "\r\033[K[%s%s] %s  left %s", std::string(full, '#').c_str(),
-                 std::string(width - full, '.').c_str(), line.c_str(), duration_text(left).c_str());
+    std::fprintf(stderr, "\r\033[K[%s%s] %s", std::string(full, '#').c_str(),
+                 std::string(width - full, '.').c_str(), line.c_str());
     open_line_ = true;
     if (p.step == p.steps) end_line();
   }
@@ -74,19 +116,72 @@ class Display {
   }
 
  private:
-  bool terminal_;
+  bool terminal_, with_norms_;
   bool open_line_ = false;
 };
+
+struct TrainArguments {
+  std::string config;
+  std::string data;
+  std::string lr_range;
+  std::int64_t lr_steps = 100;
+  api::TrainOptions train;
+  std::string trace_steps;
+  bool verbose = false;
+};
+
+/// "1e-6,1"; "" for the default.
+void read_lr_range(const std::string& text, api::LrRangeOptions& options) {
+  if (text.empty()) return;
+  const std::size_t comma = text.find(',');
+  const bool read = comma != std::string::npos &&
+                    CLI::detail::lexical_cast(text.substr(0, comma), options.from) &&
+                    CLI::detail::lexical_cast(text.substr(comma + 1), options.to);
+  if (read) return;
+  throw Error(ErrorKind::usage, Diagnostic{.message = "not a range of learning rates",
+                                           .file = "--lr-range",
+                                           .expected = "FROM,TO with 0 < FROM < TO",
+                                           .got = text,
+                                           .fix = "keys stand before --lr-range"});
+}
+
+int sweep_lr(const TrainArguments& arguments, const Invocation& invocation) {
+  if (api::launched().ranks > 1) {
+    throw Error(ErrorKind::usage, Diagnostic{.message = "--lr-range works as one process",
+                                             .file = "--lr-range",
+                                             .fix = "start it without a launcher"});
+  }
+  const api::TrainOptions& train = arguments.train;
+  if (train.resume || train.dry_run || !arguments.data.empty()) {
+    throw Error(ErrorKind::usage, Diagnostic{.message = "--lr-range trains nothing",
+                                             .file = "--lr-range",
+                                             .fix = "leave --resume, --dry-run and --data out"});
+  }
+  api::LrRangeOptions options;
+  read_lr_range(arguments.lr_range, options);
+  options.steps = arguments.lr_steps;
+  options.folder = train.run_dir;
+  options.overrides = train.overrides;
+  options.place = train.place;
+  options.devices = train.devices;
+  options.stop = train.stop;
+  Display display(false);
+  options.on_progress = [&](const api::Progress& p) { display.progress(p); };
+  options.on_message = [&](const std::string& text) { display.message(text); };
+  catch_interrupts(options.stop, Waiting::goes_on);
+  std::signal(SIGPIPE, SIG_IGN);
+  return until_interrupted([&] {
+    const api::LrRangeReport report = api::lr_range(arguments.config, options);
+    display.end_line();
+    print(report, invocation);
+    return report.interrupted ? 128 + interrupted_by() : 0;
+  });
+}
 
 }  // namespace
 
 void add_train(CLI::App& app, Invocation& invocation) {
-  struct Options {
-    std::string config;
-    std::string data;
-    api::TrainOptions train;
-  };
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<TrainArguments>();
   CLI::App* command = app.add_subcommand("train", "Train as a train.toml says");
   command->add_option("config", options->config, "The train.toml, or with --data an ONNX file")
       ->required();
@@ -107,6 +202,25 @@ void add_train(CLI::App& app, Invocation& invocation) {
       "Check everything, the run directory too, build the plan, print the summary, train nothing");
   command->add_flag("--log-operators", options->train.log_operators,
                     "With each log line: the step's times by operator, ids and rows of tables");
+  CLI::Option* const lr_range =
+      command
+          ->add_option("--lr-range", options->lr_range,
+                       "Train nothing: raise the learning rate over a few steps until the loss "
+                       "diverges, and suggest one (default: 1e-7,10); keys stand before it")
+          ->type_name("FROM,TO")
+          ->expected(0, 1);
+  command->add_option("--lr-steps", options->lr_steps, "Steps of --lr-range (default: 100)")
+      ->check(number_between(10, 1e6));
+  command
+      ->add_option("--trace", options->train.trace_path,
+                   "Write a Chrome trace of some steps, to be opened in ui.perfetto.dev")
+      ->type_name("FILE");
+  command
+      ->add_option("--trace-steps", options->trace_steps,
+                   "Which: 100..104, or 100 (default: the third to the fifth that are taken)")
+      ->type_name("FROM..TO");
+  command->add_flag("-v,--verbose", options->verbose,
+                    "With each log line: norms of gradients and updates (log.norms)");
   add_placing(*command, options->train.place, options->train.devices);
   command->add_flag("--json", invocation.json, "Errors as a JSON object on standard output");
   command->footer(
@@ -115,10 +229,13 @@ void add_train(CLI::App& app, Invocation& invocation) {
       "Ctrl-C saves a checkpoint and stops (exit code 130); so do SIGTERM (143) and a closed "
       "terminal (129).\n"
       "Example: tandem train train.toml batch_size=64 optimizer.kind=adamw optimizer.lr=1e-3\n"
-      "         tandem train model.onnx epochs=3 --data digits.npz");
-  on_choice(*command, invocation, [options] {
+      "         tandem train model.onnx epochs=3 --data digits.npz\n"
+      "         tandem train train.toml --lr-range");
+  on_choice(*command, invocation, [options, lr_range, &invocation] {
+    if (lr_range->count() > 0) return sweep_lr(*options, invocation);
     if (!options->data.empty()) options->train.overrides.push_back("data=" + options->data);
-    Display display;
+    read_trace_steps(options->trace_steps, options->train);
+    Display display(options->verbose);
     options->train.on_progress = [&](const api::Progress& p) { display.progress(p); };
     options->train.on_message = [&](const std::string& text) { display.message(text); };
     catch_interrupts(options->train.stop, Waiting::goes_on);  // saves, then stops

@@ -218,7 +218,7 @@ void write_fields(const Known& known, Draft& draft) {
                   [&](const auto& f) { return f.name == known.loss.labels.name; });
   if (known.loss.labels.from != nullptr && !is_there) {
     FieldGuess labels = known.loss.labels;
-    if (!known.loss.todo.empty()) labels.todo = "goes with loss.terms";
+    if (!known.loss.todo.empty()) labels.todo = goes_with_loss;
     add(labels);
   } else if (!known.loss.of_model) {
     add({.name = "labels", .todo = "the labels, as loss.terms names them"});

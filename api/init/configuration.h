@@ -2,12 +2,16 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "api/init/draft.h"
 #include "api/init/facts.h"
 
 namespace tandem::api {
+
+/// The todo of labels that a loss would read which could not be guessed.
+inline constexpr std::string_view goes_with_loss = "goes with loss.terms";
 
 struct GuessedConfiguration {
   Draft draft;

@@ -28,6 +28,12 @@ std::string take_data(std::vector<std::string>& overrides) {
   return data;
 }
 
+/// Keys that say nothing of the model and its inputs.
+bool is_of_loss(const Todo& todo) {
+  return todo.key.starts_with("loss.") || todo.key == "data.fields.labels" ||
+         todo.text == goes_with_loss;
+}
+
 Error open_keys(const std::string& model, const std::string& data, const std::vector<Todo>& open) {
   std::vector<Diagnostic> all;
   for (const Todo& todo : open) {
@@ -46,8 +52,12 @@ Error open_keys(const std::string& model, const std::string& data, const std::ve
 bool is_guessed(const std::string& path) { return path.ends_with(".onnx"); }
 
 RunConfig guessed_run_config(const std::string& model, TrainOptions& options,
-                             std::vector<std::string> overrides) {
+                             std::vector<std::string> overrides, GuessedUse use) {
   const std::string data = take_data(overrides);
+  // The guess is what half of the memory holds.
+  std::erase_if(overrides, [](const std::string& item) {
+    return item == "batch_size=auto" || item == "batch_size=\"auto\"";
+  });
   const std::filesystem::path path = normal_path(model);
   const std::string folder = path.parent_path().string();
   const Engine engine;
@@ -57,11 +67,11 @@ RunConfig guessed_run_config(const std::string& model, TrainOptions& options,
     return std::any_of(overrides.begin(), overrides.end(),
                        [&](const std::string& item) { return says(item, todo.key); });
   });
+  if (use == GuessedUse::prediction) std::erase_if(open, is_of_loss);
   if (!open.empty()) throw open_keys(model, data, open);
   if (options.on_message) {
     options.on_message("guessed    " + run_name(model) + " from its file and " + normal_path(data) +
-                       "; train.resolved.toml of the run directory has every key, `tandem init` "
-                       "writes them with their reasons");
+                       "; `tandem init` writes all keys with their reasons");
     for (const std::string& note : guess.draft.notes) options.on_message("guessed    " + note);
   }
   // The first rule is for everything, which the device of the run says as well.
@@ -72,7 +82,12 @@ RunConfig guessed_run_config(const std::string& model, TrainOptions& options,
     options.place.insert(options.place.begin(), guess.rules.begin() + 1, guess.rules.end());
   const std::string name = folder + "/guessed train.toml";
   try {
-    return parse_run_config(to_toml(guess.draft, guess.head), name, overrides);
+    RunConfig config = parse_run_config(to_toml(guess.draft, guess.head), name, overrides);
+    if (!config.batch_choice.is_open) return config;
+    throw Error(ErrorKind::usage, Diagnostic{.message = "a guessed run has its size of batches",
+                                             .file = name,
+                                             .path = "batch_size",
+                                             .expected = "a number"});
   } catch (const Error& error) {
     std::vector<Diagnostic> all = error.diagnostics();
     if (all.back().fix.empty()) all.back().fix = "`tandem init` writes this file to look into";

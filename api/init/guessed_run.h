@@ -1,6 +1,7 @@
 // A run without a train.toml: its configuration is guessed and stays in memory.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -12,10 +13,14 @@ namespace tandem::api {
 /// Whether a run is described by an ONNX file instead of a train.toml.
 bool is_guessed(const std::string& path);
 
+/// Predictions need no loss and no labels.
+enum class GuessedUse : std::uint8_t { training, prediction };
+
 /// `overrides`: keys, and the data as "data=PATH". Throws Error{usage} with everything that could
 /// not be guessed and that they do not say. `options` hear what was guessed, and get the policy's
 /// rules.
 RunConfig guessed_run_config(const std::string& model, TrainOptions& options,
-                             std::vector<std::string> overrides);
+                             std::vector<std::string> overrides,
+                             GuessedUse use = GuessedUse::training);
 
 }  // namespace tandem::api

@@ -35,7 +35,11 @@ std::function<void(const std::string&)> told_once(std::function<void(const std::
 }  // namespace
 
 Model::Model(const Engine& engine, const RunConfig& config, OnnxFile file, ModelOptions options)
-    : engine_(engine), config_(config), file_(std::move(file)), options_(std::move(options)) {
+    : engine_(engine),
+      config_(config),
+      file_(std::move(file)),
+      options_(std::move(options)),
+      tuning_(engine_, config_) {
   options_.on_message = told_once(std::move(options_.on_message));
   if (!has_training_info(file_)) require_optimizer(config_);
   if (options_.rows) return;
@@ -60,6 +64,27 @@ std::shared_ptr<const TrainingAlgorithm> Model::algorithm(std::int64_t batch, bo
 const TrainingImport& Model::import(std::int64_t batch, bool training) {
   const auto found = imported_.find({batch, training});
   if (found != imported_.end()) return found->second;
+  ImportOptions options = import_options(batch, training);
+  const bool has_own_training = has_training_info(file_);  // whose settings refuse all of this
+  if (!has_own_training) tuning_.resize(file_, options);
+  TrainingImport result = import_training(file_, engine_.operators, options);
+  if (!has_own_training) tuning_.apply(options, result.model);
+  return imported_.emplace(std::pair{batch, training}, std::move(result)).first->second;
+}
+
+std::map<std::string, Shape> Model::resized() {
+  ImportOptions options = import_options(config_.micro_batch_size(), true);
+  tuning_.resize(file_, options);
+  return options.resized;
+}
+
+LoadingParts Model::loading_parts() {
+  LoadingParts parts = api::loading_parts(micro_batch());
+  parts.added = tuning_.added();
+  return parts;
+}
+
+ImportOptions Model::import_options(std::int64_t batch, bool training) {
   if (!rows_) rows_ = rows_rules(config_, options_.rows);
   ImportOptions options;
   options.bind.assign(config_.model.bind.begin(), config_.model.bind.end());
@@ -68,8 +93,7 @@ const TrainingImport& Model::import(std::int64_t batch, bool training) {
   options.training = training;
   options.evaluate = engine_.evaluate;
   options.rows = *rows_;
-  TrainingImport result = import_training(file_, engine_.operators, options);
-  return imported_.emplace(std::pair{batch, training}, std::move(result)).first->second;
+  return options;
 }
 
 std::vector<Diagnostic> Model::export_warnings() {
@@ -267,7 +291,7 @@ RunParts PlacedModel::run_parts() {
   parts.options.lower = lower_options();
   parts.options.accept = [this](const Plan& plan) { check_fit(plan, resolved_, devices()); };
   parts.aliases = [this] { return model_->micro_batch().aliases; };
-  parts.loading = [this] { return loading_parts(model_->micro_batch()); };
+  parts.loading = [this] { return model_->loading_parts(); };
   return parts;
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "api/model/engine.h"
+#include "api/model/fine_tuning.h"
 #include "api/model/placing.h"
 #include "api/table_rows.h"
 #include "engine/training/data/data_source.h"
@@ -56,6 +57,15 @@ class Model {
   std::vector<Diagnostic> export_warnings();
   /// What data is opened with, as this model takes it.
   OpenOptions open_options();
+  /// What parameters.load has to know of the model.
+  LoadingParts loading_parts();
+  /// Weights with adapters (parameters.lora).
+  const std::vector<AdaptedWeight>& adapted() {
+    micro_batch();
+    return tuning_.adapted();
+  }
+  /// Shapes of last layers that are not the file's (parameters.head).
+  std::map<std::string, Shape> resized();
 
  private:
   const Engine& engine_;
@@ -64,7 +74,9 @@ class Model {
   ModelOptions options_;
   std::optional<std::vector<RowsRule>> rows_;  // of [parameters] shape
   const TrainingImport& import(std::int64_t batch, bool training);
+  ImportOptions import_options(std::int64_t batch, bool training);
 
+  FineTuning tuning_;
   std::map<std::pair<std::int64_t, bool>, TrainingImport> imported_;
 };
 
@@ -78,6 +90,9 @@ OpenOptions open_options(const RunConfig& config, const Graph& micro_batch);
 class ModelData {
  public:
   explicit ModelData(std::shared_ptr<Model> model) : model_(std::move(model)) {}
+
+  ModelData(std::shared_ptr<Model> model, DataSets sets)  // opened already
+      : model_(std::move(model)), sets_(std::move(sets)) {}
 
   /// Throws what `open_data` throws, each time.
   const DataSets& sets();

@@ -92,7 +92,15 @@ Report policy_auto(const PolicyOptions& options, const PolicyAutoOptions& automa
                  "tandem_device_profile");
   of.replace_policy(bare);
   const bool pinned = options.ranks == 1 && all_pinned(of.resolved());
-  FoundPlacement found = find_placement(candidates, text, options.ranks);
+  AutoWatch watch;
+  watch.stop_requested = [&] { return automatic.stop.stop_requested(); };
+  if (automatic.on_progress) {
+    watch.on_progress = [&](int plans, int most, const std::optional<AutoScore>& best) {
+      const bool fits = best && best->overflow <= 0;
+      automatic.on_progress(plans, most, fits ? best->seconds * 1e3 : -1);
+    };
+  }
+  FoundPlacement found = find_placement(candidates, text, options.ranks, watch);
   found.pinned = pinned;
   found.times = times;
   const bool kept = (found.pinned && found.before) || found.is_old_better();

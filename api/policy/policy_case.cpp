@@ -4,6 +4,7 @@
 
 #include "api/model/sample_loss.h"
 #include "api/path_value.h"
+#include "api/policy/batch_size.h"
 #include "api/timing/measure_kernels.h"
 #include "engine/formats/paths.h"
 #include "engine/graph/error.h"
@@ -28,7 +29,8 @@ RunConfig config_of(const PolicyOptions& options) {
                            .got = options.config.empty() ? "neither" : "both",
                            .fix = "tandem policy --help has examples"});
   }
-  if (!options.config.empty()) return read_run_config(options.config, overrides);
+  if (!options.config.empty())
+    return with_batch_size(read_run_config(options.config, overrides), options);
   std::string model = "model={ file = " + path_value(options.model) + ", bind = {";
   const OnnxFile file = OnnxFile::open(options.model);
   std::int64_t batch = std::max<std::int64_t>(1, fixed_batch(file));
@@ -104,7 +106,10 @@ PolicyCase::PolicyCase(const PolicyOptions& options, PlacingArguments placing, C
   policy_ = read_run_policy(config_, placing_);
   engine_ = std::make_unique<Engine>(policy_.threads);
   model_ = std::make_shared<Model>(*engine_, config_);
-  data_.emplace(model_);
+  if (reads.sets != nullptr)
+    data_.emplace(model_, *reads.sets);
+  else
+    data_.emplace(model_);
 }
 
 PlacedModel& PolicyCase::placed() {

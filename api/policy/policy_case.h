@@ -19,6 +19,7 @@ namespace tandem::api {
 struct CaseOptions {
   bool policy = true;  // else everything is on the cpu
   bool data = true;    // else the policy is resolved without a look at it
+  const DataSets* sets = nullptr;  // the data where it is open already
 };
 
 class PolicyCase final : public TriedModel {

@@ -11,6 +11,7 @@
 
 #include "api/model/engine.h"
 #include "api/output_file.h"
+#include "api/policy/batch_size.h"
 #include "api/policy/policy_case.h"
 #include "api/timing/machine_rates.h"
 #include "api/timing/mixed_profile.h"
@@ -121,7 +122,11 @@ std::vector<DeviceProfile> profiles_of(const PlacedModel& placed) {
 }  // namespace
 
 Report bench(const std::string& config_path, const BenchOptions& options) {
-  RunConfig config = read_run_config(config_path, options.overrides);
+  RunConfig config = with_batch_size(read_run_config(config_path, options.overrides),
+                                     {.config = config_path,
+                                      .overrides = options.overrides,
+                                      .place = options.place,
+                                      .devices = options.devices});
   if (!config.data) {
     throw Error(
         ErrorKind::usage,

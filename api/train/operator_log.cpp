@@ -1,13 +1,16 @@
 // Single steps are timed: by a probe where the cpu does everything, else by the devices' monitor.
 #include "api/train/operator_log.h"
 
+#include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "api/timing/machine_rates.h"
 #include "api/timing/mixed_profile.h"
 #include "api/timing/operator_times.h"
+#include "placement/report/placement_report.h"
 
 namespace tandem::api {
 namespace {
@@ -25,6 +28,7 @@ void OperatorLog::synchronize() const {
 }
 
 void OperatorLog::before(Program& program) {
+  if (micro_batches_.empty()) began_ = std::chrono::steady_clock::now();
   if (mixed() && micro_batches_.empty()) {
     synchronize();
     engine_.monitor->start_trace(capacity_);
@@ -33,9 +37,45 @@ void OperatorLog::before(Program& program) {
   if (mixed() || seconds_.contains(&program)) return;
   std::vector<double>& seconds = seconds_[&program];
   seconds.assign(program.lowered().graph.nodes.size(), 0.0);
-  program.set_probe(timing_probe([&seconds](NodeId node, ProbeTime begin, ProbeTime end) {
-    seconds[node.index] += std::chrono::duration<double>(end - begin).count();
-  }));
+  program.set_probe(timing_probe(
+      [this, &seconds, lowered = &program.lowered()](NodeId node, ProbeTime begin, ProbeTime end) {
+        const double took = std::chrono::duration<double>(end - begin).count();
+        seconds[node.index] += took;
+        if (trace_ == nullptr) return;
+        const Node& operation = lowered->graph.node(node);
+        events_.push_back({{"name", operation.path + " " + operation.op->name},
+                           {"cat", phase_name(operation.phase)},
+                           {"ph", "X"},
+                           {"pid", 1},
+                           {"tid", 1},
+                           {"ts", StepTrace::seconds(begin) * 1e6},
+                           {"dur", took * 1e6}});
+      }));
+}
+
+void OperatorLog::trace_step(std::uint64_t step, const TracedSteps& traced,
+                             const std::vector<TraceSpan>& spans) {
+  nlohmann::ordered_json events = std::exchange(events_, nlohmann::ordered_json::array());
+  double begin = StepTrace::seconds(began_);
+  double end = StepTrace::seconds(std::chrono::steady_clock::now());
+  if (mixed()) {
+    events = trace_events(traced, *engine_.monitor, spans);
+    // The devices' record has a clock of its own.
+    const auto earlier = [](const TraceSpan& a, const TraceSpan& b) {
+      return a.real_start < b.real_start;
+    };
+    const auto ends_earlier = [](const TraceSpan& a, const TraceSpan& b) {
+      return a.real_end < b.real_end;
+    };
+    if (spans.empty()) return;
+    begin = std::min_element(spans.begin(), spans.end(), earlier)->real_start;
+    end = std::max_element(spans.begin(), spans.end(), ends_earlier)->real_end;
+  } else {
+    events.push_back(track_event(1, "cpu"));
+  }
+  if (!trace_->wants(step)) return;
+  trace_->add_step(step, begin, end, std::move(events));
+  trace_->write(/*at_end=*/false);
 }
 
 void OperatorLog::after(Program& program, std::uint64_t ticket) { tables_.after(program, ticket); }
@@ -50,16 +90,20 @@ std::string OperatorLog::report(std::uint64_t step) {
     is_whole = trace.size() == traced.spans();
     seconds = traced_node_seconds(traced, trace);
     engine_.monitor->start_trace(0);
+    if (trace_ != nullptr) trace_step(step, traced, trace);
   } else {
     for (const TracedProgram& program : traced.programs()) {
       program.program->set_probe(nullptr);
       seconds.push_back(std::move(seconds_.at(program.program)));
     }
+    if (trace_ != nullptr) trace_step(step, traced, {});
   }
   const std::vector<OperatorTime> operators = operator_times(traced, seconds, tables_);
   micro_batches_.clear();
   seconds_.clear();
   tables_.clear();
+  record_.clear();
+  if (!tells_) return "";
   if (!is_whole) {
     return fmt::format(
         "operators of step {}: no times were kept, as the devices' record of the step does not "
@@ -68,6 +112,10 @@ std::string OperatorLog::report(std::uint64_t step) {
         step);
   }
   if (!bandwidth_ && is_memory_bound(operators)) bandwidth_ = bandwidth_gb_s(engine_);
+  nlohmann::ordered_json json{{"step", step}, {"operators", nlohmann::ordered_json::array()}};
+  for (const OperatorTime& time : operators)
+    json["operators"].push_back(operator_json(time, bandwidth_.value_or(0)));
+  record_ = json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
   std::string text = fmt::format("operators of step {}, by time\n", step) +
                      operators_text(operators, most_operators) +
                      tables_text(operators, bandwidth_.value_or(0));

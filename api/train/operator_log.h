@@ -1,4 +1,5 @@
-// What `train --log-operators` writes: times of operators and rows of tables in single steps.
+// What `train --log-operators` and `--trace` write: times of operators and rows of tables in single
+// steps.
 #pragma once
 
 #include <map>
@@ -6,6 +7,7 @@
 #include <vector>
 
 #include "api/model/model.h"
+#include "api/train/step_trace.h"
 #include "engine/training/tables/table_log.h"
 
 namespace tandem::api {
@@ -13,8 +15,10 @@ namespace tandem::api {
 /// Times the steps that it watches; others run as without it.
 class OperatorLog final : public MicroBatchWatch {
  public:
-  /// Both must outlive it.
-  OperatorLog(const Engine& engine, const PlacedModel& placed) : engine_(engine), placed_(placed) {}
+  /// All must outlive it. `tells`: lines and operators.json of each step that it watches; `trace`
+  /// may be null.
+  OperatorLog(const Engine& engine, const PlacedModel& placed, bool tells, StepTrace* trace)
+      : engine_(engine), placed_(placed), tells_(tells), trace_(trace) {}
   OperatorLog(const OperatorLog&) = delete;
   OperatorLog& operator=(const OperatorLog&) = delete;
 
@@ -23,6 +27,7 @@ class OperatorLog final : public MicroBatchWatch {
   void before(Program& program) override;
   void after(Program& program, std::uint64_t ticket) override;
   std::string report(std::uint64_t step) override;
+  std::string record() const override { return record_; }
 
  private:
   bool mixed() const { return placed_.devices().size() > 1; }
@@ -30,11 +35,20 @@ class OperatorLog final : public MicroBatchWatch {
 
   const Engine& engine_;
   const PlacedModel& placed_;
+  /// Adds the step to the trace, with the spans of devices where there are any.
+  void trace_step(std::uint64_t step, const TracedSteps& traced,
+                  const std::vector<TraceSpan>& spans);
+
+  bool tells_;
+  StepTrace* trace_;
+  ProbeTime began_{};
+  nlohmann::ordered_json events_ = nlohmann::ordered_json::array();  // of a step on the cpu alone
   std::size_t capacity_ = 0;
   std::vector<Program*> micro_batches_;                    // of the step so far
   std::map<const Program*, std::vector<double>> seconds_;  // per node, where the cpu does it all
   TableCounter tables_;
   std::optional<double> bandwidth_;  // once measured
+  std::string record_;
 };
 
 }  // namespace tandem::api

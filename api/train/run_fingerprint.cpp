@@ -12,8 +12,11 @@ namespace {
 
 ModelStructure structure_for(const RunConfig& config, const OnnxFile& file) {
   std::vector<std::string> values;
-  for (const LossTerm& term : config.loss.terms)
-    values.insert(values.end(), term.values.begin(), term.values.end());
+  for (const LossTerm& term : config.loss.terms) {
+    for (const std::string& value : term.values) {
+      if (!names_teacher(value)) values.push_back(value);  // another file has it
+    }
+  }
   return structure_of(file, values);
 }
 

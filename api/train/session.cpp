@@ -9,6 +9,7 @@
 #include "api/train/moved_from.h"
 #include "api/train/session_keys.h"
 #include "api/use/export.h"
+#include "api/use/frozen_weights.h"
 #include "engine/graph/text.h"
 #include "engine/training/algorithm/algorithm_graph.h"
 #include "engine/training/algorithm/initial_states.h"
@@ -134,8 +135,11 @@ Session& Session::operator=(Session&&) noexcept = default;
 
 std::vector<bool> Session::Impl::thawed_now() const {
   std::vector<bool> now;
-  for (const FreezeRule& rule : config.parameters.freeze)
-    now.push_back(rule.until && length.has_passed(*rule.until, static_cast<std::int64_t>(steps)));
+  for (const FreezeRule& rule : config.parameters.freeze) {
+    const std::optional<Duration>& turn = rule.from ? rule.from : rule.until;
+    const bool passed = turn && length.has_passed(*turn, static_cast<std::int64_t>(steps));
+    now.push_back(rule.from ? !passed : passed);
+  }
   return now;
 }
 
@@ -355,8 +359,12 @@ void Session::save(const std::string& path) const {
   for (const State& state : my.forward().states) {
     if (!my.states.has(state.name)) content.model.push_back({state.name, my.read(state)});
   }
-  content.aliases = my.model.model().micro_batch().aliases;
-  export_weights(my.engine, my.model.model().file(), my.config, content, path);
+  Model& model = my.model.model();
+  content.aliases = model.micro_batch().aliases;
+  merge_adapters(content, model.adapted());
+  ExportedModel exported;
+  if (!my.config.parameters.head.empty()) exported.resized = model.resized();
+  export_weights(my.engine, model.file(), my.config, content, path, exported);
 }
 
 }  // namespace tandem::api

@@ -110,8 +110,10 @@ void check_values(const RunConfig& config, std::vector<Diagnostic>& problems) {
     refuse_epochs(optimizer.swa->start, optimizer.swa->where, "optimizer.swa.start", problems);
     refuse_epochs(optimizer.swa->every, optimizer.swa->where, "optimizer.swa.every", problems);
   }
-  for (const FreezeRule& rule : config.parameters.freeze)
+  for (const FreezeRule& rule : config.parameters.freeze) {
     refuse_epochs(rule.until, rule.where, "parameters.freeze.until", problems);
+    refuse_epochs(rule.from, rule.where, "parameters.freeze.from", problems);
+  }
   for (const ShapeRule& rule : config.parameters.shape) {
     if (rule.vocabulary.empty()) continue;
     Diagnostic d = at(rule.where, "parameters.shape.rows", "a Session has no vocabularies");

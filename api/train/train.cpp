@@ -7,6 +7,7 @@
 #include "api/init/guessed_run.h"
 #include "api/model/model.h"
 #include "api/path_value.h"
+#include "api/policy/batch_size.h"
 #include "api/run_files.h"
 #include "api/train/moved_from.h"
 #include "api/train/on_ranks.h"
@@ -22,6 +23,7 @@
 #include "engine/training/ranks/start_checks.h"
 #include "engine/training/trainer.h"
 #include "placement/report/placement_report.h"
+#include "placement/report/plan_record.h"
 #include "tandem/tandem.h"
 
 namespace tandem::api {
@@ -40,7 +42,8 @@ struct Trainer::Impl {
   std::shared_ptr<Model> model;
   ModelData data;
   PlacedModel placed;
-  std::unique_ptr<OperatorLog> operator_log;  // where it is asked for
+  std::unique_ptr<StepTrace> trace;           // where it is asked for
+  std::unique_ptr<OperatorLog> operator_log;  // likewise, and with a trace
   std::unique_ptr<Training> training;
   std::vector<SavedVocabulary> vocabularies;
   FingerprintPtr fingerprint;
@@ -156,6 +159,23 @@ std::string run_to_resume(const RunConfig& config) {
                          .fix = "leave --resume away, or name the run with --run-dir"});
 }
 
+/// What the plans of batch sizes are made with.
+PolicyOptions planning_of(const std::string& config_path, const std::vector<std::string>& overrides,
+                          const TrainOptions& options, const std::shared_ptr<RankGroup>& group) {
+  PolicyOptions planning;
+  planning.config = config_path;
+  planning.overrides = overrides;
+  planning.place = options.place;
+  planning.devices = options.devices;
+  planning.ranks = group ? group->ranks() : 1;
+  return planning;
+}
+
+/// A run that was started with a size goes on with it, whatever would fit now.
+std::int64_t batch_size_of_run(const std::string& run_dir) {
+  return read_run_config(run_dir + "/train.resolved.toml").batch_size;
+}
+
 /// Settings that the run was started with and that are other defaults now.
 std::vector<std::string> defaults_of_run(const RunConfig& config,
                                          const std::vector<std::string>& overrides,
@@ -184,6 +204,21 @@ Trainer::Trainer(const std::string& config_path, TrainOptions options) {
   std::string resume_from;
   if (options.resume)
     resume_from = from_rank_0(ranks, "run to resume", [&] { return run_to_resume(config); });
+  if (config.batch_choice.is_open) {
+    const std::string size = from_rank_0(ranks, "batch size", [&] {
+      const std::int64_t found =
+          resume_from.empty()
+              ? fitting_batch_size(config, planning_of(config_path, overrides, options, group))
+              : batch_size_of_run(resume_from);
+      return std::to_string(found);
+    });
+    if (options.on_message)
+      options.on_message(resume_from.empty()
+                             ? batch_size_text(config, std::stoll(size))
+                             : "batch_size " + size + ", as the run was started with");
+    overrides.push_back("batch_size=" + size);
+    on_all_ranks(ranks, "configuration", [&] { config = read_run_config(config_path, overrides); });
+  }
   on_all_ranks(ranks, "configuration", [&] {
     if (resume_from.empty() || is_guessed(config_path)) return;
     const std::vector<std::string> kept = defaults_of_run(config, overrides, resume_from);
@@ -212,9 +247,18 @@ void Trainer::Impl::build_training(DataSets data) {
   vocabularies = data.vocabularies;
   if (!resume_from.empty()) refuse_other_vocabularies(resume_from, vocabularies);
   TrainingHooks hooks;
-  if (options.log_operators) {
-    operator_log = std::make_unique<OperatorLog>(engine, placed);
+  if (!options.trace_path.empty() && !options.dry_run && rank() == 0)
+    trace =
+        std::make_unique<StepTrace>(options.trace_path, options.trace_first, options.trace_last);
+  if (options.log_operators || trace) {
+    operator_log =
+        std::make_unique<OperatorLog>(engine, placed, options.log_operators, trace.get());
     hooks.watch = operator_log.get();
+  }
+  if (trace) {
+    hooks.is_watched = [this](std::uint64_t step, bool is_logged) {
+      return trace->wants(step) || (options.log_operators && is_logged);
+    };
   }
   hooks.on_message = options.on_message;
   hooks.stop_requested = [this] { return stops(); };
@@ -229,6 +273,9 @@ void Trainer::Impl::build_training(DataSets data) {
       progress.values = p.values;
       progress.samples_per_second = p.samples_per_second;
       progress.seconds = p.seconds;
+      progress.norms = p.norms;
+      progress.seconds_left = p.seconds_left;
+      progress.data_wait = p.data_wait;
       report(progress);
     };
   }
@@ -292,10 +339,13 @@ TrainResult Trainer::run() {
   std::vector<std::pair<std::string, std::string>> files{
       {"train.resolved.toml", to_toml(my.config)},
       {"policy.toml", my.placed.policy().text},
-      {"placement.json", placement_json(lowered, my.placed.policy(), my.placed.resolved())}};
+      {"placement.json", placement_json(lowered, my.placed.policy(), my.placed.resolved())},
+      {"plan.json", plan_record_json(lowered, my.training->main_program().program->plan(),
+                                     my.placed.resolved())}};
   for (const SavedVocabulary& v : my.vocabularies)
     files.emplace_back(v.file_name, v.path.empty() ? v.text : read_file(v.path));
   const TrainingResult done = my.training->run(my.resume_from, files);
+  if (my.trace) my.trace->write(/*at_end=*/true);
   check_order(my.engine);
   if (my.options.on_message) {
     for (const BoundProgram* bound : my.training->step_programs()) {

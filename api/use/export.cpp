@@ -1,6 +1,7 @@
 // Trained weights of a run as ONNX, safetensors or npz.
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <set>
 #include <string_view>
 
@@ -11,6 +12,8 @@
 #include "api/train/run_fingerprint.h"
 #include "api/use/export.h"
 #include "api/use/files_in_use.h"
+#include "api/use/frozen_weights.h"
+#include "api/use/peft.h"
 #include "api/use/trained_run.h"
 #include "api/use/vocabularies.h"
 #include "engine/formats/files.h"
@@ -89,13 +92,68 @@ bool is_known_kind(const std::string& to) {
   return to.ends_with(".onnx") || to.ends_with(".safetensors") || to.ends_with(".npz");
 }
 
+[[noreturn]] void refuse_adapter_option(const char* option, const std::string& expected,
+                                        const std::string& got, std::string fix = "") {
+  throw Error(ErrorKind::usage, Diagnostic{.message = "export does not know this choice",
+                                           .path = option,
+                                           .expected = expected,
+                                           .got = got,
+                                           .fix = std::move(fix)});
+}
+
+void check_adapter_options(const ExportAdapters& adapters, const std::string& to) {
+  if (adapters.lora != "merged" && adapters.lora != "separate")
+    refuse_adapter_option("--lora", "merged or separate", adapters.lora);
+  if (!adapters.format.empty() && adapters.format != "peft")
+    refuse_adapter_option("--format", "peft, or left out: the end of the name tells",
+                          adapters.format);
+  if (adapters.format == "peft" && (to.ends_with(".onnx") || to.ends_with(".npz")))
+    refuse_adapter_option("--to", "a folder, or a name that ends in .safetensors", to,
+                          "leave --format peft out to write whole weights");
+  if (adapters.format.empty() && !is_known_kind(to)) refuse_kind(to);
+}
+
+/// Where the two files of PEFT go.
+struct PeftPlaces {
+  std::string tensors, config;
+};
+PeftPlaces peft_places(const std::string& to) {
+  namespace fs = std::filesystem;
+  constexpr const char* config_name = "adapter_config.json";
+  if (to.ends_with(".safetensors"))
+    return {to, (fs::path(to).parent_path() / config_name).string()};
+  return {(fs::path(to) / "adapter_model.safetensors").string(),
+          (fs::path(to) / config_name).string()};
+}
+
+std::string export_peft(const CheckpointContent& content, Model& model, const std::string& to) {
+  const PeftAdapter adapter =
+      peft_adapter(model.adapted(), content.model,
+                   std::filesystem::path(model.config().model.file).filename().string());
+  const PeftPlaces places = peft_places(to);
+  if (!to.ends_with(".safetensors")) make_directories(to);
+  std::string text = write_whole(places.tensors, [&](const std::string& made) {
+    write_safetensors(made, adapter.tensors, {{"format", "pt"}});
+  });
+  text += "\n" + write_whole(places.config,
+                             [&](const std::string& made) { write_file(made, adapter.config); });
+  return text;
+}
+
 std::string export_onnx(const Engine& engine, const OnnxFile& file, const RunConfig& config,
                         const std::vector<NamedTensor>& weights, const std::string& to,
-                        const std::map<std::string, std::string>& metadata) {
+                        const ExportedModel& model, const ExportForm& form) {
   std::vector<std::pair<std::string, HostTensor>> values;
   for (const NamedTensor& weight : weights) values.emplace_back(weight.name, weight.tensor);
   ExportOptions options;
-  options.metadata = metadata;
+  options.metadata = model.metadata;
+  options.adapters = model.adapters;
+  options.import.resized = model.resized;
+  if (form.fp16) options.metadata[std::string(half_precision_key)] = "1";
+  options.keep = form.outputs;
+  options.fold_batch_norm = form.fold_batch_norm;
+  options.fp16 = form.fp16;
+  options.opset = form.opset;
   options.all_states = true;
   options.import.bind.assign(config.model.bind.begin(), config.model.bind.end());
   options.import.evaluate = engine.evaluate;
@@ -108,13 +166,24 @@ std::string export_onnx(const Engine& engine, const OnnxFile& file, const RunCon
   return text;
 }
 
+/// Whole weights: with those that no checkpoint holds, and adapters where `adapters` wants them.
+void complete_weights(FoundCheckpoint& found, Model& model, const ExportAdapters& adapters,
+                      bool as_onnx, ExportedModel& exported) {
+  add_frozen_weights(found.content, model, found.path);
+  exported.resized = model.resized();
+  if (adapters.lora == "merged")
+    merge_adapters(found.content, model.adapted());
+  else if (as_onnx)
+    exported.adapters = take_adapters(found.content, model.adapted());
+}
+
 }  // namespace
 
 std::string export_weights(const Engine& engine, const OnnxFile& file, const RunConfig& config,
                            const CheckpointContent& content, const std::string& to,
-                           const std::map<std::string, std::string>& metadata) {
+                           const ExportedModel& model, const ExportForm& form) {
   const std::vector<NamedTensor>& weights = content.model;
-  if (to.ends_with(".onnx")) return export_onnx(engine, file, config, weights, to, metadata);
+  if (to.ends_with(".onnx")) return export_onnx(engine, file, config, weights, to, model, form);
   if (to.ends_with(".safetensors")) {
     return write_whole(to, [&](const std::string& made) {
       write_safetensors(made, weights, weights_metadata(content.aliases));
@@ -144,32 +213,57 @@ std::map<std::string, std::string> exported_functions(
 
 std::string export_run(const std::string& run_or_checkpoint, const std::string& to,
                        const std::string& checkpoint, bool accept_changes,
-                       const std::string& weights, const ExportNames& names) {
-  if (!is_known_kind(to)) refuse_kind(to);
-  const std::string which = which_checkpoint(run_or_checkpoint, checkpoint);
+                       const std::string& weights, const ExportNames& names,
+                       const ExportAdapters& adapters) {
+  return export_run(run_or_checkpoint, to,
+                    ExportSettings{checkpoint, weights, accept_changes, names, adapters, {}});
+}
+
+std::string export_run(const std::string& run_or_checkpoint, const std::string& to,
+                       const ExportSettings& settings) {
+  const ExportAdapters& adapters = settings.adapters;
+  check_adapter_options(adapters, to);
+  if (settings.form.changes() && !to.ends_with(".onnx"))
+    refuse_names(to, "only the graph of an .onnx file can be changed", "",
+                 "write .onnx, or leave --outputs, --fold-batch-norm, --fp16 and --opset out");
+  const std::string which = which_checkpoint(run_or_checkpoint, settings.checkpoint);
   FoundCheckpoint found = find_checkpoint(run_or_checkpoint, which);
   const std::string resolved = found.run_dir + "/train.resolved.toml";
-  const RunConfig config = read_run_config(resolved);
-  const Weights chosen = chosen_weights(weights, config);
+  RunConfig config = read_run_config(resolved);
+  const RunConfig whole = config;  // with the teacher, whose files are in use
+  forget_teacher(config.distillation, config.loss);
+  const Weights chosen = chosen_weights(settings.weights, config);
   use_weights(found.content, chosen, found.path);
-  rename_tensors(found.content, names, to);
   const Engine engine(config.threads);
-  std::map<std::string, std::string> metadata = functions_metadata(found.content);
-  metadata.merge(vocabulary_hashes(found.run_dir, found.content.position.vocabularies));
+  ExportedModel exported;
+  exported.metadata = functions_metadata(found.content);
+  exported.metadata.merge(vocabulary_hashes(found.run_dir, found.content.position.vocabularies));
   VocabularyCopies vocabularies(found.run_dir, to);
   const OnnxFile file = OnnxFile::open(config.model.file);
   if (to.ends_with(".onnx")) {  // other files have nothing of the model but the weights
-    const UsedCheckpoint used{found.content.position, found.path, accept_changes};
+    const UsedCheckpoint used{found.content.position, found.path, settings.accept_changes};
     for (std::string& line : compare_model(used, config, file))
       found.warnings.push_back(std::move(line));
   }
+  const bool as_peft = adapters.format == "peft";
   std::vector<std::string> files{to, link_target(to) + ".data"};  // large weights go beside a model
+  if (as_peft) files = {peft_places(to).tensors, peft_places(to).config};
   files.insert(files.end(), vocabularies.paths().begin(), vocabularies.paths().end());
-  refuse_files_in_use(files, config, found.run_dir);
+  refuse_files_in_use(files, whole, found.run_dir);
   vocabularies.make();  // before the weights take their place, which go with them
   std::string text =
       fmt::format("checkpoint  {} ({}{})\n", found.path, which, weights_text(chosen));
-  text += export_weights(engine, file, config, found.content, to, metadata);
+  const bool is_tuned = !config.parameters.lora.empty() || !config.parameters.head.empty();
+  std::optional<Model> model;
+  if (is_tuned || as_peft)
+    model.emplace(engine, config, file, ModelOptions{.run_dir = found.run_dir});
+  if (as_peft) {
+    text += export_peft(found.content, *model, to);
+  } else {
+    if (is_tuned) complete_weights(found, *model, adapters, to.ends_with(".onnx"), exported);
+    rename_tensors(found.content, settings.names, to);
+    text += export_weights(engine, file, config, found.content, to, exported, settings.form);
+  }
   vocabularies.finish();
   for (const std::string& path : vocabularies.paths()) text += "\n" + written(path);
   for (const std::string& warning : found.warnings) text += "\nwarning: " + warning;

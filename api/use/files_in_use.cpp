@@ -13,6 +13,7 @@
 #include "engine/formats/new_file.h"
 #include "engine/graph/error.h"
 #include "engine/training/data/images/read_images.h"
+#include "engine/training/data/tokens/read_text.h"
 #include "importer/file/onnx_file.h"
 
 namespace tandem::api {
@@ -41,14 +42,15 @@ std::optional<Identity> identity_of(int descriptor) {
 bool is_vocabulary(std::string_view name, std::string_view stem = "") {
   if (!name.starts_with(stem)) return false;
   name.remove_prefix(stem.size());
-  return name == classes_file || (name.starts_with("vocabulary.") && name.ends_with(".tsv"));
+  return name == classes_file || name == tokenizer_file ||
+         (name.starts_with("vocabulary.") && name.ends_with(".tsv"));
 }
 
 /// Files that training writes into the directory of a run.
 bool is_of_a_run(const std::string& name) {
-  constexpr std::array<std::string_view, 6> names{"train.resolved.toml", "policy.toml",
-                                                  "placement.json",      "summary.json",
-                                                  "train.log",           "metrics.jsonl"};
+  constexpr std::array<std::string_view, 9> names{
+      "train.resolved.toml", "policy.toml",   "placement.json", "plan.json", "operators.json",
+      "summary.json",        "metrics.jsonl", "metrics.csv",    "train.log"};
   return is_vocabulary(name) || std::find(names.begin(), names.end(), name) != names.end();
 }
 
@@ -118,7 +120,8 @@ constexpr const char* is_of_run = "this is a file of the run";
 /// The configuration's own file, its data, its model with the files of weights, and what else it
 /// names.
 void refuse_configured(const std::vector<Target>& targets, const RunConfig& config) {
-  std::vector<std::string> read{config.file, config.model.file, config.policy};
+  std::vector<std::string> read{config.file, config.model.file, config.policy,
+                                config.distillation.teacher, config.distillation.weights};
   for (const LoadRule& rule : config.parameters.load) {
     read.push_back(rule.from);
     for (const Target& target : targets) {  // of a run

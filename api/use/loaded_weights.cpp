@@ -1,6 +1,7 @@
 #include "api/use/loaded_weights.h"
 
 #include "api/run_files.h"
+#include "api/use/frozen_weights.h"
 #include "api/use/trained_run.h"
 #include "engine/formats/weights/tensor_list.h"
 #include "engine/training/averages/weights_in_use.h"
@@ -17,9 +18,16 @@ std::unique_ptr<WeightsFile> weights_of_model(const std::string& path) {
 std::unique_ptr<WeightsFile> weights_of_run(const std::string& path) {
   const std::string which = which_checkpoint(path, "");
   FoundCheckpoint found = find_checkpoint(path, which);
-  const RunConfig config = read_run_config(found.run_dir + "/train.resolved.toml");
+  RunConfig config = read_run_config(found.run_dir + "/train.resolved.toml");
+  forget_teacher(config.distillation, config.loss);
   const Weights chosen = chosen_weights("", config);
   use_weights(found.content, chosen, found.path);
+  if (!config.parameters.lora.empty()) {  // whole weights, as an export has them
+    const Engine engine(config.threads);
+    Model model(engine, config, ModelOptions{.run_dir = found.run_dir});
+    add_frozen_weights(found.content, model, found.path);
+    merge_adapters(found.content, model.adapted());
+  }
   auto weights = std::make_unique<TensorList>(found.content.model, found.content.aliases);
   std::vector<std::string> notes{"checkpoint " + found.path + " (" + which + weights_text(chosen) +
                                  ")"};

@@ -143,6 +143,7 @@ class Predictor {
       turns.push_back(range->rows);
       if (rank == place_.rank) own = predicted(*range);
     }
+    write_ids();
     if (ranks_ == nullptr) {
       if (!turns.empty()) write(own, turns[0]);
     } else {
@@ -164,6 +165,11 @@ class Predictor {
     const std::vector<HostTensor>& outputs = prediction_.run(range);
     for (std::size_t i = 0; i < outputs.size(); ++i) values_[i].convert(outputs[i], arrays);
     return arrays;
+  }
+  /// Ids of the rows so far, those that are left out with them.
+  void write_ids() {
+    std::vector<IdTexts> ids = stream_.take_ids();
+    if (file_ != nullptr) file_->add_ids(std::move(ids));
   }
   void write(const std::vector<HostTensor>& arrays, const Rows& rows) {
     const auto count = static_cast<std::int64_t>(rows.size());
@@ -224,10 +230,11 @@ Report predicted(const std::string& run, const PredictOptions& options,
   const bool writes = group == nullptr || group->rank() == 0;
   form_of(options.as);
   if (group) refuse_standard_input(options.data);
-  PredictionFile::check(options.to, options.header, options.class_names);
-  TrainedRun opened = open_trained(run, options);
+  const PredictionLook look{options.header, options.class_names, options.ids};
+  PredictionFile::check(options.to, look);
+  TrainedRun opened = open_trained(run, options, TrainedUse::predict);
   refuse_files_in_use(options.to, opened, options);
-  const auto file = writes ? PredictionFile::open(options.to, options.header) : nullptr;
+  const auto file = writes ? PredictionFile::open(options.to, look) : nullptr;
   opened.placing.ranks = group;
   if (options.batch > 0) {
     opened.config.batch_size = options.batch;
@@ -249,7 +256,7 @@ Report predicted(const std::string& run, const PredictOptions& options,
   }
   if (file && options.class_names) file->name_classes(std::move(classes));
   if (file) file->start(arrays);
-  const auto stream = open_samples(trained, prediction.inputs(), options);
+  const auto stream = open_samples(trained, prediction.inputs(), options, options.ids);
   Predictor(trained, prediction, *stream, std::move(values), file.get()).run(options);
   if (file) file->finish();
   const double seconds = seconds_since(start);

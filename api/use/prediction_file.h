@@ -1,4 +1,5 @@
-// Where predictions go: text to standard output or a file, arrays to .npy or .npz.
+// Where predictions go: text to standard output or a file, objects to .jsonl, arrays to .npy or
+// .npz.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +12,23 @@
 
 namespace tandem::api {
 
+/// What stands beside the numbers.
+struct PredictionLook {
+  bool header = false;           // text begins with the columns' names
+  bool class_names = false;      // names of classes in place of their numbers
+  std::vector<std::string> ids;  // columns in front
+};
+
 class PredictionFile {
  public:
   virtual ~PredictionFile() = default;
 
   /// Before `start`: text has these names in place of the numbers of arrays called "class".
   virtual void name_classes(std::vector<std::string>) {}
+  /// Before `start`: names of columns of texts in front of each row.
+  virtual void name_ids(std::vector<std::string>) {}
+  /// Before the rows that they belong to: a text a name, row by row.
+  virtual void add_ids(std::vector<std::vector<std::string>>) {}
   /// Before all else. Throws Error{usage} where the format does not hold so many arrays.
   virtual void start(const std::vector<PredictedArray>& arrays) = 0;
   /// `count` rows from index `first` of axis 0 on: a tensor for each array.
@@ -27,11 +39,12 @@ class PredictionFile {
   /// A file appears under its name now; without this call nothing is there.
   virtual void finish() = 0;
 
-  /// "-", .tsv, .csv, .npy or .npz by the ending; `header`: text begins with the columns' names.
-  /// Throws Error{usage} for other endings, for folders and for files that must not be written to.
-  static std::unique_ptr<PredictionFile> open(const std::string& to, bool header);
+  /// "-", .tsv, .csv, .jsonl, .npy or .npz by the ending. Throws Error{usage} for other endings,
+  /// for a look that the format does not have, for folders and for files that must not be written
+  /// to.
+  static std::unique_ptr<PredictionFile> open(const std::string& to, const PredictionLook& look);
   /// What `open` finds wrong with the name alone.
-  static void check(const std::string& to, bool header, bool class_names = false);
+  static void check(const std::string& to, const PredictionLook& look);
 };
 
 }  // namespace tandem::api

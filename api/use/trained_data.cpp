@@ -1,16 +1,13 @@
 #include "api/use/trained_data.h"
 
-#include <stdlib.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
 #include <mutex>
 #include <set>
 
 #include "api/use/export.h"
+#include "api/use/sample_ids.h"
 #include "api/use/vocabularies.h"
+#include "api/work_folder.h"
 #include "engine/formats/files.h"
 #include "engine/graph/error.h"
 #include "engine/graph/text.h"
@@ -21,8 +18,6 @@
 
 namespace tandem::api {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr const char* data_option = "--data";
 
@@ -79,7 +74,8 @@ SplitConfig array_files(const std::vector<std::string>& needed, const DataConfig
     const std::size_t equals = text.find('=');
     const std::string name = text.substr(0, equals);
     if (equals != std::string::npos && !path_exists(text) && known.contains(name) &&
-        !std::holds_alternative<CifarFiles>(all.kind) && !all.images()) {
+        !std::holds_alternative<CifarFiles>(all.kind) && !all.images() && !all.tokens() &&
+        !all.text()) {
       const bool is_needed = std::find(needed.begin(), needed.end(), name) != needed.end();
       if (is_needed) add(name, text.substr(equals + 1));
       continue;
@@ -157,50 +153,6 @@ TableRequest table_request(TrainedModel& trained, DataConfig wanted, std::vector
   return request;
 }
 
-/// A folder that goes away with this object.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    const char* named = ::getenv("TMPDIR");
-    const std::string parent = named != nullptr && *named != '\0' ? named : "/tmp";
-    path_ = (fs::path(parent) / "tandem-XXXXXX").string();
-    if (mkdtemp(path_.data()) != nullptr) return;
-    throw Error(ErrorKind::runtime,
-                Diagnostic{.message = std::string("cannot make a folder for the encoded rows: ") +
-                                      std::strerror(errno),
-                           .file = "TMPDIR",
-                           .expected = "a folder that can be written to, with room for them",
-                           .got = parent,
-                           .fix = other_folder});
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const std::string& path() const { return path_; }
-
-  /// What f returns, which writes to the folder: failures say how to have it elsewhere.
-  template <class F>
-  auto written_by(F f) const {
-    try {
-      return f();
-    } catch (const Error& error) {
-      std::vector<Diagnostic> problems = error.diagnostics();
-      for (Diagnostic& d : problems) {
-        if (d.file.starts_with(path_)) d.fix += (d.fix.empty() ? "" : ", or ") + other_folder;
-      }
-      throw Error(error.kind(), std::move(problems));
-    }
-  }
-
- private:
-  static inline const std::string other_folder =
-      "name another folder for the encoded rows: TMPDIR=FOLDER tandem eval ...";
-  std::string path_;
-};
-
 // ---------------------------------------------------------------- both
 
 const DataConfig& data_of(const RunConfig& config) {
@@ -235,6 +187,7 @@ OpenOptions options_of(TrainedModel& trained, const TrainedOptions& options) {
   open.on_message = options.on_message;
   open.stop_requested = [stop = options.stop] { return stop.stop_requested(); };
   open.classes = load_classes(trained);
+  open.characters = load_characters(trained);
   return open;
 }
 
@@ -287,6 +240,7 @@ class CheckedStream final : public SampleStream {
   std::int64_t rows() const override { return stream_->rows(); }
   std::int64_t left_out() const override { return stream_->left_out(); }
   std::string first_bad() const override { return stream_->first_bad(); }
+  std::vector<IdTexts> take_ids() override { return stream_->take_ids(); }
   double part_read() const override { return stream_->part_read(); }
 
  private:
@@ -311,21 +265,38 @@ std::vector<std::string> evaluated_fields(TrainedModel& trained) {
 
 }  // namespace
 
+std::vector<std::string> files_of(const SplitConfig& split) {
+  std::vector<std::string> files;
+  for (const ArrayFiles& array : split.files) {
+    for (const std::string& path : array.paths)
+      files.push_back(array.name.empty() ? path : array.name + "=" + path);
+  }
+  return files;
+}
+
 std::unique_ptr<SampleStream> open_samples(TrainedModel& trained,
                                            const std::vector<std::string>& inputs,
-                                           const TrainedOptions& how) {
+                                           const TrainedOptions& how,
+                                           const std::vector<std::string>& ids) {
   const DataConfig& data = data_of(trained.config());
   check_functions(trained);
-  const std::vector<std::string>& files = how.data;
+  const std::vector<std::string> files = trained.run().guessed ? files_of(data.eval) : how.data;
   if (files.empty()) refuse_data("no file is named", "files in the format of [data]", "", "");
   check_standard_input(data, files);
   DataConfig wanted = with_fields(trained.config(), inputs);
+  use_own_tokenizer(trained, wanted);
   const OpenOptions options = options_of(trained, how);
   if (data.table()) {
     check_table_files(files);
-    return std::make_unique<CheckedStream>(
-        trained,
-        stream_table(table_request(trained, std::move(wanted), files, columns_of(data), options)));
+    std::vector<std::string> columns = columns_of(data);
+    for (const std::string& id : ids) {  // an object may have keys that no field reads
+      const bool is_new = std::find(columns.begin(), columns.end(), id) == columns.end();
+      if (is_new && std::holds_alternative<JsonLines>(data.kind)) columns.push_back(id);
+    }
+    TableRequest request =
+        table_request(trained, std::move(wanted), files, std::move(columns), options);
+    request.ids = ids;
+    return std::make_unique<CheckedStream>(trained, stream_table(std::move(request)));
   }
   // Predictions stand beside the pictures, so that none of them can be left out.
   if (auto* images = std::get_if<ImageFiles>(&wanted.kind)) {
@@ -334,19 +305,25 @@ std::unique_ptr<SampleStream> open_samples(TrainedModel& trained,
       if (data.fields.empty()) wanted.fields.push_back({.name = name, .from = name});
     }
   }
-  SplitConfig split = array_files(data_arrays(wanted, inputs), data, files);
-  return stream_samples(
-      checked(trained, open_arrays(std::move(wanted), std::move(split), options)));
+  std::vector<std::string> arrays = inputs;
+  if (data.images() == nullptr) add_id_arrays(ids, wanted, arrays);
+  SplitConfig split = array_files(data_arrays(wanted, arrays), data, files);
+  auto source = checked(trained, open_arrays(std::move(wanted), std::move(split), options));
+  auto id_of = ids_of_samples(source, ids, data.images() != nullptr);
+  return stream_samples(std::move(source), std::move(id_of));
 }
 
 std::shared_ptr<const DataSource> open_held_out(TrainedModel& trained, const TrainedOptions& how) {
   const DataConfig& data = data_of(trained.config());
   check_functions(trained);
-  const std::vector<std::string>& files = how.data;
+  const std::vector<std::string> files =
+      trained.run().guessed ? std::vector<std::string>() : how.data;
   check_standard_input(data, files);
   const OpenOptions options = options_of(trained, how);
   if (files.empty() && data.eval_fraction > 0) {
-    const DataSets sets = open_data(data, options);
+    DataConfig whole = data;
+    use_own_tokenizer(trained, whole);
+    const DataSets sets = open_data(whole, options);
     expect_vocabularies(trained.run(), sets.vocabularies);
     return checked(trained, sets.eval);
   }
@@ -356,6 +333,7 @@ std::shared_ptr<const DataSource> open_held_out(TrainedModel& trained, const Tra
   }
   const std::vector<std::string> names = evaluated_fields(trained);
   DataConfig wanted = with_fields(trained.config(), names);
+  use_own_tokenizer(trained, wanted);
   if (!data.table()) {
     SplitConfig split =
         files.empty() ? data.eval : array_files(data_arrays(wanted, names), data, files);
@@ -375,7 +353,7 @@ std::shared_ptr<const DataSource> open_held_out(TrainedModel& trained, const Tra
       table_request(trained, std::move(wanted), paths, std::move(columns), options);
   ReadingProgress progress(paths, how);
   request.on_read = [&](std::uint64_t bytes) { progress.add(bytes); };
-  const TemporaryFolder folder;
+  const WorkFolder folder("the encoded rows");
   return checked(trained, folder.written_by([&] { return encode_tables(request, folder.path()); }));
 }
 

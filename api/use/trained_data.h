@@ -10,11 +10,17 @@
 
 namespace tandem::api {
 
-/// Samples of `options.data` with the fields that feed `inputs`, checked and ready to be fed. What
-/// the other fields are made of need not be there. Throws Error{usage|data}.
+/// As `--data` names them: "NAME=FILE" where files have names.
+std::vector<std::string> files_of(const SplitConfig& split);
+
+/// Samples of `options.data` (of a configuration that was guessed, of its held-out data) with the
+/// fields that feed `inputs`, checked and ready to be fed. What the other fields are made of need
+/// not be there. `ids` tell rows: columns of a table, "path" of pictures, arrays with a number a
+/// sample. Throws Error{usage|data}.
 std::unique_ptr<SampleStream> open_samples(TrainedModel& trained,
                                            const std::vector<std::string>& inputs,
-                                           const TrainedOptions& options);
+                                           const TrainedOptions& options,
+                                           const std::vector<std::string>& ids = {});
 
 /// All of `options.data` with all fields that the model and its loss need; without files the data
 /// that the configuration holds out. Tables are encoded now: `options.on_progress` hears of it.

@@ -5,8 +5,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "api/init/guessed_run.h"
 #include "api/run_files.h"
 #include "api/table_rows.h"
+#include "api/use/frozen_weights.h"
 #include "engine/formats/files.h"
 #include "engine/formats/json_file.h"
 #include "engine/formats/paths.h"
@@ -85,18 +87,49 @@ PlacingArguments placing_of(const std::string& run_dir, const TrainedOptions& op
   return placing;
 }
 
-TrainedRun open_exported(const std::string& model, const TrainedOptions& options) {
-  if (options.config.empty()) {
-    refuse_given(model, "an exported model says nothing of its data",
-                 "add --config train.toml, or name the run directory instead");
+/// What `init` would write for the model and the data. All of the data is used, or what its names
+/// say is held out.
+RunConfig guessed_config(const std::string& model, const TrainedOptions& options, TrainedUse use) {
+  if (options.data.empty()) {
+    refuse_given(model, "an ONNX file says nothing of its data",
+                 "add --data PATH, from which the rest is guessed, or --config train.toml; or name "
+                 "the run directory instead");
   }
+  if (options.data.size() > 1 || options.data[0] == "-" || !path_exists(options.data[0])) {
+    refuse_given(model, "without --config the data is one file or folder",
+                 "add --config train.toml, whose [data] says what files are");
+  }
+  TrainOptions listens;
+  listens.on_message = options.on_message;
+  std::vector<std::string> overrides = options.overrides;
+  overrides.push_back("data=" + options.data[0]);
+  RunConfig config;
+  try {
+    config = guessed_run_config(
+        model, listens, std::move(overrides),
+        use == TrainedUse::predict ? GuessedUse::prediction : GuessedUse::training);
+  } catch (const Error& error) {  // what is wrong with the data, or cannot be told of it
+    std::vector<Diagnostic> all = error.diagnostics();
+    std::string& fix = all.back().fix;
+    fix += std::string(fix.empty() ? "" : ", and then ") + "add --config train.toml, which says it";
+    throw Error(ErrorKind::usage, std::move(all));
+  }
+  if (!config.data) refuse_given(model, "no data was found", "add --config train.toml");
+  if (config.data->eval.files.empty()) config.data->eval = config.data->train;
+  config.data->eval_fraction = 0;
+  return config;
+}
+
+TrainedRun open_exported(const std::string& model, const TrainedOptions& options, TrainedUse use) {
   if (!options.checkpoint.empty())
     refuse_given(model, "an exported model has no checkpoints", "leave --checkpoint away");
   if (!options.weights.empty())
     refuse_given(model, "an exported model has one set of weights", "leave --weights away");
   TrainedRun run;
   run.path = normal_path(model);
-  run.config = read_config(options.config, options.overrides);
+  run.guessed = options.config.empty();
+  run.config = run.guessed ? guessed_config(model, options, use)
+                           : read_config(options.config, options.overrides);
   run.config.model.file = run.path;
   run.shape = std::move(run.config.parameters.shape);
   run.config.parameters = {};  // the file has its rows and values
@@ -149,8 +182,8 @@ void TrainedRun::describe(nlohmann::ordered_json& json) const {
   if (weights != Weights::trained) json["weights"] = choice_name(weights);
 }
 
-TrainedRun open_trained(const std::string& run, const TrainedOptions& options) {
-  if (run.ends_with(".onnx")) return open_exported(run, options);
+TrainedRun open_trained(const std::string& run, const TrainedOptions& options, TrainedUse use) {
+  if (run.ends_with(".onnx")) return open_exported(run, options, use);
   if (!options.config.empty())
     refuse_given(options.config, "a run directory has its configuration", "leave --config away");
   TrainedRun trained;
@@ -212,6 +245,8 @@ void TrainedModel::load() {
     if (is_constant || !run_.config.parameters.load.empty()) infinite_.insert(state.name);
   }
   if (exported) return;
+  restore_frozen_states(states_, run_.content, run_.config, imported(), parts_.loading_parts(),
+                        run_.path);
   restore_states(states_, run_.content);
   run_.content.model.clear();
   run_.content.optimizer.clear();

@@ -1,6 +1,7 @@
 // A trained model on its way to being used: of a run directory, or exported as ONNX.
 #pragma once
 
+#include <cstdint>
 #include <set>
 #include <string>
 #include <vector>
@@ -13,6 +14,9 @@
 #include "tandem/tandem.h"
 
 namespace tandem::api {
+
+/// Predictions need no labels.
+enum class TrainedUse : std::uint8_t { evaluate, predict };
 
 struct TrainedRun {
   RunConfig config;
@@ -27,6 +31,7 @@ struct TrainedRun {
   PlacingArguments placing;      // as in training, and what was added
   std::vector<ShapeRule> shape;  // rules whose rows are those of vocabularies
   std::string vocabulary_stem;   // its files are STEM + "vocabulary.NAME.tsv"
+  bool guessed = false;          // the configuration, whose held-out data is what to use
 
   bool exported() const { return which.empty(); }
   /// "checkpoint  runs/a/checkpoints/step-00000100 (best)".
@@ -45,8 +50,10 @@ Weights chosen_weights(const std::string& name, const RunConfig& config);
 std::string weights_text(Weights weights);
 
 /// `run`: a run directory, one of its checkpoints, or an exported .onnx file with `options.config`.
-/// Without a choice the best checkpoint, else the latest. Throws Error{usage}.
-TrainedRun open_trained(const std::string& run, const TrainedOptions& options);
+/// Without a choice the best checkpoint, else the latest. Of an .onnx file without a configuration
+/// one is guessed from `options.data`. Throws Error{usage}.
+TrainedRun open_trained(const std::string& run, const TrainedOptions& options,
+                        TrainedUse use = TrainedUse::evaluate);
 
 /// Throws Error{runtime} where `options.stop` was asked.
 void check_stop(const TrainedOptions& options);

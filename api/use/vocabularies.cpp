@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 #include <stdexcept>
 
 #include "engine/formats/files.h"
@@ -9,8 +10,10 @@
 #include "engine/graph/error.h"
 #include "engine/graph/selector.h"
 #include "engine/training/checkpoints/checkpoint.h"
+#include "engine/training/data/images/image_list.h"
 #include "engine/training/data/images/read_images.h"
 #include "engine/training/data/table_plan.h"
+#include "engine/training/data/tokens/read_text.h"
 
 namespace tandem::api {
 namespace {
@@ -20,7 +23,7 @@ std::vector<std::string> vocabulary_files(const std::string& run_dir) {
   if (!is_directory(run_dir)) return names;
   for (const std::string& name : list_directory(run_dir)) {
     const bool is_vocabulary = name.starts_with("vocabulary.") && name.ends_with(".tsv");
-    if (is_vocabulary || name == classes_file) names.push_back(name);
+    if (is_vocabulary || name == classes_file || name == tokenizer_file) names.push_back(name);
   }
   return names;
 }
@@ -60,6 +63,13 @@ std::string file_of(const TrainedRun& run, const std::string& vocabulary) {
 }
 
 std::string shown_hash(const std::string& sha256) { return "sha256 " + sha256.substr(0, 16) + "…"; }
+
+/// What a run that goes on, or is evaluated, has to have again.
+std::string first_cause(const std::string& file_name) {
+  if (file_name == tokenizer_file) return "the tokenizer, data.tokenizer,";
+  if (file_name == characters_file) return "the training files and data.tokenizer";
+  return "the training files and field functions";
+}
 
 constexpr const char* whole_copy = "take a whole copy of the run directory";
 
@@ -101,6 +111,22 @@ void expect_rows(TrainedModel& trained, const TablePlan& plan,
   }
 }
 
+/// Where nothing else tells them: folders of the training data, as training would number them.
+std::vector<std::string> classes_of_folders(const TrainedRun& run) {
+  const ImageFiles* images = run.config.data ? run.config.data->images() : nullptr;
+  if (!run.exported() || images == nullptr || !images->labels.empty()) return {};
+  std::set<std::string> names;
+  for (const ArrayFiles& files : run.config.data->train.files) {
+    for (const std::string& path : files.paths) {
+      if (!is_directory(path)) continue;
+      for (const std::string& name : folders_in(path)) {
+        if (!name.starts_with('.')) names.insert(name);
+      }
+    }
+  }
+  return {names.begin(), names.end()};
+}
+
 }  // namespace
 
 std::vector<Vocabulary> load_vocabularies(TrainedModel& trained, const TablePlan& plan) {
@@ -133,23 +159,50 @@ std::vector<Vocabulary> load_vocabularies(TrainedModel& trained, const TablePlan
   return vocabularies;
 }
 
-std::vector<std::string> load_classes(TrainedModel& trained) {
+namespace {
+
+/// The path of a file beside the weights that says what numbers mean, checked to be that of the
+/// training; "" where the model was trained without one.
+std::string own_file(TrainedModel& trained, const char* name, const std::string& what,
+                     const std::string& are_not) {
   const TrainedRun& run = trained.run();
   const auto known = run.exported() ? trained.file().metadata() : run.content.position.vocabularies;
-  const std::string path = run.vocabulary_stem + classes_file;
-  if (!known.contains(classes_file)) return {};
+  if (!known.contains(name)) return "";
+  const std::string path = run.vocabulary_stem + name;
   const char* fix = run.exported() ? "`tandem export` has written it beside the model: keep them "
                                      "together"
                                    : whole_copy;
-  if (!path_exists(path))
-    refuse_vocabulary(path, "the list of classes is not there", "a line for each class", "", fix);
-  const std::string text = read_file(path), hash = sha256(text.data(), text.size());
-  const std::string& trained_with = known.at(classes_file);
-  if (hash != trained_with) {
-    refuse_vocabulary(path, "these are not the classes that the model was trained with",
-                      shown_hash(trained_with), shown_hash(hash), fix);
+  if (!path_exists(path)) refuse_vocabulary(path, what + " is not there", "", "", fix);
+  const std::string hash = hash_file(path).sha256;
+  if (hash != known.at(name)) {
+    refuse_vocabulary(path, are_not + " that the model was trained with",
+                      shown_hash(known.at(name)), shown_hash(hash), fix);
   }
-  return read_classes(path);
+  return path;
+}
+
+}  // namespace
+
+std::vector<std::string> load_classes(TrainedModel& trained) {
+  const std::string path =
+      own_file(trained, classes_file, "the list of classes", "these are not the classes");
+  return path.empty() ? classes_of_folders(trained.run()) : read_classes(path);
+}
+
+void use_own_tokenizer(TrainedModel& trained, DataConfig& data) {
+  const std::string path =
+      own_file(trained, tokenizer_file, "the tokenizer", "this is not the tokenizer");
+  if (path.empty()) return;
+  if (data.table()) data.table()->tokenizer = path;
+  if (auto* text = std::get_if<TextFiles>(&data.kind); text && text->has_tokenizer_file())
+    text->tokenizer = path;
+}
+
+std::string load_characters(TrainedModel& trained) {
+  if (!trained.run().config.data || !trained.run().config.data->text()) return "";
+  const std::string path = own_file(trained, characters_file, "the vocabulary of characters",
+                                    "these are not the characters");
+  return path.empty() ? "" : read_file(path);
 }
 
 void expect_vocabularies(const TrainedRun& run, const std::vector<SavedVocabulary>& vocabularies) {
@@ -186,7 +239,7 @@ void refuse_other_vocabularies(const std::string& run_dir,
     d.expected = "sha256 " + then.sha256.substr(0, 16) + "…";
     d.got = now == vocabularies.end() ? "no vocabulary of that name"
                                       : "sha256 " + now->sha256.substr(0, 16) + "…";
-    d.fix = "resume with the training files and field functions of the first run";
+    d.fix = "resume with " + first_cause(name) + " of the first run";
     problems.push_back(std::move(d));
   }
   for (const SavedVocabulary& v : vocabularies) {
@@ -194,7 +247,7 @@ void refuse_other_vocabularies(const std::string& run_dir,
     if (path_exists(path) || list_checkpoints(run_dir + "/checkpoints").empty()) continue;
     problems.push_back({.message = "the run was trained without a vocabulary \"" + v.name + "\"",
                         .file = path,
-                        .fix = "resume with the field functions of the first run"});
+                        .fix = "resume with " + first_cause(v.file_name) + " of the first run"});
   }
   if (!problems.empty()) throw Error(ErrorKind::data, std::move(problems));
 }

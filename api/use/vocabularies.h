@@ -23,6 +23,12 @@ std::vector<Vocabulary> load_vocabularies(TrainedModel& trained, const TablePlan
 /// Names of the classes that the model was trained with, by number; empty where its data names
 /// none. Throws as above.
 std::vector<std::string> load_classes(TrainedModel& trained);
+/// [data] with the tokenizer that the model was trained with in place of the file that it names.
+/// Throws as above.
+void use_own_tokenizer(TrainedModel& trained, DataConfig& data);
+/// The text of the vocabulary of characters that the model was trained with; "" where there is
+/// none. Throws as above.
+std::string load_characters(TrainedModel& trained);
 /// Throws Error{data} where the model was trained with others.
 void expect_vocabularies(const TrainedRun& run, const std::vector<SavedVocabulary>& vocabularies);
 
@@ -32,7 +38,7 @@ std::map<std::string, std::string> vocabulary_hashes(
     const std::string& run_dir, const std::map<std::string, std::string>& trained);
 
 /// Copies of a run's vocabularies beside an exported file: MODEL.vocabulary.NAME.tsv; and of its
-/// list of classes, MODEL.classes.txt.
+/// list of classes and its tokenizer, MODEL.classes.txt and MODEL.tokenizer.json.
 class VocabularyCopies {
  public:
   VocabularyCopies(const std::string& run_dir, const std::string& to);

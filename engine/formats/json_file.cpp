@@ -142,6 +142,7 @@ JsonItem JsonFile::root() const { return {&document_->source, &document_->root, 
 
 bool JsonItem::is_object() const { return json_of(value_).is_object(); }
 bool JsonItem::is_list() const { return json_of(value_).is_array(); }
+bool JsonItem::is_null() const { return json_of(value_).is_null(); }
 std::size_t JsonItem::size() const {
   return json_of(value_).is_structured() ? json_of(value_).size() : 0;
 }

@@ -37,6 +37,7 @@ class JsonItem {
  public:
   bool is_object() const;
   bool is_list() const;
+  bool is_null() const;
   std::size_t size() const;  // members of an object, items of a list; 0 of all else
   const std::string& keys() const { return keys_; }
   const std::string& file() const { return source_->file; }

@@ -70,6 +70,14 @@ enum class StateKind : std::uint8_t {
   counter,    // step counters
 };
 
+/// What has the value of a state between runs.
+enum class HeldBy : std::uint8_t {
+  checkpoint,  // the state is saved and restored
+  model,       // never trained: the model file, with what parameters.init and load make of it;
+               // checkpoints have its hash alone
+  teacher,     // of the teacher of a distillation: its own file; checkpoints have its hash alone
+};
+
 /// Something that lives from step to step. `initial` is read during a step, `final` is what the one
 /// update node writes into the same storage (equal to `initial` where nothing writes it).
 struct State {
@@ -85,6 +93,7 @@ struct State {
   std::optional<StateShard> shard;  // of several ranks: the part of the whole that this one keeps
   HostTensor start;                 // the value before the first step
   bool starts_at_zero = false;  // `start` holds zeros, which need not be written into fresh memory
+  HeldBy held_by = HeldBy::checkpoint;
 
   /// The name of the state that it is a `Kind` of; its own where it is none.
   template <class Kind>

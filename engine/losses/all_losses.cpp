@@ -21,7 +21,8 @@
   LOSS(gaussian_kl)           \
   LOSS(cosine_embedding)      \
   LOSS(triplet_margin)        \
-  LOSS(dice)
+  LOSS(dice)                  \
+  LOSS(distillation)
 // clang-format on
 
 namespace tandem {

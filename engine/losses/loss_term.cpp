@@ -8,7 +8,7 @@ namespace tandem {
 
 std::vector<std::string> LossTerm::fields() const {
   std::vector<std::string> names;
-  if (!labels.empty()) names.push_back(labels);
+  if (!labels.empty() && !names_teacher(labels)) names.push_back(labels);
   if (!sample_weights.empty()) names.push_back(sample_weights);
   return names;
 }

@@ -38,6 +38,7 @@ class StateStore {
   std::vector<std::string> names() const;
   const TensorType& type(const std::string& name) const;
   StateKind kind(const std::string& name) const;
+  HeldBy held_by(const std::string& name) const;
   /// What the state is a part of; null where it is whole.
   const StateShard* shard(const std::string& name) const;
   /// Row-major copies; blocking, between steps only. What was fetched for the next step counts no

@@ -16,6 +16,7 @@ struct StateStore::Entry {
   std::string name;
   Derived derived;  // State::derived
   StateKind kind = StateKind::parameter;
+  HeldBy held_by = HeldBy::checkpoint;
   TensorType type;
   Entry* tail = nullptr;  // of a split table: where the rest of each float32 is
   TensorType whole;       // what the two make

@@ -99,6 +99,7 @@ const TensorType& StateStore::type(const std::string& name) const {
   return existing(*this, name).seen();
 }
 StateKind StateStore::kind(const std::string& name) const { return existing(*this, name).kind; }
+HeldBy StateStore::held_by(const std::string& name) const { return existing(*this, name).held_by; }
 
 const StateShard* StateStore::shard(const std::string& name) const {
   const Entry& entry = existing(*this, name);
@@ -290,6 +291,7 @@ StateStore::Entry& StateStore::create(const State& state, const StateLayout& lay
   entry->name = state.name;
   entry->derived = state.derived;
   entry->kind = state.kind;
+  entry->held_by = state.held_by;
   entry->type = state.start.type();
   entry->shard = state.shard;
   entry->layout = layout.layout;

@@ -222,7 +222,8 @@ std::vector<std::string> initialise_all(const ParametersConfig& config, std::uin
     const Selector selector(rule.at);
     int matched = 0;
     for (const State& state : graph.states) {
-      if (state.kind != StateKind::parameter || !holds_own_values(state)) continue;
+      const bool is_teacher = state.held_by == HeldBy::teacher;
+      if (state.kind != StateKind::parameter || !holds_own_values(state) || is_teacher) continue;
       if (!selector.covers_parameter(state.path, state.name)) continue;
       ++matched;
       if (std::optional<Diagnostic> problem = out_of_range(rule, state)) {
@@ -258,6 +259,13 @@ std::vector<std::string> initialise_parameters(const ParametersConfig& config, s
                                                const Graph& graph, StateStore& states,
                                                const LoadingParts& parts) {
   return initialise_all(config, seed, graph, parts, states);
+}
+
+HostTensor uniform_values(std::uint64_t seed, const std::string& name, const TensorType& type,
+                          double bound) {
+  HostTensor tensor(TensorType{DType::float32, type.shape});
+  draw(symmetric_values(bound), false, Random(seed, name), 0, tensor.as<float>());
+  return tensor.converted(type.dtype);
 }
 
 std::map<std::string, HostTensor> initial_values(const ParametersConfig& config, std::uint64_t seed,

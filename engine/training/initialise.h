@@ -23,4 +23,9 @@ std::map<std::string, HostTensor> initial_values(const ParametersConfig& config,
                                                  const Graph& graph,
                                                  const LoadingParts& parts = {});
 
+/// A start value that follows from (seed, name) alone, as those above do: uniform in
+/// [-bound, bound).
+HostTensor uniform_values(std::uint64_t seed, const std::string& name, const TensorType& type,
+                          double bound);
+
 }  // namespace tandem

@@ -83,6 +83,16 @@ ValueId LossesBuilder::value(const LossTerm& term, std::size_t index) {
 /// A field of the data as a value; unset where a mistake was reported.
 ValueId LossesBuilder::field(const LossTerm& term, const std::string& name) {
   if (const NamedValue* input = g_.graph().find_input(name)) return input->value;
+  if (names_teacher(name)) {
+    if (const ValueId taught = g_.graph().find_value(name)) return taught;
+    std::vector<std::string> names;
+    for (const Value& value : g_.graph().values) {
+      if (names_teacher(value.name)) names.push_back(value.name);
+    }
+    fail(term.where, "loss \"" + term.name + "\": the teacher has no value \"" + name + "\"", "",
+         "", did_you_mean(nearest_name(name, names), "[distillation] names the teacher"));
+    return {};
+  }
   const auto field = fields_.find(name);
   if (field == fields_.end()) {
     std::vector<std::string> names;

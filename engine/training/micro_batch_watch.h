@@ -20,6 +20,8 @@ class MicroBatchWatch {
     (void)step;
     return {};
   }
+  /// What the last report was made of, for operators.json of the run; "": nothing.
+  virtual std::string record() const { return {}; }
 };
 
 }  // namespace tandem

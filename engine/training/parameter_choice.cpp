@@ -55,16 +55,17 @@ class Selectors {
     throw Error(ErrorKind::usage, std::move(d));
   }
   const bool later = std::any_of(frozen.begin(), frozen.end(),
-                                 [](const FreezeRule* rule) { return rule->until.has_value(); });
+                                 [](const FreezeRule* rule) { return rule->until || rule->from; });
   std::vector<Diagnostic> problems;
   for (const FreezeRule* rule : frozen) {
     Diagnostic d =
         at(rule->where, "parameters.freeze", "nothing to train: every parameter is frozen");
-    d.fix = later
-                ? "leave a parameter out of parameters.freeze: a step must train one, also before "
-                  "an `until`"
-                : "leave a parameter out of parameters.freeze";
-    d.got = "\"" + rule->at + "\"" + (rule->until ? " until " + to_string(*rule->until) : "");
+    d.fix =
+        later ? "leave a parameter out of parameters.freeze: each step must train one, also before "
+                "an `until` and after a `from`"
+              : "leave a parameter out of parameters.freeze";
+    d.got = "\"" + rule->at + "\"" + (rule->until ? " until " + to_string(*rule->until) : "") +
+            (rule->from ? " from " + to_string(*rule->from) : "");
     problems.push_back(std::move(d));
   }
   throw Error(ErrorKind::usage, std::move(problems));
@@ -92,15 +93,28 @@ bool only_lookups_read(const Graph& graph, const State& parameter) {
   return any;
 }
 
-/// Those that are trained once all rules of `freeze` that end have ended.
+/// Those that are trained where no rule of `freeze` holds that begins or ends.
 std::vector<Chosen> ever_chosen(const RunConfig& config, const Graph& forward) {
   TrainingRequest request;
   request.config = &config;
   for (const FreezeRule& rule : config.parameters.freeze)
-    request.thawed.push_back(rule.until.has_value());
+    request.thawed.push_back(rule.until || rule.from);
   std::vector<Chosen> chosen = choose_parameters(forward, request);
   std::erase_if(chosen, [](const Chosen& c) { return !c.parameter.derived.is_saved(); });
   return chosen;
+}
+
+/// Throws where the last steps have nothing to train: all rules that end have ended, and those that
+/// begin have begun.
+void check_last_steps(const RunConfig& config, const Graph& forward) {
+  TrainingRequest request;
+  request.config = &config;
+  bool any = false;
+  for (const FreezeRule& rule : config.parameters.freeze) {
+    request.thawed.push_back(rule.until.has_value());
+    any = any || rule.from;
+  }
+  if (any) choose_parameters(forward, request);
 }
 
 /// Parameters whose kind has changed in the same way, at the same key.
@@ -175,6 +189,7 @@ std::vector<std::string> updated_by_rows(const RunConfig& config, const Graph& f
 
 std::map<std::string, std::string> parameter_kinds(const RunConfig& config, const Graph& forward) {
   std::map<std::string, std::string> kinds;
+  check_last_steps(config, forward);
   for (const Chosen& c : ever_chosen(config, forward)) kinds[c.parameter.name] = c.options.name();
   return kinds;
 }

@@ -22,7 +22,8 @@ struct Chosen {
 std::vector<Chosen> choose_parameters(const Graph& graph, const TrainingRequest& request);
 
 /// The name of the optimizer's kind by the name of the parameter, of all that this configuration
-/// ever trains: what a checkpoint says of its optimizers.
+/// ever trains: what a checkpoint says of its optimizers. Throws Error{usage} where rules of freeze
+/// leave nothing to train in the last steps.
 std::map<std::string, std::string> parameter_kinds(const RunConfig& config, const Graph& forward);
 
 /// Error{usage} where a parameter had another kind `before`. One that is not named there is fine.

@@ -33,16 +33,20 @@ std::vector<const BoundProgram*> StepRunner::step_programs() const {
 }
 bool StepRunner::states_are_whole() const { return impl_->whole; }
 Schedules& StepRunner::schedules() { return impl_->schedules; }
-double StepRunner::waited_for_data() const { return impl_->loader ? impl_->loader->waited() : 0; }
+double StepRunner::waited_for_data() const {
+  return impl_->waited_before + (impl_->loader ? impl_->loader->waited() : 0);
+}
 
 std::vector<bool> StepRunner::Impl::thawed_now() const {
   std::vector<bool> result = thawed;
   const std::vector<FreezeRule>& rules = config.parameters.freeze;
   result.resize(rules.size());
   for (std::size_t i = 0; i < rules.size(); ++i) {
-    result[i] =
-        result[i] || (rules[i].until &&
-                      length.has_passed(*rules[i].until, static_cast<std::int64_t>(steps_done)));
+    const auto done = static_cast<std::int64_t>(steps_done);
+    if (rules[i].from)
+      result[i] = !length.has_passed(*rules[i].from, done);
+    else
+      result[i] = result[i] || (rules[i].until && length.has_passed(*rules[i].until, done));
   }
   return result;
 }
@@ -156,7 +160,7 @@ std::map<std::string, bool> StepRunner::thawed() const {
 }
 
 void StepRunner::Impl::open_loader() {
-  loader.reset();
+  close_loader();
   LoaderOptions options;
   options.fields = fields;
   options.batch_size = config.batch_size;
@@ -191,6 +195,11 @@ void StepRunner::start(std::uint64_t steps_done, const DataPosition& position) {
   impl_->open_loader();
 }
 
-void StepRunner::stop() { impl_->loader.reset(); }
+void StepRunner::Impl::close_loader() {
+  if (loader) waited_before += loader->waited();
+  loader.reset();
+}
+
+void StepRunner::stop() { impl_->close_loader(); }
 
 }  // namespace tandem

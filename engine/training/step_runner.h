@@ -72,6 +72,7 @@ class StepRunner {
   const BoundProgram& main_program() const;
   /// Of the micro-batches of a full step, in order; one may come several times.
   std::vector<const BoundProgram*> step_programs() const;
+  /// Seconds that launches have waited for the loader so far.
   double waited_for_data() const;
 
  private:

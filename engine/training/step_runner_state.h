@@ -49,6 +49,7 @@ struct StepRunner::Impl {
   std::vector<bool> thawed;  // per freeze rule, as the programs were built
   const BoundProgram* main = nullptr;
   std::unique_ptr<Loader> loader;
+  double waited_before = 0;  // seconds that loaders which are gone kept steps waiting
   std::uint64_t steps_done = 0, base_ticket = 0, next_ticket = 0;
   bool whole = true;        // states are those between steps
   bool has_buffers = true;  // running statistics, which every micro-batch of a step updates
@@ -62,6 +63,7 @@ struct StepRunner::Impl {
   void build_where_due(std::vector<bool> rules);
   std::vector<MicroBatchShape> shapes() const;
   void open_loader();
+  void close_loader();
   double denominator(const LossTerm& term, const MicroBatch& first) const;
   /// The forward graph of a program.
   Graph forward(const MicroBatchShape& shape, std::vector<std::string>& notes) const;

@@ -139,7 +139,7 @@ void StepRunner::launch(MicroBatchWatch* watch, float signals) {
   Impl& my = *impl_;
   if (std::vector<bool> now = my.thawed_now(); my.thawed != now) {
     assert(my.in_flight == 0);
-    my.loader.reset();
+    my.close_loader();
     const std::vector<std::string> names = my.states.names();
     my.build(std::move(now));
     initialise_averages(my.states, {names.begin(), names.end()});

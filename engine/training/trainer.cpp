@@ -6,6 +6,7 @@
 
 #include "engine/training/algorithm/initial_states.h"
 #include "engine/training/averages/weights_in_use.h"
+#include "engine/training/checkpoints/frozen_states.h"
 #include "engine/training/config/config_names.h"
 #include "engine/training/data/id_functions.h"
 #include "engine/training/divergence/check_finite.h"
@@ -45,6 +46,7 @@ Training::Training(RunConfig config, RunParts parts, DataSets data, TrainingHook
   my.data.eval = zero_out_of_range(my.config, forward, my.data.eval);
   my.runner = std::make_unique<StepRunner>(my.config, my.parts, my.data.train, my.length, my.states,
                                            my.arenas);
+  my.histograms = my.histogram_parameters();
   for (const std::string& note : my.runner->main_program().notes) my.say(note);
   const Lowered& lowered = my.runner->main_program().program->lowered();
   // Shown with the plan by whoever shows that.
@@ -59,6 +61,7 @@ Training::Training(RunConfig config, RunParts parts, DataSets data, TrainingHook
                                                        my.states, my.parts.loading_parts())) {
     my.say(note);
   }
+  my.position.frozen = frozen_hashes(my.states);
   initialise_averages(my.states);
   for (NotFiniteState& state : not_finite_states(my.states, {})) {
     if (state.worst == Finiteness::infinite)
@@ -126,6 +129,22 @@ TrainingResult Training::run(const std::string& resume_from,
     my.log_error(told);
     end_on_ranks(my.parts.ranks.get(), told);
   }
+}
+
+void Training::walk(std::int64_t count,
+                    const std::function<bool(double loss, std::optional<double> lr)>& goes_on) {
+  Impl& my = *impl_;
+  StepRunner& runner = *my.runner;
+  runner.start(my.position.step, my.position.data);
+  bool is_over = false;
+  for (std::int64_t i = 0; i < count && !is_over; ++i) {
+    runner.launch();
+    const StepResult result = runner.finish();
+    my.position.step = result.step;
+    my.position.data = result.end;
+    is_over = !goes_on(result.loss, result.lr);
+  }
+  runner.stop();
 }
 
 void Training::run_steps(std::int64_t count, const std::function<void(double)>& after,

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,14 +20,20 @@ struct TrainingProgress {
   double epoch = 0, epochs = 0;
   bool evaluation = false;
   std::vector<std::pair<std::string, double>> values;
+  std::vector<std::pair<std::string, double>> norms;  // of log.norms
   double samples_per_second = 0, seconds = 0;
+  double seconds_left = -1;  // at the pace of this process so far; negative: not known
+  double data_wait = 0;  // part of the time since the line before in which steps waited for data
 };
 
 struct TrainingHooks {
   std::function<void(const TrainingProgress&)> on_progress;
   std::function<void(const std::string&)> on_message;
   std::function<bool()> stop_requested;  // asked after each step and in evaluations
-  MicroBatchWatch* watch = nullptr;      // of the steps that are logged; its reports are, too
+  MicroBatchWatch* watch = nullptr;      // its reports go into the log
+  /// Which steps it looks at, asked in their order; unset: those that are logged. Others go on one
+  /// step ahead.
+  std::function<bool(std::uint64_t step, bool is_logged)> is_watched;
 };
 
 struct TrainingResult {
@@ -69,6 +76,11 @@ class Training {
   /// is waited for.
   void run_steps(std::int64_t count, const std::function<void(double seconds)>& after,
                  StepPace pace = StepPace::ahead, MicroBatchWatch* watch = nullptr);
+  /// Up to `count` optimizer steps, one by one, without logging or checkpoints: `goes_on` hears of
+  /// each one's loss, which may be no number, and of its learning rate, where the optimizer is the
+  /// configuration's; false ends them.
+  void walk(std::int64_t count,
+            const std::function<bool(double loss, std::optional<double> lr)>& goes_on);
 
  private:
   struct Impl;

@@ -7,6 +7,7 @@
 
 #include "engine/metrics/metric.h"
 #include "engine/training/checkpoints/checkpoint_room.h"
+#include "engine/training/checkpoints/frozen_states.h"
 #include "engine/training/checkpoints/rank_checkpoint.h"
 #include "engine/training/checkpoints/resume_checks.h"
 #include "engine/training/config/changed_keys.h"
@@ -50,6 +51,7 @@ std::shared_ptr<const void> Training::Impl::start(
     directory = std::make_unique<RunDirectory>(RunDirectory::follow(path));
   runner->compare_ranks();
   if (parts.ranks) refuse_other_states();
+  on_rank_0_first(parts.ranks.get(), "logs", [&] { open_logs(); });
   if (rank() > 0) return lock;
   for (const auto& [name, content] : files) {
     const std::string there = directory->path() + "/" + name;
@@ -140,6 +142,8 @@ void Training::Impl::take_over(CheckpointContent& content, const std::string& pa
   // The states of its last step: some appear when frozen parameters thaw.
   runner->prepare(std::max<std::uint64_t>(content.position.step, 1) - 1, length,
                   content.position.thawed);
+  refuse_other_frozen(without_shared(content.position.frozen, states), position.frozen, config,
+                      path);
   restore_states(states, content);
   carried = restore_loss_scale(states, config.precision, content, path);
   if (states.has(skipped_steps_state)) {
@@ -188,6 +192,7 @@ void Training::Impl::resume(const std::string& run_dir) {
   position.vocabularies = configured.vocabularies;
   position.optimizers = configured.optimizers;
   position.functions = configured.functions;
+  position.frozen = configured.frozen;
   runner->schedules().restore(position.plateaus);
   resume_best();
   saved_step = position.step;
@@ -304,6 +309,7 @@ void Training::Impl::save(bool finished, bool keep_all) {
                       position.best_step);
   });
   saved_step = position.step;
+  if (!config.log.histograms_every) log_histograms();
 }
 
 CheckpointSources Training::Impl::sources() const {
@@ -312,6 +318,9 @@ CheckpointSources Training::Impl::sources() const {
   sources.position.thawed = runner->thawed();
   sources.position.plateaus = runner->schedules().plateaus();
   if (parts.aliases) sources.aliases = parts.aliases();
+  std::set<std::string> held;
+  for (const TensorSource& source : sources.model) held.insert(source.name);
+  std::erase_if(sources.aliases, [&](const auto& alias) { return !held.contains(alias.second); });
   leave_out_fixed_loss_scale(sources, config.precision);
   for (TensorSource& source : sources_of(carried)) sources.optimizer.push_back(std::move(source));
   return sources;

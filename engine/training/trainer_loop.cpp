@@ -15,6 +15,7 @@ TrainingResult Training::Impl::train() {
   Every log_every(config.log.every, length);
   Every eval_every(config.eval.every, length);
   Every save_every(config.checkpoint.every, length);
+  Every histograms_every(config.log.histograms_every, length);
   signals_now = [&] {
     return StepSignals{
         .time_is_up = config.max_seconds && seconds_since(started) > *config.max_seconds,
@@ -40,17 +41,23 @@ TrainingResult Training::Impl::train() {
        ++next) {
     const bool last = next == static_cast<std::uint64_t>(length.steps);
     const bool logged = log_every.due(next, told().log) || last || next == 1;
-    MicroBatchWatch* const watch_of_micro_batches = logged ? hooks.watch : nullptr;
+    const bool watched =
+        hooks.watch != nullptr && (hooks.is_watched ? hooks.is_watched(next, logged) : logged);
     if (logged) logged_step = next;
-    launch(watch_of_micro_batches);
+    if (watched) watched_step = next;
+    // Where a step is watched, it is the only one under way.
+    if (watched && runner->in_flight() > 0) judge(take());
+    launch(watched ? hooks.watch : nullptr);
     if (runner->in_flight() > 1) judge(take());
     // Whoever looks at the states after this step, or ends the run there, waits for its loss.
-    const bool ahead = runner->may_launch_ahead() && !logged && hooks.watch == nullptr &&
+    const bool ahead = runner->may_launch_ahead() && !logged && !watched &&
+                       (hooks.watch == nullptr || hooks.is_watched) &&
                        !eval_every.is_due(next, told().evaluate) &&
-                       !save_every.is_due(next, told().save) && !is_interrupted() &&
-                       !told().time_is_up;
+                       !save_every.is_due(next, told().save) && !histograms_every.is_due(next) &&
+                       !is_interrupted() && !told().time_is_up;
     if (ahead) continue;
     if (runner->in_flight() > 0) judge(take());
+    if (histograms_every.due(next)) log_histograms();
     if (eval_every.due(next, told().evaluate) && !goes_on()) break;
     if (is_interrupted()) break;
     if (told().time_is_up) {
@@ -113,8 +120,12 @@ void Training::Impl::judge(const StepResult& result) {
   if (result.loss_scale)
     scale_watch.check(config, result.step, *result.loss_scale, result.skipped_steps);
   position.skipped_in_a_row = scale_watch.in_a_row();
-  // Where micro-batches are watched, one step is under way at a time.
-  if (logged && hooks.watch != nullptr) say(hooks.watch->report(result.step));
+  if (result.step == watched_step && hooks.watch != nullptr) {
+    const std::string told = hooks.watch->report(result.step);
+    if (!told.empty()) say(told);
+    if (const std::string record = hooks.watch->record(); !record.empty() && rank() == 0)
+      directory->write_file("operators.json", record);
+  }
   look_at_states(result, logged);  // reads through the devices, whose record is reported first
 }
 

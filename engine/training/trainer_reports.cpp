@@ -34,10 +34,21 @@ void Training::Impl::log_error(const Error& error) {
   }
 }
 
-void Training::Impl::report(bool is_evaluation,
-                            const std::vector<std::pair<std::string, double>>& values,
-                            double rate) {
-  if (!hooks.on_progress || rank() > 0) return;
+double Training::Impl::seconds_left() const {
+  if (position.step <= first_step) return -1;
+  const double passed = seconds_since(started);
+  double left = -1;
+  if (length.is_limited()) {
+    const auto all = static_cast<std::uint64_t>(length.steps);
+    const auto done = static_cast<double>(position.step - first_step);
+    left = position.step >= all ? 0 : passed / done * static_cast<double>(all - position.step);
+  }
+  if (!config.max_seconds) return left;
+  const double until = std::max(0.0, *config.max_seconds - passed);
+  return left < 0 ? until : std::min(left, until);
+}
+
+TrainingProgress Training::Impl::progress_now() const {
   TrainingProgress progress;
   progress.step = position.step;
   progress.epoch = length.epoch(static_cast<std::int64_t>(position.step));
@@ -45,20 +56,31 @@ void Training::Impl::report(bool is_evaluation,
     progress.steps = length.steps;
     progress.epochs = length.epoch(length.steps);
   }
-  progress.evaluation = is_evaluation;
-  progress.values = values;
-  progress.samples_per_second = rate;
   progress.seconds = seconds_since(started);
-  hooks.on_progress(progress);
+  progress.seconds_left = seconds_left();
+  return progress;
+}
+
+void Training::Impl::report(const TrainingProgress& progress) const {
+  if (hooks.on_progress && rank() == 0) hooks.on_progress(progress);
 }
 
 void Training::Impl::log_step(const StepResult& result) {
   const double interval = seconds_since(logged_at);
   const double rate =
       interval > 0 ? static_cast<double>(position.samples - logged_samples) / interval : 0;
+  const double waited = runner->waited_for_data();
+  const double wait = interval > 0 ? std::clamp((waited - logged_wait) / interval, 0.0, 1.0) : 0;
   logged_at = Clock::now();
   logged_samples = position.samples;
-  std::vector<std::pair<std::string, double>> values{{"loss", result.loss}};
+  logged_wait = waited;
+  TrainingProgress progress = progress_now();
+  progress.samples_per_second = rate;
+  if (position.step > first_step + 1)
+    progress.data_wait = wait;  // the first one waits for the start
+  progress.norms = result.norms;
+  std::vector<std::pair<std::string, double>>& values = progress.values;
+  values.emplace_back("loss", result.loss);
   if (result.terms.size() > 1)
     values.insert(values.end(), result.terms.begin(), result.terms.end());
   if (result.gradient_norm) values.emplace_back("gradient_norm", *result.gradient_norm);
@@ -67,10 +89,11 @@ void Training::Impl::log_step(const StepResult& result) {
     values.emplace_back("skipped_steps", static_cast<double>(result.skipped_steps));
   }
   if (result.lr) values.emplace_back("lr", *result.lr);
-  report(false, values, rate);
+  report(progress);
   values.insert(values.end(), result.norms.begin(), result.norms.end());
-  values.emplace_back("wall", seconds_since(started));
+  values.emplace_back("wall", progress.seconds);
   values.emplace_back("samples_per_second", rate);
+  values.emplace_back("data.wait", wait);
   directory->log_metrics(position.step, "", values);
 }
 
@@ -103,7 +126,11 @@ bool Training::Impl::measure() {
   last_evaluation = *values_now;
   last_tables = evaluation->tables();
   other_bytes += copied_bytes() - copied;
-  report(true, last_evaluation, static_cast<double>(evaluation->samples()) / seconds_since(start));
+  TrainingProgress progress = progress_now();
+  progress.evaluation = true;
+  progress.values = last_evaluation;
+  progress.samples_per_second = static_cast<double>(evaluation->samples()) / seconds_since(start);
+  report(progress);
   std::vector<std::pair<std::string, double>> values = last_evaluation;
   values.emplace_back("wall", seconds_since(started));
   if (evaluated_step != position.step) {

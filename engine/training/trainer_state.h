@@ -47,6 +47,7 @@ struct Training::Impl {
   std::set<std::string> infinite;    // states that hold infinities before training
   std::vector<NotFiniteState> nan_at_start;  // states that hold NaN before training
   FiniteWatch watch;
+  std::vector<std::pair<std::string, std::string>> histograms;  // of histogram_parameters
   bool data_is_the_cause = false;  // of what is not finite; what was trained is as good as before
   std::uint64_t saved_step = 0;
   bool interrupted = false;                     // by hooks.stop_requested
@@ -56,8 +57,10 @@ struct Training::Impl {
   std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now(),
                                         logged_at = started;
   std::uint64_t logged_samples = 0;
-  std::uint64_t logged_step = 0;  // the last step whose line is, or will be, in the log
-  std::uint64_t first_step = 0;   // of this process: what it had before
+  double logged_wait = 0;          // StepRunner::waited_for_data at the last line
+  std::uint64_t logged_step = 0;   // the last step whose line is, or will be, in the log
+  std::uint64_t watched_step = 0;  // the last step that hooks.watch looks at
+  std::uint64_t first_step = 0;    // of this process: what it had before
   /// That devices copied before the first step, to evaluate and to look at states.
   std::uint64_t other_bytes = 0;
 
@@ -141,14 +144,25 @@ struct Training::Impl {
   void say(const std::string& text);
   /// Into the log of a run that it ends.
   void log_error(const Error& error);
-  void report(bool is_evaluation, const std::vector<std::pair<std::string, double>>& values,
-              double rate);
+  /// What is told of any line; `values` and what else it has come on top.
+  TrainingProgress progress_now() const;
+  /// Until the last step, or until max_time; negative: not known.
+  double seconds_left() const;
+  void report(const TrainingProgress& progress) const;
   void log_step(const StepResult& result);
   /// False where patience has run out. Saves what was trained before it throws. Without a result
   /// where it is interrupted.
   bool evaluate();
   bool measure();
   TrainingResult finish();
+
+  // logs/trainer_logs.cpp: log.also and log.histograms.
+  /// Opens the formats of a run that goes on from this place, with the graph in those that draw it.
+  void open_logs();
+  /// Parameters of log.histograms: name and path. Throws Error{usage} for selectors that match
+  /// none.
+  std::vector<std::pair<std::string, std::string>> histogram_parameters() const;
+  void log_histograms();
 
   // trainer_divergence.cpp: what is not finite any more, and why.
   FiniteWatch::Place place() const { return {position.step, position.data}; }

@@ -476,7 +476,9 @@ Graph build_evaluation_graph(const OperatorSet& operators, const Graph& forward,
 
 Graph keep_named_values(Graph forward, const RunConfig& config) {
   for (const LossTerm& term : config.loss.terms) {
-    for (const std::string& name : term.values) {
+    std::vector<std::string> names = term.values;
+    if (names_teacher(term.labels)) names.push_back(term.labels);
+    for (const std::string& name : names) {
       if (forward.find_output(name) != nullptr) continue;
       if (const ValueId value = forward.find_value(name)) forward.outputs.push_back({name, value});
     }

@@ -28,7 +28,8 @@ struct TrainingRequest {
   StepSamples samples;  // of several ranks: this one's share of the micro-batch, the whole step
   RankShares ranks;
   Shardings shards;          // of several ranks
-  std::vector<bool> thawed;  // by rule of parameters.freeze: it has ended; without one it holds
+  std::vector<bool> thawed;  // by rule of parameters.freeze: it does not hold now; without one it
+                             // holds
   Evaluator evaluate;        // empty: arithmetic on constants stays in the graph
   /// The model's own; null: loss and optimizer of the configuration.
   std::shared_ptr<const TrainingAlgorithm> algorithm = nullptr;

@@ -300,4 +300,23 @@ void free_batch(onnx::ModelProto& model, const std::string& name, const ImportRe
            [&](const auto& info) { return initializers.count(info.name()) == 0; });
 }
 
+void refer_to_data(onnx::TensorProto& tensor, const std::string& location, std::uint64_t offset,
+                   std::uint64_t length) {
+  onnx::TensorProto reference;
+  reference.set_name(tensor.name());
+  reference.set_data_type(tensor.data_type());
+  *reference.mutable_dims() = tensor.dims();
+  reference.set_doc_string(tensor.doc_string());
+  reference.set_data_location(onnx::TensorProto::EXTERNAL);
+  const auto add = [&](const char* key, std::string value) {
+    onnx::StringStringEntryProto& entry = *reference.add_external_data();
+    entry.set_key(key);
+    entry.set_value(std::move(value));
+  };
+  add("location", location);
+  add("offset", std::to_string(offset));
+  add("length", std::to_string(length));
+  tensor = std::move(reference);
+}
+
 }  // namespace tandem::importer

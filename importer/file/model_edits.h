@@ -1,6 +1,7 @@
 // Changes to a ModelProto that export makes.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,5 +26,10 @@ void cut_to_outputs(onnx::ModelProto& model,
 /// follows the batch are named too.
 void free_batch(onnx::ModelProto& model, const std::string& name, const ImportResult& same,
                 const ImportResult& other);
+
+/// The tensor's numbers are `length` bytes of the file `location` from `offset` on; what it held
+/// goes.
+void refer_to_data(onnx::TensorProto& tensor, const std::string& location, std::uint64_t offset,
+                   std::uint64_t length);
 
 }  // namespace tandem::importer

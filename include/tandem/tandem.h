@@ -55,8 +55,11 @@ struct Progress {
   double epoch = 0, epochs = 0;
   bool evaluation = false;
   std::vector<std::pair<std::string, double>> values;  // loss, terms, accuracy, lr
+  std::vector<std::pair<std::string, double>> norms;   // of log.norms, a logged step's
   double samples_per_second = 0;
   double seconds = 0;
+  double seconds_left = -1;  // at the pace of this process so far; negative: not known
+  double data_wait = 0;  // part of the time since the line before in which steps waited for data
 };
 
 struct TrainOptions {
@@ -74,6 +77,10 @@ struct TrainOptions {
   /// With each line of the log also what the operators of that step took, and how many ids and rows
   /// lookups in tables and their updates had.
   bool log_operators = false;
+  /// A Chrome trace of some steps, of rank 0; "": none. Of steps from `trace_first` to
+  /// `trace_last`; 0: the third to the fifth of this process. They are waited for one by one.
+  std::string trace_path;
+  std::uint64_t trace_first = 0, trace_last = 0;
   std::function<void(const Progress&)> on_progress;
   std::function<void(const std::string&)> on_message;  // notes for people
   /// Asked, the constructor throws Error{runtime} "interrupted", and leaves nothing of a table that
@@ -188,6 +195,16 @@ struct ExportNames {
   std::string strip, add;
 };
 
+/// What becomes of adapters (parameters.lora).
+struct ExportAdapters {
+  /// "merged": they go into the weights that they belong to; "separate": they stay tensors of their
+  /// own, in an .onnx with nodes of their own beside the products.
+  std::string lora = "merged";
+  /// "peft": adapters alone, as PEFT reads them: a folder with adapter_model.safetensors and
+  /// adapter_config.json, or a .safetensors file with the latter beside it. "": by the name's end.
+  std::string format;
+};
+
 /// Writes the weights of a run directory or checkpoint: .onnx (the user's own graph in inference
 /// form), .safetensors or .npz. `checkpoint` and `weights` as in TrainedOptions. Returns which
 /// checkpoint was taken and what was written. Error{usage} where an .onnx would be made of another
@@ -195,7 +212,8 @@ struct ExportNames {
 /// the same.
 std::string export_run(const std::string& run_or_checkpoint, const std::string& to,
                        const std::string& checkpoint = "", bool accept_changes = false,
-                       const std::string& weights = "", const ExportNames& names = {});
+                       const std::string& weights = "", const ExportNames& names = {},
+                       const ExportAdapters& adapters = {});
 
 struct Report {
   std::string text, json;
@@ -204,7 +222,8 @@ struct Report {
 };
 
 /// Which model is used, and how. `run`: a run directory, one of its checkpoints, or an ONNX file
-/// that `export_run` has written, with `config`.
+/// that `export_run` has written, with `config`. Without that, or of any other ONNX file, loss and
+/// fields are guessed from it and `data`, which is then a file or a folder, as `init` does.
 struct TrainedOptions {
   /// "best", "latest" or a step; "": the best one where the run has chosen one, else the latest.
   std::string checkpoint;
@@ -241,7 +260,7 @@ struct EvaluationReport : Report {
 EvaluationReport evaluate_run(const std::string& run, const TrainedOptions& options);
 
 struct PredictOptions : TrainedOptions {
-  std::string to = "-";  // .tsv, .csv, .npy, .npz; "-": standard output, tab separated
+  std::string to = "-";  // .tsv, .csv, .jsonl, .npy, .npz; "-": standard output, tab separated
   /// Outputs or other values of the model; none: what the loss terms compare with labels.
   std::vector<std::string> outputs;
   /// "": probability where the loss takes binary logits, class and its probability where it takes
@@ -252,6 +271,9 @@ struct PredictOptions : TrainedOptions {
   bool header = false;     // a first line with the columns' names
   /// Text has names of classes in place of their numbers, where the run's data names them.
   bool class_names = false;
+  /// What tells a row, in front of its numbers as text: columns of a table that need not be those
+  /// of a field, "path" of pictures, arrays of the data with a number a sample.
+  std::vector<std::string> ids;
 };
 
 /// One line (or index of axis 0) a row of `options.data`, in order; a row that is left out as bad
@@ -374,6 +396,12 @@ struct PolicyAutoOptions {
   bool measure = false;              // kernels on the devices here, instead of assuming times
   std::string save_profile;          // where to store what was measured or taken
   int most_plans = 0;                // that a search compares; 0: 600, fewer above 100 operators
+  /// After each placement that was compared: how many, at most how many, and milliseconds of a step
+  /// of the best so far that fits; negative while there is none.
+  std::function<void(int plans, int most, double best_ms)> on_progress;
+  /// Asked, the search ends and what is written is the best so far; Error{runtime} "interrupted"
+  /// where none fits yet.
+  StopToken stop;
 };
 /// Searches a placement under the budgets and writes it as the policy's list `auto`; the file's own
 /// rules hold, its comments and order stay. Equal input gives an equal file, unless it measures.

@@ -151,13 +151,22 @@ std::vector<AutoChoices> AutoCase::cuts() const {
   return all;
 }
 
-AutoResult AutoCase::search() {
+AutoResult AutoCase::search(const AutoWatch& watch) {
   AutoProblem problem;
   problem.options = options_;
-  problem.score = [this](const AutoChoices& choices) -> std::optional<AutoScore> {
+  bool is_first = true;
+  std::optional<AutoScore> best_score;
+  problem.score = [&](const AutoChoices& choices) -> std::optional<AutoScore> {
+    if (!is_first && watch.stop_requested && watch.stop_requested()) is_stopped_ = true;
+    if (is_stopped_) return std::nullopt;
+    is_first = false;
+    const int before = plans_;
     const std::optional<AutoPlan> tried = plan(rules_of(choices));
     if (!tried) return std::nullopt;
-    return tried->score;
+    const AutoScore& score = tried->score;
+    if (score.possible && (!best_score || better(score, *best_score))) best_score = score;
+    if (plans_ > before && watch.on_progress) watch.on_progress(plans_, most_plans_, best_score);
+    return score;
   };
   std::vector<AutoChoices> starts;
   for (const auto& [name, choices] : baselines_) starts.push_back(choices);
@@ -271,6 +280,10 @@ std::vector<std::string> AutoCase::simplified(std::vector<std::string> rules) {
     fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));
     return fewer;
   };
+  if (is_stopped_) {
+    all_simplified_ = false;
+    return rules;
+  }
   int trials = std::max(least_trials, most_plans_ / 4);  // n rules can ask for n * n / 2
   for (std::size_t i = rules.size(); i-- > 0;) {         // exceptions first
     all_simplified_ = trials-- > 0;

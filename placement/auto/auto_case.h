@@ -2,6 +2,7 @@
 // and simulated like any policy.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -28,6 +29,15 @@ struct AutoPlan {
   double exchanged = 0, exposed = 0;  // between ranks: bytes of a step, seconds that are waited for
 };
 
+/// Somebody who waits for a search.
+struct AutoWatch {
+  /// After each placement that was compared: how many, how many at most, and the best so far;
+  /// nothing while none was possible.
+  std::function<void(int plans, int most, const std::optional<AutoScore>& best)> on_progress = {};
+  /// Asked before each placement: true ends the search with the best so far.
+  std::function<bool()> stop_requested = {};
+};
+
 /// How many placements to compare where nobody says: what one takes grows faster than the model.
 int usual_plans(std::size_t operators);
 
@@ -43,7 +53,10 @@ class AutoCase {
   void check_devices();
   /// The choices that people would begin with, by name.
   const std::vector<std::pair<std::string, AutoChoices>>& baselines() const { return baselines_; }
-  AutoResult search();
+  /// Once a first placement is compared, `watch` may end it.
+  AutoResult search(const AutoWatch& watch = {});
+  /// Whether `watch` has.
+  bool is_stopped() const { return is_stopped_; }
   /// What several ranks may share out under these rules.
   std::vector<ShardWay> shard_ways(const std::vector<std::string>& rules);
 
@@ -89,7 +102,7 @@ class AutoCase {
   const std::map<std::string, std::uint64_t> budgets_;
   int most_plans_;
   int plans_ = 0;
-  bool searching_ = false, all_simplified_ = true;
+  bool searching_ = false, all_simplified_ = true, is_stopped_ = false;
   AutoGroups groups_;
   std::vector<AutoChoices> options_;  // per group
   std::vector<std::pair<std::string, AutoChoices>> baselines_;

@@ -99,7 +99,8 @@ bool FoundPlacement::is_old_better() const {
          before->score.seconds < after.score.seconds * (1 - 1e-9);
 }
 
-FoundPlacement find_placement(AutoCase& of, const std::string& before, int ranks) {
+FoundPlacement find_placement(AutoCase& of, const std::string& before, int ranks,
+                              const AutoWatch& watch) {
   FoundPlacement found;
   found.ranks = ranks;
   try {
@@ -107,7 +108,13 @@ FoundPlacement find_placement(AutoCase& of, const std::string& before, int ranks
   } catch (const Error& error) {  // its old list may be of another model
     if (error.kind() != ErrorKind::usage) throw;
   }
-  const AutoResult best = of.search();
+  const AutoResult best = of.search(watch);
+  found.stopped = of.is_stopped();
+  if (found.stopped && (!best.score.possible || best.score.overflow > 0)) {
+    throw Error(ErrorKind::runtime,
+                Diagnostic{.message = "interrupted before a placement was found that fits",
+                           .fix = "nothing was written"});
+  }
   if (!best.score.possible) throw *of.error();
   for (const auto& [name, choices] : of.baselines()) {
     if (const auto plan = of.plan(of.rules_of(choices))) found.baselines.emplace_back(name, *plan);
@@ -157,7 +164,9 @@ std::string found_text(const FoundPlacement& found, const std::string& file, boo
   }
   if (found.ranks > 1) text += sharding_text(found);
   text += fmt::format("{} placements compared by the cost model ({})", found.plans, found.times);
-  if (!found.finished) {
+  if (found.stopped) {
+    text += "; interrupted: the best of these";
+  } else if (!found.finished) {
     text += fmt::format("; more might find a better one: --tries {}",
                         4 * std::int64_t{found.most_plans});
   }
@@ -191,6 +200,7 @@ std::string found_json(const FoundPlacement& found, const std::string& file, boo
                     {"plans", found.plans},
                     {"most_plans", found.most_plans},
                     {"finished", found.finished},
+                    {"stopped", found.stopped},
                     {"pinned", found.pinned},
                     {"lost_comments", found.lost_comments}});
 }

@@ -22,6 +22,7 @@ struct FoundPlacement {
   int ranks = 1;
   int plans = 0, most_plans = 0;
   bool finished = false;
+  bool stopped = false;            // by somebody: it is the best that was found until then
   bool pinned = false;             // the rules leave nothing to search
   std::vector<int> lost_comments;  // lines of the file as it was
   std::string times;               // what the cost model takes for kernels
@@ -31,8 +32,10 @@ struct FoundPlacement {
 
 /// `before`: the policy with its old list `auto`. `ranks`: how many train together; of more than
 /// one, what they share out is chosen for the best placement. Throws Error{does_not_fit} where no
-/// placement fits.
-FoundPlacement find_placement(AutoCase& of, const std::string& before, int ranks = 1);
+/// placement fits, Error{runtime} "interrupted" where `watch` ends the search before one was found
+/// that does.
+FoundPlacement find_placement(AutoCase& of, const std::string& before, int ranks = 1,
+                              const AutoWatch& watch = {});
 
 /// Whether rules that `auto` cannot overrule place every operator and parameter.
 bool all_pinned(const ResolvedPolicy& resolved);

@@ -79,6 +79,34 @@ TEST_F(ImageRuns, AreGuessedTrainedAndPredictedByName) {
   EXPECT_THAT(read_file(folder_ / "p.csv"), MatchesRegex("([0-9]\n){6}"));
 }
 
+TEST_F(ImageRuns, PathsTellPicturesAndFoldersClasses) {
+  fs::remove_all(folder_ / "data/val/cat");  // dogs keep their number
+  PredictOptions options;
+  options.data = {folder_ / "data"};
+  options.to = folder_ / "p.csv";
+  options.as = "class";
+  options.ids = {"path"};
+  options.header = true;
+  const std::string net = folder_ / "net.onnx";
+  predict_run(net, options);
+  const std::string val = folder_ / "data/val/";
+  EXPECT_THAT(read_file(folder_ / "p.csv"),
+              MatchesRegex("path,class\n" + val + "dog/0.png,[0-9]\n" + val + "dog/1.png,[0-9]\n" +
+                           val + "fox/0.png,[0-9]\n" + val + "fox/1.png,[0-9]\n"));
+  options.ids = {"name"};
+  EXPECT_THAT(error_of([&] { predict_run(net, options); }), HasSubstr("told by their path"));
+
+  TrainedOptions bare, configured;
+  bare.data = {folder_ / "data"};
+  init(net, {.data = folder_ / "data"});
+  configured.config = folder_ / "train.toml";
+  const std::string all = evaluate_run(net, bare).text;
+  EXPECT_THAT(all, HasSubstr("4 samples"));
+  // With the training data beside them, as a configuration names it.
+  const std::string metrics = all.substr(all.find("4 samples"));
+  EXPECT_THAT(evaluate_run(net, configured).text, HasSubstr(metrics));
+}
+
 TEST_F(ImageRuns, ExportsGoWithTheirClasses) {
   init(folder_ / "net.onnx", {.data = folder_ / "data"});
   train();

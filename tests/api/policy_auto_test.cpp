@@ -20,6 +20,7 @@ namespace tandem::api {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -497,6 +498,44 @@ TEST_F(PolicyAutoTest, PoliciesRankAlikeInThePlanAndOnTheVirtualClock) {
     EXPECT_GT(times[i].first, times[i - 1].first * 1.01) << "too close to tell";
     EXPECT_GT(times[i].second, times[i - 1].second);
   }
+}
+
+TEST_F(PolicyAutoTest, ProgressTellsTheBestSoFar) {
+  write("policy.toml", "policy = 1\n");
+  PolicyAutoOptions automatic;
+  automatic.budgets = {"gpu=64MiB"};
+  std::vector<int> counts;
+  std::vector<double> best;
+  automatic.on_progress = [&](int plans, int most, double best_ms) {
+    EXPECT_LE(plans, most);
+    counts.push_back(plans);
+    best.push_back(best_ms);
+  };
+  const Json report = Json::parse(policy_auto(options("mlp", "policy.toml"), automatic).json);
+  ASSERT_FALSE(counts.empty());
+  EXPECT_TRUE(std::is_sorted(counts.begin(), counts.end()));
+  for (std::size_t i = 1; i < best.size(); ++i) {
+    if (best[i - 1] >= 0) {
+      EXPECT_LE(best[i], best[i - 1]);
+    }
+  }
+  EXPECT_FALSE(report["stopped"]);
+}
+
+TEST_F(PolicyAutoTest, AStoppedSearchWritesTheBestSoFar) {
+  write("policy.toml", "policy = 1\n");
+  PolicyAutoOptions automatic;
+  automatic.budgets = {"gpu=64MiB"};
+  int plans = 0;
+  automatic.on_progress = [&](int count, int, double best_ms) {
+    plans = count;
+    if (best_ms >= 0) automatic.stop.request_stop();
+  };
+  const Report report = policy_auto(options("mlp", "policy.toml"), automatic);
+  EXPECT_TRUE(Json::parse(report.json)["stopped"]);
+  EXPECT_THAT(report.text, HasSubstr("interrupted: the best of these"));
+  EXPECT_LT(plans, 100);
+  EXPECT_THAT(report.text, AnyOf(HasSubstr("auto = ["), HasSubstr("kept as it is")));
 }
 
 }  // namespace

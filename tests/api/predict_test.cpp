@@ -524,7 +524,7 @@ TEST_F(PredictDigitsTest, MistakesOfTheCommandLineSayWhatToDo) {
   const std::string data = " --data " + images_;
   refused("predict " + run_, "--data");
   refused("predict " + run_ + data + " --json", "add --to predictions.tsv");
-  refused("predict " + run_ + data + " --to x.txt", ".tsv, .csv, .npy or .npz");
+  refused("predict " + run_ + data + " --to x.txt", ".tsv, .csv, .jsonl, .npy or .npz");
   refused("predict " + run_ + data + " --as logits", "values, class or probability");
   refused("predict " + run_ + data + " --class-axis 2", "no such axis of classes");
   refused("predict " + (folder_ / "none") + data, "neither a run directory nor a checkpoint");

@@ -54,9 +54,9 @@ TEST_F(ApiTrainerTest, TrainsResumesAndExports) {
   EXPECT_EQ(result.run_dir, folder_ / "run");
   EXPECT_GT(result.evaluation.at("accuracy"), 0.7);
   EXPECT_FALSE(progress_.empty());
-  for (const char* file :
-       {"train.resolved.toml", "policy.toml", "placement.json", "metrics.jsonl", "train.log",
-        "summary.json", "checkpoints/best", "checkpoints/step-00000045/model.safetensors"}) {
+  for (const char* file : {"train.resolved.toml", "policy.toml", "placement.json", "plan.json",
+                           "metrics.jsonl", "train.log", "summary.json", "checkpoints/best",
+                           "checkpoints/step-00000045/model.safetensors"}) {
     EXPECT_TRUE(fs::exists(folder_ / "run" + "/" + file)) << file;
   }
   const Json placement = read_json(folder_ / "run/placement.json");

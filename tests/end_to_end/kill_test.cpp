@@ -11,6 +11,9 @@
 #include <set>
 #include <thread>
 
+#include "engine/formats/events/event.h"
+#include "engine/formats/events/record.h"
+
 namespace tandem {
 namespace {
 
@@ -36,6 +39,7 @@ pid_t start(const fs::path& run, bool resume, int kill_at_operation) {
                                  "checkpoint.every=8 steps",
                                  "checkpoint.keep=2",
                                  "optimizer.kind=adamw",
+                                 "log.also=[\"csv\", \"tensorboard\"]",
                                  "--run-dir",
                                  run.string()};
   if (resume) words.push_back("--resume");
@@ -86,6 +90,33 @@ class KillTest : public ::testing::Test {
     }
     for (const char* key : {"train1", "train20", "train40", "eval20", "eval40"})
       EXPECT_EQ(seen.count(key), 1u) << key;
+    expect_same_in_other_formats(run, seen);
+  }
+  /// The table and the event files have the lines of metrics.jsonl, each once.
+  static void expect_same_in_other_formats(const fs::path& run,
+                                           const std::set<std::string>& lines) {
+    std::multiset<std::string> rows, events;
+    std::ifstream table(run / "metrics.csv");
+    std::string line;
+    std::getline(table, line);
+    EXPECT_EQ(line.substr(0, 11), "step,phase,");
+    while (std::getline(table, line)) {
+      const std::size_t step = line.find(','), phase = line.find(',', step + 1);
+      rows.insert(line.substr(step + 1, phase - step - 1) + line.substr(0, step));
+    }
+    for (const auto& file : fs::directory_iterator(run / "tensorboard")) {
+      const std::string text = contents(file.path());
+      TfRecords records(text);
+      while (const auto record = records.next()) {
+        const EventFacts facts = facts_of_event(*record);
+        if (!facts.tag.empty())
+          events.insert(facts.tag.substr(0, facts.tag.find('/')) + std::to_string(facts.step));
+      }
+      EXPECT_EQ(records.offset(), text.size()) << file.path();
+    }
+    const std::multiset<std::string> expected(lines.begin(), lines.end());
+    EXPECT_EQ(rows, expected);
+    EXPECT_EQ(events, expected);
   }
   static inline fs::path root_;
 };

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <stdexcept>
 #include <string>
 
 #include "engine/formats/cifar.h"
@@ -16,8 +17,10 @@
 #include "engine/formats/json_file.h"
 #include "engine/formats/npy.h"
 #include "engine/formats/safetensors.h"
+#include "engine/formats/tokenizer/tokenizer.h"
 #include "engine/formats/weights/weights_file.h"
 #include "engine/graph/error.h"
+#include "engine/training/data/json_row.h"
 #include "tests/fuzz/defect.h"
 
 namespace tandem {
@@ -100,6 +103,36 @@ void read_picture(const std::string& path) {
   }
 }
 
+/// What text does not fit a vocabulary is told, whatever the tokenizer.
+void read_tokenizer(const std::string& path) {
+  const auto tokenizer = Tokenizer::read(path);
+  EncodeScratch scratch;
+  EncodedTokens encoded;
+  for (const char* text :
+       {"", "Hello, world! don't 12", " a\n\n  b\t", "\xc3\xa4\xe4\xb8\xad\xf0\x9f\x91\x8d"}) {
+    for (const std::int64_t length : {0, 8}) {
+      try {
+        tokenizer->encode(text, {.length = length}, scratch, encoded);
+      } catch (const std::invalid_argument&) {
+        continue;
+      }
+      if (encoded.ids.size() != encoded.mask.size() || encoded.ids.size() != encoded.types.size())
+        defect("lengths differ", path);
+      const std::string back = tokenizer->decode(encoded.ids, false);
+      read_all(back.data(), back.size());
+    }
+  }
+}
+
+void read_json_rows(const std::string& path) {
+  DelimitedReader reader(path, '\n', false);
+  JsonRow row({"a", "text", ""}, {1, 1, 1});
+  while (reader.next()) {
+    if (!row.take(reader.fields()[0]).message.empty()) continue;
+    for (const std::string_view cell : row.cells()) read_all(cell.data(), cell.size());
+  }
+}
+
 using Reader = void (*)(const std::string& path);
 constexpr Reader readers[] = {
     [](const std::string& path) { read_all(read_idx(path)); },
@@ -112,6 +145,8 @@ constexpr Reader readers[] = {
     [](const std::string& path) { read_items(JsonFile(path).root()); },
     [](const std::string& path) { read_weights(*open_torch_weights(path)); },
     [](const std::string& path) { read_picture(path); },
+    [](const std::string& path) { read_tokenizer(path); },
+    [](const std::string& path) { read_json_rows(path); },
 };
 
 }  // namespace

@@ -6,6 +6,7 @@ The first byte of an input of fuzz_data picks the reader, that of fuzz_settings 
 """
 
 import gzip
+import json
 import pathlib
 import struct
 import sys
@@ -13,8 +14,15 @@ import zlib
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MOST_BYTES = 16384
-IDX, CIFAR, NPY, NPZ, TSV, CSV, SAFETENSORS, JSON, TORCH, IMAGE = range(10)
+IDX, CIFAR, NPY, NPZ, TSV, CSV, SAFETENSORS, JSON, TORCH, IMAGE, TOKENIZER, JSON_LINES = range(12)
 TRAIN, POLICY = range(2)
+TOKENIZERS = [
+    b'{"normalizer":{"type":"BertNormalizer"},"pre_tokenizer":{"type":"BertPreTokenizer"},"model":{"type":"WordPiece","vocab":{"[UNK]":0,"he":1,"##llo":2,",":3},'
+    b'"unk_token":"[UNK]"},"added_tokens":[{"id":4,"content":"[S]","special":true}],"post_processor":{"type":"BertProcessing","sep":["[S]",4],"cls":["[S]",4]},'
+    b'"decoder":{"type":"WordPiece"},"padding":{"direction":"Left","pad_id":0,"pad_type_id":0},"truncation":{"direction":"Left"}}',
+    b'{"pre_tokenizer":{"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":"\\\\p{L}+|\\\\s+(?!\\\\S)"},"behavior":"MergedWithNext"},'
+    b'{"type":"ByteLevel"}]},"model":{"type":"BPE","vocab":{"H":0,"e":1,"He":2},"merges":["H e"]},"decoder":{"type":"ByteLevel"}}',
+]
 
 
 def npy(dtype, shape, data):
@@ -58,6 +66,12 @@ def data_files():
     for name in ("rgb.png", "interlaced.png", "palette_alpha.png", "rgb16.png", "jpeg_420.jpg", "progressive.jpg", "restarts.jpg", "jpeg_grey.jpg"):
         yield IMAGE, (ROOT / "tests/data/images" / name).read_bytes()
     yield JSON, b'{"step": 7, "names": ["a", "b"], "best": {"auc": 0.5, "step": null}}'
+    for name in ("word_level", "unigram_bytes", "metaspace_bpe"):
+        said = json.loads((ROOT / f"tests/data/tokenizers/{name}.json").read_text())["tokenizer"]
+        yield TOKENIZER, json.dumps(said).encode()
+    for content in TOKENIZERS:
+        yield TOKENIZER, content
+    yield JSON_LINES, b'{"a": [1, 2.5, null], "text": "x\\u00e4", "": true, "other": {"b": [[]]}}\n\n[1]\n'
     for content in files("tests/data/torch_weights/*.pt"):
         yield TORCH, content
 

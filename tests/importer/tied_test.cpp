@@ -45,6 +45,43 @@ OnnxFile two_products(const ScratchFolder& folder, const std::string& a, const s
   return OnnxFile::open(folder.path() / "model.onnx");
 }
 
+// The same, the second one by another name of the first weight.
+OnnxFile two_products_by_identity() {
+  ModelMaker m;
+  m.input("x", {2, 4}).output("y").weight("a.weight", {4, 4});
+  m.node("Identity", {"a.weight"}, {"b.weight"});
+  m.node("Identity", {"a.weight"}, {"/b/Identity_output_0"});
+  m.node("MatMul", {"x", "a.weight"}, {"h"});
+  m.node("MatMul", {"h", "b.weight"}, {"y"});
+  return m.file();
+}
+
+// Both products read I + a b, with a 1 at [0, 1]: the square has a 2 there.
+void expect_adapters_in_both(const OnnxFile& file) {
+  ScratchFolder folder;
+  std::vector<float> identity(16, 0.0f);
+  for (std::size_t i = 0; i < 4; ++i) identity[5 * i] = 1;
+  ExportOptions options;
+  options.free_batch = false;
+  options.import = with_evaluator();
+  options.adapters = {{"a.weight", false, 1, HostTensor::from<float>({4, 1}, {1, 0, 0, 0}),
+                       HostTensor::from<float>({1, 4}, {0, 1, 0, 0})}};
+  const std::filesystem::path to = folder.path() / "adapted.onnx";
+  export_graph(file, engine_operators(), {{"a.weight", HostTensor::from<float>({4, 4}, identity)}},
+               to, options);
+  const Graph graph = import_graph(OnnxFile::open(to), engine_operators(), with_evaluator()).graph;
+  const HostTensor x = HostTensor::from<float>({2, 4}, {1, 1, 1, 1, 5, 1, 1, 1});
+  const HostTensor y = run_graph(graph, {{"x", x}})[0].second;
+  const std::vector<float> numbers(y.as<float>().begin(), y.as<float>().end());
+  EXPECT_THAT(numbers, ElementsAre(1, 3, 1, 1, 5, 11, 1, 1));
+}
+
+TEST(TiedWeights, AdaptersOfOneNameReachTheReadersOfTheOther) {
+  ScratchFolder folder;
+  expect_adapters_in_both(two_products(folder, "0", "0"));
+  expect_adapters_in_both(two_products_by_identity());
+}
+
 TEST(TiedWeights, InitializersInOnePlaceAreOneStateThereAndBack) {
   ScratchFolder folder;
   const OnnxFile file = two_products(folder, "0", "0");
@@ -75,13 +112,8 @@ TEST(TiedWeights, InitializersInTwoPlacesAreTwoStates) {
 }
 
 TEST(TiedWeights, IdentityGivesAnotherName) {
-  ModelMaker m;
-  m.input("x", {2, 4}).output("y").weight("a.weight", {4, 4});
-  m.node("Identity", {"a.weight"}, {"b.weight"});
-  m.node("Identity", {"a.weight"}, {"/b/Identity_output_0"});
-  m.node("MatMul", {"x", "a.weight"}, {"h"});
-  m.node("MatMul", {"h", "b.weight"}, {"y"});
-  const ImportResult result = import_graph(m.file(), engine_operators(), with_evaluator());
+  const ImportResult result =
+      import_graph(two_products_by_identity(), engine_operators(), with_evaluator());
   EXPECT_THAT(result.aliases, ElementsAre(Pair("b.weight", "a.weight")));
 }
 

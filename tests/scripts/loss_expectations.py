@@ -326,6 +326,22 @@ def embeddings():
          lambda a, p, n: F.triplet_margin_loss(a, p, n, margin=3.0))
 
 
+def distillations():
+    def loss(temperature, axis=-1, reduction="mean"):
+        def of(student, teacher):
+            log_q, log_p = (F.log_softmax(x / temperature, axis) for x in (student, teacher))
+            terms = F.kl_div(log_q, log_p, reduction="none", log_target=True).sum(axis) * temperature**2
+            return terms.mean() if reduction == "mean" else terms.sum()
+        return of
+
+    a, b = pattern((4, 3)), pattern((4, 3), 5) * 0.5
+    keep("distillation", "distillation", [a, b], None, loss(2.0))
+    keep("distillation_sum", 'distillation, temperature = 4.5, reduction = "sum"', [a, b], None, loss(4.5, reduction="sum"))
+    keep("distillation_axis", "distillation, axis = 1, temperature = 1.0", [pattern((2, 3, 2, 2)), pattern((2, 3, 2, 2), 4)],
+         None, loss(1.0, 1))
+    keep("distillation_sequence", "distillation", [pattern((3, 2, 4)), pattern((3, 2, 4), 6)], None, loss(2.0))
+
+
 if __name__ == "__main__":
     cross_entropies()
     squared_errors()
@@ -336,6 +352,7 @@ if __name__ == "__main__":
     binary_losses()
     divergences()
     embeddings()
+    distillations()
     lines = ",\n".join(json.dumps(case) for case in cases)
     TARGET.write_text(f"[\n{lines}\n]\n")
     print(f"{TARGET}: {len(cases)} cases")

@@ -49,6 +49,32 @@ TEST_F(ResumeTest, ResumeIsBitEqual) {
   }
 }
 
+TEST_F(ResumeTest, WhatIsFrozenFromAStepOnStaysSo) {
+  const std::vector<std::string> keys{"steps=9", "optimizer.kind=adam",
+                                      "parameters.freeze=[{at=\"fc1\", from=\"5 steps\"}]"};
+  const Trained whole = run(keys), until_then = run(keys, 5);
+  const auto read = [](const Trained& run, const std::string& name) {
+    const HostTensor tensor = run.training->states().read(name);
+    const auto values = tensor.as<float>();
+    return std::vector<float>(values.begin(), values.end());
+  };
+  EXPECT_EQ(read(whole, "fc1.weight"), read(until_then, "fc1.weight"));
+  EXPECT_NE(read(whole, "fc2.weight"), read(until_then, "fc2.weight"));
+  const Trained before = run(keys, 4);
+  EXPECT_NE(read(before, "fc1.weight"), read(until_then, "fc1.weight"));
+  for (const std::uint64_t stop : {4, 5, 7}) {
+    const Trained stopped = run(keys, stop);
+    const Trained resumed = run(keys, 0, stopped.result.run_dir);
+    for (const char* name : {"fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias"})
+      EXPECT_EQ(read(resumed, name), read(whole, name)) << name << " at " << stop;
+    EXPECT_EQ(metrics_of(resumed.result.run_dir), metrics_of(whole.result.run_dir)) << stop;
+  }
+  EXPECT_THAT(testing::error_text([&] {
+                run({"steps=9", "parameters.freeze=[{at=\"**\", from=\"5 steps\"}]"});
+              }),
+              ::testing::AllOf(HasSubstr("nothing to train"), HasSubstr("\"**\" from 5 steps")));
+}
+
 TEST_F(ResumeTest, AnInterruptedEvaluationIsMadeUpFor) {
   eval_ = testing::small_data(7, 9);
   const std::vector<std::string> keys{"steps=6", "eval.every=\"2 steps\"", "batch_size=4",

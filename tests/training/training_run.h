@@ -86,6 +86,7 @@ inline std::vector<nlohmann::json> metrics_of(const std::string& run_dir) {
     nlohmann::json json = nlohmann::json::parse(line);
     json.erase("wall");
     json.erase("samples_per_second");
+    json.erase("data.wait");
     lines.push_back(std::move(json));
   }
   return lines;

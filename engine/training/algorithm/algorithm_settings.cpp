@@ -51,6 +51,14 @@ void check_algorithm_settings(const TrainingRequest& request, const Graph& forwa
                      "its nodes read whole parameters", forward_alone);
   refusals.add_first(config.parameters.fixed_rows, "parameters.fixed_rows",
                      "its nodes write whole parameters", forward_alone);
+  refusals.add_first(config.parameters.head, "parameters.head",
+                     "its nodes have the shapes of the file", forward_alone);
+  refusals.add_first(config.parameters.lora, "parameters.lora",
+                     "its gradients are those of the file's parameters", forward_alone);
+  if (config.distillation.has_teacher()) {
+    refusals.add(config.distillation.where, "distillation", "its loss is a value of the graph",
+                 forward_alone);
+  }
   if (config.precision.scales_loss()) {
     refusals.add(file, "precision.compute", "its gradients have no scale, as float16 needs it",
                  "set precision.compute = \"bfloat16\", or leave it out");

@@ -85,7 +85,7 @@ CheckpointSources sources_of(const CheckpointContent& content) {
 CheckpointSources sources_of(const StateStore& states) {
   CheckpointSources sources;
   for (const std::string& name : states.names()) {
-    if (is_sum(name)) continue;
+    if (is_sum(name) || states.held_by(name) != HeldBy::checkpoint) continue;
     TensorSource source{name, states.type(name), {}, nullptr};
     if (const StateShard* shard = states.shard(name)) {
       source.type = shard->whole;
@@ -292,6 +292,7 @@ void restore_states(StateStore& states, const CheckpointContent& content) {
   std::vector<Diagnostic> problems;
   for (const std::string& name : states.names()) {
     if (is_sum(name) || is_loss_scale_state(name)) continue;
+    if (states.held_by(name) != HeldBy::checkpoint) continue;
     const auto found = loaded.find(name);
     const StateShard* const shard = states.shard(name);
     const TensorType& type = shard != nullptr ? shard->whole : states.type(name);

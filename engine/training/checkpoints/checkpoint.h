@@ -54,6 +54,7 @@ struct TrainingPosition {
   std::map<std::string, std::string> functions;   // id_functions; older checkpoints lack them
   std::map<std::string, bool> thawed;             // StepRunner::thawed; older checkpoints lack it
   PlateauStates plateaus;                         // older checkpoints lack them
+  std::map<std::string, std::string> frozen;      // sha256 by state, of those that others hold
   FingerprintPtr fingerprint;  // a file of its own; null: older checkpoints lack it
 };
 
@@ -75,7 +76,7 @@ struct CheckpointSources {
 };
 /// Views the content, which has to outlive the result.
 CheckpointSources sources_of(const CheckpointContent& content);
-/// All states but sums of accumulating steps; reads them in ranges of rows.
+/// All states that checkpoints hold but sums of accumulating steps; reads them in ranges of rows.
 CheckpointSources sources_of(const StateStore& states);
 
 struct CheckpointOptions {
@@ -144,7 +145,8 @@ void prune_checkpoints(const std::string& folder, std::int64_t keep, std::uint64
 void collect_states(const StateStore& states, CheckpointContent& content);
 /// Writes loaded tensors back, of what ranks share out the own part, large ones by several threads
 /// and without keeping the files' pages in memory; those of the loss scale are
-/// restore_loss_scale's. States that the checkpoint lacks or that have another shape: Error{usage}.
+/// restore_loss_scale's, and what others hold (State::held_by) stays as it is. States that the
+/// checkpoint lacks or that have another shape: Error{usage}.
 void restore_states(StateStore& states, const CheckpointContent& content);
 
 /// Error{usage} where the checkpoint holds optimizer states that this run does not have.

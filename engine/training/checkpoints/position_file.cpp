@@ -152,6 +152,7 @@ std::string position_text(const TrainingPosition& p) {
   if (!p.optimizers.empty()) json["optimizers"] = p.optimizers;
   if (!p.functions.empty()) json["functions"] = p.functions;
   if (!p.thawed.empty()) json["thawed"] = p.thawed;
+  if (!p.frozen.empty()) json["frozen"] = p.frozen;
   for (const auto& [name, state] : p.plateaus) {
     Json& plateau = json["plateaus"][name];
     plateau = {{"scale", state.scale},
@@ -191,6 +192,7 @@ TrainingPosition read_position(const std::string& file) {
   p.optimizers = entries_of(root, "optimizers", [](const JsonItem& i) { return i.text(); });
   p.functions = entries_of(root, "functions", [](const JsonItem& i) { return i.any_text(); });
   p.thawed = entries_of(root, "thawed", [](const JsonItem& i) { return i.boolean(); });
+  p.frozen = entries_of(root, "frozen", [](const JsonItem& i) { return i.sha256(); });
   p.plateaus = read_plateaus(root, p.step);
   expect_counts_that_fit(root, p);
   if (!p.batches.empty()) expect_place_of_batches(root, p);

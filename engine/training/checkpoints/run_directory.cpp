@@ -4,13 +4,16 @@
 #include <sys/file.h>
 #include <unistd.h>
 #include <algorithm>
+#include <cassert>
 #include <cerrno>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string_view>
+#include <thread>
 
 #include "engine/formats/json_file.h"
 #include "engine/graph/error.h"
@@ -196,7 +199,11 @@ std::shared_ptr<const void> RunDirectory::lock(const std::string& path) {
   const int file = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (file < 0) return nullptr;  // what opens the files says why
   std::shared_ptr<const void> held(nullptr, [file](const void*) { close(file); });
-  if (flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+  // `tandem runs` holds it for a moment, to see whether somebody trains.
+  const auto is_taken = [&] { return flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; };
+  int tries = 10;
+  while (is_taken() && --tries > 0) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  if (tries == 0) {
     throw Error(ErrorKind::usage,
                 Diagnostic{.message = "another process trains in this directory",
                            .file = path,
@@ -286,6 +293,16 @@ void RunDirectory::log_metrics(std::uint64_t step, const std::string& phase, con
   }
   for (const MetricTable& table : tables) line[table.metric] = Json::parse(table_json(table));
   metrics_->write(line.dump() + "\n");
+  for (const auto& log : logs_) log->add({step, phase, values, tables});
+}
+
+void RunDirectory::log_also(const std::vector<std::string>& formats, std::uint64_t step) {
+  if (!metrics_) return;
+  for (const std::string& name : formats) {
+    const LogFormat* const format = find_log_format(name);
+    assert(format != nullptr);  // the configuration was checked
+    logs_.push_back(format->open({path_, step, evaluated_step_}));
+  }
 }
 
 void RunDirectory::log_text(const std::string& line) {

@@ -11,6 +11,7 @@
 
 #include "engine/formats/files.h"
 #include "engine/metrics/metric_table.h"
+#include "engine/training/logs/metrics_log.h"
 
 namespace tandem {
 
@@ -51,6 +52,12 @@ class RunDirectory {
                                                                    const std::string& metric);
   std::string checkpoints() const { return path_ + "/checkpoints"; }
 
+  /// From now on these formats get each line, too (log.also); `step`: that the run goes on from.
+  /// None where another process writes.
+  void log_also(const std::vector<std::string>& formats, std::uint64_t step);
+  /// Those that are open.
+  const std::vector<std::unique_ptr<MetricsLog>>& logs() const { return logs_; }
+
   using Values = std::vector<std::pair<std::string, double>>;
   /// One JSON object a line; `phase` "" = a training step. Non-finite numbers are written as
   /// strings.
@@ -68,6 +75,7 @@ class RunDirectory {
   std::string path_;
   std::optional<std::uint64_t> evaluated_step_;
   std::optional<double> resumed_loss_;
+  std::vector<std::unique_ptr<MetricsLog>> logs_;
   std::unique_ptr<OutputFile> metrics_, log_;  // null: of one that another process writes
 };
 

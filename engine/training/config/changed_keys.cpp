@@ -26,6 +26,13 @@ void flatten(const ConfigValue& value, const std::string& path, Values& to) {
 
 }  // namespace
 
+std::map<std::string, std::string> flat_settings(std::string_view text) {
+  std::vector<Diagnostic> errors;
+  Values values;
+  flatten(parse_toml(text, "", errors), "", values);
+  return errors.empty() ? values : Values();
+}
+
 std::vector<std::string> changed_keys(std::string_view before, std::string_view now) {
   std::vector<Diagnostic> errors;
   Values then, is;

@@ -1,11 +1,16 @@
 // Which keys of a run's configuration are not what they were.
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace tandem {
+
+/// The keys of a configuration with their values as TOML, "optimizer.lr" = "0.01", items of lists
+/// by their numbers; none of what is no TOML.
+std::map<std::string, std::string> flat_settings(std::string_view text);
 
 /// "optimizer.lr: 0.01, now 0.02" for each key whose value differs, in order of their names.
 /// Of two resolved configurations; one that cannot be read changes nothing.

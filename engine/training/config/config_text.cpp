@@ -35,7 +35,8 @@ std::string to_string(const Duration& duration) {
 }
 
 std::string to_string(const FreezeRule& rule) {
-  return rule.at + (rule.until ? " until " + to_string(*rule.until) : "");
+  return rule.at + (rule.until ? " until " + to_string(*rule.until) : "") +
+         (rule.from ? " from " + to_string(*rule.from) : "");
 }
 
 std::optional<Duration> parse_duration(std::string_view text) {

@@ -55,6 +55,7 @@ struct TextTable {
   bool header = false;               // the first row names the columns
   OnBad on_bad = OnBad::error;       // rows that cannot be read
   std::string cache;                 // absolute: where prepared tables lie
+  std::string tokenizer;             // absolute: the file of the function `tokens`; "": none
   bool operator==(const TextTable&) const = default;
 };
 struct CsvTable : TextTable {
@@ -64,6 +65,17 @@ struct CsvTable : TextTable {
 struct TsvTable : TextTable {
   static constexpr std::string_view name = "tsv";
   bool operator==(const TsvTable&) const = default;
+};
+/// A JSON object a line; its keys are columns.
+struct JsonLines : TextTable {
+  static constexpr std::string_view name = "jsonl";
+  bool operator==(const JsonLines&) const = default;
+};
+/// A line is a row of the one column `line`.
+struct TextLines : TextTable {
+  static constexpr std::string_view name = "lines";
+  TextLines() { columns = {"line"}; }
+  bool operator==(const TextLines&) const = default;
 };
 /// Pictures in folders, decoded when they are read.
 struct ImageFiles {
@@ -78,7 +90,49 @@ struct ImageFiles {
   OnBad on_bad = OnBad::error;       // pictures that cannot be read
   bool operator==(const ImageFiles&) const = default;
 };
-using DataKind = std::variant<IdxFiles, CifarFiles, NpzFiles, CsvTable, TsvTable, ImageFiles>;
+/// How token ids become samples: windows of one length, and the ids that follow each of theirs.
+struct TokenWindows {
+  std::int64_t length = 0;         // tokens of a window
+  std::int64_t stride = 0;         // from the start of a window to the next; 0: the length
+  std::int64_t shift = 1;          // from a token to its target
+  std::int64_t document_end = -1;  // the id that ends a document; -1: none is known
+  bool cross_documents = true;     // a window may have parts of several documents
+  std::int64_t pad = 0;            // the id behind the end of a document
+  bool operator==(const TokenWindows&) const = default;
+
+  std::int64_t step() const { return stride > 0 ? stride : length; }
+};
+enum class TokenElement : std::uint8_t { uint16, uint32 };
+template <>
+inline constexpr std::string_view names_of<TokenElement> = "uint16|uint32";
+/// Files of nothing but token ids, one behind the other, as nanoGPT's train.bin.
+struct TokenFiles {
+  static constexpr std::string_view name = "tokens", arrays = "tokens|targets|mask";
+  static constexpr FilesForm files{.is_table = false,
+                                   .refusal = "files of tokens follow each other"};
+  TokenElement element = TokenElement::uint16;
+  std::int64_t vocabulary = 0;    // ids are below; 0: as the model says
+  std::int64_t header_bytes = 0;  // in front of the ids of each file
+  TokenWindows windows;
+  bool operator==(const TokenFiles&) const = default;
+};
+enum class TextDocuments : std::uint8_t { files, lines };
+template <>
+inline constexpr std::string_view names_of<TextDocuments> = "files|lines";
+/// Text as one stream of tokens, cut into windows.
+struct TextFiles {
+  static constexpr std::string_view name = "text", arrays = "tokens|targets|mask";
+  static constexpr FilesForm files{.is_table = false, .refusal = "files of text follow each other"};
+  static constexpr std::string_view characters = "characters", bytes = "bytes";
+  std::string tokenizer;  // one of those two, or the absolute path of a tokenizer.json
+  TextDocuments documents = TextDocuments::files;  // what is encoded at once
+  TokenWindows windows;
+  bool operator==(const TextFiles&) const = default;
+
+  bool has_tokenizer_file() const { return tokenizer != characters && tokenizer != bytes; }
+};
+using DataKind = std::variant<IdxFiles, CifarFiles, NpzFiles, CsvTable, TsvTable, JsonLines,
+                              TextLines, ImageFiles, TokenFiles, TextFiles>;
 
 struct ShuffleConfig {
   enum class Kind : std::uint8_t { none, full, buffer };
@@ -150,8 +204,16 @@ struct DataConfig {
   TextTable* table() { return const_cast<TextTable*>(std::as_const(*this).table()); }
   /// Null where the kind is another one.
   const ImageFiles* images() const { return std::get_if<ImageFiles>(&kind); }
+  const TokenFiles* tokens() const { return std::get_if<TokenFiles>(&kind); }
+  const TextFiles* text() const { return std::get_if<TextFiles>(&kind); }
 };
 void visit(KeyVisitor& v, ImageFiles& c);
+void visit(KeyVisitor& v, TokenFiles& c);
+void visit(KeyVisitor& v, TextFiles& c);
+void visit(KeyVisitor& v, JsonLines& c);
+void visit(KeyVisitor& v, TextLines& c);
+/// What all tables have: bad rows, where they are prepared, and their tokenizer.
+void visit_rows(KeyVisitor& v, TextTable& c);
 void visit(KeyVisitor& v, DataConfig& c);
 
 }  // namespace tandem

@@ -1,6 +1,5 @@
 // The keys of [data].
 #include <algorithm>
-#include <filesystem>
 #include <stdexcept>
 
 #include "engine/formats/files.h"
@@ -145,8 +144,7 @@ KeyForm source(FieldConfig& field, const DataConfig& data) {
             if (is_list && found.value.items.empty())
               return found.report("no array is named", "string");
             if (is_list && !data.table())
-              return found.report("only columns of csv and tsv can be stacked", "one array",
-                                  "a list");
+              return found.report("only columns of tables can be stacked", "one array", "a list");
             field.from = found.value.text;
             if (!data.table()) return;
             if (!is_list) field.columns = expand(found, found.value);
@@ -229,6 +227,18 @@ void check_source(const TableReader& table, const FieldConfig& field, const Data
   report_unknown(table, field, "no such array in the files", joined(arrays), field.from, arrays);
 }
 
+/// In the order of the fields.
+std::vector<std::string> columns_of_fields(const DataConfig& data) {
+  std::vector<std::string> columns;
+  for (const FieldConfig& field : data.fields) {
+    for (const std::string& column : field.columns) {
+      if (std::find(columns.begin(), columns.end(), column) == columns.end())
+        columns.push_back(column);
+    }
+  }
+  return columns;
+}
+
 void visit_field(KeyVisitor& v, FieldConfig& field, const DataConfig& data) {
   static const std::string as_help = field_functions_help(false);
   static const std::string augment_help = field_functions_help(true);
@@ -252,19 +262,14 @@ static void visit(KeyVisitor&, IdxFiles&) {}
 static void visit(KeyVisitor&, CifarFiles&) {}
 static void visit(KeyVisitor&, NpzFiles&) {}
 static void visit(KeyVisitor& v, TextTable& c) {
-  v.when_read([&](const TableReader& table) {
-    c.header = table.find("columns") == nullptr;
-    c.cache = (std::filesystem::path(table.folder()) / "runs" / "data").string();
-  });
+  v.when_read([&](const TableReader& table) { c.header = table.find("columns") == nullptr; });
   v.key("columns", column_names(c.columns), by_default("(the first row names them)"),
         written_if(!c.columns.empty()),
         parts("[]", string_value, "a name; {1..13} and {a,b} stand for several"),
         "names of the columns, in order");
   v.key("header", c.header, by_default("(true without data.columns)"),
         "the first row of every file names the columns");
-  v.key("on_bad", c.on_bad, on_bad_help);
-  v.key("cache", path(c.cache), by_default("(runs/data beside this file)"),
-        "folder of prepared tables");
+  visit_rows(v, c);
   v.when_read([&](const TableReader& table) {
     if (!c.header && !table.find("columns")) {
       table.report(table.where(), "columns", "nothing names the columns",
@@ -289,7 +294,7 @@ void visit(KeyVisitor& v, DataConfig& c) {
   std::string root;
   v.place(c.where);
   v.when_read([&](const TableReader& table) { root = table.folder(); });
-  v.key("kind", c.kind, required, later("tokens|webdataset"), "the files' format");
+  v.key("kind", c.kind, required, later("webdataset"), "the files' format");
   v.key("root", path(root), by_default("(the folder of this file)"), written_if(false),
         "folder that file names are relative to");
   v.of_kind(c.kind);
@@ -332,6 +337,7 @@ void visit(KeyVisitor& v, DataConfig& c) {
   v.key("workers", c.workers, between(1, 256), "threads that read ahead of the step");
   v.key("drop_last", c.drop_last, "leave out the partial batch at the end of an epoch");
   v.when_read([&](const TableReader& table) {
+    if (std::holds_alternative<JsonLines>(c.kind)) c.table()->columns = columns_of_fields(c);
     if (c.table() && !table.find("fields")) {
       table.report(table.where(), "fields", "nothing says what the columns are for", "", "",
                    "write [data.fields] with label = { from = \"label\", as = [ \"float32\" ] }");

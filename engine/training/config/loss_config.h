@@ -32,7 +32,7 @@ struct LossTerm {
   Where where;
   bool operator==(const LossTerm&) const = default;
 
-  /// The data fields that it reads.
+  /// The data fields that it reads; labels that are a value of the teacher are none.
   std::vector<std::string> fields() const;
   bool reads_value(std::string_view value) const;
   // Options by key. The first three have a default; the last two are empty where not set.

@@ -15,6 +15,7 @@ namespace tandem {
 struct FreezeRule {
   std::string at;
   std::optional<Duration> until;  // unset: for the whole run
+  std::optional<Duration> from;   // trains before, and no more after; without `until`
   Where where;
   bool operator==(const FreezeRule&) const = default;
 };
@@ -71,6 +72,31 @@ struct FixedRowsRule {
   bool operator==(const FixedRowsRule&) const = default;
 };
 
+/// A last layer of another width: its weight and bias start anew.
+struct HeadRule {
+  std::int64_t classes = 1;
+  std::string at;  // its weight; "": the one layer that the model's outputs end in
+  Where where;
+  bool operator==(const HeadRule&) const = default;
+};
+
+/// Adapters of low rank beside the weights of products; see engine/passes/lora.h.
+struct LoraRule {
+  std::string at;
+  std::int64_t rank = 8;
+  double alpha = 8;  // the adapters' part is multiplied by alpha / rank
+  double dropout = 0;
+  Where where;
+  bool operator==(const LoraRule&) const = default;
+};
+
+/// Parameters that train beside adapters.
+struct TrainRule {
+  std::string at;
+  Where where;
+  bool operator==(const TrainRule&) const = default;
+};
+
 struct ParametersConfig {
   std::vector<FreezeRule> freeze;
   std::vector<LoadRule> load;
@@ -78,6 +104,9 @@ struct ParametersConfig {
   std::vector<InitRule> init;
   std::vector<StorageRule> storage;
   std::vector<FixedRowsRule> fixed_rows;
+  std::vector<HeadRule> head;
+  std::vector<LoraRule> lora;
+  std::vector<TrainRule> train;
   bool operator==(const ParametersConfig&) const = default;
 };
 void visit(KeyVisitor& v, ParametersConfig& c);

@@ -51,9 +51,16 @@ KeyForm table_rows(ShapeRule& rule) {
 void visit_freeze(KeyVisitor& v, FreezeRule& rule) {
   v.key("at", selector(rule.at), required, "which parameters");
   v.key("until", rule.until, by_default("(the whole run)"), "train them after this");
+  v.key("from", rule.from, by_default("(the first step)"),
+        "freeze them after this, for the rest of the run");
   v.when_read([&](const TableReader& table) {
     if (rule.until && rule.until->unit == Duration::Unit::seconds)
       table.report(table.find("until")->where, "until", "parameters thaw after steps or epochs");
+    if (rule.from && rule.from->unit == Duration::Unit::seconds)
+      table.report(table.find("from")->where, "from", "parameters freeze after steps or epochs");
+    if (rule.from && rule.until)
+      table.report(table.find("from")->where, "from",
+                   "a rule freezes until some step or from one on", "until or from, not both");
   });
 }
 
@@ -155,6 +162,32 @@ KeyForm row_numbers(std::vector<std::int64_t>& member) {
           }};
 }
 
+void visit_head(KeyVisitor& v, HeadRule& rule) {
+  v.key("classes", rule.classes, required, at_least(1), "its outputs for a sample");
+  v.key("at", selector_or_none(rule.at),
+        "its weight, where the model's outputs come from several layers");
+}
+
+void visit_lora(KeyVisitor& v, LoraRule& rule) {
+  constexpr double certain = 1;
+  v.key("at", selector(rule.at), required,
+        "which weights of MatMul, Gemm and Conv; other parameters that it covers stay as they are");
+  v.key("rank", rule.rank, at_least(1), "columns of the first and rows of the second adapter");
+  v.key("alpha", rule.alpha, at_least(0), "what the adapters make is multiplied by alpha / rank");
+  v.key("dropout", rule.dropout, from_below(0, certain),
+        "probability with which an element that adapters read is left out");
+}
+
+KeyForm trained_parameters(std::vector<TrainRule>& member) {
+  return {list_value,
+          [&](const Found& found) {
+            for (const ConfigValue& item : found.value.items) {
+              if (item.kind == ConfigValue::Kind::string) member.push_back({item.text, item.where});
+            }
+          },
+          [&] { return toml_texts(member, &TrainRule::at); }};
+}
+
 void visit_fixed_rows(KeyVisitor& v, FixedRowsRule& rule) {
   v.key("at", selector(rule.at), required, "which parameters");
   v.key("rows", row_numbers(rule.rows), required, parts("[]", integer_value, at_least(0), "a row"),
@@ -167,7 +200,16 @@ void visit(KeyVisitor& v, ParametersConfig& c) {
   v.tables("freeze", c.freeze, "one rule", visit_freeze, "parameters that do not train");
   v.tables("load", c.load, "one rule", visit_load, "values from other files");
   v.tables("init", c.init, "one rule", visit_init, "new initial values");
-  v.later_key("head", list_value, "a new last layer");
+  v.tables(
+      "head", c.head, "one layer", visit_head,
+      "last layers that get another width, in the exported file, too: weight and bias start as "
+      "PyTorch's Linear does, or by init; load passes over them where a file has another shape");
+  v.tables("lora", c.lora, "one rule", visit_lora,
+           "adapters of low rank that train in place of all other parameters; the last rule that "
+           "covers a weight counts");
+  v.key("train", trained_parameters(c.train), written_if(!c.train.empty()),
+        parts("[]", selector_value, "which parameters"),
+        "with lora: what trains beside the adapters and a new last layer");
   v.tables("shape", c.shape, "one rule", visit_shape,
            "tables that the file holds a placeholder of: rows that they get at import, where only "
            "lookups (Gather along axis 0) read them");
@@ -176,6 +218,12 @@ void visit(KeyVisitor& v, ParametersConfig& c) {
            "same");
   v.tables("fixed_rows", c.fixed_rows, "one rule", visit_fixed_rows,
            "rows that keep the values they start with, as those of PyTorch's padding_idx");
+  v.when_read([&](const TableReader& table) {
+    if (!c.train.empty() && c.lora.empty())
+      table.report(table.find("train")->where, "train",
+                   "everything trains already: there are no adapters", "parameters.lora beside it",
+                   "", "leave it out; parameters.freeze says what does not train");
+  });
 }
 
 }  // namespace tandem

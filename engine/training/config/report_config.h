@@ -52,7 +52,10 @@ void visit(KeyVisitor& v, CheckpointConfig& c);
 
 struct LogConfig {
   Duration every{100, Duration::Unit::steps};
-  std::vector<std::string> norms;  // selectors of parameters
+  std::vector<std::string> norms;            // selectors of parameters
+  std::vector<std::string> also;             // names of all_log_formats()
+  std::vector<std::string> histograms;       // selectors of parameters
+  std::optional<Duration> histograms_every;  // unset: with each checkpoint
   bool operator==(const LogConfig&) const = default;
 };
 void visit(KeyVisitor& v, LogConfig& c);

@@ -1,7 +1,11 @@
 // The keys of [eval], [checkpoint] and [log]: what a run tells and keeps while it goes on.
+#include <algorithm>
+#include <set>
+
 #include "engine/graph/text.h"
 #include "engine/training/config/key_visitor.h"
 #include "engine/training/config/kinds/metric_keys.h"
+#include "engine/training/logs/metrics_log.h"
 
 namespace tandem {
 namespace {
@@ -13,6 +17,28 @@ void check_best(const TableReader& table, const EvalConfig& c) {
   }
   if (c.patience > 0 && c.best.empty())
     table.report(table.find("patience")->where, "patience", "patience needs `eval.best`");
+}
+
+void check_log(const TableReader& table, const LogConfig& c) {
+  const std::set<std::string> also(c.also.begin(), c.also.end());
+  if (also.size() < c.also.size())
+    table.report(table.find("also")->where, "also", "a format is named twice");
+  const auto takes_histograms = [](const std::string& name) {
+    const LogFormat* const format = find_log_format(name);
+    return format != nullptr && format->takes_histograms;
+  };
+  if (!c.histograms.empty() && std::none_of(also.begin(), also.end(), takes_histograms)) {
+    table.report(table.find("histograms")->where, "histograms",
+                 "no format of `log.also` can hold histograms", "", "",
+                 "log.also = [\"tensorboard\"]");
+  }
+  if (!c.histograms_every) return;
+  const Where& where = table.find("histograms_every")->where;
+  if (c.histograms.empty())
+    table.report(where, "histograms_every", "this key needs `log.histograms`");
+  // Ranks of a run would have to agree on a clock.
+  if (c.histograms_every->unit == Duration::Unit::seconds)
+    table.report(where, "histograms_every", "a time", "\"500 steps\" or \"1 epoch\"");
 }
 
 }  // namespace
@@ -41,7 +67,14 @@ void visit(KeyVisitor& v, LogConfig& c) {
   v.key("every", c.every, "how often");
   v.key("norms", c.norms, parts("[]", selector_value, "which parameters"),
         "parameters whose gradients' and updates' norms metrics.jsonl gets");
-  v.later_key("also", list_value, "other formats of the metrics");
+  static const std::string formats = names_in(all_log_formats());
+  v.key("also", c.also, parts("[]", string_value, one_of(formats), "a format"),
+        "other formats of what metrics.jsonl says: metrics.csv, event files for TensorBoard");
+  v.key("histograms", c.histograms, parts("[]", selector_value, "which parameters"),
+        "parameters of whose values the formats that can hold them get histograms");
+  v.key("histograms_every", c.histograms_every, by_default("(with each checkpoint)"),
+        "how often, in steps or epochs");
+  v.when_read([&](const TableReader& table) { check_log(table, c); });
 }
 
 }  // namespace tandem

@@ -16,6 +16,7 @@
 #include "engine/training/config/parameters_config.h"
 #include "engine/training/config/report_config.h"
 #include "engine/training/config/schedule_config.h"
+#include "engine/training/distillation/distillation_config.h"
 
 namespace tandem {
 
@@ -43,12 +44,21 @@ struct OptimizerConfig {
 };
 void visit(KeyVisitor& v, OptimizerConfig& c);
 
+/// A batch size that the memory plan decides: who trains or plans sets the number before anything
+/// is compiled (api/policy/batch_size.h).
+struct BatchChoice {
+  bool is_open = false;
+  std::vector<std::int64_t> sizes;  // to choose from; empty: powers of two
+  bool operator==(const BatchChoice&) const = default;
+};
+
 /// What a train.toml says.
 struct RunKeys {
   ModelConfig model;
   std::string policy;           // absolute path, or ""
   std::string device = "auto";  // "auto" | "cpu" | "gpu"
   std::int64_t batch_size = 32;
+  BatchChoice batch_choice;      // where it is open, batch_size is the default
   std::int64_t micro_batch = 0;  // 0 = batch_size; divides batch_size
   std::optional<double> epochs;
   std::optional<std::int64_t> steps;
@@ -59,6 +69,7 @@ struct RunKeys {
   std::string run_dir;  // absolute; exactly this directory; "" = by name
   ParametersConfig parameters;
   LossConfig loss;
+  DistillationConfig distillation;
   OptimizerConfig optimizer;
   PrecisionConfig precision;
   std::optional<DataConfig> data;  // unset where the file has no [data]

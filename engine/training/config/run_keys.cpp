@@ -25,6 +25,36 @@ KeyForm time_limit(std::optional<double>& member) {
           }};
 }
 
+constexpr double most_samples = 1 << 30;  // of a batch
+
+/// A number, "auto", or the numbers to choose from.
+KeyForm batch_size(RunConfig& c) {
+  return {integer_value | string_value | list_value,
+          [&](const Found& found) {
+            c.batch_choice = {};
+            if (found.value.kind == ConfigValue::Kind::integer) {
+              c.batch_size = found.value.integer;
+              return;
+            }
+            c.batch_choice.is_open = true;
+            if (found.value.kind != ConfigValue::Kind::list) return;
+            for (const ConfigValue& item : found.value.items) {
+              if (item.kind == ConfigValue::Kind::integer)
+                c.batch_choice.sizes.push_back(item.integer);
+            }
+            if (found.value.items.empty())
+              found.report("nothing to choose from", "[ 32, 64, 128 ]", "[ ]");
+          },
+          [&] {
+            if (!c.batch_choice.is_open) return std::to_string(c.batch_size);
+            if (c.batch_choice.sizes.empty()) return toml_string("auto");
+            std::vector<std::string> sizes;
+            for (const std::int64_t size : c.batch_choice.sizes)
+              sizes.push_back(std::to_string(size));
+            return toml_list(sizes);
+          }};
+}
+
 /// A metric that a schedule looks at has to be measured, and again and again.
 void check_plateau(const TableReader& schedule, const PlateauSchedule& plateau,
                    const RunConfig& c) {
@@ -68,7 +98,11 @@ void check_schedule(const TableReader& owner, const ScheduleConfig& shape, bool 
 
 /// What keys of several sections, or all of them, make together.
 void check_run(const TableReader& root, const RunConfig& c) {
-  if (c.micro_batch > 0 && c.batch_size % c.micro_batch != 0) {
+  if (c.micro_batch > 0 && c.batch_choice.is_open) {
+    root.report(root.find("batch_size")->where, "batch_size",
+                "memory is that of a micro-batch, whose size is set: every batch fits", "a number",
+                "", "leave micro_batch away, or set the number");
+  } else if (c.micro_batch > 0 && c.batch_size % c.micro_batch != 0) {
     root.report(root.find("micro_batch")->where, "micro_batch", "does not divide batch_size",
                 "a divisor of " + std::to_string(c.batch_size), std::to_string(c.micro_batch));
   }
@@ -95,6 +129,13 @@ void check_run(const TableReader& root, const RunConfig& c) {
     if (const auto& own = c.optimizer.groups[i].schedule)
       check_schedule(groups[i], *own, may_need_length, c);
   }
+  const bool has_averages = c.optimizer.ema || c.optimizer.swa || c.optimizer.lookahead;
+  for (const FreezeRule& rule : c.parameters.freeze) {
+    if (!rule.from || !has_averages) continue;
+    root.report(rule.where, "parameters.freeze.from",
+                "the average of a parameter would stop where that stops to train", "", "",
+                "leave out from, or optimizer.ema, swa and lookahead");
+  }
   const TableReader eval = root.table("eval");
   const bool has_weights =
       c.eval.weights == Weights::trained ||
@@ -120,8 +161,10 @@ void visit(KeyVisitor& v, RunConfig& c) {
         "the policy file: where things run and live; \"\" on the command line: none");
   v.key("device", c.device, one_of("auto|cpu|gpu"),
         "where everything runs that no policy places; auto: the GPU if the plan fits");
-  v.key("batch_size", c.batch_size, between(1, 1 << 30),
-        "samples per optimizer step, over all processes");
+  v.key("batch_size", batch_size(c), between(1, most_samples), one_of("auto"),
+        parts("[]", integer_value, between(1, most_samples), "a size to choose"),
+        "samples per optimizer step, over all processes; auto: the largest power of two whose "
+        "memory plan fits the devices, a list: the largest of these that does");
   v.key("micro_batch", c.micro_batch, at_least(1), by_default("(batch_size)"),
         written_if(c.micro_batch > 0),
         "samples of one micro-batch, one run of the graph; divides batch_size, the quotient is "
@@ -141,6 +184,8 @@ void visit(KeyVisitor& v, RunConfig& c) {
       "which parameters train, and what they start from; the last rule that covers a parameter "
       "wins");
   v.section("loss", c.loss, "the loss; left out where the graph ends in a scalar loss");
+  v.section("distillation", c.distillation, written_if(c.distillation.has_teacher()),
+            "a trained model that this one learns from, beside its labels");
   const bool has_optimizer = !c.optimizer.where.file.empty() || !(c.optimizer == OptimizerConfig{});
   v.section("optimizer", c.optimizer, written_if(has_optimizer),
             "how parameters are updated; formulas as in PyTorch. Left out where the model has "
@@ -154,7 +199,13 @@ void visit(KeyVisitor& v, RunConfig& c) {
   v.section("checkpoint", c.checkpoint,
             "checkpoints; always after the last step and on an interrupt too");
   v.section("log", c.log, "metrics.jsonl and the lines on the terminal");
-  v.when_read([&](const TableReader& root) { check_run(root, c); });
+  v.when_read([&](const TableReader& root) {
+    if (c.distillation.has_teacher())
+      add_distillation_terms(root.table("distillation"), c.distillation, c.loss);
+    else
+      refuse_absent_teacher(c.loss, root);
+    check_run(root, c);
+  });
 }
 
 }  // namespace tandem

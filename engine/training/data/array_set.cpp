@@ -37,7 +37,7 @@ const std::uint8_t* ArrayRows::row(std::int64_t index) const {
 }
 
 std::pair<std::string, std::int64_t> ArrayRows::place(std::int64_t index) const {
-  if (maker_) return {maker_->file(index), 0};
+  if (maker_) return {maker_->file(index), maker_->row_in_file(index)};
   const Segment& in = segment(index);
   const auto row = static_cast<std::size_t>(index - in.first);
   if (in.lines.data() != nullptr) return {in.file, in.lines.as<std::uint32_t>()[row]};
@@ -156,6 +156,8 @@ void read_one(const NpzFiles&, const OneFile& file) {
 }
 void read_one(const TextTable&, const OneFile&) { assert(false && "tables are prepared"); }
 void read_one(const ImageFiles&, const OneFile&) { assert(false && "pictures are no arrays"); }
+void read_one(const TokenFiles&, const OneFile&) { assert(false && "windows are made when read"); }
+void read_one(const TextFiles&, const OneFile&) { assert(false && "windows are made when read"); }
 
 [[noreturn]] void refuse_size(std::vector<Diagnostic> problems) {
   for (Diagnostic& d : problems) {

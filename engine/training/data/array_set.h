@@ -27,6 +27,8 @@ class RowMaker {
   /// stands until it makes another row; `type` becomes its own. Null where rows have one shape.
   virtual const void* make_whole(std::int64_t index, TensorType& type) const = 0;
   virtual std::string file(std::int64_t index) const = 0;
+  /// Which row of that file it is, from 1; 0 where the file is the row.
+  virtual std::int64_t row_in_file(std::int64_t) const { return 0; }
 };
 
 /// One array; its rows may come from several files.

@@ -21,6 +21,8 @@
 #include "engine/training/data/number_text.h"
 #include "engine/training/data/prepare_table.h"
 #include "engine/training/data/subset_source.h"
+#include "engine/training/data/tokens/read_text.h"
+#include "engine/training/data/tokens/read_tokens.h"
 #include "engine/training/data/transforms.h"
 
 namespace tandem {
@@ -342,6 +344,9 @@ DataSets open_table(const DataConfig& config, const OpenOptions& options) {
   std::vector<Diagnostic> errors;
   DataSets sets;
   sets.vocabularies = table.vocabularies;
+  if (table.plan.tokenizer) {
+    sets.vocabularies.push_back(saved_tokenizer(*table.plan.tokenizer, config.table()->tokenizer));
+  }
   sets.train = make_source(open_prepared(table, false), fields, options, errors);
   if (!errors.empty()) throw Error(ErrorKind::usage, std::move(errors));
   if (!config.eval.files.empty()) {
@@ -354,13 +359,35 @@ DataSets open_table(const DataConfig& config, const OpenOptions& options) {
   return sets;
 }
 
-ImageSplits read_splits(const DataConfig& config, const ArrayNames& names,
-                        const OpenOptions& options, std::vector<Diagnostic>& errors) {
-  if (config.images()) return read_images(config, names, options, errors);
-  ImageSplits splits;
-  splits.train = read_arrays(config.kind, config.train, names, errors);
-  if (!config.eval.files.empty())
-    splits.eval = read_arrays(config.kind, config.eval, names, errors);
+/// The arrays of both splits, null where there are none or something was reported, and what a run
+/// keeps of them.
+struct ReadSplits {
+  std::shared_ptr<const ArraySet> train, eval;
+  std::vector<SavedVocabulary> vocabularies;
+};
+
+ReadSplits read_splits(const DataConfig& config, const ArrayNames& names,
+                       const OpenOptions& options, std::vector<Diagnostic>& errors) {
+  if (config.images()) {
+    const ImageSplits images = read_images(config, names, options, errors);
+    ReadSplits splits{images.train, images.eval, {}};
+    if (!images.classes.empty()) splits.vocabularies.push_back(saved_classes(images.classes));
+    return splits;
+  }
+  if (config.text()) {
+    TextSplits text = read_text(config, names, options, errors);
+    ReadSplits splits{text.train, text.eval, {}};
+    if (text.vocabulary) splits.vocabularies.push_back(*std::move(text.vocabulary));
+    return splits;
+  }
+  const auto read = [&](const SplitConfig& split) {
+    if (const TokenFiles* tokens = config.tokens())
+      return read_tokens(*tokens, split, names, options, errors);
+    return read_arrays(config.kind, split, names, errors);
+  };
+  ReadSplits splits;
+  splits.train = read(config.train);
+  if (!config.eval.files.empty()) splits.eval = read(config.eval);
   return splits;
 }
 
@@ -373,8 +400,8 @@ DataSets open_sets(const DataConfig& config, const OpenOptions& options) {
   }
   std::vector<Diagnostic> broken, misfits;  // of the files, of the functions
   DataSets sets;
-  const auto [train, eval, classes] = read_splits(config, names, options, broken);
-  if (!classes.empty()) sets.vocabularies.push_back(saved_classes(classes));
+  auto [train, eval, vocabularies] = read_splits(config, names, options, broken);
+  sets.vocabularies = std::move(vocabularies);
   OpenOptions taken = options;
   for (const FieldConfig& field :
        train&& eval ? fields_of(config.fields, *train) : std::vector<FieldConfig>{}) {

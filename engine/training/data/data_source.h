@@ -70,6 +70,9 @@ struct OpenOptions {
   /// Of pictures: names of classes by their numbers, of a run that the data is used with; empty:
   /// those of the training data.
   std::vector<std::string> classes;
+  /// Of text by characters: the vocabulary's file of such a run, as text; "": that of the training
+  /// data.
+  std::string characters;
   /// Of preparing a table, or of looking at pictures; 0: as many as is usual.
   int threads = 0;
   /// Hears that a table is prepared, how far that is, and which rows or pictures were left out.
@@ -80,11 +83,11 @@ struct OpenOptions {
 };
 
 /// A vocabulary of the training data; ids are below `rows`, 0 is what it does not have. Or the
-/// names of its classes, by number.
+/// names of its classes, by number. Or a tokenizer.
 struct SavedVocabulary {
   std::string name;
   std::int64_t rows = 0;
-  std::string file_name;  // "vocabulary.NAME.tsv", or "classes.txt"
+  std::string file_name;  // "vocabulary.NAME.tsv", "classes.txt" or "tokenizer.json"
   std::string path;       // where it lies prepared; "": nowhere
   std::string sha256;     // of the file
   std::string text = {};  // what the file is to hold, where it lies nowhere

@@ -61,6 +61,7 @@ std::string description(const DataConfig& config, const TablePlan& plan) {
     add("vocabulary " + vocabulary.name + (vocabulary.by_value ? " by value " : " by column ") +
         std::to_string(vocabulary.least));
   }
+  if (plan.tokenizer) add("tokenizer " + plan.tokenizer->sha256());
   for (const std::string& path : paths_of(config.train)) add("train " + path);
   for (const std::string& path : paths_of(config.eval)) add("eval " + path);
   return text;

@@ -7,7 +7,9 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
+#include <stdexcept>
 
+#include "engine/formats/tokenizer/utf8.h"
 #include "engine/graph/text.h"
 
 namespace tandem {
@@ -58,6 +60,16 @@ std::string shown(std::string_view text) {
     }
   }
   return "\"" + plain + (is_long ? "…\"" : "\"");
+}
+
+/// Where the first character ends; npos where it is the last one. What is no UTF-8 is taken byte by
+/// byte.
+std::size_t character_end(std::string_view text) {
+  const std::size_t bytes = character_bytes(text[0]);
+  const bool is_whole =
+      bytes <= text.size() && invalid_utf8(text.substr(0, bytes)) == std::string_view::npos;
+  const std::size_t end = is_whole ? bytes : 1;
+  return end == text.size() ? std::string_view::npos : end;
 }
 
 void store(DType dtype, std::int64_t value, std::uint8_t* to) {
@@ -167,12 +179,14 @@ std::optional<BadCell> RowEncoder::take_cell(std::size_t f, std::size_t c, std::
     ++statistics.empty;
     if (field.has_missing) cell = field.missing;
   }
+  if (field.tokenizer) return take_tokens(f, c, cell, to);
   if (field.most == 0) return take_value(f, c, cell, to);
   const std::size_t size = size_of(field.stored.dtype);
+  const bool by_character = field.separator.empty();
   std::int64_t kept = 0;
   bool more = !cell.empty();
   while (more) {
-    const std::size_t end = cell.find(field.separator);
+    const std::size_t end = by_character ? character_end(cell) : cell.find(field.separator);
     if (kept == field.most) {
       ++statistics.cut;
     } else {
@@ -186,6 +200,29 @@ std::optional<BadCell> RowEncoder::take_cell(std::size_t f, std::size_t c, std::
   const bool numbered = field.vocabulary && vocabularies_ == nullptr;
   for (; kept < field.most; ++kept, to += size) {
     store(field.stored.dtype, numbered ? -1 : field.pad, to);
+  }
+  return std::nullopt;
+}
+
+std::optional<BadCell> RowEncoder::take_tokens(std::size_t f, std::size_t c, std::string_view text,
+                                               std::uint8_t* to) {
+  const TableField& field = plan_.fields[f];
+  ColumnStatistics& statistics = row_statistics_[f][c];
+  try {
+    field.tokenizer->encode(text, field.encoding, scratch_, tokens_);
+  } catch (const std::invalid_argument& problem) {
+    return BadCell{f,           field.columns[c], "not a text for the tokenizer", problem.what(),
+                   shown(text), text.empty()};
+  }
+  statistics.cut += tokens_.cut;
+  const std::size_t size = size_of(field.stored.dtype);
+  for (std::size_t i = 0; i < tokens_.ids.size(); ++i, to += size) {
+    const std::int64_t value = field.part == TokenPart::ids    ? tokens_.ids[i]
+                               : field.part == TokenPart::mask ? tokens_.mask[i]
+                                                               : tokens_.types[i];
+    statistics.values += tokens_.mask[i];
+    statistics.take(static_cast<double>(value));
+    store(field.stored.dtype, value, to);
   }
   return std::nullopt;
 }

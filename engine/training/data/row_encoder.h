@@ -16,7 +16,7 @@ namespace tandem {
 /// Of the values that a field takes from one column.
 struct ColumnStatistics {
   std::int64_t values = 0, empty = 0;
-  std::int64_t cut = 0;      // values beyond the most that `split` keeps
+  std::int64_t cut = 0;      // values beyond the most that are kept of a cell
   std::int64_t unknown = 0;  // that the vocabulary does not have
   double least = std::numeric_limits<double>::infinity();
   double greatest = -std::numeric_limits<double>::infinity();
@@ -74,6 +74,8 @@ class RowEncoder {
                                    std::uint8_t* to);
   std::optional<BadCell> take_value(std::size_t f, std::size_t c, std::string_view text,
                                     std::uint8_t* to);
+  std::optional<BadCell> take_tokens(std::size_t f, std::size_t c, std::string_view text,
+                                     std::uint8_t* to);
   void store_id(const TableField& field, std::size_t c, std::string_view text,
                 ColumnStatistics& statistics, std::uint8_t* to);
 
@@ -85,6 +87,8 @@ class RowEncoder {
   std::vector<std::uint32_t> lines_;
   std::vector<std::vector<ColumnStatistics>> row_statistics_;
   std::vector<std::pair<std::size_t, std::int32_t>> seen_;  // values of this row
+  EncodeScratch scratch_;
+  EncodedTokens tokens_;
 };
 
 /// Rows that take about 8 MiB, 4096 at most.

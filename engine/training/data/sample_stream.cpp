@@ -6,9 +6,12 @@
 #include <cstring>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "engine/formats/files.h"
 #include "engine/formats/text_stream.h"
+#include "engine/graph/selector.h"
+#include "engine/graph/text.h"
 #include "engine/training/data/encode_files.h"
 #include "engine/training/data/prepare_table.h"
 #include "engine/training/data/table_file.h"
@@ -34,23 +37,28 @@ void check_not_empty(std::int64_t samples, const std::vector<std::string>& paths
 
 class WholeStream final : public SampleStream {
  public:
-  explicit WholeStream(std::shared_ptr<const DataSource> source) : source_(std::move(source)) {}
+  WholeStream(std::shared_ptr<const DataSource> source, std::function<IdTexts(std::int64_t)> id_of)
+      : source_(std::move(source)), id_of_(std::move(id_of)) {}
 
   std::optional<SampleRange> next(std::int64_t most) override {
     SampleRange range{source_, at_, std::min(most, source_->samples() - at_), {}};
     if (range.count <= 0) return std::nullopt;
     range.rows.resize(static_cast<std::size_t>(range.count));
     std::iota(range.rows.begin(), range.rows.end(), at_);
+    for (std::int64_t i = 0; id_of_ && i < range.count; ++i) ids_.push_back(id_of_(at_ + i));
     at_ += range.count;
     return range;
   }
   std::int64_t rows() const override { return at_; }
+  std::vector<IdTexts> take_ids() override { return std::exchange(ids_, {}); }
   double part_read() const override {
     return static_cast<double>(at_) / static_cast<double>(source_->samples());
   }
 
  private:
   std::shared_ptr<const DataSource> source_;
+  std::function<IdTexts(std::int64_t)> id_of_;
+  std::vector<IdTexts> ids_;  // that were not taken
   std::int64_t at_ = 0;
 };
 
@@ -117,7 +125,9 @@ class TableStream final : public SampleStream {
     std::vector<Diagnostic> problems;
     while (result.count < most && problems.size() < shown_problems && to_row(range)) {
       const std::int64_t row = rows_++;
-      if (std::optional<Diagnostic> problem = file_->take(*encoder_)) {
+      std::optional<Diagnostic> problem = file_->take(*encoder_);
+      if (!request_.ids.empty()) add_ids();
+      if (problem) {
         if (++left_out_ == 1) first_bad_ = to_string(*problem);
         if (request_.config.table()->on_bad == OnBad::error)
           problems.push_back(*std::move(problem));
@@ -139,6 +149,7 @@ class TableStream final : public SampleStream {
   std::int64_t rows() const override { return rows_; }
   std::int64_t left_out() const override { return left_out_; }
   std::string first_bad() const override { return first_bad_; }
+  std::vector<IdTexts> take_ids() override { return std::exchange(ids_, {}); }
   double part_read() const override {
     const double read = read_ + (file_ ? static_cast<double>(file_->taken()) : 0);
     return bytes_ > 0 && std::isfinite(bytes_) ? read / bytes_ : -1;
@@ -158,7 +169,22 @@ class TableStream final : public SampleStream {
       }
       if (next_ == request_.paths.size()) return false;
       file_.emplace(request_.config, request_.plan, request_.paths[next_++], request_.may_lack);
+      for (const std::string& id : request_.ids) expect_column(id);
     }
+  }
+
+  void expect_column(const std::string& id) const {
+    const std::vector<std::string>& columns = file_->columns();
+    if (std::find(columns.begin(), columns.end(), id) != columns.end()) return;
+    throw Error(ErrorKind::usage, Diagnostic{.message = "there is no such column for --id",
+                                             .file = file_->name(),
+                                             .expected = joined(columns),
+                                             .got = id,
+                                             .fix = did_you_mean(nearest_name(id, columns))});
+  }
+  void add_ids() {
+    IdTexts& texts = ids_.emplace_back();
+    for (const std::string& id : request_.ids) texts.emplace_back(file_->cell(id));
   }
 
   TableRequest request_;
@@ -170,12 +196,14 @@ class TableStream final : public SampleStream {
   double bytes_ = 0, read_ = 0;  // of all files, of those that have ended
   std::int64_t rows_ = 0, left_out_ = 0;
   std::string first_bad_;
+  std::vector<IdTexts> ids_;  // that were not taken
 };
 
 }  // namespace
 
-std::unique_ptr<SampleStream> stream_samples(std::shared_ptr<const DataSource> source) {
-  return std::make_unique<WholeStream>(std::move(source));
+std::unique_ptr<SampleStream> stream_samples(std::shared_ptr<const DataSource> source,
+                                             std::function<IdTexts(std::int64_t)> id_of) {
+  return std::make_unique<WholeStream>(std::move(source), std::move(id_of));
 }
 
 std::unique_ptr<SampleStream> stream_table(TableRequest request) {

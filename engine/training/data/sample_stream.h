@@ -21,6 +21,9 @@ struct SampleRange {
   std::vector<std::int64_t> rows;
 };
 
+/// What tells a row, in the order in which ids were asked for.
+using IdTexts = std::vector<std::string>;
+
 class SampleStream {
  public:
   virtual ~SampleStream() = default;
@@ -33,12 +36,17 @@ class SampleStream {
   virtual std::int64_t rows() const = 0;
   virtual std::int64_t left_out() const { return 0; }
   virtual std::string first_bad() const { return ""; }
+  /// Of the rows that were read since the last call, bad ones too: a text for each id that was
+  /// asked for.
+  virtual std::vector<IdTexts> take_ids() { return {}; }
   /// The part of the input that was read, 0 to 1; negative where its length is not known.
   virtual double part_read() const = 0;
 };
 
-/// All samples of a source.
-std::unique_ptr<SampleStream> stream_samples(std::shared_ptr<const DataSource> source);
+/// All samples of a source. `id_of` tells a sample; none: nobody asks.
+std::unique_ptr<SampleStream> stream_samples(
+    std::shared_ptr<const DataSource> source,
+    std::function<IdTexts(std::int64_t sample)> id_of = {});
 
 /// Rows of text tables through vocabularies that are there.
 struct TableRequest {
@@ -48,6 +56,7 @@ struct TableRequest {
   std::vector<Vocabulary> vocabularies;  // by their number in the plan
   std::vector<char> may_lack;            // as TableFile takes it; of streams
   OpenOptions options;
+  std::vector<std::string> ids = {};  // of streams: columns whose cells tell a row
   /// Of `encode_tables`: hears of bytes of the files that were read, from any thread; may throw.
   std::function<void(std::uint64_t)> on_read;
 };

@@ -12,10 +12,34 @@
 namespace tandem {
 namespace {
 
+bool has_whole_lines(const DataConfig& config) {
+  return std::holds_alternative<JsonLines>(config.kind) ||
+         std::holds_alternative<TextLines>(config.kind);
+}
+
 DelimitedReader open_reader(const DataConfig& config, const std::string& path,
                             std::uint64_t from = 0, std::int64_t line = 1) {
   const bool csv = std::holds_alternative<CsvTable>(config.kind);
-  return {path, csv ? ',' : '\t', csv, from, line};
+  const bool whole_lines = has_whole_lines(config);  // which no line feed cuts
+  return {path, csv ? ',' : whole_lines ? '\n' : '\t', csv, from, line};
+}
+
+/// Keys that an object may be without: those that `may_lack` names, and those whose fields say what
+/// stands for nothing.
+std::optional<JsonRow> json_rows(const DataConfig& config, const TablePlan& plan,
+                                 std::vector<char> may_lack) {
+  if (!std::holds_alternative<JsonLines>(config.kind)) return std::nullopt;
+  may_lack.resize(plan.columns.size());
+  for (std::size_t c = 0; c < plan.columns.size(); ++c) {
+    bool is_read = false, have_value = true;
+    for (const TableField& field : plan.fields) {
+      if (std::find(field.columns.begin(), field.columns.end(), c) == field.columns.end()) continue;
+      is_read = true;
+      have_value = have_value && field.has_missing;
+    }
+    if (is_read && have_value) may_lack[c] = 1;
+  }
+  return JsonRow(plan.columns, std::move(may_lack));
 }
 
 std::vector<std::string> header_of(DelimitedReader& reader, const std::string& file) {
@@ -79,6 +103,8 @@ TableFile::TableFile(const DataConfig& config, const TablePlan& plan, const std:
     : plan_(plan),
       name_(shown_path(path)),
       reader_(open_reader(config, path)),
+      json_(json_rows(config, plan, may_lack)),
+      may_name_columns_(!has_whole_lines(config)),
       header_(config.table()->header),
       names_(plan.columns) {
   for (std::size_t c = 0; c < plan.columns.size(); ++c) cell_of_.push_back(static_cast<int>(c));
@@ -91,7 +117,7 @@ TableFile::TableFile(const DataConfig& config, const TablePlan& plan, const std:
     }
     return;
   }
-  for (std::size_t c = 0; c < may_lack.size(); ++c) {
+  for (std::size_t c = 0; c < may_lack.size() && !json_; ++c) {
     if (may_lack[c] != 0) lacks_.push_back(c);
   }
   decided_ = lacks_.empty();
@@ -102,6 +128,8 @@ TableFile::TableFile(const DataConfig& config, const TablePlan& plan, const std:
     : plan_(plan),
       name_(shown_path(path)),
       reader_(open_reader(config, path, from, line)),
+      json_(json_rows(config, plan, {})),
+      may_name_columns_(!has_whole_lines(config)),
       header_(true),
       names_(plan.columns) {
   for (std::size_t c = 0; c < plan.columns.size(); ++c) cell_of_.push_back(static_cast<int>(c));
@@ -144,6 +172,13 @@ bool TableFile::next() {
         Diagnostic{.message = "more than 2^31 - 1 lines", .file = name_, .fix = "split the file"});
   }
   return true;
+}
+
+std::string_view TableFile::cell(std::string_view column) const {
+  const auto found = std::find(names_.begin(), names_.end(), column);
+  const auto at = static_cast<std::size_t>(found - names_.begin());
+  const std::vector<std::string_view>& cells = json_ ? json_->cells() : reader_.fields();
+  return at < cells.size() ? cells[at] : std::string_view();
 }
 
 /// Which of the two the file is about is a guess once both occur: a row that is cut short may be
@@ -204,7 +239,7 @@ std::optional<Diagnostic> TableFile::problem() {
     decided_ = cells.size() == names_.size();
     decided_at_ = reader_.line();
   }
-  if (cells.size() == names_.size()) return header_among_rows();
+  if (cells.size() == names_.size()) return may_name_columns_ ? header_among_rows() : std::nullopt;
   if (reader_.is_empty_line()) {
     return Diagnostic{.message = "an empty line",
                       .column = 1,
@@ -226,14 +261,25 @@ std::optional<Diagnostic> TableFile::problem() {
   return d;
 }
 
+std::optional<Diagnostic> TableFile::take_json() {
+  if (reader_.is_empty_line())
+    return Diagnostic{.message = "an empty line", .expected = "an object"};
+  JsonRow::Problem wrong = json_->take(reader_.fields()[0]);
+  if (wrong.message.empty()) return std::nullopt;
+  return Diagnostic{.message = std::move(wrong.message),
+                    .expected = std::move(wrong.expected),
+                    .got = std::move(wrong.got)};
+}
+
 std::optional<Diagnostic> TableFile::take(RowEncoder& encoder) {
   const auto at = [&](Diagnostic d) {
     d.file = name_;
     d.line = static_cast<int>(reader_.line());
     return d;
   };
-  if (std::optional<Diagnostic> wrong = problem()) return at(*std::move(wrong));
-  const std::vector<std::string_view>* cells = &reader_.fields();
+  if (std::optional<Diagnostic> wrong = json_ ? take_json() : problem())
+    return at(*std::move(wrong));
+  const std::vector<std::string_view>* cells = json_ ? &json_->cells() : &reader_.fields();
   if (!same_) {
     cells_.assign(plan_.columns.size(), {});
     for (std::size_t c = 0; c < cells_.size(); ++c) {
@@ -244,12 +290,12 @@ std::optional<Diagnostic> TableFile::take(RowEncoder& encoder) {
   const std::optional<BadCell> bad = encoder.take(*cells, reader_.line());
   if (!bad) return std::nullopt;
   Diagnostic d{.message = "column `" + plan_.columns[bad->column] + "`: " + bad->message,
-               .column = cell_of_[bad->column] + 1,
+               .column = json_ ? 0 : cell_of_[bad->column] + 1,
                .path = "data.fields." + plan_.fields[bad->field].name,
                .expected = bad->expected,
                .got = bad->got};
   if (bad->empty) d.fix = "begin `as` with \"missing(0)\" to give empty fields a value";
-  if (reader_.line() == 1 && !header_ && !bad->empty) {
+  if (reader_.line() == 1 && !header_ && may_name_columns_ && !bad->empty) {
     d.fix = "where the first row names the columns, set data.header = true";
   }
   return at(std::move(d));

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/formats/delimited.h"
+#include "engine/training/data/json_row.h"
 #include "engine/training/data/row_encoder.h"
 
 namespace tandem {
@@ -29,6 +30,11 @@ class TableFile {
   /// Takes the row into the encoder, or says what is wrong with it. Throws Error{data} where rows
   /// of two lengths are mixed, so that nobody knows which ones lack a column.
   std::optional<Diagnostic> take(RowEncoder& encoder);
+  /// Of the row that was taken, as it stands in the file; "" where the row has none in that column,
+  /// and of an object that cannot be read.
+  std::string_view cell(std::string_view column) const;
+  /// As the header or the configuration names them.
+  const std::vector<std::string>& columns() const { return names_; }
   DelimitedReader& reader() { return reader_; }
 
   /// Of the row, from 1.
@@ -40,6 +46,7 @@ class TableFile {
 
  private:
   std::optional<Diagnostic> problem();
+  std::optional<Diagnostic> take_json();
   std::optional<Diagnostic> header_among_rows() const;
   void refuse_mixed_lengths() const;
   void match_header(const std::vector<std::string>& names, const std::vector<char>& may_lack);
@@ -48,6 +55,8 @@ class TableFile {
   const TablePlan& plan_;
   std::string name_;
   DelimitedReader reader_;
+  std::optional<JsonRow> json_;     // of rows that are objects
+  bool may_name_columns_ = true;    // a row may
   bool header_;                     // or rows before the first one
   bool decided_ = true;             // how many cells a row has,
   std::int64_t decided_at_ = 0;     // by the row in this line

@@ -168,6 +168,31 @@ void FieldPlanner::end_as_vocabulary(VocabularyPlan wanted) {
          "give both the same min_count and by, or this one another name");
 }
 
+void FieldPlanner::end_as_tokens(TokenPart part, const EncodeOptions& encoding) {
+  if (is_number() || to_.most > 0)
+    report(": takes the whole text", "write it behind `missing` alone");
+  ended_ = true;
+  to_.most = encoding.length;
+  to_.part = part;
+  to_.encoding = encoding;
+  if (plan_.tokenizer_path.empty())
+    return report(": no tokenizer is named", "data.tokenizer = \"tokenizer.json\"");
+  try {
+    if (!plan_.tokenizer) plan_.tokenizer = Tokenizer::read(plan_.tokenizer_path);
+  } catch (const Error& error) {
+    const auto& found = error.diagnostics();
+    errors_.insert(errors_.end(), found.begin(), found.end());
+    plan_.tokenizer_path.clear();  // once is enough
+    return;
+  }
+  to_.tokenizer = plan_.tokenizer;
+  const std::int64_t specials = encoding.adds_special ? to_.tokenizer->specials() : 0;
+  if (specials >= encoding.length) {
+    report(": the length leaves no room for tokens of the text",
+           "more than the " + std::to_string(specials) + " special tokens");
+  }
+}
+
 void FieldPlanner::store() {
   Shape shape;
   if (field_.stacked) shape.push_back(static_cast<std::int64_t>(to_.columns.size()));
@@ -195,6 +220,7 @@ TablePlan plan_table(const DataConfig& config, std::vector<std::string> columns,
                      std::vector<Diagnostic>& errors) {
   TablePlan plan;
   plan.columns = std::move(columns);
+  plan.tokenizer_path = config.table()->tokenizer;
   std::string file = "the files";
   for (const SplitConfig* split : {&config.eval, &config.train}) {
     if (!split->files.empty() && !split->files[0].paths.empty()) file = split->files[0].paths[0];

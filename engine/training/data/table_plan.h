@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/formats/tokenizer/tokenizer.h"
 #include "engine/graph/error.h"
 #include "engine/graph/host_tensor.h"
 #include "engine/training/config/run_config.h"
@@ -26,6 +27,9 @@ std::string vocabulary_name(const FieldConfig& field, const Transform& function)
 /// The id of a value's text.
 using ValueIds = std::function<std::int64_t(std::string_view value)>;
 
+/// What `tokens` gives of the tokens of a cell.
+enum class TokenPart : std::uint8_t { ids, mask, types };
+
 /// A field up to the array that is stored of it. The functions in order: `missing`, `split`, the
 /// numeric ones, and one that ends it; where none makes ids, its numbers are stored.
 struct TableField {
@@ -37,12 +41,17 @@ struct TableField {
   std::string name;
   std::vector<std::size_t> columns;
   bool has_missing = false;
-  std::string missing, separator;
+  std::string missing;
+  std::string separator;  // "": each character of UTF-8 is a value
   std::int64_t most = 0;  // values of one cell that are kept; 0: a cell is one value
   std::int64_t pad = 0;
   std::vector<Number> numeric;
-  std::vector<ValueIds> ids;              // one a column, where a formula makes them
-  std::int64_t ids_below = 0;             // by that formula
+  std::vector<ValueIds> ids;   // one a column, where a formula makes them
+  std::int64_t ids_below = 0;  // by that formula
+  // Null where the values are no tokens; `most` of them then.
+  std::shared_ptr<const Tokenizer> tokenizer;
+  TokenPart part = TokenPart::ids;
+  EncodeOptions encoding;
   std::optional<std::size_t> vocabulary;  // in TablePlan::vocabularies, where it makes the ids
   // By column: whether its values count there. Where another field has read the same column in the
   // same way, they are counted already.
@@ -55,7 +64,7 @@ struct TableField {
   // `table_format`.
   std::string text;
 
-  bool makes_ids() const { return vocabulary || !ids.empty(); }
+  bool makes_ids() const { return vocabulary || !ids.empty() || tokenizer; }
   /// Needs a number of each value.
   bool parses() const { return !makes_ids() || !numeric.empty(); }
   std::int64_t values_of_a_cell() const { return most > 0 ? most : 1; }
@@ -65,6 +74,8 @@ struct TablePlan {
   std::vector<std::string> columns;
   std::vector<TableField> fields;
   std::vector<VocabularyPlan> vocabularies;
+  std::string tokenizer_path;                  // "": none is named
+  std::shared_ptr<const Tokenizer> tokenizer;  // null until a field takes it
 };
 
 /// Takes the functions of a field in order: those of text, then those of the array.
@@ -91,6 +102,7 @@ class FieldPlanner {
   /// By a formula for each column; ids are below `count`.
   void end_as_ids(std::int64_t count, const std::function<ValueIds(const std::string&)>& of_column);
   void end_as_vocabulary(VocabularyPlan wanted);
+  void end_as_tokens(TokenPart part, const EncodeOptions& encoding);
 
  private:
   void report(const Where& where, std::string message, std::string fix = "");

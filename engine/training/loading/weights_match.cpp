@@ -37,7 +37,7 @@ class Matcher {
     name_tensors();
     for (const State& state : graph_.states) {
       const bool is_model = state.kind == StateKind::parameter || state.kind == StateKind::buffer;
-      if (!is_model || !holds_own_values(state)) continue;
+      if (!is_model || !holds_own_values(state) || state.held_by == HeldBy::teacher) continue;
       known_.insert(state.name);
       if (selector_.covers_parameter(state.path, state.name)) take(state);
     }
@@ -75,8 +75,9 @@ class Matcher {
   void take(const State& state) {
     ++match_.covered;
     const std::string* name = name_in_file(state);
+    const bool may_differ = parts_.added.contains(state.name);
     if (name == nullptr) {
-      if (rule_.missing_is_error)
+      if (rule_.missing_is_error && !may_differ)
         match_.differences.push_back(
             {.kind = Kind::missing, .parameter = state.name, .shape = whole_shape(state)});
       return;
@@ -89,7 +90,7 @@ class Matcher {
       match_.pairs.push_back({*name, &state, transposed});
       return;
     }
-    if (!rule_.other_shape_is_error) {
+    if (!rule_.other_shape_is_error || may_differ) {
       match_.notes.push_back(state.name + " keeps its values: the file has another shape, " +
                              to_string(shape));
       return;

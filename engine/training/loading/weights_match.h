@@ -19,6 +19,8 @@ struct LoadingParts {
   WeightsOpener open;
   std::map<std::string, std::string> aliases;  // tied weights: {"head.weight", "token.weight"}
   std::set<std::string> other_names;           // of the model's weights, needed or not
+  std::set<std::string> added;  // states that start anew where a file lacks them or has another
+                                // shape: adapters, a new last layer
 };
 
 /// A tensor or a parameter that found no partner, or one of another shape.

@@ -13,7 +13,7 @@ namespace {
 
 const LossTerm* term_for(const RunConfig& config, const MetricKind& metric) {
   for (const LossTerm& term : config.loss.terms) {
-    if (metric.fits(*term.kind)) return &term;
+    if (metric.fits(*term.kind) && !names_teacher(term.labels)) return &term;
   }
   return nullptr;
 }

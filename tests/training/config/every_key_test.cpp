@@ -45,10 +45,16 @@ std::vector<Settings> surroundings() {
       {"data={kind='npz', train={files={x='a'}}, eval={fraction=0.5}}"},
       {"data={kind='csv', columns=['x'], train={files=['a']}, fields={x='x'}}"},
       {"parameters={freeze=[{at='a'}], load=[{from='a.npz'}], shape=[{at='a', rows=3}], "
-       "storage=[{at='a', kind='float32'}], fixed_rows=[{at='a', rows=[0]}]}"}};
+       "storage=[{at='a', kind='float32'}], fixed_rows=[{at='a', rows=[0]}], head=[{classes=3}], "
+       "lora=[{at='a'}]}"},
+      {"loss.terms=[{kind='mse', predictions='x', targets='y'}]",
+       "distillation={teacher='t.onnx', at={x='y'}}"},
+      {"loss.terms=[{kind='mse', predictions='x', targets='teacher.y'}]",
+       "distillation={teacher='t.onnx'}"}};
   all.push_back({"optimizer.ema={decay=0.5}", "optimizer.swa={start='3 steps'}",
                  "optimizer.lookahead={k=3}"});
   all.push_back({"optimizer.ema={decay=0.999}", "optimizer.lookahead={k=5}"});  // the defaults
+  all.push_back({"log.also=['tensorboard']", "log.histograms=['a']"});
   for (const std::string& kind : words_of(key_at("parameters.init[].kind").allowed))
     all.push_back({"parameters.init=[{at='a', kind='" + kind + "'}]"});
   for (const std::string& kind : words_of(key_at("optimizer.kind").allowed))
@@ -81,10 +87,19 @@ std::vector<Settings> surroundings() {
   }
   for (const std::string& kind : words_of(key_at("data.kind").allowed)) {
     const std::string files = kind == "idx" ? "{x='a.gz'}" : "'a'";
-    const std::string array = kind == "cifar" || kind == "images" ? "images" : "x";
-    all.push_back(
-        {"data={kind='" + kind + "', train={files=" + files + "}, fields={x='" + array + "'}}",
-         "data.eval.files=" + files, "eval={metrics=['loss', 'mse'], best='loss'}"});
+    const std::map<std::string, std::string> arrays{{"cifar", "images"},
+                                                    {"images", "images"},
+                                                    {"tokens", "tokens"},
+                                                    {"text", "tokens"},
+                                                    {"lines", "line"}};
+    const std::map<std::string, std::string> needed{
+        {"tokens", ", length=8, document_end=0"},
+        {"text", ", length=8, document_end=0, tokenizer='bytes'"}};
+    const auto array = arrays.find(kind), keys = needed.find(kind);
+    const std::string name = array == arrays.end() ? "x" : array->second;
+    all.push_back({"data={kind='" + kind + "'" + (keys == needed.end() ? "" : keys->second) +
+                       ", train={files=" + files + "}, fields={x='" + name + "'}}",
+                   "data.eval.files=" + files, "eval={metrics=['loss', 'mse'], best='loss'}"});
   }
   return all;
 }
@@ -115,8 +130,9 @@ std::vector<std::string> values_for(const KeyInfo& key) {
     values.insert(values.end(),
                   {"'z'", "'mse'", "'flatten'", "'random_flip'", "'buffer 7'", "'vocabulary(z)'"});
   if (key.type & list_value)
-    values.insert(values.end(), {"['7 steps']", "[0.25, 0.75]", "[1, 2]", "['z', 'w']", "['mse']",
-                                 "['flatten']", "['random_flip']", "['x', 'z']", "[['z', 'w']]"});
+    values.insert(values.end(),
+                  {"['7 steps']", "[0.25, 0.75]", "[1, 2]", "['z', 'w']", "['mse']", "['flatten']",
+                   "['random_flip']", "['x', 'z']", "[['z', 'w']]", "['csv']"});
   return values;
 }
 

@@ -113,7 +113,7 @@ TEST_F(FilesInMemory, AnIdxFileIsUnpackedAsFarAsItsHeaderSays) {
                 AllOf(HasSubstr("bomb.gz"), HasSubstr("bytes follow the array")));
     if (HasFailure()) throw 1;
   });
-  EXPECT_LT(peak, 4 * mib);
+  EXPECT_LT(peak, 8 * mib);  // of 2 GiB; pages of the program's own code count, too
 }
 
 // The header says 2 GiB, and so few bytes cannot unpack to that.

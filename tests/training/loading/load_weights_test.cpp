@@ -347,5 +347,28 @@ TEST(LoadKeys, OtherKindsOfFilesAreRefused) {
   EXPECT_THAT(text, AllOf(HasSubstr("unknown kind of file"), HasSubstr("or a run directory")));
 }
 
+TEST_F(LoadWeights, WhatWasAddedToTheModelMayBeMissingOrOfAnotherShape) {
+  parameters_.push_back({"head.weight/lora_a", {2, 2}});
+  std::vector<NamedTensor> tensors = whole();
+  tensors[2] = floats("head.weight", {9, 2});
+  EXPECT_THAT(refusal(tensors), AllOf(HasSubstr("head.weight/lora_a"), HasSubstr("in 2 places")));
+  parts_.added = {"head.weight", "head.weight/lora_a"};
+  const auto values = load(tensors);
+  EXPECT_EQ(values.size(), 2u);
+  EXPECT_TRUE(same_bytes(values.at("encoder.0.weight"), tensors[0].tensor));
+  EXPECT_FALSE(values.contains("head.weight"));
+  EXPECT_THAT(notes_, Contains(HasSubstr("head.weight keeps its values")));
+}
+
+TEST_F(LoadWeights, ATeacherIsLeftAlone) {
+  const Graph model = graph([](State& state) {
+    if (state.name == "head.weight") state.held_by = HeldBy::teacher;
+  });
+  write_safetensors(folder_ / "w.safetensors", whole());
+  const WeightsMatch match = match_weights(*open_weights(rule_.from), rule_, model, parts_);
+  EXPECT_EQ(match.pairs.size(), 2u);
+  EXPECT_EQ(match.covered, 2);
+}
+
 }  // namespace
 }  // namespace tandem

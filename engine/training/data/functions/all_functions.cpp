@@ -25,6 +25,8 @@
   FUNCTION(bucketize)                    \
   FUNCTION(missing)                      \
   FUNCTION(split)                        \
+  FUNCTION(characters)                   \
+  FUNCTION(tokens)                       \
   FUNCTION(hash)                         \
   FUNCTION(vocabulary)
 // clang-format on

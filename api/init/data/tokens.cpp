@@ -1,0 +1,98 @@
+// Binary files of token ids that nanoGPT and llm.c write: train.bin and val.bin.
+#include <algorithm>
+#include <filesystem>
+
+#include "api/init/data/data_look.h"
+#include "api/init/fields.h"
+#include "engine/formats/files.h"
+#include "engine/graph/error.h"
+#include "engine/operators/checks.h"
+#include "engine/training/data/tokens/token_samples.h"
+
+namespace tandem::api::looks {
+namespace {
+
+constexpr std::int64_t most_tokens = 1 << 20;  // that are read of a file
+constexpr std::int64_t llm_c_header = 1024, llm_c_magic = 20240520;
+constexpr std::int64_t usual_length = 256;
+
+bool takes_tokens(const std::string& path) {
+  const std::string name = std::filesystem::path(path).filename().string();
+  const bool is_named =
+      names_training(name) || names_held_out(name) || name.find("token") != std::string::npos;
+  return path.ends_with(".bin") && is_named && file_size(path) >= 4 && file_size(path) % 2 == 0;
+}
+
+/// How the ids of a file are stored. Those of four bytes are below 2^20 in every vocabulary, so
+/// that their upper halves are.
+TokenFiles storage_of(const std::string& path) {
+  TokenFiles kind;
+  kind.windows.length = usual_length;
+  const auto bytes = static_cast<std::int64_t>(file_size(path));
+  if (bytes % 4 == 0 && bytes > llm_c_header) {
+    std::int64_t first = 0;
+    TokenFile(path, TokenElement::uint32, 0).read(0, 1, &first);
+    if (first == llm_c_magic) kind.header_bytes = llm_c_header;
+  }
+  const TokenFile halves(path, TokenElement::uint16, kind.header_bytes);
+  std::vector<std::int64_t> ids(
+      static_cast<std::size_t>(std::min<std::int64_t>(halves.tokens(), 4096)));
+  halves.read(0, static_cast<std::int64_t>(ids.size()), ids.data());
+  bool are_wide = ids.size() >= 2 && bytes % 4 == 0;
+  for (std::size_t i = 1; i < ids.size(); i += 2) are_wide &= ids[i] < 16;
+  if (are_wide) kind.element = TokenElement::uint32;
+  return kind;
+}
+
+void look_at_tokens(const SplitPaths& paths, DataFacts& facts) {
+  facts.train = {{"", paths.train, {}}};
+  if (!paths.eval.empty()) facts.eval = {{"", paths.eval, {}}};
+  const TokenFiles kind = storage_of(paths.train.at(0));
+  ArrayFacts tokens;
+  tokens.sample = {DType::int64, {usual_length}};
+  for (const std::string& path : paths.train) {
+    const TokenFile file(path, kind.element, kind.header_bytes);
+    std::vector<std::int64_t> ids(static_cast<std::size_t>(std::min(file.tokens(), most_tokens)));
+    file.read(0, static_cast<std::int64_t>(ids.size()), ids.data());
+    for (const std::int64_t id : ids) tokens.numbers.add(static_cast<double>(id));
+    tokens.rows += windows_of_stream(file.tokens(), kind.windows);
+  }
+  for (const char* name : {"tokens", "targets"}) {
+    tokens.name = name;
+    facts.arrays.push_back(tokens);
+  }
+  facts.keys.push_back({"element",
+                        kind.element == TokenElement::uint16 ? "\"uint16\"" : "\"uint32\"",
+                        "as the ids of the first file look", ""});
+  if (kind.header_bytes > 0)
+    facts.keys.push_back({"header_bytes", std::to_string(kind.header_bytes), "llm.c's header", ""});
+}
+
+/// Samples get the length that the model's only input of that form takes.
+void fit_tokens(const std::vector<InputFacts>& inputs, DataFacts& facts) {
+  std::int64_t length = 0, fitting = 0;
+  for (const InputFacts& input : inputs) {
+    const Shape& shape = input.sample.shape;
+    if (shape.size() != 1 || !is_integer(input.sample.dtype)) continue;
+    ++fitting;
+    length = shape[0];
+  }
+  const bool is_known = fitting == 1 && length > 0;
+  facts.keys.push_back({"length", std::to_string(is_known ? length : usual_length),
+                        is_known ? "what the model takes" : "",
+                        is_known ? "" : "how many tokens a sample has"});
+  if (!is_known) return;
+  for (ArrayFacts& array : facts.arrays) {
+    // Windows of the usual length as windows of this one, within one of them a file.
+    array.rows = std::max<std::int64_t>(array.rows * usual_length / length, 1);
+    array.sample.shape[0] = length;
+  }
+}
+
+}  // namespace
+
+DataLook tokens() {
+  return {.kind = "tokens", .takes = takes_tokens, .look = look_at_tokens, .fit = fit_tokens};
+}
+
+}  // namespace tandem::api::looks

@@ -1,0 +1,121 @@
+#include "api/model/fine_tuning.h"
+
+#include <cmath>
+
+#include "api/use/loaded_weights.h"
+#include "engine/passes/teacher.h"
+#include "engine/training/initialise.h"
+
+namespace tandem::api {
+namespace {
+
+Diagnostic place_of_rule(const Where& where) {
+  Diagnostic d;
+  d.file = where.file;
+  d.line = where.line;
+  d.column = where.column;
+  return d;
+}
+
+std::vector<LayerRule> layer_rules(const RunConfig& config) {
+  std::vector<LayerRule> rules;
+  for (const HeadRule& rule : config.parameters.head)
+    rules.push_back({rule.classes, rule.at, place_of_rule(rule.where)});
+  return rules;
+}
+
+std::vector<AdapterRule> adapter_rules(const RunConfig& config) {
+  std::vector<AdapterRule> rules;
+  for (const LoraRule& rule : config.parameters.lora)
+    rules.push_back({rule.at, rule.rank, rule.alpha, rule.dropout, place_of_rule(rule.where)});
+  return rules;
+}
+
+}  // namespace
+
+void FineTuning::resize(const OnnxFile& file, ImportOptions& options) {
+  if (config_.parameters.head.empty()) return;
+  if (!has_heads_) {
+    heads_ =
+        resized_layers(import_graph(file, engine_.operators, options).graph, layer_rules(config_));
+    has_heads_ = true;
+  }
+  for (const ResizedState& head : heads_) options.resized[head.name] = head.shape;
+}
+
+void FineTuning::apply(const ImportOptions& options, ImportResult& model) {
+  start_heads(model.graph);
+  adapt(options, model.graph);
+  join_teacher(options, model.graph);
+}
+
+// As PyTorch's Linear and convolutions start: weight and bias uniform within 1 / sqrt(fan_in).
+void FineTuning::start_heads(Graph& graph) {
+  for (const ResizedState& head : heads_) {
+    added_.insert(head.name);
+    for (State& state : graph.states) {
+      if (state.name != head.name) continue;
+      state.start = uniform_values(config_.seed, state.name, state.start.type(),
+                                   1 / std::sqrt(static_cast<double>(head.fan_in)));
+      state.starts_at_zero = false;
+    }
+  }
+}
+
+void FineTuning::adapt(const ImportOptions& options, Graph& graph) {
+  if (config_.parameters.lora.empty()) return;
+  LoraRequest request;
+  request.rules = adapter_rules(config_);
+  for (const TrainRule& rule : config_.parameters.train)
+    request.train.push_back({rule.at, place_of_rule(rule.where)});
+  for (const ResizedState& head : heads_) request.new_layers.insert(head.name);
+  request.training = options.training;
+  request.draw = [this](const std::string& name, const TensorType& type, double bound) {
+    return uniform_values(config_.seed, name, type, bound);
+  };
+  adapted_ = adapted_weights(graph, request.rules);
+  graph = add_lora(graph, engine_.operators, request);
+  for (const AdaptedWeight& weight : adapted_) added_.insert({weight.a(), weight.b()});
+}
+
+const OnnxFile& FineTuning::teacher() {
+  if (!teacher_)
+    teacher_ = std::make_unique<OnnxFile>(OnnxFile::open(config_.distillation.teacher));
+  return *teacher_;
+}
+
+// The teacher predicts, in training as in evaluation; what the model computes of it that no loss
+// reads goes with the passes.
+void FineTuning::join_teacher(const ImportOptions& options, Graph& graph) {
+  const DistillationConfig& config = config_.distillation;
+  if (!config.has_teacher()) return;
+  ImportOptions own;
+  own.bind = options.bind;
+  own.batch = options.batch;
+  own.batch_norm = "inference";
+  own.training = false;
+  own.evaluate = options.evaluate;
+  ImportResult imported = import_graph(teacher(), engine_.operators, own);
+  if (!config.weights.empty() && !has_teacher_weights_) {
+    ParametersConfig parameters;
+    LoadRule& rule = parameters.load.emplace_back();
+    rule.from = config.weights;
+    rule.where = config.where;
+    teacher_weights_ =
+        initial_values(parameters, config_.seed, imported.graph, loading_parts(imported));
+    has_teacher_weights_ = true;
+  }
+  for (State& state : imported.graph.states) {
+    const auto loaded = teacher_weights_.find(state.name);
+    if (loaded == teacher_weights_.end()) continue;
+    state.start = loaded->second;
+    state.starts_at_zero = false;
+  }
+  TeacherRequest request;
+  request.prefix = teacher_prefix;
+  request.inputs = config.inputs;
+  request.where = place_of_rule(config.where);
+  graph = with_teacher(graph, imported.graph, engine_.operators, request);
+}
+
+}  // namespace tandem::api

@@ -1,0 +1,51 @@
+// What [parameters] head and lora, and [distillation], make of an imported model: a last layer of
+// another width, adapters, a teacher beside it. Everything behind sees one graph.
+#pragma once
+
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "api/model/engine.h"
+#include "engine/passes/head.h"
+#include "engine/passes/lora.h"
+#include "engine/training/config/run_config.h"
+#include "importer/import_graph.h"
+
+namespace tandem::api {
+
+class FineTuning {
+ public:
+  FineTuning(const Engine& engine, const RunConfig& config) : engine_(engine), config_(config) {}
+
+  /// Gives the import the new shapes of last layers; looks at the file once where there are any.
+  /// Throws what resized_layers throws.
+  void resize(const OnnxFile& file, ImportOptions& options);
+  /// Changes what was imported with these options. Throws Error{usage} where adapters or the
+  /// teacher do not fit the model.
+  void apply(const ImportOptions& options, ImportResult& model);
+
+  /// Weights with adapters, once a model was changed.
+  const std::vector<AdaptedWeight>& adapted() const { return adapted_; }
+  /// States that files of weights need not have, or have in another shape.
+  const std::set<std::string>& added() const { return added_; }
+
+ private:
+  void start_heads(Graph& graph);
+  void adapt(const ImportOptions& options, Graph& graph);
+  void join_teacher(const ImportOptions& options, Graph& graph);
+  const OnnxFile& teacher();
+
+  const Engine& engine_;
+  const RunConfig& config_;
+  bool has_heads_ = false;  // `heads_` is known
+  std::vector<ResizedState> heads_;
+  std::vector<AdaptedWeight> adapted_;
+  std::set<std::string> added_;
+  std::unique_ptr<OnnxFile> teacher_;
+  std::map<std::string, HostTensor> teacher_weights_;  // of distillation.weights, by state
+  bool has_teacher_weights_ = false;
+};
+
+}  // namespace tandem::api

@@ -1,0 +1,92 @@
+#include "api/policy/batch_size.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "api/path_value.h"
+#include "api/policy/policy_case.h"
+#include "engine/graph/error.h"
+
+namespace tandem::api {
+namespace {
+
+constexpr std::int64_t largest_power = 1 << 16;
+
+/// Ascending, each once. A batch has a sample for each rank, and no more than the data.
+std::vector<std::int64_t> sizes_to_try(const RunConfig& config, std::int64_t samples, int ranks) {
+  std::vector<std::int64_t> sizes = config.batch_choice.sizes;
+  if (sizes.empty()) {
+    for (std::int64_t size = 1; size <= std::min(samples, largest_power); size *= 2) {
+      if (size >= ranks) sizes.push_back(size);
+    }
+    if (sizes.empty()) sizes.push_back(std::max<std::int64_t>(1, ranks));
+  }
+  std::sort(sizes.begin(), sizes.end());
+  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+  return sizes;
+}
+
+DataSets data_for_plans(const RunConfig& config) {
+  if (!config.data) return {};
+  const Engine engine(config.threads);
+  return ModelData(std::make_shared<Model>(engine, config)).sets();
+}
+
+bool plan_fits(PolicyOptions options, std::int64_t size, const DataSets& sets) {
+  options.overrides.push_back("batch_size=" + std::to_string(size));
+  try {
+    CaseOptions reads;
+    if (sets.train) reads.sets = &sets;
+    return PolicyCase(options, reads).plan().fits();
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::does_not_fit) throw;
+    return false;
+  }
+}
+
+}  // namespace
+
+std::int64_t fitting_batch_size(const RunConfig& config, const PolicyOptions& options) {
+  const DataSets sets = data_for_plans(config);
+  const std::int64_t samples = sets.train ? sets.train->samples() : largest_power;
+  const std::vector<std::int64_t> sizes = sizes_to_try(config, samples, options.ranks);
+  if (!plan_fits(options, sizes.front(), sets)) {
+    throw Error(ErrorKind::does_not_fit,
+                Diagnostic{.message = "no batch size fits the devices",
+                           .file = config.file,
+                           .path = "batch_size",
+                           .expected = "a plan within their memory",
+                           .got = std::to_string(sizes.front()) + " needs more",
+                           .fix = "`tandem policy plan` shows what takes it"});
+  }
+  // Memory grows with the batch: between a size that fits and one that does not.
+  std::size_t fits = 0, too_large = sizes.size();
+  while (fits + 1 < too_large) {
+    const std::size_t middle = (fits + too_large) / 2;
+    (plan_fits(options, sizes[middle], sets) ? fits : too_large) = middle;
+  }
+  return sizes[fits];
+}
+
+std::string batch_size_text(const RunConfig& open, std::int64_t size) {
+  return fmt::format("batch_size {}: the largest {} whose memory plan fits the devices", size,
+                     open.batch_choice.sizes.empty() ? "power of two" : "of the list");
+}
+
+RunConfig with_batch_size(RunConfig config, const PolicyOptions& options,
+                          const std::function<void(const std::string&)>& on_message) {
+  if (!config.batch_choice.is_open) return config;
+  const std::int64_t size = fitting_batch_size(config, options);
+  if (on_message) on_message(batch_size_text(config, size));
+  std::vector<std::string> overrides;
+  if (!options.policy.empty()) overrides.push_back("policy=" + path_value(options.policy));
+  overrides.insert(overrides.end(), options.overrides.begin(), options.overrides.end());
+  overrides.push_back("batch_size=" + std::to_string(size));
+  return read_run_config(options.config, overrides);
+}
+
+}  // namespace tandem::api

@@ -1,0 +1,43 @@
+// What `train --trace` writes: a Chrome trace of chosen steps, each with a mark, from time zero on.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "api/timing/operator_times.h"
+
+namespace tandem::api {
+
+class StepTrace {
+ public:
+  /// Writes into `path`. Steps from `first` to `last`; 0: the third to the fifth that this process
+  /// takes, when programs and files are warm. Throws Error{usage} where the path is no place for a
+  /// trace.
+  StepTrace(std::string path, std::uint64_t first, std::uint64_t last);
+
+  /// Asked of steps in their order.
+  bool wants(std::uint64_t step);
+
+  /// A traced step: from when to when, and its events (`ph` "M" or with `ts` in microseconds).
+  /// Times of all steps are those of one clock.
+  void add_step(std::uint64_t step, double start, double end, nlohmann::ordered_json events);
+
+  /// Writes the file once the last step is there, or with `at_end` whatever there is.
+  void write(bool at_end);
+
+  /// Seconds on the clock of `add_step`, where events are timed here.
+  static double seconds(ProbeTime time);
+
+ private:
+  std::string path_;
+  std::uint64_t first_, last_;
+  bool is_written_ = false;
+  std::uint64_t newest_ = 0;
+  nlohmann::ordered_json events_ = nlohmann::ordered_json::array();
+};
+
+/// Moves all times so that the earliest is 0; names each track once.
+nlohmann::ordered_json from_zero(nlohmann::ordered_json events);
+
+}  // namespace tandem::api

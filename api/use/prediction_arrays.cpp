@@ -1,0 +1,87 @@
+// Predictions as .npy and .npz.
+#include <algorithm>
+#include <limits>
+
+#include "api/use/prediction_output.h"
+#include "engine/formats/npy.h"
+#include "engine/graph/text.h"
+
+namespace tandem::api {
+namespace {
+
+/// The header of an array says how long it is: elements are kept beside until that is known.
+class ArrayFile final : public PredictionFile {
+ public:
+  explicit ArrayFile(const std::string& to)
+      : to_(to), archive_(to.ends_with(".npz")), place_(to, to_option), whole_(place_.make()) {}
+
+  void start(const std::vector<PredictedArray>& arrays) override {
+    if (!archive_ && arrays.size() != 1) {
+      const std::string names = joined(arrays, ", ", &PredictedArray::name);
+      refuse_place(to_, "an .npy file holds one array, and these are " + names, "a file.npz",
+                   "write an .npz file, or choose one: --as class");
+    }
+    arrays_ = arrays;
+    for (std::size_t a = 0; a < arrays.size(); ++a)
+      parts_.push_back(std::make_unique<OutputFile>(place_.make()));
+  }
+  void add(const std::vector<HostTensor>& values, std::int64_t first, std::int64_t count) override {
+    for (std::size_t a = 0; a < values.size(); ++a) {
+      const std::size_t bytes = arrays_[a].sample.bytes();
+      parts_[a]->write(
+          static_cast<const char*>(values[a].data()) + bytes * static_cast<std::size_t>(first),
+          bytes * static_cast<std::size_t>(count));
+    }
+    rows_ += count;
+  }
+  void add_missing(std::int64_t rows) override {
+    std::vector<HostTensor> values;
+    for (const PredictedArray& array : arrays_) {
+      TensorType type = array.sample;
+      type.shape.insert(type.shape.begin(), 1);
+      HostTensor value(type);
+      if (type.dtype == DType::float32) {
+        std::ranges::fill(value.as<float>(), std::numeric_limits<float>::quiet_NaN());
+      } else if (type.dtype == DType::float64) {
+        std::ranges::fill(value.as<double>(), std::numeric_limits<double>::quiet_NaN());
+      } else {
+        std::ranges::fill(value.as<std::int64_t>(), -1);
+      }
+      values.push_back(std::move(value));
+    }
+    for (std::int64_t row = 0; row < rows; ++row) add(values, 0, 1);
+  }
+  void finish() override {
+    for (const auto& part : parts_) part->close();
+    std::vector<NamedTensor> tensors;
+    for (std::size_t a = 0; a < arrays_.size(); ++a) {
+      TensorType type = arrays_[a].sample;
+      type.shape.insert(type.shape.begin(), rows_);
+      auto file = std::make_shared<MappedFile>(parts_[a]->path(), true);
+      tensors.push_back({arrays_[a].name, HostTensor(std::move(type), file->data(), file)});
+    }
+    if (archive_) {
+      write_npz(whole_, tensors);
+    } else {
+      write_npy(whole_, tensors[0].tensor);
+    }
+    place_.finish(whole_);
+  }
+
+ private:
+  std::string to_;
+  bool archive_;
+  NewFile place_;
+  std::string whole_;  // the file in the making
+  std::vector<PredictedArray> arrays_;
+  std::vector<std::unique_ptr<OutputFile>> parts_;
+  std::int64_t rows_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<PredictionFile> open_array_predictions(const std::string& to, bool /*header*/) {
+  return std::make_unique<ArrayFile>(to);
+}
+
+}  // namespace tandem::api

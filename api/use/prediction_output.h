@@ -1,0 +1,73 @@
+// What the formats of predictions share: the file in the making, numbers, names of classes.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "api/use/prediction_file.h"
+#include "engine/formats/files.h"
+#include "engine/formats/new_file.h"
+
+namespace tandem::api {
+
+inline constexpr const char* to_option = "--to";
+
+[[noreturn]] void refuse_place(const std::string& to, std::string message, std::string expected,
+                               std::string fix);
+
+/// What is there and is no file: a pipe, a device.
+bool is_device(const std::string& to);
+
+/// A file in the making, or standard output ("-"). Pipes and devices are written as it comes.
+class PredictionOutput {
+ public:
+  explicit PredictionOutput(const std::string& to);
+  void write(std::string_view text);
+  void finish();
+
+ private:
+  std::optional<NewFile> place_;      // of a file
+  std::unique_ptr<OutputFile> file_;  // null: standard output
+};
+
+/// The shortest digits that read back to the same number; "nan", "inf", "-inf".
+void append_number(std::string& text, const HostTensor& values, std::int64_t index);
+
+/// Names in place of the numbers of arrays called "class".
+class ClassNames {
+ public:
+  void set(std::vector<std::string> names) { names_ = std::move(names); }
+  /// Null where the number is no class that has a name.
+  const std::string* find(const PredictedArray& array, const HostTensor& values,
+                          std::int64_t index) const;
+
+ private:
+  std::vector<std::string> names_;
+};
+
+/// Ids of rows that are still to be written.
+class IdRows {
+ public:
+  void name(std::vector<std::string> names) { names_ = std::move(names); }
+  const std::vector<std::string>& names() const { return names_; }
+  void add(std::vector<std::vector<std::string>> rows);
+  /// Of the next row: a text a name.
+  std::vector<std::string> next();
+
+ private:
+  std::vector<std::string> names_;
+  std::deque<std::vector<std::string>> rows_;
+};
+
+// The formats.
+std::unique_ptr<PredictionFile> open_text_predictions(const std::string& to, bool header);
+std::unique_ptr<PredictionFile> open_array_predictions(const std::string& to, bool header);
+std::unique_ptr<PredictionFile> open_json_lines_predictions(const std::string& to, bool header);
+
+}  // namespace tandem::api

@@ -1,0 +1,255 @@
+// tandem::api::verify_export: an exported file and its run on the same samples.
+#include <cmath>
+#include <optional>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "api/use/differences.h"
+#include "api/use/export.h"
+#include "api/use/onnxruntime_outputs.h"
+#include "api/use/trained_data.h"
+#include "engine/formats/paths.h"
+#include "engine/graph/error.h"
+#include "engine/graph/text.h"
+#include "engine/training/data/random.h"
+#include "engine/training/prediction.h"
+#include "importer/batch/fixed_batch.h"
+#include "placement/report/json.h"
+#include "tandem/export.h"
+
+namespace tandem::api {
+namespace {
+
+using VerifyJson = nlohmann::ordered_json;
+
+constexpr std::uint64_t seed_of_inputs = 1;
+
+/// On the host in float32, whatever the run's policy says: what is compared is the file. A teacher
+/// is no part of either, and its own file may be gone.
+void compute_plainly(TrainedRun& run) {
+  run.config.policy.clear();
+  run.config.device = "cpu";
+  run.config.precision = {};
+  run.config.distillation = {};
+  run.placing = {};
+}
+
+/// The file as a model of its own, imported as the run's is.
+TrainedRun opened_file(const TrainedRun& run, const std::string& file) {
+  TrainedRun result;
+  result.path = normal_path(file);
+  result.config = run.config;
+  result.config.model.file = result.path;
+  result.config.parameters = {};  // the file has its rows and values
+  result.config.loss = {};        // the file may not make what it reads
+  return result;
+}
+
+/// Outputs with an entry for each sample, and the names of all others.
+struct ComparedOutputs {
+  std::vector<std::string> names, others;
+};
+
+ComparedOutputs compared_outputs(TrainedModel& exported) {
+  ComparedOutputs result;
+  const std::int64_t batch = exported.config().micro_batch_size();
+  for (const NamedValue& output : exported.forward().outputs) {
+    const Shape& shape = exported.forward().type(output.value).shape;
+    const bool has_batch = !shape.empty() && shape[0] == batch;
+    (has_batch ? result.names : result.others).push_back(output.name);
+  }
+  if (!result.names.empty()) return result;
+  throw Error(ErrorKind::usage,
+              Diagnostic{.message = "no output of the file has an entry for each sample",
+                         .file = exported.config().model.file,
+                         .got = joined(result.others),
+                         .fix = "name values that have one: export --outputs NAME"});
+}
+
+/// Where samples come from, as the report says it.
+struct VerifiedSamples {
+  std::unique_ptr<SampleStream> stream;  // null: made up
+  SampleRange range;
+  std::string source;
+};
+
+VerifiedSamples first_samples(TrainedModel& own, const std::vector<std::string>& inputs,
+                              const VerifyOptions& options, std::int64_t count) {
+  TrainedOptions how = options;
+  VerifiedSamples result;
+  result.source = "--data";
+  if (how.data.empty() && own.config().data) {
+    const DataConfig& data = *own.config().data;
+    const bool holds_out = !data.eval.files.empty();
+    how.data = files_of(holds_out ? data.eval : data.train);
+    result.source = holds_out ? "the run's held-out data" : "the run's training data";
+  }
+  result.stream = open_samples(own, inputs, how);
+  std::optional<SampleRange> range = result.stream->next(count);
+  if (!range) {
+    throw Error(ErrorKind::data,
+                Diagnostic{.message = "there are no samples", .file = result.source});
+  }
+  result.range = std::move(*range);
+  return result;
+}
+
+/// Floats of a normal distribution's size; integers of 0 and 1, which every table has rows for.
+HostTensor made_up_input(const TensorType& type, std::uint64_t number) {
+  HostTensor values(TensorType{DType::float64, type.shape});
+  RandomStream random(mix(seed_of_inputs, number));
+  for (double& value : values.as<double>())
+    value = is_float(type.dtype) ? random.between(-1.7, 1.7) : static_cast<double>(random.below(2));
+  return values.converted(type.dtype);
+}
+
+VerifiedSamples made_up_samples(TrainedModel& own, std::int64_t count, const std::string& why) {
+  std::vector<std::pair<std::string, HostTensor>> arrays;
+  for (const NamedValue& input : own.forward().inputs) {
+    TensorType type = own.forward().type(input.value);
+    if (!type.shape.empty()) type.shape[0] = count;
+    arrays.emplace_back(input.name, made_up_input(type, arrays.size()));
+  }
+  VerifiedSamples result;
+  result.source = "made up from a seed: " + why;
+  result.range.source = make_array_source(arrays);
+  result.range.count = count;
+  for (std::int64_t row = 0; row < count; ++row) result.range.rows.push_back(row);
+  return result;
+}
+
+/// Data that is named has to be there; a run's own may be gone.
+VerifiedSamples samples_for(TrainedModel& own, const std::vector<std::string>& inputs,
+                            const VerifyOptions& options, std::int64_t count) {
+  if (!options.data.empty()) return first_samples(own, inputs, options, count);
+  if (!own.config().data) return made_up_samples(own, count, "the run has no [data]");
+  try {
+    return first_samples(own, inputs, options, count);
+  } catch (const Error& error) {
+    return made_up_samples(own, count, to_string(error.diagnostics().front()));
+  }
+}
+
+std::vector<HostTensor> outputs_of(TrainedModel& model, Prediction& prediction,
+                                   const SampleRange& range) {
+  prediction.prepare(*range.source, range.count);
+  model.load();
+  std::vector<HostTensor> values;
+  for (const HostTensor& value : prediction.run(range)) values.push_back(value.clone());
+  return values;
+}
+
+/// What the file is fed, as arrays.
+std::vector<NamedTensor> fed_arrays(const Prediction& prediction, const SampleRange& range) {
+  std::vector<NamedTensor> arrays;
+  std::vector<std::int64_t> samples;
+  for (std::int64_t i = 0; i < range.count; ++i) samples.push_back(range.first + i);
+  for (const std::string& name : prediction.inputs()) {
+    const int field = range.source->find_field(name);
+    TensorType type = range.source->fields()[static_cast<std::size_t>(field)].sample;
+    type.shape.insert(type.shape.begin(), range.count);
+    HostTensor values(type);
+    range.source->fill(field, samples, nullptr, values.data());
+    arrays.push_back({name, std::move(values)});
+  }
+  return arrays;
+}
+
+Bound bound_of(const VerifyOptions& options, const OnnxFile& file) {
+  if (options.absolute > 0 || options.relative > 0) return {options.absolute, options.relative};
+  return file.metadata().contains(std::string(half_precision_key)) ? Bound{1e-2, 1e-2}
+                                                                   : Bound{1e-5, 1e-4};
+}
+
+VerifyJson number_or_text(double value) {
+  return std::isfinite(value) ? VerifyJson(value) : VerifyJson("inf");
+}
+
+VerifyReport report_of(const std::vector<Difference>& differences, const Bound& bound,
+                       const std::string& head, VerifyJson json) {
+  VerifyReport report;
+  report.text = head;
+  for (const Difference& d : differences) {
+    report.text += to_text(d) + "\n";
+    report.agrees = report.agrees && d.agrees;
+    json["differences"].push_back({{"by", d.by},
+                                   {"output", d.output},
+                                   {"absolute", number_or_text(d.absolute)},
+                                   {"relative", number_or_text(d.relative)},
+                                   {"agrees", d.agrees}});
+  }
+  report.text +=
+      fmt::format("{} {:g} + {:g} |x|", report.agrees ? "agrees within" : "DIFFERS by more than",
+                  bound.absolute, bound.relative);
+  json["bound"] = {{"absolute", bound.absolute}, {"relative", bound.relative}};
+  json["agrees"] = report.agrees;
+  report.json = json.dump(2, ' ', false, VerifyJson::error_handler_t::replace);
+  return report;
+}
+
+}  // namespace
+
+VerifyReport verify_export(const std::string& run, const std::string& exported_file,
+                           const VerifyOptions& options) {
+  if (!exported_file.ends_with(".onnx")) {
+    throw Error(ErrorKind::usage, Diagnostic{.message = "only an exported model can be run",
+                                             .file = exported_file,
+                                             .expected = "a name that ends in .onnx",
+                                             .fix = "leave --verify out"});
+  }
+  if (options.samples < 1 || options.samples > 1 << 20) {
+    throw Error(ErrorKind::usage, Diagnostic{.message = "out of range",
+                                             .file = "--verify-samples",
+                                             .expected = "1 to 1048576",
+                                             .got = std::to_string(options.samples)});
+  }
+  TrainedRun opened = open_trained(run, options);
+  compute_plainly(opened);
+  const std::int64_t fixed = fixed_batch(OnnxFile::open(exported_file));
+  opened.config.batch_size = fixed > 0 ? fixed : options.samples;
+  opened.config.micro_batch = 0;
+  TrainedModel exported(opened_file(opened, exported_file), {});
+  const ComparedOutputs outputs = compared_outputs(exported);
+  TrainedModel own(std::move(opened), outputs.names);
+  Prediction of_run(own.config(), own.parts(), outputs.names, own.states(), own.arenas());
+  Prediction of_file(exported.config(), exported.parts(), outputs.names, exported.states(),
+                     exported.arenas());
+  VerifiedSamples samples = samples_for(own, of_run.inputs(), options, own.config().batch_size);
+  const Bound bound = bound_of(options, exported.file());
+  const std::vector<HostTensor> expected = outputs_of(own, of_run, samples.range);
+  const std::vector<HostTensor> got = outputs_of(exported, of_file, samples.range);
+
+  std::vector<Difference> differences;
+  const auto compare = [&](const std::string& by, const std::vector<HostTensor>& values) {
+    for (std::size_t i = 0; i < values.size(); ++i)
+      differences.push_back(difference_of(by, outputs.names[i], values[i], expected[i], bound));
+  };
+  compare("engine", got);
+  std::string head = fmt::format("verify      {} against {}\nsamples     {}, {}\n", exported_file,
+                                 own.run().path, samples.range.count, samples.source);
+  std::vector<std::string> warnings = own.run().warnings;
+  VerifyJson json{{"file", exported_file}};
+  own.run().describe(json);
+  json["samples"] = samples.range.count;
+  json["source"] = samples.source;
+  json["not_compared"] = outputs.others;
+  json["differences"] = VerifyJson::array();
+  if (!outputs.others.empty())
+    head += "not compared, without an entry for each sample: " + joined(outputs.others) + "\n";
+  if (!options.python.empty()) {
+    const OnnxruntimeOutputs others =
+        onnxruntime_outputs(options.python, normal_path(exported_file),
+                            fed_arrays(of_file, samples.range), outputs.names);
+    if (others.why_not.empty())
+      compare("onnxruntime", others.values);
+    else
+      head += "onnxruntime not compared: " + others.why_not + "\n";
+    json["onnxruntime"] = others.why_not.empty() ? "compared" : others.why_not;
+  }
+  VerifyReport report = report_of(differences, bound, head, std::move(json));
+  report.warnings = std::move(warnings);
+  return report;
+}
+
+}  // namespace tandem::api

@@ -1,0 +1,22 @@
+// RobertaProcessing: the token `cls` before a text, `sep` behind it.
+#include "engine/formats/tokenizer/post_processors/frame_tokens.h"
+
+namespace tandem::post_processors {
+namespace {
+
+struct RobertaFrame final : Framing {
+  explicit RobertaFrame(const JsonItem& item) {
+    own.before = {token_pair_at(item, "cls")};
+    own.behind = {token_pair_at(item, "sep")};
+  }
+};
+
+}  // namespace
+
+PartKind<PostProcessor> roberta() {
+  return {"RobertaProcessing", [](const JsonItem& item) -> std::unique_ptr<const PostProcessor> {
+            return std::make_unique<RobertaFrame>(item);
+          }};
+}
+
+}  // namespace tandem::post_processors

@@ -1,0 +1,97 @@
+// A tokenizer as Hugging Face's tokenizer.json says it: text to ids as their library makes them,
+// and back.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/formats/tokenizer/added_tokens.h"
+
+namespace tandem {
+
+struct EncodedTokens {
+  std::vector<std::uint32_t> ids;
+  std::vector<std::uint8_t> types;  // of segments, as the template has them
+  std::vector<std::uint8_t> mask;   // 0 where the length is filled up
+  std::int64_t cut = 0;             // tokens that the length left no room for
+};
+
+struct EncodeOptions {
+  bool adds_special = true;  // what the post-processor puts around
+  /// Longer ones are cut, specials counted, shorter ones filled up; 0: as long as they are.
+  std::int64_t length = 0;
+  std::int64_t pad = -1;  // the id that fills up; -1: that of the file
+};
+
+/// Ids of words that came before, and other memory. Of one thread.
+class EncodeScratch {
+ private:
+  friend class Tokenizer;
+  struct Hash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view text) const {
+      return std::hash<std::string_view>()(text);
+    }
+  };
+  const void* owner_ = nullptr;                                              // whose ids they are
+  std::unordered_map<std::string, TextRange, Hash, std::equal_to<>> known_;  // in known_ids_
+  std::vector<std::uint32_t> known_ids_;
+  ModelScratch model_;
+  Words words_;
+  std::vector<AddedTokens::Part> parts_, inner_;
+};
+
+/// Any number of threads may encode.
+class Tokenizer {
+ public:
+  /// Throws Error{usage} where this build lacks PCRE2 or utf8proc, Error{data} with the keys for
+  /// what is broken or not supported, Error{runtime} where the file cannot be read.
+  static std::shared_ptr<const Tokenizer> read(const std::string& path);
+  /// Of the text of a file; `name` stands in messages.
+  static std::shared_ptr<const Tokenizer> parse(const std::string& name, std::string_view json);
+
+  /// Replaces what is in `to`. Throws std::invalid_argument (what is wrong) for text that is no
+  /// UTF-8 or in no token of a vocabulary without an unknown one.
+  void encode(std::string_view text, const EncodeOptions& options, EncodeScratch& scratch,
+              EncodedTokens& to) const;
+  /// As HF's `decode`. Ids without a token are passed over.
+  std::string decode(std::span<const std::uint32_t> ids, bool skips_special = true) const;
+
+  /// One more than the greatest id.
+  std::int64_t size() const { return size_; }
+  std::uint32_t pad() const { return pad_; }
+  /// How many tokens the post-processor puts around.
+  std::int64_t specials() const { return static_cast<std::int64_t>(frame_.size()); }
+  /// Null where there is none.
+  const std::string* token(std::uint32_t id) const;
+  std::optional<std::uint32_t> find(std::string_view token) const;
+  /// Of the file.
+  const std::string& sha256() const { return sha256_; }
+
+ private:
+  Tokenizer() = default;
+  void take(const JsonItem& root);
+  void take_padding(const JsonItem& root);
+  void encode_text(std::string_view text, bool at_start, EncodeScratch& scratch,
+                   std::vector<std::uint32_t>& ids) const;
+  void encode_words(EncodeScratch& scratch, std::vector<std::uint32_t>& ids) const;
+
+  std::unique_ptr<const Normalizer> normalizer_;
+  std::unique_ptr<const PreTokenizer> pre_tokenizer_;
+  std::unique_ptr<const TokenModel> model_;
+  std::unique_ptr<const TokenDecoder> decoder_;
+  AddedTokens added_;
+  TokenFrame frame_;
+  std::int64_t size_ = 0;
+  std::uint32_t pad_ = 0;
+  std::uint8_t pad_type_ = 0;
+  bool pads_left_ = false, cuts_left_ = false;
+  std::string sha256_;
+};
+
+}  // namespace tandem

@@ -1,0 +1,32 @@
+// The last layer of a model: the product that its outputs come from, which may get another width.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/graph/error.h"
+#include "engine/graph/graph.h"
+
+namespace tandem {
+
+/// A last layer and how many outputs it is to have.
+struct LayerRule {
+  std::int64_t classes = 1;
+  std::string at;    // a selector of its weight; "": the one that the outputs of the graph end in
+  Diagnostic where;  // file, line and column of messages
+};
+
+/// A parameter of a last layer under its new shape.
+struct ResizedState {
+  std::string name;
+  Shape shape;
+  std::int64_t fan_in = 1;  // of the layer: what an output element sums over
+};
+
+/// Weights and biases of the layers that the rules name. Throws Error{usage}, all problems at once:
+/// no MatMul, Gemm or Conv before the output or under that name (with the nearest one), a layer
+/// that feeds more than outputs, a weight that others read, too.
+std::vector<ResizedState> resized_layers(const Graph& graph, const std::vector<LayerRule>& rules);
+
+}  // namespace tandem

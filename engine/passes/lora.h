@@ -1,0 +1,82 @@
+// Low-rank adapters (LoRA, Hu et al. 2021) beside the weights of products: before the gradient, and
+// before a policy is resolved, so that adapters are parameters as any.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "engine/graph/error.h"
+#include "engine/graph/graph.h"
+#include "engine/operators/operator.h"
+
+namespace tandem {
+
+/// Which weights get adapters, and which.
+struct AdapterRule {
+  std::string at;         // a selector of parameters; the last rule that covers one counts
+  std::int64_t rank = 8;  // r
+  double alpha = 8;       // the adapters' part is multiplied by alpha / r
+  double dropout = 0;     // probability, of what the adapters read; in training alone
+  Diagnostic where;       // file, line and column of messages
+
+  double scale() const { return alpha / static_cast<double>(rank); }
+};
+/// Parameters that train beside the adapters.
+struct TrainedRule {
+  std::string at;
+  Diagnostic where;
+};
+
+/// A weight with adapters. Both have its orientation, and their product its shape:
+///   [in, out], as MatMul reads it:   a [in, r], b [r, out],          a b
+///   [out, in], as Gemm with transB:  a [r, in], b [out, r],          b a
+///   [out, in, k...], as Conv:        a [r, in, k...], b [out, r, 1...], b a
+struct AdaptedWeight {
+  std::string name;  // of the state
+  std::string path;
+  TensorType type;
+  bool out_first = false;
+  AdapterRule rule;
+
+  std::string a() const { return name + "/lora_a"; }
+  std::string b() const { return name + "/lora_b"; }
+  TensorType a_type() const;
+  TensorType b_type() const;
+  /// What an output element sums over: in, times the positions of a kernel.
+  std::int64_t fan_in() const;
+};
+
+/// In the graph's order. Throws Error{usage}, all problems at once: rules that cover no parameter
+/// (with the nearest name) or none that a product reads as its weight, ranks above that of the
+/// weight as a matrix.
+std::vector<AdaptedWeight> adapted_weights(const Graph& graph,
+                                           const std::vector<AdapterRule>& rules);
+
+/// Draws a start value, uniform in [-bound, bound), that follows from the name.
+using DrawUniform =
+    std::function<HostTensor(const std::string& name, const TensorType& type, double bound)>;
+
+struct LoraRequest {
+  std::vector<AdapterRule> rules;
+  std::vector<TrainedRule> train;
+  std::set<std::string> new_layers;  // names of parameters that train, too: they start anew
+  bool training = true;              // else nothing is dropped out
+  DrawUniform draw;
+};
+
+/// y = x W becomes y + (alpha / r) (dropout(x) A) B wherever the weight is read. A starts as PEFT's
+/// does (kaiming_uniform with a = sqrt(5), which is uniform within 1 / sqrt(fan_in)), B at zero, so
+/// that the model starts as the one it was. All other parameters are frozen, but those of `train`
+/// and of new layers, and held by the model. Throws what adapted_weights throws, and for rules of
+/// `train` that match nothing.
+Graph add_lora(const Graph& graph, const OperatorSet& operators, const LoraRequest& request);
+
+/// The weight that stands for weight and adapters together: W + (alpha / r) times their product, in
+/// double precision, of the weight's type.
+HostTensor merged_weight(const AdaptedWeight& weight, const HostTensor& w, const HostTensor& a,
+                         const HostTensor& b);
+
+}  // namespace tandem

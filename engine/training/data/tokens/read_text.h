@@ -1,0 +1,33 @@
+// The arrays of `data.kind = "text"`: text becomes tokens when it is opened, and windows of them.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/formats/tokenizer/tokenizer.h"
+#include "engine/training/data/array_set.h"
+#include "engine/training/data/data_source.h"
+#include "engine/training/data/vocabulary.h"
+
+namespace tandem {
+
+/// Null splits where there are none, or where something was reported.
+struct TextSplits {
+  std::shared_ptr<const ArraySet> train, eval;
+  std::optional<SavedVocabulary> vocabulary;  // of what decides the ids
+};
+
+/// Opens the arrays of these names. Characters are those of the training data, or
+/// `options.characters`.
+TextSplits read_text(const DataConfig& config, const ArrayNames& names, const OpenOptions& options,
+                     std::vector<Diagnostic>& errors);
+
+/// The files of a run that say what ids mean.
+inline constexpr const char* tokenizer_file = "tokenizer.json";
+inline constexpr const char* characters_file = "vocabulary.characters.tsv";
+/// A tokenizer as a run keeps it: a copy of the file.
+SavedVocabulary saved_tokenizer(const Tokenizer& tokenizer, const std::string& path);
+
+}  // namespace tandem

@@ -1,0 +1,15 @@
+// A model's graph as TensorBoard draws it.
+#pragma once
+
+#include <string>
+
+#include "engine/graph/graph.h"
+
+namespace tandem {
+
+/// A message GraphDef of tensorflow/core/framework/graph.proto: a node for each operator, and for
+/// each input, constant and state that one reads. Names are paths whose parts are scopes, so that
+/// modules can be opened and closed; shapes stand at the edges.
+std::string graph_def(const Graph& graph);
+
+}  // namespace tandem

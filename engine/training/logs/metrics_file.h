@@ -1,0 +1,23 @@
+// metrics.jsonl, read back: by formats that are made of it, and by what compares runs.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "engine/training/logs/metrics_log.h"
+
+namespace tandem {
+
+/// A line with its values in their order; "nan", "inf" and "-inf" are numbers. Nothing where it is
+/// torn, or has no step.
+std::optional<LoggedLine> logged_line(std::string_view text);
+
+/// Calls `take` for each line of the file in turn; lines that say nothing are passed over. Returns
+/// how many those are. A file that is not there has no lines.
+std::size_t read_metrics_file(const std::string& path,
+                              const std::function<void(LoggedLine&&)>& take);
+
+}  // namespace tandem

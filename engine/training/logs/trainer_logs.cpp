@@ -1,0 +1,100 @@
+// What a training gives to the formats of log.also beside the lines of metrics.jsonl: its graph and
+// histograms of its parameters.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "engine/graph/error.h"
+#include "engine/graph/selector.h"
+#include "engine/graph/text.h"
+#include "engine/training/trainer_state.h"
+
+namespace tandem {
+namespace {
+
+/// Of the whole state: rows at a time, where they can be reached without a copy of all.
+Histogram histogram_of(const StateStore& states, const std::string& name) {
+  constexpr std::size_t most_bytes = std::size_t{16} << 20;  // of a copy of rows
+  Histogram histogram;
+  const auto take = [&](const HostTensor& values) {
+    if (values.dtype() == DType::float32) {
+      histogram.add(values.as<float>());
+      return;
+    }
+    for (std::int64_t i = 0; i < values.type().elements(); ++i) histogram.add(values.number(i));
+  };
+  const TensorType& type = states.type(name);
+  if (type.shape.empty() || type.elements() == 0 || !states.has_direct_rows(name)) {
+    take(states.read(name));
+    return histogram;
+  }
+  const std::int64_t rows = row_count(type);
+  const std::size_t row_bytes = type.bytes() / static_cast<std::size_t>(rows);
+  const auto at_once = std::max<std::int64_t>(1, static_cast<std::int64_t>(most_bytes / row_bytes));
+  for (std::int64_t first = 0; first < rows; first += at_once) {
+    TensorType part = type;
+    part.shape[0] = std::min(at_once, rows - first);
+    HostTensor values(part);
+    states.read_rows(name, first, part.shape[0], values.data());
+    take(values);
+  }
+  return histogram;
+}
+
+}  // namespace
+
+void Training::Impl::open_logs() {
+  if (rank() > 0) return;
+  directory->log_also(config.log.also, position.step);
+  for (const auto& log : directory->logs()) {
+    if (log->wants_graph()) log->add_graph(forward());
+  }
+  if (directory->logs().empty()) return;
+  for (const auto& [name, path] : histograms) {
+    if (states.shard(name) != nullptr)
+      say(fmt::format("log.histograms: {} is left out, the ranks share it out", path));
+  }
+}
+
+std::vector<std::pair<std::string, std::string>> Training::Impl::histogram_parameters() const {
+  std::vector<std::pair<std::string, std::string>> chosen;
+  std::vector<std::string> paths;
+  std::vector<const State*> parameters;
+  for (const State& state : runner->main_program().program->lowered().graph.states) {
+    if (state.kind != StateKind::parameter || !state.derived.is_saved()) continue;
+    parameters.push_back(&state);
+    paths.push_back(state.path);
+  }
+  std::vector<bool> is_used(config.log.histograms.size(), false);
+  const std::vector<Selector> selectors(config.log.histograms.begin(), config.log.histograms.end());
+  for (const State* const parameter : parameters) {
+    bool is_chosen = false;
+    for (std::size_t i = 0; i < selectors.size(); ++i) {
+      if (!selectors[i].covers_parameter(parameter->path, parameter->name)) continue;
+      is_chosen = is_used[i] = true;
+    }
+    if (is_chosen) chosen.emplace_back(parameter->name, parameter->path);
+  }
+  std::vector<Diagnostic> problems;
+  for (std::size_t i = 0; i < selectors.size(); ++i) {
+    if (is_used[i]) continue;
+    Diagnostic& d = problems.emplace_back();
+    d.path = "log.histograms";
+    d.message = "\"" + selectors[i].text() + "\" matches no parameter";
+    d.fix =
+        did_you_mean(nearest_name(selectors[i].text(), paths), "`tandem inspect MODEL` lists them");
+  }
+  if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
+  return chosen;
+}
+
+void Training::Impl::log_histograms() {
+  if (rank() > 0 || directory->logs().empty()) return;
+  for (const auto& [name, path] : histograms) {
+    if (states.shard(name) != nullptr) continue;
+    const Histogram histogram = histogram_of(states, name);
+    for (const auto& log : directory->logs()) log->add_histogram(position.step, path, histogram);
+  }
+}
+
+}  // namespace tandem

@@ -1,0 +1,221 @@
+#include "importer/file/adapter_nodes.h"
+
+#include <algorithm>
+#include <set>
+#include <unordered_map>
+
+#include "importer/file/initializers.h"
+#include "importer/file/tensor_data.h"
+
+namespace tandem::importer {
+namespace {
+
+constexpr const char* merge_instead = "export with --lora merged, which puts them into the weights";
+constexpr int oldest_ir_without_inputs = 4;  // older files list initializers among the inputs
+
+HostTensor matrix_transposed(const HostTensor& from) {
+  const HostTensor source = from.converted(DType::float64);
+  const std::int64_t rows = from.shape()[0], columns = from.shape()[1];
+  HostTensor to(TensorType{DType::float64, {columns, rows}});
+  for (std::int64_t r = 0; r < rows; ++r) {
+    for (std::int64_t c = 0; c < columns; ++c)
+      to.as<double>()[static_cast<std::size_t>(c * rows + r)] =
+          source.as<double>()[static_cast<std::size_t>(r * columns + c)];
+  }
+  return to.converted(from.dtype());
+}
+
+bool swaps_matrix(const onnx::NodeProto& node) {
+  const onnx::AttributeProto* perm = find_attribute(node, "perm");
+  return node.op_type() == "Transpose" && domain_of(node.domain()).empty() &&
+         (perm == nullptr || (perm->ints_size() == 2 && perm->ints(0) == 1 && perm->ints(1) == 0));
+}
+
+class AdapterNodes {
+ public:
+  AdapterNodes(onnx::ModelProto& model, const std::filesystem::path& file)
+      : model_(model), graph_(*model.mutable_graph()), file_(file) {
+    for (const onnx::NodeProto& node : graph_.node()) {
+      for (const std::string& name : node.output()) names_.insert(name);
+    }
+    for (const onnx::TensorProto& tensor : graph_.initializer()) names_.insert(tensor.name());
+    for (const onnx::ValueInfoProto& input : graph_.input()) names_.insert(input.name());
+  }
+
+  /// `others`: names of further initializers that are this weight.
+  void add(const WeightAdapters& adapters, const std::vector<std::string>& others) {
+    adapters_ = &adapters;
+    is_placed_ = false;
+    products_ = 0;
+    add_to_readers(adapters.weight, false);
+    for (const std::string& other : others) add_to_readers(other, false);
+    if (products_ == 0) fail("no MatMul, Gemm or Conv of the main graph reads it");
+  }
+
+  /// The nodes with those that were added, each behind what it reads.
+  void finish() {
+    google::protobuf::RepeatedPtrField<onnx::NodeProto> all;
+    for (int n = 0; n < graph_.node_size(); ++n) {
+      *all.Add() = graph_.node(n);
+      for (onnx::NodeProto& node : behind_[n]) *all.Add() = std::move(node);
+    }
+    graph_.mutable_node()->Swap(&all);
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& got) const {
+    refuse(file_, adapters_->weight, "the adapters of this weight cannot be nodes of the model",
+           "a weight that MatMul, Gemm or Conv reads", got, merge_instead);
+  }
+
+  std::string unused(const std::string& wanted) {
+    std::string name = wanted;
+    for (int i = 2; !names_.insert(name).second; ++i) name = wanted + "." + std::to_string(i);
+    return name;
+  }
+
+  void add_to_readers(const std::string& value, bool transposed) {
+    for (int n = 0; n < graph_.node_size(); ++n) {
+      const onnx::NodeProto node = graph_.node(n);
+      for (int i = 0; i < node.input_size(); ++i) {
+        if (node.input(i) != value) continue;
+        const std::string& op = node.op_type();
+        const bool product = domain_of(node.domain()).empty() && i == 1 &&
+                             (op == "MatMul" || op == "Gemm" || op == "Conv");
+        if (product)
+          add_to(n, transposed);
+        else if (op == "Identity" && domain_of(node.domain()).empty())  // another name of it
+          add_to_readers(node.output(0), transposed);
+        else if (!transposed && swaps_matrix(node))
+          add_to_readers(node.output(0), true);
+        else
+          fail((node.name().empty() ? op : node.name()) + " (" + op + ") reads it");
+      }
+      for (const std::string& inside : reads_of(node)) {
+        bool is_input = false;
+        for (const std::string& input : node.input()) is_input = is_input || input == inside;
+        if (inside == value && !is_input) fail("a graph inside of " + node.op_type() + " reads it");
+      }
+    }
+  }
+
+  void add_to(int n, bool transposed) {
+    onnx::NodeProto& node = *graph_.mutable_node(n);
+    const bool is_conv = node.op_type() == "Conv";
+    double factor = adapters_->scale;
+    if (node.op_type() == "Gemm") {
+      const onnx::AttributeProto *trans_a = find_attribute(node, "transA"),
+                                 *trans_b = find_attribute(node, "transB"),
+                                 *alpha = find_attribute(node, "alpha");
+      if (trans_a != nullptr && trans_a->i() != 0) fail("a Gemm with transA reads it");
+      if (trans_b != nullptr && trans_b->i() != 0) transposed = !transposed;
+      if (alpha != nullptr) factor *= static_cast<double>(alpha->f());
+    }
+    if (!is_conv && transposed != adapters_->out_first) fail("it is read in two orientations");
+    ++products_;
+    place();
+    std::vector<onnx::NodeProto>& added = behind_[n];
+    const std::string own = unused(node.output(0) + "/base");
+    const std::string inner = unused(node.output(0) + "/lora_inner"),
+                      outer = unused(node.output(0) + "/lora_outer"),
+                      part = unused(node.output(0) + "/lora");
+    const std::string x = node.input(0), y = node.output(0);
+    node.set_output(0, own);
+    if (is_conv) {
+      onnx::NodeProto first = node;  // with its attributes
+      first.clear_input();
+      first.clear_output();
+      set(first, "Conv", {x, a_}, inner);
+      added.push_back(first);
+      onnx::NodeProto second;
+      set(second, "Conv", {inner, b_}, outer);
+      added.push_back(second);
+    } else {
+      onnx::NodeProto first, second;
+      set(first, "MatMul", {x, a_}, inner);
+      set(second, "MatMul", {inner, b_}, outer);
+      added.push_back(first);
+      added.push_back(second);
+    }
+    onnx::NodeProto scaled, sum;
+    set(scaled, "Mul", {outer, scale_name(factor)}, part);
+    set(sum, "Add", {own, part}, y);
+    added.push_back(scaled);
+    added.push_back(sum);
+  }
+
+  static void set(onnx::NodeProto& node, const char* op, const std::vector<std::string>& inputs,
+                  const std::string& output) {
+    node.set_op_type(op);
+    node.set_name(output);
+    for (const std::string& input : inputs) node.add_input(input);
+    node.add_output(output);
+  }
+
+  /// Both adapters as initializers, once: as MatMul reads them, [in, r] and [r, out], and as they
+  /// are for Conv.
+  void place() {
+    if (is_placed_) return;
+    is_placed_ = true;
+    const bool is_matrix = adapters_->a.shape().size() == 2;
+    const bool turns = is_matrix && adapters_->out_first;
+    a_ = add_initializer(adapters_->weight + "/lora_a",
+                         turns ? matrix_transposed(adapters_->a) : adapters_->a);
+    b_ = add_initializer(adapters_->weight + "/lora_b",
+                         turns ? matrix_transposed(adapters_->b) : adapters_->b);
+  }
+
+  std::string scale_name(double factor) {
+    return add_initializer(
+        adapters_->weight + "/lora_scale",
+        HostTensor::from<float>({}, {static_cast<float>(factor)}).converted(adapters_->a.dtype()));
+  }
+
+  std::string add_initializer(const std::string& wanted, const HostTensor& value) {
+    const std::string name = unused(wanted);
+    onnx::TensorProto& tensor = *graph_.add_initializer();
+    tensor.set_name(name);
+    tensor.set_data_type(dtype_to_onnx(value.dtype()));
+    for (const std::int64_t extent : value.shape()) tensor.add_dims(extent);
+    write_tensor(tensor, value);
+    if (model_.ir_version() < oldest_ir_without_inputs) {
+      onnx::ValueInfoProto& input = *graph_.add_input();
+      input.set_name(name);
+      auto& type = *input.mutable_type()->mutable_tensor_type();
+      type.set_elem_type(tensor.data_type());
+      for (const std::int64_t extent : value.shape())
+        type.mutable_shape()->add_dim()->set_dim_value(extent);
+      type.mutable_shape();
+    }
+    return name;
+  }
+
+  onnx::ModelProto& model_;
+  onnx::GraphProto& graph_;
+  const std::filesystem::path& file_;
+  std::set<std::string> names_;
+  std::unordered_map<int, std::vector<onnx::NodeProto>> behind_;  // added, by the node before
+  const WeightAdapters* adapters_ = nullptr;
+  bool is_placed_ = false;
+  int products_ = 0;
+  std::string a_, b_;
+};
+
+}  // namespace
+
+void add_adapter_nodes(onnx::ModelProto& model, const std::vector<WeightAdapters>& adapters,
+                       const std::unordered_map<std::string, std::string>& shared,
+                       const std::filesystem::path& file) {
+  AdapterNodes nodes(model, file);
+  for (const WeightAdapters& of_weight : adapters) {
+    std::vector<std::string> others;
+    for (const auto& [other, first] : shared) {
+      if (first == of_weight.weight) others.push_back(other);
+    }
+    std::sort(others.begin(), others.end());  // the file is the same each time
+    nodes.add(of_weight, others);
+  }
+  nodes.finish();
+}
+
+}  // namespace tandem::importer

@@ -1,0 +1,60 @@
+// What an exported model becomes beside its trained weights, and whether it computes what the run
+// does. Standard types only.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tandem/tandem.h"
+
+namespace tandem::api {
+
+/// What is done to the graph of an exported .onnx, in this order; nothing by itself.
+struct ExportForm {
+  /// The model ends in these values, which may lie inside its graph; what they do not need goes,
+  /// weights included. Empty: the model's own outputs.
+  std::vector<std::string> outputs;
+  /// BatchNormalization goes into the weights of the Conv, ConvTranspose or Gemm before it.
+  bool fold_batch_norm = false;
+  /// Weights and computation in float16; inputs, outputs, normalizations, softmax and reductions
+  /// stay float32.
+  bool fp16 = false;
+  int opset = 0;  // version of ai.onnx; 0: the model's own
+
+  /// The graph is not the user's own any more.
+  bool changes() const { return !outputs.empty() || fold_batch_norm || fp16 || opset != 0; }
+};
+
+/// `checkpoint`, `weights` and `accept_changes` as in TrainedOptions.
+struct ExportSettings {
+  std::string checkpoint, weights;
+  bool accept_changes = false;
+  ExportNames names;
+  ExportAdapters adapters;
+  ExportForm form;
+};
+/// As the `export_run` of tandem.h. Throws Error{usage} also for values that the model does not
+/// make, for an opset that ONNX's converter does not reach, and for a form of another file than
+/// .onnx.
+std::string export_run(const std::string& run_or_checkpoint, const std::string& to,
+                       const ExportSettings& settings);
+
+struct VerifyOptions : TrainedOptions {  // `data`: as in `evaluate_run`
+  std::int64_t samples = 8;              // of a file whose batch is fixed, as many as that
+  /// Numbers agree where |file - run| <= absolute + relative |run|. 0 and 0: 1e-5 and 1e-4, of a
+  /// file in float16 1e-2 and 1e-2.
+  double absolute = 0, relative = 0;
+  std::string python = "python3";  // with onnxruntime, which is asked as well; "": nobody
+};
+struct VerifyReport : Report {
+  bool agrees = true;
+};
+/// Runs an exported .onnx and the run that it comes from on the same samples, both in float32 on
+/// the host, and compares all outputs with an entry for each sample. Samples are the first of
+/// `options.data`, else of the run's held-out or training data, else (the report says why) made up
+/// from a seed. onnxruntime computes the file as well where `python` has it.
+VerifyReport verify_export(const std::string& run, const std::string& exported,
+                           const VerifyOptions& options = {});
+
+}  // namespace tandem::api

@@ -1,0 +1,144 @@
+// data.kind = "text": text as a stream of characters, bytes or tokens.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "engine/formats/files.h"
+#include "engine/training/data/data_source.h"
+#include "engine/training/data/tokens/read_text.h"
+#include "tests/training/data/data_config_text.h"
+#include "tests/training/error_text.h"
+#include "tests/training/formats/tokenizer_cases.h"
+
+namespace tandem {
+namespace {
+
+using ::testing::AllOf;
+using testing::data_config;
+using ::testing::ElementsAre;
+using testing::error_of;
+using ::testing::HasSubstr;
+using testing::TemporaryFolder;
+using testing::tokenizer_file;
+using Ids = std::vector<std::int64_t>;
+
+class TextData : public ::testing::Test {
+ protected:
+  DataConfig config(const std::string& keys, const std::string& more = "") {
+    return data_config(folder_,
+                       "kind = 'text'\n" + keys + "\ntrain = { files = 'a.txt' }\n" + more);
+  }
+  static Ids field(const DataSource& source, const std::string& name, std::int64_t sample) {
+    const int index = source.find_field(name);
+    Ids values(static_cast<std::size_t>(
+        source.fields()[static_cast<std::size_t>(index)].sample.elements()));
+    source.fill(index, std::vector<std::int64_t>{sample}, nullptr, values.data());
+    return values;
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(TextData, CharactersAreNumberedByTheTrainingData) {
+  write_file(folder_ / "a.txt", "ababä\nab");
+  write_file(folder_ / "b.txt", "bäzbäzbäz");
+  const DataSets sets =
+      open_data(config("tokenizer = 'characters'\nlength = 7", "eval = { files = 'b.txt' }\n"));
+  // a and b three times, then the line end and ä, in the order of their bytes; 0 is for others.
+  ASSERT_EQ(sets.train->samples(), 1);
+  EXPECT_THAT(field(*sets.train, "tokens", 0), ElementsAre(1, 2, 1, 2, 4, 3, 1));
+  EXPECT_THAT(field(*sets.train, "targets", 0), ElementsAre(2, 1, 2, 4, 3, 1, 2));
+  ASSERT_EQ(sets.vocabularies.size(), 1u);
+  EXPECT_EQ(sets.vocabularies[0].file_name, "vocabulary.characters.tsv");
+  EXPECT_EQ(sets.vocabularies[0].rows, 5);
+  EXPECT_THAT(sets.vocabularies[0].text, HasSubstr("\t\\n\t1\n"));
+}
+
+TEST_F(TextData, HeldOutTextHasTheCharactersOfTheTraining) {
+  write_file(folder_ / "a.txt", "aab");
+  write_file(folder_ / "b.txt", "bzaa");
+  const std::string keys = "tokenizer = 'characters'\nlength = 2";
+  const DataSets sets = open_data(config(keys, "eval = { files = 'b.txt' }\n"));
+  EXPECT_THAT(field(*sets.eval, "tokens", 0), ElementsAre(2, 0));
+  EXPECT_THAT(field(*sets.eval, "targets", 0), ElementsAre(0, 1));
+  // As a run that was trained has it: the text's own characters would be numbered otherwise.
+  OpenOptions options;
+  options.characters = sets.vocabularies[0].text;
+  DataConfig other = config(keys);
+  other.train.files[0].paths = {folder_ / "b.txt"};
+  const DataSets again = open_data(other, options);
+  EXPECT_THAT(field(*again.train, "tokens", 0), ElementsAre(2, 0));
+  EXPECT_EQ(again.vocabularies[0].sha256, sets.vocabularies[0].sha256);
+}
+
+TEST_F(TextData, BytesAreTheirOwnIds) {
+  write_file(folder_ / "a.txt", "a\xc3\xa4\xff\n");
+  const DataSets sets = open_data(config("tokenizer = 'bytes'\nlength = 4"));
+  EXPECT_THAT(field(*sets.train, "tokens", 0), ElementsAre(97, 195, 164, 255));
+  EXPECT_THAT(field(*sets.train, "targets", 0), ElementsAre(195, 164, 255, 10));
+  EXPECT_TRUE(sets.vocabularies.empty());
+}
+
+TEST_F(TextData, LinesAreDocumentsOfTheirOwn) {
+  write_file(folder_ / "a.txt", "abc\r\n\nd\nef");
+  const DataSets sets =
+      open_data(config("tokenizer = 'bytes'\nlength = 3\ndocuments = 'lines'\ndocument_end = 0\n"
+                       "cross_documents = false\npad = 1"));
+  ASSERT_EQ(sets.train->samples(), 3);  // the empty line is none
+  EXPECT_THAT(field(*sets.train, "tokens", 0), ElementsAre('a', 'b', 'c'));
+  EXPECT_THAT(field(*sets.train, "targets", 0), ElementsAre('b', 'c', 0));
+  EXPECT_THAT(field(*sets.train, "tokens", 1), ElementsAre('d', 0, 1));
+  EXPECT_THAT(field(*sets.train, "targets", 1), ElementsAre(0, -100, -100));
+  EXPECT_THAT(field(*sets.train, "mask", 2), ElementsAre(1, 1, 0));
+}
+
+TEST_F(TextData, LinesAcrossPiecesOfTheFileStayWhole) {
+  // Pieces of 1 MiB end within lines of 1000 bytes.
+  std::string text;
+  for (int i = 0; i < 3000; ++i) text += std::string(999, static_cast<char>('a' + i % 26)) + "\n";
+  write_file(folder_ / "a.txt", text);
+  const DataSets sets =
+      open_data(config("tokenizer = 'bytes'\nlength = 999\ndocuments = 'lines'\ndocument_end = 0\n"
+                       "cross_documents = false"));
+  ASSERT_EQ(sets.train->samples(), 3000);
+  for (const std::int64_t sample : {0, 1048, 1049, 2999}) {
+    EXPECT_EQ(field(*sets.train, "tokens", sample), Ids(999, 'a' + sample % 26)) << sample;
+  }
+}
+
+TEST_F(TextData, ATokenizerFileGivesTheIdsOfTheWholeFile) {
+  if (testing::lacks_text_libraries()) GTEST_SKIP() << "this build lacks PCRE2 or utf8proc";
+  const auto expected = tokenizer_file("byte_level");
+  const auto lines = tokenizer_file("lines").get<std::vector<std::string>>();
+  write_file(folder_ / "tokenizer.json", expected.at("tokenizer").dump());
+  for (const std::size_t i : {std::size_t{120}, std::size_t{200}}) {
+    const Ids ids = expected.at("ids")[i].get<Ids>();
+    ASSERT_GT(ids.size(), 2u);
+    write_file(folder_ / "a.txt", lines[i]);
+    const DataSets sets = open_data(
+        config("tokenizer = 'tokenizer.json'\nlength = " + std::to_string(ids.size() - 1)));
+    EXPECT_EQ(field(*sets.train, "tokens", 0), Ids(ids.begin(), ids.end() - 1));
+    EXPECT_EQ(field(*sets.train, "targets", 0), Ids(ids.begin() + 1, ids.end()));
+    EXPECT_EQ(sets.vocabularies.at(0).file_name, "tokenizer.json");
+    EXPECT_EQ(sets.vocabularies.at(0).sha256, hash_file(folder_ / "tokenizer.json").sha256);
+  }
+}
+
+TEST_F(TextData, WhatDoesNotFitIsRefused) {
+  write_file(folder_ / "a.txt", "ab\xff");
+  EXPECT_THAT(error_of([&] { open_data(config("tokenizer = 'characters'\nlength = 1")); }),
+              AllOf(HasSubstr("a.txt"), HasSubstr("no UTF-8 (byte 2 of it)")));
+  write_file(folder_ / "a.txt", "ab\ncd\xff\n");
+  EXPECT_THAT(error_of([&] {
+                open_data(config("tokenizer = 'characters'\nlength = 1\ndocuments = 'lines'"));
+              }),
+              HasSubstr("a.txt:2"));
+  EXPECT_THAT(
+      error_of([&] { open_data(config("tokenizer = 'bytes'\nlength = 1\ndocument_end = 256")); }),
+      AllOf(HasSubstr("document_end"), HasSubstr("0 to 255")));
+  EXPECT_THAT(error_of([&] { config("length = 1"); }), HasSubstr("tokenizer"));
+  EXPECT_THAT(error_of([&] { open_data(config("tokenizer = 'no.json'\nlength = 1")); }),
+              HasSubstr("no.json"));
+}
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,200 @@
+// tokenizer.json that is broken, hostile or asks for what is not supported: named, with its keys.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "engine/formats/tokenizer/tokenizer.h"
+#include "tests/training/formats/tokenizer_cases.h"
+
+namespace tandem {
+namespace {
+
+using Json = nlohmann::json;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::lacks_text_libraries;
+
+class TokenizerRefusals : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (lacks_text_libraries()) GTEST_SKIP() << "this build lacks PCRE2 or utf8proc";
+  }
+  static Json small() {
+    return Json::parse(R"({"model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2},
+                           "merges": [["a", "b"]]}, "added_tokens": []})");
+  }
+  /// "" where it is taken.
+  static std::string refusal(const std::string& text) {
+    try {
+      Tokenizer::parse("tokenizer.json", text);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::data) << error.what();
+      return error.what();
+    }
+    return "";
+  }
+  static std::string refusal(const Json& json) { return refusal(json.dump()); }
+  static std::string refused_model(const std::string& model) {
+    Json json = small();
+    json["model"] = Json::parse(model);
+    return refusal(json);
+  }
+};
+
+TEST_F(TokenizerRefusals, WhatIsNotSupportedIsNamed) {
+  EXPECT_THAT(refusal(small()), IsEmpty());
+  const std::pair<const char*, const char*> parts[] = {
+      {"normalizer", R"({"type": "Precompiled", "precompiled_charsmap": ""})"},
+      {"pre_tokenizer", R"({"type": "UnicodeScripts"})"},
+      {"post_processor", R"({"type": "Other"})"},
+      {"decoder", R"({"type": "CTC"})"},
+      {"model", R"({"type": "Other"})"}};
+  for (const auto& [key, part] : parts) {
+    Json json = small();
+    json[key] = Json::parse(part);
+    const std::string type = json[key]["type"];
+    EXPECT_THAT(refusal(json), AllOf(HasSubstr("tokenizer.json"),
+                                     HasSubstr(type + " is not supported"), HasSubstr(key)));
+  }
+  EXPECT_THAT(refused_model(R"({"type": "BPE", "vocab": {"a": 0}, "merges": [], "dropout": 0.1})"),
+              HasSubstr("dropout"));
+  for (const char* regex :
+       {R"(\\w+)", R"(^a)", R"(a$)", R"((?i)a)", R"(\\p{Han})", R"(\\1)", R"([[:alpha:]])",
+        R"([a&&b])", R"(a{,3})", R"(a{1,2}+)", R"(a{2}?)", R"(\\h)", "(", "[a"}) {
+    Json json = small();
+    json["pre_tokenizer"] = Json::parse(
+        std::string(R"({"type": "Split", "behavior": "Isolated", "pattern": {"Regex": ")") + regex +
+        R"("}})");
+    EXPECT_THAT(refusal(json),
+                AllOf(HasSubstr("expression"), HasSubstr("pre_tokenizer.pattern.Regex")))
+        << regex;
+  }
+}
+
+TEST_F(TokenizerRefusals, BrokenModelsAreNamed) {
+  EXPECT_THAT(refused_model(R"({"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": ["a b"]})"),
+              AllOf(HasSubstr("what the merge makes"), HasSubstr("model.merges[0]")));
+  EXPECT_THAT(refused_model(R"({"type": "BPE", "vocab": {"a": 0}, "merges": ["a c"]})"),
+              HasSubstr("not in the vocabulary"));
+  EXPECT_THAT(refused_model(R"({"type": "BPE", "vocab": {"a": 0}, "merges": ["a"]})"),
+              HasSubstr("not a merge"));
+  EXPECT_THAT(refused_model(R"({"type": "BPE", "vocab": {"a": 0}, "merges": [["a"]]})"),
+              HasSubstr("not a merge"));
+  EXPECT_THAT(refused_model(R"({"type": "BPE", "vocab": {"a": 0, "b": 0}, "merges": []})"),
+              HasSubstr("two tokens have this id"));
+  EXPECT_THAT(refused_model(R"({"type": "BPE", "vocab": {"a": 4194304}, "merges": []})"),
+              HasSubstr("model.vocab.a"));
+  EXPECT_THAT(refused_model(R"({"type": "BPE", "vocab": {"a": -1}, "merges": []})"),
+              HasSubstr("model.vocab.a"));
+  EXPECT_THAT(refused_model(R"({"type": "BPE", "vocab": {}, "merges": []})"),
+              HasSubstr("vocabulary is empty"));
+  EXPECT_THAT(refused_model(R"({"type": "WordPiece", "vocab": {"a": 0}})"), HasSubstr("[UNK]"));
+  EXPECT_THAT(refused_model(R"({"type": "Unigram", "vocab": [["a", 0.5], ["a", 1]], "unk_id": 0})"),
+              HasSubstr("twice"));
+  EXPECT_THAT(refused_model(R"({"type": "Unigram", "vocab": [["a", 0.5]], "unk_id": 1})"),
+              HasSubstr("not in the vocabulary"));
+  EXPECT_THAT(refused_model(R"({"type": "Unigram", "vocab": [["a"]], "unk_id": 0})"),
+              HasSubstr("[ token, score ]"));
+}
+
+TEST_F(TokenizerRefusals, IdsBeyondTheVocabularyAreNamed) {
+  Json json = small();
+  json["post_processor"] =
+      Json::parse(R"({"type": "BertProcessing", "sep": ["b", 1], "cls": ["x", 7]})");
+  EXPECT_THAT(refusal(json), HasSubstr("the id 7 is not in the vocabulary"));
+  json = small();
+  json["added_tokens"] = Json::parse(R"([{"id": 1, "content": "c"}])");
+  EXPECT_THAT(refusal(json), HasSubstr("another token of this id"));
+  json["added_tokens"] = Json::parse(R"([{"id": 9, "content": "a"}])");
+  EXPECT_THAT(refusal(json), HasSubstr("another id"));
+  json["added_tokens"] = Json::parse(R"([{"id": 9, "content": "c"}, {"id": 9, "content": "d"}])");
+  EXPECT_THAT(refusal(json), HasSubstr("alike"));
+  json["added_tokens"] = Json::parse(R"([{"id": 9, "content": ""}])");
+  EXPECT_THAT(refusal(json), HasSubstr("without a text"));
+}
+
+TEST_F(TokenizerRefusals, HostileFilesAreBounded) {
+  std::string nested;
+  for (int i = 0; i < 1000; ++i) nested += R"({"type": "Sequence", "normalizers": [)";
+  EXPECT_THAT(refusal("{\"normalizer\": " + nested), HasSubstr("tokenizer.json"));
+  std::string deep = R"({"type": "NFC"})";
+  for (int i = 0; i < 20; ++i) deep = R"({"type": "Sequence", "normalizers": [)" + deep + "]}";
+  Json json = small();
+  json["normalizer"] = Json::parse(deep);
+  EXPECT_THAT(refusal(json), HasSubstr("nested too deeply"));
+  EXPECT_THAT(refusal(std::string("{\"a\": \"\xff\"}")), HasSubstr("not JSON"));
+  EXPECT_THAT(refusal(std::string("[]")), HasSubstr("not an object"));
+  EXPECT_THAT(refusal(std::string("")), HasSubstr("not JSON"));
+  json = small();
+  json["pre_tokenizer"] =
+      Json::parse(R"({"type": "Split", "behavior": "Isolated", "pattern": {"String": ""}})");
+  EXPECT_THAT(refusal(json), HasSubstr("empty text"));
+}
+
+TEST_F(TokenizerRefusals, TextThatGrowsWithoutAnEndIsRefused) {
+  // Each part makes sixteen letters of one: 2^160 of them.
+  Json more = Json::parse(R"({"type": "Replace", "pattern": {"String": "a"}})");
+  more["content"] = std::string(16, 'a');
+  Json json = small();
+  json["normalizer"] = {{"type", "Sequence"}, {"normalizers", Json::array()}};
+  for (int i = 0; i < 40; ++i) json["normalizer"]["normalizers"].push_back(more);
+  const auto tokenizer = Tokenizer::parse("tokenizer.json", json.dump());
+  EncodeScratch scratch;
+  EncodedTokens encoded;
+  EXPECT_THROW(tokenizer->encode("a", {}, scratch, encoded), std::invalid_argument);
+  json["added_tokens"] = Json::parse(R"([{"id": 9, "content": "xa", "normalized": true}])");
+  EXPECT_THAT(refusal(json), AllOf(HasSubstr("too long a text"), HasSubstr("added_tokens[0]")));
+}
+
+TEST_F(TokenizerRefusals, TokensWithoutAnEndAreRefused) {
+  // Of each byte of a token that is looked for much more memory would be taken.
+  const std::string endless((std::size_t{1} << 24) + 1, 'x');
+  Json json = small();
+  json["normalizer"] = {{"type", "Replace"}, {"pattern", {{"String", "a"}}}, {"content", endless}};
+  json["added_tokens"] = Json::parse(R"([{"id": 0, "content": "a", "normalized": true}])");
+  EXPECT_THAT(refusal(json), AllOf(HasSubstr("too long"), HasSubstr("added_tokens[0]")));
+  json = small();
+  json["model"] = {{"type", "Unigram"}, {"unk_id", 0}, {"vocab", Json::array()}};
+  json["model"]["vocab"].push_back(Json::array({"a", -1.0}));
+  json["model"]["vocab"].push_back(Json::array({endless, -2.0}));
+  EXPECT_THAT(refusal(json), AllOf(HasSubstr("too long"), HasSubstr("model.vocab[1]")));
+}
+
+TEST_F(TokenizerRefusals, TextThatIsNoTextIsRefused) {
+  const auto tokenizer = Tokenizer::parse("tokenizer.json", small().dump());
+  EncodeScratch scratch;
+  EncodedTokens encoded;
+  for (const char* text : {"a\xff", "\xc0\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "ab\xe2\x82"}) {
+    EXPECT_THROW(tokenizer->encode(text, {}, scratch, encoded), std::invalid_argument) << text;
+  }
+  tokenizer->encode("ab\xf0\x9f\x91\x8d", {}, scratch, encoded);  // without an unknown token
+  EXPECT_EQ(encoded.ids, std::vector<std::uint32_t>{2});
+}
+
+TEST_F(TokenizerRefusals, LongWordsTakeTimeInProportion) {
+  // 1 MB without a place to cut: trying each pair in turn would take hours.
+  const auto tokenizer = Tokenizer::parse("tokenizer.json", small().dump());
+  std::string text;
+  for (int i = 0; i < 500'000; ++i) text += "ab";
+  EncodeScratch scratch;
+  EncodedTokens encoded;
+  tokenizer->encode(text, {}, scratch, encoded);
+  EXPECT_EQ(encoded.ids, std::vector<std::uint32_t>(500'000, 2));
+}
+
+TEST_F(TokenizerRefusals, LengthsThatSpecialsFillAreRefused) {
+  Json json = small();
+  json["post_processor"] =
+      Json::parse(R"({"type": "BertProcessing", "sep": ["b", 1], "cls": ["a", 0]})");
+  const auto tokenizer = Tokenizer::parse("tokenizer.json", json.dump());
+  EncodeScratch scratch;
+  EncodedTokens encoded;
+  EXPECT_THROW(tokenizer->encode("ab", {.length = 2}, scratch, encoded), std::invalid_argument);
+  tokenizer->encode("abab", {.length = 3}, scratch, encoded);
+  EXPECT_EQ(encoded.ids, (std::vector<std::uint32_t>{0, 2, 1}));
+  tokenizer->encode("", {.length = 3, .pad = 9}, scratch, encoded);
+  EXPECT_EQ(encoded.ids, (std::vector<std::uint32_t>{0, 1, 9}));
+}
+
+}  // namespace
+}  // namespace tandem
