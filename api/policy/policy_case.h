@@ -17,8 +17,8 @@ namespace tandem::api {
 
 /// What a command leaves out.
 struct CaseOptions {
-  bool policy = true;  // else everything is on the cpu
-  bool data = true;    // else the policy is resolved without a look at it
+  bool policy = true;              // else everything is on the cpu
+  bool data = true;                // else the policy is resolved without a look at it
   const DataSets* sets = nullptr;  // the data where it is open already
 };
 
