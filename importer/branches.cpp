@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "importer/file/erase_items.h"
 #include "importer/file/initializers.h"
 #include "importer/file/tensor_data.h"
 #include "importer/operators/all.h"
@@ -108,15 +109,10 @@ class Lifting {
       tensor.set_name(name);
     }
     const auto is_lifted = [&](const auto& named) { return names.count(named.name()) > 0; };
-    erase_if(*branch.mutable_initializer(), is_lifted);
-    erase_if(*branch.mutable_value_info(), is_lifted);
+    erase_items(*branch.mutable_initializer(), is_lifted);
+    erase_items(*branch.mutable_value_info(), is_lifted);
     if (!renames.empty()) rename_reads(branch, renames);
     lift_below(branch);
-  }
-
-  template <class List, class Is>
-  static void erase_if(List& list, Is is) {
-    list.erase(std::remove_if(list.begin(), list.end(), is), list.end());
   }
 
   onnx::GraphProto& main_;

@@ -122,19 +122,6 @@ bool reads(const std::vector<FieldConfig>& fields, const std::string& column) {
   });
 }
 
-/// All columns that fields are made of, where headers name them.
-std::vector<std::string> columns_of(const DataConfig& data) {
-  if (!data.table()->columns.empty()) return data.table()->columns;
-  std::vector<std::string> columns;
-  for (const FieldConfig& field : data.fields) {
-    for (const std::string& column : field.columns) {
-      if (std::find(columns.begin(), columns.end(), column) == columns.end())
-        columns.push_back(column);
-    }
-  }
-  return columns;
-}
-
 TableRequest table_request(TrainedModel& trained, DataConfig wanted, std::vector<std::string> files,
                            std::vector<std::string> columns, OpenOptions options) {
   TableRequest request;
@@ -288,7 +275,8 @@ std::unique_ptr<SampleStream> open_samples(TrainedModel& trained,
   const OpenOptions options = options_of(trained, how);
   if (data.table()) {
     check_table_files(files);
-    std::vector<std::string> columns = columns_of(data);
+    std::vector<std::string> columns = data.table()->columns;  // none: headers name them
+    if (columns.empty()) columns = columns_of_fields(data);
     for (const std::string& id : ids) {  // an object may have keys that no field reads
       const bool is_new = std::find(columns.begin(), columns.end(), id) == columns.end();
       if (is_new && std::holds_alternative<JsonLines>(data.kind)) columns.push_back(id);

@@ -2,22 +2,12 @@
 
 #include <utility>
 
+#include "importer/file/erase_items.h"
 #include "importer/file/initializers.h"
 #include "importer/file/tensor_data.h"
 
 namespace tandem::importer {
 namespace {
-
-template <class List, class Predicate>
-void erase_items(List& list, Predicate drop) {
-  int kept = 0;
-  for (int i = 0; i < list.size(); ++i) {
-    if (drop(list.Get(i))) continue;
-    if (kept != i) list.SwapElements(kept, i);
-    ++kept;
-  }
-  list.DeleteSubrange(kept, list.size() - kept);
-}
 
 void take_names(const onnx::GraphProto& graph, std::unordered_set<std::string>& taken) {
   for (const auto& input : graph.input()) taken.insert(input.name());

@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "importer/file/erase_items.h"
 #include "importer/file/initializers.h"
 #include "importer/file/tensor_data.h"
 
@@ -21,20 +22,9 @@ void collect_reads(const Nodes& nodes, NameSet& names) {
   }
 }
 
-template <class List, class Predicate>
-void erase_if(List& list, Predicate drop) {
-  int kept = 0;
-  for (int i = 0; i < list.size(); ++i) {
-    if (drop(list.Get(i))) continue;
-    if (kept != i) list.SwapElements(kept, i);
-    ++kept;
-  }
-  list.DeleteSubrange(kept, list.size() - kept);
-}
-
 void erase_attribute(onnx::NodeProto& node, const std::string& name) {
-  erase_if(*node.mutable_attribute(),
-           [&](const auto& attribute) { return attribute.name() == name; });
+  erase_items(*node.mutable_attribute(),
+              [&](const auto& attribute) { return attribute.name() == name; });
 }
 
 void set_integer(onnx::NodeProto& node, const std::string& name, std::int64_t value) {
@@ -72,7 +62,7 @@ class InferenceForm {
     // Settings that only the removed inputs read.
     NameSet still(outer_);
     collect_reads(nodes_, still);
-    erase_if(nodes_, [&](const onnx::NodeProto& node) {
+    erase_items(nodes_, [&](const onnx::NodeProto& node) {
       return node.op_type() == "Constant" && node.output_size() == 1 &&
              dropped_.count(node.output(0)) > 0 && still.count(node.output(0)) == 0;
     });
@@ -176,9 +166,9 @@ void drop_unread(onnx::GraphProto& graph, const NameSet& read_before) {
   const auto is_dropped = [&](const std::string& name) {
     return read_before.count(name) > 0 && read.count(name) == 0;
   };
-  erase_if(*graph.mutable_initializer(),
-           [&](const auto& tensor) { return is_dropped(tensor.name()); });
-  erase_if(*graph.mutable_node(), [&](const auto& node) {
+  erase_items(*graph.mutable_initializer(),
+              [&](const auto& tensor) { return is_dropped(tensor.name()); });
+  erase_items(*graph.mutable_node(), [&](const auto& node) {
     return node.op_type() == "Constant" && node.output_size() == 1 && is_dropped(node.output(0));
   });
 }
@@ -198,8 +188,8 @@ void to_inference_form(onnx::ModelProto& model) {
   for (const auto& node : model.graph().node())
     made.insert(node.output().begin(), node.output().end());
   for (const auto& tensor : model.graph().initializer()) made.insert(tensor.name());
-  erase_if(*model.mutable_graph()->mutable_value_info(),
-           [&](const auto& info) { return made.count(info.name()) == 0; });
+  erase_items(*model.mutable_graph()->mutable_value_info(),
+              [&](const auto& info) { return made.count(info.name()) == 0; });
 }
 
 void cut_to_outputs(onnx::ModelProto& model,
@@ -237,19 +227,20 @@ void cut_to_outputs(onnx::ModelProto& model,
   }
   const std::vector<bool> needed = needed_nodes(graph, names);
   std::size_t n = 0;
-  erase_if(*graph.mutable_node(), [&](const auto&) { return !needed[n++]; });
+  erase_items(*graph.mutable_node(), [&](const auto&) { return !needed[n++]; });
   NameSet read(names.begin(), names.end());
   collect_reads(graph.node(), read);
   const auto unread = [&](const std::string& name) {
     return before.count(name) > 0 && read.count(name) == 0;
   };
-  erase_if(*graph.mutable_initializer(), [&](const auto& tensor) { return unread(tensor.name()); });
-  erase_if(*graph.mutable_input(), [&](const auto& input) { return unread(input.name()); });
+  erase_items(*graph.mutable_initializer(),
+              [&](const auto& tensor) { return unread(tensor.name()); });
+  erase_items(*graph.mutable_input(), [&](const auto& input) { return unread(input.name()); });
   made.clear();
   for (const auto& node : graph.node()) made.insert(node.output().begin(), node.output().end());
   for (const auto& tensor : graph.initializer()) made.insert(tensor.name());
-  erase_if(*graph.mutable_value_info(),
-           [&](const auto& info) { return made.count(info.name()) == 0; });
+  erase_items(*graph.mutable_value_info(),
+              [&](const auto& info) { return made.count(info.name()) == 0; });
 }
 
 void free_batch(onnx::ModelProto& model, const std::string& name, const ImportResult& same,
@@ -296,8 +287,8 @@ void free_batch(onnx::ModelProto& model, const std::string& name, const ImportRe
       set_first(output, (*a)[0] == same.file_batch);
     }
   }
-  erase_if(*graph.mutable_value_info(),
-           [&](const auto& info) { return initializers.count(info.name()) == 0; });
+  erase_items(*graph.mutable_value_info(),
+              [&](const auto& info) { return initializers.count(info.name()) == 0; });
 }
 
 void refer_to_data(onnx::TensorProto& tensor, const std::string& location, std::uint64_t offset,

@@ -216,4 +216,7 @@ void visit(KeyVisitor& v, TextLines& c);
 void visit_rows(KeyVisitor& v, TextTable& c);
 void visit(KeyVisitor& v, DataConfig& c);
 
+/// What the fields are made of, in their order, each once.
+std::vector<std::string> columns_of_fields(const DataConfig& data);
+
 }  // namespace tandem

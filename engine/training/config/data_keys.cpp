@@ -9,6 +9,17 @@
 #include "engine/training/data/functions/field_function.h"
 
 namespace tandem {
+std::vector<std::string> columns_of_fields(const DataConfig& data) {
+  std::vector<std::string> columns;
+  for (const FieldConfig& field : data.fields) {
+    for (const std::string& column : field.columns) {
+      if (std::find(columns.begin(), columns.end(), column) == columns.end())
+        columns.push_back(column);
+    }
+  }
+  return columns;
+}
+
 namespace {
 
 using Kind = ConfigValue::Kind;
@@ -225,18 +236,6 @@ void check_source(const TableReader& table, const FieldConfig& field, const Data
   if (arrays.empty() || field.from.empty()) return;
   if (std::find(arrays.begin(), arrays.end(), field.from) != arrays.end()) return;
   report_unknown(table, field, "no such array in the files", joined(arrays), field.from, arrays);
-}
-
-/// In the order of the fields.
-std::vector<std::string> columns_of_fields(const DataConfig& data) {
-  std::vector<std::string> columns;
-  for (const FieldConfig& field : data.fields) {
-    for (const std::string& column : field.columns) {
-      if (std::find(columns.begin(), columns.end(), column) == columns.end())
-        columns.push_back(column);
-    }
-  }
-  return columns;
 }
 
 void visit_field(KeyVisitor& v, FieldConfig& field, const DataConfig& data) {

@@ -17,6 +17,7 @@ using testing::data_config;
 using ::testing::ElementsAre;
 using testing::error_of;
 using ::testing::HasSubstr;
+using testing::ids_of;
 using testing::TemporaryFolder;
 using testing::tokenizer_file;
 using Ids = std::vector<std::int64_t>;
@@ -27,14 +28,6 @@ class TextData : public ::testing::Test {
     return data_config(folder_,
                        "kind = 'text'\n" + keys + "\ntrain = { files = 'a.txt' }\n" + more);
   }
-  static Ids field(const DataSource& source, const std::string& name, std::int64_t sample) {
-    const int index = source.find_field(name);
-    Ids values(static_cast<std::size_t>(
-        source.fields()[static_cast<std::size_t>(index)].sample.elements()));
-    source.fill(index, std::vector<std::int64_t>{sample}, nullptr, values.data());
-    return values;
-  }
-
   TemporaryFolder folder_;
 };
 
@@ -45,8 +38,8 @@ TEST_F(TextData, CharactersAreNumberedByTheTrainingData) {
       open_data(config("tokenizer = 'characters'\nlength = 7", "eval = { files = 'b.txt' }\n"));
   // a and b three times, then the line end and ä, in the order of their bytes; 0 is for others.
   ASSERT_EQ(sets.train->samples(), 1);
-  EXPECT_THAT(field(*sets.train, "tokens", 0), ElementsAre(1, 2, 1, 2, 4, 3, 1));
-  EXPECT_THAT(field(*sets.train, "targets", 0), ElementsAre(2, 1, 2, 4, 3, 1, 2));
+  EXPECT_THAT(ids_of(*sets.train, "tokens", 0), ElementsAre(1, 2, 1, 2, 4, 3, 1));
+  EXPECT_THAT(ids_of(*sets.train, "targets", 0), ElementsAre(2, 1, 2, 4, 3, 1, 2));
   ASSERT_EQ(sets.vocabularies.size(), 1u);
   EXPECT_EQ(sets.vocabularies[0].file_name, "vocabulary.characters.tsv");
   EXPECT_EQ(sets.vocabularies[0].rows, 5);
@@ -58,23 +51,23 @@ TEST_F(TextData, HeldOutTextHasTheCharactersOfTheTraining) {
   write_file(folder_ / "b.txt", "bzaa");
   const std::string keys = "tokenizer = 'characters'\nlength = 2";
   const DataSets sets = open_data(config(keys, "eval = { files = 'b.txt' }\n"));
-  EXPECT_THAT(field(*sets.eval, "tokens", 0), ElementsAre(2, 0));
-  EXPECT_THAT(field(*sets.eval, "targets", 0), ElementsAre(0, 1));
+  EXPECT_THAT(ids_of(*sets.eval, "tokens", 0), ElementsAre(2, 0));
+  EXPECT_THAT(ids_of(*sets.eval, "targets", 0), ElementsAre(0, 1));
   // As a run that was trained has it: the text's own characters would be numbered otherwise.
   OpenOptions options;
   options.characters = sets.vocabularies[0].text;
   DataConfig other = config(keys);
   other.train.files[0].paths = {folder_ / "b.txt"};
   const DataSets again = open_data(other, options);
-  EXPECT_THAT(field(*again.train, "tokens", 0), ElementsAre(2, 0));
+  EXPECT_THAT(ids_of(*again.train, "tokens", 0), ElementsAre(2, 0));
   EXPECT_EQ(again.vocabularies[0].sha256, sets.vocabularies[0].sha256);
 }
 
 TEST_F(TextData, BytesAreTheirOwnIds) {
   write_file(folder_ / "a.txt", "a\xc3\xa4\xff\n");
   const DataSets sets = open_data(config("tokenizer = 'bytes'\nlength = 4"));
-  EXPECT_THAT(field(*sets.train, "tokens", 0), ElementsAre(97, 195, 164, 255));
-  EXPECT_THAT(field(*sets.train, "targets", 0), ElementsAre(195, 164, 255, 10));
+  EXPECT_THAT(ids_of(*sets.train, "tokens", 0), ElementsAre(97, 195, 164, 255));
+  EXPECT_THAT(ids_of(*sets.train, "targets", 0), ElementsAre(195, 164, 255, 10));
   EXPECT_TRUE(sets.vocabularies.empty());
 }
 
@@ -84,11 +77,11 @@ TEST_F(TextData, LinesAreDocumentsOfTheirOwn) {
       open_data(config("tokenizer = 'bytes'\nlength = 3\ndocuments = 'lines'\ndocument_end = 0\n"
                        "cross_documents = false\npad = 1"));
   ASSERT_EQ(sets.train->samples(), 3);  // the empty line is none
-  EXPECT_THAT(field(*sets.train, "tokens", 0), ElementsAre('a', 'b', 'c'));
-  EXPECT_THAT(field(*sets.train, "targets", 0), ElementsAre('b', 'c', 0));
-  EXPECT_THAT(field(*sets.train, "tokens", 1), ElementsAre('d', 0, 1));
-  EXPECT_THAT(field(*sets.train, "targets", 1), ElementsAre(0, -100, -100));
-  EXPECT_THAT(field(*sets.train, "mask", 2), ElementsAre(1, 1, 0));
+  EXPECT_THAT(ids_of(*sets.train, "tokens", 0), ElementsAre('a', 'b', 'c'));
+  EXPECT_THAT(ids_of(*sets.train, "targets", 0), ElementsAre('b', 'c', 0));
+  EXPECT_THAT(ids_of(*sets.train, "tokens", 1), ElementsAre('d', 0, 1));
+  EXPECT_THAT(ids_of(*sets.train, "targets", 1), ElementsAre(0, -100, -100));
+  EXPECT_THAT(ids_of(*sets.train, "mask", 2), ElementsAre(1, 1, 0));
 }
 
 TEST_F(TextData, LinesAcrossPiecesOfTheFileStayWhole) {
@@ -101,7 +94,7 @@ TEST_F(TextData, LinesAcrossPiecesOfTheFileStayWhole) {
                        "cross_documents = false"));
   ASSERT_EQ(sets.train->samples(), 3000);
   for (const std::int64_t sample : {0, 1048, 1049, 2999}) {
-    EXPECT_EQ(field(*sets.train, "tokens", sample), Ids(999, 'a' + sample % 26)) << sample;
+    EXPECT_EQ(ids_of(*sets.train, "tokens", sample), Ids(999, 'a' + sample % 26)) << sample;
   }
 }
 
@@ -116,8 +109,8 @@ TEST_F(TextData, ATokenizerFileGivesTheIdsOfTheWholeFile) {
     write_file(folder_ / "a.txt", lines[i]);
     const DataSets sets = open_data(
         config("tokenizer = 'tokenizer.json'\nlength = " + std::to_string(ids.size() - 1)));
-    EXPECT_EQ(field(*sets.train, "tokens", 0), Ids(ids.begin(), ids.end() - 1));
-    EXPECT_EQ(field(*sets.train, "targets", 0), Ids(ids.begin() + 1, ids.end()));
+    EXPECT_EQ(ids_of(*sets.train, "tokens", 0), Ids(ids.begin(), ids.end() - 1));
+    EXPECT_EQ(ids_of(*sets.train, "targets", 0), Ids(ids.begin() + 1, ids.end()));
     EXPECT_EQ(sets.vocabularies.at(0).file_name, "tokenizer.json");
     EXPECT_EQ(sets.vocabularies.at(0).sha256, hash_file(folder_ / "tokenizer.json").sha256);
   }

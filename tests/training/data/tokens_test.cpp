@@ -23,6 +23,7 @@ using testing::data_config;
 using ::testing::ElementsAre;
 using testing::error_of;
 using ::testing::HasSubstr;
+using testing::ids_of;
 using testing::TemporaryFolder;
 using Ids = std::vector<std::int64_t>;
 
@@ -42,14 +43,6 @@ class TokenData : public ::testing::Test {
     return data_config(folder_,
                        "kind = 'tokens'\n" + keys + "\ntrain = { files = " + files + " }\n" + more);
   }
-  static Ids field(const DataSource& source, const std::string& name, std::int64_t sample) {
-    const int index = source.find_field(name);
-    Ids values(static_cast<std::size_t>(
-        source.fields()[static_cast<std::size_t>(index)].sample.elements()));
-    source.fill(index, std::vector<std::int64_t>{sample}, nullptr, values.data());
-    return values;
-  }
-
   TemporaryFolder folder_;
 };
 
@@ -57,11 +50,11 @@ TEST_F(TokenData, WindowsFollowEachOtherAndTargetsAreOneAhead) {
   put<std::uint16_t>("a.bin", {0, 1, 2, 3, 4, 5, 6, 7, 8, 65535});
   const DataSets sets = open_data(config("length = 3"));
   ASSERT_EQ(sets.train->samples(), 3);
-  EXPECT_THAT(field(*sets.train, "tokens", 0), ElementsAre(0, 1, 2));
-  EXPECT_THAT(field(*sets.train, "targets", 0), ElementsAre(1, 2, 3));
-  EXPECT_THAT(field(*sets.train, "tokens", 2), ElementsAre(6, 7, 8));
-  EXPECT_THAT(field(*sets.train, "targets", 2), ElementsAre(7, 8, 65535));
-  EXPECT_THAT(field(*sets.train, "mask", 2), ElementsAre(1, 1, 1));
+  EXPECT_THAT(ids_of(*sets.train, "tokens", 0), ElementsAre(0, 1, 2));
+  EXPECT_THAT(ids_of(*sets.train, "targets", 0), ElementsAre(1, 2, 3));
+  EXPECT_THAT(ids_of(*sets.train, "tokens", 2), ElementsAre(6, 7, 8));
+  EXPECT_THAT(ids_of(*sets.train, "targets", 2), ElementsAre(7, 8, 65535));
+  EXPECT_THAT(ids_of(*sets.train, "mask", 2), ElementsAre(1, 1, 1));
   EXPECT_EQ(sets.train->fields()[0].sample, (TensorType{DType::int64, {3}}));
 }
 
@@ -69,8 +62,8 @@ TEST_F(TokenData, WindowsMayOverlapAndTargetsMayBeFurtherAhead) {
   put<std::uint32_t>("a.bin", {10, 11, 12, 13, 14, 15, 100000});
   const DataSets sets = open_data(config("element = 'uint32'\nlength = 3\nstride = 2\nshift = 2"));
   ASSERT_EQ(sets.train->samples(), 2);  // from 0 and 2; from 4 on there are not 5 tokens
-  EXPECT_THAT(field(*sets.train, "tokens", 1), ElementsAre(12, 13, 14));
-  EXPECT_THAT(field(*sets.train, "targets", 1), ElementsAre(14, 15, 100000));
+  EXPECT_THAT(ids_of(*sets.train, "tokens", 1), ElementsAre(12, 13, 14));
+  EXPECT_THAT(ids_of(*sets.train, "targets", 1), ElementsAre(14, 15, 100000));
 }
 
 TEST_F(TokenData, FilesFollowEachOtherAndWindowsStayInThem) {
@@ -79,8 +72,8 @@ TEST_F(TokenData, FilesFollowEachOtherAndWindowsStayInThem) {
   put<std::uint16_t>("c.bin", {7, 8, 9});
   const DataSets sets = open_data(config("length = 2", "['a.bin', 'b.bin', 'c.bin']"));
   ASSERT_EQ(sets.train->samples(), 3);
-  EXPECT_THAT(field(*sets.train, "tokens", 1), ElementsAre(2, 3));
-  EXPECT_THAT(field(*sets.train, "tokens", 2), ElementsAre(7, 8));
+  EXPECT_THAT(ids_of(*sets.train, "tokens", 1), ElementsAre(2, 3));
+  EXPECT_THAT(ids_of(*sets.train, "tokens", 2), ElementsAre(7, 8));
   EXPECT_EQ(sets.train->describe(0, 1), folder_ / "a.bin:2");
   EXPECT_EQ(sets.train->describe(0, 2), folder_ / "c.bin:1");
 }
@@ -96,9 +89,9 @@ TEST_F(TokenData, DocumentsHaveWindowsOfTheirOwnThatAreFilledUp) {
   const std::vector<Ids> masks{{1, 1, 1}, {1, 1, 0}, {1, 0, 0}, {1, 0, 0}};
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     const auto sample = static_cast<std::int64_t>(i);
-    EXPECT_EQ(field(*sets.train, "tokens", sample), tokens[i]) << i;
-    EXPECT_EQ(field(*sets.train, "targets", sample), targets[i]) << i;
-    EXPECT_EQ(field(*sets.train, "mask", sample), masks[i]) << i;
+    EXPECT_EQ(ids_of(*sets.train, "tokens", sample), tokens[i]) << i;
+    EXPECT_EQ(ids_of(*sets.train, "targets", sample), targets[i]) << i;
+    EXPECT_EQ(ids_of(*sets.train, "mask", sample), masks[i]) << i;
   }
   const std::int64_t ignored = ignored_target;
   sets.train->check_range(sets.train->find_field("targets"), 10, &ignored);
@@ -131,7 +124,7 @@ TEST_F(TokenData, StridesBeyondTheLengthLeaveTokensOut) {
   const DataSets sets =
       open_data(config("length = 3\nstride = 100\ndocument_end = 9\ncross_documents = false"));
   ASSERT_EQ(sets.train->samples(), 1);
-  EXPECT_THAT(field(*sets.train, "targets", 0), ElementsAre(2, 3, 4));
+  EXPECT_THAT(ids_of(*sets.train, "targets", 0), ElementsAre(2, 3, 4));
 }
 
 TEST_F(TokenData, DocumentsAcrossPiecesOfTheFileAreFound) {
@@ -143,7 +136,7 @@ TEST_F(TokenData, DocumentsAcrossPiecesOfTheFileAreFound) {
       open_data(config("length = 600\ndocument_end = 2\ncross_documents = false"));
   ASSERT_EQ(sets.train->samples(), 6000);
   for (const std::int64_t sample : {1, 2097, 5999}) {
-    const Ids targets = field(*sets.train, "targets", sample);
+    const Ids targets = ids_of(*sets.train, "targets", sample);
     // 999 targets of a document: 600 in the first window, 399 in the second.
     const auto ends = std::count(targets.begin(), targets.end(), 2);
     const auto ignored = std::count(targets.begin(), targets.end(), ignored_target);
@@ -159,7 +152,7 @@ TEST_F(TokenData, AFileOfAnySizeTakesLittleMemory) {
   const DataConfig data = config("length = 1024");
   const std::size_t peak = testing::peak_memory_of([&] {
     const DataSets sets = open_data(data);
-    if (field(*sets.train, "tokens", sets.train->samples() - 1) != Ids(1024, 0)) std::abort();
+    if (ids_of(*sets.train, "tokens", sets.train->samples() - 1) != Ids(1024, 0)) std::abort();
   });
   EXPECT_LT(peak, std::size_t{16} << 20);
 }
@@ -194,7 +187,7 @@ TEST_F(TokenData, AFileThatIsCutWhileItIsReadIsNamed) {
   put<std::uint16_t>("a.bin", {0, 1, 2, 3, 4, 5});
   const DataSets sets = open_data(config("length = 2"));
   truncate_file(folder_ / "a.bin", 6);
-  EXPECT_THAT(error_of([&] { field(*sets.train, "tokens", 1); }),
+  EXPECT_THAT(error_of([&] { ids_of(*sets.train, "tokens", 1); }),
               AllOf(HasSubstr("a.bin"), HasSubstr("shorter")));
 }
 
