@@ -7,6 +7,7 @@
 
 #include "importer/file/initializers.h"
 #include "importer/file/tensor_data.h"
+#include "importer/operators/float8.h"
 #include "importer/walk.h"
 
 namespace tandem::importer {
@@ -64,7 +65,7 @@ Term gated(NodeContext& node, const Term& condition, bool taken, const Term& x) 
   const Graph& graph = node.session().builder.graph();
   const bool is_buffer =
       x.id && graph.value(x.id).kind == ValueKind::state && !is_trained(graph, x);
-  if (x.type.dtype == DType::boolean || is_buffer) return x;
+  if (x.type.dtype == DType::boolean || is_float8(x.type.dtype) || is_buffer) return x;
   const Term zero = node.scalar(0, x.type.dtype);
   return node.make("Where", {condition, taken ? x : zero, taken ? zero : x});
 }
@@ -206,7 +207,7 @@ Term choose(NodeContext& node, const Term& condition, const Term& x, const Term&
     return result;
   }
   if ((x.id && x.id == y.id) || (x.constant && x.constant == y.constant)) return x;
-  return node.make("Where", {condition, x, y});
+  return operators::chosen(node, condition, x, y);
 }
 
 Term scalar_condition(NodeContext& node, const Term& condition) {

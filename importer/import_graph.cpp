@@ -243,7 +243,9 @@ class Import {
     }
     for (const onnx::TensorProto& tensor : graph_.initializer()) {
       const auto value = file_.initializers.find(tensor.name());
-      if (value == file_.initializers.end() || !is_float(value->second.dtype())) continue;
+      if (value == file_.initializers.end()) continue;
+      const DType dtype = value->second.dtype();
+      if (!is_float(dtype) && !is_float8(dtype)) continue;
       if (algorithm_ != nullptr && algorithm_->is_own(tensor.name())) continue;
       const Role& role = roles_.at(tensor.name());
       ParameterSummary parameter{tensor.name(),

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "importer/operators/float8.h"
+
 namespace tandem::importer {
 
 NodeContext::NodeContext(Session& session, Scope& scope, const onnx::NodeProto& node, int version,
@@ -197,12 +199,15 @@ Term NodeContext::filled(double value, TensorType type) const {
 
 Term NodeContext::cast(const Term& x, DType dtype) {
   if (x.type.dtype == dtype) return x;
+  if (is_float8(x.type.dtype)) return cast(operators::from_float8(*this, x), dtype);
+  if (is_float8(dtype)) return operators::to_float8(*this, x, dtype);
   return make("Cast", {x}, {{"to", std::string(name_of(dtype))}});
 }
 
 Term NodeContext::widen(const Term& x) {
-  const bool half = x.type.dtype == DType::float16 || x.type.dtype == DType::bfloat16;
-  return half ? cast(x, DType::float32) : x;
+  const DType dtype = x.type.dtype;
+  const bool is_stored = dtype == DType::float16 || dtype == DType::bfloat16 || is_float8(dtype);
+  return is_stored ? cast(x, DType::float32) : x;
 }
 
 Term NodeContext::reshape(const Term& x, Shape shape) {

@@ -65,8 +65,9 @@ class NodeContext {
   Term constant(HostTensor tensor) const { return session_.constant(std::move(tensor)); }
   Term scalar(double value, DType dtype) const;
   Term filled(double value, TensorType type) const;
-  Term cast(const Term& x, DType dtype);            // x itself where it has that type
-  Term widen(const Term& x);                        // the 16-bit storage types to float32
+  /// x itself where it has that type; 8-bit floats are rounded as ONNX's Cast does by default.
+  Term cast(const Term& x, DType dtype);
+  Term widen(const Term& x);                        // storage types of 8 and 16 bits to float32
   Term reshape(const Term& x, Shape shape);         // x itself where it has that shape
   Term expand(const Term& x, const Shape& shape);   // x itself where it has that shape
   Term transpose(const Term& x, const Ints& perm);  // x itself where nothing moves

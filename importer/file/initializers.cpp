@@ -181,6 +181,11 @@ bool is_of_a_formula(const OnnxFile::Content& file, const std::string& name,
 
 Role role_of(const std::string& name, const HostTensor& value, const Uses& use, const Kinds& kinds,
              bool is_made_up, const std::string& output) {
+  if (is_float8(value.dtype())) {
+    return constant(fmt::format(
+        "{} is not trained: keep the weight in float32 and quantize it in the graph to train it",
+        name_of(value.dtype())));
+  }
   if (!is_float(value.dtype()))
     return constant(fmt::format("{} is not trained", name_of(value.dtype())));
   if (!use.setting_of.empty()) return constant(fmt::format("a setting of {}", use.setting_of));

@@ -6,7 +6,7 @@
 
 #include "engine/graph/text.h"
 #include "engine/operators/scalar_functions.h"
-#include "importer/node_context.h"
+#include "importer/operators/float8.h"
 
 namespace tandem::importer::operators {
 namespace {
@@ -67,7 +67,10 @@ void scalar_function(NodeContext& node) {
   const std::string& op = node.node().op_type();
   const ScalarRow& row = *scalar_row(node.session().operators.get(op).scalar);
   std::vector<Term> operands{node.in(0)};
-  if (row.kind().operands > 1) operands.push_back(aligned_operand(node));
+  if (row.kind().operands > 1)
+    operands.push_back(aligned_operand(node));
+  else if (row.kind().predicate)  // IsNaN and IsInf take 8-bit floats
+    operands[0] = is_float8(node.dtype(0)) ? node.widen(operands[0]) : operands[0];
   Attributes attributes;
   for (const auto& [name, value] : attributes_of(node, row.options.attributes))
     attributes.set(name, value);
@@ -131,8 +134,6 @@ void mod(NodeContext& node) {
   scalar_function(node);
 }
 
-void where(NodeContext& node) {
-  node.out(0, node.make("Where", {node.in(0), node.in(1), node.in(2)}));
-}
+void where(NodeContext& node) { node.out(0, chosen(node, node.in(0), node.in(1), node.in(2))); }
 
 }  // namespace tandem::importer::operators

@@ -47,8 +47,9 @@ Slices slices_of(const HostTensor& x, std::size_t axis) {
   std::int64_t inner = 1;
   for (std::size_t i = axis + 1; i < x.shape().size(); ++i) inner *= x.shape()[i];
   s.numbers.resize(static_cast<std::size_t>(elements));
-  with_type(x.dtype(), [&](auto tag) {
-    const auto values = x.as<decltype(tag)>();
+  const HostTensor wide = is_float8(x.dtype()) ? x.converted(DType::float32) : x;
+  with_type(wide.dtype(), [&](auto tag) {
+    const auto values = wide.as<decltype(tag)>();
     for (std::int64_t i = 0; i < elements; ++i) {
       const std::int64_t before = i / inner / s.count, slice = i / inner % s.count;
       const std::int64_t at = slice * s.size + before * inner + i % inner;
