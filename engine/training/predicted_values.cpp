@@ -12,7 +12,7 @@ namespace {
 /// Numbers as they are given out: what holds all numbers of a type.
 DType given_out(DType dtype) {
   if (dtype == DType::float64) return DType::float64;
-  return is_float(dtype) ? DType::float32 : DType::int64;
+  return is_float(dtype) || is_float8(dtype) ? DType::float32 : DType::int64;
 }
 
 [[noreturn]] void refuse(const std::string& name, std::string message, std::string expected,
