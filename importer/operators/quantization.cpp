@@ -140,12 +140,14 @@ void quantize_linear(NodeContext& node) {
       is_float(node.dtype(0)) ? node.widen(node.in(0)) : node.cast(node.in(0), DType::float32);
   const DType dtype = x.type.dtype;
   const Term scale = beside(node, node.in(1), x.type.shape, dtype);
+  const bool saturates = node.flag("saturate", true);  // integers always do
+  const Term ratio = node.make("Div", {x, scale});
   if (is_float8(to)) {
     check_no_zero_point(node);
-    node.out(0, to_float8(node, node.make("Div", {x, scale}), to, node.flag("saturate", true)));
+    node.out(0, to_float8(node, ratio, to, saturates));
     return;
   }
-  Term y = rounded_through(node, node.make("Div", {x, scale}));
+  Term y = rounded_through(node, ratio);
   if (node.has(2)) y = node.make("Add", {y, beside(node, node.in(2), x.type.shape, dtype)});
   node.out(0, saturated(node, y, to));
 }
