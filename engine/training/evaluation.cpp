@@ -18,7 +18,7 @@ namespace {
 
 bool shares_parameters(const Shardings& shards) {
   return std::any_of(shards.begin(), shards.end(),
-                     [](const auto& shard) { return shard.second != Sharding::state; });
+                     [](const auto& shard) { return !keeps_parameter_whole(shard.second); });
 }
 
 TensorType made_type(const BoundProgram& bound, const std::string& name) {
