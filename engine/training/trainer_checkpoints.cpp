@@ -44,7 +44,10 @@ std::shared_ptr<const void> Training::Impl::start(
     return chosen;
   });
   if (parts.ranks) prove_shared(path);
-  if (has_parts()) share_infinite();
+  if (has_parts()) {
+    share_infinite();
+    hash_shared_frozen();
+  }
   if (!resume_from.empty())
     resume(path);
   else if (rank() > 0)
@@ -142,8 +145,8 @@ void Training::Impl::take_over(CheckpointContent& content, const std::string& pa
   // The states of its last step: some appear when frozen parameters thaw.
   runner->prepare(std::max<std::uint64_t>(content.position.step, 1) - 1, length,
                   content.position.thawed);
-  refuse_other_frozen(without_shared(content.position.frozen, states), position.frozen, config,
-                      path);
+  refuse_other_frozen(without_unknown(content.position.frozen, states, position.frozen),
+                      position.frozen, config, path);
   restore_states(states, content);
   carried = restore_loss_scale(states, config.precision, content, path);
   if (states.has(skipped_steps_state)) {
