@@ -291,6 +291,11 @@ void Trainer::Impl::build_training(DataSets data) {
     check_stop();  // before each program that is built
     return forward(batch, training);
   };
+  parts.forward_of_length = [this, forward = std::move(parts.forward_of_length)](
+                                std::int64_t batch, bool training, std::int64_t length) {
+    check_stop();
+    return forward(batch, training, length);
+  };
   training = std::make_unique<Training>(config, std::move(parts), std::move(data), hooks);
   check_stop();
   if (!operator_log) return;

@@ -30,6 +30,7 @@ struct Training::Impl {
   RunConfig config;
   RunParts parts;
   DataSets data;
+  std::shared_ptr<OpenEpochs> epochs;  // of the training samples, in their order
   TrainingHooks hooks;
   StateStore states;
   std::shared_ptr<Arenas> arenas = make_arenas();
@@ -66,6 +67,8 @@ struct Training::Impl {
 
   /// Of several ranks the first one alone writes, tells and looks at states.
   int rank() const { return place_of(parts).rank; }
+  /// The order in which the configuration reads the training samples.
+  void open_epochs();
   /// Samples of a micro-batch of the configuration.
   std::int64_t batch() const;
   /// The model in training form, for such a micro-batch; and what it says itself of its training.

@@ -148,6 +148,11 @@ void check_run(const TableReader& root, const RunConfig& c) {
                 "the average of a parameter would stop where that stops to train", "", "",
                 "leave out from, or optimizer.ema, swa and lookahead");
   }
+  if (c.data && c.model.bind.contains(c.data->buckets.dimension)) {
+    root.report(c.data->buckets.where, "data.buckets.dimension",
+                "model.bind gives this dimension a length of its own", "",
+                c.data->buckets.dimension, "take it out of model.bind");
+  }
   refuse_shared_names(root, c);
   const TableReader eval = root.table("eval");
   const bool has_weights =
