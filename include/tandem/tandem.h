@@ -324,6 +324,16 @@ struct DataReport {
 /// ones, and the first bad rows of each file.
 DataReport data_check(const std::string& config_path, const DataOptions& options = {});
 
+struct DataBenchOptions {
+  DataOptions data;
+  double seconds = 2;  // of each number of threads
+  int threads = 0;     // the most; 0: all cores
+};
+/// What the loader of the training data gives without a model, by its number of threads (1, 2, 4,
+/// …): samples and bytes a second, what its threads spend reading, decoding, transforming and
+/// copying, and which of these bounds it. Reads all fields of the configuration.
+Report data_bench(const std::string& config_path, const DataBenchOptions& options = {});
+
 /// All keys of train.toml (or of policy.toml) with type, default and help; or one of them.
 std::string config_keys(bool json, bool policy = false);
 std::string config_explain(const std::string& key, bool policy = false);
