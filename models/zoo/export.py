@@ -351,7 +351,7 @@ def main():
     if not options.expected:
         for name in keras_models.NAMES:
             for exporter in keras_models.TORCH_EXPORTERS:
-                export(f"keras/{name}", exporter, functools.partial(keras_models.write, name, exporter))
+                export(f"keras/{name}", exporter, functools.partial(keras_models.write_by_torch, name, exporter))
         keras_models.export_by_tensorflow(options)
 
 
