@@ -168,11 +168,15 @@ bool numbers_are_names(const OnnxFile::Content& file) {
   });
 }
 
-/// Numbers of formulas that skl2onnx writes: lone ones, and what it calls "Mu_Mulcst",
-/// "Ad_Addcst1".
+/// Numbers of formulas. skl2onnx writes lone ones, and what it calls "Mu_Mulcst", "Ad_Addcst1".
+/// tf2onnx writes lone ones by the name of what they were in TensorFlow ("sub/x:0",
+/// "zeros/Const:0") or a number ("const_fold_opt__66"); a variable's name says that it was read.
 bool is_of_a_formula(const OnnxFile::Content& file, const std::string& name,
                      const HostTensor& value) {
-  if (file.model->producer_name() != "skl2onnx") return false;
+  const std::string& producer = file.model->producer_name();
+  if (producer == "tf2onnx")
+    return value.type().elements() == 1 && name.find("ReadVariableOp") == std::string::npos;
+  if (producer != "skl2onnx") return false;
   const std::size_t last = name.find_last_not_of("0123456789");
   const bool is_named_so =
       last != std::string::npos && last >= 2 && name.substr(last - 2, 3) == "cst";
