@@ -185,9 +185,15 @@ def moved(value, order, shape):
     return value.transpose(order).reshape(shape)
 
 
-def train_toml(network, output, frozen):
+def doubled_biases(graph):
+    """ONNX's LSTM adds two biases where Keras has one: at half the rate their sum takes Keras's steps of SGD."""
+    return [n.input[3] for n in graph.node if n.op_type == "LSTM" and len(n.input) > 3 and n.input[3]]
+
+
+def train_toml(network, output, frozen, doubled):
     kind, key, labels = TERMS[network.loss]
     rules = ", ".join(f'{{ at = "{name}" }}' for name in frozen)
+    halves = ", ".join(f'{{ at = "{name}", lr = {RATE / 2:g} }}' for name in doubled)
     lines = [
         'model      = "model.onnx"',
         f"batch_size = {BATCH}",
@@ -197,6 +203,7 @@ def train_toml(network, output, frozen):
         "[optimizer]",
         'kind = "sgd"',
         f"lr   = {RATE:g}",
+        *([f"groups = [ {halves} ]"] if halves else []),
         *(["[parameters]", f"freeze = [ {rules} ]"] if frozen else []),
         "[data]",
         'kind = "npz"',
@@ -229,7 +236,7 @@ def write(name, exporter, folder):
     output = graph.output[0].name
     np.savez(folder / "data.npz", **dict(zip([i.name for i in ordered(graph, inputs)], arrays)), target=targets)
     fixed = places_of(path, as_numpy(model.non_trainable_variables))
-    (folder / "train.toml").write_text(train_toml(network, output, list(fixed)))
+    (folder / "train.toml").write_text(train_toml(network, output, list(fixed), doubled_biases(graph)))
     places = places_of(path, as_numpy(model.trainable_variables))
     both = slice(0, 2 * BATCH)
     other = float(backend.loss(model, network.loss, [v[both] for v in arrays], targets[both]))
