@@ -5,12 +5,12 @@ A check gives {"ok": whether it holds, "why": a few words where it does not, "va
 
 import hashlib
 import json
-import re
 import shutil
 
 import numpy as np
 import onnx_outputs
 from calls import THREADS, call, first_words, relative, train
+from split_policy import homeless_parameters, split_policy, write_policy
 
 EXPORT_BOUND = 1e-4  # of an output's largest element
 SPLIT_BOUND = 1e-6  # of the loss
@@ -59,49 +59,6 @@ def check_export(tool, folder, limit, expected, losses):
         if not difference <= worst:
             worst, worst_name = difference, name
     return judged(worst, EXPORT_BOUND, f"in {worst_name}")
-
-
-def modules_of(paths, most):
-    """Groups of operators by module, in the graph's order, each of at most about `most` of them: [(selector, how many)]."""
-
-    def divided(paths, depth):
-        groups = {}
-        for path in paths:
-            groups.setdefault(tuple(path.split(".")[:depth]), []).append(path)
-        for head, members in groups.items():
-            deepest = max(path.count(".") + 1 for path in members)
-            if len(members) > most and deepest > depth:
-                yield from divided(members, depth + 1)
-            elif deepest <= depth:
-                yield ".".join(head), len(members)
-            else:
-                yield ".".join(head) + ".**", len(members)
-
-    return list(divided(paths, 1))
-
-
-def split_policy(operators):
-    """Rules: the first half of the operators on an emulated device, the first half of those made again. None where a policy cannot write their names."""
-    if any(re.search(r"[*?{}\[\]'\"\\]", path) for path in operators):
-        return None
-    half, taken, rules = len(operators) / 2, 0, []
-    for selector, count in modules_of(operators, max(1, len(operators) // 8)):
-        if taken >= half:
-            break
-        again = ', acts = "recompute"' if taken < half / 2 else ""
-        rules.append(f'{{ at = "{selector}", on = "gpu0"{again} }}')
-        taken += count
-    return rules
-
-
-def write_policy(rules, path):
-    lines = ["policy = 1", 'devices = { gpu0 = { use = "emulated:0" } }', "rules = ["]
-    path.write_text("\n".join([*lines, *(f"  {rule}," for rule in rules), "]"]) + "\n")
-
-
-def homeless_parameters(error):
-    """Those that the error names as read on two devices: a rule has to say where each lives."""
-    return re.findall(r"split\.toml:\d+:\d+: (\S+): this parameter is read on two devices", error)
 
 
 def check_split(tool, folder, limit, expected, losses):
