@@ -32,8 +32,8 @@ TERMS = {
     "mse": ("mse", "predictions", "targets"),
 }
 NOTES = {
-    "keras": "Keras exports for inference: biases become constants that the exporter computed; torch.onnx.export(..., training=TRAINING, "
-    "do_constant_folding=False) keeps them"
+    "keras": "Keras exports for inference: what it folds of a normalization does not train; torch.onnx.export(..., training=TRAINING, "
+    "do_constant_folding=False) keeps it"
 }
 
 
