@@ -84,7 +84,7 @@ def head(results, counts):
         + ", ".join(f"{counts[s]} {s}" for s in (AGREES, TRAINED, IMPORTED, INSPECTED, FAILED))
         + ".",
         "",
-        f"Checks hold in {checks_line(results)}.",
+        f"Checked: {checks_line(results)}.",
         "",
         f"- **agrees**: the largest relative difference of the five losses is at most {TOLERANCE:g}, or {SPREADS} times the spread.",
         "- **spread**: the same difference in PyTorch itself, without oneDNN and from weights that differ in their last bit. Networks that",
