@@ -11,6 +11,7 @@ import contextlib
 import io
 import logging
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -103,6 +104,7 @@ def difference(tool, name, exporter, folder):
         module = export(model, task, folder / "model.onnx", exporter, LENGTH)
     inputs = write_data(model, task, module, folder)
     (folder / "train.toml").write_text(train_toml(module, task, LENGTH, free_length=False))
+    shutil.rmtree(folder / "run", ignore_errors=True)
     keys = f"batch_size={BATCH}", "epochs=1", "optimizer.lr=1e-2", "threads=1"
     call(tool, "train", "train.toml", *keys, "--run-dir", "run", folder=folder)
     call(tool, "export", "run", "--to", "weights.safetensors", folder=folder)

@@ -347,7 +347,8 @@ def main():
             write = functools.partial(write_one, network, exporter, anew=options.expected)
             export(name, exporter, write, functools.partial(write_other_data, network))
     for name in zoo.SKLEARN:
-        export(f"sklearn/{name}", "skl2onnx", functools.partial(sklearn_models.write, name))
+        write = functools.partial(sklearn_models.write, name)
+        export(f"sklearn/{name}", "skl2onnx", write, write)
     if not options.expected:
         for name in keras_models.NAMES:
             for exporter in keras_models.TORCH_EXPORTERS:

@@ -1,7 +1,7 @@
 """What PyTorch makes of a network's first weights on other data: twice the batch, and another length where the export leaves it free.
 
 `other_batch` and `other_length` of expected.json hold the loss of one step (null where PyTorch makes none), `other_batch.size` the samples of data.npz from the
-first on, `other_length.bind` the lengths of other_length.npz.
+first on, `other_length.bind` the lengths of other_length.npz; `bind` has those of data.npz.
 """
 
 import json
@@ -50,12 +50,13 @@ def is_complete(folder):
 
 def write_other_data(network, folder, expected=None):
     """Adds both to expected.json."""
-    from network import FIXED_BATCH, FREE_BATCH
+    from network import FIXED_BATCH, FREE_BATCH, extents, make_inputs
 
     path = folder / "expected.json"
     expected = expected or json.loads(path.read_text())
     batch = FREE_BATCH if expected["free"] else FIXED_BATCH
     expected["other_batch"] = _other_batch(network, folder, batch)
     if network.lengths:
+        expected["bind"] = extents(network, make_inputs(network, 1))
         expected["other_length"] = _other_length(network, folder, batch)
     path.write_text(json.dumps(expected) + "\n")

@@ -78,7 +78,9 @@ def run_one(tool, folder, limit):
     result = {key: expected[key] for key in kept if key in expected}
     result["expected"] = expected["losses"]
     begin = time.monotonic()
-    code, out, error = call(tool, ["inspect", "model.onnx", "--json"], folder, limit)
+    lengths = [f"{axis}={size}" for axis, size in expected.get("bind", {}).items()]
+    command = ["inspect", "model.onnx", "--json", *(["--bind", *lengths] if lengths else [])]
+    code, out, error = call(tool, command, folder, limit)
     result["inspect_seconds"] = round(time.monotonic() - begin, 2)
     if code != 0:
         problems = problems_of(out, error)

@@ -30,6 +30,7 @@ WITHOUT_WEIGHTS, FREE = "nothing_trainable", "free_dimension"
 def shortened(text):
     """Without the names of one file."""
     text = re.sub(r"'[^']*'", "…", text)
+    text = re.sub(r": expected a constant or a value computed from shapes.*", "", text)
     return re.sub(r"\s+", " ", text)[:140]
 
 
