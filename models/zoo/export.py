@@ -337,6 +337,7 @@ def main():
                 if is_complete(folder):
                     return
                 write = complete
+        folder.mkdir(parents=True, exist_ok=True)  # of failed.txt
         seconds = in_process(lambda: write(folder), folder, options.limit)
         failed = folder / "failed.txt"
         text = failed.read_text().split("\n")[0][:150] if failed.exists() else "exported"
