@@ -314,6 +314,7 @@ def main():
     options = parser.parse_args()
     sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
     warnings.simplefilter("ignore")
+    os.environ["KERAS_BACKEND"] = "torch"  # read where Keras is loaded, whoever loads it first
     import keras_models
     import onnxscript  # noqa: F401
     import sklearn_models
