@@ -122,6 +122,7 @@ std::vector<Term> Body::run(const std::vector<Term>& inputs, const std::string& 
     inner.path = node_.path() + "." + part;
     inner.module = session.modules.module_scope(node_.node()).value_or("");
   }
+  inner.key = outer.key + first_output(node_.node()) + "/" + attribute_ + "/" + part + "/";
   const bool is_gated = !captured.empty();
   inner.names = std::move(captured);
   inner.names.insert(kept_.begin(), kept_.end());
@@ -148,8 +149,17 @@ std::vector<Term> Body::run(const std::vector<Term>& inputs, const std::string& 
   return outputs;
 }
 
+std::vector<Term> Body::captured() const {
+  std::vector<Term> terms;
+  const Scope& outer = node_.scope();
+  for (const std::string& name : reads_in(graph_)) {
+    if (const Term* term = outer.find(name)) terms.push_back(*term);
+  }
+  return terms;
+}
+
 Unrolling::Unrolling(NodeContext& node)
-    : node_(node), first_node_(node.session().nodes), reports_(node.session().reports.size()) {}
+    : node_(node), first_node_(node.session().nodes), problems_(problems()) {}
 
 bool Unrolling::next() {
   Session& session = node_.session();
@@ -163,7 +173,11 @@ bool Unrolling::next() {
   return is_sound();
 }
 
-bool Unrolling::is_sound() const { return node_.session().reports.size() == reports_; }
+std::size_t Unrolling::problems() const {
+  return node_.session().reports.size() + node_.session().stage.requests.size();
+}
+
+bool Unrolling::is_sound() const { return problems() == problems_; }
 
 StateGuard::StateGuard(NodeContext& node) : node_(node) {
   for (const State& state : node.session().builder.graph().states) finals_.push_back(state.final);

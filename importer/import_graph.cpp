@@ -86,8 +86,10 @@ class Import {
         continue;
       }
       outputs_.emplace_back(output.name(), term->type);
+      session_.carry(*term);
       session_.builder.output(output.name(), session_.place(*term));
     }
+    place_stage_outputs();
     if (!only_text) return;
     session_.report("unsupported_type", "",
                     Diagnostic{.message = "all outputs of the model are text",
@@ -105,6 +107,8 @@ class Import {
     if (algorithm_ != nullptr && session_.reports.empty())
       all = algorithm_->split(session_, scope_, std::move(all));
     result.graph = remove_dead(all, session_.operators);
+    result.stage = std::move(session_.stage);
+    if (!session_.stage_inputs.empty()) result.graph = without_unread(std::move(result.graph));
     if (session_.reports.empty()) verify(result.graph);
     if (session_.reports.empty() && algorithm_ == nullptr) settle_states(result.graph);
     if (session_.reports.empty()) check_readers(result.graph, file_, tables_);
@@ -114,6 +118,27 @@ class Import {
   }
 
  private:
+  // What the next stage reads of this one.
+  void place_stage_outputs() {
+    if (session_.stage.requests.empty()) return;
+    for (const auto& [key, id] : session_.stage_outputs) {
+      session_.builder.output(stage_name(key), id);
+      session_.stage.outputs.push_back(stage_name(key));
+    }
+  }
+
+  // Without inputs that earlier stages have made for others than what is left.
+  Graph without_unread(Graph graph) const {
+    const auto readers = readers_of(graph);
+    std::erase_if(graph.inputs, [&](const NamedValue& input) {
+      if (!input.name.starts_with(stage_name(""))) return false;
+      const bool is_output = std::any_of(graph.outputs.begin(), graph.outputs.end(),
+                                         [&](const auto& o) { return o.value == input.value; });
+      return !is_output && readers[static_cast<std::size_t>(input.value.index)].empty();
+    });
+    return remove_dead(graph, session_.operators);
+  }
+
   void place_inputs() {
     for (const BoundInput& input : bindings_.inputs) {
       const std::string& name = input.info->name();
@@ -126,6 +151,7 @@ class Import {
           refuse(file_.path, name, "the input is too large", "", to_string(input.type));
         }
         term = session_.value(session_.builder.input(name, input.type));
+        session_.settle(name, term);
       }
       session_.record.shapes[name] = input.type.shape;
       scope_.names[name] = std::move(term);
@@ -173,7 +199,9 @@ class Import {
         state.starts_at_zero = true;
         session_.record.shapes[tensor.name()] = state.start.shape();
       }
-      scope_.names[tensor.name()] = session_.value(session_.builder.state(std::move(state)));
+      Term& term = scope_.names[tensor.name()];
+      term = session_.value(session_.builder.state(std::move(state)));
+      session_.settle(tensor.name(), term);
     }
   }
 

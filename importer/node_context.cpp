@@ -58,9 +58,55 @@ std::vector<Term> NodeContext::inputs() const {
   return terms;
 }
 
+void NodeContext::want(const std::vector<Term>& terms) const {
+  if (!in_stages()) return;
+  StageRequest request{node_.op_type(), path_, {}, {}, nullptr};
+  for (const Term& term : terms) {
+    if (term.constant) continue;
+    if (!term.id || term.key.empty()) return;
+    request.reads.push_back(term.key);
+  }
+  if (!request.reads.empty()) throw Unknown(std::move(request), terms);
+}
+
+std::vector<Term> NodeContext::chosen(const std::vector<Term>& operands, std::size_t count,
+                                      const StageRequest::Make& make, const char* reason) const {
+  StageRequest request{node_.op_type(), path_, {}, {}, nullptr};
+  std::vector<HostTensor> values;
+  std::vector<std::size_t> unknown;  // operands
+  bool is_named = true;
+  for (const Term& operand : operands) {
+    if (!operand.constant) {
+      is_named = is_named && operand.id && !operand.key.empty();
+      request.reads.push_back(operand.key);
+      unknown.push_back(values.size());
+    }
+    values.push_back(operand.constant ? *operand.constant : HostTensor());
+  }
+  std::vector<Term> results;
+  if (request.reads.empty()) {
+    for (HostTensor& made : make(values)) results.push_back(constant(std::move(made)));
+    return results;
+  }
+  if (!in_stages() || !is_named) unsupported(reason);
+  for (std::size_t i = 0; i < count; ++i)
+    request.makes.push_back(fmt::format("{}{}#{}", scope_.key, first_output(node_), i));
+  if (session_.options.stage->fed.contains(request.makes[0])) {
+    for (const std::string& key : request.makes) results.push_back(session_.stage_input(key));
+    return results;
+  }
+  request.make = [make, values, unknown](const std::vector<HostTensor>& reads) {
+    std::vector<HostTensor> all = values;
+    for (std::size_t i = 0; i < unknown.size(); ++i) all[unknown[i]] = reads[i];
+    return make(all);
+  };
+  throw Unknown(std::move(request), operands);
+}
+
 const HostTensor& NodeContext::static_tensor(std::size_t i, const char* role) const {
   const Term& term = in(i);
   if (!term.constant) {
+    want({term});
     fail(fmt::format("{} ('{}') must be known before the run", role,
                      node_.input(static_cast<int>(i))),
          "a constant or a value computed from shapes", "a value computed from inputs or parameters",
@@ -236,6 +282,7 @@ void NodeContext::out(std::size_t i, Term term) {
                            session_.builder.graph().node(value.producer).path == path_;
     if (made_here) session_.builder.rename(term.id, name);
   }
+  session_.settle(scope_.key + name, term);
   scope_.names[name] = std::move(term);
 }
 

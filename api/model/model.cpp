@@ -67,9 +67,31 @@ const TrainingImport& Model::import(std::int64_t batch, bool training) {
   ImportOptions options = import_options(batch, training);
   const bool has_own_training = has_training_info(file_);  // whose settings refuse all of this
   if (!has_own_training) tuning_.resize(file_, options);
-  TrainingImport result = import_training(file_, engine_.operators, options);
+  const auto imported = [&] { return import_training(file_, engine_.operators, options); };
+  const StageValues nothing;
+  if (needs_stages_) options.stage = &nothing;
+  TrainingImport result;
+  try {
+    result = imported();
+  } catch (const Error&) {
+    if (!options_.in_stages || has_own_training || needs_stages_) throw;
+    needs_stages_ = true;
+    options.stage = &nothing;
+    result = imported();
+  }
+  options.stage = nullptr;
   if (!has_own_training) tuning_.apply(options, result.model);
   return imported_.emplace(std::pair{batch, training}, std::move(result)).first->second;
+}
+
+ImportResult Model::import_stage(std::int64_t batch, const StageValues& values) {
+  ImportOptions options = import_options(batch, false);
+  options.stage = &values;
+  tuning_.resize(file_, options);
+  ImportResult result = import_graph(file_, engine_.operators, options);
+  options.stage = nullptr;
+  tuning_.apply(options, result);
+  return result;
 }
 
 std::map<std::string, Shape> Model::resized() {
@@ -190,13 +212,13 @@ PlacedModel::PlacedModel(std::shared_ptr<Model> model, RunPolicy policy,
   forward_.emplace(std::pair{config.micro_batch_size(), true}, with_caches(std::move(step)));
 }
 
-Graph PlacedModel::after_passes(std::int64_t batch, bool training) const {
+Graph PlacedModel::with_passes(Graph imported) const {
   const Engine& engine = model_->engine();
   PassContext context{engine.operators, engine.evaluate, {}, {}};
   context.may_merge = [this](const std::vector<std::string>& paths) {
     return resolved_.may_merge(paths);
   };
-  Graph graph = keep_named_values(model_->imported(batch, training).graph, model_->config());
+  Graph graph = keep_named_values(std::move(imported), model_->config());
   for (const std::string& name : keep_) {
     const ValueId value = graph.find_value(name);
     if (value && graph.find_output(name) == nullptr) graph.outputs.push_back({name, value});

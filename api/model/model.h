@@ -31,6 +31,8 @@ struct ModelOptions {
   /// Is told what happens while data is prepared or opened, each text once.
   std::function<void(const std::string&)> on_message = {};
   std::function<bool()> stop_requested = {};  // asked meanwhile
+  /// Where data decides extents the model is imported as far as they are known.
+  bool in_stages = false;
 };
 
 /// An ONNX file with the graphs that are imported from it for micro-batches of a configuration.
@@ -50,6 +52,11 @@ class Model {
   const ImportResult& imported(std::int64_t batch, bool training);
   /// What the file says itself of its training, for that import; null: nothing.
   std::shared_ptr<const TrainingAlgorithm> algorithm(std::int64_t batch, bool training);
+  /// Of a model that is imported as far as extents are known: what its first stage has to know.
+  /// Empty: extents are known before the run.
+  const std::vector<StageRequest>& requests() { return micro_batch().stage.requests; }
+  /// In inference form, with what earlier stages have computed of a batch. Kept by nobody.
+  ImportResult import_stage(std::int64_t batch, const StageValues& values);
   /// For the micro-batches of a training step.
   const ImportResult& micro_batch() { return imported(config_.micro_batch_size(), true); }
   /// What the export of the file has lost, and how that is mended; but rows that the configuration
@@ -77,6 +84,7 @@ class Model {
   ImportOptions import_options(std::int64_t batch, bool training);
 
   FineTuning tuning_;
+  bool needs_stages_ = false;
   std::map<std::pair<std::int64_t, bool>, TrainingImport> imported_;
 };
 
@@ -136,6 +144,8 @@ class PlacedModel {
   const Graph& forward(std::int64_t batch, bool training);
   /// Of a graph that comes from the imported one.
   Placement place(const Graph& graph) const { return derive_placement(graph, resolved_); }
+  /// An imported graph after the forward passes, with the values that are kept as outputs.
+  Graph with_passes(Graph imported) const;
   /// What every program of a run is compiled with; throws Error{usage} where a selector of
   /// `precision` matches nothing.
   LowerOptions lower_options();
@@ -143,7 +153,9 @@ class PlacedModel {
   RunParts run_parts();
 
  private:
-  Graph after_passes(std::int64_t batch, bool training) const;
+  Graph after_passes(std::int64_t batch, bool training) const {
+    return with_passes(model_->imported(batch, training).graph);
+  }
   Graph with_training(const Graph& forward) const;
   Graph with_caches(Graph forward) const;
 

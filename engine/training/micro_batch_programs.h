@@ -16,8 +16,9 @@
 
 namespace tandem {
 
-struct Fingerprint;  // engine/training/checkpoints/fingerprint.h
-class Rendezvous;    // engine/ranks/rendezvous.h
+struct Fingerprint;   // engine/training/checkpoints/fingerprint.h
+class Rendezvous;     // engine/ranks/rendezvous.h
+class StagedForward;  // engine/training/staged/forward_graph.h
 
 /// What a run needs from outside the engine: import and placement are other folders' business.
 struct RunParts {
@@ -46,6 +47,7 @@ struct RunParts {
   bool accept_changes = false;        // of what the fingerprint tells
   std::shared_ptr<Rendezvous> ranks;  // those that train together; null: one process alone
   Shardings shards;                   // what they do not have whole
+  StagedForward* staged = nullptr;    // where `forward` is only what is known before the run
 };
 
 /// Of these parts.

@@ -29,15 +29,6 @@ void make_range(NodeContext& node) {
   node.out(0, node.constant(HostTensor::from({count}, values).converted(node.dtype(0))));
 }
 
-// The rest works on constants alone: exporters compute shapes with it.
-const HostTensor& known(NodeContext& node, std::size_t i) {
-  const Term& term = node.in(i);
-  if (!term.constant) {
-    node.unsupported("is only supported on values that are known before the run");
-  }
-  return *term.constant;
-}
-
 }  // namespace
 
 void constant(NodeContext& node) {
@@ -110,27 +101,6 @@ void range(NodeContext& node) {
       node.fail("element type", "float16, bfloat16, float32, float64, int16, int32 or int64",
                 std::string(name_of(node.dtype(0))));
   }
-}
-
-void non_zero(NodeContext& node) {
-  const HostTensor& x = known(node, 0);
-  const auto rank = static_cast<std::int64_t>(x.shape().size());
-  std::vector<std::vector<std::int64_t>> places(
-      static_cast<std::size_t>(std::max<std::int64_t>(rank, 0)));
-  std::int64_t count = 0;
-  for (std::int64_t i = 0; i < x.type().elements(); ++i) {
-    if (x.number(i) == 0) continue;
-    ++count;
-    std::int64_t rest = i;
-    for (std::int64_t d = rank; d-- > 0;) {
-      const std::int64_t extent = x.shape()[static_cast<std::size_t>(d)];
-      places[static_cast<std::size_t>(d)].push_back(rest % extent);
-      rest /= extent;
-    }
-  }
-  std::vector<std::int64_t> flat;
-  for (const auto& axis : places) flat.insert(flat.end(), axis.begin(), axis.end());
-  node.out(0, node.constant(HostTensor::from({rank, count}, flat)));
 }
 
 }  // namespace tandem::importer::operators
