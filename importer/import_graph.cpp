@@ -7,6 +7,7 @@
 #include "engine/graph/rewrite.h"
 #include "importer/bindings.h"
 #include "importer/branches.h"
+#include "importer/chosen_rows.h"
 #include "importer/file/initializers.h"
 #include "importer/file/tensor_data.h"
 #include "importer/grown_tables.h"
@@ -85,6 +86,17 @@ class Import {
                        .path = output.name()});
         continue;
       }
+      if (term->rows || term->counts) {
+        const std::string& cause = term->rows ? term->rows->cause : term->counts->cause;
+        session_.report("unsupported_type", "",
+                        Diagnostic{.message = "data decides how many entries the output has: " +
+                                              cause + " chooses them",
+                                   .path = output.name(),
+                                   .fix = "`eval` and `predict` run it in stages; to train the "
+                                          "model, export it with outputs that have an entry for "
+                                          "each sample"});
+        continue;
+      }
       outputs_.emplace_back(output.name(), term->type);
       session_.carry(*term);
       session_.builder.output(output.name(), session_.place(*term));
@@ -136,7 +148,14 @@ class Import {
                                          [&](const auto& o) { return o.value == input.value; });
       return !is_output && readers[static_cast<std::size_t>(input.value.index)].empty();
     });
-    return remove_dead(graph, session_.operators);
+    Graph left = remove_dead(graph, session_.operators);
+    for (const NamedValue& input : left.inputs) {  // under the name that the file has for it
+      if (!input.name.starts_with(stage_name(""))) continue;
+      const std::string key = input.name.substr(stage_name("").size());
+      if (!left.find_value(key))
+        left.values[static_cast<std::size_t>(input.value.index)].name = key;
+    }
+    return left;
   }
 
   void place_inputs() {

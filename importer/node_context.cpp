@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "importer/chosen_rows.h"
+
 namespace tandem::importer {
 
 NodeContext::NodeContext(Session& session, Scope& scope, const onnx::NodeProto& node, int version,
@@ -72,6 +74,9 @@ void NodeContext::want(const std::vector<Term>& terms) const {
 std::vector<Term> NodeContext::chosen(const std::vector<Term>& operands, std::size_t count,
                                       const StageRequest::Make& make, const char* reason) const {
   StageRequest request{node_.op_type(), path_, {}, {}, nullptr};
+  for (const Term& operand : operands) {
+    if (operand.rows || operand.counts) refuse_chosen_setting(session_, node_.op_type(), operand);
+  }
   std::vector<HostTensor> values;
   std::vector<std::size_t> unknown;  // operands
   bool is_named = true;
@@ -105,6 +110,10 @@ std::vector<Term> NodeContext::chosen(const std::vector<Term>& operands, std::si
 
 const HostTensor& NodeContext::static_tensor(std::size_t i, const char* role) const {
   const Term& term = in(i);
+  const std::string& op = node_.op_type();
+  const bool takes_extents = op == "Reshape" || op == "Expand" || op == "ConstantOfShape";
+  if (term.rows || (term.counts && !takes_extents)) refuse_chosen_setting(session_, op, term);
+  check_counted_target(session_, term);
   if (!term.constant) {
     want({term});
     fail(fmt::format("{} ('{}') must be known before the run", role,
@@ -280,7 +289,8 @@ void NodeContext::out(std::size_t i, Term term) {
     const Value& value = session_.builder.graph().value(term.id);
     const bool made_here = value.kind == ValueKind::computed &&
                            session_.builder.graph().node(value.producer).path == path_;
-    if (made_here) session_.builder.rename(term.id, name);
+    // A loss that names it would take what was not chosen as well.
+    if (made_here) session_.builder.rename(term.id, term.rows ? name + " (chosen)" : name);
   }
   session_.settle(scope_.key + name, term);
   scope_.names[name] = std::move(term);

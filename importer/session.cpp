@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "importer/chosen_rows.h"
 #include "importer/file/tensor_data.h"
 
 namespace tandem::importer {
@@ -15,6 +16,7 @@ constexpr double fold_flops = 1e8;
 }  // namespace
 
 ValueId Session::place(const Term& term) {
+  if (term.rows || term.counts) refuse_chosen_setting(*this, "the graph", term);
   if (term.id) return term.id;
   assert(term.constant && "a sequence is not a value");
   auto [at, is_new] = placed.try_emplace(term.constant.get());
@@ -48,6 +50,7 @@ void Session::check_size(const TensorType& type, std::string_view op) const {
 
 std::vector<Term> Session::apply(std::string_view op, const std::vector<Term>& inputs,
                                  const Attributes& attributes) {
+  if (is_about_chosen_rows(inputs)) return apply_to_chosen_rows(*this, op, inputs, attributes);
   std::vector<Term> outputs;
   if (fold(op, inputs, attributes, outputs)) return outputs;
   std::vector<ValueId> ids;

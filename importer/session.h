@@ -16,12 +16,17 @@
 
 namespace tandem::importer {
 
+struct ChosenRows;      // importer/chosen_rows.h
+struct CountedExtents;  // importer/chosen_rows.h
+
 /// What the name of an ONNX value stands for.
 struct Term {
   TensorType type;
   ValueId id;                                         // -1: not placed in the graph (yet)
   std::shared_ptr<const HostTensor> constant;         // known before the run
   std::shared_ptr<const std::vector<Term>> sequence;  // a sequence of tensors instead of a tensor
+  std::shared_ptr<const ChosenRows> rows;             // that data chooses along an axis
+  std::shared_ptr<const CountedExtents> counts;       // which of its integers are numbers of those
   std::string key;                                    // in an import by stages: its name there
   bool none = false;                                  // an optional without a value
   bool bad = false;                                   // made by a node that could not be imported
@@ -78,11 +83,12 @@ struct Session {
   std::int64_t file_nodes = 0;  // of them in the file itself, calls of functions apart
   int scopes = 0;               // numbers the names inside function calls
   std::unordered_map<const HostTensor*, std::pair<std::shared_ptr<const HostTensor>, ValueId>>
-      placed;                                           // constants that are in the graph
-  std::unordered_map<std::string, std::size_t> states;  // by initializer: index in the graph
-  StageImport stage;                                    // of an import by stages
-  std::map<std::string, ValueId> stage_outputs;         // by key: what its requests read
-  std::map<std::string, ValueId> stage_inputs;          // by key: what earlier stages made
+      placed;                                              // constants that are in the graph
+  std::unordered_map<std::string, std::size_t> states;     // by initializer: index in the graph
+  StageImport stage;                                       // of an import by stages
+  std::map<std::string, ValueId> stage_outputs;            // by key: what its requests read
+  std::map<std::string, ValueId> stage_inputs;             // by key: what earlier stages made
+  std::map<std::vector<std::int64_t>, ValueId> row_masks;  // of chosen rows, by what made them
   int looking = 0;  // at bodies of nodes that are not lowered: they ask for nothing
 
   Session(const OnnxFile::Content& content, const OperatorSet& set,

@@ -107,20 +107,33 @@ class StagedPredictor {
   std::vector<HostTensor> predicted(const SampleRange& range) {
     const BatchTensors batch = batch_of(*range.source, range.first, range.count, &inputs_);
     StagedGraph staged = trained_.parts().staged->graph_for(range.count, batch);
+    keep_wanted(staged.graph);
+    BatchTensors values = take_given_outputs(staged.graph, {&batch, &staged.fed});
+    if (!staged.graph.outputs.empty()) compute(staged, batch, values);
+    load();
+    std::vector<HostTensor> in_order;
+    for (const std::string& name : names_) in_order.push_back(values.at(name));
+    return in_order;
+  }
+
+  void load() {
+    if (is_loaded_) return;
+    trained_.load();
+    std::vector<Diagnostic> problems = trained_.not_finite();
+    if (!problems.empty()) throw Error(ErrorKind::diverged, std::move(problems));
+    is_loaded_ = true;
+  }
+
+  /// Adds what the graph computes.
+  void compute(const StagedGraph& staged, const BatchTensors& batch, BatchTensors& values) {
     StagedPrograms::Entry& entry = programs_.get(staged.key, [&] {
       TrainingGraph forward;
-      forward.graph = std::move(staged.graph);
-      keep_wanted(forward.graph);
+      forward.graph = remove_dead(staged.graph, *trained_.parts().operators);
       check_fed_inputs(forward, trained_.config(), types_of({&batch, &staged.fed}));
       return bind_program(forward, with_single_slots(trained_.parts()), trained_.states(),
                           trained_.arenas(), {});
     });
-    if (!is_loaded_) {
-      trained_.load();
-      std::vector<Diagnostic> problems = trained_.not_finite();
-      if (!problems.empty()) throw Error(ErrorKind::diverged, std::move(problems));
-      is_loaded_ = true;
-    }
+    load();
     Program& program = *entry.bound.program;
     const std::uint64_t ticket = entry.ticket++;
     feed_inputs(program, {&batch, &staged.fed}, ticket);
@@ -128,9 +141,8 @@ class StagedPredictor {
     context.seed = trained_.config().seed;
     program.run(context, ticket);
     refuse_reported(program, program.errors());
-    std::vector<HostTensor> values;
-    for (const std::string& name : names_) values.push_back(output_of(entry.bound, name, ticket));
-    return values;
+    for (const NamedValue& output : staged.graph.outputs)
+      values.emplace(output.name, output_of(entry.bound, output.name, ticket));
   }
 
   void keep_wanted(Graph& graph) const {
@@ -146,7 +158,6 @@ class StagedPredictor {
       wanted.push_back(*output);
     }
     graph.outputs = std::move(wanted);
-    graph = remove_dead(graph, *trained_.parts().operators);
   }
 
   void write(const SampleRange& range, std::vector<HostTensor> values) {

@@ -97,20 +97,21 @@ StagedModel::Stage& StagedModel::stage_for(std::int64_t samples, const StageValu
   return *stages_[0];
 }
 
-void StagedModel::compile(Stage& stage, const BatchTensors& batch, const StageValues& values) {
-  if (stage.bound || stage.graph.outputs.empty()) return;
-  const BatchTensors fed = named_inputs(values);
+void StagedModel::compile(Stage& stage, const BatchTensors& batch, const BatchTensors& fed,
+                          Graph graph) {
+  if (stage.bound || graph.outputs.empty()) return;
   TrainingGraph forward;
-  forward.graph = stage.graph;
+  forward.graph = std::move(graph);
   check_fed_inputs(forward, model_.config(), types_of({&batch, &fed}));
   stage.bound = bind_program(forward, with_single_slots(parts_), states_, arenas_, {});
 }
 
 BatchTensors StagedModel::run(Stage& stage, const BatchTensors& batch, const StageValues& values) {
-  compile(stage, batch, values);
-  BatchTensors made;
-  if (!stage.bound) return made;
   const BatchTensors fed = named_inputs(values);
+  Graph graph = stage.graph;
+  BatchTensors made = take_given_outputs(graph, {&batch, &fed});
+  compile(stage, batch, fed, std::move(graph));
+  if (!stage.bound) return made;
   Program& program = *stage.bound->program;
   const std::uint64_t ticket = stage.ticket++;
   feed_inputs(program, {&batch, &fed}, ticket);
@@ -118,8 +119,9 @@ BatchTensors StagedModel::run(Stage& stage, const BatchTensors& batch, const Sta
   context.seed = model_.config().seed;
   program.run(context, ticket);
   refuse_reported(program, program.errors());
-  for (const std::string& name : stage.import.outputs)
-    made.emplace(name, output_of(*stage.bound, name, ticket));
+  for (const std::string& name : stage.import.outputs) {
+    if (!made.contains(name)) made.emplace(name, output_of(*stage.bound, name, ticket));
+  }
   return made;
 }
 

@@ -26,7 +26,7 @@ class StagedModel final : public StagedForward {
  private:
   struct Stage;
   Stage& stage_for(std::int64_t samples, const StageValues& values);
-  void compile(Stage& stage, const BatchTensors& batch, const StageValues& values);
+  void compile(Stage& stage, const BatchTensors& batch, const BatchTensors& fed, Graph graph);
   BatchTensors run(Stage& stage, const BatchTensors& batch, const StageValues& values);
   /// Runs a stage; what it has computed is in `values` afterwards.
   void advance(Stage& stage, const BatchTensors& batch, StageValues& values);

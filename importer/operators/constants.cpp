@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "importer/chosen_rows.h"
 #include "importer/file/tensor_data.h"
 #include "importer/node_context.h"
 
@@ -64,7 +65,8 @@ void constant_of_shape(NodeContext& node) {
     node.fail("shape", "extents >= 0", to_string(shape));
   }
   // Repeated by strides, so that a large one takes no memory here.
-  node.out(0, node.expand(node.constant(value.reshaped({})), shape));
+  const Term made = node.expand(node.constant(value.reshaped({})), shape);
+  node.out(0, with_counted_extents(node.session(), node.in(0), made));
 }
 
 void shape(NodeContext& node) {
@@ -76,10 +78,12 @@ void shape(NodeContext& node) {
   const std::int64_t first = place(node.integer("start", 0));
   const std::int64_t last = std::max(first, place(node.integer("end", rank)));
   const std::vector<std::int64_t> part(extents.begin() + first, extents.begin() + last);
-  node.out(0, node.constant(HostTensor::from({last - first}, part)));
+  const Term term = node.constant(HostTensor::from({last - first}, part));
+  node.out(0, counted_extents(node.in(0), term, first));
 }
 
 void size(NodeContext& node) {
+  if (node.in(0).rows) refuse_chosen_setting(node.session(), "Size", node.in(0));
   node.out(0, node.constant(HostTensor::from<std::int64_t>({}, {element_count(node.shape(0))})));
 }
 

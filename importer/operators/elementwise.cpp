@@ -6,6 +6,7 @@
 
 #include "engine/graph/text.h"
 #include "engine/operators/scalar_functions.h"
+#include "importer/chosen_rows.h"
 #include "importer/node_context.h"
 
 namespace tandem::importer::operators {
@@ -82,8 +83,10 @@ void composed_function(NodeContext& node) {
     for (const auto& [name, value] : attributes_of(node, function.attributes))
       settings.push_back(std::get<double>(value));
     Session& session = node.session();
-    const ValueId x = session.place(node.in(0));
-    node.out(0, session.value(compose(session.builder, function, x, std::move(settings))));
+    const ValueId x = session.place(without_choice(node.in(0)));
+    Term y = session.value(compose(session.builder, function, x, std::move(settings)));
+    y.rows = node.in(0).rows;  // element by element
+    node.out(0, std::move(y));
   }
 }
 

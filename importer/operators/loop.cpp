@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "importer/bodies.h"
+#include "importer/chosen_rows.h"
 #include "importer/file/tensor_data.h"
 
 namespace tandem::importer::operators {
@@ -128,6 +129,7 @@ void loop(NodeContext& node) {
   const StateGuard states(node);
   Unrolling unrolling(node);
   for (std::int64_t i = 0; i < most; ++i) {
+    if (condition.rows || condition.counts) refuse_chosen_setting(session, "Loop", condition);
     if (!alive.id && condition.constant && !is_true(node, condition)) break;
     if (!alive.id && !condition.constant) {
       if (has_no_end(node, most, carried, scans)) want_end(node, body, state, rows, condition);

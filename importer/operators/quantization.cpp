@@ -99,7 +99,7 @@ bool is_rounded(const Graph& graph, ValueId id) {
 // there, so that a gradient flows.
 Term straight_through(NodeContext& node, const Term& x, DType dtype) {
   const Graph& graph = node.session().builder.graph();
-  const Node* cast = x.is_constant() ? nullptr : producer_of(graph, x.id, "Cast");
+  const Node* cast = x.is_constant() || x.rows ? nullptr : producer_of(graph, x.id, "Cast");
   const Node* clip = cast != nullptr ? producer_of(graph, cast->inputs[0], "Clip") : nullptr;
   if (clip == nullptr || !is_rounded(graph, clip->inputs[0])) return node.cast(x, dtype);
   return node.cast(node.session().value(cast->inputs[0]), dtype);

@@ -6,6 +6,8 @@
 #include <numeric>
 #include <optional>
 
+#include "importer/chosen_rows.h"
+#include "importer/file/tensor_data.h"
 #include "importer/node_context.h"
 
 namespace tandem::importer::operators {
@@ -37,12 +39,74 @@ Tensors places_of_non_zero(const Tensors& operands) {
   return {HostTensor::from({static_cast<std::int64_t>(rank), count}, flat)};
 }
 
+// Those of all elements.
+HostTensor numbers_of_places(const Shape& shape) {
+  HostTensor all(TensorType{DType::boolean, shape});
+  for (bool& each : all.as<bool>()) each = true;
+  return places_of_non_zero({all})[0];
+}
+
 Tensors places_of_true(const Tensors& operands) {
   std::vector<std::int64_t> places;
   for (std::int64_t i = 0; i < operands[0].type().elements(); ++i) {
     if (operands[0].number(i) != 0) places.push_back(i);
   }
   return {integer_list(places)};
+}
+
+void refuse_nested(NodeContext& node, const Term& mask) {
+  if (!mask.rows) return;
+  node.unsupported(
+      "it chooses among the rows that " + mask.rows->cause + " chooses",
+      "`eval` and `predict` run it in stages; to train it, choose once, by both masks");
+}
+
+std::string cause_of(const NodeContext& node) {
+  return node.node().op_type() + " at " + node.path();
+}
+
+void note_capacity(NodeContext& node, std::int64_t capacity) {
+  node.session().note(node.path(), fmt::format("data chooses among {}: all are computed in each "
+                                               "step, and those that it does not choose are left "
+                                               "out behind it",
+                                               capacity));
+}
+
+// The coordinates of all elements, of which those count that are not zero.
+Term all_places(NodeContext& node) {
+  const Term& x = node.in(0);
+  refuse_nested(node, x);
+  const std::int64_t count = x.type.elements();
+  const auto rank = static_cast<std::int64_t>(x.type.shape.size());
+  if (rank == 0 || count == 0) node.unsupported("its operand has no axis or no elements");
+  const std::int64_t most = node.session().file.limits.tensor_bytes;
+  if (!checked_elements({rank, count, std::int64_t{sizeof(std::int64_t)}}, most)) {
+    node.fail("the table of all places is too large", fmt::format("at most {} bytes", most),
+              to_string(x.type));
+  }
+  const HostTensor all = numbers_of_places(x.type.shape);
+  const Term valid = node.reshape(node.cast(x, DType::boolean), {count});
+  note_capacity(node, count);
+  return with_chosen_rows(node.constant(all), 1, node.session().place(valid), cause_of(node));
+}
+
+// All slices of x along the axis, of which those count where the condition is true.
+Term chosen_along(NodeContext& node, const Term& x, std::int64_t axis, const Term& condition) {
+  refuse_nested(node, condition);
+  refuse_nested(node, x);
+  Shape part = x.type.shape;
+  const auto at = static_cast<std::size_t>(axis);
+  Term rows = x;
+  if (part[at] != condition.type.shape[0]) {
+    part[at] = condition.type.shape[0];
+    rows = node.make(
+        "Slice", {x},
+        {{"starts", Ints(part.size(), 0)}, {"sizes", part}, {"steps", Ints(part.size(), 1)}});
+  } else {
+    rows = node.make("Identity", {x});
+  }
+  note_capacity(node, part[at]);
+  return with_chosen_rows(rows, at, node.session().place(condition), cause_of(node));
 }
 
 // Slices of a tensor along an axis, one after the other, for comparisons. Integers of 64 bits fit.
@@ -104,6 +168,10 @@ void compress(NodeContext& node) {
     node.fail("length of the condition", fmt::format("at most {}", extent),
               std::to_string(condition.type.shape[0]));
   }
+  if (!node.in_stages() && !condition.constant) {
+    node.out(0, chosen_along(node, x, axis, condition));
+    return;
+  }
   const Term places = node.chosen({condition}, 1, places_of_true,
                                   "how long its result is depends on the condition, which must be "
                                   "known before the run")[0];
@@ -111,6 +179,10 @@ void compress(NodeContext& node) {
 }
 
 void non_zero(NodeContext& node) {
+  if (!node.in_stages() && !node.in(0).constant) {
+    node.out(0, all_places(node));
+    return;
+  }
   node.out(0, node.chosen({node.in(0)}, 1, places_of_non_zero,
                           "is only supported on values that are known before the run")[0]);
 }

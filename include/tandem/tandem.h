@@ -277,7 +277,9 @@ struct PredictOptions : TrainedOptions {
 };
 
 /// One line (or index of axis 0) a row of `options.data`, in order; a row that is left out as bad
-/// has nan, or -1 in place of a class. Memory does not grow with the rows of a table. A file named
+/// has nan, or -1 in place of a class. Outputs without an entry for each row, of models in which
+/// data decides extents, are an object a micro-batch in .jsonl, and arrays "NAME.NUMBER" in .npz.
+/// Memory does not grow with the rows of a table. A file named
 /// by `to` is there once all is written; Error{usage} where predictions are made from it,
 /// Error{diverged} where parameters of the model are not finite. Processes that a launcher has
 /// started together take turns at the micro-batches, and rank 0 writes.

@@ -107,6 +107,7 @@ TEST_F(DataExtentsTool, PredictsBatchByBatchWhatHasNoRows) {
            {"rows_of_a_mask", {0, 1, 2}, 5},
            {"unique_values", {0, 1}, 3},
            {"nested", {0, 1, 2}, 4},
+           {"places_alone", {0, 1}, 3},
            {"trips_of_data", {0, 1, 2}, 3}}) {
     SCOPED_TRACE(name);
     const std::vector<std::string> got = lines(name, options_for(name, which, batch));
@@ -218,6 +219,47 @@ files = [ "data.npz" ]
   config_of("chosen");
   EXPECT_THAT(error_of([&] { evaluate_run(model_named("rows_of_a_mask"), options); }),
               AllOf(HasSubstr("chosen"), HasSubstr("data decides how long axis 0")));
+}
+
+// A mixture of experts trains by the rows that each gets as by masks over all rows.
+TEST_F(DataExtentsTool, TrainsWhatChoosesRowsByCapacity) {
+  std::vector<float> x, labels;
+  for (int i = 0; i < 64 * 4; ++i) x.push_back(static_cast<float>((i * 37 + 11) % 41) / 20 - 1);
+  for (int i = 0; i < 64 * 2; ++i) labels.push_back(static_cast<float>((i * 29 + 5) % 23) / 11 - 1);
+  write_npz(folder_ / "data.npz", {{"x", HostTensor::from<float>({64, 4}, x)},
+                                   {"labels", HostTensor::from<float>({64, 2}, labels)}});
+  const auto trained = [&](const std::string& name) {
+    write_file(folder_ / "train.toml", "model = \"" + model_named(name) + R"("
+batch_size = 16
+steps = 12
+[loss]
+terms = [ { name = "loss", kind = "mse", predictions = "y", targets = "labels" } ]
+[optimizer]
+kind = "sgd"
+lr = 0.1
+[data]
+kind = "npz"
+[data.train]
+files = [ "data.npz" ]
+[data.eval]
+files = [ "data.npz" ]
+[eval]
+every = "6 steps"
+)");
+    TrainOptions options;
+    options.run_dir = folder_ / name;
+    return Trainer(folder_ / "train.toml", options).run();
+  };
+  const TrainResult rows = trained("mixture_by_rows"), masks = trained("mixture_by_masks");
+  EXPECT_NEAR(rows.loss, masks.loss, 1e-6);
+  EXPECT_NEAR(rows.evaluation.at("loss"), masks.evaluation.at("loss"), 1e-6);
+  // Its predictions need no stages.
+  PredictOptions options;
+  options.data = {folder_ / "data.npz"};
+  options.to = folder_ / "out.npz";
+  options.on_message = [this](const std::string& text) { said_ += text; };
+  predict_run(folder_ / "mixture_by_rows", options);
+  EXPECT_THAT(said_, ::testing::Not(HasSubstr("data decides extents")));
 }
 
 TEST_F(DataExtentsTool, RefusesWhatAsksForTooMuchMemory) {

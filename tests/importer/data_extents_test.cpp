@@ -10,7 +10,7 @@
 
 #include "engine/formats/files.h"
 #include "onnx/defs/parser.h"
-#include "tests/importer/support.h"
+#include "tests/importer/differences.h"
 
 namespace tandem::testing {
 namespace {
@@ -23,21 +23,6 @@ std::string bytes_of(const std::string& text) {
   const onnx::Common::Status status = onnx::OnnxParser::Parse(model, text.c_str());
   EXPECT_TRUE(status.IsOK()) << status.ErrorMessage();
   return model.SerializeAsString();
-}
-
-HostTensor tensor_of(const Json& entry) {
-  const auto shape = entry.at("shape").get<Shape>();
-  if (entry.at("type") == "int64")
-    return HostTensor::from(shape, entry.at("values").get<std::vector<std::int64_t>>());
-  if (entry.at("type") == "bool")
-    return HostTensor::from(shape, entry.at("values").get<std::vector<bool>>());
-  return HostTensor::from(shape, entry.at("values").get<std::vector<float>>());
-}
-
-NamedTensors tensors_of(const Json& entries) {
-  NamedTensors tensors;
-  for (const Json& entry : entries) tensors.emplace_back(entry.at("name"), tensor_of(entry));
-  return tensors;
 }
 
 const HostTensor& named(const NamedTensors& tensors, const std::string& name) {

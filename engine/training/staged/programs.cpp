@@ -31,6 +31,29 @@ HostTensor output_of(const BoundProgram& bound, const std::string& name, std::ui
   return copy;
 }
 
+BatchTensors take_given_outputs(Graph& graph, const std::vector<const BatchTensors*>& lists) {
+  BatchTensors given;
+  std::erase_if(graph.outputs, [&](const NamedValue& output) {
+    const Value& value = graph.value(output.value);
+    if (value.kind == ValueKind::constant) {
+      given.emplace(output.name, *value.constant);
+      return true;
+    }
+    if (value.kind != ValueKind::input) return false;
+    for (const NamedValue& input : graph.inputs) {
+      if (input.value != output.value) continue;
+      for (const BatchTensors* list : lists) {
+        const auto found = list->find(input.name);
+        if (found == list->end() || found->second.type() != value.type) continue;
+        given.emplace(output.name, found->second);
+        return true;
+      }
+    }
+    return false;
+  });
+  return given;
+}
+
 FieldTypes types_of(const std::vector<const BatchTensors*>& lists) {
   FieldTypes types;
   for (const BatchTensors* list : lists) {

@@ -50,6 +50,10 @@ void feed_inputs(Program& program, const std::vector<const BatchTensors*>& lists
 /// A copy of an output by its name, which the program has.
 HostTensor output_of(const BoundProgram& bound, const std::string& name, std::uint64_t ticket);
 
+/// Of outputs those that are fed or constant, which need no program, by their names; the graph
+/// keeps the others. States are not among them.
+BatchTensors take_given_outputs(Graph& graph, const std::vector<const BatchTensors*>& lists);
+
 /// Types of what may be fed to graphs of a batch.
 FieldTypes types_of(const std::vector<const BatchTensors*>& lists);
 
