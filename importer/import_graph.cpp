@@ -373,6 +373,8 @@ ImportResult import_content(const OnnxFile::Content& file, const OperatorSet& op
     // Once with the file's own batch: where constants hold it shows in what the nodes see.
     ImportOptions own = options;
     own.batch = fixed;
+    const StageValues nothing;  // what was computed is of the wanted batch
+    if (own.stage != nullptr) own.stage = &nothing;
     own.bind.erase(std::remove_if(own.bind.begin(), own.bind.end(),
                                   [](const auto& b) { return b.first == "batch"; }),
                    own.bind.end());

@@ -72,6 +72,8 @@ void note_capacity(NodeContext& node, std::int64_t capacity) {
                                                capacity));
 }
 
+constexpr std::int64_t most_place_bytes = std::int64_t{1} << 30;  // of a constant made here
+
 // The coordinates of all elements, of which those count that are not zero.
 Term all_places(NodeContext& node) {
   const Term& x = node.in(0);
@@ -79,10 +81,9 @@ Term all_places(NodeContext& node) {
   const std::int64_t count = x.type.elements();
   const auto rank = static_cast<std::int64_t>(x.type.shape.size());
   if (rank == 0 || count == 0) node.unsupported("its operand has no axis or no elements");
-  const std::int64_t most = node.session().file.limits.tensor_bytes;
-  if (!checked_elements({rank, count, std::int64_t{sizeof(std::int64_t)}}, most)) {
-    node.fail("the table of all places is too large", fmt::format("at most {} bytes", most),
-              to_string(x.type));
+  if (!checked_elements({rank, count, std::int64_t{sizeof(std::int64_t)}}, most_place_bytes)) {
+    node.fail("the table of all places is too large",
+              fmt::format("at most {} bytes", most_place_bytes), to_string(x.type));
   }
   const HostTensor all = numbers_of_places(x.type.shape);
   const Term valid = node.reshape(node.cast(x, DType::boolean), {count});

@@ -161,6 +161,21 @@ TEST(ChosenRowsRefusals, OfAChoiceAmongChosenRows) {
               HasSubstr("it chooses among the rows that NonZero at NonZero chooses"));
 }
 
+// The places are a constant, which the import would have to make.
+TEST(ChosenRowsRefusals, OfAMaskThatIsTooLarge) {
+  EXPECT_THAT(error_of([] {
+                import_for_training(R"(<ir_version: 10, opset_import: ["": 20]>
+m (bool[20000,20000] keep, double[20000] x) => (double[20000] y)
+{
+  place = NonZero (keep)
+  real = Cast <to = 11> (place)
+  sum = ReduceSum <keepdims = 0> (real)
+  y = Add (x, sum)
+})");
+              }),
+              HasSubstr("the table of all places is too large"));
+}
+
 // A loss finds no value under the name of rows that include what was not chosen.
 TEST(ChosenRowsNames, AreNotThoseOfTheFile) {
   for (const Json& json : trained_cases()) {
