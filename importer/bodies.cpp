@@ -238,7 +238,7 @@ void out_of_body(NodeContext& node, std::size_t i, Term term, std::size_t first_
     const Value& value = session.builder.graph().value(term.id);
     if (value.kind == ValueKind::computed &&
         static_cast<std::size_t>(value.producer.index) >= first_node)
-      session.builder.rename(term.id, node.node().output(static_cast<int>(i)));
+      session.builder.rename(term.id, name_in_graph(node.node().output(static_cast<int>(i)), term));
   }
   node.out(i, std::move(term));
 }

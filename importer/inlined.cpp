@@ -101,7 +101,7 @@ void lower_function(Session& session, Scope& caller, const onnx::NodeProto& call
     session.record.shapes[caller.prefix + call.output(i)] = term->type.shape;
     if (caller.main && term->id &&
         session.builder.graph().value(term->id).kind == ValueKind::computed) {
-      session.builder.rename(term->id, call.output(i));
+      session.builder.rename(term->id, name_in_graph(call.output(i), *term));
     }
   }
 }

@@ -289,8 +289,7 @@ void NodeContext::out(std::size_t i, Term term) {
     const Value& value = session_.builder.graph().value(term.id);
     const bool made_here = value.kind == ValueKind::computed &&
                            session_.builder.graph().node(value.producer).path == path_;
-    // A loss that names it would take what was not chosen as well.
-    if (made_here) session_.builder.rename(term.id, term.rows ? name + " (chosen)" : name);
+    if (made_here) session_.builder.rename(term.id, name_in_graph(name, term));
   }
   session_.settle(scope_.key + name, term);
   scope_.names[name] = std::move(term);

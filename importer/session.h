@@ -146,6 +146,12 @@ struct Scope {
   }
 };
 
+/// What a value is called in the graph. A loss that names chosen rows would take what was not
+/// chosen as well: they have no name of the file's.
+inline std::string name_in_graph(const std::string& name, const Term& term) {
+  return term.rows ? name + " (chosen)" : name;
+}
+
 /// What names a node in keys of stages: the first output that it has; "" if none.
 std::string first_output(const onnx::NodeProto& node);
 
