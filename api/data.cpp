@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "api/data_options.h"
 #include "engine/training/config/config_names.h"
 #include "engine/training/data/encode_files.h"
 #include "engine/training/data/prepare_table.h"
@@ -18,24 +19,6 @@ namespace tandem::api {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-RunConfig read_config(const std::string& path, const DataOptions& options) {
-  RunConfig config = read_run_config(path, options.overrides);
-  if (!config.data) {
-    throw Error(ErrorKind::usage,
-                Diagnostic{.message = "there is no [data] table", .file = config.file});
-  }
-  return config;
-}
-
-OpenOptions open_with(const RunConfig& config, const DataOptions& options) {
-  OpenOptions open;
-  open.seed = config.seed;
-  open.threads = config.threads;
-  open.on_message = options.on_message;
-  open.stop_requested = [stop = options.stop] { return stop.stop_requested(); };
-  return open;
-}
 
 std::string number_text(double value) {
   return std::isfinite(value) ? fmt::format("{:.6g}", value) : "-";
@@ -308,13 +291,13 @@ std::string dumped(const Json& json) {
 }  // namespace
 
 Report data_prepare(const std::string& config_path, const DataOptions& options) {
-  const RunConfig config = read_config(config_path, options);
+  const RunConfig config = config_with_data(config_path, options);
   if (!config.data->table()) {
     const std::string kind(config.data->kind_name());
     return {"nothing to prepare: " + kind + " files are read as they are",
             dumped(Json{{"prepared", false}, {"up_to_date", true}})};
   }
-  const PreparedTable table = prepare_table(*config.data, open_with(config, options));
+  const PreparedTable table = prepare_table(*config.data, data_opened_with(config, options));
   Json json{{"prepared", table.built}, {"up_to_date", !table.built}, {"folder", table.folder}};
   std::string text = table.built ? "prepared " : "up to date: ";
   text += fmt::format("{} rows to train on", table.train.rows());
@@ -334,8 +317,8 @@ Report data_prepare(const std::string& config_path, const DataOptions& options) 
 }
 
 DataReport data_check(const std::string& config_path, const DataOptions& options) {
-  const RunConfig config = read_config(config_path, options);
-  const OpenOptions open = open_with(config, options);
+  const RunConfig config = config_with_data(config_path, options);
+  const OpenOptions open = data_opened_with(config, options);
   const TextTable* table = config.data->table();
   const Checked checked =
       table ? check_table(*config.data, open) : check_arrays(*config.data, open);

@@ -95,8 +95,7 @@ class Binder {
     const onnx::TypeProto_Tensor& tensor = info.type().tensor_type();
     const auto dtype = dtype_from_onnx(tensor.elem_type());
     if (!dtype) {
-      problem("unsupported_type", name, "element type of the input is not supported",
-              "float16, bfloat16, float32, float64, integers of 8 to 64 bits or bool",
+      problem("unsupported_type", name, "element type of the input is not supported", dtype_names(),
               onnx_type_name(tensor.elem_type()), "");
       return false;
     }

@@ -7,6 +7,7 @@
 
 #include "importer/file/initializers.h"
 #include "importer/file/tensor_data.h"
+#include "importer/operators/float8.h"
 #include "importer/walk.h"
 
 namespace tandem::importer {
@@ -64,7 +65,7 @@ Term gated(NodeContext& node, const Term& condition, bool taken, const Term& x) 
   const Graph& graph = node.session().builder.graph();
   const bool is_buffer =
       x.id && graph.value(x.id).kind == ValueKind::state && !is_trained(graph, x);
-  if (x.type.dtype == DType::boolean || is_buffer) return x;
+  if (x.type.dtype == DType::boolean || is_float8(x.type.dtype) || is_buffer) return x;
   const Term zero = node.scalar(0, x.type.dtype);
   return node.make("Where", {condition, taken ? x : zero, taken ? zero : x});
 }
@@ -122,6 +123,7 @@ std::vector<Term> Body::run(const std::vector<Term>& inputs, const std::string& 
     inner.path = node_.path() + "." + part;
     inner.module = session.modules.module_scope(node_.node()).value_or("");
   }
+  inner.key = outer.key + first_output(node_.node()) + "/" + attribute_ + "/" + part + "/";
   const bool is_gated = !captured.empty();
   inner.names = std::move(captured);
   inner.names.insert(kept_.begin(), kept_.end());
@@ -148,8 +150,17 @@ std::vector<Term> Body::run(const std::vector<Term>& inputs, const std::string& 
   return outputs;
 }
 
+std::vector<Term> Body::captured() const {
+  std::vector<Term> terms;
+  const Scope& outer = node_.scope();
+  for (const std::string& name : reads_in(graph_)) {
+    if (const Term* term = outer.find(name)) terms.push_back(*term);
+  }
+  return terms;
+}
+
 Unrolling::Unrolling(NodeContext& node)
-    : node_(node), first_node_(node.session().nodes), reports_(node.session().reports.size()) {}
+    : node_(node), first_node_(node.session().nodes), problems_(problems()) {}
 
 bool Unrolling::next() {
   Session& session = node_.session();
@@ -163,7 +174,11 @@ bool Unrolling::next() {
   return is_sound();
 }
 
-bool Unrolling::is_sound() const { return node_.session().reports.size() == reports_; }
+std::size_t Unrolling::problems() const {
+  return node_.session().reports.size() + node_.session().stage.requests.size();
+}
+
+bool Unrolling::is_sound() const { return problems() == problems_; }
 
 StateGuard::StateGuard(NodeContext& node) : node_(node) {
   for (const State& state : node.session().builder.graph().states) finals_.push_back(state.final);
@@ -206,7 +221,7 @@ Term choose(NodeContext& node, const Term& condition, const Term& x, const Term&
     return result;
   }
   if ((x.id && x.id == y.id) || (x.constant && x.constant == y.constant)) return x;
-  return node.make("Where", {condition, x, y});
+  return operators::chosen(node, condition, x, y);
 }
 
 Term scalar_condition(NodeContext& node, const Term& condition) {
@@ -224,7 +239,7 @@ void out_of_body(NodeContext& node, std::size_t i, Term term, std::size_t first_
     const Value& value = session.builder.graph().value(term.id);
     if (value.kind == ValueKind::computed &&
         static_cast<std::size_t>(value.producer.index) >= first_node)
-      session.builder.rename(term.id, node.node().output(static_cast<int>(i)));
+      session.builder.rename(term.id, name_in_graph(node.node().output(static_cast<int>(i)), term));
   }
   node.out(i, std::move(term));
 }

@@ -17,6 +17,8 @@ class Body {
   const onnx::GraphProto& graph() const { return graph_; }
   std::size_t input_count() const { return static_cast<std::size_t>(graph_.input_size()); }
   std::size_t output_count() const { return static_cast<std::size_t>(graph_.output_size()); }
+  /// What its nodes read of the graph around it.
+  std::vector<Term> captured() const;
   /// The outputs of one run, of which some may be bad. `part` is the run's own part of the paths:
   /// "0" gives LOOP.0.OPERATOR; "" the paths of nodes beside this one.
   std::vector<Term> run(const std::vector<Term>& inputs, const std::string& part);
@@ -41,6 +43,7 @@ class Body {
 };
 
 /// Lowers the same nodes many times: refuses more than a tenth of the nodes that a file may have.
+/// In an import by stages it ends behind a run that has to wait for the next stage.
 class Unrolling {
  public:
   explicit Unrolling(NodeContext& node);
@@ -49,9 +52,11 @@ class Unrolling {
   bool is_sound() const;
 
  private:
+  std::size_t problems() const;
+
   NodeContext& node_;
   std::int64_t first_node_;
-  std::size_t reports_;
+  std::size_t problems_;
 };
 
 /// Nodes that run whatever the condition is change no state: `check` refuses those since it was

@@ -7,6 +7,7 @@
 #include "engine/graph/rewrite.h"
 #include "importer/bindings.h"
 #include "importer/branches.h"
+#include "importer/chosen_rows.h"
 #include "importer/file/initializers.h"
 #include "importer/file/tensor_data.h"
 #include "importer/grown_tables.h"
@@ -85,9 +86,22 @@ class Import {
                        .path = output.name()});
         continue;
       }
+      if (term->rows || term->counts) {
+        const std::string& cause = term->rows ? term->rows->cause : term->counts->cause;
+        session_.report("unsupported_type", "",
+                        Diagnostic{.message = "data decides how many entries the output has: " +
+                                              cause + " chooses them",
+                                   .path = output.name(),
+                                   .fix = "`eval` and `predict` run it in stages; to train the "
+                                          "model, export it with outputs that have an entry for "
+                                          "each sample"});
+        continue;
+      }
       outputs_.emplace_back(output.name(), term->type);
+      session_.carry(*term);
       session_.builder.output(output.name(), session_.place(*term));
     }
+    place_stage_outputs();
     if (!only_text) return;
     session_.report("unsupported_type", "",
                     Diagnostic{.message = "all outputs of the model are text",
@@ -105,6 +119,8 @@ class Import {
     if (algorithm_ != nullptr && session_.reports.empty())
       all = algorithm_->split(session_, scope_, std::move(all));
     result.graph = remove_dead(all, session_.operators);
+    result.stage = std::move(session_.stage);
+    if (!session_.stage_inputs.empty()) result.graph = without_unread(std::move(result.graph));
     if (session_.reports.empty()) verify(result.graph);
     if (session_.reports.empty() && algorithm_ == nullptr) settle_states(result.graph);
     if (session_.reports.empty()) check_readers(result.graph, file_, tables_);
@@ -114,6 +130,34 @@ class Import {
   }
 
  private:
+  // What the next stage reads of this one.
+  void place_stage_outputs() {
+    if (session_.stage.requests.empty()) return;
+    for (const auto& [key, id] : session_.stage_outputs) {
+      session_.builder.output(stage_name(key), id);
+      session_.stage.outputs.push_back(stage_name(key));
+    }
+  }
+
+  // Without inputs that earlier stages have made for others than what is left.
+  Graph without_unread(Graph graph) const {
+    const auto readers = readers_of(graph);
+    std::erase_if(graph.inputs, [&](const NamedValue& input) {
+      if (!input.name.starts_with(stage_name(""))) return false;
+      const bool is_output = std::any_of(graph.outputs.begin(), graph.outputs.end(),
+                                         [&](const auto& o) { return o.value == input.value; });
+      return !is_output && readers[static_cast<std::size_t>(input.value.index)].empty();
+    });
+    Graph left = remove_dead(graph, session_.operators);
+    for (const NamedValue& input : left.inputs) {  // under the name that the file has for it
+      if (!input.name.starts_with(stage_name(""))) continue;
+      const std::string key = input.name.substr(stage_name("").size());
+      if (!left.find_value(key))
+        left.values[static_cast<std::size_t>(input.value.index)].name = key;
+    }
+    return left;
+  }
+
   void place_inputs() {
     for (const BoundInput& input : bindings_.inputs) {
       const std::string& name = input.info->name();
@@ -126,6 +170,7 @@ class Import {
           refuse(file_.path, name, "the input is too large", "", to_string(input.type));
         }
         term = session_.value(session_.builder.input(name, input.type));
+        session_.settle(name, term);
       }
       session_.record.shapes[name] = input.type.shape;
       scope_.names[name] = std::move(term);
@@ -173,7 +218,9 @@ class Import {
         state.starts_at_zero = true;
         session_.record.shapes[tensor.name()] = state.start.shape();
       }
-      scope_.names[tensor.name()] = session_.value(session_.builder.state(std::move(state)));
+      Term& term = scope_.names[tensor.name()];
+      term = session_.value(session_.builder.state(std::move(state)));
+      session_.settle(tensor.name(), term);
     }
   }
 
@@ -243,7 +290,9 @@ class Import {
     }
     for (const onnx::TensorProto& tensor : graph_.initializer()) {
       const auto value = file_.initializers.find(tensor.name());
-      if (value == file_.initializers.end() || !is_float(value->second.dtype())) continue;
+      if (value == file_.initializers.end()) continue;
+      const DType dtype = value->second.dtype();
+      if (!is_float(dtype) && !is_float8(dtype)) continue;
       if (algorithm_ != nullptr && algorithm_->is_own(tensor.name())) continue;
       const Role& role = roles_.at(tensor.name());
       ParameterSummary parameter{tensor.name(),
@@ -326,6 +375,8 @@ ImportResult import_content(const OnnxFile::Content& file, const OperatorSet& op
     // Once with the file's own batch: where constants hold it shows in what the nodes see.
     ImportOptions own = options;
     own.batch = fixed;
+    const StageValues nothing;  // what was computed is of the wanted batch
+    if (own.stage != nullptr) own.stage = &nothing;
     own.bind.erase(std::remove_if(own.bind.begin(), own.bind.end(),
                                   [](const auto& b) { return b.first == "batch"; }),
                    own.bind.end());

@@ -13,6 +13,7 @@
 #include "engine/operators/operator.h"
 #include "engine/passes/pass.h"
 #include "importer/file/onnx_file.h"
+#include "importer/stages.h"
 
 namespace tandem {
 
@@ -55,6 +56,9 @@ struct ImportOptions {
   /// Nodes that cannot be imported: false throws all of them as one Error at the end, true returns
   /// them in `problems` together with what could be imported.
   bool collect_problems = false;
+  /// What was computed of the batch so far, which outlives the import: where data decides extents
+  /// the graph ends there (ImportResult::stage). Null: such nodes are problems.
+  const StageValues* stage = nullptr;
 };
 
 /// Something that keeps a model from being trained.
@@ -120,6 +124,7 @@ struct ImportResult {
   /// Other names that the file has for a state: {"head.weight", "token.weight"}.
   std::map<std::string, std::string> aliases;
   std::int64_t file_batch = 0;  // axis 0 of the inputs as fixed in the file; 0 where it is free
+  StageImport stage;            // of ImportOptions::stage
 };
 
 /// Parameters and running statistics become states; integer initializers and small computed values

@@ -66,6 +66,7 @@ void lower_function(Session& session, Scope& caller, const onnx::NodeProto& call
   scope.in_function = true;
   scope.depth = caller.depth + 1;
   scope.prefix = fmt::format("{}:", ++session.scopes);
+  scope.key = caller.key + first_output(call) + "()/";
   if (call.input_size() > function.input_size()) unsupported(path, "a call with too many inputs");
   check_function_outputs(call, fmt::format("function '{}'", function.name()),
                          function.output_size(), path);
@@ -100,7 +101,7 @@ void lower_function(Session& session, Scope& caller, const onnx::NodeProto& call
     session.record.shapes[caller.prefix + call.output(i)] = term->type.shape;
     if (caller.main && term->id &&
         session.builder.graph().value(term->id).kind == ValueKind::computed) {
-      session.builder.rename(term->id, call.output(i));
+      session.builder.rename(term->id, name_in_graph(call.output(i), *term));
     }
   }
 }

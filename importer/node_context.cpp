@@ -4,6 +4,9 @@
 
 #include <algorithm>
 
+#include "importer/chosen_rows.h"
+#include "importer/operators/float8.h"
+
 namespace tandem::importer {
 
 NodeContext::NodeContext(Session& session, Scope& scope, const onnx::NodeProto& node, int version,
@@ -58,9 +61,62 @@ std::vector<Term> NodeContext::inputs() const {
   return terms;
 }
 
+void NodeContext::want(const std::vector<Term>& terms) const {
+  if (!in_stages()) return;
+  StageRequest request{node_.op_type(), path_, {}, {}, nullptr};
+  for (const Term& term : terms) {
+    if (term.constant) continue;
+    if (!term.id || term.key.empty()) return;
+    request.reads.push_back(term.key);
+  }
+  if (!request.reads.empty()) throw Unknown(std::move(request), terms);
+}
+
+std::vector<Term> NodeContext::chosen(const std::vector<Term>& operands, std::size_t count,
+                                      const StageRequest::Make& make, const char* reason) const {
+  StageRequest request{node_.op_type(), path_, {}, {}, nullptr};
+  for (const Term& operand : operands) {
+    if (operand.rows || operand.counts) refuse_chosen_setting(session_, node_.op_type(), operand);
+  }
+  std::vector<HostTensor> values;
+  std::vector<std::size_t> unknown;  // operands
+  bool is_named = true;
+  for (const Term& operand : operands) {
+    if (!operand.constant) {
+      is_named = is_named && operand.id && !operand.key.empty();
+      request.reads.push_back(operand.key);
+      unknown.push_back(values.size());
+    }
+    values.push_back(operand.constant ? *operand.constant : HostTensor());
+  }
+  std::vector<Term> results;
+  if (request.reads.empty()) {
+    for (HostTensor& made : make(values)) results.push_back(constant(std::move(made)));
+    return results;
+  }
+  if (!in_stages() || !is_named) unsupported(reason);
+  for (std::size_t i = 0; i < count; ++i)
+    request.makes.push_back(fmt::format("{}{}#{}", scope_.key, first_output(node_), i));
+  if (session_.options.stage->fed.contains(request.makes[0])) {
+    for (const std::string& key : request.makes) results.push_back(session_.stage_input(key));
+    return results;
+  }
+  request.make = [make, values, unknown](const std::vector<HostTensor>& reads) {
+    std::vector<HostTensor> all = values;
+    for (std::size_t i = 0; i < unknown.size(); ++i) all[unknown[i]] = reads[i];
+    return make(all);
+  };
+  throw Unknown(std::move(request), operands);
+}
+
 const HostTensor& NodeContext::static_tensor(std::size_t i, const char* role) const {
   const Term& term = in(i);
+  const std::string& op = node_.op_type();
+  const bool takes_extents = op == "Reshape" || op == "Expand" || op == "ConstantOfShape";
+  if (term.rows || (term.counts && !takes_extents)) refuse_chosen_setting(session_, op, term);
+  check_counted_target(session_, term);
   if (!term.constant) {
+    want({term});
     fail(fmt::format("{} ('{}') must be known before the run", role,
                      node_.input(static_cast<int>(i))),
          "a constant or a value computed from shapes", "a value computed from inputs or parameters",
@@ -197,12 +253,15 @@ Term NodeContext::filled(double value, TensorType type) const {
 
 Term NodeContext::cast(const Term& x, DType dtype) {
   if (x.type.dtype == dtype) return x;
+  if (is_float8(x.type.dtype)) return cast(operators::from_float8(*this, x), dtype);
+  if (is_float8(dtype)) return operators::to_float8(*this, x, dtype);
   return make("Cast", {x}, {{"to", std::string(name_of(dtype))}});
 }
 
 Term NodeContext::widen(const Term& x) {
-  const bool half = x.type.dtype == DType::float16 || x.type.dtype == DType::bfloat16;
-  return half ? cast(x, DType::float32) : x;
+  const DType dtype = x.type.dtype;
+  const bool is_stored = dtype == DType::float16 || dtype == DType::bfloat16 || is_float8(dtype);
+  return is_stored ? cast(x, DType::float32) : x;
 }
 
 Term NodeContext::reshape(const Term& x, Shape shape) {
@@ -234,8 +293,9 @@ void NodeContext::out(std::size_t i, Term term) {
     const Value& value = session_.builder.graph().value(term.id);
     const bool made_here = value.kind == ValueKind::computed &&
                            session_.builder.graph().node(value.producer).path == path_;
-    if (made_here) session_.builder.rename(term.id, name);
+    if (made_here) session_.builder.rename(term.id, name_in_graph(name, term));
   }
+  session_.settle(scope_.key + name, term);
   scope_.names[name] = std::move(term);
 }
 

@@ -29,6 +29,15 @@ class NodeContext {
   const Term& in(std::size_t i) const;       // throws where it is no tensor, too
   const Term& sequence(std::size_t i) const;
   std::vector<Term> inputs() const;  // all, absent ones empty
+  bool in_stages() const { return session_.options.stage != nullptr; }
+  /// In an import by stages: throws a request that these be known, unless they are or nothing can
+  /// name them.
+  void want(const std::vector<Term>& terms) const;
+  /// `count` tensors that `make` makes of operands, whose extents depend on these: constants where
+  /// all operands are known; in an import by stages what the stage before has made, or a request
+  /// for it. Else `reason` refuses the node.
+  std::vector<Term> chosen(const std::vector<Term>& operands, std::size_t count,
+                           const StageRequest::Make& make, const char* reason) const;
   const Shape& shape(std::size_t i) const { return in(i).type.shape; }
   std::int64_t rank(std::size_t i) const { return static_cast<std::int64_t>(shape(i).size()); }
   DType dtype(std::size_t i) const { return in(i).type.dtype; }
@@ -65,8 +74,9 @@ class NodeContext {
   Term constant(HostTensor tensor) const { return session_.constant(std::move(tensor)); }
   Term scalar(double value, DType dtype) const;
   Term filled(double value, TensorType type) const;
-  Term cast(const Term& x, DType dtype);            // x itself where it has that type
-  Term widen(const Term& x);                        // the 16-bit storage types to float32
+  /// x itself where it has that type; 8-bit floats are rounded as ONNX's Cast does by default.
+  Term cast(const Term& x, DType dtype);
+  Term widen(const Term& x);                        // storage types of 8 and 16 bits to float32
   Term reshape(const Term& x, Shape shape);         // x itself where it has that shape
   Term expand(const Term& x, const Shape& shape);   // x itself where it has that shape
   Term transpose(const Term& x, const Ints& perm);  // x itself where nothing moves
@@ -94,6 +104,19 @@ class NodeContext {
   std::string path_;
   mutable std::set<std::size_t> read_inputs_;
   mutable std::set<std::string> read_attributes_;
+};
+
+/// Thrown in imports by stages where a value has to be known; the walk makes a request of it.
+class Unknown : public Error {
+ public:
+  Unknown(StageRequest wanted, std::vector<Term> read)
+      : Error(ErrorKind::usage,
+              Diagnostic{.message = wanted.op + ": data decides an extent", .path = wanted.path}),
+        request(std::move(wanted)),
+        terms(std::move(read)) {}
+
+  StageRequest request;
+  std::vector<Term> terms;  // that it reads
 };
 
 /// Thrown by `unsupported`; the walk makes a Problem of it.

@@ -4,7 +4,8 @@
 
 TANDEM_HELP("ImageDecoder", "decode the images before training: a field of [data] reads the arrays")
 TANDEM_HELP("Loop", "unroll it: export with example inputs of fixed lengths")
-TANDEM_HELP("NonMaxSuppression", "export the network without its post-processing")
+TANDEM_HELP("NonMaxSuppression", "export the network without its post-processing; `eval` and `predict` run it in stages")
+TANDEM_HELP("NonZero", "`eval` and `predict` run it in stages; to train it, choose by a mask (torch.where, a product with the mask)")
 TANDEM_HELP("Optional", "export the branch that is taken alone")
 TANDEM_HELP("OptionalGetElement", "export the branch that is taken alone")
 TANDEM_HELP("OptionalHasElement", "export the branch that is taken alone")
@@ -13,6 +14,7 @@ TANDEM_HELP("Scan", "unroll it: export with example inputs of fixed lengths")
 TANDEM_HELP("StringConcat", "work on text before training: models read numbers")
 TANDEM_HELP("StringNormalizer", "work on text before training: models read numbers")
 TANDEM_HELP("StringSplit", "work on text before training: models read numbers")
+TANDEM_HELP("Unique", "`eval` and `predict` run it in stages; to train it, export the branch that needs no counts")
 TANDEM_HELP("TfIdfVectorizer", "count words before training: models read numbers")
 
 TANDEM_HELP("ai.onnx.ml::", "apply it to the data before training, and export the linear model or the network alone")

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "importer/chosen_rows.h"
 #include "importer/file/tensor_data.h"
 
 namespace tandem::importer {
@@ -15,6 +16,7 @@ constexpr double fold_flops = 1e8;
 }  // namespace
 
 ValueId Session::place(const Term& term) {
+  if (term.rows || term.counts) refuse_chosen_setting(*this, "the graph", term);
   if (term.id) return term.id;
   assert(term.constant && "a sequence is not a value");
   auto [at, is_new] = placed.try_emplace(term.constant.get());
@@ -48,6 +50,7 @@ void Session::check_size(const TensorType& type, std::string_view op) const {
 
 std::vector<Term> Session::apply(std::string_view op, const std::vector<Term>& inputs,
                                  const Attributes& attributes) {
+  if (is_about_chosen_rows(inputs)) return apply_to_chosen_rows(*this, op, inputs, attributes);
   std::vector<Term> outputs;
   if (fold(op, inputs, attributes, outputs)) return outputs;
   std::vector<ValueId> ids;
@@ -97,6 +100,50 @@ bool Session::fold(std::string_view op, const std::vector<Term>& inputs,
   return true;
 }
 
+Term Session::stage_input(const std::string& key) {
+  const auto [at, is_new] = stage_inputs.try_emplace(key);
+  if (is_new) at->second = builder.input(stage_name(key), options.stage->fed.at(key).type());
+  Term term = value(at->second);
+  term.key = key;
+  return term;
+}
+
+void Session::settle(const std::string& key, Term& term) {
+  if (options.stage == nullptr || looking > 0) return;
+  const bool is_tensor = !term.sequence && !term.none && !term.bad;
+  if (is_tensor && !term.constant) {
+    if (const auto known = options.stage->known.find(key); known != options.stage->known.end()) {
+      term = constant(known->second);
+    } else if (options.stage->fed.contains(key)) {
+      term = stage_input(key);
+    }
+  }
+  term.key = key;
+}
+
+void Session::request(StageRequest request, const std::vector<Term>& reads) {
+  if (looking > 0) return;
+  for (const Term& term : reads) {
+    if (!term.id || term.constant) continue;
+    if (builder.graph().value(term.id).kind == ValueKind::computed)
+      stage_outputs.emplace(term.key, term.id);
+  }
+  const auto same =
+      std::find_if(stage.requests.begin(), stage.requests.end(), [&](const StageRequest& other) {
+        return other.reads == request.reads && other.makes == request.makes;
+      });
+  if (same == stage.requests.end()) stage.requests.push_back(std::move(request));
+}
+
+void Session::carry(const Term& term) {
+  if (options.stage == nullptr || !term.id || term.constant || term.key.empty()) return;
+  if (builder.graph().value(term.id).kind != ValueKind::computed) return;
+  stage_outputs.emplace(term.key, term.id);
+  const auto& known = stage.carried;
+  if (std::find(known.begin(), known.end(), term.key) == known.end())
+    stage.carried.push_back(term.key);
+}
+
 void Session::note(const std::string& path, const std::string& text) {
   const auto same =
       std::find_if(notes.begin(), notes.end(), [&](const Note& n) { return n.text == text; });
@@ -123,6 +170,13 @@ void Session::report(const char* kind, const std::string& op, Diagnostic diagnos
   reports.push_back(std::move(report));
 }
 
+std::string first_output(const onnx::NodeProto& node) {
+  for (const std::string& output : node.output()) {
+    if (!output.empty()) return output;
+  }
+  return "";
+}
+
 Scope inside(const Scope& outer, Session& session) {
   Scope scope;
   scope.outer = &outer;
@@ -134,6 +188,7 @@ Scope inside(const Scope& outer, Session& session) {
   scope.fixed_path = outer.fixed_path;
   scope.depth = outer.depth + 1;
   scope.prefix = fmt::format("{}:", ++session.scopes);
+  scope.key = scope.prefix;
   return scope;
 }
 

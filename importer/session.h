@@ -16,12 +16,18 @@
 
 namespace tandem::importer {
 
+struct ChosenRows;      // importer/chosen_rows.h
+struct CountedExtents;  // importer/chosen_rows.h
+
 /// What the name of an ONNX value stands for.
 struct Term {
   TensorType type;
   ValueId id;                                         // -1: not placed in the graph (yet)
   std::shared_ptr<const HostTensor> constant;         // known before the run
   std::shared_ptr<const std::vector<Term>> sequence;  // a sequence of tensors instead of a tensor
+  std::shared_ptr<const ChosenRows> rows;             // that data chooses along an axis
+  std::shared_ptr<const CountedExtents> counts;       // which of its integers are numbers of those
+  std::string key;                                    // in an import by stages: its name there
   bool none = false;                                  // an optional without a value
   bool bad = false;                                   // made by a node that could not be imported
 
@@ -77,8 +83,13 @@ struct Session {
   std::int64_t file_nodes = 0;  // of them in the file itself, calls of functions apart
   int scopes = 0;               // numbers the names inside function calls
   std::unordered_map<const HostTensor*, std::pair<std::shared_ptr<const HostTensor>, ValueId>>
-      placed;                                           // constants that are in the graph
-  std::unordered_map<std::string, std::size_t> states;  // by initializer: index in the graph
+      placed;                                              // constants that are in the graph
+  std::unordered_map<std::string, std::size_t> states;     // by initializer: index in the graph
+  StageImport stage;                                       // of an import by stages
+  std::map<std::string, ValueId> stage_outputs;            // by key: what its requests read
+  std::map<std::string, ValueId> stage_inputs;             // by key: what earlier stages made
+  std::map<std::vector<std::int64_t>, ValueId> row_masks;  // of chosen rows, by what made them
+  int looking = 0;  // at bodies of nodes that are not lowered: they ask for nothing
 
   Session(const OnnxFile::Content& content, const OperatorSet& set,
           const ImportOptions& constraints)
@@ -98,6 +109,15 @@ struct Session {
   void report(const char* kind, const std::string& op, Diagnostic diagnostic);
   void note(const std::string& path, const std::string& text);
 
+  // Imports by stages
+  /// The input of the graph that an earlier stage has made under this key.
+  Term stage_input(const std::string& key);
+  /// Where earlier stages have computed what `key` names, that takes the place of the term.
+  void settle(const std::string& key, Term& term);
+  void request(StageRequest request, const std::vector<Term>& reads);
+  /// The next stage reads this term.
+  void carry(const Term& term);
+
  private:
   bool fold(std::string_view op, const std::vector<Term>& inputs, const Attributes& attributes,
             std::vector<Term>& outputs);
@@ -113,6 +133,7 @@ struct Scope {
   std::string path;    // of the function call or of one run of a body; "" in the main graph
   std::string module;  // scope of the node that has the body, which names in it may repeat
   std::string prefix;  // makes value names of this scope unique in records
+  std::string key;     // in front of value names: the same in each import by stages
   bool main = false;
   bool in_function = false;
   bool fixed_path = false;  // ONNX's own definition of an operator: all its parts have its path
@@ -124,6 +145,15 @@ struct Scope {
     return outer != nullptr ? outer->find(name) : nullptr;
   }
 };
+
+/// What a value is called in the graph. A loss that names chosen rows would take what was not
+/// chosen as well: they have no name of the file's.
+inline std::string name_in_graph(const std::string& name, const Term& term) {
+  return term.rows ? name + " (chosen)" : name;
+}
+
+/// What names a node in keys of stages: the first output that it has; "" if none.
+std::string first_output(const onnx::NodeProto& node);
 
 /// The scope of a graph inside of a node, which sees what is around it.
 Scope inside(const Scope& outer, Session& session);

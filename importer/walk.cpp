@@ -240,6 +240,7 @@ std::string fixed_batch_fix(const BatchRecord& old) {
 // Operators in the graphs of a node that is not lowered itself, so that all that are missing are
 // told at once.
 void look_at_bodies(Session& session, const Scope& outer, const onnx::NodeProto& node) {
+  ++session.looking;
   const auto look = [&](const onnx::GraphProto& graph) {
     Scope scope = inside(outer, session);
     for (const onnx::ValueInfoProto& input : graph.input()) scope.names[input.name()] = bad_term();
@@ -250,6 +251,16 @@ void look_at_bodies(Session& session, const Scope& outer, const onnx::NodeProto&
   for (const onnx::AttributeProto& attribute : node.attribute()) {
     if (attribute.has_g()) look(attribute.g());
     for (const onnx::GraphProto& graph : attribute.graphs()) look(graph);
+  }
+  --session.looking;
+}
+
+// What a node reads that cannot be lowered yet is not computed again by the stage that can.
+void carry_reads(Session& session, const Scope& scope, const onnx::NodeProto& node) {
+  if (session.options.stage == nullptr) return;
+  for (const std::string& name : reads_of(node)) {
+    const Term* term = scope.find(name);
+    if (term != nullptr) session.carry(*term);
   }
 }
 
@@ -282,6 +293,9 @@ void lower_node(Session& session, Scope& scope, const onnx::NodeProto& node) {
     if (is_unknown || session.old_batch == nullptr || !lower_for_batch(session, scope, node, path))
       lower_operator(session, scope, node, path, is_unknown);
     is_lowered = !is_unknown;
+  } catch (const Unknown& error) {
+    session.request(error.request, error.terms);
+    carry_reads(session, scope, node);
   } catch (const Unsupported& error) {
     Diagnostic d = error.diagnostics()[0];
     const auto opset = scope.opsets->find("");
@@ -295,6 +309,7 @@ void lower_node(Session& session, Scope& scope, const onnx::NodeProto& node) {
     if (d.fix.empty() && session.old_batch != nullptr) d.fix = fixed_batch_fix(*session.old_batch);
     session.report("bad_operator", node.op_type(), std::move(d));
   }
+  if (is_unknown) carry_reads(session, scope, node);
   if (is_unknown && session.reports.size() == reported) look_at_bodies(session, scope, node);
   if (!is_lowered) mark_bad(scope, node);
   // Nodes that fold away take no number, so that exporters' shape arithmetic does not shift others.

@@ -65,11 +65,14 @@ constexpr KeyInfo table_of_keys[] = {
      "that "
      "the data names most often, with their optimizer states, \"2GiB\", or a part of the table, "
      "\"10%\""},
-    {"rules[].shard", string, "\"whole\"", "whole|rows|columns|state|table|heads", "",
+    {"rules[].shard", string, "\"whole\"", "whole|rows|columns|state|state+gradient|table|heads",
+     "",
      "what each of several ranks keeps of a parameter; rows: of a table that lookups alone read, "
-     "the rows r, r + ranks, ... with their optimizer states; rows, columns: of a matrix that "
-     "products alone read, as many neighbours along the file's axis 0 or 1, with their optimizer "
-     "states; state: the optimizer's states of one part of it (ZeRO-1); table, heads: later"},
+     "the rows r, r + ranks, ... with their optimizer states; table: whole tables, each with one "
+     "rank; rows, columns: of a matrix that products alone read, as many neighbours along the "
+     "file's axis 0 or 1, with their optimizer states; heads: of a matrix beside attention, the "
+     "axis that has whole heads; state: the optimizer's states of one part of it (ZeRO-1); "
+     "state+gradient: of the gradient, too (ZeRO-2)"},
     {"rules[].need", string, "\"require\"", "require|prefer", "",
      "prefer: fall back where a device has no kernel, instead of an error"},
     {"rules[].optional", boolean, "false", "", "", "the rule may match nothing"},

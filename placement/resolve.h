@@ -181,7 +181,7 @@ struct ResolveOptions {
   std::vector<Diagnostic> earlier;
 };
 
-/// "whole", "rows", "columns", "state"
+/// The word of a policy, such as "rows"; "whole" for nothing.
 std::string_view name_of(std::optional<Sharding> shard);
 /// What several ranks do not have whole, as a training asks for it.
 Shardings shardings_of(const ResolvedPolicy& resolved);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 
+#include "engine/operators/attention_weights.h"
 #include "engine/operators/product_weights.h"
 #include "engine/operators/tables/table_nodes.h"
 #include "placement/resolver.h"
@@ -10,17 +11,30 @@ namespace tandem {
 namespace {
 
 constexpr std::string_view whole = "whole";
-constexpr std::pair<std::string_view, Sharding> words[] = {
-    {"rows", Sharding::rows}, {"columns", Sharding::columns}, {"state", Sharding::state}};
+constexpr Sharding shardings[] = {Sharding::rows,  Sharding::columns, Sharding::state,
+                                  Sharding::table, Sharding::heads,   Sharding::state_and_gradient};
+
+// What such a rule shares out, in a message.
+std::string shared_by(Sharding sharding) {
+  if (sharding == Sharding::table) return "this parameter as a whole table";
+  return "the " + std::string(name_of(sharding)) + " of this parameter";
+}
+
+std::string_view expected_by(Sharding sharding) {
+  switch (sharding) {
+    case Sharding::table:
+      return "a table that lookups by ids alone read";
+    case Sharding::heads:
+      return "a matrix whose products make queries, keys or values of attention, or read its "
+             "result";
+    default:
+      return "a table that lookups by ids alone read, or a matrix that products read";
+  }
+}
 
 }  // namespace
 
-std::string_view name_of(std::optional<Sharding> shard) {
-  for (const auto& [word, value] : words) {
-    if (value == shard) return word;
-  }
-  return whole;
-}
+std::string_view name_of(std::optional<Sharding> shard) { return shard ? name_of(*shard) : whole; }
 
 Shardings shardings_of(const ResolvedPolicy& resolved) {
   Shardings shards;
@@ -33,16 +47,8 @@ Shardings shardings_of(const ResolvedPolicy& resolved) {
 void PolicyResolver::apply_shard(const std::vector<int>& parameters, int r) {
   const PolicyRule& rule = policy_.rules[r];
   std::optional<Sharding> value;
-  for (const auto& [word, sharding] : words) {
-    if (*rule.shard == word) value = sharding;
-  }
-  if (!value && *rule.shard != whole) {
-    if (parameters.empty()) return;
-    Diagnostic d = at(rule.where_of("shard"), rule.at.text(),
-                      "`shard = \"" + *rule.shard + "\"` comes with a later version");
-    d.fix = "\"rows\", \"columns\" and \"state\" work";
-    errors_.push_back(std::move(d));
-    return;
+  for (const Sharding sharding : shardings) {
+    if (*rule.shard == name_of(sharding)) value = sharding;
   }
   for (const int p : parameters) {  // statistics are whole on every rank
     ParameterAttributes& to = result_.parameters[p];
@@ -50,12 +56,17 @@ void PolicyResolver::apply_shard(const std::vector<int>& parameters, int r) {
   }
 }
 
-// Why ranks cannot share out the rows or columns of the parameter, or "".
+// Why ranks cannot share out the values of the parameter as its rule wants it, or "".
 std::string PolicyResolver::shard_obstacle(std::size_t p) const {
   const ParameterAttributes& parameter = result_.parameters[p];
   const ValueId matrix = graph_.states[items_.parameters[p].state].initial;
-  if (!parameter.table) return product_weight_obstacle(graph_, matrix);
-  if (parameter.shard.value == Sharding::columns)
+  const std::optional<Sharding> sharding = parameter.shard.value;
+  if (sharding == Sharding::heads) return attention_weight(graph_, matrix).obstacle;
+  if (!parameter.table) {
+    if (sharding == Sharding::table) return "it is no table that lookups by ids alone read";
+    return product_weight_obstacle(graph_, matrix);
+  }
+  if (sharding == Sharding::columns)
     return "lookups by ids read it: columns of tables come with a later version";
   for (const NamedValue& output : graph_.outputs) {
     if (output.value == matrix) return "it is an output of the model";
@@ -100,7 +111,7 @@ void PolicyResolver::finish_shards() {
       errors_.push_back(std::move(d));
       continue;
     }
-    if (*to.shard.value == Sharding::state) {
+    if (keeps_parameter_whole(*to.shard.value)) {
       Covered& covered = of_states[to.shard.reason.rule];
       if (graph_.states[items_.parameters[p].state].trainable) {
         covered.trained = true;
@@ -118,10 +129,9 @@ void PolicyResolver::finish_shards() {
       to.shard.reason.text += ": whole, each rank adds its part to what a product makes";
       continue;
     }
-    const std::string word(name_of(to.shard.value));
     Diagnostic d = at(rule.where_of("shard"), path,
-                      "ranks cannot share out the " + word + " of this parameter: " + obstacle);
-    d.expected = "a table that lookups by ids alone read, or a matrix that products read";
+                      "ranks cannot share out " + shared_by(*to.shard.value) + ": " + obstacle);
+    d.expected = expected_by(*to.shard.value);
     d.fix = "let the selector leave it out, or add { at = \"" + path + "\", shard = \"" +
             (to.table ? (obstacle.starts_with("lookups") ? "rows" : "whole") : "state") +
             "\" } behind it";

@@ -1,4 +1,4 @@
-// tandem data prepare|check TRAIN.toml.
+// tandem data prepare|check|bench TRAIN.toml.
 #include <cstdio>
 #include <memory>
 
@@ -40,6 +40,28 @@ void add_data(CLI::App& app, Invocation& invocation) {
       catch_interrupts(options->data.stop, Waiting::goes_on);
       return until_interrupted(
           [&] { return print(api::data_prepare(options->config, options->data), invocation); });
+    });
+  }
+  {
+    const auto [command, options] =
+        add("bench", "Measure what the loader gives by its number of threads, and what bounds it");
+    auto bench = std::make_shared<api::DataBenchOptions>();
+    command->add_option("--seconds", bench->seconds, "How long each number of threads is measured")
+        ->capture_default_str()
+        ->check(CLI::Range(0.1, 3600.0));
+    command->add_option("--threads", bench->threads, "The most loader threads; 0: all cores")
+        ->capture_default_str()
+        ->check(CLI::Range(0, 256));
+    command->footer(
+        "Reads the training data as training does, all fields, without a model. Where training is "
+        "slower than this, it does not wait for data.\n"
+        "Example: tandem data bench train.toml --seconds 5");
+    on_choice(*command, invocation, [options = options, bench, &invocation] {
+      catch_interrupts(options->data.stop, Waiting::goes_on);
+      return until_interrupted([&] {
+        bench->data = options->data;
+        return print(api::data_bench(options->config, *bench), invocation);
+      });
     });
   }
   const auto [command, options] =

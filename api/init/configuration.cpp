@@ -236,9 +236,10 @@ void write_eval(const Known& known, Draft& draft) {
                           "the checkpoint that eval, predict and export take", ""});
 }
 
-Known look(const Engine& engine, const std::string& model, const std::string& data) {
+Known look(const Engine& engine, const std::string& model, const std::string& data,
+           bool in_stages) {
   Known known;
-  known.model = look_into_model(engine, model);
+  known.model = look_into_model(engine, model, {}, in_stages);
   known.inputs = inputs_of(known.model);
   if (data.empty()) {
     for (const InputFacts& input : known.inputs)
@@ -250,7 +251,7 @@ Known look(const Engine& engine, const std::string& model, const std::string& da
     if (!known.fields.bind.empty()) {
       const std::vector<std::pair<std::string, std::int64_t>> bind(known.fields.bind.begin(),
                                                                    known.fields.bind.end());
-      known.model = look_into_model(engine, model, bind);
+      known.model = look_into_model(engine, model, bind, in_stages);
       known.inputs = inputs_of(known.model);
       const auto free = std::move(known.fields.bind);
       known.fields = guess_fields(known.inputs, *known.data);
@@ -291,8 +292,9 @@ std::string near_path(const std::string& path, const std::string& folder) {
 }
 
 GuessedConfiguration guess_configuration(const Engine& engine, const std::string& model,
-                                         const std::string& data, const std::string& folder) {
-  Known known = look(engine, model, data);
+                                         const std::string& data, const std::string& folder,
+                                         bool in_stages) {
+  Known known = look(engine, model, data, in_stages);
   known.folder = folder;
   GuessedConfiguration result;
   Draft& draft = result.draft;

@@ -21,10 +21,12 @@ struct GuessedConfiguration {
 };
 
 /// Paths in it are relative to `folder`, where that is near. `data`: a file or a folder, "" for
-/// none. Throws Error{usage} where the model cannot train or the data is not there, Error{data}
-/// where files are broken.
+/// none. `in_stages`: a model in which data decides extents is looked at as far as they are known.
+/// Throws Error{usage} where the model cannot train or the data is not there, Error{data} where
+/// files are broken.
 GuessedConfiguration guess_configuration(const Engine& engine, const std::string& model,
-                                         const std::string& data, const std::string& folder);
+                                         const std::string& data, const std::string& folder,
+                                         bool in_stages = false);
 
 /// "model" says less than its folder.
 std::string run_name(const std::string& model);

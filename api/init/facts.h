@@ -98,8 +98,10 @@ struct ModelFacts {
   TensorType sample_of(const PortSummary& input) const;
 };
 
-/// Throws Error{usage} where the model cannot train, with what is missing.
+/// Throws Error{usage} where the model cannot train, with what is missing. `in_stages`: where data
+/// decides extents the facts are those of what is known without it.
 ModelFacts look_into_model(const Engine& engine, const std::string& path,
-                           const std::vector<std::pair<std::string, std::int64_t>>& bind = {});
+                           const std::vector<std::pair<std::string, std::int64_t>>& bind = {},
+                           bool in_stages = false);
 
 }  // namespace tandem::api

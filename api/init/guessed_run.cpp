@@ -61,7 +61,8 @@ RunConfig guessed_run_config(const std::string& model, TrainOptions& options,
   const std::filesystem::path path = normal_path(model);
   const std::string folder = path.parent_path().string();
   const Engine engine;
-  const GuessedConfiguration guess = guess_configuration(engine, model, data, folder);
+  const GuessedConfiguration guess =
+      guess_configuration(engine, model, data, folder, use != GuessedUse::training);
   std::vector<Todo> open = guess.draft.todos();
   std::erase_if(open, [&](const Todo& todo) {
     return std::any_of(overrides.begin(), overrides.end(),

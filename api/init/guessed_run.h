@@ -13,8 +13,9 @@ namespace tandem::api {
 /// Whether a run is described by an ONNX file instead of a train.toml.
 bool is_guessed(const std::string& path);
 
-/// Predictions need no loss and no labels.
-enum class GuessedUse : std::uint8_t { training, prediction };
+/// Predictions need no loss and no labels. Evaluations and predictions run models in stages, where
+/// data decides extents.
+enum class GuessedUse : std::uint8_t { training, evaluation, prediction };
 
 /// `overrides`: keys, and the data as "data=PATH". Throws Error{usage} with everything that could
 /// not be guessed and that they do not say. `options` hear what was guessed, and get the policy's

@@ -76,7 +76,8 @@ std::vector<TableFacts> tables_of(const Graph& graph) {
 }  // namespace
 
 ModelFacts look_into_model(const Engine& engine, const std::string& path,
-                           const std::vector<std::pair<std::string, std::int64_t>>& bind) {
+                           const std::vector<std::pair<std::string, std::int64_t>>& bind,
+                           bool in_stages) {
   const OnnxFile file = OnnxFile::open(path);
   ImportOptions options;
   options.bind = bind;
@@ -87,6 +88,20 @@ ModelFacts look_into_model(const Engine& engine, const std::string& path,
   facts.has_training_info = has_training_info(file);
   TrainingImport import = import_for(engine, file, options, probe_batch);
   facts.batch = probe_batch;
+  const StageValues nothing;
+  if (blocks(import.model.summary.problems) && in_stages && !facts.has_training_info) {
+    options.stage = &nothing;
+    TrainingImport first = import_for(engine, file, options, probe_batch);
+    if (blocks(first.model.summary.problems)) {
+      options.stage = nullptr;
+    } else {
+      std::erase_if(first.model.graph.outputs, [&](const NamedValue& output) {
+        const auto& others = first.model.stage.outputs;
+        return std::find(others.begin(), others.end(), output.name) != others.end();
+      });
+      import = std::move(first);
+    }
+  }
   if (blocks(import.model.summary.problems)) {
     // A file whose batch cannot be changed trains with its own.
     TrainingImport as_it_is = import_for(engine, file, options, 0);

@@ -42,6 +42,7 @@ Model::Model(const Engine& engine, const RunConfig& config, OnnxFile file, Model
       tuning_(engine_, config_) {
   options_.on_message = told_once(std::move(options_.on_message));
   if (!has_training_info(file_)) require_optimizer(config_);
+  refuse_buckets_that_do_not_fit();
   if (options_.rows) return;
   options_.rows = [this](const ShapeRule& rule) {
     const auto saved = saved_vocabulary_rows(config_, options_.run_dir, rule);
@@ -53,23 +54,53 @@ Model::Model(const Engine& engine, const RunConfig& config, OnnxFile file, Model
   };
 }
 
-const ImportResult& Model::imported(std::int64_t batch, bool training) {
-  return import(batch, training).model;
+void Model::refuse_buckets_that_do_not_fit() const {
+  if (!config_.data || config_.data->buckets.lengths.empty() || !has_training_info(file_)) return;
+  Diagnostic d = at(config_.data->buckets.where, "data.buckets",
+                    "a model with training_info has one length of sequences");
+  d.fix = "leave data.buckets out, or the model's training_info";
+  throw Error(ErrorKind::usage, std::move(d));
+}
+
+const ImportResult& Model::imported(std::int64_t batch, bool training, std::int64_t length) {
+  return import(batch, training, length).model;
 }
 
 std::shared_ptr<const TrainingAlgorithm> Model::algorithm(std::int64_t batch, bool training) {
   return import(batch, training).algorithm;
 }
 
-const TrainingImport& Model::import(std::int64_t batch, bool training) {
-  const auto found = imported_.find({batch, training});
+const TrainingImport& Model::import(std::int64_t batch, bool training, std::int64_t length) {
+  const auto found = imported_.find({batch, training, length});
   if (found != imported_.end()) return found->second;
-  ImportOptions options = import_options(batch, training);
+  ImportOptions options = import_options(batch, training, length);
   const bool has_own_training = has_training_info(file_);  // whose settings refuse all of this
   if (!has_own_training) tuning_.resize(file_, options);
-  TrainingImport result = import_training(file_, engine_.operators, options);
+  const auto imported = [&] { return import_training(file_, engine_.operators, options); };
+  const StageValues nothing;
+  if (needs_stages_) options.stage = &nothing;
+  TrainingImport result;
+  try {
+    result = imported();
+  } catch (const Error&) {
+    if (!options_.in_stages || has_own_training || needs_stages_) throw;
+    needs_stages_ = true;
+    options.stage = &nothing;
+    result = imported();
+  }
+  options.stage = nullptr;
   if (!has_own_training) tuning_.apply(options, result.model);
-  return imported_.emplace(std::pair{batch, training}, std::move(result)).first->second;
+  return imported_.emplace(std::tuple{batch, training, length}, std::move(result)).first->second;
+}
+
+ImportResult Model::import_stage(std::int64_t batch, const StageValues& values) {
+  ImportOptions options = import_options(batch, false);
+  options.stage = &values;
+  tuning_.resize(file_, options);
+  ImportResult result = import_graph(file_, engine_.operators, options);
+  options.stage = nullptr;
+  tuning_.apply(options, result);
+  return result;
 }
 
 std::map<std::string, Shape> Model::resized() {
@@ -84,10 +115,14 @@ LoadingParts Model::loading_parts() {
   return parts;
 }
 
-ImportOptions Model::import_options(std::int64_t batch, bool training) {
+ImportOptions Model::import_options(std::int64_t batch, bool training, std::int64_t length) {
   if (!rows_) rows_ = rows_rules(config_, options_.rows);
   ImportOptions options;
   options.bind.assign(config_.model.bind.begin(), config_.model.bind.end());
+  if (config_.data && !config_.data->buckets.lengths.empty()) {
+    const BucketConfig& buckets = config_.data->buckets;
+    options.bind.emplace_back(buckets.dimension, length > 0 ? length : buckets.lengths.back());
+  }
   options.batch = batch;
   options.batch_norm = config_.model.train_batch_norm ? "train" : "inference";
   options.training = training;
@@ -181,22 +216,23 @@ PlacedModel::PlacedModel(std::shared_ptr<Model> model, RunPolicy policy,
     if (devices_.all.empty())
       devices_ =
           open_devices(resolved_, arguments, config.precision.tf32, *engine.cpu, engine.monitor);
-    step = after_passes(config.micro_batch_size(), true);
+    step = after_passes(config.micro_batch_size(), true, 0);
     const std::size_t known = facts.refusals.size();
     if (devices_.all.size() > 1)
       facts.refusals.merge(kernel_refusals(with_training(step), devices_.all));
     is_settled = facts.refusals.size() == known;
   }
-  forward_.emplace(std::pair{config.micro_batch_size(), true}, with_caches(std::move(step)));
+  forward_.emplace(std::tuple{config.micro_batch_size(), true, std::int64_t{0}},
+                   with_caches(std::move(step)));
 }
 
-Graph PlacedModel::after_passes(std::int64_t batch, bool training) const {
+Graph PlacedModel::with_passes(Graph imported) const {
   const Engine& engine = model_->engine();
   PassContext context{engine.operators, engine.evaluate, {}, {}};
   context.may_merge = [this](const std::vector<std::string>& paths) {
     return resolved_.may_merge(paths);
   };
-  Graph graph = keep_named_values(model_->imported(batch, training).graph, model_->config());
+  Graph graph = keep_named_values(std::move(imported), model_->config());
   for (const std::string& name : keep_) {
     const ValueId value = graph.find_value(name);
     if (value && graph.find_output(name) == nullptr) graph.outputs.push_back({name, value});
@@ -219,11 +255,13 @@ Graph PlacedModel::with_caches(Graph forward) const {
                              cached_tables(resolved_));
 }
 
-const Graph& PlacedModel::forward(std::int64_t batch, bool training) {
-  const auto found = forward_.find({batch, training});
+const Graph& PlacedModel::forward(std::int64_t batch, bool training, std::int64_t length) {
+  const auto& data = model_->config().data;
+  if (length > 0 && data && length == data->buckets.lengths.back()) length = 0;
+  const auto found = forward_.find({batch, training, length});
   if (found != forward_.end()) return found->second;
-  return forward_.emplace(std::pair{batch, training}, with_caches(after_passes(batch, training)))
-      .first->second;
+  Graph graph = with_caches(after_passes(batch, training, length));
+  return forward_.emplace(std::tuple{batch, training, length}, std::move(graph)).first->second;
 }
 
 OpenOptions open_options(const RunConfig& config, const Graph& graph) {
@@ -284,6 +322,9 @@ RunParts PlacedModel::run_parts() {
   parts.devices = devices();
   parts.evaluate = model_->engine().evaluate;
   parts.forward = [this](std::int64_t batch, bool training) { return forward(batch, training); };
+  parts.forward_of_length = [this](std::int64_t batch, bool training, std::int64_t length) {
+    return forward(batch, training, length);
+  };
   parts.algorithm = [this](std::int64_t batch, bool training) {
     return model_->algorithm(batch, training);
   };

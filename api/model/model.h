@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -31,6 +32,8 @@ struct ModelOptions {
   /// Is told what happens while data is prepared or opened, each text once.
   std::function<void(const std::string&)> on_message = {};
   std::function<bool()> stop_requested = {};  // asked meanwhile
+  /// Where data decides extents the model is imported as far as they are known.
+  bool in_stages = false;
 };
 
 /// An ONNX file with the graphs that are imported from it for micro-batches of a configuration.
@@ -46,10 +49,16 @@ class Model {
   const Engine& engine() const { return engine_; }
   const RunConfig& config() const { return config_; }
   const OnnxFile& file() const { return file_; }
-  /// Imported once for each batch and mode; stays where it is.
-  const ImportResult& imported(std::int64_t batch, bool training);
+  /// Imported once for each batch, mode and length of sequences; stays where it is. `length`: of a
+  /// bucket (data.buckets); 0: the longest, or there are none.
+  const ImportResult& imported(std::int64_t batch, bool training, std::int64_t length = 0);
   /// What the file says itself of its training, for that import; null: nothing.
   std::shared_ptr<const TrainingAlgorithm> algorithm(std::int64_t batch, bool training);
+  /// Of a model that is imported as far as extents are known: what its first stage has to know.
+  /// Empty: extents are known before the run.
+  const std::vector<StageRequest>& requests() { return micro_batch().stage.requests; }
+  /// In inference form, with what earlier stages have computed of a batch. Kept by nobody.
+  ImportResult import_stage(std::int64_t batch, const StageValues& values);
   /// For the micro-batches of a training step.
   const ImportResult& micro_batch() { return imported(config_.micro_batch_size(), true); }
   /// What the export of the file has lost, and how that is mended; but rows that the configuration
@@ -73,11 +82,13 @@ class Model {
   OnnxFile file_;
   ModelOptions options_;
   std::optional<std::vector<RowsRule>> rows_;  // of [parameters] shape
-  const TrainingImport& import(std::int64_t batch, bool training);
-  ImportOptions import_options(std::int64_t batch, bool training);
+  const TrainingImport& import(std::int64_t batch, bool training, std::int64_t length = 0);
+  ImportOptions import_options(std::int64_t batch, bool training, std::int64_t length = 0);
+  void refuse_buckets_that_do_not_fit() const;
 
   FineTuning tuning_;
-  std::map<std::pair<std::int64_t, bool>, TrainingImport> imported_;
+  std::map<std::tuple<std::int64_t, bool, std::int64_t>, TrainingImport> imported_;
+  bool needs_stages_ = false;
 };
 
 /// Seed of the held-out part; labels of classes as int32 where the files store that, else as int64,
@@ -132,10 +143,12 @@ class PlacedModel {
   const ResolvedPolicy& resolved() const { return resolved_; }
   const std::vector<Device*>& devices() const { return devices_.all; }
   /// After the forward passes; values that the loss names are outputs. Made once, stays where it
-  /// is.
-  const Graph& forward(std::int64_t batch, bool training);
+  /// is. `length` as for Model::imported.
+  const Graph& forward(std::int64_t batch, bool training, std::int64_t length = 0);
   /// Of a graph that comes from the imported one.
   Placement place(const Graph& graph) const { return derive_placement(graph, resolved_); }
+  /// An imported graph after the forward passes, with the values that are kept as outputs.
+  Graph with_passes(Graph imported) const;
   /// What every program of a run is compiled with; throws Error{usage} where a selector of
   /// `precision` matches nothing.
   LowerOptions lower_options();
@@ -143,7 +156,9 @@ class PlacedModel {
   RunParts run_parts();
 
  private:
-  Graph after_passes(std::int64_t batch, bool training) const;
+  Graph after_passes(std::int64_t batch, bool training, std::int64_t length) const {
+    return with_passes(model_->imported(batch, training, length).graph);
+  }
   Graph with_training(const Graph& forward) const;
   Graph with_caches(Graph forward) const;
 
@@ -152,7 +167,7 @@ class PlacedModel {
   std::vector<std::string> keep_;
   ResolvedPolicy resolved_;
   OpenDevices devices_;
-  std::map<std::pair<std::int64_t, bool>, Graph> forward_;
+  std::map<std::tuple<std::int64_t, bool, std::int64_t>, Graph> forward_;
 };
 
 }  // namespace tandem::api

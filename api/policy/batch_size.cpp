@@ -52,7 +52,7 @@ bool plan_fits(PolicyOptions options, std::int64_t size, const DataSets& sets) {
 
 std::int64_t fitting_batch_size(const RunConfig& config, const PolicyOptions& options) {
   const DataSets sets = data_for_plans(config);
-  const std::int64_t samples = sets.train ? sets.train->samples() : largest_power;
+  const std::int64_t samples = sets.train ? sets.epoch_samples() : largest_power;
   const std::vector<std::int64_t> sizes = sizes_to_try(config, samples, options.ranks);
   if (!plan_fits(options, sizes.front(), sets)) {
     throw Error(ErrorKind::does_not_fit,

@@ -174,7 +174,7 @@ void PolicyCase::add_other_programs(const PlannedStep& step, const ProgramOption
     memory.add(compile_program(graph, placed().place(graph), engine_->operators, devices(), own));
   };
   if (data.train) {
-    const std::int64_t samples = data.train->samples(), micro_batch = config_.micro_batch_size();
+    const std::int64_t samples = data.epoch_samples(), micro_batch = config_.micro_batch_size();
     const bool drop_last = config_.data && config_.data->drop_last;
     for (const MicroBatchShape& shape :
          needed_shapes(samples, config_.batch_size, micro_batch, drop_last, place_)) {

@@ -45,10 +45,7 @@ std::size_t checked_elements(const std::vector<std::int64_t>& shape, std::size_t
 
 DType checked_dtype(const std::string& dtype, const std::string& name) {
   if (const auto known = dtype_from_name(dtype)) return *known;
-  std::string names;
-  for (int i = 0; i <= static_cast<int>(DType::boolean); ++i)
-    names += (i > 0 ? ", " : "") + std::string(name_of(static_cast<DType>(i)));
-  refuse(name, "an array's element type has no such name", names, "\"" + dtype + "\"");
+  refuse(name, "an array's element type has no such name", dtype_names(), "\"" + dtype + "\"");
 }
 
 template <class T>

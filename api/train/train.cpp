@@ -115,19 +115,24 @@ std::string share_text(std::int64_t samples, int ranks) {
   return least == most ? fmt::format("{}", most) : fmt::format("{} to {}", least, most);
 }
 
-/// "\nshared     rows of 2 tables, blocks of 1 matrix, optimizer states of 12 parameters", or "".
+/// "\nshared     rows of 2 tables, 3 whole tables, blocks of 1 matrix, optimizer states of 12
+/// parameters", or "".
 std::string shared_text(const Graph& graph) {
-  std::size_t tables = 0, matrices = 0;
+  std::size_t tables = 0, whole_tables = 0, matrices = 0;
   std::set<std::string> parameters;
   for (const State& state : graph.states) {
     if (!state.shard || !state.derived.is_saved()) continue;
     if (state.shard->kind == ShardKind::elements)
       parameters.insert(state.parameter);
     else if (state.kind == StateKind::parameter)
-      ++(state.shard->kind == ShardKind::rows ? tables : matrices);
+      ++(state.shard->kind == ShardKind::rows    ? tables
+         : state.shard->kind == ShardKind::table ? whole_tables
+                                                 : matrices);
   }
   std::vector<std::string> parts;
   if (tables > 0) parts.push_back(fmt::format("rows of {} table{}", tables, tables > 1 ? "s" : ""));
+  if (whole_tables > 0)
+    parts.push_back(fmt::format("{} whole table{}", whole_tables, whole_tables > 1 ? "s" : ""));
   if (matrices > 0)
     parts.push_back(fmt::format("blocks of {} matri{}", matrices, matrices > 1 ? "ces" : "x"));
   if (!parameters.empty())
@@ -290,6 +295,11 @@ void Trainer::Impl::build_training(DataSets data) {
   parts.forward = [this, forward = std::move(parts.forward)](std::int64_t batch, bool training) {
     check_stop();  // before each program that is built
     return forward(batch, training);
+  };
+  parts.forward_of_length = [this, forward = std::move(parts.forward_of_length)](
+                                std::int64_t batch, bool training, std::int64_t length) {
+    check_stop();
+    return forward(batch, training, length);
   };
   training = std::make_unique<Training>(config, std::move(parts), std::move(data), hooks);
   check_stop();

@@ -69,6 +69,7 @@ EvaluationReport evaluated(const std::string& run, const TrainedOptions& options
   TrainedModel& trained = *opened_model;
   const RunConfig& config = trained.config();
   if (group) compare_uses(*group, trained, source->samples());
+  if (trained.in_stages() && options.on_message) options.on_message(trained.stages_text());
   const auto start = std::chrono::steady_clock::now();
   check_stop(options);
   std::optional<Evaluation> programs;
@@ -92,6 +93,7 @@ EvaluationReport evaluated(const std::string& run, const TrainedOptions& options
     return false;
   });
   check_order(trained.engine());
+  if (trained.in_stages()) of_states = trained.not_finite();  // which are there from now on
   const double seconds = seconds_so_far();
 
   EvaluationReport report;

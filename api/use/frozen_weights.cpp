@@ -78,11 +78,12 @@ void restore_frozen_states(StateStore& states, const CheckpointContent& content,
     const StateShard* const shard = states.shard(name);
     states.write(name, shard != nullptr ? part_of(value, *shard) : value);
   }
-  const std::map<std::string, std::string> before = without_shared(content.position.frozen, states);
+  const std::map<std::string, std::string> now = frozen_hashes(states);
+  const std::map<std::string, std::string> before =
+      without_unknown(content.position.frozen, states, now);
   const auto has = [&](const std::string& name) { return states.has(name); };
   const auto was_compared = [&](const std::string& name) { return before.contains(name); };
-  refuse_other_frozen(hashes_where(before, has), hashes_where(frozen_hashes(states), was_compared),
-                      config, path);
+  refuse_other_frozen(hashes_where(before, has), hashes_where(now, was_compared), config, path);
 }
 
 void merge_adapters(CheckpointContent& content, const std::vector<AdaptedWeight>& adapted) {

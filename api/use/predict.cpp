@@ -11,6 +11,7 @@
 #include "api/train/on_ranks.h"
 #include "api/use/compare_uses.h"
 #include "api/use/files_in_use.h"
+#include "api/use/predict_in_stages.h"
 #include "api/use/prediction_file.h"
 #include "api/use/trained_data.h"
 #include "api/use/vocabularies.h"
@@ -52,8 +53,8 @@ const LossTerm* term_of(const RunConfig& config, const std::string& value) {
   return nullptr;
 }
 
-/// What the loss terms compare with labels; without terms the outputs with an entry a sample.
-std::vector<std::string> default_outputs(const RunConfig& config, const Graph& forward) {
+/// What the loss terms compare with labels.
+std::vector<std::string> values_with_labels(const RunConfig& config) {
   std::vector<std::string> names;
   for (const LossTerm& term : config.loss.terms) {
     for (const std::string& value : term.values) {
@@ -61,6 +62,12 @@ std::vector<std::string> default_outputs(const RunConfig& config, const Graph& f
       if (!term.labels.empty() && !again) names.push_back(value);
     }
   }
+  return names;
+}
+
+/// Those; without terms the outputs with an entry a sample.
+std::vector<std::string> default_outputs(const RunConfig& config, const Graph& forward) {
+  std::vector<std::string> names = values_with_labels(config);
   if (!names.empty()) return names;
   std::string others;
   for (const NamedValue& output : forward.outputs) {
@@ -77,13 +84,14 @@ std::vector<std::string> default_outputs(const RunConfig& config, const Graph& f
 }
 
 /// Values of the graph, and the arrays that are made of them.
-std::vector<PredictedValue> predicted_values(const RunConfig& config, const Prediction& prediction,
+std::vector<PredictedValue> predicted_values(const RunConfig& config,
+                                             const std::vector<TensorType>& types,
                                              const std::vector<std::string>& outputs,
                                              const PredictOptions& options) {
   std::vector<PredictedValue> values;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    values.emplace_back(outputs[i], prediction.type(i), term_of(config, outputs[i]),
-                        form_of(options.as), options.class_axis);
+    values.emplace_back(outputs[i], types[i], term_of(config, outputs[i]), form_of(options.as),
+                        options.class_axis);
   }
   return values;
 }
@@ -224,6 +232,65 @@ void refuse_standard_input(const std::vector<std::string>& data) {
   }
 }
 
+/// The names of classes, which the file needs where they are asked for.
+std::vector<std::string> wanted_classes(TrainedModel& trained, const PredictOptions& options) {
+  if (!options.class_names) return {};
+  std::vector<std::string> classes = load_classes(trained);
+  if (!classes.empty()) return classes;
+  refuse_prediction("--class-names", "the data of the run names no classes",
+                    "data.kind = \"images\" with labels", "", "leave --class-names out");
+}
+
+/// What was written: the arrays and the stream that they were made of.
+struct Written {
+  std::vector<PredictedArray> arrays;
+  std::unique_ptr<SampleStream> stream;
+};
+
+Written written_in_stages(TrainedModel& trained, const PredictOptions& options,
+                          PredictionFile& file) {
+  const RunConfig& config = trained.config();
+  if (options.on_message) options.on_message(trained.stages_text());
+  const std::vector<std::string> with_labels = values_with_labels(config);
+  StagedPredictions what;
+  what.outputs = options.outputs.empty() ? with_labels : options.outputs;
+  what.has_labels = [&](const std::string& output) {
+    return std::find(with_labels.begin(), with_labels.end(), output) != with_labels.end();
+  };
+  what.values = [&](const std::vector<std::string>& outputs, const std::vector<TensorType>& types) {
+    return predicted_values(config, types, outputs, options);
+  };
+  what.arrays = arrays_of;
+  what.to = options.to;
+  what.as_they_are = options.as.empty() || options.as == "values";
+  what.has_ids = !options.ids.empty();
+  if (options.class_names) file.name_classes(wanted_classes(trained, options));
+  Written written;
+  written.stream = open_samples(trained, inputs_in_stages(trained), options, options.ids);
+  written.arrays = predict_in_stages(trained, *written.stream, what, options, file);
+  return written;
+}
+
+/// `file`: null on ranks that do not write.
+Written written_as_ever(TrainedModel& trained, const PredictOptions& options,
+                        PredictionFile* file) {
+  const RunConfig& config = trained.config();
+  const std::vector<std::string> outputs =
+      options.outputs.empty() ? default_outputs(config, trained.forward()) : options.outputs;
+  Prediction prediction(config, trained.parts(), outputs, trained.states(), trained.arenas());
+  std::vector<TensorType> types;
+  for (std::size_t i = 0; i < outputs.size(); ++i) types.push_back(prediction.type(i));
+  auto values = predicted_values(config, types, outputs, options);
+  Written written;
+  written.arrays = arrays_of(values, outputs);
+  std::vector<std::string> classes = wanted_classes(trained, options);
+  if (file && options.class_names) file->name_classes(std::move(classes));
+  if (file) file->start(written.arrays);
+  written.stream = open_samples(trained, prediction.inputs(), options, options.ids);
+  Predictor(trained, prediction, *written.stream, std::move(values), file).run(options);
+  return written;
+}
+
 Report predicted(const std::string& run, const PredictOptions& options,
                  const std::shared_ptr<RankGroup>& group) {
   const Clock::time_point start = Clock::now();
@@ -241,23 +308,12 @@ Report predicted(const std::string& run, const PredictOptions& options,
     opened.config.micro_batch = 0;
   }
   TrainedModel trained(std::move(opened), options.outputs);
-  const RunConfig& config = trained.config();
   if (group) compare_uses(*group, trained, -1);
   if (options.on_message) options.on_message(trained.run().text());
-  const std::vector<std::string> outputs =
-      options.outputs.empty() ? default_outputs(config, trained.forward()) : options.outputs;
-  Prediction prediction(config, trained.parts(), outputs, trained.states(), trained.arenas());
-  auto values = predicted_values(config, prediction, outputs, options);
-  const std::vector<PredictedArray> arrays = arrays_of(values, outputs);
-  std::vector<std::string> classes = load_classes(trained);
-  if (options.class_names && classes.empty()) {
-    refuse_prediction("--class-names", "the data of the run names no classes",
-                      "data.kind = \"images\" with labels", "", "leave --class-names out");
-  }
-  if (file && options.class_names) file->name_classes(std::move(classes));
-  if (file) file->start(arrays);
-  const auto stream = open_samples(trained, prediction.inputs(), options, options.ids);
-  Predictor(trained, prediction, *stream, std::move(values), file.get()).run(options);
+  const Written written = trained.in_stages() ? written_in_stages(trained, options, *file)
+                                              : written_as_ever(trained, options, file.get());
+  const std::vector<PredictedArray>& arrays = written.arrays;
+  const SampleStream& stream = *written.stream;
   if (file) file->finish();
   const double seconds = seconds_since(start);
 
@@ -273,18 +329,18 @@ Report predicted(const std::string& run, const PredictOptions& options,
                       {"dtype", name_of(array.sample.dtype)},
                       {"shape", array.sample.shape}});
   }
-  report.text = fmt::format("predicted   {} rows into {}: {}  ({:.0f} rows/s)", stream->rows(), to,
-                            columns, static_cast<double>(stream->rows()) / seconds);
-  if (stream->left_out() > 0) {
+  report.text = fmt::format("predicted   {} rows into {}: {}  ({:.0f} rows/s)", stream.rows(), to,
+                            columns, static_cast<double>(stream.rows()) / seconds);
+  if (stream.left_out() > 0) {
     report.warnings.push_back(
         fmt::format("{} of {} rows are bad and have no prediction (nan, class -1); the first: {}",
-                    stream->left_out(), stream->rows(), stream->first_bad()));
+                    stream.left_out(), stream.rows(), stream.first_bad()));
   }
   Json json{{"run", run}};
   trained.run().describe(json);
   json["to"] = options.to;
-  json["rows"] = stream->rows();
-  json["bad"] = stream->left_out();
+  json["rows"] = stream.rows();
+  json["bad"] = stream.left_out();
   json["arrays"] = std::move(listed);
   json["seconds"] = seconds;
   json["warnings"] = report.warnings;

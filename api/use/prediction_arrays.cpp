@@ -51,9 +51,34 @@ class ArrayFile final : public PredictionFile {
     }
     for (std::int64_t row = 0; row < rows; ++row) add(values, 0, 1);
   }
+  void start_batches(const std::vector<std::string>& names) override {
+    batch_names_ = names;
+    batch_names_.push_back("rows");
+    for (std::size_t a = 0; a < batch_names_.size(); ++a)
+      parts_.push_back(std::make_unique<OutputFile>(place_.make()));
+    batches_.resize(batch_names_.size());
+  }
+  // "NAME.NUMBER" of each batch, and "rows.NUMBER" with the rows that it was made of.
+  void add_batch(const PredictedBatch& batch) override {
+    std::vector<HostTensor> values = batch.values;
+    values.push_back(HostTensor::from({static_cast<std::int64_t>(batch.rows.size())}, batch.rows));
+    for (std::size_t a = 0; a < values.size(); ++a) {
+      parts_[a]->write(static_cast<const char*>(values[a].data()), values[a].bytes());
+      batches_[a].emplace_back(batch.number, values[a].type());
+    }
+  }
   void finish() override {
     for (const auto& part : parts_) part->close();
     std::vector<NamedTensor> tensors;
+    for (std::size_t a = 0; a < batch_names_.size(); ++a) {
+      auto file = std::make_shared<MappedFile>(parts_[a]->path(), true);
+      auto* at = static_cast<std::uint8_t*>(file->data());
+      for (const auto& [number, type] : batches_[a]) {
+        tensors.push_back({batch_names_[a] + "." + std::to_string(number),
+                           HostTensor(type, type.bytes() > 0 ? at : nullptr, file)});
+        at += type.bytes();
+      }
+    }
     for (std::size_t a = 0; a < arrays_.size(); ++a) {
       TensorType type = arrays_[a].sample;
       type.shape.insert(type.shape.begin(), rows_);
@@ -76,6 +101,8 @@ class ArrayFile final : public PredictionFile {
   std::vector<PredictedArray> arrays_;
   std::vector<std::unique_ptr<OutputFile>> parts_;
   std::int64_t rows_ = 0;
+  std::vector<std::string> batch_names_;
+  std::vector<std::vector<std::pair<std::int64_t, TensorType>>> batches_;  // by name
 };
 
 }  // namespace

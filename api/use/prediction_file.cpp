@@ -1,5 +1,6 @@
 #include "api/use/prediction_file.h"
 
+#include <cassert>
 #include <filesystem>
 
 #include "api/use/prediction_output.h"
@@ -12,16 +13,17 @@ struct PredictionFormat {
   std::string_view ending;
   bool is_text;     // it may have names of classes and ids
   bool has_header;  // a line of the columns' names
+  bool has_batches;
   std::unique_ptr<PredictionFile> (*open)(const std::string& to, bool header);
 };
 
 /// The first one is that of standard output, pipes and devices.
 constexpr PredictionFormat prediction_formats[] = {
-    {".tsv", true, true, open_text_predictions},
-    {".csv", true, true, open_text_predictions},
-    {".jsonl", true, false, open_json_lines_predictions},
-    {".npy", false, false, open_array_predictions},
-    {".npz", false, false, open_array_predictions},
+    {".tsv", true, true, false, open_text_predictions},
+    {".csv", true, true, false, open_text_predictions},
+    {".jsonl", true, false, true, open_json_lines_predictions},
+    {".npy", false, false, false, open_array_predictions},
+    {".npz", false, false, true, open_array_predictions},
 };
 
 /// Null for other endings.
@@ -64,6 +66,22 @@ void PredictionFile::check(const std::string& to, const PredictionLook& look) {
     refuse("--class-names are for text", &PredictionFormat::is_text);
   if (!look.ids.empty() && !format->is_text)
     refuse("--id columns are for text", &PredictionFormat::is_text);
+}
+
+void PredictionFile::check_batches(const std::string& to, const std::string& value) {
+  const PredictionFormat* format = format_of(to);
+  if (format != nullptr && format->has_batches) return;
+  refuse_place(to, "'" + value + "' has no entry for each row: it is written batch by batch",
+               "a name that ends in " + endings_where([](const auto& f) { return f.has_batches; }),
+               "name outputs that have one with --output");
+}
+
+void PredictionFile::start_batches(const std::vector<std::string>& /*names*/) {
+  assert(false && "a format without batches");
+}
+
+void PredictionFile::add_batch(const PredictedBatch& /*batch*/) {
+  assert(false && "a format without batches");
 }
 
 std::unique_ptr<PredictionFile> PredictionFile::open(const std::string& to,

@@ -19,6 +19,13 @@ struct PredictionLook {
   std::vector<std::string> ids;  // columns in front
 };
 
+/// Values that have no entry for each row, as a micro-batch has made them.
+struct PredictedBatch {
+  std::int64_t number = 0;         // from 0
+  std::vector<std::int64_t> rows;  // of the input that it was made of, from 0
+  std::vector<HostTensor> values;  // float32, float64 or int64, in any shape
+};
+
 class PredictionFile {
  public:
   virtual ~PredictionFile() = default;
@@ -34,6 +41,9 @@ class PredictionFile {
   /// `count` rows from index `first` of axis 0 on: a tensor for each array.
   virtual void add(const std::vector<HostTensor>& values, std::int64_t first,
                    std::int64_t count) = 0;
+  /// In place of `start` and `add`, where the format has batches: names of values, then these.
+  virtual void start_batches(const std::vector<std::string>& names);
+  virtual void add_batch(const PredictedBatch& batch);
   /// Rows without a prediction: nan, or -1 in whole numbers.
   virtual void add_missing(std::int64_t rows) = 0;
   /// A file appears under its name now; without this call nothing is there.
@@ -43,6 +53,8 @@ class PredictionFile {
   /// for a look that the format does not have, for folders and for files that must not be written
   /// to.
   static std::unique_ptr<PredictionFile> open(const std::string& to, const PredictionLook& look);
+  /// Throws Error{usage} where the format of `to` has no batches, which `value` needs.
+  static void check_batches(const std::string& to, const std::string& value);
   /// What `open` finds wrong with the name alone.
   static void check(const std::string& to, const PredictionLook& look);
 };

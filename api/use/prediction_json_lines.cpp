@@ -1,4 +1,5 @@
-// Predictions as .jsonl: an object a row, arrays of several entries as lists of their shape.
+// Predictions as .jsonl: an object a row, arrays of several entries as lists of their shape; or an
+// object a batch.
 #include <nlohmann/json.hpp>
 
 #include "api/use/prediction_output.h"
@@ -51,6 +52,21 @@ class JsonLinesFile final : public PredictionFile {
     }
     flush();
   }
+  void start_batches(const std::vector<std::string>& names) override { batch_names_ = names; }
+  void add_batch(const PredictedBatch& batch) override {
+    text_ += "{\"batch\": " + std::to_string(batch.number) + ", \"rows\": [";
+    for (std::size_t i = 0; i < batch.rows.size(); ++i)
+      text_ += (i > 0 ? ", " : "") + std::to_string(batch.rows[i]);
+    text_ += ']';
+    is_first_ = false;
+    for (std::size_t v = 0; v < batch.values.size(); ++v) {
+      append_name(batch_names_[v]);
+      std::int64_t at = 0;
+      append_lists(batch.values[v], 0, at);
+    }
+    text_ += "}\n";
+    flush();
+  }
   void finish() override { output_.finish(); }
 
  private:
@@ -95,6 +111,15 @@ class JsonLinesFile final : public PredictionFile {
     }
     text_ += ']';
   }
+  void append_lists(const HostTensor& value, std::size_t axis, std::int64_t& at) {
+    if (axis == value.shape().size()) return append_value(value, at++);
+    text_ += '[';
+    for (std::int64_t i = 0; i < value.shape()[axis]; ++i) {
+      if (i > 0) text_ += ", ";
+      append_lists(value, axis + 1, at);
+    }
+    text_ += ']';
+  }
   void flush() {
     output_.write(text_);
     text_.clear();
@@ -104,6 +129,7 @@ class JsonLinesFile final : public PredictionFile {
   ClassNames classes_;
   IdRows ids_;
   std::vector<PredictedArray> arrays_;
+  std::vector<std::string> batch_names_;
   std::string text_;
   bool is_first_ = true;
 };

@@ -97,7 +97,7 @@ std::shared_ptr<const DataSource> open_arrays(DataConfig data, SplitConfig split
   data.train = std::move(split);
   data.eval = {};
   data.eval_fraction = 0;
-  data.mix = {};  // of training alone
+  data.forget_training();
   return open_data(data, options).train;
 }
 
@@ -311,6 +311,7 @@ std::shared_ptr<const DataSource> open_held_out(TrainedModel& trained, const Tra
   if (files.empty() && data.eval_fraction > 0) {
     DataConfig whole = data;
     use_own_tokenizer(trained, whole);
+    whole.forget_training();
     const DataSets sets = open_data(whole, options);
     expect_vocabularies(trained.run(), sets.vocabularies);
     return checked(trained, sets.eval);

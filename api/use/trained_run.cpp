@@ -107,7 +107,7 @@ RunConfig guessed_config(const std::string& model, const TrainedOptions& options
   try {
     config = guessed_run_config(
         model, listens, std::move(overrides),
-        use == TrainedUse::predict ? GuessedUse::prediction : GuessedUse::training);
+        use == TrainedUse::predict ? GuessedUse::prediction : GuessedUse::evaluation);
   } catch (const Error& error) {  // what is wrong with the data, or cannot be told of it
     std::vector<Diagnostic> all = error.diagnostics();
     std::string& fix = all.back().fix;
@@ -213,8 +213,14 @@ TrainedModel::TrainedModel(TrainedRun run, const std::vector<std::string>& value
       policy_(read_run_policy(run_.config, run_.placing)),
       engine_(policy_.threads),
       model_(open_model()),
-      placed_(model_, policy_, run_.placing, nullptr, values),
+      placed_(model_, policy_in_use(), run_.placing, nullptr, values),
       parts_(placed_.run_parts()) {
+  if (!model_->requests().empty()) {
+    staged_ = std::make_unique<StagedModel>(*model_, placed_, parts_, states_, arenas_,
+                                            [this](Graph& graph) { start_states(graph); });
+    parts_.staged = staged_.get();
+    return;
+  }
   if (!run_.placing.ranks) return;
   parts_.ranks = run_.placing.ranks->rendezvous();
   parts_.shards = shardings_of(placed_.resolved());
@@ -231,7 +237,58 @@ std::shared_ptr<Model> TrainedModel::open_model() {
     const auto same = std::find(rules.rbegin(), rules.rend(), rule);
     return trained_vocabulary_rows(run_.config, run_.content.model, *same);
   };
-  return std::make_shared<Model>(engine_, run_.config, std::move(file), ModelOptions{.rows = rows});
+  return std::make_shared<Model>(engine_, run_.config, std::move(file),
+                                 ModelOptions{.rows = rows, .in_stages = true});
+}
+
+RunPolicy TrainedModel::policy_in_use() {
+  if (model_->requests().empty()) return policy_;
+  if (run_.placing.ranks) {
+    throw Error(ErrorKind::usage,
+                Diagnostic{.message = "data decides extents of this model, and several processes "
+                                      "cannot run it",
+                           .file = run_.path,
+                           .path = model_->requests()[0].path,
+                           .fix = "use one process"});
+  }
+  RunConfig config = run_.config;
+  const bool is_placed = !config.policy.empty() || config.device == "gpu" || run_.placing.text ||
+                         !run_.placing.place.empty() || !run_.placing.devices.empty();
+  if (!is_placed) return policy_;
+  run_.warnings.push_back("the model runs in stages, which are on the cpu: the policy is not used");
+  config.policy.clear();
+  config.device = "cpu";
+  run_.placing = {};
+  return read_run_policy(config, run_.placing);
+}
+
+std::string TrainedModel::stages_text() const {
+  if (!in_stages()) return "";
+  std::string nodes;
+  const std::vector<StageRequest>& requests = model_->requests();
+  for (std::size_t i = 0; i < requests.size() && i < 3; ++i)
+    nodes += (i == 0 ? "" : ", ") + requests[i].op + " at " + requests[i].path;
+  if (requests.size() > 3) nodes += " and " + std::to_string(requests.size() - 3) + " more";
+  return "stages      data decides extents: " + nodes +
+         "; each batch runs in stages, and is planned anew where extents change, which is slower";
+}
+
+void TrainedModel::start_states(Graph& graph) const {
+  std::map<std::string, const HostTensor*> trained;
+  for (const NamedTensor& tensor : run_.content.model) trained.emplace(tensor.name, &tensor.tensor);
+  for (State& state : graph.states) {
+    const auto found = trained.find(state.name);
+    if (found == trained.end()) continue;
+    if (found->second->type() != state.start.type()) {
+      throw Error(ErrorKind::usage, Diagnostic{.message = "the checkpoint has another shape of it",
+                                               .file = run_.path,
+                                               .path = state.name,
+                                               .expected = to_string(state.start.type()),
+                                               .got = to_string(found->second->type())});
+    }
+    state.start = *found->second;
+    state.starts_at_zero = false;
+  }
 }
 
 void TrainedModel::load() {
@@ -244,7 +301,7 @@ void TrainedModel::load() {
     const bool is_constant = state.kind == StateKind::parameter && !state.trainable;
     if (is_constant || !run_.config.parameters.load.empty()) infinite_.insert(state.name);
   }
-  if (exported) return;
+  if (exported || in_stages()) return;  // graphs of stages start with the trained values
   restore_frozen_states(states_, run_.content, run_.config, imported(), parts_.loading_parts(),
                         run_.path);
   restore_states(states_, run_.content);

@@ -10,6 +10,7 @@
 
 #include "api/model/model.h"
 #include "api/train/run_fingerprint.h"
+#include "api/use/staged_model.h"
 #include "engine/training/checkpoints/checkpoint.h"
 #include "tandem/tandem.h"
 
@@ -73,6 +74,13 @@ class TrainedModel {
   const Engine& engine() const { return engine_; }
   const OnnxFile& file() const { return model_->file(); }
   PlacedModel& placed() { return placed_; }
+  /// Whether data decides extents of the model, which runs in stages then: on the cpu, by one
+  /// process.
+  bool in_stages() const { return staged_ != nullptr; }
+  /// "stages      NonZero at block.1.mlp ..."; "" where it does not.
+  std::string stages_text() const;
+  /// As the file declares inputs and outputs.
+  const ModelSummary& summary() { return model_->micro_batch().summary; }
   /// In inference form, for whole micro-batches.
   const Graph& forward() { return placed_.forward(run_.config.micro_batch_size(), false); }
   /// In training form: what data fields are checked against.
@@ -85,6 +93,9 @@ class TrainedModel {
 
  private:
   std::shared_ptr<Model> open_model();
+  /// The policy, of which a model in stages keeps nothing.
+  RunPolicy policy_in_use();
+  void start_states(Graph& graph) const;
 
   TrainedRun run_;
   RunPolicy policy_;
@@ -95,6 +106,7 @@ class TrainedModel {
   StateStore states_;
   std::set<std::string> infinite_;  // states that may hold infinities, such as masks
   std::shared_ptr<Arenas> arenas_ = make_arenas();
+  std::unique_ptr<StagedModel> staged_;
 };
 
 }  // namespace tandem::api

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <utility>
 
+#include "engine/formats/stage_clock.h"
 #include "engine/graph/error.h"
 
 namespace tandem {
@@ -49,6 +50,7 @@ InputFile::InputFile(std::string path)
 InputFile::~InputFile() { ::close(descriptor_); }
 
 std::size_t InputFile::read_at(std::uint64_t offset, void* to, std::size_t bytes) const {
+  const InStage reading(LoadStage::read);
   std::size_t made = 0;
   while (made < bytes) {
     const ssize_t got = ::pread(descriptor_, static_cast<char*>(to) + made, bytes - made,

@@ -336,8 +336,14 @@ std::string npy_header(const TensorType& type) {
       descr = "|b1";
       break;
     case DType::bfloat16:
-      throw Error(ErrorKind::usage, Diagnostic{.message = "NumPy has no type for bfloat16",
-                                               .fix = "write safetensors, or float32"});
+    case DType::float8_e4m3fn:
+    case DType::float8_e4m3fnuz:
+    case DType::float8_e5m2:
+    case DType::float8_e5m2fnuz:
+    case DType::float8_e8m0fnu:
+      throw Error(ErrorKind::usage,
+                  Diagnostic{.message = "NumPy has no type for " + std::string(name_of(type.dtype)),
+                             .fix = "write safetensors, or float32"});
   }
   std::string shape = "(";
   for (std::int64_t extent : type.shape) shape += std::to_string(extent) + ", ";

@@ -24,11 +24,24 @@ constexpr std::uint64_t header_limit = 100'000'000;
 constexpr std::size_t buffer_bytes = 4 << 20;
 
 constexpr std::pair<std::string_view, DType> type_names[] = {
-    {"F32", DType::float32},   {"F64", DType::float64}, {"F16", DType::float16},
-    {"BF16", DType::bfloat16}, {"I8", DType::int8},     {"I16", DType::int16},
-    {"I32", DType::int32},     {"I64", DType::int64},   {"U8", DType::uint8},
-    {"U16", DType::uint16},    {"U32", DType::uint32},  {"U64", DType::uint64},
-    {"BOOL", DType::boolean}};
+    {"F32", DType::float32},
+    {"F64", DType::float64},
+    {"F16", DType::float16},
+    {"BF16", DType::bfloat16},
+    {"I8", DType::int8},
+    {"I16", DType::int16},
+    {"I32", DType::int32},
+    {"I64", DType::int64},
+    {"U8", DType::uint8},
+    {"U16", DType::uint16},
+    {"U32", DType::uint32},
+    {"U64", DType::uint64},
+    {"BOOL", DType::boolean},
+    {"F8_E4M3", DType::float8_e4m3fn},
+    {"F8_E4M3FNUZ", DType::float8_e4m3fnuz},
+    {"F8_E5M2", DType::float8_e5m2},
+    {"F8_E5M2FNUZ", DType::float8_e5m2fnuz},
+    {"F8_E8M0", DType::float8_e8m0fnu}};
 
 std::string_view name_in_file(DType dtype) {
   for (const auto& [name, type] : type_names) {

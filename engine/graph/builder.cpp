@@ -24,6 +24,19 @@ void settle_inputs(const NodeView& view, Node& node) {
   }
 }
 
+// 8-bit floats are storage: what computes takes them once they are converted.
+void check_storage(const NodeView& view) {
+  if (view.node.op->takes_float8) return;
+  const std::vector<Port>& ports = view.node.op->inputs;
+  for (std::size_t i = 0; i < view.input_count(); ++i) {
+    if (!view.has_input(i) || !is_float8(view.input(i).dtype)) continue;
+    const Port& port = i < ports.size() ? ports[i] : ports.back();
+    view.fail("element type of '" + port.name + "'", "a type to compute with",
+              std::string(name_of(view.input(i).dtype)),
+              "8-bit floats are stored, moved and converted only: Cast to float32 first");
+  }
+}
+
 // Fills defaults. A wrong name or type here is an error of the caller, not of a model.
 void settle_attributes(const Operator& op, Attributes& attributes) {
   for (const AttributeSpec& spec : op.attributes) {
@@ -79,6 +92,7 @@ std::vector<ValueId> GraphBuilder::node(std::string_view op, std::vector<ValueId
 
   const NodeView view{graph_, node};
   settle_inputs(view, node);
+  check_storage(view);
   settle_attributes(*node.op, node.attributes);
   const std::vector<TensorType> types = node.op->infer(view);
   assert(!node.op->outputs.empty());
@@ -165,6 +179,11 @@ void GraphBuilder::rename(ValueId value, std::string name) {
 
 ValueId GraphBuilder::cast(ValueId x, DType to) {
   if (dtype(x) == to) return x;
+  if (is_float8(dtype(x))) return cast(add_node("FromFloat8", {x}), to);
+  if (is_float8(to)) {
+    x = cast(x, DType::float32);
+    return add_node("ToFloat8", {x}, {{"to", std::string(name_of(to))}});
+  }
   return add_node("Cast", {x}, {{"to", std::string(name_of(to))}});
 }
 

@@ -1,6 +1,7 @@
 // The C++ types that store element types, and calls of a function with the type of a DType.
 #pragma once
 
+#include <cassert>
 #include <cstdint>
 #include <type_traits>
 #include <utility>
@@ -57,9 +58,11 @@ TANDEM_HOST_DEVICE constexpr decltype(auto) with_type(TypeList<T, Rest...>, DTyp
   return f(T{});
 }
 
-/// Calls f with a value of the C++ type that stores `dtype`.
+/// Calls f with a value of the C++ type that stores `dtype`. 8-bit floats have none: their numbers
+/// are those of float8.h, and their bytes move as std::uint8_t.
 template <class F>
 decltype(auto) with_type(DType dtype, F&& f) {
+  assert(!is_float8(dtype) && "8-bit floats are converted before anything computes with them");
   return with_type(all_types, dtype, f);
 }
 

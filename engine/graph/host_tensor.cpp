@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "engine/graph/align.h"
+#include "engine/graph/float8.h"
 #include "engine/graph/host_memory.h"
 
 namespace tandem {
@@ -70,8 +71,25 @@ HostTensor HostTensor::reshaped(Shape shape) const {
 
 HostTensor HostTensor::converted(DType dtype) const {
   if (dtype == type_.dtype) return *this;
-  HostTensor result(TensorType{dtype, type_.shape});
   const std::int64_t count = type_.elements();
+  if (is_float8(type_.dtype)) {
+    HostTensor wide(TensorType{DType::float32, type_.shape});
+    const std::array<float, 256>& values = float8_values(type_.dtype);
+    const auto* codes = static_cast<const std::uint8_t*>(data_);
+    auto* numbers = static_cast<float*>(wide.data_);
+    for (std::int64_t i = 0; i < count; ++i) numbers[i] = values[codes[i]];
+    return wide.converted(dtype);
+  }
+  HostTensor result(TensorType{dtype, type_.shape});
+  if (is_float8(dtype)) {
+    auto* codes = static_cast<std::uint8_t*>(result.data_);
+    with_type(type_.dtype, [&](auto tag) {
+      const auto* from = static_cast<const decltype(tag)*>(data_);
+      for (std::int64_t i = 0; i < count; ++i)
+        codes[i] = encode_float8(dtype, convert<float>(from[i]));
+    });
+    return result;
+  }
   with_type(type_.dtype, [&](auto from_tag) {
     using From = decltype(from_tag);
     const From* from = static_cast<const From*>(data_);
@@ -85,6 +103,8 @@ HostTensor HostTensor::converted(DType dtype) const {
 }
 
 double HostTensor::number(std::int64_t index) const {
+  if (is_float8(type_.dtype))
+    return float8_values(type_.dtype)[static_cast<const std::uint8_t*>(data_)[index]];
   return with_type(type_.dtype, [&](auto tag) {
     using T = decltype(tag);
     return static_cast<double>(static_cast<const T*>(data_)[index]);

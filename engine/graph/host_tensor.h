@@ -50,7 +50,7 @@ class HostTensor {
   HostTensor clone() const;
   /// Same bytes under another shape with the same number of elements.
   HostTensor reshaped(Shape shape) const;
-  /// Element-wise conversion, C++ rules for numbers; to bool: x != 0.
+  /// Element-wise conversion, C++ rules for numbers; to bool: x != 0; to 8-bit floats: saturating.
   HostTensor converted(DType dtype) const;
   /// Any element as a number (row-major index).
   double number(std::int64_t index) const;

@@ -26,6 +26,7 @@ std::int64_t filled_rows(const StateShard& shard) {
   const std::int64_t all = rows_of_whole(shard), rank = shard.rank, ranks = shard.ranks;
   if (shard.kind == ShardKind::rows) return all > rank ? (all - rank + ranks - 1) / ranks : 0;
   if (shard.kind == ShardKind::column_blocks) return all;
+  if (shard.kind == ShardKind::table) return rank == shard.owner ? all : 0;
   return block_of(all, shard.rank, shard.ranks).filled;
 }
 
@@ -39,7 +40,8 @@ std::size_t part_row_bytes(const StateShard& shard) {
 std::int64_t row_of_whole(const StateShard& shard, std::int64_t row) {
   assert(shard.kind != ShardKind::elements);
   if (shard.kind == ShardKind::rows) return row * shard.ranks + shard.rank;
-  return shard.kind == ShardKind::column_blocks ? row : shard.rank * shard.part().shape[0] + row;
+  if (shard.kind == ShardKind::column_blocks || shard.kind == ShardKind::table) return row;
+  return shard.rank * shard.part().shape[0] + row;
 }
 
 void copy_part(const StateShard& shard, const void* whole, std::int64_t first, std::int64_t rows,
@@ -63,7 +65,9 @@ void copy_part(const StateShard& shard, const void* whole, std::int64_t first, s
   }
   if (shard.kind != ShardKind::rows) {
     const std::int64_t begin =
-        block_of(rows_of_whole(shard), shard.rank, shard.ranks).first + first;
+        shard.kind == ShardKind::table
+            ? first
+            : block_of(rows_of_whole(shard), shard.rank, shard.ranks).first + first;
     std::memcpy(into, from + bytes * static_cast<std::size_t>(begin),
                 bytes * static_cast<std::size_t>(rows));
     return;
@@ -81,8 +85,8 @@ HostTensor part_of(const HostTensor& whole, const StateShard& shard) {
   return part;
 }
 
-void keep_part(State& state, ShardKind kind, int rank, int ranks) {
-  StateShard shard{kind, state.start.type(), rank, ranks};
+void keep_part(State& state, ShardKind kind, int rank, int ranks, int owner) {
+  StateShard shard{kind, state.start.type(), rank, ranks, owner};
   state.start = state.starts_at_zero ? HostTensor(shard.part()) : part_of(state.start, shard);
   state.shard = std::move(shard);
 }

@@ -33,6 +33,7 @@ void copy_part(const StateShard& shard, const void* whole, std::int64_t first, s
 HostTensor part_of(const HostTensor& whole, const StateShard& shard);
 
 /// Makes a state that holds a whole the part of it; the type of `initial` is the caller's business.
-void keep_part(State& state, ShardKind kind, int rank, int ranks);
+/// `owner`: of ShardKind::table.
+void keep_part(State& state, ShardKind kind, int rank, int ranks, int owner = 0);
 
 }  // namespace tandem

@@ -9,25 +9,32 @@
 namespace tandem {
 namespace {
 
+enum class TypeClass : std::uint8_t { floating, integer, boolean, float8 };
+
 struct Info {
   std::string_view name;
   std::size_t size;
-  bool floating;
+  TypeClass type_class;
 };
 
-constexpr std::array<Info, 13> infos{{{"float32", 4, true},
-                                      {"float64", 8, true},
-                                      {"float16", 2, true},
-                                      {"bfloat16", 2, true},
-                                      {"int8", 1, false},
-                                      {"int16", 2, false},
-                                      {"int32", 4, false},
-                                      {"int64", 8, false},
-                                      {"uint8", 1, false},
-                                      {"uint16", 2, false},
-                                      {"uint32", 4, false},
-                                      {"uint64", 8, false},
-                                      {"bool", 1, false}}};
+constexpr std::array<Info, dtype_count> infos{{{"float32", 4, TypeClass::floating},
+                                               {"float64", 8, TypeClass::floating},
+                                               {"float16", 2, TypeClass::floating},
+                                               {"bfloat16", 2, TypeClass::floating},
+                                               {"int8", 1, TypeClass::integer},
+                                               {"int16", 2, TypeClass::integer},
+                                               {"int32", 4, TypeClass::integer},
+                                               {"int64", 8, TypeClass::integer},
+                                               {"uint8", 1, TypeClass::integer},
+                                               {"uint16", 2, TypeClass::integer},
+                                               {"uint32", 4, TypeClass::integer},
+                                               {"uint64", 8, TypeClass::integer},
+                                               {"bool", 1, TypeClass::boolean},
+                                               {"float8_e4m3fn", 1, TypeClass::float8},
+                                               {"float8_e4m3fnuz", 1, TypeClass::float8},
+                                               {"float8_e5m2", 1, TypeClass::float8},
+                                               {"float8_e5m2fnuz", 1, TypeClass::float8},
+                                               {"float8_e8m0fnu", 1, TypeClass::float8}}};
 
 const Info& info(DType dtype) { return infos[static_cast<std::size_t>(dtype)]; }
 
@@ -39,7 +46,13 @@ std::string list_text(const std::vector<std::int64_t>& numbers) {
 
 std::size_t size_of(DType dtype) { return info(dtype).size; }
 std::string_view name_of(DType dtype) { return info(dtype).name; }
-bool is_float(DType dtype) { return info(dtype).floating; }
+bool is_float(DType dtype) { return info(dtype).type_class == TypeClass::floating; }
+bool is_integer(DType dtype) { return info(dtype).type_class == TypeClass::integer; }
+bool is_float8(DType dtype) { return info(dtype).type_class == TypeClass::float8; }
+
+std::string dtype_names() {
+  return joined(infos, ", ", [](const Info& of) { return std::string(of.name); });
+}
 
 std::optional<DType> dtype_from_name(std::string_view name) {
   for (std::size_t i = 0; i < infos.size(); ++i) {

@@ -24,12 +24,24 @@ enum class DType : std::uint8_t {
   uint32,
   uint64,
   boolean,  // one byte, 0 or 1
+  // 8-bit floats (float8.h): stored, moved and converted, never computed with.
+  float8_e4m3fn,
+  float8_e4m3fnuz,
+  float8_e5m2,
+  float8_e5m2fnuz,
+  float8_e8m0fnu,  // powers of two from 2^-127 to 2^127, and NaN
 };
+inline constexpr int dtype_count = static_cast<int>(DType::float8_e8m0fnu) + 1;
 
 std::size_t size_of(DType dtype);  // bytes per element
 std::string_view name_of(DType dtype);
 std::optional<DType> dtype_from_name(std::string_view name);
-bool is_float(DType dtype);  // float16, bfloat16, float32, float64
+/// float16, bfloat16, float32 and float64: what gradients flow through. 8-bit floats are none.
+bool is_float(DType dtype);
+bool is_integer(DType dtype);  // of 8 to 64 bits; bool is none
+bool is_float8(DType dtype);
+/// "float32, float64, ...": all names, for messages that list what there is.
+std::string dtype_names();
 
 /// Extents, outermost first; empty for a scalar. Always static and >= 0.
 using Shape = std::vector<std::int64_t>;

@@ -10,6 +10,7 @@
   METRIC(auc)                  \
   METRIC(auc_pr)               \
   METRIC(bits_per_token)       \
+  METRIC(bits_per_byte)        \
   METRIC(calibration)          \
   METRIC(confusion)            \
   METRIC(dice)                 \

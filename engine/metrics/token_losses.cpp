@@ -21,7 +21,7 @@ double log_sum_exp(std::int64_t classes, F score) {
 
 class OfTokenLosses final : public Metric {
  public:
-  explicit OfTokenLosses(double (*finish)(double)) : finish_(finish) {}
+  OfTokenLosses(double (*finish)(double), double parts) : finish_(finish), parts_(parts) {}
 
   void add(const MetricInput& input) override {
     if (input.labels.shape() == input.values.shape()) {
@@ -37,7 +37,8 @@ class OfTokenLosses final : public Metric {
   std::string sums() const override { return bytes_of(sum_, count_); }
   void add_sums(const std::string& sums) override { add_numbers(sums, sum_, count_); }
   double value() override {
-    return count_ == 0 ? no_number : finish_(sum_.value() / static_cast<double>(count_));
+    if (count_ == 0) return no_number;
+    return finish_(sum_.value() / (parts_ * static_cast<double>(count_)));
   }
 
  private:
@@ -58,14 +59,15 @@ class OfTokenLosses final : public Metric {
   }
 
   double (*finish_)(double);
+  double parts_;
   ExactSum sum_;
   std::int64_t count_ = 0;
 };
 
 }  // namespace
 
-std::unique_ptr<Metric> of_token_losses(double (*finish)(double mean)) {
-  return std::make_unique<OfTokenLosses>(finish);
+std::unique_ptr<Metric> of_token_losses(double (*finish)(double mean), double parts) {
+  return std::make_unique<OfTokenLosses>(finish, parts);
 }
 
 }  // namespace tandem::metrics

@@ -8,6 +8,7 @@ TANDEM_OPERATOR(pow)
 TANDEM_OPERATOR(where)
 TANDEM_OPERATOR(cast)
 TANDEM_OPERATOR(bit_cast)
+TANDEM_OPERATORS(float8)  // FromFloat8 and ToFloat8
 
 // Views and moves
 TANDEM_OPERATOR(identity)

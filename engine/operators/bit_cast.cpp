@@ -27,7 +27,8 @@ Operator bit_cast() {
           .outputs = {{"y"}},
           .attributes = {{"to", std::string(), true}},
           .infer = infer_bit_cast,
-          .not_differentiable = "bits have no slope"};
+          .not_differentiable = "bits have no slope",
+          .takes_float8 = true};
 }
 
 }  // namespace tandem::operators

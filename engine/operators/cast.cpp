@@ -1,4 +1,4 @@
-// The same numbers in another element type.
+// The same numbers in another element type; of 8-bit floats FromFloat8 and ToFloat8 (float8.cpp).
 #include "engine/operators/elementwise.h"
 #include "engine/operators/operator.h"
 
@@ -8,7 +8,9 @@ namespace {
 std::vector<TensorType> infer_cast(const NodeView& node) {
   const std::string& to = node.attributes().text("to");
   const auto dtype = dtype_from_name(to);
-  if (!dtype) node.fail("attribute 'to'", "the name of an element type", "\"" + to + "\"");
+  if (!dtype || is_float8(*dtype)) {
+    node.fail("attribute 'to'", "the name of an element type to compute with", "\"" + to + "\"");
+  }
   return {{*dtype, node.input(0).shape}};
 }
 

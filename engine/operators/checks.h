@@ -7,8 +7,6 @@
 
 namespace tandem {
 
-inline bool is_integer(DType dtype) { return !is_float(dtype) && dtype != DType::boolean; }
-
 /// The name of input i as the operator declares it.
 inline std::string input_name(const NodeView& node, std::size_t i) {
   const std::vector<Port>& ports = node.node.op->inputs;

@@ -51,7 +51,8 @@ Operator concat() {
           .outputs = {{"y"}},
           .attributes = {{"axis", std::int64_t{0}, true}},
           .infer = infer_concat,
-          .gradient = concat_gradient};
+          .gradient = concat_gradient,
+          .takes_float8 = true};
 }
 
 }  // namespace tandem::operators

@@ -14,7 +14,8 @@ Operator copy() {
           .outputs = {{"y"}},
           .infer = infer_copy,
           .not_differentiable = "made by lowering, after the gradient",
-          .engine_only = true};
+          .engine_only = true,
+          .takes_float8 = true};
 }
 
 }  // namespace tandem::operators

@@ -35,7 +35,8 @@ Operator expand() {
           .attributes = {{"shape", Ints(), true}},
           .infer = infer_expand,
           .gradient = expand_gradient,
-          .view = expand_view};
+          .view = expand_view,
+          .takes_float8 = true};
 }
 
 }  // namespace tandem::operators

@@ -63,7 +63,8 @@ Operator gather() {
           .infer = infer_gather,
           .gradient = gather_gradient,
           .cost = gather_cost,
-          .drops_elements = true};
+          .drops_elements = true,
+          .takes_float8 = true};
 }
 
 // dx[a..., k, b...] = the sum of dy[a..., i..., b...] over all i with indices[i...] = k, which an

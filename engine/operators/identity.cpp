@@ -21,7 +21,8 @@ Operator identity() {
           .outputs = {{"y"}},
           .infer = infer_identity,
           .gradient = identity_gradient,
-          .view = identity_view};
+          .view = identity_view,
+          .takes_float8 = true};
 }
 
 Operator stop_gradient() {
@@ -31,7 +32,8 @@ Operator stop_gradient() {
           .infer = infer_identity,
           .gradient = no_gradient,
           .view = identity_view,
-          .engine_only = true};
+          .engine_only = true,
+          .takes_float8 = true};
 }
 
 }  // namespace tandem::operators

@@ -27,8 +27,8 @@ struct NodeView {
   std::size_t input_count() const { return node.inputs.size(); }
   const Attributes& attributes() const { return node.attributes; }
   /// Throws Error{usage} with the node's path and operator.
-  [[noreturn]] void fail(std::string message, std::string expected = "",
-                         std::string got = "") const;
+  [[noreturn]] void fail(std::string message, std::string expected = "", std::string got = "",
+                         std::string fix = "") const;
 };
 
 struct Cost {
@@ -148,6 +148,9 @@ struct Operator {
   bool (*gradient_compares)(const Attributes& attributes) = nullptr;
   bool random = false;       // reads the step's seed and counters; keyed by the node's path
   bool engine_only = false;  // not an ONNX operator: gradients, optimizers, lowering products
+  /// Operands may be 8-bit floats: elements are moved by their size, or converted. All others
+  /// refuse them before `infer` is asked.
+  bool takes_float8 = false;
 
   bool is_scalar() const { return scalar != ScalarFunction{}; }
   /// One scalar function, or a body of them.

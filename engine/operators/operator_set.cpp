@@ -6,11 +6,13 @@
 
 namespace tandem {
 
-void NodeView::fail(std::string message, std::string expected, std::string got) const {
+void NodeView::fail(std::string message, std::string expected, std::string got,
+                    std::string fix) const {
   throw Error(ErrorKind::usage, Diagnostic{.message = node.op->name + ": " + std::move(message),
                                            .path = node.path,
                                            .expected = std::move(expected),
-                                           .got = std::move(got)});
+                                           .got = std::move(got),
+                                           .fix = std::move(fix)});
 }
 
 bool has_outputs(const Operator& op, std::size_t count) {

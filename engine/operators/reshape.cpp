@@ -73,7 +73,8 @@ Operator reshape() {
           .attributes = {{"shape", Ints(), true}},
           .infer = infer_reshape,
           .gradient = reshape_gradient,
-          .view = reshape_view};
+          .view = reshape_view,
+          .takes_float8 = true};
 }
 
 }  // namespace tandem::operators

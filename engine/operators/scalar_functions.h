@@ -73,13 +73,14 @@ constexpr bool is_predicate(ScalarFunction f) { return kind_of(f).predicate; }
 
 /// Whether operands may have that type; of functions with rows.
 inline bool takes(ScalarTypes types, DType dtype) {
+  if (is_float8(dtype)) return false;
   switch (types) {
     case ScalarTypes::numbers:
       return dtype != DType::boolean;
     case ScalarTypes::floats:
       return is_float(dtype);
     case ScalarTypes::integers:
-      return !is_float(dtype) && dtype != DType::boolean;
+      return is_integer(dtype);
     case ScalarTypes::booleans:
       return dtype == DType::boolean;
     case ScalarTypes::any:

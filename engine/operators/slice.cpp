@@ -68,7 +68,8 @@ Operator slice() {
       .infer = infer_slice,
       .gradient = slice_gradient,
       .view = slice_view,
-      .drops_elements = true};
+      .drops_elements = true,
+      .takes_float8 = true};
 }
 
 Operator slice_grad() {

@@ -44,7 +44,8 @@ Operator split() {
           .attributes = {{"axis", std::int64_t{0}, true}, {"sizes", Ints(), true}},
           .infer = infer_split,
           .gradient = split_gradient,
-          .drops_elements = true};
+          .drops_elements = true,
+          .takes_float8 = true};
 }
 
 }  // namespace tandem::operators

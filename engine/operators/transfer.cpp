@@ -32,7 +32,8 @@ Operator transfer() {
           .infer = infer_transfer,
           .not_differentiable = "made by lowering, after the gradient",
           .aliases = {{0, 1}},
-          .engine_only = true};
+          .engine_only = true,
+          .takes_float8 = true};
 }
 
 }  // namespace tandem::operators

@@ -49,7 +49,8 @@ Operator transpose() {
           .attributes = {{"perm", Ints(), true}},
           .infer = infer_transpose,
           .gradient = transpose_gradient,
-          .view = transpose_view};
+          .view = transpose_view,
+          .takes_float8 = true};
 }
 
 }  // namespace tandem::operators

@@ -32,7 +32,9 @@ Plan make_plan(const Lowered& lowered, const std::vector<std::size_t>& workspace
   if (options.double_inputs) double_inputs(lowered, plan);
   std::vector<PlannedItem> items = make_items(lowered, plan);
   set_slot_turns(options.slot_turns, plan);
-  const std::vector<ItemOrder> turns = copies_in_turn(items, lowered, plan);
+  std::vector<ItemOrder> turns = copies_in_turn(items, lowered, plan);
+  const std::vector<ItemOrder> reductions = reductions_in_turn(items, lowered, plan);
+  turns.insert(turns.end(), reductions.begin(), reductions.end());
   set_clocks(items, plan, turns);
   place_buffers(items, lowered, plan);
   synchronise(items, plan, !turns.empty());

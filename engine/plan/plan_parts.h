@@ -50,6 +50,11 @@ using ItemOrder = std::pair<int, int>;
 std::vector<ItemOrder> copies_in_turn(const std::vector<PlannedItem>& items, const Lowered& lowered,
                                       const Plan& plan);
 
+/// Of ReduceScatters with `prompt`, no more than a bucket waits for its sums while the operand of a
+/// later one is made: as far as memory goes, that starts after the others have ended.
+std::vector<ItemOrder> reductions_in_turn(const std::vector<PlannedItem>& items,
+                                          const Lowered& lowered, const Plan& plan);
+
 /// The clocks that items have when every conflict and these orders are waited for.
 void set_clocks(std::vector<PlannedItem>& items, Plan& plan, const std::vector<ItemOrder>& orders);
 

@@ -102,6 +102,9 @@ class Communicator {
   /// Throws where an operation has failed, takes longer than the time limit or another rank has
   /// died; never waits. To be called between steps, not while capturing.
   virtual void check() = 0;
+  /// For how many seconds operations have waited for messages of other ranks, since the start: a
+  /// rank that computes longer than the others waits less than they do. 0 where it is not known.
+  virtual double waited() const { return 0; }
   /// Waits until all of the stream is done, and throws what `check` finds meanwhile. A wait that
   /// does not check never returns when another rank has died.
   virtual void wait(Stream& stream) = 0;

@@ -49,6 +49,7 @@ class MessageCommunicator final : public Communicator {
   void check() override;
   void wait(Stream& stream) override;
   void abort(const std::string& why) override;
+  double waited() const override { return operations_.waited(); }
 
  private:
   class Task;

@@ -324,6 +324,7 @@ void MessageOperations::wait(Requests& requests, bool soon) {
     }
   }
   requests.clear();
+  waited_ += std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count();
 }
 
 void MessageOperations::look_around() {

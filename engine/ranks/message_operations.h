@@ -73,6 +73,8 @@ class MessageOperations {
 
   /// Throws MessageFailure, or Error of the messages; then messages may be under way still.
   void run(const MessageTask& task, const MessageOperands& operands);
+  /// Seconds in which there was nothing to do but to wait for messages; any thread may ask.
+  double waited() const { return 1e-9 * static_cast<double>(waited_.load()); }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -114,6 +116,7 @@ class MessageOperations {
   const MessageSizes sizes_;
   const std::atomic<bool>& has_ended_;
   Clock::time_point begun_, looked_;
+  std::atomic<std::int64_t> waited_{0};  // nanoseconds
   Requests greetings_, pieces_[2], results_[2];
   std::vector<const void*> sources_;
   char* scratch_ = nullptr;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <type_traits>
 
 #include "engine/graph/half.h"
@@ -89,6 +90,9 @@ std::optional<std::string> reduction_problem(DType dtype, Reduction reduction) {
     return "there is no sum of booleans: cast to int32 before it";
   if (reduction == Reduction::mean && !is_float(dtype))
     return "there is no mean of " + std::string(name_of(dtype)) + ": cast to float32 before it";
+  if (is_float8(dtype))
+    return "8-bit floats are not reduced: cast " + std::string(name_of(dtype)) +
+           " to float32 before it";
   return std::nullopt;
 }
 
@@ -120,6 +124,12 @@ void reduce_elements(void* to, std::span<const void* const> from, std::size_t co
       return reduce<std::uint32_t>(to, from, count, reduction);
     case DType::uint64:
       return reduce<std::uint64_t>(to, from, count, reduction);
+    case DType::float8_e4m3fn:
+    case DType::float8_e4m3fnuz:
+    case DType::float8_e5m2:
+    case DType::float8_e5m2fnuz:
+    case DType::float8_e8m0fnu:
+      assert(false && "reduction_problem refuses them");
   }
 }
 

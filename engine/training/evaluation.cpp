@@ -6,11 +6,13 @@
 #include <map>
 #include <numeric>
 
+#include "engine/graph/error.h"
 #include "engine/training/data/subset_source.h"
 #include "engine/training/divergence/reported_ids.h"
 #include "engine/training/metrics/evaluated_metrics.h"
 #include "engine/training/metrics/metric_fields.h"
 #include "engine/training/ranks/gathered.h"
+#include "engine/training/staged/programs.h"
 #include "engine/training/weight_sums.h"
 
 namespace tandem {
@@ -18,7 +20,7 @@ namespace {
 
 bool shares_parameters(const Shardings& shards) {
   return std::any_of(shards.begin(), shards.end(),
-                     [](const auto& shard) { return shard.second != Sharding::state; });
+                     [](const auto& shard) { return !keeps_parameter_whole(shard.second); });
 }
 
 TensorType made_type(const BoundProgram& bound, const std::string& name) {
@@ -102,7 +104,10 @@ struct Evaluation::Impl {
   std::map<std::int64_t, BoundProgram> programs;  // by micro-batch size
   std::map<std::string, double> denominators;     // by term, over all samples
   std::vector<EvaluatedMetric> metrics;
-  std::vector<MetricTable> tables;  // of the last run
+  std::vector<MetricTable> tables;   // of the last run
+  const RunParts* staged = nullptr;  // of a model in stages
+  std::shared_ptr<Arenas> arenas;
+  StagedPrograms staged_programs;
 
   HostTensor fed(const BoundProgram& bound, const std::string& field, std::uint64_t ticket) const {
     const Graph& graph = bound.program->lowered().graph;
@@ -119,7 +124,19 @@ struct Evaluation::Impl {
     const Graph& graph = bound.program->lowered().graph;
     return view(bound.program->output(index, ticket), graph.type(graph.outputs[index].value));
   }
-  void sum_denominators();
+  void sum_denominators(const BoundProgram& bound);
+  void feed_denominators(const BoundProgram& bound, std::uint64_t ticket) const;
+  /// Loss of samples that a program has run.
+  void add_losses(EvaluatedPart& part, const BoundProgram& bound, std::uint64_t ticket,
+                  std::int64_t count) const;
+  /// Graph with the losses of a forward graph.
+  TrainingGraph with_losses(const RunParts& parts, Graph forward,
+                            const TrainingRequest& request) const;
+  /// Instead of `add_own` where the model runs in stages.
+  void add_own_in_stages(EvaluatedPart& part,
+                         const std::function<bool(std::int64_t samples)>& stops);
+  StagedPrograms::Entry& staged_program(StagedGraph graph, const BatchTensors& batch,
+                                        std::int64_t count);
   EvaluatedPart nothing() const;
   EvaluatedPart own_part(const std::function<bool(std::int64_t samples)>& stops);
   /// Adds the own micro-batches; `ran` counts programs that have run.
@@ -135,8 +152,22 @@ struct Evaluation::Impl {
 Evaluation::Evaluation(const RunConfig& config, const RunParts& parts,
                        std::shared_ptr<const DataSource> source, StateStore& states,
                        std::shared_ptr<Arenas> arenas)
-    : impl_(new Impl{
-          config, parts.ranks, std::move(source), {}, states, 1, 0, {}, {}, {}, {}, {}, {}}) {
+    : impl_(new Impl{config,
+                     parts.ranks,
+                     std::move(source),
+                     {},
+                     states,
+                     1,
+                     0,
+                     {},
+                     {},
+                     {},
+                     {},
+                     {},
+                     {},
+                     nullptr,
+                     {},
+                     {}}) {
   Impl& my = *impl_;
   my.metrics = evaluated_metrics(config, *my.all_samples);
   const std::int64_t all = my.all_samples->samples();
@@ -153,6 +184,11 @@ Evaluation::Evaluation(const RunConfig& config, const RunParts& parts,
     my.rounds = (largest + my.micro_batch - 1) / my.micro_batch;
   }
   for (const DataField& field : my.source->fields()) my.names.push_back(field.name);
+  if (parts.staged != nullptr) {
+    my.staged = &parts;
+    my.arenas = std::move(arenas);
+    return;
+  }
   std::vector<std::int64_t> sizes{std::min(my.micro_batch, samples), samples % my.micro_batch};
   if (my.rounds > 0 && samples == 0) sizes.push_back(1);
   for (const std::int64_t size : sizes) {
@@ -168,17 +204,10 @@ Evaluation::Evaluation(const RunConfig& config, const RunParts& parts,
     // A loss inside the model has its own reduction: whole micro-batches, weighted by their
     // samples.
     request.samples = {size, config.loss.terms.empty() ? size : all};
-    TrainingGraph evaluation;
-    evaluation.graph =
-        build_evaluation_graph(*parts.operators, parts.forward(size, false), request);
-    for (const LossTerm& term : config.loss.terms) {
-      evaluation.terms.push_back(term.name);
-      const std::string input = "loss." + term.name + ".denominator";
-      if (evaluation.graph.find_input(input) != nullptr)
-        evaluation.denominators.push_back({term.name, input});
-    }
-    check_fed_inputs(evaluation, config, request.fields);
-    my.programs.emplace(size, bind_program(evaluation, parts, states, arenas, my.names));
+    const TrainingGraph evaluation = my.with_losses(parts, parts.forward(size, false), request);
+    const auto [program, is_new] =
+        my.programs.emplace(size, bind_program(evaluation, parts, states, arenas, my.names));
+    my.sum_denominators(program->second);
   }
   if (!my.programs.empty()) {
     const BoundProgram& any = my.programs.begin()->second;
@@ -188,7 +217,20 @@ Evaluation::Evaluation(const RunConfig& config, const RunParts& parts,
                   fed_type(any, metric.term->labels), config.file);
     }
   }
-  my.sum_denominators();
+}
+
+TrainingGraph Evaluation::Impl::with_losses(const RunParts& parts, Graph forward,
+                                            const TrainingRequest& request) const {
+  TrainingGraph evaluation;
+  evaluation.graph = build_evaluation_graph(*parts.operators, std::move(forward), request);
+  for (const LossTerm& term : config.loss.terms) {
+    evaluation.terms.push_back(term.name);
+    const std::string input = "loss." + term.name + ".denominator";
+    if (evaluation.graph.find_input(input) != nullptr)
+      evaluation.denominators.push_back({term.name, input});
+  }
+  check_fed_inputs(evaluation, config, request.fields);
+  return evaluation;
 }
 
 Evaluation::~Evaluation() = default;
@@ -196,18 +238,34 @@ std::int64_t Evaluation::samples() const { return impl_->all_samples->samples();
 std::int64_t Evaluation::own_samples() const { return impl_->source->samples(); }
 const std::vector<MetricTable>& Evaluation::tables() const { return impl_->tables; }
 
-void Evaluation::Impl::sum_denominators() {
-  for (const auto& [size, bound] : programs) {
-    for (const auto& [input, name] : bound.denominators) denominators[name] = 0;
-  }
-  for (auto& [name, sum] : denominators) {
+void Evaluation::Impl::sum_denominators(const BoundProgram& bound) {
+  for (const auto& [input, name] : bound.denominators) {
+    if (denominators.contains(name)) continue;
     const LossTerm& term =
         *std::find_if(config.loss.terms.begin(), config.loss.terms.end(),
                       [&, wanted = name](const LossTerm& t) { return t.name == wanted; });
     std::vector<std::int64_t> samples(static_cast<std::size_t>(all_samples->samples()));
     std::iota(samples.begin(), samples.end(), 0);
-    sum = weight_sum(term, *all_samples, samples);
+    denominators[name] = weight_sum(term, *all_samples, samples);
   }
+}
+
+void Evaluation::Impl::feed_denominators(const BoundProgram& bound, std::uint64_t ticket) const {
+  for (const auto& [input, name] : bound.denominators) {
+    *static_cast<float*>(bound.program->input_slot(input, ticket)) =
+        static_cast<float>(denominators.at(name));
+  }
+}
+
+void Evaluation::Impl::add_losses(EvaluatedPart& part, const BoundProgram& bound,
+                                  std::uint64_t ticket, std::int64_t count) const {
+  const double share =
+      config.loss.terms.empty() ? static_cast<double>(count) / all_samples->samples() : 1;
+  const auto number = [&](int output) {
+    return *static_cast<const float*>(bound.program->output(output, ticket));
+  };
+  part.loss += share * number(bound.loss_output);
+  for (const auto& [output, name] : bound.term_outputs) part.terms[name] += number(output);
 }
 
 EvaluatedPart Evaluation::Impl::nothing() const {
@@ -249,7 +307,8 @@ EvaluatedPart Evaluation::Impl::own_part(const std::function<bool(std::int64_t s
   std::int64_t ran = 0;
   std::exception_ptr problem;
   try {
-    if (source->samples() > 0) add_own(part, ran, stops);
+    if (source->samples() > 0 && staged != nullptr) add_own_in_stages(part, stops);
+    if (source->samples() > 0 && staged == nullptr) add_own(part, ran, stops);
   } catch (...) {
     if (rounds == 0) throw;
     problem = std::current_exception();
@@ -309,27 +368,85 @@ void Evaluation::Impl::add_own(EvaluatedPart& part, std::int64_t& ran,
   std::int64_t done = 0;
   while (const std::optional<MicroBatch> loaded = loader.next()) {
     BoundProgram& bound = programs.at(loaded->count);
-    for (const auto& [input, name] : bound.denominators) {
-      *static_cast<float*>(bound.program->input_slot(input, loaded->ticket)) =
-          static_cast<float>(denominators.at(name));
-    }
+    feed_denominators(bound, loaded->ticket);
     StepContext context;
     context.seed = config.seed;
     bound.program->run(context, loaded->ticket);
     ++ran;
     refuse_reported(*bound.program, bound.program->errors(), " in the held-out data");
-    const double share =
-        config.loss.terms.empty() ? static_cast<double>(loaded->count) / all_samples->samples() : 1;
-    part.loss += share * *static_cast<const float*>(
-                             bound.program->output(bound.loss_output, loaded->ticket));
-    for (const auto& [output, name] : bound.term_outputs) {
-      part.terms[name] += *static_cast<const float*>(bound.program->output(output, loaded->ticket));
-    }
+    add_losses(part, bound, loaded->ticket, loaded->count);
     add_metrics(part, bound, loaded->ticket, done, loaded->count);
     loader.release(loaded->ticket);
     done += loaded->count;
     part.is_stopped = stops && stops(done) && done < source->samples();
     if (part.is_stopped) break;
+  }
+}
+
+namespace {
+
+// A loss compares an entry for each sample with its labels.
+void check_counts_samples(const Graph& graph, const RunConfig& config, std::int64_t samples) {
+  for (const LossTerm& term : config.loss.terms) {
+    for (const std::string& name : term.values) {
+      const NamedValue* output = graph.find_output(name);
+      if (term.labels.empty() || output == nullptr) continue;
+      const TensorType& type = graph.type(output->value);
+      if (!type.shape.empty() && type.shape[0] == samples) continue;
+      throw Error(ErrorKind::usage,
+                  Diagnostic{.message = "data decides how long axis 0 of this value is, which loss "
+                                        "and metrics compare with labels sample by sample",
+                             .file = config.file,
+                             .path = name,
+                             .expected = std::to_string(samples) + " entries, one a sample",
+                             .got = to_string(type),
+                             .fix = "name another value in loss.terms, or predict and compare"});
+    }
+  }
+}
+
+}  // namespace
+
+StagedPrograms::Entry& Evaluation::Impl::staged_program(StagedGraph graph,
+                                                        const BatchTensors& batch,
+                                                        std::int64_t count) {
+  return staged_programs.get(graph.key, [&] {
+    check_counts_samples(graph.graph, config, count);
+    TrainingRequest request;
+    request.config = &config;
+    request.fields = types_of({&batch, &graph.fed});
+    request.samples = {count, config.loss.terms.empty() ? count : all_samples->samples()};
+    const TrainingGraph evaluation = with_losses(*staged, std::move(graph.graph), request);
+    BoundProgram bound =
+        bind_program(evaluation, with_single_slots(*staged), states, arenas, names);
+    for (const EvaluatedMetric& metric : metrics) {
+      check_types(metric, made_type(bound, metric.term->values[0]),
+                  fed_type(bound, metric.term->labels), config.file);
+    }
+    sum_denominators(bound);
+    return bound;
+  });
+}
+
+void Evaluation::Impl::add_own_in_stages(EvaluatedPart& part,
+                                         const std::function<bool(std::int64_t samples)>& stops) {
+  for (std::int64_t done = 0; done < source->samples() && !part.is_stopped;) {
+    const std::int64_t count = std::min(micro_batch, source->samples() - done);
+    const BatchTensors batch = batch_of(*source, done, count);
+    StagedGraph graph = staged->staged->graph_for(count, batch);
+    const BatchTensors fed = graph.fed;
+    StagedPrograms::Entry& entry = staged_program(std::move(graph), batch, count);
+    const std::uint64_t ticket = entry.ticket++;
+    feed_inputs(*entry.bound.program, {&batch, &fed}, ticket);
+    feed_denominators(entry.bound, ticket);
+    StepContext context;
+    context.seed = config.seed;
+    entry.bound.program->run(context, ticket);
+    refuse_reported(*entry.bound.program, entry.bound.program->errors(), " in the held-out data");
+    add_losses(part, entry.bound, ticket, count);
+    add_metrics(part, entry.bound, ticket, done, count);
+    done += count;
+    part.is_stopped = stops && stops(done) && done < source->samples();
   }
 }
 

@@ -15,7 +15,8 @@
 namespace tandem {
 
 /// Programs for the full micro-batch and the last partial one, of a rank's part of the samples;
-/// they share the run's State and arenas.
+/// they share the run's State and arenas. Of a model in stages (`RunParts::staged`, which outlives
+/// this) one for each graph that a micro-batch comes to.
 class Evaluation {
  public:
   Evaluation(const RunConfig& config, const RunParts& parts,

@@ -48,7 +48,7 @@ std::vector<int> fed_fields(const BoundProgram& bound) {
 
 MicroBatchShape shape_of(const MicroBatch& micro_batch) {
   MicroBatchShape shape{micro_batch.own.count, micro_batch.step_count, MicroBatchKind::whole,
-                        micro_batch.count};
+                        micro_batch.count, micro_batch.length};
   if (micro_batch.index == 0) {
     shape.kind = micro_batch.end_of_step ? MicroBatchKind::whole : MicroBatchKind::first;
   } else {

@@ -16,8 +16,9 @@
 
 namespace tandem {
 
-struct Fingerprint;  // engine/training/checkpoints/fingerprint.h
-class Rendezvous;    // engine/ranks/rendezvous.h
+struct Fingerprint;   // engine/training/checkpoints/fingerprint.h
+class Rendezvous;     // engine/ranks/rendezvous.h
+class StagedForward;  // engine/training/staged/forward_graph.h
 
 /// What a run needs from outside the engine: import and placement are other folders' business.
 struct RunParts {
@@ -25,6 +26,13 @@ struct RunParts {
   std::vector<Device*> devices;
   /// The imported forward graph for a batch, after the forward passes.
   std::function<Graph(std::int64_t batch, bool training)> forward;
+  /// The same for sequences of another length (data.buckets) than the longest, which `forward` has;
+  /// empty where there are no buckets.
+  std::function<Graph(std::int64_t batch, bool training, std::int64_t length)> forward_of_length;
+  /// `length` 0: there are no buckets.
+  Graph forward_for(std::int64_t batch, bool training, std::int64_t length) const {
+    return length == 0 ? forward(batch, training) : forward_of_length(batch, training, length);
+  }
   std::function<Placement(const Graph&)> place;
   Evaluator evaluate;  // of constants in training graphs; may be empty
   /// What the model says itself of its training, for a batch as `forward` gives it; null or empty:
@@ -46,6 +54,7 @@ struct RunParts {
   bool accept_changes = false;        // of what the fingerprint tells
   std::shared_ptr<Rendezvous> ranks;  // those that train together; null: one process alone
   Shardings shards;                   // what they do not have whole
+  StagedForward* staged = nullptr;    // where `forward` is only what is known before the run
 };
 
 /// Of these parts.
@@ -79,7 +88,8 @@ struct BoundProgram {
 struct MicroBatchShape {
   std::int64_t micro_batch = 0, step = 0;
   MicroBatchKind kind = MicroBatchKind::whole;
-  std::int64_t all = 0;  // samples of the run over all ranks, which follow from step and kind
+  std::int64_t all = 0;     // samples of the run over all ranks, which follow from step and kind
+  std::int64_t length = 0;  // of sequences; 0: there are no buckets
   auto operator<=>(const MicroBatchShape&) const = default;
 };
 

@@ -9,12 +9,6 @@
 namespace tandem {
 namespace {
 
-/// Numbers as they are given out: what holds all numbers of a type.
-DType given_out(DType dtype) {
-  if (dtype == DType::float64) return DType::float64;
-  return is_float(dtype) ? DType::float32 : DType::int64;
-}
-
 [[noreturn]] void refuse(const std::string& name, std::string message, std::string expected,
                          std::string got, std::string fix) {
   throw Error(ErrorKind::usage, Diagnostic{.message = std::move(message),
@@ -25,6 +19,11 @@ DType given_out(DType dtype) {
 }
 
 }  // namespace
+
+DType given_out(DType dtype) {
+  if (dtype == DType::float64) return DType::float64;
+  return is_float(dtype) || is_float8(dtype) ? DType::float32 : DType::int64;
+}
 
 double sigmoid(double x) {
   const double e = std::exp(-std::abs(x));

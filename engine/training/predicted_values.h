@@ -13,6 +13,9 @@ namespace tandem {
 /// 1 / (1 + exp(-x)), without overflow.
 double sigmoid(double x);
 
+/// Numbers as they are given out: float32, float64 or int64.
+DType given_out(DType dtype);
+
 enum class PredictionForm : std::uint8_t {
   automatic,    // by the loss term: probability; class and its probability; the value
   values,       // as the graph has it

@@ -3,6 +3,8 @@
 
 #include "engine/graph/error.h"
 #include "engine/plan/collectives.h"
+#include "engine/training/data/buckets/buckets.h"
+#include "engine/training/data/buckets/cut_source.h"
 #include "engine/training/evaluation.h"
 #include "engine/training/ranks/random_samples.h"
 #include "engine/training/ranks/start_checks.h"
@@ -10,23 +12,26 @@
 
 namespace tandem {
 
-StepRunner::StepRunner(const RunConfig& config, const RunParts& parts,
-                       std::shared_ptr<const DataSource> source, const RunLength& length,
-                       StateStore& states, std::shared_ptr<Arenas> arenas)
-    : impl_(new Impl{config, parts, std::move(source), length, Schedules(config.optimizer, length),
+StepRunner::StepRunner(const RunConfig& config, const RunParts& parts, StepData data,
+                       const RunLength& length, StateStore& states, std::shared_ptr<Arenas> arenas)
+    : impl_(new Impl{config, parts, std::move(data), length, Schedules(config.optimizer, length),
                      AverageRates(config.optimizer, length), place_of(parts), states,
                      std::move(arenas)}) {
-  for (const DataField& field : impl_->source->fields()) impl_->field_names.push_back(field.name);
+  const StepData& read = impl_->data;
+  for (const DataField& field : read.source->fields()) impl_->field_names.push_back(field.name);
+  for (const std::int64_t bucket : read.buckets ? read.buckets->lengths : Shape{})
+    impl_->cut[bucket] = cut_source(read.source, read.buckets->fields, bucket);
   impl_->build(impl_->thawed_now());
 }
 
 StepRunner::~StepRunner() = default;
 const BoundProgram& StepRunner::main_program() const { return *impl_->main; }
 std::vector<const BoundProgram*> StepRunner::step_programs() const {
-  const std::int64_t count = std::min(impl_->config.batch_size, impl_->source->samples());
+  const std::int64_t count = std::min(impl_->config.batch_size, impl_->data.epochs->count());
   std::vector<const BoundProgram*> programs;
-  for (const MicroBatch& micro_batch :
+  for (MicroBatch& micro_batch :
        micro_batches_of_step(count, impl_->config.micro_batch_size(), impl_->place)) {
+    if (impl_->data.buckets) micro_batch.length = impl_->data.buckets->longest();
     programs.push_back(&impl_->programs.at(shape_of(micro_batch)));
   }
   return programs;
@@ -56,7 +61,7 @@ std::vector<bool> StepRunner::Impl::thawed_now() const {
 RunParts StepRunner::Impl::parts_for(const MicroBatchShape& shape) const {
   RunParts own = parts;
   own.options.lower.rows_ahead =
-      place.ranks == 1 && shape.step == std::min(config.batch_size, source->samples()) &&
+      place.ranks == 1 && shape.step == std::min(config.batch_size, data.epochs->count()) &&
       (shape.kind == MicroBatchKind::whole || shape.kind == MicroBatchKind::last);
   return own;
 }
@@ -66,21 +71,35 @@ std::vector<MicroBatchShape> StepRunner::Impl::shapes() const {
   const auto needed_by = [&](std::int64_t samples) {
     return needed_shapes(samples, config.batch_size, config.micro_batch_size(), drop_last, place);
   };
-  std::vector<MicroBatchShape> all = needed_by(source->samples());
+  const std::int64_t samples = data.epochs->count();
+  std::vector<MicroBatchShape> all = needed_by(samples);
   // Resumed with another batch size, this epoch may end with a step of its own.
   for (const MicroBatchShape& shape :
-       needed_by(std::max<std::int64_t>(0, source->samples() - position.sample))) {
+       needed_by(std::max<std::int64_t>(0, samples - position.sample))) {
     if (std::find(all.begin(), all.end(), shape) == all.end()) all.push_back(shape);
   }
-  return all;
+  if (!data.buckets) return all;
+  // The longest first, whose memory the others then share; the last step of an epoch has no other.
+  std::vector<MicroBatchShape> of_lengths;
+  for (auto length = cut.rbegin(); length != cut.rend(); ++length) {
+    for (MicroBatchShape shape : all) {
+      shape.length = length->first;
+      if (length == cut.rbegin() || shape.step == config.batch_size) of_lengths.push_back(shape);
+    }
+  }
+  return of_lengths;
+}
+
+std::shared_ptr<const DataSource> StepRunner::Impl::source_of(std::int64_t length) const {
+  return length == 0 ? data.source : cut.at(length);
 }
 
 Graph StepRunner::Impl::forward(const MicroBatchShape& shape,
                                 std::vector<std::string>& notes) const {
   const std::int64_t samples = shape.micro_batch;
-  const Graph graph = parts.forward(samples, true);
+  const Graph graph = parts.forward_for(samples, true, shape.length);
   if (place.ranks == 1 || !draws_random_numbers(graph)) return graph;
-  const Graph other = parts.forward(samples + 1, true);
+  const Graph other = parts.forward_for(samples + 1, true, shape.length);
   return with_random_samples({graph, samples}, {other, samples + 1}, shape.all, notes);
 }
 
@@ -93,7 +112,7 @@ void StepRunner::Impl::build(std::vector<bool> rules) {
   for (const MicroBatchShape& shape : all) {
     TrainingRequest request;
     request.config = &config;
-    request.fields = field_types(*source, shape.micro_batch);
+    request.fields = field_types(*source_of(shape.length), shape.micro_batch);
     request.kind = shape.kind;
     request.samples = {shape.micro_batch, shape.step};
     request.ranks = {place.ranks, shape.micro_batch, share_of(shape.all, {0, place.ranks}).count,
@@ -142,10 +161,12 @@ void StepRunner::compare_ranks() const {
   std::vector<RankFact> facts;
   for (const MicroBatchShape& shape : my.shapes()) {
     const Program& program = *my.programs.at(shape).program;
-    facts.push_back({"what ranks exchange in a step of " + std::to_string(shape.step) + " samples",
-                     collective_order(program.lowered(), program.plan()),
-                     "choose a batch_size and a micro_batch that the ranks divide, and "
-                     "data.drop_last = true"});
+    const std::string length = shape.length > 0 ? " of length " + std::to_string(shape.length) : "";
+    facts.push_back(
+        {"what ranks exchange in a step of " + std::to_string(shape.step) + " samples" + length,
+         collective_order(program.lowered(), program.plan()),
+         "choose a batch_size and a micro_batch that the ranks divide, and "
+         "data.drop_last = true"});
   }
   refuse_differences(*my.parts.ranks, facts);
 }
@@ -166,10 +187,9 @@ void StepRunner::Impl::open_loader() {
   options.batch_size = config.batch_size;
   options.micro_batch_size = config.micro_batch_size();
   options.drop_last = config.data && config.data->drop_last;
-  if (config.data) {
-    options.shuffle = config.data->shuffle;
-    options.threads = config.data->workers;
-  }
+  if (config.data) options.threads = config.data->workers;
+  options.order = data.epochs;
+  options.buckets = cut;
   options.place = place;
   options.seed = config.seed;
   options.start = position;
@@ -177,7 +197,7 @@ void StepRunner::Impl::open_loader() {
   base_ticket = next_ticket;
   const std::uint64_t base = base_ticket;
   loader = std::make_unique<Loader>(
-      source, options, [this, base](int field, const MicroBatch& micro_batch) -> void* {
+      data.source, options, [this, base](int field, const MicroBatch& micro_batch) -> void* {
         BoundProgram& bound = programs.at(shape_of(micro_batch));
         return bound.program->input_slot(bound.data_inputs[fields[field]],
                                          base + micro_batch.ticket);

@@ -29,11 +29,17 @@ struct StepResult {
   double signals = 0;                                 // those of all ranks, added up
 };
 
+/// What steps read.
+struct StepData {
+  std::shared_ptr<const DataSource> source;
+  std::shared_ptr<OpenEpochs> epochs;      // in which order; with lengths where there are buckets
+  std::shared_ptr<const Buckets> buckets;  // null: all samples are of one length
+};
+
 class StepRunner {
  public:
-  StepRunner(const RunConfig& config, const RunParts& parts,
-             std::shared_ptr<const DataSource> source, const RunLength& length, StateStore& states,
-             std::shared_ptr<Arenas> arenas);
+  StepRunner(const RunConfig& config, const RunParts& parts, StepData data, const RunLength& length,
+             StateStore& states, std::shared_ptr<Arenas> arenas);
   ~StepRunner();
 
   /// Builds the programs of the step after `steps_done`, of a run that now has this length, in

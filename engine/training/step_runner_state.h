@@ -34,7 +34,7 @@ struct LaunchedStep {
 struct StepRunner::Impl {
   const RunConfig& config;
   RunParts parts;
-  std::shared_ptr<const DataSource> source;
+  StepData data;
   RunLength length;
   Schedules schedules;
   AverageRates averages;
@@ -42,6 +42,7 @@ struct StepRunner::Impl {
   StateStore& states;
   std::shared_ptr<Arenas> arenas;
 
+  std::map<std::int64_t, std::shared_ptr<const DataSource>> cut;  // by length of a bucket
   std::vector<std::string> field_names;
   std::vector<int> fields;                 // those that programs are fed
   std::array<MicroBatchErrors, 4> errors;  // by ticket; programs report to them until they are gone
@@ -62,6 +63,8 @@ struct StepRunner::Impl {
   void build(std::vector<bool> rules);
   void build_where_due(std::vector<bool> rules);
   std::vector<MicroBatchShape> shapes() const;
+  /// What a program for a length is fed from; 0: there are no buckets.
+  std::shared_ptr<const DataSource> source_of(std::int64_t length) const;
   void open_loader();
   void close_loader();
   double denominator(const LossTerm& term, const MicroBatch& first) const;

@@ -22,11 +22,10 @@ const LossTerm& StepRunner::Impl::term(const std::string& name) const {
 
 /// Sum of weights over all samples of the step that starts with `first`.
 double StepRunner::Impl::denominator(const LossTerm& term, const MicroBatch& first) const {
-  const ShuffleConfig shuffle = config.data ? config.data->shuffle : ShuffleConfig{};
-  const std::vector<std::int64_t> order =
-      epoch_order(source->samples(), shuffle, config.seed, first.start.epoch);
-  const std::span<const std::int64_t> samples(order.data() + first.start.sample, first.step_count);
-  return weight_sum(term, *source, samples);
+  const std::shared_ptr<const EpochSamples> epoch = data.epochs->of(first.start.epoch);
+  const std::span<const std::int64_t> samples(epoch->samples.data() + first.start.sample,
+                                              static_cast<std::size_t>(first.step_count));
+  return weight_sum(term, *source_of(first.length), samples);
 }
 
 void StepRunner::Impl::feed_scalars(const LaunchedStep& step, const MicroBatch& first) {

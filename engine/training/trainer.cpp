@@ -8,6 +8,7 @@
 #include "engine/training/averages/weights_in_use.h"
 #include "engine/training/checkpoints/frozen_states.h"
 #include "engine/training/config/config_names.h"
+#include "engine/training/data/buckets/bucketed_order.h"
 #include "engine/training/data/id_functions.h"
 #include "engine/training/divergence/check_finite.h"
 #include "engine/training/divergence/check_integers.h"
@@ -31,7 +32,8 @@ Training::Training(RunConfig config, RunParts parts, DataSets data, TrainingHook
   my.parts = std::move(parts);
   my.data = std::move(data);
   my.hooks = std::move(hooks);
-  const std::int64_t samples = my.data.train->samples();
+  my.open_epochs();
+  const std::int64_t samples = my.data.epoch_samples();
   my.length = run_length(my.config, samples);
   my.position.seed = my.config.seed;
   my.position.held_out = my.config.data ? my.config.data->eval_fraction : 0;
@@ -44,8 +46,9 @@ Training::Training(RunConfig config, RunParts parts, DataSets data, TrainingHook
   const Graph forward = my.forward();
   my.data.train = zero_out_of_range(my.config, forward, my.data.train);
   my.data.eval = zero_out_of_range(my.config, forward, my.data.eval);
-  my.runner = std::make_unique<StepRunner>(my.config, my.parts, my.data.train, my.length, my.states,
-                                           my.arenas);
+  my.runner = std::make_unique<StepRunner>(my.config, my.parts,
+                                           StepData{my.data.train, my.epochs, my.data.buckets},
+                                           my.length, my.states, my.arenas);
   my.histograms = my.histogram_parameters();
   for (const std::string& note : my.runner->main_program().notes) my.say(note);
   const Lowered& lowered = my.runner->main_program().program->lowered();
@@ -97,7 +100,17 @@ std::int64_t Training::total_steps() const {
 std::int64_t Training::steps_per_epoch() const { return impl_->length.steps_per_epoch; }
 
 std::int64_t Training::Impl::batch() const {
-  return std::min(data.train->samples(), config.micro_batch_size());
+  return std::min(data.epoch_samples(), config.micro_batch_size());
+}
+
+void Training::Impl::open_epochs() {
+  const ShuffleConfig shuffle = config.data ? config.data->shuffle : ShuffleConfig{};
+  if (!data.order) data.order = shuffled_order(data.train->samples(), shuffle);
+  if (data.buckets) {
+    data.order = bucketed_order(data.order, data.buckets, config.batch_size,
+                                shuffle.kind == ShuffleConfig::Kind::full);
+  }
+  epochs = std::make_shared<OpenEpochs>(data.order, config.seed);
 }
 
 Graph Training::Impl::forward() const { return parts.forward(batch(), true); }

@@ -44,7 +44,10 @@ std::shared_ptr<const void> Training::Impl::start(
     return chosen;
   });
   if (parts.ranks) prove_shared(path);
-  if (has_parts()) share_infinite();
+  if (has_parts()) {
+    share_infinite();
+    hash_shared_frozen();
+  }
   if (!resume_from.empty())
     resume(path);
   else if (rank() > 0)
@@ -132,18 +135,19 @@ void Training::Impl::take_over(CheckpointContent& content, const std::string& pa
   refuse_other_functions(content.position.functions, config, "run",
                          "start a new run without --resume");
   content.position.fingerprint = compared(content.position, path, messages);
-  refuse_other_place(content.position, data.train->samples(), length.steps_per_epoch, path);
+  refuse_other_place(content.position, data.epoch_samples(), length.steps_per_epoch, path);
+  if (data.buckets) refuse_other_buckets(content.position, config);
   refuse_other_thaws(content.position, config, path);
   refuse_other_best(content.position, config, run_dir, path);
   if (content.position.optimizers != position.optimizers)
     refuse_other_kinds(content.position.optimizers, config, forward());
-  length = run_length(config, data.train->samples(),
+  length = run_length(config, data.epoch_samples(),
                       {static_cast<std::int64_t>(content.position.step), content.position.data});
   // The states of its last step: some appear when frozen parameters thaw.
   runner->prepare(std::max<std::uint64_t>(content.position.step, 1) - 1, length,
                   content.position.thawed);
-  refuse_other_frozen(without_shared(content.position.frozen, states), position.frozen, config,
-                      path);
+  refuse_other_frozen(without_unknown(content.position.frozen, states, position.frozen),
+                      position.frozen, config, path);
   restore_states(states, content);
   carried = restore_loss_scale(states, config.precision, content, path);
   if (states.has(skipped_steps_state)) {

@@ -46,9 +46,7 @@ void Training::Impl::refuse_bad_loss(const StepResult& result) {
   if (std::isfinite(result.loss)) return;
   const std::string step = "step " + std::to_string(result.step);
   std::vector<Diagnostic> causes = bad_data(result.start, result.end);
-  std::vector<std::int64_t> samples =
-      epoch_order(data.train->samples(), config.data ? config.data->shuffle : ShuffleConfig{},
-                  config.seed, result.start.epoch);
+  std::vector<std::int64_t> samples = epochs->of(result.start.epoch)->samples;
   samples.erase(samples.begin(), samples.begin() + result.start.sample);
   samples.resize(static_cast<std::size_t>(result.samples));
   append(weightless_means(config, *data.train, samples, "all labels of " + step), causes);
@@ -178,8 +176,7 @@ std::vector<int> Training::Impl::fed(const DataSource& source) const {
 
 std::vector<Diagnostic> Training::Impl::bad_data(const DataPosition& from,
                                                  const DataPosition& to) const {
-  const ShuffleConfig shuffle = config.data ? config.data->shuffle : ShuffleConfig{};
-  const std::int64_t samples = data.train->samples();
+  const std::int64_t samples = epochs->count();
   DataPosition at = from;  // at most an epoch behind `to`
   const DataPosition earliest{to.epoch - 1, to.sample};
   if (at.epoch < earliest.epoch || (at.epoch == earliest.epoch && at.sample < earliest.sample))
@@ -189,12 +186,13 @@ std::vector<Diagnostic> Training::Impl::bad_data(const DataPosition& from,
     if (at.epoch < 0) continue;
     const std::int64_t end = at.epoch == to.epoch ? to.sample : samples;
     if (at.sample >= end) continue;
-    const std::vector<std::int64_t> order = epoch_order(samples, shuffle, config.seed, at.epoch);
-    const Augmentation augmentation{config.seed, at.epoch};
+    const std::shared_ptr<const EpochSamples> epoch = epochs->of(at.epoch);
+    const auto first = static_cast<std::size_t>(at.sample);
+    const auto count = static_cast<std::size_t>(end - at.sample);
+    const Augmentation augmentation =
+        Augmentation{config.seed, at.epoch, epoch->repeats}.part(first, count);
     found = not_finite_samples(*data.train, fed(*data.train),
-                               std::span(order).subspan(static_cast<std::size_t>(at.sample),
-                                                        static_cast<std::size_t>(end - at.sample)),
-                               &augmentation);
+                               std::span(epoch->samples).subspan(first, count), &augmentation);
   }
   return found;
 }

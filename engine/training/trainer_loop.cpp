@@ -88,6 +88,7 @@ void Training::Impl::launch(MicroBatchWatch* watch_of_micro_batches) {
   try {
     StepSignals own;
     if (parts.ranks) {
+      if (runner->in_flight() == 0) rank_times.begin(parts.devices);
       if (rank() == 0) own = signals_now();
       own.interrupted = is_asked_to_stop();
     }
@@ -105,6 +106,7 @@ void Training::Impl::launch(MicroBatchWatch* watch_of_micro_batches) {
 
 StepResult Training::Impl::take() {
   StepResult result = runner->finish();
+  if (parts.ranks) rank_times.end(parts.devices);
   position.step = result.step;
   position.data = result.end;
   position.samples += static_cast<std::uint64_t>(result.samples);

@@ -94,7 +94,20 @@ void Training::Impl::log_step(const StepResult& result) {
   values.emplace_back("wall", progress.seconds);
   values.emplace_back("samples_per_second", rate);
   values.emplace_back("data.wait", wait);
+  add_slowest(values);
   directory->log_metrics(position.step, "", values);
+}
+
+void Training::Impl::add_slowest(std::vector<std::pair<std::string, double>>& values) {
+  if (!parts.ranks) return;
+  const std::optional<SlowestRank> slowest = rank_times.take(*parts.ranks);
+  if (!slowest) return;
+  values.emplace_back("ranks.slowest", slowest->rank);
+  values.emplace_back("ranks.slowest_seconds", slowest->seconds);
+  values.emplace_back("ranks.median_seconds", slowest->median);
+  if (!slowest->is_worth_telling() || slowest->rank == told_slowest) return;
+  told_slowest = slowest->rank;
+  say(slowest->text());
 }
 
 bool Training::Impl::evaluate() {

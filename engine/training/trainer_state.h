@@ -19,6 +19,7 @@
 #include "engine/training/evaluation.h"
 #include "engine/training/loss_scale.h"
 #include "engine/training/ranks/gathered.h"
+#include "engine/training/ranks/rank_times.h"
 #include "engine/training/ranks/step_signals.h"
 #include "engine/training/run_length.h"
 #include "engine/training/step_runner.h"
@@ -30,6 +31,7 @@ struct Training::Impl {
   RunConfig config;
   RunParts parts;
   DataSets data;
+  std::shared_ptr<OpenEpochs> epochs;  // of the training samples, in their order
   TrainingHooks hooks;
   StateStore states;
   std::shared_ptr<Arenas> arenas = make_arenas();
@@ -50,7 +52,9 @@ struct Training::Impl {
   std::vector<std::pair<std::string, std::string>> histograms;  // of histogram_parameters
   bool data_is_the_cause = false;  // of what is not finite; what was trained is as good as before
   std::uint64_t saved_step = 0;
-  bool interrupted = false;                     // by hooks.stop_requested
+  bool interrupted = false;  // by hooks.stop_requested
+  RankTimes rank_times;
+  int told_slowest = -1;                        // the rank that was last said to be the slowest
   StepSignals signals;                          // of all ranks, in the newest step that was taken
   std::function<StepSignals()> signals_now;     // of this process's clock
   std::optional<std::uint64_t> evaluated_step;  // of the last evaluation in metrics.jsonl
@@ -66,6 +70,8 @@ struct Training::Impl {
 
   /// Of several ranks the first one alone writes, tells and looks at states.
   int rank() const { return place_of(parts).rank; }
+  /// The order in which the configuration reads the training samples.
+  void open_epochs();
   /// Samples of a micro-batch of the configuration.
   std::int64_t batch() const;
   /// The model in training form, for such a micro-batch; and what it says itself of its training.
@@ -102,6 +108,9 @@ struct Training::Impl {
   bool has_parts() const;
   /// Takes over the names of states of which other ranks have parts that hold infinities.
   void share_infinite();
+  /// Records the hashes of frozen states that ranks share out, before the first checkpoint is read
+  /// or written.
+  void hash_shared_frozen();
   /// Whether it is so on all ranks; all of them ask.
   bool on_all(const char* name, bool is_so);
 
@@ -150,6 +159,9 @@ struct Training::Impl {
   double seconds_left() const;
   void report(const TrainingProgress& progress) const;
   void log_step(const StepResult& result);
+  /// Of several ranks: adds which one takes longest to the values of a line, and says so where the
+  /// others wait for it.
+  void add_slowest(std::vector<std::pair<std::string, double>>& values);
   /// False where patience has run out. Saves what was trained before it throws. Without a result
   /// where it is interrupted.
   bool evaluate();

@@ -51,11 +51,11 @@ std::optional<Diagnostic> wrong_type(const Chosen& chosen, bool has_states) {
 std::optional<Diagnostic> wrong_share(const Chosen& chosen, const UpdateKind& kind) {
   const std::optional<StateShard>& shard = chosen.parameter.shard;
   if (!shard) return std::nullopt;
-  const bool is_table = shard->kind == ShardKind::rows;
+  const bool is_table = shard->keeps_rows();
   if (!kind.whole_tensor && !kind.is_factored() && (is_table || !kind.whole_row))
     return std::nullopt;
   const std::string name = "\"" + std::string(chosen.options.name()) + "\"";
-  const std::string word = shard->kind == ShardKind::column_blocks ? "columns" : "rows";
+  const std::string word(word_of(shard->kind));
   Diagnostic d = at(chosen.where, chosen.parameter.path,
                     chosen.kind_key + " = " + name + " rests on " +
                         (is_table ? "the whole table" : "whole rows or all of the matrix") +
@@ -154,7 +154,7 @@ Diagnostic of_rows_in_parts(const Chosen& chosen, bool is_split) {
   d.path = path;
   d.message = std::string("ranks cannot share out the optimizer's states of a table with ") +
               (is_split ? "split storage" : "fixed rows") + " as flat parts";
-  d.fix = "say shard = \"rows\" of it in the policy, or shard = \"whole\"";
+  d.fix = "say shard = \"rows\" or \"table\" of it in the policy, or shard = \"whole\"";
   return d;
 }
 
@@ -364,7 +364,10 @@ TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& fo
           kinds_of_rows(), std::string(chosen[i].options.name()),
           "give it such a group in optimizer.groups, or leave it out of storage");
     }
-    update.gradient = accumulate(g, update.parameter, gradients[i], request.kind);
+    update.gradient = gradients[i];
+    if (update.shares_states && state_shards.covers_gradient(chosen[i]))
+      state_shards.cut(update, true);
+    update.gradient = accumulate(g, update.parameter, update.gradient, request.kind);
     const bool is_dense =
         request.kind != MicroBatchKind::whole || clipping.changes_elements(update.group);
     if (update.rows && is_dense) {
@@ -384,8 +387,8 @@ TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& fo
   }
 
   for (UpdateRequest& update : requests) {
-    if (update.shares_states)
-      state_shards.cut(update);
+    if (update.shares_states && !update.parameter.shard)
+      state_shards.cut(update, false);
     else
       ranks.sum(update);
   }

@@ -115,7 +115,8 @@ class SameAlong {
     const std::string& op = node.op->name;
     const std::size_t rank = result.type.shape.size();
     if (node.op->random) return false;
-    if (node.op->is_scalar() || op == "Where" || op == "Expand" || op == "Cast") {
+    if (node.op->is_scalar() || op == "Where" || op == "Expand" || op == "Cast" ||
+        op == "FromFloat8" || op == "ToFloat8" || op == "BitCast") {
       return std::all_of(node.inputs.begin(), node.inputs.end(),
                          [&](ValueId id) { return !id || aligned(id, axis, rank); });
     }

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "importer/file/added_biases.h"
+#include "importer/file/moves.h"
 #include "importer/operators/all.h"
 #include "importer/paths.h"
 
@@ -43,19 +45,13 @@ struct Uses {
   std::string setting_of;  // operators that need it before the run
   std::string statistics_of;
   std::string weight_of;  // a place where only weights are
+  std::string bias_of;    // added to a product, one element a column or channel
   std::string other;      // anything else
 };
 
 bool is_statistic(const std::string& op, std::size_t input) {
   const Lowering* lowering = find_lowering(op);
   return lowering != nullptr && lowering->statistics.has(input);
-}
-
-/// Whether the node only moves or converts what it reads first.
-bool is_move(const onnx::NodeProto& node) {
-  static const std::unordered_set<std::string> moves{"Cast",    "Flatten",   "Identity", "Reshape",
-                                                     "Squeeze", "Transpose", "Unsqueeze"};
-  return domain_of(node.domain()).empty() && moves.count(node.op_type()) > 0;
 }
 
 /// Values that are, moved perhaps, in the place of a weight, in graphs inside of nodes too.
@@ -110,6 +106,7 @@ std::unordered_map<std::string, Uses> all_uses(const OnnxFile::Content& file,
   const onnx::GraphProto& graph = file.model->graph();
   const ModulePaths modules(*file.model);
   const WeightPlaces places(graph, needed, modules);
+  const std::unordered_set<std::string> biases = added_biases(file, needed);
   const auto moved_to = [&](const onnx::NodeProto& node, int input, std::size_t rank) {
     const bool moves = input == 0 && is_move(node) && node.output_size() > 0;
     return moves ? places.find(node.output(0), rank) : std::string();
@@ -132,6 +129,8 @@ std::unordered_map<std::string, Uses> all_uses(const OnnxFile::Content& file,
       } else if (const std::string of = moved_to(node, i, value->second.shape().size());
                  !of.empty()) {
         use.weight_of = of;
+      } else if (op == "Add" && biases.count(node.input(i)) > 0) {
+        use.bias_of = path;
       } else if (node.op_type() != "Shape" && node.op_type() != "Size" &&
                  node.op_type() != "CastLike") {
         use.other = path;
@@ -168,11 +167,15 @@ bool numbers_are_names(const OnnxFile::Content& file) {
   });
 }
 
-/// Numbers of formulas that skl2onnx writes: lone ones, and what it calls "Mu_Mulcst",
-/// "Ad_Addcst1".
+/// Numbers of formulas. skl2onnx writes lone ones, and what it calls "Mu_Mulcst", "Ad_Addcst1".
+/// tf2onnx writes lone ones by the name of what they were in TensorFlow ("sub/x:0",
+/// "zeros/Const:0") or a number ("const_fold_opt__66"); a variable's name says that it was read.
 bool is_of_a_formula(const OnnxFile::Content& file, const std::string& name,
                      const HostTensor& value) {
-  if (file.model->producer_name() != "skl2onnx") return false;
+  const std::string& producer = file.model->producer_name();
+  if (producer == "tf2onnx")
+    return value.type().elements() == 1 && name.find("ReadVariableOp") == std::string::npos;
+  if (producer != "skl2onnx") return false;
   const std::size_t last = name.find_last_not_of("0123456789");
   const bool is_named_so =
       last != std::string::npos && last >= 2 && name.substr(last - 2, 3) == "cst";
@@ -181,6 +184,11 @@ bool is_of_a_formula(const OnnxFile::Content& file, const std::string& name,
 
 Role role_of(const std::string& name, const HostTensor& value, const Uses& use, const Kinds& kinds,
              bool is_made_up, const std::string& output) {
+  if (is_float8(value.dtype())) {
+    return constant(fmt::format(
+        "{} is not trained: keep the weight in float32 and quantize it in the graph to train it",
+        name_of(value.dtype())));
+  }
   if (!is_float(value.dtype()))
     return constant(fmt::format("{} is not trained", name_of(value.dtype())));
   if (!use.setting_of.empty()) return constant(fmt::format("a setting of {}", use.setting_of));
@@ -203,7 +211,8 @@ Role role_of(const std::string& name, const HostTensor& value, const Uses& use, 
   }
   // Names that the exporter made up belong to weights that it moved, or to constants that it
   // computed.
-  if ((is_made_up || !kinds.kind.empty()) && use.weight_of.empty()) {
+  const bool is_bias = is_made_up && kinds.kind.empty() && !use.bias_of.empty();
+  if ((is_made_up || !kinds.kind.empty()) && use.weight_of.empty() && !is_bias) {
     return constant(is_made_up ? "computed by the exporter, and not in the place of a weight"
                                : "the file lists its parameters, and this is none of them");
   }

@@ -53,8 +53,9 @@ std::string string_text(const std::string& text) {
 std::string values_text(const HostTensor& tensor) {
   if (tensor.type().elements() > most_shown_elements)
     return hash_text(tensor.data(), tensor.bytes());
-  const bool half = tensor.dtype() == DType::float16 || tensor.dtype() == DType::bfloat16;
-  const HostTensor shown = half ? tensor.converted(DType::float32) : tensor;
+  const DType dtype = tensor.dtype();
+  const bool narrow = dtype == DType::float16 || dtype == DType::bfloat16 || is_float8(dtype);
+  const HostTensor shown = narrow ? tensor.converted(DType::float32) : tensor;
   std::string text;
   with_type(shown.dtype(), [&](auto zero) {
     using T = decltype(zero);

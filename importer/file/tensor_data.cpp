@@ -13,7 +13,7 @@ namespace {
 
 using Proto = onnx::TensorProto;
 
-constexpr std::array<std::pair<std::int32_t, DType>, 13> types{{
+constexpr std::array<std::pair<std::int32_t, DType>, dtype_count> types{{
     {Proto::FLOAT, DType::float32},
     {Proto::DOUBLE, DType::float64},
     {Proto::FLOAT16, DType::float16},
@@ -27,6 +27,11 @@ constexpr std::array<std::pair<std::int32_t, DType>, 13> types{{
     {Proto::UINT32, DType::uint32},
     {Proto::UINT64, DType::uint64},
     {Proto::BOOL, DType::boolean},
+    {Proto::FLOAT8E4M3FN, DType::float8_e4m3fn},
+    {Proto::FLOAT8E4M3FNUZ, DType::float8_e4m3fnuz},
+    {Proto::FLOAT8E5M2, DType::float8_e5m2},
+    {Proto::FLOAT8E5M2FNUZ, DType::float8_e5m2fnuz},
+    {Proto::FLOAT8E8M0, DType::float8_e8m0fnu},
 }};
 
 // A bool has the values 0 and 1 only; files may hold any byte.
@@ -86,6 +91,12 @@ HostTensor from_fields(const Proto& tensor, const TensorType& type,
     }
   };
   HostTensor result;
+  if (is_float8(type.dtype)) {  // a code in each element of the field
+    check(tensor.int32_data_size());
+    result = HostTensor(type);
+    copy_field<std::uint8_t>(result, tensor.int32_data(), content, where);
+    return result;
+  }
   with_type(type.dtype, [&](auto tag) {
     using T = decltype(tag);
     const auto copy = [&](const auto& field) {
@@ -148,8 +159,7 @@ TensorType checked_type(const Proto& tensor, const OnnxFile::Content& content,
                         const std::string& where) {
   const auto dtype = dtype_from_onnx(tensor.data_type());
   if (!dtype) {
-    refuse(content.path, where, "element type is not supported",
-           "float16, bfloat16, float32, float64, integers of 8 to 64 bits or bool",
+    refuse(content.path, where, "element type is not supported", dtype_names(),
            onnx_type_name(tensor.data_type()));
   }
   if (tensor.dims_size() > content.limits.rank) {

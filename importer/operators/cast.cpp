@@ -1,5 +1,6 @@
 // Cast and CastLike.
 #include "importer/operators/element_type.h"
+#include "importer/operators/float8.h"
 
 namespace tandem::importer::operators {
 namespace {
@@ -17,8 +18,19 @@ DType cast_target(NodeContext& node) {
   return element_type(node, type);
 }
 
+// `saturate` and `round_mode` are read for 8-bit floats alone.
 void cast_as(NodeContext& node, DType dtype) {
-  node.out(0, node.make("Cast", {node.in(0)}, {{"to", std::string(name_of(dtype))}}));
+  const bool saturate = node.flag("saturate", true);
+  const std::string rounding = node.text("round_mode", "up");
+  Term x = node.in(0);
+  if (is_float8(x.type.dtype) && x.type.dtype != dtype) x = from_float8(node, x);
+  if (is_float8(dtype) && x.type.dtype != dtype) {
+    node.out(0, to_float8(node, x, dtype, saturate, rounding));
+  } else if (is_float8(dtype)) {
+    node.out(0, node.make("Identity", {x}));
+  } else {
+    node.out(0, node.make("Cast", {x}, {{"to", std::string(name_of(dtype))}}));
+  }
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "importer/chosen_rows.h"
 #include "importer/file/tensor_data.h"
 #include "importer/node_context.h"
 
@@ -27,15 +28,6 @@ void make_range(NodeContext& node) {
   std::vector<T> values;
   for (std::int64_t i = 0; i < count; ++i) values.push_back(static_cast<T>(start + i * delta));
   node.out(0, node.constant(HostTensor::from({count}, values).converted(node.dtype(0))));
-}
-
-// The rest works on constants alone: exporters compute shapes with it.
-const HostTensor& known(NodeContext& node, std::size_t i) {
-  const Term& term = node.in(i);
-  if (!term.constant) {
-    node.unsupported("is only supported on values that are known before the run");
-  }
-  return *term.constant;
 }
 
 }  // namespace
@@ -73,7 +65,8 @@ void constant_of_shape(NodeContext& node) {
     node.fail("shape", "extents >= 0", to_string(shape));
   }
   // Repeated by strides, so that a large one takes no memory here.
-  node.out(0, node.expand(node.constant(value.reshaped({})), shape));
+  const Term made = node.expand(node.constant(value.reshaped({})), shape);
+  node.out(0, with_counted_extents(node.session(), node.in(0), made));
 }
 
 void shape(NodeContext& node) {
@@ -85,10 +78,12 @@ void shape(NodeContext& node) {
   const std::int64_t first = place(node.integer("start", 0));
   const std::int64_t last = std::max(first, place(node.integer("end", rank)));
   const std::vector<std::int64_t> part(extents.begin() + first, extents.begin() + last);
-  node.out(0, node.constant(HostTensor::from({last - first}, part)));
+  const Term term = node.constant(HostTensor::from({last - first}, part));
+  node.out(0, counted_extents(node.in(0), term, first));
 }
 
 void size(NodeContext& node) {
+  if (node.in(0).rows) refuse_chosen_setting(node.session(), "Size", node.in(0));
   node.out(0, node.constant(HostTensor::from<std::int64_t>({}, {element_count(node.shape(0))})));
 }
 
@@ -110,27 +105,6 @@ void range(NodeContext& node) {
       node.fail("element type", "float16, bfloat16, float32, float64, int16, int32 or int64",
                 std::string(name_of(node.dtype(0))));
   }
-}
-
-void non_zero(NodeContext& node) {
-  const HostTensor& x = known(node, 0);
-  const auto rank = static_cast<std::int64_t>(x.shape().size());
-  std::vector<std::vector<std::int64_t>> places(
-      static_cast<std::size_t>(std::max<std::int64_t>(rank, 0)));
-  std::int64_t count = 0;
-  for (std::int64_t i = 0; i < x.type().elements(); ++i) {
-    if (x.number(i) == 0) continue;
-    ++count;
-    std::int64_t rest = i;
-    for (std::int64_t d = rank; d-- > 0;) {
-      const std::int64_t extent = x.shape()[static_cast<std::size_t>(d)];
-      places[static_cast<std::size_t>(d)].push_back(rest % extent);
-      rest /= extent;
-    }
-  }
-  std::vector<std::int64_t> flat;
-  for (const auto& axis : places) flat.insert(flat.end(), axis.begin(), axis.end());
-  node.out(0, node.constant(HostTensor::from({rank, count}, flat)));
 }
 
 }  // namespace tandem::importer::operators

@@ -16,4 +16,13 @@ inline DType element_type(NodeContext& node, std::int64_t type) {
   return *dtype;
 }
 
+/// The same of a node that makes numbers by itself, which 8-bit floats are not.
+inline DType number_type(NodeContext& node, std::int64_t type) {
+  const DType dtype = element_type(node, type);
+  if (is_float8(dtype))
+    node.unsupported("element type " + onnx_type_name(static_cast<std::int32_t>(type)) +
+                     " is not supported");
+  return dtype;
+}
+
 }  // namespace tandem::importer::operators

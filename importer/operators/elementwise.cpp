@@ -6,7 +6,9 @@
 
 #include "engine/graph/text.h"
 #include "engine/operators/scalar_functions.h"
+#include "importer/chosen_rows.h"
 #include "importer/node_context.h"
+#include "importer/operators/float8.h"
 
 namespace tandem::importer::operators {
 namespace {
@@ -67,7 +69,10 @@ void scalar_function(NodeContext& node) {
   const std::string& op = node.node().op_type();
   const ScalarRow& row = *scalar_row(node.session().operators.get(op).scalar);
   std::vector<Term> operands{node.in(0)};
-  if (row.kind().operands > 1) operands.push_back(aligned_operand(node));
+  if (row.kind().operands > 1)
+    operands.push_back(aligned_operand(node));
+  else if (row.kind().predicate)  // IsNaN and IsInf take 8-bit floats
+    operands[0] = is_float8(node.dtype(0)) ? node.widen(operands[0]) : operands[0];
   Attributes attributes;
   for (const auto& [name, value] : attributes_of(node, row.options.attributes))
     attributes.set(name, value);
@@ -82,8 +87,10 @@ void composed_function(NodeContext& node) {
     for (const auto& [name, value] : attributes_of(node, function.attributes))
       settings.push_back(std::get<double>(value));
     Session& session = node.session();
-    const ValueId x = session.place(node.in(0));
-    node.out(0, session.value(compose(session.builder, function, x, std::move(settings))));
+    const ValueId x = session.place(without_choice(node.in(0)));
+    Term y = session.value(compose(session.builder, function, x, std::move(settings)));
+    y.rows = node.in(0).rows;  // element by element
+    node.out(0, std::move(y));
   }
 }
 
@@ -131,8 +138,6 @@ void mod(NodeContext& node) {
   scalar_function(node);
 }
 
-void where(NodeContext& node) {
-  node.out(0, node.make("Where", {node.in(0), node.in(1), node.in(2)}));
-}
+void where(NodeContext& node) { node.out(0, chosen(node, node.in(0), node.in(1), node.in(2))); }
 
 }  // namespace tandem::importer::operators

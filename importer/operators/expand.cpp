@@ -1,6 +1,7 @@
 // Expand and Tile: elements repeated by broadcasting.
 #include <fmt/format.h>
 
+#include "importer/chosen_rows.h"
 #include "importer/file/tensor_data.h"
 #include "importer/operators/rebatch.h"
 
@@ -16,7 +17,8 @@ void expand(NodeContext& node) {
   if (!shape) {
     node.fail("the input cannot be broadcast to the shape", to_string(Shape(target)), to_string(x));
   }
-  node.out(0, node.make("Expand", {node.in(0)}, {{"shape", *shape}}));
+  const Term made = node.make("Expand", {node.in(0)}, {{"shape", *shape}});
+  node.out(0, with_counted_extents(node.session(), node.in(1), made));
 }
 
 // [d0, d1] repeated r0, r1 times: [1, d0, 1, d1] expanded to [r0, d0, r1, d1].
@@ -38,6 +40,8 @@ void tile(NodeContext& node) {
   }
   if (!checked_elements(joined, std::int64_t{1} << 48)) node.fail("the result is too large");
   const Term wide = node.expand(node.reshape(node.in(0), apart), repeated);
+  if (wide.rows && repeats[wide.rows->axis / 2] != 1)
+    refuse_chosen_setting(node.session(), "Tile", wide);
   node.out(0, node.make("Reshape", {wide}, {{"shape", joined}}));
 }
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "importer/bodies.h"
+#include "importer/chosen_rows.h"
 
 namespace tandem::importer::operators {
 namespace {
@@ -29,6 +30,7 @@ void if_else(NodeContext& node) {
   Session& session = node.session();
   const std::size_t first_node = session.builder.graph().nodes.size();
   const std::size_t reports = session.reports.size();
+  if (node.in(0).rows || node.in(0).counts) refuse_chosen_setting(session, "If", node.in(0));
   if (node.in(0).constant) {
     if (node.in(0).type.elements() != 1)
       node.fail("condition", "one boolean", to_string(node.in(0).type));
@@ -38,6 +40,7 @@ void if_else(NodeContext& node) {
       out_of_body(node, i, std::move(results[i]), first_node);
     return;
   }
+  node.want({node.in(0)});  // in stages one branch alone runs
   const Term condition = scalar_condition(node, node.in(0));
   const StateGuard states(node);
   const std::vector<Term> then = run_branch(node, "then_branch", &condition);

@@ -7,16 +7,19 @@
 #include <limits>
 
 #include "importer/bodies.h"
+#include "importer/chosen_rows.h"
 #include "importer/file/tensor_data.h"
 
 namespace tandem::importer::operators {
 namespace {
 
 constexpr std::int64_t no_bound = std::numeric_limits<std::int64_t>::max();
+constexpr std::size_t few_bytes = std::size_t{1} << 20;  // of what a loop computes with
 
 std::int64_t trip_count(NodeContext& node) {
   if (!node.has(0)) return no_bound;
   if (!node.in(0).constant) {
+    node.want({node.in(0)});
     node.unsupported(
         "the number of its iterations must be known before the run, and is computed from data",
         "a trip count from shapes and constants; with data in the condition alone, the loop ends "
@@ -54,6 +57,14 @@ bool is_true(NodeContext& node, const Term& condition) {
   return condition.constant->number(0) != 0;
 }
 
+// Whether not even a choice among all iterations gives what a loop makes that data ends.
+bool has_no_end(const NodeContext& node, std::int64_t most, std::size_t carried,
+                std::size_t scans) {
+  bool is_wanted = false;
+  for (std::size_t k = carried; k < carried + scans; ++k) is_wanted = is_wanted || node.wants(k);
+  return most == no_bound || is_wanted;
+}
+
 // Of a loop that data ends.
 void check_end(NodeContext& node, std::int64_t most, std::size_t carried, std::size_t scans) {
   if (most == no_bound) {
@@ -68,6 +79,30 @@ void check_end(NodeContext& node, std::int64_t most, std::size_t carried, std::s
                      "a fixed number of iterations, or a carried tensor that each of them writes "
                      "its row of");
   }
+}
+
+// In stages a loop that data ends. Where it computes with few numbers, these become known, and all
+// of it folds; else the condition of one iteration after the other.
+void want_end(NodeContext& node, const Body& body, const std::vector<Term>& state,
+              const std::vector<std::vector<Term>>& rows, const Term& condition) {
+  if (!node.in_stages()) return;
+  std::vector<Term> all = body.captured();
+  all.insert(all.end(), state.begin(), state.end());
+  all.push_back(condition);
+  std::size_t bytes = 0;
+  bool is_small = true;
+  for (const Term& term : all) {
+    if (term.constant || term.none) continue;
+    is_small = is_small && term.id && !term.key.empty();
+    bytes += term.type.bytes();
+  }
+  std::erase_if(all, [](const Term& term) { return !term.id; });
+  if (is_small && bytes <= few_bytes) node.want(all);
+  for (const Term& term : state) node.session().carry(term);
+  for (const std::vector<Term>& parts : rows) {
+    for (const Term& term : parts) node.session().carry(term);
+  }
+  node.want({condition});
 }
 
 }  // namespace
@@ -94,8 +129,10 @@ void loop(NodeContext& node) {
   const StateGuard states(node);
   Unrolling unrolling(node);
   for (std::int64_t i = 0; i < most; ++i) {
+    if (condition.rows || condition.counts) refuse_chosen_setting(session, "Loop", condition);
     if (!alive.id && condition.constant && !is_true(node, condition)) break;
     if (!alive.id && !condition.constant) {
+      if (has_no_end(node, most, carried, scans)) want_end(node, body, state, rows, condition);
       check_end(node, most, carried, scans);
       alive = scalar_condition(node, condition);
     }

@@ -53,7 +53,7 @@ void one_hot(NodeContext& node) {
 
 void eye_like(NodeContext& node) {
   if (node.rank(0) != 2) node.fail("rank of the input", "2", std::to_string(node.rank(0)));
-  const DType dtype = element_type(node, node.integer("dtype", dtype_to_onnx(node.dtype(0))));
+  const DType dtype = number_type(node, node.integer("dtype", dtype_to_onnx(node.dtype(0))));
   const std::int64_t k =
       std::clamp<std::int64_t>(node.integer("k", 0), -largest_count, largest_count);
   const Shape& shape = node.shape(0);

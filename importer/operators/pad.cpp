@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "engine/graph/float8.h"
+#include "importer/operators/float8.h"
 #include "importer/operators/ranges.h"
 
 namespace tandem::importer::operators {
@@ -45,9 +47,13 @@ void pad(NodeContext& node) {
     cuts = true;
     set_range(kept, axis, x[axis], first, std::max(first, last), 1);
   }
-  Term result = node.in(0);
+  const DType dtype = node.dtype(0);
+  Term result = as_bytes(node, node.in(0));
+  if (is_float8(dtype))
+    value = encode_float8(dtype, static_cast<float>(value), dtype == DType::float8_e8m0fnu);
   if (cuts) result = node.make("Slice", {result}, kept.attributes());
-  node.out(0, node.make("Pad", {result}, {{"pads", pads}, {"mode", mode}, {"value", value}}));
+  result = node.make("Pad", {result}, {{"pads", pads}, {"mode", mode}, {"value", value}});
+  node.out(0, of_bytes(node, result, dtype));
 }
 
 }  // namespace tandem::importer::operators

@@ -1,12 +1,14 @@
 // QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear. Where one reads what another has made,
 // the numbers stay in floating point, and the gradient passes straight through the rounding, but
-// not where the range cuts: so models with fake quantization are trained as in PyTorch.
+// not where the range cuts: so models with fake quantization are trained as in PyTorch. 8-bit
+// floats do the same by their own rounding (float8.h); their zero point can only be 0.
 #include "importer/operators/quantization.h"
 
 #include <algorithm>
 #include <limits>
 
 #include "importer/operators/element_type.h"
+#include "importer/operators/float8.h"
 
 namespace tandem::importer::operators {
 namespace {
@@ -27,10 +29,20 @@ Limits limits_of(DType dtype) {
 }
 
 DType quantized_type(NodeContext& node, DType dtype) {
-  if (!is_quantized(dtype)) {
+  if (!is_quantized(dtype) && !is_quantized_float8(dtype)) {
     node.unsupported("element type " + std::string(name_of(dtype)) + " is not supported");
   }
   return dtype;
+}
+
+// A zero point of 8-bit floats, which says their type alone.
+void check_no_zero_point(NodeContext& node) {
+  if (!node.has(2)) return;
+  const HostTensor& zero = node.static_tensor(2, "zero point");
+  for (std::int64_t i = 0; i < zero.type().elements(); ++i) {
+    if (zero.number(i) == 0) continue;
+    node.fail("the zero point of 8-bit floats", "0", std::to_string(zero.number(i)));
+  }
 }
 
 // The attribute output_dtype; 0, as absent, is the type that is missing.
@@ -99,7 +111,7 @@ bool is_rounded(const Graph& graph, ValueId id) {
 // there, so that a gradient flows.
 Term straight_through(NodeContext& node, const Term& x, DType dtype) {
   const Graph& graph = node.session().builder.graph();
-  const Node* cast = x.is_constant() ? nullptr : producer_of(graph, x.id, "Cast");
+  const Node* cast = x.is_constant() || x.rows ? nullptr : producer_of(graph, x.id, "Cast");
   const Node* clip = cast != nullptr ? producer_of(graph, cast->inputs[0], "Clip") : nullptr;
   if (clip == nullptr || !is_rounded(graph, clip->inputs[0])) return node.cast(x, dtype);
   return node.cast(node.session().value(cast->inputs[0]), dtype);
@@ -128,7 +140,14 @@ void quantize_linear(NodeContext& node) {
       is_float(node.dtype(0)) ? node.widen(node.in(0)) : node.cast(node.in(0), DType::float32);
   const DType dtype = x.type.dtype;
   const Term scale = beside(node, node.in(1), x.type.shape, dtype);
-  Term y = rounded_through(node, node.make("Div", {x, scale}));
+  const bool saturates = node.flag("saturate", true);  // integers always do
+  const Term ratio = node.make("Div", {x, scale});
+  if (is_float8(to)) {
+    check_no_zero_point(node);
+    node.out(0, to_float8(node, ratio, to, saturates));
+    return;
+  }
+  Term y = rounded_through(node, ratio);
   if (node.has(2)) y = node.make("Add", {y, beside(node, node.in(2), x.type.shape, dtype)});
   node.out(0, saturated(node, y, to));
 }
@@ -141,16 +160,22 @@ void dequantize_linear(NodeContext& node) {
   const Shape shape = node.shape(0);
   const Term scale = node.widen(node.in(1));
   const DType dtype = scale.type.dtype;
-  Term x = straight_through(node, node.in(0), dtype);
-  if (node.has(2)) {
-    if (node.dtype(2) != node.dtype(0)) {
-      node.fail("type of the zero point", std::string(name_of(node.dtype(0))),
-                std::string(name_of(node.dtype(2))));
-    }
+  const bool of_floats = is_float8(node.dtype(0));
+  Term x = of_floats ? node.cast(from_float8(node, node.in(0)), dtype)
+                     : straight_through(node, node.in(0), dtype);
+  if (node.has(2) && node.dtype(2) != node.dtype(0)) {
+    node.fail("type of the zero point", std::string(name_of(node.dtype(0))),
+              std::string(name_of(node.dtype(2))));
+  }
+  if (of_floats) {
+    check_no_zero_point(node);
+  } else if (node.has(2)) {
     x = node.make("Sub", {x, beside(node, node.in(2), shape, dtype)});
   }
   const Term y = node.make("Mul", {x, beside(node, scale, shape, dtype)});
-  node.out(0, node.cast(y, output_type(node, node.dtype(1))));
+  // Scales may be stored in 8 bits, results are not.
+  const DType missing = is_float8(node.dtype(1)) ? DType::float32 : node.dtype(1);
+  node.out(0, node.cast(y, output_type(node, missing)));
 }
 
 // The range is that of x and 0; no gradient flows through it.

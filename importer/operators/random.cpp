@@ -20,7 +20,7 @@ DType wanted_type(NodeContext& node, DType missing) {
 
 // `dtype` of results that count; numbers of any type.
 DType wanted_number(NodeContext& node, DType missing) {
-  return element_type(node, node.integer("dtype", dtype_to_onnx(missing)));
+  return number_type(node, node.integer("dtype", dtype_to_onnx(missing)));
 }
 
 // Numbers from 0 to below 1.

@@ -155,7 +155,7 @@ Term inputs_of_gates(NodeContext& node, const Layer& n) {
 bool has_lengths(const NodeContext& node, const Layer& n) {
   if (!node.has(4)) return false;
   const Term& lengths = node.in(4);
-  if (!lengths.constant) return true;
+  if (!lengths.constant || lengths.rows || lengths.counts) return true;
   for (const std::int64_t length : lengths.constant->integers()) {
     if (length < 0 || length > n.steps) {
       node.fail("sequence_lens", fmt::format("0 to {}", n.steps), std::to_string(length));

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "importer/chosen_rows.h"
 #include "importer/operators/rebatch.h"
 
 namespace tandem::importer::operators {
@@ -27,7 +28,11 @@ void reshape(NodeContext& node) {
   for (std::int64_t extent : target) {
     if (extent < -1) node.fail("shape", "extents, 0 or one -1", to_string(Shape(target)));
   }
-  reshape_to(node, reshape_target(node, target, node.flag("allowzero", false)));
+  const Shape shape = reshape_target(node, target, node.flag("allowzero", false));
+  if (node.version() < 5 || !node.in(1).counts) return reshape_to(node, shape);
+  if (!node.in(0).rows) refuse_chosen_setting(node.session(), "Reshape", node.in(1));
+  const Term made = node.make("Reshape", {node.in(0)}, {{"shape", shape}});
+  node.out(0, with_counted_extents(node.session(), node.in(1), made));
 }
 
 void flatten(NodeContext& node) {

@@ -1,28 +1,113 @@
-// What is chosen among elements: Compress, Unique, NonMaxSuppression. How many there are depends
-// on the values, so that those have to be known before the run.
+// What is chosen among elements: NonZero, Compress, Unique, NonMaxSuppression. How many there are
+// depends on the values: those are known before the run, or before the stage.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
+#include "importer/chosen_rows.h"
+#include "importer/file/tensor_data.h"
 #include "importer/node_context.h"
 
 namespace tandem::importer::operators {
 namespace {
 
-const HostTensor& known_condition(NodeContext& node, std::size_t i, const char* what) {
-  const Term& term = node.in(i);
-  if (!term.constant) {
-    node.unsupported(
-        fmt::format("how long its result is depends on {}, which must be known before "
-                    "the run",
-                    what));
-  }
-  return *term.constant;
+using Tensors = std::vector<HostTensor>;
+
+HostTensor integer_list(const std::vector<std::int64_t>& numbers) {
+  return HostTensor::from({static_cast<std::int64_t>(numbers.size())}, numbers);
 }
 
-Term indices_of(NodeContext& node, const std::vector<std::int64_t>& places) {
-  return node.constant(HostTensor::from({static_cast<std::int64_t>(places.size())}, places));
+// The coordinates of the elements that are not zero, in row-major order: [rank, elements].
+Tensors places_of_non_zero(const Tensors& operands) {
+  const HostTensor& x = operands[0];
+  const std::size_t rank = x.shape().size();
+  std::vector<std::vector<std::int64_t>> places(rank);
+  std::int64_t count = 0;
+  for (std::int64_t i = 0; i < x.type().elements(); ++i) {
+    if (x.number(i) == 0) continue;
+    ++count;
+    std::int64_t rest = i;
+    for (std::size_t d = rank; d-- > 0;) {
+      places[d].push_back(rest % x.shape()[d]);
+      rest /= x.shape()[d];
+    }
+  }
+  std::vector<std::int64_t> flat;
+  for (const auto& axis : places) flat.insert(flat.end(), axis.begin(), axis.end());
+  return {HostTensor::from({static_cast<std::int64_t>(rank), count}, flat)};
+}
+
+// Those of all elements.
+HostTensor numbers_of_places(const Shape& shape) {
+  HostTensor all(TensorType{DType::boolean, shape});
+  for (bool& each : all.as<bool>()) each = true;
+  return places_of_non_zero({all})[0];
+}
+
+Tensors places_of_true(const Tensors& operands) {
+  std::vector<std::int64_t> places;
+  for (std::int64_t i = 0; i < operands[0].type().elements(); ++i) {
+    if (operands[0].number(i) != 0) places.push_back(i);
+  }
+  return {integer_list(places)};
+}
+
+void refuse_nested(NodeContext& node, const Term& mask) {
+  if (!mask.rows) return;
+  node.unsupported(
+      "it chooses among the rows that " + mask.rows->cause + " chooses",
+      "`eval` and `predict` run it in stages; to train it, choose once, by both masks");
+}
+
+std::string cause_of(const NodeContext& node) {
+  return node.node().op_type() + " at " + node.path();
+}
+
+void note_capacity(NodeContext& node, std::int64_t capacity) {
+  node.session().note(node.path(), fmt::format("data chooses among {}: all are computed in each "
+                                               "step, and those that it does not choose are left "
+                                               "out behind it",
+                                               capacity));
+}
+
+constexpr std::int64_t most_place_bytes = std::int64_t{1} << 30;  // of a constant made here
+
+// The coordinates of all elements, of which those count that are not zero.
+Term all_places(NodeContext& node) {
+  const Term& x = node.in(0);
+  refuse_nested(node, x);
+  const std::int64_t count = x.type.elements();
+  const auto rank = static_cast<std::int64_t>(x.type.shape.size());
+  if (rank == 0 || count == 0) node.unsupported("its operand has no axis or no elements");
+  if (!checked_elements({rank, count, std::int64_t{sizeof(std::int64_t)}}, most_place_bytes)) {
+    node.fail("the table of all places is too large",
+              fmt::format("at most {} bytes", most_place_bytes), to_string(x.type));
+  }
+  const HostTensor all = numbers_of_places(x.type.shape);
+  const Term valid = node.reshape(node.cast(x, DType::boolean), {count});
+  note_capacity(node, count);
+  return with_chosen_rows(node.constant(all), 1, node.session().place(valid), cause_of(node));
+}
+
+// All slices of x along the axis, of which those count where the condition is true.
+Term chosen_along(NodeContext& node, const Term& x, std::int64_t axis, const Term& condition) {
+  refuse_nested(node, condition);
+  refuse_nested(node, x);
+  Shape part = x.type.shape;
+  const auto at = static_cast<std::size_t>(axis);
+  Term rows = x;
+  if (part[at] != condition.type.shape[0]) {
+    part[at] = condition.type.shape[0];
+    rows = node.make(
+        "Slice", {x},
+        {{"starts", Ints(part.size(), 0)}, {"sizes", part}, {"steps", Ints(part.size(), 1)}});
+  } else {
+    rows = node.make("Identity", {x});
+  }
+  note_capacity(node, part[at]);
+  return with_chosen_rows(rows, at, node.session().place(condition), cause_of(node));
 }
 
 // Slices of a tensor along an axis, one after the other, for comparisons. Integers of 64 bits fit.
@@ -47,8 +132,9 @@ Slices slices_of(const HostTensor& x, std::size_t axis) {
   std::int64_t inner = 1;
   for (std::size_t i = axis + 1; i < x.shape().size(); ++i) inner *= x.shape()[i];
   s.numbers.resize(static_cast<std::size_t>(elements));
-  with_type(x.dtype(), [&](auto tag) {
-    const auto values = x.as<decltype(tag)>();
+  const HostTensor wide = is_float8(x.dtype()) ? x.converted(DType::float32) : x;
+  with_type(wide.dtype(), [&](auto tag) {
+    const auto values = wide.as<decltype(tag)>();
     for (std::int64_t i = 0; i < elements; ++i) {
       const std::int64_t before = i / inner / s.count, slice = i / inner % s.count;
       const std::int64_t at = slice * s.size + before * inner + i % inner;
@@ -68,9 +154,9 @@ Slices slices_of(const HostTensor& x, std::size_t axis) {
 
 // x need not be known, and has a gradient; without an axis it is taken as flat.
 void compress(NodeContext& node) {
-  const HostTensor& condition = known_condition(node, 1, "the condition");
-  if (condition.dtype() != DType::boolean || condition.shape().size() != 1) {
-    node.fail("condition", "bool of one axis", to_string(condition.type()));
+  const Term& condition = node.in(1);
+  if (condition.type.dtype != DType::boolean || condition.type.shape.size() != 1) {
+    node.fail("condition", "bool of one axis", to_string(condition.type));
   }
   Term x = node.in(0);
   std::int64_t axis = 0;
@@ -80,25 +166,35 @@ void compress(NodeContext& node) {
     x = node.reshape(x, {element_count(x.type.shape)});
   }
   const std::int64_t extent = x.type.shape[static_cast<std::size_t>(axis)];
-  if (condition.shape()[0] > extent) {
+  if (condition.type.shape[0] > extent) {
     node.fail("length of the condition", fmt::format("at most {}", extent),
-              std::to_string(condition.shape()[0]));
+              std::to_string(condition.type.shape[0]));
   }
-  std::vector<std::int64_t> places;
-  for (std::int64_t i = 0; i < condition.shape()[0]; ++i) {
-    if (condition.number(i) != 0) places.push_back(i);
+  if (!node.in_stages() && !condition.constant) {
+    node.out(0, chosen_along(node, x, axis, condition));
+    return;
   }
-  node.out(0, node.make("Gather", {x, indices_of(node, places)}, {{"axis", axis}}));
+  const Term places = node.chosen({condition}, 1, places_of_true,
+                                  "how long its result is depends on the condition, which must be "
+                                  "known before the run")[0];
+  node.out(0, node.make("Gather", {x, places}, {{"axis", axis}}));
 }
 
-// Slices that occur, sorted or in the order in which they come; the first place of each, its number
-// for each slice of x, and how often it occurs.
-void unique(NodeContext& node) {
-  const HostTensor& given = known_condition(node, 0, "its input");
-  const bool has_axis = node.has_attribute("axis");
-  const HostTensor x = has_axis ? given : given.reshaped({given.type().elements()});
-  const std::int64_t axis = has_axis ? node.axis(node.integer("axis", 0), node.rank(0)) : 0;
-  const Slices slices = slices_of(x, static_cast<std::size_t>(axis));
+void non_zero(NodeContext& node) {
+  if (!node.in_stages() && !node.in(0).constant) {
+    node.out(0, all_places(node));
+    return;
+  }
+  node.out(0, node.chosen({node.in(0)}, 1, places_of_non_zero,
+                          "is only supported on values that are known before the run")[0]);
+}
+
+namespace {
+
+// The first place of each slice that occurs, its number for each slice of x, how often it occurs.
+Tensors unique_slices(const HostTensor& given, std::optional<std::int64_t> axis, bool is_sorted) {
+  const HostTensor x = axis ? given : given.reshaped({given.type().elements()});
+  const Slices slices = slices_of(x, static_cast<std::size_t>(axis.value_or(0)));
   std::vector<std::int64_t> order(static_cast<std::size_t>(slices.count));
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(),
@@ -114,7 +210,7 @@ void unique(NodeContext& node) {
   }
   std::vector<std::int64_t> ranks(first.size());  // of the groups in the result
   std::iota(ranks.begin(), ranks.end(), 0);
-  if (!node.flag("sorted", true)) {
+  if (!is_sorted) {
     std::sort(ranks.begin(), ranks.end(), [&](std::int64_t a, std::int64_t b) {
       return first[static_cast<std::size_t>(a)] < first[static_cast<std::size_t>(b)];
     });
@@ -127,12 +223,27 @@ void unique(NodeContext& node) {
     sizes.push_back(counts[k]);
   }
   for (std::int64_t k : group) inverse.push_back(number[static_cast<std::size_t>(k)]);
-  const Term taken =
-      node.make("Gather", {node.constant(x), indices_of(node, places)}, {{"axis", axis}});
-  node.out(0, taken);
-  node.out(1, indices_of(node, places));
-  node.out(2, indices_of(node, inverse));
-  node.out(3, indices_of(node, sizes));
+  return {integer_list(places), integer_list(inverse), integer_list(sizes)};
+}
+
+}  // namespace
+
+// Slices that occur, sorted or in the order in which they come; the first place of each, its number
+// for each slice of x, and how often it occurs. x has a gradient.
+void unique(NodeContext& node) {
+  const Term& given = node.in(0);
+  std::optional<std::int64_t> axis;
+  if (node.has_attribute("axis")) axis = node.axis(node.integer("axis", 0), node.rank(0));
+  const bool is_sorted = node.flag("sorted", true);
+  const auto make = [axis, is_sorted](const Tensors& x) {
+    return unique_slices(x[0], axis, is_sorted);
+  };
+  const std::vector<Term> found = node.chosen(
+      {given}, 3, make,
+      "how long its result is depends on its input, which must be known before the run");
+  const Term x = axis ? given : node.reshape(given, {given.type.elements()});
+  node.out(0, node.make("Gather", {x, found[0]}, {{"axis", axis.value_or(0)}}));
+  for (std::size_t i = 0; i < found.size(); ++i) node.out(i + 1, found[i]);
 }
 
 namespace {
@@ -161,45 +272,59 @@ bool overlaps(const Box& a, const Box& b, double threshold) {
          static_cast<float>(threshold);
 }
 
-}  // namespace
+struct Suppression {
+  bool by_centre = false;
+  std::int64_t most = 0;  // boxes of a class
+  double overlap = 0;
+  std::optional<double> score;  // that chosen ones exceed
+};
 
-// boxes [batches, boxes, 4], scores [batches, classes, boxes] to [chosen, 3]: batch, class, box;
-// of each class the boxes with the largest scores that overlap none of those before them.
-void non_max_suppression(NodeContext& node) {
-  const HostTensor& boxes = known_condition(node, 0, "the boxes");
-  const HostTensor& scores = known_condition(node, 1, "the scores");
-  const Shape &b = boxes.shape(), &s = scores.shape();
-  if (b.size() != 3 || b[2] != 4 || s.size() != 3 || s[0] != b[0] || s[2] != b[1]) {
-    node.fail("boxes and scores", "[batches, boxes, 4] and [batches, classes, boxes]",
-              to_string(b) + " and " + to_string(s));
-  }
-  const bool by_centre = node.flag("center_point_box", false);
-  const std::int64_t most = node.has(2) ? node.static_integer(2, "max_output_boxes_per_class") : 0;
-  const double threshold = node.has(3) ? node.static_number(3, "iou_threshold") : 0;
+Tensors chosen_boxes(const HostTensor& boxes, const HostTensor& scores, const Suppression& rule) {
+  const Shape& s = scores.shape();
   std::vector<std::int64_t> chosen;
   for (std::int64_t row = 0; row < s[0] * s[1]; ++row) {
     const std::int64_t batch = row / s[1];
     const auto score = [&](std::int64_t i) { return scores.number(row * s[2] + i); };
     std::vector<std::int64_t> order;
     for (std::int64_t i = 0; i < s[2]; ++i) {
-      if (!node.has(4) || score(i) > node.static_number(4, "score_threshold")) order.push_back(i);
+      if (!rule.score || score(i) > *rule.score) order.push_back(i);
     }
     std::stable_sort(order.begin(), order.end(),
                      [&](std::int64_t a, std::int64_t c) { return score(a) > score(c); });
     std::vector<Box> kept;
     for (std::int64_t i : order) {
-      if (static_cast<std::int64_t>(kept.size()) >= most) break;
-      const Box box = box_at(boxes, batch * b[1] + i, by_centre);
+      if (static_cast<std::int64_t>(kept.size()) >= rule.most) break;
+      const Box box = box_at(boxes, batch * s[2] + i, rule.by_centre);
       const bool is_covered = std::any_of(kept.begin(), kept.end(), [&](const Box& other) {
-        return overlaps(other, box, threshold);
+        return overlaps(other, box, rule.overlap);
       });
       if (is_covered) continue;
       kept.push_back(box);
       chosen.insert(chosen.end(), {batch, row % s[1], i});
     }
   }
-  node.out(0, node.constant(
-                  HostTensor::from({static_cast<std::int64_t>(chosen.size()) / 3, 3}, chosen)));
+  return {HostTensor::from({static_cast<std::int64_t>(chosen.size()) / 3, 3}, chosen)};
+}
+
+}  // namespace
+
+// boxes [batches, boxes, 4], scores [batches, classes, boxes] to [chosen, 3]: batch, class, box;
+// of each class the boxes with the largest scores that overlap none of those before them.
+void non_max_suppression(NodeContext& node) {
+  const Shape &b = node.shape(0), &s = node.shape(1);
+  if (b.size() != 3 || b[2] != 4 || s.size() != 3 || s[0] != b[0] || s[2] != b[1]) {
+    node.fail("boxes and scores", "[batches, boxes, 4] and [batches, classes, boxes]",
+              to_string(b) + " and " + to_string(s));
+  }
+  Suppression rule;
+  rule.by_centre = node.flag("center_point_box", false);
+  if (node.has(2)) rule.most = node.static_integer(2, "max_output_boxes_per_class");
+  if (node.has(3)) rule.overlap = node.static_number(3, "iou_threshold");
+  if (node.has(4)) rule.score = node.static_number(4, "score_threshold");
+  const auto make = [rule](const Tensors& x) { return chosen_boxes(x[0], x[1], rule); };
+  node.out(0, node.chosen({node.in(0), node.in(1)}, 1, make,
+                          "how long its result is depends on boxes and scores, which must be known "
+                          "before the run")[0]);
 }
 
 }  // namespace tandem::importer::operators

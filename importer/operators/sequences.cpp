@@ -69,7 +69,7 @@ void sequence_at(NodeContext& node) {
   const std::vector<Term>& parts = *node.sequence(0).sequence;
   const Term part = parts[position_of(node, 1, parts.size())];
   if (part.id && node.scope().main && node.wants(0)) {
-    node.session().builder.rename(part.id, node.node().output(0));
+    node.session().builder.rename(part.id, name_in_graph(node.node().output(0), part));
   }
   node.out(0, part);
 }

@@ -3,17 +3,27 @@
 
 #include <algorithm>
 
+#include "importer/chosen_rows.h"
 #include "importer/node_context.h"
 
 namespace tandem::importer::operators {
 
 // Sizes: an attribute (1 to 12; in version 1 also an input), an input (13), or equal parts.
 void split(NodeContext& node) {
-  const Shape& x = node.shape(0);
+  Shape x = node.shape(0);
+  Term operand = node.in(0);
   const std::int64_t axis = node.axis(node.integer("axis", 0), node.rank(0));
-  const std::int64_t extent = x[static_cast<std::size_t>(axis)];
   Ints sizes = node.integers("split", {});
   if (node.has(1)) sizes = node.static_integers(1, "split");
+  if (!sizes.empty() && operand.rows && operand.rows->axis == static_cast<std::size_t>(axis)) {
+    // The file says how many data chooses.
+    std::int64_t all = 0;
+    for (const std::int64_t size : sizes) all += std::clamp<std::int64_t>(size, 0, 1 << 20);
+    if (all <= x[static_cast<std::size_t>(axis)])
+      operand = first_chosen_rows(node.session(), operand, all);
+    x = operand.type.shape;
+  }
+  const std::int64_t extent = x[static_cast<std::size_t>(axis)];
   if (sizes.empty()) {
     const std::int64_t parts =
         node.integer("num_outputs", static_cast<std::int64_t>(node.output_count()));
@@ -39,7 +49,7 @@ void split(NodeContext& node) {
     node.fail("number of parts", std::to_string(node.output_count()), std::to_string(sizes.size()));
   }
   const std::vector<Term> parts =
-      node.make_all("Split", {node.in(0)}, {{"axis", axis}, {"sizes", sizes}});
+      node.make_all("Split", {operand}, {{"axis", axis}, {"sizes", sizes}});
   for (std::size_t i = 0; i < parts.size(); ++i) node.out(i, parts[i]);
 }
 

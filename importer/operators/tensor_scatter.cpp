@@ -2,7 +2,7 @@
 // its own on.
 #include <numeric>
 
-#include "importer/node_context.h"
+#include "importer/operators/float8.h"
 
 namespace tandem::importer::operators {
 
@@ -35,7 +35,7 @@ void tensor_scatter(NodeContext& node) {
     back[static_cast<std::size_t>(front[i])] = static_cast<std::int64_t>(i);
   }
   const auto rows = [&](const Term& x) {
-    const Term moved = node.transpose(x, front);
+    const Term moved = node.transpose(as_bytes(node, x), front);
     Shape shape(moved.type.shape.begin() + 1, moved.type.shape.end());
     shape[0] *= batch;
     return node.reshape(moved, shape);
@@ -66,7 +66,7 @@ void tensor_scatter(NodeContext& node) {
   Shape moved = cache;
   moved.erase(moved.begin() + axis);
   moved.insert(moved.begin() + 1, length);
-  node.out(0, node.transpose(node.reshape(y, moved), back));
+  node.out(0, of_bytes(node, node.transpose(node.reshape(y, moved), back), node.dtype(0)));
 }
 
 }  // namespace tandem::importer::operators

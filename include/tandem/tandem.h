@@ -277,7 +277,9 @@ struct PredictOptions : TrainedOptions {
 };
 
 /// One line (or index of axis 0) a row of `options.data`, in order; a row that is left out as bad
-/// has nan, or -1 in place of a class. Memory does not grow with the rows of a table. A file named
+/// has nan, or -1 in place of a class. Outputs without an entry for each row, of models in which
+/// data decides extents, are an object a micro-batch in .jsonl, and arrays "NAME.NUMBER" in .npz.
+/// Memory does not grow with the rows of a table. A file named
 /// by `to` is there once all is written; Error{usage} where predictions are made from it,
 /// Error{diverged} where parameters of the model are not finite. Processes that a launcher has
 /// started together take turns at the micro-batches, and rank 0 writes.
@@ -323,6 +325,16 @@ struct DataReport {
 /// Reads all data without writing: samples, per field the least and greatest values and the missing
 /// ones, and the first bad rows of each file.
 DataReport data_check(const std::string& config_path, const DataOptions& options = {});
+
+struct DataBenchOptions {
+  DataOptions data;
+  double seconds = 2;  // of each number of threads
+  int threads = 0;     // the most; 0: all cores
+};
+/// What the loader of the training data gives without a model, by its number of threads (1, 2, 4,
+/// …): samples and bytes a second, what its threads spend reading, decoding, transforming and
+/// copying, and which of these bounds it. Reads all fields of the configuration.
+Report data_bench(const std::string& config_path, const DataBenchOptions& options = {});
 
 /// All keys of train.toml (or of policy.toml) with type, default and help; or one of them.
 std::string config_keys(bool json, bool policy = false);

@@ -19,6 +19,7 @@ void add_elementwise_kernels(KernelList& list) {
   for (const char* op : {"ReduceSum", "ReduceMean", "ReduceMax", "SumOfSquares"}) add(op);
   add_move_kernels(list);
   add_pad_kernels(list);
+  add_float8_kernels(list);
   add_gather_kernels(list);
   add_index_kernels(list);
   add_resize_kernels(list);

@@ -6,48 +6,11 @@
 
 #include "engine/operators/operator.h"
 #include "kernels/cpu/lines.h"
+#include "kernels/cpu/losses.h"
 #include "kernels/cpu/pointwise/pointwise.h"
-#include "kernels/shared/cross_entropy_operands.h"
 
 namespace tandem {
 namespace {
-
-struct Label {
-  std::int64_t at = 0;  // inside the classes
-  float weight = 1;
-};
-
-struct Labels {
-  std::size_t input = 0, weight_input = 0;
-  bool wide = false, weighted = false;
-  std::int32_t node = -1;
-
-  Labels(const KernelRequest& request, std::size_t labels, std::size_t weights)
-      : input(labels),
-        weight_input(weights),
-        wide(request.inputs[labels].type.dtype == DType::int64),
-        weighted(request.is_present(weights)),
-        node(request.node_index) {}
-
-  std::int64_t raw(const KernelArguments& a, std::int64_t i) const {
-    return wide ? static_cast<const std::int64_t*>(a.inputs[input])[i]
-                : static_cast<const std::int32_t*>(a.inputs[input])[i];
-  }
-  std::int64_t inside(const KernelArguments& a, std::int64_t value, std::int64_t classes,
-                      bool counts) const {
-    if (value >= 0 && value < classes) return value;
-    if (counts && a.context != nullptr && a.context->error != nullptr) {
-      a.context->error->report(ErrorWord::bad_label, node, value);
-    }
-    return value < 0 ? 0 : classes - 1;
-  }
-  Label get(const KernelArguments& a, std::int64_t i, std::int64_t classes) const {
-    Label label;
-    if (weighted) label.weight = static_cast<const float*>(a.inputs[weight_input])[i];
-    label.at = inside(a, raw(a, i), classes, label.weight != 0);
-    return label;
-  }
-};
 
 std::unique_ptr<PreparedKernel> prepare_label_weights(const KernelRequest& request) {
   const Labels labels(request, 0, 1);
@@ -78,6 +41,7 @@ int parts_of(const KernelRequest& request, const Lines& lines, std::int64_t byte
 std::unique_ptr<PreparedKernel> prepare_cross_entropy(const KernelRequest& request,
                                                       const CrossEntropyOperands& at) {
   const Lines lines(request.inputs[at.logits].type.shape, 1);
+  if (lines.inner >= fewest_columns) return prepare_cross_entropy_columns(request, at);
   const Labels labels(request, at.labels, at.label_weights);
   const auto smoothing = static_cast<float>(request.attributes().number("label_smoothing"));
   const int parts = parts_of(request, lines, at.makes_losses() && at.makes_gradient() ? 32 : 16);

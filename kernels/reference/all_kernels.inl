@@ -2,6 +2,7 @@
 // kernels/reference/name.cpp.
 
 TANDEM_REFERENCE(elementwise)
+TANDEM_REFERENCE(float8)
 TANDEM_REFERENCE(moves)
 TANDEM_REFERENCE(pad)
 TANDEM_REFERENCE(gather)

@@ -3,8 +3,9 @@
     python models/zoo/export.py --to FOLDER [--only GLOB]… [--again] [--expected] [--limit SECONDS]
 
 FOLDER/SOURCE/NAME/EXPORTER receives model.onnx, train.toml, data.npz, expected.json (losses, and `spread`: how far they are from PyTorch's
-own without oneDNN, and from weights that differ in the last bit), expected.safetensors (the parameters after five steps); or failed.txt, the exporter's
-own message. Each network has a process of its own with a limit of time.
+own without oneDNN, and from weights that differ in the last bit; `other_batch` and `other_length`, see other_data.py), expected.safetensors (the
+parameters after five steps); or failed.txt, the exporter's own message. Each network has a process of its own with a limit of time. Keras's networks
+on TensorFlow are exported by another interpreter: --tensorflow-python.
 """
 
 import argparse
@@ -24,10 +25,11 @@ import traceback
 import warnings
 
 from compare import weight_difference
+from onnx_outputs import session_of
+from other_data import is_complete, write_other_data
 
 EXPORTERS = ("torchscript", "dynamo")
 STEPS, OPSET = 5, 20
-FREE_BATCH, FIXED_BATCH = 3, 2
 SPREAD = 1e-4  # a network that spreads more in PyTorch itself takes smaller steps
 TERMS = {
     "cross_entropy": ("softmax_cross_entropy", "logits", "labels"),
@@ -48,9 +50,9 @@ def quiet():
 
 
 def call_exporter(network, path, exporter, free):
-    """One call of torch.onnx.export in training form; with `free` axis 0 of all inputs is free."""
+    """One call of torch.onnx.export in training form; with `free` axis 0 of all inputs is free, and the axes that `lengths` names."""
     import torch
-    from network import make, make_inputs, outputs_of
+    from network import FIXED_BATCH, free_axes, make, make_inputs, outputs_of
 
     model = make(network)
     inputs = tuple(make_inputs(network, FIXED_BATCH).values())
@@ -58,6 +60,7 @@ def call_exporter(network, path, exporter, free):
         count = len(outputs_of(make(network), inputs))
     names = list(network.inputs)
     outputs = [f"out_{i}" for i in range(count)]
+    input_axes, output_axes = free_axes(network)
     common = dict(input_names=names, output_names=outputs, opset_version=OPSET)
     with quiet():
         if exporter == "torchscript":
@@ -68,13 +71,14 @@ def call_exporter(network, path, exporter, free):
                 dynamo=False,
                 training=torch.onnx.TrainingMode.TRAINING,
                 do_constant_folding=False,
-                dynamic_axes={n: {0: "batch"} for n in names + outputs} if free else None,
+                dynamic_axes={**input_axes, **{n: output_axes for n in outputs}} if free else None,
                 **common,
             )
         else:
             shapes = None
             if free:
-                shapes = tuple({0: torch.export.Dim("batch")} for _ in inputs)
+                dims = functools.cache(torch.export.Dim)
+                shapes = tuple({a: dims(d) for a, d in axes.items()} for axes in input_axes.values())
                 if network.pick is not None:
                     shapes = (shapes,)
             torch.onnx.export(
@@ -149,15 +153,11 @@ def spread_of(network, wanted, *arguments):
 
 def file_difference(network, folder, inputs, labels, batch, loss):
     """How far the loss of the first batch is from PyTorch's in onnxruntime; nothing where that does not run the file."""
-    import onnxruntime
     import torch
     from network import loss_of
 
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads, options.log_severity_level = 1, 4
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     try:
-        session = onnxruntime.InferenceSession(str(folder / "model.onnx"), options)
+        session = session_of(folder / "model.onnx")
         given = {i.name: inputs[i.name][:batch].numpy() for i in session.get_inputs()}
         outputs = [torch.from_numpy(v) for v in session.run(None, given)]
         got = loss_of(network, outputs, [v[:batch] for v in labels.values()]).item()
@@ -175,8 +175,11 @@ def frozen_in(network, folder):
     return [n for n, p in make(network).named_parameters() if not p.requires_grad and n in names]
 
 
-def train_toml(network, labels, batch, lr, frozen):
+def train_toml(network, inputs, labels, batch, lr, frozen):
+    from network import extents
+
     terms = []
+    bind = ", ".join(f"{axis} = {n}" for axis, n in extents(network, inputs).items())
     rules = ", ".join(f'{{ at = "{name}" }}' for name in frozen)
     for i, label in enumerate(labels):
         kind, value, target = TERMS[network.loss]
@@ -184,7 +187,7 @@ def train_toml(network, labels, batch, lr, frozen):
             f'{{ name = "loss_{i}", kind = "{kind}", {value} = "out_{i}", {target} = "{label}" }}'
         )
     lines = [
-        'model      = "model.onnx"',
+        f'model      = {{ file = "model.onnx", bind = {{ {bind} }} }}' if bind else 'model      = "model.onnx"',
         f"batch_size = {batch}",
         f"steps      = {STEPS}",
         "[loss]",
@@ -214,6 +217,7 @@ def write_expected(network, exporter, folder, free, anew):
     """data.npz, train.toml, expected.json and expected.safetensors beside a model.onnx."""
     import numpy as np
     import safetensors.torch
+    from network import FIXED_BATCH, FREE_BATCH
 
     batch = FREE_BATCH if free else FIXED_BATCH
     inputs, labels = labels_and_outputs(network, batch)
@@ -236,8 +240,9 @@ def write_expected(network, exporter, folder, free, anew):
     expected["file"] = file_difference(network, folder, inputs, labels, batch, loss)
     np.savez(folder / "data.npz", **{n: v.numpy() for n, v in {**inputs, **labels}.items()})
     frozen = frozen_in(network, folder)
-    (folder / "train.toml").write_text(train_toml(network, labels, batch, expected["lr"], frozen))
+    (folder / "train.toml").write_text(train_toml(network, inputs, labels, batch, expected["lr"], frozen))
     (folder / "expected.json").write_text(json.dumps(expected) + "\n")
+    write_other_data(network, folder, expected)
 
 
 def write_one(network, exporter, folder, anew):
@@ -255,7 +260,7 @@ def write_one(network, exporter, folder, anew):
     try:
         call_exporter(network, folder / "model.onnx", exporter, free)
     except Exception:
-        if not free:
+        if not free or network.lengths:
             raise
         free = False
         call_exporter(network, folder / "model.onnx", exporter, free)
@@ -305,9 +310,12 @@ def main():
         "--expected", action="store_true", help="exports nothing; what PyTorch makes of it, anew"
     )
     parser.add_argument("--limit", type=int, default=120, help="seconds for one export")
+    parser.add_argument("--tensorflow-python", help="an interpreter with tensorflow, keras, tf2onnx")
     options = parser.parse_args()
     sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
     warnings.simplefilter("ignore")
+    os.environ["KERAS_BACKEND"] = "torch"  # read where Keras is loaded, whoever loads it first
+    import keras_models
     import onnxscript  # noqa: F401
     import sklearn_models
     import torch
@@ -316,15 +324,21 @@ def main():
 
     torch.set_num_threads(1)
 
-    def export(name, exporter, write):
+    def export(name, exporter, write, complete=None):
         if options.only and not any(fnmatch.fnmatch(name, glob) for glob in options.only):
             return
         folder = options.to / name / exporter
-        there = (folder / "expected.json").exists() or (folder / "failed.txt").exists()
-        if options.expected and not (folder / "expected.json").exists():
+        expected = folder / "expected.json"
+        if options.expected and not expected.exists():
             return
-        if there and not options.again and not options.expected:
-            return
+        if not options.again and not options.expected:
+            if (folder / "failed.txt").exists() or (expected.exists() and complete is None):
+                return
+            if expected.exists():
+                if is_complete(folder):
+                    return
+                write = complete
+        folder.mkdir(parents=True, exist_ok=True)  # of failed.txt
         seconds = in_process(lambda: write(folder), folder, options.limit)
         failed = folder / "failed.txt"
         text = failed.read_text().split("\n")[0][:150] if failed.exists() else "exported"
@@ -333,9 +347,16 @@ def main():
     for name, network in zoo.NETWORKS.items():
         for exporter in EXPORTERS:
             write = functools.partial(write_one, network, exporter, anew=options.expected)
-            export(name, exporter, write)
+            export(name, exporter, write, functools.partial(write_other_data, network))
     for name in zoo.SKLEARN:
-        export(f"sklearn/{name}", "skl2onnx", functools.partial(sklearn_models.write, name))
+        write = functools.partial(sklearn_models.write, name)
+        export(f"sklearn/{name}", "skl2onnx", write, write)
+    if not options.expected:
+        for name in keras_models.NAMES:
+            for exporter in keras_models.TORCH_EXPORTERS:
+                export(f"keras/{name}", exporter, functools.partial(keras_models.write_by_torch, name, exporter))
+        keras_models.export_by_tensorflow(options)
+
 
 if __name__ == "__main__":
     main()

@@ -6,6 +6,8 @@ import typing
 import torch
 import torch.nn as nn
 
+FREE_BATCH, FIXED_BATCH = 3, 2  # samples of a step, by whether the export leaves the batch free
+
 
 def floats(*shape):
     """An input [batch, *shape] of normal numbers."""
@@ -37,7 +39,8 @@ class Network:
     """name: also its folder. build: makes the module. inputs: by the name of the module's argument.
 
     loss: "cross_entropy" (of the last axis for [batch, length, classes], else of axis 1), "mse" or "binary_cross_entropy"
-    for each output. pick: what of the module's result is trained. call: arguments that are no tensors.
+    for each output. pick: what of the module's result is trained. call: arguments that are no tensors. lengths: the name of axis 1 of
+    inputs whose length the export leaves free, with `other_inputs` of another length; outputs have the length of the last of them.
     """
 
     name: str
@@ -50,6 +53,8 @@ class Network:
     family: str = ""
     free: bool = True
     note: str = ""  # why the file cannot train as the module does
+    lengths: dict = dataclasses.field(default_factory=dict)
+    other_inputs: dict = dataclasses.field(default_factory=dict)
 
 
 def own(name, build, inputs, loss="cross_entropy", **settings):
@@ -96,9 +101,22 @@ def make(network):
     return model.train()
 
 
-def make_inputs(network, batch, seed=2):
+def make_inputs(network, batch, seed=2, other_length=False):
     random = torch.Generator().manual_seed(seed)
-    return {name: make_one(batch, random) for name, make_one in network.inputs.items()}
+    inputs = network.other_inputs if other_length else network.inputs
+    return {name: make_one(batch, random) for name, make_one in inputs.items()}
+
+
+def free_axes(network):
+    """The names of each input's free axes, and of each output's."""
+    inputs = {n: {0: "batch", 1: network.lengths[n]} if n in network.lengths else {0: "batch"} for n in network.inputs}
+    length = list(network.lengths.values())[-1:]
+    return inputs, {0: "batch", **{1: name for name in length}}
+
+
+def extents(network, inputs):
+    """The lengths of these inputs by the names of their axes: model.bind of train.toml."""
+    return {axis: inputs[name].shape[1] for name, axis in network.lengths.items()}
 
 
 def outputs_of(model, inputs):

@@ -162,8 +162,8 @@ def layers_of(model, onnx_model):
     return names, False, ends[-1].input[0] if ends else None
 
 
-def trained(estimator, model, onnx_model, rate=RATE):
-    """Losses of STEPS steps of SGD in PyTorch, and the parameters after them, by the tool's names."""
+def trained(estimator, model, onnx_model, rate=RATE, steps=STEPS, batch=BATCH):
+    """Losses of steps of SGD in PyTorch, and the parameters after them, by the tool's names."""
     import onnx.numpy_helper
     import torch
 
@@ -187,8 +187,8 @@ def trained(estimator, model, onnx_model, rate=RATE):
     functions = torch.nn.functional
     optimizer = torch.optim.SGD(parameters.values(), lr=rate)
     losses = []
-    for step in range(STEPS):
-        part = slice(step * BATCH, (step + 1) * BATCH)
+    for step in range(steps):
+        part = slice(step * batch, (step + 1) * batch)
         optimizer.zero_grad()
         out = scores(x[part])
         if estimator.loss == "classes":
@@ -250,5 +250,6 @@ def write(name, folder):
     np.savez(folder / "data.npz", **fed(estimator))
     (folder / "train.toml").write_text(train_toml(estimator, loss_value(model, onnx_model)))
     safetensors.numpy.save_file({n: np.ascontiguousarray(v) for n, v in after.items()}, str(folder / "expected.safetensors"))
-    expected = dict(losses=losses, spread=0.0, weights_spread=0.0, free=True, lr=RATE, note="", file=0.0)
+    other_batch = {"size": 2 * BATCH, "loss": trained(estimator, model, onnx_model, steps=1, batch=2 * BATCH)[0][0]}
+    expected = dict(losses=losses, spread=0.0, weights_spread=0.0, free=True, lr=RATE, note="", file=0.0, other_batch=other_batch)
     (folder / "expected.json").write_text(json.dumps(expected) + "\n")

@@ -1,5 +1,7 @@
 """How networks of Hugging Face's transformers are made: random weights, two layers of width 32, as `AutoModel…` gives them."""
 
+import dataclasses
+
 import transformers as hf
 
 from network import Network, mask, tokens
@@ -80,3 +82,12 @@ def network(name, family, inputs, settings, model=None, config=None, pick=logits
 
 TEXT = {"input_ids": tokens(LENGTH, VOCABULARY, 3), "attention_mask": mask(LENGTH)}
 IDS = {"input_ids": tokens(LENGTH, VOCABULARY, 3)}
+
+
+def free_length(network, other_inputs):
+    """The network as NAME_length, whose export leaves the length of its texts free; other_inputs are of another one.
+
+    A decoder's inputs have a length of their own.
+    """
+    lengths = {n: "decoder_sequence" if n.startswith("decoder") else "sequence" for n in other_inputs}
+    return dataclasses.replace(network, name=network.name + "_length", lengths=lengths, other_inputs=other_inputs)

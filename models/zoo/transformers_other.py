@@ -1,7 +1,7 @@
 """Networks of transformers that write from what they read, see or hear."""
 
 from network import floats, mask, tokens
-from transformers_common import VOCABULARY, VISION, EAGER, hidden, network, IDS
+from transformers_common import VOCABULARY, VISION, EAGER, free_length, hidden, network, IDS
 
 PAIR = {
     "input_ids": tokens(10, VOCABULARY, 3),
@@ -54,6 +54,12 @@ PAIRS = [
     pair("m2m_100", "M2M100ForConditionalGeneration", BART),
     pair("blenderbot", "BlenderbotForConditionalGeneration", BART),
 ]
+LONGER = {
+    "input_ids": tokens(14, VOCABULARY, 3),
+    "attention_mask": mask(14),
+    "decoder_input_ids": tokens(9, VOCABULARY, 3),
+}
+PAIRS.append(free_length(PAIRS[0], LONGER))
 PIXELS = {"pixel_values": floats(3, 32, 32)}
 STAGES = dict(num_labels=10, image_size=32)
 

@@ -2,8 +2,8 @@
 
 import transformers as hf
 
-from network import tokens
-from transformers_common import LENGTH, VOCABULARY, SIZES, BATCHED, network, TEXT, IDS
+from network import mask, tokens
+from transformers_common import LENGTH, VOCABULARY, SIZES, BATCHED, free_length, network, TEXT, IDS
 
 
 def encoder(model, note="", **settings):
@@ -263,4 +263,7 @@ STATE_SPACE = [
     ),
     decoder("Lfm2ForCausalLM", layer_types=["conv", "full_attention"], block_multiple_of=8),
 ]
-NETWORKS = TEXT_NETWORKS + DECODERS + MIXTURES + STATE_SPACE
+LONGER = {"input_ids": tokens(LENGTH + 5, VOCABULARY, 3), "attention_mask": mask(LENGTH + 5)}
+WITH_LENGTH = ("bert", "distilbert", "roberta", "gpt2", "llama")
+FREE_LENGTH = [free_length(n, LONGER) for n in TEXT_NETWORKS + DECODERS if n.name in WITH_LENGTH]
+NETWORKS = TEXT_NETWORKS + DECODERS + MIXTURES + STATE_SPACE + FREE_LENGTH

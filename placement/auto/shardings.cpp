@@ -88,14 +88,21 @@ std::vector<ShardWay> shard_ways(const ResolvedPolicy& resolved, const Graph& gr
   std::copy_if(tables.begin(), tables.end(), std::back_inserter(large), [&](const auto* table) {
     return static_cast<double>(table->bytes) >= small_part * static_cast<double>(bytes);
   });
-  const std::vector<std::string> states{std::string("{ at = \"**\", min = \"") + least_state +
-                                        "\", shard = \"state\" }"};
+  const auto of_all = [](const char* shard) {
+    return std::vector<std::string>{std::string("{ at = \"**\", min = \"") + least_state +
+                                    "\", shard = \"" + shard + "\" }"};
+  };
+  const std::vector<std::string> states = of_all("state");
   // Tables have other optimizers, whose states follow their rows.
   const std::vector<std::string> by_rows = rules_of(tables, "rows");
   const std::vector<std::string> whole = rules_of(tables, "whole");
   std::vector<ShardWay> ways{{"data parallel", {}}};
-  if (!others.empty())
+  if (!others.empty()) {
     ways.push_back({"data parallel, optimizer states shared out", joined(states, whole)});
+    // Where whole gradients do not fit; it is no faster.
+    ways.push_back({"data parallel, optimizer states and gradients shared out",
+                    joined(of_all("state+gradient"), whole)});
+  }
   if (!tables.empty()) ways.push_back({"data parallel, tables by rows", by_rows});
   if (large.size() < tables.size())
     ways.push_back({"data parallel, large tables by rows", rules_of(large, "rows")});

@@ -13,15 +13,6 @@
 #include "placement/report/json.h"
 
 namespace tandem {
-namespace {
-
-const char* shard_name(const StateShard& shard) {
-  if (shard.kind == ShardKind::elements) return "elements";
-  return shard.kind == ShardKind::column_blocks ? "columns" : "rows";
-}
-
-}  // namespace
-
 const char* phase_name(Phase phase) {
   return phase == Phase::forward ? "forward" : phase == Phase::backward ? "backward" : "update";
 }
@@ -154,7 +145,7 @@ std::string placement_json(const Lowered& lowered, const RunPolicy& policy,
                       {"state", devices[home].name},
                       {"param", devices[weight == weights.end() ? home : weight->second].name},
                       {"reason", wanted.states[s].reason}});
-    if (state.shard) states.back()["shard"] = shard_name(*state.shard);
+    if (state.shard) states.back()["shard"] = word_of(state.shard->kind);
   }
   Json acts = Json::array();
   for (const OperatorAttributes& op : resolved.operators) {

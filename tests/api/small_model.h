@@ -42,6 +42,21 @@ class SmallModel {
     graph_.message(11, port(name, shape, element_type));
     return *this;
   }
+  /// float32, with free dimensions of these names.
+  SmallModel& free_input(const std::string& name, const std::vector<std::string>& dimensions) {
+    graph_.message(11, free_port(name, dimensions));
+    return *this;
+  }
+  SmallModel& free_output(const std::string& name, const std::vector<std::string>& dimensions) {
+    graph_.message(12, free_port(name, dimensions));
+    return *this;
+  }
+  /// One int64.
+  SmallModel& integer(const std::string& name, std::int64_t value) {
+    graph_.message(5, WireMessage().number(1, 1).number(2, 7).bytes(8, name).bytes(
+                          9, std::string(reinterpret_cast<const char*>(&value), sizeof value)));
+    return *this;
+  }
   SmallModel& output(const std::string& name, const std::vector<std::int64_t>& shape) {
     graph_.message(12, port(name, shape));
     return *this;
@@ -103,6 +118,14 @@ class SmallModel {
       dims.message(1, WireMessage().number(1, static_cast<std::uint64_t>(extent)));
     }
     const WireMessage tensor = WireMessage().number(1, element_type).message(2, dims);
+    return WireMessage().bytes(1, name).message(2, WireMessage().message(1, tensor));
+  }
+  static WireMessage free_port(const std::string& name,
+                               const std::vector<std::string>& dimensions) {
+    WireMessage dims;
+    for (const std::string& dimension : dimensions)
+      dims.message(1, WireMessage().bytes(2, dimension));
+    const WireMessage tensor = WireMessage().number(1, 1).message(2, dims);
     return WireMessage().bytes(1, name).message(2, WireMessage().message(1, tensor));
   }
   WireMessage graph_;

@@ -31,7 +31,6 @@ const std::set<std::string> numbers{"axis",
                                     "rotary_embedding_dim",
                                     "sample_size",
                                     "sampling_ratio",
-                                    "saturate",
                                     "stash_type",
                                     "start",
                                     "time_axis"};

@@ -79,6 +79,29 @@ TEST(MadeUpNames, WhatIsMovedToThePlaceOfAWeightIsOne) {
   EXPECT_THAT(trained(m), ElementsAre("fc.weight", "onnx::Transpose_5", "onnx::PRelu_8"));
 }
 
+// As Keras's export on PyTorch leaves a convolution of images whose channels are last, and a Dense.
+TEST(MadeUpNames, WhatIsAddedToAProductThatLostItsNameIsABias) {
+  ModelMaker m;
+  m.input("x", {2, 5, 5, 3}).output("y").weight("onnx::Conv_1", {4, 3, 3, 3});
+  m.weight("onnx::Add_2", {1, 1, 1, 4}).weight("onnx::Mul_3", {1, 1, 1, 4});
+  m.weight("onnx::Add_4", {1, 1, 1, 4}).weight("onnx::MatMul_5", {4, 2}).weight("onnx::Add_6", {2});
+  m.weight("onnx::Add_7", {3, 3, 2}).weight("onnx::MatMul_8", {2, 2}).weight("onnx::Add_9", {1});
+  set(m.node("Transpose", {"x"}, {"first"}), "perm", std::vector<std::int64_t>{0, 3, 1, 2});
+  m.node("Conv", {"first", "onnx::Conv_1"}, {"convolved"});
+  set(m.node("Transpose", {"convolved"}, {"last"}), "perm", std::vector<std::int64_t>{0, 2, 3, 1});
+  m.node("Add", {"last", "onnx::Add_2"}, {"a"});
+  m.node("Mul", {"a", "onnx::Mul_3"}, {"b"});  // of a normalization that was folded
+  m.node("Add", {"b", "onnx::Add_4"}, {"c"});
+  m.node("MatMul", {"c", "onnx::MatMul_5"}, {"d"});
+  m.node("Add", {"onnx::Add_6", "d"}, {"e"});
+  m.node("MatMul", {"e", "onnx::MatMul_8"}, {"f"});
+  m.node("Add", {"f", "onnx::Add_7"}, {"g"});  // positions: a number for each place
+  m.node("Add", {"f", "onnx::Add_9"}, {"h"});  // one number for both columns
+  m.node("Mul", {"g", "h"}, {"y"});
+  EXPECT_THAT(trained(m), ElementsAre("onnx::Conv_1", "onnx::Add_2", "onnx::MatMul_5",
+                                      "onnx::Add_6", "onnx::MatMul_8"));
+}
+
 // An InstanceNormalization without weights has these as well.
 TEST(MadeUpNames, OnesAndZerosOfAnInstanceNormalizationAreConstants) {
   ModelMaker m;

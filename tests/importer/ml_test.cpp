@@ -14,6 +14,8 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
 
 const DomainCases cases{"ml_operators.json", "ai.onnx.ml", 3};
 
@@ -207,6 +209,32 @@ TEST(Ml, NumbersOfFormulasDoNotTrain) {
   EXPECT_THAT(trainable(), ElementsAre("unity", "Mu_Mulcst", "Ma_MatMulcst1", "intercepts"));
   m.model.set_producer_name("skl2onnx");
   EXPECT_THAT(trainable(), ElementsAre("Ma_MatMulcst1", "intercepts"));
+}
+
+// An epsilon that tf2onnx has folded is no weight; a bias of one number is, by its name or place.
+TEST(Ml, LoneNumbersOfTensorflowDoNotTrain) {
+  ModelMaker m = maker();
+  m.input("x", {2, 4}).output("y").weight("dense/Cast/ReadVariableOp:0", {4, 1});
+  m.weight("dense/BiasAdd/ReadVariableOp:0", {1}).weight("sub/x:0", {});
+  m.weight("const_fold_opt__66", {1}).weight("const_fold_opt__67", {1, 3});
+  m.weight("Squeeze:0", {1}).weight("head/MatMul/ReadVariableOp:0", {1, 1});
+  m.node("MatMul", {"x", "dense/Cast/ReadVariableOp:0"}, {"product"});
+  m.node("Add", {"product", "dense/BiasAdd/ReadVariableOp:0"}, {"sum"});
+  m.node("Gemm", {"sum", "head/MatMul/ReadVariableOp:0", "Squeeze:0"}, {"head"});
+  m.node("Sub", {"sub/x:0", "head"}, {"rest"});
+  m.node("Add", {"rest", "const_fold_opt__66"}, {"moved"});
+  m.node("Mul", {"moved", "const_fold_opt__67"}, {"y"});
+  const auto frozen = [&] {
+    std::vector<std::string> names;
+    const ImportResult result = import_graph(m.file(), engine_operators(), with_evaluator());
+    for (const ParameterSummary& parameter : result.summary.parameters) {
+      if (!parameter.trainable) names.push_back(parameter.name);
+    }
+    return names;
+  };
+  EXPECT_THAT(frozen(), IsEmpty());
+  m.model.set_producer_name("tf2onnx");
+  EXPECT_THAT(frozen(), UnorderedElementsAre("sub/x:0", "const_fold_opt__66"));
 }
 
 TEST(Ml, OtherFormsAreRefusedByName) {

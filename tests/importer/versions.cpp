@@ -102,6 +102,8 @@ bool covers(const VersionRow& row, int version) {
     std::string type(name_of(row.inputs[i].dtype()));
     if (type == "float32") type = "float";
     if (type == "float64") type = "double";
+    std::erase(type, '_');  // float8e4m3fn
+    if (type == "float8e8m0fnu") type = "float8e8m0";
     const auto& types = schema->inputs()[std::min(i, schema->inputs().size() - 1)].GetTypes();
     const bool takes = std::any_of(types.begin(), types.end(), [&](const std::string* name) {
       return *name == "tensor(" + type + ")";

@@ -14,6 +14,7 @@ TANDEM_ROWS(transformers)
 TANDEM_ROWS(recurrent)
 TANDEM_ROWS(signal)
 TANDEM_ROWS(quantization)
+TANDEM_ROWS(float8)
 TANDEM_ROWS(control_flow)
 
 #undef TANDEM_ROWS

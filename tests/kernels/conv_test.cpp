@@ -86,17 +86,37 @@ TEST(Conv, Groups) {
   check_all_passes({{2, 32, 7, 7}, {32, 1, 3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, 32});
 }
 
+void check_weight_gradient(const ConvShape& c, const std::string& kernel) {
+  Attributes to_weight = conv_attributes(c.strides, c.pads, c.dilations, c.group);
+  to_weight.set("shape", c.weight);
+  check_product({.op = "ConvGradWeight",
+                 .inputs = {c.x, output_of(c)},
+                 .attributes = to_weight,
+                 .kernels = {kernel}});
+}
+
+/// Tiles of channels: parts of tiles, one vector behind pairs of them, windows over borders on all
+/// sides and past the map, strides, several blocks of rows, few tiles for many threads, one pixel.
+TEST(Conv, WeightsByTiles) {
+  const auto check = [](const ConvShape& c) { check_weight_gradient(c, "simd.conv_weights"); };
+  check({{3, 19, 7, 6}, {48, 19, 3, 3}, {1, 1}, {1, 1, 1, 1}});
+  check({{1, 16, 24, 23}, {32, 16, 3, 3}, {2, 2}, {1, 1, 1, 1}});
+  check({{2, 33, 12, 15}, {80, 33, 5, 5}, {2, 1}, {2, 0, 1, 3}});
+  check({{2, 29, 16, 16}, {32, 29, 2, 2}, {2, 2}, {0, 0, 0, 0}});
+  check({{1, 24, 9, 9}, {32, 24, 7, 7}, {1, 1}, {3, 3, 3, 3}});
+  check({{2, 17, 3, 2}, {64, 17, 7, 7}, {1, 1}, {3, 3, 3, 3}});
+  check({{2, 20, 11, 10}, {32, 20, 3, 3}, {1, 1}, {2, 2, 2, 2}, {2, 2}});
+  check({{2, 20, 11, 10}, {32, 20, 3, 2}, {3, 2}, {0, 1, 2, 0}, {1, 3}});
+  check({{1, 16, 1, 1}, {32, 16, 3, 3}, {1, 1}, {1, 1, 1, 1}});
+  check({{5, 96, 32, 40}, {32, 96, 3, 3}, {1, 1}, {1, 1, 1, 1}});
+  check({{6, 16, 40, 40}, {32, 16, 1, 3}, {1, 1}, {0, 1, 0, 1}});
+  check({{3, 160, 10, 11}, {144, 160, 3, 3}, {1, 1}, {1, 1, 1, 1}});
+}
+
 /// A window for each channel: windows over borders on all sides, parts of vectors, more vectors
 /// than threads and fewer.
 TEST(Conv, Depthwise) {
-  const auto check = [](const ConvShape& c) {
-    Attributes to_weight = conv_attributes(c.strides, c.pads, c.dilations, c.group);
-    to_weight.set("shape", c.weight);
-    check_product({.op = "ConvGradWeight",
-                   .inputs = {c.x, output_of(c)},
-                   .attributes = to_weight,
-                   .kernels = {"simd.conv_depthwise"}});
-  };
+  const auto check = [](const ConvShape& c) { check_weight_gradient(c, "simd.conv_depthwise"); };
   check({{3, 19, 7, 6}, {19, 1, 3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, 19});
   check({{5, 40, 9, 8}, {40, 1, 3, 3}, {2, 1}, {1, 0, 1, 2}, {1, 1}, 40});
   check({{3, 16, 8, 8}, {16, 1, 5, 5}, {2, 2}, {2, 2, 2, 2}, {1, 1}, 16});

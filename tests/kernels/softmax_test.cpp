@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <utility>
 
 #include "tests/kernels/pointwise_check.h"
 
@@ -73,6 +74,54 @@ TEST(SoftmaxCrossEntropy, LabelsWeightsSmoothing) {
           {HostTensor::from<std::int64_t>({4}, {-1, 9, 1, -100})},
           {HostTensor::from<float>({4}, {1, 1, 1, 0})}},
          {{"label_smoothing", 0.0}}});
+}
+
+/// Classes before other axes: parts of vectors, several tiles of columns, more classes than a block
+/// of sums has.
+TEST(SoftmaxCrossEntropy, Columns) {
+  for (const Shape& logits : {Shape{1, 4, 8}, Shape{3, 4, 2500}, Shape{2, 21, 13, 17},
+                              Shape{2, 131, 70}, Shape{5, 1, 16}, Shape{1, 700, 9}}) {
+    Shape labels = logits;
+    labels.erase(labels.begin() + 1);
+    const NodeInput x{random_tensor(logits, 1, -9, 9)};
+    const NodeInput label{random_integers(labels, DType::int64, 0, logits[1])};
+    const NodeInput weights{random_integers(labels, DType::float32, 0, 3, 9)};
+    const NodeInput dy{random_tensor(labels, 5)}, lse{random_tensor(labels, 6, 3, 5)};
+    for (const double smoothing : {0.0, 0.1}) {
+      const auto same_of_any_threads = [&](const char* op, std::vector<NodeInput> inputs) {
+        check({.op = op,
+               .inputs = std::move(inputs),
+               .attributes = {{"label_smoothing", smoothing}},
+               .same_of_any_threads = true});
+      };
+      for (const NodeInput& weight : {absent_input(), weights}) {
+        same_of_any_threads("SoftmaxCrossEntropy", {x, label, weight});
+        same_of_any_threads("SoftmaxCrossEntropyGrad", {dy, x, label, weight, lse});
+        same_of_any_threads("SoftmaxCrossEntropyWithGrad", {dy, x, label, weight});
+      }
+    }
+  }
+}
+
+/// Labels that are no class stand for the nearest one, and for none where their weight is 0, even
+/// where the logits are not finite.
+TEST(SoftmaxCrossEntropy, ColumnsOfBadLabels) {
+  HostTensor x = random_tensor({1, 3, 9});
+  x.as<float>()[7] = std::numeric_limits<float>::quiet_NaN();
+  for (const double smoothing : {0.0, 0.1}) {
+    const std::vector<NodeInput> inputs{
+        {x},
+        {HostTensor::from<std::int64_t>({1, 9}, {-1, 9, 1, -100, 2, 3, 0, 7, -7})},
+        {HostTensor::from<float>({1, 9}, {1, 1, 1, 0, 2, 1, 1, 0, 0})}};
+    std::vector<NodeInput> with_gradient = inputs;
+    with_gradient.insert(with_gradient.begin(), {random_tensor({1, 9}, 5)});
+    const Attributes attributes{{"label_smoothing", smoothing}};
+    check({.op = "SoftmaxCrossEntropy", .inputs = inputs, .attributes = attributes, .unread = {1}});
+    check({.op = "SoftmaxCrossEntropyWithGrad",
+           .inputs = with_gradient,
+           .attributes = attributes,
+           .unread = {1}});
+  }
 }
 
 TEST(Dropout, SameMaskAsReference) {

@@ -83,6 +83,12 @@ void add_collective_cases(std::vector<OperatorCase>& cases) {
       without_gradient(make_case("ReduceScatter", "two", {values({4}, {1, 2, 3, 4})}, over(2)),
                        equal_ranks),
       {2, 4}));
+  Attributes promptly = over(2);
+  promptly.set("prompt", std::int64_t{1});
+  cases.push_back(expecting(
+      without_gradient(make_case("ReduceScatter", "prompt", {values({4}, {1, 2, 3, 4})}, promptly),
+                       equal_ranks),
+      {2, 4}));
   cases.push_back(expecting(
       without_gradient(
           make_case("ReduceScatter", "maximum", {values({4}, {1, 2, 3, 4})}, over(2, "maximum")),

@@ -61,6 +61,7 @@ void add_cross_entropy(Cases& cases) {
                                {"two_classes", {9, 2}, DType::int64, true, 1.0},
                                {"one_class", {3, 1}, DType::int64, false, 0.0},
                                {"maps", {2, 3, 2, 3}, DType::int32, true, 0.1},
+                               {"columns", {2, 3, 4, 5}, DType::int64, true, 0.1},
                                {"six_axes", {1, 3, 2, 1, 2, 2}, DType::int64, false, 0.0},
                                {"wide", {5, 67}, DType::int64, false, 0.0},
                                {"empty_batch", {0, 4}, DType::int64, false, 0.0}};

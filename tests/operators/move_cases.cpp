@@ -22,7 +22,7 @@ void add_views(std::vector<OperatorCase>& cases) {
     cases.push_back(make_case("Transfer", to_string(shape) + " ahead", {uniform(shape)},
                               {{"lookahead", std::int64_t{2}}}));
   }
-  for (DType dtype : {DType::int64, DType::boolean, DType::float16}) {
+  for (DType dtype : {DType::int64, DType::boolean, DType::float16, DType::float8_e4m3fn}) {
     cases.push_back(make_case("Copy", std::string(name_of(dtype)), {typed(dtype, {3, 5})}));
     cases.push_back(make_case("Transpose", std::string(name_of(dtype)), {typed(dtype, {3, 5})},
                               {{"perm", Ints{1, 0}}}));

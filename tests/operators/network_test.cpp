@@ -95,7 +95,8 @@ HostTensor patterned_tensor(const Shape& shape, std::int64_t step, float factor)
 
 // Lowering puts one node in the place of the two, and may change no bit.
 TEST(SoftmaxCrossEntropy, LossesAndGradientInOneHaveTheSameBits) {
-  for (const Shape& shape : {Shape{7, 33}, Shape{3, 2000}, Shape{300, 10}, Shape{2, 5, 3, 4}}) {
+  for (const Shape& shape :
+       {Shape{7, 33}, Shape{3, 2000}, Shape{300, 10}, Shape{2, 5, 3, 4}, Shape{2, 70, 131}}) {
     Shape marks = shape;
     marks.erase(marks.begin() + 1);
     const HostTensor logits = patterned_tensor(shape, 37, 9);

@@ -241,14 +241,7 @@ TEST(PolicyErrors, ReadersOnTwoDevices) {
   }
 }
 
-TEST(PolicyErrors, WhatComesLaterIsRefusedWhereItMatters) {
-  EXPECT_EQ(
-      rule(R"({ at = "embed.**", on = "gpu", ship = "rows", cache = "2GiB", shard = "table" })"),
-      "3:71 `shard = \"table\"` comes with a later version (\"rows\", \"columns\" and \"state\" "
-      "work)");
-  EXPECT_EQ(rule(R"({ at = "embed.**", shard = "heads" })"),
-            "3:28 `shard = \"heads\"` comes with a later version (\"rows\", \"columns\" and "
-            "\"state\" work)");
+TEST(PolicyErrors, WordsThatAreNone) {
   EXPECT_EQ(rule(R"({ at = "layers.*.Relu", on = "gpu", ship = "auto" })"), "no error");
   EXPECT_EQ(rule(R"({ at = "embed.**", on = "gpu", shard = "row" })"),
             "3:40 unknown value (did you mean \"rows\"?)");

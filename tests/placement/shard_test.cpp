@@ -72,6 +72,108 @@ TEST(Shard, WhatHasNeitherRowsNorColumnsToShareOut) {
               HasSubstr("a table of which a device caches rows"));
 }
 
+TEST(Shard, WholeTablesAndGradients) {
+  const ResolvedPolicy policy =
+      resolve_text(rules("{ at = \"**\", shard = \"state+gradient\" },\n"
+                         "{ at = \"embed.**\", shard = \"table\" },\n"
+                         "{ at = \"layers.**\", shard = \"state\" },\n"
+                         "{ at = \"layers.{1,10}.**\", shard = \"whole\" },\n"));
+  EXPECT_THAT(shardings_of(policy), ElementsAre(Pair("embed.weight", Sharding::table),
+                                                Pair("head.weight", Sharding::state_and_gradient),
+                                                Pair("layers.0.bias", Sharding::state),
+                                                Pair("layers.0.weight", Sharding::state)));
+  EXPECT_EQ(explain(policy, "embed:weight").attributes.back().value, "table");
+  EXPECT_EQ(explain(policy, "head:weight").attributes.back().value, "state+gradient");
+  EXPECT_EQ(only_error(rules("{ at = \"head:weight\", shard = \"table\" },\n")),
+            "3:31 ranks cannot share out this parameter as a whole table: it is no table that "
+            "lookups by ids alone read (let the selector leave it out, or add { at = "
+            "\"head:weight\", shard = \"state\" } behind it)");
+  EXPECT_THAT(
+      only_error(rules("{ at = \"embed:weight\", shard = \"table\", cache = \"1KiB\" },\n")),
+      HasSubstr("a table of which a device caches rows"));
+}
+
+// q, k and v of [in, out], o of [out, in] with a bias; a perceptron's matrix beside them.
+Graph attending(const OperatorSet& operators, bool as_one_weight = false) {
+  constexpr std::int64_t samples = 2, tokens = 3, width = 8, heads = 4;
+  GraphBuilder b(operators);
+  const auto parameter = [&](const std::string& layer, const std::string& name,
+                             const Shape& shape) {
+    State state;
+    state.name = layer + "." + name;
+    state.path = layer + ":" + name;
+    state.trainable = true;
+    state.start = HostTensor(TensorType{DType::float32, shape});
+    return b.state(std::move(state));
+  };
+  const auto product = [&](const std::string& name, ValueId x, std::int64_t out) {
+    b.set_scope({"block." + name, Phase::forward, {}});
+    const std::int64_t in = b.shape(x).back();
+    return b.matmul(x, parameter("block." + name, "weight", {in, out}));
+  };
+  const auto by_heads = [&](ValueId x) {
+    return b.transpose(b.reshape(x, {samples, tokens, heads, width / heads}), {0, 2, 1, 3});
+  };
+  const ValueId x = b.input("x", {DType::float32, {samples, tokens, width}});
+  std::vector<ValueId> parts;
+  if (as_one_weight) {
+    const ValueId all = product("qkv", x, 3 * width);
+    for (std::int64_t i = 0; i < 3; ++i) {
+      parts.push_back(by_heads(b.add_node("Slice", {all},
+                                          {{"starts", Ints{0, 0, i * width}},
+                                           {"sizes", Ints{samples, tokens, width}},
+                                           {"steps", Ints{1, 1, 1}}})));
+    }
+  } else {
+    for (const char* name : {"q", "k", "v"}) parts.push_back(by_heads(product(name, x, width)));
+  }
+  b.set_scope({"block.attention", Phase::forward, {}});
+  ValueId y = b.add_node("Attention", parts, {{"scale", 0.5}});
+  y = b.reshape(b.transpose(y, {0, 2, 1, 3}), {samples, tokens, width});
+  b.set_scope({"block.o", Phase::forward, {}});
+  y = b.matmul(y, b.transpose(parameter("block.o", "weight", {width, width}), {1, 0}));
+  y = b.add(y, parameter("block.o", "bias", {width}));
+  b.set_scope({"norm", Phase::forward, {}});
+  y = b.add_node("LayerNormalization",
+                 {y, parameter("norm", "weight", {width}), parameter("norm", "bias", {width})},
+                 {{"axis", std::int64_t{2}}});
+  b.set_scope({"up", Phase::forward, {}});
+  b.output("y", b.matmul(y, parameter("up", "weight", {width, width})));
+  return b.finish();
+}
+
+Policy heads_of(const std::string& at) {
+  return parse_policy("policy = 1\n" + rules("{ at = \"" + at + "\", shard = \"heads\" },\n"),
+                      "policy.toml");
+}
+
+TEST(Shard, HeadsOfAnAttentionBlock) {
+  const OperatorSet operators = all_operators();
+  const ResolvedPolicy policy = resolve(heads_of("block.**"), attending(operators));
+  EXPECT_THAT(shardings_of(policy), ElementsAre(Pair("block.k.weight", Sharding::heads),
+                                                Pair("block.o.weight", Sharding::heads),
+                                                Pair("block.q.weight", Sharding::heads),
+                                                Pair("block.v.weight", Sharding::heads)));
+  EXPECT_THAT(explain(policy, "block.o:bias").attributes.back().reason->text,
+              HasSubstr("each rank adds its part"));
+}
+
+TEST(Shard, WhatHasNoHeads) {
+  const OperatorSet operators = all_operators();
+  const auto refused = [&](const std::string& at, const Graph& graph) -> std::string {
+    try {
+      resolve(heads_of(at), graph);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_THAT(refused("up:weight", attending(operators)),
+              HasSubstr("up (MatMul) neither makes queries, keys or values of attention"));
+  EXPECT_THAT(refused("block.qkv:weight", attending(operators, true)),
+              HasSubstr("one weight of all three has no whole heads"));
+}
+
 // A matrix that lookups read as a table, and a product transposed: a tied head.
 TEST(Shard, TiedTablesStayWhole) {
   const OperatorSet operators = all_operators();

@@ -126,6 +126,8 @@ def add_classes(cases, random):
     loss = torch.nn.functional.cross_entropy(torch.tensor(logits), torch.tensor(labels)).item()
     cases.add("classes", "kind = 'perplexity'", np.exp(loss))
     cases.add("classes", "kind = 'bits_per_token'", loss / np.log(2))
+    cases.add("classes", "kind = 'bits_per_byte'", loss / np.log(2))
+    cases.add("classes", "kind = 'bits_per_byte', bytes_per_token = 4.25", loss / np.log(2) / 4.25)
     groups = np.array(cases.samples["classes"]["groups"])
     slices = sorted(set(groups.tolist()))
     by = ", by = 'group'"
@@ -154,6 +156,7 @@ def add_tokens(cases, random):
     loss = torch.nn.functional.cross_entropy(torch.tensor(logits).flatten(0, 1), torch.tensor(labels).flatten()).item()
     cases.add("tokens", "kind = 'perplexity'", np.exp(loss), ignore_index=-100)
     cases.add("tokens", "kind = 'bits_per_token'", loss / np.log(2), ignore_index=-100)
+    cases.add("tokens", "kind = 'bits_per_byte', bytes_per_token = 3", loss / np.log(2) / 3, ignore_index=-100)
     chosen = labels.ravel() != -100
     predicted = logits.reshape(-1, classes).argmax(1)[chosen]
     add_ratios(cases, "tokens", labels.ravel()[chosen], predicted, classes, ["macro", "micro"], ignore_index=-100)

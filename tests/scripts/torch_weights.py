@@ -73,6 +73,8 @@ def views():
         "bool": torch.tensor([True, False, True]),
         "unsigned": torch.tensor([1, 65535], dtype=torch.uint16),
         "rotations": torch.randn(2, dtype=torch.complex64),
+        "eighth": torch.tensor([0.3, -448.0, 2.0]).to(torch.float8_e4m3fn),
+        "other_eighth": torch.tensor([[1.0, 2.0], [3.0, 1e-9]]).to(torch.float8_e5m2).t(),
         "note": "not a tensor",
     }
 

@@ -76,6 +76,11 @@ class AheadTest : public testing::TrainingRun {
     return ended;
   }
 
+  StepData step_data(const RunConfig& run) const {
+    auto order = shuffled_order(train_->samples(), run.data->shuffle);
+    return {train_, std::make_shared<OpenEpochs>(std::move(order), run.seed), nullptr};
+  }
+
   testing::Machine machine_{1};
   int runs_ = 0;
 };
@@ -85,7 +90,7 @@ TEST_F(AheadTest, TwoStepsAreUnderWayOnAnAcceleratorAlone) {
     const RunConfig run = config({"batch_size=11", "steps=9"});
     const RunLength length = run_length(run, train_->samples());
     StateStore states;
-    StepRunner runner(run, parts(on_host), train_, length, states, make_arenas());
+    StepRunner runner(run, parts(on_host), step_data(run), length, states, make_arenas());
     runner.start(0, {});
     runner.launch();
     EXPECT_EQ(runner.may_launch_ahead(), !on_host);
@@ -107,7 +112,7 @@ TEST_F(AheadTest, TwoStepsAreUnderWayOnAnAcceleratorAlone) {
 TEST_F(AheadTest, PassesOfAStepAreWaitedFor) {
   const RunConfig run = config({"micro_batch=4"});
   StateStore states;
-  StepRunner runner(run, parts(false), train_, run_length(run, train_->samples()), states,
+  StepRunner runner(run, parts(false), step_data(run), run_length(run, train_->samples()), states,
                     make_arenas());
   runner.start(0, {});
   runner.launch();

@@ -74,14 +74,15 @@ TEST_F(Initialise, UniformIsTheDefinition) {
 }
 
 // Of the whole, whichever distribution and however many elements, rows r, r + ranks, ... or blocks
-// of rows or columns; what pads the last part stays zero.
+// of rows or columns, or all of them with one rank; what pads the last part stays zero.
 TEST_F(Initialise, PartsHaveTheNumbersOfTheWhole) {
   ParametersConfig config;
   config.init = {rule("**", NormalInit{0, 0.01}), rule("deep.**", UniformInit{-2, 3})};
   apply(config);
   constexpr int ranks = 4;
-  constexpr ShardKind kinds[] = {ShardKind::rows, ShardKind::row_blocks, ShardKind::column_blocks};
-  for (int i = 0; i < 3 * ranks; ++i) {
+  constexpr ShardKind kinds[] = {ShardKind::rows, ShardKind::row_blocks, ShardKind::column_blocks,
+                                 ShardKind::table};
+  for (int i = 0; i < 4 * ranks; ++i) {
     const int rank = i % ranks;
     GraphBuilder g(engine_.operators);
     std::vector<State> wholes = graph_.states;

@@ -91,6 +91,10 @@ TEST(PredictedValues, OtherValuesAreGivenOutAsTheyAre) {
     EXPECT_THAT(error_of([&] { converted(half, of, PredictionForm::probability); }),
                 HasSubstr("--as values"));
   }
+  const HostTensor eighth = HostTensor::from<float>({2}, {1.5f, -2}).converted(DType::float8_e5m2);
+  const HostTensor wide = converted(eighth, nullptr, PredictionForm::values)[0];
+  EXPECT_EQ(wide.dtype(), DType::float32);
+  EXPECT_THAT(numbers(wide), ElementsAre(1.5, -2));
   const HostTensor small = HostTensor::from<std::int8_t>({2}, {-1, 3});
   EXPECT_EQ(converted(small, nullptr, PredictionForm::values)[0].dtype(), DType::int64);
 }

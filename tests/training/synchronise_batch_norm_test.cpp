@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <map>
 
 #include "engine/gradient/gradient.h"
 #include "engine/graph/builder.h"
@@ -133,6 +134,78 @@ TEST_P(SynchroniseBatchNorm, IsThatOfTheWholeBatch) {
       for (std::size_t k = 0; k < alone[i].size(); ++k)
         EXPECT_NEAR(own[i][k], alone[i][k], 1e-5 * std::max(largest, 1.0)) << i << " " << k;
     }
+  });
+}
+
+// Statistics cross in one exchange, and their gradients in one.
+TEST(SynchroniseBatchNormGraph, ExchangesOnceEachWay) {
+  const OperatorSet operators = all_operators();
+  std::map<std::string, int> count;
+  for (const Node& node : graph_of(operators, {4, 0, 3}).nodes) {
+    if (node.op->role == Role::collective && node.phase != Phase::update) ++count[node.op->name];
+  }
+  EXPECT_EQ(count, (std::map<std::string, int>{{all_gather_name, 1}, {reduce_scatter_name, 1}}));
+}
+
+// Many elements with a large mean: the statistics of ranks round no more than a few units in the
+// last place of what one process computes in double.
+TEST(SynchroniseBatchNormGraph, LargeSumsKeepTheirDigits) {
+  constexpr std::int64_t images = 16, side = 64;
+  constexpr int ranks = 4;
+  const auto number = [](std::int64_t i) {
+    return static_cast<float>(20 + std::sin(0.37 * static_cast<double>(i)) +
+                              0.5 * std::cos(0.0113 * static_cast<double>(i)));
+  };
+  const auto graph_over = [&](const OperatorSet& operators) {
+    GraphBuilder b(operators);
+    const auto state = [&](const std::string& name, StateKind kind, float value) {
+      State made;
+      made.name = made.path = name;
+      made.kind = kind;
+      made.start = HostTensor::from<float>({1}, {value});
+      return b.state(std::move(made));
+    };
+    const ValueId x = b.input("x", {DType::float32, {images, 1, side, side}});
+    const ValueId scale = state("scale", StateKind::parameter, 1),
+                  bias = state("bias", StateKind::parameter, 0),
+                  running_mean = state("mean", StateKind::buffer, 0),
+                  running_var = state("var", StateKind::buffer, 0);
+    const std::vector<ValueId> made =
+        b.node("BatchNormalizationTraining", {x, scale, bias, running_mean, running_var},
+               {{"epsilon", 0.0}, {"momentum", 0.0}});
+    b.write_state(running_mean, made[1]);
+    b.write_state(running_var, made[2]);
+    b.output("y", made[0]);
+    return synchronise_batch_norm(operators, b.finish(), ranks);
+  };
+  constexpr std::int64_t own = images * side * side;
+  double sum = 0, squares = 0;
+  for (std::int64_t i = 0; i < ranks * own; ++i) sum += static_cast<double>(number(i));
+  const double expected_mean = sum / static_cast<double>(ranks * own);
+  for (std::int64_t i = 0; i < ranks * own; ++i) {
+    const double apart = static_cast<double>(number(i)) - expected_mean;
+    squares += apart * apart;
+  }
+  const double expected_var = squares / static_cast<double>(ranks * own);
+  on_rank_threads(ranks, [&](RankGroup& group) {
+    const OperatorSet operators = all_operators();
+    Machine machine(0);
+    machine.devices[0]->join(group.make_communicator());
+    const Graph graph = graph_over(operators);
+    Placement placement;
+    for (const Device* one : machine.devices) placement.devices.push_back(one->name());
+    placement.nodes.resize(graph.nodes.size(), {0, "test"});
+    placement.states.resize(graph.states.size(), {0, 0, "test"});
+    StateStore states;
+    Program program(graph, placement, operators, machine.devices, states, make_arenas(), {});
+    auto* slot = static_cast<float*>(program.input_slot(0, 0));
+    for (std::int64_t i = 0; i < own; ++i) slot[i] = number(group.rank() * own + i);
+    StepContext context;
+    context.step = 1;
+    program.run(context, 0);
+    machine.synchronize();
+    EXPECT_NEAR(states.read("mean").number(0), expected_mean, 3e-7 * expected_mean);
+    EXPECT_NEAR(states.read("var").number(0), expected_var, 6e-7 * expected_var);
   });
 }
 

@@ -87,6 +87,8 @@ inline std::vector<nlohmann::json> metrics_of(const std::string& run_dir) {
     json.erase("wall");
     json.erase("samples_per_second");
     json.erase("data.wait");
+    for (const char* time : {"ranks.slowest", "ranks.slowest_seconds", "ranks.median_seconds"})
+      json.erase(time);
     lines.push_back(std::move(json));
   }
   return lines;

@@ -17,7 +17,7 @@ bool is_rate(const std::string& name) {
          name == "skipped_steps" || name.starts_with("norm.");
 }
 bool is_of_throughput(const std::string& name) {
-  return name == "samples_per_second" || name == "data.wait";
+  return name == "samples_per_second" || name == "data.wait" || name.starts_with("ranks.");
 }
 
 ChartLine line_of(const ReportInput& input, std::size_t run, const RunSeries& series,

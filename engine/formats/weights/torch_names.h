@@ -10,7 +10,7 @@
 namespace tandem {
 
 /// Of "torch.FloatStorage", and of "torch.float32": nothing for other names, and for elements that
-/// Tandem does not have (complex numbers, 8-bit floats).
+/// Tandem does not have (complex numbers).
 std::optional<DType> dtype_of_storage(std::string_view name);
 std::optional<DType> dtype_of_torch(std::string_view name);
 inline constexpr std::string_view untyped_storage = "torch.storage.UntypedStorage";

@@ -5,18 +5,12 @@
 #include <map>
 #include <tuple>
 
+#include "engine/lower/bucket_size.h"
 #include "engine/lower/early_keys.h"
 #include "engine/operators/collectives/collective.h"
 
 namespace tandem {
 namespace {
-
-// The first bucket is small, so that the exchange begins early; the others are a part of all bytes
-// between that and PyTorch's 25 MiB, since the last one is ready when backward is done and hides
-// behind nothing. At 10 Gb/s a message's latency is that of 50 KiB.
-constexpr std::size_t first_bytes = std::size_t{1} << 20;
-constexpr std::size_t most_bytes = std::size_t{25} << 20;
-constexpr std::size_t parts = 16;
 
 struct Reduction {
   NodeId node;
@@ -45,7 +39,7 @@ std::vector<int> depths(const Graph& graph) {
 // Sums of micro-batches are states, which are copied to lie beside others: large ones stay alone.
 bool may_join(PlacedEdit& edit, const Node& node) {
   return std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
-    return !edit.is_kept(input) || edit.graph().type(input).bytes() <= first_bytes;
+    return !edit.is_kept(input) || edit.graph().type(input).bytes() <= first_bucket_bytes;
   });
 }
 
@@ -100,7 +94,7 @@ PlacedGraph bucket_collectives(PlacedGraph placed, const LowerContext& context) 
   int number = 0;
   for (const auto& [key, list] : find_reductions(edit)) {
     std::vector<NodeId> bucket;
-    std::size_t all = 0, bytes = 0, most = first_bytes;
+    std::size_t all = 0, bytes = 0, most = first_bucket_bytes;
     for (const Reduction& one : list) all += one.bytes;
     for (const Reduction& one : list) {
       bucket.push_back(one.node);
@@ -109,7 +103,7 @@ PlacedGraph bucket_collectives(PlacedGraph placed, const LowerContext& context) 
       merge(edit, bucket, number++);
       bucket.clear();
       bytes = 0;
-      most = std::clamp(all / parts, first_bytes, most_bytes);
+      most = bucket_bytes(all);
     }
     merge(edit, bucket, number++);
   }

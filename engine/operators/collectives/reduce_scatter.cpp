@@ -1,5 +1,6 @@
 // y = of n equal parts of x along axis 0 the one that has the rank's number, added up over all n
-// ranks.
+// ranks. `prompt`: what is computed behind it waits for it, a bucket of others later, so that the
+// memory of x is free for that (engine/plan/reductions_in_turn.cpp).
 #include "engine/graph/builder.h"
 #include "engine/operators/checks.h"
 #include "engine/operators/collectives/collective.h"
@@ -27,7 +28,7 @@ Operator reduce_scatter() {
           .role = Role::collective,
           .inputs = {{"x"}},
           .outputs = {{"y"}},
-          .attributes = {ranks_attribute(), reduction_attribute()},
+          .attributes = {ranks_attribute(), reduction_attribute(), {"prompt", std::int64_t{0}}},
           .infer = infer_reduce_scatter,
           .gradient = reduce_scatter_gradient,
           .precision = Precision::float32,

@@ -49,10 +49,12 @@ std::map<std::string, std::string> frozen_hashes(const StateStore& states) {
   return hashes;
 }
 
-std::map<std::string, std::string> without_shared(std::map<std::string, std::string> hashes,
-                                                  const StateStore& states) {
+std::map<std::string, std::string> without_unknown(std::map<std::string, std::string> hashes,
+                                                   const StateStore& states,
+                                                   const std::map<std::string, std::string>& now) {
   std::erase_if(hashes, [&](const auto& entry) {
-    return states.has(entry.first) && states.shard(entry.first) != nullptr;
+    return states.has(entry.first) && states.shard(entry.first) != nullptr &&
+           !now.contains(entry.first);
   });
   return hashes;
 }

@@ -85,6 +85,18 @@ void refuse_other_place(const TrainingPosition& before, std::int64_t samples,
   }
 }
 
+void refuse_other_buckets(const TrainingPosition& before, const RunConfig& config) {
+  if (before.data.sample == 0 || before.batch_size == config.batch_size) return;
+  Diagnostic d;
+  d.file = config.file;
+  d.path = "batch_size";
+  d.message = "with data.buckets the batch size changes between epochs only";
+  d.expected = std::to_string(before.batch_size);
+  d.got = std::to_string(config.batch_size);
+  d.fix = "resume from a checkpoint at the end of an epoch, or with the batch size that it has";
+  throw Error(ErrorKind::usage, std::move(d));
+}
+
 namespace {
 
 /// Of a stretch of steps: how long the run would be with its batches, and its last step that has

@@ -19,6 +19,9 @@ void refuse_other_split(const TrainingPosition& before, const TrainingPosition& 
 void refuse_other_place(const TrainingPosition& before, std::int64_t samples,
                         std::int64_t steps_per_epoch, const std::string& checkpoint);
 
+/// With buckets: throws where another batch size would put other samples into the rest of an epoch.
+void refuse_other_buckets(const TrainingPosition& before, const RunConfig& config);
+
 /// Throws where a rule of parameters.freeze has ended, or has not, against what the steps of the
 /// run say.
 void refuse_other_thaws(const TrainingPosition& before, const RunConfig& config,

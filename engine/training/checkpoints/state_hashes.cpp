@@ -47,7 +47,9 @@ std::string state_hashes(const StateStore& states) {
   std::vector<unsigned char> bytes;
   for (const std::string& name : states.names()) {
     if (const StateShard* shard = states.shard(name)) {
-      lines += fmt::format("{} a part of {}\n", name, to_string(shard->whole));
+      lines += fmt::format("{} a part of {}", name, to_string(shard->whole));
+      if (shard->kind == ShardKind::table) lines += fmt::format(", with rank {}", shard->owner);
+      lines += '\n';
       continue;
     }
     const TensorType& type = states.type(name);

@@ -182,6 +182,40 @@ struct MixConfig {
   std::vector<std::string> fields;  // empty: all
   bool operator==(const MixConfig&) const = default;
 };
+/// One of several sources that training mixes.
+struct SourceConfig {
+  std::vector<ArrayFiles> files;
+  double weight = 1;  // of its samples among all, as a share of the sum of weights
+  Where where;
+  bool operator==(const SourceConfig&) const = default;
+};
+/// What ends an epoch over several sources: one of them has no sample left, or all have given all.
+enum class EpochEnd : std::uint8_t { first, last };
+template <>
+inline constexpr std::string_view names_of<EpochEnd> = "first|last";
+enum class SamplerKind : std::uint8_t { shuffle, weighted, balanced };
+template <>
+inline constexpr std::string_view names_of<SamplerKind> = "shuffle|weighted|balanced";
+/// How an epoch takes samples of the training data.
+struct SamplerConfig {
+  SamplerKind kind = SamplerKind::shuffle;
+  std::string field;  // of weights, or of classes
+  std::vector<double>
+      class_weights;         // weighted: the field has classes, and these are their weights
+  std::int64_t samples = 0;  // that an epoch draws; 0: as many as there are
+  Where where;
+  bool operator==(const SamplerConfig&) const = default;
+};
+/// Batches of samples of about one length, filled up to that of their bucket.
+struct BucketConfig {
+  std::string field;     // whose samples are as long as their last value that is not pad
+  std::int64_t pad = 0;  // what fills samples up
+  std::vector<std::int64_t> lengths;  // ascending; empty: no buckets
+  std::string dimension;              // the model's free dimension that is the length
+  std::vector<std::string> fields;    // that are cut; empty: all that are as long as `field`
+  Where where;
+  bool operator==(const BucketConfig&) const = default;
+};
 struct SplitConfig {
   std::vector<ArrayFiles> files;
   bool operator==(const SplitConfig&) const = default;
@@ -189,8 +223,12 @@ struct SplitConfig {
 struct DataConfig {
   DataKind kind = NpzFiles{};
   SplitConfig train, eval;
-  double eval_fraction = 0;         // > 0: that part of train is held out instead of eval files
+  double eval_fraction = 0;           // > 0: that part of train is held out instead of eval files
+  std::vector<SourceConfig> sources;  // of train, whose files are theirs then; empty: one source
+  EpochEnd epoch_end = EpochEnd::last;
   ShuffleConfig shuffle;            // of train
+  SamplerConfig sampler;            // of train
+  BucketConfig buckets;             // of train
   MixConfig mix;                    // of train
   std::vector<FieldConfig> fields;  // empty: every array, under its own name
   int workers = 1;                  // loader threads
@@ -199,6 +237,13 @@ struct DataConfig {
   bool operator==(const DataConfig&) const = default;
 
   std::string_view kind_name() const;
+  /// Leaves out what acts in training alone: samplers, weights of sources, buckets, mixing.
+  void forget_training() {
+    sources.clear();
+    sampler = {};
+    buckets = {};
+    mix = {};
+  }
   /// Null where the kind is no text table.
   const TextTable* table() const;
   TextTable* table() { return const_cast<TextTable*>(std::as_const(*this).table()); }

@@ -6,6 +6,8 @@
 #include "engine/graph/selector.h"
 #include "engine/graph/text.h"
 #include "engine/training/config/key_visitor.h"
+#include "engine/training/config/kinds/file_keys.h"
+#include "engine/training/config/kinds/order_keys.h"
 #include "engine/training/data/functions/field_function.h"
 
 namespace tandem {
@@ -24,20 +26,11 @@ namespace {
 
 using Kind = ConfigValue::Kind;
 
-/// Of a text with braces; none where they are wrong, which is reported.
-std::vector<std::string> expand(const Found& found, const ConfigValue& text) {
-  if (text.kind != Kind::string) return {};
-  auto names = expand_braces(text.text);
-  if (names) return *std::move(names);
-  Found{found.table, found.key, text}.report("braces hold {0..9} or {a,b}", "", describe(text));
-  return {};
-}
-
 KeyForm column_names(std::vector<std::string>& member) {
   KeyForm result = form(member);
   result.read = [&](const Found& found) {
     for (const ConfigValue& item : found.value.items) {
-      for (std::string& name : expand(found, item)) {
+      for (std::string& name : expand_names(found, item)) {
         if (std::find(member.begin(), member.end(), name) != member.end())
           Found{found.table, found.key, item}.report("two columns have the same name", "", name);
         member.push_back(std::move(name));
@@ -46,85 +39,6 @@ KeyForm column_names(std::vector<std::string>& member) {
     if (found.value.items.empty()) found.report("no column is named");
   };
   return result;
-}
-
-std::vector<std::string> paths(const Found& found, const std::string& root,
-                               const ConfigValue& value) {
-  std::vector<std::string> result;
-  const auto add = [&](const ConfigValue& text) {
-    if (text.kind != Kind::string) return;
-    std::string literal = found.table.resolve(text, root);
-    if (path_exists(literal)) {  // braces and all
-      result.push_back(std::move(literal));
-      return;
-    }
-    for (std::string& name : expand(found, text)) {
-      ConfigValue one = text;
-      one.text = std::move(name);
-      result.push_back(found.table.resolve(one, root));
-    }
-  };
-  if (value.kind != Kind::list) add(value);
-  for (const ConfigValue& item : value.items) add(item);
-  return result;
-}
-
-void read_files(const Found& found, const FilesForm& form, const std::string& root,
-                std::vector<ArrayFiles>& to) {
-  const bool is_table = found.value.kind == Kind::table;
-  if (is_table ? !form.is_table : !form.is_list) {
-    found.report(std::string(form.refusal), is_table ? "a list" : "a table", "",
-                 std::string(form.fix));
-    if (!is_table) return;
-  } else if (!is_table) {
-    to.push_back({"", paths(found, root, found.value), found.value.where});
-  } else {
-    for (const ConfigValue::Member& member : found.value.members) {
-      if (member.value.kind != Kind::invalid)
-        to.push_back({member.key, paths(found, root, member.value), member.where});
-    }
-  }
-  const bool any = std::any_of(to.begin(), to.end(),
-                               [](const ArrayFiles& array) { return !array.paths.empty(); });
-  if (!any) found.report("no file is named");
-}
-
-std::string files_as_toml(const std::vector<ArrayFiles>& files) {
-  if (files.empty()) return "";
-  if (files.size() == 1 && files[0].name.empty()) return toml_list_of_strings(files[0].paths);
-  std::vector<std::pair<std::string, std::string>> values;
-  for (const ArrayFiles& array : files)
-    values.emplace_back(toml_key(array.name), toml_list_of_strings(array.paths));
-  return toml_table(values);
-}
-
-template <class... Notes>
-void visit_files(KeyVisitor& v, SplitConfig& split, const DataKind& kind, const std::string& root,
-                 const Notes&... notes) {
-  const FilesForm files = std::visit([](const auto& of_kind) { return of_kind.files; }, kind);
-  KeyForm form{path_value | list_value | table_value,
-               [&](const Found& found) { read_files(found, files, root, split.files); },
-               [&] { return files_as_toml(split.files); }};
-  v.key("files", std::move(form),
-        parts("[]", path_value, "a file; {0..9} and {a,b} stand for several"),
-        parts(".*", path_value | list_value, "the file or files of this array"),
-        parts(".*[]", path_value, "a file"), notes...);
-}
-
-KeyForm shuffle_form(ShuffleConfig& member) {
-  return {string_value,
-          [&](const Found& found) {
-            if (const auto parsed = parse_shuffle(found.value.text))
-              member = *parsed;
-            else
-              found.report("not a way to shuffle", "\"full\", \"none\" or \"buffer 1000\"",
-                           describe(found.value));
-          },
-          [&] {
-            if (member.kind == ShuffleConfig::Kind::buffer)
-              return toml_string("buffer " + std::to_string(member.buffer));
-            return toml_string(member.kind == ShuffleConfig::Kind::none ? "none" : "full");
-          }};
 }
 
 /// 0: unset.
@@ -158,9 +72,9 @@ KeyForm source(FieldConfig& field, const DataConfig& data) {
               return found.report("only columns of tables can be stacked", "one array", "a list");
             field.from = found.value.text;
             if (!data.table()) return;
-            if (!is_list) field.columns = expand(found, found.value);
+            if (!is_list) field.columns = expand_names(found, found.value);
             for (const ConfigValue& item : found.value.items) {
-              for (std::string& name : expand(found, item))
+              for (std::string& name : expand_names(found, item))
                 field.columns.push_back(std::move(name));
             }
             field.stacked = is_list || field.columns.size() > 1;
@@ -300,16 +214,16 @@ void visit(KeyVisitor& v, DataConfig& c) {
   v.table(
       "train",
       [&](KeyVisitor& train) {
-        visit_files(train, c.train, c.kind, root, required,
+        visit_files(train, c.train.files, c.kind, root, by_default("(required without sources)"),
+                    written_if(c.sources.empty()),
                     "files in order; a table of array = file for single arrays (idx, .npy)");
-        train.key("shuffle", shuffle_form(c.shuffle),
-                  "\"full\", \"none\" or \"buffer N\": a new order every epoch");
+        visit_order(train, c, root);
       },
       required, "the training data");
   v.table(
       "eval",
       [&](KeyVisitor& eval) {
-        visit_files(eval, c.eval, c.kind, root, "as data.train.files");
+        visit_files(eval, c.eval.files, c.kind, root, "as data.train.files");
         eval.key("fraction", above_zero(c.eval_fraction), between(0, 1),
                  "hold out this part of the training data instead, chosen by the seed");
         eval.when_read([&](const TableReader& table) { check_held_out(table, c); });
@@ -333,9 +247,17 @@ void visit(KeyVisitor& v, DataConfig& c) {
                 parts("[]", string_value, "a field of float32"), "what is mixed, labels too");
       },
       written_if(!(c.mix == MixConfig{})), on_one_line, "training samples mixed with others");
+  v.table(
+      "buckets", [&](KeyVisitor& buckets) { visit_buckets(buckets, c.buckets); },
+      written_if(!c.buckets.lengths.empty()), on_one_line,
+      "training batches of samples of about one length, filled up to it and not to the longest");
   v.key("workers", c.workers, between(1, 256), "threads that read ahead of the step");
   v.key("drop_last", c.drop_last, "leave out the partial batch at the end of an epoch");
   v.when_read([&](const TableReader& table) {
+    if (!c.buckets.lengths.empty() && !(c.mix == MixConfig{})) {
+      table.report(c.buckets.where, "buckets", "data.mix would mix samples of several lengths", "",
+                   "", "leave one of them out");
+    }
     if (std::holds_alternative<JsonLines>(c.kind)) c.table()->columns = columns_of_fields(c);
     if (c.table() && !table.find("fields")) {
       table.report(table.where(), "fields", "nothing says what the columns are for", "", "",

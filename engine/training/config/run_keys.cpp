@@ -96,6 +96,18 @@ void check_schedule(const TableReader& owner, const ScheduleConfig& shape, bool 
   if (shape.plateau() != nullptr) check_plateau(owner.table("schedule"), *shape.plateau(), c);
 }
 
+/// Lines of metrics.jsonl and tables have both side by side, where the loss has several terms.
+void refuse_shared_names(const TableReader& root, const RunConfig& c) {
+  if (c.loss.terms.size() < 2) return;
+  for (const LossTerm& term : c.loss.terms) {
+    const MetricConfig* const metric = c.eval.find(term.name);
+    if (metric == nullptr) continue;
+    root.report(metric->where, "eval.metrics", "a metric and a term of the loss have the same name",
+                "names that metrics.jsonl tells apart", term.name,
+                "give one of them another `name`");
+  }
+}
+
 /// What keys of several sections, or all of them, make together.
 void check_run(const TableReader& root, const RunConfig& c) {
   if (c.micro_batch > 0 && c.batch_choice.is_open) {
@@ -136,6 +148,12 @@ void check_run(const TableReader& root, const RunConfig& c) {
                 "the average of a parameter would stop where that stops to train", "", "",
                 "leave out from, or optimizer.ema, swa and lookahead");
   }
+  if (c.data && c.model.bind.contains(c.data->buckets.dimension)) {
+    root.report(c.data->buckets.where, "data.buckets.dimension",
+                "model.bind gives this dimension a length of its own", "",
+                c.data->buckets.dimension, "take it out of model.bind");
+  }
+  refuse_shared_names(root, c);
   const TableReader eval = root.table("eval");
   const bool has_weights =
       c.eval.weights == Weights::trained ||

@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "engine/formats/parallel_jobs.h"
+#include "engine/formats/stage_clock.h"
 #include "engine/graph/error.h"
 #include "engine/graph/finiteness.h"
 #include "engine/graph/selector.h"
@@ -15,11 +16,13 @@
 #include "engine/operators/checks.h"
 #include "engine/training/config/config_value.h"
 #include "engine/training/data/array_set.h"
+#include "engine/training/data/buckets/buckets.h"
 #include "engine/training/data/images/read_images.h"
-#include "engine/training/data/loader.h"
 #include "engine/training/data/mixed_source.h"
 #include "engine/training/data/number_text.h"
+#include "engine/training/data/order/sampler.h"
 #include "engine/training/data/prepare_table.h"
+#include "engine/training/data/random.h"
 #include "engine/training/data/subset_source.h"
 #include "engine/training/data/tokens/read_text.h"
 #include "engine/training/data/tokens/read_tokens.h"
@@ -33,6 +36,13 @@ int DataSource::find_field(std::string_view name) const {
   }
   return -1;
 }
+
+std::uint64_t Augmentation::seed_of(std::size_t index) const {
+  const bool is_first = repeats.empty() || repeats[index] == 0;
+  return is_first ? seed : mix(seed, repeats[index]);
+}
+
+std::int64_t DataSets::epoch_samples() const { return order ? order->count() : train->samples(); }
 
 namespace {
 
@@ -68,19 +78,23 @@ class ArraySource final : public DataSource {
     }
     // The first function sees pictures as their files have them, before resize and crop.
     const RowMaker* whole = functions.takes_any_size() ? plan.array->maker() : nullptr;
-    for (const std::int64_t sample : samples) {
+    for (std::size_t i = 0; i < samples.size(); ++i) {
+      const std::int64_t sample = samples[i];
       SampleKey key{.sample = sample};
       if (augments) {
-        key.seed = augmentation->seed;
+        key.seed = augmentation->seed_of(i);
         key.epoch = augmentation->epoch;
       }
       try {
         if (whole != nullptr) {
           thread_local TensorType own;
           const void* picture = whole->make_whole(sample, own);
+          const InStage transform(LoadStage::transform);
           functions.run(picture, own, key, out);
         } else {
-          functions.run(plan.array->row(sample), key, out);
+          const void* row = plan.array->row(sample);
+          const InStage transform(LoadStage::transform);
+          functions.run(row, key, out);
         }
       } catch (const NotWhole& problem) {
         Diagnostic d = at_row(field, sample, problem.what());
@@ -434,6 +448,11 @@ DataSets open_sets(const DataConfig& config, const OpenOptions& options) {
 
 DataSets open_data(const DataConfig& config, const OpenOptions& options) {
   DataSets sets = open_sets(config, options);
+  sets.order = training_order(config, *sets.train, options.on_message);
+  if (!config.buckets.lengths.empty()) {
+    add_buckets(config.buckets, sets);
+    if (options.on_message) options.on_message("buckets    " + to_string(*sets.buckets));
+  }
   sets.train = make_mixed_source(std::move(sets.train), config.mix, config.where);
   return sets;
 }

@@ -15,7 +15,9 @@
 
 namespace tandem {
 
-class ArraySet;  // engine/training/data/array_set.h
+class ArraySet;     // engine/training/data/array_set.h
+class SampleOrder;  // engine/training/data/order/sample_order.h
+struct Buckets;     // engine/training/data/buckets/buckets.h
 
 struct DataField {
   std::string name;
@@ -27,6 +29,17 @@ struct DataField {
 struct Augmentation {
   std::uint64_t seed = 0;
   std::int64_t epoch = 0;
+  /// Of each sample that is filled, how often it was read before in this epoch, which makes another
+  /// seed for it. Empty: never.
+  std::span<const std::uint32_t> repeats = {};
+
+  std::uint64_t seed_of(std::size_t index) const;
+  /// Of the sample with this index alone.
+  Augmentation of(std::size_t index) const { return {seed_of(index), epoch}; }
+  /// Of so many samples from one on.
+  Augmentation part(std::size_t first, std::size_t count) const {
+    return {seed, epoch, repeats.empty() ? repeats : repeats.subspan(first, count)};
+  }
 };
 
 /// Immutable once opened: any number of threads may read it.
@@ -97,6 +110,12 @@ struct DataSets {
   std::shared_ptr<const DataSource> train;
   std::shared_ptr<const DataSource> eval;  // null where there is none
   std::vector<SavedVocabulary> vocabularies;
+  /// Of the training samples; null: a shuffle of them, as the configuration says.
+  std::shared_ptr<const SampleOrder> order = nullptr;
+  std::shared_ptr<const Buckets> buckets = nullptr;  // null: all samples are of one length
+
+  /// How many samples of `train` an epoch reads.
+  std::int64_t epoch_samples() const;
 };
 
 /// Opens the files of both splits. Throws Error{data} (broken or missing files, arrays of different

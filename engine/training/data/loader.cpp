@@ -6,39 +6,11 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
-#include <numeric>
 #include <thread>
 
 #include "engine/graph/error.h"
-#include "engine/training/data/random.h"
 
 namespace tandem {
-
-std::vector<std::int64_t> epoch_order(std::int64_t samples, const ShuffleConfig& shuffle,
-                                      std::uint64_t seed, std::int64_t epoch) {
-  std::vector<std::int64_t> order(static_cast<std::size_t>(samples));
-  std::iota(order.begin(), order.end(), std::int64_t{0});
-  RandomStream random(mix(seed, static_cast<std::uint64_t>(epoch)));
-  if (shuffle.kind == ShuffleConfig::Kind::none) return order;
-  if (shuffle.kind == ShuffleConfig::Kind::full || shuffle.buffer >= samples) {
-    for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.below(i)]);
-    return order;
-  }
-  // A buffer of samples in reading order: each draw leaves a place for the next sample read.
-  std::vector<std::int64_t> buffer(order.begin(), order.begin() + shuffle.buffer);
-  std::int64_t next = shuffle.buffer;
-  for (std::int64_t& drawn : order) {
-    const std::size_t at = random.below(buffer.size());
-    drawn = buffer[at];
-    if (next < samples) {
-      buffer[at] = next++;
-    } else {
-      buffer[at] = buffer.back();
-      buffer.pop_back();
-    }
-  }
-  return order;
-}
 
 SampleShare share_of(std::int64_t count, const RankPlace& place) {
   const std::int64_t rank = place.rank, ranks = place.ranks;
@@ -115,6 +87,16 @@ std::optional<MicroBatch> micro_batch_at(DataPosition at, std::int64_t samples,
   return micro_batch;
 }
 
+void LoadTimes::add(const StageClock::Seconds& seconds) {
+  const std::lock_guard lock(mutex_);
+  for (std::size_t i = 0; i < seconds.size(); ++i) seconds_[i] += seconds[i];
+}
+
+StageClock::Seconds LoadTimes::seconds() const {
+  const std::lock_guard lock(mutex_);
+  return seconds_;
+}
+
 struct Loader::Impl {
   /// A micro-batch on its way. Threads fill it together, a piece of its samples each.
   struct Slot {
@@ -126,10 +108,10 @@ struct Loader::Impl {
     std::int64_t pieces = 0;          // 0: nobody may fill it yet
     std::int64_t next = 0, done = 0;  // pieces that were taken, that are filled
   };
-  using Order = std::shared_ptr<const std::vector<std::int64_t>>;
 
   std::shared_ptr<const DataSource> source;
   LoaderOptions options;
+  std::shared_ptr<OpenEpochs> epochs;
   SlotFunction slot_of;
 
   std::mutex mutex;  // guards what follows
@@ -139,10 +121,6 @@ struct Loader::Impl {
   std::uint64_t claimed = 0, consumed = 0, released = 0;
   bool finished = false, stopping = false;
   double waited = 0;
-
-  std::mutex order_mutex;  // guards the two epochs that may be under way
-  std::int64_t order_epoch[2] = {-1, -1};
-  Order orders[2];
 
   std::vector<std::thread> threads;
 
@@ -159,31 +137,31 @@ struct Loader::Impl {
     return arrived() ? &slot : nullptr;
   }
 
-  Order order_of(std::int64_t epoch) {
-    std::lock_guard lock(order_mutex);
-    const int place = static_cast<int>(epoch & 1);
-    if (order_epoch[place] != epoch) {
-      orders[place] = std::make_shared<const std::vector<std::int64_t>>(
-          epoch_order(source->samples(), options.shuffle, options.seed, epoch));
-      order_epoch[place] = epoch;
-    }
-    return orders[place];
-  }
-
   /// Samples `begin` to `end` - 1 of the share.
   void fill(const Slot& slot, std::int64_t begin, std::int64_t end) {
     const MicroBatch& micro_batch = slot.micro_batch;
-    const Order order = order_of(micro_batch.start.epoch);
-    const std::span<const std::int64_t> samples(
-        order->data() + micro_batch.start.sample + micro_batch.own.first + begin,
-        static_cast<std::size_t>(end - begin));
-    const Augmentation augmentation{options.seed, micro_batch.start.epoch};
+    const std::shared_ptr<const EpochSamples> epoch = epochs->of(micro_batch.start.epoch);
+    const auto first =
+        static_cast<std::size_t>(micro_batch.start.sample + micro_batch.own.first + begin);
+    const auto count = static_cast<std::size_t>(end - begin);
+    const auto samples = std::span(epoch->samples).subspan(first, count);
+    const Augmentation augmentation =
+        Augmentation{options.seed, micro_batch.start.epoch, epoch->repeats}.part(first, count);
+    const DataSource& from = source_of(micro_batch);
+    std::optional<StageClock> clock;
+    if (options.times != nullptr) clock.emplace();
     for (std::size_t i = 0; i < options.fields.size(); ++i) {
       const int field = options.fields[i];
-      const std::size_t bytes = source->fields()[static_cast<std::size_t>(field)].sample.bytes();
+      const std::size_t bytes = from.fields()[static_cast<std::size_t>(field)].sample.bytes();
       auto* to = static_cast<std::uint8_t*>(slot.to[i]) + static_cast<std::size_t>(begin) * bytes;
-      source->fill(field, samples, options.augment ? &augmentation : nullptr, to);
+      from.fill(field, samples, options.augment ? &augmentation : nullptr, to);
     }
+    if (clock) options.times->add(clock->seconds());
+  }
+
+  const DataSource& source_of(const MicroBatch& micro_batch) const {
+    if (micro_batch.length == 0) return *source;
+    return *options.buckets.at(micro_batch.length);
   }
 
   void fail(Slot& slot, std::int64_t piece, std::exception_ptr error) {
@@ -204,9 +182,15 @@ struct Loader::Impl {
     return nullptr;
   }
 
+  /// That of the bucket of its step; an epoch with buckets begins with a whole step.
+  std::int64_t length_of(const MicroBatch& micro_batch) const {
+    const auto step = static_cast<std::size_t>(micro_batch.start.sample / options.batch_size);
+    return epochs->of(micro_batch.start.epoch)->lengths.at(step);
+  }
+
   /// Opens the micro-batch that comes next to all threads.
   void claim(std::unique_lock<std::mutex>& lock) {
-    std::optional<MicroBatch> micro_batch = micro_batch_at(cursor, source->samples(), options);
+    std::optional<MicroBatch> micro_batch = micro_batch_at(cursor, epochs->count(), options);
     if (!micro_batch) {
       finished = true;
       filled.notify_all();
@@ -223,12 +207,14 @@ struct Loader::Impl {
     std::exception_ptr error;
     lock.unlock();
     try {
+      if (!options.buckets.empty()) micro_batch->length = length_of(*micro_batch);
       for (std::size_t i = 0; i < options.fields.size(); ++i)
         slot.to[i] = slot_of(static_cast<int>(i), *micro_batch);
     } catch (...) {
       error = std::current_exception();
     }
     lock.lock();
+    slot.micro_batch.length = micro_batch->length;
     if (error) {
       fail(slot, 0, error);
       slot.ready = true;
@@ -280,17 +266,22 @@ Loader::Loader(std::shared_ptr<const DataSource> source, LoaderOptions options, 
   Impl& impl = *impl_;
   impl.source = std::move(source);
   impl.options = std::move(options);
+  impl.epochs = impl.options.order;
+  if (!impl.epochs) {
+    impl.epochs = std::make_shared<OpenEpochs>(
+        shuffled_order(impl.source->samples(), impl.options.shuffle), impl.options.seed);
+  }
   impl.slot_of = std::move(slot);
   impl.ring.resize(static_cast<std::size_t>(impl.options.ahead));
   for (Impl::Slot& slot : impl.ring) slot.to.resize(impl.options.fields.size());
   impl.cursor = impl.options.start;
-  if (steps_per_epoch(impl.source->samples(), impl.options.batch_size, impl.options.drop_last) ==
-      0) {
+  const std::int64_t samples = impl.epochs->count();
+  if (steps_per_epoch(samples, impl.options.batch_size, impl.options.drop_last) == 0) {
     throw Error(ErrorKind::usage, Diagnostic{.message = "drop_last leaves no batch",
                                              .path = "data.drop_last",
                                              .expected = std::to_string(impl.options.batch_size) +
                                                          " samples at least",
-                                             .got = std::to_string(impl.source->samples())});
+                                             .got = std::to_string(samples)});
   }
   try {
     for (int i = 0; i < impl.options.threads; ++i) {

@@ -3,17 +3,17 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <vector>
 
+#include "engine/formats/stage_clock.h"
 #include "engine/training/data/data_source.h"
+#include "engine/training/data/order/sample_order.h"
 
 namespace tandem {
-
-/// The samples of one epoch in the order in which they are read: a pure function of (seed, epoch).
-std::vector<std::int64_t> epoch_order(std::int64_t samples, const ShuffleConfig& shuffle,
-                                      std::uint64_t seed, std::int64_t epoch);
 
 /// A place in the data; resuming from it continues exactly.
 struct DataPosition {
@@ -46,8 +46,20 @@ struct MicroBatch {
   SampleShare own;              // of these the ones that this rank computes
   std::int64_t index = 0;       // of this micro-batch in its optimizer step
   std::int64_t step_count = 0;  // samples of its whole optimizer step
+  std::int64_t length = 0;      // of its bucket; 0: there are none
   bool end_of_step = false;
   bool end_of_epoch = false;
+};
+
+/// Seconds of all threads of a loader, by stage.
+class LoadTimes {
+ public:
+  void add(const StageClock::Seconds& seconds);
+  StageClock::Seconds seconds() const;
+
+ private:
+  mutable std::mutex mutex_;
+  StageClock::Seconds seconds_{};  // guarded by mutex_
 };
 
 struct LoaderOptions {
@@ -56,12 +68,18 @@ struct LoaderOptions {
   std::int64_t micro_batch_size = 1;  // samples a micro-batch; divides batch_size
   bool drop_last = false;             // leave out the partial optimizer step at the end of an epoch
   ShuffleConfig shuffle;
+  /// With this seed; null: a shuffle of the source's samples.
+  std::shared_ptr<OpenEpochs> order;
+  /// By length, what samples of a bucket are read from in place of the source; with an order that
+  /// has lengths.
+  std::map<std::int64_t, std::shared_ptr<const DataSource>> buckets;
   bool augment = true;
   std::uint64_t seed = 1;
   DataPosition start;        // at the boundary of an optimizer step
   std::int64_t epochs = -1;  // ends before this epoch number; -1 = never
   int threads = 1;
-  int ahead = 3;    // micro-batches filled and not released, at most: the ring of slots
+  int ahead = 3;               // micro-batches filled and not released, at most: the ring of slots
+  LoadTimes* times = nullptr;  // adds what threads spend in each stage, where it is wanted
   RankPlace place;  // sizes and positions above are those of all ranks, slots get its share
 };
 

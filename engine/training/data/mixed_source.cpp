@@ -6,6 +6,7 @@
 #include <numbers>
 #include <utility>
 
+#include "engine/formats/stage_clock.h"
 #include "engine/graph/error.h"
 #include "engine/graph/text.h"
 #include "engine/training/config/config_value.h"
@@ -90,10 +91,12 @@ class MixedSource final : public DataSource {
     const auto each = static_cast<std::size_t>(type.elements());
     if (partner.size() < each) partner.resize(each);
     auto* own = static_cast<float*>(to);
-    for (const std::int64_t sample : samples) {
+    for (std::size_t s = 0; s < samples.size(); ++s) {
+      const Augmentation of_sample = augmentation->of(s);
       const Mixture mixture =
-          draw_mixture(config_, *augmentation, sample, source_->samples(), height_, width_);
-      source_->fill(field, {&mixture.partner, 1}, augmentation, partner.data());
+          draw_mixture(config_, of_sample, samples[s], source_->samples(), height_, width_);
+      source_->fill(field, {&mixture.partner, 1}, &of_sample, partner.data());
+      const InStage transform(LoadStage::transform);
       if (mixture.is_cut && has_rows(type)) {
         paste(mixture, type.elements() / std::max<std::int64_t>(height_ * width_, 1),
               partner.data(), own);

@@ -240,7 +240,7 @@ std::optional<BadCell> RowEncoder::take_value(std::size_t f, std::size_t c, std:
     return std::nullopt;
   }
   const DType dtype = field.stored.dtype;
-  if (field.numeric.empty() && !is_float(dtype) && dtype != DType::boolean) {
+  if (field.numeric.empty() && is_integer(dtype)) {
     return take_integer(field, text, statistics, to, bad);
   }
   const std::optional<double> parsed = number_in<double>(text);

@@ -21,8 +21,7 @@ namespace {
 /// The extent of the class axis that integer labels of this sample shape choose from; nothing for
 /// one-hot labels, probabilities, and shapes that do not fit.
 std::optional<std::int64_t> class_count(const Shape& logits, const TensorType& labels) {
-  if (is_float(labels.dtype) || labels.dtype == DType::boolean || logits.size() < 2)
-    return std::nullopt;
+  if (!is_integer(labels.dtype) || logits.size() < 2) return std::nullopt;
   Shape y = labels.shape;  // without the batch
   const Shape x(logits.begin() + 1, logits.end());
   if (y == x) return std::nullopt;
@@ -74,7 +73,7 @@ void check_classes(const DataSource& source, const std::string& field, std::int6
   const int index = source.find_field(field);
   if (index < 0) return;
   const DType dtype = type_of(source, index);
-  if (is_float(dtype) || dtype == DType::boolean) return;
+  if (!is_integer(dtype)) return;
   const std::string fix = ignore ? "classes are counted from 0"
                                  : "classes are counted from 0; ignore_index of the loss leaves "
                                    "one label out";

@@ -35,8 +35,10 @@ std::vector<std::int64_t> bad_samples(const DataSource& source, int field,
         samples.subspan(at, std::min(piece, samples.size() - at));
     HostTensor values(
         TensorType{type.dtype, {static_cast<std::int64_t>(some.size()), type.elements()}});
+    const Augmentation of_some =
+        augmentation != nullptr ? augmentation->part(at, some.size()) : Augmentation{};
     try {
-      source.fill(field, some, augmentation, values.data());
+      source.fill(field, some, augmentation != nullptr ? &of_some : nullptr, values.data());
     } catch (const Error&) {
       continue;
     }

@@ -20,10 +20,7 @@ const Shape& whole_shape(const State& state) {
   return state.shard ? state.shard->whole.shape : state.start.shape();
 }
 
-bool is_floating(DType dtype) {
-  return dtype == DType::float32 || dtype == DType::float64 || dtype == DType::float16 ||
-         dtype == DType::bfloat16;
-}
+bool is_floating(DType dtype) { return is_float(dtype) || is_float8(dtype); }
 
 class Matcher {
  public:
@@ -41,6 +38,11 @@ class Matcher {
       known_.insert(state.name);
       if (selector_.covers_parameter(state.path, state.name)) take(state);
     }
+    if (narrow_ > 0)
+      match_.notes.push_back(std::to_string(narrow_) +
+                             (narrow_ == 1 ? " tensor is" : " tensors are") +
+                             " of 8-bit floats, and taken as they stand: without scales that may "
+                             "lie beside them");
     find_unexpected();
     explain();
     return std::move(match_);
@@ -87,6 +89,7 @@ class Matcher {
     const bool transposed =
         transpose_ && shape.size() == 2 && transpose_->covers_parameter(state.path, state.name);
     if ((transposed ? turned : shape) == expected) {
+      narrow_ += is_float8(file_.type(*name).dtype) ? 1 : 0;
       match_.pairs.push_back({*name, &state, transposed});
       return;
     }
@@ -182,6 +185,7 @@ class Matcher {
   std::map<std::string, std::string> in_file_;  // by new name
   std::set<std::string> known_;                 // of the graph's states
   WeightsMatch match_;
+  int narrow_ = 0;  // tensors of 8-bit floats
 };
 
 }  // namespace

@@ -21,7 +21,7 @@ void share_like(State& state, const State& parameter) {
   StateShard shard = *parameter.shard;
   const TensorType& own = state.start.type();
   const Shape& part = parameter.start.shape();
-  if (shard.kind == ShardKind::rows) {
+  if (shard.keeps_rows()) {
     if (own.rank() == 0 || own.shape[0] != part[0]) return;
     const std::int64_t rows = shard.whole.shape[0];
     shard.whole.shape = own.shape;

@@ -1,8 +1,20 @@
 #include "engine/training/ranks/end_on_ranks.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 namespace tandem {
+namespace {
+
+// Nothing but that another rank has ended with an error, which it tells people itself.
+bool repeats(const Error& error, const std::string& failure) {
+  if (failure.find("has ended with an error") == std::string::npos) return false;
+  return std::any_of(error.diagnostics().begin(), error.diagnostics().end(),
+                     [&](const Diagnostic& d) { return d.got == failure; });
+}
+
+}  // namespace
 
 void end_on_ranks(Rendezvous* ranks, const Error& error) {
   if (ranks == nullptr) throw error;
@@ -10,6 +22,8 @@ void end_on_ranks(Rendezvous* ranks, const Error& error) {
   const std::optional<std::string> failure = ranks->failure();
   if (rank == 0) {
     if (!failure) ranks->fail(error.what());
+    if (failure && repeats(error, *failure))
+      throw ErrorElsewhere(error.kind(), error.diagnostics());
     throw error;
   }
   if (failure) {  // of another rank: rank 0 says it, rank 1 where rank 0 cannot any more

@@ -143,11 +143,13 @@ void RowExchange::exchange_pieces() {
 }
 
 // A window lies in the parts of few ranks, which pass it on to all: the states of an optimizer are
-// of the size of its weights, which travel to all of them in every step.
+// of the size of its weights, which travel to all of them in every step. Rows of a whole table are
+// with its owner.
 void RowExchange::exchange_elements() {
   const std::size_t size = size_of(shard_->whole.dtype);
   const auto columns = static_cast<std::int64_t>(row_bytes_ / size);
-  const std::int64_t share = shard_->part().elements();
+  const bool is_table = shard_->kind == ShardKind::table;
+  const std::int64_t share = is_table ? shard_->whole.elements() : shard_->part().elements();
   const std::int64_t in_part_row = shard_->kind == ShardKind::elements ? 1 : columns;
   for (std::size_t to = 0; to < ranges_.size(); ++to) {
     const RowRange& range = ranges_[to];
@@ -156,10 +158,11 @@ void RowExchange::exchange_elements() {
                        end = (range.first + std::min(range.rows, done_ + window_)) * columns;
     received_.resize(static_cast<std::size_t>(end - begin) * size);
     for (std::int64_t at = begin; at < end;) {
-      const std::int64_t owner = at / share, next = std::min(end, (owner + 1) * share);
+      const std::int64_t piece = at / share, next = std::min(end, (piece + 1) * share);
+      const std::int64_t owner = is_table ? shard_->owner : piece;
       char* const place = received_.data() + static_cast<std::size_t>(at - begin) * size;
       if (owner == ranks_.rank())
-        states_.read_rows(name_, (at - owner * share) / in_part_row, (next - at) / in_part_row,
+        states_.read_rows(name_, (at - piece * share) / in_part_row, (next - at) / in_part_row,
                           place);
       const RankElements elements{place, place, static_cast<std::size_t>(next - at) * size,
                                   DType::uint8};

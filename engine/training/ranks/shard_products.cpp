@@ -2,12 +2,14 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
 #include "engine/graph/error.h"
 #include "engine/graph/rewrite.h"
 #include "engine/graph/shard_parts.h"
+#include "engine/operators/attention_weights.h"
 #include "engine/operators/product_weights.h"
 #include "engine/training/ranks/split_axes.h"
 #include "engine/training/ranks/split_cross_entropy.h"
@@ -16,18 +18,14 @@
 namespace tandem {
 namespace {
 
-std::string_view word_of(Sharding sharding) {
-  return sharding == Sharding::rows ? "rows" : "columns";
-}
-
 [[noreturn]] void refuse_product(const State& state, Sharding sharding, const std::string& why,
                                  std::string fix) {
-  const std::string word(word_of(sharding));
+  const std::string word(name_of(sharding));
   throw Error(ErrorKind::usage,
               Diagnostic{.message = "its " + word + " cannot be shared out: " + why,
                          .path = state.path.empty() ? state.name : state.path,
                          .expected = "a matrix that products alone read, as their right operand",
-                         .got = to_string(state.start.type()),
+                         .got = to_string(state.shard ? state.shard->whole : state.start.type()),
                          .fix = std::move(fix)});
 }
 
@@ -35,21 +33,39 @@ std::string_view word_of(Sharding sharding) {
 std::optional<Sharding> sharding_of(const Graph& graph, const State& state,
                                     const Shardings& shards) {
   const auto found = shards.find(state.name);
-  if (found == shards.end() || found->second == Sharding::state || state.shard) return std::nullopt;
-  if (found->second == Sharding::rows && !product_weight_obstacle(graph, state.initial).empty())
+  if (found == shards.end() || state.shard) return std::nullopt;
+  const Sharding sharding = found->second;
+  if (keeps_parameter_whole(sharding) || sharding == Sharding::table) return std::nullopt;
+  if (sharding == Sharding::rows && !product_weight_obstacle(graph, state.initial).empty())
     return std::nullopt;
-  return found->second;
+  return sharding;
 }
 
-void check(const Graph& graph, const State& state, Sharding sharding, int ranks) {
-  const std::string fix = "take `shard = \"" + std::string(word_of(sharding)) + "\"` away from it";
+/// The axis of the matrix that ranks share out.
+std::size_t axis_of(const Graph& graph, const State& state, Sharding sharding, int ranks) {
+  if (sharding == Sharding::rows) return 0;
+  if (sharding == Sharding::columns || readers_of(graph)[state.initial.index].empty()) return 1;
+  const AttentionWeight weight = attention_weight(graph, state.initial);
+  const std::string fix = "take `shard = \"heads\"` away from it";
+  if (!weight.obstacle.empty()) refuse_product(state, sharding, weight.obstacle, fix);
+  if (weight.heads % ranks != 0) {
+    refuse_product(state, sharding,
+                   std::to_string(ranks) + " ranks do not divide the " +
+                       std::to_string(weight.heads) + " heads of " +
+                       graph.node(weight.attention).path,
+                   "start as many ranks as divide the heads, or " + fix);
+  }
+  return weight.axis;
+}
+
+void check(const Graph& graph, const State& state, Sharding sharding, std::size_t axis, int ranks) {
+  const std::string fix = "take `shard = \"" + std::string(name_of(sharding)) + "\"` away from it";
   if (!(state.final == state.initial))
     refuse_product(state, sharding, "the model changes it itself", fix);
   const bool is_read = !readers_of(graph)[state.initial.index].empty();
   const std::string obstacle = product_weight_obstacle(graph, state.initial);
   if (is_read && !obstacle.empty()) refuse_product(state, sharding, obstacle, fix);
   const Shape& shape = state.start.shape();
-  const std::size_t axis = sharding == Sharding::rows ? 0 : 1;
   if (shape.size() != 2 || block_of(shape[axis], ranks - 1, ranks).filled < 1)
     refuse_product(state, sharding, "some of " + std::to_string(ranks) + " ranks would have none",
                    "start fewer ranks, or " + fix);
@@ -71,6 +87,8 @@ class ShardProducts {
     }
     return values_.finish();
   }
+  /// Whether this attention, a node of the graph before, is computed by heads on their ranks.
+  bool has_split(NodeId attention) const { return split_attentions_.contains(attention.index); }
 
  private:
   using Inputs = std::vector<ValueId>;
@@ -180,7 +198,11 @@ class ShardProducts {
     }
     if (x == nullptr || node.op->random) return false;
     if (node.op->is_scalar()) return stays_elementwise(node, *x);
-    if (node.op->name == "Attention") return stays_by_heads(node);
+    if (node.op->name == "Attention") {
+      const bool stays = stays_by_heads(node);
+      if (stays) split_attentions_.insert(id.index);
+      return stays;
+    }
     if (node.op->role == Role::product) return stays_by_batches(node);
     if (split(node.inputs[0]) != x) return false;
     if (node.op->role == Role::reshape) {
@@ -271,6 +293,7 @@ class ShardProducts {
   const Graph& from_;
   const RankShares ranks_;
   const std::map<std::int32_t, std::size_t> axes_;
+  std::set<std::int32_t> split_attentions_;
   SplitValues values_;
 };
 
@@ -289,12 +312,17 @@ Graph shard_products(const OperatorSet& operators, const Graph& graph, const Sha
   Graph from = remove_dead(graph, operators);
   std::map<std::int32_t, std::size_t> axes;
   std::vector<std::pair<std::size_t, std::size_t>> states;
+  std::vector<std::pair<std::size_t, NodeId>> by_heads;  // and the attention beside it
   for (std::size_t s = 0; s < from.states.size(); ++s) {
     const State& state = from.states[s];
     const std::optional<Sharding> sharding = sharding_of(from, state, shards);
     if (!sharding) continue;
-    check(from, state, *sharding, ranks.ranks);
-    states.emplace_back(s, *sharding == Sharding::rows ? 0 : 1);
+    const std::size_t axis = axis_of(from, state, *sharding, ranks.ranks);
+    check(from, state, *sharding, axis, ranks.ranks);
+    states.emplace_back(s, axis);
+    if (*sharding != Sharding::heads) continue;
+    const NodeId attention = attention_weight(from, state.initial).attention;
+    if (attention) by_heads.emplace_back(s, attention);
   }
   for (const auto& [s, axis] : states) {
     State& state = from.states[s];
@@ -303,7 +331,17 @@ Graph shard_products(const OperatorSet& operators, const Graph& graph, const Sha
     from.value(state.initial).type = state.start.type();
     axes.emplace(state.initial.index, axis);
   }
-  return ShardProducts(from, operators, ranks, std::move(axes)).run();
+  ShardProducts products(from, operators, ranks, std::move(axes));
+  Graph made = products.run();
+  for (const auto& [s, attention] : by_heads) {
+    if (products.has_split(attention)) continue;
+    refuse_product(from.states[s], Sharding::heads,
+                   from.node(attention).path +
+                       " is computed with all heads: its queries, keys and values are not all "
+                       "shared out by heads, or something in between keeps none apart",
+                   "give the weights of all three `shard = \"heads\"`, or take it away from them");
+  }
+  return made;
 }
 
 }  // namespace tandem

@@ -1,6 +1,7 @@
 #include "engine/training/ranks/shard_tables.h"
 
 #include <algorithm>
+#include <compare>
 #include <map>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "engine/operators/product_weights.h"
 #include "engine/operators/tables/shard_rows.h"
 #include "engine/operators/tables/table_nodes.h"
+#include "engine/training/ranks/table_owners.h"
 
 namespace tandem {
 namespace {
@@ -21,6 +23,8 @@ struct ShardedTable {
   ValueId initial;
   std::int64_t rows = 0;  // of the whole
   std::vector<NodeId> lookups;
+  Sharding sharding = Sharding::rows;
+  int owner = -1;  // of a whole table
 };
 
 /// Lookups of a table whose ids are all known before the first of them, and the ids, each once.
@@ -30,55 +34,87 @@ struct LookupGroup {
   std::vector<ValueId> ids;
 };
 
-[[noreturn]] void refuse(const State& state, std::string message, std::string got) {
+[[noreturn]] void refuse(const State& state, Sharding sharding, const std::string& why,
+                         std::string got) {
+  const std::string word(name_of(sharding));
   Diagnostic d;
   d.path = state.path.empty() ? state.name : state.path;
-  d.message = std::move(message);
+  d.message = (sharding == Sharding::table ? "it cannot be with one rank alone: "
+                                           : "its rows cannot be shared out: ") +
+              why;
   d.expected = "a table that lookups by ids alone read (Gather along axis 0, sums of such rows)";
   d.got = std::move(got);
-  d.fix = "take `shard = \"rows\"` away from it";
+  d.fix = "take `shard = \"" + word + "\"` away from it";
   throw Error(ErrorKind::usage, std::move(d));
 }
 
 std::string who(const Node& node) { return node.path + " (" + node.op->name + ")"; }
 
-ShardedTable table_of(const Graph& graph, std::size_t s) {
+ShardedTable table_of(const Graph& graph, std::size_t s, Sharding sharding) {
   const State& state = graph.states[s];
   const TensorType& type = graph.type(state.initial);
-  ShardedTable table{s, state.initial, type.rank() > 0 ? type.shape[0] : 0, {}};
-  if (table.rows < 1) refuse(state, "its rows cannot be shared out: it has none", to_string(type));
+  ShardedTable table{s, state.initial, type.rank() > 0 ? type.shape[0] : 0, {}, sharding};
+  if (table.rows < 1) refuse(state, sharding, "it has none", to_string(type));
   if (!(state.final == state.initial))
-    refuse(state, "its rows cannot be shared out: the model changes it itself", "a written state");
+    refuse(state, sharding, "the model changes it itself", "a written state");
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     const Node& node = graph.nodes[n];
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       if (!(node.inputs[i] == state.initial)) continue;
       if (i != 0 || !is_row_lookup(node))
-        refuse(state, "its rows cannot be shared out: something else reads it", who(node));
+        refuse(state, sharding, "something else reads it", who(node));
     }
     if (!node.inputs.empty() && node.inputs[0] == state.initial)
       table.lookups.push_back({static_cast<std::int32_t>(n)});
   }
   for (const NamedValue& output : graph.outputs) {
     if (output.value == state.initial)
-      refuse(state, "its rows cannot be shared out: it is a result", "output " + output.name);
+      refuse(state, sharding, "it is a result", "output " + output.name);
   }
   for (const State& other : graph.states) {
     if (other.derived.is_of<CachedRows>(state.name))
-      refuse(state, "its rows cannot be shared out: a cache holds some of them",
-             "the cache " + other.name);
+      refuse(state, sharding, "a cache holds some of its rows", "the cache " + other.name);
   }
   return table;
 }
 
-std::vector<ShardedTable> sharded_tables(const Graph& graph, const Shardings& shards) {
+// Elements of all ids that look it up, a sample.
+double ids_a_sample(const Graph& graph, const ShardedTable& table, const RankShares& ranks) {
+  double ids = 0;
+  for (const NodeId lookup : table.lookups)
+    ids += static_cast<double>(graph.type(graph.node(lookup).inputs[1]).elements());
+  return ids / static_cast<double>(std::max<std::int64_t>(ranks.own, 1));
+}
+
+void choose_owners(const Graph& graph, const RankShares& ranks, std::vector<ShardedTable>& tables) {
+  std::vector<TableLoad> loads;
+  for (const ShardedTable& table : tables) {
+    if (table.sharding != Sharding::table) continue;
+    const TensorType& type = graph.type(table.initial);
+    const auto row = static_cast<double>(type.bytes()) / static_cast<double>(table.rows);
+    loads.push_back({graph.states[table.state].name, static_cast<double>(type.bytes()),
+                     row * ids_a_sample(graph, table, ranks)});
+  }
+  const std::map<std::string, int> owners = table_owners(std::move(loads), ranks.ranks);
+  for (ShardedTable& table : tables) {
+    const auto found = owners.find(graph.states[table.state].name);
+    if (found != owners.end()) table.owner = found->second;
+  }
+}
+
+std::vector<ShardedTable> sharded_tables(const Graph& graph, const Shardings& shards,
+                                         const RankShares& ranks) {
   std::vector<ShardedTable> tables;
   for (std::size_t s = 0; s < graph.states.size(); ++s) {
     const auto found = shards.find(graph.states[s].name);
-    if (found == shards.end() || found->second != Sharding::rows) continue;
-    if (product_weight_obstacle(graph, graph.states[s].initial).empty()) continue;
-    tables.push_back(table_of(graph, s));
+    if (found == shards.end()) continue;
+    const Sharding sharding = found->second;
+    if (sharding != Sharding::rows && sharding != Sharding::table) continue;
+    const bool is_of_products = product_weight_obstacle(graph, graph.states[s].initial).empty();
+    if (sharding == Sharding::rows && is_of_products) continue;
+    tables.push_back(table_of(graph, s, sharding));
   }
+  choose_owners(graph, ranks, tables);
   return tables;
 }
 
@@ -135,15 +171,21 @@ class ShardTables {
     ValueId sent, received;           // counts
     ValueId ids;                      // that this rank is asked for, rows of its part
   };
-  using Key = std::pair<std::int64_t, std::vector<std::int32_t>>;
+  struct Key {
+    std::int64_t rows = 0;
+    int owner = -1;  // of a whole table
+    std::vector<std::int32_t> ids;
+    auto operator<=>(const Key&) const = default;
+  };
 
   static Key key_of(const LookupGroup& group) {
-    Key key{group.table->rows, {}};
-    for (const ValueId ids : group.ids) key.second.push_back(ids.index);
+    Key key{group.table->rows, group.table->owner, {}};
+    for (const ValueId ids : group.ids) key.ids.push_back(ids.index);
     return key;
   }
+  /// Of a whole table the places are its rows.
   ShardedRows shards_of(const LookupGroup& group) const {
-    return {group.table->rows, ranks_.ranks};
+    return {group.table->rows, group.table->owner < 0 ? ranks_.ranks : 1};
   }
   Attributes shared(const ShardedRows& shards) const {
     return {{"rows", shards.rows}, {"ranks", shards.ranks}};
@@ -175,12 +217,24 @@ class ShardTables {
     made.inverse = unique[UniqueOutputs::inverse];
     const std::vector<ValueId> rows = g.node(
         "ShardRows", {unique[UniqueOutputs::unique], unique[UniqueOutputs::count]}, shared(shards));
-    made.sent = rows[1];
-    made.received = g.add_node(all_to_all_name, {made.sent}, {{"ranks", shards.ranks}});
+    const std::int64_t ranks = ranks_.ranks, owner = group.table->owner;
+    made.sent = owner < 0 ? rows[1] : to_one(g, rows[1], owner);
+    made.received = g.add_node(all_to_all_name, {made.sent}, {{"ranks", ranks}});
+    // Nobody asks the others for rows of a whole table.
+    const bool is_asked = owner < 0 || owner == ranks_.rank;
     made.ids = g.add_node(
         exchange_rows_name, {rows[0], made.sent, made.received},
-        {{"ranks", shards.ranks}, {"rows", shards.ranks * std::min(most, shards.part())}});
+        {{"ranks", ranks}, {"rows", is_asked ? ranks * std::min(most, shards.part()) : 1}});
     return made;
+  }
+
+  /// Counts by rank, of which all but the owner's are 0.
+  ValueId to_one(GraphBuilder& g, ValueId count, std::int64_t owner) const {
+    std::vector<ValueId> parts{count};
+    const auto zeros = [&](std::int64_t some) { return g.filled(0, {DType::int32, {some}}); };
+    if (owner > 0) parts.insert(parts.begin(), zeros(owner));
+    if (owner + 1 < ranks_.ranks) parts.push_back(zeros(ranks_.ranks - owner - 1));
+    return g.add_node("Concat", std::move(parts), {{"axis", std::int64_t{0}}});
   }
 
   ValueId exchanged_rows(GraphRewrite& to, const LookupGroup& group) {
@@ -224,11 +278,12 @@ Graph shard_tables(const OperatorSet& operators, const Graph& forward, const Sha
                    const RankShares& ranks) {
   if (!ranks.several() || shards.empty()) return forward;
   Graph from = remove_dead(forward, operators);
-  const std::vector<ShardedTable> tables = sharded_tables(from, shards);
+  const std::vector<ShardedTable> tables = sharded_tables(from, shards, ranks);
   if (tables.empty()) return forward;
   for (const ShardedTable& table : tables) {
     State& state = from.states[table.state];
-    keep_part(state, ShardKind::rows, ranks.rank, ranks.ranks);
+    const ShardKind kind = table.owner < 0 ? ShardKind::rows : ShardKind::table;
+    keep_part(state, kind, ranks.rank, ranks.ranks, std::max(table.owner, 0));
     from.value(table.initial).type = state.start.type();  // lookups of the whole are replaced
   }
   ShardTables sharded(from, ranks);

@@ -30,7 +30,7 @@ namespace {
 bool StateShards::covers(const Chosen& chosen) const {
   if (!shares_.several()) return false;
   const auto found = shards_.find(chosen.parameter.name);
-  if (found == shards_.end() || found->second != Sharding::state) return false;
+  if (found == shards_.end() || !keeps_parameter_whole(found->second)) return false;
   const UpdateChoice choice = choose_update(chosen.options);
   const UpdateKind& kind = *find_update_kind(choice.op);
   if (kind.kept(choice.settings) == 0 || chosen.parameter.start.bytes() < least_bytes) return false;
@@ -38,6 +38,11 @@ bool StateShards::covers(const Chosen& chosen) const {
   if (kind.whole_row) refuse_state(chosen, "needs all of a row for each of its elements");
   if (choice.lazy) refuse_state(chosen, "updates rows alone (of a table, shard = \"rows\" works)");
   return true;
+}
+
+bool StateShards::covers_gradient(const Chosen& chosen) const {
+  const auto found = shards_.find(chosen.parameter.name);
+  return found != shards_.end() && found->second == Sharding::state_and_gradient;
 }
 
 ValueId StateShards::slice(ValueId flat, std::int64_t first, std::int64_t count) {
@@ -53,14 +58,14 @@ ValueId StateShards::padded(ValueId value, std::int64_t count) {
   return g_.add_node("Concat", {flat, rest}, {{"axis", std::int64_t{0}}});
 }
 
-void StateShards::cut(UpdateRequest& update) {
+void StateShards::cut(UpdateRequest& update, bool promptly) {
   State& part = update.parameter;
   g_.set_scope(update_scope(part));
   const StateShard shard{ShardKind::elements, part.start.type(), shares_.rank, shares_.ranks};
   const std::int64_t share = shard.part().elements(), own = filled_rows(shard);
   update.gradient =
       g_.add_node(reduce_scatter_name, {padded(update.gradient, share * shares_.ranks)},
-                  {{"ranks", std::int64_t{shares_.ranks}}});
+                  {{"ranks", std::int64_t{shares_.ranks}}, {"prompt", std::int64_t{promptly}}});
   // Lowering gives the update a copy to overwrite.
   const ValueId flat = g_.reshape(part.initial, {shard.whole.elements()});
   part.initial = own > 0 ? padded(slice(flat, share * shares_.rank, own), share)

@@ -1,5 +1,5 @@
-// Optimizer states that ranks share out (`shard = "state"`, ZeRO-1): each rank updates one part of
-// a parameter that all have whole.
+// Optimizer states that ranks share out (`shard = "state"`, ZeRO-1; `"state+gradient"`, ZeRO-2):
+// each rank updates one part of a parameter that all have whole.
 #pragma once
 
 #include "engine/graph/builder.h"
@@ -23,9 +23,13 @@ class StateShards {
   /// Whether the states of this parameter are shared out. Throws Error{usage} where its optimizer
   /// cannot be cut into parts.
   bool covers(const Chosen& chosen) const;
+  /// Whether ranks share out the gradient of one that it covers, too: each micro-batch's is cut,
+  /// and a rank adds up its own part alone.
+  bool covers_gradient(const Chosen& chosen) const;
   /// Makes the update one of the own part: its gradient is summed over all ranks, the parameter
-  /// becomes a flat copy of the part.
-  void cut(UpdateRequest& update);
+  /// becomes a flat copy of the part. `promptly`: what is computed later waits for the sum, so that
+  /// the whole gradient's memory serves the next ones.
+  void cut(UpdateRequest& update, bool promptly);
   /// Gathers the new parts and writes them into the parameter. `update` was cut.
   void put_together(const UpdateRequest& update, ValueId new_part);
 

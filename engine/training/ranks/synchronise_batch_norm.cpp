@@ -6,10 +6,15 @@
 namespace tandem {
 namespace {
 
-// With n elements a channel over all ranks, sums over them:
-//   m = sum(x) / n,  v = sum((x - m)^2) / n,  r = 1 / sqrt(v + epsilon),  y = (x - m) * r * scale +
-//   bias
-// The variance is summed once the mean is known: x^2 would lose it where the mean is large.
+// Of rank r with n_r elements a channel, by sums over its own samples (Chan, Golub and LeVeque
+// 1983):
+//   m_r = sum(x) / n_r,  s_r = sum((x - m_r)^2)
+// and of all ranks, which tell each other these three in one exchange, in their order:
+//   n = sum(n_r),  m = sum(n_r m_r) / n,  v = (sum(s_r) + sum(n_r (m_r - m)^2)) / n
+//   f = scale / sqrt(v + epsilon),  y = (x - m_r) f + (m_r - m) f + bias
+// Squares are of what is left of the own mean, so that a large mean costs no digits, and an error
+// of m_r counts by its square alone. Sums go over each sample first, then over samples: a float32
+// sum of all elements of a channel would lose a digit more than the kernel of one process does.
 class Synchronised {
  public:
   Synchronised(GraphBuilder& g, const Node& node, std::vector<ValueId> inputs, int ranks)
@@ -18,38 +23,53 @@ class Synchronised {
     channels_ = x[1];
     per_channel_ = Shape(x.size(), 1);
     per_channel_[1] = channels_;
-    axes_ = {0};
-    for (std::size_t i = 2; i < x.size(); ++i) axes_.push_back(static_cast<std::int64_t>(i));
+    for (std::size_t i = 2; i < x.size(); ++i) of_sample_.push_back(static_cast<std::int64_t>(i));
     dtype_ = g.dtype(inputs_[0]);
   }
 
   /// y, new_mean, new_var, saved_mean, saved_rstd.
   std::vector<ValueId> build() {
     const auto own = static_cast<double>(g_.type(inputs_[0]).elements() / channels_);
-    const ValueId count = g_.filled(own, {dtype_, {1}});
-    const ValueId first = summed(g_.add_node(
-        "Concat", {g_.reduce_sum(inputs_[0], axes_, false), count}, {{"axis", std::int64_t{0}}}));
-    const ValueId n = part(first, channels_, 1);
-    const ValueId mean = g_.div(part(first, 0, channels_), n);
-    const ValueId centred = g_.sub(inputs_[0], wide(mean));
-    const ValueId squares = g_.reduce_sum(g_.mul(centred, centred), axes_, false);
-    const ValueId variance = g_.div(summed(squares), n);
+    const ValueId own_mean = g_.div(summed(inputs_[0]), g_.scalar(own, dtype_));
+    const ValueId centred = g_.sub(inputs_[0], wide(own_mean));
+    const ValueId own_squares = summed(g_.mul(centred, centred));
+    const ValueId told =
+        g_.add_node("Concat",
+                    {g_.reshape(own_mean, {1, channels_}), g_.reshape(own_squares, {1, channels_}),
+                     g_.filled(own, {dtype_, {1, 1}})},
+                    {{"axis", std::int64_t{1}}});
+    const ValueId all = g_.add_node(all_gather_name, {told}, {{"ranks", std::int64_t{ranks_}}});
+    const ValueId means = part(all, 0, channels_), squares = part(all, channels_, channels_),
+                  counts = part(all, 2 * channels_, 1);
+    const ValueId n = over_ranks(counts);
+    const ValueId mean = g_.div(over_ranks(g_.mul(means, counts)), n);
+    const ValueId apart = g_.sub(means, g_.reshape(mean, {1, channels_}));
+    const ValueId between = over_ranks(g_.mul(g_.mul(apart, apart), counts));
+    const ValueId variance = g_.div(g_.add(over_ranks(squares), between), n);
     const ValueId epsilon = g_.scalar(node_.attributes.number("epsilon"), dtype_);
     const ValueId rstd =
         g_.add_node("Reciprocal", {g_.add_node("Sqrt", {g_.add(variance, epsilon)})});
     const ValueId factor = g_.mul(rstd, g_.cast(inputs_[1], dtype_));
-    const ValueId y = g_.add(g_.mul(centred, wide(factor)), wide(g_.cast(inputs_[2], dtype_)));
+    const ValueId shift =
+        g_.add(g_.mul(g_.sub(own_mean, mean), factor), g_.cast(inputs_[2], dtype_));
+    const ValueId y = g_.add(g_.mul(centred, wide(factor)), wide(shift));
     return {y, moved(inputs_[3], mean), moved(inputs_[4], variance), mean, rstd};
   }
 
  private:
+  /// Of each channel, over the own samples.
   ValueId summed(ValueId value) {
-    return g_.add_node(all_reduce_name, {value}, {{"ranks", std::int64_t{ranks_}}});
+    if (!of_sample_.empty()) value = g_.reduce_sum(value, of_sample_, false);
+    return g_.reduce_sum(value, {0}, false);
   }
+  /// Columns of what all ranks have told, a row for each of them.
   ValueId part(ValueId value, std::int64_t start, std::int64_t size) {
     return g_.add_node("Slice", {value},
-                       {{"starts", Ints{start}}, {"sizes", Ints{size}}, {"steps", Ints{1}}});
+                       {{"starts", Ints{0, start}},
+                        {"sizes", Ints{std::int64_t{ranks_}, size}},
+                        {"steps", Ints{1, 1}}});
   }
+  ValueId over_ranks(ValueId value) { return g_.reduce_sum(value, {0}, false); }
   ValueId wide(ValueId value) { return g_.reshape(value, per_channel_); }
   /// momentum * running + (1 - momentum) * now, in place.
   ValueId moved(ValueId running, ValueId now) {
@@ -65,7 +85,7 @@ class Synchronised {
   const int ranks_;
   std::int64_t channels_ = 0;
   Shape per_channel_;
-  Ints axes_;
+  Ints of_sample_;  // axes of one sample
   DType dtype_ = DType::float32;
 };
 

@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 
 #include "engine/training/checkpoints/state_hashes.h"
+#include "engine/training/ranks/row_exchange.h"
+#include "engine/training/ranks/shared_hashes.h"
 #include "engine/training/ranks/start_checks.h"
 #include "engine/training/trainer_state.h"
 
@@ -73,6 +75,16 @@ void Training::Impl::share_infinite() {
     std::istringstream lines(of_rank);
     for (std::string name; std::getline(lines, name);) infinite.insert(name);
   }
+}
+
+void Training::Impl::hash_shared_frozen() {
+  const std::vector<std::string> names = states.names();
+  const bool any = std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+    return states.shard(name) != nullptr && states.held_by(name) != HeldBy::checkpoint;
+  });
+  if (!any) return;
+  RowExchange exchange(states, *parts.devices[0]);
+  position.frozen.merge(shared_frozen_hashes(states, *parts.ranks, exchange));
 }
 
 bool Training::Impl::on_all(const char* name, bool is_so) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/device/kernel.h"
+#include "kernels/cpu/convolution/convolution_axis.h"
 
 namespace tandem {
 
@@ -31,6 +32,8 @@ struct Convolution {
 /// Of a Conv, ConvFused, ConvGradInput or ConvGradWeight.
 Convolution convolution_of(const KernelRequest& request);
 
+ConvolutionAxis convolution_axis(const Convolution& c, std::size_t spatial_axis);
+
 /// The one weight layout of all passes: kernel..., C / group, M from outermost to innermost, so
 /// that each tap is a plain [C, M] matrix.
 Layout tap_layout(const Shape& weight);
@@ -42,6 +45,8 @@ std::unique_ptr<PreparedKernel> prepare_onednn_convolution(const KernelRequest& 
 std::unique_ptr<PreparedKernel> prepare_pointwise_convolution(const KernelRequest& request);
 /// Small channels-last maps: one product per tap, over the positions whose tap meets data.
 std::unique_ptr<PreparedKernel> prepare_tap_convolution(const KernelRequest& request);
+/// Weight gradient of whole channels over two axes, channels-last.
+std::unique_ptr<PreparedKernel> prepare_weight_gradient(const KernelRequest& request);
 /// Weight gradient of channels that each have a window of their own, channels-last.
 std::unique_ptr<PreparedKernel> prepare_depthwise_weights(const KernelRequest& request);
 

@@ -15,15 +15,8 @@ class DepthwiseWeightGradient final : public PreparedKernel {
  public:
   DepthwiseWeightGradient(const Convolution& c, const DeviceFacts& facts)
       : isa_(isa_of(facts)), images_(c.images()) {
-    DepthwiseAxis* const axes[] = {&map_.rows, &map_.columns};
-    for (std::size_t i = 0; i < 2; ++i) {
-      *axes[i] = {.in = c.x[i + 2],
-                  .out = c.y[i + 2],
-                  .window = c.weight[i + 2],
-                  .stride = c.strides[i],
-                  .dilation = c.dilations[i],
-                  .pad = c.pads_begin[i]};
-    }
+    map_.rows = convolution_axis(c, 0);
+    map_.columns = convolution_axis(c, 1);
     map_.channels = c.in_channels();
     vectors_ = (map_.channels + width() - 1) / width();
     const std::int64_t flops = 2 * images_ * c.out_positions() * map_.channels * c.taps();

@@ -4,16 +4,14 @@
 
 #include <cstdint>
 
-namespace tandem {
+#include "kernels/cpu/convolution/convolution_axis.h"
 
-struct DepthwiseAxis {
-  std::int64_t in = 1, out = 1, window = 1, stride = 1, dilation = 1, pad = 0;
-};
+namespace tandem {
 
 /// x [images, rows.in, columns.in, channels], dy alike with out, dw [window, window, channels].
 struct Depthwise {
   std::int64_t channels = 0;
-  DepthwiseAxis rows, columns;
+  ConvolutionAxis rows, columns;
 };
 
 /// dw of some images and of channels `channel` to `channel` + `count`, which make one vector.

@@ -16,7 +16,7 @@ TANDEM_INLINE V channels_at(const float* p, std::int64_t count) {
 template <int rows, int columns, bool whole>
 void sum_taps(const DepthwisePart& part, std::int64_t first) {
   const Depthwise& map = *part.map;
-  const DepthwiseAxis &r = map.rows, &c = map.columns;
+  const ConvolutionAxis &r = map.rows, &c = map.columns;
   const std::int64_t step = map.channels;
   const std::int64_t next_row = r.dilation * c.in * step, next_column = c.dilation * step;
   V sums[rows][columns];

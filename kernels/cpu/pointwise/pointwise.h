@@ -7,6 +7,7 @@ namespace tandem {
 
 void add_move_kernels(KernelList& list);                 // moves.cpp
 void add_pad_kernels(KernelList& list);                  // pad.cpp
+void add_float8_kernels(KernelList& list);               // float8.cpp
 void add_gather_kernels(KernelList& list);               // gather.cpp
 void add_index_kernels(KernelList& list);                // indices.cpp
 void add_resize_kernels(KernelList& list);               // resize.cpp

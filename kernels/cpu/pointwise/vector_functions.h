@@ -92,6 +92,17 @@ struct VectorFunctions {
   void (*scaled_exp)(const float* x, float shift, float factor, float offset, float* y,
                      std::int64_t n);
 
+  // Cross-entropy where the classes are rows `stride` apart, of n columns each.
+  /// lse[i] = log(sum(exp(x))) down column i; -infinity where all are.
+  void (*columns_log_sum_exp)(const float* x, std::int64_t rows, std::int64_t stride,
+                              std::int64_t n, float* lse);
+  void (*columns_mean)(const float* x, std::int64_t rows, std::int64_t stride, std::int64_t n,
+                       float* mean);
+  /// y = factors[i] (exp(x - lse[i]) - spread), or 0 where weights[i] is; null: no weight is.
+  void (*columns_softmax_less)(const float* x, std::int64_t rows, std::int64_t stride,
+                               std::int64_t n, const float* lse, const float* weights,
+                               const float* factors, float spread, float* y);
+
   // Layer normalisation over one row.
   void (*layer_norm)(const float* x, const float* scale, const float* bias, float* y,
                      std::int64_t n, float epsilon, float* mean, float* rstd);

@@ -11,6 +11,7 @@ namespace {
 #include TANDEM_ISA_FUNCTIONS
 #include "kernels/cpu/pointwise/tile_functions.inl"
 #include "kernels/cpu/pointwise/row_functions.inl"
+#include "kernels/cpu/pointwise/column_functions.inl"
 #include "kernels/cpu/pointwise/channel_functions.inl"
 #include "kernels/cpu/pointwise/dropout_functions.inl"
 #include "kernels/cpu/pointwise/vector_table.inl"

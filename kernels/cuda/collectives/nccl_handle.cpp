@@ -96,6 +96,11 @@ std::optional<NcclReduction> reduced_as(DType dtype, Reduction reduction) {
       return NcclReduction{ncclUint64, operation};
     case DType::int16:
     case DType::uint16:
+    case DType::float8_e4m3fn:
+    case DType::float8_e4m3fnuz:
+    case DType::float8_e5m2:
+    case DType::float8_e5m2fnuz:
+    case DType::float8_e8m0fnu:
       return std::nullopt;
   }
   return std::nullopt;

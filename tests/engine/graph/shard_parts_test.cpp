@@ -97,6 +97,24 @@ TEST(ShardParts, BlocksOfRowsAndOfColumns) {
   }
 }
 
+TEST(ShardParts, AWholeTableIsWithItsOwner) {
+  const HostTensor whole = counted({5, 2});
+  for (int rank = 0; rank < 3; ++rank) {
+    const StateShard shard{ShardKind::table, whole.type(), rank, 3, 1};
+    const HostTensor part = part_of(whole, shard);
+    ASSERT_EQ(part.type(), shard.part());
+    ASSERT_EQ(part.shape(), rank == 1 ? Shape({5, 2}) : Shape({1, 2}));
+    EXPECT_EQ(filled_rows(shard), rank == 1 ? 5 : 0);
+    EXPECT_EQ(part_row_bytes(shard), 8u);
+    for (std::int64_t i = 0; i < part.type().elements(); ++i)
+      EXPECT_EQ(part.number(i), rank == 1 ? whole.number(i) : 0) << rank << " " << i;
+  }
+  EXPECT_EQ(row_of_whole({ShardKind::table, whole.type(), 1, 3, 1}, 4), 4);
+  float rows[4];
+  copy_part({ShardKind::table, whole.type(), 1, 3, 1}, whole.data(), 3, 2, rows);
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(rows[i], static_cast<float>(7 + i));
+}
+
 TEST(ShardParts, RowsKnowTheirPlaceInTheWhole) {
   const TensorType whole{DType::float32, {7, 3}};
   EXPECT_EQ(row_of_whole({ShardKind::rows, whole, 2, 3}, 1), 5);

@@ -44,6 +44,10 @@ std::vector<Settings> surroundings() {
       {"optimizer.momentum=0.5", "optimizer.groups=[{at='a'}]"},
       {"data={kind='npz', train={files={x='a'}}, eval={fraction=0.5}}"},
       {"data={kind='csv', columns=['x'], train={files=['a']}, fields={x='x'}}"},
+      {"data={kind='csv', columns=['x'], train={sources=[{files=['a']}]}, fields={x='x'}}"},
+      {"data={kind='npz', train={sources=[{files={x='a'}}]}, eval={fraction=0.5}}"},
+      {"data={kind='csv', columns=['x'], train={files=['a'], sampler={kind='weighted', "
+       "field='x'}}, buckets={field='x', lengths=[2, 4], dimension='s'}, fields={x='x'}}"},
       {"parameters={freeze=[{at='a'}], load=[{from='a.npz'}], shape=[{at='a', rows=3}], "
        "storage=[{at='a', kind='float32'}], fixed_rows=[{at='a', rows=[0]}], head=[{classes=3}], "
        "lora=[{at='a'}]}"},

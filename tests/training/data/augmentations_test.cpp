@@ -116,6 +116,52 @@ TEST(Augmentations, DependOnSeedEpochAndSampleAlone) {
   }
 }
 
+// A sampler may read a sample several times an epoch.
+TEST(Augmentations, ASampleThatIsReadAgainIsAnother) {
+  FieldConfig field{.name = "x", .from = "a"};
+  field.augment.push_back(parse_transform("random_resized_crop(12, 16)"));
+  const auto source = make_array_source({{"a", pictures(2)}}, {field});
+  const std::size_t bytes = source->fields()[0].sample.bytes();
+  const auto read = [&](const std::vector<std::int64_t>& samples,
+                        const std::vector<std::uint32_t>& repeats) {
+    Bytes all(samples.size() * bytes);
+    const Augmentation augmentation{5, 0, repeats};
+    source->fill(0, samples, &augmentation, all.data());
+    std::vector<Bytes> each;
+    for (std::size_t i = 0; i < samples.size(); ++i)
+      each.emplace_back(all.begin() + static_cast<std::ptrdiff_t>(i * bytes),
+                        all.begin() + static_cast<std::ptrdiff_t>((i + 1) * bytes));
+    return each;
+  };
+  const std::vector<Bytes> plain = read({0, 1}, {});
+  const std::vector<Bytes> again = read({0, 1, 0, 0}, {0, 0, 1, 2});
+  EXPECT_EQ(again[0], plain[0]);
+  EXPECT_EQ(again[1], plain[1]);
+  EXPECT_NE(again[2], plain[0]);
+  EXPECT_NE(again[3], plain[0]);
+  EXPECT_NE(again[3], again[2]);
+  EXPECT_EQ(read({0}, {2})[0], again[3]);
+}
+
+TEST(Augmentations, AVerticalFlipTurnsTheRowsAround) {
+  const Bytes plain = augmented("random_erasing(p=0)", 1)[0];
+  Bytes turned;
+  for (std::size_t plane = 0; plane < 3; ++plane) {
+    for (std::size_t y = 12; y-- > 0;) {
+      const auto row = plain.begin() + static_cast<std::ptrdiff_t>((plane * 12 + y) * 16);
+      turned.insert(turned.end(), row, row + 16);
+    }
+  }
+  int flipped = 0;
+  for (const Bytes& picture : augmented("random_vertical_flip", 200)) {
+    if (picture == turned)
+      ++flipped;
+    else
+      EXPECT_EQ(picture, plain);
+  }
+  EXPECT_NEAR(flipped, 100, 36);  // five standard deviations
+}
+
 TEST(Augmentations, JitterDrawsItsFactorsFromTheRange) {
   if (*png_problem().what != '\0') GTEST_SKIP() << "this build lacks libpng";
   const Image small = small_picture();

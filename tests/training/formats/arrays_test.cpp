@@ -39,10 +39,10 @@ std::string npy(std::string dictionary, const std::string& data) {
 TEST(Npy, RoundTripOfEveryType) {
   const TemporaryFolder folder;
   const HostTensor numbers = HostTensor::from<double>({2, 3}, {0, 1, 2, 3, 4, 5});
-  for (int i = 0; i <= static_cast<int>(DType::boolean); ++i) {
+  for (int i = 0; i < dtype_count; ++i) {
     const auto dtype = static_cast<DType>(i);
     const HostTensor tensor = numbers.converted(dtype);
-    if (dtype == DType::bfloat16) {
+    if (dtype == DType::bfloat16 || is_float8(dtype)) {
       EXPECT_THROW(write_npy(folder / "x.npy", tensor), Error);
       continue;
     }

@@ -107,6 +107,17 @@ TEST_F(LoadWeights, NumbersAreConverted) {
   expect_whole(load(tensors));
 }
 
+// 21 is the middle between two numbers, of which 20 has the even mantissa.
+TEST_F(LoadWeights, EightBitFloatsAreTakenAsTheyStand) {
+  auto tensors = whole();
+  for (NamedTensor& tensor : tensors) {
+    if (tensor.name == "encoder.0.bias")
+      tensor.tensor = tensor.tensor.converted(DType::float8_e4m3fn);
+  }
+  EXPECT_THAT(load(tensors).at("encoder.0.bias").as<float>(), ElementsAre(20, 20));
+  EXPECT_THAT(notes_, Contains(HasSubstr("1 tensor is of 8-bit floats")));
+}
+
 TEST_F(LoadWeights, MatricesAreTransposedWhereTheRuleSaysSo) {
   auto tensors = whole();
   tensors[0] = floats("encoder.0.weight", {3, 2}, 10);

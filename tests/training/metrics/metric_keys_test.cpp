@@ -109,6 +109,21 @@ TEST(MetricKeysTest, NamesAreNotTakenTwice) {
               HasSubstr("not a name for a metric"));
 }
 
+TEST(MetricKeysTest, TermsOfTheLossHaveOtherNames) {
+  const std::string first = "{ kind = 'mae', predictions = 'x', targets = 'y' }";
+  const std::string second = "{ name = 'l2', kind = 'sum_of_squares', of = 'x' }";
+  const auto told = [](const std::string& terms, const std::string& metrics) {
+    return refusal("metrics = [ " + metrics + " ]", "[loss]\nterms = [ " + terms + " ]\n");
+  };
+  // metrics.jsonl has terms by their names where there are several.
+  EXPECT_EQ(told(first, "'mae'"), "no error");
+  EXPECT_EQ(told(first + ", " + second, "'mse'"), "no error");
+  EXPECT_THAT(told(first + ", " + second, "'mse', 'mae'"),
+              AllOf(HasSubstr("a metric and a term of the loss have the same name"),
+                    HasSubstr("mae"), HasSubstr("give one of them another `name`")));
+  EXPECT_EQ(told(first + ", " + second, "{ kind = 'mae', name = 'distance' }"), "no error");
+}
+
 TEST(MetricKeysTest, OnlyNumbersAreSliced) {
   EXPECT_THAT(refusal("metrics = [ { kind = 'confusion', by = 'x' } ]"),
               HasSubstr("many numbers already"));

@@ -219,7 +219,8 @@ TEST(MetricValuesTest, OfNoSamplesIsANumberOrNone) {
     EXPECT_EQ(metric.over({}, 1)->value(), 0) << keys;
     EXPECT_EQ(metric.over_ranks({}, {0, 0})->value(), 0) << keys;
   }
-  for (const char* keys : {"kind = 'perplexity'", "kind = 'bits_per_token'"}) {
+  for (const char* keys :
+       {"kind = 'perplexity'", "kind = 'bits_per_token'", "kind = 'bits_per_byte'"}) {
     const OneMetric metric(keys, samples_of(values["samples"]["classes"]), {});
     EXPECT_TRUE(std::isnan(metric.over({}, 1)->value())) << keys;
   }

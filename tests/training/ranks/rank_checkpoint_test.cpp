@@ -51,6 +51,8 @@ const std::vector<Kept> kept{
     {"back", {203, 128}, ShardKind::row_blocks, StateKind::parameter},
     {"head/exp_avg", {5, 8}, ShardKind::column_blocks, StateKind::optimizer},
     {"back/exp_avg", {6, 3}, ShardKind::row_blocks, StateKind::optimizer},
+    {"own", {300, 64}, ShardKind::table, StateKind::parameter},
+    {"own/acc", {300}, ShardKind::table},
 };
 
 HostTensor numbers(const Shape& shape, float first) {
@@ -71,7 +73,7 @@ class RankCheckpoint : public ::testing::Test {
       state.kind = each.is;
       state.start =
           zero ? HostTensor(TensorType{DType::float32, each.shape}) : numbers(each.shape, first++);
-      if (each.kind && ranks > 1) keep_part(state, *each.kind, rank, ranks);
+      if (each.kind && ranks > 1) keep_part(state, *each.kind, rank, ranks, ranks - 1);
       g.output(each.name + ".negative", g.add_node("Neg", {g.state(std::move(state))}));
     }
     return testing::make_program(g.finish(), engine.operators, *engine.cpu);
@@ -115,7 +117,7 @@ TEST_F(RankCheckpoint, HasTheBytesOfOneProcess) {
   write_alone(folder_ / "1");
   const std::string expected = (folder_ / "1") + "/" + checkpoint_name(step);
   const std::vector<std::string> files = list_directory(expected);
-  EXPECT_EQ(files.size(), 4u + 10u + 2u + 4u + 2u + 2u);  // rows of five states
+  EXPECT_EQ(files.size(), 4u + 10u + 2u + 4u + 2u + 2u + 2u);  // rows of six states
   for (const int ranks : {2, 3, 4, 7}) {
     SCOPED_TRACE(std::to_string(ranks) + " ranks");
     const std::string folder = folder_ / std::to_string(ranks);

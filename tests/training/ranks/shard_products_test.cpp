@@ -22,7 +22,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-constexpr auto rows = Sharding::rows, columns = Sharding::columns;
+constexpr auto rows = Sharding::rows, columns = Sharding::columns, heads_of_all = Sharding::heads;
 
 /// A graph that is built layer by layer; the matrices have the file's form [in, out], or [out, in]
 /// where `transposed`.
@@ -307,6 +307,15 @@ TEST(ShardProducts, ATransformerBlock) {
   }
 }
 
+const Shardings attention_by_heads{{"q.weight", heads_of_all},
+                                   {"k.weight", heads_of_all},
+                                   {"v.weight", heads_of_all},
+                                   {"o.weight", heads_of_all}};
+
+TEST(ShardProducts, AttentionByHeads) {
+  expect_as_alone(transformer_of({momentum}, attention_by_heads), {2, 4});
+}
+
 TEST(ShardProducts, CrossEntropyOfSplitLogits) {
   for (const std::string& options : {std::string(), ignoring, std::string(", label_smoothing=0.1"),
                                      ignoring + ", label_smoothing=0.2", weighted}) {
@@ -414,6 +423,36 @@ std::string refused(GraphTraining of, int ranks) {
     return error.what();
   }
   return "";
+}
+
+// The word is columns of what makes heads, and rows of what reads them.
+TEST(ShardProducts, HeadsAreColumnsAndRows) {
+  Shardings spelt = block;
+  for (const char* other : {"up.weight", "down.weight", "head.weight"}) spelt.erase(other);
+  const auto shards_of = [](const Graph& graph) {
+    std::map<std::string, ShardKind> kinds;
+    for (const State& state : graph.states) {
+      if (state.shard) kinds.emplace(state.name, state.shard->kind);
+    }
+    return kinds;
+  };
+  const Graph by_word = graph_of(transformer_of({}, attention_by_heads), 4),
+              by_axes = graph_of(transformer_of({}, spelt), 4);
+  EXPECT_EQ(shards_of(by_word), shards_of(by_axes));
+  EXPECT_EQ(exchanges(by_word), exchanges(by_axes));
+}
+
+// No attention falls back to all heads in silence.
+TEST(ShardProducts, HeadsThatRanksCannotShareOut) {
+  EXPECT_THAT(refused(transformer_of({}, attention_by_heads), 3),
+              AllOf(HasSubstr("q:weight"), HasSubstr("3 ranks do not divide the 4 heads"),
+                    HasSubstr("attention")));
+  Shardings without_k = attention_by_heads;
+  without_k.erase("k.weight");
+  EXPECT_THAT(refused(transformer_of({}, without_k), 2),
+              AllOf(HasSubstr("weight"), HasSubstr("is computed with all heads")));
+  EXPECT_THAT(refused(transformer_of({}, {{"up.weight", heads_of_all}}), 2),
+              AllOf(HasSubstr("up:weight"), HasSubstr("neither makes queries, keys or values")));
 }
 
 TEST(ShardProducts, WhatCannotBeSharedOut) {

@@ -1,5 +1,5 @@
-// Tables that ranks share by rows: a wide and a deep table with the same ids, and other lookups of
-// the deep one. One process with whole tables is the reference; the ranks are threads.
+// Tables that ranks share by rows, or whole: a wide and a deep table with the same ids, and other
+// lookups of the deep one. One process with whole tables is the reference; the ranks are threads.
 #include "engine/training/ranks/shard_tables.h"
 
 #include <gmock/gmock.h>
@@ -76,6 +76,9 @@ Graph forward_graph(const OperatorSet& operators, std::int64_t samples, More mor
 
 enum class Ids { spread, zipf, of_few_owners };
 
+const Shardings by_rows{{"wide.weight", Sharding::rows}, {"deep.weight", Sharding::rows}},
+    whole_tables{{"wide.weight", Sharding::table}, {"deep.weight", Sharding::table}};
+
 std::int64_t id_of(Ids kind, std::int64_t position) {
   std::mt19937_64 random(static_cast<std::uint64_t>(position) * 7919 + 13);
   if (kind == Ids::of_few_owners) return static_cast<std::int64_t>(random() % 20) * 60;
@@ -91,9 +94,8 @@ struct Case {
   Ids ids = Ids::spread;
   int device = 0;
   std::int64_t wrong_id = 0;  // where it is not 0, in place of one of them
+  Shardings shards = by_rows;
 };
-
-const Shardings by_rows{{"wide.weight", Sharding::rows}, {"deep.weight", Sharding::rows}};
 
 void feed(const Case& of, const std::string& name, std::int64_t first, std::int64_t samples,
           void* slot) {
@@ -124,7 +126,7 @@ GraphTraining training_of(const Case& of) {
                      std::int64_t samples) { return forward_graph(operators, samples, of.more); },
       .feed = [=](const std::string& name, std::int64_t first, std::int64_t samples,
                   void* slot) { feed(of, name, first, samples, slot); },
-      .shards = by_rows};
+      .shards = of.shards};
 }
 
 TrainedGraph train(const Case& of) { return train_graph(training_of(of)); }
@@ -143,6 +145,12 @@ std::vector<double> assembled(const std::vector<TrainedGraph>& all, const std::s
     return numbers;
   }
   const TensorType& whole = shard->second.whole;
+  if (shard->second.kind == ShardKind::table) {
+    const HostTensor& all_rows = all[static_cast<std::size_t>(shard->second.owner)].states.at(name);
+    for (std::int64_t i = 0; i < all_rows.type().elements(); ++i)
+      numbers.push_back(all_rows.number(i));
+    return numbers;
+  }
   const std::int64_t width = whole.elements() / whole.shape[0];
   for (std::int64_t row = 0; row < whole.shape[0]; ++row) {
     const HostTensor& part = all[static_cast<std::size_t>(row % ranks)].states.at(name);
@@ -163,8 +171,9 @@ void expect_as_alone(const Case& of, std::initializer_list<int> counts) {
       for (int step = 0; step < steps; ++step)
         EXPECT_NEAR(one.losses[step], alone.losses[step], 1e-6) << "step " << step + 1;
       for (const auto& [name, shard] : all[0].shards) {
-        EXPECT_TRUE(one.shards.contains(name)) << name;
-        EXPECT_EQ(one.states.at(name).type(), shard.part()) << name;
+        ASSERT_TRUE(one.shards.contains(name)) << name;
+        EXPECT_EQ(one.states.at(name).type(), one.shards.at(name).part()) << name;
+        EXPECT_EQ(one.shards.at(name).owner, shard.owner) << name;
       }
     }
     for (const auto& [name, expected] : alone.states) {
@@ -263,6 +272,49 @@ TEST(ShardTables, FrozenTablesAreLookedUp) {
 TEST(ShardTables, SplitTables) {
   const std::string split = R"(parameters.storage=[{at="deep:weight", kind="split_bfloat16"}])";
   expect_as_alone({.keys = optimizers(ftrl, lazy_adam, {split})}, {2, 3});
+}
+
+// Each with another rank; of three ranks one has none.
+TEST(ShardTables, WholeTables) {
+  for (const std::string& deep :
+       {lazy_adam, std::string("kind=\"rowwise_adagrad\""), std::string("kind=\"adam\"")}) {
+    SCOPED_TRACE(deep);
+    expect_as_alone({.keys = optimizers(ftrl, deep), .shards = whole_tables}, {2, 3});
+  }
+  expect_as_alone({.keys = optimizers(ftrl, lazy_adam),
+                   .more = More::other_ids,
+                   .ids = Ids::zipf,
+                   .shards = whole_tables},
+                  {2, 4});
+  expect_as_alone({.keys = optimizers(ftrl, lazy_adam), .micro_batch = 8, .shards = whole_tables},
+                  {2});
+  expect_as_alone(
+      {.keys = optimizers(ftrl, lazy_adam), .batch = 7, .micro_batch = 7, .shards = whole_tables},
+      {3});
+  expect_as_alone(
+      {.keys = optimizers(ftrl, lazy_adam, {"optimizer.clip_norm=0.01"}), .shards = whole_tables},
+      {2});
+}
+
+TEST(ShardTables, AWholeTableBesideOneByRows) {
+  expect_as_alone({.keys = optimizers(ftrl, lazy_adam),
+                   .shards = {{"wide.weight", Sharding::table}, {"deep.weight", Sharding::rows}}},
+                  {2, 3});
+}
+
+TEST(ShardTables, WholeTablesAreWithOneRankEach) {
+  const std::vector<TrainedGraph> all =
+      train_on(3, {.keys = optimizers(ftrl, lazy_adam), .shards = whole_tables});
+  // The deep table is the heavier one.
+  EXPECT_EQ(all[0].states.at("deep.weight").shape(), (Shape{rows, columns}));
+  EXPECT_EQ(all[1].states.at("wide.weight").shape(), (Shape{rows, 1}));
+  for (const auto& [name, owner] : {std::pair{"deep.weight", 0u}, std::pair{"wide.weight", 1u}}) {
+    for (std::size_t rank = 0; rank < 3; ++rank) {
+      if (rank != owner) {
+        EXPECT_EQ(all[rank].states.at(name).shape()[0], 1) << name << " on " << rank;
+      }
+    }
+  }
 }
 
 // Ids cross once for both tables; rows of each cross, and so do their gradients.

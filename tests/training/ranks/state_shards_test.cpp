@@ -33,6 +33,13 @@ const Shardings all_states{{"fc1.weight", Sharding::state}, {"fc1.bias", Shardin
                            {"fc2.weight", Sharding::state}, {"fc2.bias", Sharding::state},
                            {"fc3.weight", Sharding::state}, {"fc3.bias", Sharding::state}};
 
+/// The same, of gradients, too.
+Shardings with_gradients() {
+  Shardings all = all_states;
+  for (auto& [name, sharding] : all) sharding = Sharding::state_and_gradient;
+  return all;
+}
+
 class StateShardsTest : public testing::RankTraining {
  protected:
   std::deque<std::unique_ptr<Device>> devices_;  // outlive the trainings
@@ -68,13 +75,14 @@ class StateShardsTest : public testing::RankTraining {
   }
 
   /// As on as many ranks with whole states.
-  void expect_as_whole(const std::vector<std::string>& keys, bool drop_last = false) {
+  void expect_as_whole(const std::vector<std::string>& keys, bool drop_last = false,
+                       const Shardings& shards = all_states) {
     const auto change = [=](int, RunConfig& config) { config.data->drop_last = drop_last; };
     for (const int ranks : {2, 3, 4}) {
       SCOPED_TRACE(std::to_string(ranks) + " ranks");
       const RankRuns plain = run_ranks({.ranks = ranks, .keys = keys, .change = change});
       const RankRuns parts =
-          run_ranks({.ranks = ranks, .keys = keys, .change = change, .shards = all_states});
+          run_ranks({.ranks = ranks, .keys = keys, .change = change, .shards = shards});
       ASSERT_THAT(plain.errors, Each(IsEmpty()));
       ASSERT_THAT(parts.errors, Each(IsEmpty()));
       const StateStore& whole = plain.first().training->states();
@@ -99,6 +107,67 @@ TEST_F(StateShardsTest, Adam) { expect_as_whole({"optimizer.kind=adam", "optimiz
 
 TEST_F(StateShardsTest, AdamwInMicroBatches) {
   expect_as_whole({"optimizer.kind=adamw", "optimizer.lr=0.01", "micro_batch=4"}, true);
+}
+
+TEST_F(StateShardsTest, Gradients) {
+  expect_as_whole({"optimizer.kind=adam", "optimizer.lr=0.01", "optimizer.clip_norm=0.05"}, false,
+                  with_gradients());
+  expect_as_whole({"optimizer.kind=adamw", "optimizer.lr=0.01", "micro_batch=4"}, true,
+                  with_gradients());
+}
+
+// Of the sum of micro-batches each rank keeps its own part.
+TEST_F(StateShardsTest, SumsOfGradientsAreParts) {
+  const std::vector<std::string> keys{"optimizer.kind=adam", "micro_batch=4"};
+  const auto change = [](int, RunConfig& config) { config.data->drop_last = true; };
+  const auto sum_of = [&](const Shardings& shards) {
+    const RankRuns runs = run_ranks({.ranks = 2, .keys = keys, .change = change, .shards = shards});
+    EXPECT_THAT(runs.errors, Each(IsEmpty()));
+    return runs.first().training->states().type("fc2.weight/gradient_sum");
+  };
+  const std::int64_t all = 257 * 263;
+  EXPECT_EQ(sum_of(all_states).elements(), all);
+  EXPECT_EQ(sum_of(with_gradients()).elements(), (all + 1) / 2);
+}
+
+// Six gradients of 1 MiB on four ranks: whole ones wait for their sums side by side, or no more
+// than a bucket of 1 MiB while the next one is made. Parts are 1.5 MiB in both.
+TEST_F(StateShardsTest, WholeGradientsGiveTheirMemoryAway) {
+  const std::vector<std::int64_t> hidden(7, 512);
+  forward_ = [=](const OperatorSet& operators, std::int64_t batch) {
+    return testing::small_network(operators, batch, hidden);
+  };
+  const auto arena_of = [&](Sharding sharding) {
+    Shardings shards;
+    for (int layer = 2; layer <= 7; ++layer)
+      shards["fc" + std::to_string(layer) + ".weight"] = sharding;
+    const RankRuns runs =
+        run_ranks({.ranks = 4, .keys = {"steps=2", "optimizer.kind=adam"}, .shards = shards});
+    EXPECT_THAT(runs.errors, Each(IsEmpty()));
+    return runs.first().training->main_program().program->plan().memory[0].arena;
+  };
+  constexpr std::size_t mib = std::size_t{1} << 20;
+  EXPECT_LE(arena_of(Sharding::state_and_gradient) + 3 * mib, arena_of(Sharding::state));
+}
+
+// Ranks gather one weight while they write the one before.
+TEST_F(StateShardsTest, WeightsAreGatheredWithoutAPause) {
+  const std::vector<std::int64_t> hidden(5, 256);
+  forward_ = [=](const OperatorSet& operators, std::int64_t batch) {
+    return testing::small_network(operators, batch, hidden);
+  };
+  Shardings shards;
+  for (int layer = 2; layer <= 5; ++layer)
+    shards["fc" + std::to_string(layer) + ".weight"] = Sharding::state;
+  const RankRuns runs =
+      run_ranks({.ranks = 2, .keys = {"steps=2", "optimizer.kind=adam"}, .shards = shards});
+  ASSERT_THAT(runs.errors, Each(IsEmpty()));
+  std::string order;
+  for (const Node& node : runs.first().training->main_program().program->lowered().graph.nodes) {
+    if (node.op->name == "AllGather") order += 'g';
+    if (node.op->name == "Assign") order += 'w';
+  }
+  EXPECT_EQ(order, "ggwgwgww");
 }
 
 // The norm is that of all parts.
@@ -174,16 +243,19 @@ TEST_F(StateShardsTest, StatesOnTheHost) {
            };
          }});
   };
-  const RankRuns plain = run({}), parts = run(all_states);
+  const RankRuns plain = run({});
   ASSERT_THAT(plain.errors, Each(IsEmpty()));
-  ASSERT_THAT(parts.errors, Each(IsEmpty()));
-  for (const Trained& rank : parts.ranks) {
-    expect_parts(rank.training->states(), plain.first().training->states(), 1e-6);
-    const Lowered& lowered = rank.training->main_program().program->lowered();
-    for (std::size_t s = 0; s < lowered.states.size(); ++s) {
-      const State& state = lowered.graph.states[s];
-      if (state.kind == StateKind::optimizer) {
-        EXPECT_EQ(lowered.states[s].device, 0) << state.name;
+  for (const Shardings& shards : {all_states, with_gradients()}) {
+    const RankRuns parts = run(shards);
+    ASSERT_THAT(parts.errors, Each(IsEmpty()));
+    for (const Trained& rank : parts.ranks) {
+      expect_parts(rank.training->states(), plain.first().training->states(), 1e-6);
+      const Lowered& lowered = rank.training->main_program().program->lowered();
+      for (std::size_t s = 0; s < lowered.states.size(); ++s) {
+        const State& state = lowered.graph.states[s];
+        if (state.kind == StateKind::optimizer) {
+          EXPECT_EQ(lowered.states[s].device, 0) << state.name;
+        }
       }
     }
   }

@@ -1,5 +1,6 @@
 // Whole trainings with matrices that ranks share out: initial values, evaluation, checkpoints.
 #include <cstring>
+#include <map>
 
 #include "engine/graph/shard_parts.h"
 #include "engine/training/checkpoints/checkpoint.h"
@@ -101,6 +102,50 @@ TEST_F(TensorParallel, ACheckpointResumesOnAnyNumber) {
     ASSERT_THAT(rest.errors, Each(IsEmpty()));
     expect_same(last_of(rest, 8), expected, ranks == 2 ? 0 : 1e-5);
   }
+}
+
+// The model file holds a frozen matrix, checkpoints its hash: that of the whole, whoever has parts.
+TEST_F(TensorParallel, FrozenMatricesAreHashedWhole) {
+  bool is_changed = false;
+  forward_ = [&](const OperatorSet& operators, std::int64_t batch) {
+    Graph graph = testing::small_network(operators, batch, {10, 7});
+    for (State& state : graph.states) {
+      if (state.name != "fc1.weight") continue;
+      state.held_by = HeldBy::model;
+      state.trainable = false;
+      if (!is_changed) continue;
+      state.start = state.start.clone();
+      state.start.as<float>()[57] += 1;  // of the last rank
+    }
+    return graph;
+  };
+  const std::vector<std::string> keys{"steps=8", "optimizer.kind=adam"};
+  const RankRuns alone = run_ranks({.ranks = 1, .keys = keys});
+  ASSERT_THAT(alone.errors, Each(IsEmpty()));
+  const std::map<std::string, std::string> expected = last_of(alone, 8).position.frozen;
+  ASSERT_EQ(expected.count("fc1.weight"), 1u);
+  for (const int ranks : {2, 1, 3}) {
+    SCOPED_TRACE(std::to_string(ranks) + " ranks go on");
+    const RankRuns begun = run_ranks({.ranks = 2,
+                                      .keys = keys,
+                                      .stops = [](int, auto step) { return step >= 3; },
+                                      .shards = shards});
+    ASSERT_THAT(begun.errors, Each(IsEmpty()));
+    const std::string run_dir = begun.first().result.run_dir;
+    const RankRuns rest =
+        run_ranks({.ranks = ranks, .keys = keys, .resume = run_dir, .shards = shards});
+    ASSERT_THAT(rest.errors, Each(IsEmpty()));
+    EXPECT_EQ(last_of(rest, 8).position.frozen, expected);
+  }
+  const RankRuns begun = run_ranks({.ranks = 2,
+                                    .keys = keys,
+                                    .stops = [](int, auto step) { return step >= 3; },
+                                    .shards = shards});
+  is_changed = true;
+  const RankRuns other = run_ranks(
+      {.ranks = 2, .keys = keys, .resume = begun.first().result.run_dir, .shards = shards});
+  EXPECT_THAT(other.errors, Each(HasSubstr("fc1.weight")));
+  EXPECT_THAT(other.errors, Each(HasSubstr("the base model has other values")));
 }
 
 // The head has three classes.

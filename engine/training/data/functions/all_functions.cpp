@@ -15,11 +15,13 @@
   FUNCTION(random_crop)                  \
   FUNCTION(random_resized_crop)          \
   FUNCTION(random_flip)                  \
+  FUNCTION(random_vertical_flip)         \
   FUNCTION(color_jitter)                 \
   FUNCTION(rand_augment)                 \
   FUNCTION(random_erasing)               \
   FUNCTION(resize)                       \
   FUNCTION(one_hot)                      \
+  FUNCTION(mask)                         \
   FUNCTION(cast)                         \
   FUNCTION(log1p)                        \
   FUNCTION(bucketize)                    \

@@ -85,9 +85,6 @@ class FieldFunction {
   virtual std::string decides_ids() const { return ""; }
   /// Which values the text of a column holds.
   virtual std::string decides_values() const { return ""; }
-
- protected:
-  static bool is_integer(DType dtype) { return !is_float(dtype) && dtype != DType::boolean; }
 };
 
 struct FieldFunctionKind {

@@ -10,6 +10,7 @@
 #include "engine/formats/images/image_file.h"
 #include "engine/formats/images/resample.h"
 #include "engine/formats/parallel_jobs.h"
+#include "engine/formats/stage_clock.h"
 
 namespace tandem {
 namespace {
@@ -179,6 +180,7 @@ TensorType ImageRows::sample() const {
 }
 
 void ImageRows::read(std::int64_t index, const ImageSize* resized_to, Image& to) const {
+  const InStage decode(LoadStage::decode);
   const auto i = static_cast<std::size_t>(index);
   ImageReading how{.channels = kind_.channels};
   if (resized_to != nullptr && kind_.scaled_decode && *resized_to != sizes_[i]) {
@@ -195,6 +197,7 @@ void ImageRows::read(std::int64_t index, const ImageSize* resized_to, Image& to)
 void ImageRows::make(std::int64_t index, void* to) const {
   thread_local Image image;
   thread_local std::vector<std::uint8_t> small;
+  const InStage decode(LoadStage::decode);
   const ImageSize made = resized(kind_, sizes_[static_cast<std::size_t>(index)]);
   read(index, &made, image);
   auto* out = static_cast<std::uint8_t*>(to);

@@ -45,6 +45,12 @@ const char* stored_name(DType dtype) {
       return "std::uint64_t";
     case DType::boolean:
       return "bool";
+    case DType::float8_e4m3fn:
+    case DType::float8_e4m3fnuz:
+    case DType::float8_e5m2:
+    case DType::float8_e5m2fnuz:
+    case DType::float8_e8m0fnu:
+      break;  // of no element-wise operator
   }
   return "float";
 }

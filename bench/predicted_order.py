@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+"""Whether the cost model puts the ways to share out a network in the order that a clock puts them in: five networks on two ranks of this machine.
+
+python3 bench/predicted_order.py [--only NETWORK …] [--ranks 2] [--threads 1] [--rounds 3] [--seconds 4] [--network 100Gb/s,20us]
+                                 [--apart 0.05] [--binary build/tandem] [--python PYTHON]
+
+Each way is a policy: it is planned (`policy plan --ranks`, with the profile that `doctor --measure` has stored where there is one) and trained
+(`launch -n`), ways alternating round by round; of a way the median counts. Two ways are in order where the plan and the clock agree on which is
+faster; pairs that either has closer together than --apart are not judged. Exit code 1 where a pair is out of order.
+"""
+
+import argparse
+import itertools
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+
+import run
+from saved import cpu_name
+
+STATE = '{ at = "**", min = "64KiB", shard = "state" }'
+GRADIENT = '{ at = "**", min = "64KiB", shard = "state+gradient" }'
+# Of each network its ways by name: the rules of the policy.
+WAYS = {
+    "mlp_b256": {"data parallel": [], "states": [STATE], "states and gradients": [GRADIENT]},
+    "resnet18_b32": {"data parallel": [], "states": [STATE], "states and gradients": [GRADIENT]},
+    "gpt_b16": {"data parallel": [], "states": [STATE], "states and gradients": [GRADIENT]},
+    "vit_b16_b4": {"data parallel": [], "states": [STATE], "states and gradients": [GRADIENT]},
+    "wide_deep": {
+        "data parallel": [],
+        "rows": ['{ at = "{wide,deep}.**", shard = "rows" }'],
+        "whole tables": ['{ at = "{wide,deep}.**", shard = "table" }'],
+    },
+}
+
+
+def config_of(network):
+    if network == "wide_deep":
+        return run.ROOT / "models" / "wide_deep" / "train.toml"
+    return run.ROOT / "bench" / "workloads" / f"{network}.toml"
+
+
+def output_of(command, env):
+    result = subprocess.run(list(map(str, command)), capture_output=True, text=True, env=env, timeout=1800)
+    if result.returncode:
+        sys.exit(f"exit code {result.returncode}: {' '.join(map(str, command))}\n{result.stderr.strip()[-1000:]}")
+    return result.stdout
+
+
+def predicted_ms(options, network, policy, env):
+    command = [options.binary, "policy", "plan", policy, "--config", config_of(network), "--ranks", options.ranks,
+               "--network", options.network, "--json", f"threads={options.threads}"]  # fmt: skip
+    return json.loads(output_of(command, env))["time"]["step_ms"]
+
+
+def measured_ms(options, network, policy, env):
+    """The median over log lines but the first ones and the last, of a run that is as long as `options.seconds` ask."""
+
+    def step_times(steps, every):
+        with tempfile.TemporaryDirectory() as folder:
+            command = [options.binary, "launch", "-n", options.ranks, "--", "train", config_of(network), f"policy={policy}", f"steps={steps}",
+                       f"log.every={every} steps", f"threads={options.threads}", "eval.every=1000 epochs", "checkpoint.every=1000 epochs",
+                       "--run-dir", f"{folder}/run"]  # fmt: skip
+            output_of(command, env)
+            lines = [json.loads(line) for line in open(f"{folder}/run/metrics.jsonl")]
+        lines = [line for line in lines if line.get("phase", "train") == "train"]
+        pairs = zip(lines[1:-1], lines[2:-1])
+        return [1e3 * (b["wall"] - a["wall"]) / (b["step"] - a["step"]) for a, b in pairs]
+
+    first = statistics.median(step_times(25, 5))
+    every = max(2, int(1e3 * options.seconds / first / 10))
+    return statistics.median(step_times(12 * every, every)[1:])
+
+
+def judged(options, predicted, measured):
+    """Pairs of ways, and whether both sides agree on them; None where they are too close."""
+    for a, b in itertools.combinations(predicted, 2):
+        by_plan, by_clock = predicted[a] / predicted[b] - 1, measured[a] / measured[b] - 1
+        close = abs(by_plan) < options.apart or abs(by_clock) < options.apart
+        yield a, b, None if close else (by_plan < 0) == (by_clock < 0)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="*", choices=list(WAYS), default=list(WAYS))
+    parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=4.0)
+    parser.add_argument("--network", default="100Gb/s,20us", help="what lies between the ranks: doctor --ranks measures it")
+    parser.add_argument("--apart", type=float, default=0.05)
+    parser.add_argument("--binary", type=pathlib.Path, default=run.ROOT / "build" / "tandem")
+    parser.add_argument("--python")
+    options = parser.parse_args()
+    options.python = run.peer_python(options.python)
+    models = run.models_folder(options.python, [name for name in options.only if name != "wide_deep"])
+    env = {**os.environ, "TANDEM_MODELS": str(models)}
+    if "wide_deep" in options.only and not (models / "wide_deep" / "train.npz").exists():
+        make = [options.python, run.ROOT / "models" / "wide_deep" / "make_data.py", "npz", "--to", models / "wide_deep"]
+        subprocess.run(make, check=True, stdout=sys.stderr)
+    table, wrong, known = [], 0, 0
+    with tempfile.TemporaryDirectory() as folder:
+        for network in options.only:
+            policies = {}
+            for i, (way, rules) in enumerate(WAYS[network].items()):
+                policies[way] = pathlib.Path(folder) / f"{network}{i}.toml"
+                policies[way].write_text("policy = 1\nrules = [\n" + "".join(f"  {rule},\n" for rule in rules) + "]\n")
+            predicted = {way: predicted_ms(options, network, policy, env) for way, policy in policies.items()}
+            times = {way: [] for way in policies}
+            for _ in range(options.rounds):
+                for way, policy in policies.items():
+                    times[way].append(measured_ms(options, network, policy, env))
+                    print(f"{network}, {way}: {times[way][-1]:.3f} ms, predicted {predicted[way]:.3f} ms", flush=True)
+            measured = {way: statistics.median(all_of) for way, all_of in times.items()}
+            table += [f"| {network} | {way} | {predicted[way]:.2f} | {measured[way]:.2f} |" for way in policies]
+            for a, b, agrees in judged(options, predicted, measured):
+                word = "too close" if agrees is None else "in order" if agrees else "OUT OF ORDER"
+                print(f"{network}: {a} and {b}: {word}", flush=True)
+                wrong += agrees is False
+                known += agrees is not None
+    print(f"\n{cpu_name()}, {options.ranks} ranks of {options.threads} thread(s), medians of {options.rounds}\n")
+    print("| network | way | predicted, ms | measured, ms |\n|---|---|---|---|")
+    print("\n".join(table))
+    print(f"\n{'passed' if wrong == 0 else 'FAILED'}: {known - wrong} of {known} pairs in order")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,23 @@
+// Matrices whose products make the queries, keys and values of attention, or read what it makes.
+#pragma once
+
+#include <string>
+
+#include "engine/operators/operator.h"
+
+namespace tandem {
+
+/// How a matrix stands beside attention by heads.
+struct AttentionWeight {
+  NodeId attention;      // none: `obstacle` says why
+  std::size_t axis = 0;  // of the matrix, along which a head is a block of neighbours
+  std::int64_t heads = 0;
+  std::string obstacle;
+};
+
+/// Follows what the products of the matrix make, or what they read, through operators that keep the
+/// elements of a head together (element-wise ones, Reshape, Transpose), to an Attention of [batch,
+/// heads, queries, size].
+AttentionWeight attention_weight(const Graph& graph, ValueId matrix);
+
+}  // namespace tandem

@@ -1,0 +1,60 @@
+// Sums over ranks whose operands are large and needed no more: what makes the operand of a later
+// one waits for them, so that both may lie in the same bytes.
+#include <cstddef>
+
+#include "engine/lower/bucket_size.h"
+#include "engine/operators/collectives/collective.h"
+#include "engine/plan/plan_parts.h"
+
+namespace tandem {
+namespace {
+
+struct PromptReduction {
+  int item = 0;
+  int made = 0;  // the first item that writes into the operand's buffer
+  std::size_t bytes = 0;
+};
+
+std::vector<PromptReduction> prompt_reductions(const std::vector<PlannedItem>& items,
+                                               const Lowered& lowered, const Plan& plan) {
+  std::vector<int> written(plan.buffers.size(), -1);
+  std::vector<PromptReduction> found;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const Instruction& instruction = items[i].instruction;
+    for (const Access& access : instruction.accesses) {
+      if (access.write && written[access.buffer] < 0) written[access.buffer] = static_cast<int>(i);
+    }
+    if (instruction.kind != Instruction::Kind::collective) continue;
+    const Node& node = lowered.graph.node(instruction.node);
+    if (collective_kind(node) != CollectiveKind::reduce_scatter ||
+        node.attributes.integer("prompt") == 0)
+      continue;
+    const int buffer = plan.buffer_of[node.inputs[0].index];
+    if (buffer < 0 || !plan.buffers[buffer].in_arena()) continue;
+    found.push_back({static_cast<int>(i), written[buffer], plan.buffers[buffer].bytes});
+  }
+  return found;
+}
+
+}  // namespace
+
+std::vector<ItemOrder> reductions_in_turn(const std::vector<PlannedItem>& items,
+                                          const Lowered& lowered, const Plan& plan) {
+  const std::vector<PromptReduction> reductions = prompt_reductions(items, lowered, plan);
+  std::size_t all = 0;
+  for (const PromptReduction& one : reductions) all += one.bytes;
+  const std::size_t most = bucket_bytes(all);
+  std::vector<ItemOrder> orders;
+  std::size_t waiting = 0, oldest = 0;  // bytes that wait for their sums, and the first of those
+  for (const PromptReduction& next : reductions) {
+    for (; waiting > most; ++oldest) {
+      const PromptReduction& done = reductions[oldest];
+      if (done.item < next.made) orders.emplace_back(done.item, next.made);
+      waiting -= done.bytes;
+    }
+    waiting += next.bytes;
+  }
+  return orders;
+}
+
+}  // namespace tandem

@@ -1,0 +1,28 @@
+// Files of data as values of keys: a name, a list, or a table of arrays; braces stand for several.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/training/config/key_visitor.h"
+#include "engine/training/config/run_config.h"
+
+namespace tandem {
+
+/// Of a text with braces; none where they are wrong, which is reported.
+std::vector<std::string> expand_names(const Found& found, const ConfigValue& text);
+
+/// Both the kind and the folder that names are relative to are known once the value is read.
+KeyForm files_form(std::vector<ArrayFiles>& member, const DataKind& kind, const std::string& root);
+
+/// The key `files`.
+template <class... Notes>
+void visit_files(KeyVisitor& v, std::vector<ArrayFiles>& files, const DataKind& kind,
+                 const std::string& root, const Notes&... notes) {
+  v.key("files", files_form(files, kind, root),
+        parts("[]", path_value, "a file; {0..9} and {a,b} stand for several"),
+        parts(".*", path_value | list_value, "the file or files of this array"),
+        parts(".*[]", path_value, "a file"), notes...);
+}
+
+}  // namespace tandem

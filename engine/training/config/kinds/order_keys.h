@@ -1,0 +1,16 @@
+// The keys of [data] that say which samples training reads, in which order and batches.
+#pragma once
+
+#include <string>
+
+#include "engine/training/config/key_visitor.h"
+#include "engine/training/config/run_config.h"
+
+namespace tandem {
+
+/// Of data.train: sources, epoch_end, shuffle, sampler.
+void visit_order(KeyVisitor& train, DataConfig& c, const std::string& root);
+/// Of data.buckets.
+void visit_buckets(KeyVisitor& v, BucketConfig& c);
+
+}  // namespace tandem

@@ -1,0 +1,20 @@
+// An order whose steps have samples of one bucket each.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "engine/training/data/buckets/buckets.h"
+#include "engine/training/data/order/sample_order.h"
+
+namespace tandem {
+
+/// The samples of an epoch of `order`, in its order within each bucket: `batch_size` of a bucket
+/// are a step. What is left of a bucket at the end of the epoch goes into the next longer one, so
+/// that the last step alone has fewer samples; its length is the longest. `mixes`: the whole steps
+/// of an epoch follow each other at random, else as they are complete.
+std::shared_ptr<const SampleOrder> bucketed_order(std::shared_ptr<const SampleOrder> order,
+                                                  std::shared_ptr<const Buckets> buckets,
+                                                  std::int64_t batch_size, bool mixes);
+
+}  // namespace tandem

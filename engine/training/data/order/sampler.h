@@ -1,0 +1,27 @@
+// The order in which training reads its samples, as the configuration says and the data has it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/training/data/data_source.h"
+#include "engine/training/data/order/sample_order.h"
+#include "engine/training/data/order/source_order.h"
+
+namespace tandem {
+
+/// `data` is what `config` describes, held-out samples left out. Reads weights or classes of all
+/// samples where a sampler needs them. Throws Error{usage} for fields that are not there or do not
+/// fit, Error{data} with file:row for weights that are none and classes without a weight.
+/// `tell` hears what an epoch is made of, where that is not each sample once; may be empty.
+std::shared_ptr<const SampleOrder> training_order(
+    const DataConfig& config, const DataSource& data,
+    const std::function<void(const std::string&)>& tell = {});
+
+/// Which samples of the data come from which source. Throws Error{data} for a source without
+/// samples.
+std::vector<SourceShare> source_shares(const DataConfig& config, const DataSource& data);
+
+}  // namespace tandem

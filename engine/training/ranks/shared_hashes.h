@@ -1,0 +1,19 @@
+// Hashes of states of which no rank has the whole.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "engine/ranks/rendezvous.h"
+#include "engine/runtime/program.h"
+#include "engine/training/ranks/row_exchange.h"
+
+namespace tandem {
+
+/// The sha256 of the whole's row-major bytes, by name, of each frozen state that ranks share out:
+/// what `frozen_hashes` has for one process. All ranks call it alike; rank 0 reads the rows of the
+/// others through `exchange`, and tells all.
+std::map<std::string, std::string> shared_frozen_hashes(const StateStore& states, Rendezvous& ranks,
+                                                        RowExchange& exchange);
+
+}  // namespace tandem

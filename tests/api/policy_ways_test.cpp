@@ -1,0 +1,113 @@
+// What `policy auto --ranks` chooses by the cost model alone: of networks that are never run, on
+// eight ranks behind 10 Gb/s.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "placement/auto/find.h"
+#include "tests/api/never_run.h"
+
+namespace tandem {
+namespace {
+
+using ::testing::AllOf;
+using testing::Forward;
+using ::testing::HasSubstr;
+using testing::Layers;
+using testing::NeverRun;
+using ::testing::Not;
+
+constexpr int ranks = 8;
+
+// A body of 4 MiB and a head of 4 GiB, whose gradient would be most of what ranks exchange.
+Graph large_head(const OperatorSet& operators, std::int64_t samples) {
+  Layers l(operators);
+  ValueId x = l.g.input("x", {DType::float32, {samples, 512}});
+  x = l.relu("body", l.product("body", x, 2048));
+  l.g.output("logits", l.product("head", x, 524'288));
+  return l.g.finish();
+}
+
+// The layers of He et al. 2016 for images of 32 x 32, without normalisation: 23.5 million weights.
+Graph resnet50(const OperatorSet& operators, std::int64_t samples) {
+  Layers l(operators);
+  ValueId x = l.g.input("x", {DType::float32, {samples, 3, 32, 32}});
+  x = l.relu("stem", l.convolution("stem", x, 64, 3, 1));
+  constexpr std::int64_t blocks[] = {3, 4, 6, 3};
+  for (std::int64_t stage = 0; stage < 4; ++stage) {
+    const std::int64_t width = std::int64_t{64} << stage;
+    for (std::int64_t block = 0; block < blocks[stage]; ++block) {
+      const std::string name = "stage" + std::to_string(stage) + "." + std::to_string(block);
+      const std::int64_t stride = stage > 0 && block == 0 ? 2 : 1;
+      ValueId y = l.relu(name + ".a", l.convolution(name + ".a", x, width, 1, 1));
+      y = l.relu(name + ".b", l.convolution(name + ".b", y, width, 3, stride));
+      y = l.convolution(name + ".c", y, 4 * width, 1, 1);
+      if (block == 0) x = l.convolution(name + ".skip", x, 4 * width, 1, stride);
+      l.g.set_scope({name + ".Add", Phase::forward, {}});
+      x = l.relu(name, l.g.add(y, x));
+    }
+  }
+  l.g.set_scope({"pool.ReduceMean", Phase::forward, {}});
+  x = l.g.reduce_mean(x, {2, 3}, false);
+  l.g.output("logits", l.product("fc", x, 10));
+  return l.g.finish();
+}
+
+FoundPlacement found_for(const Forward& forward, std::int64_t batch,
+                         std::map<std::string, std::uint64_t> budgets = {}) {
+  NeverRun model(forward, batch, ranks, {DType::int64, {}});
+  AutoCase of(model, "policy = 1\n", {"cpu"}, std::move(budgets), 0);
+  return find_placement(of, "policy = 1\n", ranks);
+}
+
+AutoPlan plan_of(const FoundPlacement& found, const std::string& name) {
+  for (const auto& [known, plan] : found.shardings) {
+    if (known == name) return plan;
+  }
+  ADD_FAILURE() << "no " << name;
+  return AutoPlan{};
+}
+
+TEST(PolicyWays, AHeadIsSplitWhereItsGradientWouldBeMostOfAStep) {
+  const FoundPlacement found = found_for(large_head, 64);
+  EXPECT_THAT(found.sharding, HasSubstr("data parallel body, split head:weight"));
+  const std::string text = found_text(found, "policy.toml", true);
+  EXPECT_THAT(text, AllOf(HasSubstr("shard = \"columns\""), HasSubstr("head:weight"),
+                          HasSubstr("gradients of 4.00 GiB are not summed over ranks")));
+  const AutoPlan plain = plan_of(found, "data parallel"),
+                 split = plan_of(found, "data parallel body, split head:weight");
+  ASSERT_TRUE(split.score.possible);
+  EXPECT_LT(split.exchanged, 0.01 * plain.exchanged);
+  EXPECT_LT(split.score.seconds, plain.score.seconds);
+  // Weight, gradient and two moments of the head are an eighth.
+  EXPECT_LT(split.devices[0].memory.peak, plain.devices[0].memory.peak / 4);
+}
+
+// Every way is printed with its time, its memory and what it exchanges.
+TEST(PolicyWays, ConvolutionsAreDataParallel) {
+  const FoundPlacement found = found_for(resnet50, 256);
+  EXPECT_EQ(found.sharding, "data parallel");
+  const std::string text = found_text(found, "policy.toml", true);
+  EXPECT_THAT(text, AllOf(HasSubstr("ranks     8: data parallel\n"),
+                          HasSubstr("\n  data parallel, optimizer states shared out: "),
+                          HasSubstr("\n  data parallel, optimizer states and gradients shared "
+                                    "out: "),
+                          HasSubstr(" ms are waited for")));
+  EXPECT_THAT(text, Not(HasSubstr("shard = ")));
+  // Every gradient once, and the loss.
+  EXPECT_NEAR(plan_of(found, "data parallel").exchanged, 4 * 23'467'712.0, 1e3);
+}
+
+// What does not fit whole is shared out: gradients last, since that waits for the network.
+TEST(PolicyWays, ABudgetSharesOutStatesAndGradients) {
+  const FoundPlacement plain = found_for(resnet50, 256);
+  const auto peak = [&](const char* name) { return plan_of(plain, name).devices[0].memory.peak; };
+  const std::size_t states = peak("data parallel, optimizer states shared out"),
+                    gradients = peak("data parallel, optimizer states and gradients shared out");
+  ASSERT_LT(states, peak("data parallel"));
+  EXPECT_LE(gradients, states + states / 100);
+  const FoundPlacement found = found_for(resnet50, 256, {{"cpu", states + (1u << 20)}});
+  EXPECT_EQ(found.sharding, "data parallel, optimizer states shared out");
+}
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,191 @@
+// Models that train although data chooses rows: what they compute (onnxruntime's numbers, written
+// by tests/scripts/data_extents.py), their gradients against differences in double, a mixture of
+// experts against its dense formula, and what is refused.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "engine/formats/files.h"
+#include "onnx/defs/parser.h"
+#include "tests/importer/differences.h"
+
+namespace tandem::testing {
+namespace {
+
+using Json = nlohmann::json;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+
+std::string parsed(const std::string& text) {
+  onnx::ModelProto model;
+  const onnx::Common::Status status = onnx::OnnxParser::Parse(model, text.c_str());
+  EXPECT_TRUE(status.IsOK()) << status.ErrorMessage();
+  return model.SerializeAsString();
+}
+
+ImportResult import_for_training(const std::string& text) {
+  return import_graph(OnnxFile::from_bytes(parsed(text)), engine_operators(), with_evaluator());
+}
+
+std::vector<Json> trained_cases() {
+  const std::string path = std::string(TANDEM_SOURCE_DIR) + "/tests/data/chosen_rows.json";
+  return Json::parse(read_file(path)).get<std::vector<Json>>();
+}
+
+class ChosenRowsTest : public ::testing::TestWithParam<Json> {};
+
+TEST_P(ChosenRowsTest, ComputesWhatOnnxruntimeDoes) {
+  const Graph graph = import_for_training(GetParam().at("model")).graph;
+  for (const Json& run : GetParam().at("runs")) {
+    SCOPED_TRACE(run.at("inputs").dump());
+    const NamedTensors got = run_graph(graph, tensors_of(run.at("inputs")));
+    const NamedTensors want = tensors_of(run.at("outputs"));
+    ASSERT_EQ(got.size(), want.size());
+    for (std::size_t k = 0; k < want.size(); ++k) {
+      EXPECT_EQ(got[k].first, want[k].first);
+      ASSERT_EQ(got[k].second.type(), want[k].second.type()) << want[k].first;
+      for (std::int64_t i = 0; i < want[k].second.type().elements(); ++i) {
+        const double number = want[k].second.number(i);
+        EXPECT_NEAR(got[k].second.number(i), number, 1e-12 * (1 + std::fabs(number)))
+            << want[k].first << ", element " << i;
+      }
+    }
+  }
+}
+
+TEST_P(ChosenRowsTest, HasTheGradientsOfItsDifferences) {
+  const Graph graph = import_for_training(GetParam().at("model")).graph;
+  for (const Json& run : GetParam().at("runs")) {
+    SCOPED_TRACE(run.at("inputs").dump());
+    expect_gradients(graph, tensors_of(run.at("inputs")));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ChosenRowsTest, ::testing::ValuesIn(trained_cases()),
+                         [](const auto& info) {
+                           return info.param.at("name").template get<std::string>();
+                         });
+
+// y = Σ over experts of (expert == e) gate tanh(x w_e) v_e, for all rows.
+TEST(ChosenRowsOfExperts, AreTheDenseFormula) {
+  const std::string dense = R"(<ir_version: 10, opset_import: ["": 20]>
+moe (double[6,4] x, int64[6] expert, double[6] gate, double[4,5] w0, double[5,4] v0, double[4,5] w1, double[5,4] v1) => (double[6,4] y)
+<int64 zero = {0}, int64 one = {1}, int64[1] column = {1}>
+{
+  is0 = Equal (expert, zero)
+  m0 = Cast <to = 11> (is0)
+  f0 = Mul (m0, gate)
+  c0 = Unsqueeze (f0, column)
+  a0 = MatMul (x, w0)
+  b0 = Tanh (a0)
+  d0 = MatMul (b0, v0)
+  y0 = Mul (d0, c0)
+  is1 = Equal (expert, one)
+  m1 = Cast <to = 11> (is1)
+  f1 = Mul (m1, gate)
+  c1 = Unsqueeze (f1, column)
+  a1 = MatMul (x, w1)
+  b1 = Tanh (a1)
+  d1 = MatMul (b1, v1)
+  y1 = Mul (d1, c1)
+  y = Add (y0, y1)
+})";
+  const Graph expected = import_for_training(dense).graph;
+  for (const Json& json : trained_cases()) {
+    if (json.at("name") != "mixture_of_experts") continue;
+    const Graph graph = import_for_training(json.at("model")).graph;
+    for (const Json& run : json.at("runs")) {
+      const NamedTensors fed = tensors_of(run.at("inputs"));
+      const HostTensor y = run_graph(graph, fed)[0].second, z = run_graph(expected, fed)[0].second;
+      for (std::int64_t i = 0; i < z.type().elements(); ++i)
+        EXPECT_NEAR(y.number(i), z.number(i), 1e-12);
+    }
+  }
+}
+
+TEST(ChosenRowsNotes, SayThatAllIsComputed) {
+  for (const Json& json : trained_cases()) {
+    if (json.at("name") != "mixture_of_experts") continue;
+    EXPECT_THAT(import_for_training(json.at("model")).summary.notes,
+                Contains(HasSubstr("data chooses among 6")));
+  }
+}
+
+std::string refused(const std::string& body, const std::string& outputs = "double[3] y") {
+  return error_of([&] {
+    import_for_training(R"(<ir_version: 10, opset_import: ["": 20]>
+m (double[5,3] x, bool[5] keep, double[5] z) => ()" +
+                        outputs +
+                        ")\n<int64 zero = {0}, int64[1] first = {0}, int64[1] one = {1}>\n{\n" +
+                        "  place = NonZero (keep)\n  index = Squeeze (place, first)\n"
+                        "  chosen = Gather (x, index)\n" +
+                        body + "\n}");
+  });
+}
+
+TEST(ChosenRowsRefusals, NameTheNodeAndTheCause) {
+  const auto says = [](const std::string& reason) {
+    return AllOf(HasSubstr(reason), HasSubstr("which NonZero at NonZero chooses"),
+                 HasSubstr("in stages"));
+  };
+  EXPECT_THAT(refused("  y = Gather (chosen, zero)"), says("Gather takes places among the rows"));
+  EXPECT_THAT(refused("  e = Slice (chosen, first, one)\n  y = Squeeze (e, first)"),
+              says("Slice takes places among the rows"));
+  EXPECT_THAT(refused("  t = Transpose (chosen)\n  y = MatMul (t, z)"), HasSubstr("MatMul"));
+  EXPECT_THAT(refused("  w = Unsqueeze (z, one)\n  e = Add (chosen, w)\n"
+                      "  y = ReduceSum <keepdims = 0> (e, first)"),
+              says("Add takes beside rows as many as there could be"));
+  EXPECT_THAT(refused("  s = Shape (chosen)\n  n = Gather (s, zero)\n  f = Cast <to = 11> (n)\n"
+                      "  e = ReduceSum <keepdims = 0> (chosen, first)\n  y = Div (e, f)"),
+              says("computes with the number of rows"));
+  EXPECT_THAT(refused("  s = Size (chosen)\n  e = ReduceSum <keepdims = 0> (chosen, first)\n"
+                      "  f = Cast <to = 11> (s)\n  y = Div (e, f)"),
+              says("Size"));
+  EXPECT_THAT(refused("  v, i = TopK <axis = 0> (chosen, one)\n  y = Squeeze (v, first)"),
+              says("TopK runs along the rows"));
+}
+
+TEST(ChosenRowsRefusals, OfOutputsSayWhatWouldHelp) {
+  EXPECT_THAT(refused("  y = Neg (chosen)", "double[K,3] y"),
+              AllOf(HasSubstr("data decides how many entries the output has"),
+                    HasSubstr("NonZero at NonZero"), HasSubstr("in stages")));
+}
+
+TEST(ChosenRowsRefusals, OfAChoiceAmongChosenRows) {
+  EXPECT_THAT(refused("  p = Greater (chosen, chosen)\n  q = NonZero (p)\n"
+                      "  y = Cast <to = 11> (q)",
+                      "double[2,K] y"),
+              HasSubstr("it chooses among the rows that NonZero at NonZero chooses"));
+}
+
+// The places are a constant, which the import would have to make.
+TEST(ChosenRowsRefusals, OfAMaskThatIsTooLarge) {
+  EXPECT_THAT(error_of([] {
+                import_for_training(R"(<ir_version: 10, opset_import: ["": 20]>
+m (bool[20000,20000] keep, double[20000] x) => (double[20000] y)
+{
+  place = NonZero (keep)
+  real = Cast <to = 11> (place)
+  sum = ReduceSum <keepdims = 0> (real)
+  y = Add (x, sum)
+})");
+              }),
+              HasSubstr("the table of all places is too large"));
+}
+
+// A loss finds no value under the name of rows that include what was not chosen.
+TEST(ChosenRowsNames, AreNotThoseOfTheFile) {
+  for (const Json& json : trained_cases()) {
+    if (json.at("name") != "mixture_of_experts") continue;
+    const Graph graph = import_for_training(json.at("model")).graph;
+    EXPECT_FALSE(graph.find_value("made0"));
+    EXPECT_TRUE(graph.find_value("made0 (chosen)"));
+    EXPECT_TRUE(graph.find_value("sum0"));
+  }
+}
+
+}  // namespace
+}  // namespace tandem::testing
