@@ -37,6 +37,11 @@ void with_storage(DType dtype, const F& f) {
       return f(std::uint64_t{});
     case DType::uint8:
     case DType::boolean:
+    case DType::float8_e4m3fn:
+    case DType::float8_e4m3fnuz:
+    case DType::float8_e5m2:
+    case DType::float8_e5m2fnuz:
+    case DType::float8_e8m0fnu:
       return f(std::uint8_t{});
   }
 }
