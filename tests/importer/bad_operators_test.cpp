@@ -104,7 +104,7 @@ TEST(BadOperator, StatisticsThatAreAWeightToo) {
 TEST(BadOperator, InsideOfADefinition) {
   OneNode one("Bernoulli", {"x"});
   one.m.input("x", {2, 3});
-  set(*one.node, "dtype", std::int64_t{onnx::TensorProto::FLOAT8E5M2});
+  set(*one.node, "dtype", std::int64_t{onnx::TensorProto::FLOAT4E2M1});
   const std::string text = one.error();
   EXPECT_THAT(text, HasSubstr("the_node"));
   EXPECT_THAT(text, HasSubstr("in ONNX's definition of Bernoulli: "));
