@@ -8,6 +8,13 @@
 #include "importer/operators/float8.h"
 
 namespace tandem::importer {
+namespace {
+
+bool has_integers(const HostTensor& tensor) {
+  return is_integer(tensor.dtype()) || tensor.dtype() == DType::boolean;
+}
+
+}  // namespace
 
 NodeContext::NodeContext(Session& session, Scope& scope, const onnx::NodeProto& node, int version,
                          std::string path)
@@ -127,7 +134,7 @@ const HostTensor& NodeContext::static_tensor(std::size_t i, const char* role) co
 
 Ints NodeContext::static_integers(std::size_t i, const char* role) const {
   const HostTensor& tensor = static_tensor(i, role);
-  if (is_float(tensor.dtype()) || tensor.shape().size() > 1) {
+  if (!has_integers(tensor) || tensor.shape().size() > 1) {
     fail(role, "a list of integers", to_string(tensor.type()));
   }
   return tensor.integers();
@@ -135,7 +142,7 @@ Ints NodeContext::static_integers(std::size_t i, const char* role) const {
 
 std::int64_t NodeContext::static_integer(std::size_t i, const char* role) const {
   const HostTensor& tensor = static_tensor(i, role);
-  if (is_float(tensor.dtype()) || tensor.type().elements() != 1) {
+  if (!has_integers(tensor) || tensor.type().elements() != 1) {
     fail(role, "one integer", to_string(tensor.type()));
   }
   return tensor.integers()[0];
@@ -259,9 +266,8 @@ Term NodeContext::cast(const Term& x, DType dtype) {
 }
 
 Term NodeContext::widen(const Term& x) {
-  const DType dtype = x.type.dtype;
-  const bool is_stored = dtype == DType::float16 || dtype == DType::bfloat16 || is_float8(dtype);
-  return is_stored ? cast(x, DType::float32) : x;
+  const bool half = x.type.dtype == DType::float16 || x.type.dtype == DType::bfloat16;
+  return half ? cast(x, DType::float32) : x;
 }
 
 Term NodeContext::reshape(const Term& x, Shape shape) {

@@ -76,7 +76,8 @@ class NodeContext {
   Term filled(double value, TensorType type) const;
   /// x itself where it has that type; 8-bit floats are rounded as ONNX's Cast does by default.
   Term cast(const Term& x, DType dtype);
-  Term widen(const Term& x);                        // storage types of 8 and 16 bits to float32
+  /// The 16-bit storage types to float32; 8-bit floats stay, for what computes to refuse.
+  Term widen(const Term& x);
   Term reshape(const Term& x, Shape shape);         // x itself where it has that shape
   Term expand(const Term& x, const Shape& shape);   // x itself where it has that shape
   Term transpose(const Term& x, const Ints& perm);  // x itself where nothing moves

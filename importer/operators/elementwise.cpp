@@ -72,7 +72,7 @@ void scalar_function(NodeContext& node) {
   if (row.kind().operands > 1)
     operands.push_back(aligned_operand(node));
   else if (row.kind().predicate)  // IsNaN and IsInf take 8-bit floats
-    operands[0] = is_float8(node.dtype(0)) ? node.widen(operands[0]) : operands[0];
+    operands[0] = is_float8(node.dtype(0)) ? node.cast(operands[0], DType::float32) : operands[0];
   Attributes attributes;
   for (const auto& [name, value] : attributes_of(node, row.options.attributes))
     attributes.set(name, value);
@@ -131,7 +131,7 @@ void clip(NodeContext& node) {
 void mod(NodeContext& node) {
   if (is_float(node.dtype(0)) && !node.flag("fmod", false) && node.version() < 28)
     node.fail("fmod", "1 for floating-point numbers", "0");
-  if (!is_float(node.dtype(0)) && node.in(1).is_constant()) {
+  if (is_integer(node.dtype(0)) && node.in(1).is_constant()) {
     for (const std::int64_t divisor : node.in(1).constant->integers())
       if (divisor == 0) node.fail("division by 0");
   }

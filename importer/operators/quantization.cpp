@@ -158,7 +158,8 @@ void dequantize_linear(NodeContext& node) {
     quantized_type(node, node.dtype(0));
   }
   const Shape shape = node.shape(0);
-  const Term scale = node.widen(node.in(1));
+  const Term scale =
+      is_float8(node.dtype(1)) ? node.cast(node.in(1), DType::float32) : node.widen(node.in(1));
   const DType dtype = scale.type.dtype;
   const bool of_floats = is_float8(node.dtype(0));
   Term x = of_floats ? node.cast(from_float8(node, node.in(0)), dtype)

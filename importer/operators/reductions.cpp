@@ -32,7 +32,8 @@ Term root_of_squares(NodeContext& node, const Term& sum) {
 }
 
 Term as_float(NodeContext& node, const Term& x) {
-  return is_float(x.type.dtype) ? x : node.cast(x, DType::float64);
+  const DType dtype = x.type.dtype;  // 8-bit floats stay: what reduces refuses them
+  return is_float(dtype) || is_float8(dtype) ? x : node.cast(x, DType::float64);
 }
 
 namespace {
