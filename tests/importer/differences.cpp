@@ -7,6 +7,7 @@
 
 #include "engine/gradient/gradient.h"
 #include "engine/graph/builder.h"
+#include "tests/importer/json_nodes.h"
 
 namespace tandem::testing {
 namespace {
@@ -24,17 +25,6 @@ double weighted_sum(const NamedTensors& outputs, std::size_t count) {
 }
 
 }  // namespace
-
-HostTensor tensor_of(const nlohmann::json& entry) {
-  const auto shape = entry.at("shape").get<Shape>();
-  if (entry.at("type") == "int64")
-    return HostTensor::from(shape, entry.at("values").get<std::vector<std::int64_t>>());
-  if (entry.at("type") == "bool")
-    return HostTensor::from(shape, entry.at("values").get<std::vector<bool>>());
-  if (entry.at("type") == "float32")
-    return HostTensor::from(shape, entry.at("values").get<std::vector<float>>());
-  return HostTensor::from(shape, entry.at("values").get<std::vector<double>>());
-}
 
 NamedTensors tensors_of(const nlohmann::json& entries) {
   NamedTensors tensors;

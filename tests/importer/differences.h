@@ -7,8 +7,7 @@
 
 namespace tandem::testing {
 
-/// {"name", "type", "shape", "values"}: int64, bool, float32 or float64.
-HostTensor tensor_of(const nlohmann::json& entry);
+/// Of a list of {"name", "type", "shape", "values"}, as tensor_of reads them.
 NamedTensors tensors_of(const nlohmann::json& entries);
 
 /// Test failures where gradients of a graph in double differ from differences: those of a weighted
