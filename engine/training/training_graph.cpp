@@ -140,10 +140,11 @@ std::optional<RowGradient> kept_rows(const Graph& graph, const Chosen& chosen, V
   }
   if (!rows || choice.lazy) return rows;
   if (!choice.takes_rows) return std::nullopt;
-  // Of a part there is room for all ranks' ids, each of which is of one rank alone.
+  // Of a part there is room for all ranks' ids, each of which is of one rank alone: of rows that
+  // are spread over the ranks one of so many comes here, of a whole table all.
   const std::optional<StateShard>& shard = chosen.parameter.shard;
-  const std::int64_t ids =
-      shard ? id_count(graph, *rows) / shard->ranks : ranks.gathered_ids(*rows);
+  const std::int64_t owners = shard && shard->kind == ShardKind::rows ? shard->ranks : 1;
+  const std::int64_t ids = shard ? id_count(graph, *rows) / owners : ranks.gathered_ids(*rows);
   if (!are_few(ids, chosen.parameter.start.shape()[0])) return std::nullopt;
   return rows;
 }
