@@ -41,10 +41,16 @@ std::optional<Sharding> sharding_of(const Graph& graph, const State& state,
   return sharding;
 }
 
-/// The axis of the matrix that ranks share out.
-std::size_t axis_of(const Graph& graph, const State& state, Sharding sharding, int ranks) {
+/// The axis of the matrix that ranks share out. `all`: the graph with what no output needs, so that
+/// a program that does not read the matrix shares it out as those do that read it.
+std::size_t axis_of(const Graph& graph, const Graph& all, const State& state, Sharding sharding,
+                    int ranks) {
   if (sharding == Sharding::rows) return 0;
-  if (sharding == Sharding::columns || readers_of(graph)[state.initial.index].empty()) return 1;
+  if (sharding == Sharding::columns) return 1;
+  if (readers_of(graph)[state.initial.index].empty()) {
+    const AttentionWeight unread = attention_weight(all, all.find_state(state.name)->initial);
+    return unread.obstacle.empty() ? unread.axis : 1;
+  }
   const AttentionWeight weight = attention_weight(graph, state.initial);
   const std::string fix = "take `shard = \"heads\"` away from it";
   if (!weight.obstacle.empty()) refuse_product(state, sharding, weight.obstacle, fix);
@@ -317,7 +323,7 @@ Graph shard_products(const OperatorSet& operators, const Graph& graph, const Sha
     const State& state = from.states[s];
     const std::optional<Sharding> sharding = sharding_of(from, state, shards);
     if (!sharding) continue;
-    const std::size_t axis = axis_of(from, state, *sharding, ranks.ranks);
+    const std::size_t axis = axis_of(from, graph, state, *sharding, ranks.ranks);
     check(from, state, *sharding, axis, ranks.ranks);
     states.emplace_back(s, axis);
     if (*sharding != Sharding::heads) continue;
