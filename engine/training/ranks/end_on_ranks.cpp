@@ -8,10 +8,16 @@ namespace tandem {
 namespace {
 
 // Nothing but that another rank has ended with an error, which it tells people itself.
+// Communicators have the failure as what they got, exchanges of the rendezvous within their
+// message.
 bool repeats(const Error& error, const std::string& failure) {
-  if (failure.find("has ended with an error") == std::string::npos) return false;
-  return std::any_of(error.diagnostics().begin(), error.diagnostics().end(),
-                     [&](const Diagnostic& d) { return d.got == failure; });
+  const bool is_of_another =
+      failure.starts_with("rank ") && failure.find("has ended with an error") != std::string::npos;
+  const std::vector<Diagnostic>& all = error.diagnostics();
+  return is_of_another && !all.empty() &&
+         std::all_of(all.begin(), all.end(), [&](const Diagnostic& d) {
+           return d.got == failure || d.message.find(failure) != std::string::npos;
+         });
 }
 
 }  // namespace

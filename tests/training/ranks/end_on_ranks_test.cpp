@@ -65,6 +65,15 @@ TEST(EndOnRanks, WitnessesOfAnErrorAreSilent) {
   const std::string failure = "rank 2 (node2) has ended with an error: row 17 has no label";
   for (const int rank : {0, 1, 3})
     EXPECT_TRUE(ending_of(rank, failure, witness(failure)).is_elsewhere) << rank;
+  // Seen within an exchange of the rendezvous.
+  const Diagnostic at_an_exchange{.message = "rank 0 of 4: " + failure + " (at 'times of steps')"};
+  EXPECT_TRUE(ending_of(0, failure, at_an_exchange).is_elsewhere);
+}
+
+// What rank 0 has told the others of itself comes back to it, and nobody else says it.
+TEST(EndOnRanks, RankZeroTellsItsOwnFailure) {
+  const std::string failure = "this rank has ended with an error: all_reduce of 'loss' failed";
+  EXPECT_FALSE(ending_of(0, failure, {.message = "rank 0 of 4: " + failure}).is_elsewhere);
 }
 
 TEST(EndOnRanks, ADeathIsToldByRank0) {
