@@ -36,7 +36,7 @@ class RankTimesTest : public testing::RankTraining {};
 TEST_F(RankTimesTest, ARunNamesTheRankThatIsSlow) {
   const RankRuns runs = run_ranks({.ranks = 3, .keys = {"steps=3"}, .stops = [](int rank, auto) {
                                      if (rank == 1)
-                                       std::this_thread::sleep_for(std::chrono::milliseconds(60));
+                                       std::this_thread::sleep_for(std::chrono::milliseconds(150));
                                      return false;
                                    }});
   ASSERT_THAT(runs.errors, Each(IsEmpty()));
@@ -48,8 +48,8 @@ TEST_F(RankTimesTest, ARunNamesTheRankThatIsSlow) {
     if (!json.contains("ranks.slowest")) continue;
     ++told;
     EXPECT_EQ(json["ranks.slowest"], 1) << line;
-    EXPECT_GE(json["ranks.slowest_seconds"].get<double>(), 0.06) << line;
-    EXPECT_LT(json["ranks.median_seconds"].get<double>(), 0.06) << line;
+    EXPECT_GE(json["ranks.slowest_seconds"].get<double>(), 0.15) << line;
+    EXPECT_LT(json["ranks.median_seconds"].get<double>(), 0.15) << line;
   }
   EXPECT_EQ(told, 3);
   const std::vector<std::string>& messages = runs.first().messages;

@@ -76,7 +76,7 @@ class StateShardsTest : public testing::RankTraining {
 
   /// As on as many ranks with whole states.
   void expect_as_whole(const std::vector<std::string>& keys, bool drop_last = false,
-                       const Shardings& shards = all_states) {
+                       const Shardings& shards = all_states, double tolerance = 1e-6) {
     const auto change = [=](int, RunConfig& config) { config.data->drop_last = drop_last; };
     for (const int ranks : {2, 3, 4}) {
       SCOPED_TRACE(std::to_string(ranks) + " ranks");
@@ -87,7 +87,7 @@ class StateShardsTest : public testing::RankTraining {
       ASSERT_THAT(parts.errors, Each(IsEmpty()));
       const StateStore& whole = plain.first().training->states();
       for (const Trained& rank : parts.ranks) {
-        expect_parts(rank.training->states(), whole, 1e-6);
+        expect_parts(rank.training->states(), whole, tolerance);
         const double part = static_cast<double>(optimizer_bytes(rank.training->states())) /
                             static_cast<double>(optimizer_bytes(whole));
         EXPECT_LE(part, 1.0 / ranks + 0.05);
@@ -112,8 +112,10 @@ TEST_F(StateShardsTest, AdamwInMicroBatches) {
 TEST_F(StateShardsTest, Gradients) {
   expect_as_whole({"optimizer.kind=adam", "optimizer.lr=0.01", "optimizer.clip_norm=0.05"}, false,
                   with_gradients());
+  // Sums go over ranks first and over micro-batches then: another order than that of whole ones,
+  // and Adam divides a gradient by its own size, however much of it has cancelled out.
   expect_as_whole({"optimizer.kind=adamw", "optimizer.lr=0.01", "micro_batch=4"}, true,
-                  with_gradients());
+                  with_gradients(), 1e-5);
 }
 
 // Of the sum of micro-batches each rank keeps its own part.
@@ -150,9 +152,10 @@ TEST_F(StateShardsTest, WholeGradientsGiveTheirMemoryAway) {
   EXPECT_LE(arena_of(Sharding::state_and_gradient) + 3 * mib, arena_of(Sharding::state));
 }
 
-// Ranks gather one weight while they write the one before.
+// Ranks gather one weight while they write the one before. Half a matrix has 128 Ki elements: below
+// 64 Ki updates become one call, and weights are gathered behind that.
 TEST_F(StateShardsTest, WeightsAreGatheredWithoutAPause) {
-  const std::vector<std::int64_t> hidden(5, 256);
+  const std::vector<std::int64_t> hidden(5, 512);
   forward_ = [=](const OperatorSet& operators, std::int64_t batch) {
     return testing::small_network(operators, batch, hidden);
   };
