@@ -56,6 +56,7 @@ FoundPlacement found_for(const Forward& forward, std::int64_t batch,
                          std::map<std::string, std::uint64_t> budgets = {}) {
   NeverRun model(forward, batch, ranks, {DType::int64, {}});
   AutoCase of(model, "policy = 1\n", {"cpu"}, std::move(budgets), 0);
+  of.check_devices();
   return find_placement(of, "policy = 1\n", ranks);
 }
 
