@@ -56,12 +56,15 @@ std::vector<bool> StepRunner::Impl::thawed_now() const {
   return result;
 }
 
-// Rows are fetched for a step of the same shape alone: in the programs of full steps. Of several
+// Rows are fetched for a step of the same shape alone: in the programs of full steps, of the
+// longest bucket, since the states that hold them are as long as the ids of one program. Of several
 // ranks each updates the rows of all, which those that one of them looks up next do not tell.
 RunParts StepRunner::Impl::parts_for(const MicroBatchShape& shape) const {
   RunParts own = parts;
+  const bool is_longest = shape.length == (data.buckets ? data.buckets->longest() : 0);
   own.options.lower.rows_ahead =
-      place.ranks == 1 && shape.step == std::min(config.batch_size, data.epochs->count()) &&
+      place.ranks == 1 && is_longest &&
+      shape.step == std::min(config.batch_size, data.epochs->count()) &&
       (shape.kind == MicroBatchKind::whole || shape.kind == MicroBatchKind::last);
   return own;
 }
