@@ -10,6 +10,8 @@
 #include "engine/graph/error.h"
 #include "engine/plan/simulate.h"
 #include "engine/training/config/config_value.h"
+#include "engine/training/data/buckets/buckets.h"
+#include "engine/training/data/buckets/cut_source.h"
 #include "engine/training/evaluation.h"
 #include "importer/batch/fixed_batch.h"
 #include "kernels/emulated/emulated_device.h"
@@ -145,7 +147,7 @@ TrainingGraph PolicyCase::training() {
 }
 
 TrainingGraph PolicyCase::training_graph(const MicroBatchShape& shape, const DataSource* source) {
-  Graph forward = placed().forward(shape.micro_batch, true);
+  Graph forward = placed().forward(shape.micro_batch, true, shape.length);
   TrainingRequest request;
   request.config = &config_;
   request.kind = shape.kind;
@@ -176,8 +178,9 @@ void PolicyCase::add_other_programs(const PlannedStep& step, const ProgramOption
   if (data.train) {
     const std::int64_t samples = data.epoch_samples(), micro_batch = config_.micro_batch_size();
     const bool drop_last = config_.data && config_.data->drop_last;
-    for (const MicroBatchShape& shape :
-         needed_shapes(samples, config_.batch_size, micro_batch, drop_last, place_)) {
+    const std::vector<MicroBatchShape> shapes =
+        needed_shapes(samples, config_.batch_size, micro_batch, drop_last, place_);
+    for (const MicroBatchShape& shape : shapes) {
       if (std::any_of(step.micro_batches.begin(), step.micro_batches.end(),
                       [&](const PlannedMicroBatch& known) { return known.shape == shape; }))
         continue;
@@ -185,6 +188,16 @@ void PolicyCase::add_other_programs(const PlannedStep& step, const ProgramOption
           place_.ranks == 1 && shape.step == std::min(config_.batch_size, samples) &&
           (shape.kind == MicroBatchKind::whole || shape.kind == MicroBatchKind::last);
       add(training_graph(shape, data.train.get()).graph, ends_full_step);
+    }
+    // Full steps have all lengths; what was planned above has the longest.
+    for (std::size_t i = 0; data.buckets && i + 1 < data.buckets->lengths.size(); ++i) {
+      const std::int64_t length = data.buckets->lengths[i];
+      const auto source = cut_source(data.train, data.buckets->fields, length);
+      for (MicroBatchShape shape : shapes) {
+        if (shape.step != config_.batch_size) continue;
+        shape.length = length;
+        add(training_graph(shape, source.get()).graph, false);
+      }
     }
   }
   if (!data.eval) return;
