@@ -444,6 +444,21 @@ DataSets open_sets(const DataConfig& config, const OpenOptions& options) {
   return sets;
 }
 
+/// A random function may put values behind the length that the samples have without it.
+void refuse_augmented_buckets(const DataConfig& config, const DataSets& sets) {
+  for (const int index : sets.buckets->fields) {
+    const std::string& name = sets.train->fields()[static_cast<std::size_t>(index)].name;
+    for (const FieldConfig& field : config.fields) {
+      if (field.name != name || field.augment.empty()) continue;
+      Diagnostic d = at(field.augment[0].where, "data.fields." + name + ".augment",
+                        "data.buckets cuts this field by its length without it");
+      d.got = field.augment[0].text;
+      d.fix = "leave it out, or name the fields that are cut in data.buckets.fields";
+      throw Error(ErrorKind::usage, std::move(d));
+    }
+  }
+}
+
 }  // namespace
 
 DataSets open_data(const DataConfig& config, const OpenOptions& options) {
@@ -451,6 +466,7 @@ DataSets open_data(const DataConfig& config, const OpenOptions& options) {
   sets.order = training_order(config, *sets.train, options.on_message);
   if (!config.buckets.lengths.empty()) {
     add_buckets(config.buckets, sets);
+    refuse_augmented_buckets(config, sets);
     if (options.on_message) options.on_message("buckets    " + to_string(*sets.buckets));
   }
   sets.train = make_mixed_source(std::move(sets.train), config.mix, config.where);

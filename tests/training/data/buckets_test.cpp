@@ -238,6 +238,13 @@ TEST(Buckets, OfAConfigurationWithAMask) {
   EXPECT_THAT(mistake("field = 'ids', lengths = [], dimension = 's'"),
               HasSubstr("no length is named"));
   EXPECT_THAT(mistake("field = 'ids', lengths = [2, 4]"), HasSubstr("dimension"));
+  // Backwards, what fills a sample up comes first.
+  const std::string flipped =
+      "kind = 'jsonl'\ntrain = { files = ['a.jsonl'] }\nfields = { ids = { from = 'ids', as = "
+      "['split(\",\", max=4)', 'int64'], augment = ['random_flip'] } }\n"
+      "buckets = { field = 'ids', lengths = [2, 4], dimension = 's' }\n";
+  EXPECT_THAT(error_of([&] { open_data(data_config(folder, flipped)); }),
+              AllOf(HasSubstr("data.fields.ids.augment"), HasSubstr("random_flip")));
 }
 
 }  // namespace
