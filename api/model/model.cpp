@@ -115,14 +115,21 @@ LoadingParts Model::loading_parts() {
   return parts;
 }
 
+std::vector<std::pair<std::string, std::int64_t>> bound_dimensions(const RunConfig& config,
+                                                                   std::int64_t length) {
+  std::vector<std::pair<std::string, std::int64_t>> bound(config.model.bind.begin(),
+                                                          config.model.bind.end());
+  if (config.data && !config.data->buckets.lengths.empty()) {
+    const BucketConfig& buckets = config.data->buckets;
+    bound.emplace_back(buckets.dimension, length > 0 ? length : buckets.lengths.back());
+  }
+  return bound;
+}
+
 ImportOptions Model::import_options(std::int64_t batch, bool training, std::int64_t length) {
   if (!rows_) rows_ = rows_rules(config_, options_.rows);
   ImportOptions options;
-  options.bind.assign(config_.model.bind.begin(), config_.model.bind.end());
-  if (config_.data && !config_.data->buckets.lengths.empty()) {
-    const BucketConfig& buckets = config_.data->buckets;
-    options.bind.emplace_back(buckets.dimension, length > 0 ? length : buckets.lengths.back());
-  }
+  options.bind = bound_dimensions(config_, length);
   options.batch = batch;
   options.batch_norm = config_.model.train_batch_norm ? "train" : "inference";
   options.training = training;

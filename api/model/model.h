@@ -91,6 +91,11 @@ class Model {
   bool needs_stages_ = false;
 };
 
+/// The extents of the model's free dimensions: model.bind, and that of data.buckets, which is
+/// `length`; 0: the longest.
+std::vector<std::pair<std::string, std::int64_t>> bound_dimensions(const RunConfig& config,
+                                                                   std::int64_t length = 0);
+
 /// Seed of the held-out part; labels of classes as int32 where the files store that, else as int64,
 /// or as the model takes them where they are an input of it. `micro_batch`: the model as it was
 /// imported for a micro-batch of the configuration.

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "api/model/model.h"
 #include "api/run_files.h"
 #include "api/table_rows.h"
 #include "api/train/run_fingerprint.h"
@@ -155,7 +156,7 @@ std::string export_onnx(const Engine& engine, const OnnxFile& file, const RunCon
   options.fp16 = form.fp16;
   options.opset = form.opset;
   options.all_states = true;
-  options.import.bind.assign(config.model.bind.begin(), config.model.bind.end());
+  options.import.bind = bound_dimensions(config);
   options.import.evaluate = engine.evaluate;
   options.import.rows = rows_rules(config, [&](const ShapeRule& rule) {
     return trained_vocabulary_rows(config, weights, rule);

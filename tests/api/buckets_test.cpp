@@ -35,9 +35,12 @@ class BucketsTest : public ::testing::Test {
                .bytes();
     std::ofstream rows(folder_ / "rows.jsonl");
     for (int i = 0; i < 90; ++i) {
-      Json numbers = Json::array();
-      for (int k = 0; k <= i % 12; ++k) numbers.push_back(i % 2 == 0 ? -1 : 1);
-      rows << Json{{"x", numbers}, {"label", i % 2}}.dump() << "\n";
+      Json numbers = Json::array(), ids = Json::array();
+      for (int k = 0; k <= i % 12; ++k) {
+        numbers.push_back(i % 2 == 0 ? -1 : 1);
+        ids.push_back((i * 5 + k * 3) % 19 + 1);
+      }
+      rows << Json{{"x", numbers}, {"ids", ids}, {"label", i % 2}}.dump() << "\n";
     }
     std::ofstream(folder_ / "train.toml") << R"toml(model = "model.onnx"
 batch_size = 8
@@ -70,8 +73,8 @@ every = "1 steps"
     return options;
   }
   void train(const TrainOptions& how) { Trainer(folder_ / "train.toml", how).run(); }
-  std::string weights(const std::string& run) {
-    return read_file(folder_ / run + "/checkpoints/step-00000036/model.safetensors");
+  std::string weights(const std::string& run, const std::string& step = "00000036") {
+    return read_file(folder_ / run + "/checkpoints/step-" + step + "/model.safetensors");
   }
 
   tandem::testing::TemporaryFolder folder_;
@@ -93,6 +96,58 @@ TEST_F(BucketsTest, ARunThatStoppedGoesOn) {
   rest.resume = true;
   train(rest);
   EXPECT_EQ(weights("parts"), weights("whole"));
+}
+
+TEST_F(BucketsTest, AnExportedModelKeepsTheDimensionFree) {
+  train(options("run", {"steps=1"}));
+  export_run(folder_ / "run", folder_ / "out.onnx");
+  EXPECT_THAT(read_file(folder_ / "out.onnx"), HasSubstr("sequence"));
+}
+
+// The rows of a table that the next step looks up: as many as a batch has ids, which buckets
+// change.
+TEST_F(BucketsTest, RowsThatAreFetchedAheadAreThoseOfTheStep) {
+  std::ofstream(folder_ / "ids.onnx", std::ios::binary)
+      << tandem::testing::SmallModel()
+             .free_input("ids", {"batch", "sequence"}, 7)
+             .integer("axes", 1)
+             .weight("table.weight", {20, 2}, 0.5f)
+             .weight("w", {2, 2}, 0.5f)
+             .node("Gather", "embedding", {"table.weight", "ids"}, "rows")
+             .node("ReduceSum", "sums", {"rows", "axes"}, "sum", {{"keepdims", 0}})
+             .node("MatMul", "classes", {"sum", "w"}, "logits")
+             .free_output("logits", {"batch", "classes"})
+             .bytes();
+  std::ofstream(folder_ / "policy.toml") << R"toml(policy = 1
+rules = [
+  { at = "**", on = "gpu" },
+  { at = "embedding", on = "cpu", ship = "rows" },
+]
+)toml";
+  std::ofstream(folder_ / "ids.toml") << R"toml(model = "ids.onnx"
+policy = "policy.toml"
+batch_size = 8
+steps = 24
+[loss]
+terms = [ { name = "loss", kind = "softmax_cross_entropy", logits = "logits", labels = "label" } ]
+[optimizer]
+kind = "lazy_adam"
+lr = 0.01
+[data]
+kind = "jsonl"
+buckets = { field = "ids", lengths = [ 3, 6, 12 ], dimension = "sequence" }
+train = { files = "rows.jsonl" }
+[data.fields]
+ids = { from = "ids", as = [ "split(',', max=12)", "int64" ] }
+label = { from = "label", as = [ "int64" ] }
+)toml";
+  for (const std::string run : {"late", "ahead"}) {
+    TrainOptions how = options(run);
+    how.devices = {"gpu=emulated:0,memory=64MiB"};
+    if (run == "ahead") how.place = {"{ at = \"embedding\", lookahead = 1 }"};
+    Trainer(folder_ / "ids.toml", how).run();
+  }
+  EXPECT_EQ(weights("ahead", "00000024"), weights("late", "00000024"));
 }
 
 TEST_F(BucketsTest, TheDimensionIsThatOfTheModelAlone) {

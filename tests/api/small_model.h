@@ -42,9 +42,10 @@ class SmallModel {
     graph_.message(11, port(name, shape, element_type));
     return *this;
   }
-  /// float32, with free dimensions of these names.
-  SmallModel& free_input(const std::string& name, const std::vector<std::string>& dimensions) {
-    graph_.message(11, free_port(name, dimensions));
+  /// With free dimensions of these names.
+  SmallModel& free_input(const std::string& name, const std::vector<std::string>& dimensions,
+                         std::uint64_t element_type = 1) {
+    graph_.message(11, free_port(name, dimensions, element_type));
     return *this;
   }
   SmallModel& free_output(const std::string& name, const std::vector<std::string>& dimensions) {
@@ -120,12 +121,12 @@ class SmallModel {
     const WireMessage tensor = WireMessage().number(1, element_type).message(2, dims);
     return WireMessage().bytes(1, name).message(2, WireMessage().message(1, tensor));
   }
-  static WireMessage free_port(const std::string& name,
-                               const std::vector<std::string>& dimensions) {
+  static WireMessage free_port(const std::string& name, const std::vector<std::string>& dimensions,
+                               std::uint64_t element_type = 1) {
     WireMessage dims;
     for (const std::string& dimension : dimensions)
       dims.message(1, WireMessage().bytes(2, dimension));
-    const WireMessage tensor = WireMessage().number(1, 1).message(2, dims);
+    const WireMessage tensor = WireMessage().number(1, element_type).message(2, dims);
     return WireMessage().bytes(1, name).message(2, WireMessage().message(1, tensor));
   }
   WireMessage graph_;
