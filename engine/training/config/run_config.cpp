@@ -23,13 +23,16 @@ void add_missing_files(const RunConfig& config, std::vector<Diagnostic>& errors)
   look(config.model.where, "model", config.model.file);
   look({config.file}, "policy", config.policy);
   if (!config.data) return;
-  const std::pair<const char*, const SplitConfig*> splits[] = {
-      {"data.train.files", &config.data->train}, {"data.eval.files", &config.data->eval}};
-  for (const auto& [key, split] : splits) {
-    for (const ArrayFiles& files : split->files) {
+  const auto look_at = [&](const std::string& key, const std::vector<ArrayFiles>& all) {
+    for (const ArrayFiles& files : all) {
       for (const std::string& path : files.paths) look(files.where, key, path);
     }
-  }
+  };
+  const std::vector<SourceConfig>& sources = config.data->sources;
+  for (std::size_t i = 0; i < sources.size(); ++i)
+    look_at("data.train.sources." + std::to_string(i) + ".files", sources[i].files);
+  if (sources.empty()) look_at("data.train.files", config.data->train.files);
+  look_at("data.eval.files", config.data->eval.files);
 }
 
 RunConfig parsed(std::string_view text, const std::string& path,

@@ -62,6 +62,16 @@ TEST(OtherWords, PathsThatLeadNowhereAreToldWithOtherMistakes) {
                                     HasSubstr("gone.npz"), HasSubstr("no such file")));
     EXPECT_EQ(error.diagnostics().size(), 3u);
   }
+  const std::string sources =
+      "data = { kind = 'npz', train = { sources = [ { files = 'gone.npz' } ] } }\n";
+  replace_file(path, head + "accumulate = 4\n" + sgd + sources);
+  try {
+    read_run_config(path);
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("data.train.sources.0.files: no such file"));
+    EXPECT_EQ(error.diagnostics().size(), 3u);
+  }
   replace_file(path, head + sgd + data);
   EXPECT_NO_THROW(read_run_config(path)) << "whoever opens them says more";
 }
