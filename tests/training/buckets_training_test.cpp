@@ -112,8 +112,8 @@ class BucketsTraining : public testing::TrainingRun {
 TEST_F(BucketsTraining, GivesTheNumbersOfSamplesThatAreFilledUp) {
   for (const std::vector<std::string>& keys :
        {std::vector<std::string>{"steps=20", "optimizer.lr=0.001"},
-        {"epochs=3", "optimizer.lr=0.001", "micro_batch=4"},
-        {"epochs=2", "optimizer.lr=0.001", "optimizer.kind=adam"}}) {
+        {"steps=1000", "epochs=3", "optimizer.lr=0.001", "micro_batch=4"},
+        {"steps=1000", "epochs=2", "optimizer.lr=0.001", "optimizer.kind=adam"}}) {
     lengths_.clear();
     const Trained cut = train(keys, true);
     EXPECT_EQ(lengths_, (std::set<std::int64_t>{2, 5, longest}));
@@ -124,7 +124,8 @@ TEST_F(BucketsTraining, GivesTheNumbersOfSamplesThatAreFilledUp) {
 }
 
 TEST_F(BucketsTraining, WeightsOfSamplesCountInTheStepsThatTheyAreIn) {
-  const std::vector<std::string> keys{"epochs=2", "optimizer.lr=0.001", "micro_batch=4",
+  const std::vector<std::string> keys{"steps=1000", "epochs=2", "optimizer.lr=0.001",
+                                      "micro_batch=4",
                                       testing::terms(", class_weights=[1, 2, 0.5]")};
   const Trained cut = train(keys, true), whole = train(keys, false);
   EXPECT_EQ(cut.all("loss"), whole.all("loss"));
@@ -132,7 +133,8 @@ TEST_F(BucketsTraining, WeightsOfSamplesCountInTheStepsThatTheyAreIn) {
 }
 
 TEST_F(BucketsTraining, GoesOnAsIfItHadNeverStopped) {
-  const std::vector<std::string> keys{"epochs=3", "optimizer.lr=0.001", "optimizer.momentum=0.9"};
+  const std::vector<std::string> keys{"steps=1000", "epochs=3", "optimizer.lr=0.001",
+                                      "optimizer.momentum=0.9"};
   const Trained whole = train(keys, true);
   const Trained stopped = train(keys, true, 9);
   EXPECT_TRUE(stopped.result.interrupted);
@@ -142,20 +144,31 @@ TEST_F(BucketsTraining, GoesOnAsIfItHadNeverStopped) {
 }
 
 TEST_F(BucketsTraining, KeepsItsBatchSizeWithinAnEpoch) {
-  const std::vector<std::string> keys{"epochs=3", "optimizer.lr=0.001"};
+  const std::vector<std::string> keys{"steps=1000", "epochs=3", "optimizer.lr=0.001"};
   const Trained stopped = train(keys, true, 9);  // an epoch has seven steps
-  EXPECT_THAT(
-      error_of([&] {
-        train({"epochs=3", "optimizer.lr=0.001", "batch_size=4"}, true, 0, stopped.result.run_dir);
-      }),
-      AllOf(HasSubstr("the batch size changes between epochs only"), HasSubstr("8")));
+  EXPECT_THAT(error_of([&] {
+                train({"steps=1000", "epochs=3", "optimizer.lr=0.001", "batch_size=4"}, true, 0,
+                      stopped.result.run_dir);
+              }),
+              AllOf(HasSubstr("the batch size changes between epochs only"), HasSubstr("8")));
+}
+
+// The steps of an epoch with buckets begin at multiples of the batch size.
+TEST_F(BucketsTraining, BeginAtAStepOfTheEpoch) {
+  const Trained first = train({"steps=1"}, false);
+  train({"steps=2", "batch_size=12"}, false, 0, first.result.run_dir);
+  EXPECT_THAT(error_of([&] {
+                train({"steps=3", "batch_size=12"}, true, 0, first.result.run_dir);
+              }),
+              AllOf(HasSubstr("the batch size changes between epochs only"),
+                    HasSubstr("20 samples of it read")));
 }
 
 TEST_F(BucketsTraining, SamplesMayBeDrawn) {
   std::vector<double> weights;
   for (std::int64_t i = 0; i < count; ++i) weights.push_back(static_cast<double>(i % 5));
   order_ = weighted_order(weights, 30);
-  const std::vector<std::string> keys{"epochs=3", "optimizer.lr=0.001"};
+  const std::vector<std::string> keys{"steps=1000", "epochs=3", "optimizer.lr=0.001"};
   const Trained cut = train(keys, true), whole = train(keys, false);
   EXPECT_EQ(cut.result.steps, 12u);  // three of 8 and one of 6 samples an epoch
   EXPECT_EQ(difference(cut.training->states(), whole.training->states()), "");

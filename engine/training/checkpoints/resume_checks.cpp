@@ -86,13 +86,19 @@ void refuse_other_place(const TrainingPosition& before, std::int64_t samples,
 }
 
 void refuse_other_buckets(const TrainingPosition& before, const RunConfig& config) {
-  if (before.data.sample == 0 || before.batch_size == config.batch_size) return;
+  // A run that had no buckets may have changed its batch size within this epoch.
+  const bool is_at_step = before.data.sample % config.batch_size == 0;
+  if (before.data.sample == 0 || (before.batch_size == config.batch_size && is_at_step)) return;
   Diagnostic d;
   d.file = config.file;
   d.path = "batch_size";
   d.message = "with data.buckets the batch size changes between epochs only";
-  d.expected = std::to_string(before.batch_size);
-  d.got = std::to_string(config.batch_size);
+  d.expected = before.batch_size == config.batch_size
+                   ? "an epoch whose steps have all been of this size"
+                   : std::to_string(before.batch_size);
+  d.got = before.batch_size == config.batch_size
+              ? fmt::format("{} samples of it read", before.data.sample)
+              : std::to_string(config.batch_size);
   d.fix = "resume from a checkpoint at the end of an epoch, or with the batch size that it has";
   throw Error(ErrorKind::usage, std::move(d));
 }
