@@ -175,7 +175,7 @@ bool Unrolling::next() {
 }
 
 std::size_t Unrolling::problems() const {
-  return node_.session().reports.size() + node_.session().stage.requests.size();
+  return node_.session().reports.size() + node_.session().asked;
 }
 
 bool Unrolling::is_sound() const { return problems() == problems_; }

@@ -73,7 +73,8 @@ void NodeContext::want(const std::vector<Term>& terms) const {
   StageRequest request{node_.op_type(), path_, {}, {}, nullptr};
   for (const Term& term : terms) {
     if (term.constant) continue;
-    if (!term.id || term.key.empty()) return;
+    // What only looks has no names, and asks in vain.
+    if ((!term.id || term.key.empty()) && session_.looking == 0) return;
     request.reads.push_back(term.key);
   }
   if (!request.reads.empty()) throw Unknown(std::move(request), terms);
@@ -101,7 +102,8 @@ std::vector<Term> NodeContext::chosen(const std::vector<Term>& operands, std::si
     for (HostTensor& made : make(values)) results.push_back(constant(std::move(made)));
     return results;
   }
-  if (!in_stages() || !is_named) unsupported(reason);
+  if (!in_stages() || (!is_named && session_.looking == 0)) unsupported(reason);
+  if (session_.looking > 0) throw Unknown(std::move(request), operands);
   for (std::size_t i = 0; i < count; ++i)
     request.makes.push_back(fmt::format("{}{}#{}", scope_.key, first_output(node_), i));
   if (session_.options.stage->fed.contains(request.makes[0])) {

@@ -101,6 +101,8 @@ bool Session::fold(std::string_view op, const std::vector<Term>& inputs,
 }
 
 Term Session::stage_input(const std::string& key) {
+  if (const auto known = options.stage->known.find(key); known != options.stage->known.end())
+    return constant(known->second);
   const auto [at, is_new] = stage_inputs.try_emplace(key);
   if (is_new) at->second = builder.input(stage_name(key), options.stage->fed.at(key).type());
   Term term = value(at->second);
@@ -118,10 +120,12 @@ void Session::settle(const std::string& key, Term& term) {
       term = stage_input(key);
     }
   }
-  term.key = key;
+  const bool is_given = term.id && builder.graph().value(term.id).kind != ValueKind::computed;
+  if (!is_given || term.key.empty()) term.key = key;
 }
 
 void Session::request(StageRequest request, const std::vector<Term>& reads) {
+  ++asked;
   if (looking > 0) return;
   for (const Term& term : reads) {
     if (!term.id || term.constant) continue;

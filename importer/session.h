@@ -89,7 +89,8 @@ struct Session {
   std::map<std::string, ValueId> stage_outputs;            // by key: what its requests read
   std::map<std::string, ValueId> stage_inputs;             // by key: what earlier stages made
   std::map<std::vector<std::int64_t>, ValueId> row_masks;  // of chosen rows, by what made them
-  int looking = 0;  // at bodies of nodes that are not lowered: they ask for nothing
+  std::size_t asked = 0;  // how often a node could not be lowered before more is known
+  int looking = 0;        // at bodies of nodes that are not lowered: they ask for nothing
 
   Session(const OnnxFile::Content& content, const OperatorSet& set,
           const ImportOptions& constraints)
@@ -110,9 +111,11 @@ struct Session {
   void note(const std::string& path, const std::string& text);
 
   // Imports by stages
-  /// The input of the graph that an earlier stage has made under this key.
+  /// What an earlier stage has made under this key: an input of the graph, or a constant once its
+  /// value has to be known.
   Term stage_input(const std::string& key);
-  /// Where earlier stages have computed what `key` names, that takes the place of the term.
+  /// Where earlier stages have computed what `key` names, that takes the place of the term. Inputs
+  /// and states keep the key that they have: under another one nobody computes them.
   void settle(const std::string& key, Term& term);
   void request(StageRequest request, const std::vector<Term>& reads);
   /// The next stage reads this term.

@@ -152,6 +152,52 @@ TEST(DataExtentStages, ComputeNothingTwice) {
   EXPECT_LE(run.nodes[2], 5u) << "Gather, ReduceMax, Expand and what changes shapes";
 }
 
+// Sizes that a choice has made itself, under the name that the file has for them.
+TEST(DataExtentStages, KnowWhatTheyHaveMadeUnderAnotherName) {
+  const OnnxFile file = OnnxFile::from_bytes(bytes_of(R"(<ir_version: 10, opset_import: ["": 20]>
+parts (int64[N] ids, float[N] x) => (float[A] a, float[B] b)
+{
+  values, first, inverse, counts = Unique <sorted = 1> (ids)
+  a, b = Split <axis = 0> (x, counts)
+})"));
+  const StagedRun run =
+      run_in_stages(file, {{"ids", HostTensor::from<std::int64_t>({5}, {7, 3, 7, 7, 3})},
+                           {"x", HostTensor::from<float>({5}, {1, 2, 3, 4, 5})}});
+  EXPECT_EQ(run.stages, 2);
+  ASSERT_EQ(named(run.outputs, "a").shape(), (Shape{2}));  // of the threes
+  ASSERT_EQ(named(run.outputs, "b").shape(), (Shape{3}));
+  EXPECT_EQ(named(run.outputs, "a").number(1), 2);
+  EXPECT_EQ(named(run.outputs, "b").number(0), 3);
+}
+
+// What is behind a condition is looked at before anything is known there, and is no problem then.
+TEST(DataExtentStages, RefuseNoChoiceInABranchThatIsNotReached) {
+  const OnnxFile file = OnnxFile::from_bytes(bytes_of(R"(<ir_version: 10, opset_import: ["": 20]>
+branch (float[N] x) => (float[R] y)
+<float zero = {0}, float one = {1}, int64[1] first = {0}>
+{
+  mask = Greater (x, zero)
+  places = NonZero (mask)
+  index = Squeeze (places, first)
+  chosen = Gather (x, index)
+  sum = ReduceSum <keepdims = 0> (chosen)
+  positive = Greater (sum, zero)
+  y = If (positive) <then_branch = yes () => (float[R] p) {
+    high = Greater (x, one)
+    at = NonZero (high)
+    there = Squeeze (at, first)
+    p = Gather (x, there)
+  }, else_branch = no () => (float[R] q) {
+    q = Neg (x)
+  }>
+})"));
+  const StagedRun run =
+      run_in_stages(file, {{"x", HostTensor::from<float>({4}, {0.5f, 2, -1, 3})}});
+  ASSERT_EQ(named(run.outputs, "y").shape(), (Shape{2}));
+  EXPECT_EQ(named(run.outputs, "y").number(0), 2);
+  EXPECT_EQ(named(run.outputs, "y").number(1), 3);
+}
+
 TEST(DataExtentStages, OfALoopOfFewNumbersAreNotItsIterations) {
   const StagedRun small = first_run("until_it_is_small");
   EXPECT_LE(small.stages, 3);
