@@ -17,6 +17,23 @@ std::int64_t product_of(Shape::const_iterator first, Shape::const_iterator last)
   return std::accumulate(first, last, std::int64_t{1}, std::multiplies<>());
 }
 
+/// Whether `masked` takes entries of this type.
+bool can_be_masked(DType dtype) {
+  return is_float(dtype) || dtype == DType::int32 || dtype == DType::int64;
+}
+
+/// Of functions that are not finite everywhere, or whose slope is not: an operand for entries that
+/// do not count. Zero times their slope would be NaN, and integers divided by zero are an error.
+struct SafeOperand {
+  std::string_view op;
+  double value = 0;
+  std::size_t from = 0;  // the first operand that needs it
+};
+constexpr SafeOperand safe_operands[] = {
+    {"Exp", 0},  {"Expm1", 0},  {"Sinh", 0},   {"Cosh", 0},      {"Tan", 0},   {"Asin", 0},
+    {"Acos", 0}, {"Atanh", 0},  {"Acosh", 2},  {"Log", 1},       {"Log1p", 1}, {"Sqrt", 1},
+    {"Pow", 1},  {"Div", 1, 1}, {"Mod", 1, 1}, {"Reciprocal", 1}};
+
 HostTensor numbers(double value, const TensorType& type) {
   HostTensor tensor(TensorType{DType::float64, type.shape});
   for (double& number : tensor.as<double>()) number = value;
@@ -57,6 +74,8 @@ class RowRule {
         {"Where", &RowRule::by_elements},
         {"Cast", &RowRule::by_elements},
         {"BitCast", &RowRule::by_elements},
+        {"FromFloat8", &RowRule::by_elements},
+        {"ToFloat8", &RowRule::by_elements},
         {"Identity", &RowRule::by_elements},
         {"StopGradient", &RowRule::by_elements},
         {"Dropout", &RowRule::by_elements},
@@ -149,7 +168,7 @@ class RowRule {
 
   std::vector<Term> by_elements() {
     const std::size_t from_end = common_axis();
-    std::vector<Term> results = apply(plain_);
+    std::vector<Term> results = apply(safe());
     for (Term& result : results) {
       if (result.type.shape.size() >= from_end)
         result = marked(std::move(result), result.type.shape.size() - from_end);
@@ -157,18 +176,33 @@ class RowRule {
     return results;
   }
 
+  /// The operands, with numbers that the operator takes well where they do not count.
+  std::vector<Term> safe() {
+    std::vector<Term> operands = plain_;
+    for (const SafeOperand& each : safe_operands) {
+      for (std::size_t i = each.from; each.op == op_ && i < operands.size(); ++i) {
+        if (has_rows(i) && can_be_masked(operands[i].type.dtype))
+          operands[i] = masked(operands[i], inputs_[i].rows->axis, each.value);
+      }
+    }
+    return operands;
+  }
+
   std::vector<Term> reshape() {
     const Shape &from = shape(0), &to = attributes_.integers("shape");
     const auto at = from.begin() + static_cast<std::ptrdiff_t>(axis());
     const std::int64_t n = *at, before = product_of(from.begin(), at),
                        after = product_of(at + 1, from.end());
-    for (std::size_t j = 0; n > 0 && j < to.size(); ++j) {
+    // Extents of 1 leave a choice: rows that stay an axis of their own before others.
+    for (std::size_t k = 0; n > 0 && k < 2 * to.size(); ++k) {
+      const std::size_t j = k % to.size();
       const auto place = to.begin() + static_cast<std::ptrdiff_t>(j);
       const std::int64_t front = product_of(to.begin(), place),
                          back = product_of(place + 1, to.end());
       if (front == 0 || back == 0 || before % front != 0 || after % back != 0) continue;
       const std::int64_t outer = before / front, inner = after / back;
       if (*place != outer * n * inner) continue;
+      if (k < to.size() && (outer != 1 || inner != 1)) continue;
       const ValueId valid = spread(outer, n, inner);
       return {with_chosen_rows(apply(plain_)[0], j, valid, first_->cause)};
     }
@@ -237,20 +271,22 @@ class RowRule {
     return apply_beside(0);
   }
 
-  /// `x` where its entries count, else `otherwise`.
-  Term masked(const Term& x, double otherwise) {
+  /// `x` where its entries along its axis count, else `otherwise`.
+  Term masked(const Term& x, double otherwise) { return masked(x, x.rows->axis, otherwise); }
+  Term masked(const Term& x, std::size_t along, double otherwise) {
     Shape column(x.type.shape.size(), 1);
-    column[axis()] = x.type.shape[axis()];
+    column[along] = x.type.shape[along];
     const Term valid = make("Reshape", {session_.value(first_->valid)}, {{"shape", column}});
     const Term other = session_.constant(numbers(otherwise, {x.type.dtype, {}}));
     return make("Where", {valid, without_choice(x), other});
   }
 
+  // Where nothing counts it is NaN throughout, which no gradient may meet: zeros then, too.
   std::vector<Term> softmax() {
     if (attributes_.integer("axis") != static_cast<std::int64_t>(axis()))
       return apply_beside(axis());
     const Term x = masked(inputs_[0], -std::numeric_limits<double>::infinity());
-    return {marked(apply({x})[0], axis())};
+    return {marked(masked(apply({x})[0], axis(), 0), axis())};
   }
 
   std::vector<Term> cum_sum() {
@@ -296,7 +332,11 @@ class RowRule {
       std::vector<Term> operands = plain_;
       // Rows of a table that nothing chooses are not touched by its optimizer either.
       if (is_state(plain_[0])) operands[1] = present(1);
-      return marked(apply(operands), along + axis());
+      Term found = apply(operands)[0];
+      // Masks are often there to leave NaN, or ids of nothing, out.
+      if (!is_state(plain_[0]) && can_be_masked(found.type.dtype))
+        found = masked(found, along + axis(), 0);
+      return {marked(std::move(found), along + axis())};
     }
     if (along == axis()) refuse("Gather takes places among the rows");
     return apply_beside(axis() < along ? axis() : axis() + shape(1).size() - 1);

@@ -77,7 +77,8 @@ Ints continued(const Ints& values, const Layout& at, const Ints& steps, std::int
 std::optional<HostTensor> indices_for_batch(const NodeContext& node, const BatchRecord& old,
                                             const Shape& old_data) {
   const Term& indices = node.in(1);
-  if (!indices.is_constant() || indices.type.elements() == 0) return std::nullopt;
+  const bool is_known = indices.is_constant() && !indices.rows && !indices.counts;
+  if (!is_known || indices.type.elements() == 0) return std::nullopt;
   const std::optional<Steps> how = steps_of(node, old, old_data);
   if (!how) return std::nullopt;
   const Ints values = indices.constant->integers();

@@ -5,12 +5,16 @@
 namespace tandem::importer::operators {
 namespace {
 
-/// What ToFloat8 has rounded to x; an empty Term where x comes from elsewhere.
+/// What ToFloat8 has rounded to x, with the rows that data chooses of x; an empty Term where x
+/// comes from elsewhere.
 Term rounded_from(NodeContext& node, const Term& x) {
   const Graph& graph = node.session().builder.graph();
   if (x.is_constant() || !x.id || graph.value(x.id).kind != ValueKind::computed) return {};
   const Node& maker = graph.node(graph.value(x.id).producer);
-  return maker.op->name == "ToFloat8" ? node.session().value(maker.inputs[0]) : Term{};
+  if (maker.op->name != "ToFloat8") return {};
+  Term rounded = node.session().value(maker.inputs[0]);
+  rounded.rows = x.rows;
+  return rounded;
 }
 
 }  // namespace

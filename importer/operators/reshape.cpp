@@ -13,6 +13,13 @@ void reshape_to(NodeContext& node, Shape shape) {
   node.out(0, node.make("Reshape", {node.in(0)}, {{"shape", std::move(shape)}}));
 }
 
+// The rows of x that data chooses lie along `axis`, which extents of 1 leave a Reshape no way to
+// know.
+Term with_rows_along(Term made, const Term& x, std::size_t axis) {
+  if (!x.rows || !made.rows || made.rows->valid != x.rows->valid) return made;
+  return with_chosen_rows(std::move(made), axis, x.rows->valid, x.rows->cause);
+}
+
 // Axes are an attribute before version 13, then an input.
 std::optional<Ints> axes_of(NodeContext& node) {
   if (node.version() < 13) return node.integers("axes");
@@ -50,12 +57,16 @@ void squeeze(NodeContext& node) {
   const std::optional<Ints> given = axes_of(node);
   const Ints axes = given ? node.axes(*given, node.rank(0)) : Ints{};
   Shape shape;
+  std::optional<std::size_t> rows;  // the axis of those that data chooses, where it stays
   for (std::size_t i = 0; i < x.size(); ++i) {
     const bool named = std::binary_search(axes.begin(), axes.end(), static_cast<std::int64_t>(i));
     if (named && x[i] != 1) node.fail("extent of a squeezed axis", "1", std::to_string(x[i]));
-    if (!named && (given || x[i] != 1)) shape.push_back(x[i]);
+    if (named || (!given && x[i] == 1)) continue;
+    if (node.in(0).rows && node.in(0).rows->axis == i) rows = shape.size();
+    shape.push_back(x[i]);
   }
-  reshape_to(node, std::move(shape));
+  const Term made = node.make("Reshape", {node.in(0)}, {{"shape", std::move(shape)}});
+  node.out(0, rows ? with_rows_along(made, node.in(0), *rows) : made);
 }
 
 void unsqueeze(NodeContext& node) {
@@ -67,11 +78,15 @@ void unsqueeze(NodeContext& node) {
   Shape shape(rank, 0);
   for (std::int64_t axis : axes) shape[static_cast<std::size_t>(axis)] = 1;
   auto next = x.begin();
+  std::size_t rows = 0;  // the axis of those that data chooses
   for (std::size_t i = 0; i < rank; ++i) {
-    if (!std::binary_search(axes.begin(), axes.end(), static_cast<std::int64_t>(i)))
-      shape[i] = *next++;
+    if (std::binary_search(axes.begin(), axes.end(), static_cast<std::int64_t>(i))) continue;
+    if (node.in(0).rows && x.begin() + static_cast<std::ptrdiff_t>(node.in(0).rows->axis) == next)
+      rows = i;
+    shape[i] = *next++;
   }
-  reshape_to(node, std::move(shape));
+  const Term made = node.make("Reshape", {node.in(0)}, {{"shape", std::move(shape)}});
+  node.out(0, with_rows_along(made, node.in(0), rows));
 }
 
 }  // namespace tandem::importer::operators

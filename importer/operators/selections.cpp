@@ -91,7 +91,8 @@ Term all_places(NodeContext& node) {
   return with_chosen_rows(node.constant(all), 1, node.session().place(valid), cause_of(node));
 }
 
-// All slices of x along the axis, of which those count where the condition is true.
+// All slices of x along the axis, of which those count where the condition is true; the others are
+// zeros, so that nothing of them, NaN perhaps, is computed with.
 Term chosen_along(NodeContext& node, const Term& x, std::int64_t axis, const Term& condition) {
   refuse_nested(node, condition);
   refuse_nested(node, x);
@@ -103,7 +104,13 @@ Term chosen_along(NodeContext& node, const Term& x, std::int64_t axis, const Ter
     rows = node.make(
         "Slice", {x},
         {{"starts", Ints(part.size(), 0)}, {"sizes", part}, {"steps", Ints(part.size(), 1)}});
-  } else {
+  }
+  const DType dtype = x.type.dtype;
+  if (is_float(dtype) || dtype == DType::int32 || dtype == DType::int64) {
+    Shape column(part.size(), 1);
+    column[at] = part[at];
+    rows = node.make("Where", {node.reshape(condition, column), rows, node.scalar(0, dtype)});
+  } else if (part == x.type.shape) {
     rows = node.make("Identity", {x});
   }
   note_capacity(node, part[at]);

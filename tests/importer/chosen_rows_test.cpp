@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "engine/formats/files.h"
@@ -68,6 +69,66 @@ INSTANTIATE_TEST_SUITE_P(All, ChosenRowsTest, ::testing::ValuesIn(trained_cases(
                          [](const auto& info) {
                            return info.param.at("name").template get<std::string>();
                          });
+
+// Masks leave out what a function is not finite at: no gradient is NaN for that.
+TEST(ChosenRowsGradients, AreFiniteWhereWhatIsLeftOutIsNot) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const std::string head = R"(<ir_version: 10, opset_import: ["": 20]>
+m (double[4] x, bool[4] keep, double[1] scale) => (double y)
+<int64[1] first = {0}>
+{
+)";
+  const std::string by_places =
+      "  place = NonZero (keep)\n  index = Squeeze (place, first)\n"
+      "  chosen = Gather (x, index)\n";
+  const std::string by_condition = "  chosen = Compress <axis = 0> (x, keep)\n";
+  const std::string logarithms = R"(  scaled = Mul (chosen, scale)
+  bent = Log (scaled)
+  y = ReduceSum <keepdims = 0> (bent)
+})";
+  const HostTensor scale = HostTensor::from<double>({1}, {1.5});
+  const NamedTensors feeds{{"x", HostTensor::from<double>({4}, {2, 0, nan, 3})},
+                           {"keep", HostTensor::from<bool>({4}, {true, false, false, true})},
+                           {"scale", scale}};
+  for (const std::string& choice : {by_places, by_condition}) {
+    SCOPED_TRACE(choice);
+    const Graph graph = import_for_training(head + choice + logarithms).graph;
+    EXPECT_NEAR(run_graph(graph, feeds)[0].second.number(0), std::log(3.0) + std::log(4.5), 1e-12);
+    expect_gradients(graph, feeds);
+  }
+  // Shares of nothing at all.
+  const Graph shares =
+      import_for_training(head + by_places + R"(  share = Softmax <axis = 0> (chosen)
+  parts = Mul (share, chosen)
+  scaled = Mul (parts, scale)
+  y = ReduceSum <keepdims = 0> (scaled)
+})")
+          .graph;
+  expect_gradients(shares, {{"x", HostTensor::from<double>({4}, {2, 0, -1, 3})},
+                            {"keep", HostTensor::from<bool>({4}, {false, false, false, false})},
+                            {"scale", scale}});
+}
+
+// With a batch of one all extents are alike: rows stay along the axis where the file has them.
+TEST(ChosenRowsOfOne, StayAlongTheirAxis) {
+  const Graph graph = import_for_training(R"(<ir_version: 10, opset_import: ["": 20]>
+m (double[1] x, bool[1] keep) => (double[1] y)
+<int64[1] first = {0}, int64[1] second = {1}>
+{
+  place = NonZero (keep)
+  index = Squeeze (place, first)
+  chosen = Gather (x, index)
+  wide = Unsqueeze (chosen, first)
+  bent = Exp (wide)
+  y = ReduceSum <keepdims = 0> (bent, second)
+})")
+                          .graph;
+  for (const bool keep : {true, false}) {
+    const NamedTensors feeds{{"x", HostTensor::from<double>({1}, {2})},
+                             {"keep", HostTensor::from<bool>({1}, {keep})}};
+    EXPECT_NEAR(run_graph(graph, feeds)[0].second.number(0), keep ? std::exp(2.0) : 0, 1e-12);
+  }
+}
 
 // y = Σ over experts of (expert == e) gate tanh(x w_e) v_e, for all rows.
 TEST(ChosenRowsOfExperts, AreTheDenseFormula) {
