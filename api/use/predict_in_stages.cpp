@@ -78,6 +78,12 @@ class StagedPredictor {
       refuse_in_stages("--id", "batches are told by the numbers of their rows", "rows",
                        without_rows_, "leave --id out, or name outputs with --output");
     }
+    for (const std::string& name : names_) {
+      if (name == "batch" || name == "rows")
+        refuse_in_stages("--output", "batches have their own number and rows under this name",
+                         "outputs of other names", name,
+                         "rename it in the model, or name other outputs with --output");
+    }
     file_.start_batches(names_);
   }
 

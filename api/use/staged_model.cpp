@@ -38,6 +38,20 @@ const HostTensor* find(const std::map<std::string, HostTensor>& tensors, const s
   return found == tensors.end() ? nullptr : &found->second;
 }
 
+/// What is read of a batch without a program, by which others are checked.
+void check_read_field(const Graph& graph, const std::string& name, const HostTensor& value,
+                      const RunConfig& config) {
+  const NamedValue* input = graph.find_input(name);
+  if (input == nullptr || graph.type(input->value) == value.type()) return;
+  throw Error(ErrorKind::usage,
+              Diagnostic{.message = "the field does not have the type of the model's input",
+                         .file = config.file,
+                         .path = "data.fields." + name,
+                         .expected = to_string(graph.type(input->value)),
+                         .got = to_string(value.type()),
+                         .fix = "change it in its `as`, or export the model for this shape"});
+}
+
 [[noreturn]] void refuse_stages(const StageRequest& request) {
   throw Error(
       ErrorKind::runtime,
@@ -128,9 +142,13 @@ BatchTensors StagedModel::run(Stage& stage, const BatchTensors& batch, const Sta
 void StagedModel::advance(Stage& stage, const BatchTensors& batch, StageValues& values) {
   const BatchTensors made = run(stage, batch, values);
   const auto value_of = [&](const std::string& key) {
-    for (const HostTensor* value : {find(values.known, key), find(values.fed, key),
-                                    find(made, stage_name(key)), find(batch, key)}) {
+    for (const HostTensor* value :
+         {find(values.known, key), find(values.fed, key), find(made, stage_name(key))}) {
       if (value != nullptr) return *value;
+    }
+    if (const HostTensor* field = find(batch, key)) {
+      check_read_field(stage.graph, key, *field, model_.config());
+      return *field;
     }
     if (const State* state = stage.graph.find_state(key)) return state->start;
     throw Error(ErrorKind::usage,

@@ -8,11 +8,13 @@ namespace tandem {
 
 void feed_inputs(Program& program, const std::vector<const BatchTensors*>& lists,
                  std::uint64_t ticket) {
-  const std::vector<NamedValue>& inputs = program.lowered().graph.inputs;
+  const Graph& graph = program.lowered().graph;
+  const std::vector<NamedValue>& inputs = graph.inputs;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     for (const BatchTensors* list : lists) {
       const auto found = list->find(inputs[i].name);
-      if (found == list->end()) continue;
+      // Fields of another type are those of inputs that nothing in this graph reads.
+      if (found == list->end() || found->second.type() != graph.type(inputs[i].value)) continue;
       const std::size_t bytes = found->second.bytes();
       if (bytes > 0)
         std::memcpy(program.input_slot(static_cast<int>(i), ticket), found->second.data(), bytes);

@@ -42,8 +42,8 @@ class StagedPrograms {
   std::vector<std::unique_ptr<Entry>> entries_;
 };
 
-/// Values into the inputs of a program for `ticket`, by their names; the first list that has one
-/// counts.
+/// Values into the inputs of a program for `ticket`, by their names; the first list that has one of
+/// the input's type counts.
 void feed_inputs(Program& program, const std::vector<const BatchTensors*>& lists,
                  std::uint64_t ticket);
 
