@@ -24,8 +24,9 @@ std::int64_t product_width(const onnx::NodeProto& node, const Shape& weight) {
   if (op == "MatMul") return weight.size() == 2 ? weight[1] : 0;
   if (op == "Gemm" && weight.size() == 2) return weight[integer_of(node, "transB", 0) != 0 ? 0 : 1];
   if (op == "Conv" && weight.size() > 2) return weight[0];
-  if (op == "ConvTranspose" && weight.size() > 2) return weight[1] * integer_of(node, "group", 1);
-  return 0;
+  if (op != "ConvTranspose" || weight.size() <= 2) return 0;
+  const std::int64_t groups = integer_of(node, "group", 1);  // that share out weight[0] channels
+  return groups >= 1 && groups <= weight[0] ? weight[1] * groups : 0;
 }
 
 /// Whether all elements lie along one axis, and there are `width` of them.
