@@ -58,6 +58,7 @@ struct DataFacts {
   std::vector<ArrayFacts> arrays;       // of the training files
   std::int64_t rows_read = 0;           // of a text table; 0: all
   std::vector<GuessedKey> keys;         // others of [data]
+  std::string tokenizer;                // tokenizer.json for texts; "": none
   bool sizes_vary = false;              // of pictures
   std::vector<std::string> notes;       // what was left out, and why
   std::string problem;                  // why fields cannot be made of it; "" where they can

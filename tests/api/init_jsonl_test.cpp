@@ -100,8 +100,7 @@ TEST(InitJsonl, TextsWithATokenizerFeedAllInputsOfABert) {
     ASSERT_NE(field.from, nullptr) << field.todo;
     EXPECT_EQ(source_toml(*field.from), "\"text\"");
   }
-  ASSERT_EQ(facts.keys.size(), 1u);
-  EXPECT_EQ(facts.keys[0].name, "tokenizer");
+  EXPECT_EQ(facts.tokenizer, folder / "tokenizer.json");
 }
 
 }  // namespace

@@ -8,11 +8,9 @@
 #include <utility>
 
 #include "api/init/data/data_look.h"
-#include "api/init/draft.h"
 #include "api/init/fields.h"
 #include "engine/formats/files.h"
 #include "engine/operators/checks.h"
-#include "engine/training/config/config_value.h"
 
 namespace tandem::api {
 namespace {
@@ -84,7 +82,6 @@ void add_token_arrays(const std::vector<InputFacts>& inputs, DataFacts& facts) {
       });
   if (text == facts.arrays.end() || !path_exists(tokenizer)) return;
   const ArrayFacts column = *text;
-  bool any = false;
   for (const InputFacts& input : inputs) {
     const Shape& shape = input.sample.shape;
     if (shape.size() != 1 || shape[0] < 2 || !is_integer(input.sample.dtype) ||
@@ -99,10 +96,8 @@ void add_token_arrays(const std::vector<InputFacts>& inputs, DataFacts& facts) {
     array.rows = column.rows;
     array.numbers.add(0);  // ids are checked when the data is read
     facts.arrays.push_back(std::move(array));
-    any = true;
+    facts.tokenizer = tokenizer;
   }
-  if (!any) return;
-  facts.keys.push_back({"tokenizer", toml_string(tokenizer), "beside the data", ""});
 }
 
 }  // namespace tandem::api
