@@ -45,7 +45,9 @@ python_with() { # PACKAGES…: sets PYTHON to an interpreter that has them; none
   for candidate in "${TANDEM_PEER_PYTHON:-}" "${XDG_CACHE_HOME:-$HOME/.cache}/tandem/peer-venv/bin/python" python3; do
     [[ -n $candidate ]] && "$candidate" -c "$find" "$@" 2>/dev/null && PYTHON=$candidate && return
   done
-  missing "it needs a Python with $* (python3 -m pip install -r bench/peers/requirements.txt, or name one in TANDEM_PEER_PYTHON)"
+  local more='' # what the pinned list does not have
+  [[ " $* " == *' transformers '* ]] && more=' transformers'
+  missing "it needs a Python with $* (python3 -m pip install -r bench/peers/requirements.txt$more, or name one in TANDEM_PEER_PYTHON)"
 }
 
 make_by() { # FILE SCRIPT [ARGUMENTS…]: runs models/SCRIPT where FILE is missing or older than the script
