@@ -97,9 +97,14 @@ def add_deepspeed(folder):
 
 
 def models_folder(python, rows):
-    """The folder of the exported networks and their synthetic data, which are written once each."""
+    """The folder of the exported networks of these rows and their synthetic data, which are written once each."""
+    return write_networks(python, rows_of_models(rows))
+
+
+def write_networks(python, names):
+    """The folder of exported networks, in which those of these names are written where they are missing."""
     folder = pathlib.Path(os.environ.get("TANDEM_MODELS", CACHE / "models"))
-    missing = [name for name in rows_of_models(rows) if not (folder / name / "bench.npz").exists()]
+    missing = [name for name in names if not (folder / name / "bench.npz").exists()]
     if missing:
         only = [word for name in missing for word in ("--only", name)]
         subprocess.run([python, ROOT / "models" / "make_all.py", "--to", folder, *only], check=True)

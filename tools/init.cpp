@@ -16,8 +16,9 @@ void add_init(CLI::App& app, Invocation& invocation) {
       app.add_subcommand("init", "Write a train.toml and a policy.toml for a model and its data");
   command->add_option("model", options->model, "The ONNX file")->required();
   command->add_option("--data", options->init.data,
-                      "A file or folder: MNIST's IDX files, CIFAR's .bin, .npz, .npy, .csv or "
-                      ".tsv, train.bin of token ids");
+                      "A file or folder: MNIST's IDX files, CIFAR's .bin, .npz, .npy, .csv, "
+                      ".tsv or .jsonl, train.bin of token ids, a folder of pictures for each "
+                      "class");
   command->add_option("--to", options->init.to, "The folder to write into (default: the model's)");
   command->add_flag("--json", invocation.json, "An object instead of text");
   command->footer(

@@ -171,6 +171,10 @@ void write_data(const Known& known, Draft& draft) {
   }
   data.keys.push_back({"kind", toml_string(known.data->kind), "", ""});
   for (const GuessedKey& key : known.data->keys) data.keys.push_back(key);
+  if (!known.data->tokenizer.empty()) {
+    data.keys.push_back({"tokenizer", near_path(known.data->tokenizer, known.folder),
+                         "it lies beside the data", ""});
+  }
   train.keys.push_back({"files", files_toml(known.data->train, known.folder), "", ""});
   GuessedSection& eval = draft.section("data.eval");
   if (!known.data->eval.empty()) {

@@ -27,9 +27,9 @@ const DataLook* look_of(const std::string& path) {
 }
 
 std::string known_files() {
-  return "MNIST's IDX files, CIFAR's .bin, train.bin of token ids, .npz, .npy, or .csv and .tsv "
-         "with a header (and .gz of "
-         "these), or a sub-folder of .jpg and .png for each class";
+  return "MNIST's IDX files, CIFAR's .bin, train.bin of token ids, .npz, .npy, .csv and .tsv "
+         "with a header, or .jsonl (and .gz of these), or a sub-folder of .jpg and .png for each "
+         "class";
 }
 
 [[noreturn]] void refuse(const std::string& path, std::string message, std::string expected,

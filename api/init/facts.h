@@ -38,8 +38,11 @@ struct Numbers {
 /// An array whose axis 0 counts samples; of a text table a column, or columns that make an axis.
 struct ArrayFacts {
   std::string name;
+  std::string source;                // how `from` calls it; "": by its name
   std::vector<std::string> columns;  // of a text table
   bool stacked = false;              // the columns make an axis
+  std::vector<std::string> made_by;  // functions that make such samples of the column's text
+  bool is_ragged = false;            // lists of different lengths, filled up with 0
   TensorType sample;                 // without the batch axis
   std::int64_t rows = 0;
   bool is_text = false;
@@ -55,6 +58,7 @@ struct DataFacts {
   std::vector<ArrayFacts> arrays;       // of the training files
   std::int64_t rows_read = 0;           // of a text table; 0: all
   std::vector<GuessedKey> keys;         // others of [data]
+  std::string tokenizer;                // tokenizer.json for texts; "": none
   bool sizes_vary = false;              // of pictures
   std::vector<std::string> notes;       // what was left out, and why
   std::string problem;                  // why fields cannot be made of it; "" where they can

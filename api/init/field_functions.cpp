@@ -113,6 +113,9 @@ std::string misfit(const InputFacts& input, const ArrayFacts& array) {
   const bool takes_floats = is_float(input.sample.dtype);
   if (array.is_text) return takes_floats || input.table_rows < 2 ? "it holds text" : "";
   if (array.numbers.count == 0) return "it holds no numbers";
+  if (array.is_ragged && (takes_floats || input.table_rows == 0))
+    return "its lists have different lengths, and 0, which fills them up, may be a number of "
+           "theirs";
   if (!array.numbers.finite && !takes_floats) return "it holds values that are no numbers";
   if (takes_floats) return "";
   if (!array.numbers.whole) return "it holds fractions, the input takes whole numbers";
@@ -126,6 +129,7 @@ std::string misfit(const InputFacts& input, const ArrayFacts& array) {
 Functions functions_for(const InputFacts& input, const ArrayFacts& array) {
   Functions result;
   const bool takes_floats = is_float(input.sample.dtype);
+  result.as = array.made_by;
   if (array.is_text) {
     result.as.push_back(fmt::format("hash({})", input.table_rows));
     result.why = fmt::format("text becomes one of the table's {} rows by a hash", input.table_rows);
@@ -137,10 +141,11 @@ Functions functions_for(const InputFacts& input, const ArrayFacts& array) {
       result.why_not = "it has empty fields: missing(…) says what they stand for";
       return result;
     }
-    result.as.emplace_back("missing(0)");
+    result.as.insert(result.as.begin(), "missing(0)");
   }
   if (!takes_floats) {
-    if (!array.columns.empty() || array.sample.dtype != input.sample.dtype)
+    const bool is_typed = !array.made_by.empty() && array.made_by.back().starts_with("tokens");
+    if ((!array.columns.empty() && !is_typed) || array.sample.dtype != input.sample.dtype)
       result.as.emplace_back(name_of(input.sample.dtype));
     add_shape(input.sample.shape, array, result);
     return result;

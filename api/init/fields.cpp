@@ -67,6 +67,7 @@ class Matching {
     result_.used.insert(array);
     std::erase_if(free_, [&](const ArrayFacts* other) {
       if (other == array) return true;
+      if (!other->made_by.empty() && !array->made_by.empty()) return false;  // parts of one text
       // Columns serve one field, alone or stacked.
       return std::any_of(other->columns.begin(), other->columns.end(), [&](const auto& column) {
         return std::count(array->columns.begin(), array->columns.end(), column) > 0;
@@ -186,7 +187,7 @@ std::string plain_name(const std::string& name) {
 }
 
 std::string source_toml(const ArrayFacts& array) {
-  if (!array.stacked) return toml_string(array.name);
+  if (!array.stacked) return toml_string(array.source.empty() ? array.name : array.source);
   std::vector<std::string> names;
   std::size_t i = 0;
   while (i < array.columns.size()) {

@@ -139,10 +139,12 @@ Shape squeezed(const Shape& shape) {
 }
 
 std::vector<std::string> label_functions(const ArrayFacts& labels, bool whole) {
-  if (whole && (!labels.columns.empty() || is_float(labels.sample.dtype))) return {"int64"};
+  std::vector<std::string> functions = labels.made_by;
+  if (whole && (!labels.columns.empty() || is_float(labels.sample.dtype)))
+    functions.emplace_back("int64");
   if (!whole && (!labels.columns.empty() || labels.sample.dtype != DType::float32))
-    return {"float32"};
-  return {};
+    functions.emplace_back("float32");
+  return functions;
 }
 
 std::string term_toml(const LossGuess& term, const std::string& labels) {
@@ -164,6 +166,7 @@ LossChoice guess_loss(const ModelFacts& model, const FieldGuesses& fields, const
   }
   std::vector<const ArrayFacts*> arrays = usable_arrays(*data);
   std::erase_if(arrays, [&](const ArrayFacts* array) {
+    if (array->is_ragged) return true;  // what fills it up would count as a class
     return std::any_of(fields.used.begin(), fields.used.end(), [&](const ArrayFacts* used) {
       return used == array ||
              std::any_of(used->columns.begin(), used->columns.end(), [&](const auto& column) {

@@ -139,14 +139,24 @@ ImportOptions Model::import_options(std::int64_t batch, bool training, std::int6
 }
 
 std::vector<Diagnostic> Model::export_warnings() {
+  const auto covers = [](const std::string& at, const State& state) {
+    return Selector(at).covers_parameter(state.path, state.name);
+  };
+  // Rows of what does not train at all, frozen or beside adapters, need no rule.
   const auto is_fixed = [&](const ExportNote& note) {
     const State* state = micro_batch().graph.find_state(note.parameter);
-    const auto& rules = config_.parameters.fixed_rows;
-    return note.row >= 0 && state != nullptr &&
-           std::any_of(rules.begin(), rules.end(), [&](const FixedRowsRule& rule) {
-             return Selector(rule.at).covers_parameter(state->path, state->name) &&
-                    std::count(rule.rows.begin(), rule.rows.end(), note.row) > 0;
-           });
+    if (note.row < 0 || state == nullptr) return false;
+    const ParametersConfig& parameters = config_.parameters;
+    return !state->trainable ||
+           std::any_of(parameters.freeze.begin(), parameters.freeze.end(),
+                       [&](const FreezeRule& rule) {
+                         return !rule.until && !rule.from && covers(rule.at, *state);
+                       }) ||
+           std::any_of(parameters.fixed_rows.begin(), parameters.fixed_rows.end(),
+                       [&](const FixedRowsRule& rule) {
+                         return covers(rule.at, *state) &&
+                                std::count(rule.rows.begin(), rule.rows.end(), note.row) > 0;
+                       });
   };
   std::vector<Diagnostic> warnings;
   for (const ExportNote& note : export_notes(file_, micro_batch())) {

@@ -1,6 +1,8 @@
 // tandem::api::verify_export: an exported file and its run on the same samples.
+#include <algorithm>
 #include <cmath>
 #include <optional>
+#include <set>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -49,10 +51,32 @@ TrainedRun opened_file(const TrainedRun& run, const std::string& file) {
 /// Outputs with an entry for each sample, and the names of all others.
 struct ComparedOutputs {
   std::vector<std::string> names, others;
+  std::set<std::string> drawn;  // that random numbers have a part in
 };
+
+/// Outputs that random numbers of the graph have a part in. The engine draws the same ones for the
+/// run and for its file; another engine draws its own.
+std::set<std::string> drawn_outputs(const Graph& graph) {
+  std::vector<char> drawn(graph.values.size());
+  for (const Node& node : graph.nodes) {
+    const bool is_drawn =
+        node.op->random || std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId value) {
+          return value && drawn[static_cast<std::size_t>(value.index)] != 0;
+        });
+    for (const ValueId value : node.outputs) {
+      if (is_drawn && value) drawn[static_cast<std::size_t>(value.index)] = 1;
+    }
+  }
+  std::set<std::string> names;
+  for (const NamedValue& output : graph.outputs) {
+    if (drawn[static_cast<std::size_t>(output.value.index)] != 0) names.insert(output.name);
+  }
+  return names;
+}
 
 ComparedOutputs compared_outputs(TrainedModel& exported) {
   ComparedOutputs result;
+  result.drawn = drawn_outputs(exported.forward());
   const std::int64_t batch = exported.config().micro_batch_size();
   for (const NamedValue& output : exported.forward().outputs) {
     const Shape& shape = exported.forward().type(output.value).shape;
@@ -221,11 +245,11 @@ VerifyReport verify_export(const std::string& run, const std::string& exported_f
   const std::vector<HostTensor> got = outputs_of(exported, of_file, samples.range);
 
   std::vector<Difference> differences;
-  const auto compare = [&](const std::string& by, const std::vector<HostTensor>& values) {
-    for (std::size_t i = 0; i < values.size(); ++i)
-      differences.push_back(difference_of(by, outputs.names[i], values[i], expected[i], bound));
-  };
-  compare("engine", got);
+  std::vector<std::string> for_others;  // what another engine can be asked for
+  for (std::size_t i = 0; i < outputs.names.size(); ++i) {
+    differences.push_back(difference_of("engine", outputs.names[i], got[i], expected[i], bound));
+    if (!outputs.drawn.contains(outputs.names[i])) for_others.push_back(outputs.names[i]);
+  }
   std::string head = fmt::format("verify      {} against {}\nsamples     {}, {}\n", exported_file,
                                  own.run().path, samples.range.count, samples.source);
   std::vector<std::string> warnings = own.run().warnings;
@@ -237,14 +261,25 @@ VerifyReport verify_export(const std::string& run, const std::string& exported_f
   json["differences"] = VerifyJson::array();
   if (!outputs.others.empty())
     head += "not compared, without an entry for each sample: " + joined(outputs.others) + "\n";
+  json["drawn"] = outputs.drawn;
   if (!options.python.empty()) {
-    const OnnxruntimeOutputs others =
-        onnxruntime_outputs(options.python, normal_path(exported_file),
-                            fed_arrays(of_file, samples.range), outputs.names);
-    if (others.why_not.empty())
-      compare("onnxruntime", others.values);
+    if (!outputs.drawn.empty()) {
+      head += "onnxruntime not asked for " + joined(outputs.drawn) +
+              ": the graph draws random numbers for it, and other engines draw others\n";
+    }
+    OnnxruntimeOutputs others;
+    if (for_others.empty())
+      others.why_not = "every output is drawn";
     else
-      head += "onnxruntime not compared: " + others.why_not + "\n";
+      others = onnxruntime_outputs(options.python, normal_path(exported_file),
+                                   fed_arrays(of_file, samples.range), for_others);
+    for (std::size_t i = 0, k = 0; k < others.values.size(); ++i) {
+      if (outputs.names[i] != for_others[k]) continue;
+      differences.push_back(
+          difference_of("onnxruntime", for_others[k], others.values[k], expected[i], bound));
+      ++k;
+    }
+    if (!others.why_not.empty()) head += "onnxruntime not compared: " + others.why_not + "\n";
     json["onnxruntime"] = others.why_not.empty() ? "compared" : others.why_not;
   }
   VerifyReport report = report_of(differences, bound, head, std::move(json));

@@ -9,6 +9,7 @@
 #include "engine/formats/npy.h"
 #include "tandem/export.h"
 #include "tests/api/error_of.h"
+#include "tests/api/small_model.h"
 #include "tests/api/trained_runs.h"
 #include "tests/harness/program.h"
 
@@ -122,6 +123,52 @@ TEST_F(ExportVerify, PythonIsNamedWhereItIsNoHelp) {
   report = verify_export(run_, file_, options);
   EXPECT_TRUE(report.agrees) << report.text;
   EXPECT_THAT(report.text, HasSubstr("onnxruntime"));
+}
+
+/// A model whose second output has random numbers of the graph added.
+TEST_F(ExportVerify, OtherEnginesAreNotAskedForWhatIsDrawn) {
+  write_file(folder_ / "noisy.onnx", SmallModel()
+                                         .input("x", {8, 4})
+                                         .weight("w", {4, 3}, 0.5f)
+                                         .node("MatMul", "fc", {"x", "w"}, "y")
+                                         .node("RandomNormalLike", "noise", {"y"}, "e")
+                                         .node("Add", "sum", {"y", "e"}, "noisy")
+                                         .output("y", {8, 3})
+                                         .output("noisy", {8, 3})
+                                         .bytes());
+  write_file(folder_ / "noisy.toml", R"(model = "noisy.onnx"
+batch_size = 8
+steps = 1
+[loss]
+terms = [ { kind = "mse", predictions = "noisy", targets = "y_wanted" } ]
+[optimizer]
+kind = "sgd"
+[data]
+kind = "npz"
+[data.train]
+files = [ "noisy.npz" ]
+[data.fields]
+x = "x"
+y_wanted = "t"
+)");
+  write_npz(folder_ / "noisy.npz", {{"x", HostTensor(TensorType{DType::float32, {16, 4}})},
+                                    {"t", HostTensor(TensorType{DType::float32, {16, 3}})}});
+  TrainOptions how;
+  how.run_dir = folder_ / "noisy";
+  Trainer(folder_ / "noisy.toml", how).run();
+  export_run(how.run_dir, folder_ / "drawn.onnx");
+  // It says what it was called with, and fails.
+  write_file(folder_ / "python", "#!/bin/sh\nshift 2\necho \"asked: $*\" >&2\nexit 1\n");
+  fs::permissions(folder_ / "python", fs::perms::owner_all);
+  VerifyOptions options;
+  options.python = folder_ / "python";
+  const VerifyReport report = verify_export(how.run_dir, folder_ / "drawn.onnx", options);
+  EXPECT_TRUE(report.agrees) << report.text;
+  EXPECT_THAT(report.text,
+              AllOf(HasSubstr("engine      noisy: largest difference 0"),
+                    HasSubstr("onnxruntime not asked for noisy"), HasSubstr("it fails: asked: ")));
+  EXPECT_THAT(report.text, HasSubstr(" x y\n"));
+  EXPECT_EQ(Json::parse(report.json)["drawn"], Json({"noisy"}));
 }
 
 TEST_F(ExportVerify, WhatCannotBeComparedIsRefused) {

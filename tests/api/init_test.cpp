@@ -310,9 +310,18 @@ TEST_F(InitTest, DoesNotTakeLabelsThatAreNoClasses) {
                         "\"labels\" counts classes from 1 to 3"));
 }
 
-TEST_F(InitTest, DoesNotGuessWhatOnesAndZerosMean) {
-  npz("a.npz", {{"x", round_of<float>({50, 4}, 0, 5)}, {"labels", round_of<float>({50, 3}, 0, 1)}});
+TEST_F(InitTest, DoesNotGuessWhatOneOneForEachSampleMeans) {
+  HostTensor labels = round_of<float>({50, 3}, 0, 2);
+  for (float& x : labels.as<float>()) x = x == 0 ? 1 : 0;
+  npz("a.npz", {{"x", round_of<float>({50, 4}, 0, 5)}, {"labels", labels}});
   EXPECT_THAT(open_keys(guess(model(dense(3)))), HasSubstr("or a yes or no for each"));
+}
+
+TEST_F(InitTest, SeveralAnswersToASampleAreNoClasses) {
+  npz("a.npz", {{"x", round_of<float>({50, 4}, 0, 5)}, {"labels", round_of<float>({50, 3}, 0, 1)}});
+  EXPECT_THAT(open_keys(guess(model(dense(3)))), IsEmpty());
+  EXPECT_THAT(text(), HasSubstr("kind = \"binary_cross_entropy\", logits = \"y_hat\""));
+  train_two_steps();
 }
 
 TEST_F(InitTest, DoesNotReadChannelsInAnotherOrder) {

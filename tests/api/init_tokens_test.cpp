@@ -52,6 +52,22 @@ TEST(InitTokens, TrainAndValAreSeenWithTheLengthThatTheModelTakes) {
   EXPECT_GT(tokens->numbers.most, 40'000);
 }
 
+TEST(InitTokens, AMaskOfTheModelIsTheirOwn) {
+  const TemporaryFolder folder;
+  put_ids<std::uint16_t>(folder / "train.bin", 1'000, 99);
+  DataFacts facts = look_into_data(folder.path());
+  const std::vector<InputFacts> inputs = {
+      {"input_ids", {DType::int64, {12}}, {"batch", "12"}, 100},
+      {"attention_mask", {DType::int64, {12}}, {"batch", "12"}, 0}};
+  fit_data(inputs, facts);
+  EXPECT_EQ(key_of(facts, "length"), "12");
+  const FieldGuesses fields = guess_fields(inputs, facts);
+  ASSERT_NE(fields.fields[0].from, nullptr) << fields.fields[0].todo;
+  ASSERT_NE(fields.fields[1].from, nullptr) << fields.fields[1].todo;
+  EXPECT_EQ(source_toml(*fields.fields[0].from), "\"tokens\"");
+  EXPECT_EQ(source_toml(*fields.fields[1].from), "\"mask\"");
+}
+
 TEST(InitTokens, WideIdsAndHeadersAreSeen) {
   const TemporaryFolder folder;
   std::string header(1024, '\0');

@@ -88,7 +88,8 @@ TEST(PolicyOfAModel, TakesTheBatchThatTheFileFixes) {
   EXPECT_EQ(names[0]["shape"], Json({2, 6, 8}));
 }
 
-// `train` and `--dry-run` warn; the rows that the configuration fixes are no news.
+// `train` and `--dry-run` warn; the rows that the configuration fixes, and tables that it
+// freezes, are no news.
 TEST(TrainSummary, WarnsOfWhatTheExportHasLost) {
   const tandem::testing::TemporaryFolder folder;
   std::ofstream(folder / "train.toml") << "model = \"" << exports << R"(bag_padding.dynamo.onnx"
@@ -111,6 +112,10 @@ files = [ "train.npz" ]
               HasSubstr("\nwarning    table:weight: row 0 is the model's padding_idx"));
   options.overrides = {R"(parameters.fixed_rows=[{at="table:weight", rows=[0]}])"};
   EXPECT_THAT(Trainer(folder / "train.toml", options).summary(), Not(HasSubstr("padding_idx")));
+  options.overrides = {R"(parameters.freeze=[{at="table:weight"}])"};
+  EXPECT_THAT(Trainer(folder / "train.toml", options).summary(), Not(HasSubstr("padding_idx")));
+  options.overrides = {R"(parameters.freeze=[{at="table:weight", until="1 steps"}])", "steps=2"};
+  EXPECT_THAT(Trainer(folder / "train.toml", options).summary(), HasSubstr("padding_idx"));
 }
 
 }  // namespace

@@ -6,7 +6,7 @@ from common import ROOT, expected, models, shared_data, train, verdict
 
 STEPS_PER_EPOCH = 125
 shared_data("data/cifar10")
-models()
+models("resnet18")
 losses = [
     line["loss"]
     for line in train(ROOT / "models" / "resnet18" / "train.toml", "log.every=1 steps")[0]

@@ -9,7 +9,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
-from run import CACHE, models_folder, peer_python  # noqa: E402, F401
+from run import CACHE, peer_python, write_networks  # noqa: E402, F401
 
 BINARY = pathlib.Path(os.environ.get("TANDEM_BINARY", ROOT / "build" / "tandem"))
 
@@ -26,11 +26,10 @@ def shared_data(part):
     return folder
 
 
-def models():
-    """Writes the full-size networks where they are missing, and lets train.toml files find them."""
-    os.environ["TANDEM_MODELS"] = str(
-        models_folder(peer_python(os.environ.get("TANDEM_PEER_PYTHON")))
-    )
+def models(*names):
+    """Writes these networks of models/make_all.py where they are missing, and lets train.toml files find them."""
+    python = peer_python(os.environ.get("TANDEM_PEER_PYTHON"))
+    os.environ["TANDEM_MODELS"] = str(write_networks(python, names))
 
 
 def tandem(*arguments):

@@ -6,7 +6,7 @@ from common import ROOT, expected, models, shared_data, train, verdict
 
 WINDOW = 10
 shared_data("data/text")
-models()
+models("gpt")
 losses = [
     line["loss"] for line in train(ROOT / "models" / "gpt" / "train.toml", "log.every=1 steps")[0]
 ]

@@ -5,7 +5,7 @@ import sys
 from common import ROOT, expected, models, shared_data, train, verdict
 
 shared_data("data/mnist")
-models()
+models("mlp", "lenet5")
 ok = True
 for name in ("mlp", "lenet5"):
     wanted = expected(name)["eval"]["accuracy"]["at_least"]

@@ -1,9 +1,8 @@
-// Text tables with a header: each column, and columns that make an axis.
+// Text tables with a header: csv and tsv.
 #include <charconv>
-#include <cmath>
-#include <map>
 
 #include "api/init/data/data_look.h"
+#include "api/init/data/table_arrays.h"
 #include "api/init/draft.h"
 #include "engine/formats/delimited.h"
 #include "engine/graph/error.h"
@@ -27,54 +26,8 @@ std::optional<double> number_of(std::string_view text) {
   return x;
 }
 
-/// "i13" is ("i", 13); without digits at its end -1.
-std::pair<std::string, std::int64_t> prefix_of(const std::string& name) {
-  std::size_t digits = name.size();
-  while (digits > 0 && name[digits - 1] >= '0' && name[digits - 1] <= '9') --digits;
-  if (digits == name.size() || name.size() - digits > 9) return {name, -1};
-  return {name.substr(0, digits), std::stoll(name.substr(digits))};
-}
-
 TensorType type_of_column(const ArrayFacts& column) {
   return {column.numbers.whole && !column.is_text ? DType::int64 : DType::float32, {}};
-}
-
-ArrayFacts stack(const std::string& name, const std::vector<const ArrayFacts*>& columns) {
-  ArrayFacts array;
-  array.name = name;
-  array.stacked = true;
-  array.rows = columns.front()->rows;
-  bool whole = true;
-  for (const ArrayFacts* column : columns) {
-    array.columns.push_back(column->name);
-    array.numbers.add(column->numbers);
-    array.by_part.push_back(column->numbers);
-    array.is_text = array.is_text || column->is_text;
-    array.has_gaps = array.has_gaps || column->has_gaps;
-    whole = whole && column->sample.dtype == DType::int64;
-  }
-  array.sample = {whole && !array.is_text ? DType::int64 : DType::float32,
-                  {static_cast<std::int64_t>(columns.size())}};
-  return array;
-}
-
-/// Columns of one name with numbers at the end; and all but those that are called a label.
-void add_stacks(DataFacts& facts) {
-  const std::vector<ArrayFacts> columns = facts.arrays;
-  std::map<std::string, std::vector<const ArrayFacts*>> groups;
-  std::vector<const ArrayFacts*> others;
-  for (const ArrayFacts& column : columns) {
-    const auto [prefix, number] = prefix_of(column.name);
-    if (number >= 0) groups[prefix].push_back(&column);
-    if (!names_label(column.name)) others.push_back(&column);
-  }
-  for (const auto& [prefix, group] : groups) {
-    if (group.size() > 1) facts.arrays.push_back(stack(prefix, group));
-  }
-  const bool is_group =
-      groups.size() == 1 && groups.begin()->second.size() == others.size() && others.size() > 1;
-  if (others.size() > 1 && others.size() < columns.size() && !is_group)
-    facts.arrays.push_back(stack("all other columns", others));
 }
 
 void add_rows(DelimitedReader& reader, const std::string& path, DataFacts& facts,
@@ -155,7 +108,11 @@ void look_tsv(const SplitPaths& paths, DataFacts& facts) { look_table(paths, fac
 
 }  // namespace
 
-DataLook csv() { return {.kind = "csv", .takes = takes_csv, .look = look_csv}; }
-DataLook tsv() { return {.kind = "tsv", .takes = takes_tsv, .look = look_tsv}; }
+DataLook csv() {
+  return {.kind = "csv", .takes = takes_csv, .look = look_csv, .fit = add_token_arrays};
+}
+DataLook tsv() {
+  return {.kind = "tsv", .takes = takes_tsv, .look = look_tsv, .fit = add_token_arrays};
+}
 
 }  // namespace tandem::api::looks

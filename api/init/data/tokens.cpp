@@ -68,25 +68,38 @@ void look_at_tokens(const SplitPaths& paths, DataFacts& facts) {
     facts.keys.push_back({"header_bytes", std::to_string(kind.header_bytes), "llm.c's header", ""});
 }
 
-/// Samples get the length that the model's only input of that form takes.
+bool is_mask(const InputFacts& input) { return input.name.find("mask") != std::string::npos; }
+
+/// Samples get the length of the model's inputs of that form, where all have one. An input that is
+/// called a mask says which tokens are there: all of them.
 void fit_tokens(const std::vector<InputFacts>& inputs, DataFacts& facts) {
-  std::int64_t length = 0, fitting = 0;
+  std::int64_t length = 0;
+  bool is_known = true;
   for (const InputFacts& input : inputs) {
     const Shape& shape = input.sample.shape;
     if (shape.size() != 1 || !is_integer(input.sample.dtype)) continue;
-    ++fitting;
+    is_known &= length == 0 || length == shape[0];
     length = shape[0];
   }
-  const bool is_known = fitting == 1 && length > 0;
+  is_known &= length > 0;
   facts.keys.push_back({"length", std::to_string(is_known ? length : usual_length),
                         is_known ? "what the model takes" : "",
                         is_known ? "" : "how many tokens a sample has"});
-  if (!is_known) return;
-  for (ArrayFacts& array : facts.arrays) {
-    // Windows of the usual length as windows of this one, within one of them a file.
-    array.rows = std::max<std::int64_t>(array.rows * usual_length / length, 1);
-    array.sample.shape[0] = length;
+  if (is_known) {
+    for (ArrayFacts& array : facts.arrays) {
+      // Windows of the usual length as windows of this one, within one of them a file.
+      array.rows = std::max<std::int64_t>(array.rows * usual_length / length, 1);
+      array.sample.shape[0] = length;
+    }
   }
+  if (std::count_if(inputs.begin(), inputs.end(), is_mask) != 1) return;
+  ArrayFacts mask;
+  mask.name = std::find_if(inputs.begin(), inputs.end(), is_mask)->name;
+  mask.source = "mask";
+  mask.sample = facts.arrays.at(0).sample;
+  mask.rows = facts.arrays.at(0).rows;
+  mask.numbers.add(1);
+  facts.arrays.push_back(std::move(mask));
 }
 
 }  // namespace

@@ -9,12 +9,16 @@ namespace {
 
 std::optional<LossGuess> guess_probabilities(const LossCase& of) {
   const Shape output = squeezed(of.shape);
-  if (output.size() != 1 || output != squeezed(of.labels.sample.shape) || of.labels.is_text ||
-      of.labels.has_gaps || !of.labels.numbers.binary())
+  if (output.empty() || output[0] < 2 || output != squeezed(of.labels.sample.shape) ||
+      of.labels.is_text || of.labels.has_gaps || !of.labels.numbers.binary())
     return std::nullopt;
   LossGuess loss;
-  const double ones = of.labels.numbers.sum;
-  const bool one_a_sample = ones == static_cast<double>(of.labels.rows);
+  // One-hot labels have as many ones as there are places, whichever axis the classes are on.
+  const auto one_for_each = [&](std::int64_t classes) {
+    return of.labels.numbers.sum * static_cast<double>(classes) ==
+           static_cast<double>(of.labels.numbers.count);
+  };
+  const bool may_be_one_hot = one_for_each(output.front()) || one_for_each(output.back());
   loss.value_key = "logits";
   loss.labels_key = "labels";
   loss.as = label_functions(of.labels, false);
@@ -29,12 +33,20 @@ std::optional<LossGuess> guess_probabilities(const LossCase& of) {
         of.output, of.op, of.labels.name);
     return loss;
   }
-  loss.kind = one_a_sample ? "softmax_cross_entropy" : "binary_cross_entropy";
+  loss.kind = may_be_one_hot ? "softmax_cross_entropy" : "binary_cross_entropy";
   loss.value = of.output;
-  loss.doubt = fmt::format(
-      "\"{}\" holds 0 and 1 in the shape of \"{}\"{}: one-hot classes "
-      "(softmax_cross_entropy), or a yes or no for each (binary_cross_entropy)?",
-      of.labels.name, of.output, one_a_sample ? ", as many ones as samples" : "");
+  if (may_be_one_hot) {
+    loss.doubt = fmt::format(
+        "\"{}\" holds 0 and 1 in the shape of \"{}\", as many ones as {}: one-hot classes "
+        "(softmax_cross_entropy), or a yes or no for each (binary_cross_entropy)?",
+        of.labels.name, of.output, output.size() == 1 ? "samples" : "places");
+    return loss;
+  }
+  loss.metrics = {"accuracy"};
+  loss.why = fmt::format(
+      "\"{}\" holds 0 and 1 in the shape of \"{}\", and not one 1 for each {}: a yes or no for "
+      "each",
+      of.labels.name, of.output, output.size() == 1 ? "sample" : "place");
   return loss;
 }
 

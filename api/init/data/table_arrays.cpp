@@ -1,0 +1,103 @@
+#include "api/init/data/table_arrays.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <utility>
+
+#include "api/init/data/data_look.h"
+#include "api/init/fields.h"
+#include "engine/formats/files.h"
+#include "engine/operators/checks.h"
+
+namespace tandem::api {
+namespace {
+
+/// "i13" is ("i", 13); without digits at its end -1.
+std::pair<std::string, std::int64_t> prefix_of(const std::string& name) {
+  std::size_t digits = name.size();
+  while (digits > 0 && name[digits - 1] >= '0' && name[digits - 1] <= '9') --digits;
+  if (digits == name.size() || name.size() - digits > 9) return {name, -1};
+  return {name.substr(0, digits), std::stoll(name.substr(digits))};
+}
+
+ArrayFacts stack(const std::string& name, const std::vector<const ArrayFacts*>& columns) {
+  ArrayFacts array;
+  array.name = name;
+  array.stacked = true;
+  array.rows = columns.front()->rows;
+  bool whole = true;
+  for (const ArrayFacts* column : columns) {
+    array.columns.push_back(column->name);
+    array.numbers.add(column->numbers);
+    array.by_part.push_back(column->numbers);
+    array.is_text = array.is_text || column->is_text;
+    array.has_gaps = array.has_gaps || column->has_gaps;
+    whole = whole && column->sample.dtype == DType::int64;
+  }
+  array.sample = {whole && !array.is_text ? DType::int64 : DType::float32,
+                  {static_cast<std::int64_t>(columns.size())}};
+  return array;
+}
+
+/// What `give` of the function `tokens` is for an input, as Hugging Face's tokenizers name them.
+std::string part_for(const std::string& input) {
+  if (input.find("mask") != std::string::npos) return ", give='mask'";
+  if (input.find("type") != std::string::npos || input.find("segment") != std::string::npos)
+    return ", give='types'";
+  return "";
+}
+
+}  // namespace
+
+void add_stacks(DataFacts& facts) {
+  const std::vector<ArrayFacts> columns = facts.arrays;
+  std::map<std::string, std::vector<const ArrayFacts*>> groups;
+  std::vector<const ArrayFacts*> others;
+  for (const ArrayFacts& column : columns) {
+    if (!column.sample.shape.empty()) continue;  // a list
+    const auto [prefix, number] = prefix_of(column.name);
+    if (number >= 0) groups[prefix].push_back(&column);
+    if (!names_label(column.name)) others.push_back(&column);
+  }
+  for (const auto& [prefix, group] : groups) {
+    if (group.size() > 1) facts.arrays.push_back(stack(prefix, group));
+  }
+  const bool is_group =
+      groups.size() == 1 && groups.begin()->second.size() == others.size() && others.size() > 1;
+  if (others.size() > 1 && others.size() < columns.size() && !is_group)
+    facts.arrays.push_back(stack("all other columns", others));
+}
+
+void add_token_arrays(const std::vector<InputFacts>& inputs, DataFacts& facts) {
+  namespace fs = std::filesystem;
+  const fs::path place(facts.path);
+  const std::string tokenizer =
+      ((is_directory(facts.path) ? place : place.parent_path()) / "tokenizer.json").string();
+  const auto text =
+      std::find_if(facts.arrays.begin(), facts.arrays.end(), [](const ArrayFacts& array) {
+        return array.is_text && array.sample.shape.empty() && !names_label(array.name);
+      });
+  if (text == facts.arrays.end() || !path_exists(tokenizer)) return;
+  const ArrayFacts column = *text;
+  for (const InputFacts& input : inputs) {
+    const Shape& shape = input.sample.shape;
+    if (shape.size() != 1 || shape[0] < 2 || !is_integer(input.sample.dtype) ||
+        facts.find(input.name) != nullptr)
+      continue;
+    ArrayFacts array;
+    array.name = input.name;
+    array.source = column.name;
+    array.columns = {column.name};
+    array.made_by = {fmt::format("tokens(length={}{})", shape[0], part_for(input.name))};
+    array.sample = {DType::int64, shape};
+    array.rows = column.rows;
+    array.numbers.add(0);  // ids are checked when the data is read
+    facts.arrays.push_back(std::move(array));
+    facts.tokenizer = tokenizer;
+  }
+}
+
+}  // namespace tandem::api

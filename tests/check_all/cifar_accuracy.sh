@@ -1,0 +1,3 @@
+#!/usr/bin/env bash
+# A small residual network on CIFAR-10 with augmentation, beside PyTorch.
+exec python3 "$(dirname "${BASH_SOURCE[0]}")/cifar_accuracy.py" "$@"
