@@ -49,7 +49,7 @@ std::unordered_set<std::string> added_biases(const OnnxFile::Content& file,
         node.input_size() == 0 || node.output_size() == 0) {
       continue;
     }
-    if (is_move(node)) {
+    if (is_move(node) || node.op_type() == "Slice") {  // a crop; the width is compared below
       const auto moved = widths.find(node.input(0));
       if (moved != widths.end()) widths.emplace(node.output(0), std::int64_t{moved->second});
       continue;

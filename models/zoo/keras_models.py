@@ -235,7 +235,8 @@ def write(name, exporter, folder):
     graph = onnx.load(str(path)).graph
     output = graph.output[0].name
     np.savez(folder / "data.npz", **dict(zip([i.name for i in ordered(graph, inputs)], arrays)), target=targets)
-    fixed = places_of(path, as_numpy(model.non_trainable_variables))
+    # Statistics have no names in Keras's own files, and are constants already.
+    fixed = {} if exporter == "keras" else places_of(path, as_numpy(model.non_trainable_variables))
     (folder / "train.toml").write_text(train_toml(network, output, list(fixed), doubled_biases(graph)))
     places = places_of(path, as_numpy(model.trainable_variables))
     both = slice(0, 2 * BATCH)

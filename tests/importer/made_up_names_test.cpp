@@ -85,11 +85,13 @@ TEST(MadeUpNames, WhatIsAddedToAProductThatLostItsNameIsABias) {
   m.input("x", {2, 5, 5, 3}).output("y").weight("onnx::Conv_1", {4, 3, 3, 3});
   m.weight("onnx::Add_2", {1, 1, 1, 4}).weight("onnx::Mul_3", {1, 1, 1, 4});
   m.weight("onnx::Add_4", {1, 1, 1, 4}).weight("onnx::MatMul_5", {4, 2}).weight("onnx::Add_6", {2});
-  m.weight("onnx::Add_7", {3, 3, 2}).weight("onnx::MatMul_8", {2, 2}).weight("onnx::Add_9", {1});
+  m.weight("onnx::Add_7", {2, 3, 2}).weight("onnx::MatMul_8", {2, 2}).weight("onnx::Add_9", {1});
   set(m.node("Transpose", {"x"}, {"first"}), "perm", std::vector<std::int64_t>{0, 3, 1, 2});
   m.node("Conv", {"first", "onnx::Conv_1"}, {"convolved"});
   set(m.node("Transpose", {"convolved"}, {"last"}), "perm", std::vector<std::int64_t>{0, 2, 3, 1});
-  m.node("Add", {"last", "onnx::Add_2"}, {"a"});
+  m.integers("begin", {1}).integers("end", {5}).integers("axis", {1});
+  m.node("Slice", {"last", "begin", "end", "axis"}, {"cropped"});
+  m.node("Add", {"cropped", "onnx::Add_2"}, {"a"});
   m.node("Mul", {"a", "onnx::Mul_3"}, {"b"});  // of a normalization that was folded
   m.node("Add", {"b", "onnx::Add_4"}, {"c"});
   m.node("MatMul", {"c", "onnx::MatMul_5"}, {"d"});
