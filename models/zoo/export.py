@@ -105,7 +105,7 @@ def labels_and_outputs(network, batch):
     return inputs, make_labels(network, outputs)
 
 
-def reference(network, inputs, labels, batch, lr, variant=""):
+def reference(network, inputs, labels, batch, lr, variant="", seed=0):
     """Losses of five steps of SGD in PyTorch, and the parameters after them.
 
     variant: "plain" without oneDNN; "moved" from weights that differ in their last bit.
@@ -115,7 +115,7 @@ def reference(network, inputs, labels, batch, lr, variant=""):
 
     model = make(network)
     if variant == "moved":
-        random = torch.Generator().manual_seed(4)
+        random = torch.Generator().manual_seed(4 + seed)
         with torch.no_grad():
             for p in model.parameters():
                 p.mul_(1 + 1e-7 * (2 * (torch.rand(p.shape, generator=random) > 0.5) - 1))
@@ -137,17 +137,17 @@ def as_arrays(parameters):
     return {n: p.detach().numpy() for n, p in parameters.items()}
 
 
-def spread_of(network, wanted, *arguments):
-    """The largest relative difference of PyTorch's losses, and of its parameters, from those of the variants."""
+def spread_of(network, wanted, moved, *arguments):
+    """The largest relative difference of PyTorch's losses, and of its parameters, from those of the variants; `moved` of them start elsewhere."""
     from network import make
 
     losses, after = wanted
     before = as_arrays(dict(make(network).named_parameters()))
     spread, weights = 0.0, 0.0
-    for variant in ("plain", "moved"):
-        others, moved = reference(network, *arguments, variant)
+    for variant, seed in [("plain", 0), *(("moved", seed) for seed in range(moved))]:
+        others, parameters = reference(network, *arguments, variant, seed)
         spread = max(spread, *(abs(a - b) / max(abs(a), 1e-6) for a, b in zip(losses, others)))
-        weights = max(weights, weight_difference(before, as_arrays(after), as_arrays(moved))[0])
+        weights = max(weights, weight_difference(before, as_arrays(after), as_arrays(parameters))[0])
     return spread, weights
 
 
@@ -213,7 +213,7 @@ def has_same(folder, free):
     return path.exists() and json.loads(path.read_text())["free"] == free
 
 
-def write_expected(network, exporter, folder, free, anew):
+def write_expected(network, exporter, folder, free, anew, moved):
     """data.npz, train.toml, expected.json and expected.safetensors beside a model.onnx."""
     import numpy as np
     import safetensors.torch
@@ -229,12 +229,12 @@ def write_expected(network, exporter, folder, free, anew):
     else:
         for lr in (network.lr, network.lr / 10, network.lr / 100):
             losses, after = reference(network, inputs, labels, batch, lr)
-            spread, weights = spread_of(network, (losses, after), inputs, labels, batch, lr)
+            spread, weights = spread_of(network, (losses, after), moved, inputs, labels, batch, lr)
             if spread < SPREAD:
                 break
         unique = {n: v.clone().contiguous() for n, v in after.items()}
         safetensors.torch.save_file(unique, str(folder / "expected.safetensors"))
-        expected = dict(losses=losses, spread=spread, weights_spread=weights, free=free, lr=lr)
+        expected = dict(losses=losses, spread=spread, weights_spread=weights, free=free, lr=lr, moved=moved)
     loss = expected["losses"][0]
     expected["note"] = network.note
     expected["file"] = file_difference(network, folder, inputs, labels, batch, loss)
@@ -245,14 +245,14 @@ def write_expected(network, exporter, folder, free, anew):
     write_other_data(network, folder, expected)
 
 
-def write_one(network, exporter, folder, anew):
+def write_one(network, exporter, folder, anew, moved):
     """Exports with a free batch, else with a fixed one, and writes what belongs to it.
 
-    anew: keeps the file, and writes what belongs to it again.
+    anew: keeps the file, and writes what belongs to it again. moved: how many moved weights the spread is the largest of.
     """
     if anew:
         free = json.loads((folder / "expected.json").read_text())["free"]
-        write_expected(network, exporter, folder, free, anew)
+        write_expected(network, exporter, folder, free, anew, moved)
         return
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -264,7 +264,7 @@ def write_one(network, exporter, folder, anew):
             raise
         free = False
         call_exporter(network, folder / "model.onnx", exporter, free)
-    write_expected(network, exporter, folder, free, anew)
+    write_expected(network, exporter, folder, free, anew, moved)
 
 
 def in_process(write, folder, limit):
@@ -309,6 +309,7 @@ def main():
     parser.add_argument(
         "--expected", action="store_true", help="exports nothing; what PyTorch makes of it, anew"
     )
+    parser.add_argument("--moved", type=int, default=1, help="moved weights that the spread is the largest of")
     parser.add_argument("--limit", type=int, default=120, help="seconds for one export")
     parser.add_argument("--tensorflow-python", help="an interpreter with tensorflow, keras, tf2onnx")
     options = parser.parse_args()
@@ -346,7 +347,7 @@ def main():
 
     for name, network in zoo.NETWORKS.items():
         for exporter in EXPORTERS:
-            write = functools.partial(write_one, network, exporter, anew=options.expected)
+            write = functools.partial(write_one, network, exporter, anew=options.expected, moved=options.moved)
             export(name, exporter, write, functools.partial(write_other_data, network))
     for name in zoo.SKLEARN:
         write = functools.partial(sklearn_models.write, name)

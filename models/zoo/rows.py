@@ -74,7 +74,7 @@ def run_one(tool, folder, limit):
     if failed.exists():
         return {"state": FAILED, "reason": failed.read_text().strip()[:6000]}
     expected = json.loads((folder / "expected.json").read_text())
-    kept = ("free", "spread", "weights_spread", "lr", "file", "note")
+    kept = ("free", "spread", "weights_spread", "moved", "lr", "file", "note")
     result = {key: expected[key] for key in kept if key in expected}
     result["expected"] = expected["losses"]
     begin = time.monotonic()
