@@ -5,7 +5,7 @@
 TANDEM_HELP("ImageDecoder", "decode the images before training: a field of [data] reads the arrays")
 TANDEM_HELP("Loop", "unroll it: export with example inputs of fixed lengths")
 TANDEM_HELP("NonMaxSuppression", "export the network without its post-processing; `eval` and `predict` run it in stages")
-TANDEM_HELP("NonZero", "`eval` and `predict` run it in stages; to train it, choose by a mask (torch.where, a product with the mask)")
+TANDEM_HELP("NonZero", "`eval` and `predict` run it in stages; to train it, choose by a mask (torch.where)")
 TANDEM_HELP("Optional", "export the branch that is taken alone")
 TANDEM_HELP("OptionalGetElement", "export the branch that is taken alone")
 TANDEM_HELP("OptionalHasElement", "export the branch that is taken alone")

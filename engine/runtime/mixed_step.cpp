@@ -225,7 +225,12 @@ std::vector<std::string> MixedStep::graph_problems() const {
   return problems;
 }
 
+// The host has also read what this program's own steps gave: it finished them before it launched
+// the other program's step and this one.
 void MixedStep::begin() {
+  for (const Launched& read : reads_) {
+    if (read.monitor != nullptr) read.monitor->join(LaneMonitor::host_lane, read.stream->lane());
+  }
   for (std::size_t q = 0; q < streams_.size(); ++q) {
     LaneMonitor* monitor = lowered_.devices[plan_.queues[q].device]->monitor();
     if (monitor != nullptr) monitor->join(streams_[q]->lane(), LaneMonitor::host_lane);

@@ -201,6 +201,8 @@ metrics = [ "mse" ]
 kind = "npz"
 [data.train]
 files = [ "data.npz" ]
+[data.eval]
+files = [ "data.npz" ]
 )");
   };
   config_of("y");

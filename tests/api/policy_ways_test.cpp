@@ -98,7 +98,7 @@ TEST(PolicyWays, ConvolutionsAreDataParallel) {
   EXPECT_NEAR(plan_of(found, "data parallel").exchanged, 4 * 23'467'712.0, 1e3);
 }
 
-// What does not fit whole is shared out: gradients last, since that waits for the network.
+// What does not fit whole is shared out, in the way that takes less time of those that fit.
 TEST(PolicyWays, ABudgetSharesOutStatesAndGradients) {
   const FoundPlacement plain = found_for(resnet50, 256);
   const auto peak = [&](const char* name) { return plan_of(plain, name).devices[0].memory.peak; };
@@ -107,7 +107,10 @@ TEST(PolicyWays, ABudgetSharesOutStatesAndGradients) {
   ASSERT_LT(states, peak("data parallel"));
   EXPECT_LE(gradients, states + states / 100);
   const FoundPlacement found = found_for(resnet50, 256, {{"cpu", states + (1u << 20)}});
-  EXPECT_EQ(found.sharding, "data parallel, optimizer states shared out");
+  const auto seconds = [&](const char* name) { return plan_of(plain, name).score.seconds; };
+  const char* names[] = {"data parallel, optimizer states shared out",
+                         "data parallel, optimizer states and gradients shared out"};
+  EXPECT_EQ(found.sharding, names[seconds(names[1]) < seconds(names[0]) ? 1 : 0]);
 }
 
 }  // namespace

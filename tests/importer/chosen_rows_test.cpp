@@ -189,7 +189,7 @@ m (double[5,3] x, bool[5] keep, double[5] z) => ()" +
 
 TEST(ChosenRowsRefusals, NameTheNodeAndTheCause) {
   const auto says = [](const std::string& reason) {
-    return AllOf(HasSubstr(reason), HasSubstr("which NonZero at NonZero chooses"),
+    return AllOf(HasSubstr(reason), HasSubstr("which NonZero at NonZero#0 chooses"),
                  HasSubstr("in stages"));
   };
   EXPECT_THAT(refused("  y = Gather (chosen, zero)"), says("Gather takes places among the rows"));
@@ -219,7 +219,7 @@ TEST(ChosenRowsRefusals, OfAChoiceAmongChosenRows) {
   EXPECT_THAT(refused("  p = Greater (chosen, chosen)\n  q = NonZero (p)\n"
                       "  y = Cast <to = 11> (q)",
                       "double[2,K] y"),
-              HasSubstr("it chooses among the rows that NonZero at NonZero chooses"));
+              HasSubstr("it chooses among the rows that NonZero at NonZero#0 chooses"));
 }
 
 // The places are a constant, which the import would have to make.
