@@ -58,5 +58,22 @@ TEST(Pool, OddWindows) {
 
 TEST(Pool, OneAxis) { check_pool({{2, 19, 13}, {2, 19, 6}, {3}, {2}, {0, 0}, {1}}); }
 
+TEST(Pool, ThreeAxes) {
+  check_pool(
+      {{2, 3, 6, 9, 7}, {2, 3, 3, 4, 5}, {2, 3, 3}, {2, 2, 1}, {0, 0, 0, 0, 0, 0}, {1, 1, 1}});
+  check_pool(
+      {{1, 40, 4, 5, 6}, {1, 40, 4, 5, 4}, {2, 3, 2}, {1, 1, 1}, {1, 1, 0, 0, 1, 0}, {1, 1, 2}});
+}
+
+// Along the axes that a window does not reach along, neighbours are pooled side by side.
+TEST(Pool, SomeOfThreeAxes) {
+  check_pool(
+      {{2, 3, 10, 5, 7}, {2, 3, 8, 5, 7}, {3, 1, 1}, {1, 1, 1}, {0, 0, 0, 0, 0, 0}, {1, 1, 1}});
+  check_pool(
+      {{2, 20, 4, 8, 8}, {2, 20, 4, 4, 4}, {1, 3, 3}, {1, 2, 2}, {0, 1, 1, 0, 1, 1}, {1, 1, 1}});
+  check_pool(
+      {{1, 3, 6, 4, 6}, {1, 3, 3, 4, 3}, {2, 1, 2}, {2, 1, 2}, {0, 0, 0, 0, 0, 0}, {1, 1, 1}});
+}
+
 }  // namespace
 }  // namespace tandem::testing

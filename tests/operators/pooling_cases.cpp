@@ -41,6 +41,20 @@ std::vector<Pooling> poolings() {
       {"volume_padded",
        {1, 2, 3, 3, 4},
        settings({2, 2, 2}, {1, 2, 2}, {1, 0, 1, 0, 1, 0}, {1, 1, 2})},
+      // Windows that reach along some of the axes alone.
+      {"volume_first_axis",
+       {2, 2, 5, 3, 2},
+       settings({3, 1, 1}, {1, 1, 1}, {1, 0, 0, 1, 0, 0}, {1, 1, 1})},
+      {"volume_last_axes",
+       {1, 2, 3, 4, 5},
+       settings({1, 2, 3}, {1, 2, 1}, {0, 0, 1, 0, 0, 1}, {1, 1, 1})},
+      {"volume_outer_axes",
+       {1, 2, 4, 3, 4},
+       settings({2, 1, 2}, {1, 1, 2}, {1, 0, 0, 0, 0, 0}, {2, 1, 1})},
+      {"volume_single_elements",
+       {2, 1, 2, 3, 2},
+       settings({1, 1, 1}, {1, 1, 1}, {0, 0, 0, 0, 0, 0}, {1, 1, 1})},
+      {"rows_alone", {1, 2, 6, 5}, settings({3, 1}, {2, 1}, {1, 0, 1, 0}, {1, 1})},
       {"empty_batch", {0, 2, 4, 4}, settings({2, 2}, {2, 2}, {0, 0, 0, 0}, {1, 1})},
   };
 }

@@ -1,7 +1,9 @@
 #include "kernels/cpu/convolution/pooling.h"
 
 #include <algorithm>
+#include <cassert>
 #include <string_view>
+#include <vector>
 
 #include "engine/device/kernel_forms.h"
 #include "engine/operators/operator.h"
@@ -48,7 +50,7 @@ std::optional<std::string> refuse(const KernelRequest& request) {
   }
   if (auto reason = refuse_unless_float32(request, 0, 2)) return reason;
   const std::size_t rank = large_map(request, kind).type.rank();
-  if (rank != 3 && rank != 4) return "takes 1 or 2 spatial axes";
+  if (rank < 3 || rank > 5) return "takes 1 to 3 spatial axes";
   return std::nullopt;
 }
 
@@ -65,6 +67,31 @@ std::vector<Proposal> propose(const KernelRequest& request) {
   return proposals;
 }
 
+/// [N, C, space...] or [N, space..., C].
+std::vector<PoolingAxis> axes_in_memory(const Attributes& attributes, const Shape& x,
+                                        const Shape& y, bool channels_last) {
+  const std::size_t spatial = x.size() - 2;
+  std::vector<PoolingAxis> axes;
+  for (std::size_t i = 0; i < spatial; ++i) {
+    axes.push_back({.in = x[i + 2],
+                    .out = y[i + 2],
+                    .window = attributes.integers("kernel_shape")[i],
+                    .stride = attributes.integers("strides")[i],
+                    .dilation = attributes.integers("dilations")[i],
+                    .pad_begin = attributes.integers("pads")[i],
+                    .pad_end = attributes.integers("pads")[i + spatial]});
+  }
+  axes.insert(axes.begin(), {.in = x[0], .out = x[0]});
+  axes.insert(channels_last ? axes.end() : axes.begin() + 1, {.in = x[1], .out = x[1]});
+  return axes;
+}
+
+/// Whether each position is pooled alone.
+bool is_whole(const PoolingAxis& axis) {
+  return axis.in == axis.out && axis.window == 1 && axis.stride == 1 && axis.pad_begin == 0 &&
+         axis.pad_end == 0;
+}
+
 class PoolingKernel final : public PreparedKernel {
  public:
   explicit PoolingKernel(const KernelRequest& request)
@@ -72,30 +99,22 @@ class PoolingKernel final : public PreparedKernel {
     Pooling& p = pooling_;
     p.kind = kind_of(request.node->op->name);
     const Operand& large = large_map(request, p.kind);
-    const Shape &x = large.type.shape, &y = small_map(request, p.kind).type.shape;
+    const Shape& y = small_map(request, p.kind).type.shape;
     const Attributes& attributes = request.attributes();
-    const std::size_t spatial = x.size() - 2;
-    PoolingAxis* const axes[] = {&p.rows, &p.columns};
-    for (std::size_t i = 0; i < spatial; ++i) {
-      *axes[2 - spatial + i] = {.in = x[i + 2],
-                                .out = y[i + 2],
-                                .window = attributes.integers("kernel_shape")[i],
-                                .stride = attributes.integers("strides")[i],
-                                .dilation = attributes.integers("dilations")[i],
-                                .pad_begin = attributes.integers("pads")[i],
-                                .pad_end = attributes.integers("pads")[i + spatial]};
-    }
     p.count_padding = (p.kind == PoolingKind::average || p.kind == PoolingKind::average_gradient) &&
                       attributes.flag("count_include_pad");
-    const std::int64_t in = p.rows.in * p.columns.in, out = p.rows.out * p.columns.out;
-    if (is_all_channels_last(request)) {
-      p.lanes = p.x_column = p.y_column = x[1];
-      maps_ = x[0];
-    } else {
-      maps_ = x[0] * x[1];
-    }
-    x_map_ = in * p.lanes;
-    y_map_ = out * p.lanes;
+    const std::vector<PoolingAxis> axes =
+        axes_in_memory(attributes, large.type.shape, y, is_all_channels_last(request));
+    // Axes that windows do not reach along: the innermost ones are lanes, the outermost ones maps.
+    std::size_t begin = 0, end = axes.size();
+    for (; end > begin && is_whole(axes[end - 1]); --end) p.lanes *= axes[end - 1].in;
+    for (; begin < end && is_whole(axes[begin]); ++begin) maps_ *= axes[begin].in;
+    PoolingAxis* const places[] = {&p.depth, &p.rows, &p.columns};
+    assert(end - begin <= 3 && "N and C are whole and lie outside of space");
+    for (std::size_t i = begin; i < end; ++i) *places[3 - (end - i)] = axes[i];
+    p.is_deep = end - begin == 3;
+    x_map_ = p.depth.in * p.rows.in * p.columns.in * p.lanes;
+    y_map_ = p.depth.out * p.rows.out * p.columns.out * p.lanes;
     // Few images: the channels of each are shared among the threads too.
     pieces_ = maps_ >= threads_ ? 1 : std::clamp<std::int64_t>(p.lanes / 16, 1, threads_);
     bytes_ = 4 * maps_ * (x_map_ + y_map_) * (is_gradient(p.kind) ? 2 : 1);
@@ -146,7 +165,7 @@ class PoolingKernel final : public PreparedKernel {
   Pooling pooling_;
   int threads_;
   Isa isa_;
-  std::int64_t maps_ = 0, pieces_ = 1, x_map_ = 0, y_map_ = 0, bytes_ = 0;
+  std::int64_t maps_ = 1, pieces_ = 1, x_map_ = 0, y_map_ = 0, bytes_ = 0;
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Pooling over two spatial axes: what the instruction sets implement and the lists choose from.
+// Pooling over three axes: what the instruction sets implement and the lists choose from.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,12 @@ struct PoolingAxis {
 
 struct Pooling {
   PoolingKind kind = PoolingKind::maximum;
-  PoolingAxis rows, columns;
+  PoolingAxis depth, rows, columns;  // from the outermost one in memory to the innermost one
+  bool is_deep = false;              // `depth` is more than one position
   bool count_padding = false;
-  std::int64_t lanes =
-      1;  // neighbours that are pooled alike: channels, or 1 where a plane is one channel
-  std::int64_t x_column = 1, y_column = 1;  // elements between neighbouring positions of a row
+  /// Neighbours in memory that are pooled alike, channels for one: elements from a position of a
+  /// row to the next.
+  std::int64_t lanes = 1;
 };
 
 /// `count` lanes of one map. Gradients write all of dx; `x` and `y` are read for maxima only.

@@ -20,24 +20,47 @@ inline std::int64_t padded_taps(const PoolingAxis& a, std::int64_t at) {
   return room <= 0 ? 0 : std::min(a.window, (room + a.dilation - 1) / a.dilation);
 }
 
-/// f(oh, ow, row taps, column taps) for each output position.
-template <class F>
+/// An output position and the taps of its window.
+struct Window {
+  std::int64_t plane, row, column;
+  Taps depth, rows, columns;
+};
+
+// `deep`: there are three axes; else no loop over the first one is left.
+
+/// f(window) for each output position.
+template <bool deep, class F>
 inline void each_window(const Pooling& p, F&& f) {
-  for (std::int64_t oh = 0; oh < p.rows.out; ++oh) {
-    const Taps rows = taps_at(p.rows, oh);
-    for (std::int64_t ow = 0; ow < p.columns.out; ++ow) f(oh, ow, rows, taps_at(p.columns, ow));
+  const std::int64_t planes = deep ? p.depth.out : 1;
+  for (std::int64_t plane = 0; plane < planes; ++plane) {
+    const Taps depth = deep ? taps_at(p.depth, plane) : Taps{0, 1, 0};
+    for (std::int64_t row = 0; row < p.rows.out; ++row) {
+      const Taps rows = taps_at(p.rows, row);
+      for (std::int64_t column = 0; column < p.columns.out; ++column) {
+        f(Window{plane, row, column, depth, rows, taps_at(p.columns, column)});
+      }
+    }
   }
 }
 
-inline std::int64_t x_at(const Pooling& p, const Taps& rows, const Taps& columns, std::int64_t r,
-                         std::int64_t s) {
-  const std::int64_t row = rows.origin + r * p.rows.dilation;
-  const std::int64_t column = columns.origin + s * p.columns.dilation;
-  return (row * p.columns.in + column) * p.x_column;
+/// f(place in x) for each tap of a window that meets data, in the order of memory.
+template <bool deep, class F>
+inline void each_tap(const Pooling& p, const Window& w, F&& f) {
+  const std::int64_t first = deep ? w.depth.first : 0, last = deep ? w.depth.last : 1;
+  for (std::int64_t d = first; d < last; ++d) {
+    const std::int64_t plane = deep ? w.depth.origin + d * p.depth.dilation : 0;
+    for (std::int64_t r = w.rows.first; r < w.rows.last; ++r) {
+      const std::int64_t row = plane * p.rows.in + w.rows.origin + r * p.rows.dilation;
+      for (std::int64_t s = w.columns.first; s < w.columns.last; ++s) {
+        const std::int64_t column = w.columns.origin + s * p.columns.dilation;
+        f((row * p.columns.in + column) * p.lanes);
+      }
+    }
+  }
 }
 
-inline std::int64_t y_at(const Pooling& p, std::int64_t oh, std::int64_t ow) {
-  return (oh * p.columns.out + ow) * p.y_column;
+inline std::int64_t y_at(const Pooling& p, const Window& w) {
+  return ((w.plane * p.rows.out + w.row) * p.columns.out + w.column) * p.lanes;
 }
 
 /// The larger of both; NaN stays, whichever holds it.
@@ -65,95 +88,90 @@ inline void give_to_first(float* __restrict dx, float* __restrict rest, const fl
 }
 
 void zero_map(const Pooling& p, float* dx, std::int64_t count) {
-  const std::int64_t positions = p.rows.in * p.columns.in;
-  if (p.x_column == count) {
+  const std::int64_t positions = p.depth.in * p.rows.in * p.columns.in;
+  if (p.lanes == count) {
     std::memset(dx, 0, static_cast<std::size_t>(positions * count) * sizeof(float));
     return;
   }
   for (std::int64_t i = 0; i < positions; ++i) {
-    std::memset(dx + i * p.x_column, 0, static_cast<std::size_t>(count) * sizeof(float));
+    std::memset(dx + i * p.lanes, 0, static_cast<std::size_t>(count) * sizeof(float));
   }
 }
 
 // Few lanes: their number is known when compiling (`fixed`; 0: it is not), so that no loop is left.
-template <int fixed>
+template <int fixed, bool deep>
 void maximum(const PoolingMap& m) {
   const Pooling& p = *m.pooling;
   const std::int64_t count = fixed > 0 ? fixed : m.count;
-  each_window(p, [&](std::int64_t oh, std::int64_t ow, const Taps& rows, const Taps& columns) {
-    float* const y = m.y + y_at(p, oh, ow);
+  each_window<deep>(p, [&](const Window& w) {
+    float* const y = m.y + y_at(p, w);
     bool first = true;
-    for (std::int64_t r = rows.first; r < rows.last; ++r) {
-      for (std::int64_t s = columns.first; s < columns.last; ++s) {
-        const float* const x = m.x + x_at(p, rows, columns, r, s);
-        if (first) {
-          std::memcpy(y, x, static_cast<std::size_t>(count) * sizeof(float));
-        } else {
-          maximum_into(y, x, count);
-        }
-        first = false;
+    each_tap<deep>(p, w, [&](std::int64_t at) {
+      const float* const x = m.x + at;
+      if (first) {
+        std::memcpy(y, x, static_cast<std::size_t>(count) * sizeof(float));
+      } else {
+        maximum_into(y, x, count);
       }
-    }
+      first = false;
+    });
     if (first) std::fill_n(y, count, -std::numeric_limits<float>::infinity());
   });
 }
 
-template <int fixed>
+template <int fixed, bool deep>
 void maximum_gradient(const PoolingMap& m) {
   const Pooling& p = *m.pooling;
   zero_map(p, m.dx, m.count);
   constexpr std::int64_t chunk = fixed > 0 ? fixed : 256;
-  each_window(p, [&](std::int64_t oh, std::int64_t ow, const Taps& rows, const Taps& columns) {
-    const std::int64_t at = y_at(p, oh, ow);
+  each_window<deep>(p, [&](const Window& w) {
+    const std::int64_t at = y_at(p, w);
     for (std::int64_t begin = 0; begin < m.count; begin += chunk) {
       const std::int64_t count = fixed > 0 ? fixed : std::min(chunk, m.count - begin);
       float rest[chunk];
       std::memcpy(rest, m.dy + at + begin, static_cast<std::size_t>(count) * sizeof(float));
-      for (std::int64_t r = rows.first; r < rows.last; ++r) {
-        for (std::int64_t s = columns.first; s < columns.last; ++s) {
-          const std::int64_t x = x_at(p, rows, columns, r, s) + begin;
-          give_to_first(m.dx + x, rest, m.x + x, m.y_read + at + begin, count);
-        }
-      }
+      each_tap<deep>(p, w, [&](std::int64_t place) {
+        const std::int64_t x = place + begin;
+        give_to_first(m.dx + x, rest, m.x + x, m.y_read + at + begin, count);
+      });
     }
   });
 }
 
-inline float reciprocal_count(const Pooling& p, std::int64_t oh, std::int64_t ow, const Taps& rows,
-                              const Taps& columns) {
-  const std::int64_t count = p.count_padding
-                                 ? padded_taps(p.rows, oh) * padded_taps(p.columns, ow)
-                                 : std::max<std::int64_t>(rows.last - rows.first, 0) *
-                                       std::max<std::int64_t>(columns.last - columns.first, 0);
+inline std::int64_t counted_taps(const Pooling& p, const PoolingAxis& axis, std::int64_t at,
+                                 const Taps& taps) {
+  return p.count_padding ? padded_taps(axis, at)
+                         : std::max<std::int64_t>(taps.last - taps.first, 0);
+}
+
+template <bool deep>
+inline float reciprocal_count(const Pooling& p, const Window& w) {
+  const std::int64_t count = (deep ? counted_taps(p, p.depth, w.plane, w.depth) : 1) *
+                             counted_taps(p, p.rows, w.row, w.rows) *
+                             counted_taps(p, p.columns, w.column, w.columns);
   return count > 0 ? 1.0f / static_cast<float>(count) : 0.0f;
 }
 
+template <bool deep>
 void average(const PoolingMap& m) {
   const Pooling& p = *m.pooling;
-  each_window(p, [&](std::int64_t oh, std::int64_t ow, const Taps& rows, const Taps& columns) {
-    float* const y = m.y + y_at(p, oh, ow);
+  each_window<deep>(p, [&](const Window& w) {
+    float* const y = m.y + y_at(p, w);
     std::memset(y, 0, static_cast<std::size_t>(m.count) * sizeof(float));
-    for (std::int64_t r = rows.first; r < rows.last; ++r) {
-      for (std::int64_t s = columns.first; s < columns.last; ++s) {
-        add_into(y, m.x + x_at(p, rows, columns, r, s), 1.0f, m.count);
-      }
-    }
-    const float factor = reciprocal_count(p, oh, ow, rows, columns);
+    each_tap<deep>(p, w, [&](std::int64_t at) { add_into(y, m.x + at, 1.0f, m.count); });
+    const float factor = reciprocal_count<deep>(p, w);
     for (std::int64_t i = 0; i < m.count; ++i) y[i] *= factor;
   });
 }
 
+template <bool deep>
 void average_gradient(const PoolingMap& m) {
   const Pooling& p = *m.pooling;
   zero_map(p, m.dx, m.count);
-  each_window(p, [&](std::int64_t oh, std::int64_t ow, const Taps& rows, const Taps& columns) {
-    const float factor = reciprocal_count(p, oh, ow, rows, columns);
-    const float* const dy = m.dy + y_at(p, oh, ow);
-    for (std::int64_t r = rows.first; r < rows.last; ++r) {
-      for (std::int64_t s = columns.first; s < columns.last; ++s) {
-        add_into(m.dx + x_at(p, rows, columns, r, s), dy, factor, m.count);
-      }
-    }
+  each_window<deep>(p, [&](const Window& w) {
+    const float factor = reciprocal_count<deep>(p, w);
+    const float* const dy = m.dy + y_at(p, w);
+    each_tap<deep>(p, w, [&](std::int64_t at) { add_into(m.dx + at, dy, factor, m.count); });
   });
 }
 
@@ -163,30 +181,27 @@ constexpr std::int64_t few = 17;  // lanes 1..16 have functions of their own
 template <int... lanes>
 constexpr std::array<MapFunction, sizeof...(lanes)> maxima_of(
     std::integer_sequence<int, lanes...>) {
-  return {&maximum<lanes>...};
+  return {&maximum<lanes, false>...};
 }
 template <int... lanes>
 constexpr std::array<MapFunction, sizeof...(lanes)> gradients_of(
     std::integer_sequence<int, lanes...>) {
-  return {&maximum_gradient<lanes>...};
+  return {&maximum_gradient<lanes, false>...};
 }
 
 void pool_map(const PoolingMap& m) {
   static constexpr auto maxima = maxima_of(std::make_integer_sequence<int, few>{});
   static constexpr auto gradients = gradients_of(std::make_integer_sequence<int, few>{});
   const auto lanes = static_cast<std::size_t>(m.count < few ? m.count : 0);
+  const bool deep = m.pooling->is_deep;
   switch (m.pooling->kind) {
     case PoolingKind::maximum:
-      maxima[lanes](m);
-      break;
+      return (deep ? &maximum<0, true> : maxima[lanes])(m);
     case PoolingKind::maximum_gradient:
-      gradients[lanes](m);
-      break;
+      return (deep ? &maximum_gradient<0, true> : gradients[lanes])(m);
     case PoolingKind::average:
-      average(m);
-      break;
+      return (deep ? &average<true> : &average<false>)(m);
     case PoolingKind::average_gradient:
-      average_gradient(m);
-      break;
+      return (deep ? &average_gradient<true> : &average_gradient<false>)(m);
   }
 }
