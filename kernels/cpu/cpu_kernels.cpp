@@ -23,6 +23,7 @@ void add_elementwise_kernels(KernelList& list) {
   add_gather_kernels(list);
   add_index_kernels(list);
   add_resize_kernels(list);
+  add_grid_sample_kernels(list);
 }
 
 void add_network_kernels(KernelList& list) {

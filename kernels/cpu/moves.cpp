@@ -1,5 +1,5 @@
-// Copy, Assign, Concat, Pad with a constant, SliceGrad, and views that became copies: elements of
-// any type, any strides.
+// Copy, BitCast, Assign, Concat, Pad with a constant, SliceGrad, and views that became copies:
+// elements of any type, any strides.
 #include "engine/graph/host_tensor.h"
 #include "engine/operators/operator.h"
 #include "kernels/cpu/pointwise/pointwise.h"
@@ -98,6 +98,7 @@ void add_move_kernels(KernelList& list) {
     list.push_back({name, op, refuse_axes, propose_any_strides, prepare});
   };
   add("cpu.copy", "Copy", prepare_copy<0>);
+  add("cpu.bit_cast", "BitCast", prepare_copy<0>);
   add("cpu.assign", "Assign", prepare_copy<1>);
   add("cpu.concat", "Concat", prepare_concat);
   add("cpu.slice_grad", "SliceGrad", prepare_slice_grad);

@@ -43,32 +43,13 @@ struct Sampling {
   /// f(element, weight, slopes of the weight along the axes) for each element that is seen.
   template <class T, class F>
   void visit(const T* coordinates, std::int64_t n, std::int64_t place, F f) const {
-    std::array<GridTaps, 3> taps;
-    int combinations = 1;
-    for (std::int64_t axis = 0; axis < axes(); ++axis) {
-      const auto i = static_cast<std::size_t>(axis);
-      const double at = static_cast<double>(coordinates[grid(grid_index(n, place, axis))]);
-      taps[i] = sampler.taps(at, extents[i]);
-      combinations *= taps[i].count;
-    }
-    for (int combination = 0; combination < combinations; ++combination) {
-      std::int64_t element = 0;
-      double weight = 1;
-      std::array<double, 3> slopes{1, 1, 1};
-      bool is_inside = true;
-      int rest = combination;
-      for (std::size_t i = 0; i < extents.size(); ++i) {
-        const GridTap& tap = taps[i].taps[static_cast<std::size_t>(rest % taps[i].count)];
-        rest /= taps[i].count;
-        is_inside = is_inside && tap.source >= 0;
-        element = element * extents[i] + tap.source;
-        weight *= tap.weight;
-        for (std::size_t k = 0; k < extents.size(); ++k) {
-          slopes[k] *= k == i ? tap.slope : tap.weight;
-        }
-      }
-      if (is_inside) f(element, weight, slopes);
-    }
+    sampler.visit(
+        extents,
+        [&](std::size_t k) {
+          const auto first = (n * places + place) * axes();
+          return coordinates[grid(first + static_cast<std::int64_t>(k))];
+        },
+        f);
   }
 };
 
