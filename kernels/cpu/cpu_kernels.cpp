@@ -17,6 +17,7 @@ void add_elementwise_kernels(KernelList& list) {
     if (types_of(op.scalar) != ScalarTypes::integers) add(op.name);
   });
   for (const char* op : {"ReduceSum", "ReduceMean", "ReduceMax", "SumOfSquares"}) add(op);
+  add_typed_kernels(list);
   add_move_kernels(list);
   add_pad_kernels(list);
   add_float8_kernels(list);

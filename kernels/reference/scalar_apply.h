@@ -76,6 +76,17 @@ TANDEM_HOST_DEVICE T apply(ScalarFunction f, const Settings& s, T a, T b = T()) 
   return a;
 }
 
+/// The same of a function that is known when compiling, predicates among them, for loops that the
+/// compiler turns into vectors.
+template <ScalarFunction f, class T>
+auto apply_known([[maybe_unused]] const Settings& s, T a, [[maybe_unused]] T b = T()) {
+#define TANDEM_FUNCTION(function, name, operands, types, ...) \
+  if constexpr (f == ScalarFunction::function) {              \
+    TANDEM_CALL(function, TANDEM_OPERANDS_##operands)         \
+  }
+#include "engine/operators/scalar_functions.inl"
+}
+
 #undef TANDEM_OPERANDS_1
 #undef TANDEM_OPERANDS_2
 #undef TANDEM_CALL

@@ -40,7 +40,7 @@ TEST(Fused, UnaryOperatorsOverOddLengths) {
 // Each function of the engine, whether or not a test names it.
 TEST(Fused, EveryFunctionOverOddLengths) {
   for (const ScalarRow& row : scalar_rows()) {
-    if (row.kind().types == ScalarTypes::integers) continue;  // the reference kernel alone
+    if (row.kind().types == ScalarTypes::integers) continue;  // typed_test.cpp
     SCOPED_TRACE(row.name);
     const auto [low, high] = example_range(row);
     for (const Attributes& attributes : example_attributes(row)) {

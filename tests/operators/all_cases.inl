@@ -2,6 +2,7 @@
 // tests/operators/name_cases.cpp.
 
 TANDEM_CASES(elementwise)
+TANDEM_CASES(typed)
 TANDEM_CASES(float8)
 TANDEM_CASES(move)
 TANDEM_CASES(flat_indices)

@@ -394,27 +394,29 @@ std::optional<std::string> refuse_tiles(const KernelRequest& request) {
   return std::nullopt;
 }
 
-// Dense operands of the full shape share the order that the first of them has; all others may come
-// as they are. The result of a reduction is row-major.
-std::vector<Proposal> propose_tiles(const KernelRequest& request) {
-  TileProgram program;
-  [[maybe_unused]] const auto reason = compile_tiles(request, program);
-  assert(!reason);
+Proposal one_order(const KernelRequest& request, const Shape& space) {
   Proposal proposal;
   const Layout* order = nullptr;
   for (const Operand& x : request.inputs) {
     LayoutConstraint constraint;
-    if (x.type.shape == program.space && is_dense(x.layout, x.type.shape)) {
+    if (x.type.shape == space && is_dense(x.layout, space)) {
       if (order == nullptr) order = &x.layout;
-      if (same_order(*order, x.layout, x.type.shape))
-        constraint.kind = LayoutConstraint::Kind::dense;
+      if (same_order(*order, x.layout, space)) constraint.kind = LayoutConstraint::Kind::dense;
     }
     proposal.inputs.push_back(constraint);
   }
-  for (std::size_t i = 0; i < request.outputs.size(); ++i) {
-    const bool reduced = program.reduction && program.reduction->output == static_cast<int>(i);
-    proposal.outputs.push_back(
-        {reduced ? LayoutConstraint::Kind::row_major : LayoutConstraint::Kind::dense, {}});
+  proposal.outputs.assign(request.outputs.size(), {LayoutConstraint::Kind::dense, {}});
+  return proposal;
+}
+
+// The result of a reduction is row-major.
+std::vector<Proposal> propose_tiles(const KernelRequest& request) {
+  TileProgram program;
+  [[maybe_unused]] const auto reason = compile_tiles(request, program);
+  assert(!reason);
+  Proposal proposal = one_order(request, program.space);
+  if (program.reduction) {
+    proposal.outputs[program.reduction->output].kind = LayoutConstraint::Kind::row_major;
   }
   return {proposal};
 }

@@ -12,6 +12,7 @@ void add_gather_kernels(KernelList& list);               // gather.cpp
 void add_index_kernels(KernelList& list);                // indices.cpp
 void add_resize_kernels(KernelList& list);               // resize.cpp
 void add_grid_sample_kernels(KernelList& list);          // grid_sample.cpp
+void add_typed_kernels(KernelList& list);                // typed.cpp
 void add_softmax_kernels(KernelList& list);              // softmax.cpp
 void add_loss_kernels(KernelList& list);                 // losses.cpp
 void add_layer_normalization_kernels(KernelList& list);  // layer_normalization.cpp
