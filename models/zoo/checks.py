@@ -161,6 +161,8 @@ def checks_of(tool, folder, limit, expected, losses):
     for name, check in CHECKS.items():
         if "other_batch" not in expected and name == "batch":
             continue
+        if name == "export" and expected.get("file", 0) is None:
+            continue  # onnxruntime does not run what the exporter wrote, either
         try:
             results[name] = check(tool, folder, limit, expected, losses)
         except Exception as error:
