@@ -24,7 +24,8 @@ def reason_of(result):
     if result["state"] == FAILED:
         lines = [re.sub(r"\x1b\[\d*m", "", line) for line in result["reason"].split("\n")]
         causes = [line for line in lines if line.startswith("<class")]
-        return "the exporter: " + (causes[0] if causes else lines[0])[:160]
+        cause = re.sub(r"(?<=\s)/\S+", "…", causes[0] if causes else lines[0])  # folders of this machine
+        return "the exporter: " + cause[:160]
     if result["state"] == INSPECTED:
         counts = collections.Counter(
             p.get("reason") or p.get("operator") or p.get("what", "?") for p in result["problems"]

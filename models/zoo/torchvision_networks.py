@@ -393,6 +393,7 @@ FLOW = [
         {"num_flow_updates": 2},
         lr=1e-6,
         family="optical flow",
+        note="no exporter writes detach(), which RAFT calls on the flow before each update",
     ),
 ]
 NETWORKS = CLASSIFICATION + SEGMENTATION + VIDEO + DETECTION + FLOW
