@@ -37,7 +37,7 @@ def worst(found, wanted, steps):
 
 def mnist(folder):
     shared_data("data/mnist")
-    models()
+    models("mlp")
     config, steps = ROOT / "models" / "mlp" / "train.toml", 100
     keys = ["batch_size=256", f"steps={steps}", "data.drop_last=true", "log.every=1 steps", "eval.every=1000 epochs",
             "checkpoint.every=1000 epochs", "threads=1"]  # fmt: skip

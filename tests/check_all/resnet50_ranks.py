@@ -128,7 +128,7 @@ def main():
     parser.add_argument("--float64", action="store_true")
     options = parser.parse_args()
     shared_data("data/cifar10")
-    models()
+    models(options.model)
     with tempfile.TemporaryDirectory(dir=os.environ.get("TANDEM_SCRATCH")) as folder:
         folder = pathlib.Path(folder)
         model = ""
