@@ -5,6 +5,8 @@
 #include <cstring>
 #include <vector>
 
+#include "engine/graph/size_dispatch.h"
+
 namespace tandem {
 namespace {
 
@@ -22,20 +24,6 @@ void each_element(const Layout& layout, const Shape& shape, F f) {
       place -= layout.strides[axis] * shape[axis];
       index[axis] = 0;
     }
-  }
-}
-
-template <class F>
-void with_size(std::size_t size, F f) {
-  switch (size) {
-    case 1:
-      return f(std::uint8_t{});
-    case 2:
-      return f(std::uint16_t{});
-    case 4:
-      return f(std::uint32_t{});
-    default:
-      return f(std::uint64_t{});
   }
 }
 

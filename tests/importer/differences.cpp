@@ -33,6 +33,19 @@ NamedTensors tensors_of(const nlohmann::json& entries) {
   return tensors;
 }
 
+void expect_near(const NamedTensors& got, const NamedTensors& want, double bound) {
+  ASSERT_EQ(got.size(), want.size());
+  for (std::size_t k = 0; k < want.size(); ++k) {
+    EXPECT_EQ(got[k].first, want[k].first);
+    ASSERT_EQ(got[k].second.type(), want[k].second.type()) << want[k].first;
+    for (std::int64_t i = 0; i < want[k].second.type().elements(); ++i) {
+      const double number = want[k].second.number(i);
+      EXPECT_NEAR(got[k].second.number(i), number, bound * (1 + std::fabs(number)))
+          << want[k].first << ", element " << i;
+    }
+  }
+}
+
 void expect_gradients(const Graph& imported, const NamedTensors& feeds) {
   GraphBuilder builder(engine_operators(), imported);
   std::vector<GradientSeed> seeds;

@@ -2,19 +2,15 @@
 
 #include <algorithm>
 
+#include "engine/training/data/forwarding_source.h"
+
 namespace tandem {
 namespace {
 
-class BoundedSource final : public DataSource {
+class BoundedSource final : public ForwardingSource {
  public:
   BoundedSource(std::shared_ptr<const DataSource> source, std::map<int, IdBound> bounds)
-      : source_(std::move(source)), bounds_(std::move(bounds)) {}
-
-  const std::vector<DataField>& fields() const override { return source_->fields(); }
-  std::int64_t samples() const override { return source_->samples(); }
-  std::string describe(int field, std::int64_t sample) const override {
-    return source_->describe(field, sample);
-  }
+      : ForwardingSource(std::move(source)), bounds_(std::move(bounds)) {}
 
   void fill(int field, std::span<const std::int64_t> samples, const Augmentation* augmentation,
             void* to) const override {
@@ -45,16 +41,8 @@ class BoundedSource final : public DataSource {
     if (bound.limit <= limit && ignore != nullptr && *ignore == bound.outside) return;
     source_->check_range(field, std::min(limit, bound.limit), ignore);
   }
-  void check_numbers(int field, double least, double most,
-                     const std::string& expected) const override {
-    source_->check_numbers(field, least, most, expected);
-  }
-  std::vector<std::int64_t> nan_samples(int field) const override {
-    return source_->nan_samples(field);
-  }
 
  private:
-  std::shared_ptr<const DataSource> source_;
   std::map<int, IdBound> bounds_;
 };
 

@@ -10,6 +10,7 @@
 #include "engine/graph/error.h"
 #include "engine/graph/text.h"
 #include "engine/training/config/config_value.h"
+#include "engine/training/data/forwarding_source.h"
 #include "engine/training/data/random.h"
 
 namespace tandem {
@@ -45,10 +46,10 @@ double draw_share(double alpha, RandomStream& random) {
 
 bool has_rows(const TensorType& type) { return type.shape.size() >= 2; }
 
-class MixedSource final : public DataSource {
+class MixedSource final : public ForwardingSource {
  public:
   MixedSource(std::shared_ptr<const DataSource> source, const MixConfig& config, const Where& where)
-      : source_(std::move(source)), config_(config), mixes_(source_->fields().size()) {
+      : ForwardingSource(std::move(source)), config_(config), mixes_(source_->fields().size()) {
     std::vector<Diagnostic> errors;
     for (const std::string& name : config_.fields) {
       const int field = source_->find_field(name);
@@ -64,22 +65,6 @@ class MixedSource final : public DataSource {
       if (mixes_[i]) check(source_->fields()[i], where, errors);
     }
     if (!errors.empty()) throw Error(ErrorKind::usage, std::move(errors));
-  }
-
-  const std::vector<DataField>& fields() const override { return source_->fields(); }
-  std::int64_t samples() const override { return source_->samples(); }
-  std::string describe(int field, std::int64_t sample) const override {
-    return source_->describe(field, sample);
-  }
-  void check_range(int field, std::int64_t limit, const std::int64_t* ignore) const override {
-    source_->check_range(field, limit, ignore);
-  }
-  void check_numbers(int field, double least, double most,
-                     const std::string& expected) const override {
-    source_->check_numbers(field, least, most, expected);
-  }
-  std::vector<std::int64_t> nan_samples(int field) const override {
-    return source_->nan_samples(field);
   }
 
   void fill(int field, std::span<const std::int64_t> samples, const Augmentation* augmentation,
@@ -137,7 +122,6 @@ class MixedSource final : public DataSource {
     }
   }
 
-  std::shared_ptr<const DataSource> source_;
   MixConfig config_;
   std::vector<bool> mixes_;              // by field
   std::int64_t height_ = 0, width_ = 0;  // of fields that have rows and columns

@@ -4,6 +4,8 @@
 #include <cassert>
 #include <utility>
 
+#include "engine/training/data/forwarding_source.h"
+
 namespace tandem {
 namespace {
 
@@ -21,32 +23,24 @@ struct Consecutive {
 
 /// `Numbers` says which sample of the whole each one is.
 template <class Numbers>
-class SubsetSource final : public DataSource {
+class SubsetSource final : public ForwardingSource {
  public:
   SubsetSource(std::shared_ptr<const DataSource> whole, Numbers numbers)
-      : whole_(std::move(whole)), numbers_(std::move(numbers)) {}
+      : ForwardingSource(std::move(whole)), numbers_(std::move(numbers)) {}
 
-  const std::vector<DataField>& fields() const override { return whole_->fields(); }
   std::int64_t samples() const override { return numbers_.count(); }
   void fill(int field, std::span<const std::int64_t> samples, const Augmentation* augmentation,
             void* to) const override {
     thread_local std::vector<std::int64_t> of_whole;
     of_whole.clear();
     for (const std::int64_t sample : samples) of_whole.push_back(numbers_.at(sample));
-    whole_->fill(field, of_whole, augmentation, to);
+    source_->fill(field, of_whole, augmentation, to);
   }
   std::string describe(int field, std::int64_t sample) const override {
-    return whole_->describe(field, numbers_.at(sample));
-  }
-  void check_range(int field, std::int64_t limit, const std::int64_t* ignore) const override {
-    whole_->check_range(field, limit, ignore);
-  }
-  void check_numbers(int field, double least, double most,
-                     const std::string& expected) const override {
-    whole_->check_numbers(field, least, most, expected);
+    return source_->describe(field, numbers_.at(sample));
   }
   std::vector<std::int64_t> nan_samples(int field) const override {
-    const std::vector<std::int64_t> all = whole_->nan_samples(field);
+    const std::vector<std::int64_t> all = source_->nan_samples(field);
     std::vector<std::int64_t> own;
     for (std::int64_t i = 0; i < samples() && !all.empty(); ++i) {
       if (std::binary_search(all.begin(), all.end(), numbers_.at(i))) own.push_back(i);
@@ -55,7 +49,6 @@ class SubsetSource final : public DataSource {
   }
 
  private:
-  std::shared_ptr<const DataSource> whole_;
   Numbers numbers_;
 };
 

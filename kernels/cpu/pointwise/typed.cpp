@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/graph/dtype_dispatch.h"
+#include "engine/graph/size_dispatch.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/pointwise/fused.h"
 #include "kernels/cpu/pointwise/pointwise.h"
@@ -99,21 +100,6 @@ void where_loop(const TypedCall& call) {
   }
 }
 
-/// Calls f with an integer of as many bytes.
-template <class F>
-auto with_size(std::int64_t bytes, F f) {
-  switch (bytes) {
-    case 1:
-      return f(std::uint8_t{});
-    case 2:
-      return f(std::uint16_t{});
-    case 4:
-      return f(std::uint32_t{});
-    default:
-      return f(std::uint64_t{});
-  }
-}
-
 template <class From, class To>
 void cast_loop(const TypedCall& call) {
   using reference::Computed;
@@ -146,7 +132,7 @@ TypedLoop find_cast_loop(DType from, DType to) {
 /// `n` elements, `stride` bytes apart, side by side.
 void gather_elements(const char* from, std::int64_t stride, std::int64_t bytes, std::int64_t n,
                      void* to) {
-  with_size(bytes, [&](auto tag) {
+  with_size(static_cast<std::size_t>(bytes), [&](auto tag) {
     using U = decltype(tag);
     U* y = static_cast<U*>(to);
     if (stride == 0) {
@@ -159,7 +145,7 @@ void gather_elements(const char* from, std::int64_t stride, std::int64_t bytes, 
 
 void scatter_elements(const void* from, std::int64_t stride, std::int64_t bytes, std::int64_t n,
                       char* to) {
-  with_size(bytes, [&](auto tag) {
+  with_size(static_cast<std::size_t>(bytes), [&](auto tag) {
     using U = decltype(tag);
     const U* x = static_cast<const U*>(from);
     for (std::int64_t i = 0; i < n; ++i) *reinterpret_cast<U*>(to + i * stride) = x[i];
@@ -269,7 +255,7 @@ std::unique_ptr<PreparedKernel> prepare_typed_function(const KernelRequest& requ
 }
 
 std::unique_ptr<PreparedKernel> prepare_typed_where(const KernelRequest& request) {
-  const auto bytes = static_cast<std::int64_t>(size_of(request.outputs[0].type.dtype));
+  const std::size_t bytes = size_of(request.outputs[0].type.dtype);
   return std::make_unique<TypedKernel>(
       request, with_size(bytes, [](auto tag) -> TypedLoop { return where_loop<decltype(tag)>; }));
 }

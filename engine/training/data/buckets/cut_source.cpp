@@ -5,14 +5,16 @@
 #include <cstring>
 #include <utility>
 
+#include "engine/training/data/forwarding_source.h"
+
 namespace tandem {
 namespace {
 
-class CutSource final : public DataSource {
+class CutSource final : public ForwardingSource {
  public:
   CutSource(std::shared_ptr<const DataSource> source, const std::vector<int>& fields,
             std::int64_t length)
-      : source_(std::move(source)), fields_(source_->fields()) {
+      : ForwardingSource(std::move(source)), fields_(source_->fields()) {
     for (const int field : fields) {
       Shape& shape = fields_[static_cast<std::size_t>(field)].sample.shape;
       assert(!shape.empty() && shape[0] >= length);
@@ -21,21 +23,6 @@ class CutSource final : public DataSource {
   }
 
   const std::vector<DataField>& fields() const override { return fields_; }
-  std::int64_t samples() const override { return source_->samples(); }
-  std::string describe(int field, std::int64_t sample) const override {
-    return source_->describe(field, sample);
-  }
-  void check_range(int field, std::int64_t limit, const std::int64_t* ignore) const override {
-    source_->check_range(field, limit, ignore);
-  }
-  void check_numbers(int field, double least, double most,
-                     const std::string& expected) const override {
-    source_->check_numbers(field, least, most, expected);
-  }
-  std::vector<std::int64_t> nan_samples(int field) const override {
-    return source_->nan_samples(field);
-  }
-
   void fill(int field, std::span<const std::int64_t> samples, const Augmentation* augmentation,
             void* to) const override {
     const std::size_t kept = fields_[static_cast<std::size_t>(field)].sample.bytes();
@@ -60,7 +47,6 @@ class CutSource final : public DataSource {
   }
 
  private:
-  std::shared_ptr<const DataSource> source_;
   std::vector<DataField> fields_;
 };
 

@@ -1,0 +1,42 @@
+// A source in front of another one: it says what that says, but for what a derived class overrides.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/training/data/data_source.h"
+
+namespace tandem {
+
+class ForwardingSource : public DataSource {
+ public:
+  explicit ForwardingSource(std::shared_ptr<const DataSource> source)
+      : source_(std::move(source)) {}
+
+  const std::vector<DataField>& fields() const override { return source_->fields(); }
+  std::int64_t samples() const override { return source_->samples(); }
+  void fill(int field, std::span<const std::int64_t> samples, const Augmentation* augmentation,
+            void* to) const override {
+    source_->fill(field, samples, augmentation, to);
+  }
+  std::string describe(int field, std::int64_t sample) const override {
+    return source_->describe(field, sample);
+  }
+  void check_range(int field, std::int64_t limit, const std::int64_t* ignore) const override {
+    source_->check_range(field, limit, ignore);
+  }
+  void check_numbers(int field, double least, double most,
+                     const std::string& expected) const override {
+    source_->check_numbers(field, least, most, expected);
+  }
+  std::vector<std::int64_t> nan_samples(int field) const override {
+    return source_->nan_samples(field);
+  }
+
+ protected:
+  const std::shared_ptr<const DataSource> source_;
+};
+
+}  // namespace tandem
