@@ -35,8 +35,8 @@ pre { background: var(--grid); padding: 10px 12px; border-radius: 6px; overflow-
 .unit, small { font-size: 13px; }
 .bad { color: var(--bad); }
 section { background: var(--sheet); border: 1px solid var(--line); border-radius: 10px; padding: 20px; margin: 18px 0; }
-nav { margin-top: 10px; font-size: 14px; }
-nav a { color: var(--accent); text-decoration: none; margin-right: 16px; white-space: nowrap; }
+nav { display: flex; flex-wrap: wrap; gap: 2px 16px; margin-top: 10px; font-size: 14px; }
+nav a { color: var(--accent); text-decoration: none; white-space: nowrap; }
 nav a:hover { text-decoration: underline; }
 .facts { display: flex; flex-wrap: wrap; gap: 14px 36px; margin: 0; }
 .facts div { min-width: 90px; }
@@ -85,6 +85,7 @@ th, td { text-align: left; padding: 5px 10px 5px 4px; border-bottom: 1px solid v
 thead th { color: var(--quiet); font-size: 13px; border-bottom-color: var(--line); white-space: nowrap; }
 .number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 .break { overflow-wrap: anywhere; min-width: 120px; }
+label.break { display: inline-block; }
 .best { font-weight: 600; }
 .bars table { table-layout: auto; }
 .bars th { width: 34%; min-width: 96px; overflow-wrap: anywhere; }

@@ -52,7 +52,7 @@ class Network:
     lr: float = 0.01
     family: str = ""
     free: bool = True
-    note: str = ""  # why the file cannot train as the module does
+    note: str = ""  # why the file cannot train as the module does, or rounding decides
     lengths: dict = dataclasses.field(default_factory=dict)
     other_inputs: dict = dataclasses.field(default_factory=dict)
 
