@@ -29,13 +29,37 @@ std::vector<TensorType> infer_layer_normalization(const NodeView& view) {
   return {x, statistics, statistics};
 }
 
+/// dx of what reads mean and rstd themselves: (dmean - drstd rstd^3 (x - mean)) / n.
+ValueId statistics_gradient(GradientContext& c) {
+  GraphBuilder& g = c.g;
+  const TensorType x = g.type(c.x(0)), means = g.type(c.y(1));
+  const DType dtype = means.dtype;
+  const auto rows = static_cast<double>(means.elements());
+  const ValueId share = g.scalar(rows / static_cast<double>(x.elements()), dtype);
+  ValueId sum;
+  if (c.dy[2]) {
+    const ValueId rstd = c.y(2), centred = g.sub(g.cast(c.x(0), dtype), c.y(1));
+    const ValueId slope = g.mul(g.mul(g.mul(rstd, rstd), rstd), g.mul(c.dy[2], share));
+    sum = g.neg(g.mul(centred, slope));
+  }
+  if (c.dy[1]) {
+    const ValueId of_mean = g.mul(c.dy[1], share);
+    sum = sum ? g.add(sum, of_mean) : g.expand(of_mean, x.shape);
+  }
+  return g.cast(sum, x.dtype);
+}
+
 Gradients layer_normalization_gradient(GradientContext& c) {
   Gradients dx(c.node.inputs.size());
-  if (!c.dy[0]) return dx;
-  const std::vector<ValueId> outputs =
-      c.g.node("LayerNormalizationGrad", {c.dy[0], c.x(0), c.x(1), c.y(1), c.y(2)},
-               {{"axis", c.node.attributes.integer("axis")}});
-  for (std::size_t i = 0; i < dx.size(); ++i) dx[i] = outputs[i];
+  if (c.dy[0]) {
+    const std::vector<ValueId> outputs =
+        c.g.node("LayerNormalizationGrad", {c.dy[0], c.x(0), c.x(1), c.y(1), c.y(2)},
+                 {{"axis", c.node.attributes.integer("axis")}});
+    for (std::size_t i = 0; i < dx.size(); ++i) dx[i] = outputs[i];
+  }
+  if (!c.dy[1] && !c.dy[2]) return dx;
+  const ValueId more = statistics_gradient(c);
+  dx[0] = dx[0] ? c.g.add(dx[0], more) : more;
   return dx;
 }
 

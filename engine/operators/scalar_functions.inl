@@ -280,7 +280,8 @@ TANDEM_FUNCTION(relu_grad, "ReluGrad", 2, floats, .with = "y")
 TANDEM_FUNCTION(leaky_relu_grad, "LeakyReluGrad", 2, floats, .attributes = {{"alpha", 0.01}},
                 .with = "x")
 
-// min <= x <= max ? dy : 0
+// min < x < max ? dy : 0; where one of them is infinite, or the largest float, the other one is
+// included
 TANDEM_FUNCTION(clip_grad, "ClipGrad", 2, floats,
                 .attributes = {{"min", -infinity}, {"max", infinity}}, .with = "x")
 

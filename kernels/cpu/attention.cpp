@@ -418,8 +418,11 @@ std::vector<Proposal> propose_backward(const KernelRequest& r) {
 
 void add_attention_kernels(KernelList& list) {
   list.push_back({"cpu.attention", "Attention",
-                  [](const KernelRequest& r) { return refuse(r, 0, 3); }, propose_forward,
-                  makes<Forward>()});
+                  [](const KernelRequest& r) {
+                    if (!r.outputs[0].present) return std::optional<std::string>("nobody reads y");
+                    return refuse(r, 0, 3);
+                  },
+                  propose_forward, makes<Forward>()});
   list.push_back({"cpu.attention_grad", "AttentionGrad",
                   [](const KernelRequest& r) { return refuse(r, 1, 6); }, propose_backward,
                   makes<Backward>()});

@@ -115,6 +115,7 @@ constexpr auto attention_forward = []<class T>(const KernelRequest& r, T) {
             sum += scores[j];
           }
           log_sum_exp(a.outputs[1], row, blind ? -infinity : largest + std::log(sum));
+          if (a.outputs[0] == nullptr) return;
           for (std::int64_t e = 0; e < p.value_size; ++e) {
             double value = 0;
             for (std::int64_t j = 0; j < p.keys; ++j) {

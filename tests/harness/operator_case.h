@@ -72,10 +72,14 @@ class OperandMemory {
   virtual void clear() = 0;
 };
 
+/// Whether a kernel has to take a node of which somebody reads output `i` alone. Passes make the
+/// nodes of tables with readers of all results.
+bool may_be_read_alone(const Node& node, std::size_t i);
+
 struct RunOptions {
   std::vector<Layout> input_layouts;   // as they come; row-major where missing
   std::vector<Layout> output_layouts;  // taken where the kernel proposes `any`
-  bool only_first_output = false;      // all others are not read (but for those that alias inputs)
+  int only_output = -1;                // all others are not read (but for those that alias inputs)
   ErrorWord* error = nullptr;
   const DeviceFacts* facts = nullptr;  // null: `host_facts`
   void* queue = nullptr;               // KernelArguments::queue

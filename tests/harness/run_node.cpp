@@ -1,7 +1,9 @@
 // Runs single nodes and whole graphs on chosen kernels, in chosen layouts.
 #include <algorithm>
 #include <cstring>
+#include <set>
 #include <stdexcept>
+#include <string_view>
 
 #include "engine/operators/grouped_update.h"
 #include "kernels/cpu/cpu_kernels.h"
@@ -255,6 +257,12 @@ KernelRequest plain_request(const Graph& graph, const Node& node, const DeviceFa
   return request;
 }
 
+bool may_be_read_alone(const Node& node, std::size_t i) {
+  static const std::set<std::string_view> of_tables{"PlanRows", "ShardColumns", "ShardRows",
+                                                    "SplitIds"};
+  return i == 0 || !of_tables.contains(node.op->name);
+}
+
 std::vector<HostTensor> run_node(const Kernel& kernel, const Graph& graph, const Node& node,
                                  const std::vector<HostTensor>& inputs, const RunOptions& options) {
   KernelRequest request =
@@ -273,8 +281,9 @@ std::vector<HostTensor> run_node(const Kernel& kernel, const Graph& graph, const
     }
     return -1;
   };
-  for (std::size_t i = 1; i < request.outputs.size(); ++i) {
-    if (options.only_first_output && aliased_input(i) < 0) request.outputs[i].present = false;
+  for (std::size_t i = 0; i < request.outputs.size(); ++i) {
+    const bool is_read = options.only_output < 0 || options.only_output == static_cast<int>(i);
+    if (!is_read && aliased_input(i) < 0) request.outputs[i].present = false;
   }
   if (kernel.refuse) {
     if (const auto reason = kernel.refuse(request)) throw std::runtime_error(*reason);

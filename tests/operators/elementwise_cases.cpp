@@ -274,9 +274,17 @@ void add_gradient_operators(std::vector<OperatorCase>& cases) {
   cases.push_back(
       expecting(make_case("LeakyReluGrad", "at 0", {dy, values({3}, {-1, 0, 1})}, {{"alpha", 0.5}}),
                 {2.5, 3, 7}));
-  cases.push_back(expecting(make_case("ClipGrad", "on the border", {dy, values({3}, {-1, 2, 3})},
-                                      {{"min", -1.0}, {"max", 2.0}}),
-                            {5, 6, 0}));
+  const CaseInput at_bounds = values({3}, {-1, 2, 1});  // as torch.clamp of PyTorch 2.15
+  cases.push_back(
+      expecting(make_case("ClipGrad", "at bounds", {dy, at_bounds}, {{"min", -1.0}, {"max", 2.0}}),
+                {0, 0, 7}));
+  cases.push_back(expecting(
+      make_case("ClipGrad", "at the lower one", {dy, at_bounds}, {{"min", -1.0}}), {5, 6, 7}));
+  cases.push_back(expecting(
+      make_case("ClipGrad", "at the upper one", {dy, at_bounds}, {{"max", 2.0}}), {5, 6, 7}));
+  cases.push_back(expecting(make_case("ClipGrad", "the largest float is no bound", {dy, at_bounds},
+                                      {{"min", -1.0}, {"max", 3.4028234663852886e38}}),
+                            {5, 6, 7}));
 }
 
 // Results worked out by hand, since kernels are otherwise compared with the reference kernel alone.

@@ -32,7 +32,7 @@ void expect_result(const std::string& op, const std::vector<HostTensor>& inputs,
   const Graph graph = single_node(op, inputs, attributes);
   const Node& node = graph.nodes[0];
   RunOptions options;
-  options.only_first_output = true;
+  options.only_output = 0;
   int ran = 0;
   for (const Kernel& kernel : cpu_list()) {
     if (!takes_node(kernel, graph, node, host_facts(), node.outputs.size() > 1)) continue;

@@ -160,7 +160,7 @@ def samples():
     names = {"linear": "bilinear", "nearest": "nearest", "cubic": "bicubic"}
     for mode, padding, corners, reach in (("linear", "zeros", 0, 1.4), ("linear", "border", 1, 1.4), ("linear", "reflection", 0, 1.4),
                                           ("linear", "reflection", 1, 2.6), ("nearest", "zeros", 0, 1.4), ("cubic", "zeros", 0, 1.4),
-                                          ("cubic", "border", 0, 0.9), ("cubic", "reflection", 1, 0.9)):
+                                          ("cubic", "border", 0, 1.4), ("cubic", "reflection", 1, 0.9)):
         x, grid = numbers(2, 2, 3, 4), numbers(2, 3, 2, 2, low=-reach, high=reach)
         attributes = {"mode": mode, "padding_mode": padding, "align_corners": corners}
         case(f"{mode} {padding} {corners}", "GridSample", 20, attributes, [x, grid],

@@ -83,7 +83,7 @@ inline std::vector<std::string> check_node(NetworkGpu& gpu, const OperatorCase& 
     RunOptions options = gpu.run_options();
     options.input_layouts = how.input_layouts;
     options.output_layouts = how.output_layouts;
-    options.only_first_output = how.only_first_output;
+    if (how.only_first_output) options.only_output = 0;
     try {
       const std::vector<HostTensor> results = run_node(kernel, graph, node, inputs, options);
       for (std::size_t i = 0; i < (how.only_first_output ? 1 : results.size()); ++i) {
