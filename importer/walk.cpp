@@ -190,12 +190,13 @@ void lower_operator(Session& session, Scope& scope, const onnx::NodeProto& node,
   if (schema == nullptr && find_extension(node.op_type()) != nullptr) {
     return lower_extension(session, scope, node, path, is_unknown);
   }
-  if (schema == nullptr || schema->deprecated()) {
+  const Lowering* lowering = find_lowering(node.op_type());
+  const bool reads_deprecated = lowering != nullptr && lowering->though_deprecated;
+  if (schema == nullptr || (schema->deprecated() && !reads_deprecated)) {
     unsupported(path,
                 fmt::format("operator set {} has no operator {}", version->second, node.op_type()));
   }
-  check_against_schema(*schema, node, path);
-  const Lowering* lowering = find_lowering(node.op_type());
+  if (!schema->deprecated()) check_against_schema(*schema, node, path);
   if (lowering == nullptr) {
     if (is_unknown && schema->HasContextDependentFunction()) return;
     if (lower_by_definition(session, scope, node, *schema, version->second, path)) return;

@@ -22,12 +22,13 @@ struct InputRange {
 struct Lowering {
   const char* op = "";  // its name, as `lowering_name` gives it
   Lower lower = nullptr;
-  InputRange settings{};        // known before the run: an initializer there is no parameter
-  InputRange weights{};         // an initializer there is a weight, whatever else reads it
-  InputRange more_weights{};    // further ones
-  std::size_t weight_rank = 0;  // where it has at least so many axes
-  InputRange statistics{};      // running statistics: saved, not trained
-  bool extends_onnx = false;    // onnxruntime writes it into versions of ai.onnx that lack it
+  InputRange settings{};           // known before the run: an initializer there is no parameter
+  InputRange weights{};            // an initializer there is a weight, whatever else reads it
+  InputRange more_weights{};       // further ones
+  std::size_t weight_rank = 0;     // where it has at least so many axes
+  InputRange statistics{};         // running statistics: saved, not trained
+  bool extends_onnx = false;       // onnxruntime writes it into versions of ai.onnx that lack it
+  bool though_deprecated = false;  // ONNX has withdrawn versions of it that files still have
 };
 
 /// Those of ai.onnx: the list, then the scalar functions of the engine that it does not name.

@@ -1,7 +1,9 @@
 // BatchNormalization in training and inference: what differs between the two.
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <array>
+#include <string_view>
+#include <unordered_map>
 
 #include "importer/node_context.h"
 
@@ -21,44 +23,112 @@ bool trains(NodeContext& node) {
   return options.batch_norm == "train" || file_trains(node);
 }
 
-// Exporters merge equal initializers, a scale of ones with a variance of ones, or name one by
-// copies of it: new statistics must not become the weight. `first`: the node that is looked at
-// first.
-bool is_weight_too(const onnx::GraphProto& graph, const std::string& statistics, int first = 0) {
-  for (int n = first; n < graph.node_size(); ++n) {
-    const onnx::NodeProto& node = graph.node(n);
-    const auto reads = [&](int count) {
-      const auto end = node.input().begin() + std::min(count, node.input_size());
-      return std::find(node.input().begin(), end, statistics) != end;
-    };
-    const bool is_copy = node.op_type() == "Identity" && node.output_size() == 1;
-    const bool own = first == 0 && node.op_type() == "BatchNormalization";
-    if (!reads(own ? 3 : node.input_size())) continue;
-    if (!is_copy || is_weight_too(graph, node.output(0), n + 1)) return true;
+// How the nodes of the file read an initializer that holds running statistics.
+struct StatisticsUse {
+  int calls = 0;                 // of the module that they belong to
+  bool belongs_to_more = false;  // a weight too, or another module's
+};
+
+// Exporters merge equal initializers, a scale of ones with a variance of ones or the zeros of two
+// modules, or name one by copies of it: new statistics must not become the weight or the other
+// module's. Calls of one module have the same scale, bias and statistics.
+StatisticsUse use_of(const onnx::GraphProto& graph, const std::string& statistics) {
+  std::unordered_map<std::string_view, std::string_view> originals;  // of copies
+  const auto original = [&](std::string_view name) {
+    const auto found = originals.find(name);
+    return found == originals.end() ? name : found->second;
+  };
+  StatisticsUse use;
+  const onnx::NodeProto* first = nullptr;
+  for (const onnx::NodeProto& node : graph.node()) {
+    if (node.op_type() == "Identity" && node.input_size() == 1 && node.output_size() == 1) {
+      originals.emplace(node.output(0), original(node.input(0)));
+      continue;
+    }
+    const bool normalizes = node.op_type() == "BatchNormalization" && node.input_size() == 5;
+    int reads = 0;
+    for (int i = 0; i < node.input_size(); ++i) {
+      if (original(node.input(i)) != statistics) continue;
+      ++reads;
+      if (!normalizes || i < 3) use.belongs_to_more = true;
+    }
+    if (reads == 0) continue;
+    if (reads > 1) use.belongs_to_more = true;  // mean and variance at once
+    if (!normalizes) continue;
+    ++use.calls;
+    if (first == nullptr) first = &node;
+    for (int i = 1; i < 5; ++i) {
+      if (original(node.input(i)) != original(first->input(i))) use.belongs_to_more = true;
+    }
   }
-  return false;
+  return use;
+}
+
+// The state that an input is, or a copy of it; null where it is none. What is named by a copy of a
+// weight, as exporters merge equal initializers, is a number of its own that nothing moves.
+const State* state_of(NodeContext& node, std::size_t input) {
+  const Graph& graph = node.session().builder.graph();
+  const ValueId given = node.in(input).id;
+  ValueId initial = given;
+  if (!initial) return nullptr;
+  for (;;) {
+    const NodeId producer = graph.value(initial).producer;
+    if (!producer || graph.node(producer).op->name != "Identity") break;
+    initial = graph.node(producer).inputs[0];
+  }
+  for (const State& state : graph.states) {
+    if (!(state.initial == initial)) continue;
+    const bool is_copy = !(initial == given);
+    const onnx::GraphProto& file = node.session().file.model->graph();
+    return is_copy && use_of(file, state.name).belongs_to_more ? nullptr : &state;
+  }
+  return nullptr;
+}
+
+// What the calls of a module so far have made of its statistics.
+Term statistics_so_far(NodeContext& node, std::size_t input) {
+  const State* state = state_of(node, input);
+  if (state == nullptr) return node.in(input);
+  ValueId last = state->final;
+  if (!(last == state->initial)) {
+    const Graph& graph = node.session().builder.graph();
+    const Node& writer = graph.node(graph.value(last).producer);
+    last = writer.op->name == "Assign" ? writer.inputs[1] : state->initial;
+  }
+  return node.session().value(last);
+}
+
+// Whether new statistics may take the place of the old ones at once: of one call that computes in
+// their type. Else they have their own place, and the state takes the last of them.
+bool moves_in_place(NodeContext& node, std::size_t input, DType dtype) {
+  const State* state = state_of(node, input);
+  if (state == nullptr) return true;
+  return node.dtype(input) == dtype &&
+         use_of(node.session().file.model->graph(), state->name).calls < 2;
 }
 
 // New running statistics go into the state that they came from.
-void write_back(NodeContext& node, std::size_t input, const Term& value) {
+void write_back(NodeContext& node, std::size_t input, const Term& value, bool in_place) {
   Session& session = node.session();
-  const ValueId initial = node.in(input).id;
-  if (!initial || session.builder.graph().value(initial).kind != ValueKind::state) return;
-  for (const State& state : session.builder.graph().states) {
-    if (!(state.initial == initial)) continue;
-    if (is_weight_too(session.file.model->graph(), state.name)) {
-      node.unsupported(
-          fmt::format("its running statistics '{}' are a weight, or another operator's, too",
-                      state.name),
-          "export the model in training mode, which keeps them apart; batch_norm = "
-          "\"inference\" trains the rest of the model");
-    }
-    if (state.final == state.initial) continue;
+  const State* state = state_of(node, input);
+  if (state == nullptr) return;
+  const ValueId initial = state->initial;
+  const StatisticsUse use = use_of(session.file.model->graph(), state->name);
+  if (use.belongs_to_more) {
     node.unsupported(
-        fmt::format("its running statistics '{}' are those of another operator too", state.name),
+        fmt::format("its running statistics '{}' are a weight, or another operator's, too",
+                    state->name),
+        "export the model in training mode, which keeps them apart; batch_norm = "
+        "\"inference\" trains the rest of the model");
+  }
+  if (in_place && !(state->final == initial)) {  // of a body that is run more than once
+    node.unsupported(
+        fmt::format("its running statistics '{}' are those of another operator too", state->name),
         "batch_norm = \"inference\" trains the rest of the model");
   }
-  session.builder.write_state(initial, value.id);
+  const ValueId final =
+      in_place ? value.id : node.make("Assign", {session.value(initial), value}).id;
+  session.builder.write_state(initial, final);
 }
 
 // Mean and variance of each channel of x [N, C, ...] over the batch: outputs 3 and 4 before version
@@ -88,6 +158,7 @@ void batch_normalization(NodeContext& node) {
   for (std::size_t i = 0; i < 5; ++i) inputs.push_back(node.cast(node.in(i), dtype));
   const double epsilon = node.number("epsilon", 1e-5);
   if (!trains(node)) {
+    for (std::size_t i : {3, 4}) inputs[i] = node.cast(statistics_so_far(node, i), dtype);
     const Term y = node.make("BatchNormalization", inputs, {{"epsilon", epsilon}});
     node.out(0, node.cast(y, node.dtype(0)));
     for (std::size_t i : {3, 4}) {
@@ -98,14 +169,19 @@ void batch_normalization(NodeContext& node) {
   }
   // Under training_info states change by its bindings alone: new statistics have their own place.
   const bool is_bound = node.session().file.model->training_info_size() > 0;
-  for (std::size_t i = 3; is_bound && i < 5; ++i) inputs[i] = node.make("Copy", {inputs[i]});
+  std::array<bool, 5> in_place{};
+  for (std::size_t i : {3, 4}) {
+    in_place[i] = !is_bound && moves_in_place(node, i, dtype);
+    inputs[i] =
+        is_bound ? node.make("Copy", {inputs[i]}) : node.cast(statistics_so_far(node, i), dtype);
+  }
   std::vector<Term> results =
       node.make_all("BatchNormalizationTraining", inputs,
                     {{"epsilon", epsilon}, {"momentum", node.number("momentum", 0.9)}});
   results[0] = node.cast(results[0], node.dtype(0));
   for (std::size_t i : {1, 2}) {
     results[i] = node.cast(results[i], node.dtype(i + 2));
-    if (!is_bound) write_back(node, i + 2, results[i]);
+    if (!is_bound) write_back(node, i + 2, results[i], in_place[i + 2]);
   }
   for (std::size_t i = 0; i < 3; ++i) node.out(i, results[i]);
   out_saved_statistics(node, inputs[0]);

@@ -1,6 +1,7 @@
 #include "importer/operators/float8.h"
 
 #include "engine/graph/float8.h"
+#include "importer/operators/quantization.h"
 
 namespace tandem::importer::operators {
 namespace {
@@ -39,7 +40,7 @@ Term from_float8(NodeContext& node, const Term& x) {
   if (!rounded.id || !is_quantized_float8(x.type.dtype)) return y;
   const Float8Format format = float8_format(x.type.dtype);
   const double largest = decode_float8(x.type.dtype, static_cast<std::uint8_t>(format.largest));
-  const Term inside = node.make("Clip", {rounded}, {{"min", -largest}, {"max", largest}});
+  const Term inside = cut_to(node, rounded, -largest, largest);
   const Term distance = node.make("Sub", {y, inside});
   return node.make("Add", {inside, node.make("StopGradient", {distance})});
 }

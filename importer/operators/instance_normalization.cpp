@@ -23,25 +23,27 @@ Term normalised_groups(NodeContext& node, const Term& x, std::int64_t groups, do
   return node.reshape(y, shape);
 }
 
-// y = x scale + bias, with a number for each channel of x [N, C, ...].
-Term affine(NodeContext& node, const Term& x) {
+// y = x scale + bias, x [N, C, ...], with so many numbers for the channels: one each, or one for
+// each group of channels that follow each other.
+Term affine(NodeContext& node, const Term& x, std::int64_t numbers) {
   const Shape& shape = x.type.shape;
   Shape channels(shape.size() - 1, 1);
   channels[0] = shape[1];
   const auto operand = [&](std::size_t i, const char* role) {
-    if (node.shape(i) != Shape{shape[1]}) {
-      node.fail(role, to_string(Shape{shape[1]}), to_string(node.shape(i)));
+    if (node.shape(i) != Shape{numbers}) {
+      node.fail(role, to_string(Shape{numbers}), to_string(node.shape(i)));
     }
-    return node.reshape(node.cast(node.in(i), x.type.dtype), channels);
+    const Term of_groups = node.reshape(node.cast(node.in(i), x.type.dtype), {numbers, 1});
+    return node.reshape(node.expand(of_groups, {numbers, shape[1] / numbers}), channels);
   };
   const Term scaled = node.make("Mul", {x, operand(1, "shape of the scale")});
   return node.make("Add", {scaled, operand(2, "shape of the bias")});
 }
 
-void normalize(NodeContext& node, std::int64_t groups) {
+void normalize(NodeContext& node, std::int64_t groups, std::int64_t scales) {
   const Term x = node.widen(node.in(0));
   const Term y = normalised_groups(node, x, groups, node.number("epsilon", 1e-5));
-  node.out(0, node.cast(affine(node, y), node.dtype(0)));
+  node.out(0, node.cast(affine(node, y, scales), node.dtype(0)));
 }
 
 }  // namespace
@@ -49,10 +51,10 @@ void normalize(NodeContext& node, std::int64_t groups) {
 void instance_normalization(NodeContext& node) {
   if (node.rank(0) < 3) node.fail("input", "[N, C, ...]", to_string(node.shape(0)));
   if (element_count(node.shape(0)) == 0) node.fail("the input has no elements");
-  normalize(node, node.shape(0)[1]);
+  normalize(node, node.shape(0)[1], node.shape(0)[1]);
 }
 
-// From version 21 on; operator sets 18 to 20 have none that is not deprecated.
+// Until version 21 scale and bias have a number for each group, since then for each channel.
 void group_normalization(NodeContext& node) {
   if (node.rank(0) < 2) node.fail("input", "[N, C, ...]", to_string(node.shape(0)));
   if (element_count(node.shape(0)) == 0) node.fail("the input has no elements");
@@ -61,7 +63,7 @@ void group_normalization(NodeContext& node) {
     node.fail("num_groups", fmt::format("a divisor of the {} channels", channels),
               std::to_string(groups));
   }
-  normalize(node, groups);
+  normalize(node, groups, node.version() < 21 ? groups : channels);
 }
 
 // (x - mean) / (deviation + 1e-9) over the axes

@@ -112,7 +112,8 @@ bool is_rounded(const Graph& graph, ValueId id) {
 Term straight_through(NodeContext& node, const Term& x, DType dtype) {
   const Graph& graph = node.session().builder.graph();
   const Node* cast = x.is_constant() || x.rows ? nullptr : producer_of(graph, x.id, "Cast");
-  const Node* clip = cast != nullptr ? producer_of(graph, cast->inputs[0], "Clip") : nullptr;
+  const Node* below = cast != nullptr ? producer_of(graph, cast->inputs[0], "Clip") : nullptr;
+  const Node* clip = below != nullptr ? producer_of(graph, below->inputs[0], "Clip") : nullptr;
   if (clip == nullptr || !is_rounded(graph, clip->inputs[0])) return node.cast(x, dtype);
   return node.cast(node.session().value(cast->inputs[0]), dtype);
 }
@@ -124,9 +125,13 @@ bool is_quantized(DType dtype) {
          dtype == DType::uint16;
 }
 
+Term cut_to(NodeContext& node, const Term& x, double low, double high) {
+  return node.make("Clip", {node.make("Clip", {x}, {{"min", low}})}, {{"max", high}});
+}
+
 Term saturated(NodeContext& node, const Term& x, DType to) {
   const Limits limits = limits_of(to);
-  return node.cast(node.make("Clip", {x}, {{"min", limits.low}, {"max", limits.high}}), to);
+  return node.cast(cut_to(node, x, limits.low, limits.high), to);
 }
 
 // saturate(round(x / scale) + zero point)

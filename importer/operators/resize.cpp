@@ -162,13 +162,15 @@ void set_coordinates(NodeContext& node, const Settings& settings, AxisPlan& plan
   } else if (mode == "half_pixel" || (mode == "pytorch_half_pixel" && length > 1)) {
     plan.shift = 0.5;
     plan.offset = -0.5;
+  } else if (mode == "tf_half_pixel_for_nn") {  // of versions 11 and 12
+    plan.shift = 0.5;
   } else if (mode == "half_pixel_symmetric") {
     plan.shift = 0.5;
     plan.offset = static_cast<double>(plan.extent) / 2 * (1 - size / length) - 0.5;
   } else if (mode != "pytorch_half_pixel") {
     node.fail("coordinate_transformation_mode",
-              "half_pixel, half_pixel_symmetric, pytorch_half_pixel, align_corners, asymmetric or "
-              "tf_crop_and_resize",
+              "half_pixel, half_pixel_symmetric, pytorch_half_pixel, align_corners, asymmetric, "
+              "tf_half_pixel_for_nn or tf_crop_and_resize",
               mode);
   }
 }

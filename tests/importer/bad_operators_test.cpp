@@ -93,11 +93,19 @@ TEST(BadOperator, StatisticsThatAreAWeightToo) {
   for (const char* name : {"scale", "bias", "mean", "var"}) copies.weight(name, {3});
   copies.node("Identity", {"mean"}, {"same"});
   copies.node("BatchNormalization", {"x", "scale", "bias", "mean", "var"}, {"n"});
-  copies.node("BatchNormalization", {"n", "scale", "bias", "same", "var"}, {"y"});
+  copies.node("Mul", {"n", "same"}, {"y"});
   EXPECT_THAT(error_of([&] { import_graph(copies.file(), engine_operators(), options); }),
+              HasSubstr("its running statistics 'mean' are a weight, or another operator's, too"));
+  ModelMaker modules(16);  // two, whose equal statistics an exporter has merged
+  modules.input("x", {2, 3, 4}).output("y");
+  for (const char* name : {"scale", "bias", "other", "mean", "var"}) modules.weight(name, {3});
+  modules.node("BatchNormalization", {"x", "scale", "bias", "mean", "var"}, {"n"});
+  modules.node("BatchNormalization", {"n", "other", "bias", "mean", "var"}, {"y"});
+  EXPECT_THAT(error_of([&] { import_graph(modules.file(), engine_operators(), options); }),
               HasSubstr("its running statistics 'mean' are a weight, or another operator's, too"));
   options.batch_norm = "inference";
   EXPECT_NO_THROW(import_graph(m.file(), engine_operators(), options));
+  EXPECT_NO_THROW(import_graph(modules.file(), engine_operators(), options));
 }
 
 // Bernoulli ends in Cast.

@@ -9,7 +9,6 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/formats/files.h"
-#include "onnx/defs/parser.h"
 #include "tests/importer/differences.h"
 
 namespace tandem::testing {
@@ -20,15 +19,9 @@ using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 
-std::string parsed(const std::string& text) {
-  onnx::ModelProto model;
-  const onnx::Common::Status status = onnx::OnnxParser::Parse(model, text.c_str());
-  EXPECT_TRUE(status.IsOK()) << status.ErrorMessage();
-  return model.SerializeAsString();
-}
-
 ImportResult import_for_training(const std::string& text) {
-  return import_graph(OnnxFile::from_bytes(parsed(text)), engine_operators(), with_evaluator());
+  return import_graph(OnnxFile::from_bytes(model_bytes(text)), engine_operators(),
+                      with_evaluator());
 }
 
 std::vector<Json> trained_cases() {

@@ -18,6 +18,7 @@
 #include "importer/file/tensor_data.h"
 #include "importer/operators/all.h"
 #include "tests/importer/composed_cases.h"
+#include "tests/importer/differences.h"
 #include "tests/importer/support.h"
 
 namespace tandem::testing {
@@ -201,6 +202,37 @@ TEST(ComposedGradients, EachOperatorHasThreeShapes) {
   for (const std::string& op : without) {
     EXPECT_NE(importer::find_lowering(op), nullptr) << op << " is no operator";
     EXPECT_EQ(shapes.count(op), 0u) << op << " has a gradient";
+  }
+}
+
+// Mean and InvStdDev of LayerNormalization are outputs like its y.
+TEST(LayerNormalizationStatistics, HaveGradients) {
+  const std::string head = R"(<ir_version: 10, opset_import: ["": 20]>
+m (double[3, 4] x, double[4] scale) => (double y)
+{
+)";
+  const std::string mean =
+      "  n, mean, d = LayerNormalization (x, scale)\n"
+      "  t = Exp (mean)\n";
+  const std::string deviation = "  n, m, d = LayerNormalization (x, scale)\n  t = Log (d)\n";
+  const std::string all = R"(  n, mean, d = LayerNormalization (x, scale)
+  a = Mul (n, d)
+  b = Add (a, mean)
+  t = Tanh (b)
+)";
+  const std::string sums = R"(  of_rows = ReduceSum <keepdims = 0> (t)
+  of_scale = ReduceSum <keepdims = 0> (scale)
+  y = Add (of_rows, of_scale)
+})";
+  const NamedTensors feeds{
+      {"x", HostTensor::from<double>({3, 4}, {1, 2, 4, 8, -1, 0, 0.5, 3, 2, -2, 1, 0.25})},
+      {"scale", HostTensor::from<double>({4}, {1, 2, -1, 0.5})}};
+  for (const std::string& body : {mean, deviation, all}) {
+    SCOPED_TRACE(body);
+    expect_gradients(import_graph(OnnxFile::from_bytes(model_bytes(head + body + sums)),
+                                  engine_operators(), with_evaluator())
+                         .graph,
+                     feeds);
   }
 }
 

@@ -9,7 +9,6 @@
 #include <set>
 
 #include "engine/formats/files.h"
-#include "onnx/defs/parser.h"
 #include "tests/importer/differences.h"
 
 namespace tandem::testing {
@@ -17,13 +16,6 @@ namespace {
 
 using Json = nlohmann::json;
 using ::testing::HasSubstr;
-
-std::string bytes_of(const std::string& text) {
-  onnx::ModelProto model;
-  const onnx::Common::Status status = onnx::OnnxParser::Parse(model, text.c_str());
-  EXPECT_TRUE(status.IsOK()) << status.ErrorMessage();
-  return model.SerializeAsString();
-}
 
 const HostTensor& named(const NamedTensors& tensors, const std::string& name) {
   for (const auto& [known, tensor] : tensors) {
@@ -85,7 +77,7 @@ StagedRun run_in_stages(const OnnxFile& file, const NamedTensors& fed) {
 
 class DataExtents : public ::testing::TestWithParam<Json> {
  protected:
-  OnnxFile file() const { return OnnxFile::from_bytes(bytes_of(GetParam().at("model"))); }
+  OnnxFile file() const { return OnnxFile::from_bytes(model_bytes(GetParam().at("model"))); }
 };
 
 TEST_P(DataExtents, ComputesWhatOnnxruntimeDoes) {
@@ -125,7 +117,7 @@ const Json& case_of(const std::string& name) {
 
 StagedRun first_run(const std::string& name) {
   const Json& json = case_of(name);
-  return run_in_stages(OnnxFile::from_bytes(bytes_of(json.at("model"))),
+  return run_in_stages(OnnxFile::from_bytes(model_bytes(json.at("model"))),
                        tensors_of(json.at("runs")[0].at("inputs")));
 }
 
@@ -144,7 +136,7 @@ TEST(DataExtentStages, ComputeNothingTwice) {
 
 // Sizes that a choice has made itself, under the name that the file has for them.
 TEST(DataExtentStages, KnowWhatTheyHaveMadeUnderAnotherName) {
-  const OnnxFile file = OnnxFile::from_bytes(bytes_of(R"(<ir_version: 10, opset_import: ["": 20]>
+  const OnnxFile file = OnnxFile::from_bytes(model_bytes(R"(<ir_version: 10, opset_import: ["": 20]>
 parts (int64[N] ids, float[N] x) => (float[A] a, float[B] b)
 {
   values, first, inverse, counts = Unique <sorted = 1> (ids)
@@ -162,7 +154,7 @@ parts (int64[N] ids, float[N] x) => (float[A] a, float[B] b)
 
 // What is behind a condition is looked at before anything is known there, and is no problem then.
 TEST(DataExtentStages, RefuseNoChoiceInABranchThatIsNotReached) {
-  const OnnxFile file = OnnxFile::from_bytes(bytes_of(R"(<ir_version: 10, opset_import: ["": 20]>
+  const OnnxFile file = OnnxFile::from_bytes(model_bytes(R"(<ir_version: 10, opset_import: ["": 20]>
 branch (float[N] x) => (float[R] y)
 <float zero = {0}, float one = {1}, int64[1] first = {0}>
 {
@@ -199,7 +191,7 @@ TEST(DataExtentStages, OfALoopOfFewNumbersAreNotItsIterations) {
 
 TEST(DataExtentStages, OfAGraphDependOnWhatIsFedByTypesAlone) {
   const Json& json = case_of("rows_of_a_mask");
-  const OnnxFile file = OnnxFile::from_bytes(bytes_of(json.at("model")));
+  const OnnxFile file = OnnxFile::from_bytes(model_bytes(json.at("model")));
   ImportOptions options = with_evaluator();
   options.batch = 5;
   const auto text_for = [&](const std::vector<std::int64_t>& places) {
@@ -224,7 +216,7 @@ TEST(DataExtentRefusals, NameTheNodeWithoutStages) {
            {"boxes", "known before the run"}}) {
     ImportOptions options = with_evaluator();
     options.batch = 4;
-    const OnnxFile file = OnnxFile::from_bytes(bytes_of(case_of(name).at("model")));
+    const OnnxFile file = OnnxFile::from_bytes(model_bytes(case_of(name).at("model")));
     if (name == "boxes") options.batch = 1;
     EXPECT_THAT(error_of([&] { import_graph(file, engine_operators(), options); }),
                 HasSubstr(reason))

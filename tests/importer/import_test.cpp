@@ -102,6 +102,29 @@ INSTANTIATE_TEST_SUITE_P(All, ParityFiles,
                          ::testing::Values("mlp", "mlp_loss", "lenet5", "resnet18", "gpt",
                                            "gpt_loss", "conv_bn", "encoder", "tied_decoder"));
 
+// A module that is called twice, as siamese networks do: each call moves the running statistics on,
+// whether the file names them or a copy of them.
+TEST(Import, BatchNormalizationOfTwoCallsMovesItsStatisticsTwice) {
+  for (const std::string second : {"mean", "copy"}) {
+    const std::string text = R"(<ir_version: 10, opset_import: ["": 20]>
+m (float[2, 1, 2] a, float[2, 1, 2] b) => (float[2, 1, 2] c, float[2, 1, 2] d)
+<float[1] scale = {1}, float[1] bias = {0}, float[1] mean = {10}, float[1] var = {20}>
+{
+  c = BatchNormalization <training_mode = 1, momentum = 0.5> (a, scale, bias, mean, var)
+  copy = Identity (mean)
+  d = BatchNormalization <training_mode = 1, momentum = 0.5> (b, scale, bias, )" +
+                             second + ", var)\n}";
+    Graph graph =
+        import_graph(OnnxFile::from_bytes(model_bytes(text)), engine_operators(), with_evaluator())
+            .graph;
+    graph.outputs.push_back({"new mean", graph.find_state("mean")->final});
+    const NamedTensors results =
+        run_graph(graph, {{"a", HostTensor::from<float>({2, 1, 2}, {1, 2, 3, 2})},
+                          {"b", HostTensor::from<float>({2, 1, 2}, {-1, 5, 5, -1})}});
+    EXPECT_FLOAT_EQ(results[2].second.as<float>()[0], (10 / 2.0f + 2 / 2.0f) / 2 + 2 / 2.0f);
+  }
+}
+
 TEST(Import, BatchNormalizationTrainsUnlessToldOtherwise) {
   for (const char* exporter : {"conv_bn_dynamo.onnx", "conv_bn_torchscript.onnx"}) {
     const ImportResult training = import_fixture(exporter);

@@ -95,6 +95,32 @@ TEST(FakeQuantization, HasPyTorchsGradient) {
   }
 }
 
+// The largest and the least number of int8 are of the range: a weight whose scale comes from its
+// largest element trains it. As torch.fake_quantize_per_tensor_affine of PyTorch 2.15 has it.
+TEST(FakeQuantization, PassesTheGradientAtTheEndsOfTheRange) {
+  ModelMaker m(21);
+  m.input("x", {6}).output("y");
+  add_tensor(m, "scale", HostTensor::from<float>({}, {1}));
+  add_tensor(m, "zero", HostTensor::from<std::int8_t>({}, {0}));
+  m.node("QuantizeLinear", {"x", "scale", "zero"}, {"q"});
+  m.node("DequantizeLinear", {"q", "scale", "zero"}, {"y"});
+  GraphBuilder builder(engine_operators(),
+                       import_graph(m.file(), engine_operators(), with_evaluator()).graph);
+  const ValueId y = builder.graph().outputs[0].value;
+  const ValueId x = builder.graph().find_input("x")->value;
+  const ValueId dy = builder.constant(HostTensor::from<float>({6}, {1, 2, 3, 4, 5, 6}));
+  const std::vector<GradientSeed> seeds{{y, dy}};
+  builder.output("dx", add_gradients(builder, seeds, std::vector<ValueId>{x})[0]);
+  const NamedTensors results = run_graph(
+      builder.finish(), {{"x", HostTensor::from<float>({6}, {-128, 127, 127.4f, 128, -129, 0})}});
+  const std::vector<double> values{-128, 127, 127, 127, -128, 0}, slopes{1, 2, 3, 0, 0, 6};
+  for (std::int64_t i = 0; i < 6; ++i) {
+    const auto k = static_cast<std::size_t>(i);
+    EXPECT_EQ(results[0].second.number(i), values[k]) << i;
+    EXPECT_EQ(results[1].second.number(i), slopes[k]) << i;
+  }
+}
+
 // The weight is the one parameter; scale and zero point are none.
 TEST(FakeQuantization, KeepsTheFloatingPointWeight) {
   const ImportResult result =

@@ -12,6 +12,7 @@
 #include "engine/graph/error.h"
 #include "engine/operators/grouped_update.h"
 #include "kernels/reference/reference_kernels.h"
+#include "onnx/defs/parser.h"
 
 namespace tandem::testing {
 
@@ -105,6 +106,13 @@ NamedTensors run_graph(const Graph& graph, const NamedTensors& inputs) {
     outputs.emplace_back(output.name, values[static_cast<std::size_t>(output.value.index)]);
   }
   return outputs;
+}
+
+std::string model_bytes(const std::string& text) {
+  onnx::ModelProto model;
+  const onnx::Common::Status status = onnx::OnnxParser::Parse(model, text.c_str());
+  EXPECT_TRUE(status.IsOK()) << status.ErrorMessage();
+  return model.SerializeAsString();
 }
 
 ImportOptions with_evaluator(ImportOptions options) {

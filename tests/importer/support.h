@@ -24,6 +24,9 @@ using NamedTensors = std::vector<std::pair<std::string, HostTensor>>;
 /// Throws std::runtime_error naming the node where no kernel takes it.
 NamedTensors run_graph(const Graph& graph, const NamedTensors& inputs);
 
+/// The file of a model in ONNX's text form.
+std::string model_bytes(const std::string& text);
+
 /// Options that fold with reference kernels.
 ImportOptions with_evaluator(ImportOptions options = {});
 

@@ -79,7 +79,9 @@ std::set<int> versions_of(const std::string& op) {
   static const std::map<std::string, std::set<int>> by_name = [] {
     std::map<std::string, std::set<int>> versions;
     for (const onnx::OpSchema& schema : onnx::OpSchemaRegistry::get_all_schemas_with_history()) {
-      if (!schema.domain().empty() || schema.deprecated()) continue;
+      const importer::Lowering* lowering = importer::find_lowering(schema.Name());
+      const bool is_read = lowering != nullptr && lowering->though_deprecated;
+      if (!schema.domain().empty() || (schema.deprecated() && !is_read)) continue;
       versions[schema.Name()].insert(schema.SinceVersion());
     }
     for (auto& [name, list] : versions) {

@@ -34,6 +34,8 @@ void add_instances_and_groups(Rows& rows) {
     for (std::size_t i = 0; i < y.size(); ++i) y[i] = y[i] * scale[i / 3 % 2] + bias[i / 3 % 2];
     return y;
   };
+  Numbers of_one_group = normalised(x, 6, 0.5);
+  for (double& y : of_one_group) y = y * 3 + 0.5;
   for (DType dtype : {f32, f64, bf16}) {
     const std::vector<HostTensor> inputs{typed(dtype, {2, 2, 3}, x), typed(dtype, {2}, scale),
                                          typed(dtype, {2}, bias)};
@@ -46,11 +48,19 @@ void add_instances_and_groups(Rows& rows) {
                     .outputs = {typed(dtype, {2, 2, 1, 3}, affine(normalised(x, 3, 0.5)))},
                     .note = "epsilon"});
     rows.push_back({.op = "GroupNormalization",
+                    .last = 18,
+                    .inputs = {inputs[0], typed(dtype, {1}, {3}), typed(dtype, {1}, {0.5})},
+                    .attributes = {{"num_groups", 1}, {"epsilon", 0.5}},
+                    .outputs = {typed(dtype, {2, 2, 3}, of_one_group)},
+                    .note = "a scale for each group"});
+    rows.push_back({.op = "GroupNormalization",
+                    .first = 21,
                     .inputs = inputs,
                     .attributes = {{"num_groups", 1}, {"epsilon", 0.5}},
                     .outputs = {typed(dtype, {2, 2, 3}, affine(normalised(x, 6, 0.5)))},
                     .note = "all channels together"});
     rows.push_back({.op = "GroupNormalization",
+                    .first = 21,
                     .inputs = inputs,
                     .attributes = {{"num_groups", 2}},
                     .outputs = {typed(dtype, {2, 2, 3}, affine(normalised(x, 3, 1e-5)))},

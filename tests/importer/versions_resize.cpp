@@ -43,6 +43,18 @@ void add_upsamples(Rows& rows) {
                   .note = "fewer"});
 }
 
+// Of versions 11 and 12: the place of an old element is that of half_pixel without its last -0.5.
+void add_resizes_of_tensorflow(Rows& rows) {
+  rows.push_back(
+      {.op = "Resize",
+       .first = 11,
+       .last = 11,
+       .inputs = {floats({1, 2}, {1, 5}), floats({4}, {0, 0, 1, 1}), floats({2}, {1, 2})},
+       .attributes = {{"coordinate_transformation_mode", "tf_half_pixel_for_nn"}},
+       .outputs = {floats({1, 4}, {1, 5, 5, 5})},
+       .note = "tf_half_pixel_for_nn"});
+}
+
 // roi may be absent from version 13 on; here it is ignored but for tf_crop_and_resize.
 void add_resizes(Rows& rows) {
   const HostTensor roi = floats({4}, {0, 0, 1, 1});
@@ -274,6 +286,7 @@ void add_grid_samples(Rows& rows) {
 void add_resize_rows(std::vector<VersionRow>& rows) {
   add_upsamples(rows);
   add_resizes(rows);
+  add_resizes_of_tensorflow(rows);
   add_grid_samples(rows);
 }
 
