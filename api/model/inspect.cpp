@@ -27,6 +27,40 @@ std::vector<ValueId> trainable(const Graph& graph) {
   return values;
 }
 
+/// The first initializers that could train and why they do not, where there are such.
+std::string why_nothing_trains(const ModelSummary& summary) {
+  std::string text;
+  constexpr std::size_t shown = 3;
+  for (std::size_t i = 0; i < summary.parameters.size() && i <= shown; ++i) {
+    const ParameterSummary& p = summary.parameters[i];
+    if (i == shown)
+      text += fmt::format(", and {} more (--parameters)", summary.parameters.size() - shown);
+    else
+      text += fmt::format("{}'{}' ({})", i == 0 ? "" : ", ", p.name, p.reason);
+  }
+  if (text.empty()) return "no float initializer reaches an output";
+  return "no float initializer trains: " + text;
+}
+
+/// No optimizer works on weights of 16 bits themselves.
+void add_types_without_update(Inspected& inspected) {
+  std::int64_t count = 0;
+  const State* first = nullptr;
+  for (const State& state : inspected.forward.states) {
+    const DType dtype = state.start.dtype();
+    const bool trains = state.kind == StateKind::parameter && state.trainable;
+    if (!trains || (dtype != DType::float16 && dtype != DType::bfloat16)) continue;
+    if (++count == 1) first = &state;
+  }
+  if (first == nullptr) return;
+  inspected.problems.push_back(
+      {"parameter_type", "", first->path,
+       fmt::format("no optimizer updates a parameter of {}", name_of(first->start.dtype())),
+       "write the model with its parameters in float32 (precision.compute makes products of 16 "
+       "bits), or keep them as they are by parameters.freeze",
+       count});
+}
+
 Inspected open_for_inspection(const Engine& engine, const std::string& path,
                               const InspectOptions& options) {
   ImportOptions import;
@@ -59,9 +93,10 @@ Inspected open_for_inspection(const Engine& engine, const std::string& path,
        missing_gradients(result.forward, outputs, trainable(result.forward))) {
     result.problems.push_back({"missing_gradient", "", d.path, d.message + ": " + d.got, d.fix});
   }
+  add_types_without_update(result);
   if (result.problems.empty() && trainable(result.forward).empty()) {
     result.problems.push_back({"nothing_trainable", "", "",
-                               "no float initializer reaches an output",
+                               why_nothing_trains(result.imported.summary),
                                "export the model with its weights as initializers"});
   }
   if (result.imported.summary.problems.empty())

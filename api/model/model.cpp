@@ -1,8 +1,11 @@
 #include "api/model/model.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 
+#include "api/model/mixed_samples.h"
 #include "api/model/sample_loss.h"
 #include "api/use/loaded_weights.h"
 #include "engine/graph/error.h"
@@ -166,6 +169,55 @@ std::vector<Diagnostic> Model::export_warnings() {
     d.fix = "mended by " + note.fix;
   }
   return warnings;
+}
+
+std::vector<Diagnostic> Model::warn_of_mixed_samples(const std::string& by) {
+  const Graph& graph = micro_batch().graph;
+  const Graph* other = nullptr;
+  try {
+    other = &imported(2 * config_.micro_batch_size(), true).graph;
+  } catch (const Error&) {  // a file of one batch says nothing
+    return {};
+  }
+  std::vector<ValueId> wanted;
+  for (const LossTerm& term : config_.loss.terms) {
+    for (const std::string& name : term.values) {
+      const NamedValue* output = graph.find_output(name);
+      const ValueId value = output != nullptr ? output->value : graph.find_value(name);
+      if (value) wanted.push_back(value);
+    }
+  }
+  if (config_.loss.terms.empty()) {
+    for (const NamedValue& output : graph.outputs) {
+      const TensorType& type = graph.type(output.value);
+      const NodeId reducer = graph.value(output.value).producer;
+      if (type.elements() != 1 || !is_float(type.dtype) || !reducer) continue;
+      if (!config_.loss.output.empty() && config_.loss.output != output.name) continue;
+      const std::vector<ValueId>& reduced = graph.node(reducer).inputs;
+      if (!reduced.empty() && reduced[0]) wanted.push_back(reduced[0]);
+    }
+  }
+  const Node* node = find_mixed_samples(graph, *other, wanted);
+  if (node == nullptr) return {};
+  Diagnostic d;
+  d.path = node->path;
+  d.message = fmt::format("{}: samples of a batch meet in {}", by, node->op->name);
+  const bool adds_up =
+      !config_.loss.terms.empty() || std::all_of(wanted.begin(), wanted.end(), [&](ValueId value) {
+        return has_sample_axis(graph, *other, value);
+      });
+  if (adds_up) {
+    d.message +=
+        ", and each part of the batch has its own: the step is not that of the whole batch";
+    return {d};
+  }
+  d.message += ", before the model's own loss is summed: the losses of parts do not add up";
+  d.expected = "a loss that ends in a sum or mean over the samples";
+  d.fix = by == "ranks" ? "train in one process, or export the model up to its logits and give the "
+                          "loss in [loss] terms"
+                        : "leave micro_batch away, or export the model up to its logits and give "
+                          "the loss in [loss] terms";
+  throw Error(ErrorKind::usage, std::move(d));
 }
 
 OpenOptions Model::open_options() {

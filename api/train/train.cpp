@@ -47,6 +47,7 @@ struct Trainer::Impl {
   std::unique_ptr<Training> training;
   std::vector<SavedVocabulary> vocabularies;
   FingerprintPtr fingerprint;
+  std::vector<Diagnostic> mixed_samples;  // warnings of steps that are cut
 
   bool stops() const { return options.stop.stop_requested(); }
   /// Throws where the constructor is to stop; a run saves first.
@@ -303,6 +304,9 @@ void Trainer::Impl::build_training(DataSets data) {
   };
   training = std::make_unique<Training>(config, std::move(parts), std::move(data), hooks);
   check_stop();
+  const bool in_micro_batches = config.micro_batch_size() < config.batch_size;
+  if (ranks || in_micro_batches)
+    mixed_samples = model->warn_of_mixed_samples(in_micro_batches ? "micro_batch" : "ranks");
   if (!operator_log) return;
   std::vector<Program*> micro_batches;
   for (const BoundProgram* bound : training->step_programs())
@@ -412,6 +416,7 @@ std::string Trainer::summary() const {
             shared_text(graph);
   for (const std::string& line : table_lines(resolved)) text += "\n" + line;
   for (const Diagnostic& d : my.model->export_warnings()) text += "\nwarning    " + to_string(d);
+  for (const Diagnostic& d : my.mixed_samples) text += "\nwarning    " + to_string(d);
   for (const Diagnostic& d : resolved.warnings) {
     text += "\nwarning    " + to_string(d);
   }
