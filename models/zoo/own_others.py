@@ -261,6 +261,28 @@ class ResidualGroupNorm(nn.Module):
         return self.head(F.lp_pool2d(x, 2, 2).abs().mean((2, 3)))
 
 
+class SimSiam(nn.Module):
+    """One encoder with batch normalization that sees two views in each step, and a predictor behind it."""
+
+    def __init__(self):
+        super().__init__()
+        self.encoder = nn.Sequential(
+            nn.Conv2d(3, 8, 3, 2, 1, bias=False),
+            nn.BatchNorm2d(8),
+            nn.ReLU(),
+            nn.AdaptiveAvgPool2d(2),
+            nn.Flatten(),
+            nn.Linear(32, 16),
+            nn.BatchNorm1d(16),
+        )
+        self.predictor = nn.Sequential(
+            nn.Linear(16, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 16)
+        )
+
+    def forward(self, left, right):
+        return tuple(F.normalize(self.predictor(self.encoder(x)), dim=1) for x in (left, right))
+
+
 IMAGE = {"image": floats(3, 16, 16)}
 GRAPH = {"x": floats(6, 5), "adjacency": fractions(6, 6)}
 TWO = {"source": tokens(6, 30), "target": tokens(6, 30)}
@@ -289,6 +311,7 @@ NETWORKS = [
     own("capsules", Capsules, {"image": floats(3, 14, 14)}),
     own("keyword", Keyword, {"x": floats(1, 200)}),
     own("siamese", Siamese, {"left": floats(3, 16, 16), "right": floats(3, 16, 16)}, "mse"),
+    own("simsiam", SimSiam, {"left": floats(3, 8, 8), "right": floats(3, 8, 8)}, "mse"),
     own("fasttext", BagOfWords, {"ids": tokens(6, 40)}),
     own("text_cnn", TextCNN, {"ids": tokens(9, 40)}),
     own("residual_group_norm", ResidualGroupNorm, IMAGE),
