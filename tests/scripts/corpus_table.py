@@ -31,6 +31,7 @@ def shortened(text):
     """Without the names of one file."""
     text = re.sub(r"'[^']*'", "…", text)
     text = re.sub(r": expected a constant or a value computed from shapes.*", "", text)
+    text = re.sub(r"(extents|entries|often)(.*): (\w+) at .* chooses them", r"\1\2: \3 chooses them", text)
     return re.sub(r"\s+", " ", text)[:140]
 
 
