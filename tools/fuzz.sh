@@ -24,8 +24,8 @@ cmake --build --preset fuzz --target "${targets[@]}"
 corpus=build-fuzz/corpus
 python3 tests/fuzz/make_seeds.py "$corpus"
 for target in "${targets[@]}"; do
-  packed=tests/fuzz/corpus/$target.tar.gz
-  if [[ -e $packed ]]; then tar -xzf "$packed" -C "$corpus/$target"; fi
+  packed=tests/fuzz/corpus/$target.tar.xz # many small inputs that resemble each other: gzip makes 16 times as much
+  if [[ -e $packed ]]; then tar -xJf "$packed" -C "$corpus/$target"; fi
   longest=65536
   if [[ $target == fuzz_checkpoint ]]; then longest=128; fi
   echo "== $target, $seconds s"
@@ -35,7 +35,7 @@ for target in "${targets[@]}"; do
   if $keep; then
     rm -rf "build-fuzz/merged/$target" && mkdir -p "build-fuzz/merged/$target" tests/fuzz/corpus
     TMPDIR=/dev/shm "build-fuzz/tests/fuzz/$target" -merge=1 "build-fuzz/merged/$target" "$corpus/$target" 2> /dev/null
-    tar --sort=name --mtime=@0 --owner=0 --group=0 -C "build-fuzz/merged/$target" -c . | gzip -9n > "$packed"
+    tar --sort=name --mtime=@0 --owner=0 --group=0 -C "build-fuzz/merged/$target" -c . | xz -9e > "$packed"
     ls -l "$packed"
   fi
 done

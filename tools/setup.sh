@@ -19,7 +19,7 @@ packages=(g++ make cmake ninja-build ccache python3 python3-pip python3-venv
           protobuf-compiler libprotobuf-dev libtomlplusplus-dev libcli11-dev nlohmann-json3-dev
           libfmt-dev zlib1g-dev libjpeg-dev libpng-dev libpcre2-dev libutf8proc-dev
           libgtest-dev libgmock-dev libbenchmark-dev libopenmpi-dev openmpi-bin)
-developer_packages=(clang-format clang-tidy clang libclang-rt-dev)
+developer_packages=(clang-format clang-tidy clang libclang-rt-dev xz-utils)
 
 onednn_version=3.2
 onednn_release=2023.2.0
