@@ -2,7 +2,6 @@
 // parts of a batch do not give what the whole batch gives.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "engine/graph/graph.h"

@@ -64,13 +64,25 @@ StatisticsUse use_of(const onnx::GraphProto& graph, const std::string& statistic
   return use;
 }
 
-// The state that an input is, or a copy of it; null where it is none. What is named by a copy of a
-// weight, as exporters merge equal initializers, is a number of its own that nothing moves.
-const State* state_of(NodeContext& node, std::size_t input) {
+// Running statistics as an input of a normalization.
+struct Statistics {
+  const State* state = nullptr;  // null: of no state
+  StatisticsUse use;
+
+  // Whether new ones may take the place of the old ones at once: of one call that computes in their
+  // type. Else they have their own place, and the state takes the last of them.
+  bool moves_in_place(DType computed) const {
+    return state == nullptr || (state->start.dtype() == computed && use.calls < 2);
+  }
+};
+
+// The state that an input is, or a copy of it. What is named by a copy of a weight, as exporters
+// merge equal initializers, is a number of its own that nothing moves.
+Statistics statistics_of(NodeContext& node, std::size_t input) {
   const Graph& graph = node.session().builder.graph();
   const ValueId given = node.in(input).id;
   ValueId initial = given;
-  if (!initial) return nullptr;
+  if (!initial) return {};
   for (;;) {
     const NodeId producer = graph.value(initial).producer;
     if (!producer || graph.node(producer).op->name != "Identity") break;
@@ -78,16 +90,16 @@ const State* state_of(NodeContext& node, std::size_t input) {
   }
   for (const State& state : graph.states) {
     if (!(state.initial == initial)) continue;
+    const StatisticsUse use = use_of(node.session().file.model->graph(), state.name);
     const bool is_copy = !(initial == given);
-    const onnx::GraphProto& file = node.session().file.model->graph();
-    return is_copy && use_of(file, state.name).belongs_to_more ? nullptr : &state;
+    if (is_copy && use.belongs_to_more) return {};
+    return {&state, use};
   }
-  return nullptr;
+  return {};
 }
 
 // What the calls of a module so far have made of its statistics.
-Term statistics_so_far(NodeContext& node, std::size_t input) {
-  const State* state = state_of(node, input);
+Term statistics_so_far(NodeContext& node, std::size_t input, const State* state) {
   if (state == nullptr) return node.in(input);
   ValueId last = state->final;
   if (!(last == state->initial)) {
@@ -98,23 +110,15 @@ Term statistics_so_far(NodeContext& node, std::size_t input) {
   return node.session().value(last);
 }
 
-// Whether new statistics may take the place of the old ones at once: of one call that computes in
-// their type. Else they have their own place, and the state takes the last of them.
-bool moves_in_place(NodeContext& node, std::size_t input, DType dtype) {
-  const State* state = state_of(node, input);
-  if (state == nullptr) return true;
-  return node.dtype(input) == dtype &&
-         use_of(node.session().file.model->graph(), state->name).calls < 2;
-}
-
 // New running statistics go into the state that they came from.
-void write_back(NodeContext& node, std::size_t input, const Term& value, bool in_place) {
+void write_back(NodeContext& node, const Statistics& statistics, const Term& value,
+                DType computed) {
   Session& session = node.session();
-  const State* state = state_of(node, input);
+  const State* state = statistics.state;
   if (state == nullptr) return;
   const ValueId initial = state->initial;
-  const StatisticsUse use = use_of(session.file.model->graph(), state->name);
-  if (use.belongs_to_more) {
+  const bool in_place = statistics.moves_in_place(computed);
+  if (statistics.use.belongs_to_more) {
     node.unsupported(
         fmt::format("its running statistics '{}' are a weight, or another operator's, too",
                     state->name),
@@ -158,7 +162,8 @@ void batch_normalization(NodeContext& node) {
   for (std::size_t i = 0; i < 5; ++i) inputs.push_back(node.cast(node.in(i), dtype));
   const double epsilon = node.number("epsilon", 1e-5);
   if (!trains(node)) {
-    for (std::size_t i : {3, 4}) inputs[i] = node.cast(statistics_so_far(node, i), dtype);
+    for (std::size_t i : {3, 4})
+      inputs[i] = node.cast(statistics_so_far(node, i, statistics_of(node, i).state), dtype);
     const Term y = node.make("BatchNormalization", inputs, {{"epsilon", epsilon}});
     node.out(0, node.cast(y, node.dtype(0)));
     for (std::size_t i : {3, 4}) {
@@ -169,11 +174,14 @@ void batch_normalization(NodeContext& node) {
   }
   // Under training_info states change by its bindings alone: new statistics have their own place.
   const bool is_bound = node.session().file.model->training_info_size() > 0;
-  std::array<bool, 5> in_place{};
+  std::array<Statistics, 2> statistics;  // of the mean and the variance
   for (std::size_t i : {3, 4}) {
-    in_place[i] = !is_bound && moves_in_place(node, i, dtype);
-    inputs[i] =
-        is_bound ? node.make("Copy", {inputs[i]}) : node.cast(statistics_so_far(node, i), dtype);
+    if (is_bound) {
+      inputs[i] = node.make("Copy", {inputs[i]});
+      continue;
+    }
+    statistics[i - 3] = statistics_of(node, i);
+    inputs[i] = node.cast(statistics_so_far(node, i, statistics[i - 3].state), dtype);
   }
   std::vector<Term> results =
       node.make_all("BatchNormalizationTraining", inputs,
@@ -181,7 +189,7 @@ void batch_normalization(NodeContext& node) {
   results[0] = node.cast(results[0], node.dtype(0));
   for (std::size_t i : {1, 2}) {
     results[i] = node.cast(results[i], node.dtype(i + 2));
-    if (!is_bound) write_back(node, i + 2, results[i], in_place[i + 2]);
+    if (!is_bound) write_back(node, statistics[i - 1], results[i], dtype);
   }
   for (std::size_t i = 0; i < 3; ++i) node.out(i, results[i]);
   out_saved_statistics(node, inputs[0]);

@@ -6,6 +6,7 @@
 
 #include "engine/device/kernel_forms.h"
 #include "engine/graph/host_tensor.h"
+#include "engine/graph/size_dispatch.h"
 #include "engine/operators/broadcast.h"
 #include "kernels/reference/position.h"
 
@@ -83,16 +84,7 @@ inline void copy_elements(const void* from, Position& source, void* to, Position
       target.next();
     }
   };
-  switch (size) {
-    case 1:
-      return run(std::uint8_t{});
-    case 2:
-      return run(std::uint16_t{});
-    case 4:
-      return run(std::uint32_t{});
-    default:
-      return run(std::uint64_t{});
-  }
+  with_size(size, run);
 }
 
 inline void zero_elements(void* to, Position& target, std::size_t size) {

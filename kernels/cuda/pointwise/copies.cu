@@ -102,7 +102,7 @@ void launch_copy(GpuContext& gpu, const CopyArguments& arguments, int word,
 
 void launch_transpose(GpuContext& gpu, const TransposeArguments& arguments, int bytes,
                       const LaunchShape& shape, void* queue) {
-  with_element_of(static_cast<std::size_t>(bytes), [&](auto tag) {
+  with_size(static_cast<std::size_t>(bytes), [&](auto tag) {
     const TransposeKernel<decltype(tag)> body{arguments};
     LaunchShape own = shape;
     own.shared_bytes = body.shared_bytes;

@@ -73,7 +73,7 @@ PointwiseVariant wide_cast(DType from, DType to) {
 }
 
 PointwiseVariant choice(std::size_t bytes, bool wide) {
-  return with_element_of(bytes, [wide](auto tag) {
+  return with_size(bytes, [wide](auto tag) {
     using T = decltype(tag);
     return wide ? variant_of<Choice<T, true>>() : variant_of<Choice<T, false>>();
   });
