@@ -9,7 +9,7 @@
 namespace tandem {
 namespace {
 
-constexpr int simulated_steps = 4;  // the last of them is the steady state
+constexpr int steps_to_steady = 4;  // the last of them is the steady state
 
 // How much of its node's elements a part computes.
 double share_of(const Instruction& instruction, const Graph& graph) {
@@ -97,8 +97,9 @@ namespace {
 
 class Simulator {
  public:
-  Simulator(const Plan& plan, const Lowered& lowered, const std::vector<DeviceProfile>& profiles)
-      : plan_(plan), recorder_(plan.events, -1) {
+  Simulator(const Plan& plan, const Lowered& lowered, const std::vector<DeviceProfile>& profiles,
+            int steps)
+      : plan_(plan), steps_(steps), recorder_(plan.events, -1) {
     result_.queues.resize(plan.queues.size());
     for (std::size_t q = 0; q < plan.queues.size(); ++q) {
       const std::vector<Instruction>& list = plan.queues[q].instructions;
@@ -113,21 +114,30 @@ class Simulator {
     }
   }
 
+  /// The spans of every step, not of the last one alone.
+  Simulation run_keeping_all() {
+    const std::vector<SimulatedSpan> step = result_.spans;
+    step_spans_ = step.size();
+    for (int i = 1; i < steps_; ++i)
+      result_.spans.insert(result_.spans.end(), step.begin(), step.end());
+    return run();
+  }
+
   Simulation run() {
     const std::size_t count = plan_.queues.size();
     now_.assign(count, 0);
     span_.assign(count, 0);
     std::vector<std::size_t> first(count, 0), next(count, 0);  // next: over all steps
-    for (const SimulatedSpan& span : result_.spans) {
-      for (std::size_t q = span.queue + 1; q < count; ++q) ++first[q];
+    for (std::size_t i = 0; i < seconds_.size(); ++i) {
+      for (std::size_t q = result_.spans[i].queue + 1; q < count; ++q) ++first[q];
     }
-    started_.assign(simulated_steps + 1, 0);
-    events_.assign(simulated_steps, std::vector<double>(plan_.events, -1));
+    started_.assign(steps_ + 1, 0);
+    events_.assign(steps_, std::vector<double>(plan_.events, -1));
     for (bool moved = true; moved;) {
       moved = false;
       for (std::size_t q = 0; q < count; ++q) {
         const std::size_t length = plan_.queues[q].instructions.size();
-        while (length > 0 && next[q] < simulated_steps * length) {
+        while (length > 0 && next[q] < steps_ * length) {
           const int step = static_cast<int>(next[q] / length);
           if (next[q] % length == 0) span_[q] = first[q];
           if (!advance(q, next[q] % length, step)) break;
@@ -137,7 +147,7 @@ class Simulator {
         }
       }
     }
-    result_.seconds = started_[simulated_steps] - started_[simulated_steps - 1];
+    result_.seconds = started_[steps_] - started_[steps_ - 1];
     return std::move(result_);
   }
 
@@ -145,7 +155,7 @@ class Simulator {
   // One instruction; false where it waits for what has not happened yet.
   bool advance(std::size_t q, std::size_t index, int step) {
     const Instruction& instruction = plan_.queues[q].instructions[index];
-    const bool last = step == simulated_steps - 1;
+    const bool last = step == steps_ - 1;
     if (instruction.kind == Instruction::Kind::wait) {
       const int of = step - instruction.steps_back;
       const double at = of < 0 ? 0 : events_[of][instruction.event];
@@ -156,14 +166,14 @@ class Simulator {
         if (waited > 0)
           result_.waits.push_back({static_cast<int>(q), static_cast<int>(index), waited});
         const int by = recorder_[instruction.event];
-        if (by >= 0 && computes(q)) result_.spans[by].exposed += waited;
+        if (by >= 0 && computes(q)) result_.spans[step * step_spans_ + by].exposed += waited;
       }
       now_[q] += waited;
     } else if (instruction.kind == Instruction::Kind::record) {
       events_[step][instruction.event] = now_[q];
     } else {
       const double seconds = seconds_[span_[q]];
-      SimulatedSpan& span = result_.spans[span_[q]++];
+      SimulatedSpan& span = result_.spans[step * step_spans_ + span_[q]++];
       span.start = now_[q];
       now_[q] += seconds;
       span.end = now_[q];
@@ -175,6 +185,8 @@ class Simulator {
   bool computes(std::size_t q) const { return plan_.queues[q].role == Queue::Role::compute; }
 
   const Plan& plan_;
+  const int steps_;
+  std::size_t step_spans_ = 0;  // from a step's spans to those of the next; 0: each takes the place
   Simulation result_;
   std::vector<int> recorder_;    // per event: the span that it marks the end of
   std::vector<double> seconds_;  // per span
@@ -187,7 +199,13 @@ class Simulator {
 
 Simulation simulate(const Plan& plan, const Lowered& lowered,
                     const std::vector<DeviceProfile>& profiles) {
-  return Simulator(plan, lowered, profiles).run();
+  return Simulator(plan, lowered, profiles, steps_to_steady).run();
+}
+
+std::vector<SimulatedSpan> simulate_from_rest(const Plan& plan, const Lowered& lowered,
+                                              const std::vector<DeviceProfile>& profiles,
+                                              int steps) {
+  return Simulator(plan, lowered, profiles, steps).run_keeping_all().spans;
 }
 
 }  // namespace tandem

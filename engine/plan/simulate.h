@@ -64,4 +64,11 @@ struct Simulation {
 Simulation simulate(const Plan& plan, const Lowered& lowered,
                     const std::vector<DeviceProfile>& profiles);
 
+/// The spans of so many steps in a row, step after step, each step in the order of
+/// `Simulation::spans`. The first one begins at 0 and finds nobody at work: so do steps that are
+/// waited for one by one.
+std::vector<SimulatedSpan> simulate_from_rest(const Plan& plan, const Lowered& lowered,
+                                              const std::vector<DeviceProfile>& profiles,
+                                              int steps);
+
 }  // namespace tandem

@@ -2,6 +2,7 @@
 // step's is copied while this step computes.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "engine/plan/simulate.h"
@@ -77,6 +78,31 @@ TEST_F(DoubleBufferTest, CopiesAreHidden) {
   EXPECT_GT(exposed(compiled(false), single), 10e-6);
   EXPECT_EQ(exposed(compiled(true), twice), 0);
   EXPECT_LT(twice, single - 5e-6);
+}
+
+TEST_F(DoubleBufferTest, StepsFromRestGrowIntoTheSteadyState) {
+  const CompiledProgram program = compiled(true);
+  const std::vector<SimulatedSpan> all =
+      simulate_from_rest(program.plan, program.lowered, profiles, 4);
+  const Simulation simulation = simulate(program.plan, program.lowered, profiles);
+  const std::vector<SimulatedSpan>& steady = simulation.spans;
+  const std::size_t in_step = steady.size();
+  ASSERT_EQ(all.size(), 4 * in_step);
+  double earliest = 1e9, first_end = 0, second_copy = 1e9;
+  for (std::size_t i = 0; i < in_step; ++i) {
+    EXPECT_EQ(all[3 * in_step + i].queue, steady[i].queue);
+    EXPECT_EQ(all[3 * in_step + i].index, steady[i].index);
+    EXPECT_EQ(all[3 * in_step + i].start, steady[i].start);
+    EXPECT_EQ(all[3 * in_step + i].end, steady[i].end);
+    const Queue& queue = program.plan.queues[all[i].queue];
+    earliest = std::min(earliest, all[i].start);
+    if (queue.role == Queue::Role::compute) first_end = std::max(first_end, all[i].end);
+    if (queue.role == Queue::Role::copy_in)
+      second_copy = std::min(second_copy, all[in_step + i].start);
+  }
+  EXPECT_EQ(earliest, 0);
+  EXPECT_GT(first_end, simulation.seconds);  // nothing was copied ahead of the first step
+  EXPECT_LT(second_copy, first_end);         // the second one's inputs are, while it computes
 }
 
 TEST_F(DoubleBufferTest, EveryWaitIsNeeded) {
