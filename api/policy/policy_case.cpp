@@ -84,6 +84,13 @@ DeviceProfile profile_of(const Device& device, const ResolvedDevice& resolved,
   return profile;
 }
 
+std::vector<DeviceProfile> device_profiles(const PlacedModel& placed) {
+  std::vector<DeviceProfile> profiles;
+  for (std::size_t d = 0; d < placed.devices().size(); ++d)
+    profiles.push_back(profile_of(*placed.devices()[d], placed.resolved().devices[d]));
+  return profiles;
+}
+
 PolicyCase::PolicyCase(const PolicyOptions& options, PlacingArguments placing, CaseOptions reads)
     : config_(config_of(options)),
       reads_(reads),

@@ -80,6 +80,8 @@ class PolicyCase final : public TriedModel {
 /// What the cost model takes a device for: its stored profile or a guess, and the policy's link.
 DeviceProfile profile_of(const Device& device, const ResolvedDevice& resolved,
                          const DeviceProfiles& stored = {});
+/// Those of all devices of a run.
+std::vector<DeviceProfile> device_profiles(const PlacedModel& placed);
 
 /// `policy check` and `policy explain` of a case that is open.
 Report policy_check(PolicyCase& of);

@@ -16,6 +16,7 @@
 #include "api/timing/machine_rates.h"
 #include "api/timing/mixed_profile.h"
 #include "api/timing/operator_times.h"
+#include "api/timing/trace_slices.h"
 #include "engine/formats/files.h"
 #include "engine/operators/update.h"
 #include "engine/training/optimizers/optimizer.h"
@@ -110,15 +111,6 @@ Plan highest_memory(const TracedSteps& traced) {
   return highest;
 }
 
-/// What the cost model takes the devices of a run for.
-std::vector<DeviceProfile> profiles_of(const PlacedModel& placed) {
-  std::vector<DeviceProfile> profiles;
-  for (std::size_t d = 0; d < placed.devices().size(); ++d) {
-    profiles.push_back(profile_of(*placed.devices()[d], placed.resolved().devices[d]));
-  }
-  return profiles;
-}
-
 }  // namespace
 
 Report bench(const std::string& config_path, const BenchOptions& options) {
@@ -163,7 +155,7 @@ Report bench(const std::string& config_path, const BenchOptions& options) {
         profiled_steps, [](double) {}, StepPace::one_by_one);
     for (Device* device : devices) device->synchronize();
     // Counting in between would hold devices up: other steps tell of the ids.
-    measured = profile_mixed(traced, *engine.monitor, profiles_of(placed));
+    measured = profile_mixed(traced, *engine.monitor, device_profiles(placed));
     times.node_seconds = std::move(measured.node_seconds);
     times.events = std::move(measured.events);
     engine.monitor->start_trace(0);
@@ -174,7 +166,7 @@ Report bench(const std::string& config_path, const BenchOptions& options) {
     training.run_steps(
         profiled_steps, [](double) {}, StepPace::one_by_one, &tables);
     for (Program* micro_batch : micro_batches) micro_batch->set_probe(nullptr);
-    times.events.push_back(track_event(1, "cpu"));
+    times.events.push_back(track_event(measured_process, 1, "cpu"));
   }
   if (!options.trace_path.empty()) {
     write_output(options.trace_path, Json{{"traceEvents", times.events}}.dump() + "\n", "--trace",

@@ -69,7 +69,4 @@ std::string mixed_text(const MixedProfile& profile, const std::vector<Device*>& 
 nlohmann::ordered_json trace_events(const TracedSteps& traced, const OrderChecker& monitor,
                                     const std::vector<TraceSpan>& trace);
 
-/// The name of a track.
-nlohmann::ordered_json track_event(int track, const std::string& name);
-
 }  // namespace tandem::api

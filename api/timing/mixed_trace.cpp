@@ -1,10 +1,10 @@
-// Chrome trace of steps on several devices: tracks, slices, and arrows along the values that cross.
+// Chrome trace of steps on several devices: slices, and arrows along the values that cross.
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "api/timing/mixed_profile.h"
-#include "engine/operators/operator.h"
-#include "placement/report/placement_report.h"
+#include "api/timing/trace_slices.h"
 
 namespace tandem::api {
 namespace {
@@ -46,6 +46,33 @@ class LastWriters {
   std::vector<Piece> pieces_;
 };
 
+/// All that lanes did, where it is not known which instruction that was.
+Json lane_events(const TracedSteps& traced, const OrderChecker& monitor,
+                 const std::vector<TraceSpan>& trace) {
+  std::map<std::string, int> tracks;
+  for (const TracedProgram& program : traced.programs()) {
+    for (const Queue& queue : program.program->plan().queues)
+      tracks.emplace(queue.name, track_of(queue));
+  }
+  Json events = Json::array();
+  std::set<int> named;
+  for (const TraceSpan& span : trace) {
+    constexpr int other_lanes = 1000;  // behind those of queues
+    const std::string name = monitor.lane_name(span.lane);
+    const int track = tracks.try_emplace(name, other_lanes + span.lane).first->second;
+    if (named.insert(track).second) events.push_back(track_event(measured_process, track, name));
+    Json event{{"name", span.name},
+               {"ph", "X"},
+               {"pid", measured_process},
+               {"tid", track},
+               {"ts", span.real_start * trace_microseconds},
+               {"dur", (span.real_end - span.real_start) * trace_microseconds}};
+    if (span.bytes > 0) event["args"]["bytes"] = span.bytes;
+    events.push_back(std::move(event));
+  }
+  return events;
+}
+
 /// All ways of values that begin or end with a copy, in the steady state.
 std::vector<Arrow> arrows_of(const Program& program) {
   const Plan& plan = program.plan();
@@ -81,86 +108,22 @@ std::vector<Arrow> arrows_of(const Program& program) {
   return arrows;
 }
 
-const char* category_of(const Instruction& instruction) {
-  switch (instruction.kind) {
-    case Instruction::Kind::copy:
-      return "copy";
-    case Instruction::Kind::collective:
-      return "ranks";
-    case Instruction::Kind::feed:
-      return "feed";
-    case Instruction::Kind::read:
-      return "read";
-    default:
-      return "kernel";
-  }
-}
-
-/// Adds what the plan knows of a span to its slice.
-void describe(const Lowered& lowered, const Instruction& instruction, Json& event) {
-  event["cat"] = category_of(instruction);
-  if (!instruction.node) return;
-  const Node& node = lowered.graph.node(instruction.node);
-  if (instruction.kind == Instruction::Kind::run) {
-    event["name"] = node.path + " " + node.op->name;
-    event["args"]["op"] = node.op->name;
-    event["args"]["kernel"] = lowered.nodes[instruction.node.index].kernel->name;
-  }
-  event["args"]["path"] = node.path;
-  event["args"]["phase"] = phase_name(node.phase);
-  if (instruction.parts > 1) event["args"]["part"] = instruction.part;
-}
-
-constexpr double microseconds = 1e6;
-
 }  // namespace
-
-Json track_event(int track, const std::string& name) {
-  return {
-      {"name", "thread_name"}, {"ph", "M"}, {"pid", 1}, {"tid", track}, {"args", {{"name", name}}}};
-}
 
 Json trace_events(const TracedSteps& traced, const OrderChecker& monitor,
                   const std::vector<TraceSpan>& trace) {
-  Json events = Json::array();
-  std::map<std::string, int> tracks;  // programs that take turns share those of their queues
-  for (const TraceSpan& span : trace) {
-    const std::string name = monitor.lane_name(span.lane);
-    if (tracks.try_emplace(name, span.lane).second) events.push_back(track_event(span.lane, name));
-  }
-  const auto track = [&](const TraceSpan& span) { return tracks.at(monitor.lane_name(span.lane)); };
-  const auto slice = [&](const TraceSpan& span) -> Json {
-    return {{"name", span.name},
-            {"ph", "X"},
-            {"pid", 1},
-            {"tid", track(span)},
-            {"ts", span.real_start * microseconds},
-            {"dur", (span.real_end - span.real_start) * microseconds}};
-  };
-  const auto add = [&](const TraceSpan& span, Json event) {
-    if (span.bytes > 0) event["args"]["bytes"] = span.bytes;
-    events.push_back(std::move(event));
-  };
-  if (trace.size() != traced.spans()) {
-    for (const TraceSpan& span : trace) add(span, slice(span));
-    return events;
-  }
-  for (const TracedRun& run : traced.runs()) {
+  if (trace.size() != traced.spans()) return lane_events(traced, monitor, trace);
+  Json events = trace_slices(traced, traced_times(traced, trace), measured_process);
+  const auto end_of_arrow = [&](const char* phase, std::size_t id, const TracedRun& run,
+                                std::size_t launch, double at) {
     const TracedProgram& program = traced.programs()[run.program];
-    for (std::size_t i = 0; i < program.launches.size(); ++i) {
-      const Launch& launch = program.launches[i];
-      const Queue& queue = program.program->plan().queues[launch.queue];
-      Json event = slice(trace[run.begin + i]);
-      describe(program.program->lowered(), queue.instructions[launch.index], event);
-      add(trace[run.begin + i], std::move(event));
-    }
-  }
-
-  const auto end_of_arrow = [&](const char* phase, std::size_t id, const TraceSpan& span,
-                                double at) {
-    Json event{
-        {"name", "value"},    {"cat", "flow"},          {"ph", phase}, {"id", id}, {"pid", 1},
-        {"tid", track(span)}, {"ts", at * microseconds}};
+    Json event{{"name", "value"},
+               {"cat", "flow"},
+               {"ph", phase},
+               {"id", id},
+               {"pid", measured_process},
+               {"tid", track_of(program.program->plan().queues[program.launches[launch].queue])},
+               {"ts", at * trace_microseconds}};
     if (*phase == 'f') event["bp"] = "e";  // belongs to the slice around it
     events.push_back(std::move(event));
   };
@@ -176,8 +139,9 @@ Json trace_events(const TracedSteps& traced, const OrderChecker& monitor,
       const TraceSpan& from = trace[run.begin - (arrow.previous_step ? length : 0) + arrow.from];
       const TraceSpan& to = trace[run.begin + arrow.to];
       ++id;
-      end_of_arrow("s", id, from, from.real_start + 0.99 * (from.real_end - from.real_start));
-      end_of_arrow("f", id, to, to.real_start);
+      end_of_arrow("s", id, run, arrow.from,
+                   from.real_start + 0.99 * (from.real_end - from.real_start));
+      end_of_arrow("f", id, run, arrow.to, to.real_start);
     }
   }
   return events;

@@ -7,10 +7,12 @@
 
 #include <fmt/format.h>
 
+#include "api/policy/policy_case.h"
 #include "api/timing/machine_rates.h"
+#include "api/timing/memory_counters.h"
 #include "api/timing/mixed_profile.h"
 #include "api/timing/operator_times.h"
-#include "placement/report/placement_report.h"
+#include "api/timing/trace_slices.h"
 
 namespace tandem::api {
 namespace {
@@ -21,6 +23,7 @@ constexpr std::size_t most_operators = 25;
 
 void OperatorLog::reserve(const std::vector<Program*>& micro_batches) {
   capacity_ = trace_capacity(TracedSteps(micro_batches, 1));
+  if (trace_ != nullptr && !mixed()) nodes_.reserve(capacity_);
 }
 
 void OperatorLog::synchronize() const {
@@ -28,37 +31,35 @@ void OperatorLog::synchronize() const {
 }
 
 void OperatorLog::before(Program& program) {
-  if (micro_batches_.empty()) began_ = std::chrono::steady_clock::now();
+  if (micro_batches_.empty()) {
+    began_ = std::chrono::steady_clock::now();
+    nodes_.clear();
+  }
   if (mixed() && micro_batches_.empty()) {
     synchronize();
     engine_.monitor->start_trace(capacity_);
   }
   micro_batches_.push_back(&program);
+  // Room for what it runs, so that nothing is allocated between its kernels.
+  if (trace_ != nullptr && !mixed()) nodes_.reserve(nodes_.size() + program.plan().launches.size());
   if (mixed() || seconds_.contains(&program)) return;
   std::vector<double>& seconds = seconds_[&program];
   seconds.assign(program.lowered().graph.nodes.size(), 0.0);
-  program.set_probe(timing_probe(
-      [this, &seconds, lowered = &program.lowered()](NodeId node, ProbeTime begin, ProbeTime end) {
-        const double took = std::chrono::duration<double>(end - begin).count();
-        seconds[node.index] += took;
-        if (trace_ == nullptr) return;
-        const Node& operation = lowered->graph.node(node);
-        events_.push_back({{"name", operation.path + " " + operation.op->name},
-                           {"cat", phase_name(operation.phase)},
-                           {"ph", "X"},
-                           {"pid", 1},
-                           {"tid", 1},
-                           {"ts", StepTrace::seconds(begin) * 1e6},
-                           {"dur", took * 1e6}});
-      }));
+  program.set_probe(timing_probe([this, &seconds](NodeId node, ProbeTime begin, ProbeTime end) {
+    seconds[node.index] += std::chrono::duration<double>(end - begin).count();
+    if (trace_ != nullptr) nodes_.push_back({StepTrace::seconds(begin), StepTrace::seconds(end)});
+  }));
 }
 
 void OperatorLog::trace_step(std::uint64_t step, const TracedSteps& traced,
                              const std::vector<TraceSpan>& spans) {
-  nlohmann::ordered_json events = std::exchange(events_, nlohmann::ordered_json::array());
+  if (!trace_->wants(step) || (mixed() && spans.empty())) return;
   double begin = StepTrace::seconds(began_);
   double end = StepTrace::seconds(std::chrono::steady_clock::now());
+  nlohmann::ordered_json events;
+  LaunchTimes times;
   if (mixed()) {
+    times = traced_times(traced, spans);
     events = trace_events(traced, *engine_.monitor, spans);
     // The devices' record has a clock of its own.
     const auto earlier = [](const TraceSpan& a, const TraceSpan& b) {
@@ -67,13 +68,16 @@ void OperatorLog::trace_step(std::uint64_t step, const TracedSteps& traced,
     const auto ends_earlier = [](const TraceSpan& a, const TraceSpan& b) {
       return a.real_end < b.real_end;
     };
-    if (spans.empty()) return;
     begin = std::min_element(spans.begin(), spans.end(), earlier)->real_start;
     end = std::max_element(spans.begin(), spans.end(), ends_earlier)->real_end;
   } else {
-    events.push_back(track_event(1, "cpu"));
+    times = probed_times(traced, nodes_);
+    events = trace_slices(traced, times, measured_process);
   }
-  if (!trace_->wants(step)) return;
+  const LaunchTimes predicted = predicted_times(traced, device_profiles(placed_), begin);
+  for (const nlohmann::ordered_json& more :
+       {memory_counters(traced, times), trace_slices(traced, predicted, predicted_process)})
+    events.insert(events.end(), more.begin(), more.end());
   trace_->add_step(step, begin, end, std::move(events));
   trace_->write(/*at_end=*/false);
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "api/model/model.h"
+#include "api/timing/launch_times.h"
 #include "api/train/step_trace.h"
 #include "engine/training/tables/table_log.h"
 
@@ -35,14 +36,15 @@ class OperatorLog final : public MicroBatchWatch {
 
   const Engine& engine_;
   const PlacedModel& placed_;
-  /// Adds the step to the trace, with the spans of devices where there are any.
+  /// Adds the step to the trace where it is one of those, with the spans of devices where there are
+  /// any.
   void trace_step(std::uint64_t step, const TracedSteps& traced,
                   const std::vector<TraceSpan>& spans);
 
   bool tells_;
   StepTrace* trace_;
   ProbeTime began_{};
-  nlohmann::ordered_json events_ = nlohmann::ordered_json::array();  // of a step on the cpu alone
+  std::vector<LaunchTime> nodes_;  // of a traced step on the cpu alone, as they ran
   std::size_t capacity_ = 0;
   std::vector<Program*> micro_batches_;                    // of the step so far
   std::map<const Program*, std::vector<double>> seconds_;  // per node, where the cpu does it all

@@ -1,6 +1,7 @@
 #include "api/train/step_trace.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <set>
 #include <utility>
@@ -8,23 +9,44 @@
 #include <fmt/format.h>
 
 #include "api/output_file.h"
-#include "api/timing/mixed_profile.h"
+#include "api/timing/trace_slices.h"
 
 namespace tandem::api {
 namespace {
 
 using TraceJson = nlohmann::ordered_json;
 
-constexpr int marks_track = 0;  // lanes of devices and the probe begin at 1
 constexpr std::string_view trace_mark = "\"traceEvents\"";
-constexpr double trace_microseconds = 1e6;
+
+std::string trace_text(TraceJson events) {
+  return TraceJson{{"traceEvents", std::move(events)}}.dump(-1, ' ', false,
+                                                            TraceJson::error_handler_t::replace) +
+         "\n";
+}
+
+double ended(const TraceJson& event) { return event["ts"].get<double>() + event.value("dur", 0.0); }
+
+void set_time(TraceJson& event, double from, double earliest) {
+  const auto rounded = [](double microseconds) { return std::round(microseconds * 1e3) / 1e3; };
+  const double start = rounded(from - earliest);
+  if (event.contains("dur")) event["dur"] = rounded(ended(event) - earliest) - start;
+  event["ts"] = start;
+}
+
+TraceJson order_event(const char* name, const TraceJson& of, int place) {
+  return {{"name", name},
+          {"ph", "M"},
+          {"pid", of["pid"]},
+          {"tid", of["tid"]},
+          {"args", {{"sort_index", place}}}};
+}
 
 }  // namespace
 
 StepTrace::StepTrace(std::string path, std::uint64_t first, std::uint64_t last)
     : path_(std::move(path)), first_(first), last_(last) {
   // Whoever names a file that is no trace hears of it before the run.
-  write_output(path_, TraceJson{{"traceEvents", events_}}.dump() + "\n", "--trace", trace_mark);
+  write_output(path_, trace_text(events_), "--trace", trace_mark);
 }
 
 bool StepTrace::wants(std::uint64_t step) {
@@ -36,17 +58,32 @@ bool StepTrace::wants(std::uint64_t step) {
 }
 
 void StepTrace::add_step(std::uint64_t step, double start, double end, TraceJson events) {
-  if (events_.empty()) events_.push_back(track_event(marks_track, "steps"));
-  events_.push_back({{"name", fmt::format("step {}", step)},
-                     {"cat", "step"},
-                     {"ph", "X"},
-                     {"pid", 1},
-                     {"tid", marks_track},
-                     {"ts", start * trace_microseconds},
-                     {"dur", (end - start) * trace_microseconds}});
+  const double begin = start * trace_microseconds;
+  if (!events_.empty()) moved_ = std::max(moved_, ended_ - begin);
+  double predicted_end = begin;
   for (TraceJson& event : events) {
+    if (event.contains("ts") && event["pid"] == predicted_process)
+      predicted_end = std::max(predicted_end, ended(event));
     // Arrows of a step have numbers of their own.
     if (event.contains("id")) event["id"] = fmt::format("{}.{}", step, event["id"].dump());
+  }
+  const auto add_mark = [&](int process, const char* category, double to) {
+    events.push_back(track_event(process, marks_track, "steps"));
+    events.push_back({{"name", fmt::format("step {}", step)},
+                      {"cat", category},
+                      {"ph", "X"},
+                      {"pid", process},
+                      {"tid", marks_track},
+                      {"ts", begin},
+                      {"dur", to - begin}});
+  };
+  add_mark(measured_process, "step", end * trace_microseconds);
+  if (predicted_end > begin) add_mark(predicted_process, "predicted step", predicted_end);
+  for (TraceJson& event : events) {
+    if (event.contains("ts")) {
+      event["ts"] = event["ts"].get<double>() + moved_;
+      ended_ = std::max(ended_, ended(event));
+    }
     events_.push_back(std::move(event));
   }
   newest_ = step;
@@ -55,9 +92,7 @@ void StepTrace::add_step(std::uint64_t step, double start, double end, TraceJson
 void StepTrace::write(bool at_end) {
   if (is_written_ || (!at_end && newest_ < last_) || events_.empty()) return;
   is_written_ = true;
-  write_output(path_,
-               TraceJson{{"traceEvents", from_zero(std::exchange(events_, {}))}}.dump() + "\n",
-               "--trace", trace_mark);
+  write_output(path_, trace_text(from_zero(std::exchange(events_, {}))), "--trace", trace_mark);
 }
 
 double StepTrace::seconds(ProbeTime time) {
@@ -71,11 +106,22 @@ TraceJson from_zero(TraceJson events) {
   }
   TraceJson moved = TraceJson::array();
   std::set<std::string> named;
+  std::set<int> processes;
   for (TraceJson& event : events) {
-    if (event.contains("ts"))
-      event["ts"] = event["ts"].get<double>() - earliest;
-    else if (!named.insert(event.dump()).second)
-      continue;
+    if (event.contains("ts")) {
+      set_time(event, event["ts"].get<double>(), earliest);
+    } else {
+      if (!named.insert(event.dump()).second) continue;
+      const int process = event["pid"].get<int>();
+      if (processes.insert(process).second) {
+        TraceJson name = track_event(process, marks_track,
+                                     process == predicted_process ? "predicted" : "measured");
+        name["name"] = "process_name";
+        moved.push_back(std::move(name));
+        moved.push_back(order_event("process_sort_index", event, process));
+      }
+      moved.push_back(order_event("thread_sort_index", event, event["tid"].get<int>()));
+    }
     moved.push_back(std::move(event));
   }
   return moved;

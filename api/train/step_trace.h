@@ -1,4 +1,5 @@
 // What `train --trace` writes: a Chrome trace of chosen steps, each with a mark, from time zero on.
+// What was measured and what the cost model predicts are processes of their own.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +20,9 @@ class StepTrace {
   /// Asked of steps in their order.
   bool wants(std::uint64_t step);
 
-  /// A traced step: from when to when, and its events (`ph` "M" or with `ts` in microseconds).
-  /// Times of all steps are those of one clock.
+  /// A traced step: from when to when, and its events (`ph` "M" or with `ts` in microseconds), what
+  /// is predicted of it among them. Times of all steps are those of one clock; a step that begins
+  /// before the prediction of the last one has ended is moved behind it, with all that follows.
   void add_step(std::uint64_t step, double start, double end, nlohmann::ordered_json events);
 
   /// Writes the file once the last step is there, or with `at_end` whatever there is.
@@ -34,10 +36,13 @@ class StepTrace {
   std::uint64_t first_, last_;
   bool is_written_ = false;
   std::uint64_t newest_ = 0;
+  double moved_ = 0, ended_ = 0;  // microseconds: of the steps from now on; the end of the last one
   nlohmann::ordered_json events_ = nlohmann::ordered_json::array();
 };
 
-/// Moves all times so that the earliest is 0; names each track once.
+/// Moves all times so that the earliest is 0, and rounds both ends of slices to nanoseconds, so
+/// that those that touch do not overlap. Names each track and process once, in the order to show
+/// them.
 nlohmann::ordered_json from_zero(nlohmann::ordered_json events);
 
 }  // namespace tandem::api

@@ -79,6 +79,7 @@ struct TrainOptions {
   bool log_operators = false;
   /// A Chrome trace of some steps, of rank 0; "": none. Of steps from `trace_first` to
   /// `trace_last`; 0: the third to the fifth of this process. They are waited for one by one.
+  /// Beside what ran it has what the cost model expected, and the bytes in use on each device.
   std::string trace_path;
   std::uint64_t trace_first = 0, trace_last = 0;
   std::function<void(const Progress&)> on_progress;

@@ -41,11 +41,6 @@ std::vector<Use> uses_of_buffers(const Plan& plan) {
   return uses;
 }
 
-std::size_t& part_of(LiveBytes& live, BufferKind kind) {
-  if (kind == BufferKind::gradient) return live.gradients;
-  return kind == BufferKind::workspace ? live.workspace : live.activations;
-}
-
 /// Where each phase begins; updates where backward has ended, though some of them run early.
 RecordJson phases_of(const Lowered& lowered, const Plan& plan) {
   std::optional<std::size_t> forward, backward, update;
@@ -84,10 +79,9 @@ std::vector<LiveBytes> live_bytes(const Lowered& lowered, const Plan& plan, int 
   LiveBytes live;
   for (std::size_t launch = 0; launch < plan.launches.size(); ++launch) {
     if (begins[launch].empty() && ends[launch].empty()) continue;
-    for (const std::size_t b : ends[launch])
-      part_of(live, plan.buffers[b].kind) -= plan.buffers[b].bytes;
+    for (const std::size_t b : ends[launch]) live.of(plan.buffers[b].kind) -= plan.buffers[b].bytes;
     for (const std::size_t b : begins[launch])
-      part_of(live, plan.buffers[b].kind) += plan.buffers[b].bytes;
+      live.of(plan.buffers[b].kind) += plan.buffers[b].bytes;
     const NodeId node = launched(plan, launch).node;
     live.launch = launch;
     live.path = node ? lowered.graph.node(node).path : "";

@@ -18,6 +18,10 @@ struct LiveBytes {
   std::string path;  // of the node; "" of others
 
   std::size_t all() const { return gradients + activations + workspace; }
+  std::size_t& of(BufferKind kind) {
+    if (kind == BufferKind::gradient) return gradients;
+    return kind == BufferKind::workspace ? workspace : activations;
+  }
 };
 
 /// In the order of launches, where something changes; of more than `most` points those with the
