@@ -59,6 +59,8 @@ struct Trainer::Impl {
   /// Throws where ranks have not been started alike.
   void compare_ranks() const;
   void build_training(DataSets data);
+  /// Runs; what was traced is kept where that fails, too.
+  TrainingResult run_traced(const std::vector<std::pair<std::string, std::string>>& files);
 
   Impl(std::shared_ptr<RankGroup> group, RunConfig c, TrainOptions o, std::string resumed)
       : ranks(std::move(group)),
@@ -314,6 +316,22 @@ void Trainer::Impl::build_training(DataSets data) {
   operator_log->reserve(micro_batches);
 }
 
+TrainingResult Trainer::Impl::run_traced(
+    const std::vector<std::pair<std::string, std::string>>& files) {
+  if (!trace) return training->run(resume_from, files);
+  try {
+    const TrainingResult done = training->run(resume_from, files);
+    trace->write(/*at_end=*/true);
+    return done;
+  } catch (...) {
+    try {
+      trace->write(/*at_end=*/true);
+    } catch (const Error&) {  // the first error is the one to tell
+    }
+    throw;
+  }
+}
+
 void Trainer::Impl::compare_ranks() const {
   if (!ranks) return;
   std::vector<RankFact> facts{
@@ -358,8 +376,7 @@ TrainResult Trainer::run() {
                                      my.placed.resolved())}};
   for (const SavedVocabulary& v : my.vocabularies)
     files.emplace_back(v.file_name, v.path.empty() ? v.text : read_file(v.path));
-  const TrainingResult done = my.training->run(my.resume_from, files);
-  if (my.trace) my.trace->write(/*at_end=*/true);
+  const TrainingResult done = my.run_traced(files);
   check_order(my.engine);
   if (my.options.on_message) {
     for (const BoundProgram* bound : my.training->step_programs()) {

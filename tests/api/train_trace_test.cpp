@@ -220,6 +220,22 @@ TEST_F(TrainTraceTest, AnInterruptedRunLeavesWhatItHasTraced) {
   check(events);
 }
 
+TEST_F(TrainTraceTest, AFailedRunLeavesWhatItHasTraced) {
+  TrainOptions options;
+  options.overrides = {"log.every=2 steps"};
+  options.trace_first = 2;
+  options.trace_last = 100;
+  options.on_progress = [](const Progress& progress) {
+    if (progress.step >= 4)
+      throw Error(ErrorKind::runtime, Diagnostic{.message = "the display is gone"});
+  };
+  EXPECT_THAT(error_of([&] { run("failed", options); }, ErrorKind::runtime),
+              HasSubstr("the display is gone"));
+  const Json events = Json::parse(read_file(folder_ / "failed.json"))["traceEvents"];
+  EXPECT_THAT(marks(events), ElementsAre("step 2", "step 3"));
+  check(events);
+}
+
 // Steps are told apart also where the cost model expects more time than they take.
 TEST_F(TrainTraceTest, AStepBeginsBehindThePredictionOfTheLastOne) {
   const auto slice = [](double ts, double dur) {
