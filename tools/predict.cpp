@@ -48,8 +48,15 @@ void add_predict(CLI::App& app, Invocation& invocation) {
   command->add_option("--batch", predict.batch, "Samples a micro-batch (default: as in training)")
       ->check(number_between(1, 1e9));
   command->add_flag("--header", predict.header, "A first line with the columns' names");
-  command->add_flag("--class-names", predict.class_names,
-                    "Names of classes in place of their numbers, as folders of images name them");
+  CLI::Option* const names = command->add_flag_callback(
+      "--class-names", [&predict] { predict.class_names = true; },
+      "Classes by their words, an error where none are known (default: words where the model was "
+      "trained with such)");
+  command
+      ->add_flag_callback(
+          "--class-numbers", [&predict] { predict.class_names = false; },
+          "Classes by their numbers from 0")
+      ->excludes(names);
   command
       ->add_option("--id", predict.ids,
                    "What tells a row, in front of its numbers: a column of the table, path of "

@@ -295,6 +295,7 @@ void Trainer::Impl::build_training(DataSets data) {
   if (!options.dry_run || !resume_from.empty() || ranks)
     parts.fingerprint = fingerprint = run_fingerprint(config, model->file(), data);
   parts.accept_changes = options.accept_changes;
+  parts.words = field_words(config, data.vocabularies);
   parts.forward = [this, forward = std::move(parts.forward)](std::int64_t batch, bool training) {
     check_stop();  // before each program that is built
     return forward(batch, training);

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/train/on_ranks.h"
+#include "api/use/class_words.h"
 #include "api/use/compare_uses.h"
 #include "api/use/trained_data.h"
 #include "engine/graph/text.h"
@@ -72,9 +73,11 @@ EvaluationReport evaluated(const std::string& run, const TrainedOptions& options
   if (trained.in_stages() && options.on_message) options.on_message(trained.stages_text());
   const auto start = std::chrono::steady_clock::now();
   check_stop(options);
+  RunParts parts = trained.parts();
   std::optional<Evaluation> programs;
   on_all_ranks(ranks, "programs", [&] {
-    programs.emplace(config, trained.parts(), source, trained.states(), trained.arenas());
+    parts.words = trained_words(trained);
+    programs.emplace(config, parts, source, trained.states(), trained.arenas());
     trained.load();
   });
   Evaluation& evaluation = *programs;

@@ -11,6 +11,7 @@
 #include "api/run_files.h"
 #include "api/table_rows.h"
 #include "api/train/run_fingerprint.h"
+#include "api/use/class_words.h"
 #include "api/use/export.h"
 #include "api/use/files_in_use.h"
 #include "api/use/frozen_weights.h"
@@ -239,6 +240,7 @@ std::string export_run(const std::string& run_or_checkpoint, const std::string& 
   ExportedModel exported;
   exported.metadata = functions_metadata(found.content);
   exported.metadata.merge(vocabulary_hashes(found.run_dir, found.content.position.vocabularies));
+  exported.metadata.merge(words_metadata(config, found.run_dir));
   VocabularyCopies vocabularies(found.run_dir, to);
   const OnnxFile file = OnnxFile::open(config.model.file);
   if (to.ends_with(".onnx")) {  // other files have nothing of the model but the weights

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/train/on_ranks.h"
+#include "api/use/class_words.h"
 #include "api/use/compare_uses.h"
 #include "api/use/files_in_use.h"
 #include "api/use/predict_in_stages.h"
@@ -83,15 +84,23 @@ std::vector<std::string> default_outputs(const RunConfig& config, const Graph& f
   return names;
 }
 
+/// Of the labels that a value is compared with, what classes are called.
+std::vector<std::string> words_of(const FieldWords& words, const LossTerm* term) {
+  if (term == nullptr) return {};
+  const auto found = words.find(term->labels);
+  return found == words.end() ? std::vector<std::string>() : found->second;
+}
+
 /// Values of the graph, and the arrays that are made of them.
-std::vector<PredictedValue> predicted_values(const RunConfig& config,
+std::vector<PredictedValue> predicted_values(const RunConfig& config, const FieldWords& words,
                                              const std::vector<TensorType>& types,
                                              const std::vector<std::string>& outputs,
                                              const PredictOptions& options) {
   std::vector<PredictedValue> values;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    values.emplace_back(outputs[i], types[i], term_of(config, outputs[i]), form_of(options.as),
-                        options.class_axis);
+    const LossTerm* const term = term_of(config, outputs[i]);
+    values.emplace_back(outputs[i], types[i], term, form_of(options.as), options.class_axis);
+    values.back().name_classes(words_of(words, term));
   }
   return values;
 }
@@ -232,13 +241,20 @@ void refuse_standard_input(const std::vector<std::string>& data) {
   }
 }
 
-/// The names of classes, which the file needs where they are asked for.
-std::vector<std::string> wanted_classes(TrainedModel& trained, const PredictOptions& options) {
-  if (!options.class_names) return {};
-  std::vector<std::string> classes = load_classes(trained);
-  if (!classes.empty()) return classes;
+/// What classes are called, where they are not asked for by number.
+FieldWords wanted_words(TrainedModel& trained, const PredictOptions& options) {
+  if (options.class_names == false) return {};
+  FieldWords words = trained_words(trained);
+  if (!words.empty() || !options.class_names) return words;
+  words = field_words(trained.config(), {});  // as data is, for want of what training was
+  const std::vector<std::string> folders = load_classes(trained);
+  for (const LossTerm& term : trained.config().loss.terms) {
+    if (!term.labels.empty() && !folders.empty()) words[term.labels] = folders;
+  }
+  if (!words.empty()) return words;
   refuse_prediction("--class-names", "the data of the run names no classes",
-                    "data.kind = \"images\" with labels", "", "leave --class-names out");
+                    "pictures in sub-folders, or labels by classes(…) or a vocabulary", "",
+                    "leave --class-names out");
 }
 
 /// What was written: the arrays and the stream that they were made of.
@@ -257,14 +273,14 @@ Written written_in_stages(TrainedModel& trained, const PredictOptions& options,
   what.has_labels = [&](const std::string& output) {
     return std::find(with_labels.begin(), with_labels.end(), output) != with_labels.end();
   };
+  const FieldWords words = wanted_words(trained, options);
   what.values = [&](const std::vector<std::string>& outputs, const std::vector<TensorType>& types) {
-    return predicted_values(config, types, outputs, options);
+    return predicted_values(config, words, types, outputs, options);
   };
   what.arrays = arrays_of;
   what.to = options.to;
   what.as_they_are = options.as.empty() || options.as == "values";
   what.has_ids = !options.ids.empty();
-  if (options.class_names) file.name_classes(wanted_classes(trained, options));
   Written written;
   written.stream = open_samples(trained, inputs_in_stages(trained), options, options.ids);
   written.arrays = predict_in_stages(trained, *written.stream, what, options, file);
@@ -280,11 +296,9 @@ Written written_as_ever(TrainedModel& trained, const PredictOptions& options,
   Prediction prediction(config, trained.parts(), outputs, trained.states(), trained.arenas());
   std::vector<TensorType> types;
   for (std::size_t i = 0; i < outputs.size(); ++i) types.push_back(prediction.type(i));
-  auto values = predicted_values(config, types, outputs, options);
+  auto values = predicted_values(config, wanted_words(trained, options), types, outputs, options);
   Written written;
   written.arrays = arrays_of(values, outputs);
-  std::vector<std::string> classes = wanted_classes(trained, options);
-  if (file && options.class_names) file->name_classes(std::move(classes));
   if (file) file->start(written.arrays);
   written.stream = open_samples(trained, prediction.inputs(), options, options.ids);
   Predictor(trained, prediction, *written.stream, std::move(values), file).run(options);
@@ -297,7 +311,7 @@ Report predicted(const std::string& run, const PredictOptions& options,
   const bool writes = group == nullptr || group->rank() == 0;
   form_of(options.as);
   if (group) refuse_standard_input(options.data);
-  const PredictionLook look{options.header, options.class_names, options.ids};
+  const PredictionLook look{options.header, options.class_names.value_or(false), options.ids};
   PredictionFile::check(options.to, look);
   TrainedRun opened = open_trained(run, options, TrainedUse::predict);
   refuse_files_in_use(options.to, opened, options);

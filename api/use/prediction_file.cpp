@@ -11,7 +11,7 @@ namespace {
 
 struct PredictionFormat {
   std::string_view ending;
-  bool is_text;     // it may have names of classes and ids
+  bool is_text;     // it may have words of classes, and ids
   bool has_header;  // a line of the columns' names
   bool has_batches;
   std::unique_ptr<PredictionFile> (*open)(const std::string& to, bool header);

@@ -15,7 +15,7 @@ namespace tandem::api {
 /// What stands beside the numbers.
 struct PredictionLook {
   bool header = false;           // text begins with the columns' names
-  bool class_names = false;      // names of classes in place of their numbers
+  bool class_names = false;      // words of classes are asked for
   std::vector<std::string> ids;  // columns in front
 };
 
@@ -30,13 +30,12 @@ class PredictionFile {
  public:
   virtual ~PredictionFile() = default;
 
-  /// Before `start`: text has these names in place of the numbers of arrays called "class".
-  virtual void name_classes(std::vector<std::string>) {}
   /// Before `start`: names of columns of texts in front of each row.
   virtual void name_ids(std::vector<std::string>) {}
   /// Before the rows that they belong to: a text a name, row by row.
   virtual void add_ids(std::vector<std::vector<std::string>>) {}
-  /// Before all else. Throws Error{usage} where the format does not hold so many arrays.
+  /// Before all else; text has the arrays' words. Throws Error{usage} where the format does not
+  /// hold so many arrays.
   virtual void start(const std::vector<PredictedArray>& arrays) = 0;
   /// `count` rows from index `first` of axis 0 on: a tensor for each array.
   virtual void add(const std::vector<HostTensor>& values, std::int64_t first,

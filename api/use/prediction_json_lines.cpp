@@ -15,7 +15,6 @@ class JsonLinesFile final : public PredictionFile {
  public:
   explicit JsonLinesFile(const std::string& to) : output_(to) {}
 
-  void name_classes(std::vector<std::string> classes) override { classes_.set(std::move(classes)); }
   void name_ids(std::vector<std::string> names) override { ids_.name(std::move(names)); }
   void add_ids(std::vector<std::vector<std::string>> rows) override { ids_.add(std::move(rows)); }
   void start(const std::vector<PredictedArray>& arrays) override { arrays_ = arrays; }
@@ -27,7 +26,7 @@ class JsonLinesFile final : public PredictionFile {
         append_name(arrays_[a].name);
         std::int64_t at = row * arrays_[a].sample.elements();
         append_nested(arrays_[a].sample, 0, at, [&](std::int64_t index) {
-          const std::string* name = classes_.find(arrays_[a], values[a], index);
+          const std::string* name = word_in(arrays_[a], values[a], index);
           if (name != nullptr)
             text_ += json_string(*name);
           else
@@ -126,7 +125,6 @@ class JsonLinesFile final : public PredictionFile {
   }
 
   PredictionOutput output_;
-  ClassNames classes_;
   IdRows ids_;
   std::vector<PredictedArray> arrays_;
   std::vector<std::string> batch_names_;

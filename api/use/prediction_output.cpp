@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "engine/graph/error.h"
+#include "engine/training/metrics/field_words.h"
 
 namespace tandem::api {
 namespace {
@@ -75,13 +76,10 @@ void append_number(std::string& text, const HostTensor& values, std::int64_t ind
   }
 }
 
-const std::string* ClassNames::find(const PredictedArray& array, const HostTensor& values,
-                                    std::int64_t index) const {
-  const bool is_class = array.name == "class" || array.name.ends_with(".class");
-  if (names_.empty() || !is_class || values.dtype() != DType::int64) return nullptr;
-  const auto number =
-      static_cast<std::uint64_t>(values.as<std::int64_t>()[static_cast<std::size_t>(index)]);
-  return number < names_.size() ? &names_[number] : nullptr;
+const std::string* word_in(const PredictedArray& array, const HostTensor& values,
+                           std::int64_t index) {
+  if (array.words.empty() || values.dtype() != DType::int64) return nullptr;
+  return word_of(array.words, values.as<std::int64_t>()[static_cast<std::size_t>(index)]);
 }
 
 void IdRows::add(std::vector<std::vector<std::string>> rows) {

@@ -1,4 +1,4 @@
-// What the formats of predictions share: the file in the making, numbers, names of classes.
+// What the formats of predictions share: the file in the making, numbers, words of classes.
 #pragma once
 
 #include <cstdint>
@@ -39,17 +39,9 @@ class PredictionOutput {
 /// The shortest digits that read back to the same number; "nan", "inf", "-inf".
 void append_number(std::string& text, const HostTensor& values, std::int64_t index);
 
-/// Names in place of the numbers of arrays called "class".
-class ClassNames {
- public:
-  void set(std::vector<std::string> names) { names_ = std::move(names); }
-  /// Null where the number is no class that has a name.
-  const std::string* find(const PredictedArray& array, const HostTensor& values,
-                          std::int64_t index) const;
-
- private:
-  std::vector<std::string> names_;
-};
+/// The word in place of a number; null where the array has none for it.
+const std::string* word_in(const PredictedArray& array, const HostTensor& values,
+                           std::int64_t index);
 
 /// Ids of rows that are still to be written.
 class IdRows {

@@ -9,7 +9,6 @@ class TextFile final : public PredictionFile {
   TextFile(const std::string& to, char separator, bool header)
       : output_(to), separator_(separator), header_(header) {}
 
-  void name_classes(std::vector<std::string> classes) override { classes_.set(std::move(classes)); }
   void name_ids(std::vector<std::string> names) override { ids_.name(std::move(names)); }
   void add_ids(std::vector<std::vector<std::string>> rows) override { ids_.add(std::move(rows)); }
   void start(const std::vector<PredictedArray>& arrays) override {
@@ -32,7 +31,7 @@ class TextFile final : public PredictionFile {
       for (std::size_t a = 0; a < values.size(); ++a) {
         const std::int64_t columns = arrays_[a].sample.elements();
         for (std::int64_t i = row * columns; i < (row + 1) * columns; ++i) {
-          const std::string* name = classes_.find(arrays_[a], values[a], i);
+          const std::string* name = word_in(arrays_[a], values[a], i);
           append_cell(name != nullptr ? quoted(*name) : "");
           if (name == nullptr) append_number(text_, values[a], i);
         }
@@ -100,7 +99,6 @@ class TextFile final : public PredictionFile {
   PredictionOutput output_;
   char separator_;
   bool header_, line_start_ = true;
-  ClassNames classes_;
   IdRows ids_;
   std::vector<PredictedArray> arrays_;
   std::string text_;

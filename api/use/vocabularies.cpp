@@ -5,6 +5,7 @@
 #include <set>
 #include <stdexcept>
 
+#include "api/use/class_words.h"
 #include "engine/formats/files.h"
 #include "engine/formats/sha256.h"
 #include "engine/graph/error.h"
@@ -14,6 +15,7 @@
 #include "engine/training/data/images/read_images.h"
 #include "engine/training/data/table_plan.h"
 #include "engine/training/data/tokens/read_text.h"
+#include "engine/training/metrics/field_words.h"
 
 namespace tandem::api {
 namespace {
@@ -183,7 +185,52 @@ std::string own_file(TrainedModel& trained, const char* name, const std::string&
 
 }  // namespace
 
+std::vector<SavedVocabulary> saved_vocabularies(const RunConfig& config, const std::string& stem) {
+  std::vector<SavedVocabulary> saved;
+  if (!config.data) return saved;
+  const auto add = [&](const std::string& name, const std::string& file) {
+    if (!path_exists(stem + file)) return;
+    SavedVocabulary& one = saved.emplace_back();
+    one.name = name;
+    one.file_name = file;
+    one.path = stem + file;
+  };
+  const std::set<std::string> wanted = worded_fields(config);
+  for (const auto& [name, file] : file_names(*config.data)) {
+    const bool is_wanted = std::any_of(
+        config.data->fields.begin(), config.data->fields.end(), [&](const FieldConfig& field) {
+          return wanted.contains(field.name) &&
+                 std::any_of(field.as.begin(), field.as.end(), [&](const Transform& function) {
+                   return vocabulary_name(field, function) == name;
+                 });
+        });
+    if (is_wanted) add(name, file);
+  }
+  if (config.data->images()) add("classes", classes_file);
+  return saved;
+}
+
+std::vector<SavedVocabulary> checked_vocabularies(const TrainedModel& trained) {
+  const TrainedRun& run = trained.run();
+  const auto known = run.exported() ? trained.file().metadata() : run.content.position.vocabularies;
+  std::vector<SavedVocabulary> saved = saved_vocabularies(run.config, run.vocabulary_stem);
+  for (SavedVocabulary& one : saved) {
+    one.sha256 = hash_file(one.path).sha256;
+    expect_hash(
+        known, run.vocabulary_stem, one.file_name, one.sha256,
+        run.exported() ? "exported model" : "checkpoint",
+        run.exported() ? "take the one that `tandem export` wrote with this model" : whole_copy);
+  }
+  return saved;
+}
+
 std::vector<std::string> load_classes(TrainedModel& trained) {
+  const TrainedRun& run = trained.run();
+  // An exported model knows its words without the file beside it.
+  if (run.exported() && !path_exists(run.vocabulary_stem + classes_file)) {
+    const FieldWords own = exported_words(trained.file().metadata());
+    if (own.size() == 1) return own.begin()->second;
+  }
   const std::string path =
       own_file(trained, classes_file, "the list of classes", "these are not the classes");
   return path.empty() ? classes_of_folders(trained.run()) : read_classes(path);

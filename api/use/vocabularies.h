@@ -20,6 +20,11 @@ void refuse_other_vocabularies(const std::string& run_dir,
 /// Those of a plan, by their number in it, as the model was trained with them. Throws Error{data}
 /// where one is not there, cannot be read, or does not fit the weights.
 std::vector<Vocabulary> load_vocabularies(TrainedModel& trained, const TablePlan& plan);
+/// The vocabularies of fields whose words are wanted and the list of classes, as far as the files
+/// STEM + NAME are there.
+std::vector<SavedVocabulary> saved_vocabularies(const RunConfig& config, const std::string& stem);
+/// Those of a trained model. Throws as above where one is not that of the training.
+std::vector<SavedVocabulary> checked_vocabularies(const TrainedModel& trained);
 /// Names of the classes that the model was trained with, by number; empty where its data names
 /// none. Throws as above.
 std::vector<std::string> load_classes(TrainedModel& trained);

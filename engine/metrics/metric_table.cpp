@@ -50,16 +50,19 @@ std::string matrix_text(const MetricTable& table) {
 std::string table_json(const MetricTable& table) {
   const std::size_t count = table.names.size();
   OrderedJson json = table.is_matrix ? OrderedJson::array() : OrderedJson::object();
+  bool has_words = false;
   for (std::size_t row = 0; row < count; ++row) {
     if (!table.is_matrix) {
       json[table.names[row]] = number_json(table.numbers[row]);
       continue;
     }
+    has_words = has_words || table.names[row] != std::to_string(row);
     OrderedJson& cells = json.emplace_back(OrderedJson::array());
     for (std::size_t column = 0; column < count; ++column)
       cells.push_back(number_json(table.numbers[row * count + column]));
   }
-  return json.dump();
+  if (has_words) json = {{"classes", table.names}, {"rows", std::move(json)}};
+  return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
 }
 
 std::string table_text(const MetricTable& table, std::size_t most) {

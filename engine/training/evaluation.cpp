@@ -169,7 +169,7 @@ Evaluation::Evaluation(const RunConfig& config, const RunParts& parts,
                      {},
                      {}}) {
   Impl& my = *impl_;
-  my.metrics = evaluated_metrics(config, *my.all_samples);
+  my.metrics = evaluated_metrics(config, *my.all_samples, parts.words);
   const std::int64_t all = my.all_samples->samples();
   const RankPlace place = place_of(parts);
   my.source = make_part_source(my.all_samples, share_of(all, place));

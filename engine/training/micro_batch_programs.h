@@ -12,6 +12,7 @@
 #include "engine/runtime/program.h"
 #include "engine/training/data/loader.h"
 #include "engine/training/loading/weights_match.h"
+#include "engine/training/metrics/field_words.h"
 #include "engine/training/training_graph.h"
 
 namespace tandem {
@@ -55,6 +56,7 @@ struct RunParts {
   std::shared_ptr<Rendezvous> ranks;  // those that train together; null: one process alone
   Shardings shards;                   // what they do not have whole
   StagedForward* staged = nullptr;    // where `forward` is only what is known before the run
+  FieldWords words;                   // what metrics of many numbers call classes by
 };
 
 /// Of these parts.

@@ -84,6 +84,12 @@ void PredictedValue::add(const std::string& name, DType dtype, Made made, bool w
   made_.push_back(made);
 }
 
+void PredictedValue::name_classes(const std::vector<std::string>& words) {
+  for (std::size_t a = 0; a < arrays_.size(); ++a) {
+    if (made_[a] == Made::sign || made_[a] == Made::greatest) arrays_[a].words = words;
+  }
+}
+
 HostTensor PredictedValue::make(Made made, const TensorType& type, const HostTensor& value) const {
   if (made == Made::value) return value.converted(type.dtype);
   HostTensor result(type);

@@ -26,7 +26,8 @@ enum class PredictionForm : std::uint8_t {
 /// An array of predictions: float32, float64 or int64.
 struct PredictedArray {
   std::string name;
-  TensorType sample;  // without the axis of the samples
+  TensorType sample;                    // without the axis of the samples
+  std::vector<std::string> words = {};  // of classes, by number; empty: numbers alone
 };
 
 /// One value of the graph on its way out, by the scores that its loss says it is. With x a binary
@@ -44,6 +45,8 @@ class PredictedValue {
                  PredictionForm form, int class_axis);
 
   const std::vector<PredictedArray>& arrays() const { return arrays_; }
+  /// What classes are called, where the value gives any.
+  void name_classes(const std::vector<std::string>& words);
   /// Appends a tensor for each array, axis 0 counting the samples as in `value`.
   void convert(const HostTensor& value, std::vector<HostTensor>& to) const;
 

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -270,8 +271,10 @@ struct PredictOptions : TrainedOptions {
   int class_axis = -1;     // of logits with more than two axes; the samples are axis 0
   std::int64_t batch = 0;  // samples a micro-batch; 0: as in training
   bool header = false;     // a first line with the columns' names
-  /// Text has names of classes in place of their numbers, where the run's data names them.
-  bool class_names = false;
+  /// Text has the words of classes in place of their numbers where the model was trained with such:
+  /// folders of pictures, classes(…), a vocabulary. true: there have to be some, be it those of
+  /// folders beside a bare ONNX file; false: numbers.
+  std::optional<bool> class_names;
   /// What tells a row, in front of its numbers as text: columns of a table that need not be those
   /// of a field, "path" of pictures, arrays of the data with a number a sample.
   std::vector<std::string> ids;

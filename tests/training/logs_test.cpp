@@ -313,5 +313,23 @@ TEST(MetricsFile, LinesThatAreNoneArePassedOver) {
   EXPECT_EQ(read_metrics_file(folder / "none", [](LoggedLine&&) {}), 0u);
 }
 
+TEST(MetricsFile, ClassesOfAMatrixHaveTheirWords) {
+  const auto tables = [](const std::string& value) {
+    return logged_line("{\"phase\":\"eval\",\"step\":1,\"confusion\":" + value + "}")->tables;
+  };
+  const auto words = tables(R"({"classes":["cat","dog"],"rows":[[3,1],[0,12]]})");
+  ASSERT_EQ(words.size(), 1u);
+  EXPECT_TRUE(words[0].is_matrix);
+  EXPECT_THAT(words[0].names, ElementsAre("cat", "dog"));
+  EXPECT_THAT(words[0].numbers, ElementsAre(3, 1, 0, 12));
+  for (const char* broken :
+       {R"({"classes":["cat"],"rows":[[3,1],[0,12]]})", R"({"rows":[[3,1],[0,12]]})",
+        R"({"classes":["cat",7],"rows":[[3,1],[0,12]]})",
+        R"({"classes":["cat","dog"],"rows":[7]})"})
+    EXPECT_TRUE(tables(broken).empty()) << broken;
+  // Classes of these names.
+  EXPECT_THAT(tables(R"({"classes":0.5,"rows":1})")[0].names, ElementsAre("classes", "rows"));
+}
+
 }  // namespace
 }  // namespace tandem

@@ -45,7 +45,8 @@ struct Decides {
   const char* none;  // what is said where the text is empty
 };
 std::vector<Decides> decides_ids_of(const FieldConfig& field) {
-  std::vector<Decides> all{{field.name, functions_of(field), "neither hash nor bucketize"}};
+  std::vector<Decides> all{
+      {field.name, functions_of(field), "neither classes, hash nor bucketize"}};
   if (gives_ids(field))
     all.push_back({cells_key(field), cells_of(field), "neither missing nor split"});
   return all;

@@ -62,6 +62,14 @@ std::string shown(std::string_view text) {
   return "\"" + plain + (is_long ? "…\"" : "\"");
 }
 
+/// Words for messages: the first ones.
+std::string words_shown(const std::vector<std::string>& words) {
+  constexpr std::size_t most = 10;
+  const auto in_quotes = [](const std::string& word) { return shown(word); };
+  return joined(std::span(words).first(std::min(words.size(), most)), ", ", in_quotes) +
+         (words.size() > most ? ", …" : "");
+}
+
 /// Where the first character ends; npos where it is the last one. What is no UTF-8 is taken byte by
 /// byte.
 std::size_t character_end(std::string_view text) {
@@ -235,10 +243,11 @@ std::optional<BadCell> RowEncoder::take_value(std::size_t f, std::size_t c, std:
   const auto bad = [&](const char* message, std::string expected) {
     return BadCell{f, field.columns[c], message, std::move(expected), shown(text), text.empty()};
   };
-  if (!field.parses()) {
-    store_id(field, c, text, statistics, to);
-    return std::nullopt;
-  }
+  const auto take_id = [&](std::string_view value) -> std::optional<BadCell> {
+    if (store_id(field, c, value, statistics, to)) return std::nullopt;
+    return bad(text.empty() ? "empty" : "none of the classes", words_shown(field.words));
+  };
+  if (!field.parses()) return take_id(text);
   const DType dtype = field.stored.dtype;
   if (field.numeric.empty() && is_integer(dtype)) {
     return take_integer(field, text, statistics, to, bad);
@@ -252,8 +261,7 @@ std::optional<BadCell> RowEncoder::take_value(std::size_t f, std::size_t c, std:
     char digits[24];
     const auto end =
         std::to_chars(digits, digits + sizeof digits, static_cast<std::int64_t>(value)).ptr;
-    store_id(field, c, {digits, static_cast<std::size_t>(end - digits)}, statistics, to);
-    return std::nullopt;
+    return take_id({digits, static_cast<std::size_t>(end - digits)});
   }
   bool fits = true;
   with_type(dtype, [&](auto zero) {
@@ -276,11 +284,12 @@ std::optional<BadCell> RowEncoder::take_value(std::size_t f, std::size_t c, std:
   return std::nullopt;
 }
 
-void RowEncoder::store_id(const TableField& field, std::size_t c, std::string_view text,
+bool RowEncoder::store_id(const TableField& field, std::size_t c, std::string_view text,
                           ColumnStatistics& statistics, std::uint8_t* to) {
   std::int64_t id = 0;
   if (!field.vocabulary) {
     id = field.ids[c](text);
+    if (id < 0) return false;
     statistics.take(static_cast<double>(id));
   } else {
     const std::size_t number = *field.vocabulary;
@@ -297,6 +306,7 @@ void RowEncoder::store_id(const TableField& field, std::size_t c, std::string_vi
     }
   }
   store(field.stored.dtype, id, to);
+  return true;
 }
 
 }  // namespace tandem

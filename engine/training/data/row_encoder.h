@@ -76,7 +76,8 @@ class RowEncoder {
                                     std::uint8_t* to);
   std::optional<BadCell> take_tokens(std::size_t f, std::size_t c, std::string_view text,
                                      std::uint8_t* to);
-  void store_id(const TableField& field, std::size_t c, std::string_view text,
+  /// False where the text has no id.
+  bool store_id(const TableField& field, std::size_t c, std::string_view text,
                 ColumnStatistics& statistics, std::uint8_t* to);
 
   const TablePlan& plan_;

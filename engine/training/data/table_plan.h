@@ -24,7 +24,7 @@ struct VocabularyPlan {
 /// The name of the vocabulary that a function of a field makes ids of; "" of other functions.
 std::string vocabulary_name(const FieldConfig& field, const Transform& function);
 
-/// The id of a value's text.
+/// The id of a value's text; -1 where it has none, which is an error.
 using ValueIds = std::function<std::int64_t(std::string_view value)>;
 
 /// What `tokens` gives of the tokens of a cell.
@@ -46,8 +46,9 @@ struct TableField {
   std::int64_t most = 0;  // values of one cell that are kept; 0: a cell is one value
   std::int64_t pad = 0;
   std::vector<Number> numeric;
-  std::vector<ValueIds> ids;   // one a column, where a formula makes them
-  std::int64_t ids_below = 0;  // by that formula
+  std::vector<ValueIds> ids;       // one a column, where a formula makes them
+  std::int64_t ids_below = 0;      // by that formula
+  std::vector<std::string> words;  // that alone have ids; empty: all text has
   // Null where the values are no tokens; `most` of them then.
   std::shared_ptr<const Tokenizer> tokenizer;
   TokenPart part = TokenPart::ids;

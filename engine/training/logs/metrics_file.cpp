@@ -21,7 +21,8 @@ std::optional<double> logged_number(const LineJson& value) {
   return std::nullopt;
 }
 
-/// {"name": number, …}, or rows [[…], …] of as many numbers as there are rows.
+/// {"name": number, …}, or rows [[…], …] of as many numbers as there are rows, perhaps beside the
+/// words of their classes.
 std::optional<MetricTable> logged_table(const std::string& name, const LineJson& value) {
   MetricTable table;
   table.metric = name;
@@ -30,6 +31,18 @@ std::optional<MetricTable> logged_table(const std::string& name, const LineJson&
     if (number) table.numbers.push_back(*number);
     return number.has_value();
   };
+  if (value.is_object() && value.contains("rows") && value["rows"].is_array()) {
+    auto rows = logged_table(name, value["rows"]);
+    const auto classes = value.find("classes");
+    if (!rows || classes == value.end() || !classes->is_array() ||
+        classes->size() != rows->names.size())
+      return std::nullopt;
+    for (std::size_t i = 0; i < classes->size(); ++i) {
+      if (!(*classes)[i].is_string()) return std::nullopt;
+      rows->names[i] = (*classes)[i].get<std::string>();
+    }
+    return rows;
+  }
   if (value.is_object()) {
     for (const auto& [key, one] : value.items()) {
       if (!take(one)) return std::nullopt;

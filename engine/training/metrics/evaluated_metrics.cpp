@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <set>
 
 #include "engine/graph/error.h"
 #include "engine/metrics/sliced_metric.h"
@@ -95,6 +96,16 @@ void check_metrics(const RunConfig& config) {
   if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
 }
 
+/// Words in place of numbers; none where a word would be the name of two.
+void name_by_words(MetricTable& table, const std::vector<std::string>& words) {
+  std::vector<std::string> names = table.names;
+  for (std::string& name : names) {
+    const std::string* const word = word_of(words, std::stoll(name));
+    if (word != nullptr) name = *word;
+  }
+  if (std::set(names.begin(), names.end()).size() == names.size()) table.names = std::move(names);
+}
+
 }  // namespace
 
 std::unique_ptr<Metric> EvaluatedMetric::make() const {
@@ -103,7 +114,8 @@ std::unique_ptr<Metric> EvaluatedMetric::make() const {
   return std::make_unique<SlicedMetric>(slices, one);
 }
 
-std::vector<EvaluatedMetric> evaluated_metrics(const RunConfig& config, const DataSource& source) {
+std::vector<EvaluatedMetric> evaluated_metrics(const RunConfig& config, const DataSource& source,
+                                               const FieldWords& words) {
   check_metrics(config);
   std::vector<EvaluatedMetric> all;
   for (const MetricConfig& metric : config.eval.metrics) {
@@ -118,6 +130,8 @@ std::vector<EvaluatedMetric> evaluated_metrics(const RunConfig& config, const Da
       one.slice_field = metric_field(source, metric.by, metric.name);
       one.slices = slice_values(source, one.slice_field, most_slices, metric.name);
     }
+    const auto found = words.find(metric.by.empty() ? one.term->labels : metric.by);
+    if (found != words.end()) one.words = found->second;
     all.push_back(std::move(one));
   }
   std::vector<Diagnostic> problems;
@@ -187,6 +201,7 @@ std::vector<MetricTable> MetricSums::tables() const {
     if (is_one_number(config)) continue;
     tables.push_back(metrics[i]->table());
     tables.back().metric = config.name;
+    name_by_words(tables.back(), (*of)[i].words);
   }
   return tables;
 }

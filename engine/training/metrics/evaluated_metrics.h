@@ -9,6 +9,7 @@
 
 #include "engine/metrics/metric.h"
 #include "engine/training/data/data_source.h"
+#include "engine/training/metrics/field_words.h"
 
 namespace tandem {
 
@@ -18,13 +19,15 @@ struct EvaluatedMetric {
   const LossTerm* term = nullptr;
   int group_field = -1, slice_field = -1;  // of the data source; -1: none
   std::vector<std::int64_t> slices;        // all values of the latter, ascending
+  std::vector<std::string> words;          // of the classes, or of these values, by number
 
   std::unique_ptr<Metric> make() const;
 };
 
 /// Those that are measured besides the loss. Throws Error{usage} where they cannot be computed from
 /// this configuration and Error{data} where the data has no such metric.
-std::vector<EvaluatedMetric> evaluated_metrics(const RunConfig& config, const DataSource& source);
+std::vector<EvaluatedMetric> evaluated_metrics(const RunConfig& config, const DataSource& source,
+                                               const FieldWords& words = {});
 
 /// Values and labels of these types have no such metric: Error{usage}.
 void check_types(const EvaluatedMetric& metric, const TensorType& values, const TensorType& labels,
@@ -41,6 +44,7 @@ struct MetricSums {
   void add(const std::string& text);
   /// Those that are one number, by name.
   std::vector<std::pair<std::string, double>> values() const;
+  /// The others; classes and values of fields are called by their words.
   std::vector<MetricTable> tables() const;
 };
 

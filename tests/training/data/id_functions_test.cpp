@@ -45,6 +45,8 @@ TEST(IdFunctionsTest, WhatIdsDependOn) {
             "log1p, scale(0.25), bucketize(1, 2)");
   EXPECT_EQ(ids_of("'normalize(1, 0.5)', 'float16', 'bucketize(1)'"),
             "normalize(1; 0.5), float16, bucketize(1)");
+  EXPECT_EQ(ids_of("\"classes('no', \\\"it's\\\", 3)\", 'float32'"),
+            "classes('no', \"it's\", '3')");
   EXPECT_EQ(ids_of("'log1p', 'float32'"), "");
   EXPECT_EQ(ids_of("'vocabulary'"), "");  // its file tells
 }
@@ -79,7 +81,8 @@ TEST(IdFunctionsTest, OthersAreRefused) {
   EXPECT_THAT(refusal("scale(0.5), bucketize(1)", "'scale(2)', 'bucketize(1)'"),
               HasSubstr("got scale(2), bucketize(1)"));
   EXPECT_EQ(refusal("scale(0.5), bucketize(1)", "'scale(1/2)', 'bucketize(1.0)'"), "no error");
-  EXPECT_THAT(refusal("hash(300)", "'int64'"), HasSubstr("got neither hash nor bucketize"));
+  EXPECT_THAT(refusal("hash(300)", "'int64'"),
+              HasSubstr("got neither classes, hash nor bucketize"));
   EXPECT_THAT(refusal("", "'hash(3)'"), HasSubstr("(leave hash(3) out, or train a new one)"));
   const auto cells_refusal = [](const std::string& before, const std::string& functions) {
     return testing::error_text([&] {

@@ -77,6 +77,28 @@ TEST_F(TableRefusals, PadsFitWhatIdsAreStoredIn) {
   EXPECT_EQ(values(padded("4294967299", "hash(10)")).at(1), 4294967299);
 }
 
+TEST_F(TableRefusals, ClassesAreTheListedWordsAlone) {
+  write("dog\nyak\ncat\ndog\n");
+  EXPECT_THAT(values(one_column("\"classes('dog', 'cat', 'yak')\"")), ElementsAre(0, 2, 1, 0));
+  EXPECT_THAT(values(one_column("\"classes('cat', 'dog', 'yak')\", 'float32'")),
+              ElementsAre(1, 2, 0, 1));
+  EXPECT_THAT(error_of([&] { open_data(one_column("\"classes('cat', 'dog')\"")); }),
+              HasSubstr(folder_ / "a:2:1: data.fields.x: column `n`: none of the classes: expected "
+                                  "\"cat\", \"dog\", got \"yak\""));
+  const DataConfig skipping = one_column("\"classes('cat', 'dog')\"", "on_bad = 'skip'\n");
+  EXPECT_THAT(values(skipping), ElementsAre(1, 0, 1));
+  write("3\n1\n\n");
+  EXPECT_THAT(values(one_column("'missing(1)', 'classes(1, 2, 3)'")), ElementsAre(2, 0));
+  write("3\n\n1\n");
+  EXPECT_THAT(values(one_column("'missing(1)', 'classes(1, 2, 3)'")), ElementsAre(2, 0, 0));
+  EXPECT_THAT(error_of([&] { open_data(one_column("'classes(1, 2, 3)'")); }),
+              HasSubstr(folder_ / "a:2:1: data.fields.x: column `n`: empty"));
+  for (const char* wrong : {"classes", "classes('a')", "classes('a', '')", "classes('a', [1, 2])"})
+    EXPECT_NE(error_of([&] { one_column("\"" + std::string(wrong) + "\""); }), "no error") << wrong;
+  EXPECT_THAT(error_of([&] { one_column("\"classes('a', 'b', 'a')\""); }),
+              HasSubstr("two classes are called 'a'"));
+}
+
 // A line stands for a row, whatever it holds, so that what is predicted stands beside it.
 TEST_F(TableRefusals, EmptyLinesAreRowsUnlessTheyEndTheFile) {
   write("1\n\n2\n\n\r\n");

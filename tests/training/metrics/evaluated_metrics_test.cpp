@@ -170,5 +170,28 @@ TEST_F(EvaluatedMetricsTest, RanksHaveTheTablesOfOneProcess) {
   }
 }
 
+TEST_F(EvaluatedMetricsTest, ClassesAndValuesAreCalledByTheirWords) {
+  const RunConfig config = testing::small_config(folder_.path(), {tables});
+  const auto names_with = [&](const FieldWords& words) {
+    testing::SmallEngine engine;
+    RunParts parts = engine.parts();
+    parts.words = words;
+    StateStore states;
+    Evaluation evaluation(config, parts, data_with_countries(9), states, make_arenas());
+    evaluation.run();
+    std::vector<std::vector<std::string>> names;
+    for (const MetricTable& table : evaluation.tables()) names.push_back(table.names);
+    return names;
+  };
+  using Names = std::vector<std::vector<std::string>>;
+  EXPECT_EQ(names_with({}), (Names{{"0", "1", "2"}, {"0", "1", "2"}, {"-2", "0", "5"}}));
+  // 1 of the labels has no word; of the countries -2 and 5 have none.
+  EXPECT_EQ(names_with({{"labels", {"ant", "", "cow"}}, {"country", {"chad"}}}),
+            (Names{{"ant", "1", "cow"}, {"ant", "1", "cow"}, {"-2", "chad", "5"}}));
+  // A word that would be the name of two.
+  EXPECT_EQ(names_with({{"labels", {"ant", "", "1"}}})[0],
+            (std::vector<std::string>{"0", "1", "2"}));
+}
+
 }  // namespace
 }  // namespace tandem

@@ -40,5 +40,16 @@ TEST(MetricTableTest, Matrices) {
   EXPECT_EQ(table_json({"confusion", {}, {}, true}), "[]");
 }
 
+TEST(MetricTableTest, ClassesWithWordsStandBesideTheirRows) {
+  const MetricTable table{"confusion", {"cat", "dog"}, {3, 1, 0, 12}, true};
+  EXPECT_EQ(table_json(table), R"({"classes":["cat","dog"],"rows":[[3,1],[0,12]]})");
+  EXPECT_EQ(table_text(table),
+            "confusion (rows: labels, columns: predictions)\n"
+            "       cat  dog\n"
+            "  cat    3    1\n"
+            "  dog    0   12\n");
+  EXPECT_EQ(table_json({"f1", {"cat", "d\xff"}, {0.5, 1}}), "{\"cat\":0.5,\"d\xef\xbf\xbd\":1}");
+}
+
 }  // namespace
 }  // namespace tandem

@@ -29,6 +29,7 @@
   FUNCTION(split)                        \
   FUNCTION(characters)                   \
   FUNCTION(tokens)                       \
+  FUNCTION(classes)                      \
   FUNCTION(hash)                         \
   FUNCTION(vocabulary)
 // clang-format on

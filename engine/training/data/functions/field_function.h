@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "engine/graph/host_tensor.h"
 #include "engine/training/config/data_config.h"
@@ -78,6 +79,8 @@ class FieldFunction {
   virtual bool take_text(FieldPlanner&) const { return false; }
   /// Null where the function makes no ids of a vocabulary.
   virtual const VocabularyPlan* vocabulary() const { return nullptr; }
+  /// The words that it numbers from 0 on; null where it numbers none that it knows.
+  virtual const std::vector<std::string>* words() const { return nullptr; }
 
   // What a trained model holds to, as text; "" where nothing depends on the function. Numbers are
   // written alike however they were in the file: 1/4 as 0.25.

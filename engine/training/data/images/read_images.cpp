@@ -65,15 +65,19 @@ SavedVocabulary saved_classes(const std::vector<std::string>& classes) {
   return saved;
 }
 
-std::vector<std::string> read_classes(const std::string& path) {
-  constexpr std::uint64_t most_bytes = std::uint64_t{1} << 28;
-  const std::string text = read_file(path, most_bytes);
+std::vector<std::string> classes_in(const std::string& text) {
   std::vector<std::string> classes;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
     classes.push_back(text.substr(at, end - at));
     at = end + 1;
   }
+  return classes;
+}
+
+std::vector<std::string> read_classes(const std::string& path) {
+  constexpr std::uint64_t most_bytes = std::uint64_t{1} << 28;
+  std::vector<std::string> classes = classes_in(read_file(path, most_bytes));
   if (classes.empty()) {
     throw Error(ErrorKind::data, Diagnostic{.message = "the file names no class",
                                             .file = path,

@@ -24,6 +24,8 @@ ImageSplits read_images(const DataConfig& config, const ArrayNames& names,
 /// The file of a run that names its classes, a line each.
 inline constexpr const char* classes_file = "classes.txt";
 SavedVocabulary saved_classes(const std::vector<std::string>& classes);
+/// The names in such a file's text; without any none.
+std::vector<std::string> classes_in(const std::string& text);
 /// Reads such a file. Error{data} where it is empty.
 std::vector<std::string> read_classes(const std::string& path);
 

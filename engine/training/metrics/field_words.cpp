@@ -1,0 +1,106 @@
+#include "engine/training/metrics/field_words.h"
+
+#include <algorithm>
+#include <span>
+#include <stdexcept>
+
+#include "engine/formats/files.h"
+#include "engine/training/data/functions/field_function.h"
+#include "engine/training/data/images/read_images.h"
+#include "engine/training/data/table_plan.h"
+
+namespace tandem {
+namespace {
+
+constexpr std::int64_t most_words = 100'000;  // of a vocabulary, whose file is read for them
+
+std::string saved_text(const SavedVocabulary& saved) {
+  return saved.path.empty() ? saved.text : read_file(saved.path);
+}
+
+/// Conversions to another type at most.
+bool are_casts(std::span<const Transform> functions) {
+  return std::all_of(functions.begin(), functions.end(), [](const Transform& function) {
+    return dtype_from_name(function.text).has_value();
+  });
+}
+
+/// Values by their ids, of which 0 is that of all unknown ones.
+std::vector<std::string> words_of(const SavedVocabulary& saved,
+                                  const std::vector<std::string>& columns) {
+  if (saved.rows > most_words) return {};
+  const Vocabulary vocabulary = Vocabulary::parse(saved_text(saved), columns);
+  if (vocabulary.rows() > most_words) return {};
+  std::vector<std::string> words(1);
+  for (std::int64_t id = 1; id < vocabulary.rows(); ++id) words.emplace_back(vocabulary.value(id));
+  return words;
+}
+
+const SavedVocabulary* find(const std::vector<SavedVocabulary>& saved, bool are_classes,
+                            const std::string& name) {
+  const auto found = std::find_if(saved.begin(), saved.end(), [&](const SavedVocabulary& one) {
+    return are_classes ? one.file_name == classes_file
+                       : one.name == name && one.file_name.starts_with("vocabulary.");
+  });
+  return found == saved.end() ? nullptr : &*found;
+}
+
+std::vector<std::string> words_of(const FieldConfig& field,
+                                  const std::vector<SavedVocabulary>& saved) {
+  for (std::size_t i = 0; i < field.as.size(); ++i) {
+    const FieldFunction& function = *field.as[i].function;
+    const std::string vocabulary = vocabulary_name(field, field.as[i]);
+    const std::vector<std::string>* const words = function.words();
+    if (words == nullptr && vocabulary.empty()) continue;
+    if (!are_casts(std::span(field.as).subspan(i + 1))) return {};
+    if (words != nullptr) return *words;
+    const SavedVocabulary* const of = find(saved, false, vocabulary);
+    const bool by_value = function.vocabulary()->by_value;
+    if (of == nullptr || (!by_value && field.columns.size() != 1)) return {};
+    return words_of(*of, by_value ? std::vector<std::string>() : field.columns);
+  }
+  return {};
+}
+
+}  // namespace
+
+std::set<std::string> worded_fields(const RunConfig& config) {
+  std::set<std::string> fields;
+  for (const LossTerm& term : config.loss.terms) {
+    if (!term.labels.empty()) fields.insert(term.labels);
+  }
+  for (const MetricConfig& metric : config.eval.metrics) {
+    if (!metric.by.empty()) fields.insert(metric.by);
+  }
+  return fields;
+}
+
+FieldWords field_words(const RunConfig& config, const std::vector<SavedVocabulary>& saved) {
+  FieldWords all;
+  if (!config.data) return all;
+  const auto add = [&](const std::string& field, std::vector<std::string> words) {
+    if (!words.empty()) all.emplace(field, std::move(words));
+  };
+  for (const std::string& name : worded_fields(config)) {
+    const auto field = std::find_if(config.data->fields.begin(), config.data->fields.end(),
+                                    [&](const FieldConfig& one) { return one.name == name; });
+    const bool is_there = field != config.data->fields.end();
+    if (config.data->images()) {
+      const bool are_labels = is_there ? field->from == "labels" && are_casts(field->as)
+                                       : config.data->fields.empty() && name == "labels";
+      const SavedVocabulary* const classes = find(saved, true, "");
+      if (are_labels && classes != nullptr) add(name, classes_in(saved_text(*classes)));
+    } else if (is_there) {
+      add(name, words_of(*field, saved));
+    }
+  }
+  return all;
+}
+
+const std::string* word_of(const std::vector<std::string>& words, std::int64_t number) {
+  if (number < 0 || number >= static_cast<std::int64_t>(words.size())) return nullptr;
+  const std::string& word = words[static_cast<std::size_t>(number)];
+  return word.empty() ? nullptr : &word;
+}
+
+}  // namespace tandem

@@ -1,0 +1,28 @@
+// What the numbers of data fields stand for: names of classes, values that a vocabulary numbers.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "engine/training/config/run_config.h"
+#include "engine/training/data/data_source.h"
+
+namespace tandem {
+
+/// By field: the word of each number from 0 on, "" where a number has none.
+using FieldWords = std::map<std::string, std::vector<std::string>>;
+
+/// The fields whose words are wanted: what losses take as labels, and metrics are told `by`.
+std::set<std::string> worded_fields(const RunConfig& config);
+
+/// Of those: names of the folders of pictures, the words of `classes(…)`, values of a vocabulary. A
+/// field whose numbers are no such ones, or not any more, is left out. `saved`: of the training
+/// data. Throws Error{data} where a file cannot be read.
+FieldWords field_words(const RunConfig& config, const std::vector<SavedVocabulary>& saved);
+
+/// A number's word; null where it has none.
+const std::string* word_of(const std::vector<std::string>& words, std::int64_t number);
+
+}  // namespace tandem
