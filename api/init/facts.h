@@ -5,6 +5,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "api/init/draft.h"
@@ -46,9 +47,14 @@ struct ArrayFacts {
   TensorType sample;                 // without the batch axis
   std::int64_t rows = 0;
   bool is_text = false;
-  bool has_gaps = false;         // empty fields of a table
+  bool has_gaps = false;  // empty fields of a table
+  static constexpr std::size_t most_words = 1000, most_bytes = 200;
+  std::set<std::string> words;   // all texts that are no number, while they are few and short
+  bool many_words = false;       // they are not
   Numbers numbers;               // of all elements
   std::vector<Numbers> by_part;  // of each column where they are stacked
+
+  void take_text(std::string_view text);
 };
 
 struct DataFacts {
@@ -91,6 +97,7 @@ struct ModelFacts {
   std::vector<std::string> free;     // dimensions behind axis 0 that nothing has bound
   std::int64_t batch = 0;            // that outputs and values were computed for
   std::int64_t fixed_batch = 0;      // the file takes no other; 0: any
+  std::vector<std::string> words;    // what an export of this program calls its classes
   double bytes_per_sample = 0;       // of all values that a step computes forward
   std::int64_t parameter_bytes = 0;  // of what trains
 

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <tuple>
 
 #include "api/init/data/data_look.h"
+#include "engine/graph/text.h"
 #include "engine/training/config/config_value.h"
 
 namespace tandem::api {
@@ -32,7 +34,8 @@ std::string loss_text(const Candidate& c) {
 
 LossCase case_of(const ModelFacts& model, const PortSummary& output, const ArrayFacts& labels) {
   const Graph& graph = model.imported.graph;
-  LossCase result{output.name, Shape(output.bound.begin() + 1, output.bound.end()), "", "", labels};
+  LossCase result{output.name, Shape(output.bound.begin() + 1, output.bound.end()), "", "", labels,
+                  model.words};
   const Value& value = graph.value(graph.find_output(output.name)->value);
   if (value.kind != ValueKind::computed || !value.producer) return result;
   const Node& node = graph.node(value.producer);
@@ -129,6 +132,24 @@ std::span<const LossForm> all_loss_forms() {
   };
 #undef FORM
   return all;
+}
+
+std::string classes_function(const LossCase& of, std::int64_t count) {
+  const std::set<std::string>& found = of.labels.words;
+  const bool is_column = of.labels.columns.size() == 1 && of.labels.sample.shape.empty();
+  if (!is_column || found.empty() || of.labels.has_gaps || of.labels.numbers.count > 0) return "";
+  std::vector<std::string> words(found.begin(), found.end());
+  const std::set<std::string> own(of.words.begin(), of.words.end());
+  if (std::includes(own.begin(), own.end(), found.begin(), found.end())) words = of.words;
+  if (static_cast<std::int64_t>(words.size()) != count) return "";
+  std::string list;
+  for (const std::string& word : words) {
+    const char quote = word.find('\'') == std::string::npos ? '\'' : '"';
+    if (word.find(quote) != std::string::npos || !is_text(word) || word != on_one_line(word))
+      return "";
+    list += (list.empty() ? "" : ", ") + (quote + word + quote);
+  }
+  return "classes(" + list + ")";
 }
 
 Shape squeezed(const Shape& shape) {

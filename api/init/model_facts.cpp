@@ -3,6 +3,7 @@
 #include <set>
 
 #include "api/init/facts.h"
+#include "api/use/class_words.h"
 #include "engine/formats/paths.h"
 #include "engine/graph/error.h"
 #include "engine/operators/tables/table_nodes.h"
@@ -123,6 +124,8 @@ ModelFacts look_into_model(const Engine& engine, const std::string& path,
         facts.free.push_back(name);
     }
   }
+  const FieldWords words = exported_words(file.metadata());
+  if (words.size() == 1) facts.words = words.begin()->second;
   if (!summary.problems.empty()) return facts;
   facts.export_notes = export_notes(file, facts.imported);
   facts.tables = tables_of(facts.imported.graph);

@@ -1,4 +1,4 @@
-// Range, kinds of values, mean and deviation of an array's numbers.
+// Range, kinds of values, mean and deviation of an array's numbers; the texts of a column.
 #include <algorithm>
 #include <cmath>
 
@@ -62,6 +62,14 @@ void Numbers::add(const Numbers& other) {
   finite = finite && other.finite;
   if (!many && !other.many) distinct.insert(other.distinct.begin(), other.distinct.end());
   many = many || other.many || distinct.size() > most_distinct;
+}
+
+void ArrayFacts::take_text(std::string_view text) {
+  is_text = true;
+  if (many_words) return;
+  if (text.size() <= most_bytes) words.emplace(text);
+  many_words = text.size() > most_bytes || words.size() > most_words;
+  if (many_words) words.clear();
 }
 
 double Numbers::mean() const { return count == 0 ? 0 : sum / static_cast<double>(count); }

@@ -35,7 +35,7 @@ void add_item(const Json& value, KeyFacts& key) {
   else if (value.is_number())
     key.array.numbers.add(value.get<double>());
   else if (value.is_string())
-    key.array.is_text = true;
+    key.array.take_text(value.get_ref<const std::string&>());
   else
     key.refused = value.is_null() ? "lists with empty places" : "objects or lists in lists";
 }

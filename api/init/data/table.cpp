@@ -52,7 +52,7 @@ void add_rows(DelimitedReader& reader, const std::string& path, DataFacts& facts
       } else if (const auto x = number_of(cells[i])) {
         column.numbers.add(*x);
       } else {
-        column.is_text = true;
+        column.take_text(cells[i]);
       }
     }
   }

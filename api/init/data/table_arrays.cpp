@@ -55,12 +55,14 @@ std::string part_for(const std::string& input) {
 void add_stacks(DataFacts& facts) {
   const std::vector<ArrayFacts> columns = facts.arrays;
   std::map<std::string, std::vector<const ArrayFacts*>> groups;
-  std::vector<const ArrayFacts*> others;
+  std::vector<const ArrayFacts*> others, numbers;
   for (const ArrayFacts& column : columns) {
     if (!column.sample.shape.empty()) continue;  // a list
     const auto [prefix, number] = prefix_of(column.name);
     if (number >= 0) groups[prefix].push_back(&column);
-    if (!names_label(column.name)) others.push_back(&column);
+    if (names_label(column.name)) continue;
+    others.push_back(&column);
+    if (!column.is_text) numbers.push_back(&column);
   }
   for (const auto& [prefix, group] : groups) {
     if (group.size() > 1) facts.arrays.push_back(stack(prefix, group));
@@ -69,6 +71,10 @@ void add_stacks(DataFacts& facts) {
       groups.size() == 1 && groups.begin()->second.size() == others.size() && others.size() > 1;
   if (others.size() > 1 && others.size() < columns.size() && !is_group)
     facts.arrays.push_back(stack("all other columns", others));
+  const bool is_known = std::any_of(groups.begin(), groups.end(),
+                                    [&](const auto& group) { return group.second == numbers; });
+  if (numbers.size() > 1 && numbers.size() < others.size() && !is_known)
+    facts.arrays.push_back(stack("all columns of numbers", numbers));
 }
 
 void add_token_arrays(const std::vector<InputFacts>& inputs, DataFacts& facts) {

@@ -37,10 +37,12 @@ std::string ignored(const Numbers& numbers, std::int64_t classes) {
 std::optional<LossGuess> guess_classes(const LossCase& of) {
   const std::int64_t count = classes(of.shape, of.labels.sample.shape);
   const Numbers& numbers = of.labels.numbers;
-  if (count == 0 || of.labels.is_text || of.labels.has_gaps || !numbers.finite || !numbers.whole ||
-      of.op == "Sigmoid")
+  if (count == 0 || of.labels.has_gaps || of.op == "Sigmoid") return std::nullopt;
+  const std::string words = classes_function(of, count);
+  if (words.empty() && (of.labels.is_text || !numbers.finite || !numbers.whole))
     return std::nullopt;
-  const bool in_range = numbers.least >= 0 && numbers.most < static_cast<double>(count);
+  const bool in_range =
+      !words.empty() || (numbers.least >= 0 && numbers.most < static_cast<double>(count));
   const std::string ignore = in_range ? "" : ignored(numbers, count);
   if (!in_range && ignore.empty()) return std::nullopt;
   LossGuess loss;
@@ -49,11 +51,16 @@ std::optional<LossGuess> guess_classes(const LossCase& of) {
   loss.value_key = is_log ? "log_probabilities" : "logits";
   loss.value = of.op == "Softmax" ? of.before : of.output;
   loss.labels_key = "labels";
-  loss.as = label_functions(of.labels, true);
+  loss.as = words.empty() ? label_functions(of.labels, true) : std::vector<std::string>{words};
   loss.metrics = {"accuracy"};
   loss.why = fmt::format(
       "\"{}\" scores {} classes for each label; \"{}\" holds whole numbers from {:g} to {:g}",
       of.output, count, of.labels.name, numbers.least, numbers.most);
+  if (!words.empty()) {
+    loss.why = fmt::format(
+        "\"{}\" scores {} classes; \"{}\" holds as many words, numbered from 0 in this order",
+        of.output, count, of.labels.name);
+  }
   if (!ignore.empty()) {
     loss.options = ", ignore_index = " + ignore;
     loss.why += ", where " + ignore + " is no class and does not count";
@@ -61,7 +68,8 @@ std::optional<LossGuess> guess_classes(const LossCase& of) {
   if (of.op == "Softmax")
     loss.why += "; the model ends in a Softmax, which the loss applies itself: its input is named";
   // Labels that use the last class go with this output more surely than those that do not.
-  loss.certainty = in_range && numbers.most == static_cast<double>(count - 1) ? 3 : 2;
+  const bool all_used = !words.empty() || numbers.most == static_cast<double>(count - 1);
+  loss.certainty = in_range && all_used ? 3 : 2;
   return loss;
 }
 
@@ -70,8 +78,11 @@ std::string near_miss(const LossCase& of) {
   if (count == 0) return "";
   const Numbers& numbers = of.labels.numbers;
   if (of.labels.is_text) {
-    return fmt::format("\"{}\" holds text, a loss takes class numbers from 0 to {}: write them",
-                       of.labels.name, count - 1);
+    return fmt::format(
+        "\"{}\" holds {}, \"{}\" has {} classes: classes('a', 'b', …) in `as` lists their words",
+        of.labels.name,
+        of.labels.many_words ? "text" : fmt::format("{} words", of.labels.words.size()), of.output,
+        count);
   }
   if (of.labels.has_gaps) return fmt::format("\"{}\" has empty fields", of.labels.name);
   if (!numbers.whole || !numbers.finite) return "";

@@ -18,6 +18,7 @@ struct LossCase {
   std::string op;      // "Softmax", "LogSoftmax" or "Sigmoid" where the output is made by one
   std::string before;  // the value that it reads
   const ArrayFacts& labels;
+  std::vector<std::string> words = {};  // what the model calls its classes; empty: it does not say
 };
 
 struct LossGuess {
@@ -41,6 +42,10 @@ struct LossForm {
 };
 
 std::span<const LossForm> all_loss_forms();
+
+/// `classes(…)` of a column of words, of which there are so many: in the order of the model's own,
+/// else sorted. "" where they are not so many.
+std::string classes_function(const LossCase& of, std::int64_t count);
 
 /// Without extents of 1.
 Shape squeezed(const Shape& shape);
