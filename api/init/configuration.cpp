@@ -7,6 +7,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "api/init/buckets.h"
 #include "api/init/fields.h"
 #include "api/init/loss.h"
 #include "api/init/networks/network.h"
@@ -35,6 +36,7 @@ struct Known {
   std::string folder;
   std::int64_t samples = 0;  // to train on; 0: not known
   RunLength length;
+  std::optional<BucketGuess> buckets;
 
   bool holds_out = false;  // a part of the training data
 };
@@ -65,11 +67,13 @@ std::string files_toml(const std::vector<ArrayFiles>& files, const std::string& 
 void guess_model(const Known& known, Draft& draft) {
   GuessedSection& top = draft.section("");
   const std::string file = near_path(known.model.path, known.folder);
-  if (known.fields.bind.empty()) {
+  auto bound = known.fields.bind;
+  if (known.buckets) bound.erase(known.buckets->dimension);  // each step has its own length
+  if (bound.empty()) {
     top.keys.push_back({"model", file, "", ""});
   } else {
-    const std::string bind = joined(known.fields.bind, ", ", [](const auto& bound) {
-      return fmt::format("{} = {}", toml_key(bound.first), bound.second);
+    const std::string bind = joined(bound, ", ", [](const auto& one) {
+      return fmt::format("{} = {}", toml_key(one.first), one.second);
     });
     top.keys.push_back({"model", fmt::format("{{ file = {}, bind = {{ {} }} }}", file, bind),
                         "free dimensions of the file, as long as the samples are", ""});
@@ -175,6 +179,7 @@ void write_data(const Known& known, Draft& draft) {
     data.keys.push_back({"tokenizer", near_path(known.data->tokenizer, known.folder),
                          "it lies beside the data", ""});
   }
+  if (known.buckets) data.keys.push_back({"buckets", known.buckets->toml, known.buckets->why, ""});
   train.keys.push_back({"files", files_toml(known.data->train, known.folder), "", ""});
   GuessedSection& eval = draft.section("data.eval");
   if (!known.data->eval.empty()) {
@@ -240,6 +245,41 @@ void write_eval(const Known& known, Draft& draft) {
                           "the checkpoint that eval, predict and export take", ""});
 }
 
+using Bindings = std::vector<std::pair<std::string, std::int64_t>>;
+
+/// Nothing where the model cannot have these lengths.
+std::optional<ModelFacts> model_with(const Engine& engine, const std::string& model,
+                                     const Bindings& bind, bool in_stages) {
+  try {
+    return look_into_model(engine, model, bind, in_stages);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+/// Free dimensions get the lengths of the samples, or buckets of shorter ones, too.
+void bind_free_dimensions(const Engine& engine, const std::string& model, bool in_stages,
+                          Known& known) {
+  const Bindings bind(known.fields.bind.begin(), known.fields.bind.end());
+  std::optional<ModelFacts> bound = model_with(engine, model, bind, in_stages);
+  if (!bound) {
+    // A length of the data's is what the model has to take; one that was chosen is asked for.
+    if (!known.data->chose_length) look_into_model(engine, model, bind, in_stages);
+    known.fields.bind.clear();
+    return;
+  }
+  known.model = std::move(*bound);
+  known.inputs = inputs_of(known.model);
+  const auto free = std::move(known.fields.bind);
+  known.fields = guess_fields(known.inputs, *known.data);
+  known.fields.bind = free;
+  if (known.model.has_training_info || known.model.fixed_batch > 0 || in_stages) return;
+  known.buckets = guess_buckets(known.inputs, known.fields);
+  if (!known.buckets) return;
+  const Bindings shortest{{known.buckets->dimension, known.buckets->lengths.front()}};
+  if (!model_with(engine, model, shortest, in_stages)) known.buckets.reset();
+}
+
 Known look(const Engine& engine, const std::string& model, const std::string& data,
            bool in_stages) {
   Known known;
@@ -252,15 +292,7 @@ Known look(const Engine& engine, const std::string& model, const std::string& da
     known.data = look_into_data(data);
     fit_data(known.inputs, *known.data);
     known.fields = guess_fields(known.inputs, *known.data);
-    if (!known.fields.bind.empty()) {
-      const std::vector<std::pair<std::string, std::int64_t>> bind(known.fields.bind.begin(),
-                                                                   known.fields.bind.end());
-      known.model = look_into_model(engine, model, bind, in_stages);
-      known.inputs = inputs_of(known.model);
-      const auto free = std::move(known.fields.bind);
-      known.fields = guess_fields(known.inputs, *known.data);
-      known.fields.bind = free;
-    }
+    if (!known.fields.bind.empty()) bind_free_dimensions(engine, model, in_stages, known);
     for (const FieldGuess& field : known.fields.fields) {
       if (field.from != nullptr && known.samples == 0) known.samples = field.from->rows;
     }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -44,7 +45,10 @@ struct ArrayFacts {
   bool stacked = false;              // the columns make an axis
   std::vector<std::string> made_by;  // functions that make such samples of the column's text
   bool is_ragged = false;            // lists of different lengths, filled up with 0
-  TensorType sample;                 // without the batch axis
+  /// Of sequences that are filled up with `pad`: how many of those that were looked at are so long.
+  std::map<std::int64_t, std::int64_t> lengths;
+  std::int64_t pad = 0;
+  TensorType sample;  // without the batch axis
   std::int64_t rows = 0;
   bool is_text = false;
   bool has_gaps = false;  // empty fields of a table
@@ -65,6 +69,7 @@ struct DataFacts {
   std::int64_t rows_read = 0;           // of a text table; 0: all
   std::vector<GuessedKey> keys;         // others of [data]
   std::string tokenizer;                // tokenizer.json for texts; "": none
+  bool chose_length = false;            // of sequences, where the model leaves it free
   bool sizes_vary = false;              // of pictures
   std::vector<std::string> notes;       // what was left out, and why
   std::string problem;                  // why fields cannot be made of it; "" where they can

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "api/init/data/data_look.h"
 #include "api/init/fields.h"
 #include "api/init/losses/loss_form.h"
 #include "engine/graph/text.h"
@@ -113,7 +114,9 @@ std::string misfit(const InputFacts& input, const ArrayFacts& array) {
   const bool takes_floats = is_float(input.sample.dtype);
   if (array.is_text) return takes_floats || input.table_rows < 2 ? "it holds text" : "";
   if (array.numbers.count == 0) return "it holds no numbers";
-  if (array.is_ragged && (takes_floats || input.table_rows == 0))
+  // Where a dimension is free nothing is known yet of what becomes of the input.
+  const bool may_fill = input.table_rows > 0 || has_free(wanted) || names_mask(input.name);
+  if (array.is_ragged && (takes_floats || !may_fill))
     return "its lists have different lengths, and 0, which fills them up, may be a number of "
            "theirs";
   if (!array.numbers.finite && !takes_floats) return "it holds values that are no numbers";

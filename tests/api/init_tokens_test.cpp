@@ -78,6 +78,12 @@ TEST(InitTokens, WideIdsAndHeadersAreSeen) {
   fit_data({{"input_ids", {DType::int64, {-1}}, {"batch", "length"}, 0}}, facts);
   EXPECT_EQ(key_of(facts, "element"), "\"uint32\"");
   EXPECT_EQ(key_of(facts, "header_bytes"), "1024");
+  EXPECT_EQ(key_of(facts, "length"), "256") << "free in the model";
+  EXPECT_TRUE(facts.chose_length);
+  facts = look_into_data(folder.path());
+  fit_data({{"input_ids", {DType::int64, {-1}}, {"batch", "length"}, 0},
+            {"others", {DType::int64, {7}}, {"batch", "7"}, 0}},
+           facts);
   EXPECT_EQ(key_of(facts, "length"), "256 # TODO");
 }
 

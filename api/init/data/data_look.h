@@ -48,6 +48,9 @@ std::string without_split(const std::string& name);
 bool is_text(const std::string& name);
 /// Whether a name is one that labels have: "label", "y", "target".
 bool names_label(const std::string& name);
+/// Whether an input is called a mask of tokens, or their segments.
+bool names_mask(const std::string& name);
+bool names_segments(const std::string& name);
 
 /// Counts an array of one file as rows of the data set's array of that name.
 void add_array(DataFacts& facts, const std::string& name, const HostTensor& tensor,

@@ -24,7 +24,7 @@ bool takes_jsonl(const std::string& path) { return has_ending(path, {".jsonl", "
 /// What the lines have under a key.
 struct KeyFacts {
   ArrayFacts array;
-  std::int64_t shortest = 0, longest = 0;  // of its lists
+  std::map<std::int64_t, std::int64_t> lengths;  // of its lists
   bool has_lists = false, has_others = false;
   std::string refused;  // why it makes no field
 };
@@ -51,9 +51,7 @@ void add_value(const Json& value, KeyFacts& key) {
     add_item(value, key);
     return;
   }
-  const auto length = static_cast<std::int64_t>(value.size());
-  key.shortest = key.has_lists ? std::min(key.shortest, length) : length;
-  key.longest = std::max(key.longest, length);
+  ++key.lengths[static_cast<std::int64_t>(value.size())];
   key.has_lists = true;
   for (const Json& item : value) add_item(item, key);
 }
@@ -88,13 +86,15 @@ void settle(const std::string& name, std::int64_t lines, KeyFacts key, DataFacts
   array.rows = lines;
   array.sample.dtype = array.numbers.whole && !array.is_text ? DType::int64 : DType::float32;
   if (key.has_lists) {
-    if (key.longest == 0 || key.longest > (1 << 20)) return;
-    array.sample.shape = {key.longest};
-    array.made_by = {fmt::format("split(',', max={})", key.longest)};
-    if (key.shortest < key.longest) {
+    const std::int64_t shortest = key.lengths.begin()->first, longest = key.lengths.rbegin()->first;
+    if (longest == 0 || longest > (1 << 20)) return;
+    array.sample.shape = {longest};
+    array.made_by = {fmt::format("split(',', max={})", longest)};
+    if (shortest < longest) {
       array.is_ragged = true;
+      array.lengths = std::move(key.lengths);
       facts.notes.push_back(fmt::format("lists of \"{}\" have {} to {} values: filled up with 0",
-                                        name, key.shortest, key.longest));
+                                        name, shortest, longest));
     }
   }
   facts.arrays.push_back(std::move(array));

@@ -91,6 +91,12 @@ bool names_label(const std::string& name) {
   return has_word(name, words);
 }
 
+bool names_mask(const std::string& name) { return name.find("mask") != std::string::npos; }
+
+bool names_segments(const std::string& name) {
+  return name.find("type") != std::string::npos || name.find("segment") != std::string::npos;
+}
+
 std::string without_split(const std::string& name) {
   std::string kept;
   for (const std::string& word : words_in(lower(name))) {

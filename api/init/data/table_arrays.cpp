@@ -5,11 +5,14 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "api/init/data/data_look.h"
+#include "api/init/data/token_lengths.h"
 #include "api/init/fields.h"
 #include "engine/formats/files.h"
+#include "engine/formats/tokenizer/tokenizer.h"
 #include "engine/operators/checks.h"
 
 namespace tandem::api {
@@ -44,10 +47,22 @@ ArrayFacts stack(const std::string& name, const std::vector<const ArrayFacts*>& 
 
 /// What `give` of the function `tokens` is for an input, as Hugging Face's tokenizers name them.
 std::string part_for(const std::string& input) {
-  if (input.find("mask") != std::string::npos) return ", give='mask'";
-  if (input.find("type") != std::string::npos || input.find("segment") != std::string::npos)
-    return ", give='types'";
+  if (names_mask(input)) return ", give='mask'";
+  if (names_segments(input)) return ", give='types'";
   return "";
+}
+
+/// Lengths of a column's texts, the length that samples get and what they are filled up with.
+ArrayFacts measured(const DataFacts& facts, const std::string& column,
+                    const std::string& tokenizer) {
+  constexpr std::int64_t step = 8, most = 512;  // 512: the positions of a BERT
+  ArrayFacts array;
+  array.lengths = token_lengths(facts, column, tokenizer);
+  if (array.lengths.empty()) return array;
+  const std::int64_t longest = (array.lengths.rbegin()->first + step - 1) / step * step;
+  array.sample.shape = {std::clamp(longest, step, most)};
+  array.pad = Tokenizer::read(tokenizer)->pad();
+  return array;
 }
 
 }  // namespace
@@ -88,12 +103,20 @@ void add_token_arrays(const std::vector<InputFacts>& inputs, DataFacts& facts) {
       });
   if (text == facts.arrays.end() || !path_exists(tokenizer)) return;
   const ArrayFacts column = *text;
+  std::optional<ArrayFacts> free;  // what the model leaves free is as long as the texts are
   for (const InputFacts& input : inputs) {
-    const Shape& shape = input.sample.shape;
-    if (shape.size() != 1 || shape[0] < 2 || !is_integer(input.sample.dtype) ||
+    Shape shape = input.sample.shape;
+    if (shape.size() != 1 || shape[0] == 0 || shape[0] == 1 || !is_integer(input.sample.dtype) ||
         facts.find(input.name) != nullptr)
       continue;
+    if (shape[0] < 0 && !free) free = measured(facts, column.name, tokenizer);
+    if (shape[0] < 0 && free->lengths.empty()) continue;
     ArrayFacts array;
+    if (shape[0] < 0) {
+      array = *free;
+      shape = array.sample.shape;
+      facts.chose_length = true;
+    }
     array.name = input.name;
     array.source = column.name;
     array.columns = {column.name};

@@ -68,12 +68,12 @@ void look_at_tokens(const SplitPaths& paths, DataFacts& facts) {
     facts.keys.push_back({"header_bytes", std::to_string(kind.header_bytes), "llm.c's header", ""});
 }
 
-bool is_mask(const InputFacts& input) { return input.name.find("mask") != std::string::npos; }
+bool is_mask(const InputFacts& input) { return names_mask(input.name); }
 
 /// Samples get the length of the model's inputs of that form, where all have one. An input that is
 /// called a mask says which tokens are there: all of them.
 void fit_tokens(const std::vector<InputFacts>& inputs, DataFacts& facts) {
-  std::int64_t length = 0;
+  std::int64_t length = 0;  // -1: the model leaves it free
   bool is_known = true;
   for (const InputFacts& input : inputs) {
     const Shape& shape = input.sample.shape;
@@ -81,10 +81,14 @@ void fit_tokens(const std::vector<InputFacts>& inputs, DataFacts& facts) {
     is_known &= length == 0 || length == shape[0];
     length = shape[0];
   }
+  facts.chose_length = is_known && length < 0;
   is_known &= length > 0;
-  facts.keys.push_back({"length", std::to_string(is_known ? length : usual_length),
-                        is_known ? "what the model takes" : "",
-                        is_known ? "" : "how many tokens a sample has"});
+  const char* const why = is_known             ? "what the model takes"
+                          : facts.chose_length ? "the model leaves it free: a usual length"
+                                               : "";
+  const bool is_open = !is_known && !facts.chose_length;
+  facts.keys.push_back({"length", std::to_string(is_known ? length : usual_length), why,
+                        is_open ? "how many tokens a sample has" : ""});
   if (is_known) {
     for (ArrayFacts& array : facts.arrays) {
       // Windows of the usual length as windows of this one, within one of them a file.

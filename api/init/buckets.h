@@ -1,0 +1,24 @@
+// data.buckets for sequences of different lengths, over a free dimension of the file.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "api/init/fields.h"
+
+namespace tandem::api {
+
+struct BucketGuess {
+  std::string dimension;
+  std::vector<std::int64_t> lengths;  // ascending; the last one is that of the samples
+  std::string toml, why;              // of the key
+};
+
+/// Where one free dimension is that of sequences many of which are much shorter than the longest.
+/// `inputs` with the file's names of dimensions.
+std::optional<BucketGuess> guess_buckets(const std::vector<InputFacts>& inputs,
+                                         const FieldGuesses& fields);
+
+}  // namespace tandem::api
