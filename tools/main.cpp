@@ -85,8 +85,8 @@ Error unexpected(const std::string& what, int argc, char** argv) {
                      .fix = "please report it, with this command and its files: " + command}};
 }
 
-/// The subcommand that a word was meant for, by the letters that differ; "" where none is near.
-std::string nearest_subcommand(const CLI::App& app, const std::string& word) {
+/// The name that a word was meant for, by the letters that differ; "" where none is near.
+std::string nearest_of(const std::vector<std::string>& names, const std::string& word) {
   const auto distance = [](const std::string& a, const std::string& b) {
     // Of Damerau and Levenshtein: two letters that changed places count once.
     std::vector<std::vector<std::size_t>> d(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
@@ -104,14 +104,38 @@ std::string nearest_subcommand(const CLI::App& app, const std::string& word) {
   };
   std::string nearest;
   std::size_t least = 3;  // letters that may differ at most, and one
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-    const std::string& name = command->get_name();
+  for (const std::string& name : names) {
     const std::size_t letters = distance(word, name);
     if (letters >= least || letters >= name.size()) continue;
     least = letters;
     nearest = name;
   }
   return nearest;
+}
+
+std::string nearest_subcommand(const CLI::App& app, const std::string& word) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(command->get_name());
+  return nearest_of(names, word);
+}
+
+/// The option that one which the subcommand does not have was meant for; "" where all are known or
+/// none is near.
+std::string nearest_option(const CLI::App& command, int argc, char** argv) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back(name);
+  }
+  for (int i = 1; i < argc && argv[i] != std::string_view("--"); ++i) {
+    const std::string_view argument = argv[i];
+    if (!argument.starts_with("--")) continue;
+    const std::string name(argument.substr(2, argument.find('=') - 2));
+    if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+    const std::string nearest = nearest_of(names, name);
+    if (!nearest.empty()) return "--" + nearest;
+  }
+  return "";
 }
 
 /// Of a command line that could not be parsed.
@@ -125,7 +149,8 @@ Error usage_error(const CLI::App& app, const CLI::ParseError& error, int argc, c
   }
   while (!d.message.empty() && d.message.back() == '\n') d.message.pop_back();
   std::string command = "tandem";
-  for (const CLI::App* at = &app; !at->get_subcommands().empty();) {
+  const CLI::App* at = &app;
+  while (!at->get_subcommands().empty()) {
     at = at->get_subcommands().front();
     command += " " + at->get_name();
   }
@@ -135,7 +160,9 @@ Error usage_error(const CLI::App& app, const CLI::ParseError& error, int argc, c
     d.fix = "did you mean `tandem " + nearest + "`? tandem --help lists all";
     return {ErrorKind::usage, std::move(d)};
   }
-  d.fix = "run " + command + " --help for more information";
+  const std::string option = nearest_option(*at, argc, argv);
+  d.fix = option.empty() ? "run " + command + " --help for more information"
+                         : "did you mean " + option + "? " + command + " --help lists all";
   return {ErrorKind::usage, std::move(d)};
 }
 
@@ -214,6 +241,8 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", api::version());
   app.require_subcommand(1);
   Invocation invocation;
+  if (argc > 0 && std::string_view(argv[0]).find('/') != std::string_view::npos)
+    invocation.program = argv[0];
   add_inspect(app, invocation);
   add_init(app, invocation);
   add_train(app, invocation);

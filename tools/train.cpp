@@ -33,11 +33,12 @@ std::string place_text(const api::Progress& p) {
                      is_whole ? 0 : 2);
 }
 
-/// What to do with the run.
-std::string next_commands(const api::TrainResult& result, bool has_evaluation) {
+/// What to do with the run, as this shell takes it.
+std::string next_commands(const Invocation& invocation, const api::TrainResult& result) {
+  const std::string program = for_shell(invocation.program), run = for_shell(result.run_dir);
   std::string text;
-  if (has_evaluation) text += "tandem eval " + result.run_dir + "\n";
-  return text + "tandem export " + result.run_dir + " --to trained.onnx";
+  if (!result.evaluation.empty()) text += program + " eval " + run + "\n";
+  return text + program + " export " + run + " --to trained.onnx";
 }
 
 constexpr double told_data_wait = 0.05;  // a smaller part of the time is not worth a word
@@ -272,7 +273,7 @@ void add_train(CLI::App& app, Invocation& invocation) {
                                 result.interrupted ? "interrupted and saved" : "done", result.steps,
                                 last, result.run_dir));
     for (const api::MetricTable& table : result.tables) display.message(api::to_text(table));
-    if (!result.interrupted) display.message(next_commands(result, !result.evaluation.empty()));
+    if (!result.interrupted) display.message(next_commands(invocation, result));
     return result.interrupted ? stopped : 0;
   });
 }

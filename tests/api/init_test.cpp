@@ -371,7 +371,11 @@ TEST_F(InitTest, IsACommand) {
   EXPECT_EQ(ended.code, 0) << ended.text;
   ended = run_program("train " + net + with_data + " steps=2 2>&1");
   EXPECT_EQ(ended.code, 0) << ended.text;
-  EXPECT_THAT(ended.text, HasSubstr("runs/net-0001"));
+  // What is printed can be pasted.
+  EXPECT_THAT(ended.text, HasSubstr(tandem::testing::program + " eval " + folder_.path() +
+                                    "/runs/net-0001\n" + tandem::testing::program + " export " +
+                                    folder_.path() + "/runs/net-0001 --to trained.onnx"));
+  EXPECT_EQ(run_program("eval " + folder_.path() + "/runs/net-0001 2>&1").code, 0);
   ended = run_program("train " + config() + with_data + " steps=2 2>&1");
   EXPECT_EQ(ended.code, 2) << ended.text;
   EXPECT_THAT(ended.text, HasSubstr("data"));

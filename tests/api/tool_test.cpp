@@ -96,6 +96,12 @@ TEST(ToolTest, MistakesOfTheCommandLineAreObjectsToo) {
   EXPECT_THAT(run_program("polcy 2>&1").text, HasSubstr("unknown subcommand or option: polcy"));
   EXPECT_THAT(run_program("trian 2>&1").text, HasSubstr("did you mean `tandem train`?"));
   EXPECT_THAT(run_program("frobnicate 2>&1").text, HasSubstr("run tandem --help"));
+  EXPECT_THAT(run_program("predict run --data x --haeder 2>&1").text,
+              HasSubstr("did you mean --header? tandem predict --help lists all"));
+  EXPECT_THAT(run_program("policy plan a.toml --confg=b.toml 2>&1").text,
+              HasSubstr("did you mean --config?"));
+  EXPECT_THAT(run_program("predict run --data x --frobnicate 2>&1").text,
+              HasSubstr("run tandem predict --help"));
   EXPECT_EQ(run_program("help train 2>&1").text, run_program("train --help 2>&1").text);
   EXPECT_EQ(run_program("help 2>&1").text, run_program("--help 2>&1").text);
   EXPECT_THAT(run_program("export nothing --to x.pt 2>&1").text,
