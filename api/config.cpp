@@ -22,7 +22,6 @@ std::string config_keys(bool json, bool policy) {
                     {"type", type_text(key.type)},
                     {"default", key.fallback},
                     {"allowed", key.allowed},
-                    {"later", key.later},
                     {"help", key.help}});
   }
   return nlohmann::ordered_json{{"keys", list}}.dump(2);

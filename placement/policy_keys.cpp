@@ -12,71 +12,68 @@ constexpr unsigned boolean = boolean_value, integer = integer_value, string = st
 
 // clang-format off: one key a line.
 constexpr KeyInfo table_of_keys[] = {
-    {"policy", integer, "required", "", "", "version of this file's form: 1"},
-    {"auto", list, "[]", "", "",
+    {"policy", integer, "required", "", "version of this file's form: 1"},
+    {"auto", list, "[]", "",
      "rules written by `tandem policy auto`, replaced whole; same keys as in rules"},
-    {"rules", list, "[]", "", "",
+    {"rules", list, "[]", "",
      "your rules, applied after auto; later lines win, attribute by attribute"},
-    {"model", path | table, "", "", "",
+    {"model", path | table, "", "",
      "the model that this policy was written for: with another one a warning names both"},
-    {"model.file", path, "", "", "", "its file"},
-    {"model.structure", string, "", "", "", "hash of its names and shapes, written by tools"},
-    {"devices", table, "", "", "",
+    {"model.file", path, "", "", "its file"},
+    {"model.structure", string, "", "", "hash of its names and shapes, written by tools"},
+    {"devices", table, "", "",
      "what device names stand for; cpu, gpu, gpu0, emulated:0 exist without"},
-    {"devices.*", table, "", "", "", "one device, by the name that rules use"},
-    {"devices.*.use", string, "(as the name says)", "", "",
+    {"devices.*", table, "", "", "one device, by the name that rules use"},
+    {"devices.*.use", string, "(as the name says)", "",
      "cpu, cuda:local (this process's own), cuda:N or emulated:N; N from 0 to 63"},
-    {"devices.*.memory", string, "\"auto\"", "", "",
+    {"devices.*.memory", string, "\"auto\"", "",
      "limit: a size (\"20GiB\"), a part of what it has (\"90%\") or \"auto\""},
-    {"devices.*.threads", integer | string, "\"physical\"", "", "",
+    {"devices.*.threads", integer | string, "\"physical\"", "",
      "compute threads of the cpu: a number, which goes before the key threads of train.toml, or "
      "\"physical\""},
-    {"devices.*.bandwidth", string, "", "", "",
-     "of an emulated device's link, each way: \"25GB/s\""},
-    {"devices.*.latency", string, "", "", "", "of an emulated device's link: \"10us\""},
-    {"rules[]", table, "", "", "", "one rule: a selector, filters, attributes"},
-    {"rules[].at", selector, "required", "", "",
+    {"devices.*.bandwidth", string, "", "", "of an emulated device's link, each way: \"25GB/s\""},
+    {"devices.*.latency", string, "", "", "of an emulated device's link: \"10us\""},
+    {"rules[]", table, "", "", "one rule: a selector, filters, attributes"},
+    {"rules[].at", selector, "required", "",
      "which operators and parameters: an anchored glob over whole paths"},
-    {"rules[].op", string, "", "", "",
-     "only operators of this type (parameters: read by such alone)"},
-    {"rules[].min", string, "", "", "",
+    {"rules[].op", string, "", "", "only operators of this type (parameters: read by such alone)"},
+    {"rules[].min", string, "", "",
      "only parameters of at least this many bytes (\"64MiB\"), and operators that read one"},
-    {"rules[].after", selector, "", "", "", "only what depends on these operators or values"},
-    {"rules[].before", selector, "", "", "", "only what these operators or values depend on"},
-    {"rules[].on", string, "", "", "", "the device for run, param and state at once"},
-    {"rules[].run", string, "(the device of the run)", "", "",
+    {"rules[].after", selector, "", "", "only what depends on these operators or values"},
+    {"rules[].before", selector, "", "", "only what these operators or values depend on"},
+    {"rules[].on", string, "", "", "the device for run, param and state at once"},
+    {"rules[].run", string, "(the device of the run)", "",
      "where an operator computes; its backward follows"},
-    {"rules[].param", string, "(where its readers run)", "", "",
+    {"rules[].param", string, "(where its readers run)", "",
      "home of a parameter's compute-type weight"},
-    {"rules[].state", string, "(param)", "", "",
+    {"rules[].state", string, "(param)", "",
      "home of the master weight and moments, and where the update runs"},
-    {"rules[].acts", string, "\"keep\"", "keep|offload|recompute", "",
+    {"rules[].acts", string, "\"keep\"", "keep|offload|recompute",
      "what becomes of an operator's results between forward and backward"},
-    {"rules[].lookahead", integer, "1", "", "",
+    {"rules[].lookahead", integer, "1", "",
      "of weights and activations that live elsewhere: how many uses ahead they are fetched; of a "
      "host's table that is sent as rows, where a rule sets 1 or more: the next step's rows cross "
      "during this one (more acts as 1)",
      0, 64},
-    {"rules[].ship", string, "\"auto\"", "auto|rows|results", "",
+    {"rules[].ship", string, "\"auto\"", "auto|rows|results",
      "of lookups in a host's table that another device reads: rows: each row once, with an index; "
      "results: one row an id; auto: the fewer bytes"},
-    {"rules[].cache", string, "", "", "",
+    {"rules[].cache", string, "", "",
      "of a host's table that another device reads: the size of that device's cache of the rows "
      "that "
      "the data names most often, with their optimizer states, \"2GiB\", or a part of the table, "
      "\"10%\""},
     {"rules[].shard", string, "\"whole\"", "whole|rows|columns|state|state+gradient|table|heads",
-     "",
      "what each of several ranks keeps of a parameter; rows: of a table that lookups alone read, "
      "the rows r, r + ranks, ... with their optimizer states; table: whole tables, each with one "
      "rank; rows, columns: of a matrix that products alone read, as many neighbours along the "
      "file's axis 0 or 1, with their optimizer states; heads: of a matrix beside attention, the "
      "axis that has whole heads; state: the optimizer's states of one part of it (ZeRO-1); "
      "state+gradient: of the gradient, too (ZeRO-2)"},
-    {"rules[].need", string, "\"require\"", "require|prefer", "",
+    {"rules[].need", string, "\"require\"", "require|prefer",
      "prefer: fall back where a device has no kernel, instead of an error"},
-    {"rules[].optional", boolean, "false", "", "", "the rule may match nothing"},
-    {"rules[].why", string, "", "", "", "a remark that explanations repeat"},
+    {"rules[].optional", boolean, "false", "", "the rule may match nothing"},
+    {"rules[].why", string, "", "", "a remark that explanations repeat"},
 };
 // clang-format on
 
@@ -105,8 +102,7 @@ constexpr std::string_view page_head =
     "- A device is `cpu`, `gpu` (this process's own accelerator), `gpu0` to `gpu63`, `emulated:0` "
     "to `emulated:63`, or a name of the table `devices`. `--device gpu=emulated:0,memory=2GiB` "
     "binds a name. What is said of two names for one device holds for both, and must agree.\n"
-    "- `[]` stands for the items of a list, `*` for any name.\n"
-    "- \"later\" marks what this version knows by name and refuses where it would matter.\n";
+    "- `[]` stands for the items of a list, `*` for any name.\n";
 
 std::vector<KeyInfo> all_keys() {
   static std::deque<std::string> paths;  // of the keys made here

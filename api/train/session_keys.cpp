@@ -138,7 +138,7 @@ bool session_honours(std::string_view pattern) {
   return std::any_of(std::begin(honoured), std::end(honoured),
                      [&](std::string_view section) { return is_in(pattern, section); }) &&
          std::any_of(keys.begin(), keys.end(),
-                     [&](const KeyInfo& key) { return key.path == pattern && key.later != "*"; });
+                     [&](const KeyInfo& key) { return key.path == pattern; });
 }
 
 RunConfig session_config(const std::string& model_path, std::int64_t batch_size,

@@ -74,10 +74,6 @@ class Checker {
   }
 
   bool check_value(const ConfigValue& value, const KeyInfo& key, const std::string& shown) {
-    if (key.later == "*") {
-      report(value, shown, "this key comes in a later version");
-      return false;
-    }
     if ((types_of(value) & key.type) == 0) {
       std::string fix;
       if (key.type & duration_value && value.kind == Kind::integer) {
@@ -103,12 +99,8 @@ class Checker {
 
   bool check_text(const ConfigValue& value, const KeyInfo& key, const std::string& shown) {
     if (!key.allowed.empty()) {
-      const std::vector<std::string> allowed = words_of(key.allowed), later = words_of(key.later);
+      const std::vector<std::string> allowed = words_of(key.allowed);
       if (std::find(allowed.begin(), allowed.end(), value.text) != allowed.end()) return true;
-      if (std::find(later.begin(), later.end(), value.text) != later.end()) {
-        report(value, shown, "`" + value.text + "` comes in a later version", listed(key.allowed));
-        return false;
-      }
       report(value, shown, "unknown value", listed(key.allowed), describe(value),
              did_you_mean(nearest_word(value.text, allowed)));
       return false;

@@ -17,11 +17,6 @@ std::string help_with_values(const KeyInfo& key) {
   std::string text(key.help);
   if (!key.same_as.empty()) text += fmt::format("; its keys are those of `{}`", key.same_as);
   if (!key.allowed.empty()) text += fmt::format(": {}", listed(key.allowed));
-  if (key.later == "*") {
-    text += " (later)";
-  } else if (!key.later.empty()) {
-    text += fmt::format(" (later: {})", listed(key.later));
-  }
   return text;
 }
 
@@ -110,11 +105,6 @@ std::string explain_config_key(std::string_view path, const KeyTable& table) {
     text += fmt::format("  default: {}\n", default_text(*key));
   }
   if (!key->allowed.empty()) text += fmt::format("  values: {}\n", listed(key->allowed));
-  if (key->later == "*") {
-    text += "  comes in a later version\n";
-  } else if (!key->later.empty()) {
-    text += fmt::format("  in a later version: {}\n", listed(key->later));
-  }
   if (key->low > -1e300) text += fmt::format("  at least {}\n", key->low);
   if (key->high < 1e300) text += fmt::format("  at most {}\n", key->high);
   const std::string prefix = std::string(key->path);
@@ -140,7 +130,7 @@ Json table_schema(const KeyTable& table, const std::string& path) {
   for (const KeyInfo& child : table.keys) {
     if (!child.path.starts_with(prefix)) continue;
     const std::string_view rest = child.path.substr(prefix.size());
-    if (rest.find_first_of(".[") != std::string_view::npos || child.later == "*") continue;
+    if (rest.find_first_of(".[") != std::string_view::npos) continue;
     if (rest == "*") {
       schema["additionalProperties"] = schema_of(table, &child, std::string(child.path));
       continue;
@@ -168,14 +158,11 @@ Json schema_of(const KeyTable& table, const KeyInfo* key, const std::string& pat
   if (key->type & table_value) choices.push_back(table_schema(table, path));
   if (key->type & list_value) {
     Json list = {{"type", "array"}};
-    bool later = false;
     const std::string of = key->short_key.empty() ? path : path + "." + std::string(key->short_key);
     for (const KeyInfo& item : table.keys) {
-      if (item.path != of + "[]") continue;
-      later = item.later == "*";
-      list["items"] = schema_of(table, &item, of + "[]");
+      if (item.path == of + "[]") list["items"] = schema_of(table, &item, of + "[]");
     }
-    if (!later) choices.push_back(list);
+    choices.push_back(list);
   }
   Json schema = choices.size() == 1 ? choices[0] : Json{{"anyOf", choices}};
   schema["description"] = key->help;

@@ -56,8 +56,7 @@ constexpr std::string_view page_head =
     "- A duration is a string: `\"500 steps\"`, `\"1 epoch\"`, `\"30 min\"`, `\"2 h\"`.\n"
     "- Every key can be set on the command line: `optimizer.lr=0.01`, "
     "`optimizer.groups.0.lr=0.1`. The value is TOML, else a bare string.\n"
-    "- `[]` stands for the items of a list, `*` for any name.\n"
-    "- \"later\" marks what this version knows by name and refuses.\n";
+    "- `[]` stands for the items of a list, `*` for any name.\n";
 
 // One step of a path; "[]" is a step of its own.
 std::vector<std::string_view> steps_of(std::string_view text) {

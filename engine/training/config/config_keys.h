@@ -30,7 +30,6 @@ struct KeyInfo {
   unsigned type = 0;          // ValueTypes, or-ed
   std::string_view fallback;  // the default as TOML; "required"; "(in words)"; "" = none
   std::string_view allowed;   // "a|b|c" for strings; "" = any
-  std::string_view later;     // known values that this version refuses; "*" = the key itself
   std::string_view help;      // one line
   double low = -1e300;        // least and greatest number
   double high = 1e300;

@@ -207,7 +207,7 @@ void visit(KeyVisitor& v, DataConfig& c) {
   std::string root;
   v.place(c.where);
   v.when_read([&](const TableReader& table) { root = table.folder(); });
-  v.key("kind", c.kind, required, later("webdataset"), "the files' format");
+  v.key("kind", c.kind, required, "the files' format");
   v.key("root", path(root), by_default("(the folder of this file)"), written_if(false),
         "folder that file names are relative to");
   v.of_kind(c.kind);

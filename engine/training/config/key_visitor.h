@@ -39,10 +39,6 @@ std::string below_text(double high);
 inline auto one_of(std::string_view words) {
   return [=](KeyNotes& n) { n.info.allowed = words; };
 }
-/// "a|b|c": words that this version knows and refuses.
-inline auto later(std::string_view words) {
-  return [=](KeyNotes& n) { n.info.later = words; };
-}
 /// The default, as TOML or as "(words)".
 inline auto by_default(std::string_view text) {
   return [=](KeyNotes& n) { n.info.fallback = text; };
@@ -134,11 +130,6 @@ class KeyVisitor {
     KeyNotes all{{.type = member_form.type, .allowed = member_form.allowed}};
     (note(all, notes), ...);
     value(name, all, member_form);
-  }
-
-  /// A key that this version knows by name and refuses.
-  void later_key(std::string_view name, unsigned type, std::string_view help) {
-    value(name, {{.type = type, .later = "*", .help = help}}, {});
   }
 
   template <class... Notes>

@@ -160,7 +160,7 @@ TEST(EveryKey, IsWrittenAsItIsReadAndChangesSomething) {
   for (const KeyInfo& key : train_keys().keys) {
     const bool has_own_value = (key.type & (path_value | string_value)) != 0 || !has_keys(key);
     const bool is_item = key.path.ends_with("[]");  // set with its list
-    if (key.later == "*" || is_item || !has_own_value) continue;
+    if (is_item || !has_own_value) continue;
     bool is_set = false;
     for (std::size_t i = 0; i < everywhere.size() && !is_set; ++i) {
       for (const std::string& value : values_for(key)) {
@@ -240,9 +240,7 @@ TEST(EveryKey, RefusesOtherTypes) {
     for (const auto& [types, value] : values) {
       if ((key.type & types) != 0) continue;
       const OneKey file = file_of(key.path, value);
-      EXPECT_THAT(message_of(file, file.value_column),
-                  HasSubstr(key.later == "*" ? "comes in a later version" : "wrong type"))
-          << file.text;
+      EXPECT_THAT(message_of(file, file.value_column), HasSubstr("wrong type")) << file.text;
     }
   }
 }
@@ -282,9 +280,6 @@ TEST(EveryKey, RefusesWordsThatItDoesNotKnow) {
     if (first.size() > 3) {
       EXPECT_THAT(message, HasSubstr("did you mean \"")) << misspelt.text;
     }
-    if (key.later.empty()) continue;
-    const OneKey early = file_of(key.path, "\"" + words_of(key.later)[0] + "\"");
-    EXPECT_THAT(message_of(early, early.value_column), HasSubstr("comes in a later version"));
   }
 }
 
@@ -294,7 +289,7 @@ TEST(EveryKey, IsSuggestedWhereItIsMisspelt) {
     const std::size_t dot = key.path.rfind('.');
     const bool is_free = dot != std::string_view::npos &&
                          train_keys().find(std::string(key.path.substr(0, dot)) + ".x") != nullptr;
-    if (name.ends_with("[]") || name == "*" || is_free || key.later == "*") continue;
+    if (name.ends_with("[]") || name == "*" || is_free) continue;
     const OneKey file = file_of(std::string(key.path) + "x", "1");
     const std::string message = message_of(file, file.key_column);
     EXPECT_THAT(message, HasSubstr("unknown key")) << file.text;

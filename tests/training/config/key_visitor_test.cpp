@@ -45,14 +45,13 @@ static void visit(KeyVisitor& v, Drawing& c) {
     inside.key("angle", item.angle, "in degrees");
   };
   v.place(c.where);
-  v.key("kind", c.kind, required, later("star"), "the shape");
+  v.key("kind", c.kind, required, "the shape");
   v.of_kind(c.kind);
   v.key("title", c.title, written_if(c.title != "untitled"), "above it");
   v.tables("corners", c.corners, "one corner", corner, "all of them");
   v.named_tables("named", c.named, &Corner::name, "a corner", corner,
                  or_only("angle", number_value), "by name");
   v.key("every", c.every, "how often");
-  v.later_key("colour", string_value, "of the line");
   v.when_read([&](const TableReader& table) {
     if (c.corners.size() == 1) table.report(table.where(), "corners", "one corner is none");
   });
@@ -103,11 +102,9 @@ TEST(KeyVisitor, MakesRowsOfMembersAndNotes) {
           "corners: list [[]] all of them", "corners[]: table [] one corner",
           "corners[].angle: number [90.0] in degrees",  //
           "named: table [] by name", "named.*: number or table [] a corner",
-          "named.*.angle: number [90.0] in degrees", "every: duration [\"2 steps\"] how often",
-          "colour: string [] of the line"));
+          "named.*.angle: number [90.0] in degrees", "every: duration [\"2 steps\"] how often"));
   EXPECT_EQ(keys().find("kind")->allowed, "square|circle");
   EXPECT_EQ(keys().find("radius")->high, 10);
-  EXPECT_EQ(keys().find("colour")->later, "*");
 }
 
 TEST(KeyVisitor, ReadsAndWrites) {
@@ -185,10 +182,9 @@ TEST(KeyVisitor, RefusesWhatAKindDoesNotHave) {
             "drawing.toml:3:7: gap: out of range: expected below 1, got 1.0\n");
   EXPECT_EQ(read("kind = 'circle'\n", drawing),
             "drawing.toml:1:1: radius: this key is missing: circle needs it: expected number\n");
-  EXPECT_THAT(read("kind = 'star'\nside = 1\n", drawing), HasSubstr("comes in a later version"));
+  EXPECT_THAT(read("kind = 'star'\nside = 1\n", drawing), HasSubstr("unknown value"));
   EXPECT_THAT(read("kind = 'square'\nside = -1\n", drawing), HasSubstr("at least 0"));
-  EXPECT_THAT(read("kind = 'square'\ncolour = 'red'\n", drawing),
-              HasSubstr("colour: this key comes in a later version"));
+  EXPECT_THAT(read("kind = 'square'\ncolour = 'red'\n", drawing), HasSubstr("colour: unknown key"));
   EXPECT_EQ(read("kind = 'square'\ncorners = [{ }]\n", drawing),
             "drawing.toml:1:1: corners: one corner is none\n");
 }

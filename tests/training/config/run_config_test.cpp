@@ -412,7 +412,7 @@ files = "x"
         "train.toml:4:15: micro_batch", "did you mean \"adam\"?",
         "learning_rate: unknown key (did you mean `optimizer.lr`?)", "write \"500 steps\"",
         "train.toml:11:11: precision.compute: unknown value",
-        "`webdataset` comes in a later version", "nothing says when the run ends"}) {
+        "data.kind: unknown value: expected idx, cifar", "nothing says when the run ends"}) {
     EXPECT_THAT(all, HasSubstr(text));
   }
   EXPECT_EQ(errors.size(), 10u) << all;
