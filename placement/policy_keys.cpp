@@ -66,8 +66,9 @@ constexpr KeyInfo table_of_keys[] = {
     {"rules[].shard", string, "\"whole\"", "whole|rows|columns|state|state+gradient|table|heads",
      "what each of several ranks keeps of a parameter; rows: of a table that lookups alone read, "
      "the rows r, r + ranks, ... with their optimizer states; table: whole tables, each with one "
-     "rank; rows, columns: of a matrix that products alone read, as many neighbours along the "
-     "file's axis 0 or 1, with their optimizer states; heads: of a matrix beside attention, the "
+     "rank; columns of a table, rows or columns of a matrix that products alone read: as many "
+     "neighbours along the file's axis 0 or 1, with their optimizer states; heads: of a matrix "
+     "beside attention, the "
      "axis that has whole heads; state: the optimizer's states of one part of it (ZeRO-1); "
      "state+gradient: of the gradient, too (ZeRO-2)"},
     {"rules[].need", string, "\"require\"", "require|prefer",

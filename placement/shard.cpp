@@ -66,8 +66,7 @@ std::string PolicyResolver::shard_obstacle(std::size_t p) const {
     if (sharding == Sharding::table) return "it is no table that lookups by ids alone read";
     return product_weight_obstacle(graph_, matrix);
   }
-  if (sharding == Sharding::columns)
-    return "lookups by ids read it: columns of tables come with a later version";
+  if (sharding == Sharding::columns && graph_.type(matrix).rank() != 2) return "it is no matrix";
   for (const NamedValue& output : graph_.outputs) {
     if (output.value == matrix) return "it is an output of the model";
   }
@@ -133,8 +132,7 @@ void PolicyResolver::finish_shards() {
                       "ranks cannot share out " + shared_by(*to.shard.value) + ": " + obstacle);
     d.expected = expected_by(*to.shard.value);
     d.fix = "let the selector leave it out, or add { at = \"" + path + "\", shard = \"" +
-            (to.table ? (obstacle.starts_with("lookups") ? "rows" : "whole") : "state") +
-            "\" } behind it";
+            (to.table ? "whole" : "state") + "\" } behind it";
     errors_.push_back(std::move(d));
   }
   for (const auto& [r, covered] : of_states) {

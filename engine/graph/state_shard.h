@@ -19,7 +19,8 @@ enum class ShardKind : std::uint8_t {
   /// Row-major elements in equal pieces, in the order of the ranks. The part is flat.
   elements,
   /// Equal blocks of neighbouring rows, or columns of a matrix, in the order of the ranks: of what
-  /// products read, so that what one of them makes has the order in which the next one reads.
+  /// products read, so that what one of them makes has the order in which the next one reads; of
+  /// tables by columns.
   row_blocks,
   column_blocks,
   /// All rows of a table with one rank, its owner; the others have one row, which nobody looks up.
@@ -32,7 +33,7 @@ struct StateShard {
   int rank = 0, ranks = 1;
   int owner = 0;  // of ShardKind::table
 
-  /// Of a table that lookups read: each row is with one rank, whole.
+  /// Of a table that lookups read: whether each row is with one rank, whole.
   bool keeps_rows() const { return kind == ShardKind::rows || kind == ShardKind::table; }
 
   /// [ceil(rows / ranks), columns...], [rows, ceil(columns / ranks)] or [ceil(elements / ranks)];
@@ -55,7 +56,7 @@ struct StateShard {
 enum class Sharding : std::uint8_t {
   rows,     // with the optimizer's states: of a table ShardKind::rows, of a matrix row_blocks
   state,    // of the optimizer's states alone (ZeRO-1): ShardKind::elements
-  columns,  // of a matrix that products read, with the optimizer's states: column_blocks
+  columns,  // of a table or matrix, with the optimizer's states: column_blocks
   state_and_gradient,  // as `state`, and of the gradient's sum within a step (ZeRO-2)
   table,               // whole tables, each with one rank: ShardKind::table
   heads,               // of a matrix beside attention: row_blocks or column_blocks, so that each

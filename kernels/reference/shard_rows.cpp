@@ -1,4 +1,5 @@
-// ShardIds and ShardRows: whose the rows are that ids name, where ranks share a table.
+// ShardIds, ShardRows and ShardColumns: whose the rows are that ids name, where ranks share a
+// table.
 #include "engine/operators/tables/shard_rows.h"
 
 #include "kernels/reference/network_support.h"
@@ -43,6 +44,30 @@ std::unique_ptr<PreparedKernel> shard_rows(const KernelRequest& r) {
   });
 }
 
+std::unique_ptr<PreparedKernel> shard_columns(const KernelRequest& r) {
+  return prepared([ranks = r.attributes().integer("ranks"), capacity = r.inputs[0].type.elements(),
+                   unique = Places(r.inputs[0]), rows = Places(r.outputs[0]),
+                   counts = Places(r.outputs[1]),
+                   positions = Places(r.outputs[2])](const KernelArguments& a) {
+    const std::int64_t count = *static_cast<const std::int32_t*>(a.inputs[1]);
+    auto* to = static_cast<std::int64_t*>(a.outputs[0]);
+    auto* numbers = static_cast<std::int32_t*>(a.outputs[1]);
+    auto* places = static_cast<std::int64_t*>(a.outputs[2]);
+    for (std::int64_t k = 0; to != nullptr && k < ranks * capacity; ++k) {
+      to[rows(k)] = k < ranks * count
+                        ? static_cast<const std::int64_t*>(a.inputs[0])[unique(k % count)]
+                        : absent_id<std::int64_t>;
+    }
+    for (std::int64_t rank = 0; numbers != nullptr && rank < ranks; ++rank)
+      numbers[counts(rank)] = static_cast<std::int32_t>(count);
+    for (std::int64_t i = 0; places != nullptr && i < capacity; ++i) {
+      for (std::int64_t rank = 0; rank < ranks; ++rank)
+        places[positions(i * ranks + rank)] =
+            i < count ? rank * count + i : absent_id<std::int64_t>;
+    }
+  });
+}
+
 }  // namespace
 
 void add_shard_rows(KernelList& list) {
@@ -50,6 +75,7 @@ void add_shard_rows(KernelList& list) {
       "reference.shard_ids", "ShardIds",
       [](const KernelRequest& r, auto tag) { return shard_ids(r, tag); }));
   list.push_back(reference_kernel("shard_rows", "ShardRows", refuse_nothing, shard_rows));
+  list.push_back(reference_kernel("shard_columns", "ShardColumns", refuse_nothing, shard_columns));
 }
 
 }  // namespace tandem::reference

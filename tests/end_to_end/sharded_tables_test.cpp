@@ -1,6 +1,6 @@
-// Wide & Deep on ranks that share the rows of its tables, under policies that put tables and layers
-// on the host or on accelerators: losses, tables and moments are those of one process. Ranks are
-// threads.
+// Wide & Deep on ranks that share the rows of its tables, or the columns of the deep one, under
+// policies that put tables and layers on the host or on accelerators: losses, tables and moments
+// are those of one process. Ranks are threads.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -28,6 +28,8 @@ struct Trained {
 };
 
 constexpr const char* sharded = "  { at = \"{wide,deep}:*\", shard = \"rows\" },\n";
+constexpr const char* by_columns =
+    "  { at = \"wide:*\", shard = \"rows\" },\n  { at = \"deep:*\", shard = \"columns\" },\n";
 constexpr const char* on_accelerator = "  { at = \"**\", on = \"gpu\" },\n";
 
 class ShardedTablesTest : public ::testing::Test {
@@ -95,20 +97,26 @@ class ShardedTablesTest : public ::testing::Test {
     }
   }
 
-  /// The ranks' rows are those of the whole.
+  /// The ranks' rows, or columns, are those of the whole.
   static void expect_whole(const std::vector<Trained>& all, const std::string& name,
                            const HostTensor& expected) {
     const auto ranks = static_cast<std::int64_t>(all.size());
     double largest = 1, worst = 0;
     for (std::int64_t i = 0; i < expected.type().elements(); ++i)
       largest = std::max(largest, std::abs(expected.number(i)));
-    const bool is_shared = all[0].shards.contains(name);
+    const auto shard = all[0].shards.find(name);
+    const bool is_shared = shard != all[0].shards.end();
+    const bool has_columns = is_shared && shard->second.kind == ShardKind::column_blocks;
     const std::int64_t width =
         is_shared ? expected.type().elements() / expected.shape()[0] : std::int64_t{1};
+    const std::int64_t share = (width + ranks - 1) / ranks;
     for (std::int64_t i = 0; i < expected.type().elements(); ++i) {
-      const std::int64_t row = i / width, rank = is_shared ? row % ranks : 0;
-      const HostTensor& part = all[static_cast<std::size_t>(rank)].states.at(name);
-      const double found = part.number(is_shared ? row / ranks * width + i % width : i);
+      const std::int64_t row = i / width, column = i % width;
+      const std::int64_t rank = has_columns ? column / share : is_shared ? row % ranks : 0;
+      const std::int64_t at = has_columns ? row * share + column % share
+                              : is_shared ? row / ranks * width + column
+                                          : i;
+      const double found = all[static_cast<std::size_t>(rank)].states.at(name).number(at);
       worst = std::max(worst, std::abs(found - expected.number(i)));
     }
     EXPECT_LE(worst, 2e-6 * largest) << name;
@@ -119,6 +127,17 @@ class ShardedTablesTest : public ::testing::Test {
 };
 
 TEST_F(ShardedTablesTest, OnTheHost) { expect_as_alone(sharded, {2, 3, 4}); }
+
+TEST_F(ShardedTablesTest, Columns) {
+  expect_as_alone(by_columns, {2, 4});
+  expect_as_alone(by_columns, {2}, {"micro_batch=24", "optimizer.clip_norm=0.05"});
+}
+
+TEST_F(ShardedTablesTest, ColumnsAndAccelerators) {
+  const std::string host = "  { at = \"{wide,deep}.**\", on = \"cpu\", ship = \"rows\" },\n";
+  expect_as_alone(on_accelerator + host + by_columns, {2});
+  expect_as_alone(std::string(on_accelerator) + by_columns, {2});
+}
 
 TEST_F(ShardedTablesTest, MicroBatchesAndNorms) {
   expect_as_alone(sharded, {2}, {"micro_batch=24", "optimizer.clip_norm=0.05"});
@@ -163,24 +182,26 @@ TEST_F(ShardedTablesTest, AMissingWaitIsFound) {
 // Of neither rank, once all that is used has been made.
 TEST_F(ShardedTablesTest, StepsTakeNoMemoryFromTheHeap) {
   if (!counts_allocations()) GTEST_SKIP() << "the sanitizer has its own heap";
-  const std::vector<std::string> settings = settings_of(sharded, {});
-  std::barrier<> both(2);
-  on_rank_threads(2, [&](RankGroup& group) {
-    PlacedOptions options;
-    options.ranks = std::shared_ptr<RankGroup>(std::shared_ptr<void>(), &group);
-    options.check_order = false;
-    PlacedTraining training(model, batch_size, settings, feeds_of(0), options);
-    const PlacedTraining::Feeds feeds = feeds_of(0);
-    for (int step = 0; step < 6; ++step) training.step(feeds);
-    both.arrive_and_wait();
-    const AllocationCount count;
-    both.arrive_and_wait();
-    for (int step = 0; step < 4; ++step) training.step(feeds);
-    both.arrive_and_wait();
-    const std::int64_t calls = count.calls();
-    both.arrive_and_wait();
-    EXPECT_EQ(calls, 0);
-  });
+  for (const char* rules : {sharded, by_columns}) {
+    const std::vector<std::string> settings = settings_of(rules, {});
+    std::barrier<> both(2);
+    on_rank_threads(2, [&](RankGroup& group) {
+      PlacedOptions options;
+      options.ranks = std::shared_ptr<RankGroup>(std::shared_ptr<void>(), &group);
+      options.check_order = false;
+      PlacedTraining training(model, batch_size, settings, feeds_of(0), options);
+      const PlacedTraining::Feeds feeds = feeds_of(0);
+      for (int step = 0; step < 6; ++step) training.step(feeds);
+      both.arrive_and_wait();
+      const AllocationCount count;
+      both.arrive_and_wait();
+      for (int step = 0; step < 4; ++step) training.step(feeds);
+      both.arrive_and_wait();
+      const std::int64_t calls = count.calls();
+      both.arrive_and_wait();
+      EXPECT_EQ(calls, 0);
+    });
+  }
 }
 
 TEST_F(ShardedTablesTest, ALossScaleOfAllRanks) {

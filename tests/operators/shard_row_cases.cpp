@@ -1,4 +1,5 @@
 // Cases of ShardIds and ShardRows; the numbers follow from row r = row r / ranks of rank r % ranks.
+// And of ShardColumns, where each rank has all rows.
 #include "engine/operators/tables/rows.h"
 #include "tests/operators/network_cases.h"
 
@@ -49,12 +50,30 @@ void add_rows(Cases& cases) {
       .expected = {1, 0, 1, 1};
 }
 
+void add_columns(Cases& cases) {
+  const auto add = [&](const char* name, std::vector<double> unique, double count,
+                       std::int64_t ranks, std::vector<double> rows) {
+    const auto capacity = static_cast<std::int64_t>(unique.size());
+    add_case(
+        cases, "ShardColumns", name,
+        {valued({capacity}, std::move(unique), DType::int64), valued({}, {count}, DType::int32)},
+        {{"ranks", ranks}})
+        .expected = std::move(rows);
+  };
+  add("some", {2, 5, 7, -1}, 3, 2, {2, 5, 7, 2, 5, 7, none64, none64});
+  add("all", {0, 4}, 2, 3, {0, 4, 0, 4, 0, 4});
+  add("one_rank", {3, 8, 9}, 2, 1, {3, 8, none64});
+  add("nothing", {-1, -1}, 0, 2, {none64, none64, none64, none64});
+  add("no_room", {}, 0, 2, {});
+}
+
 }  // namespace
 
 void add_shard_row_cases(Cases& cases) {
   const std::size_t first = cases.size();
   add_ids(cases);
   add_rows(cases);
+  add_columns(cases);
   for (std::size_t i = first; i < cases.size(); ++i)
     cases[i].tolerance = 0;  // integers, to the bit
 }

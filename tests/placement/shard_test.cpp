@@ -59,15 +59,48 @@ TEST(Shard, ColumnsAndRowsOfMatrices) {
   EXPECT_THAT(bias.reason->text, HasSubstr("each rank adds its part"));
 }
 
+TEST(Shard, ColumnsOfTables) {
+  const ResolvedPolicy policy =
+      resolve_text(rules("{ at = \"{embed,layers.0}.**\", shard = \"columns\" },\n"));
+  EXPECT_THAT(shardings_of(policy), ElementsAre(Pair("embed.weight", Sharding::columns),
+                                                Pair("layers.0.weight", Sharding::columns)));
+  EXPECT_EQ(explain(policy, "embed:weight").attributes.back().value, "columns");
+  EXPECT_THAT(
+      only_error(rules("{ at = \"embed:weight\", shard = \"columns\", cache = \"1KiB\" },\n")),
+      HasSubstr("a table of which a device caches rows"));
+}
+
+// A row of a table of three axes is no row of columns.
+TEST(Shard, ATableThatIsNoMatrixHasNoColumns) {
+  const OperatorSet operators = all_operators();
+  GraphBuilder b(operators);
+  State state;
+  state.name = "cubes.weight";
+  state.path = "cubes:weight";
+  state.trainable = true;
+  state.start = HostTensor(TensorType{DType::float32, {6, 2, 4}});
+  const ValueId table = b.state(std::move(state));
+  const ValueId ids = b.input("ids", {DType::int64, {5}});
+  b.set_scope({"cubes.Gather", Phase::forward, {}});
+  b.output("y", b.add_node("Gather", {table, ids}, {{"axis", std::int64_t{0}}}));
+  const Graph graph = b.finish();
+  try {
+    resolve(
+        parse_policy("policy = 1\n" + rules("{ at = \"cubes:weight\", shard = \"columns\" },\n"),
+                     "policy.toml"),
+        graph);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("it is no matrix"));
+    EXPECT_THAT(error.what(), HasSubstr("shard = \"whole\""));
+  }
+}
+
 TEST(Shard, WhatHasNeitherRowsNorColumnsToShareOut) {
   EXPECT_EQ(only_error(rules("{ at = \"layers.0:bias\", shard = \"rows\" },\n")),
             "3:33 ranks cannot share out the rows of this parameter: it is no matrix (let the "
             "selector leave it out, or add { at = \"layers.0:bias\", shard = \"state\" } behind "
             "it)");
-  EXPECT_EQ(only_error(rules("{ at = \"embed:weight\", shard = \"columns\" },\n")),
-            "3:32 ranks cannot share out the columns of this parameter: lookups by ids read it: "
-            "columns of tables come with a later version (let the selector leave it out, or add { "
-            "at = \"embed:weight\", shard = \"rows\" } behind it)");
   EXPECT_THAT(only_error(rules("{ at = \"embed:weight\", shard = \"rows\", cache = \"1KiB\" },\n")),
               HasSubstr("a table of which a device caches rows"));
 }

@@ -21,10 +21,13 @@ namespace {
 struct ShardedTable {
   std::size_t state = 0;
   ValueId initial;
-  std::int64_t rows = 0;  // of the whole
+  std::int64_t rows = 0, columns = 0;  // of the whole; columns of a matrix
   std::vector<NodeId> lookups;
   Sharding sharding = Sharding::rows;
   int owner = -1;  // of a whole table
+
+  bool by_rows() const { return sharding == Sharding::rows; }
+  bool by_columns() const { return sharding == Sharding::columns; }
 };
 
 /// Lookups of a table whose ids are all known before the first of them, and the ids, each once.
@@ -40,7 +43,7 @@ struct LookupGroup {
   Diagnostic d;
   d.path = state.path.empty() ? state.name : state.path;
   d.message = (sharding == Sharding::table ? "it cannot be with one rank alone: "
-                                           : "its rows cannot be shared out: ") +
+                                           : "its " + word + " cannot be shared out: ") +
               why;
   d.expected = "a table that lookups by ids alone read (Gather along axis 0, sums of such rows)";
   d.got = std::move(got);
@@ -48,12 +51,22 @@ struct LookupGroup {
   throw Error(ErrorKind::usage, std::move(d));
 }
 
+ShardKind kind_of(const ShardedTable& table) {
+  if (table.by_columns()) return ShardKind::column_blocks;
+  return table.by_rows() ? ShardKind::rows : ShardKind::table;
+}
+
 std::string who(const Node& node) { return node.path + " (" + node.op->name + ")"; }
 
-ShardedTable table_of(const Graph& graph, std::size_t s, Sharding sharding) {
+ShardedTable table_of(const Graph& graph, std::size_t s, Sharding sharding, int ranks) {
   const State& state = graph.states[s];
   const TensorType& type = graph.type(state.initial);
-  ShardedTable table{s, state.initial, type.rank() > 0 ? type.shape[0] : 0, {}, sharding};
+  ShardedTable table;
+  table.state = s;
+  table.initial = state.initial;
+  table.rows = type.rank() > 0 ? type.shape[0] : 0;
+  table.columns = type.rank() == 2 ? type.shape[1] : 0;
+  table.sharding = sharding;
   if (table.rows < 1) refuse(state, sharding, "it has none", to_string(type));
   if (!(state.final == state.initial))
     refuse(state, sharding, "the model changes it itself", "a written state");
@@ -74,6 +87,12 @@ ShardedTable table_of(const Graph& graph, std::size_t s, Sharding sharding) {
   for (const State& other : graph.states) {
     if (other.derived.is_of<CachedRows>(state.name))
       refuse(state, sharding, "a cache holds some of its rows", "the cache " + other.name);
+  }
+  if (!table.by_columns()) return table;
+  if (type.rank() != 2) refuse(state, sharding, "it is no matrix", to_string(type));
+  if (block_of(type.shape[1], ranks - 1, ranks).filled < 1) {
+    refuse(state, sharding, "some of " + std::to_string(ranks) + " ranks would have none",
+           to_string(type));
   }
   return table;
 }
@@ -102,6 +121,12 @@ void choose_owners(const Graph& graph, const RankShares& ranks, std::vector<Shar
   }
 }
 
+bool is_looked_up(const Graph& graph, ValueId table) {
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) {
+    return is_row_lookup(node) && node.inputs[0] == table;
+  });
+}
+
 std::vector<ShardedTable> sharded_tables(const Graph& graph, const Shardings& shards,
                                          const RankShares& ranks) {
   std::vector<ShardedTable> tables;
@@ -109,10 +134,12 @@ std::vector<ShardedTable> sharded_tables(const Graph& graph, const Shardings& sh
     const auto found = shards.find(graph.states[s].name);
     if (found == shards.end()) continue;
     const Sharding sharding = found->second;
-    if (sharding != Sharding::rows && sharding != Sharding::table) continue;
-    const bool is_of_products = product_weight_obstacle(graph, graph.states[s].initial).empty();
-    if (sharding == Sharding::rows && is_of_products) continue;
-    tables.push_back(table_of(graph, s, sharding));
+    const ValueId initial = graph.states[s].initial;
+    const bool is_table =
+        sharding == Sharding::table ||
+        (sharding == Sharding::rows && !product_weight_obstacle(graph, initial).empty()) ||
+        (sharding == Sharding::columns && is_looked_up(graph, initial));
+    if (is_table) tables.push_back(table_of(graph, s, sharding, ranks.ranks));
   }
   choose_owners(graph, ranks, tables);
   return tables;
@@ -170,22 +197,24 @@ class ShardTables {
     std::vector<std::int64_t> first;  // of the ids of each array in `inverse`
     ValueId sent, received;           // counts
     ValueId ids;                      // that this rank is asked for, rows of its part
+    ValueId pieces;                   // by columns: where each rank's piece of a row comes
   };
   struct Key {
     std::int64_t rows = 0;
+    Sharding sharding = Sharding::rows;
     int owner = -1;  // of a whole table
     std::vector<std::int32_t> ids;
     auto operator<=>(const Key&) const = default;
   };
 
   static Key key_of(const LookupGroup& group) {
-    Key key{group.table->rows, group.table->owner, {}};
+    Key key{group.table->rows, group.table->sharding, group.table->owner, {}};
     for (const ValueId ids : group.ids) key.ids.push_back(ids.index);
     return key;
   }
-  /// Of a whole table the places are its rows.
+  /// Of a whole table, and of one by columns, the places are its rows.
   ShardedRows shards_of(const LookupGroup& group) const {
-    return {group.table->rows, group.table->owner < 0 ? ranks_.ranks : 1};
+    return {group.table->rows, group.table->by_rows() ? ranks_.ranks : 1};
   }
   Attributes shared(const ShardedRows& shards) const {
     return {{"rows", shards.rows}, {"ranks", shards.ranks}};
@@ -215,9 +244,13 @@ class ShardTables {
                {{"rows", shards.places()}, {"quiet", std::int64_t{1}}});
     made.places = g.shape(unique[UniqueOutputs::unique])[0];
     made.inverse = unique[UniqueOutputs::inverse];
-    const std::vector<ValueId> rows = g.node(
-        "ShardRows", {unique[UniqueOutputs::unique], unique[UniqueOutputs::count]}, shared(shards));
     const std::int64_t ranks = ranks_.ranks, owner = group.table->owner;
+    const bool by_columns = group.table->by_columns();
+    const std::vector<ValueId> rows =
+        g.node(by_columns ? "ShardColumns" : "ShardRows",
+               {unique[UniqueOutputs::unique], unique[UniqueOutputs::count]},
+               by_columns ? Attributes{{"ranks", ranks}} : shared(shards));
+    if (by_columns) made.pieces = rows[2];
     made.sent = owner < 0 ? rows[1] : to_one(g, rows[1], owner);
     made.received = g.add_node(all_to_all_name, {made.sent}, {{"ranks", ranks}});
     // Nobody asks the others for rows of a whole table.
@@ -242,9 +275,20 @@ class ShardTables {
     GraphBuilder& g = to.builder();
     to.scope_of(group.lookups[0], group.lookups);
     const ValueId part = to.mapped(group.table->initial);
-    const ValueId rows = g.add_node("Gather", {part, by_all.ids}, {{"axis", std::int64_t{0}}});
-    return g.add_node(exchange_rows_name, {rows, by_all.received, by_all.sent},
-                      {{"ranks", std::int64_t{ranks_.ranks}}, {"rows", by_all.places}});
+    const Attributes first_axis{{"axis", std::int64_t{0}}};
+    const ValueId rows = g.add_node("Gather", {part, by_all.ids}, first_axis);
+    const std::int64_t ranks = ranks_.ranks, pieces = by_all.pieces ? ranks : 1;
+    const ValueId come = g.add_node(exchange_rows_name, {rows, by_all.received, by_all.sent},
+                                    {{"ranks", ranks}, {"rows", pieces * by_all.places}});
+    if (!by_all.pieces) return come;
+    // [places, ranks, share] -> [places, ranks * share] without the padding of the last rank.
+    const ValueId by_rank = g.add_node("Gather", {come, by_all.pieces}, first_axis);
+    const std::int64_t share = g.shape(come)[1], columns = group.table->columns;
+    const ValueId padded = g.reshape(by_rank, {by_all.places, ranks * share});
+    if (columns == ranks * share) return padded;
+    return g.add_node(
+        "Slice", {padded},
+        {{"starts", Ints{0, 0}}, {"sizes", Ints{by_all.places, columns}}, {"steps", Ints{1, 1}}});
   }
 
   /// For each of the ids, its row among those that have come.
@@ -282,8 +326,7 @@ Graph shard_tables(const OperatorSet& operators, const Graph& forward, const Sha
   if (tables.empty()) return forward;
   for (const ShardedTable& table : tables) {
     State& state = from.states[table.state];
-    const ShardKind kind = table.owner < 0 ? ShardKind::rows : ShardKind::table;
-    keep_part(state, kind, ranks.rank, ranks.ranks, std::max(table.owner, 0));
+    keep_part(state, kind_of(table), ranks.rank, ranks.ranks, std::max(table.owner, 0));
     from.value(table.initial).type = state.start.type();  // lookups of the whole are replaced
   }
   ShardTables sharded(from, ranks);

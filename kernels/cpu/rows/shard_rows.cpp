@@ -1,5 +1,5 @@
-// ShardIds, a division for each id, and ShardRows, whose places are ascending: those of a rank lie
-// in a row.
+// ShardIds, a division for each id; ShardRows, whose places are ascending: those of a rank lie in a
+// row; ShardColumns, which copies.
 #include "engine/operators/tables/shard_rows.h"
 
 #include <limits>
@@ -78,11 +78,34 @@ std::unique_ptr<PreparedKernel> prepare_shard_rows(const KernelRequest& r) {
       });
 }
 
+std::unique_ptr<PreparedKernel> prepare_shard_columns(const KernelRequest& r) {
+  return prepared([ranks = r.attributes().integer("ranks"),
+                   capacity = r.inputs[0].type.elements()](const KernelArguments& a) {
+    const auto* unique = static_cast<const std::int64_t*>(a.inputs[0]);
+    const std::int32_t count = *static_cast<const std::int32_t*>(a.inputs[1]);
+    if (auto* rows = static_cast<std::int64_t*>(a.outputs[0]); rows != nullptr) {
+      for (std::int64_t rank = 0; rank < ranks; ++rank)
+        std::copy_n(unique, count, rows + rank * count);
+      std::fill(rows + ranks * count, rows + ranks * capacity, absent_id<std::int64_t>);
+    }
+    if (auto* counts = static_cast<std::int32_t*>(a.outputs[1]); counts != nullptr)
+      std::fill_n(counts, ranks, count);
+    if (auto* positions = static_cast<std::int64_t*>(a.outputs[2]); positions != nullptr) {
+      for (std::int64_t i = 0; i < count; ++i) {
+        for (std::int64_t rank = 0; rank < ranks; ++rank)
+          positions[i * ranks + rank] = rank * count + i;
+      }
+      std::fill(positions + ranks * count, positions + ranks * capacity, absent_id<std::int64_t>);
+    }
+  });
+}
+
 }  // namespace
 
 void add_shard_row_kernels(KernelList& list) {
   add_row_major(list, "cpu.shard_ids", "ShardIds", refuse_nothing, prepare_shard_ids);
   add_row_major(list, "cpu.shard_rows", "ShardRows", refuse_nothing, prepare_shard_rows);
+  add_row_major(list, "cpu.shard_columns", "ShardColumns", refuse_nothing, prepare_shard_columns);
 }
 
 }  // namespace tandem

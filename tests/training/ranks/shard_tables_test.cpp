@@ -1,5 +1,6 @@
-// Tables that ranks share by rows, or whole: a wide and a deep table with the same ids, and other
-// lookups of the deep one. One process with whole tables is the reference; the ranks are threads.
+// Tables that ranks share by rows, by columns, or whole: a wide and a deep table with the same ids,
+// and other lookups of the deep one. One process with whole tables is the reference; the ranks are
+// threads.
 #include "engine/training/ranks/shard_tables.h"
 
 #include <gmock/gmock.h>
@@ -23,13 +24,14 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-constexpr std::int64_t rows = 2003, columns = 4, fields = 5;
+constexpr std::int64_t rows = 2003, fields = 5;
 constexpr int steps = 4;
 
 /// What is looked up besides the ids that the two tables have in common.
 enum class More { nothing, other_ids, ids_of_a_lookup };
 
-Graph forward_graph(const OperatorSet& operators, std::int64_t samples, More more) {
+Graph forward_graph(const OperatorSet& operators, std::int64_t samples, More more,
+                    std::int64_t columns = 4) {
   GraphBuilder b(operators);
   const auto parameter = [&](const std::string& name, const Shape& shape) {
     return b.state(sine_parameter(name, shape));
@@ -77,7 +79,8 @@ Graph forward_graph(const OperatorSet& operators, std::int64_t samples, More mor
 enum class Ids { spread, zipf, of_few_owners };
 
 const Shardings by_rows{{"wide.weight", Sharding::rows}, {"deep.weight", Sharding::rows}},
-    whole_tables{{"wide.weight", Sharding::table}, {"deep.weight", Sharding::table}};
+    whole_tables{{"wide.weight", Sharding::table}, {"deep.weight", Sharding::table}},
+    by_columns{{"deep.weight", Sharding::columns}};  // the wide one has one column
 
 std::int64_t id_of(Ids kind, std::int64_t position) {
   std::mt19937_64 random(static_cast<std::uint64_t>(position) * 7919 + 13);
@@ -94,6 +97,7 @@ struct Case {
   Ids ids = Ids::spread;
   int device = 0;
   std::int64_t wrong_id = 0;  // where it is not 0, in place of one of them
+  std::int64_t columns = 4;   // of the deep table
   Shardings shards = by_rows;
 };
 
@@ -116,17 +120,18 @@ void feed(const Case& of, const std::string& name, std::int64_t first, std::int6
 }
 
 GraphTraining training_of(const Case& of) {
-  return {
-      .keys = of.keys,
-      .batch = of.batch,
-      .micro_batch = of.micro_batch,
-      .device = of.device,
-      .steps = steps,
-      .forward = [=](const OperatorSet& operators,
-                     std::int64_t samples) { return forward_graph(operators, samples, of.more); },
-      .feed = [=](const std::string& name, std::int64_t first, std::int64_t samples,
-                  void* slot) { feed(of, name, first, samples, slot); },
-      .shards = of.shards};
+  return {.keys = of.keys,
+          .batch = of.batch,
+          .micro_batch = of.micro_batch,
+          .device = of.device,
+          .steps = steps,
+          .forward =
+              [=](const OperatorSet& operators, std::int64_t samples) {
+                return forward_graph(operators, samples, of.more, of.columns);
+              },
+          .feed = [=](const std::string& name, std::int64_t first, std::int64_t samples,
+                      void* slot) { feed(of, name, first, samples, slot); },
+          .shards = of.shards};
 }
 
 TrainedGraph train(const Case& of) { return train_graph(training_of(of)); }
@@ -152,6 +157,15 @@ std::vector<double> assembled(const std::vector<TrainedGraph>& all, const std::s
     return numbers;
   }
   const std::int64_t width = whole.elements() / whole.shape[0];
+  if (shard->second.kind == ShardKind::column_blocks) {
+    const std::int64_t share = (width + ranks - 1) / ranks;
+    for (std::int64_t i = 0; i < whole.elements(); ++i) {
+      const std::int64_t c = i % width;
+      const HostTensor& part = all[static_cast<std::size_t>(c / share)].states.at(name);
+      numbers.push_back(part.number(i / width * share + c % share));
+    }
+    return numbers;
+  }
   for (std::int64_t row = 0; row < whole.shape[0]; ++row) {
     const HostTensor& part = all[static_cast<std::size_t>(row % ranks)].states.at(name);
     for (std::int64_t c = 0; c < width; ++c)
@@ -306,7 +320,7 @@ TEST(ShardTables, WholeTablesAreWithOneRankEach) {
   const std::vector<TrainedGraph> all =
       train_on(3, {.keys = optimizers(ftrl, lazy_adam), .shards = whole_tables});
   // The deep table is the heavier one.
-  EXPECT_EQ(all[0].states.at("deep.weight").shape(), (Shape{rows, columns}));
+  EXPECT_EQ(all[0].states.at("deep.weight").shape(), (Shape{rows, 4}));
   EXPECT_EQ(all[1].states.at("wide.weight").shape(), (Shape{rows, 1}));
   for (const auto& [name, owner] : {std::pair{"deep.weight", 0u}, std::pair{"wide.weight", 1u}}) {
     for (std::size_t rank = 0; rank < 3; ++rank) {
@@ -315,6 +329,88 @@ TEST(ShardTables, WholeTablesAreWithOneRankEach) {
       }
     }
   }
+}
+
+// Of the four columns two ranks have two each, four one, and three ranks of five columns 2, 2, 1.
+TEST(ShardTables, Columns) {
+  for (const std::string& deep :
+       {lazy_adam, ftrl, std::string("kind=\"sgd\""), std::string("kind=\"adam\"")}) {
+    SCOPED_TRACE(deep);
+    expect_as_alone({.keys = optimizers(ftrl, deep), .shards = by_columns}, {2, 4});
+  }
+  expect_as_alone({.keys = optimizers(ftrl, lazy_adam), .columns = 5, .shards = by_columns}, {3});
+}
+
+TEST(ShardTables, ColumnsOfOtherLookups) {
+  const auto of = [&](std::vector<std::string> more) {
+    return Case{.keys = optimizers(ftrl, lazy_adam, std::move(more)), .shards = by_columns};
+  };
+  Case each = of({});
+  each.more = More::other_ids;
+  each.ids = Ids::zipf;
+  expect_as_alone(each, {2, 4});
+  each.more = More::ids_of_a_lookup;
+  expect_as_alone(each, {2});
+  each = of({});
+  each.batch = each.micro_batch = 7;  // shares differ by a sample
+  expect_as_alone(each, {2, 4});
+  each = of({});
+  each.micro_batch = 8;
+  expect_as_alone(each, {2});
+  each = of({});
+  each.device = 1;
+  expect_as_alone(each, {2});
+  expect_as_alone(of({"optimizer.clip_norm=0.01"}), {2});
+}
+
+TEST(ShardTables, ColumnsWithFixedRowsSplitStorageAndFrozen) {
+  for (const std::string key : {R"(parameters.fixed_rows=[{at="deep:weight", rows=[0, 1, 1234]}])",
+                                R"(parameters.storage=[{at="deep:weight", kind="split_bfloat16"}])",
+                                R"(parameters.freeze=[{at="deep:*"}])"}) {
+    SCOPED_TRACE(key);
+    Case of{.keys = optimizers(ftrl, lazy_adam, {key}), .ids = Ids::zipf, .shards = by_columns};
+    if (key.find("freeze") != std::string::npos) of.keys = {"optimizer.kind=sgd", key};
+    expect_as_alone(of, {2});
+  }
+}
+
+TEST(ShardTables, ColumnsBesideATableByRows) {
+  expect_as_alone({.keys = optimizers(ftrl, lazy_adam),
+                   .ids = Ids::zipf,
+                   .shards = {{"wide.weight", Sharding::rows}, {"deep.weight", Sharding::columns}}},
+                  {2, 4});
+}
+
+TEST(ShardTables, EachRankKeepsItsColumnsAndTheirStates) {
+  const std::vector<TrainedGraph> all =
+      train_on(3, {.keys = optimizers(ftrl, lazy_adam), .columns = 5, .shards = by_columns});
+  for (const TrainedGraph& one : all) {
+    for (const char* name : {"deep.weight", "deep.weight/exp_avg", "deep.weight/exp_avg_sq"}) {
+      EXPECT_EQ(one.states.at(name).shape(), (Shape{rows, 2})) << name;
+      EXPECT_EQ(one.shards.at(name).kind, ShardKind::column_blocks) << name;
+      EXPECT_EQ(one.shards.at(name).whole.shape, (Shape{rows, 5})) << name;
+    }
+    EXPECT_FALSE(one.shards.contains("wide.weight"));
+  }
+  // The last rank has one column, and padding that stays as it is.
+  const HostTensor& last = all[2].states.at("deep.weight");
+  for (std::int64_t row = 0; row < rows; ++row) ASSERT_EQ(last.number(2 * row + 1), 0) << row;
+}
+
+// Of each row that a rank looks up all ranks send their piece, once, and get its gradient back.
+TEST(ShardTables, ColumnsCrossOnce) {
+  const OperatorSet operators = all_operators();
+  const GraphTraining training =
+      training_of({.keys = optimizers(ftrl, lazy_adam), .shards = by_columns});
+  const Graph graph =
+      training_graph(operators, config_of(training), training, MicroBatchKind::whole, {0, 4}).graph;
+  std::vector<Shape> exchanged;
+  for (const Node& node : graph.nodes) {
+    if (node.op->name == exchange_rows_name) exchanged.push_back(graph.type(node.outputs[0]).shape);
+  }
+  // Six of 24 samples: ids that this rank is asked for, pieces that come, gradients that go back.
+  const std::int64_t ids = 4 * 6 * fields;
+  EXPECT_THAT(exchanged, ::testing::ElementsAre(Shape{ids}, Shape{ids, 1}, Shape{ids, 1}));
 }
 
 // Ids cross once for both tables; rows of each cross, and so do their gradients.
@@ -339,9 +435,9 @@ TEST(ShardTables, TablesWithTheSameIdsAskOnce) {
   EXPECT_EQ(collectives(of)[all_gather_name], 0);
 }
 
-TEST(ShardTables, IdsOfNoRowAreReportedAsOnOneProcess) {
+void expect_reported(const Shardings& shards) {
   for (const std::int64_t wrong : {rows, -rows - 1, std::int64_t{1} << 40}) {
-    const Case of{.keys = optimizers(ftrl, lazy_adam), .wrong_id = wrong};
+    const Case of{.keys = optimizers(ftrl, lazy_adam), .wrong_id = wrong, .shards = shards};
     const TrainedGraph alone = train(of);
     ASSERT_TRUE(alone.error.has_value());
     const std::vector<TrainedGraph> all = train_on(2, of);
@@ -353,17 +449,22 @@ TEST(ShardTables, IdsOfNoRowAreReportedAsOnOneProcess) {
   }
 }
 
+TEST(ShardTables, IdsOfNoRowAreReportedAsOnOneProcess) {
+  expect_reported(by_rows);
+  expect_reported(by_columns);
+}
+
 std::string refused(const Case& of, const std::function<void(GraphBuilder&)>& change = {},
-                    Shardings shards = by_rows) {
+                    Shardings shards = by_rows, int ranks = 2) {
   const OperatorSet operators = all_operators();
-  GraphBuilder g(operators, forward_graph(operators, 8, of.more));
+  GraphBuilder g(operators, forward_graph(operators, 8, of.more, of.columns));
   if (change) change(g);
   const RunConfig config = config_of(training_of(of));
   TrainingRequest request;
   request.config = &config;
   request.samples = {8, 8};
   request.fields = {{"t", {DType::float32, {8, 1}}}};
-  request.ranks = {2, 8, 8, 0};
+  request.ranks = {ranks, 8, 8, 0};
   request.shards = std::move(shards);
   try {
     build_training_graph(operators, g.finish(), request);
@@ -408,11 +509,43 @@ TEST(ShardTables, KindsThatRestOnTheWholeTable) {
   }
 }
 
+TEST(ShardTables, KindsThatRestOnWholeRows) {
+  for (const std::string kind : {"rowwise_adagrad", "group_ftrl", "lamb", "adafactor"}) {
+    EXPECT_THAT(refused({.keys = optimizers(ftrl, "kind=\"" + kind + "\"")}, {}, by_columns),
+                AllOf(HasSubstr("deep:weight"), HasSubstr(kind), HasSubstr("rests on whole rows"),
+                      HasSubstr("shares out its columns")));
+  }
+}
+
+TEST(ShardTables, FewerColumnsThanRanks) {
+  const Case of{.keys = optimizers(ftrl, lazy_adam)};
+  EXPECT_EQ(refused(of, {}, by_columns, 4), "");
+  // Blocks of one column, and of two, of which the third rank would have none.
+  for (const int ranks : {5, 3}) {
+    EXPECT_THAT(refused(of, {}, by_columns, ranks),
+                AllOf(HasSubstr("deep:weight"), HasSubstr("its columns cannot be shared out"),
+                      HasSubstr("some of " + std::to_string(ranks) + " ranks would have none"),
+                      HasSubstr("take `shard = \"columns\"` away")));
+  }
+  EXPECT_THAT(refused(of, {}, {{"wide.weight", Sharding::columns}}),
+              AllOf(HasSubstr("wide:weight"), HasSubstr("would have none")));
+}
+
+TEST(ShardTables, ColumnsThatSomethingElseReads) {
+  EXPECT_THAT(
+      refused(
+          {.keys = optimizers(ftrl, lazy_adam)},
+          [](GraphBuilder& g) { g.output("table", g.graph().find_state("deep.weight")->initial); },
+          by_columns),
+      AllOf(HasSubstr("deep:weight"), HasSubstr("its columns cannot be shared out"),
+            HasSubstr("output table")));
+}
+
 TEST(ShardTables, OneRankKeepsItsTables) {
   const Case of{.keys = optimizers(ftrl, lazy_adam)};
   const TrainedGraph alone = train(of);
   EXPECT_TRUE(alone.shards.empty());
-  EXPECT_EQ(alone.states.at("deep.weight").shape(), (Shape{rows, columns}));
+  EXPECT_EQ(alone.states.at("deep.weight").shape(), (Shape{rows, 4}));
 }
 
 }  // namespace

@@ -1,11 +1,13 @@
-// Whole trainings over ranks that share the rows of a table: steps, evaluations in between, what
-// stops or fails in one of them, and checkpoints that other numbers of ranks go on with.
+// Whole trainings over ranks that share the rows or the columns of a table: steps, evaluations in
+// between, what stops or fails in one of them, and checkpoints that other numbers of ranks go on
+// with.
 #include <gmock/gmock.h>
 
 #include <cmath>
 #include <exception>
 
 #include "engine/graph/builder.h"
+#include "engine/training/checkpoints/checkpoint.h"
 #include "engine/training/evaluation.h"
 #include "tests/training/ranks/rank_runs.h"
 
@@ -19,9 +21,9 @@ using testing::RankRuns;
 using testing::SmallEngine;
 using testing::Trained;
 
-constexpr std::int64_t rows = 31, columns = 2, fields = 3;
+constexpr std::int64_t rows = 31, columns = 5, fields = 3;
 
-/// ids int64 [batch, 3] -> table (31 x 2) -> logits of 3 classes.
+/// ids int64 [batch, 3] -> table (31 x 5) -> logits of 3 classes.
 Graph table_network(const OperatorSet& operators, std::int64_t batch) {
   GraphBuilder g(operators);
   const auto parameter = [&](const std::string& name, Shape shape) {
@@ -63,17 +65,25 @@ class TableTrainingTest : public testing::RankTraining {
     train_ = table_data(22);
   }
 
-  const Shardings shards_{{"table.weight", Sharding::rows}};
+  const Shardings shards_{{"table.weight", Sharding::rows}},
+      by_columns_{{"table.weight", Sharding::columns}};
 
   /// The table of all ranks.
   static std::vector<double> table_of(const RankRuns& runs) {
-    const std::size_t ranks = runs.ranks.size();
+    const auto ranks = static_cast<std::int64_t>(runs.ranks.size());
+    const StateShard* const shard = runs.first().training->states().shard("table.weight");
+    const bool by_columns = shard != nullptr && shard->kind == ShardKind::column_blocks;
+    const std::int64_t share = (columns + ranks - 1) / ranks;
+    std::vector<HostTensor> parts;
+    for (const Trained& rank : runs.ranks)
+      parts.push_back(rank.training->states().read("table.weight"));
     std::vector<double> numbers;
     for (std::int64_t i = 0; i < rows * columns; ++i) {
-      const auto row = static_cast<std::size_t>(i / columns);
-      const HostTensor part = runs.ranks[row % ranks].training->states().read("table.weight");
-      numbers.push_back(
-          part.number(static_cast<std::int64_t>(row / ranks) * columns + i % columns));
+      const std::int64_t row = i / columns, column = i % columns;
+      const std::int64_t rank = by_columns ? column / share : row % ranks;
+      const std::int64_t at =
+          by_columns ? row * share + column % share : row / ranks * columns + column;
+      numbers.push_back(parts[static_cast<std::size_t>(rank)].number(at));
     }
     return numbers;
   }
@@ -82,10 +92,14 @@ class TableTrainingTest : public testing::RankTraining {
     for (std::size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], expected[i], 1e-5) << i;
   }
   void expect_as_one_process(const std::vector<std::string>& keys) {
+    expect_as_one_process(keys, shards_, {2, 3, 4});
+  }
+  void expect_as_one_process(const std::vector<std::string>& keys, const Shardings& shards,
+                             std::initializer_list<int> counts) {
     const RankRuns one = run_ranks({.ranks = 1, .keys = keys});
-    for (const int ranks : {2, 3, 4}) {
+    for (const int ranks : counts) {
       SCOPED_TRACE(std::to_string(ranks) + " ranks");
-      const RankRuns many = run_ranks({.ranks = ranks, .keys = keys, .shards = shards_});
+      const RankRuns many = run_ranks({.ranks = ranks, .keys = keys, .shards = shards});
       ASSERT_THAT(many.errors, Each(IsEmpty()));
       expect_near(many.first().all("loss"), one.first().all("loss"));
       expect_near(table_of(many), table_of(one));
@@ -95,6 +109,24 @@ class TableTrainingTest : public testing::RankTraining {
           EXPECT_NEAR(Trained::value(many.first().evaluations[i], name), value, 1e-5) << name;
       }
     }
+  }
+
+  static CheckpointContent last_of(const RankRuns& runs, std::uint64_t step) {
+    return read_checkpoint(runs.first().result.run_dir + "/checkpoints/" + checkpoint_name(step));
+  }
+  static void expect_same(const CheckpointContent& found, const CheckpointContent& expected,
+                          double tolerance) {
+    const auto compare = [&](const std::vector<NamedTensor>& a, const std::vector<NamedTensor>& b) {
+      ASSERT_EQ(a.size(), b.size());
+      for (std::size_t i = 0; i < a.size(); ++i) {
+        ASSERT_EQ(a[i].name, b[i].name);
+        ASSERT_EQ(a[i].tensor.type(), b[i].tensor.type()) << a[i].name;
+        for (std::int64_t k = 0; k < a[i].tensor.type().elements(); ++k)
+          ASSERT_NEAR(a[i].tensor.number(k), b[i].tensor.number(k), tolerance) << a[i].name;
+      }
+    };
+    compare(found.model, expected.model);
+    compare(found.optimizer, expected.optimizer);
   }
 
   /// Three ranks evaluate in micro-batches of at most 3 samples: what each throws, or "stopped". A
@@ -146,6 +178,51 @@ TEST_F(TableTrainingTest, EvaluationsOfFewSamples) {
 
 TEST_F(TableTrainingTest, ADenseGradientOfASmallTable) {
   expect_as_one_process({"steps=6", "optimizer.kind=adam", "optimizer.clip_norm=0.1"});
+}
+
+// Columns of 3 and 2 of two ranks, of 2, 2 and 1 of three. Initial values are drawn, too.
+TEST_F(TableTrainingTest, ColumnsAsOneProcess) {
+  eval_ = table_data(19);
+  for (const std::string optimizer :
+       {"optimizer={kind=\"sgd\", lr=0.05}", "optimizer={kind=\"lazy_adam\", lr=0.05}",
+        "optimizer={kind=\"ftrl\", lr=0.05, initial_accumulator=0.1}"}) {
+    SCOPED_TRACE(optimizer);
+    expect_as_one_process(
+        {"steps=9", optimizer, "eval.every=\"3 steps\"", "eval.metrics=[\"accuracy\"]",
+         "parameters.init=[{at=\"**\", kind=\"normal\", std=0.4}]"},
+        by_columns_, {2, 3});
+  }
+}
+
+TEST_F(TableTrainingTest, EvaluationsOfFewSamplesByColumns) {
+  for (const std::int64_t samples : {1, 9}) {
+    eval_ = table_data(samples);
+    expect_as_one_process(keys, by_columns_, {3});
+  }
+}
+
+// Whoever has written it: 2 ranks by columns; going on by columns or by rows, on any number.
+TEST_F(TableTrainingTest, CheckpointsOfColumnsResumeOnAnyNumber) {
+  const RankRuns whole = run_ranks({.ranks = 2, .keys = keys, .shards = by_columns_});
+  ASSERT_THAT(whole.errors, Each(IsEmpty()));
+  const CheckpointContent expected = last_of(whole, 9);
+  for (const int ranks : {2, 1, 3}) {
+    for (const Shardings& shards : {by_columns_, shards_}) {
+      SCOPED_TRACE(std::to_string(ranks) + " ranks go on by " +
+                   std::string(name_of(shards.begin()->second)));
+      const RankRuns begun =
+          run_ranks({.ranks = 2,
+                     .keys = keys,
+                     .stops = [](int rank, auto step) { return rank == 1 && step >= 3; },
+                     .shards = by_columns_});
+      ASSERT_THAT(begun.errors, Each(IsEmpty()));
+      ASSERT_LT(begun.first().result.steps, 8u);
+      const RankRuns rest = run_ranks(
+          {.ranks = ranks, .keys = keys, .resume = begun.first().result.run_dir, .shards = shards});
+      ASSERT_THAT(rest.errors, Each(IsEmpty()));
+      expect_same(last_of(rest, 9), expected, ranks == 2 && shards == by_columns_ ? 0 : 1e-5);
+    }
+  }
 }
 
 // A rank that finds an id out of range tells the others when all are through.
