@@ -47,12 +47,24 @@ Ints axes_of_reader(const Graph& graph, const Node& node, ValueId value, int dep
   return axes;
 }
 
+/// Whether a rank has a part of some unit alone.
+bool cuts_units(const UpdateRequest& update, const Ints& axes) {
+  if (update.shares_states) return true;
+  const std::optional<StateShard>& shard = update.parameter.shard;
+  if (!shard || shard->kind == ShardKind::table) return false;
+  if (shard->kind == ShardKind::elements || axes.empty()) return true;
+  const std::int64_t shared = shard->kind == ShardKind::column_blocks ? 1 : 0;
+  return std::find(axes.begin(), axes.end(), shared) != axes.end();
+}
+
 [[noreturn]] void refuse_part(const UpdateRequest& update) {
+  const std::optional<StateShard>& shard = update.parameter.shard;
   Diagnostic d;
   d.path = update.parameter.path;
   d.message =
-      "optimizer.clip_adaptive needs the whole parameter on each rank, and its policy shares out "
-      "the optimizer's states";
+      "optimizer.clip_adaptive needs whole output units on each rank, and its policy shares out " +
+      std::string(update.shares_states || !shard ? "the optimizer's states"
+                                                 : "its " + std::string(word_of(shard->kind)));
   d.fix = "add { at = \"" + update.parameter.path +
           "\", shard = \"whole\" } to the policy, or a group with clip_adaptive = 0 to "
           "optimizer.groups";
@@ -110,10 +122,9 @@ ValueId GradientClipping::times(ValueId scale, double factor, DType dtype) {
 }
 
 ValueId GradientClipping::adapted(const UpdateRequest& update, ValueId gradient, double ratio,
-                                  ValueId scale) {
+                                  ValueId scale, const Ints& axes) {
   constexpr double least_norm = 1e-6;  // of a gradient, that divides
   const DType dtype = g_.dtype(gradient);
-  const Ints axes = axes_of_units(g_.graph(), update.parameter);
   const auto norm = [&](ValueId x) {
     const ValueId squares = g_.mul(x, x);
     return g_.add_node("Sqrt", {axes.empty() ? squares : g_.reduce_sum(squares, axes, true)});
@@ -136,8 +147,9 @@ void GradientClipping::clip_elements(UpdateRequest& update, ValueId scale) {
     update.gradient = g_.add_node("Max", {update.gradient, g_.neg(limit)});
   }
   if (const double ratio = adaptive(update.group); ratio > 0) {
-    if (update.shares_states) refuse_part(update);
-    update.gradient = adapted(update, update.gradient, ratio, scale);
+    const Ints axes = axes_of_units(g_.graph(), update.parameter);
+    if (cuts_units(update, axes)) refuse_part(update);
+    update.gradient = adapted(update, update.gradient, ratio, scale, axes);
   }
 }
 

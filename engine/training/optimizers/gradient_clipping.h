@@ -43,7 +43,8 @@ class GradientClipping {
   double adaptive(int group) const;  // 0: none
   const std::optional<double>& own_norm(int group) const;
   ValueId times(ValueId scale, double factor, DType dtype);
-  ValueId adapted(const UpdateRequest& update, ValueId gradient, double ratio, ValueId scale);
+  ValueId adapted(const UpdateRequest& update, ValueId gradient, double ratio, ValueId scale,
+                  const Ints& axes);
 
   GraphBuilder& g_;
   const OptimizerConfig& config_;

@@ -517,6 +517,16 @@ TEST(ShardTables, KindsThatRestOnWholeRows) {
   }
 }
 
+// A row of a table is one unit: its norm is that of all columns.
+TEST(ShardTables, AdaptiveLimitsNeedWholeUnits) {
+  const Case of{.keys = optimizers(ftrl, lazy_adam, {"optimizer.clip_adaptive=0.01"})};
+  EXPECT_EQ(refused(of), "");
+  EXPECT_EQ(refused(of, {}, whole_tables), "");
+  EXPECT_THAT(refused(of, {}, by_columns),
+              AllOf(HasSubstr("deep:weight"), HasSubstr("clip_adaptive needs whole output units"),
+                    HasSubstr("shares out its columns")));
+}
+
 TEST(ShardTables, FewerColumnsThanRanks) {
   const Case of{.keys = optimizers(ftrl, lazy_adam)};
   EXPECT_EQ(refused(of, {}, by_columns, 4), "");
