@@ -5,6 +5,7 @@
 #include "engine/graph/text.h"
 #include "engine/operators/collectives/collective.h"
 #include "engine/operators/operator.h"
+#include "engine/operators/tables/rows.h"
 
 namespace tandem {
 namespace {
@@ -19,6 +20,32 @@ double share_of(const Instruction& instruction, const Graph& graph) {
   if (first == instruction.accesses.end()) return 1.0 / instruction.parts;
   return static_cast<double>(first->end - first->begin) /
          static_cast<double>(graph.type(graph.node(instruction.node).outputs[0]).bytes());
+}
+
+// Of ids that ranks may send there is room for all: of what groups or updates the rows that they
+// name, the part that there is to do, about.
+double filled_part(const Graph& graph, const Node& node) {
+  const auto maker = [&](std::size_t input) -> const Node* {
+    const NodeId producer = graph.value(node.inputs[input]).producer;
+    return producer ? &graph.node(producer) : nullptr;
+  };
+  const auto as_of = [&](const Node* groups) {
+    return groups != nullptr && groups->op->role == Role::id_groups ? filled_part(graph, *groups)
+                                                                    : 1.0;
+  };
+  if (node.op->role == Role::rows_norm) return as_of(maker(0));
+  if (node.op->role == Role::rows_update)
+    return node.attributes.flag("lazy") ? as_of(maker(RowsOperands(node).unique())) : 1;
+  if (node.op->role != Role::id_groups) return 1;
+  double ids = 0, filled = 0;
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    const Node* made = maker(i);
+    const bool are_sent = made != nullptr && made->op->name == exchange_rows_name;
+    const auto count = static_cast<double>(graph.type(node.inputs[i]).elements());
+    ids += count;
+    filled += are_sent ? count * made->attributes.number("filled") : count;
+  }
+  return ids > 0 ? filled / ids : 1;
 }
 
 std::string settings_text(const Node& node) {
@@ -66,7 +93,8 @@ double seconds_of(const Instruction& instruction, const Lowered& lowered,
         if (known != profile.measured.end()) return share * known->second;
       }
       const Cost cost = cost_of(lowered.graph, node);
-      return share * std::max(cost.flops / profile.flops, cost.bytes / profile.bandwidth) +
+      return share * filled_part(lowered.graph, node) *
+                 std::max(cost.flops / profile.flops, cost.bytes / profile.bandwidth) +
              profile.overhead;
     }
     case Instruction::Kind::copy: {

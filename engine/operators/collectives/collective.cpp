@@ -22,15 +22,18 @@ constexpr Form forms[] = {{all_reduce_name, 2},
                           {all_to_all_name, 1},
                           {exchange_rows_name, 1}};
 
-// The longer side: what is gathered, or what is scattered; of rows the shorter one.
+// The longer side: what is gathered, or what is scattered; of rows what there is in it.
 double carried_bytes(const Graph& graph, const Node& node, CollectiveKind kind) {
   const auto bytes_of = [&](const std::vector<ValueId>& values) {
     double bytes = 0;
     for (ValueId value : values) bytes += static_cast<double>(graph.type(value).bytes());
     return bytes;
   };
-  if (kind == CollectiveKind::exchange_rows)
-    return std::min(bytes_of({node.inputs[0]}), bytes_of(node.outputs));
+  if (kind == CollectiveKind::exchange_rows) {
+    const auto [shorter, longer] =
+        std::minmax({bytes_of({node.inputs[0]}), bytes_of(node.outputs)});
+    return std::max(shorter, longer * node.attributes.number("filled"));
+  }
   return bytes_of(kind == CollectiveKind::all_gather ? node.outputs : node.inputs);
 }
 

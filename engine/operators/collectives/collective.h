@@ -26,7 +26,8 @@ inline constexpr const char* maximum_reduction = "maximum";
 
 /// Bytes that each rank sends over a ring, and how many messages one after the other: all-reduce
 /// 2 (n - 1) / n of its operand in 2 (n - 1) messages; gathering, scattering and exchanging half of
-/// both. Of rows that are exchanged, as if all that there is room for on the shorter side were.
+/// both. Of rows that are exchanged, all that there is room for on the shorter side, or of the
+/// longer one what is filled of it, whichever is more.
 struct RingTraffic {
   double bytes = 0;
   double messages = 0;

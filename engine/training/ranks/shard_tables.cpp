@@ -197,6 +197,7 @@ class ShardTables {
     std::vector<std::int64_t> first;  // of the ids of each array in `inverse`
     ValueId sent, received;           // counts
     ValueId ids;                      // that this rank is asked for, rows of its part
+    double filled = 1;                // of the room for them, about
     ValueId pieces;                   // by columns: where each rank's piece of a row comes
   };
   struct Key {
@@ -255,9 +256,14 @@ class ShardTables {
     made.received = g.add_node(all_to_all_name, {made.sent}, {{"ranks", ranks}});
     // Nobody asks the others for rows of a whole table.
     const bool is_asked = owner < 0 || owner == ranks_.rank;
+    // By rows each rank may want all of one, and wants as many of each.
+    const std::int64_t room = std::min(most, shards.part());
+    if (group.table->by_rows() && room > 0)
+      made.filled =
+          static_cast<double>(std::min(most, shards.rows)) / static_cast<double>(ranks * room);
     made.ids = g.add_node(
         exchange_rows_name, {rows[0], made.sent, made.received},
-        {{"ranks", ranks}, {"rows", is_asked ? ranks * std::min(most, shards.part()) : 1}});
+        {{"ranks", ranks}, {"rows", is_asked ? ranks * room : 1}, {"filled", made.filled}});
     return made;
   }
 
@@ -278,8 +284,9 @@ class ShardTables {
     const Attributes first_axis{{"axis", std::int64_t{0}}};
     const ValueId rows = g.add_node("Gather", {part, by_all.ids}, first_axis);
     const std::int64_t ranks = ranks_.ranks, pieces = by_all.pieces ? ranks : 1;
-    const ValueId come = g.add_node(exchange_rows_name, {rows, by_all.received, by_all.sent},
-                                    {{"ranks", ranks}, {"rows", pieces * by_all.places}});
+    const ValueId come =
+        g.add_node(exchange_rows_name, {rows, by_all.received, by_all.sent},
+                   {{"ranks", ranks}, {"rows", pieces * by_all.places}, {"filled", by_all.filled}});
     if (!by_all.pieces) return come;
     // [places, ranks, share] -> [places, ranks * share] without the padding of the last rank.
     const ValueId by_rank = g.add_node("Gather", {come, by_all.pieces}, first_axis);

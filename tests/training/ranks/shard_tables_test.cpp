@@ -413,6 +413,31 @@ TEST(ShardTables, ColumnsCrossOnce) {
   EXPECT_THAT(exchanged, ::testing::ElementsAre(Shape{ids}, Shape{ids, 1}, Shape{ids, 1}));
 }
 
+// Ids are 30 a rank. By rows each rank is asked by all for a quarter of theirs; of a whole table
+// its owner for all of them; by columns each for all, a quarter of each row.
+TEST(ShardTables, EstimatesCountTheRowsThatThereAre) {
+  const OperatorSet operators = all_operators();
+  const auto bytes = [&](const Shardings& shards) {
+    const GraphTraining training =
+        training_of({.keys = optimizers(ftrl, lazy_adam), .shards = shards});
+    const Graph graph =
+        training_graph(operators, config_of(training), training, MicroBatchKind::whole, {0, 4})
+            .graph;
+    std::vector<double> all;
+    for (const Node& node : graph.nodes) {
+      if (node.op->name == exchange_rows_name) all.push_back(ring_traffic(graph, node).bytes);
+    }
+    return all;
+  };
+  // Three of four parts cross: of ids of 8 bytes, rows of 16, gradients of 16.
+  using ::testing::ElementsAre;
+  EXPECT_THAT(bytes({{"deep.weight", Sharding::rows}}),
+              ElementsAre(0.75 * 30 * 8, 0.75 * 30 * 16, 0.75 * 30 * 16));
+  EXPECT_THAT(bytes({{"deep.weight", Sharding::table}}),
+              ElementsAre(0.75 * 120 * 8, 0.75 * 120 * 16, 0.75 * 120 * 16));
+  EXPECT_THAT(bytes(by_columns), ElementsAre(0.75 * 120 * 8, 0.75 * 120 * 4, 0.75 * 120 * 4));
+}
+
 // Ids cross once for both tables; rows of each cross, and so do their gradients.
 TEST(ShardTables, TablesWithTheSameIdsAskOnce) {
   const OperatorSet operators = all_operators();
