@@ -16,9 +16,14 @@ constexpr int most_usual_plans = 600, least_usual_plans = 75;
 constexpr int least_trials = 16;           // of rules to leave out
 constexpr double operators_of_most = 100;  // up to so many operators
 
-AutoPlan impossible() {
+// "deep:weight: its columns cannot be shared out: …"
+AutoPlan impossible(const Error& error) {
   AutoPlan plan;
   plan.score.possible = false;
+  const std::vector<Diagnostic>& all = error.diagnostics();
+  if (all.empty()) return plan;
+  plan.refusal = (all[0].path.empty() ? "" : all[0].path + ": ") + all[0].message;
+  if (all.size() > 1) plan.refusal += fmt::format(" (and {} more)", all.size() - 1);
   return plan;
 }
 
@@ -257,6 +262,7 @@ std::optional<AutoPlan> AutoCase::plan(const std::vector<std::string>& rules) {
   std::string text;
   for (const std::string& rule : rules) text += rule + "\n";
   if (const auto known = by_text_.find(text); known != by_text_.end()) return known->second;
+  AutoPlan* made = nullptr;
   try {
     of_.replace_policy(with_rules(rules));
     const std::string key = resolved_key();
@@ -264,13 +270,15 @@ std::optional<AutoPlan> AutoCase::plan(const std::vector<std::string>& rules) {
       return by_text_.emplace(text, known->second).first->second;
     if (searching_ && plans_ >= most_plans_) return std::nullopt;
     ++plans_;
-    AutoPlan& made = known_.emplace(key, impossible()).first->second;
-    made = measure_plan();
-    return by_text_.emplace(text, made).first->second;
+    made = &known_[key];
+    *made = measure_plan();
+    return by_text_.emplace(text, *made).first->second;
   } catch (const Error& error) {  // no kernel there, or a parameter without a home
     if (error.kind() != ErrorKind::usage) throw;
     if (!error_) error_ = Error(error.kind(), without_tried_lines(error.diagnostics()));
-    return by_text_.emplace(text, impossible()).first->second;
+    const AutoPlan refused = impossible(error);
+    if (made != nullptr) *made = refused;
+    return by_text_.emplace(text, refused).first->second;
   }
 }
 

@@ -27,6 +27,7 @@ struct AutoPlan {
   AutoScore score;
   std::vector<DeviceUse> devices;
   double exchanged = 0, exposed = 0;  // between ranks: bytes of a step, seconds that are waited for
+  std::string refusal;                // why it is not possible
 };
 
 /// Somebody who waits for a search.

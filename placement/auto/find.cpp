@@ -78,7 +78,7 @@ std::string sharding_text(const FoundPlacement& found) {
                                  found.why.empty() ? "" : " (" + found.why + ")");
   for (const auto& [name, plan] : found.shardings) {
     if (!plan.score.possible) {
-      text += fmt::format("  {}: not possible\n", name);
+      text += fmt::format("  {}: left out: {}\n", name, plan.refusal);
       continue;
     }
     std::size_t bytes = 0;
@@ -186,6 +186,7 @@ std::string found_json(const FoundPlacement& found, const std::string& file, boo
     shardings.back()["name"] = name;
     shardings.back()["exchanged_bytes"] = plan.exchanged;
     shardings.back()["exposed_ms"] = plan.exposed * 1e3;
+    if (!plan.score.possible) shardings.back()["refusal"] = plan.refusal;
   }
   return json_text({{"file", file},
                     {"ranks", found.ranks},

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/operators/attention_weights.h"
 #include "engine/operators/product_weights.h"
 #include "placement/auto/groups.h"
 #include "placement/quantities.h"
@@ -28,10 +29,11 @@ std::string rule_of(const ParameterAttributes& parameter, const std::string& sha
          "\" }";
 }
 
-// A rule for each table: "rows" or "whole".
-std::vector<std::string> rules_of(const Parameters& tables, const std::string& shard) {
+// A rule for each of them.
+std::vector<std::string> rules_of(const Parameters& parameters, const std::string& shard) {
   std::vector<std::string> rules;
-  for (const ParameterAttributes* table : tables) rules.push_back(rule_of(*table, shard));
+  for (const ParameterAttributes* parameter : parameters)
+    rules.push_back(rule_of(*parameter, shard));
   return rules;
 }
 
@@ -73,6 +75,39 @@ ShardWay split_way(const Graph& graph, const Parameters& others) {
   return way;
 }
 
+// The matrices beside attention, each shared out by whole heads.
+ShardWay heads_way(const Graph& graph, const Parameters& others) {
+  Parameters beside;
+  std::size_t bytes = 0;
+  for (const ParameterAttributes* parameter : others) {
+    const State* state = graph.find_state(parameter->name);
+    if (state == nullptr || !attention_weight(graph, state->initial).obstacle.empty()) continue;
+    beside.push_back(parameter);
+    bytes += parameter->bytes;
+  }
+  return {"data parallel body, attention by heads", rules_of(beside, "heads"),
+          "gradients of " + bytes_text(bytes) +
+              " are not summed over ranks: samples go to the heads instead"};
+}
+
+// The large tables that are matrices by columns, of which ranks are asked alike whichever rows are
+// frequent; the others by rows. No rules where there are none.
+ShardWay columns_way(const Graph& graph, const Parameters& tables, const Parameters& large) {
+  ShardWay way;
+  std::size_t count = 0;
+  for (const ParameterAttributes* table : tables) {
+    const State* state = graph.find_state(table->name);
+    const bool by_columns = std::find(large.begin(), large.end(), table) != large.end() &&
+                            state != nullptr && graph.type(state->initial).rank() == 2;
+    way.rules.push_back(rule_of(*table, by_columns ? "columns" : "rows"));
+    count += by_columns;
+  }
+  if (count == 0) return {};
+  way.name = count == tables.size() ? "data parallel, tables by columns"
+                                    : "data parallel, large tables by columns, the others by rows";
+  return way;
+}
+
 }  // namespace
 
 std::vector<ShardWay> shard_ways(const ResolvedPolicy& resolved, const Graph& graph) {
@@ -106,16 +141,21 @@ std::vector<ShardWay> shard_ways(const ResolvedPolicy& resolved, const Graph& gr
   if (!tables.empty()) ways.push_back({"data parallel, tables by rows", by_rows});
   if (large.size() < tables.size())
     ways.push_back({"data parallel, large tables by rows", rules_of(large, "rows")});
+  if (tables.size() > 1)
+    ways.push_back({"data parallel, whole tables with one rank each", rules_of(tables, "table")});
+  if (const ShardWay by_columns = columns_way(graph, tables, large); !by_columns.rules.empty())
+    ways.push_back(by_columns);
   if (!tables.empty() && !others.empty())
     ways.push_back(
         {"data parallel, tables by rows and optimizer states shared out", joined(states, by_rows)});
-  const ShardWay split = split_way(graph, others);
-  if (split.rules.empty()) return ways;
-  ways.push_back(split);
-  ways.push_back({split.name + ", optimizer states shared out",
-                  joined(joined(states, whole), split.rules), split.why});
-  if (!tables.empty())
-    ways.push_back({split.name + ", tables by rows", joined(by_rows, split.rules), split.why});
+  for (const ShardWay& split : {split_way(graph, others), heads_way(graph, others)}) {
+    if (split.rules.empty()) continue;
+    ways.push_back(split);
+    ways.push_back({split.name + ", optimizer states shared out",
+                    joined(joined(states, whole), split.rules), split.why});
+    if (!tables.empty())
+      ways.push_back({split.name + ", tables by rows", joined(by_rows, split.rules), split.why});
+  }
   return ways;
 }
 

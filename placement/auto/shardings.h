@@ -15,7 +15,8 @@ struct ShardWay {
 };
 
 /// Data parallel alone comes first. Parameters of which a rule says `shard` already stay as they
-/// are. `graph`: as it was imported.
+/// are. What a number of ranks, an optimizer or a reader refuses may be among them. `graph`: as it
+/// was imported.
 std::vector<ShardWay> shard_ways(const ResolvedPolicy& resolved, const Graph& graph);
 
 }  // namespace tandem

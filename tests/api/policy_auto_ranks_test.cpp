@@ -71,6 +71,18 @@ TEST_F(PolicyAutoRanksTest, LargeTablesAreSharedOutByRows) {
   ASSERT_NE(rows, nullptr);
   EXPECT_LT((*rows)["step_ms"], (*plain)["step_ms"]);
   EXPECT_LT((*rows)["devices"]["cpu"]["peak"], (*plain)["devices"]["cpu"]["peak"]);
+  // The deep table has four columns, the wide one has one.
+  const Json* columns = find(found, "data parallel, tables by columns");
+  ASSERT_NE(columns, nullptr);
+  EXPECT_EQ((*columns)["possible"], false);
+  EXPECT_THAT((*columns)["refusal"].get<std::string>(),
+              AllOf(HasSubstr(":weight: its columns cannot be shared out"),
+                    HasSubstr("some of 8 ranks would have none")));
+  EXPECT_THAT(text_, HasSubstr("\n  data parallel, tables by columns: left out: "));
+  // One rank updates all of the deep table there.
+  const Json* whole = find(found, "data parallel, whole tables with one rank each");
+  ASSERT_NE(whole, nullptr);
+  EXPECT_LT((*rows)["step_ms"], (*whole)["step_ms"]);
   // What it wrote is a policy whose plan is the one that it has compared.
   PolicyOptions again = tables(200'000);
   const Json plan = Json::parse(policy_plan(again).report.json);

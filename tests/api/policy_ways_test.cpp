@@ -52,6 +52,41 @@ Graph resnet50(const OperatorSet& operators, std::int64_t samples) {
   return l.g.finish();
 }
 
+// Two tables of 25 MiB with states of 50 MiB each, and a small head.
+Graph two_tables(const OperatorSet& operators, std::int64_t samples) {
+  Layers l(operators);
+  std::vector<ValueId> found;
+  for (const std::string name : {"users", "items"}) {
+    const ValueId ids = l.g.input(name + "_ids", {DType::int64, {samples}});
+    const ValueId table = l.parameter(name, {100'000, 64});
+    l.g.set_scope({name + ".Gather", Phase::forward, {}});
+    found.push_back(l.g.add_node("Gather", {table, ids}, {{"axis", std::int64_t{0}}}));
+  }
+  l.g.set_scope({"both.Concat", Phase::forward, {}});
+  const ValueId both = l.g.add_node("Concat", found, {{"axis", std::int64_t{1}}});
+  l.g.output("logits", l.product("head", both, 10));
+  return l.g.finish();
+}
+
+Graph attention_of(const OperatorSet& operators, std::int64_t samples, std::int64_t heads) {
+  constexpr std::int64_t tokens = 4, width = 1024;
+  Layers l(operators);
+  ValueId x = l.g.input("x", {DType::float32, {samples, tokens, width}});
+  std::vector<ValueId> parts;
+  for (const std::string name : {"block.q", "block.k", "block.v"}) {
+    const ValueId made =
+        l.g.reshape(l.product(name, x, width), {samples, tokens, heads, width / heads});
+    parts.push_back(l.g.transpose(made, {0, 2, 1, 3}));
+  }
+  l.g.set_scope({"block.attention", Phase::forward, {}});
+  x = l.g.transpose(l.g.add_node("Attention", parts, {{"scale", 0.25}}), {0, 2, 1, 3});
+  x = l.product("block.o", l.g.reshape(x, {samples, tokens, width}), width);
+  l.g.set_scope({"pool.ReduceMean", Phase::forward, {}});
+  x = l.g.reduce_mean(x, {1}, false);
+  l.g.output("logits", l.product("head", x, 10));
+  return l.g.finish();
+}
+
 FoundPlacement found_for(const Forward& forward, std::int64_t batch,
                          std::map<std::string, std::uint64_t> budgets = {}) {
   NeverRun model(forward, batch, ranks, {DType::int64, {}});
@@ -96,6 +131,45 @@ TEST(PolicyWays, ConvolutionsAreDataParallel) {
   EXPECT_THAT(text, Not(HasSubstr("shard = ")));
   // Every gradient once, and the loss.
   EXPECT_NEAR(plan_of(found, "data parallel").exchanged, 4 * 23'467'712.0, 1e3);
+}
+
+// Adam updates every row: all of both tables, one of them, an eighth of each.
+TEST(PolicyWays, TablesAreSharedOut) {
+  const FoundPlacement found = found_for(two_tables, 1024);
+  EXPECT_THAT(found.sharding, HasSubstr("tables by"));
+  const auto seconds = [&](const char* name) {
+    EXPECT_TRUE(plan_of(found, name).score.possible) << name;
+    return plan_of(found, name).score.seconds;
+  };
+  const double plain = seconds("data parallel"),
+               whole = seconds("data parallel, whole tables with one rank each"),
+               rows = seconds("data parallel, tables by rows"),
+               columns = seconds("data parallel, tables by columns");
+  EXPECT_LT(whole, 0.7 * plain);
+  EXPECT_LT(rows, 0.5 * whole);
+  EXPECT_LT(columns, 0.5 * whole);
+  const auto peak = [&](const char* name) { return plan_of(found, name).devices[0].memory.peak; };
+  EXPECT_LT(peak("data parallel, tables by columns"), peak("data parallel") / 4);
+}
+
+// A way that the model refuses is printed with the reason.
+TEST(PolicyWays, AttentionByHeadsWhereRanksDivideThem) {
+  const std::string name = "data parallel body, attention by heads";
+  const auto with_heads = [&](std::int64_t heads) {
+    return found_for([=](const OperatorSet& operators,
+                         std::int64_t samples) { return attention_of(operators, samples, heads); },
+                     64);
+  };
+  const FoundPlacement eight = with_heads(8);
+  const AutoPlan by_heads = plan_of(eight, name), plain = plan_of(eight, "data parallel");
+  ASSERT_TRUE(by_heads.score.possible) << by_heads.refusal;
+  EXPECT_LT(by_heads.devices[0].memory.peak, plain.devices[0].memory.peak);
+  const FoundPlacement four = with_heads(4);
+  EXPECT_FALSE(plan_of(four, name).score.possible);
+  EXPECT_THAT(found_text(four, "policy.toml", true),
+              HasSubstr("\n  " + name + ": left out: block."));
+  EXPECT_THAT(plan_of(four, name).refusal, HasSubstr("8 ranks do not divide the 4 heads"));
+  EXPECT_THAT(found_json(four, "policy.toml", true), HasSubstr("8 ranks do not divide"));
 }
 
 // What does not fit whole is shared out, in the way that takes less time of those that fit.

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "engine/graph/builder.h"
 #include "placement/auto/shardings.h"
 #include "tests/placement/support.h"
 
@@ -25,16 +26,17 @@ TEST(ShardWays, LargeMatricesMayBeSplit) {
   EXPECT_THAT(names_of(ways),
               ElementsAre("data parallel", "data parallel, optimizer states shared out",
                           "data parallel, optimizer states and gradients shared out",
-                          "data parallel, tables by rows",
+                          "data parallel, tables by rows", "data parallel, tables by columns",
                           "data parallel, tables by rows and optimizer states shared out", split,
                           split + ", optimizer states shared out", split + ", tables by rows"));
-  EXPECT_THAT(ways[5].rules, ElementsAre("{ at = \"layers.0:weight\", shard = \"columns\" }",
+  EXPECT_THAT(ways[4].rules, ElementsAre("{ at = \"embed:weight\", shard = \"columns\" }"));
+  EXPECT_THAT(ways[6].rules, ElementsAre("{ at = \"layers.0:weight\", shard = \"columns\" }",
                                          "{ at = \"layers.1:weight\", shard = \"columns\" }",
                                          "{ at = \"layers.10:weight\", shard = \"columns\" }"));
-  EXPECT_THAT(ways[5].why, HasSubstr("gradients of 768 B are not summed over ranks"));
+  EXPECT_THAT(ways[6].why, HasSubstr("gradients of 768 B are not summed over ranks"));
   // A policy takes them.
   std::string text = "rules = [\n";
-  for (const std::string& rule : ways[5].rules) text += rule + ",\n";
+  for (const std::string& rule : ways[6].rules) text += rule + ",\n";
   EXPECT_THAT(testing::errors_of(text + "]\n"), ::testing::IsEmpty());
   EXPECT_THAT(ways[2].rules,
               ElementsAre("{ at = \"**\", min = \"64KiB\", shard = \"state+gradient\" }",
@@ -54,6 +56,78 @@ TEST(ShardWays, WhatAPolicySaysAlreadyStays) {
                           "data parallel body, split head:weight",
                           "data parallel body, split head:weight, optimizer states shared out"));
   EXPECT_THAT(ways[3].rules, ElementsAre("{ at = \"head:weight\", shard = \"rows\" }"));
+}
+
+ValueId parameter(GraphBuilder& b, const std::string& layer, const Shape& shape) {
+  State state;
+  state.name = layer + ".weight";
+  state.path = layer + ":weight";
+  state.trainable = true;
+  state.start = HostTensor(TensorType{DType::float32, shape});
+  return b.state(std::move(state));
+}
+
+std::vector<ShardWay> ways_of(const Graph& graph) {
+  return shard_ways(resolve(parse_policy("policy = 1\n", "policy.toml"), graph), graph);
+}
+
+const ShardWay& way_of(const std::vector<ShardWay>& ways, const std::string& name) {
+  static const ShardWay none;
+  for (const ShardWay& way : ways) {
+    if (way.name == name) return way;
+  }
+  ADD_FAILURE() << "no " << name;
+  return none;
+}
+
+// A table of few bytes goes by rows beside one by columns.
+TEST(ShardWays, SeveralTables) {
+  const OperatorSet operators = all_operators();
+  GraphBuilder b(operators);
+  const ValueId ids = b.input("ids", {DType::int64, {4}});
+  const auto looked_up = [&](const std::string& name, const Shape& shape) {
+    b.set_scope({name + ".Gather", Phase::forward, {}});
+    return b.add_node("Gather", {parameter(b, name, shape), ids}, {{"axis", std::int64_t{0}}});
+  };
+  b.output("wide", looked_up("wide", {100, 1}));
+  b.output("deep", looked_up("deep", {100, 64}));
+  const std::vector<ShardWay> ways = ways_of(b.finish());
+  EXPECT_THAT(way_of(ways, "data parallel, whole tables with one rank each").rules,
+              ::testing::UnorderedElementsAre("{ at = \"wide:weight\", shard = \"table\" }",
+                                              "{ at = \"deep:weight\", shard = \"table\" }"));
+  EXPECT_THAT(way_of(ways, "data parallel, large tables by columns, the others by rows").rules,
+              ::testing::UnorderedElementsAre("{ at = \"wide:weight\", shard = \"rows\" }",
+                                              "{ at = \"deep:weight\", shard = \"columns\" }"));
+}
+
+TEST(ShardWays, AttentionByHeads) {
+  const OperatorSet operators = all_operators();
+  constexpr std::int64_t samples = 2, tokens = 3, width = 8, heads = 4;
+  GraphBuilder b(operators);
+  const auto product = [&](const std::string& name, ValueId x, std::int64_t out) {
+    b.set_scope({name, Phase::forward, {}});
+    return b.matmul(x, parameter(b, name, {b.shape(x).back(), out}));
+  };
+  const ValueId x = b.input("x", {DType::float32, {samples, tokens, width}});
+  std::vector<ValueId> parts;
+  for (const char* name : {"q", "k", "v"}) {
+    const ValueId made = product(name, x, width);
+    parts.push_back(
+        b.transpose(b.reshape(made, {samples, tokens, heads, width / heads}), {0, 2, 1, 3}));
+  }
+  b.set_scope({"attention", Phase::forward, {}});
+  const ValueId y = b.transpose(b.add_node("Attention", parts, {{"scale", 0.5}}), {0, 2, 1, 3});
+  const ValueId made = product("o", b.reshape(y, {samples, tokens, width}), width);
+  b.output("y", product("up", made, 2 * width));
+  const Graph graph = b.finish();
+  const std::vector<ShardWay> ways = ways_of(graph);
+  const ShardWay& by_heads = way_of(ways, "data parallel body, attention by heads");
+  EXPECT_THAT(by_heads.rules,
+              ::testing::UnorderedElementsAre("{ at = \"q:weight\", shard = \"heads\" }",
+                                              "{ at = \"k:weight\", shard = \"heads\" }",
+                                              "{ at = \"v:weight\", shard = \"heads\" }",
+                                              "{ at = \"o:weight\", shard = \"heads\" }"));
+  EXPECT_THAT(by_heads.why, HasSubstr("gradients of 1.00 KiB are not summed"));
 }
 
 }  // namespace
