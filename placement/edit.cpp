@@ -95,7 +95,8 @@ bool is_count_of_auto(std::string_view comment) {
     return end > 0;
   };
   if (!skip("# ") || !skip_number()) return false;
-  if (!skip(" operator") && !skip(" parameter")) return false;
+  if (!skip(" operator") && !skip(" parameter") && !skip(" buffer") && !skip(" added part"))
+    return false;
   skip("s");
   if (!skip(", ") || !skip_number() || !skip(" ")) return false;
   while (!comment.empty() && (comment.back() == ' ' || comment.back() == '\r')) {

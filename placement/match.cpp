@@ -84,6 +84,23 @@ PolicyItems::PolicyItems(const Graph& graph,
   }
 }
 
+ItemCounts counts_of(const Graph& graph, const PolicyItems& items) {
+  ItemCounts counts;
+  for (const PolicyItems::Operator& item : items.operators) counts.add_operator(item.nodes.empty());
+  for (const PolicyItems::Parameter& item : items.parameters)
+    counts.add_parameter(graph.states[item.state].kind);
+  return counts;
+}
+
+ItemCounts counts_of(const Graph& graph, const PolicyItems& items, const RuleMatches& matches) {
+  ItemCounts counts;
+  for (const int i : matches.operators) counts.add_operator(items.operators[i].nodes.empty());
+  std::set<int> parameters(matches.parameters.begin(), matches.parameters.end());
+  parameters.insert(matches.updates.begin(), matches.updates.end());
+  for (const int p : parameters) counts.add_parameter(graph.states[items.parameters[p].state].kind);
+  return counts;
+}
+
 struct RuleMatcher::Cones {
   std::vector<char> after, before;  // per operator; empty without such a filter
 };
@@ -218,9 +235,7 @@ Diagnostic RuleMatcher::explain_nothing(const PolicyRule& rule) const {
     if (!near.empty()) {
       PolicyRule other;
       other.at = Selector(near);
-      const RuleMatches found = match(other, 0);
-      d.fix += " (" + std::to_string(found.operators.size()) + " operators, " +
-               std::to_string(found.parameters.size()) + " parameters)";
+      d.fix += " (" + counts_text(counts_of(graph_, items_, match(other, 0))) + ")";
     }
     return d;
   }

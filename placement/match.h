@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/graph/graph.h"
+#include "placement/counts.h"
 #include "placement/policy.h"
 
 namespace tandem {
@@ -47,6 +48,10 @@ struct RuleMatches {
   std::vector<int> updates;  // parameters whose update "optimizer.NAME" the selector names
   bool any() const { return !operators.empty() || !parameters.empty() || !updates.empty(); }
 };
+
+/// Of everything, or of what a rule means; a parameter whose update alone it names is one of them.
+ItemCounts counts_of(const Graph& graph, const PolicyItems& items);
+ItemCounts counts_of(const Graph& graph, const PolicyItems& items, const RuleMatches& matches);
 
 class RuleMatcher {
  public:

@@ -36,9 +36,10 @@ std::vector<NameRow> policy_names(const Graph& forward, const NameOptions& optio
     if (!options.parameters) break;
     const State& state = forward.states[items.parameters[p].state];
     const TensorType& type = forward.type(state.initial);
-    rows.push_back({state.path.empty() ? state.name : state.path,
-                    state.kind == StateKind::buffer ? "buffer" : "parameter", type.shape,
-                    type.dtype, type.bytes(), state.name});
+    const bool buffer = state.kind == StateKind::buffer;
+    rows.push_back({state.path.empty() ? state.name : state.path, buffer ? "buffer" : "parameter",
+                    type.shape, type.dtype, type.bytes(), state.name,
+                    buffer ? NameKind::buffer : NameKind::parameter});
   }
   std::stable_sort(rows.begin(), rows.end(), [&](const NameRow& a, const NameRow& b) {
     switch (options.order) {
@@ -54,6 +55,25 @@ std::vector<NameRow> policy_names(const Graph& forward, const NameOptions& optio
     return false;
   });
   return rows;
+}
+
+ItemCounts counts_of(const std::vector<NameRow>& rows) {
+  ItemCounts counts;
+  for (const NameRow& row : rows) {
+    switch (row.kind) {
+      case NameKind::in_model:
+      case NameKind::added:
+        counts.add_operator(row.kind == NameKind::added);
+        break;
+      case NameKind::parameter:
+        counts.add_parameter(StateKind::parameter);
+        break;
+      case NameKind::buffer:
+        counts.add_parameter(StateKind::buffer);
+        break;
+    }
+  }
+  return counts;
 }
 
 std::string names_text(const std::vector<NameRow>& rows) {
@@ -76,7 +96,7 @@ std::string names_text(const std::vector<NameRow>& rows) {
     }
     text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
   }
-  return text;
+  return text + counts_text(counts_of(rows)) + "\n";
 }
 
 }  // namespace tandem

@@ -8,8 +8,11 @@
 #include <vector>
 
 #include "engine/graph/graph.h"
+#include "placement/counts.h"
 
 namespace tandem {
+
+enum class NameKind : std::uint8_t { in_model, added, parameter, buffer };  // operators first
 
 struct NameRow {
   std::string path;  // as selectors see it
@@ -18,6 +21,7 @@ struct NameRow {
   DType dtype = DType::float32;
   std::uint64_t bytes = 0;  // of all results, or of the parameter
   std::string raw_name;     // in the ONNX file; "" = none
+  NameKind kind = NameKind::in_model;
 };
 
 enum class NameOrder : std::uint8_t { graph, path, op, bytes };  // bytes: largest first
@@ -31,7 +35,8 @@ struct NameOptions {
 
 /// Operators, one a path, then parameters and buffers.
 std::vector<NameRow> policy_names(const Graph& forward, const NameOptions& options = {});
-/// Aligned columns with a head line.
+ItemCounts counts_of(const std::vector<NameRow>& rows);
+/// Aligned columns with a head line, and how many there are.
 std::string names_text(const std::vector<NameRow>& rows);
 
 }  // namespace tandem

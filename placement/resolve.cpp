@@ -16,6 +16,15 @@ const ParameterAttributes* ResolvedPolicy::find_parameter(std::string_view name)
   return place == parameter_by_name_.end() ? nullptr : &parameters[place->second];
 }
 
+std::vector<ItemCounts> ResolvedPolicy::counts_by_device() const {
+  std::vector<ItemCounts> counts(devices.size());
+  for (const OperatorAttributes& op : operators) {
+    if (!op.added) counts[op.run.value].add_operator(false);
+  }
+  for (const ParameterAttributes& p : parameters) counts[p.param.value].add_parameter(p.kind);
+  return counts;
+}
+
 bool ResolvedPolicy::may_merge(std::span<const std::string> paths) const {
   const OperatorAttributes* first = nullptr;
   for (const std::string& path : paths) {
@@ -131,9 +140,7 @@ void PolicyResolver::apply(int r) {
     if (!rule.optional && !comes_later) errors_.push_back(matcher_.explain_nothing(rule));
     return;
   }
-  RuleUse& use = result_.rules[r];
-  use.operators = static_cast<int>(matches.operators.size());
-  use.parameters = static_cast<int>(matches.parameters.size() + matches.updates.size());
+  result_.rules[r].matched = counts_of(graph_, items_, matches);
   for (const int i : matches.operators) {
     OperatorAttributes& to = result_.operators[i];
     if (run >= 0) {

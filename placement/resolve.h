@@ -109,9 +109,9 @@ struct ParameterAttributes {
 
 /// What one rule came to.
 struct RuleUse {
-  int operators = 0, parameters = 0;  // matched
-  int decided = 0;                    // attributes of them that it decided
-  int fallen = 0;                     // attributes where it fell back
+  ItemCounts matched;
+  int decided = 0;  // attributes of them that it decided
+  int fallen = 0;   // attributes where it fell back
 };
 
 /// What model, data and devices tell beside the policy.
@@ -154,6 +154,9 @@ class ResolvedPolicy {
   const OperatorAttributes* find_node(std::string_view path) const;
   /// By path or by initializer name.
   const ParameterAttributes* find_parameter(std::string_view name) const;
+  /// Operators and parameters of the model by device: where they run, where they live as they are
+  /// read.
+  std::vector<ItemCounts> counts_by_device() const;
   /// Whether operators may become one: all known ones run on one device with equal `acts` and
   /// `lookahead`.
   bool may_merge(std::span<const std::string> paths) const;

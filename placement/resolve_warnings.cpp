@@ -26,10 +26,6 @@ void for_each_reason(const ResolvedPolicy& resolved, const Visit& visit) {
   }
 }
 
-std::string count_text(std::size_t count, const std::string& noun) {
-  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
-}
-
 }  // namespace
 
 void PolicyResolver::count_decisions() {
@@ -84,13 +80,13 @@ void PolicyResolver::warn_about_rules() {
   for (std::size_t r = 0; r < policy_.rules.size(); ++r) {
     const PolicyRule& rule = policy_.rules[r];
     const RuleUse& use = result_.rules[r];
-    if (rule.layer == Layer::automatic || use.operators + use.parameters == 0) continue;
+    if (rule.layer == Layer::automatic || !use.matched.any()) continue;
     const bool for_operators = rule.run || rule.acts;
     const bool for_parameters = rule.param || rule.state;
     const std::string& text = rule.at.text();
     Diagnostic d;
-    if (for_operators && use.operators == 0 && text.find(':') == std::string::npos &&
-        !text.starts_with("optimizer.")) {
+    if (for_operators && use.matched.operators + use.matched.added == 0 &&
+        text.find(':') == std::string::npos && !text.starts_with("optimizer.")) {
       d = at(rule.where_of("at"), text, "covers parameters only, no operator");
       PolicyRule wider;
       const std::string everything = text + ".**";
@@ -122,7 +118,8 @@ void PolicyResolver::warn_about_rules() {
 
 void PolicyResolver::warn_about_homes() {
   struct Home {
-    std::size_t parameters = 0, bytes = 0;
+    ItemCounts counts;
+    std::size_t bytes = 0;
     int run = 0, home = 0;
   };
   std::map<std::pair<int, bool>, Home> homes;  // by deciding rule; true: the weight, not the state
@@ -138,7 +135,7 @@ void PolicyResolver::warn_about_homes() {
     const Reason& reason = weight ? p.param.reason : p.state.reason;
     if (moved == 0 || reason.rule < 0) continue;
     Home& home = homes[{reason.rule, weight}];
-    ++home.parameters;
+    home.counts.add_parameter(p.kind);
     home.bytes += moved;
     home.run = run;
     home.home = weight ? p.param.value : p.state.value;
@@ -147,7 +144,7 @@ void PolicyResolver::warn_about_homes() {
     const PolicyRule& rule = policy_.rules[key.first];
     const std::string what = key.second ? "weights" : "state";
     Diagnostic d = at(rule.where_of(key.second ? "param" : "state"), rule.at.text(), "");
-    d.message = what + " of " + count_text(home.parameters, "parameter") + " on " +
+    d.message = what + " of " + joined(nonzero_counts(home.counts)) + " on " +
                 result_.devices[home.home].name + ", read on " + result_.devices[home.run].name +
                 ": " + size_text(home.bytes) + " cross every step";
     result_.warnings.push_back(std::move(d));
@@ -190,7 +187,7 @@ void PolicyResolver::warn_about_lookahead() {
 
 void PolicyResolver::warn_about_ship() {
   struct Covered {
-    std::size_t parameters = 0;
+    ItemCounts counts;
     bool crosses = false;
   };
   std::map<int, Covered> rules;  // by deciding rule
@@ -198,14 +195,14 @@ void PolicyResolver::warn_about_ship() {
     const Reason& reason = p.ship.reason;
     if (reason.rule < 0) continue;
     Covered& covered = rules[reason.rule];
-    ++covered.parameters;
+    covered.counts.add_parameter(p.kind);
     covered.crosses |= p.traffic.crosses;
   }
   for (const auto& [r, covered] : rules) {
     const PolicyRule& rule = policy_.rules[r];
     if (covered.crosses || rule.layer == Layer::automatic) continue;
     Diagnostic d = at(rule.where_of("ship"), rule.at.text(),
-                      "ship does nothing for " + count_text(covered.parameters, "parameter") +
+                      "ship does nothing for " + joined(nonzero_counts(covered.counts)) +
                           ": it is of tables on cpu whose lookups an accelerator reads");
     result_.warnings.push_back(std::move(d));
   }

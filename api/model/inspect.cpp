@@ -13,6 +13,7 @@
 #include "engine/lower/placed_graph.h"
 #include "engine/training/micro_batch_programs.h"
 #include "importer/import_graph.h"
+#include "placement/match.h"
 #include "placement/report/json.h"
 #include "tandem/tandem.h"
 
@@ -80,6 +81,8 @@ Inspected open_for_inspection(const Engine& engine, const std::string& path,
   result.imported = std::move(training.model);
   result.algorithm = std::move(training.algorithm);
   result.problems = result.imported.summary.problems;
+  const Graph& graph = result.imported.graph;
+  result.counts = counts_of(graph, PolicyItems(graph, {}, {}));
   PassContext context{engine.operators, engine.evaluate, {}, {}};
   result.forward = run_passes(result.imported.graph, context, options.without);
   result.recognised = std::move(context.notes);

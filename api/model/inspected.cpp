@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "engine/graph/text.h"
+#include "placement/report/json.h"
 
 namespace tandem::api {
 namespace {
@@ -92,6 +93,7 @@ Json to_json(const Inspected& inspected) {
   }
   json["operators"] = summary.operators;
   json["nodes"] = summary.nodes;
+  json["for_policy"] = counts_json(inspected.counts);
   if (inspected.has_training_info)
     json["training_info"] = inspected.algorithm ? Json(inspected.algorithm->summary()) : Json();
   json["recognised"] = inspected.recognised;
@@ -160,6 +162,10 @@ std::string to_text(const Inspected& inspected, const std::string& path, bool pa
   text += "operators\n ";
   for (const auto& [op, count] : summary.operators) text += fmt::format(" {}×{}", op, count);
   text += "\n";
+  if (summary.problems.empty()) {
+    text += fmt::format("for a policy: {} (`tandem policy names` lists them)\n",
+                        counts_text(inspected.counts));
+  }
   if (!inspected.recognised.empty()) text += "recognised\n";
   for (const std::string& note : inspected.recognised) text += "  " + note + "\n";
   if (!summary.notes.empty()) text += "notes\n";

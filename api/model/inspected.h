@@ -8,6 +8,7 @@
 
 #include "importer/export_notes.h"
 #include "importer/training_info/training_info.h"
+#include "placement/counts.h"
 
 namespace tandem::api {
 
@@ -16,6 +17,7 @@ using Json = nlohmann::ordered_json;
 struct Inspected {
   ImportResult imported;
   Graph forward;
+  ItemCounts counts;  // of what the rules of a policy may name
   std::vector<std::string> recognised;
   std::vector<Problem> problems;  // what blocks training; missing operators first
   std::vector<ExportNote> export_notes;

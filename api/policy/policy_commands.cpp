@@ -40,10 +40,11 @@ Report policy_names(const PolicyOptions& options, const std::string& at, const s
     row.path = op.path;
     row.op = "loss";
     row.bytes = 4;  // a float32 scalar
+    row.kind = NameKind::added;
   }
   Json list = Json::array();
   for (const NameRow& row : rows) {
-    const bool parameter = row.op == "parameter" || row.op == "buffer";
+    const bool parameter = row.kind == NameKind::parameter || row.kind == NameKind::buffer;
     list.push_back({{"path", row.path},
                     {"op", row.op},
                     {"kind", parameter ? row.op : "operator"},
@@ -52,7 +53,8 @@ Report policy_names(const PolicyOptions& options, const std::string& at, const s
                     {"bytes", row.bytes},
                     {"raw_name", row.raw_name}});
   }
-  return {names_text(rows), json_text(Json{{"names", list}})};
+  return {names_text(rows),
+          json_text(Json{{"names", list}, {"counts", counts_json(counts_of(rows))}})};
 }
 
 Report policy_check(const PolicyOptions& options) {

@@ -312,23 +312,24 @@ std::vector<std::string> AutoCase::commented(const std::vector<std::string>& rul
   for (const std::string& rule : rules) width = std::max(width, rule.size() + 1);
   std::vector<std::string> lines;
   for (std::size_t r = 0; r < rules.size(); ++r) {
-    int operators = 0, parameters = 0;
+    ItemCounts counts;
     std::size_t bytes = 0;
     const auto decides = [&](const Reason& reason) {
       return reason.rule == static_cast<int>(r) && !reason.follows;
     };
-    for (const OperatorAttributes& op : resolved.operators) operators += decides(op.run.reason);
+    for (const OperatorAttributes& op : resolved.operators) {
+      if (decides(op.run.reason)) counts.add_operator(op.added);
+    }
     for (const ParameterAttributes& parameter : resolved.parameters) {
       if (!decides(parameter.param.reason) && !decides(parameter.state.reason) &&
           !decides(parameter.shard.reason))
         continue;
-      ++parameters;
+      counts.add_parameter(parameter.kind);
       bytes += parameter.bytes;
     }
-    const int count = operators > 0 ? operators : parameters;
-    lines.push_back(fmt::format("{:<{}}  # {} {}{}, {}", rules[r] + ",", width, count,
-                                operators > 0 ? "operator" : "parameter", count == 1 ? "" : "s",
-                                bytes_text(bytes)));
+    const std::vector<std::string> most = nonzero_counts(counts);
+    lines.push_back(fmt::format("{:<{}}  # {}, {}", rules[r] + ",", width,
+                                most.empty() ? "0 operators" : most[0], bytes_text(bytes)));
   }
   return lines;
 }

@@ -15,6 +15,13 @@ Json diagnostic_json(const Diagnostic& d) {
           {"message", d.message}, {"expected", d.expected}, {"got", d.got},       {"fix", d.fix}};
 }
 
+Json counts_json(const ItemCounts& counts) {
+  return {{"operators", counts.operators},
+          {"parameters", counts.parameters},
+          {"buffers", counts.buffers},
+          {"added", counts.added}};
+}
+
 Json fallen_json(const Policy& policy, const ResolvedPolicy& resolved) {
   Json rows = Json::array();
   for (const FallenRow& row : fallen_rows(policy, resolved)) {

@@ -17,6 +17,9 @@ std::string json_text(const nlohmann::ordered_json& json);
 /// {file, line, column, path, message, expected, got, fix}.
 nlohmann::ordered_json diagnostic_json(const Diagnostic& diagnostic);
 
+/// {operators, parameters, buffers, added}.
+nlohmann::ordered_json counts_json(const ItemCounts& counts);
+
 /// One object for each of `fallen_rows`.
 nlohmann::ordered_json fallen_json(const Policy& policy, const ResolvedPolicy& resolved);
 

@@ -189,15 +189,13 @@ std::string placement_json(const Lowered& lowered, const RunPolicy& policy,
 
 std::string placement_line(const Lowered& lowered, const Plan& plan, const Policy& policy,
                            const ResolvedPolicy& resolved, std::int64_t micro_batches) {
-  std::vector<int> operators(resolved.devices.size(), 0);
-  for (const OperatorAttributes& op : resolved.operators) {
-    if (!op.added) ++operators[op.run.value];
-  }
+  const std::vector<ItemCounts> counts = resolved.counts_by_device();
   std::string line = "placement:";
   for (std::size_t i = 0; i < resolved.devices.size(); ++i) {
     const std::size_t d = (i + 1) % resolved.devices.size();  // the cpu comes last
-    line += fmt::format(" {} {} operator{} {} |", resolved.devices[d].name, operators[d],
-                        operators[d] == 1 ? "" : "s", bytes_text(plan.memory[d].peak));
+    line += fmt::format(" {} {} {} |", resolved.devices[d].name,
+                        count_text(static_cast<std::size_t>(counts[d].operators), "operator"),
+                        bytes_text(plan.memory[d].peak));
   }
   const Traffic traffic = traffic_of(crossings_of(lowered, plan));
   line += fmt::format(" {} crossing{}, {}/{} |", traffic.copies, traffic.copies == 1 ? "" : "s",

@@ -10,6 +10,7 @@
 #include "engine/graph/text.h"
 #include "engine/operators/operator.h"
 #include "placement/quantities.h"
+#include "placement/report/check.h"
 #include "placement/report/json.h"
 #include "placement/report/placement_report.h"
 
@@ -126,11 +127,10 @@ void add_home_hints(const ResolvedPolicy& resolved, const PlannedStep& step,
   for (const auto& [key, home] : homes) {
     Hint hint{"home", *home.parameters.begin(), home.bytes, key.first, "", ""};
     const std::string& run = resolved.device_name(home.run);
-    hint.message =
-        fmt::format("{} of {} parameter{} on {}, computed with on {}: {} cross every step",
-                    key.second ? "weights" : "state", home.parameters.size(),
-                    home.parameters.size() == 1 ? "" : "s", resolved.device_name(home.home), run,
-                    bytes_text(home.bytes));
+    hint.message = fmt::format("{} of {} on {}, computed with on {}: {} cross every step",
+                               key.second ? "weights" : "state",
+                               count_text(home.parameters.size(), "parameter"),
+                               resolved.device_name(home.home), run, bytes_text(home.bytes));
     hint.fix = fmt::format("{} = \"{}\" saves them and takes the memory there",
                            key.second ? "param" : "state", run);
     hints.push_back(std::move(hint));
@@ -284,7 +284,11 @@ Json ranks_json(const ResolvedPolicy& resolved, const PlannedStep& step) {
 std::string plan_json(const Policy& policy, const ResolvedPolicy& resolved,
                       const PlannedStep& step) {
   const std::vector<Hint> hints = hints_of(resolved, step);
-  Json devices = Json::object(), transfers = Json::array(), list = Json::array();
+  Json placed = Json::object(), devices = Json::object(), transfers = Json::array(),
+       list = Json::array();
+  const std::vector<ItemCounts> counts = resolved.counts_by_device();
+  for (std::size_t d = 0; d < counts.size(); ++d)
+    placed[resolved.devices[d].name] = counts_json(counts[d]);
   for (std::size_t d = 0; d < step.memory.size(); ++d) {
     const MemoryUse& use = step.memory[d];
     devices[resolved.device_name(static_cast<int>(d))] = {
@@ -318,7 +322,8 @@ std::string plan_json(const Policy& policy, const ResolvedPolicy& resolved,
             {"scalar_copies", traffic.scalar_copies},
             {"scalar_bytes", traffic.scalar_bytes}};
   if (traffic.counted) sums["expected_bytes"] = traffic.expected_bytes;
-  Json plan{{"devices", devices},
+  Json plan{{"placed", placed},
+            {"devices", devices},
             {"transfers", transfers},
             {"traffic", sums},
             {"time",
@@ -334,8 +339,8 @@ std::string plan_json(const Policy& policy, const ResolvedPolicy& resolved,
 std::string plan_text(const Policy& policy, const ResolvedPolicy& resolved,
                       const PlannedStep& step) {
   const std::vector<Hint> hints = hints_of(resolved, step);
-  std::string text =
-      memory_block(resolved, step) + copies_block(resolved, step) + ranks_block(resolved, step);
+  std::string text = "placed      " + devices_text(resolved) + "\n" + memory_block(resolved, step) +
+                     copies_block(resolved, step) + ranks_block(resolved, step);
   text += fmt::format(
       "time        {:.3f} ms a step by the cost model: computing {:.3f} ms, waiting for copies "
       "{:.3f} "

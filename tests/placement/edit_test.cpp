@@ -208,13 +208,14 @@ auto = [  # mine
   { at = "**", on = "gpu" },             # 188 operators, 1.2 GiB
   { at = "a.**", on = "cpu" },           # 1 operator, 512 B
   { at = "#b.**", state = "cpu" },       # 12 parameters, 4.0 KiB
+  { at = "loss.**", run = "cpu" },       # 2 added parts, 0 B
   { at = 'c #.**', on = "cpu" },         # 3 operators, 4.0 KiB, but look at it again
 ]  # behind
 rules = [  # mine
 ]
 )";
-  EXPECT_THAT(comments_in_auto(text, "p.toml"), ::testing::ElementsAre(3, 4, 8));
-  EXPECT_THAT(comments_in_auto(crlf(text), "p.toml"), ::testing::ElementsAre(3, 4, 8));
+  EXPECT_THAT(comments_in_auto(text, "p.toml"), ::testing::ElementsAre(3, 4, 9));
+  EXPECT_THAT(comments_in_auto(crlf(text), "p.toml"), ::testing::ElementsAre(3, 4, 9));
   EXPECT_THAT(comments_in_auto("policy = 1\n", "p.toml"), ::testing::IsEmpty());
 }
 

@@ -87,8 +87,7 @@ TEST(Resolve, ReasonsListWhatTheyOverrode) {
   EXPECT_THAT(reason.overridden, ElementsAre(1, 0));
   EXPECT_THAT(resolved.find_node("layers.1.Add")->run.reason.overridden, ElementsAre(0));
   EXPECT_THAT(resolved.find_node("norm.Add")->run.reason.overridden, IsEmpty());
-  EXPECT_EQ(resolved.rules[2].operators, 3);
-  EXPECT_EQ(resolved.rules[2].parameters, 2);
+  EXPECT_EQ(resolved.rules[2].matched, (ItemCounts{.operators = 3, .parameters = 2}));
   EXPECT_EQ(resolved.rules[2].decided, 3 + 2 * 2);
 }
 

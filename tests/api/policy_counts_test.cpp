@@ -1,0 +1,60 @@
+// Commands that look at one model count its operators and parameters alike.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <tuple>
+
+#include "tandem/tandem.h"
+#include "tests/training/formats/temporary_folder.h"
+
+namespace tandem::api {
+namespace {
+
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+
+const std::string model =
+    std::string(TANDEM_SOURCE_DIR) + "/tests/data/exports/mlp_norm.torchscript.onnx";
+
+/// Operators, parameters, buffers.
+using Counts = std::tuple<int, int, int>;
+
+Counts counts_in(const Json& json) {
+  return {json["operators"], json["parameters"], json["buffers"]};
+}
+
+TEST(PolicyCounts, AreThoseOfTheModelInAllCommands) {
+  const testing::TemporaryFolder folder;
+  std::ofstream(folder / "gpu.toml") << "policy = 1\nrules = [ { at = \"**\", on = \"gpu\" } ]\n";
+  PolicyOptions options;
+  options.model = model;
+  options.policy = folder / "gpu.toml";
+  options.devices = {"gpu=emulated:0"};
+
+  int operators = 0;
+  const Json names = Json::parse(policy_names(options).json);
+  for (const Json& row : names["names"])
+    operators += row["kind"] == "operator" && row["op"] != "loss";
+  const Counts expected{operators, 6, 2};  // two layers and a normalization with its statistics
+  EXPECT_GE(operators, 3);
+  EXPECT_EQ(counts_in(names["counts"]), expected);
+  EXPECT_EQ(counts_in(Json::parse(inspect(model).json)["for_policy"]), expected);
+  const Json check = Json::parse(policy_check(options).json);
+  EXPECT_EQ(counts_in(check["rules"][0]), expected);
+  EXPECT_EQ(check["rules"][0]["added"], 1);  // loss.total
+  EXPECT_EQ(counts_in(check["devices"]["gpu"]), expected);
+  const Json plan = Json::parse(policy_plan(options).report.json);
+  EXPECT_EQ(counts_in(plan["placed"]["gpu"]), expected);
+
+  const std::string told = std::to_string(operators) + " operators, 6 parameters, 2 buffers";
+  EXPECT_THAT(policy_names(options).text, HasSubstr("\n" + told + ", 1 added part\n"));
+  EXPECT_THAT(inspect(model).text, HasSubstr("for a policy: " + told));
+  EXPECT_THAT(policy_check(options).text, HasSubstr(told + ", 1 added part; decides"));
+  EXPECT_THAT(policy_check(options).text, HasSubstr("ok: 1 rule | gpu " + told + " | cpu 0 "));
+  EXPECT_THAT(policy_plan(options).report.text, HasSubstr("placed      gpu " + told + " | cpu 0 "));
+}
+
+}  // namespace
+}  // namespace tandem::api
