@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "engine/operators/operator.h"
+#include "placement/selectors/siblings.h"
 
 namespace tandem {
 namespace {
@@ -189,15 +190,6 @@ class Grouping {
 AutoGroups make_auto_groups(const Graph& forward, const std::vector<AddedPart>& added,
                             std::size_t most) {
   return Grouping(forward, added).run(most);
-}
-
-std::string selector_part(std::string_view name) {
-  std::string part(name);
-  for (char& c : part) {
-    if (std::string_view("*{},").find(c) != std::string_view::npos) c = '?';
-  }
-  if (part.starts_with("re:")) part[0] = '?';  // a module called `re`, no regular expression
-  return part;
 }
 
 std::string selector_of(const AutoGroups& groups, int scope) {

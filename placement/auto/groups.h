@@ -3,7 +3,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "engine/graph/graph.h"
@@ -42,7 +41,5 @@ AutoGroups make_auto_groups(const Graph& forward, const std::vector<AddedPart>& 
 
 /// The selector of everything in a scope: "**", "blocks.0.**", or an operator's path.
 std::string selector_of(const AutoGroups& groups, int scope);
-/// A name as part of a selector: letters that mean something there become `?`.
-std::string selector_part(std::string_view name);
 
 }  // namespace tandem

@@ -1,18 +1,15 @@
 #include "placement/auto/rules.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "engine/graph/error.h"
-#include "engine/graph/text.h"
+#include "placement/selectors/siblings.h"
 #include "placement/toml_text.h"
 
 namespace tandem {
 namespace {
 
 using Rules = std::vector<AutoRule>;
-
-constexpr std::size_t longest_set = 70;  // characters
 
 bool agree(const AutoChoice& a, const AutoChoice& b) {
   const auto same = [](int x, int y) { return x < 0 || y < 0 || x == y; };
@@ -44,29 +41,6 @@ AutoChoice after(const AutoChoice& from, const AutoChoice& to) {
   if (now.param < 0) now.param = from.run != to.run ? to.run : from.param;
   if (now.state < 0) now.state = from.run != to.run ? to.run : from.state;
   return now;
-}
-
-// "op_12" as "op_" and 12: what a range of numbers can stand for.
-struct Numbered {
-  std::string stem;
-  int number = 0;
-};
-
-std::optional<Numbered> numbered(const std::string& name) {
-  const std::size_t digits = name.find_last_not_of("0123456789") + 1;  // 0: digits alone
-  Numbered found{name.substr(0, digits)};
-  const char* end = name.data() + name.size();
-  const auto [stop, error] = std::from_chars(name.data() + digits, end, found.number);
-  if (error != std::errc() || stop != end) return std::nullopt;
-  if (std::to_string(found.number) != name.substr(digits)) return std::nullopt;
-  if (selector_part(found.stem) != found.stem) return std::nullopt;
-  return found;
-}
-
-bool follows(const Numbered& first, const AutoScope& next, std::size_t steps) {
-  const std::optional<Numbered> other = numbered(next.name);
-  return other && other->stem == first.stem &&
-         other->number == first.number + static_cast<int>(steps);
 }
 
 // Fewer rules are better, then shorter ones.
@@ -148,52 +122,17 @@ class RuleWriter {
 
   // Of some children of one scope: ranges of numbers, sets of names.
   std::vector<std::string> selectors(int scope, const std::vector<int>& children) const {
-    std::vector<std::string> parts;
-    std::vector<std::string> names;  // of one set
-    bool whole = false;              // something in it has parts of its own
     std::string prefix = scope == 0 ? "" : selector_of(groups_, scope);
     if (prefix.ends_with(".**")) prefix.resize(prefix.size() - 2);
-    const auto flush = [&] {
-      if (names.empty()) return;
-      std::string set = joined(names, ",");
-      if (names.size() > 1) set = "{" + set + "}";
-      parts.push_back(prefix + set + (whole ? ".**" : ""));
-      names.clear();
-      whole = false;
-    };
-    std::size_t length = 0;
-    for (std::size_t i = 0; i < children.size(); ++i) {
-      const AutoScope& child = groups_.scopes[children[i]];
-      const std::optional<Numbered> first = numbered(child.name);
-      std::size_t last = i;
-      bool inner = !child.children.empty();
-      while (first && last + 1 < children.size() &&
-             follows(*first, groups_.scopes[children[last + 1]], last + 1 - i)) {
-        ++last;
-        inner |= !groups_.scopes[children[last]].children.empty();
-      }
-      std::string name = selector_part(child.name);
-      if (last > i + 1) {
-        name = first->stem + "{" + std::to_string(first->number) + ".." +
-               std::to_string(first->number + static_cast<int>(last - i)) + "}";
-        i = last;
-      } else {
-        inner = !child.children.empty();
-      }
-      const bool alone = name.starts_with('{');  // no set in a set
-      if (alone) flush();
-      if (names.empty()) length = prefix.size();
-      if (!names.empty() && length + name.size() > longest_set) {
-        flush();
-        length = prefix.size();
-      }
-      length += name.size() + 1;
-      names.push_back(std::move(name));
-      whole |= inner;
-      if (alone) flush();
+    std::vector<std::string> names, found;
+    for (const int child : children) names.push_back(groups_.scopes[child].name);
+    for (const PartSet& set : part_sets(names, prefix.size())) {
+      const bool whole = std::any_of(
+          set.members.begin(), set.members.end(),
+          [&](std::size_t member) { return !groups_.scopes[children[member]].children.empty(); });
+      found.push_back(prefix + set.text + (whole ? ".**" : ""));
     }
-    flush();
-    return parts;
+    return found;
   }
 
   const AutoGroups& groups_;

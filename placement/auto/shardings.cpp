@@ -4,8 +4,8 @@
 
 #include "engine/operators/attention_weights.h"
 #include "engine/operators/product_weights.h"
-#include "placement/auto/groups.h"
 #include "placement/quantities.h"
+#include "placement/selectors/siblings.h"
 #include "placement/toml_text.h"
 
 namespace tandem {

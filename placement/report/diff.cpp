@@ -1,32 +1,42 @@
 #include "placement/report/diff.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
-#include <tuple>
+#include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "engine/graph/text.h"
 #include "placement/quantities.h"
 #include "placement/report/json.h"
+#include "placement/selectors/fold.h"
 
 namespace tandem {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Move {
+/// An attribute of an operator or a parameter under both policies.
+struct Compared {
   std::string path, attribute, from, to;
   bool parameter = false;
+  bool added = false;                     // of an operator
+  StateKind kind = StateKind::parameter;  // of a parameter
+  bool moves() const { return from != to; }
+};
+
+/// Under one selector: attributes that move alike for all that it covers.
+struct MovedGroup {
+  std::string at;
+  std::vector<Compared> moves;                   // of the first item, one an attribute
+  std::set<std::pair<bool, std::string>> items;  // parameter or not, path
+  ItemCounts counts;
 };
 
 std::string device(const ResolvedPolicy& resolved, const Decided<int>& decided) {
   return resolved.devices[decided.value].name;
-}
-
-void compare(std::vector<Move>& moves, const std::string& path, bool parameter,
-             const char* attribute, std::string from, std::string to) {
-  if (from != to) moves.push_back({path, attribute, std::move(from), std::move(to), parameter});
 }
 
 std::string cache_of(const ParameterAttributes& parameter) {
@@ -34,69 +44,104 @@ std::string cache_of(const ParameterAttributes& parameter) {
   return std::to_string(parameter.cached.rows->size()) + " rows";
 }
 
-std::vector<Move> moves_between(const ResolvedPolicy& a, const ResolvedPolicy& b) {
-  std::vector<Move> moves;
+std::vector<Compared> compare(const ResolvedPolicy& a, const ResolvedPolicy& b) {
+  std::vector<Compared> all;
   for (const OperatorAttributes& from : a.operators) {
     const OperatorAttributes* to = b.find_node(from.path);
     if (!to) continue;
-    if (!from.added || from.run.reason.rule >= 0 || to->run.reason.rule >= 0) {
-      compare(moves, from.path, false, "run", device(a, from.run), device(b, to->run));
-    }
-    compare(moves, from.path, false, "acts", std::string(name_of(from.acts.value)),
-            std::string(name_of(to->acts.value)));
-    compare(moves, from.path, false, "lookahead", std::to_string(from.lookahead.value),
-            std::to_string(to->lookahead.value));
+    const auto add = [&](const char* attribute, std::string before, std::string after) {
+      all.push_back({from.path, attribute, std::move(before), std::move(after)});
+      all.back().added = from.added;
+    };
+    if (!from.added || from.run.reason.rule >= 0 || to->run.reason.rule >= 0)
+      add("run", device(a, from.run), device(b, to->run));
+    add("acts", std::string(name_of(from.acts.value)), std::string(name_of(to->acts.value)));
+    add("lookahead", std::to_string(from.lookahead.value), std::to_string(to->lookahead.value));
   }
   for (const ParameterAttributes& from : a.parameters) {
     const ParameterAttributes* to = b.find_parameter(from.name);
     if (!to) continue;
-    const std::string& path = from.path.empty() ? from.name : from.path;
-    compare(moves, path, true, "param", device(a, from.param), device(b, to->param));
-    if (from.kind == StateKind::parameter) {
-      compare(moves, path, true, "state", device(a, from.state), device(b, to->state));
+    const auto add = [&](const char* attribute, std::string before, std::string after) {
+      all.push_back({from.path.empty() ? from.name : from.path, attribute, std::move(before),
+                     std::move(after), true, false, from.kind});
+    };
+    add("param", device(a, from.param), device(b, to->param));
+    if (from.kind == StateKind::parameter)
+      add("state", device(a, from.state), device(b, to->state));
+    add("lookahead", std::to_string(from.lookahead.value), std::to_string(to->lookahead.value));
+    add("ship", std::string(name_of(from.ship.value)), std::string(name_of(to->ship.value)));
+    add("cache", cache_of(from), cache_of(*to));
+    add("shard", std::string(name_of(from.shard.value)), std::string(name_of(to->shard.value)));
+  }
+  return all;
+}
+
+/// One attribute of all operators, or of all parameters.
+struct Column {
+  std::vector<const Compared*> rows;
+  std::vector<std::string> paths;
+  std::vector<int> labels;  // of what moves; -1: it does not
+  std::map<std::pair<std::string, std::string>, int> known;
+
+  void add(const Compared& row) {
+    const auto next = static_cast<int>(known.size());
+    rows.push_back(&row);
+    paths.push_back(row.path);
+    labels.push_back(row.moves() ? known.try_emplace({row.from, row.to}, next).first->second : -1);
+  }
+};
+
+std::vector<MovedGroup> moved_groups(const std::vector<Compared>& all) {
+  std::vector<Column> columns;
+  std::map<std::pair<bool, std::string>, std::size_t> places;
+  for (const Compared& row : all) {
+    const auto [place, fresh] = places.try_emplace({row.parameter, row.attribute}, columns.size());
+    if (fresh) columns.emplace_back();
+    columns[place->second].add(row);
+  }
+  std::vector<MovedGroup> groups;
+  std::map<std::string, std::size_t> by_selector;
+  for (const Column& column : columns) {
+    for (const Folded& fold : folded(column.paths, column.labels)) {
+      const auto [place, fresh] = by_selector.try_emplace(fold.at, groups.size());
+      if (fresh) groups.emplace_back().at = fold.at;
+      MovedGroup& group = groups[place->second];
+      group.moves.push_back(*column.rows[fold.items.front()]);
+      for (const int item : fold.items) {
+        const Compared& row = *column.rows[item];
+        if (!group.items.emplace(row.parameter, row.path).second) continue;
+        if (row.parameter) {
+          group.counts.add_parameter(row.kind);
+        } else {
+          group.counts.add_operator(row.added);
+        }
+      }
     }
-    compare(moves, path, true, "lookahead", std::to_string(from.lookahead.value),
-            std::to_string(to->lookahead.value));
-    compare(moves, path, true, "ship", std::string(name_of(from.ship.value)),
-            std::string(name_of(to->ship.value)));
-    compare(moves, path, true, "cache", cache_of(from), cache_of(*to));
-    compare(moves, path, true, "shard", std::string(name_of(from.shard.value)),
-            std::string(name_of(to->shard.value)));
   }
-  return moves;
+  return groups;
 }
 
-std::string scope_of(const std::string& path) {
-  const std::size_t end = path.find_last_of(".:");
-  return end == std::string::npos ? "" : path.substr(0, end);
+/// "run, param gpu -> cpu; acts keep -> offload".
+std::string moves_text(const std::vector<Compared>& moves) {
+  std::vector<std::pair<std::string, std::string>> texts;  // attributes, values
+  for (const Compared& move : moves) {
+    std::string values = move.from + " -> " + move.to;
+    const auto same = std::find_if(texts.begin(), texts.end(),
+                                   [&](const auto& text) { return text.second == values; });
+    if (same == texts.end()) {
+      texts.emplace_back(move.attribute, std::move(values));
+    } else if (same->first != move.attribute) {  // lookahead is of both
+      same->first += ", " + move.attribute;
+    }
+  }
+  return joined(texts, "; ", [](const auto& text) { return text.first + " " + text.second; });
 }
 
-/// Equal moves of one scope are one line.
-std::string moves_text(const std::vector<Move>& moves) {
-  std::map<std::tuple<std::string, bool, std::string, std::string, std::string>,
-           std::vector<const Move*>>
-      groups;
-  std::vector<const Move*> firsts;
-  const auto key = [](const Move& m) {
-    return std::tuple{scope_of(m.path), m.parameter, m.attribute, m.from, m.to};
-  };
-  for (const Move& move : moves) {
-    auto& group = groups[key(move)];
-    if (group.empty()) firsts.push_back(&move);
-    group.push_back(&move);
-  }
+std::string groups_text(const std::vector<MovedGroup>& groups) {
   std::string text;
-  for (const Move* first : firsts) {
-    const auto& group = groups[key(*first)];
-    const std::string scope = scope_of(first->path);
-    std::string what = first->path;
-    if (group.size() > 1 && !scope.empty()) {
-      what = fmt::format("{} ({} {}s)", scope, group.size(),
-                         first->parameter ? "parameter" : "operator");
-    } else if (group.size() > 1) {
-      what = joined(group, ", ", &Move::path);
-    }
-    text += fmt::format("~ {:<32} {} {} -> {}\n", what, first->attribute, first->from, first->to);
+  for (const MovedGroup& group : groups) {
+    text += fmt::format("~ {:<32} {} ({})\n", group.at, moves_text(group.moves),
+                        joined(nonzero_counts(group.counts)));
   }
   return text;
 }
@@ -123,12 +168,25 @@ std::map<std::string, std::pair<std::size_t, std::size_t>> peaks_of(const Planne
   return peaks;
 }
 
-Json moves_json(const std::vector<Move>& moves, bool parameters) {
+Json moves_json(const std::vector<Compared>& all, bool parameters) {
   Json list = Json::array();
-  for (const Move& move : moves) {
-    if (move.parameter != parameters) continue;
+  for (const Compared& row : all) {
+    if (row.parameter != parameters || !row.moves()) continue;
     list.push_back(
-        {{"path", move.path}, {"attribute", move.attribute}, {"from", move.from}, {"to", move.to}});
+        {{"path", row.path}, {"attribute", row.attribute}, {"from", row.from}, {"to", row.to}});
+  }
+  return list;
+}
+
+Json groups_json(const std::vector<MovedGroup>& groups) {
+  Json list = Json::array();
+  for (const MovedGroup& group : groups) {
+    Json moves = Json::array();
+    for (const Compared& move : group.moves) {
+      moves.push_back({{"attribute", move.attribute}, {"from", move.from}, {"to", move.to}});
+    }
+    Json& json = list.emplace_back(Json{{"at", group.at}, {"moves", moves}});
+    json.update(counts_json(group.counts));
   }
   return list;
 }
@@ -141,13 +199,14 @@ Json pair_json(T a, T b) {
 }  // namespace
 
 PolicyDifference difference(const PlannedPolicy& a, const PlannedPolicy& b) {
-  const std::vector<Move> moves = moves_between(a.resolved, b.resolved);
+  const std::vector<Compared> all = compare(a.resolved, b.resolved);
+  const std::vector<MovedGroup> groups = moved_groups(all);
   const PlannedStep &x = a.step, &y = b.step;
   const Traffic from = traffic_of(x.crossings), to = traffic_of(y.crossings);
 
   PolicyDifference diff;
-  diff.differs = !moves.empty();
-  diff.text = moves.empty() ? "nothing moves\n" : moves_text(moves);
+  diff.differs = !groups.empty();
+  diff.text = groups.empty() ? "nothing moves\n" : groups_text(groups);
   Json devices = Json::object();
   for (const auto& [name, peak] : peaks_of(a, b)) {
     devices[name] = {{"peak", pair_json(peak.first, peak.second)}};
@@ -165,8 +224,9 @@ PolicyDifference difference(const PlannedPolicy& a, const PlannedPolicy& b) {
         fmt::format("fits         {} -> {}\n", x.fits() ? "yes" : "no", y.fits() ? "yes" : "no");
   }
   diff.json = json_text({{"differs", diff.differs},
-                         {"operators", moves_json(moves, false)},
-                         {"parameters", moves_json(moves, true)},
+                         {"groups", groups_json(groups)},
+                         {"operators", moves_json(all, false)},
+                         {"parameters", moves_json(all, true)},
                          {"devices", devices},
                          {"transfers",
                           {{"copies", pair_json(from.copies, to.copies)},

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <functional>
@@ -180,8 +181,33 @@ TEST_F(PolicyTest, DiffSaysWhatMoves) {
   EXPECT_EQ(json["transfers"]["bytes"], Json({{"a", 727'680}, {"b", 2'688}}));
   EXPECT_THAT(diff.report.text, HasSubstr("run gpu -> cpu"));
   EXPECT_THAT(diff.report.text, HasSubstr("13 -> 3 a step, 710.6 KiB -> 2.6 KiB"));
-  EXPECT_THAT(diff.report.text, HasSubstr("~ flatten, relu1, relu2 "));
+  EXPECT_THAT(diff.report.text,
+              HasSubstr("~ {flatten,relu1,relu2}            run gpu -> cpu (3 operators)\n"));
+  ASSERT_EQ(json["groups"].size(), 1u) << json["groups"];
+  EXPECT_EQ(json["groups"][0]["at"], "{flatten,relu1,relu2}");
+  EXPECT_EQ(json["groups"][0]["operators"], 3);
+  EXPECT_EQ(json["groups"][0]["moves"],
+            Json::parse(R"([{"attribute": "run", "from": "gpu", "to": "cpu"}])"));
   EXPECT_FALSE(policy_diff(options(), "", folder_ / "policy.toml").differs);
+}
+
+TEST_F(PolicyTest, DiffFoldsModulesThatMoveAlike) {
+  write("all.toml", "policy = 1\nrules = [ { at = \"**\", on = \"gpu\" } ]\n");
+  write("two.toml",
+        "policy = 1\nrules = [ { at = \"**\", on = \"gpu\" },\n"
+        "  { at = \"layer{1..2}.**\", on = \"cpu\" },\n"
+        "  { at = \"relu1\", acts = \"offload\" },\n]\n");
+  const PolicyDiff diff = policy_diff(options(), folder_ / "all.toml", folder_ / "two.toml");
+  EXPECT_THAT(diff.report.text,
+              AllOf(HasSubstr("~ {layer1,layer2}.**               run, param, state gpu -> cpu "
+                              "(4 operators, 4 parameters)\n"),
+                    HasSubstr("~ relu1                            acts keep -> offload "
+                              "(1 operator)\n")));
+  EXPECT_EQ(std::count(diff.report.text.begin(), diff.report.text.end(), '~'), 2);
+  const Json json = Json::parse(diff.report.json);
+  EXPECT_EQ(json["groups"].size(), 2u);
+  EXPECT_EQ(json["operators"].size(), 4u + 1u);
+  EXPECT_EQ(json["parameters"].size(), 2u * 4u);  // param and state of each
 }
 
 TEST_F(PolicyTest, ExplainFollowsTheOperatorIntoBackwardAndUpdate) {
