@@ -282,4 +282,13 @@ std::string rule_text(const Policy& policy, int rule) {
   return rule < 0 ? "" : short_text(policy.rules[static_cast<std::size_t>(rule)].where);
 }
 
+std::string selection_text(const PolicyRule& rule) {
+  std::string text = "at = \"" + rule.at.text() + "\"";
+  if (!rule.op.empty()) text += ", op = \"" + rule.op + "\"";
+  if (rule.min) text += ", min = \"" + size_text(*rule.min) + "\"";
+  if (rule.after) text += ", after = \"" + rule.after->text() + "\"";
+  if (rule.before) text += ", before = \"" + rule.before->text() + "\"";
+  return text;
+}
+
 }  // namespace tandem

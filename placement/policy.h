@@ -84,5 +84,7 @@ void sort_diagnostics(std::vector<Diagnostic>& errors);
 std::string short_text(const Where& where);
 /// The same of a rule; "" where it is -1.
 std::string rule_text(const Policy& policy, int rule);
+/// A rule's selector and filters, as the file has them: `at = "**", op = "Relu"`.
+std::string selection_text(const PolicyRule& rule);
 
 }  // namespace tandem

@@ -39,6 +39,14 @@ bool ResolvedPolicy::may_merge(std::span<const std::string> paths) const {
   return true;
 }
 
+std::vector<AddedPart> added_parts(const ResolvedPolicy& resolved) {
+  std::vector<AddedPart> added;
+  for (const OperatorAttributes& op : resolved.operators) {
+    if (op.added) added.push_back({op.path, ""});
+  }
+  return added;
+}
+
 PolicyResolver::PolicyResolver(const Policy& policy, const Graph& forward,
                                const ResolveOptions& options, const PlacementFacts& facts)
     : policy_(policy),

@@ -184,6 +184,9 @@ struct ResolveOptions {
   std::vector<Diagnostic> earlier;
 };
 
+/// What rules may name beside the forward graph.
+std::vector<AddedPart> added_parts(const ResolvedPolicy& resolved);
+
 /// The word of a policy, such as "rows"; "whole" for nothing.
 std::string_view name_of(std::optional<Sharding> shard);
 /// What several ranks do not have whole, as a training asks for it.

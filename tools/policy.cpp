@@ -146,15 +146,18 @@ void add_plan(CLI::App& parent, Invocation& invocation) {
 
 void add_explain(CLI::App& parent, Invocation& invocation) {
   CLI::App* command = add_command(
-      parent, "explain", "Why an operator or a parameter is where it is: which line decided it",
+      parent, "explain", "Why operators and parameters are where they are: which line decided it",
       "  tandem policy explain fc1.MatMul --config train.toml\n"
-      "  tandem policy explain policy.toml fc1:weight --config train.toml --phase update --json");
+      "  tandem policy explain policy.toml fc1:weight --config train.toml --phase update --json\n"
+      "  tandem policy explain blocks.3 --config train.toml               a module, by lines\n"
+      "  tandem policy explain '**:weight' --config train.toml");
   const Shared options = add_common(
-      *command, invocation, "[POLICY] NAME, a path or a name of the file; keys of train.toml");
+      *command, invocation,
+      "[POLICY] NAME, a path or a name of the file, a module or a selector; keys of train.toml");
   command->add_option("--phase", options->phase, "Only nodes of forward, backward or update")
       ->check(CLI::IsMember({"forward", "backward", "update"}));
   on_choice(*command, invocation, [options, &invocation] {
-    const char* expected = "a policy file (or none) and a name";
+    const char* expected = "a policy file (or none) and a name or selector";
     const std::vector<std::string> names = take_words(*options, 2, expected);
     if (names.empty()) misuse("policy explain: what?", expected, "nothing");
     if (names.size() == 2) options->policy.policy = names[0];

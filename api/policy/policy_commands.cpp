@@ -82,7 +82,8 @@ Report policy_explain(const PolicyOptions& options, const std::string& name,
 Report policy_explain(PolicyCase& of, const std::string& name, const std::string& phase) {
   const ResolvedPolicy& resolved = of.resolved();
   const Policy& policy = of.policy().policy;
-  Explained explained = explain(resolved, name);
+  const PolicyItems items(of.graph(), of.imported().raw_names, added_parts(resolved));
+  Explained explained = explain(resolved, items, of.graph(), name);
   const PlannedStep step = of.plan(PlannedPrograms::step);
   add_nodes(resolved, step.micro_batches.back().program.lowered, phase, explained);
   return {explain_text(policy, resolved, explained), explain_json(policy, resolved, explained)};

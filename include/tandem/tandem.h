@@ -383,7 +383,8 @@ struct PolicyPlan {
 PolicyPlan policy_plan(const PolicyOptions& options);
 
 /// Where an operator or a parameter is, which line of the policy decided it, and what became of all
-/// nodes that come from it. `phase`: "forward" | "backward" | "update" | "" = all.
+/// nodes that come from it. Of a module ("blocks.3") or what a selector covers: how much each line
+/// decides, and where that is. `phase`: "forward" | "backward" | "update" | "" = all.
 Report policy_explain(const PolicyOptions& options, const std::string& name,
                       const std::string& phase = "");
 

@@ -58,12 +58,8 @@ void AutoCase::check_devices() {
       throw Error(error.kind(), without_tried_lines(error.diagnostics(), devices_[d]));
     }
   }
-  std::vector<AddedPart> added;
-  for (const OperatorAttributes& op : of_.resolved().operators) {
-    if (op.added) added.push_back({op.path, ""});
-  }
   if (most_plans_ < 1) most_plans_ = usual_plans(of_.resolved().operators.size());
-  groups_ = make_auto_groups(of_.graph(), added, most_groups);
+  groups_ = make_auto_groups(of_.graph(), added_parts(of_.resolved()), most_groups);
   make_options();
   make_baselines();
 }

@@ -1,6 +1,8 @@
 #include "placement/report/explain.h"
 
 #include <algorithm>
+#include <optional>
+#include <unordered_map>
 
 #include <fmt/format.h>
 
@@ -9,7 +11,7 @@
 #include "engine/graph/text.h"
 #include "engine/operators/operator.h"
 #include "engine/passes/tables/cached_tables.h"
-#include "placement/quantities.h"
+#include "placement/report/explain_groups.h"
 #include "placement/report/json.h"
 
 namespace tandem {
@@ -24,24 +26,55 @@ using Json = nlohmann::ordered_json;
     names.push_back(p.name);
     if (!p.path.empty()) names.push_back(p.path);
   }
-  Diagnostic d{.message = "no operator or parameter has this name", .path = name};
-  d.fix = did_you_mean(nearest_name(name, names), "`tandem policy names` lists them");
+  std::vector<std::string> near{nearest_name(name, names)};
+  const std::string selector = nearest_selector(name, names);
+  if (selector != near[0]) near.push_back(selector);
+  std::erase(near, "");
+  Diagnostic d{.message = "no operator or parameter has this name, and no module", .path = name};
+  d.fix = did_you_mean(joined(near, "\" or \""), "`tandem policy names` lists them");
   throw Error(ErrorKind::usage, std::move(d));
 }
 
-bool comes_from(const Node& node, const std::string& path) {
-  return node.path == path ||
-         std::find(node.origins.begin(), node.origins.end(), path) != node.origins.end();
-}
+/// What the nodes of a program belong to, of what is explained.
+class Belonging {
+ public:
+  Belonging(const Graph& graph, const Explained& explained) {
+    for (std::size_t r = 0; r < explained.readers.size(); ++r)
+      readers_.try_emplace(explained.readers[r], r);
+    for (const State& state : graph.states) {
+      const std::string& of = state.parameter.empty() ? state.name : state.parameter;
+      if (explained.parameters.contains(of) && state.final && !(state.final == state.initial))
+        written_[state.final.index].insert(of);
+    }
+  }
 
-/// Whether the node writes the parameter, its moments or its copy elsewhere.
-bool updates(const Graph& graph, const Node& node, const std::set<std::string>& parameters) {
-  return std::any_of(graph.states.begin(), graph.states.end(), [&](const State& state) {
-    const std::string& of = state.parameter.empty() ? state.name : state.parameter;
-    return parameters.contains(of) && !(state.final == state.initial) &&
-           std::find(node.outputs.begin(), node.outputs.end(), state.final) != node.outputs.end();
-  });
-}
+  /// Index of the first operator whose node it is; -1: of none.
+  int reader(const Node& node) const {
+    std::size_t first = readers_.size();
+    const auto look = [&](const std::string& path) {
+      if (const auto found = readers_.find(path); found != readers_.end())
+        first = std::min(first, found->second);
+    };
+    look(node.path);
+    for (const std::string& origin : node.origins) look(origin);
+    return first == readers_.size() ? -1 : static_cast<int>(first);
+  }
+
+  /// Parameters of which it writes the values, the moments or the copy elsewhere.
+  std::set<std::string> updated(const Node& node) const {
+    std::set<std::string> all;
+    for (const ValueId output : node.outputs) {
+      if (!output) continue;
+      if (const auto found = written_.find(output.index); found != written_.end())
+        all.insert(found->second.begin(), found->second.end());
+    }
+    return all;
+  }
+
+ private:
+  std::unordered_map<std::string, std::size_t> readers_;
+  std::unordered_map<std::int32_t, std::set<std::string>> written_;  // by value
+};
 
 /// The device that the strongest rule asked for, whether or not it has kernels.
 int requested_device(const Decided<int>& attribute) {
@@ -74,21 +107,6 @@ ExplainedAttribute rows_ahead(const ParameterAttributes& table, const Lowered& l
   return {"ahead", "no", &reason};
 }
 
-Json rule_json(const Policy& policy, int rule) {
-  const PolicyRule& by = policy.rules[rule];
-  return {{"file", by.where.file}, {"line", by.where.line}, {"at", by.at.text()}, {"why", by.why}};
-}
-
-/// A rule's selector and filters, as the file has them.
-std::string selection_text(const PolicyRule& rule) {
-  std::string text = "at = \"" + rule.at.text() + "\"";
-  if (!rule.op.empty()) text += ", op = \"" + rule.op + "\"";
-  if (rule.min) text += ", min = \"" + size_text(*rule.min) + "\"";
-  if (rule.after) text += ", after = \"" + rule.after->text() + "\"";
-  if (rule.before) text += ", before = \"" + rule.before->text() + "\"";
-  return text;
-}
-
 /// A grouped update has three results a parameter.
 std::string results_text(const std::vector<std::string>& results) {
   constexpr std::size_t most = 3;
@@ -99,10 +117,15 @@ std::string results_text(const std::vector<std::string>& results) {
 
 }  // namespace
 
-Explained explain(const ResolvedPolicy& resolved, const std::string& name) {
+Explained explain(const ResolvedPolicy& resolved, const PolicyItems& items, const Graph& forward,
+                  const std::string& name) {
   const OperatorAttributes* op = resolved.find_node(name);
   const ParameterAttributes* parameter = resolved.find_parameter(name);
-  if (!op && !parameter) no_such_name(resolved, name);
+  if (!op && !parameter) {
+    std::optional<Explained> several = explain_selected(resolved, items, forward, name);
+    if (!several) no_such_name(resolved, name);
+    return std::move(*several);
+  }
   Explained result;
   if (op) {
     result.path = op->path;
@@ -150,40 +173,40 @@ void add_nodes(const ResolvedPolicy& resolved, const Lowered& lowered, const std
                Explained& to) {
   if (to.parameter && to.parameter->fetches_ahead())
     to.attributes.push_back(rows_ahead(*to.parameter, lowered, to.reasons));
+  const Belonging belonging(lowered.graph, to);
   for (PlacedRow& row : placed_rows(lowered, resolved)) {
     if (!phase.empty() && phase != phase_name(row.phase)) continue;
     const Node& node = lowered.graph.node(row.node);
     if (lowered.nodes[row.node.index].transfer) continue;
+    ExplainedNode found;
+    found.requested = row.device;
+    found.reason = row.reason;
     if (row.phase == Phase::update) {
-      if (!updates(lowered.graph, node, to.parameters)) continue;
-      int requested = row.device;
-      std::string reason = row.reason;  // of the first parameter of a group
-      for (const std::string& name : to.parameters) {
-        if (updates(lowered.graph, node, {name})) {
-          const ParameterAttributes* parameter = resolved.find_parameter(name);
-          if (!parameter) continue;  // a cache: the row's own reason
-          requested = requested_device(parameter->state);
-          reason = "state " + parameter->state.reason.text;
-        }
+      const std::set<std::string> updated = belonging.updated(node);
+      if (updated.empty()) continue;
+      for (const std::string& name : updated) {
+        const ParameterAttributes* parameter = resolved.find_parameter(name);
+        if (!parameter) continue;  // a cache: the row's own reason
+        found.requested = requested_device(parameter->state);
+        found.reason = "state " + parameter->state.reason.text;
+        found.rule = parameter->state.reason.rule;
       }
-      to.nodes.push_back({std::move(row), requested, std::move(reason)});
-      continue;
-    }
-    for (const std::string& reader : to.readers) {
+    } else {
+      const int index = belonging.reader(node);
+      if (index < 0) continue;
+      const std::string& reader = to.readers[index];
       const OperatorAttributes* op = resolved.find_node(reader);
-      if (!op || !comes_from(node, reader)) continue;
-      if (node.path == cached_name(reader)) {  // where the cache is, whatever `run` says
-        std::string reason = row.reason;
-        to.nodes.push_back({std::move(row), row.device, std::move(reason)});
-        break;
+      if (!op) continue;
+      found.rule = op->run.reason.rule;
+      if (node.path != cached_name(reader)) {  // that is where the cache is, whatever `run` says
+        found.requested = requested_device(op->run);
+        found.reason = op->run.reason.text;
+        if (row.phase == Phase::backward)
+          found.reason = "follows its operator " + reader + " (" + found.reason + ")";
       }
-      std::string reason = op->run.reason.text;
-      if (row.phase == Phase::backward) {
-        reason = "follows its operator " + reader + " (" + reason + ")";
-      }
-      to.nodes.push_back({std::move(row), requested_device(op->run), std::move(reason)});
-      break;
     }
+    found.row = std::move(row);
+    to.nodes.push_back(std::move(found));
   }
 }
 
@@ -220,14 +243,19 @@ std::string explain_json(const Policy& policy, const ResolvedPolicy& resolved,
                      {"kernel", node.row.kernel},
                      {"reason", node.reason}});
   }
-  return json_text({{"path", explained.path},
-                    {"kind", explained.kind},
-                    {"attributes", attributes},
-                    {"nodes", nodes}});
+  Json json{{"path", explained.path}, {"kind", explained.kind}};
+  if (!explained.groups.empty()) {
+    json["counts"] = counts_json(explained.counts);
+    json["groups"] = explained_groups_json(policy, resolved, explained);
+  }
+  json["attributes"] = attributes;
+  json["nodes"] = nodes;
+  return json_text(json);
 }
 
 std::string explain_text(const Policy& policy, const ResolvedPolicy& resolved,
                          const Explained& explained) {
+  if (!explained.groups.empty()) return explained_groups_text(policy, resolved, explained);
   std::string text = explained.path + " (" + explained.kind + ")\n";
   for (const ExplainedAttribute& attribute : explained.attributes) {
     text +=

@@ -1,8 +1,9 @@
-// `policy explain`: why an operator or a parameter is where it is, and where the nodes are that
-// come from it.
+// `policy explain`: why operators and parameters are where they are, and where the nodes are that
+// come from them.
 #pragma once
 
 #include <list>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -21,12 +22,25 @@ struct ExplainedNode {
   PlacedRow row;
   int requested = 0;
   std::string reason;
+  int rule = -1;  // that decided it; -1: none
 };
 
-/// An operator or a parameter of a resolved policy, which outlives this.
+/// What one line, or none, decides alike of several operators or parameters.
+struct ExplainedGroup {
+  int rule = -1;  // -1: none
+  std::string attribute, value;
+  std::optional<FallBack> fallen;  // the strongest rule that did not get its way
+  ItemCounts counts;
+  std::vector<std::string> at;     // few selectors of all `paths`
+  std::vector<std::string> paths;  // of operators or parameters, in the graph's order
+};
+
+/// An operator or a parameter of a resolved policy, which outlives this; or what a selector covers.
 struct Explained {
   std::string path, kind;
-  std::list<Reason> reasons;  // of attributes that are found here
+  ItemCounts counts;                   // of what a selector covers
+  std::vector<ExplainedGroup> groups;  // the same by the lines that decide it; else empty
+  std::list<Reason> reasons;           // of attributes that are found here
   std::vector<ExplainedAttribute> attributes;
   std::vector<ExplainedNode> nodes;
   const ParameterAttributes* parameter = nullptr;  // where it is one
@@ -34,8 +48,10 @@ struct Explained {
   std::set<std::string> parameters;                // whose updates belong to it
 };
 
-/// By path or parameter name, without nodes. Throws Error{usage} where nothing has this name.
-Explained explain(const ResolvedPolicy& resolved, const std::string& name);
+/// By path or parameter name, by a module's path, or by a selector; without nodes. `items` are
+/// those of `resolved`. Throws Error{usage} where nothing has this name.
+Explained explain(const ResolvedPolicy& resolved, const PolicyItems& items, const Graph& forward,
+                  const std::string& name);
 /// What became of it in a program. `phase`: "forward", "backward", "update" alone, or "" for all.
 void add_nodes(const ResolvedPolicy& resolved, const Lowered& lowered, const std::string& phase,
                Explained& to);

@@ -22,6 +22,12 @@ Json counts_json(const ItemCounts& counts) {
           {"added", counts.added}};
 }
 
+Json rule_json(const Policy& policy, int rule) {
+  if (rule < 0) return {};
+  const PolicyRule& by = policy.rules[rule];
+  return {{"file", by.where.file}, {"line", by.where.line}, {"at", by.at.text()}, {"why", by.why}};
+}
+
 Json fallen_json(const Policy& policy, const ResolvedPolicy& resolved) {
   Json rows = Json::array();
   for (const FallenRow& row : fallen_rows(policy, resolved)) {

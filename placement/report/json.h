@@ -20,6 +20,9 @@ nlohmann::ordered_json diagnostic_json(const Diagnostic& diagnostic);
 /// {operators, parameters, buffers, added}.
 nlohmann::ordered_json counts_json(const ItemCounts& counts);
 
+/// {file, line, at, why} of a rule; null where it is -1.
+nlohmann::ordered_json rule_json(const Policy& policy, int rule);
+
 /// One object for each of `fallen_rows`.
 nlohmann::ordered_json fallen_json(const Policy& policy, const ResolvedPolicy& resolved);
 

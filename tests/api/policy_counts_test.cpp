@@ -54,11 +54,15 @@ TEST(PolicyCounts, AreThoseOfTheModelInAllCommands) {
   ASSERT_EQ(moved.size(), 1u) << moved;
   EXPECT_EQ(counts_in(moved[0]), expected);
 
+  const Report explained = policy_explain(options, "**");
+  EXPECT_EQ(counts_in(Json::parse(explained.json)["counts"]), expected);
+
   const std::string told = std::to_string(operators) + " operators, 6 parameters, 2 buffers";
   EXPECT_THAT(policy_names(options).text, HasSubstr("\n" + told + ", 1 added part\n"));
   EXPECT_THAT(inspect(model).text, HasSubstr("for a policy: " + told));
   EXPECT_THAT(policy_check(options).text, HasSubstr(told + ", 1 added part; decides"));
   EXPECT_THAT(policy_check(options).text, HasSubstr("ok: 1 rule | gpu " + told + " | cpu 0 "));
+  EXPECT_THAT(explained.text, HasSubstr("** (" + told + ", 1 added part)\n"));
   EXPECT_THAT(diff.report.text, HasSubstr("gpu -> cpu (" + told + ", 1 added part)"));
   EXPECT_THAT(policy_plan(options).report.text, HasSubstr("placed      gpu " + told + " | cpu 0 "));
 }

@@ -244,14 +244,92 @@ TEST_F(PolicyTest, ExplainFollowsTheOperatorIntoBackwardAndUpdate) {
               HasSubstr(R"(at = "**", op = "Relu", after = "layer1.add")"));
 }
 
-TEST_F(PolicyTest, ExplainSuggestsTheNearestName) {
-  try {
-    policy_explain(options(), "layer1.matmull");
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::usage);
-    EXPECT_THAT(error.what(), HasSubstr("did you mean \"layer1.matmul\"?"));
+TEST_F(PolicyTest, ExplainSuggestsTheNearestNames) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"layer1.matmull", "did you mean \"layer1.matmul\"?"},
+      {"layre2", "did you mean \"layer2\"?"},
+      {"layre{1..2}.**", "`tandem policy names` lists them"}};
+  for (const auto& [name, fix] : cases) {
+    try {
+      policy_explain(options(), name);
+      FAIL() << name;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::usage);
+      EXPECT_THAT(error.what(), HasSubstr(fix)) << name;
+    }
   }
+}
+
+TEST_F(PolicyTest, ExplainCountsWhatEachLineDecidesOfAModule) {
+  write("three.toml",
+        "policy = 1\nrules = [\n  { at = \"**\", on = \"gpu\", state = \"cpu\", why = \"room\" },\n"
+        "  { at = \"layer{2..3}.**\", on = \"cpu\" },\n]\n");
+  const Report module = policy_explain(options("three.toml"), "layer1");
+  EXPECT_THAT(module.text, AllOf(HasSubstr("layer1.** (2 operators, 2 parameters)\n"
+                                           "  three.toml:3  at = \"**\"  (room)\n"
+                                           "    run        gpu        2 operators: layer1.**\n"
+                                           "    param      gpu        2 parameters: layer1.**\n"
+                                           "    state      cpu        2 parameters: layer1.**\n"
+                                           "    nodes      "),
+                                 HasSubstr(" forward on gpu"), HasSubstr(" update on cpu")));
+  const Json json = Json::parse(policy_explain(options("three.toml"), "layer{1..3}.**").json);
+  EXPECT_EQ(json["path"], "layer{1..3}.**");
+  EXPECT_EQ(json["kind"], "selector");
+  EXPECT_EQ(json["counts"]["operators"], 6);
+  EXPECT_EQ(json["counts"]["parameters"], 6);
+  // gpu by line 3: run, param, and state on the cpu; by line 4 all three.
+  std::vector<std::string> groups;
+  for (const Json& group : json["groups"]) {
+    EXPECT_EQ(group["paths"].size(),
+              group["operators"].get<std::size_t>() + group["parameters"].get<std::size_t>());
+    EXPECT_EQ(group["requested"], group["value"]);
+    groups.push_back(group["attribute"].get<std::string>() + " " +
+                     group["value"].get<std::string>() + " " + group["rule"]["line"].dump() + " " +
+                     group["at"].dump() + " " + std::to_string(group["paths"].size()));
+  }
+  EXPECT_THAT(groups,
+              ElementsAre("run gpu 3 [\"layer1.**\"] 2", "param gpu 3 [\"layer1.**\"] 2",
+                          "state cpu 3 [\"layer1.**\"] 2", "run cpu 4 [\"{layer2,layer3}.**\"] 4",
+                          "param cpu 4 [\"{layer2,layer3}.**\"] 4",
+                          "state cpu 4 [\"{layer2,layer3}.**\"] 4"));
+  EXPECT_FALSE(json["nodes"].empty());
+  for (const Json& node : json["nodes"]) {
+    const std::string path = node["path"];
+    if (path.starts_with("layer")) {
+      EXPECT_EQ(node["device"], path[5] == '1' ? "gpu" : "cpu") << node;
+    }
+  }
+}
+
+TEST_F(PolicyTest, ExplainTakesNamesOfTheFileAndParametersAlone) {
+  const Json weights = Json::parse(policy_explain(options(), "*.weight").json);
+  EXPECT_EQ(weights["counts"]["parameters"], 3);
+  EXPECT_EQ(weights["counts"]["operators"], 0);
+  for (const Json& node : weights["nodes"]) EXPECT_EQ(node["phase"], "update") << node;
+  const Report updates = policy_explain(options(), "**:bias", "forward");
+  EXPECT_THAT(updates.text, AllOf(HasSubstr("**:bias (3 parameters)\n"), Not(HasSubstr("nodes"))));
+  // What training adds follows what it reads where no rule places it.
+  PolicyOptions unplaced = options();
+  unplaced.policy = folder_ / "none.toml";
+  write("none.toml", "policy = 1\n");
+  EXPECT_THAT(policy_explain(unplaced, "loss").text,
+              AllOf(HasSubstr("loss.** (2 added parts)\n  no rule, the default\n"),
+                    HasSubstr("    run        follows    2 added parts: loss.**\n")));
+}
+
+TEST_F(PolicyTest, ExplainCutsLongTexts) {
+  PolicyOptions many = options();
+  for (int l = 1; l <= 3; ++l) {
+    for (const char* part : {".matmul", ".add", ":weight", ":bias"}) {
+      for (const char* attributes : {"lookahead = 2", "on = \"cpu\""}) {
+        many.place.push_back("{ at = \"layer" + std::to_string(l) + part + "\", " + attributes +
+                             " }");
+      }
+    }
+  }
+  const Report report = policy_explain(many, "**");
+  EXPECT_EQ(std::count(report.text.begin(), report.text.end(), '\n'), 1 + 40);
+  EXPECT_THAT(report.text, HasSubstr(" more lines: --json has all\n"));
 }
 
 TEST_F(PolicyTest, HomesThatMoveBytesAreHinted) {
