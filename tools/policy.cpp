@@ -67,13 +67,17 @@ void add_ranks(CLI::App& command, api::PolicyOptions& options) {
       ->type_name("RATE,TIME");
 }
 
+void add_model(CLI::App& command, Options& options) {
+  command.add_option("--config", options.policy.config, "The train.toml that it is for");
+  command.add_option("--model", options.policy.model, "An ONNX file instead of a train.toml");
+  command.add_option("--bind", options.bind, "Of --model: extents of free dimensions, batch=32")
+      ->allow_extra_args(false);
+}
+
 Shared add_common(CLI::App& command, Invocation& invocation, const std::string& words) {
   auto options = std::make_shared<Options>();
   command.add_option("arguments", options->words, words)->type_name("");
-  command.add_option("--config", options->policy.config, "The train.toml that it is for");
-  command.add_option("--model", options->policy.model, "An ONNX file instead of a train.toml");
-  command.add_option("--bind", options->bind, "Of --model: extents of free dimensions, batch=32")
-      ->allow_extra_args(false);
+  add_model(command, *options);
   add_placing(command, options->policy.place, options->policy.devices);
   command.add_option("--profile", options->policy.profile,
                      "A stored device profile: what the cost model takes devices for");
@@ -189,6 +193,10 @@ void add_edit(CLI::App& parent, Invocation& invocation) {
       "  tandem policy edit policy.toml --at 'blocks.{0..3}.**' --set run=cpu --set acts=offload\n"
       "  tandem policy edit policy.toml --at 'head.**' --clear state\n"
       "  tandem policy edit policy.toml --at 'head.**' --remove\n"
+      "  tandem policy edit policy.toml --at 'fc1.**' --set on=cpu --config train.toml\n"
+      "With --config or --model a rule that would match nothing in the model is not written, nor "
+      "an\n"
+      "attribute that nothing of it can have: exit code 2.\n"
       "--clear keeps the rule, so it refuses to take a rule's last attribute; --remove takes the\n"
       "whole rule with its `why`, and leaves a comment behind it.");
   auto options = std::make_shared<Options>();
@@ -203,6 +211,7 @@ void add_edit(CLI::App& parent, Invocation& invocation) {
   command->add_option("--clear", options->change.clear, "An attribute to take away")
       ->allow_extra_args(false);
   command->add_flag("--remove", options->change.remove, "Take the whole rule away");
+  add_model(*command, *options);
   command->add_flag("--json", invocation.json, "One JSON object on standard output");
   on_choice(*command, invocation, [options, file, &invocation] {
     for (const std::string& text : options->filters) {
@@ -211,7 +220,9 @@ void add_edit(CLI::App& parent, Invocation& invocation) {
     for (const std::string& text : options->set) {
       options->change.set.push_back(parse_pair("--set", text));
     }
-    return print(api::policy_edit(*file, options->change), invocation);
+    for (const std::string& text : options->bind)
+      options->policy.bind.push_back(parse_binding(text));
+    return print(api::policy_edit(*file, options->change, options->policy), invocation);
   });
 }
 

@@ -1,16 +1,22 @@
-// `tandem policy edit`: one rule of a policy file, set or cleared in place.
+// `tandem policy edit`: one rule of a policy file, set or cleared in place, after a look at the
+// model where one is given.
 #include <algorithm>
+#include <optional>
 
 #include "api/output_file.h"
+#include "api/policy/policy_case.h"
 #include "engine/formats/files.h"
 #include "engine/graph/error.h"
 #include "placement/edit.h"
+#include "placement/edit_check.h"
 #include "placement/policy.h"
 #include "placement/report/json.h"
 #include "tandem/tandem.h"
 
 namespace tandem::api {
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
@@ -50,6 +56,18 @@ Change change_of(const std::string& before, const std::string& after) {
   return change;
 }
 
+/// What the rule that is set matches in the model; nothing where none is set, or no model is given.
+/// Throws Error{usage} where it would mean nothing there.
+std::optional<ItemCounts> matched_in(const PolicyOptions& model, const std::string& after,
+                                     const std::string& path, const PolicyEdit& edit) {
+  if (model.config.empty() && model.model.empty()) return std::nullopt;
+  PolicyCase of(model, {.policy = false, .data = false});
+  if (edit.set.empty() || edit.remove) return std::nullopt;
+  const ResolvedPolicy& resolved = of.resolved();
+  const PolicyItems items(of.graph(), of.imported().raw_names, added_parts(resolved));
+  return check_edit(after, path, edit, {of.graph(), items, resolved});
+}
+
 std::string text_before(const std::string& path) {
   try {
     return read_policy_text(path);
@@ -63,7 +81,8 @@ std::string text_before(const std::string& path) {
 
 }  // namespace
 
-Report policy_edit(const std::string& path, const PolicyChange& change) {
+Report policy_edit(const std::string& path, const PolicyChange& change,
+                   const PolicyOptions& model) {
   if (change.set.empty() && change.clear.empty() && !change.remove) {
     throw Error(ErrorKind::usage, Diagnostic{.message = "policy edit: nothing to do",
                                              .expected = "something to set, to clear or to remove",
@@ -77,21 +96,26 @@ Report policy_edit(const std::string& path, const PolicyChange& change) {
   edit.remove = change.remove;
   const std::string before = text_before(path);
   const std::string after = edit_policy(before, path, edit);
+  const std::optional<ItemCounts> matched = matched_in(model, after, path, edit);
   if (after != before) rewrite_file(path, after);
   const Change changed = change_of(before, after);
   Report report;
-  report.json = json_text({{"file", path},
-                           {"changed", after != before},
-                           {"line", changed.line},
-                           {"before", changed.before},
-                           {"after", changed.after}});
+  Json json{{"file", path},
+            {"changed", after != before},
+            {"line", changed.line},
+            {"before", changed.before},
+            {"after", changed.after}};
+  if (matched) json["matches"] = counts_json(*matched);
+  report.json = json_text(json);
+  const std::string matches = matched ? "matches " + counts_text(*matched) + "\n" : "";
   if (after == before) {
-    report.text = path + ": says that already\n";
+    report.text = path + ": says that already\n" + matches;
     return report;
   }
   report.text = path + ":" + std::to_string(changed.line) + "\n";
   for (const std::string& line : changed.before) report.text += "-" + line + "\n";
   for (const std::string& line : changed.after) report.text += "+" + line + "\n";
+  report.text += matches;
   return report;
 }
 

@@ -404,8 +404,11 @@ struct PolicyChange {
   bool remove = false;                                       // the whole rule
 };
 /// Sets or clears a rule in place; the rest of the file stays as it is, to the character. The
-/// report shows the lines that changed.
-Report policy_edit(const std::string& path, const PolicyChange& change);
+/// report shows the lines that changed. With a configuration or a model in `model` nothing is
+/// written, and Error{usage} thrown, where the rule would match nothing there, or an attribute that
+/// is set is of nothing that it matches.
+Report policy_edit(const std::string& path, const PolicyChange& change,
+                   const PolicyOptions& model = {});
 
 struct PolicyAutoOptions {
   std::vector<std::string> budgets;  // "gpu=20GiB": bytes that the plan may take there
