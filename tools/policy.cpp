@@ -79,8 +79,14 @@ Shared add_common(CLI::App& command, Invocation& invocation, const std::string& 
   command.add_option("arguments", options->words, words)->type_name("");
   add_model(command, *options);
   add_placing(command, options->policy.place, options->policy.devices);
-  command.add_option("--profile", options->policy.profile,
-                     "A stored device profile: what the cost model takes devices for");
+  std::string accelerators;
+  for (const std::string& name : api::known_accelerators())
+    accelerators += (accelerators.empty() ? "" : ", ") + name;
+  command
+      .add_option("--profile", options->policy.profile,
+                  "What the cost model takes gpu for, which need not be here: " + accelerators +
+                      "; or a stored device profile, a FILE (./h100 where it has such a name)")
+      ->type_name("NAME|FILE");
   command.add_flag("--json", invocation.json, "One JSON object on standard output");
   return options;
 }
@@ -137,6 +143,7 @@ void add_plan(CLI::App& parent, Invocation& invocation) {
       "  tandem policy plan policy.toml --config train.toml --device gpu=emulated:0,memory=2GiB\n"
       "  tandem policy plan --config train.toml --place '{ at = \"fc1\", on = \"cpu\" }' --json\n"
       "  tandem policy plan --config train.toml --ranks 8\n"
+      "  tandem policy plan --config train.toml device=gpu --profile h100\n"
       "Exit code 3 where it does not fit.");
   const Shared options = add_common(*command, invocation, policy_words);
   add_ranks(*command, options->policy);
@@ -231,7 +238,7 @@ void add_auto(CLI::App& parent, Invocation& invocation) {
       parent, "auto", "Search a placement under memory budgets; write it as the policy's auto list",
       "  tandem policy auto policy.toml --config train.toml --budget gpu=20GiB\n"
       "  tandem policy auto new.toml --config train.toml --device gpu=emulated:0,memory=2GiB\n"
-      "  tandem policy auto --config train.toml --profile h100.json --to for_h100.toml\n"
+      "  tandem policy auto --config train.toml --profile h100 --to for_h100.toml\n"
       "  tandem policy auto --config train.toml --ranks 8 --network 100Gb/s,5us --to ranks.toml\n"
       "The file's own rules, comments and order stay; the list auto itself is replaced whole, and\n"
       "comments of yours inside it are named on standard error. Exit code 3 where nothing fits.\n"

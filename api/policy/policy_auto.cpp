@@ -13,6 +13,7 @@
 #include "placement/auto/arguments.h"
 #include "placement/auto/find.h"
 #include "placement/edit.h"
+#include "placement/report/data_sheets.h"
 
 namespace tandem::api {
 namespace {
@@ -78,7 +79,10 @@ Report policy_auto(const PolicyOptions& options, const PolicyAutoOptions& automa
   if (exists) check_as_written(of, text, source);
   AutoCase candidates(of, bare, devices, budgets, automatic.most_plans);
   candidates.check_devices();
-  std::string times = options.profile.empty() ? "assumed times" : "times of " + options.profile;
+  std::string times = options.profile.empty() ? "assumed times"
+                      : find_data_sheet(options.profile)
+                          ? "times by the data sheet of " + options.profile
+                          : "times of " + options.profile;
   if (automatic.measure || !automatic.save_profile.empty())
     profiles = profiles_of(of, devices, bare, to, automatic.measure);
   if (automatic.measure) {

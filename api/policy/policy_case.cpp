@@ -15,6 +15,7 @@
 #include "engine/training/evaluation.h"
 #include "importer/batch/fixed_batch.h"
 #include "kernels/emulated/emulated_device.h"
+#include "placement/report/data_sheets.h"
 #include "placement/report/fit.h"
 
 namespace tandem::api {
@@ -96,7 +97,10 @@ PolicyCase::PolicyCase(const PolicyOptions& options, PlacingArguments placing, C
       reads_(reads),
       place_{0, ranks_of(options)},
       from_model_(options.config.empty()) {
-  if (!options.profile.empty()) profiles_ = read_device_profiles(options.profile);
+  if (!options.profile.empty()) {
+    const PrecisionConfig& precision = config_.precision;
+    profiles_ = named_profiles(options.profile, precision.compute, precision.tf32);
+  }
   if (!options.network.empty()) network_ = parse_network(options.network);
   if (network_ && place_.ranks == 1) {
     throw Error(ErrorKind::usage, Diagnostic{.message = "--network lies between ranks",

@@ -4,6 +4,7 @@
 #include "engine/graph/error.h"
 #include "placement/names.h"
 #include "placement/report/check.h"
+#include "placement/report/data_sheets.h"
 #include "placement/report/diff.h"
 #include "placement/report/explain.h"
 #include "placement/report/json.h"
@@ -56,6 +57,8 @@ Report policy_names(const PolicyOptions& options, const std::string& at, const s
   return {names_text(rows),
           json_text(Json{{"names", list}, {"counts", counts_json(counts_of(rows))}})};
 }
+
+std::vector<std::string> known_accelerators() { return data_sheet_names(); }
 
 Report policy_check(const PolicyOptions& options) {
   PolicyCase of(options, {.data = false});  // what it says does not depend on how tables are sent

@@ -356,14 +356,17 @@ struct PolicyOptions {
   std::string policy;              // a policy.toml instead of the configuration's; "" = that one
   std::vector<std::string> place;  // as in TrainOptions
   std::vector<std::string> devices;
-  /// A stored device profile for the cost model instead of assumptions; its devices need not be
-  /// here.
+  /// For the cost model instead of assumptions: one of `known_accelerators`, which `gpu` stands for
+  /// then, or a file of device profiles. The devices need not be here.
   std::string profile;
   /// Plans are those of one of so many ranks, each with its share of the batch.
   int ranks = 1;
   /// The network between them for the cost model, "100Gb/s,5us"; "": the profile's, else 10 Gb/s.
   std::string network;
 };
+
+/// Accelerators that `PolicyOptions::profile` may name: "h100", ...
+std::vector<std::string> known_accelerators();
 
 /// What a rule may name: operators, parameters and parts that Tandem adds, with sizes. `at`: only
 /// what this selector covers, "" = all; `sort`: "graph" | "path" | "op" | "bytes".
