@@ -126,7 +126,10 @@ PolicyCase::PolicyCase(const PolicyOptions& options, PlacingArguments placing, C
 }
 
 PlacedModel& PolicyCase::placed() {
-  if (!placed_) placed_.emplace(model_, policy_, placing_, reads_.data ? &*data_ : nullptr);
+  if (!placed_) {
+    placed_ =
+        std::make_unique<PlacedModel>(model_, policy_, placing_, reads_.data ? &*data_ : nullptr);
+  }
   return *placed_;
 }
 
@@ -134,6 +137,23 @@ void PolicyCase::replace_policy(const std::string& text) {
   placed_.reset();
   placing_.text = text;
   policy_ = read_run_policy(config_, placing_);
+}
+
+void PolicyCase::with_rule(const std::string& rule, const std::function<void()>& look) {
+  struct PutBack {
+    PolicyCase& of;
+    std::unique_ptr<PlacedModel> placed;  // whose devices earlier plans name
+    RunPolicy policy;
+    ~PutBack() {
+      of.placing_.place.pop_back();
+      of.policy_ = std::move(policy);
+      of.placed_ = std::move(placed);
+    }
+  };
+  placing_.place.push_back(rule);
+  const PutBack put_back{*this, std::move(placed_), policy_};
+  policy_ = read_run_policy(config_, placing_);
+  look();
 }
 
 StoredProfile PolicyCase::profile(const std::string& device, bool measure) {

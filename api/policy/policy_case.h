@@ -1,6 +1,7 @@
 // A configuration with its model and policy: what every policy command opens.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -42,6 +43,7 @@ class PolicyCase final : public TriedModel {
   const ResolvedPolicy& resolved() override { return placed().resolved(); }
   const std::vector<Device*>& devices() { return placed().devices(); }
   void replace_policy(const std::string& text) override;
+  void with_rule(const std::string& rule, const std::function<void()>& look) override;
 
   /// Opens the data for the types of its fields where the configuration has any.
   PlannedStep plan(PlannedPrograms programs) override;
@@ -74,7 +76,7 @@ class PolicyCase final : public TriedModel {
   std::unique_ptr<Engine> engine_;
   std::shared_ptr<Model> model_;
   std::optional<ModelData> data_;
-  std::optional<PlacedModel> placed_;
+  std::unique_ptr<PlacedModel> placed_;
 };
 
 /// What the cost model takes a device for: its stored profile or a guess, and the policy's link.

@@ -97,7 +97,17 @@ PolicyPlan policy_plan(const PolicyOptions& options) {
   const PlannedStep step = of.plan();
   const ResolvedPolicy& resolved = of.resolved();
   const Policy& policy = of.policy().policy;
-  return {{plan_text(policy, resolved, step), plan_json(policy, resolved, step)}, step.fits()};
+  std::vector<Remedy> remedies;
+  if (!step.fits()) {
+    remedies = find_remedies(resolved, tried_plan(resolved, step), [&](const std::string& rule) {
+      TriedPlan tried;
+      of.with_rule(rule, [&] { tried = tried_plan(of.resolved(), of.plan()); });
+      return tried;
+    });
+  }
+  return {
+      {plan_text(policy, resolved, step, remedies), plan_json(policy, resolved, step, remedies)},
+      step.fits()};
 }
 
 PolicyDiff policy_diff(const PolicyOptions& options, const std::string& a, const std::string& b) {

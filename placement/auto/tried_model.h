@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "placement/report/planned_step.h"
@@ -20,6 +21,8 @@ class TriedModel {
   virtual const Graph& graph() = 0;
   /// Another policy for the same model. Plans of the one before must be gone.
   virtual void replace_policy(const std::string& text) = 0;
+  /// Calls `look` while another rule stands behind all others. What was planned before stays valid.
+  virtual void with_rule(const std::string& rule, const std::function<void()>& look) = 0;
   virtual const RunPolicy& policy() const = 0;
   /// Throws Error{usage} with everything that is wrong in the policy.
   virtual const ResolvedPolicy& resolved() = 0;

@@ -118,6 +118,13 @@ bool is_limited(const ResolvedPolicy& resolved, std::size_t device) {
   return device > 0 || binding.memory_bytes || binding.memory_fraction;
 }
 
+std::optional<std::string> rule_for_table(const ResolvedPolicy& resolved, int device) {
+  std::size_t all = 0;
+  const ParameterAttributes* table = largest_table(resolved, device, all);
+  if (table == nullptr) return std::nullopt;
+  return table_rule(*table);
+}
+
 void check_fit(const Plan& plan, const ResolvedPolicy& resolved,
                const std::vector<Device*>& devices) {
   std::vector<Diagnostic> problems;
@@ -157,17 +164,26 @@ void check_fit(const Plan& plan, const ResolvedPolicy& resolved,
     } else if (movable > 0 && use.peak - movable <= limit) {
       problem.fix = "add the rule { at = \"**\", state = \"cpu\" }: it keeps " +
                     bytes_text(movable) + " of optimizer state on the host";
+      if (use.activations > over && !decides_about_activations(resolved))
+        problem.fix += "; or { at = \"**\", acts = \"recompute\" }: it frees a part of " +
+                       bytes_text(use.activations) + " of activations";
     } else if (use.workspace > std::max(use.activations, use.parameters + use.state)) {
       problem.fix =
           "the kernels' workspace takes most of it: use a smaller batch_size or micro_batch";
     } else if (use.activations > use.parameters + use.state) {
-      problem.fix = "activations take most of it: ";
+      std::string rules;
       if (!decides_about_activations(resolved))
-        problem.fix += "add the rule { at = \"**\", acts = \"recompute\" }, or \"offload\", or ";
+        rules = "{ at = \"**\", acts = \"recompute\" }, or \"offload\", or ";
+      if (movable > 0)
+        rules += "{ at = \"**\", state = \"cpu\" }, which keeps " + bytes_text(movable) +
+                 " of optimizer state on the host, or ";
+      problem.fix =
+          "activations take most of it: " + (rules.empty() ? "" : "add the rule " + rules);
       problem.fix += "use a smaller batch_size or micro_batch";
     } else {
       problem.fix =
-          "add rules that keep large parts on the host: { at = \"SCOPE.**\", on = \"cpu\" }";
+          "add rules that keep large parts on the host: { at = \"SCOPE.**\", on = \"cpu\" }, or "
+          "weights until they are read: { at = \"**\", param = \"cpu\", state = \"cpu\" }";
       if (caches.bytes > 0) problem.fix += "; " + caches.advice(over);
     }
     problems.push_back(std::move(problem));

@@ -1,6 +1,8 @@
 // Whether a plan fits into its devices, and which rule makes it fit where it does not.
 #pragma once
 
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "engine/device/device.h"
@@ -16,6 +18,10 @@ std::size_t memory_limit(const ResolvedDevice& device, const Device& opened);
 
 /// An accelerator, or the host where the policy limits it: without that it swaps.
 bool is_limited(const ResolvedPolicy& resolved, std::size_t device);
+
+/// A rule that keeps the largest table of a device on the host with its lookups; nothing where
+/// there is none.
+std::optional<std::string> rule_for_table(const ResolvedPolicy& resolved, int device);
 
 /// Throws Error{does_not_fit} with the numbers and a rule to add where the plan needs more than
 /// some accelerator has, or than the policy gives the cpu.

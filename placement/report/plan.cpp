@@ -281,8 +281,8 @@ Json ranks_json(const ResolvedPolicy& resolved, const PlannedStep& step) {
 
 }  // namespace
 
-std::string plan_json(const Policy& policy, const ResolvedPolicy& resolved,
-                      const PlannedStep& step) {
+std::string plan_json(const Policy& policy, const ResolvedPolicy& resolved, const PlannedStep& step,
+                      const std::vector<Remedy>& remedies) {
   const std::vector<Hint> hints = hints_of(resolved, step);
   Json placed = Json::object(), devices = Json::object(), transfers = Json::array(),
        list = Json::array();
@@ -333,11 +333,18 @@ std::string plan_json(const Policy& policy, const ResolvedPolicy& resolved,
   if (step.ranks > 1) plan["exchange"] = ranks_json(resolved, step);
   plan["hints"] = list;
   plan["fits"] = step.fits();
+  plan["remedies"] = Json::array();
+  for (const Remedy& remedy : remedies) {
+    plan["remedies"].push_back({{"rule", remedy.rule},
+                                {"bytes", remedy.bytes},
+                                {"suffices", remedy.suffices},
+                                {"step_ms", remedy.seconds * 1e3}});
+  }
   return json_text(plan);
 }
 
-std::string plan_text(const Policy& policy, const ResolvedPolicy& resolved,
-                      const PlannedStep& step) {
+std::string plan_text(const Policy& policy, const ResolvedPolicy& resolved, const PlannedStep& step,
+                      const std::vector<Remedy>& remedies) {
   const std::vector<Hint> hints = hints_of(resolved, step);
   std::string text = "placed      " + devices_text(resolved) + "\n" + memory_block(resolved, step) +
                      copies_block(resolved, step) + ranks_block(resolved, step);
@@ -361,7 +368,7 @@ std::string plan_text(const Policy& policy, const ResolvedPolicy& resolved,
   if (!step.fits()) {
     text += "fits: no\n";
     for (const Diagnostic& misfit : step.misfits) text += "  " + to_string(misfit) + "\n";
-    return text;
+    return text + remedies_text(remedies);
   }
   std::string spare;
   for (std::size_t d = 1; d < step.memory.size(); ++d) {

@@ -2,15 +2,18 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "placement/report/planned_step.h"
+#include "placement/report/remedies.h"
 #include "placement/resolve.h"
 
 namespace tandem {
 
-std::string plan_text(const Policy& policy, const ResolvedPolicy& resolved,
-                      const PlannedStep& step);
-std::string plan_json(const Policy& policy, const ResolvedPolicy& resolved,
-                      const PlannedStep& step);
+/// `remedies`: of a plan that does not fit.
+std::string plan_text(const Policy& policy, const ResolvedPolicy& resolved, const PlannedStep& step,
+                      const std::vector<Remedy>& remedies = {});
+std::string plan_json(const Policy& policy, const ResolvedPolicy& resolved, const PlannedStep& step,
+                      const std::vector<Remedy>& remedies = {});
 
 }  // namespace tandem

@@ -78,6 +78,14 @@ class NeverRun final : public TriedModel {
     policy_.policy = parse_policy(text, "policy.toml");
     resolved_.reset();
   }
+  void with_rule(const std::string& rule, const std::function<void()>& look) override {
+    const RunPolicy before = policy_;
+    policy_.policy = parse_policy(before.text, "policy.toml", {rule});
+    resolved_.reset();
+    look();
+    policy_ = before;
+    resolved_.reset();
+  }
   const RunPolicy& policy() const override { return policy_; }
   const ResolvedPolicy& resolved() override {
     if (!resolved_) resolved_ = resolve(policy_.policy, graph_, policy_.options);

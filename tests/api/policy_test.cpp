@@ -363,6 +363,37 @@ TEST_F(PolicyTest, PlanSaysWhatDoesNotFit) {
                         std::to_string(peak) + " bytes"));
 }
 
+// What a remedy is said to do, it does: the same rule on the command line comes to the same plan.
+TEST_F(PolicyTest, RemediesArePlanned) {
+  PolicyOptions small = options();
+  small.policy = folder_ / "all.toml";
+  write("all.toml", "policy = 1\nrules = [\n  { at = \"**\", on = \"gpu\" },\n]\n");
+  EXPECT_THAT(plan(small)["remedies"], IsEmpty());
+  const auto peak = plan(small)["devices"]["gpu"]["peak"].get<std::int64_t>();
+  // Three layers with two moments each: more state than anything else.
+  small.devices = {"gpu=emulated:0,memory=" + std::to_string(peak * 3 / 4) + "B"};
+  const PolicyPlan full = policy_plan(small);
+  const Json remedies = Json::parse(full.report.json)["remedies"];
+  ASSERT_GE(remedies.size(), 1u) << full.report.text;
+  EXPECT_THAT(full.report.text, HasSubstr("remedies    one of these behind the policy's rules:\n"));
+  bool any = false;
+  std::int64_t last = peak;
+  for (const Json& remedy : remedies) {
+    SCOPED_TRACE(remedy.dump());
+    PolicyOptions with = small;
+    with.place = {remedy["rule"]};
+    const Json mended = plan(with);
+    EXPECT_EQ(mended["fits"], remedy["suffices"]);
+    EXPECT_EQ(peak - mended["devices"]["gpu"]["peak"].get<std::int64_t>(), remedy["bytes"]);
+    EXPECT_EQ(mended["time"]["step_ms"], remedy["step_ms"]);
+    EXPECT_THAT(full.report.text, HasSubstr("  " + remedy["rule"].get<std::string>() + " "));
+    EXPECT_LE(remedy["bytes"], last) << "largest first";
+    last = remedy["bytes"];
+    any |= remedy["suffices"].get<bool>() && remedy["rule"] == R"({ at = "**", state = "cpu" })";
+  }
+  EXPECT_TRUE(any) << full.report.text;
+}
+
 // A run keeps a program for each size and place of a micro-batch: what fits by the plan also
 // trains.
 TEST_F(PolicyTest, PlanCountsAllProgramsOfARun) {

@@ -1,0 +1,139 @@
+#include "placement/report/remedies.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "engine/graph/error.h"
+#include "placement/quantities.h"
+#include "placement/report/fit.h"
+
+namespace tandem {
+namespace {
+
+constexpr const char* of_everything[] = {
+    "state = \"cpu\"",
+    "param = \"cpu\", state = \"cpu\"",
+    "acts = \"recompute\"",
+    "acts = \"offload\"",
+};
+constexpr const char* together[] = {
+    "state = \"cpu\", acts = \"recompute\"",
+    "param = \"cpu\", state = \"cpu\", acts = \"recompute\"",
+};
+
+/// Bytes less on the devices that `full` does not fit into; negative where it takes more there.
+double freed(const TriedPlan& full, const TriedPlan& plan) {
+  double bytes = 0;
+  for (const DevicePeak& peak : full.peaks) {
+    if (peak.fits) continue;
+    bytes += static_cast<double>(peak.bytes);
+    for (const DevicePeak& now : plan.peaks) {
+      if (now.device == peak.device) bytes -= static_cast<double>(now.bytes);
+    }
+  }
+  return bytes;
+}
+
+class Remedies {
+ public:
+  Remedies(const TriedPlan& full, const TryRule& try_rule) : full_(full), try_rule_(try_rule) {}
+
+  void add_everywhere(const std::string& attributes) {
+    add("{ at = \"**\", " + attributes + " }", attributes);
+  }
+
+  /// `attributes` of everything; "" of a rule for less.
+  void add(const std::string& rule, const std::string& attributes = "") {
+    TriedPlan plan;
+    try {
+      plan = try_rule_(rule);
+    } catch (const Error& error) {  // no kernel on the host, say
+      if (error.kind() != ErrorKind::usage) throw;
+      return;
+    }
+    const double bytes = freed(full_, plan);
+    const bool suffices = plan.fits();
+    // A rule that says more and frees no more is no remedy of its own.
+    const bool gains = std::none_of(found_.begin(), found_.end(), [&](const Found& other) {
+      return !other.attributes.empty() && attributes.find(other.attributes) != std::string::npos &&
+             static_cast<double>(other.remedy.bytes) >= bytes && other.remedy.suffices >= suffices;
+    });
+    if (bytes < 1 || !gains) return;
+    found_.push_back({attributes, {rule, static_cast<std::size_t>(bytes), suffices, plan.seconds}});
+  }
+
+  bool any_suffices() const {
+    return std::any_of(found_.begin(), found_.end(),
+                       [](const Found& found) { return found.remedy.suffices; });
+  }
+
+  std::vector<Remedy> sorted() const {
+    std::vector<Remedy> remedies;
+    for (const Found& found : found_) remedies.push_back(found.remedy);
+    std::stable_sort(remedies.begin(), remedies.end(),
+                     [](const Remedy& a, const Remedy& b) { return a.bytes > b.bytes; });
+    return remedies;
+  }
+
+ private:
+  struct Found {
+    std::string attributes;
+    Remedy remedy;
+  };
+
+  const TriedPlan& full_;
+  const TryRule& try_rule_;
+  std::vector<Found> found_;
+};
+
+}  // namespace
+
+bool TriedPlan::fits() const {
+  return std::all_of(peaks.begin(), peaks.end(), [](const DevicePeak& peak) { return peak.fits; });
+}
+
+TriedPlan tried_plan(const ResolvedPolicy& resolved, const PlannedStep& step) {
+  TriedPlan plan;
+  plan.seconds = step.seconds;
+  for (std::size_t d = 0; d < step.memory.size(); ++d) {
+    const std::size_t peak = step.memory[d].peak;
+    plan.peaks.push_back({resolved.device_name(static_cast<int>(d)), peak,
+                          !step.limited[d] || peak <= step.limits[d]});
+  }
+  return plan;
+}
+
+std::vector<Remedy> find_remedies(const ResolvedPolicy& resolved, const TriedPlan& full,
+                                  const TryRule& try_rule) {
+  std::vector<std::string> of_tables;
+  for (std::size_t d = 1; d < resolved.devices.size(); ++d) {
+    const bool is_full = std::any_of(full.peaks.begin(), full.peaks.end(), [&](const auto& peak) {
+      return !peak.fits && peak.device == resolved.devices[d].name;
+    });
+    if (const auto rule = rule_for_table(resolved, static_cast<int>(d)); rule && is_full)
+      of_tables.push_back(*rule);
+  }
+  Remedies remedies(full, try_rule);
+  for (const char* attributes : of_everything) remedies.add_everywhere(attributes);
+  for (const std::string& rule : of_tables) remedies.add(rule);
+  if (!remedies.any_suffices()) {
+    for (const char* attributes : together) remedies.add_everywhere(attributes);
+  }
+  return remedies.sorted();
+}
+
+std::string remedies_text(const std::vector<Remedy>& remedies) {
+  if (remedies.empty()) return "";
+  std::size_t width = 0;
+  for (const Remedy& remedy : remedies) width = std::max(width, remedy.rule.size());
+  std::string text = "remedies    one of these behind the policy's rules:\n";
+  for (const Remedy& remedy : remedies) {
+    text += fmt::format("  {:<{}}  frees {}, {}; {:.3f} ms a step\n", remedy.rule, width,
+                        bytes_text(static_cast<double>(remedy.bytes)),
+                        remedy.suffices ? "fits" : "not enough alone", remedy.seconds * 1e3);
+  }
+  return text;
+}
+
+}  // namespace tandem

@@ -1,0 +1,89 @@
+// Remedies of a plan that does not fit: which rules are tried, which are told, in what order.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "engine/graph/error.h"
+#include "placement/report/remedies.h"
+#include "tests/placement/support.h"
+
+namespace tandem::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr const char* state = R"({ at = "**", state = "cpu" })";
+constexpr const char* weights = R"({ at = "**", param = "cpu", state = "cpu" })";
+constexpr const char* recompute = R"({ at = "**", acts = "recompute" })";
+constexpr const char* offload = R"({ at = "**", acts = "offload" })";
+constexpr const char* state_recompute = R"({ at = "**", state = "cpu", acts = "recompute" })";
+constexpr const char* table = R"({ at = "embed.**", on = "cpu" })";
+constexpr std::size_t limit = 1000;
+
+TriedPlan of_gpu(std::size_t bytes) {
+  return {.peaks = {{"cpu", 50, true}, {"gpu", bytes, bytes <= limit}}, .seconds = 1e-3};
+}
+
+struct Tried {
+  std::vector<std::string> rules;  // that were tried
+  std::vector<Remedy> remedies;
+};
+
+/// `peaks`: of the gpu with a rule; rules without one are not possible. 1500 without any.
+Tried remedies_of(const std::map<std::string, std::size_t>& peaks) {
+  Tried tried;
+  const ResolvedPolicy resolved = resolve_text("rules = [ { at = \"**\", on = \"gpu\" } ]\n");
+  tried.remedies = find_remedies(resolved, of_gpu(1500), [&](const std::string& rule) {
+    tried.rules.push_back(rule);
+    const auto known = peaks.find(rule);
+    if (known == peaks.end()) throw Error(ErrorKind::usage, Diagnostic{.message = "no kernel"});
+    return of_gpu(known->second);
+  });
+  return tried;
+}
+
+std::vector<std::string> rules_of(const std::vector<Remedy>& remedies) {
+  std::vector<std::string> rules;
+  for (const Remedy& remedy : remedies) rules.push_back(remedy.rule);
+  return rules;
+}
+
+TEST(Remedies, ThoseThatFreeMostComeFirst) {
+  const Tried tried = remedies_of(
+      {{state, 1200}, {weights, 900}, {recompute, 1000}, {offload, 1400}, {table, 1100}});
+  EXPECT_THAT(rules_of(tried.remedies), ElementsAre(weights, recompute, table, state, offload));
+  EXPECT_THAT(tried.rules, ElementsAre(state, weights, recompute, offload, table));
+  EXPECT_EQ(tried.remedies[0].bytes, 600u);
+  EXPECT_TRUE(tried.remedies[1].suffices) << "to the byte";
+  EXPECT_FALSE(tried.remedies[2].suffices);
+}
+
+TEST(Remedies, TwoTogetherAreTriedWhereNoneIsEnough) {
+  const Tried tried = remedies_of({{state, 1200}, {recompute, 1300}, {state_recompute, 990}});
+  EXPECT_THAT(rules_of(tried.remedies), ElementsAre(state_recompute, state, recompute));
+  EXPECT_TRUE(tried.remedies[0].suffices);
+}
+
+TEST(Remedies, RulesThatFreeNothingMoreAreLeftOut) {
+  // The weights are on the host already, and so are activations.
+  const Tried tried = remedies_of({{state, 1200},
+                                   {weights, 1200},
+                                   {recompute, 1500},
+                                   {offload, 1600},
+                                   {state_recompute, 1200}});
+  EXPECT_THAT(rules_of(tried.remedies), ElementsAre(state));
+  EXPECT_THAT(remedies_of({}).remedies, IsEmpty());
+}
+
+TEST(Remedies, TheTextSaysWhichIsEnough) {
+  EXPECT_EQ(remedies_text({}), "");
+  EXPECT_EQ(remedies_text({{state, 2048, true, 1.5e-3}, {"{ short }", 512, false, 2e-3}}),
+            "remedies    one of these behind the policy's rules:\n"
+            "  { at = \"**\", state = \"cpu\" }  frees 2.0 KiB, fits; 1.500 ms a step\n"
+            "  { short }                     frees 512 B, not enough alone; 2.000 ms a step\n");
+}
+
+}  // namespace
+}  // namespace tandem::testing
