@@ -278,10 +278,6 @@ std::string short_text(const Where& where) {
   return text;
 }
 
-std::string rule_text(const Policy& policy, int rule) {
-  return rule < 0 ? "" : short_text(policy.rules[static_cast<std::size_t>(rule)].where);
-}
-
 std::string selection_text(const PolicyRule& rule) {
   std::string text = "at = \"" + rule.at.text() + "\"";
   if (!rule.op.empty()) text += ", op = \"" + rule.op + "\"";
@@ -289,6 +285,10 @@ std::string selection_text(const PolicyRule& rule) {
   if (rule.after) text += ", after = \"" + rule.after->text() + "\"";
   if (rule.before) text += ", before = \"" + rule.before->text() + "\"";
   return text;
+}
+
+std::string rule_text(const Policy& policy, int rule) {
+  return rule < 0 ? "" : short_text(policy.rules[static_cast<std::size_t>(rule)].where);
 }
 
 }  // namespace tandem

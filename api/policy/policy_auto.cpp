@@ -94,8 +94,6 @@ Report policy_auto(const PolicyOptions& options, const PolicyAutoOptions& automa
   if (!automatic.save_profile.empty())
     write_output(automatic.save_profile, device_profiles_json(profiles), "--save-profile",
                  "tandem_device_profile");
-  of.replace_policy(bare);
-  const bool pinned = options.ranks == 1 && all_pinned(of.resolved());
   AutoWatch watch;
   watch.stop_requested = [&] { return automatic.stop.stop_requested(); };
   if (automatic.on_progress) {
@@ -105,9 +103,8 @@ Report policy_auto(const PolicyOptions& options, const PolicyAutoOptions& automa
     };
   }
   FoundPlacement found = find_placement(candidates, text, options.ranks, watch);
-  found.pinned = pinned;
   found.times = times;
-  const bool kept = (found.pinned && found.before) || found.is_old_better();
+  const bool kept = (!found.pinned_by.empty() && found.before) || found.is_old_better();
   const std::string after = kept ? text : replace_auto(bare, to, found.lines);
   std::error_code none;
   const bool changed =

@@ -1,6 +1,7 @@
 #include "placement/auto/auto_case.h"
 
 #include <algorithm>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -25,6 +26,33 @@ AutoPlan impossible(const Error& error) {
   plan.refusal = (all[0].path.empty() ? "" : all[0].path + ": ") + all[0].message;
   if (all.size() > 1) plan.refusal += fmt::format(" (and {} more)", all.size() - 1);
   return plan;
+}
+
+TriedPlan as_tried(const AutoPlan& plan) {
+  TriedPlan tried;
+  tried.seconds = plan.score.seconds;
+  for (const DeviceUse& use : plan.devices)
+    tried.peaks.push_back({use.name, use.memory.peak, !use.limit || use.memory.peak <= *use.limit});
+  return tried;
+}
+
+// The rules of people that place everything, by their number; none where something is left.
+std::set<int> pinning_rules(const ResolvedPolicy& resolved) {
+  std::set<int> rules;
+  bool all = true;
+  const auto look = [&](const Reason& reason) {
+    const bool mine = reason.layer == Layer::rules || reason.layer == Layer::command_line;
+    if (!mine || reason.follows) all = false;
+    rules.insert(reason.rule);
+  };
+  for (const OperatorAttributes& op : resolved.operators) {
+    if (!op.added) look(op.run.reason);
+  }
+  for (const ParameterAttributes& parameter : resolved.parameters) {
+    look(parameter.param.reason);
+    if (parameter.kind == StateKind::parameter) look(parameter.state.reason);
+  }
+  return all ? rules : std::set<int>{};
 }
 
 }  // namespace
@@ -328,6 +356,35 @@ std::vector<std::string> AutoCase::commented(const std::vector<std::string>& rul
                                 most.empty() ? "0 operators" : most[0], bytes_text(bytes)));
   }
   return lines;
+}
+
+std::vector<PolicyRule> AutoCase::pinned_by(const std::string& before) {
+  of_.replace_policy(with_rules({}));
+  std::set<int> pinning;
+  try {
+    pinning = pinning_rules(of_.resolved());
+  } catch (const Error& error) {  // a parameter without a home, which the list may give it
+    if (error.kind() != ErrorKind::usage) throw;
+  }
+  // Lines are those of the file, whose list stands before the rules.
+  std::vector<Diagnostic> ignored;
+  const Policy file = parse_policy(before, path_, of_.policy().added_rules, &ignored);
+  const auto first = std::find_if(file.rules.begin(), file.rules.end(), [](const PolicyRule& rule) {
+    return rule.layer != Layer::automatic;
+  });
+  std::vector<PolicyRule> rules;
+  for (const int rule : pinning) rules.push_back(first[rule]);
+  return rules;
+}
+
+std::vector<Remedy> AutoCase::remedies(const std::vector<std::string>& rules) {
+  of_.replace_policy(with_rules(rules));
+  const TriedPlan full = as_tried(measure_plan());
+  return find_remedies(of_.resolved(), full, [&](const std::string& rule) {
+    TriedPlan tried;
+    of_.with_rule(rule, [&] { tried = as_tried(measure_plan()); });
+    return tried;
+  });
 }
 
 }  // namespace tandem

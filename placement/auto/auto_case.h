@@ -13,6 +13,7 @@
 #include "placement/auto/search.h"
 #include "placement/auto/shardings.h"
 #include "placement/auto/tried_model.h"
+#include "placement/report/remedies.h"
 
 namespace tandem {
 
@@ -71,6 +72,11 @@ class AutoCase {
   std::vector<std::string> simplified(std::vector<std::string> rules);
   /// With what each rule decides as a comment behind it.
   std::vector<std::string> commented(const std::vector<std::string>& rules);
+  /// The rules, the list `auto` aside, that place every operator and parameter between them; none
+  /// where something is left to search. `before`: the policy with its old list.
+  std::vector<PolicyRule> pinned_by(const std::string& before);
+  /// Rules that make room where `rules` do not fit.
+  std::vector<Remedy> remedies(const std::vector<std::string>& rules);
 
   const std::string& path() const { return path_; }
   int plans() const { return plans_; }

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/graph/text.h"
 #include "placement/quantities.h"
 #include "placement/report/json.h"
 
@@ -12,20 +13,45 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-[[noreturn]] void nothing_fits(const AutoPlan& nearest, int plans) {
+std::string pinning_text(const PolicyRule& rule) {
+  return short_text(rule.where) + "  " + selection_text(rule);
+}
+
+// What stands in the way of a placement that fits.
+std::string cause_of(const FoundPlacement& found, int plans) {
+  if (found.pinned_by.empty())
+    return fmt::format("none of {} placements fits; the nearest one exceeds ", plans);
+  return "these rules place everything, so that nothing is left to search: " +
+         joined(found.pinned_by, ", ", pinning_text) + "; it exceeds ";
+}
+
+std::string ways_out(const std::vector<Remedy>& remedies) {
+  std::string rules;
+  for (const Remedy& remedy : remedies) {
+    if (!remedy.suffices) continue;
+    rules += fmt::format("{}{}, which frees {}", rules.empty() ? "add the rule " : ", or ",
+                         remedy.rule, bytes_text(static_cast<double>(remedy.bytes)));
+  }
+  return rules + (rules.empty() ? "" : ", or ") +
+         "raise the budget, or use a smaller batch_size or micro_batch";
+}
+
+[[noreturn]] void nothing_fits(AutoCase& of, const std::vector<std::string>& rules,
+                               const FoundPlacement& found) {
+  const AutoPlan nearest = *of.plan(rules);
+  const std::string fix = ways_out(of.remedies(rules));
   std::vector<Diagnostic> problems;
   for (const DeviceUse& use : nearest.devices) {
     if (!use.limit || use.memory.peak <= *use.limit) continue;
     Diagnostic d;
-    d.message =
-        fmt::format("none of {} placements fits; the nearest one exceeds {}", plans, use.name);
+    d.message = cause_of(found, of.plans()) + use.name;
     d.path = use.memory.peak_at;
     d.expected = "at most " + bytes_text(*use.limit);
     d.got = fmt::format("{} (parameters {}, state {}, gradients {}, activations {}, workspace {})",
                         bytes_text(use.memory.peak), bytes_text(use.memory.parameters),
                         bytes_text(use.memory.state), bytes_text(use.memory.gradients),
                         bytes_text(use.memory.activations), bytes_text(use.memory.workspace));
-    d.fix = "raise the budget, or use a smaller batch_size or micro_batch";
+    d.fix = fix;
     problems.push_back(std::move(d));
   }
   throw Error(ErrorKind::does_not_fit, std::move(problems));
@@ -69,7 +95,7 @@ void add_sharding(AutoCase& of, std::vector<std::string>& rules, FoundPlacement&
     found.why = way.why;
     chosen = std::move(all);
   }
-  if (best->score.overflow > 0) nothing_fits(*best, of.plans());
+  if (best->score.overflow > 0) nothing_fits(of, chosen, found);
   rules = chosen;
 }
 
@@ -103,6 +129,7 @@ FoundPlacement find_placement(AutoCase& of, const std::string& before, int ranks
                               const AutoWatch& watch) {
   FoundPlacement found;
   found.ranks = ranks;
+  if (ranks == 1) found.pinned_by = of.pinned_by(before);
   try {
     found.before = of.plan_text(before);
   } catch (const Error& error) {  // its old list may be of another model
@@ -120,7 +147,7 @@ FoundPlacement find_placement(AutoCase& of, const std::string& before, int ranks
     if (const auto plan = of.plan(of.rules_of(choices))) found.baselines.emplace_back(name, *plan);
   }
   const std::vector<std::string> rules = of.rules_of(best.choices);
-  if (best.score.overflow > 0 && ranks == 1) nothing_fits(*of.plan(rules), of.plans());
+  if (best.score.overflow > 0 && ranks == 1) nothing_fits(of, rules, found);
   std::vector<std::string> fewer = of.simplified(rules);
   if (ranks > 1) add_sharding(of, fewer, found);
   found.after = *of.plan(fewer);
@@ -131,22 +158,11 @@ FoundPlacement find_placement(AutoCase& of, const std::string& before, int ranks
   return found;
 }
 
-bool all_pinned(const ResolvedPolicy& resolved) {
-  const auto pinned = [](const Reason& reason) {
-    return !reason.follows && (reason.layer == Layer::rules || reason.layer == Layer::command_line);
-  };
-  return std::all_of(resolved.operators.begin(), resolved.operators.end(),
-                     [&](const auto& op) { return op.added || pinned(op.run.reason); }) &&
-         std::all_of(resolved.parameters.begin(), resolved.parameters.end(), [&](const auto& p) {
-           return pinned(p.param.reason) &&
-                  (p.kind != StateKind::parameter || pinned(p.state.reason));
-         });
-}
-
 std::string found_text(const FoundPlacement& found, const std::string& file, bool changed) {
   std::string text;
-  if (found.pinned) {
+  if (!found.pinned_by.empty()) {
     text = file + ": its rules place everything already: nothing is left to search\n";
+    for (const PolicyRule& rule : found.pinned_by) text += "  " + pinning_text(rule) + "\n";
   } else if (found.is_old_better()) {
     text = file + ": kept as it is, faster than the best that was found\n";
   } else {
@@ -188,6 +204,11 @@ std::string found_json(const FoundPlacement& found, const std::string& file, boo
     shardings.back()["exposed_ms"] = plan.exposed * 1e3;
     if (!plan.score.possible) shardings.back()["refusal"] = plan.refusal;
   }
+  Json pinned_by = Json::array();
+  for (const PolicyRule& rule : found.pinned_by) {
+    pinned_by.push_back(
+        {{"file", rule.where.file}, {"line", rule.where.line}, {"rule", rule.at.text()}});
+  }
   return json_text({{"file", file},
                     {"ranks", found.ranks},
                     {"sharding", found.sharding},
@@ -202,7 +223,8 @@ std::string found_json(const FoundPlacement& found, const std::string& file, boo
                     {"most_plans", found.most_plans},
                     {"finished", found.finished},
                     {"stopped", found.stopped},
-                    {"pinned", found.pinned},
+                    {"pinned", !found.pinned_by.empty()},
+                    {"pinned_by", pinned_by},
                     {"lost_comments", found.lost_comments}});
 }
 

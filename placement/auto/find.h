@@ -22,10 +22,10 @@ struct FoundPlacement {
   int ranks = 1;
   int plans = 0, most_plans = 0;
   bool finished = false;
-  bool stopped = false;            // by somebody: it is the best that was found until then
-  bool pinned = false;             // the rules leave nothing to search
-  std::vector<int> lost_comments;  // lines of the file as it was
-  std::string times;               // what the cost model takes for kernels
+  bool stopped = false;               // by somebody: it is the best that was found until then
+  std::vector<PolicyRule> pinned_by;  // that place everything, so that nothing is left to search
+  std::vector<int> lost_comments;     // lines of the file as it was
+  std::string times;                  // what the cost model takes for kernels
   /// The policy as it was is faster and fits: the search was short, or its groups too coarse.
   bool is_old_better() const;
 };
@@ -36,9 +36,6 @@ struct FoundPlacement {
 /// that does.
 FoundPlacement find_placement(AutoCase& of, const std::string& before, int ranks = 1,
                               const AutoWatch& watch = {});
-
-/// Whether rules that `auto` cannot overrule place every operator and parameter.
-bool all_pinned(const ResolvedPolicy& resolved);
 
 /// `file`: that the list goes into; `changed`: it is another one than before.
 std::string found_text(const FoundPlacement& found, const std::string& file, bool changed);

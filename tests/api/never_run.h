@@ -3,7 +3,6 @@
 
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -80,15 +79,18 @@ class NeverRun final : public TriedModel {
   }
   void with_rule(const std::string& rule, const std::function<void()>& look) override {
     const RunPolicy before = policy_;
+    std::unique_ptr<ResolvedPolicy> resolved = std::move(resolved_);
     policy_.policy = parse_policy(before.text, "policy.toml", {rule});
-    resolved_.reset();
     look();
     policy_ = before;
-    resolved_.reset();
+    resolved_ = std::move(resolved);
   }
   const RunPolicy& policy() const override { return policy_; }
   const ResolvedPolicy& resolved() override {
-    if (!resolved_) resolved_ = resolve(policy_.policy, graph_, policy_.options);
+    if (!resolved_) {
+      resolved_ =
+          std::make_unique<ResolvedPolicy>(resolve(policy_.policy, graph_, policy_.options));
+    }
     return *resolved_;
   }
   PlannedStep plan(PlannedPrograms) override {
@@ -132,7 +134,7 @@ class NeverRun final : public TriedModel {
   const std::unique_ptr<Device> device_ = make_cpu_device(1);
   const RunConfig config_;
   RunPolicy policy_;
-  std::optional<ResolvedPolicy> resolved_;
+  std::unique_ptr<ResolvedPolicy> resolved_;
 };
 
 }  // namespace tandem::testing

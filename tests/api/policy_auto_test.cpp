@@ -247,10 +247,46 @@ rules = [
   const PolicyOptions with = options("mlp", "policy.toml");
   const Report report = policy_auto(with, {});
   EXPECT_THAT(report.text, HasSubstr("its rules place everything already: nothing is left to"));
-  EXPECT_TRUE(Json::parse(report.json)["pinned"]);
+  EXPECT_THAT(report.text, HasSubstr("to search\n  policy.toml:3  at = \"**\"\n"));
+  const Json json = Json::parse(report.json);
+  EXPECT_TRUE(json["pinned"]);
+  ASSERT_EQ(json["pinned_by"].size(), 1u);
+  EXPECT_EQ(json["pinned_by"][0]["line"], 3);
+  EXPECT_EQ(json["pinned_by"][0]["rule"], "**");
   EXPECT_EQ(read("policy.toml"), pinned);
   write("policy.toml", "policy = 1\nrules = [\n  { at = \"**\", run = \"gpu\" },\n]\n");
   EXPECT_FALSE(Json::parse(policy_auto(with, {}).json)["pinned"]) << "homes are left";
+}
+
+// The rules are the cause; one about state, which they do not leave to the search, makes room.
+TEST_F(PolicyAutoTest, PinningRulesThatDoNotFitAreNamedWithWhatWould) {
+  PolicyOptions with = options("mlp", "policy.toml");
+  const std::string first =
+      "policy = 1\nauto = [\n  { at = \"**\", on = \"cpu\" },\n]\nrules = [\n"
+      "  { at = \"**\", on = \"gpu\" },\n";
+  write("policy.toml", first + "  { at = \"2.**\", param = \"gpu\" },\n]\n");
+  write("less.toml", first + "  { at = \"**\", state = \"cpu\" },\n]\n");
+  const auto peak = [&](const std::string& policy) {
+    return plan(with, policy)["devices"]["gpu"]["peak"].get<std::size_t>();
+  };
+  const std::size_t most = peak("policy.toml"), least = peak("less.toml");
+  ASSERT_LT(least, most);
+  PolicyAutoOptions automatic;
+  automatic.budgets = {"gpu=" + std::to_string((least + most) / 2) + "B"};
+  const std::string before = read("policy.toml");
+  try {
+    policy_auto(with, automatic);
+    FAIL() << read("policy.toml");
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::does_not_fit);
+    EXPECT_THAT(error.what(),
+                AllOf(HasSubstr("these rules place everything, so that nothing is left to search: "
+                                "policy.toml:6  at = \"**\", policy.toml:7  at = \"2.**\"; it "
+                                "exceeds gpu"),
+                      HasSubstr("{ at = \"**\", state = \"cpu\" }, which frees "),
+                      HasSubstr("or raise the budget")));
+  }
+  EXPECT_EQ(read("policy.toml"), before);
 }
 
 TEST_F(PolicyAutoTest, AFasterListStays) {
