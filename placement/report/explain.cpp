@@ -119,13 +119,17 @@ std::string results_text(const std::vector<std::string>& results) {
 
 Explained explain(const ResolvedPolicy& resolved, const PolicyItems& items, const Graph& forward,
                   const std::string& name) {
+  if (!resolved.find_node(name) && !resolved.find_parameter(name)) {
+    std::optional<Explained> several = explain_selected(resolved, items, forward, name);
+    if (several) return std::move(*several);
+  }
+  return explain(resolved, name);
+}
+
+Explained explain(const ResolvedPolicy& resolved, const std::string& name) {
   const OperatorAttributes* op = resolved.find_node(name);
   const ParameterAttributes* parameter = resolved.find_parameter(name);
-  if (!op && !parameter) {
-    std::optional<Explained> several = explain_selected(resolved, items, forward, name);
-    if (!several) no_such_name(resolved, name);
-    return std::move(*several);
-  }
+  if (!op && !parameter) no_such_name(resolved, name);
   Explained result;
   if (op) {
     result.path = op->path;

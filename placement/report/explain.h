@@ -48,8 +48,10 @@ struct Explained {
   std::set<std::string> parameters;                // whose updates belong to it
 };
 
-/// By path or parameter name, by a module's path, or by a selector; without nodes. `items` are
-/// those of `resolved`. Throws Error{usage} where nothing has this name.
+/// By path or parameter name, without nodes. Throws Error{usage} where nothing has this name.
+Explained explain(const ResolvedPolicy& resolved, const std::string& name);
+/// The same, or what has a module's path, or what a selector covers. `items` are those of
+/// `resolved`.
 Explained explain(const ResolvedPolicy& resolved, const PolicyItems& items, const Graph& forward,
                   const std::string& name);
 /// What became of it in a program. `phase`: "forward", "backward", "update" alone, or "" for all.
