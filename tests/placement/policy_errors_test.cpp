@@ -140,7 +140,7 @@ TEST(PolicyErrors, RulesThatMatchNothing) {
             "parameters))");
   EXPECT_EQ(rule(R"({ at = "layers.0:wieght", param = "cpu" })"),
             "3:8 matches nothing in this model (did you mean \"layers.0:weight\"? (0 operators, 1 "
-            "parameters))");
+            "parameter))");
   EXPECT_THAT(rule(R"({ at = "Gather", on = "cpu" })"), HasSubstr("\"**.Gather\""));
   EXPECT_THAT(rule(R"({ at = "zzz", on = "cpu" })"),
               HasSubstr("(`tandem policy names` lists all)"));
@@ -266,8 +266,8 @@ TEST(PolicyWarnings, RulesThatCoverNothingTheyCouldChange) {
 TEST(PolicyErrors, ArgumentsPointIntoThemselves) {
   EXPECT_EQ(
       only_error("", {R"({ at = "embed.**", on = "gpu" })", R"({ at = "embd.**", on = "cpu" })"}),
-      "2:8 matches nothing in this model (did you mean \"embed.**\"? (1 operators, 1 "
-      "parameters))");
+      "2:8 matches nothing in this model (did you mean \"embed.**\"? (1 operator, 1 "
+      "parameter))");
   EXPECT_EQ(only_error("", {R"({ at = "**", onn = "cpu", on = "cpu" })"}),
             "1:14 unknown key (did you mean `rules.0.on`?)");
   EXPECT_EQ(only_error("", {"embed.**=cpu"}).substr(0, 12), "1:1 not TOML");
