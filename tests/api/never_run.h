@@ -78,12 +78,18 @@ class NeverRun final : public TriedModel {
     resolved_.reset();
   }
   void with_rule(const std::string& rule, const std::function<void()>& look) override {
-    const RunPolicy before = policy_;
-    std::unique_ptr<ResolvedPolicy> resolved = std::move(resolved_);
-    policy_.policy = parse_policy(before.text, "policy.toml", {rule});
+    struct PutBack {
+      NeverRun& of;
+      Policy policy;
+      std::unique_ptr<ResolvedPolicy> resolved;
+      ~PutBack() {
+        of.policy_.policy = std::move(policy);
+        of.resolved_ = std::move(resolved);
+      }
+    };
+    const PutBack put_back{*this, policy_.policy, std::move(resolved_)};
+    policy_.policy = parse_policy(policy_.text, "policy.toml", {rule});
     look();
-    policy_ = before;
-    resolved_ = std::move(resolved);
   }
   const RunPolicy& policy() const override { return policy_; }
   const ResolvedPolicy& resolved() override {

@@ -381,7 +381,7 @@ TEST_F(PolicyTest, RemediesArePlanned) {
   for (const Json& remedy : remedies) {
     SCOPED_TRACE(remedy.dump());
     PolicyOptions with = small;
-    with.place = {remedy["rule"]};
+    with.place = {remedy["rule"].get<std::string>()};
     const Json mended = plan(with);
     EXPECT_EQ(mended["fits"], remedy["suffices"]);
     EXPECT_EQ(peak - mended["devices"]["gpu"]["peak"].get<std::int64_t>(), remedy["bytes"]);
