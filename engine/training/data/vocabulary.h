@@ -55,6 +55,7 @@ class Vocabulary {
   }
   /// Of an id from 1 on.
   std::string_view value(std::int64_t id) const { return values_.value(id - 1); }
+  std::uint32_t column(std::int64_t id) const { return values_.column(id - 1); }
 
   /// "column<TAB>value<TAB>count" a line after one with these words; an id is its line's number,
   /// from 0. Tabs, line ends and backslashes in names and values are \t, \n, \r, \\. Columns have

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <span>
 #include <stdexcept>
+#include <string_view>
 
 #include "engine/formats/files.h"
+#include "engine/graph/error.h"
 #include "engine/training/data/functions/field_function.h"
 #include "engine/training/data/images/read_images.h"
 #include "engine/training/data/table_plan.h"
@@ -25,15 +27,38 @@ bool are_casts(std::span<const Transform> functions) {
   });
 }
 
-/// Values by their ids, of which 0 is that of all unknown ones.
+/// Values by their ids, of which 0 is that of all unknown ones. Where columns count by themselves,
+/// the field's is the first of `columns`: ids of others are none of its words.
 std::vector<std::string> words_of(const SavedVocabulary& saved,
                                   const std::vector<std::string>& columns) {
   if (saved.rows > most_words) return {};
-  const Vocabulary vocabulary = Vocabulary::parse(saved_text(saved), columns);
+  Vocabulary vocabulary;
+  try {
+    vocabulary = Vocabulary::parse(saved_text(saved), columns);
+  } catch (const std::invalid_argument& problem) {
+    throw Error(ErrorKind::data,
+                Diagnostic{.message = problem.what(),
+                           .file = saved.path.empty() ? saved.file_name : saved.path,
+                           .fix = "take a whole copy of the vocabulary"});
+  }
   if (vocabulary.rows() > most_words) return {};
   std::vector<std::string> words(1);
-  for (std::int64_t id = 1; id < vocabulary.rows(); ++id) words.emplace_back(vocabulary.value(id));
+  for (std::int64_t id = 1; id < vocabulary.rows(); ++id)
+    words.emplace_back(vocabulary.column(id) == 0 ? vocabulary.value(id) : std::string_view());
   return words;
+}
+
+/// All columns that a vocabulary counts, those of `first` in front.
+std::vector<std::string> columns_of(const DataConfig& data, const FieldConfig& first,
+                                    const std::string& vocabulary) {
+  std::vector<std::string> columns = first.columns;
+  for (const FieldConfig& field : data.fields) {
+    const bool counts = std::any_of(field.as.begin(), field.as.end(), [&](const Transform& as) {
+      return vocabulary_name(field, as) == vocabulary;
+    });
+    if (counts) columns.insert(columns.end(), field.columns.begin(), field.columns.end());
+  }
+  return columns;
 }
 
 const SavedVocabulary* find(const std::vector<SavedVocabulary>& saved, bool are_classes,
@@ -45,7 +70,7 @@ const SavedVocabulary* find(const std::vector<SavedVocabulary>& saved, bool are_
   return found == saved.end() ? nullptr : &*found;
 }
 
-std::vector<std::string> words_of(const FieldConfig& field,
+std::vector<std::string> words_of(const DataConfig& data, const FieldConfig& field,
                                   const std::vector<SavedVocabulary>& saved) {
   for (std::size_t i = 0; i < field.as.size(); ++i) {
     const FieldFunction& function = *field.as[i].function;
@@ -57,7 +82,8 @@ std::vector<std::string> words_of(const FieldConfig& field,
     const SavedVocabulary* const of = find(saved, false, vocabulary);
     const bool by_value = function.vocabulary()->by_value;
     if (of == nullptr || (!by_value && field.columns.size() != 1)) return {};
-    return words_of(*of, by_value ? std::vector<std::string>() : field.columns);
+    return words_of(*of,
+                    by_value ? std::vector<std::string>() : columns_of(data, field, vocabulary));
   }
   return {};
 }
@@ -91,7 +117,7 @@ FieldWords field_words(const RunConfig& config, const std::vector<SavedVocabular
       const SavedVocabulary* const classes = find(saved, true, "");
       if (are_labels && classes != nullptr) add(name, classes_in(saved_text(*classes)));
     } else if (is_there) {
-      add(name, words_of(*field, saved));
+      add(name, words_of(*config.data, *field, saved));
     }
   }
   return all;

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/formats/files.h"
+#include "engine/graph/error.h"
 #include "engine/training/data/images/read_images.h"
 #include "tests/training/formats/temporary_folder.h"
 
@@ -74,6 +75,21 @@ TEST(FieldWordsTest, IdsOfVocabulariesHaveTheirValues) {
   EXPECT_EQ(word_of(words.at("label"), 3), nullptr);
   EXPECT_EQ(word_of(words.at("label"), -1), nullptr);
   EXPECT_THAT(field_words(config, {}), IsEmpty());
+}
+
+TEST(FieldWordsTest, ColumnsThatShareAVocabularyHaveTheirOwnValues) {
+  const std::string shared = "\"vocabulary(name='both', by='column')\"";
+  const RunConfig config = table_with(shared, shared);
+  const FieldWords words = field_words(
+      config, {saved("both", "column\tvalue\tcount\na\tred\t5\nb\tBonn\t4\na\tblue\t2\n")});
+  EXPECT_THAT(words.at("label"), ElementsAre("", "red", "", "blue"));
+  EXPECT_THAT(words.at("city"), ElementsAre("", "", "Bonn", ""));
+}
+
+TEST(FieldWordsTest, AFileThatIsNoVocabularyIsAnError) {
+  const RunConfig config = table_with("'vocabulary'");
+  for (const char* broken : {"cut", "other words\n", "column\tvalue\tcount\nz\tred\t5\n"})
+    EXPECT_THROW(field_words(config, {saved("label", broken)}), Error) << broken;
 }
 
 TEST(FieldWordsTest, PicturesHaveTheNamesOfTheirFolders) {
