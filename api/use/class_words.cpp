@@ -34,7 +34,7 @@ FieldWords trained_words(const TrainedModel& trained) {
   if (!run.exported()) return words;
   const FieldWords own = exported_words(trained.file().metadata());
   for (const auto& [field, of_field] : own) words[field] = of_field;
-  if (own.size() != 1) return words;
+  if (own.size() != 1 || !run.guessed) return words;
   for (const LossTerm& term : run.config.loss.terms) {  // a guess may call the labels otherwise
     if (!term.labels.empty()) words.emplace(term.labels, own.begin()->second);
   }
