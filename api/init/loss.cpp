@@ -140,13 +140,17 @@ std::string classes_function(const LossCase& of, std::int64_t count) {
   if (!is_column || found.empty() || of.labels.has_gaps || of.labels.numbers.count > 0) return "";
   std::vector<std::string> words(found.begin(), found.end());
   const std::set<std::string> own(of.words.begin(), of.words.end());
-  if (std::includes(own.begin(), own.end(), found.begin(), found.end())) words = of.words;
-  if (static_cast<std::int64_t>(words.size()) != count) return "";
+  const auto wanted = static_cast<std::size_t>(count);
+  const bool are_own = of.words.size() == wanted && own.size() == wanted &&
+                       std::includes(own.begin(), own.end(), found.begin(), found.end());
+  if (are_own) words = of.words;
+  if (words.size() != wanted) return "";
   std::string list;
   for (const std::string& word : words) {
     const char quote = word.find('\'') == std::string::npos ? '\'' : '"';
-    if (word.find(quote) != std::string::npos || !is_text(word) || word != on_one_line(word))
-      return "";
+    const bool is_written = !word.empty() && word.find(quote) == std::string::npos &&
+                            is_text(word) && word == on_one_line(word);
+    if (!is_written) return "";
     list += (list.empty() ? "" : ", ") + (quote + word + quote);
   }
   return "classes(" + list + ")";
