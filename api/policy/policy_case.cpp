@@ -1,6 +1,7 @@
 #include "api/policy/policy_case.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "api/model/sample_loss.h"
 #include "api/path_value.h"
@@ -90,6 +91,16 @@ std::vector<DeviceProfile> device_profiles(const PlacedModel& placed) {
   for (std::size_t d = 0; d < placed.devices().size(); ++d)
     profiles.push_back(profile_of(*placed.devices()[d], placed.resolved().devices[d]));
   return profiles;
+}
+
+DeviceProfile cache_profile_of(const Device& device, const ResolvedDevice& resolved,
+                               const DeviceProfiles& stored) {
+  DeviceProfile profile = profile_of(device, resolved, stored);
+  if (resolved.is_cuda() && !stored.contains(resolved.name)) {
+    profile.flops = profile.bandwidth = std::numeric_limits<double>::infinity();
+    profile.overhead = 0;
+  }
+  return profile;
 }
 
 PolicyCase::PolicyCase(const PolicyOptions& options, PlacingArguments placing, CaseOptions reads)
@@ -254,8 +265,9 @@ PlannedStep PolicyCase::plan(PlannedPrograms programs) {
   const ResolvedPolicy& policy = resolved();
   const DataSets& data = this->data();
   const std::vector<Device*>& devices = this->devices();
-  std::vector<DeviceProfile> profiles;
+  std::vector<DeviceProfile> profiles, of_caches;
   for (std::size_t d = 0; d < devices.size(); ++d) {
+    of_caches.push_back(cache_profile_of(*devices[d], policy.devices[d], profiles_));
     DeviceProfile& profile =
         profiles.emplace_back(profile_of(*devices[d], policy.devices[d], profiles_));
     if (!network_) continue;
@@ -284,6 +296,7 @@ PlannedStep PolicyCase::plan(PlannedPrograms programs) {
                                                  lowered.states[s].layout);
       }
     }
+    add_cache_costs(policy, lowered, micro_batch.program.plan, of_caches, times, step.caches);
     memory.add(micro_batch.program);
     step.add(std::move(micro_batch), imported().graph);
   }

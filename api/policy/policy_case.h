@@ -85,6 +85,11 @@ DeviceProfile profile_of(const Device& device, const ResolvedDevice& resolved,
 /// Those of all devices of a run.
 std::vector<DeviceProfile> device_profiles(const PlacedModel& placed);
 
+/// The same for what caches cost: a GPU without a stored profile takes no time, for a guess by its
+/// kind says nothing of it.
+DeviceProfile cache_profile_of(const Device& device, const ResolvedDevice& resolved,
+                               const DeviceProfiles& stored = {});
+
 /// `policy check` and `policy explain` of a case that is open.
 Report policy_check(PolicyCase& of);
 Report policy_explain(PolicyCase& of, const std::string& name, const std::string& phase);

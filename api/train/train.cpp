@@ -8,6 +8,7 @@
 #include "api/model/model.h"
 #include "api/path_value.h"
 #include "api/policy/batch_size.h"
+#include "api/policy/policy_case.h"
 #include "api/run_files.h"
 #include "api/train/moved_from.h"
 #include "api/train/on_ranks.h"
@@ -22,8 +23,10 @@
 #include "engine/training/ranks/gathered.h"
 #include "engine/training/ranks/start_checks.h"
 #include "engine/training/trainer.h"
+#include "placement/report/cache_cost.h"
 #include "placement/report/placement_report.h"
 #include "placement/report/plan_record.h"
+#include "placement/tables/table_caches.h"
 #include "tandem/tandem.h"
 
 namespace tandem::api {
@@ -49,6 +52,8 @@ struct Trainer::Impl {
   FingerprintPtr fingerprint;
   std::vector<Diagnostic> mixed_samples;  // warnings of steps that are cut
 
+  /// Caches that cost more than they save, by the cost model.
+  std::vector<Diagnostic> cache_warnings() const;
   bool stops() const { return options.stop.stop_requested(); }
   /// Throws where the constructor is to stop; a run saves first.
   void check_stop() const;
@@ -399,6 +404,19 @@ std::string to_text(const MetricTable& table) {
   return table_text({table.metric, table.names, table.numbers, table.is_matrix});
 }
 
+std::vector<Diagnostic> Trainer::Impl::cache_warnings() const {
+  const ResolvedPolicy& resolved = placed.resolved();
+  if (cached_tables(resolved).empty()) return {};
+  const Program& program = *training->main_program().program;
+  std::vector<DeviceProfile> profiles;
+  for (std::size_t d = 0; d < resolved.devices.size(); ++d)
+    profiles.push_back(cache_profile_of(*placed.devices()[d], resolved.devices[d]));
+  std::vector<CacheCost> costs;
+  add_cache_costs(resolved, program.lowered(), program.plan(), profiles,
+                  config.batch_size / config.micro_batch_size(), costs);
+  return tandem::cache_warnings(placed.policy().policy, costs);
+}
+
 std::string Trainer::summary() const {
   const Impl& my = held(impl_, trainer_handle);
   if (my.rank() > 0) return "";
@@ -438,6 +456,7 @@ std::string Trainer::summary() const {
   for (const Diagnostic& d : resolved.warnings) {
     text += "\nwarning    " + to_string(d);
   }
+  for (const Diagnostic& d : my.cache_warnings()) text += "\nwarning    " + to_string(d);
   for (const Diagnostic& d : resolved.notes) {
     text += "\nnote       " + to_string(d);
   }

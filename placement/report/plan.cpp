@@ -22,7 +22,7 @@ using Json = nlohmann::ordered_json;
 constexpr std::size_t most_copies = 40;  // in the text
 
 struct Hint {
-  std::string kind;  // "view", "home", "memory"
+  std::string kind;  // "view", "home", "memory", "cache"
   std::string path;
   std::size_t bytes = 0;  // a step
   int rule = -1;
@@ -144,6 +144,9 @@ std::vector<Hint> hints_of(const ResolvedPolicy& resolved, const PlannedStep& st
   }
   add_view_hints(resolved, step, hints);
   add_home_hints(resolved, step, hints);
+  for (const CacheCost& cache : step.caches) {
+    if (!cache.pays()) hints.push_back({"cache", "", 0, cache.rule, cache.message(), cache.fix()});
+  }
   return hints;
 }
 

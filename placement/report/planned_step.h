@@ -8,6 +8,7 @@
 #include "engine/plan/simulate.h"
 #include "engine/runtime/compile.h"
 #include "engine/training/micro_batch_programs.h"
+#include "placement/report/cache_cost.h"
 #include "placement/report/exchanges.h"
 #include "placement/resolve.h"
 
@@ -31,6 +32,7 @@ struct PlannedStep {
   std::vector<std::size_t> limits;  // bytes, per device: what the machine or the policy gives it
   std::vector<bool> limited;        // per device; the host swaps where the policy sets no limit
   std::vector<IdleView> views;
+  std::vector<CacheCost> caches;    // one a rule that asks for them
   std::vector<Diagnostic> misfits;  // devices that it does not fit into, with what to change
   double seconds = 0;
   double computing = 0;  // seconds of the busiest computing queue

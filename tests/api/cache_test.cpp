@@ -400,6 +400,39 @@ TEST_F(CacheTest, ACacheThatDoesNotFitIsNamed) {
   EXPECT_TRUE(policy_plan(small).fits) << size;
 }
 
+// Of 64 bytes a row few cross: what the ids' split and more kernels take is more than that, unless
+// the link is very slow.
+TEST_F(CacheTest, ACacheThatCostsMoreThanItSavesIsWarnedOf) {
+  const auto cache_hints = [](const PolicyOptions& options) {
+    std::vector<Json> hints;
+    const Json plan = Json::parse(policy_plan(options).report.json);
+    for (const Json& hint : plan["hints"]) {
+      if (hint["kind"] == "cache") hints.push_back(hint);
+    }
+    return hints;
+  };
+  PolicyOptions with = policy(two_rows);
+  const std::vector<Json> hints = cache_hints(with);
+  ASSERT_EQ(hints.size(), 1u);
+  EXPECT_EQ(hints[0]["rule"], "embedding");
+  EXPECT_THAT(hints[0]["message"].get<std::string>(),
+              ::testing::MatchesRegex("the cache of 1 table costs [0-9.]+ ms a step by the cost "
+                                      "model and saves [0-9.]+ ms"));
+  EXPECT_THAT(policy_plan(with).report.text, HasSubstr("take `cache` away\n"));
+  EXPECT_THAT(Trainer(folder_ / "train.toml", options("run", two_rows)).summary(),
+              HasSubstr(": embedding: the cache of 1 table costs "));
+  EXPECT_TRUE(cache_hints(policy("")).empty());
+
+  // Of two rows 4 x 64 bytes stay away, and 4 x 32 bytes of places come: 128 bytes, 128 ms.
+  with.devices = {"gpu=emulated:0,memory=64MiB,bandwidth=1kB/s"};
+  EXPECT_TRUE(cache_hints(with).empty());
+  // One row an id crosses all the same, and the places besides.
+  with.place = {"{ at = \"embedding\", cache = \"400B\", ship = \"results\" }"};
+  const std::vector<Json> results = cache_hints(with);
+  ASSERT_EQ(results.size(), 1u);
+  EXPECT_THAT(results[0]["fix"].get<std::string>(), HasSubstr("ship = \"rows\""));
+}
+
 TEST_F(CacheTest, PlansCountIt) {
   const Json none = Json::parse(policy_plan(policy("")).report.json);
   const Json two = Json::parse(policy_plan(policy(two_rows)).report.json);
