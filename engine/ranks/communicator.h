@@ -1,8 +1,10 @@
 // The ranks of a run that compute together: operations over all of them, on streams of a device.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -27,6 +29,25 @@ struct RankElements {
   DType dtype = DType::float32;
 };
 
+/// Elements of a whole in equal parts, one of each rank in their order; what the whole does not
+/// fill is missing in the last ones.
+struct PartSizes {
+  std::size_t part = 0, whole = 0;
+  /// Elements that a rank's part has.
+  std::size_t filled(int rank) const {
+    const std::size_t begin = std::min(whole, static_cast<std::size_t>(rank) * part);
+    return std::min(part, whole - begin);
+  }
+  bool operator==(const PartSizes&) const = default;
+};
+
+/// One of several operands that ranks gather, or scatter, together. All ranks give the same sizes.
+struct RankParts {
+  const void* from = nullptr;
+  void* to = nullptr;
+  PartSizes sizes;
+};
+
 /// How many rows each rank sends to which, in memory of the communicator's device that the host
 /// reaches. They are read when the operation begins.
 struct RowCounts {
@@ -42,13 +63,23 @@ struct Exchange {
   Reduction reduction = Reduction::sum;  // where the kind reduces
   RowCounts counts = {};                 // of exchange_rows
   int root = 0;                          // of a broadcast
+  /// Of all_gather and reduce_scatter: operands that travel together, in place of those of
+  /// `elements`, whose `count` is of all parts of one rank.
+  std::span<const RankParts> parts = {};
 };
+
+/// The operands of an all_gather or reduce_scatter; nothing for other kinds. `one`: room for that
+/// of an exchange that has one alone.
+std::span<const RankParts> parts_of(const Exchange& exchange, int ranks, RankParts& one);
 
 /// Bytes that a rank of an exchange reads of `from` and writes to `to`.
 struct ExchangeBytes {
   std::size_t read = 0, written = 0;
 };
+/// Not of one that has parts.
 ExchangeBytes bytes_of(const Exchange& exchange, int rank, int ranks);
+/// Of one of the operands of an all_gather or reduce_scatter.
+ExchangeBytes bytes_of(CollectiveKind kind, const PartSizes& sizes, DType dtype, int rank);
 
 /// One rank's end. All ranks enqueue the same operations in the same order, whatever streams they
 /// use, and capture the same ones. Enqueueing does not wait for other ranks; `name` stands in
@@ -76,6 +107,18 @@ class Communicator {
   /// where `to` is that part of `from`.
   void reduce_scatter(Stream& stream, std::string_view name, const RankElements& e, Reduction r) {
     enqueue(stream, name, {CollectiveKind::reduce_scatter, e, r});
+  }
+  /// Several operands at once, whose parts need not be full: `from` is the rank's part, `to` the
+  /// whole. Each may be in place.
+  void gather_parts(Stream& stream, std::string_view name, DType dtype,
+                    std::span<const RankParts> parts) {
+    enqueue(stream, name, exchange_of(CollectiveKind::all_gather, dtype, parts));
+  }
+  /// Several operands at once, whose parts need not be full: `from` is the whole, `to` the rank's
+  /// part of the reduction, with zeros where the whole does not fill it. Full ones may be in place.
+  void scatter_parts(Stream& stream, std::string_view name, DType dtype,
+                     std::span<const RankParts> parts, Reduction r) {
+    enqueue(stream, name, exchange_of(CollectiveKind::reduce_scatter, dtype, parts, r));
   }
   /// Part p of `from` goes to rank p, part p of `to` comes from it: ranks × count each. Not in
   /// place.
@@ -111,6 +154,15 @@ class Communicator {
   /// Ends all that is under way; `why` is what every later call throws. Each rank that is left
   /// calls it.
   virtual void abort(const std::string& why) = 0;
+
+  /// An all_gather or reduce_scatter of these operands.
+  static Exchange exchange_of(CollectiveKind kind, DType dtype, std::span<const RankParts> parts,
+                              Reduction reduction = Reduction::sum) {
+    Exchange exchange{kind, {nullptr, nullptr, 0, dtype}, reduction};
+    for (const RankParts& one : parts) exchange.elements.count += one.sizes.part;
+    exchange.parts = parts;
+    return exchange;
+  }
 };
 
 }  // namespace tandem

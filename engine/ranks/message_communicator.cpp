@@ -16,8 +16,20 @@ std::string who(const Communicator& communicator) {
          std::to_string(communicator.ranks());
 }
 
-MessageTask task_of(std::string_view name, const Exchange& exchange) {
+// FNV-1a: lists of sizes that differ have other numbers.
+std::uint64_t hash_of(std::span<const RankParts> parts) {
+  std::uint64_t hash = 14695981039346656037ULL;
+  for (const RankParts& one : parts) {
+    for (const std::size_t number : {one.sizes.part, one.sizes.whole})
+      hash = (hash ^ number) * 1099511628211ULL;
+  }
+  return hash;
+}
+
+MessageTask task_of(std::string_view name, const Exchange& exchange,
+                    std::span<const RankParts> parts) {
   MessageTask task;
+  if (!parts.empty()) task.sizes = hash_of(parts);
   task.kind = exchange.kind;
   task.dtype = exchange.elements.dtype;
   task.reduction = exchange.reduction;
@@ -40,10 +52,16 @@ MessageTask task_of(std::string_view name, const Exchange& exchange) {
 
 class MessageCommunicator::Task final : public PreparedKernel {
  public:
-  Task(MessageCommunicator& communicator, const MessageTask& task)
-      : communicator_(communicator), task_(task) {}
+  Task(MessageCommunicator& communicator, const MessageTask& task, std::span<const RankParts> parts)
+      : communicator_(communicator), task_(task) {
+    for (const RankParts& one : parts) parts_.push_back(one.sizes);
+  }
+  const MessageTask& task() const { return task_; }
   void run(const KernelArguments& arguments) noexcept override {
     MessageOperands operands{arguments.inputs[0], arguments.outputs[0]};
+    operands.parts = parts_;
+    operands.froms = arguments.inputs;
+    operands.tos = arguments.outputs;
     if (task_.kind == CollectiveKind::exchange_rows) {
       operands.sent = static_cast<const std::int32_t*>(arguments.inputs[1]);
       operands.received = static_cast<const std::int32_t*>(arguments.inputs[2]);
@@ -54,12 +72,13 @@ class MessageCommunicator::Task final : public PreparedKernel {
  private:
   MessageCommunicator& communicator_;
   const MessageTask task_;
+  std::vector<PartSizes> parts_;
 };
 
 std::size_t MessageCommunicator::TaskHash::operator()(const MessageTask& task) const {
   const std::string_view name(task.name.data(), std::strlen(task.name.data()));
   return std::hash<std::string_view>()(name) * 31 + task.count * 8 +
-         static_cast<std::size_t>(task.kind);
+         static_cast<std::size_t>(task.kind) + static_cast<std::size_t>(task.sizes);
 }
 
 MessageCommunicator::MessageCommunicator(std::shared_ptr<RankMessages> messages,
@@ -74,7 +93,9 @@ MessageCommunicator::MessageCommunicator(std::shared_ptr<RankMessages> messages,
 MessageCommunicator::~MessageCommunicator() = default;
 
 void MessageCommunicator::enqueue(Stream& stream, std::string_view name, const Exchange& exchange) {
-  const MessageTask task = task_of(name, exchange);
+  RankParts one;
+  const std::span<const RankParts> parts = parts_of(exchange, ranks(), one);
+  const MessageTask task = task_of(name, exchange, parts);
   if (reduces(task.kind)) {
     if (const std::optional<std::string> why = reduction_problem(task.dtype, task.reduction))
       refuse(*this, task, *why, "");
@@ -87,9 +108,10 @@ void MessageCommunicator::enqueue(Stream& stream, std::string_view name, const E
     throw_failure();
     if (task.count == 0) return;
     std::unique_ptr<Task>& known = tasks_[task];
-    if (!known) known = std::make_unique<Task>(*this, task);
+    if (!known) known = std::make_unique<Task>(*this, task, parts);
     kernel = known.get();
   }
+  if (!parts.empty()) return enqueue_parts(stream, name, task.kind, *kernel, parts);
   const auto [read, written] = bytes_of(exchange, rank(), ranks());
   void* output = exchange.elements.to;
   // What a broadcast does not look at counts as its output.
@@ -113,6 +135,27 @@ void MessageCommunicator::enqueue(Stream& stream, std::string_view name, const E
   call.kernel = kernel;
   call.arguments = {inputs, &output, nullptr, nullptr};
   call.operation = {name, 0, {accesses, count}};
+  stream.run(call);
+}
+
+void MessageCommunicator::enqueue_parts(Stream& stream, std::string_view name, CollectiveKind kind,
+                                        Task& task, std::span<const RankParts> parts) {
+  const std::lock_guard lock(enqueuing_);
+  inputs_.clear();
+  outputs_.clear();
+  accesses_.clear();
+  for (const RankParts& one : parts) {
+    inputs_.push_back(one.from);
+    outputs_.push_back(one.to);
+    const auto [read, written] = bytes_of(kind, one.sizes, task.task().dtype, rank());
+    if (written > 0) accesses_.push_back({one.to, written, true});
+    if (read > 0) accesses_.push_back({one.from, read, false});
+  }
+  KernelCall call;
+  call.kernel = &task;
+  call.arguments = {inputs_.data(), outputs_.data(), nullptr, nullptr};
+  call.inputs = call.outputs = static_cast<int>(parts.size());
+  call.operation = {name, 0, accesses_};
   stream.run(call);
 }
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -58,6 +59,9 @@ class MessageCommunicator final : public Communicator {
   };
 
   void run(const MessageTask& task, const MessageOperands& operands) noexcept;
+  /// An all_gather or reduce_scatter.
+  void enqueue_parts(Stream& stream, std::string_view name, CollectiveKind kind, Task& task,
+                     std::span<const RankParts> parts);
   void look_for_failure();
   void fail(const std::string& what, const std::string& got, const std::string& fix);
   void throw_failure();
@@ -68,6 +72,11 @@ class MessageCommunicator final : public Communicator {
 
   std::mutex running_;  // one operation runs at a time
   MessageOperations operations_;
+
+  std::mutex enqueuing_;  // of what the next call of several operands is put together in
+  std::vector<const void*> inputs_;
+  std::vector<void*> outputs_;
+  std::vector<ByteAccess> accesses_;
 
   std::mutex mutex_;  // of all below
   /// What was ever enqueued, so that what comes again is found: streams refer to it, and so does

@@ -22,10 +22,6 @@ constexpr milliseconds between_polls{50};  // for word of other ranks
 constexpr microseconds eager_soon{50}, eager_far{5};
 constexpr microseconds shortest_pause{20}, longest_pause{200};
 
-// Two messages between the same ranks meet in the order of their channel: greetings, what is
-// reduced or moved, and results.
-enum Lane : int { greeting = 0, data = 1, result = 2, lanes = 4 };
-
 }  // namespace
 
 std::string to_string(const MessageTask& task) {
@@ -67,11 +63,9 @@ void MessageOperations::run(const MessageTask& task, const MessageOperands& oper
     case CollectiveKind::all_reduce:
       return reduce_all(task, input, output);
     case CollectiveKind::all_gather:
-      return gather(task, input, output);
-    case CollectiveKind::reduce_scatter: {
-      const auto ranks = static_cast<std::size_t>(ranks_);
-      return reduce_chunks(task, {task.count * ranks, ranks}, input, output, nullptr);
-    }
+      return gather_parts(task, operands);
+    case CollectiveKind::reduce_scatter:
+      return scatter_parts(task, operands);
     case CollectiveKind::all_to_all:
       return all_to_all(task, input, output);
     case CollectiveKind::exchange_rows:
@@ -98,8 +92,7 @@ void MessageOperations::reduce_all(const MessageTask& task, const char* from, ch
   const std::size_t bytes = task.count * size_of(task.dtype);
   const auto ranks = static_cast<std::size_t>(ranks_);
   if (bytes * ranks > sizes_.small) {
-    const Chunks chunks{task.count, ranks};
-    return reduce_chunks(task, chunks, from, to + chunks.begin(rank_) * size_of(task.dtype), to);
+    return reduce_chunks(task, {task.count, ranks}, from, to);
   }
   char* const received = scratch(bytes * ranks);
   for (int distance = 1; distance < ranks_; ++distance) {
@@ -118,7 +111,7 @@ void MessageOperations::reduce_all(const MessageTask& task, const char* from, ch
 // A chunk is of one rank, which reduces it. Pieces of it: while one is reduced, the next ones come,
 // and results of those before go to all.
 void MessageOperations::reduce_chunks(const MessageTask& task, const Chunks& chunks,
-                                      const char* from, char* own, char* all) {
+                                      const char* from, char* to) {
   const std::size_t size = size_of(task.dtype),
                     piece = std::max<std::size_t>(1, sizes_.piece / size);
   const auto in_piece = [&](int rank, std::size_t k) {  // elements
@@ -152,14 +145,13 @@ void MessageOperations::reduce_chunks(const MessageTask& task, const Chunks& chu
     for (int rank = 0; rank < ranks_; ++rank)
       sources_[static_cast<std::size_t>(rank)] = received_from(rank, k);
     sources_[static_cast<std::size_t>(rank_)] = from + (own_begin + k * piece) * size;
-    char* const reduced = own + k * piece * size;
+    char* const reduced = to + (own_begin + k * piece) * size;
     reduce_elements(reduced, sources_, count, task.dtype, task.reduction);
-    if (all == nullptr) continue;
     Requests& results = results_[k % 2];
     wait(results, true);
     for (int distance = 1; distance < ranks_; ++distance) {
       const int source = previous(distance);
-      receive(source, Lane::result, all + (chunks.begin(source) + k * piece) * size,
+      receive(source, Lane::result, to + (chunks.begin(source) + k * piece) * size,
               in_piece(source, k) * size, results);
     }
     for (int distance = 1; distance < ranks_; ++distance)
@@ -167,19 +159,6 @@ void MessageOperations::reduce_chunks(const MessageTask& task, const Chunks& chu
   }
   wait(results_[0], true);
   wait(results_[1], true);
-}
-
-void MessageOperations::gather(const MessageTask& task, const char* from, char* to) {
-  const std::size_t bytes = task.count * size_of(task.dtype);
-  for (int distance = 1; distance < ranks_; ++distance) {
-    const int source = previous(distance);
-    receive(source, Lane::data, to + static_cast<std::size_t>(source) * bytes, bytes, pieces_[0]);
-  }
-  for (int distance = 1; distance < ranks_; ++distance)
-    send(next(distance), Lane::data, from, bytes, pieces_[0]);
-  char* const own = to + static_cast<std::size_t>(rank_) * bytes;
-  if (own != from) std::memcpy(own, from, bytes);
-  wait(pieces_[0], true);
 }
 
 void MessageOperations::all_to_all(const MessageTask& task, const char* from, char* to) {

@@ -7,12 +7,14 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "engine/graph/types.h"
 #include "engine/ranks/communicator.h"
+#include "engine/ranks/part_segments.h"
 #include "engine/ranks/rank_messages.h"
 #include "engine/ranks/rendezvous.h"
 
@@ -26,7 +28,8 @@ struct MessageTask {
   int root = 0;
   std::size_t count = 0;
   std::size_t from_rows = 0, to_rows = 0;  // exchange_rows: the room for rows, each rank's own
-  std::array<char, 64> name{};             // its beginning
+  std::uint64_t sizes = 0;      // all_gather, reduce_scatter: a hash of the sizes of all operands
+  std::array<char, 64> name{};  // its beginning
 
   bool operator==(const MessageTask&) const = default;
   /// Whether ranks may run the two together.
@@ -43,6 +46,10 @@ struct MessageOperands {
   void* to = nullptr;
   const std::int32_t* sent = nullptr;  // exchange_rows: rows for each rank, and of each rank
   const std::int32_t* received = nullptr;
+  /// all_gather and reduce_scatter have several: their sizes and, for each, where it begins.
+  std::span<const PartSizes> parts = {};
+  const void* const* froms = nullptr;
+  void* const* tos = nullptr;
 };
 /// "all_reduce of 'loss' (12 float32, sum)".
 std::string to_string(const MessageTask& task);
@@ -51,6 +58,9 @@ struct MessageSizes {
   std::size_t small = std::size_t{64} << 10;   // bytes of all ranks together that go in one round
   std::size_t piece = std::size_t{256} << 10;  // bytes that are reduced while the next ones come
   std::size_t message = RankMessages::most_bytes;
+  /// Of several operands those that are shorter go side by side in one message, which a copy is
+  /// worth: at 10 Gb/s and 10 us a message it is the time of 12 KiB.
+  std::size_t packed = std::size_t{16} << 10;
 };
 
 /// Why an operation ends early.
@@ -59,8 +69,9 @@ struct MessageFailure {
   bool is_told = false;  // others know it already
 };
 
-/// One operation at a time; memory is that of the host. A buffer of ranks × `piece` bytes is made
-/// by the first operation that needs it.
+/// One operation at a time; memory is that of the host. A buffer is made by the first operation
+/// that needs it: of up to 4 × ranks × `piece` bytes, or as large as what one gathers of short
+/// operands.
 class MessageOperations {
  public:
   /// `has_ended`: somebody else wants it to stop.
@@ -79,6 +90,9 @@ class MessageOperations {
  private:
   using Clock = std::chrono::steady_clock;
   using Requests = std::vector<RankMessages::Request>;
+  // Two messages between the same ranks meet in the order of their channel: greetings, what is
+  // reduced or moved, and results.
+  enum Lane : int { greeting = 0, data = 1, result = 2, lanes = 4 };
   /// Elements of all ranks, in their order: begin(rank) … begin(rank + 1).
   struct Chunks {
     std::size_t count, ranks;
@@ -91,10 +105,11 @@ class MessageOperations {
 
   void greet(const MessageTask& task);
   void reduce_all(const MessageTask& task, const char* from, char* to);
-  /// The own chunk's reduction to `own`; where `all` is not null, every chunk's into it.
-  void reduce_chunks(const MessageTask& task, const Chunks& chunks, const char* from, char* own,
-                     char* all);
-  void gather(const MessageTask& task, const char* from, char* to);
+  /// Every chunk's reduction into `to`; the own one is made here.
+  void reduce_chunks(const MessageTask& task, const Chunks& chunks, const char* from, char* to);
+  // message_parts.cpp
+  void scatter_parts(const MessageTask& task, const MessageOperands& operands);
+  void gather_parts(const MessageTask& task, const MessageOperands& operands);
   void all_to_all(const MessageTask& task, const char* from, char* to);
   void exchange_rows(const MessageTask& task, const MessageOperands& operands);
   void broadcast(const MessageTask& task, const char* from, char* to);
@@ -119,6 +134,7 @@ class MessageOperations {
   std::atomic<std::int64_t> waited_{0};  // nanoseconds
   Requests greetings_, pieces_[2], results_[2];
   std::vector<const void*> sources_;
+  std::vector<PartSegment> segments_[2];  // of the pieces that are under way
   char* scratch_ = nullptr;
   std::size_t scratch_bytes_ = 0;
 };

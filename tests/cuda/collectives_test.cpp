@@ -147,6 +147,48 @@ TEST_P(Collectives, ReduceScatter) {
   });
 }
 
+// Parts that are full and parts that are not, all in one group; twice, the second time captured.
+TEST_P(Collectives, SeveralPartsTravelTogether) {
+  run([&](ThreadRank& rank, Communicator& communicator) {
+    const DType dtype = DType::float32;
+    const auto all = static_cast<std::size_t>(ranks());
+    std::vector<std::unique_ptr<Memory>> memory;
+    std::vector<RankParts> scattered, gathered;
+    const auto put = [&](const std::vector<double>& numbers) {
+      return memory.emplace_back(rank.put(bytes_of(dtype, numbers)))->address();
+    };
+    for (const std::size_t whole : {n * all, n, std::size_t{1}, 2 * n}) {
+      const PartSizes sizes{(whole + all - 1) / all, whole};
+      void* const part = put(std::vector<double>(sizes.part, 1));
+      scattered.push_back({put(elements(rank.rank, 0, whole)), part, sizes});
+      gathered.push_back({part, put(std::vector<double>(whole, 1)), sizes});
+    }
+    const auto enqueue = [&] {
+      communicator.scatter_parts(*rank.stream, "gradients", dtype, scattered, Reduction::sum);
+      communicator.gather_parts(*rank.stream, "weights", dtype, gathered);
+    };
+    const auto check = [&] {
+      communicator.wait(*rank.stream);
+      for (std::size_t k = 0; k < gathered.size(); ++k) {
+        const PartSizes& sizes = gathered[k].sizes;
+        EXPECT_EQ(numbers_in(dtype, rank.get(*memory[3 * k + 2])),
+                  reduced(Reduction::sum, ranks(), 0, sizes.whole));
+        const std::vector<double> part = numbers_in(dtype, rank.get(*memory[3 * k]));
+        for (std::size_t i = sizes.filled(rank.rank); i < sizes.part; ++i)
+          EXPECT_EQ(part[i], 0) << "behind the whole";
+      }
+    };
+    enqueue();
+    check();
+    rank.stream->begin_capture();
+    enqueue();
+    const std::unique_ptr<Captured> captured = rank.stream->end_capture();
+    rank.stream->launch(*captured);
+    communicator.watch(*rank.stream, "step");
+    check();
+  });
+}
+
 /// What a rank sends to another one: from 0 to 43.
 double sent(int from, int to, std::size_t i) {
   return 10 * from + to + static_cast<double>(i % 11);

@@ -87,6 +87,21 @@ std::string operations(Rank& rank) {
     rank.wait();
     if (in_place != sums) wrong("reduce_scatter and all_gather in place");
 
+    // In two operands, of which one has parts that are not full.
+    const std::size_t cut = n * ranks / 3, rest = n * ranks - cut;
+    const PartSizes sizes[] = {{(cut + ranks - 1) / ranks, cut},
+                               {(rest + ranks - 1) / ranks, rest}};
+    std::vector<float> parts(sizes[0].part + sizes[1].part), wholes(n * ranks);
+    const RankParts scattered[] = {{own.data(), parts.data(), sizes[0]},
+                                   {own.data() + cut, parts.data() + sizes[0].part, sizes[1]}},
+                    gathered[] = {{parts.data(), wholes.data(), sizes[0]},
+                                  {parts.data() + sizes[0].part, wholes.data() + cut, sizes[1]}};
+    rank.communicator().scatter_parts(*rank.stream, "two parts", DType::float32, scattered,
+                                      Reduction::sum);
+    rank.communicator().gather_parts(*rank.stream, "two wholes", DType::float32, gathered);
+    rank.wait();
+    if (wholes != sums) wrong("scatter_parts and gather_parts");
+
     rank.communicator().all_to_all(*rank.stream, "exchange", {own.data(), got.data(), n});
     rank.wait();
     for (std::size_t r = 0; r < ranks; ++r) {

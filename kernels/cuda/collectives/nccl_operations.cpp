@@ -86,13 +86,15 @@ NcclReduction NcclCommunicator::reduction_of(const char* kind, std::string_view 
 
 void NcclCommunicator::enqueue(Stream& any, std::string_view name, const Exchange& exchange) {
   struct Enqueueing final : PreparedKernel {
-    Enqueueing(const NcclCommunicator& on, const Exchange& of, const NcclReduction& by)
-        : communicator(on), exchange(of), as(by) {}
+    Enqueueing(const NcclCommunicator& on, const Exchange& of, std::span<const RankParts> in,
+               const NcclReduction& by)
+        : communicator(on), exchange(of), parts(in), as(by) {}
     void run(const KernelArguments& arguments) noexcept override {
-      result = communicator.call(exchange, as, static_cast<cudaStream_t>(arguments.queue));
+      result = communicator.call(exchange, parts, as, static_cast<cudaStream_t>(arguments.queue));
     }
     const NcclCommunicator& communicator;
     const Exchange& exchange;
+    const std::span<const RankParts> parts;
     const NcclReduction as;
     ncclResult_t result = ncclSuccess;
   };
@@ -111,18 +113,30 @@ void NcclCommunicator::enqueue(Stream& any, std::string_view name, const Exchang
   throw_failure();
   if (!stream.is_capturing()) check_locked();
   if (elements.count == 0) return;
-  const auto [read, written] = bytes_of(exchange, rank(), ranks());
-  const void* input = elements.from;
-  void* output = elements.to;
-  const ByteAccess accesses[] = {{output, written, true}, {input, read, false}};
-  Enqueueing kernel(*this, exchange, as);
+  RankParts one;
+  const std::span<const RankParts> parts = parts_of(exchange, ranks(), one);
+  inputs_.clear();
+  outputs_.clear();
+  accesses_.clear();
+  std::size_t bytes = 0;
+  const auto add = [&](const void* from, void* to, const ExchangeBytes& of) {
+    outputs_.push_back(to);
+    accesses_.push_back({to, of.written, true});
+    bytes += of.read + of.written;
+    if (of.read == 0) return;
+    inputs_.push_back(from);
+    accesses_.push_back({from, of.read, false});
+  };
+  for (const RankParts& each : parts)
+    add(each.from, each.to, bytes_of(exchange.kind, each.sizes, elements.dtype, rank()));
+  if (parts.empty()) add(elements.from, elements.to, bytes_of(exchange, rank(), ranks()));
+  Enqueueing kernel(*this, exchange, parts, as);
   KernelCall enqueued;
   enqueued.kernel = &kernel;
-  enqueued.arguments = {&input, &output, nullptr, nullptr};
-  enqueued.inputs = read > 0 ? 1 : 0;
-  enqueued.outputs = 1;
-  enqueued.operation = {
-      name, link_seconds(read + written), {accesses, read > 0 ? std::size_t{2} : std::size_t{1}}};
+  enqueued.arguments = {inputs_.data(), outputs_.data(), nullptr, nullptr};
+  enqueued.inputs = static_cast<int>(inputs_.size());
+  enqueued.outputs = static_cast<int>(outputs_.size());
+  enqueued.operation = {name, link_seconds(bytes), accesses_};
   stream.run(enqueued);
   std::optional<NcclProblem> problem;
   if (kernel.result != ncclSuccess) {
@@ -134,8 +148,8 @@ void NcclCommunicator::enqueue(Stream& any, std::string_view name, const Exchang
     check_runtime(watched_.add(name, stream.handle()), "recording an event");
 }
 
-ncclResult_t NcclCommunicator::call(const Exchange& exchange, const NcclReduction& as,
-                                    cudaStream_t queue) const {
+ncclResult_t NcclCommunicator::call(const Exchange& exchange, std::span<const RankParts> parts,
+                                    const NcclReduction& as, cudaStream_t queue) const {
   const RankElements& e = exchange.elements;
   const NcclElements moved = moved_as(e.dtype);
   switch (exchange.kind) {
@@ -143,11 +157,8 @@ ncclResult_t NcclCommunicator::call(const Exchange& exchange, const NcclReductio
       return nccl_.ncclAllReduce(e.from, e.to, e.count, as.type, as.operation, handle_.get(),
                                  queue);
     case CollectiveKind::all_gather:
-      return nccl_.ncclAllGather(e.from, e.to, e.count * moved.of_each, moved.type, handle_.get(),
-                                 queue);
     case CollectiveKind::reduce_scatter:
-      return nccl_.ncclReduceScatter(e.from, e.to, e.count, as.type, as.operation, handle_.get(),
-                                     queue);
+      return call_parts(exchange, parts, as, queue);
     case CollectiveKind::all_to_all:
       return exchange_parts(e, moved, queue);
     case CollectiveKind::broadcast:
@@ -157,6 +168,75 @@ ncclResult_t NcclCommunicator::call(const Exchange& exchange, const NcclReductio
       break;  // is refused
   }
   return ncclInvalidUsage;
+}
+
+ncclResult_t NcclCommunicator::call_parts(const Exchange& exchange,
+                                          std::span<const RankParts> parts, const NcclReduction& as,
+                                          cudaStream_t queue) const {
+  const DType dtype = exchange.elements.dtype;
+  const auto one = [&](const RankParts& each) {
+    return exchange.kind == CollectiveKind::all_gather ? gather(each, dtype, queue)
+                                                       : scatter(each, dtype, as, queue);
+  };
+  const auto are_full = [&](const RankParts& each) {
+    return each.sizes.whole == each.sizes.part * static_cast<std::size_t>(ranks());
+  };
+  if (exchange.kind == CollectiveKind::reduce_scatter) {
+    for (const RankParts& each : parts) {  // what the whole does not fill
+      const std::size_t filled = each.sizes.filled(rank()), rest = each.sizes.part - filled;
+      if (rest == 0) continue;
+      const std::size_t size = size_of(dtype);
+      if (runtime_->fill(static_cast<char*>(each.to) + filled * size, 0, rest * size, queue) !=
+          cudaSuccess)
+        return ncclUnhandledCudaError;
+    }
+  }
+  if (parts.size() == 1 && are_full(parts[0])) return one(parts[0]);
+  ncclResult_t first = nccl_.ncclGroupStart();
+  if (first != ncclSuccess) return first;
+  for (const RankParts& each : parts) {
+    const ncclResult_t result = one(each);
+    if (first == ncclSuccess && result != ncclInProgress) first = result;
+  }
+  const ncclResult_t end = nccl_.ncclGroupEnd();  // also after an error
+  return first != ncclSuccess ? first : end;
+}
+
+ncclResult_t NcclCommunicator::gather(const RankParts& parts, DType dtype,
+                                      cudaStream_t queue) const {
+  const auto [part, whole] = parts.sizes;
+  const NcclElements moved = moved_as(dtype);
+  if (whole == part * static_cast<std::size_t>(ranks()))
+    return nccl_.ncclAllGather(parts.from, parts.to, part * moved.of_each, moved.type,
+                               handle_.get(), queue);
+  ncclResult_t first = ncclSuccess;
+  auto* to = static_cast<char*>(parts.to);
+  for (int root = 0; root < ranks(); ++root, to += part * size_of(dtype)) {
+    const std::size_t count = parts.sizes.filled(root) * moved.of_each;
+    if (count == 0) break;
+    const ncclResult_t result = nccl_.ncclBroadcast(root == rank() ? parts.from : to, to, count,
+                                                    moved.type, root, handle_.get(), queue);
+    if (first == ncclSuccess && result != ncclInProgress) first = result;
+  }
+  return first;
+}
+
+ncclResult_t NcclCommunicator::scatter(const RankParts& parts, DType dtype, const NcclReduction& as,
+                                       cudaStream_t queue) const {
+  const auto [part, whole] = parts.sizes;
+  if (whole == part * static_cast<std::size_t>(ranks()))
+    return nccl_.ncclReduceScatter(parts.from, parts.to, part, as.type, as.operation, handle_.get(),
+                                   queue);
+  ncclResult_t first = ncclSuccess;
+  const auto* from = static_cast<const char*>(parts.from);
+  for (int root = 0; root < ranks(); ++root, from += part * size_of(dtype)) {
+    const std::size_t count = parts.sizes.filled(root);
+    if (count == 0) break;
+    const ncclResult_t result =
+        nccl_.ncclReduce(from, parts.to, count, as.type, as.operation, root, handle_.get(), queue);
+    if (first == ncclSuccess && result != ncclInProgress) first = result;
+  }
+  return first;
 }
 
 ncclResult_t NcclCommunicator::exchange_parts(const RankElements& elements, const NcclElements& as,

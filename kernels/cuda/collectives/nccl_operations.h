@@ -5,9 +5,11 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "engine/graph/error.h"
 #include "kernels/cuda/collectives/nccl_communicator.h"
@@ -52,8 +54,16 @@ class NcclCommunicator final : public Communicator {
   void abort(const std::string& why) override;
 
  private:
-  /// NCCL's result for a stream.
-  ncclResult_t call(const Exchange& exchange, const NcclReduction& as, cudaStream_t queue) const;
+  /// NCCL's result for a stream; `parts`: of an all_gather or reduce_scatter.
+  ncclResult_t call(const Exchange& exchange, std::span<const RankParts> parts,
+                    const NcclReduction& as, cudaStream_t queue) const;
+  /// All of them as one launch.
+  ncclResult_t call_parts(const Exchange& exchange, std::span<const RankParts> parts,
+                          const NcclReduction& as, cudaStream_t queue) const;
+  /// One of them; a call for each rank where not all parts are full.
+  ncclResult_t gather(const RankParts& parts, DType dtype, cudaStream_t queue) const;
+  ncclResult_t scatter(const RankParts& parts, DType dtype, const NcclReduction& as,
+                       cudaStream_t queue) const;
   /// Each part to its rank and from it.
   ncclResult_t exchange_parts(const RankElements& elements, const NcclElements& as,
                               cudaStream_t queue) const;
@@ -79,6 +89,10 @@ class NcclCommunicator final : public Communicator {
   cudaEvent_t waited_ = nullptr;
   std::chrono::steady_clock::time_point looked_;  // for word of other ranks
   std::optional<Diagnostic> failure_;
+  // Of the operation that is enqueued; room that stays.
+  std::vector<const void*> inputs_;
+  std::vector<void*> outputs_;
+  std::vector<ByteAccess> accesses_;
 };
 
 }  // namespace tandem::cuda

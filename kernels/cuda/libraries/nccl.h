@@ -8,8 +8,8 @@
       function(ncclGetUniqueId) function(ncclCommInitRankConfig) function(ncclCommFinalize) \
           function(ncclCommDestroy) function(ncclCommAbort) function(ncclCommGetAsyncError) \
               function(ncclAllReduce) function(ncclAllGather) function(ncclReduceScatter)   \
-                  function(ncclBroadcast) function(ncclSend) function(ncclRecv)             \
-                      function(ncclGroupStart) function(ncclGroupEnd)
+                  function(ncclReduce) function(ncclBroadcast) function(ncclSend)           \
+                      function(ncclRecv) function(ncclGroupStart) function(ncclGroupEnd)
 
 namespace tandem::cuda {
 

@@ -2,6 +2,7 @@
 #include <chrono>
 #include <cstring>
 #include <functional>
+#include <vector>
 
 #include "kernels/cuda/collectives/nccl_communicator.h"
 #include "kernels/cuda/device/cuda_device.h"
@@ -54,6 +55,18 @@ void run_nccl(CheckGpu& gpu, const Options& options, Report& report) {
   check("a gather over one rank", [&] { one->all_gather(*stream, "gather", elements); });
   check("a scattered sum over one rank",
         [&] { one->reduce_scatter(*stream, "scatter", elements, Reduction::sum); });
+  // The same in two operands, which are one group.
+  const auto halves = [&] {
+    const std::size_t half = count / 2;
+    auto* const x = static_cast<float*>(from->address());
+    auto* const y = static_cast<float*>(to->address());
+    return std::vector<RankParts>{{x, y, {half, half}},
+                                  {x + half, y + half, {count - half, count - half}}};
+  };
+  check("a gather of two operands",
+        [&] { one->gather_parts(*stream, "gather", DType::float32, halves()); });
+  check("a scattered sum of two operands",
+        [&] { one->scatter_parts(*stream, "scatter", DType::float32, halves(), Reduction::sum); });
   check("an exchange over one rank", [&] { one->all_to_all(*stream, "exchange", elements); });
   check("a broadcast over one rank", [&] { one->broadcast(*stream, "broadcast", elements, 0); });
 

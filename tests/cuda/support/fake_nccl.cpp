@@ -23,9 +23,9 @@ OfThread& thread() {
 
 }  // namespace
 
-/// Of a call, or of a send or receive in a group.
+/// Of a call, by itself or in a group.
 struct FakeNccl::Request {
-  enum class Kind : std::uint8_t { reduce, gather, scatter, broadcast, send, receive };
+  enum class Kind : std::uint8_t { reduce, gather, scatter, broadcast, reduce_to, send, receive };
   Kind kind = Kind::reduce;
   const char* function = "";
   const void* from = nullptr;
@@ -40,14 +40,16 @@ struct FakeNccl::Request {
   std::string description() const {
     std::string text = function;
     text += " of " + std::to_string(count) + " elements of type " + std::to_string(type);
-    if (kind == Kind::reduce || kind == Kind::scatter)
+    if (kind == Kind::reduce || kind == Kind::scatter || kind == Kind::reduce_to)
       text += " operation " + std::to_string(operation);
-    if (kind == Kind::broadcast) text += " root " + std::to_string(other);
+    if (kind == Kind::broadcast || kind == Kind::reduce_to)
+      text += " root " + std::to_string(other);
     return text;
   }
+  bool is_pair() const { return kind == Kind::send || kind == Kind::receive; }
 };
 
-/// The n-th operation of all ranks; sends and receives of one group are one.
+/// The n-th operation of all ranks; all of one group are one.
 struct FakeNccl::Operation {
   std::string description;
   std::vector<std::optional<FakeNcclPart>> parts;  // of the ranks that have come
@@ -181,13 +183,13 @@ ncclResult_t FakeNccl::add(Request request) {
   Rank* const rank = find(request.communicator, request.function);
   if (rank == nullptr) return ncclInvalidArgument;
   if (const ncclResult_t failed = enter(request.function)) return failed;
-  const bool is_pair =
-      request.kind == Request::Kind::send || request.kind == Request::Kind::receive;
-  if (is_pair != (thread().group_depth > 0))
+  const bool is_in_group = thread().group_depth > 0;
+  if (request.is_pair() && !is_in_group)
     return broken(ncclInvalidUsage,
-                  std::string(request.function) +
-                      (is_pair ? " outside of a group waits for ever" : " in a group of sends"));
-  if (is_pair) {
+                  std::string(request.function) + " outside of a group waits for ever");
+  if (is_in_group) {
+    if (!rank->waiting.empty() && rank->waiting[0].is_pair() != request.is_pair())
+      return broken(ncclInvalidUsage, std::string(request.function) + " in a group of others");
     rank->waiting.push_back(std::move(request));
     return ncclSuccess;
   }
@@ -236,11 +238,13 @@ bool FakeNccl::take_part(Rank& rank, const std::vector<Request>& requests, std::
   operation.parts.resize(static_cast<std::size_t>(world.ranks));
   std::optional<FakeNcclPart>& own = operation.parts[static_cast<std::size_t>(rank.rank)];
   const Request& first = requests[0];
-  const std::size_t bytes = first.count * fake_nccl_bytes(first.type);
   const auto all = static_cast<std::size_t>(world.ranks);
+  // What is for all ranks stands under the number of the request, from -1 down.
+  const auto for_all = [](std::size_t request) { return -1 - static_cast<int>(request); };
   if (!own) {
-    const std::string description =
-        first.kind >= Request::Kind::send ? "sends and receives" : first.description();
+    std::string description = first.is_pair() ? "sends and receives" : "";
+    for (std::size_t i = 0; i < requests.size() && !first.is_pair(); ++i)
+      description += (i > 0 ? ", " : "") + requests[i].description();
     if (operation.came++ == 0) operation.description = description;
     own.emplace();
     if (description != operation.description) {
@@ -252,14 +256,15 @@ bool FakeNccl::take_part(Rank& rank, const std::vector<Request>& requests, std::
         member->error_text = text;
       }
     }
-    for (const Request& request : requests) {
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      const Request& request = requests[i];
       const bool reads_all = request.kind == Request::Kind::scatter;
       const bool reads = request.kind != Request::Kind::receive &&
                          (request.kind != Request::Kind::broadcast || request.other == rank.rank);
       if (!reads) continue;
       const std::size_t read =
           request.count * fake_nccl_bytes(request.type) * (reads_all ? all : 1);
-      own->given[request.kind == Request::Kind::send ? request.other : -1].assign(
+      own->given[request.kind == Request::Kind::send ? request.other : for_all(i)].assign(
           static_cast<const char*>(request.from), read);
     }
   }
@@ -268,39 +273,47 @@ bool FakeNccl::take_part(Rank& rank, const std::vector<Request>& requests, std::
     return operation.parts[by]->given[to];
   };
   const auto own_rank = static_cast<std::size_t>(rank.rank);
-  std::vector<std::string> ranks_bytes;
-  for (std::size_t r = 0; r < all; ++r) ranks_bytes.push_back(given(r, -1));
   const auto write = [&](void* to, const std::string& text) {
     std::memcpy(to, text.data(), text.size());
     if (spoils_ && !text.empty()) static_cast<char*>(to)[0] ^= 1;
   };
-  switch (first.kind) {
-    case Request::Kind::reduce:
-      write(first.to, fake_nccl_reduced(ranks_bytes, first.type, first.operation));
-      break;
-    case Request::Kind::scatter:
-      for (std::string& one : ranks_bytes) one = one.substr(own_rank * bytes, bytes);
-      write(first.to, fake_nccl_reduced(ranks_bytes, first.type, first.operation));
-      break;
-    case Request::Kind::gather:
-      for (std::size_t r = 0; r < all; ++r)
-        write(static_cast<char*>(first.to) + r * bytes, ranks_bytes[r]);
-      break;
-    case Request::Kind::broadcast:
-      write(first.to, ranks_bytes[static_cast<std::size_t>(first.other)]);
-      break;
-    case Request::Kind::send:
-    case Request::Kind::receive:
-      for (const Request& request : requests) {
-        if (request.kind != Request::Kind::receive) continue;
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    const Request& request = requests[i];
+    const std::size_t bytes = request.count * fake_nccl_bytes(request.type);
+    std::vector<std::string> ranks_bytes;
+    for (std::size_t r = 0; r < all && !request.is_pair(); ++r)
+      ranks_bytes.push_back(given(r, for_all(i)));
+    switch (request.kind) {
+      case Request::Kind::reduce:
+        write(request.to, fake_nccl_reduced(ranks_bytes, request.type, request.operation));
+        break;
+      case Request::Kind::reduce_to:
+        if (request.other == rank.rank)
+          write(request.to, fake_nccl_reduced(ranks_bytes, request.type, request.operation));
+        break;
+      case Request::Kind::scatter:
+        for (std::string& one : ranks_bytes) one = one.substr(own_rank * bytes, bytes);
+        write(request.to, fake_nccl_reduced(ranks_bytes, request.type, request.operation));
+        break;
+      case Request::Kind::gather:
+        for (std::size_t r = 0; r < all; ++r)
+          write(static_cast<char*>(request.to) + r * bytes, ranks_bytes[r]);
+        break;
+      case Request::Kind::broadcast:
+        write(request.to, ranks_bytes[static_cast<std::size_t>(request.other)]);
+        break;
+      case Request::Kind::send:
+        break;
+      case Request::Kind::receive: {
         const std::string& sent = given(static_cast<std::size_t>(request.other), rank.rank);
-        if (sent.size() != request.count * fake_nccl_bytes(request.type))
+        if (sent.size() != bytes)
           problems_.push_back("rank " + std::to_string(rank.rank) + " receives " +
                               std::to_string(request.count) + " elements, " +
                               std::to_string(sent.size()) + " bytes are sent");
         write(request.to, sent);
+        break;
       }
-      break;
+    }
   }
   if (++operation.left == all) world.operations.erase(token);
   return true;
@@ -431,6 +444,12 @@ struct FakeNcclCalls {
     return add(
         {Kind::scatter, "ncclReduceScatter", from, to, count, type, operation, 0, comm, stream});
   }
+  static ncclResult_t reduce_to(const void* from, void* to, std::size_t count, ncclDataType_t type,
+                                ncclRedOp_t operation, int root, ncclComm_t comm,
+                                cudaStream_t stream) {
+    return add(
+        {Kind::reduce_to, "ncclReduce", from, to, count, type, operation, root, comm, stream});
+  }
   static ncclResult_t broadcast(const void* from, void* to, std::size_t count, ncclDataType_t type,
                                 int root, ncclComm_t comm, cudaStream_t stream) {
     return add(
@@ -476,6 +495,7 @@ FakeNccl::FakeNccl() {
   table_.ncclAllReduce = Calls::all_reduce;
   table_.ncclAllGather = Calls::all_gather;
   table_.ncclReduceScatter = Calls::reduce_scatter;
+  table_.ncclReduce = Calls::reduce_to;
   table_.ncclBroadcast = Calls::broadcast;
   table_.ncclSend = Calls::send;
   table_.ncclRecv = Calls::receive;
