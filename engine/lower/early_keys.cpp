@@ -2,52 +2,30 @@
 
 #include <algorithm>
 
-#include "engine/operators/collectives/collective.h"
+#include "engine/lower/collectives/gathered_weights.h"
+#include "engine/operators/operator.h"
 
 namespace tandem {
 namespace {
 
-// A weight that comes together of the ranks' parts: what gathers them, and what stands between that
-// and the state, the state's Assign last.
-struct GatheredWeight {
-  std::size_t gather = 0;
-  std::vector<std::size_t> behind;
-};
-
-std::vector<GatheredWeight> gathered_weights(const Graph& graph) {
-  std::vector<GatheredWeight> found;
-  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
-    const Node& assign = graph.nodes[n];
-    if (assign.phase != Phase::update || assign.op->name != "Assign") continue;
-    GatheredWeight weight{0, {n}};
-    for (NodeId made = graph.value(assign.inputs[1]).producer; made;) {
-      const Node& node = graph.node(made);
-      if (node.op->role == Role::collective) {
-        weight.gather = static_cast<std::size_t>(made.index);
-        if (collective_kind(node) == CollectiveKind::all_gather) found.push_back(weight);
-        break;
-      }
-      if (!is_view(node) && node.op->name != "Slice") break;
-      weight.behind.insert(weight.behind.begin(), static_cast<std::size_t>(made.index));
-      made = graph.value(node.inputs[0]).producer;
-    }
-  }
-  return found;
-}
-
-// A weight is written once the next one's parts are under way, so that ranks gather without a pause
-// while the device updates; two whole weights are in flight then, and no more.
+// A weight that is not gathered in place is written once the next parts are under way, so that
+// ranks gather without a pause while the device updates; what two exchanges bring is in flight
+// then, and no more.
 void write_behind_next_gather(const Graph& graph, std::vector<double>& keys) {
   std::vector<GatheredWeight> weights = gathered_weights(graph);
   std::stable_sort(weights.begin(), weights.end(),
                    [&](const GatheredWeight& a, const GatheredWeight& b) {
-                     return keys[a.gather] < keys[b.gather];
+                     return keys[a.gather.index] < keys[b.gather.index];
                    });
-  for (std::size_t i = 0; i + 1 < weights.size(); ++i) {
-    double key = keys[weights[i + 1].gather];
-    for (const std::size_t n : weights[i].behind) {
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    const auto next = std::find_if(
+        weights.begin() + static_cast<std::ptrdiff_t>(i), weights.end(),
+        [&](const GatheredWeight& other) { return !(other.gather == weights[i].gather); });
+    if (next == weights.end()) break;
+    double key = keys[next->gather.index];
+    for (const NodeId node : weights[i].behind) {
       key += 1e-8;
-      keys[n] = std::max(keys[n], key);
+      keys[node.index] = std::max(keys[node.index], key);
     }
   }
 }

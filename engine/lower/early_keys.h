@@ -10,7 +10,7 @@ namespace tandem {
 /// Per node: its own place; a node of the update right after the last of its operands, while the
 /// gradient is still in cache. What is exchanged between ranks starts at once like that, but what
 /// computes with its results comes behind everything that does not, so that the exchange has that
-/// long. A weight whose parts are gathered is written behind the next one's gathering.
+/// long. A weight that is gathered beside where it lies is written behind the next gathering.
 std::vector<double> early_keys(const Graph& graph);
 
 }  // namespace tandem

@@ -135,6 +135,7 @@ bool update_takes(const PlacedGraph& placed, const LowerContext& context, const 
   const NodeId id = graph.value(state.final).producer;
   const Node& node = graph.node(id);
   if (node.op->role == Role::transfer) return true;
+  if (node.op->role == Role::collective) return false;  // row-major, in the order of the ranks
   const Shape& shape = graph.type(state.initial).shape;
   std::vector<Layout> inputs, outputs;
   auto like = [&](ValueId value) {

@@ -7,6 +7,7 @@
 #include "engine/graph/error.h"
 #include "engine/lower/kernel_choice.h"
 #include "engine/lower/select_kernel.h"
+#include "engine/operators/collectives/collective.h"
 
 namespace tandem {
 namespace {
@@ -217,17 +218,28 @@ class LayoutWalk {
     const Node& old = graph_.node(id);
     Node node = mapped_node(old);
     const std::size_t notes = to_.notes.size();
+    LoweredNode lowered{placed_.nodes[id.index].device, nullptr, overwritten_inputs(old), {}};
+    lowered.collective = true;
+    const bool lies_beside =
+        collective_kind(old) == CollectiveKind::all_reduce && node.inputs.size() > 1;
+    for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+      if (lowered.in_place[i] < 0) continue;
+      const ValueId state = node.inputs[static_cast<std::size_t>(lowered.in_place[i])];
+      assert(is_row_major(at(state).layout, to_.graph.type(state).shape) &&
+             overwrites_state(old.inputs[static_cast<std::size_t>(lowered.in_place[i])],
+                              old.outputs[i]));
+      at(node.outputs[i]).layout = at(state).layout;
+      at(node.outputs[i]).storage = at(state).storage;
+    }
     for (ValueId& input : node.inputs) {
       const Shape shape = to_.graph.type(input).shape;
-      // Several operands lie side by side, where no state can be.
+      // Several sums lie side by side, where no state can be.
       const bool is_apart =
-          node.inputs.size() > 1 && to_.graph.value(at(input).storage).kind == ValueKind::state;
+          lies_beside && to_.graph.value(at(input).storage).kind == ValueKind::state;
       if (is_apart || !is_row_major(at(input).layout, shape))
         input = copied(input, row_major(shape), old);
     }
     to_.notes.resize(notes);
-    LoweredNode lowered{placed_.nodes[id.index].device, nullptr, {}, {}};
-    lowered.collective = true;
     add_node(std::move(node), std::move(lowered));
   }
 

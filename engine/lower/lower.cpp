@@ -88,6 +88,9 @@ const std::vector<LowerPass>& lower_passes() {
       {"fuse", fuse},
       // After fuse, when it is known which nodes gradients come from.
       {"group_updates", group_updates},
+      // After group_updates, when the parameters' readers are what they will be: it asks for their
+      // layouts.
+      {"gather_in_place", gather_in_place},
       // As above; after everything that merges updates.
       {"bucket_collectives", bucket_collectives},
       // After merging, which changes what outputs lie in.

@@ -127,6 +127,7 @@ PlacedGraph cached_sums(PlacedGraph placed, const LowerContext& context);
 PlacedGraph fuse(PlacedGraph placed, const LowerContext& context);
 PlacedGraph group_updates(PlacedGraph placed, const LowerContext& context);
 PlacedGraph place_collectives(PlacedGraph placed, const LowerContext& context);
+PlacedGraph gather_in_place(PlacedGraph placed, const LowerContext& context);
 PlacedGraph bucket_collectives(PlacedGraph placed, const LowerContext& context);
 PlacedGraph output_copies(PlacedGraph placed, const LowerContext& context);
 PlacedGraph early_updates(PlacedGraph placed, const LowerContext& context);

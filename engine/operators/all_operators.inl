@@ -114,6 +114,7 @@ TANDEM_OPERATOR(all_gather)
 TANDEM_OPERATOR(reduce_scatter)
 TANDEM_OPERATOR(all_to_all)
 TANDEM_OPERATOR(exchange_rows)
+TANDEM_OPERATOR(gather_states)
 
 // Lowered graphs only
 TANDEM_OPERATOR(fused)

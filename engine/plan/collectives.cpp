@@ -1,6 +1,7 @@
 #include "engine/plan/collectives.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -57,14 +58,21 @@ CollectiveCall::Place place_of(const Lowered& lowered, const Plan& plan, ValueId
   return {plan.buffer_of[value.index], bytes_of(lowered, value).begin};
 }
 
-// How many elements a communicator is told.
-std::int64_t counted_elements(const Lowered& lowered, const Node& node, CollectiveKind kind,
-                              std::size_t i) {
-  const TensorType &x = lowered.graph.type(node.inputs[i]),
-                   &y = lowered.graph.type(node.outputs[i]);
-  if (kind == CollectiveKind::reduce_scatter) return y.elements();
-  if (kind == CollectiveKind::all_to_all) return x.elements() / node.attributes.integer("ranks");
-  return x.elements();
+// All operands as one call.
+std::vector<CollectiveCall> parts_call(const Lowered& lowered, const Plan& plan, const Node& node,
+                                       CollectiveKind kind) {
+  CollectiveCall call;
+  const std::vector<ValueId> given = given_values(node);
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    const ValueId x = given[i], y = node.outputs[i];
+    std::int64_t part = lowered.graph.type(x).elements(), whole = lowered.graph.type(y).elements();
+    if (kind == CollectiveKind::reduce_scatter) std::swap(part, whole);
+    call.dtype = lowered.graph.type(x).dtype;
+    if (part == 0) continue;
+    call.operands.push_back({place_of(lowered, plan, x), place_of(lowered, plan, y), part, whole});
+  }
+  if (call.operands.empty()) return {};
+  return {std::move(call)};
 }
 
 // Ranks may have room for different numbers of rows, so that all of them take part even where one
@@ -72,9 +80,10 @@ std::int64_t counted_elements(const Lowered& lowered, const Node& node, Collecti
 CollectiveCall exchange_call(const Lowered& lowered, const Plan& plan, const Node& node) {
   const TensorType &x = lowered.graph.type(node.inputs[0]),
                    &y = lowered.graph.type(node.outputs[0]);
-  CollectiveCall call{place_of(lowered, plan, node.inputs[0]),
-                      place_of(lowered, plan, node.outputs[0])};
-  call.elements = element_count(Shape(x.shape.begin() + 1, x.shape.end()));
+  CollectiveCall call;
+  call.operands = {{place_of(lowered, plan, node.inputs[0]),
+                    place_of(lowered, plan, node.outputs[0]),
+                    element_count(Shape(x.shape.begin() + 1, x.shape.end()))}};
   call.dtype = x.dtype;
   call.sent = place_of(lowered, plan, node.inputs[1]);
   call.received = place_of(lowered, plan, node.inputs[2]);
@@ -89,21 +98,28 @@ std::vector<CollectiveCall> collective_calls(const Lowered& lowered, const Plan&
   const Node& node = lowered.graph.node(id);
   const CollectiveKind kind = collective_kind(node);
   if (kind == CollectiveKind::exchange_rows) return {exchange_call(lowered, plan, node)};
+  if (kind == CollectiveKind::all_gather || kind == CollectiveKind::reduce_scatter)
+    return parts_call(lowered, plan, node, kind);
+  const std::int64_t share =
+      kind == CollectiveKind::all_to_all ? node.attributes.integer("ranks") : 1;
   std::vector<CollectiveCall> calls;
   int last = -1;  // the buffer that the last call ends with, where another may join it
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
     const ValueId x = node.inputs[i], y = node.outputs[i];
-    const std::int64_t elements = counted_elements(lowered, node, kind, i);
+    const std::int64_t elements = lowered.graph.type(x).elements() / share;
     if (elements == 0) continue;
     const DType dtype = lowered.graph.type(x).dtype;
     const auto size = static_cast<std::int64_t>(size_of(dtype));
     const int own = kind == CollectiveKind::all_reduce ? own_buffer(lowered, plan, node, i) : -1;
     if (own >= 0 && last >= 0 && follows(plan, last, own)) {
-      CollectiveCall& call = calls.back();
-      const std::size_t begin = plan.buffers[call.from.buffer].offset;
-      call.elements = static_cast<std::int64_t>(plan.buffers[own].offset - begin) / size + elements;
+      CollectiveCall::Operand& joint = calls.back().operands[0];
+      const std::size_t begin = plan.buffers[joint.from.buffer].offset;
+      joint.elements =
+          static_cast<std::int64_t>(plan.buffers[own].offset - begin) / size + elements;
     } else {
-      calls.push_back({place_of(lowered, plan, x), place_of(lowered, plan, y), elements, dtype});
+      CollectiveCall& call = calls.emplace_back();
+      call.operands = {{place_of(lowered, plan, x), place_of(lowered, plan, y), elements}};
+      call.dtype = dtype;
     }
     last = own;
   }
@@ -118,8 +134,10 @@ std::string collective_order(const Lowered& lowered, const Plan& plan) {
     if (instruction.kind != Instruction::Kind::collective) continue;
     const Node& node = lowered.graph.node(instruction.node);
     for (const CollectiveCall& call : collective_calls(lowered, plan, instruction.node)) {
-      text += fmt::format("{} {} {} of {} on {}\n", node.op->name, node.path, call.elements,
-                          name_of(call.dtype), queue.name);
+      text += fmt::format("{} {}", node.op->name, node.path);
+      for (const CollectiveCall::Operand& operand : call.operands)
+        text += fmt::format(" {}/{}", operand.elements, operand.whole);
+      text += fmt::format(" of {} on {}\n", name_of(call.dtype), queue.name);
     }
   }
   return text;

@@ -21,18 +21,25 @@ struct CollectiveCall {
     int buffer = 0;
     std::size_t offset = 0;
   };
-  Place from, to;
-  /// AllReduce: of both; AllGather: of `from`; ReduceScatter: of `to`; AllToAll: of one rank's
-  /// part; ExchangeRows: of a row.
-  std::int64_t elements = 0;
+  struct Operand {
+    Place from, to;
+    /// AllReduce: of both; AllGather: of `from`; ReduceScatter: of `to`; AllToAll: of one rank's
+    /// part; ExchangeRows: of a row.
+    std::int64_t elements = 0;
+    /// AllGather, ReduceScatter: of the other one, which all parts need not fill.
+    std::int64_t whole = 0;
+  };
+  /// All of a node's that gathers or scatters; one of others.
+  std::vector<Operand> operands;
   DType dtype = DType::float32;
   /// ExchangeRows: its counts, and the rows of `from` and `to`.
   Place sent, received;
   std::int64_t from_rows = 0, to_rows = 0;
 };
 
-/// The calls of a node, in their order: operands that lie side by side are one, with the unused
-/// bytes between them. Operands without elements are in none.
+/// The calls of a node, in their order: operands that are gathered or scattered are one, and so are
+/// sums that lie side by side, with the unused bytes between them. Operands without elements are in
+/// none.
 std::vector<CollectiveCall> collective_calls(const Lowered& lowered, const Plan& plan, NodeId node);
 
 /// What all ranks must have alike: a line for each call in the order in which a step launches them.

@@ -1,5 +1,6 @@
 // Sums over ranks whose operands are large and needed no more: what makes the operand of a later
 // one waits for them, so that both may lie in the same bytes.
+#include <algorithm>
 #include <cstddef>
 
 #include "engine/lower/bucket_size.h"
@@ -11,7 +12,7 @@ namespace {
 
 struct PromptReduction {
   int item = 0;
-  int made = 0;  // the first item that writes into the operand's buffer
+  int made = 0;  // the first item that writes into a buffer of its operands
   std::size_t bytes = 0;
 };
 
@@ -29,9 +30,14 @@ std::vector<PromptReduction> prompt_reductions(const std::vector<PlannedItem>& i
     if (collective_kind(node) != CollectiveKind::reduce_scatter ||
         node.attributes.integer("prompt") == 0)
       continue;
-    const int buffer = plan.buffer_of[node.inputs[0].index];
-    if (buffer < 0 || !plan.buffers[buffer].in_arena()) continue;
-    found.push_back({static_cast<int>(i), written[buffer], plan.buffers[buffer].bytes});
+    PromptReduction one{static_cast<int>(i), static_cast<int>(i)};
+    for (const ValueId input : node.inputs) {
+      const int buffer = plan.buffer_of[input.index];
+      if (buffer < 0 || !plan.buffers[buffer].in_arena()) continue;
+      one.made = std::min(one.made, written[buffer]);
+      one.bytes += plan.buffers[buffer].bytes;
+    }
+    if (one.bytes > 0) found.push_back(one);
   }
   return found;
 }

@@ -6,7 +6,6 @@
 #include "engine/graph/error.h"
 #include "engine/operators/collectives/collective.h"
 #include "engine/operators/operator.h"
-#include "engine/ranks/communicator.h"
 
 namespace tandem {
 
@@ -158,6 +157,7 @@ MixedStep::MixedStep(const Plan& plan, const Lowered& lowered, std::vector<NodeC
     launched_.push_back(launched);
   }
   find_reads();
+  find_gathering();
   segments_ = find_segments(plan, lowered);
   graphs_.reserve(segments_.size());
   for (const Segment& segment : segments_) {
@@ -175,6 +175,8 @@ const MixedStep::Collective* MixedStep::add_collective(const Device& device, Nod
   }
   collectives_.push_back({&communicator, collective_kind(node), reduction_of(node),
                           collective_calls(lowered_, plan_, id)});
+  for (const CollectiveCall& call : collectives_.back().calls)
+    parts_.reserve(std::max(parts_.capacity(), call.operands.size()));
   return &collectives_.back();
 }
 
@@ -201,6 +203,24 @@ void MixedStep::find_reads() {
     if (instruction.kind == Instruction::Kind::wait && of_read[instruction.event] &&
         instruction.steps_back < 2)
       steps_in_flight_ = 1;
+  }
+}
+
+// The host reads its memory whenever no step is under way, and waits for no device before.
+void MixedStep::find_gathering() {
+  const auto writes_state = [&](const Instruction& instruction) {
+    return std::any_of(
+        instruction.accesses.begin(), instruction.accesses.end(), [&](const Access& access) {
+          const BufferKind kind = plan_.buffers[access.buffer].kind;
+          return access.write && (kind == BufferKind::parameter || kind == BufferKind::state);
+        });
+  };
+  for (std::size_t q = 0; q < plan_.queues.size(); ++q) {
+    const Queue& queue = plan_.queues[q];
+    if (queue.device != 0 || queue.role != Queue::Role::collective) continue;
+    if (std::none_of(queue.instructions.begin(), queue.instructions.end(), writes_state)) continue;
+    gathering_ = streams_[q].get();
+    gathered_ = lowered_.devices[0]->make_event();
   }
 }
 
@@ -274,6 +294,7 @@ void MixedStep::launch(const StepContext& context, std::uint64_t count) {
       enqueue(launched_[i++], count);
     }
   }
+  if (gathering_ != nullptr) gathering_->record(*gathered_, count);
   keep_reads(count);
 }
 
@@ -297,6 +318,7 @@ void MixedStep::finish(std::uint64_t count) {
     kept += instruction.accesses.size();
   }
   for (Event* event : slot_readers_) event->synchronize(count);
+  if (gathering_ != nullptr) gathered_->synchronize(count);
   check_ranks();
 }
 
@@ -346,14 +368,26 @@ void MixedStep::enqueue_collective(const Launched& launched) {
   const Collective& collective = *launched.collective;
   if (collective.calls.empty()) launched.leave_empty_span();
   for (const CollectiveCall& call : collective.calls) {
-    const auto at = [&](const CollectiveCall::Place& place) {
-      return base_[place.buffer] + place.offset;
+    const auto at = [&](const CollectiveCall::Place& place) {  // a side without elements has none
+      return place.buffer < 0 ? nullptr : base_[place.buffer] + place.offset;
     };
-    // A side without elements has no buffer.
+    if (collective.kind == CollectiveKind::all_gather ||
+        collective.kind == CollectiveKind::reduce_scatter) {
+      parts_.clear();
+      for (const CollectiveCall::Operand& operand : call.operands)
+        parts_.push_back({at(operand.from),
+                          at(operand.to),
+                          {static_cast<std::size_t>(operand.elements),
+                           static_cast<std::size_t>(operand.whole)}});
+      collective.communicator->enqueue(
+          *launched.stream, launched.name,
+          Communicator::exchange_of(collective.kind, call.dtype, parts_, collective.reduction));
+      continue;
+    }
+    const CollectiveCall::Operand& operand = call.operands[0];
     Exchange exchange{
         collective.kind,
-        {call.from.buffer < 0 ? nullptr : at(call.from), call.to.buffer < 0 ? nullptr : at(call.to),
-         static_cast<std::size_t>(call.elements), call.dtype},
+        {at(operand.from), at(operand.to), static_cast<std::size_t>(operand.elements), call.dtype},
         collective.reduction};
     if (collective.kind == CollectiveKind::exchange_rows) {
       const auto counts = [&](const CollectiveCall::Place& place) {

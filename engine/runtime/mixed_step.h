@@ -12,6 +12,7 @@
 #include "engine/plan/collectives.h"
 #include "engine/plan/plan.h"
 #include "engine/plan/simulate.h"
+#include "engine/ranks/communicator.h"
 #include "engine/runtime/segment_graphs.h"
 
 namespace tandem {
@@ -41,8 +42,9 @@ class MixedStep {
   /// done but for the reading of outputs; devices may still work. Where other ranks take part, this
   /// and `finish` throw Error{runtime} once one of them has failed.
   void launch(const StepContext& context, std::uint64_t count);
-  /// Waits until that step's outputs are in their slots and nobody reads its input slots any more;
-  /// devices may still work. Steps are finished in their order.
+  /// Waits until that step's outputs are in their slots, nobody reads its input slots any more and
+  /// what ranks gather of states on the host is there; devices may still work. Steps are finished
+  /// in their order.
   void finish(std::uint64_t count);
   /// Whether nobody reads the input slots of that step any more. Waits for nothing.
   bool has_read_inputs(std::uint64_t count) const;
@@ -59,6 +61,7 @@ class MixedStep {
   struct Collective;
 
   void find_reads();
+  void find_gathering();
   void enqueue(const Launched& launched, std::uint64_t count);
   std::span<const ByteAccess> accesses_of(const Launched& launched);
   /// Keeps where the outputs of a step are, until it is finished.
@@ -77,6 +80,9 @@ class MixedStep {
   const Lowered& lowered_;
   std::vector<NodeCall> calls_;
   std::vector<std::byte*> base_;
+  // Of states that ranks gather on the host, beside its own lane: reached when they are there.
+  std::unique_ptr<Event> gathered_;
+  Stream* gathering_ = nullptr;
   std::vector<std::unique_ptr<Stream>> streams_;  // per queue
   std::vector<std::unique_ptr<Event>> events_;
   std::vector<Launched> launched_;  // per launch of the plan
@@ -88,6 +94,7 @@ class MixedStep {
   std::vector<Device*> accelerators_;
   std::vector<Collective> collectives_;       // launched ones, in their order
   std::vector<Communicator*> communicators_;  // each once
+  std::vector<RankParts> parts_;              // of the call that is enqueued
   std::vector<Segment> segments_;
   std::vector<SegmentGraphs> graphs_;  // per segment
   StepContext context_;                // of this step; graphs know its address

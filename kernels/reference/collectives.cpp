@@ -51,26 +51,54 @@ std::unique_ptr<PreparedKernel> all_reduce(const KernelRequest& request) {
   });
 }
 
-// The first of the equal parts along axis 0.
+// The first of the parts along axis 0, which is always full.
 std::unique_ptr<PreparedKernel> reduce_scatter(const KernelRequest& request) {
-  const Position part(request.outputs[0].type.shape, request.inputs[0].layout.strides);
+  std::vector<Position> parts;
+  for (std::size_t k = 0; k < request.outputs.size(); ++k)
+    parts.emplace_back(request.outputs[k].type.shape, request.inputs[k].layout.strides);
   return with_type(request.inputs[0].type.dtype, [&](auto tag) {
-    return reduced<decltype(tag)>({part}, walks(request.outputs), equal_terms(request));
+    return reduced<decltype(tag)>(std::move(parts), walks(request.outputs), equal_terms(request));
   });
 }
 
 // x behind itself, once for each rank.
 std::unique_ptr<PreparedKernel> all_gather(const KernelRequest& request) {
-  const Operand &x = request.inputs[0], &y = request.outputs[0];
-  const std::size_t size = size_of(x.type.dtype);
-  std::vector<Position> parts;
-  for (std::int64_t rank = 0; rank < request.attributes().integer("ranks"); ++rank) {
-    parts.emplace_back(x.type.shape, y.layout.strides,
+  const std::size_t size = size_of(request.inputs[0].type.dtype);
+  std::vector<std::vector<Position>> parts;
+  for (std::size_t k = 0; k < request.outputs.size(); ++k) {
+    const Operand &x = request.inputs[k], &y = request.outputs[k];
+    std::vector<Position>& own = parts.emplace_back();
+    for (std::int64_t rank = 0; y.present && rank < request.attributes().integer("ranks"); ++rank) {
+      own.emplace_back(x.type.shape, y.layout.strides,
                        rank * x.type.shape[0] * y.layout.strides[0]);
+    }
   }
-  return prepared([size, from = walk(x), parts](const KernelArguments& arguments) mutable {
-    for (Position& part : parts)
-      copy_elements(arguments.inputs[0], from, arguments.outputs[0], part, size);
+  return prepared([size, from = walks(request.inputs), parts](const KernelArguments& a) mutable {
+    for (std::size_t k = 0; k < parts.size(); ++k) {
+      for (Position& part : parts[k]) copy_elements(a.inputs[k], from[k], a.outputs[k], part, size);
+    }
+  });
+}
+
+// Element i of a state is in the part of rank i / share, all of which are like this one's.
+std::unique_ptr<PreparedKernel> gather_states(const KernelRequest& request) {
+  std::vector<Places> from, to;
+  std::vector<std::int64_t> shares;
+  for (std::size_t k = 0; k < request.outputs.size(); ++k) {
+    from.emplace_back(request.inputs[2 * k + 1]);
+    to.emplace_back(request.outputs[k]);
+    shares.push_back(from.back().count());
+  }
+  return prepared([=, size = size_of(request.inputs[0].type.dtype)](const KernelArguments& a) {
+    for (std::size_t k = 0; k < to.size(); ++k) {
+      if (a.outputs[k] == nullptr) continue;
+      with_size(size, [&](auto tag) {
+        using T = decltype(tag);
+        const T* x = static_cast<const T*>(a.inputs[2 * k + 1]);
+        T* y = static_cast<T*>(a.outputs[k]);
+        for (std::int64_t i = 0; i < to[k].count(); ++i) y[to[k](i)] = x[from[k](i % shares[k])];
+      });
+    }
   });
 }
 
@@ -126,6 +154,7 @@ void add_collectives(KernelList& list) {
       reference_kernel("reduce_scatter", "ReduceScatter", refuse_nothing, reduce_scatter));
   list.push_back(reference_kernel("all_to_all", "AllToAll", refuse_nothing, all_to_all));
   list.push_back(reference_kernel("exchange_rows", "ExchangeRows", refuse_nothing, exchange_rows));
+  list.push_back(reference_kernel("gather_states", "GatherStates", refuse_nothing, gather_states));
 }
 
 }  // namespace tandem::reference

@@ -1,6 +1,6 @@
 #include "placement/report/exchanges.h"
 
-#include "engine/operators/operator.h"
+#include "engine/operators/collectives/collective.h"
 
 namespace tandem {
 
@@ -15,8 +15,9 @@ std::vector<PlannedExchange> exchanges_of(const CompiledProgram& program,
     const Node& node = graph.node(instruction.node);
     PlannedExchange exchange{.op = node.op->name, .path = node.path, .device = queue.device};
     exchange.phase = node.phase;
-    exchange.operands = node.inputs.size();
-    for (ValueId input : node.inputs) exchange.bytes += graph.type(input).bytes();
+    const std::vector<ValueId> given = given_values(node);
+    exchange.operands = given.size();
+    for (ValueId value : given) exchange.bytes += graph.type(value).bytes();
     exchange.milliseconds = (span.end - span.start) * 1e3;
     exchange.exposed_ms = span.exposed * 1e3;
     exchanges.push_back(std::move(exchange));

@@ -44,6 +44,38 @@ void add_exchanges(std::vector<OperatorCase>& cases) {
   cases.back() = expecting(cases.back(), {7, -2147483648.0});
 }
 
+// Several operands at once, and parts that are not full.
+void add_parts(std::vector<OperatorCase>& cases) {
+  const auto add = [&](const char* op, const char* name, std::vector<CaseInput> inputs,
+                       Attributes attributes, std::vector<double> expected) {
+    cases.push_back(
+        expecting(without_gradient(make_case(op, name, std::move(inputs), std::move(attributes)),
+                                   equal_ranks),
+                  std::move(expected)));
+  };
+  for (const char* op : {"AllGather", "ReduceScatter"})
+    cases.push_back(make_case(op, "several", {uniform({3}), uniform({2, 2})}, over(1)));
+  add("AllGather", "several of two", {values({1}, {5}), values({2}, {1, 2})}, over(2), {5, 5});
+  add("ReduceScatter", "several of two", {values({4}, {1, 2, 3, 4}), values({2}, {5, 6})}, over(2),
+      {2, 4});
+  add("ReduceScatter", "5 for three", {values({5}, {1, 2, 3, 4, 5})}, over(3), {3, 6});
+  add("ReduceScatter", "rows", {values({3, 2}, {1, 2, 3, 4, 5, 6})}, over(2), {2, 4, 6, 8});
+  cases.push_back(make_case("ReduceScatter", "int64", {typed(DType::int64, {7})}, over(2)));
+  const auto gathered = [&](const char* name, std::vector<CaseInput> inputs, std::int64_t ranks,
+                            std::vector<double> expected) {
+    cases.push_back(
+        expecting(make_case("GatherStates", name, std::move(inputs), over(ranks)), expected));
+  };
+  gathered("one", {uniform({2, 2}), values({4}, {1, 2, 3, 4})}, 1, {1, 2, 3, 4});
+  gathered("two", {uniform({4}), values({2}, {1, 2})}, 2, {1, 2, 1, 2});
+  gathered("not full", {uniform({5, 1}), values({2}, {1, 2})}, 3, {1, 2, 1, 2, 1});
+  gathered("more ranks than elements", {uniform({2}), values({1}, {7})}, 4, {7, 7});
+  gathered("several", {uniform({3}), values({2}, {1, 2}), uniform({2, 2}), uniform({2})}, 2,
+           {1, 2, 1});
+  cases.push_back(make_case("GatherStates", "float16",
+                            {typed(DType::float16, {3, 5}), typed(DType::float16, {8})}, over(2)));
+}
+
 }  // namespace
 
 void add_collective_cases(std::vector<OperatorCase>& cases) {
@@ -103,6 +135,7 @@ void add_collective_cases(std::vector<OperatorCase>& cases) {
                 {1, 2, 1, 2}));
   cases.push_back(make_case("AllToAll", "int32", {typed(DType::int32, {6, 2})}, over(3)));
   add_exchanges(cases);
+  add_parts(cases);
 }
 
 }  // namespace tandem::testing

@@ -95,7 +95,8 @@ void check_layouts(const OperatorCase& c, const Kernel& kernel, const Graph& gra
 }
 
 bool updates_in_place(const Node& node) {
-  return !node.op->aliases.empty() || node.op->name == "GroupedUpdate";
+  return !node.op->aliases.empty() || node.op->name == "GroupedUpdate" ||
+         node.op->name == "GatherStates";
 }
 
 void check_broadcast(const OperatorCase& c, const Kernel& kernel, const Graph& graph,

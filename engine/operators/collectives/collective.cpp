@@ -40,10 +40,18 @@ double carried_bytes(const Graph& graph, const Node& node, CollectiveKind kind) 
 }  // namespace
 
 CollectiveKind collective_kind(const Node& node) {
+  if (node.op->name == gather_states_name) return CollectiveKind::all_gather;
   const auto form = std::find_if(std::begin(forms), std::end(forms),
                                  [&](const Form& f) { return node.op->name == f.name; });
   assert(form != std::end(forms));
   return static_cast<CollectiveKind>(form - std::begin(forms));
+}
+
+std::vector<ValueId> given_values(const Node& node) {
+  if (node.op->name != gather_states_name) return node.inputs;
+  std::vector<ValueId> parts;
+  for (std::size_t i = 1; i < node.inputs.size(); i += 2) parts.push_back(node.inputs[i]);
+  return parts;
 }
 
 RingTraffic ring_traffic(const Graph& graph, const Node& node) {

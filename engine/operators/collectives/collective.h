@@ -19,10 +19,15 @@ inline constexpr const char* all_gather_name = "AllGather";
 inline constexpr const char* reduce_scatter_name = "ReduceScatter";
 inline constexpr const char* all_to_all_name = "AllToAll";
 inline constexpr const char* exchange_rows_name = "ExchangeRows";
+/// An all_gather whose results overwrite states.
+inline constexpr const char* gather_states_name = "GatherStates";
 
 /// Values of the attribute `reduction`.
 inline constexpr const char* sum_reduction = "sum";
 inline constexpr const char* maximum_reduction = "maximum";
+
+/// The inputs, but for the states that GatherStates overwrites.
+std::vector<ValueId> given_values(const Node& node);
 
 /// Bytes that each rank sends over a ring, and how many messages one after the other: all-reduce
 /// 2 (n - 1) / n of its operand in 2 (n - 1) messages; gathering, scattering and exchanging half of

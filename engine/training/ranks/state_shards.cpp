@@ -64,7 +64,7 @@ void StateShards::cut(UpdateRequest& update, bool promptly) {
   const StateShard shard{ShardKind::elements, part.start.type(), shares_.rank, shares_.ranks};
   const std::int64_t share = shard.part().elements(), own = filled_rows(shard);
   update.gradient =
-      g_.add_node(reduce_scatter_name, {padded(update.gradient, share * shares_.ranks)},
+      g_.add_node(reduce_scatter_name, {g_.reshape(update.gradient, {shard.whole.elements()})},
                   {{"ranks", std::int64_t{shares_.ranks}}, {"prompt", std::int64_t{promptly}}});
   // Lowering gives the update a copy to overwrite.
   const ValueId flat = g_.reshape(part.initial, {shard.whole.elements()});

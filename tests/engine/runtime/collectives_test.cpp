@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 #include <cstring>
+#include <thread>
 
 #include "engine/gradient/gradient.h"
 #include "engine/graph/builder.h"
@@ -12,6 +14,7 @@
 #include "engine/operators/collectives/collective.h"
 #include "engine/plan/collectives.h"
 #include "engine/plan/simulate.h"
+#include "engine/ranks/communicator.h"
 #include "engine/runtime/program.h"
 #include "tests/engine/plan/missing_wait.h"
 #include "tests/engine/runtime/machine.h"
@@ -318,6 +321,78 @@ TEST(Collectives, EveryMissingWaitIsFound) {
       EXPECT_GE(tried, 2);
     });
   }
+}
+
+/// Takes its time to gather.
+class SlowToGather final : public Communicator {
+ public:
+  explicit SlowToGather(std::shared_ptr<Communicator> other) : other_(std::move(other)) {}
+  int rank() const override { return other_->rank(); }
+  int ranks() const override { return other_->ranks(); }
+  void enqueue(Stream& stream, std::string_view name, const Exchange& exchange) override {
+    if (exchange.kind == CollectiveKind::all_gather) {
+      KernelCall call;
+      call.kernel = &sleep_;
+      call.operation = {name, 0, {}};
+      stream.run(call);
+    }
+    other_->enqueue(stream, name, exchange);
+  }
+  void watch(Stream& stream, std::string_view name) override { other_->watch(stream, name); }
+  void check() override { other_->check(); }
+  void wait(Stream& stream) override { other_->wait(stream); }
+  void abort(const std::string& why) override { other_->abort(why); }
+
+ private:
+  struct Sleep final : PreparedKernel {
+    void run(const KernelArguments&) noexcept override {
+      std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    }
+  };
+  const std::shared_ptr<Communicator> other_;
+  Sleep sleep_;
+};
+
+// The host waits for no device before it reads its states, and nothing of the step reads this one.
+TEST(Collectives, WhatIsGatheredOnTheHostIsThereWhenAStepIsFinished) {
+  on_rank_threads(2, [](RankGroup& group) {
+    const OperatorSet operators = all_operators();
+    Machine machine(0);
+    machine.cpu->join(std::make_shared<SlowToGather>(group.make_communicator()));
+    GraphBuilder b(operators);
+    const ValueId x = b.input("x", {DType::float32, {6}});
+    State state;
+    state.name = state.path = "w";
+    state.start = HostTensor(TensorType{DType::float32, {6}});
+    const ValueId w = b.state(std::move(state));
+    b.output("y", b.neg(x));
+    b.set_scope({"update", Phase::update, {}});
+    const ValueId own = b.add_node(
+        "Slice", {x}, {{"starts", Ints{3 * group.rank()}}, {"sizes", Ints{3}}, {"steps", Ints{1}}});
+    const ValueId all = b.add_node(all_gather_name, {b.neg(own)}, {{"ranks", std::int64_t{2}}});
+    b.write_state(w, b.add_node("Assign", {w, all}));
+    const Graph graph = b.finish();
+    Placement placement{{"cpu"}, {}, {}};
+    placement.nodes.resize(graph.nodes.size(), {0, "test"});
+    placement.states.resize(graph.states.size(), {0, 0, "test"});
+    StateStore states;
+    Program program(graph, placement, operators, machine.devices, states, make_arenas(), {});
+    int in_place = 0;
+    for (const Node& node : program.lowered().graph.nodes)
+      in_place += node.op->name == gather_states_name;
+    EXPECT_EQ(in_place, 1);
+    for (std::uint64_t step = 0; step < 2; ++step) {
+      std::vector<float> numbers(6);
+      spread(numbers, 1, static_cast<double>(step));
+      std::memcpy(program.input_slot(0, step), numbers.data(), 6 * sizeof(float));
+      StepContext context;
+      context.step = step + 1;
+      program.run(context, step);
+      const HostTensor found = states.read("w");
+      for (std::int64_t i = 0; i < 6; ++i)
+        EXPECT_EQ(found.number(i), -static_cast<double>(numbers[static_cast<std::size_t>(i)]));
+    }
+  });
 }
 
 TEST(Collectives, ADeviceThatIsJoinedToNobodyIsRefused) {

@@ -47,6 +47,11 @@ class StateShardsTest : public testing::RankTraining {
 
   StateShardsTest() { forward_ = wide_network; }
 
+  /// Without these passes of lowering.
+  static std::function<void(RunParts&)> switched_off(const std::vector<std::string>& passes) {
+    return [=](RunParts& parts) { parts.options.lower.disabled_passes = passes; };
+  }
+
   /// Relative to the largest number of the tensor; `whole` has all of each state.
   static void expect_parts(const StateStore& found, const StateStore& whole, double tolerance) {
     for (const std::string& name : whole.names()) {
@@ -152,9 +157,11 @@ TEST_F(StateShardsTest, WholeGradientsGiveTheirMemoryAway) {
   EXPECT_LE(arena_of(Sharding::state_and_gradient) + 5 * mib / 2, arena_of(Sharding::state));
 }
 
-// Ranks gather one weight while they write the one before. Half a matrix has 128 Ki elements: below
-// 64 Ki updates become one call, and weights are gathered behind that.
-TEST_F(StateShardsTest, WeightsAreGatheredWithoutAPause) {
+// Four matrices of 1 MiB, each a bucket, come to where the weights lie: nothing is written behind
+// an exchange, and no buffer is there for what has come. Without that ranks gather one weight while
+// they write the one before. Half a matrix has 128 Ki elements: below 64 Ki updates become one
+// call.
+TEST_F(StateShardsTest, WeightsAreGatheredInPlace) {
   const std::vector<std::int64_t> hidden(5, 512);
   forward_ = [=](const OperatorSet& operators, std::int64_t batch) {
     return testing::small_network(operators, batch, hidden);
@@ -162,15 +169,45 @@ TEST_F(StateShardsTest, WeightsAreGatheredWithoutAPause) {
   Shardings shards;
   for (int layer = 2; layer <= 5; ++layer)
     shards["fc" + std::to_string(layer) + ".weight"] = Sharding::state;
-  const RankRuns runs =
-      run_ranks({.ranks = 2, .keys = {"steps=2", "optimizer.kind=adam"}, .shards = shards});
-  ASSERT_THAT(runs.errors, Each(IsEmpty()));
-  std::string order;
-  for (const Node& node : runs.first().training->main_program().program->lowered().graph.nodes) {
-    if (node.op->name == "AllGather") order += 'g';
-    if (node.op->name == "Assign") order += 'w';
+  const auto order_of = [&](const std::vector<std::string>& without) {
+    const RankRuns runs = run_ranks({.ranks = 2,
+                                     .keys = {"steps=2", "optimizer.kind=adam"},
+                                     .shards = shards,
+                                     .change_parts = switched_off(without)});
+    EXPECT_THAT(runs.errors, Each(IsEmpty()));
+    const Program& program = *runs.first().training->main_program().program;
+    const Lowered& lowered = program.lowered();
+    std::string order;
+    for (const Node& node : lowered.graph.nodes) {
+      if (node.op->name == "AllGather") order += 'g';
+      if (node.op->name == "Assign") order += 'w';
+      if (node.op->name != "GatherStates") continue;
+      order += 's';
+      for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+        const int buffer = program.plan().buffer_of[node.outputs[i].index];
+        EXPECT_EQ(buffer, program.plan().buffer_of[node.inputs[2 * i].index]);
+        EXPECT_EQ(program.plan().buffers[buffer].kind, BufferKind::parameter);
+      }
+    }
+    return order;
+  };
+  EXPECT_EQ(order_of({}), "ssss");
+  EXPECT_EQ(order_of({"gather_in_place"}), "ggwgwgww");
+}
+
+// Lookahead has the last word on the weights: they are gathered beside them.
+TEST_F(StateShardsTest, Lookahead) {
+  const std::vector<std::string> keys{"optimizer.kind=adam", "optimizer.lr=0.01",
+                                      "optimizer.lookahead={k=2, alpha=0.5}"};
+  const RankRuns plain = run_ranks({.ranks = 3, .keys = keys}),
+                 parts = run_ranks({.ranks = 3, .keys = keys, .shards = all_states});
+  ASSERT_THAT(plain.errors, Each(IsEmpty()));
+  ASSERT_THAT(parts.errors, Each(IsEmpty()));
+  for (const Trained& rank : parts.ranks) {
+    expect_parts(rank.training->states(), plain.first().training->states(), 1e-6);
+    for (const Node& node : rank.training->main_program().program->lowered().graph.nodes)
+      EXPECT_NE(node.op->name, "GatherStates");
   }
-  EXPECT_EQ(order, "ggwgwgww");
 }
 
 // The norm is that of all parts.
