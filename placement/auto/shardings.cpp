@@ -13,8 +13,8 @@ namespace {
 
 // Tables with less than this part of all tables' bytes may stay whole.
 constexpr double small_part = 0.1;
-// A collective of its own costs the latency of a few messages: smaller states stay whole.
-constexpr const char* least_state = "64KiB";
+// Smaller ones are not shared out (StateShards::least_bytes).
+constexpr const char* least_state = "4KiB";
 // Of all parameters' bytes that are no table's, what a matrix has to have to be worth a split.
 constexpr double large_part = 0.25;
 

@@ -39,7 +39,7 @@ TEST(ShardWays, LargeMatricesMayBeSplit) {
   for (const std::string& rule : ways[6].rules) text += rule + ",\n";
   EXPECT_THAT(testing::errors_of(text + "]\n"), ::testing::IsEmpty());
   EXPECT_THAT(ways[2].rules,
-              ElementsAre("{ at = \"**\", min = \"64KiB\", shard = \"state+gradient\" }",
+              ElementsAre("{ at = \"**\", min = \"4KiB\", shard = \"state+gradient\" }",
                           "{ at = \"embed:weight\", shard = \"whole\" }"));
 }
 

@@ -1,26 +1,29 @@
-// AllReduces of gradients become a few, in the order in which backward makes the gradients: many
-// small ones would cost a latency each. The planner lays the operands of one side by side, so that
-// they travel as one block.
+// What ranks exchange of gradients and weights becomes a few exchanges, in the order in which
+// backward and updates make it: many small ones would cost a latency each. The planner lays the
+// operands of sums over all ranks side by side, so that they travel as one block; those of the
+// other kinds stay where they are.
 #include <algorithm>
 #include <map>
+#include <string>
 #include <tuple>
 
 #include "engine/lower/bucket_size.h"
+#include "engine/lower/collectives/gathered_weights.h"
 #include "engine/lower/early_keys.h"
 #include "engine/operators/collectives/collective.h"
 
 namespace tandem {
 namespace {
 
-struct Reduction {
+struct Exchanged {
   NodeId node;
   double ready = 0;  // when its operand is made
   std::size_t bytes = 0;
 };
 
-// What may be one: device, type, reduction, and how many exchanges come before, so that none of
-// them waits for another.
-using Key = std::tuple<int, DType, std::string, int>;
+// What may be one: device, operator, type, reduction, whether the memory of its operands is wanted
+// soon, and how many exchanges come before, so that none of them waits for another.
+using Key = std::tuple<int, std::string, DType, std::string, std::int64_t, int>;
 
 // Per node: the most exchanges on a way to it, itself included.
 std::vector<int> depths(const Graph& graph) {
@@ -37,30 +40,46 @@ std::vector<int> depths(const Graph& graph) {
 }
 
 // Sums of micro-batches are states, which are copied to lie beside others: large ones stay alone.
-bool may_join(PlacedEdit& edit, const Node& node) {
+bool may_lie_beside(PlacedEdit& edit, const Node& node) {
   return std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
     return !edit.is_kept(input) || edit.graph().type(input).bytes() <= first_bucket_bytes;
   });
 }
 
-std::map<Key, std::vector<Reduction>> find_reductions(PlacedEdit& edit) {
+// Gradients of parameters that are exchanged whole or in parts, and weights that come together.
+std::map<Key, std::vector<Exchanged>> find_exchanges(PlacedEdit& edit) {
   const Graph& graph = edit.graph();
   const std::vector<double> keys = early_keys(graph);
   const std::vector<int> depth = depths(graph);
-  std::map<Key, std::vector<Reduction>> found;
+  std::vector<char> makes_weight(graph.nodes.size(), 0);
+  for (const GatheredWeight& weight : gathered_weights(graph))
+    makes_weight[weight.gather.index] = 1;
+  std::map<Key, std::vector<Exchanged>> found;
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     const Node& node = graph.nodes[n];
     if (node.op->role != Role::collective || node.phase != Phase::update) continue;
-    if (collective_kind(node) != CollectiveKind::all_reduce || !may_join(edit, node)) continue;
-    Reduction one{NodeId{static_cast<std::int32_t>(n)}, keys[n], 0};
-    for (ValueId input : node.inputs) one.bytes += graph.type(input).bytes();
-    const Key key{edit.device(one.node), graph.type(node.inputs[0]).dtype,
-                  node.attributes.text("reduction"), depth[n]};
+    const CollectiveKind kind = collective_kind(node);
+    const bool may_join = kind == CollectiveKind::all_reduce       ? may_lie_beside(edit, node)
+                          : kind == CollectiveKind::reduce_scatter ? true
+                          : node.op->name == gather_states_name    ? true
+                                                                   : makes_weight[n] != 0;
+    if (!may_join) continue;
+    Exchanged one{node_id(n), keys[n], 0};
+    for (ValueId value : reduces(kind) ? node.inputs : node.outputs)
+      one.bytes += graph.type(value).bytes();
+    const bool is_prompt =
+        kind == CollectiveKind::reduce_scatter && node.attributes.integer("prompt") != 0;
+    const Key key{edit.device(one.node),
+                  node.op->name,
+                  graph.type(node.inputs[0]).dtype,
+                  reduces(kind) ? node.attributes.text("reduction") : "",
+                  is_prompt,
+                  depth[n]};
     found[key].push_back(one);
   }
   for (auto& [key, list] : found) {
     std::stable_sort(list.begin(), list.end(),
-                     [](const Reduction& a, const Reduction& b) { return a.ready < b.ready; });
+                     [](const Exchanged& a, const Exchanged& b) { return a.ready < b.ready; });
   }
   return found;
 }
@@ -74,9 +93,9 @@ void merge(PlacedEdit& edit, const std::vector<NodeId>& bucket, int number) {
     inputs.insert(inputs.end(), node.inputs.begin(), node.inputs.end());
     outputs.insert(outputs.end(), node.outputs.begin(), node.outputs.end());
   }
+  const std::string op = edit.graph().node(bucket[0]).op->name;
   const Attributes attributes = edit.graph().node(bucket[0]).attributes;
-  const NodeId all =
-      edit.add(all_reduce_name, std::move(inputs), attributes, bucket.back(), bucket);
+  const NodeId all = edit.add(op, std::move(inputs), attributes, bucket.back(), bucket);
   edit.graph().node(all).path = "ranks.bucket." + std::to_string(number);
   for (std::size_t i = 0; i < outputs.size(); ++i)
     edit.replace(outputs[i], edit.graph().node(all).outputs[i]);
@@ -92,11 +111,11 @@ PlacedGraph bucket_collectives(PlacedGraph placed, const LowerContext& context) 
   }
   PlacedEdit edit(std::move(placed), context);
   int number = 0;
-  for (const auto& [key, list] : find_reductions(edit)) {
+  for (const auto& [key, list] : find_exchanges(edit)) {
     std::vector<NodeId> bucket;
     std::size_t all = 0, bytes = 0, most = first_bucket_bytes;
-    for (const Reduction& one : list) all += one.bytes;
-    for (const Reduction& one : list) {
+    for (const Exchanged& one : list) all += one.bytes;
+    for (const Exchanged& one : list) {
       bucket.push_back(one.node);
       bytes += one.bytes;
       if (bytes < most) continue;

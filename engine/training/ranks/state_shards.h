@@ -16,9 +16,9 @@ class StateShards {
   StateShards(GraphBuilder& g, const RankShares& shares, const Shardings& shards)
       : g_(g), shares_(shares), shards_(shards) {}
 
-  /// Smaller parameters stay whole: a part of its own means two exchanges for each of them in place
-  /// of a share in a bucket, and at 10 Gb/s the latency of one is the time of 50 KiB.
-  static constexpr std::size_t least_bytes = std::size_t{64} << 10;
+  /// Smaller parameters stay whole: what a part of theirs would save is less than what a plan has
+  /// for it, a copy and two operands of exchanges.
+  static constexpr std::size_t least_bytes = std::size_t{4} << 10;
 
   /// Whether the states of this parameter are shared out. Throws Error{usage} where its optimizer
   /// cannot be cut into parts.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <map>
 
 #include "engine/graph/error.h"
 #include "engine/graph/shard_parts.h"
@@ -24,7 +25,7 @@ using ::testing::IsEmpty;
 using testing::RankRuns;
 using testing::Trained;
 
-// fc2.weight has 257 x 263 elements, which neither 2, 3 nor 4 divide; all others stay whole.
+// fc2.weight has 257 x 263 elements, which neither 2, 3 nor 4 divide; biases and fc3 stay whole.
 Graph wide_network(const OperatorSet& operators, std::int64_t batch) {
   return testing::small_network(operators, batch, {257, 263});
 }
@@ -193,6 +194,73 @@ TEST_F(StateShardsTest, WeightsAreGatheredInPlace) {
   };
   EXPECT_EQ(order_of({}), "ssss");
   EXPECT_EQ(order_of({"gather_in_place"}), "ggwgwgww");
+}
+
+// Five matrices of 6 KiB are one exchange each way, beside the sum of what stays whole; one each
+// without buckets. Both, and those that are not gathered in place, compute the same bits, on any
+// number of ranks.
+TEST_F(StateShardsTest, SmallStatesTravelTogether) {
+  constexpr int layers = 6;
+  const std::vector<std::int64_t> hidden(layers, 39);  // 39 x 39 elements
+  forward_ = [=](const OperatorSet& operators, std::int64_t batch) {
+    return testing::small_network(operators, batch, hidden);
+  };
+  const auto count = [](const Trained& rank) {
+    std::map<std::string, std::pair<int, std::size_t>> found;  // nodes, operands
+    for (const Node& node : rank.training->main_program().program->lowered().graph.nodes) {
+      if (node.op->role != Role::collective) continue;
+      ++found[node.op->name].first;
+      found[node.op->name].second += node.outputs.size();
+    }
+    return found;
+  };
+  for (const Sharding sharding : {Sharding::state, Sharding::state_and_gradient}) {
+    Shardings shards;
+    for (int layer = 1; layer <= layers + 1; ++layer) {
+      for (const char* role : {".weight", ".bias"})
+        shards["fc" + std::to_string(layer) + role] = sharding;
+    }
+    for (const int ranks : {1, 2, 3, 5, 8}) {
+      if (sharding == Sharding::state_and_gradient && ranks != 3) continue;
+      SCOPED_TRACE(std::to_string(ranks) + " ranks");
+      const auto run = [&](const Shardings& of, const std::vector<std::string>& without) {
+        RankRuns runs =
+            run_ranks({.ranks = ranks,
+                       .keys = {"steps=4", "optimizer.kind=adam", "optimizer.lr=0.01"},
+                       .change = [](int, RunConfig& config) { config.data->drop_last = true; },
+                       .shards = of,
+                       .change_parts = switched_off(without)});
+        EXPECT_THAT(runs.errors, Each(IsEmpty()));
+        return runs;
+      };
+      const RankRuns whole = run({}, {}), together = run(shards, {}),
+                     alone = run(shards, {"gather_in_place", "bucket_collectives"});
+      for (std::size_t r = 0; r < together.ranks.size(); ++r) {
+        const StateStore& states = together.ranks[r].training->states();
+        EXPECT_EQ(testing::difference(states, alone.ranks[r].training->states()), "");
+        expect_parts(states, whole.first().training->states(), 1e-6);
+      }
+      if (ranks == 1) continue;
+      auto found = count(together.first());
+      EXPECT_EQ(found["ReduceScatter"], std::pair(1, std::size_t{layers - 1}));
+      EXPECT_EQ(found["GatherStates"], std::pair(1, std::size_t{layers - 1}));
+      EXPECT_EQ(found["AllGather"].first, 0);
+      EXPECT_LE(found["AllReduce"].first, 2);
+      found = count(alone.first());
+      EXPECT_EQ(found["ReduceScatter"].first, layers - 1);
+      EXPECT_EQ(found["AllGather"].first, layers - 1);
+      const auto sharded_bytes = [&](const RankRuns& runs) {
+        std::size_t bytes = 0;
+        const StateStore& states = runs.first().training->states();
+        for (int layer = 2; layer <= layers; ++layer) {
+          for (const char* moment : {"exp_avg", "exp_avg_sq"})
+            bytes += states.type("fc" + std::to_string(layer) + ".weight/" + moment).bytes();
+        }
+        return static_cast<double>(bytes);
+      };
+      EXPECT_LE(sharded_bytes(together) / sharded_bytes(whole), 1.0 / ranks + 0.05);
+    }
+  }
 }
 
 // Lookahead has the last word on the weights: they are gathered beside them.
