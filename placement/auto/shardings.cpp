@@ -90,15 +90,16 @@ ShardWay heads_way(const Graph& graph, const Parameters& others) {
               " are not summed over ranks: samples go to the heads instead"};
 }
 
-// The large tables that are matrices by columns, of which ranks are asked alike whichever rows are
+// The large tables of several columns by these, of which ranks are asked alike whichever rows are
 // frequent; the others by rows. No rules where there are none.
 ShardWay columns_way(const Graph& graph, const Parameters& tables, const Parameters& large) {
   ShardWay way;
   std::size_t count = 0;
   for (const ParameterAttributes* table : tables) {
     const State* state = graph.find_state(table->name);
-    const bool by_columns = std::find(large.begin(), large.end(), table) != large.end() &&
-                            state != nullptr && graph.type(state->initial).rank() == 2;
+    const bool is_large = std::find(large.begin(), large.end(), table) != large.end();
+    const Shape shape = state != nullptr ? graph.type(state->initial).shape : Shape{};
+    const bool by_columns = is_large && shape.size() == 2 && shape[1] > 1;
     way.rules.push_back(rule_of(*table, by_columns ? "columns" : "rows"));
     count += by_columns;
   }

@@ -71,14 +71,15 @@ TEST_F(PolicyAutoRanksTest, LargeTablesAreSharedOutByRows) {
   ASSERT_NE(rows, nullptr);
   EXPECT_LT((*rows)["step_ms"], (*plain)["step_ms"]);
   EXPECT_LT((*rows)["devices"]["cpu"]["peak"], (*plain)["devices"]["cpu"]["peak"]);
-  // The deep table has four columns, the wide one has one.
-  const Json* columns = find(found, "data parallel, tables by columns");
+  // The deep table has four columns, the wide one has one and stays by rows.
+  const std::string by_columns = "data parallel, large tables by columns, the others by rows";
+  const Json* columns = find(found, by_columns);
   ASSERT_NE(columns, nullptr);
   EXPECT_EQ((*columns)["possible"], false);
   EXPECT_THAT((*columns)["refusal"].get<std::string>(),
-              AllOf(HasSubstr(":weight: its columns cannot be shared out"),
+              AllOf(HasSubstr("deep:weight: its columns cannot be shared out"),
                     HasSubstr("some of 8 ranks would have none")));
-  EXPECT_THAT(text_, HasSubstr("\n  data parallel, tables by columns: left out: "));
+  EXPECT_THAT(text_, HasSubstr("\n  " + by_columns + ": left out: "));
   // One rank updates all of the deep table there.
   const Json* whole = find(found, "data parallel, whole tables with one rank each");
   ASSERT_NE(whole, nullptr);
