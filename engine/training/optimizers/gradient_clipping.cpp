@@ -21,7 +21,7 @@ Ints axes_but(std::int64_t rank, std::int64_t first, std::int64_t but = -1) {
 Ints axes_of_reader(const Graph& graph, const Node& node, ValueId value, int depth);
 
 Ints axes_of_value(const Graph& graph, ValueId value, int depth) {
-  constexpr int most_steps = 8;  // of transposes and casts between a parameter and its product
+  constexpr int most_steps = 8;  // of transposes, casts, cuts between parameter and product
   if (depth > most_steps) return {};
   for (const Node& node : graph.nodes) {
     if (node.phase != Phase::forward) continue;
@@ -38,7 +38,9 @@ Ints axes_of_reader(const Graph& graph, const Node& node, ValueId value, int dep
   if (op == "MatMul" && rank >= 2) return {node.inputs[1] == value ? rank - 2 : rank - 1};
   if (op == "Conv") return axes_but(rank, 1);
   if (op == "ConvGradInput") return axes_but(rank, 0, 1);  // a transposed convolution
-  if (op == "Cast" || op == "Identity") return axes_of_value(graph, node.outputs[0], depth + 1);
+  // A rank cuts the padding off its block of a matrix.
+  if (op == "Cast" || op == "Identity" || op == "Slice")
+    return axes_of_value(graph, node.outputs[0], depth + 1);
   if (op != "Transpose") return {};
   Ints axes = axes_of_value(graph, node.outputs[0], depth + 1);
   const Ints& perm = node.attributes.integers("perm");

@@ -282,6 +282,13 @@ TEST(ShardProducts, ClippedByTheNormOfAllParts) {
   expect_as_alone(perceptron_of({adam, "optimizer.clip_norm=0.01"}, pair), {2, 3});
 }
 
+// Each rank has all weights of some output units; padding is a unit that no gradient moves.
+TEST(ShardProducts, AdaptiveLimitsOfWholeUnits) {
+  const std::vector<std::string> keys{"optimizer.clip_adaptive=0.1"};
+  expect_as_alone(perceptron_of(keys, {{"up.weight", columns}}), {2, 4});
+  expect_as_alone(perceptron_of(keys, {{"up.weight", rows}}, true), {4});
+}
+
 TEST(ShardProducts, SharesMayDifferByASample) {
   GraphTraining of = perceptron_of({momentum}, pair);
   of.batch = of.micro_batch = 7;
@@ -362,9 +369,9 @@ TEST(ShardProducts, TheSameRanksGiveTheSameBits) {
   }
 }
 
-Graph graph_of(const GraphTraining& of, int ranks) {
+Graph graph_of(const GraphTraining& of, int ranks, int rank = 0) {
   static const OperatorSet operators = all_operators();  // nodes point into it
-  return training_graph(operators, config_of(of), of, MicroBatchKind::whole, {0, ranks}).graph;
+  return training_graph(operators, config_of(of), of, MicroBatchKind::whole, {rank, ranks}).graph;
 }
 
 std::map<std::string, int> exchanges(const Graph& graph) {
@@ -415,9 +422,9 @@ TEST(ShardProducts, NoRankHasAllLogits) {
   EXPECT_EQ(count[all_to_all_name], 2);
 }
 
-std::string refused(GraphTraining of, int ranks) {
+std::string refused(GraphTraining of, int ranks, int rank = 0) {
   try {
-    graph_of(of, ranks);
+    graph_of(of, ranks, rank);
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::usage);
     return error.what();
@@ -466,6 +473,20 @@ TEST(ShardProducts, WhatCannotBeSharedOut) {
     EXPECT_THAT(refused(perceptron_of({"optimizer.kind=" + kind}, {{"up.weight", columns}}), 2),
                 AllOf(HasSubstr("up:weight"), HasSubstr(kind),
                       HasSubstr("shares out its columns among the ranks")));
+  }
+}
+
+// Of a matrix whose product sums over its ranks' parts each has a piece of every unit, and the last
+// one cuts off padding: all say the same.
+TEST(ShardProducts, AdaptiveLimitsOfPartsOfUnits) {
+  const std::vector<std::string> keys{"optimizer.clip_adaptive=0.1"};
+  for (const int rank : {0, 3}) {
+    EXPECT_THAT(refused(perceptron_of(keys, {{"down.weight", rows}}), 4, rank),
+                AllOf(HasSubstr("down:weight"), HasSubstr("shares out its rows")))
+        << rank;
+    EXPECT_THAT(refused(perceptron_of(keys, {{"down.weight", columns}}, true), 4, rank),
+                AllOf(HasSubstr("down:weight"), HasSubstr("shares out its columns")))
+        << rank;
   }
 }
 
