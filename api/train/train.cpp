@@ -123,29 +123,33 @@ std::string share_text(std::int64_t samples, int ranks) {
   return least == most ? fmt::format("{}", most) : fmt::format("{} to {}", least, most);
 }
 
-/// "\nshared     rows of 2 tables, 3 whole tables, blocks of 1 matrix, optimizer states of 12
-/// parameters", or "".
-std::string shared_text(const Graph& graph) {
-  std::size_t tables = 0, whole_tables = 0, matrices = 0;
-  std::set<std::string> parameters;
+/// "\nshared     rows of 2 tables, columns of 1 table, 3 whole tables, blocks of 1 matrix,
+/// optimizer states of 12 parameters", or "".
+std::string shared_text(const Graph& graph, const ResolvedPolicy& resolved) {
+  std::set<std::string> looked_up, parameters;
+  for (const ParameterAttributes& parameter : resolved.parameters) {
+    if (parameter.table) looked_up.insert(parameter.name);
+  }
+  std::size_t by_rows = 0, by_columns = 0, whole_tables = 0, matrices = 0;
   for (const State& state : graph.states) {
     if (!state.shard || !state.derived.is_saved()) continue;
     if (state.shard->kind == ShardKind::elements)
       parameters.insert(state.parameter);
     else if (state.kind == StateKind::parameter)
-      ++(state.shard->kind == ShardKind::rows    ? tables
+      ++(state.shard->kind == ShardKind::rows    ? by_rows
          : state.shard->kind == ShardKind::table ? whole_tables
+         : looked_up.contains(state.name)        ? by_columns
                                                  : matrices);
   }
   std::vector<std::string> parts;
-  if (tables > 0) parts.push_back(fmt::format("rows of {} table{}", tables, tables > 1 ? "s" : ""));
-  if (whole_tables > 0)
-    parts.push_back(fmt::format("{} whole table{}", whole_tables, whole_tables > 1 ? "s" : ""));
-  if (matrices > 0)
-    parts.push_back(fmt::format("blocks of {} matri{}", matrices, matrices > 1 ? "ces" : "x"));
-  if (!parameters.empty())
-    parts.push_back(fmt::format("optimizer states of {} parameter{}", parameters.size(),
-                                parameters.size() > 1 ? "s" : ""));
+  const auto add = [&](const char* of, std::size_t count, const char* one, const char* several) {
+    if (count > 0) parts.push_back(fmt::format("{}{} {}", of, count, count > 1 ? several : one));
+  };
+  add("rows of ", by_rows, "table", "tables");
+  add("columns of ", by_columns, "table", "tables");
+  add("", whole_tables, "whole table", "whole tables");
+  add("blocks of ", matrices, "matrix", "matrices");
+  add("optimizer states of ", parameters.size(), "parameter", "parameters");
   return parts.empty() ? "" : fmt::format("\nshared     {}", fmt::join(parts, ", "));
 }
 
@@ -449,7 +453,7 @@ std::string Trainer::summary() const {
     text += fmt::format("\nranks      {}, {} on this machine: each computes {} samples of a step",
                         my.ranks->ranks(), my.ranks->local_ranks(),
                         share_text(my.config.batch_size, my.ranks->ranks())) +
-            shared_text(graph);
+            shared_text(graph, resolved);
   for (const std::string& line : table_lines(resolved)) text += "\n" + line;
   for (const Diagnostic& d : my.model->export_warnings()) text += "\nwarning    " + to_string(d);
   for (const Diagnostic& d : my.mixed_samples) text += "\nwarning    " + to_string(d);
