@@ -22,7 +22,7 @@ const std::string model =
 using Counts = std::tuple<int, int, int>;
 
 Counts counts_in(const Json& json) {
-  return {json["operators"], json["parameters"], json["buffers"]};
+  return {json["operators"].get<int>(), json["parameters"].get<int>(), json["buffers"].get<int>()};
 }
 
 TEST(PolicyCounts, AreThoseOfTheModelInAllCommands) {
