@@ -12,8 +12,8 @@ namespace {
 
 struct PromptReduction {
   int item = 0;
-  int made = 0;  // the first item that writes into a buffer of its operands
-  std::size_t bytes = 0;
+  int made = 0;                        // the first item that writes into a buffer of its operands
+  std::size_t bytes = 0, largest = 0;  // of all operands, and of one
 };
 
 std::vector<PromptReduction> prompt_reductions(const std::vector<PlannedItem>& items,
@@ -36,6 +36,7 @@ std::vector<PromptReduction> prompt_reductions(const std::vector<PlannedItem>& i
       if (buffer < 0 || !plan.buffers[buffer].in_arena()) continue;
       one.made = std::min(one.made, written[buffer]);
       one.bytes += plan.buffers[buffer].bytes;
+      one.largest = std::max(one.largest, plan.buffers[buffer].bytes);
     }
     if (one.bytes > 0) found.push_back(one);
   }
@@ -50,15 +51,20 @@ std::vector<ItemOrder> reductions_in_turn(const std::vector<PlannedItem>& items,
   std::size_t all = 0;
   for (const PromptReduction& one : reductions) all += one.bytes;
   const std::size_t most = bucket_bytes(all);
+  // A bucket has a little more than its bytes, by its last operand: it waits for no other one all
+  // the same, or each would be summed before the next one is begun.
+  const auto counted = [&](const PromptReduction& one) {
+    return one.largest < most ? std::min(one.bytes, most) : one.bytes;
+  };
   std::vector<ItemOrder> orders;
   std::size_t waiting = 0, oldest = 0;  // bytes that wait for their sums, and the first of those
   for (const PromptReduction& next : reductions) {
     for (; waiting > most; ++oldest) {
       const PromptReduction& done = reductions[oldest];
       if (done.item < next.made) orders.emplace_back(done.item, next.made);
-      waiting -= done.bytes;
+      waiting -= counted(done);
     }
-    waiting += next.bytes;
+    waiting += counted(next);
   }
   return orders;
 }

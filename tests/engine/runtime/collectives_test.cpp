@@ -302,6 +302,62 @@ TEST(Collectives, ExchangesHideBehindBackward) {
   EXPECT_LE(exposed, 0.2 * exchanging);
 }
 
+// Ten weights of 625 KiB are five buckets of two, each a little more than 1 MiB, which takes as
+// long as three of its four products: the next one's are computed meanwhile.
+TEST(Collectives, WhatIsScatteredPromptlyHidesBehindTheNextBucket) {
+  const OperatorSet operators = all_operators();
+  Machine machine(0);
+  constexpr std::int64_t width = 400;
+  GraphBuilder b(operators);
+  ValueId y = b.input("x", {DType::float32, {width, width}});
+  std::vector<ValueId> weights, sums;
+  for (int l = 0; l < 10; ++l) {
+    const std::string name = "layer" + std::to_string(l);
+    b.set_scope({name, Phase::forward, {}});
+    State weight, sum;
+    weight.name = weight.path = name + ".weight";
+    weight.start = HostTensor(TensorType{DType::float32, {width, width}});
+    weights.push_back(b.state(std::move(weight)));
+    sum.name = name + ".sum";
+    sum.kind = StateKind::optimizer;
+    sum.start = HostTensor(TensorType{DType::float32, {width * width / 2}});
+    sums.push_back(b.state(std::move(sum)));
+    y = b.add_node("Tanh", {b.matmul(y, weights.back())});
+  }
+  const ValueId loss = b.reduce_sum(y, {0, 1}, false);
+  b.set_scope({"", Phase::backward, {}});
+  const GradientSeed seed{loss, b.filled(1, b.type(loss))};
+  const std::vector<ValueId> gradients = add_gradients(b, {&seed, 1}, weights);
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    b.set_scope({"update.layer" + std::to_string(i), Phase::update, {}});
+    const ValueId part = b.add_node(reduce_scatter_name, {b.reshape(gradients[i], {width * width})},
+                                    {{"ranks", std::int64_t{2}}, {"prompt", std::int64_t{1}}});
+    b.write_state(sums[i], b.add_node("Accumulate", {sums[i], part}));
+  }
+  const Graph graph = b.finish();
+  Placement placement{{"cpu"}, {}, {}};
+  placement.nodes.resize(graph.nodes.size(), {0, "test"});
+  placement.states.resize(graph.states.size(), {0, 0, "test"});
+  const CompiledProgram program = compile_program(graph, placement, operators, machine.devices, {});
+  DeviceProfile profile;
+  profile.bandwidth = 1e12;
+  profile.network_latency = 0;
+  const double product = 2.0 * width * width * width / profile.flops;
+  profile.network_bandwidth = width * width * sizeof(float) / (3 * product);
+  const Simulation simulation = simulate(program.plan, program.lowered, {profile});
+  int buckets = 0;
+  double exchanging = 0, exposed = 0;
+  for (const SimulatedSpan& span : simulation.spans) {
+    if (program.plan.queues[span.queue].role != Queue::Role::collective) continue;
+    ++buckets;
+    exchanging += span.end - span.start;
+    exposed += span.exposed;
+  }
+  EXPECT_EQ(buckets, 5);
+  EXPECT_NEAR(exchanging, 15 * product, 1e-6);
+  EXPECT_LE(exposed, 0.4 * exchanging) << to_text(program.plan, program.lowered);
+}
+
 TEST(Collectives, EveryMissingWaitIsFound) {
   for (const int device : {0, 1}) {
     train_on(2, {}, device, [](const Program& program) {
