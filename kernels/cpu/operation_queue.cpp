@@ -10,7 +10,9 @@ void OperationQueue::push(const QueuedOperation& operation, std::span<void* cons
   QueuedOperation& slot = operations_[pushed_ % operations_.size()];
   slot = operation;
   if (!pointers.empty()) {
-    if (pointers.size() > pointers_.size()) {  // a larger call than ever before
+    // A larger call than ever before. Of more than half of the ring what is left at its end would
+    // be too much beside them.
+    if (2 * pointers.size() > pointers_.size()) {
       less_.wait(lock, [&] { return pushed_ == popped_; });
       pointers_.resize(2 * pointers.size());
       pointers_pushed_ = pointers_popped_ = 0;
