@@ -36,6 +36,7 @@ void add_exchanges(std::vector<OperatorCase>& cases) {
   add("one_axis", uniform({5}), {3}, {3}, 3);
   add("none_sent", uniform({2, 3}), {0}, {0}, 2);
   add("wide_rows", uniform({3, 2, 9}), {1}, {1}, 2);
+  cases.back().attributes.set("filled", 0.5);
   add("two_ranks", values({3, 2}, {1, 2, 3, 4, 5, 6}), {1, 2}, {1, 2}, 4);
   cases.back() = expecting(cases.back(), {1, 2, 1, 2, 3, 4, 0, 0});
   add("ids", values({3}, {7, 0, 9}, DType::int64), {2, 1}, {2, 0}, 3);

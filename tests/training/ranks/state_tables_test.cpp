@@ -13,7 +13,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// 80 kB: smaller ones stay whole.
+// 80 kB: those below 4 KiB stay whole.
 Graph looked_up(const OperatorSet& operators, std::int64_t samples) {
   GraphBuilder b(operators);
   const ValueId ids = b.input("ids", {DType::int64, {samples}});
