@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <set>
+#include <span>
 
 #include "api/init/buckets.h"
 #include "api/init/fields.h"
@@ -111,7 +113,7 @@ void guess_batch(const Engine& engine, Known& known, Draft& draft) {
     batch = std::clamp(power_of_two(part), network.least_batch, network.most_batch);
     why = fmt::format("a power of two of about 1/{} of {}{} samples, from {} to {} for {}",
                       network.samples_a_step, known.samples,
-                      known.data->rows_read > 0 ? " or more" : "", network.least_batch,
+                      known.data->has_more_rows ? " or more" : "", network.least_batch,
                       network.most_batch, network.name);
     if (batch > known.samples) {
       batch = power_of_two(static_cast<double>(known.samples));
@@ -280,6 +282,25 @@ void bind_free_dimensions(const Engine& engine, const std::string& model, bool i
   if (!model_with(engine, model, shortest, in_stages)) known.buckets.reset();
 }
 
+/// Of a table: those that neither inputs nor labels are made of.
+std::string unread_columns(const Known& known) {
+  if (known.data->rows_read == 0) return "";
+  std::set<std::string> read;
+  const auto add = [&](const ArrayFacts* array) {
+    if (array != nullptr) read.insert(array->columns.begin(), array->columns.end());
+  };
+  for (const FieldGuess& field : known.fields.fields) add(field.from);
+  add(known.loss.labels.from);
+  std::vector<std::string> unread;
+  for (const ArrayFacts& array : known.data->arrays) {
+    if (!read.empty() && array.columns.size() == 1 && read.insert(array.columns[0]).second)
+      unread.push_back(array.columns[0]);
+  }
+  constexpr std::size_t most = 20;
+  const std::size_t shown = std::min(unread.size(), most);
+  return joined(std::span(unread).first(shown)) + (unread.size() > shown ? ", …" : "");
+}
+
 Known look(const Engine& engine, const std::string& model, const std::string& data,
            bool in_stages) {
   Known known;
@@ -290,7 +311,10 @@ Known look(const Engine& engine, const std::string& model, const std::string& da
       known.fields.fields.push_back({.name = input.name});
   } else {
     known.data = look_into_data(data);
-    fit_data(known.inputs, *known.data);
+    std::vector<std::string> outputs;
+    for (const NamedValue& output : known.model.imported.graph.outputs)
+      outputs.push_back(output.name);
+    fit_data(known.inputs, *known.data, outputs);
     known.fields = guess_fields(known.inputs, *known.data);
     if (!known.fields.bind.empty()) bind_free_dimensions(engine, model, in_stages, known);
     for (const FieldGuess& field : known.fields.fields) {
@@ -349,9 +373,12 @@ GuessedConfiguration guess_configuration(const Engine& engine, const std::string
   if (known.data) {
     for (const std::string& note : known.data->notes) draft.notes.push_back(note);
     if (known.data->rows_read > 0) {
-      draft.notes.push_back(
-          fmt::format("ranges of values are those of the first {} rows", known.data->rows_read));
+      draft.notes.push_back(fmt::format("columns were measured over {} {} rows",
+                                        known.data->has_more_rows ? "the first" : "all",
+                                        known.data->rows_read));
     }
+    if (const std::string unread = unread_columns(known); !unread.empty())
+      draft.notes.push_back("nothing reads the columns " + unread);
   }
   for (const ExportNote& note : known.model.export_notes)
     draft.notes.push_back("the export has lost something: " + note.text + "; mended by " +

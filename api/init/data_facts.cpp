@@ -7,6 +7,7 @@
 #include "engine/formats/files.h"
 #include "engine/formats/paths.h"
 #include "engine/graph/error.h"
+#include "engine/training/data/functions/field_function.h"
 
 namespace tandem::api {
 namespace looks {
@@ -92,6 +93,21 @@ const DataLook& choose_kind(const std::string& path, std::vector<std::string>& f
   return *chosen;
 }
 
+/// Each place of rows of numbers for itself, which may be columns of different scales.
+void add_parts(const HostTensor& tensor, ArrayFacts& array) {
+  constexpr std::int64_t most_parts = 256, most_rows = 100'000;
+  const Shape& shape = tensor.shape();
+  if (shape.size() != 2 || shape[1] < 2 || shape[1] > most_parts || size_of(tensor.dtype()) == 1)
+    return;
+  array.by_part.resize(static_cast<std::size_t>(shape[1]));
+  with_type(tensor.dtype(), [&](auto zero) {
+    const auto* values = static_cast<const decltype(zero)*>(tensor.data());
+    for (std::int64_t row = 0; row < std::min(shape[0], most_rows); ++row) {
+      for (Numbers& part : array.by_part) part.add(number_at(*values++));
+    }
+  });
+}
+
 SplitPaths split(const std::vector<std::string>& files) {
   SplitPaths paths;
   for (const std::string& file : files) {
@@ -138,6 +154,7 @@ void add_array(DataFacts& facts, const std::string& name, const HostTensor& tens
   }
   found->rows += tensor.shape()[0];
   found->numbers.add(tensor);
+  add_parts(tensor, *found);
 }
 
 const ArrayFacts* DataFacts::find(const std::string& name) const {
@@ -146,7 +163,9 @@ const ArrayFacts* DataFacts::find(const std::string& name) const {
   return found == arrays.end() ? nullptr : &*found;
 }
 
-void fit_data(const std::vector<InputFacts>& inputs, DataFacts& facts) {
+void fit_data(const std::vector<InputFacts>& inputs, DataFacts& facts,
+              const std::vector<std::string>& outputs) {
+  mark_labels(inputs, outputs, facts);
   for (const DataLook& look : all_data_looks()) {
     if (look.kind == facts.kind && look.fit != nullptr) look.fit(inputs, facts);
   }

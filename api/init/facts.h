@@ -6,7 +6,6 @@
 #include <memory>
 #include <set>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "api/init/draft.h"
@@ -21,17 +20,17 @@ namespace tandem::api {
 struct Numbers {
   std::int64_t count = 0;
   double least = 0, most = 0;
-  double sum = 0, squares = 0;
+  double sum = 0, spread = 0;  // spread: of squares of distances from the mean
   bool whole = true, finite = true;
   static constexpr std::size_t most_distinct = 4096;
   std::set<double> distinct;  // all values, while there are at most that many
   bool many = false;          // there are more
 
-  void add(double x);
+  void add(double x, std::int64_t times = 1);
   void add(const HostTensor& tensor);
   void add(const Numbers& other);
   double mean() const;
-  double deviation() const;
+  double deviation() const;  // of the population
   /// Nothing else than 0 and 1.
   bool binary() const { return count > 0 && finite && !many && distinct_within({0, 1}); }
   bool distinct_within(const std::set<double>& allowed) const;
@@ -50,15 +49,18 @@ struct ArrayFacts {
   std::int64_t pad = 0;
   TensorType sample;  // without the batch axis
   std::int64_t rows = 0;
-  bool is_text = false;
-  bool has_gaps = false;  // empty fields of a table
-  static constexpr std::size_t most_words = 1000, most_bytes = 200;
-  std::set<std::string> words;   // all texts that are no number, while they are few and short
-  bool many_words = false;       // they are not
+  bool is_label = false;         // called as what is learned
+  bool is_text = false;          // a value at least is no number
+  std::int64_t missing = 0;      // empty fields of a table
   Numbers numbers;               // of all elements
-  std::vector<Numbers> by_part;  // of each column where they are stacked
+  std::vector<Numbers> by_part;  // of each column where they are stacked, or a row is numbers
+  // Of columns that hold text; each counts its own where they are stacked.
+  std::int64_t texts = 0;            // different ones, an empty one included
+  bool may_have_more_texts = false;  // not all were looked at
+  static constexpr std::size_t most_words = 1000;
+  std::vector<std::string> words;  // all texts of one column in order, while they are that few
 
-  void take_text(std::string_view text);
+  bool has_gaps() const { return missing > 0; }
 };
 
 struct DataFacts {
@@ -66,7 +68,8 @@ struct DataFacts {
   std::string kind;                     // data.kind; "": there is no data
   std::vector<ArrayFiles> train, eval;  // as `files` of the configuration takes them
   std::vector<ArrayFacts> arrays;       // of the training files
-  std::int64_t rows_read = 0;           // of a text table; 0: all
+  std::int64_t rows_read = 0;           // of a text table, for what is known of its columns
+  bool has_more_rows = false;           // than were read
   std::vector<GuessedKey> keys;         // others of [data]
   std::string tokenizer;                // tokenizer.json for texts; "": none
   bool chose_length = false;            // of sequences, where the model leaves it free
@@ -81,8 +84,9 @@ struct DataFacts {
 /// samples.
 DataFacts look_into_data(const std::string& path);
 struct InputFacts;  // api/init/fields.h
-/// Settles what of the data depends on the inputs that it is for.
-void fit_data(const std::vector<InputFacts>& inputs, DataFacts& facts);
+/// Settles what of the data depends on the inputs that it is for, and on the names of outputs.
+void fit_data(const std::vector<InputFacts>& inputs, DataFacts& facts,
+              const std::vector<std::string>& outputs = {});
 
 /// A parameter whose rows are looked up.
 struct TableFacts {

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
+#include <cmath>
+#include <span>
 
 #include "api/init/data/data_look.h"
+#include "api/init/draft.h"
 #include "api/init/fields.h"
 #include "api/init/losses/loss_form.h"
 #include "engine/graph/text.h"
@@ -67,19 +69,36 @@ void add_shape(const Shape& wanted, const ArrayFacts& array, Functions& to) {
   }
 }
 
-/// One number, or one for each column.
-std::string per_part(const ArrayFacts& array, double (Numbers::*number)() const, double at_least) {
-  const auto text = [&](const Numbers& numbers) {
-    return fmt::format("{:.6g}", std::max((numbers.*number)(), at_least));
-  };
-  if (array.by_part.empty()) return text(array.numbers);
-  return "[" + joined(array.by_part, ", ", text) + "]";
+// What stays as it is: 0 and 1, which say yes or no. A constant becomes 0.
+double center_of(const Numbers& numbers) { return numbers.binary() ? 0 : numbers.mean(); }
+double scale_of(const Numbers& numbers) {
+  const bool varies = !numbers.binary() && numbers.least < numbers.most;
+  return varies ? std::max(numbers.deviation(), 1e-30) : 1;
 }
 
-constexpr double no_limit = -1e300;
+/// Numbers for a network are of the order of 1. Arrays of small numbers, such as pixels, are left
+/// as they are.
+bool is_far_from_one(const Numbers& numbers, bool is_column) {
+  if (std::max(std::abs(numbers.least), std::abs(numbers.most)) > 10) return true;
+  return is_column && !numbers.binary() && numbers.least < numbers.most &&
+         numbers.deviation() < 0.1;
+}
 
-/// Numbers for a network are of the order of 1.
-void add_range(const ArrayFacts& array, Functions& to) {
+/// Whether one mean and deviation of all would hide those of the parts.
+bool differ(const std::vector<Numbers>& parts, const Numbers& all) {
+  double least = 0, most = 0;
+  bool are_apart = false;
+  for (const Numbers& part : parts) {
+    if (part.binary() || part.least == part.most) continue;
+    const double deviation = part.deviation();
+    least = least == 0 ? deviation : std::min(least, deviation);
+    most = std::max(most, deviation);
+    are_apart = are_apart || std::abs(part.mean() - all.mean()) > 3 * deviation;
+  }
+  return are_apart || most > 3 * least;
+}
+
+void add_range(const InputFacts& input, const ArrayFacts& array, Functions& to) {
   const Numbers& numbers = array.numbers;
   const bool is_bytes = array.sample.dtype == DType::uint8;
   const bool is_pixels = numbers.least >= 0 && numbers.most <= 255 && numbers.whole &&
@@ -90,21 +109,100 @@ void add_range(const ArrayFacts& array, Functions& to) {
     to.why = fmt::format("values from {} become 0 to 1", numbers_text(numbers));
     return;
   }
-  double largest = std::max(std::abs(numbers.least), std::abs(numbers.most));
-  if (largest > 10) {
-    // A part whose deviation is 0 is constant: any number does.
-    to.as.push_back(fmt::format("normalize({}, {})", per_part(array, &Numbers::mean, no_limit),
-                                per_part(array, &Numbers::deviation, 1e-6)));
-    to.why = fmt::format("values from {} get mean 0 and deviation 1{}", numbers_text(numbers),
-                         array.by_part.empty() ? "" : ", each column for itself");
+  const bool is_table = !array.columns.empty();
+  const bool by_part = array.stacked || (input.sample.shape.size() == 1 && !array.by_part.empty() &&
+                                         differ(array.by_part, numbers));
+  const std::span<const Numbers> parts =
+      by_part ? std::span<const Numbers>(array.by_part) : std::span(&numbers, 1);
+  if (std::any_of(parts.begin(), parts.end(),
+                  [&](const Numbers& part) { return is_far_from_one(part, is_table); })) {
+    const auto center = [](const Numbers& part) { return fmt::format("{:.9g}", center_of(part)); };
+    const auto scale = [](const Numbers& part) { return fmt::format("{:.6g}", scale_of(part)); };
+    const bool has_flags =
+        std::any_of(parts.begin(), parts.end(), [](const Numbers& part) { return part.binary(); });
+    to.as.push_back(by_part ? fmt::format("normalize([{}], [{}])", joined(parts, ", ", center),
+                                          joined(parts, ", ", scale))
+                            : fmt::format("normalize({}, {})", center(numbers), scale(numbers)));
+    to.why = fmt::format("values from {} get mean 0 and deviation 1{}{}", numbers_text(numbers),
+                         by_part ? ", each column for itself" : "",
+                         has_flags ? ", those of 0 and 1 alone stay" : "");
     return;
   }
-  if (array.sample.dtype != DType::float32) to.as.emplace_back("float32");
+  if (!is_table && array.sample.dtype != DType::float32) to.as.emplace_back("float32");
+}
+
+/// The mean of the one column that has gaps; of several there is no one number but 0.
+void add_missing(const ArrayFacts& array, Functions& to) {
+  const Numbers* of = array.stacked ? nullptr : &array.numbers;
+  for (const Numbers& part : array.by_part) {
+    if (part.count == array.rows) continue;
+    if (of != nullptr) {
+      of = nullptr;
+      break;
+    }
+    of = &part;
+  }
+  const std::string value = of == nullptr ? "0" : fmt::format("{:.6g}", of->mean());
+  to.as.insert(to.as.begin(), "missing(" + value + ")");
+  to.why += fmt::format("{}an empty field counts as {}{}", to.why.empty() ? "" : "; ", value,
+                        of == nullptr ? "" : ", the mean");
+}
+
+/// A column whose texts each get a place of their own.
+bool is_one_hot(const InputFacts& input, const ArrayFacts& array) {
+  return array.is_text && input.sample.shape.size() == 1 && input.sample.shape[0] == array.texts &&
+         !classes_function(words_of(array)).empty();
+}
+
+void add_text_ids(std::int64_t rows, const ArrayFacts& array, Functions& to) {
+  // Rows that nobody has looked at may hold as many again.
+  const std::int64_t texts = array.texts * (array.may_have_more_texts ? 2 : 1);
+  if (texts > 0 && texts < rows) {
+    to.as.emplace_back("vocabulary");
+    to.why = fmt::format(
+        "{} different texts have a row each of the table's {}; row 0 is for what training lacks",
+        array.texts, rows);
+    return;
+  }
+  const bool are_all = texts == rows && !array.may_have_more_texts;
+  const std::string classes = are_all ? classes_function(words_of(array)) : "";
+  if (!classes.empty()) {
+    to.as.push_back(classes);
+    to.why = fmt::format("{} different texts, as many as the table has rows", rows);
+    return;
+  }
+  to.as.push_back(fmt::format("hash({})", rows));
+  to.why = fmt::format(
+      "{}{} different texts share the table's {} rows by a hash, {:.1f} of them a row: with {} "
+      "rows (`parameters.shape`) and \"vocabulary\" each has its own",
+      array.may_have_more_texts ? "at least " : "", array.texts, rows,
+      static_cast<double>(array.texts) / static_cast<double>(rows), array.texts + 1);
 }
 
 }  // namespace
 
+std::string classes_function(const std::vector<std::string>& words) {
+  constexpr std::size_t most_bytes = 200;  // of a word
+  if (words.size() < 2) return "";
+  std::string list;
+  for (const std::string& word : words) {
+    const char quote = word.find('\'') == std::string::npos ? '\'' : '"';
+    const bool is_written = !word.empty() && word.size() <= most_bytes &&
+                            word.find(quote) == std::string::npos && is_text(word) &&
+                            word == on_one_line(word);
+    if (!is_written) return "";
+    list += (list.empty() ? "" : ", ") + (quote + word + quote);
+  }
+  return "classes(" + list + ")";
+}
+
+std::vector<std::string> words_of(const ArrayFacts& array) {
+  const bool is_column = !array.stacked && array.sample.shape.empty();
+  return is_column ? array.words : std::vector<std::string>();
+}
+
 std::string misfit(const InputFacts& input, const ArrayFacts& array) {
+  if (is_float(input.sample.dtype) && is_one_hot(input, array)) return "";
   const Shape& wanted = input.sample.shape;
   const Shape& given = array.sample.shape;
   if (has_free(wanted) ? !agrees(wanted, given) : element_count(wanted) != element_count(given))
@@ -133,18 +231,19 @@ Functions functions_for(const InputFacts& input, const ArrayFacts& array) {
   Functions result;
   const bool takes_floats = is_float(input.sample.dtype);
   result.as = array.made_by;
+  if (array.is_text && takes_floats) {
+    result.as = {classes_function(words_of(array)), fmt::format("one_hot({})", array.texts)};
+    result.why = fmt::format("each of the {} different texts has a place", array.texts);
+    return result;
+  }
   if (array.is_text) {
-    result.as.push_back(fmt::format("hash({})", input.table_rows));
-    result.why = fmt::format("text becomes one of the table's {} rows by a hash", input.table_rows);
+    add_text_ids(input.table_rows, array, result);
     add_shape(input.sample.shape, array, result);
     return result;
   }
-  if (array.has_gaps) {
-    if (!takes_floats) {
-      result.why_not = "it has empty fields: missing(…) says what they stand for";
-      return result;
-    }
-    result.as.insert(result.as.begin(), "missing(0)");
+  if (array.has_gaps() && !takes_floats) {
+    result.why_not = "it has empty fields: missing(…) says what they stand for";
+    return result;
   }
   if (!takes_floats) {
     const bool is_typed = !array.made_by.empty() && array.made_by.back().starts_with("tokens");
@@ -154,20 +253,14 @@ Functions functions_for(const InputFacts& input, const ArrayFacts& array) {
     return result;
   }
   if (!array.columns.empty()) result.as.emplace_back("float32");
-  Functions range;
-  ArrayFacts typed = array;
-  if (!array.columns.empty()) typed.sample.dtype = DType::float32;
-  add_range(typed, range);
-  result.as.insert(result.as.end(), range.as.begin(), range.as.end());
-  result.why = range.why;
+  add_range(input, array, result);
   add_shape(input.sample.shape, array, result);
   // An image is cut to its shape first, so that random functions may follow.
   const bool reshapes = !result.as.empty() &&
                         (result.as.back().starts_with("reshape") || result.as.back() == "flatten");
-  if (reshapes && array.columns.empty() && array.by_part.empty())
+  if (reshapes && array.columns.empty())
     std::rotate(result.as.begin(), result.as.end() - 1, result.as.end());
-  if (array.has_gaps)
-    result.why += (result.why.empty() ? "" : "; ") + std::string("an empty field counts as 0");
+  if (array.has_gaps()) add_missing(array, result);
   if (!array.numbers.finite)
     result.why_not = "it holds values that are no numbers (nan or infinite)";
   return result;

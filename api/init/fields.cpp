@@ -24,6 +24,10 @@ class Matching {
  public:
   Matching(const std::vector<InputFacts>& inputs, const DataFacts& data)
       : inputs_(inputs), free_(usable_arrays(data)) {
+    lacks_target_ = std::none_of(free_.begin(), free_.end(),
+                                 [](const ArrayFacts* array) { return array->is_label; }) &&
+                    std::any_of(free_.begin(), free_.end(),
+                                [](const ArrayFacts* array) { return !array->columns.empty(); });
     for (const InputFacts& input : inputs) result_.fields.push_back({.name = input.name});
   }
 
@@ -47,7 +51,7 @@ class Matching {
     std::vector<const ArrayFacts*> arrays;
     const bool takes_labels = names_label(inputs_[i].name);  // of a model with its own loss
     for (const ArrayFacts* array : free_) {
-      if (names_label(array->name) && !takes_labels) continue;
+      if (array->is_label && !takes_labels) continue;
       if (misfit(inputs_[i], *array).empty()) arrays.push_back(array);
     }
     return arrays;
@@ -124,11 +128,17 @@ class Matching {
     } else {
       field.todo = fmt::format("no array fits {}; the data has {}", to_string_free(i),
                                free_.empty() ? "no more" : quoted_names(free_));
+      if (lacks_target_) {
+        field.todo +=
+            "; no column has a name that says it is what is learned: call it \"target\", or as the "
+            "model's output, and the others are taken for inputs";
+      }
     }
   }
 
   const std::vector<InputFacts>& inputs_;
   std::vector<const ArrayFacts*> free_;
+  bool lacks_target_;  // columns of which none is called so
   FieldGuesses result_;
 };
 

@@ -49,6 +49,12 @@ struct Functions {
 };
 Functions functions_for(const InputFacts& input, const ArrayFacts& array);
 
+/// "classes('a', 'b')" of these words, in this order; "" where there are less than two, or some
+/// cannot be written so.
+std::string classes_function(const std::vector<std::string>& words);
+/// All different texts of a column that is no list, in order; none where they are too many.
+std::vector<std::string> words_of(const ArrayFacts& array);
+
 /// "" where an array fits an input; else why it does not.
 std::string misfit(const InputFacts& input, const ArrayFacts& array);
 

@@ -6,8 +6,6 @@
 #include <set>
 #include <tuple>
 
-#include "api/init/data/data_look.h"
-#include "engine/graph/text.h"
 #include "engine/training/config/config_value.h"
 
 namespace tandem::api {
@@ -97,7 +95,7 @@ std::vector<Candidate> candidates_of(const ModelFacts& model,
       const LossCase of = case_of(model, output, *array);
       for (const LossForm& form : all_loss_forms()) {
         if (auto loss = form.guess(of))
-          candidates.push_back({*std::move(loss), array, names_label(array->name)});
+          candidates.push_back({*std::move(loss), array, array->is_label});
         else if (form.near_miss != nullptr)
           if (std::string miss = form.near_miss(of); !miss.empty())
             near_misses.push_back(std::move(miss));
@@ -134,26 +132,16 @@ std::span<const LossForm> all_loss_forms() {
   return all;
 }
 
-std::string classes_function(const LossCase& of, std::int64_t count) {
-  const std::set<std::string>& found = of.labels.words;
-  const bool is_column = of.labels.columns.size() == 1 && of.labels.sample.shape.empty();
-  if (!is_column || found.empty() || of.labels.has_gaps || of.labels.numbers.count > 0) return "";
-  std::vector<std::string> words(found.begin(), found.end());
+std::vector<std::string> label_words(const LossCase& of, std::int64_t count) {
+  std::vector<std::string> found = words_of(of.labels);
+  if (found.empty() || of.labels.has_gaps()) return {};
   const std::set<std::string> own(of.words.begin(), of.words.end());
   const auto wanted = static_cast<std::size_t>(count);
   const bool are_own = of.words.size() == wanted && own.size() == wanted &&
                        std::includes(own.begin(), own.end(), found.begin(), found.end());
-  if (are_own) words = of.words;
-  if (words.size() != wanted) return "";
-  std::string list;
-  for (const std::string& word : words) {
-    const char quote = word.find('\'') == std::string::npos ? '\'' : '"';
-    const bool is_written = !word.empty() && word.find(quote) == std::string::npos &&
-                            is_text(word) && word == on_one_line(word);
-    if (!is_written) return "";
-    list += (list.empty() ? "" : ", ") + (quote + word + quote);
-  }
-  return "classes(" + list + ")";
+  if (are_own) return of.words;
+  if (found.size() > wanted) found.clear();
+  return found;
 }
 
 Shape squeezed(const Shape& shape) {

@@ -1,22 +1,25 @@
-// Range, kinds of values, mean and deviation of an array's numbers; the texts of a column.
+// Range, kinds of values, mean and deviation of an array's numbers.
 #include <algorithm>
 #include <cmath>
 
 #include "api/init/facts.h"
+#include "engine/training/data/functions/field_function.h"
 
 namespace tandem::api {
 
-void Numbers::add(double x) {
+void Numbers::add(double x, std::int64_t times) {
   if (count == 0) least = most = x;
-  ++count;
+  const double before = mean(), others = static_cast<double>(count);
+  count += times;
   if (!std::isfinite(x)) {
     finite = false;
     return;
   }
   least = std::min(least, x);
   most = std::max(most, x);
-  sum += x;
-  squares += x * x;
+  const auto n = static_cast<double>(times);
+  sum += n * x;
+  spread += (x - before) * (x - before) * others * n / (others + n);
   whole = whole && std::trunc(x) == x;
   if (many) return;
   distinct.insert(x);
@@ -33,19 +36,11 @@ void Numbers::add(const HostTensor& tensor) {
       for (std::int64_t i = 0; i < elements; ++i) ++seen[static_cast<std::uint8_t>(values[i])];
       for (int byte = 0; byte < 256; ++byte) {
         if (seen[byte] == 0) continue;
-        const auto x = static_cast<double>(static_cast<T>(byte));
-        add(x);
-        const auto others = static_cast<double>(seen[byte] - 1);
-        count += seen[byte] - 1;
-        sum += others * x;
-        squares += others * x * x;
+        add(static_cast<double>(static_cast<T>(byte)), seen[byte]);
       }
     } else {
       for (std::int64_t i = 0; i < elements; ++i) {
-        if constexpr (std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>)
-          add(static_cast<double>(static_cast<float>(values[i])));
-        else
-          add(static_cast<double>(values[i]));
+        add(number_at(values[i]));
       }
     }
   });
@@ -55,28 +50,21 @@ void Numbers::add(const Numbers& other) {
   if (other.count == 0) return;
   least = count == 0 ? other.least : std::min(least, other.least);
   most = count == 0 ? other.most : std::max(most, other.most);
+  const double apart = other.mean() - mean();
+  const auto n = static_cast<double>(count), m = static_cast<double>(other.count);
+  spread += other.spread + apart * apart * n * m / (n + m);
   count += other.count;
   sum += other.sum;
-  squares += other.squares;
   whole = whole && other.whole;
   finite = finite && other.finite;
   if (!many && !other.many) distinct.insert(other.distinct.begin(), other.distinct.end());
   many = many || other.many || distinct.size() > most_distinct;
 }
 
-void ArrayFacts::take_text(std::string_view text) {
-  is_text = true;
-  if (many_words) return;
-  if (text.size() <= most_bytes) words.emplace(text);
-  many_words = text.size() > most_bytes || words.size() > most_words;
-  if (many_words) words.clear();
-}
-
 double Numbers::mean() const { return count == 0 ? 0 : sum / static_cast<double>(count); }
 
 double Numbers::deviation() const {
-  if (count == 0) return 0;
-  return std::sqrt(std::max(0.0, squares / static_cast<double>(count) - mean() * mean()));
+  return count == 0 ? 0 : std::sqrt(spread / static_cast<double>(count));
 }
 
 bool Numbers::distinct_within(const std::set<double>& allowed) const {

@@ -63,8 +63,8 @@ TEST(InitJsonl, ListsOfDifferentLengthsAreIdsAlone) {
 TEST(InitJsonl, AKeyThatLinesLackHasGaps) {
   const TemporaryFolder folder;
   const DataFacts facts = facts_of(folder, "{\"a\": 1, \"b\": 2}\n{\"b\": 3}\n");
-  EXPECT_TRUE(facts.find("a")->has_gaps);
-  EXPECT_FALSE(facts.find("b")->has_gaps);
+  EXPECT_TRUE(facts.find("a")->has_gaps());
+  EXPECT_FALSE(facts.find("b")->has_gaps());
   EXPECT_EQ(facts.find("a")->rows, 2);
 }
 

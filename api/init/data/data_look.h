@@ -51,6 +51,10 @@ bool names_label(const std::string& name);
 /// Whether an input is called a mask of tokens, or their segments.
 bool names_mask(const std::string& name);
 bool names_segments(const std::string& name);
+/// Arrays with such a name are labels; where there are none, those that are called as an output of
+/// the model, or the one column with a name that much that is predicted has: "price".
+void mark_labels(const std::vector<InputFacts>& inputs, const std::vector<std::string>& outputs,
+                 DataFacts& facts);
 
 /// Counts an array of one file as rows of the data set's array of that name.
 void add_array(DataFacts& facts, const std::string& name, const HostTensor& tensor,

@@ -5,6 +5,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "api/init/data/column_texts.h"
 #include "api/init/data/data_look.h"
 #include "api/init/data/table_arrays.h"
 #include "engine/formats/delimited.h"
@@ -16,7 +17,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::int64_t most_lines = 100'000;  // that are read for their ranges
 constexpr std::size_t most_keys = 1 << 12;
 
 bool takes_jsonl(const std::string& path) { return has_ending(path, {".jsonl", ".ndjson"}); }
@@ -35,7 +35,7 @@ void add_item(const Json& value, KeyFacts& key) {
   else if (value.is_number())
     key.array.numbers.add(value.get<double>());
   else if (value.is_string())
-    key.array.take_text(value.get_ref<const std::string&>());
+    key.array.is_text = true;
   else
     key.refused = value.is_null() ? "lists with empty places" : "objects or lists in lists";
 }
@@ -43,7 +43,7 @@ void add_item(const Json& value, KeyFacts& key) {
 void add_value(const Json& value, KeyFacts& key) {
   ++key.array.rows;
   if (value.is_null()) {
-    key.array.has_gaps = true;
+    ++key.array.missing;
     return;
   }
   if (!value.is_array()) {
@@ -56,18 +56,54 @@ void add_value(const Json& value, KeyFacts& key) {
   for (const Json& item : value) add_item(item, key);
 }
 
-void add_line(const std::string& path, std::int64_t line, std::string_view text,
-              std::map<std::string, KeyFacts>& keys) {
-  const Json object = Json::parse(text.begin(), text.end(), nullptr, false);
-  if (!object.is_object()) {
-    throw Error(ErrorKind::data, Diagnostic{.message = "this line is no JSON object",
-                                            .file = path,
-                                            .line = static_cast<int>(line),
-                                            .expected = "an object like {\"text\": \"…\", "
-                                                        "\"label\": 3}"});
+/// The objects of the files' lines, within the bounds.
+template <class Visit>
+TableBounds each_object(const std::vector<std::string>& paths, const Visit& visit) {
+  TableBounds bounds;
+  for (const std::string& path : paths) {
+    DelimitedReader reader(path, '\n', false);
+    while (reader.next()) {
+      if (reader.is_empty_line()) continue;
+      if (!bounds.take(reader.position())) return bounds;
+      const std::string_view text = reader.fields()[0];
+      const Json object = Json::parse(text.begin(), text.end(), nullptr, false);
+      if (!object.is_object()) {
+        throw Error(ErrorKind::data, Diagnostic{.message = "this line is no JSON object",
+                                                .file = path,
+                                                .line = static_cast<int>(reader.line()),
+                                                .expected = "an object like {\"text\": \"…\", "
+                                                            "\"label\": 3}"});
+      }
+      visit(object);
+    }
+    bounds.next_file();
   }
+  return bounds;
+}
+
+void add_object(const Json& object, std::map<std::string, KeyFacts>& keys) {
   for (const auto& [name, value] : object.items()) {
     if (keys.size() < most_keys || keys.contains(name)) add_value(value, keys[name]);
+  }
+}
+
+/// As a cell of a table holds it.
+std::string cell_of(const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_boolean()) return value.get<bool>() ? "1" : "0";
+  return value.is_null() ? "" : value.dump();
+}
+
+void add_texts(const Json& object, const std::vector<ArrayFacts>& arrays, ColumnTexts& texts) {
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
+    const auto found = object.find(arrays[i].name);
+    if (found == object.end()) {
+      texts.add(i, "");
+    } else if (!found->is_array()) {
+      texts.add(i, cell_of(*found));
+    } else {
+      for (const Json& item : *found) texts.add(i, cell_of(item));
+    }
   }
 }
 
@@ -82,7 +118,7 @@ void settle(const std::string& name, std::int64_t lines, KeyFacts key, DataFacts
   ArrayFacts& array = key.array;
   array.name = name;
   array.columns = {name};
-  array.has_gaps = array.has_gaps || array.rows < lines;
+  array.missing += lines - array.rows;
   array.rows = lines;
   array.sample.dtype = array.numbers.whole && !array.is_text ? DType::int64 : DType::float32;
   if (key.has_lists) {
@@ -104,26 +140,25 @@ void look_jsonl(const SplitPaths& paths, DataFacts& facts) {
   facts.train = {{"", paths.train, {}}};
   if (!paths.eval.empty()) facts.eval = {{"", paths.eval, {}}};
   std::map<std::string, KeyFacts> keys;
-  std::int64_t lines = 0;
-  for (const std::string& path : paths.train) {
-    DelimitedReader reader(path, '\n', false);
-    while (lines < most_lines && reader.next()) {
-      if (reader.is_empty_line()) continue;
-      ++lines;
-      add_line(path, reader.line(), reader.fields()[0], keys);
-    }
-  }
-  if (lines == most_lines) facts.rows_read = lines;
+  const TableBounds bounds =
+      each_object(paths.train, [&](const Json& object) { add_object(object, keys); });
+  facts.rows_read = bounds.rows();
+  facts.has_more_rows = bounds.is_over();
   for (auto& [name, key] : keys) {
-    if (is_text(name) && name == on_one_line(name)) settle(name, lines, std::move(key), facts);
+    if (is_text(name) && name == on_one_line(name))
+      settle(name, bounds.rows(), std::move(key), facts);
   }
-  if (lines > 0) add_stacks(facts);
+  const auto holds_text = [](const ArrayFacts& array) { return array.is_text; };
+  if (!std::any_of(facts.arrays.begin(), facts.arrays.end(), holds_text)) return;
+  ColumnTexts texts;
+  each_object(paths.train, [&](const Json& object) { add_texts(object, facts.arrays, texts); });
+  texts.tell(facts.arrays, !bounds.is_over());
 }
 
 }  // namespace
 
 DataLook jsonl() {
-  return {.kind = "jsonl", .takes = takes_jsonl, .look = look_jsonl, .fit = add_token_arrays};
+  return {.kind = "jsonl", .takes = takes_jsonl, .look = look_jsonl, .fit = fit_table};
 }
 
 }  // namespace tandem::api::looks

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "api/init/data/data_look.h"
+#include "api/init/fields.h"
 
 namespace tandem::api {
 namespace {
@@ -95,6 +96,39 @@ bool names_mask(const std::string& name) { return name.find("mask") != std::stri
 
 bool names_segments(const std::string& name) {
   return name.find("type") != std::string::npos || name.find("segment") != std::string::npos;
+}
+
+void mark_labels(const std::vector<InputFacts>& inputs, const std::vector<std::string>& outputs,
+                 DataFacts& facts) {
+  static const std::set<std::string, std::less<>> often_predicted{
+      "price", "prices", "cost",    "sales",    "salary",    "revenue", "demand",
+      "score", "scores", "quality", "survived", "diagnosis", "species", "churn"};
+  for (ArrayFacts& array : facts.arrays) array.is_label = names_label(array.name);
+  const auto is_label = [](const ArrayFacts& array) { return array.is_label; };
+  const auto has_labels = [&] {
+    return std::any_of(facts.arrays.begin(), facts.arrays.end(), is_label);
+  };
+  const auto is_one_of = [](const std::string& name, const auto& all, const auto& name_of_item) {
+    return std::any_of(all.begin(), all.end(), [&](const auto& item) {
+      return plain_name(name_of_item(item)) == plain_name(name);
+    });
+  };
+  const auto is_input = [&](const ArrayFacts& array) {
+    return is_one_of(array.name, inputs, [](const InputFacts& input) { return input.name; });
+  };
+  if (has_labels()) return;
+  for (ArrayFacts& array : facts.arrays) {
+    array.is_label =
+        !is_input(array) &&
+        is_one_of(array.name, outputs, [](const std::string& output) { return output; });
+  }
+  if (has_labels()) return;
+  std::vector<ArrayFacts*> candidates;
+  for (ArrayFacts& array : facts.arrays) {
+    if (!array.columns.empty() && !is_input(array) && has_word(array.name, often_predicted))
+      candidates.push_back(&array);
+  }
+  if (candidates.size() == 1) candidates[0]->is_label = true;
 }
 
 std::string without_split(const std::string& name) {

@@ -37,7 +37,9 @@ ArrayFacts stack(const std::string& name, const std::vector<const ArrayFacts*>& 
     array.numbers.add(column->numbers);
     array.by_part.push_back(column->numbers);
     array.is_text = array.is_text || column->is_text;
-    array.has_gaps = array.has_gaps || column->has_gaps;
+    array.missing += column->missing;
+    array.texts += column->texts;
+    array.may_have_more_texts = array.may_have_more_texts || column->may_have_more_texts;
     whole = whole && column->sample.dtype == DType::int64;
   }
   array.sample = {whole && !array.is_text ? DType::int64 : DType::float32,
@@ -67,29 +69,41 @@ ArrayFacts measured(const DataFacts& facts, const std::string& column,
 
 }  // namespace
 
-void add_stacks(DataFacts& facts) {
+void fit_table(const std::vector<InputFacts>& inputs, DataFacts& facts) {
+  if (facts.rows_read == 0) return;
+  add_stacks(inputs, facts);
+  add_token_arrays(inputs, facts);
+}
+
+void add_stacks(const std::vector<InputFacts>& inputs, DataFacts& facts) {
   const std::vector<ArrayFacts> columns = facts.arrays;
-  std::map<std::string, std::vector<const ArrayFacts*>> groups;
-  std::vector<const ArrayFacts*> others, numbers;
+  const auto is_input = [&](const ArrayFacts& column) {
+    return std::any_of(inputs.begin(), inputs.end(), [&](const InputFacts& input) {
+      return plain_name(input.name) == plain_name(column.name);
+    });
+  };
+  using Columns = std::vector<const ArrayFacts*>;
+  std::map<std::string, Columns> groups;
+  Columns others, of_numbers, of_text;
   for (const ArrayFacts& column : columns) {
     if (!column.sample.shape.empty()) continue;  // a list
     const auto [prefix, number] = prefix_of(column.name);
     if (number >= 0) groups[prefix].push_back(&column);
-    if (names_label(column.name)) continue;
+    if (column.is_label || is_input(column)) continue;
     others.push_back(&column);
-    if (!column.is_text) numbers.push_back(&column);
+    (column.is_text ? of_text : of_numbers).push_back(&column);
   }
-  for (const auto& [prefix, group] : groups) {
-    if (group.size() > 1) facts.arrays.push_back(stack(prefix, group));
-  }
-  const bool is_group =
-      groups.size() == 1 && groups.begin()->second.size() == others.size() && others.size() > 1;
-  if (others.size() > 1 && others.size() < columns.size() && !is_group)
-    facts.arrays.push_back(stack("all other columns", others));
-  const bool is_known = std::any_of(groups.begin(), groups.end(),
-                                    [&](const auto& group) { return group.second == numbers; });
-  if (numbers.size() > 1 && numbers.size() < others.size() && !is_known)
-    facts.arrays.push_back(stack("all columns of numbers", numbers));
+  std::vector<Columns> added;
+  const auto add = [&](const std::string& name, const Columns& stacked) {
+    if (stacked.size() < 2 || std::find(added.begin(), added.end(), stacked) != added.end()) return;
+    added.push_back(stacked);
+    facts.arrays.push_back(stack(name, stacked));
+  };
+  for (const auto& [prefix, group] : groups) add(prefix, group);
+  // One column at least is left for what is learned.
+  if (others.size() < columns.size()) add("all other columns", others);
+  if (of_numbers.size() < columns.size()) add("all columns of numbers", of_numbers);
+  if (of_text.size() < columns.size()) add("all columns of text", of_text);
 }
 
 void add_token_arrays(const std::vector<InputFacts>& inputs, DataFacts& facts) {
@@ -99,7 +113,7 @@ void add_token_arrays(const std::vector<InputFacts>& inputs, DataFacts& facts) {
       ((is_directory(facts.path) ? place : place.parent_path()) / "tokenizer.json").string();
   const auto text =
       std::find_if(facts.arrays.begin(), facts.arrays.end(), [](const ArrayFacts& array) {
-        return array.is_text && array.sample.shape.empty() && !names_label(array.name);
+        return array.is_text && array.sample.shape.empty() && !array.is_label && !array.stacked;
       });
   if (text == facts.arrays.end() || !path_exists(tokenizer)) return;
   const ArrayFacts column = *text;

@@ -1,15 +1,44 @@
-// What text tables of all kinds have in common: columns that make an axis, and columns of texts.
+// What text tables of all kinds have in common: how much of them is looked at, columns that make an
+// axis, and columns of texts.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "api/init/facts.h"
 
 namespace tandem::api {
 
-/// Adds columns of one name with numbers at the end as one array; and all but those that are called
-/// a label.
-void add_stacks(DataFacts& facts);
+/// How much of a table is looked at; at least one row is.
+class TableBounds {
+ public:
+  /// Counts a row that ends at this byte of its file's text; false where it is beyond.
+  bool take(std::uint64_t end) {
+    is_over_ = rows_ > 0 && (rows_ == most_rows || before_ + end > most_bytes);
+    if (is_over_) return false;
+    ++rows_;
+    end_ = end;
+    return true;
+  }
+  void next_file() { before_ += end_, end_ = 0; }
+  std::int64_t rows() const { return rows_; }
+  bool is_over() const { return is_over_; }
+
+ private:
+  static constexpr std::int64_t most_rows = 100'000;
+  static constexpr std::uint64_t most_bytes = std::uint64_t{64} << 20;
+  std::int64_t rows_ = 0;
+  std::uint64_t before_ = 0, end_ = 0;
+  bool is_over_ = false;
+};
+
+/// Settles columns for inputs: adds those that make an axis, and those for a tokenizer.
+void fit_table(const std::vector<InputFacts>& inputs, DataFacts& facts);
+
+/// Adds as one array columns of one name with numbers at the end; all but those that are called
+/// a label or an input; and the columns of numbers, or of text, among these.
+void add_stacks(const std::vector<InputFacts>& inputs, DataFacts& facts);
 
 /// Where `tokenizer.json` lies beside the data, adds for each input that takes a row of whole
 /// numbers an array of its name: the ids that the tokenizer makes of the first column of texts, or

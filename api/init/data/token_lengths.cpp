@@ -13,10 +13,10 @@ namespace {
 
 constexpr std::int64_t most_texts = 1000;
 
-/// The texts of a column in one file after the other.
-class ColumnTexts {
+/// The texts of a column of a file, one after the other.
+class TextReader {
  public:
-  ColumnTexts(const std::string& kind, const std::string& path, const std::string& column)
+  TextReader(const std::string& kind, const std::string& path, const std::string& column)
       : column_(column),
         is_json_(kind == "jsonl"),
         reader_(path,
@@ -64,7 +64,7 @@ std::map<std::int64_t, std::int64_t> token_lengths(const DataFacts& facts,
   EncodedTokens tokens;
   std::int64_t count = 0;
   for (const std::string& path : facts.train.at(0).paths) {
-    ColumnTexts texts(facts.kind, path, column);
+    TextReader texts(facts.kind, path, column);
     while (count < most_texts) {
       const std::optional<std::string> text = texts.next();
       if (!text) break;

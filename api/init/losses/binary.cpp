@@ -13,24 +13,31 @@ bool is_one_score(const Shape& shape) {
 
 std::optional<LossGuess> guess_binary(const LossCase& of) {
   if (squeezed(of.shape) != squeezed(of.labels.sample.shape) || !is_one_score(of.shape) ||
-      of.labels.has_gaps || of.op.ends_with("Softmax"))
+      of.labels.has_gaps() || of.op.ends_with("Softmax"))
     return std::nullopt;
-  const std::string words = classes_function(of, 2);
-  if (words.empty() && (of.labels.is_text || !of.labels.numbers.binary())) return std::nullopt;
+  const std::vector<std::string> words = label_words(of, 2);
+  const std::string list = classes_function(words);
+  if (of.labels.is_text ? list.empty() : !of.labels.numbers.binary()) return std::nullopt;
   LossGuess loss;
   loss.kind = "binary_cross_entropy";
   loss.value_key = "logits";
   loss.value = of.op == "Sigmoid" ? of.before : of.output;
   loss.labels_key = "labels";
-  loss.as = words.empty() ? label_functions(of.labels, false)
-                          : std::vector<std::string>{words, "float32"};
   loss.metrics = {"accuracy", "log_loss"};
-  loss.why =
-      fmt::format("\"{}\" has one number for each label, and \"{}\" holds {} alone", of.output,
-                  of.labels.name, words.empty() ? "0 and 1" : "two words, 0 and 1 as sorted");
+  loss.certainty = 3;
+  if (of.labels.is_text) {
+    loss.as = {list, "float32"};
+    loss.why =
+        fmt::format("\"{}\" has one number for each label, and \"{}\" holds two words: 1 is \"{}\"",
+                    of.output, of.labels.name, words[1]);
+    if (!of.labels.is_label) loss.certainty = 2;  // it may be anything
+  } else {
+    loss.as = label_functions(of.labels, false);
+    loss.why = fmt::format("\"{}\" has one number for each label, and \"{}\" holds 0 and 1 alone",
+                           of.output, of.labels.name);
+  }
   if (of.op == "Sigmoid")
     loss.why += "; the model ends in a Sigmoid, which the loss applies itself: its input is named";
-  loss.certainty = 3;
   return loss;
 }
 

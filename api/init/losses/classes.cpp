@@ -34,42 +34,55 @@ std::string ignored(const Numbers& numbers, std::int64_t classes) {
   return "";
 }
 
-std::optional<LossGuess> guess_classes(const LossCase& of) {
-  const std::int64_t count = classes(of.shape, of.labels.sample.shape);
+/// Labels that are words: one of each class, or fewer.
+std::optional<LossGuess> guess_words(const LossCase& of, std::int64_t count) {
+  const std::vector<std::string> words = label_words(of, count);
+  const std::string list = classes_function(words);
+  if (list.empty()) return std::nullopt;
+  const bool are_all = static_cast<std::int64_t>(words.size()) == count;
+  LossGuess loss;
+  loss.as = {list};
+  loss.why = fmt::format(
+      "\"{}\" scores {} classes; \"{}\" holds {} words, numbered from 0 in this order", of.output,
+      count, of.labels.name, are_all ? "as many" : std::to_string(words.size()));
+  loss.certainty = are_all ? 3 : 2;
+  return loss;
+}
+
+std::optional<LossGuess> guess_numbers(const LossCase& of, std::int64_t count) {
   const Numbers& numbers = of.labels.numbers;
-  if (count == 0 || of.labels.has_gaps || of.op == "Sigmoid") return std::nullopt;
-  const std::string words = classes_function(of, count);
-  if (words.empty() && (of.labels.is_text || !numbers.finite || !numbers.whole))
-    return std::nullopt;
-  const bool in_range =
-      !words.empty() || (numbers.least >= 0 && numbers.most < static_cast<double>(count));
+  if (!numbers.finite || !numbers.whole) return std::nullopt;
+  const bool in_range = numbers.least >= 0 && numbers.most < static_cast<double>(count);
   const std::string ignore = in_range ? "" : ignored(numbers, count);
   if (!in_range && ignore.empty()) return std::nullopt;
   LossGuess loss;
-  const bool is_log = of.op == "LogSoftmax";
-  loss.kind = is_log ? "nll" : "softmax_cross_entropy";
-  loss.value_key = is_log ? "log_probabilities" : "logits";
-  loss.value = of.op == "Softmax" ? of.before : of.output;
-  loss.labels_key = "labels";
-  loss.as = words.empty() ? label_functions(of.labels, true) : std::vector<std::string>{words};
-  loss.metrics = {"accuracy"};
+  loss.as = label_functions(of.labels, true);
   loss.why = fmt::format(
       "\"{}\" scores {} classes for each label; \"{}\" holds whole numbers from {:g} to {:g}",
       of.output, count, of.labels.name, numbers.least, numbers.most);
-  if (!words.empty()) {
-    loss.why = fmt::format(
-        "\"{}\" scores {} classes; \"{}\" holds as many words, numbered from 0 in this order",
-        of.output, count, of.labels.name);
-  }
   if (!ignore.empty()) {
     loss.options = ", ignore_index = " + ignore;
     loss.why += ", where " + ignore + " is no class and does not count";
   }
-  if (of.op == "Softmax")
-    loss.why += "; the model ends in a Softmax, which the loss applies itself: its input is named";
   // Labels that use the last class go with this output more surely than those that do not.
-  const bool all_used = !words.empty() || numbers.most == static_cast<double>(count - 1);
-  loss.certainty = in_range && all_used ? 3 : 2;
+  loss.certainty = in_range && numbers.most == static_cast<double>(count - 1) ? 3 : 2;
+  return loss;
+}
+
+std::optional<LossGuess> guess_classes(const LossCase& of) {
+  const std::int64_t count = classes(of.shape, of.labels.sample.shape);
+  if (count == 0 || of.labels.has_gaps() || of.op == "Sigmoid") return std::nullopt;
+  std::optional<LossGuess> loss =
+      of.labels.is_text ? guess_words(of, count) : guess_numbers(of, count);
+  if (!loss) return std::nullopt;
+  const bool is_log = of.op == "LogSoftmax";
+  loss->kind = is_log ? "nll" : "softmax_cross_entropy";
+  loss->value_key = is_log ? "log_probabilities" : "logits";
+  loss->value = of.op == "Softmax" ? of.before : of.output;
+  loss->labels_key = "labels";
+  loss->metrics = {"accuracy"};
+  if (of.op == "Softmax")
+    loss->why += "; the model ends in a Softmax, which the loss applies itself: its input is named";
   return loss;
 }
 
@@ -79,16 +92,18 @@ std::string near_miss(const LossCase& of) {
   const Numbers& numbers = of.labels.numbers;
   if (of.labels.is_text) {
     return fmt::format(
-        "\"{}\" holds {}, \"{}\" has {} classes: classes('a', 'b', …) in `as` lists their words",
-        of.labels.name,
-        of.labels.many_words ? "text" : fmt::format("{} words", of.labels.words.size()), of.output,
-        count);
+        "\"{}\" holds {} different texts, \"{}\" has {} classes: classes('a', 'b', …) in `as` "
+        "lists their words",
+        of.labels.name, of.labels.texts, of.output, count);
   }
-  if (of.labels.has_gaps) return fmt::format("\"{}\" has empty fields", of.labels.name);
+  if (of.labels.has_gaps()) return fmt::format("\"{}\" has empty fields", of.labels.name);
   if (!numbers.whole || !numbers.finite) return "";
   if (numbers.least == 1 && numbers.most == static_cast<double>(count)) {
-    return fmt::format("\"{}\" counts classes from 1 to {}, a loss from 0: subtract 1 in the file",
-                       of.labels.name, count);
+    return fmt::format("\"{}\" counts classes from 1 to {}, a loss from 0: {}", of.labels.name,
+                       count,
+                       of.labels.columns.empty()
+                           ? "subtract 1 in the file"
+                           : "as = [ \"classes(1, 2, …)\" ] with all of them numbers them so");
   }
   return fmt::format("\"{}\" holds {:g} to {:g}, \"{}\" has {} classes, 0 to {}", of.labels.name,
                      numbers.least, numbers.most, of.output, count, count - 1);

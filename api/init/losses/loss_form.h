@@ -43,9 +43,9 @@ struct LossForm {
 
 std::span<const LossForm> all_loss_forms();
 
-/// `classes(…)` of a column of words, of which there are so many: in the order of the model's own,
-/// else sorted. "" where they are not so many.
-std::string classes_function(const LossCase& of, std::int64_t count);
+/// What numbers a column of words as so many classes: the model's own words in its order, where the
+/// column holds no others, else those of the column, sorted. None where these are more.
+std::vector<std::string> label_words(const LossCase& of, std::int64_t count);
 
 /// Without extents of 1.
 Shape squeezed(const Shape& shape);

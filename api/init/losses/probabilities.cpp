@@ -10,7 +10,7 @@ namespace {
 std::optional<LossGuess> guess_probabilities(const LossCase& of) {
   const Shape output = squeezed(of.shape);
   if (output.empty() || output[0] < 2 || output != squeezed(of.labels.sample.shape) ||
-      of.labels.is_text || of.labels.has_gaps || !of.labels.numbers.binary())
+      of.labels.is_text || of.labels.has_gaps() || !of.labels.numbers.binary())
     return std::nullopt;
   LossGuess loss;
   // One-hot labels have as many ones as there are places, whichever axis the classes are on.

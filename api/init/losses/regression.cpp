@@ -9,7 +9,7 @@ namespace {
 std::optional<LossGuess> guess_regression(const LossCase& of) {
   const Numbers& numbers = of.labels.numbers;
   if (squeezed(of.shape) != squeezed(of.labels.sample.shape) || of.labels.is_text ||
-      of.labels.has_gaps || !numbers.finite || numbers.count == 0 || numbers.binary() ||
+      of.labels.has_gaps() || !numbers.finite || numbers.count == 0 || numbers.binary() ||
       of.op.ends_with("Softmax") || of.op == "Sigmoid")
     return std::nullopt;
   LossGuess loss;

@@ -153,6 +153,8 @@ TEST(Table, FunctionsOfColumns) {
   EXPECT_THAT(of("t", "\"missing('y')\", \"split('|', max=1)\", 'vocabulary(by=\"value\")'"),
               ElementsAre(1, 2, 3));
   EXPECT_THAT(of("f", "\"split('.', max=2)\", 'int32'"), ElementsAre(3, 5, -1, 0, 0, 0));
+  EXPECT_THAT(of("n", "'bucketize(10)', 'classes(1, 0)', 'one_hot(2)'"),
+              ElementsAre(0, 1, 1, 0, 1, 0));
 
   const DataSets one = open_data(tsv(folder, "'n', 't', 'f'", "x = { from = ['n'] }\ny = 'n'\n"));
   EXPECT_EQ(type_of(*one.train, "x").shape, (Shape{1}));
