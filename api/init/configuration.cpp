@@ -164,6 +164,7 @@ void write_loss(const Known& known, Draft& draft) {
   const std::string labels = loss.labels.name.empty() ? "labels" : loss.labels.name;
   const std::string term = loss.term.kind.empty() ? "" : "[ " + term_toml(loss.term, labels) + " ]";
   section.keys.push_back({loss.of_model ? "output" : "terms", term, loss.why, loss.todo});
+  if (!loss.term.note.empty()) draft.notes.push_back(loss.term.note);
 }
 
 void write_data(const Known& known, Draft& draft) {

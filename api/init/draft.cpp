@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <sstream>
+#include <tuple>
 
 #include "engine/training/config/config_value.h"
 
@@ -17,6 +18,19 @@ std::string text_of(const GuessedKey& key) {
   text += comment("TODO " + key.name + ": " + key.todo);
   if (!key.value.empty()) text += "# " + on_one_line(toml_key(key.name) + " = " + key.value) + "\n";
   return text;
+}
+
+/// Without the middle of long lists.
+std::string shortened(const std::string& value) {
+  constexpr std::size_t most = 240, part = 110;
+  if (value.size() <= most) return value;
+  const auto is_inside = [&](std::size_t i) {  // a character of UTF-8
+    return (static_cast<unsigned char>(value[i]) & 0xc0) == 0x80;
+  };
+  std::size_t end = part, begin = value.size() - part;
+  while (is_inside(end)) --end;
+  while (is_inside(begin)) ++begin;
+  return value.substr(0, end) + " … " + value.substr(begin);
 }
 
 }  // namespace
@@ -69,6 +83,29 @@ std::vector<Todo> Draft::todos() const {
     }
   }
   return all;
+}
+
+std::vector<ToldChoice> told_choices(const Draft& draft) {
+  std::vector<ToldChoice> told;
+  const auto tell = [&](const std::string& section, const GuessedKey& key, std::string label) {
+    if (!key.todo.empty()) return;
+    label.resize(std::max<std::size_t>(label.size(), 10), ' ');
+    std::string text = label + " ";
+    if (section == "data.fields") text += key.name + " = ";
+    text += shortened(key.value) + (key.why.empty() ? "" : "  (" + key.why + ")");
+    told.push_back({(section.empty() ? "" : section + ".") + key.name, on_one_line(text)});
+  };
+  for (const auto& [section, key, label] :
+       {std::tuple{"loss", "terms", "loss"}, std::tuple{"", "batch_size", "batch_size"},
+        std::tuple{"", "epochs", "epochs"}, std::tuple{"optimizer", "kind", "optimizer"},
+        std::tuple{"optimizer", "lr", "lr"}, std::tuple{"eval", "metrics", "metrics"}}) {
+    if (const GuessedKey* found = draft.find(section, key)) tell(section, *found, label);
+  }
+  for (const GuessedSection& section : draft.sections) {
+    if (section.name != "data.fields") continue;
+    for (const GuessedKey& key : section.keys) tell(section.name, key, "field");
+  }
+  return told;
 }
 
 std::string to_toml(const Draft& draft, const std::string& head) {

@@ -39,6 +39,14 @@ struct Draft {
   std::vector<Todo> todos() const;
 };
 
+/// A choice as a terminal shows it: "loss       [ … ]  (why)".
+struct ToldChoice {
+  std::string key;  // "data.fields.image"
+  std::string text;
+};
+/// Those that matter most, without what is open.
+std::vector<ToldChoice> told_choices(const Draft& draft);
+
 /// `head`: lines of comment that it begins with.
 std::string to_toml(const Draft& draft, const std::string& head);
 /// Without control characters, which would end a comment or steer a terminal: names of arrays may

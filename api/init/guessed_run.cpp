@@ -73,6 +73,11 @@ RunConfig guessed_run_config(const std::string& model, TrainOptions& options,
   if (options.on_message) {
     options.on_message("guessed    " + run_name(model) + " from its file and " + normal_path(data) +
                        "; `tandem init` writes all keys with their reasons");
+    for (const ToldChoice& choice : told_choices(guess.draft)) {
+      const bool is_said = std::any_of(overrides.begin(), overrides.end(),
+                                       [&](const auto& item) { return says(item, choice.key); });
+      if (use == GuessedUse::training && !is_said) options.on_message("guessed    " + choice.text);
+    }
     for (const std::string& note : guess.draft.notes) options.on_message("guessed    " + note);
   }
   // The first rule is for everything, which the device of the run says as well.

@@ -1,6 +1,4 @@
 // tandem::api::init: train.toml and policy.toml, written beside a model.
-#include <fmt/format.h>
-
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -44,15 +42,7 @@ std::string shown(const std::string& path) {
 std::string report_text(const InitReport& report, const Draft& draft) {
   std::string text;
   for (const std::string& file : report.files) text += "wrote      " + shown(file) + "\n";
-  for (const auto& [section, key, label] :
-       {std::tuple{"loss", "terms", "loss      "}, std::tuple{"", "batch_size", "batch_size"},
-        std::tuple{"", "epochs", "epochs    "}, std::tuple{"optimizer", "kind", "optimizer "},
-        std::tuple{"optimizer", "lr", "lr        "}}) {
-    const GuessedKey* found = draft.find(section, key);
-    if (found == nullptr || !found->todo.empty()) continue;
-    const std::string why = found->why.empty() ? "" : "  (" + found->why + ")";
-    text += on_one_line(fmt::format("{} {}{}", label, found->value, why)) + "\n";
-  }
+  for (const ToldChoice& choice : told_choices(draft)) text += choice.text + "\n";
   for (const std::string& note : draft.notes) text += "note       " + note + "\n";
   for (const Diagnostic& d : report.open)
     text += on_one_line("TODO       " + d.path + ": " + d.message) + "\n";

@@ -116,6 +116,9 @@ TEST(InitTable, TextsHaveARowOfTheTableEach) {
   const FieldGuess shared = field_of(ids("word", 2), rows);
   EXPECT_THAT(shared.as, ElementsAre("hash(2)"));
   EXPECT_THAT(shared.why, HasSubstr("3 different texts share the table's 2 rows"));
+  // An empty one is a text, too, which no list has.
+  EXPECT_THAT(field_of(ids("word", 3), "word,label\nred,0\n,1\nblue,0\n").as,
+              ElementsAre("hash(3)"));
 }
 
 TEST(InitTable, WhatWasNotLookedAtMayHoldMoreTexts) {
@@ -257,8 +260,40 @@ TEST_F(InitTableRun, ColumnsOfAllScalesAndWordsTrain) {
   EXPECT_THAT(text(), AllOf(HasSubstr("word = { from = \"colour\", as = [ \"vocabulary\" ] }"),
                             HasSubstr("numbers = { from = [ \"area\", \"share\", \"distance\" ], "
                                       "as = [ \"float32\", \"normalize(["),
-                            HasSubstr("all 2000 rows")));
-  EXPECT_GT(train({"eval.metrics=[\"r2\"]", "eval.best=r2"}).evaluation.at("r2"), 0.9);
+                            HasSubstr("metrics = [ \"rmse\", \"r2\" ]"),
+                            HasSubstr("best = \"rmse\""), HasSubstr("all 2000 rows")));
+  EXPECT_THAT(report.text, AllOf(HasSubstr("field      word = { from = \"colour\""),
+                                 HasSubstr("6 different texts have a row each of the table's 8"),
+                                 HasSubstr("metrics    [ \"rmse\", \"r2\" ]"),
+                                 HasSubstr("note       columns were measured over all 2000 rows"),
+                                 Not(HasSubstr("begin near 0"))));
+  EXPECT_GT(train().evaluation.at("r2"), 0.9);
+}
+
+TEST_F(InitTableRun, TrainTellsEachChoiceThatNoKeySays) {
+  write_file(folder_ / "net.onnx", linear().bytes());
+  write_file(folder_ / "rows.csv", houses(100));
+  TrainOptions options;
+  options.overrides = {"steps=1", "batch_size=16", "data=" + (folder_ / "rows.csv")};
+  options.run_dir = folder_ / "run";
+  std::string told;
+  options.on_message = [&](const std::string& line) { told += line + "\n"; };
+  EXPECT_EQ(Trainer(folder_ / "net.onnx", options).run().steps, 1u);
+  EXPECT_THAT(told, AllOf(HasSubstr("guessed    field      word = { from = \"colour\""),
+                          HasSubstr("guessed    loss       [ { kind = \"mse\""),
+                          Not(HasSubstr("guessed    batch_size"))));
+}
+
+TEST_F(InitTableRun, LargeTargetsAreToldWithTheFirstLoss) {
+  std::string rows = "a,b,c,d,target\n";
+  for (int i = 0; i < 40; ++i)
+    rows += std::to_string(i % 3) + "," + std::to_string(i % 5) + ",1," + std::to_string(i % 2) +
+            "," + (i % 2 == 0 ? "2000" : "4000") + "\n";
+  const InitReport report = guess(dense(1), rows);
+  EXPECT_THAT(report.open, IsEmpty());
+  // 3000² + 1000²
+  EXPECT_THAT(report.text, AllOf(HasSubstr("mean 3000 and deviation 1000"), HasSubstr("1e+07"),
+                                 HasSubstr("normalize(3000, 1000)")));
 }
 
 TEST_F(InitTableRun, WordsAreClasses) {
@@ -288,6 +323,22 @@ TEST_F(InitTableRun, TwoWordsAreZeroAndOne) {
                     HasSubstr("kind = \"binary_cross_entropy\""), HasSubstr("1 is \"yes\"")));
   EXPECT_THAT(report.text, HasSubstr("nothing reads the columns comment"));
   EXPECT_EQ(train({"steps=2"}).steps, 2u);
+}
+
+TEST_F(InitTableRun, AucIsMeasuredWhereBothClassesAreHeldOut) {
+  std::string few = "a,b,c,d,label\n", many = few;
+  for (int i = 0; i < 400; ++i) {
+    const std::string row = std::to_string(i % 7) + ",1.5,2,3," + std::to_string(i % 2) + "\n";
+    many += row;
+    if (i < 60) few += row;
+  }
+  guess(dense(1), few);
+  EXPECT_THAT(text(), HasSubstr("metrics = [ \"accuracy\", \"log_loss\" ]"));
+  std::filesystem::remove(folder_ / "train.toml");
+  std::filesystem::remove(folder_ / "policy.toml");
+  guess(dense(1), many);
+  EXPECT_THAT(text(), HasSubstr("metrics = [ \"accuracy\", \"auc\", \"log_loss\" ]"));
+  EXPECT_GE(train({"epochs=1"}).evaluation.at("auc"), 0);
 }
 
 }  // namespace

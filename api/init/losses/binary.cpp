@@ -1,6 +1,8 @@
 // One score for each label of 0 or 1: binary_cross_entropy.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "api/init/losses/loss_form.h"
 
 namespace tandem::api::forms {
@@ -9,6 +11,12 @@ namespace {
 /// One number a sample, or a mask of one channel.
 bool is_one_score(const Shape& shape) {
   return squeezed(shape).empty() || (shape.size() >= 3 && shape.front() == 1);
+}
+
+/// Whether a tenth of the labels very likely holds both classes, which auc needs.
+bool has_both(const Numbers& numbers) {
+  const double ones = numbers.sum, zeros = static_cast<double>(numbers.count) - ones;
+  return std::min(ones, zeros) >= 100;
 }
 
 std::optional<LossGuess> guess_binary(const LossCase& of) {
@@ -33,6 +41,8 @@ std::optional<LossGuess> guess_binary(const LossCase& of) {
     if (!of.labels.is_label) loss.certainty = 2;  // it may be anything
   } else {
     loss.as = label_functions(of.labels, false);
+    if (squeezed(of.shape).empty() && has_both(of.labels.numbers))
+      loss.metrics.insert(loss.metrics.begin() + 1, "auc");
     loss.why = fmt::format("\"{}\" has one number for each label, and \"{}\" holds 0 and 1 alone",
                            of.output, of.labels.name);
   }

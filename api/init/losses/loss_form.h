@@ -29,6 +29,7 @@ struct LossGuess {
   std::string options;           // more keys of the term, TOML: ", ignore_index = -100"
   std::vector<std::string> metrics;
   std::string why;
+  std::string note;   // for people: what may come of it
   std::string doubt;  // what else it could be: then it is no guess, but a TODO
   int certainty = 0;  // of two guesses the greater one counts
 };

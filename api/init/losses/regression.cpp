@@ -6,6 +6,19 @@
 namespace tandem::api::forms {
 namespace {
 
+/// A network begins with outputs near 0, and steps do not grow with the targets.
+std::string note_of_scale(const ArrayFacts& labels) {
+  constexpr double large = 10;
+  const double mean = labels.numbers.mean(), deviation = labels.numbers.deviation();
+  const double start = mean * mean + deviation * deviation;
+  if (start < large * large || deviation == 0) return "";
+  return fmt::format(
+      "\"{}\" has mean {:.6g} and deviation {:.6g}: outputs begin near 0, where the loss is about "
+      "{:.3g} (mean² + deviation²), and have far to go; with \"normalize({:.6g}, {:.6g})\" at the "
+      "end of its `as` the loss begins near 1, and predictions are deviations from the mean",
+      labels.name, mean, deviation, start, mean, deviation);
+}
+
 std::optional<LossGuess> guess_regression(const LossCase& of) {
   const Numbers& numbers = of.labels.numbers;
   if (squeezed(of.shape) != squeezed(of.labels.sample.shape) || of.labels.is_text ||
@@ -18,9 +31,11 @@ std::optional<LossGuess> guess_regression(const LossCase& of) {
   loss.value = of.output;
   loss.labels_key = "targets";
   loss.as = label_functions(of.labels, false);
-  loss.metrics = {"mse"};
+  loss.metrics = {"rmse"};
+  if (numbers.deviation() > 0) loss.metrics.emplace_back("r2");  // which is none of equal targets
   loss.why = fmt::format("\"{}\" holds numbers ({:g} to {:g}) in the shape of \"{}\"",
                          of.labels.name, numbers.least, numbers.most, of.output);
+  loss.note = note_of_scale(of.labels);
   if (!numbers.many && numbers.distinct_within({-1, 1})) {
     loss.doubt =
         fmt::format("\"{}\" holds -1 and 1: classes (hinge), or numbers (mse)?", of.labels.name);
