@@ -131,7 +131,7 @@ TEST_F(ClassWords, AWordThatTrainingDidNotHaveIsABadRow) {
   TrainedOptions options;
   options.data = {folder_ / "more.csv"};
   EXPECT_THAT(error_of([&] { evaluate_run(folder_ / "run", options); }, ErrorKind::data),
-              AllOf(HasSubstr("more.csv:5:7"), HasSubstr("none of the classes"),
+              AllOf(HasSubstr("more.csv:5:4"), HasSubstr("none of the classes"),
                     HasSubstr("got \"tulip\"")));
 }
 
