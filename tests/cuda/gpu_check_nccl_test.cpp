@@ -39,7 +39,7 @@ TEST(GpuCheckNccl, Passes) {
     options.late = late;
     const Said said = run(nccl, options);
     EXPECT_EQ(said.code, Exit::passed) << said.verdict;
-    EXPECT_EQ(said.verdict["checks"], 9);
+    EXPECT_EQ(said.verdict["checks"], 11);
     EXPECT_THAT(said.find("a captured sum"), NotNull());
     EXPECT_EQ(nccl.aborted(), 1);
   }
@@ -50,7 +50,7 @@ TEST(GpuCheckNccl, FailsWhereResultsAreWrong) {
   nccl.spoil_results(true);
   const Said said = run(nccl);
   EXPECT_EQ(said.code, Exit::failed);
-  EXPECT_EQ(said.verdict["failed"], 7);  // each operation, and the captured one
+  EXPECT_EQ(said.verdict["failed"], 9);  // each operation, and the captured one
 }
 
 }  // namespace
