@@ -116,12 +116,16 @@ TEST_F(ClassWords, StayWithTheExportedModel) {
   configured.config = folder_ / "train.toml";
   EXPECT_EQ(predicted("out.onnx", configured), "rose\naster\nit's a lily\n");
   // Without the configuration: data that lacks a word has the numbers of the training all the same.
-  write_file(folder_ / "two.csv", "p,q,r,species\n1,0,0,rose\n0,1,0,aster\n1,0,0,rose\n");
+  const std::string head = "p,q,r,species\n";
+  std::string many = head;
+  for (int i = 0; i < 40; ++i) many += "1,0,0,rose\n0,1,0,aster\n";
+  write_file(folder_ / "many.csv", many);
   TrainedOptions bare;
-  bare.data = {folder_ / "two.csv"};
+  bare.data = {folder_ / "many.csv"};
   EXPECT_EQ(Json::parse(evaluate_run(folder_ / "out.onnx", bare).json)["metrics"]["accuracy"], 1);
+  write_file(folder_ / "two.csv", head + "1,0,0,rose\n0,1,0,aster\n1,0,0,rose\n");
   PredictOptions guessed;
-  guessed.data = bare.data;
+  guessed.data = {folder_ / "two.csv"};
   EXPECT_EQ(predicted("out.onnx", guessed), "rose\naster\nrose\n");
 }
 
