@@ -28,6 +28,7 @@ metrics = [ { kind = "accuracy", by = "city" } ]
 [optimizer]
 kind = "sgd"
 [data]
+eval = { fraction = 0.5 }
 )toml" + data,
                           "/nowhere/train.toml");
 }

@@ -374,7 +374,7 @@ TEST_F(StateShardsTest, KindsThatNeedMoreThanAnElementAreRefused) {
     const RankRuns runs =
         run_ranks({.ranks = 2, .keys = {"optimizer.kind=" + kind}, .shards = all_states});
     EXPECT_THAT(runs.errors, Each(AllOf(HasSubstr("share out the optimizer's states"),
-                                        HasSubstr(kind), HasSubstr("fc2:weight"))));
+                                        HasSubstr(kind), HasSubstr("fc1:weight"))));
   }
 }
 
