@@ -11,6 +11,7 @@
 #include "api/init/fields.h"
 #include "api/init/losses/loss_form.h"
 #include "engine/graph/text.h"
+#include "engine/training/data/functions/call.h"
 
 namespace tandem::api {
 namespace {
@@ -184,16 +185,13 @@ void add_text_ids(std::int64_t rows, const ArrayFacts& array, Functions& to) {
 std::string classes_function(const std::vector<std::string>& words) {
   constexpr std::size_t most_bytes = 200;  // of a word
   if (words.size() < 2) return "";
-  std::string list;
-  for (const std::string& word : words) {
-    const char quote = word.find('\'') == std::string::npos ? '\'' : '"';
-    const bool is_written = !word.empty() && word.size() <= most_bytes &&
-                            word.find(quote) == std::string::npos && is_text(word) &&
-                            word == on_one_line(word);
-    if (!is_written) return "";
-    list += (list.empty() ? "" : ", ") + (quote + word + quote);
-  }
-  return "classes(" + list + ")";
+  const bool are_written = std::all_of(words.begin(), words.end(), [](const std::string& word) {
+    const bool both_quotes =
+        word.find('\'') != std::string::npos && word.find('"') != std::string::npos;
+    return !word.empty() && word.size() <= most_bytes && !both_quotes && is_text(word) &&
+           word == on_one_line(word);
+  });
+  return are_written ? call_text("classes", words) : "";
 }
 
 std::vector<std::string> words_of(const ArrayFacts& array) {

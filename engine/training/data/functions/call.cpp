@@ -203,4 +203,13 @@ std::vector<double> Call::numbers() const {
   return all;
 }
 
+std::string call_text(std::string_view name, const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) {
+    const char quote = word.find('\'') == std::string::npos ? '\'' : '"';
+    text += (text.empty() ? "" : ", ") + (quote + word + quote);
+  }
+  return std::string(name) + "(" + text + ")";
+}
+
 }  // namespace tandem

@@ -52,4 +52,8 @@ class Call {
 /// The number as an integer, of at least `least`.
 std::int64_t whole(double value, std::int64_t least, const char* what);
 
+/// As a configuration has a call with words: `classes('rose', "it's a lily")`. No word may hold
+/// both kinds of quotes.
+std::string call_text(std::string_view name, const std::vector<std::string>& words);
+
 }  // namespace tandem

@@ -35,14 +35,7 @@ struct Classes final : TextFunction {
     });
     return true;
   }
-  std::string decides_ids() const override {
-    std::string text;
-    for (const std::string& word : listed) {
-      const char quote = word.find('\'') == std::string::npos ? '\'' : '"';
-      text += (text.empty() ? "classes(" : ", ") + (quote + word + quote);
-    }
-    return text + ")";
-  }
+  std::string decides_ids() const override { return call_text("classes", listed); }
   const std::vector<std::string>* words() const override { return &listed; }
 };
 
