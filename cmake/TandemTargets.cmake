@@ -17,6 +17,12 @@ set(cxx_options -Wall -Wextra $<$<BOOL:${TANDEM_WERROR}>:-Werror>
   -fno-semantic-interposition)
 set(cuda_options $<$<BOOL:${TANDEM_WERROR}>:-Werror=all-warnings> -lineinfo
   -Xcompiler=-Wall,-Wextra,-Wno-missing-field-initializers)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # GCC looks for garbage in its own memory from 128 MiB on, which parsed headers alone take: an eighth of the time of a build.
+  set(roomy --param=ggc-min-heapsize=1048576) # KiB
+  list(APPEND cxx_options ${roomy})
+  list(APPEND cuda_options -Xcompiler=${roomy})
+endif()
 target_compile_options(tandem_options INTERFACE
   "$<$<COMPILE_LANGUAGE:CXX>:${cxx_options}>" "$<$<COMPILE_LANGUAGE:CUDA>:${cuda_options}>")
 target_include_directories(tandem_options INTERFACE
