@@ -61,15 +61,20 @@ function(tandem_library name)
   endif()
 endfunction()
 
-# tandem_compile_together(TARGET [ALONE REGEX…]): the compiler gets several C++ files of one folder at once, which halves the time
-# of a whole build; a changed file costs those that it is with. Names in anonymous namespaces differ within a folder. Files with
-# options of their own are compiled alone, as are those with a #pragma GCC, which would hold for what stands behind them.
+# tandem_compile_together(TARGET [AT_MOST COUNT] [ALONE REGEX…]): the compiler gets several C++ files of one folder at once, which
+# halves the time of a whole build; a changed file costs those that it is with. Names in anonymous namespaces differ within a
+# folder. Files with options of their own are compiled alone, as are those with a #pragma GCC, which would hold for what stands
+# behind them.
 set(TANDEM_TOGETHER 8 CACHE STRING "The most C++ files of a folder that the compiler gets at once; 1: each alone")
 function(tandem_compile_together target)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "ALONE")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "AT_MOST" "ALONE")
   get_target_property(type ${target} TYPE)
   if(TANDEM_TOGETHER LESS 2 OR type STREQUAL INTERFACE_LIBRARY)
     return()
+  endif()
+  set(most ${TANDEM_TOGETHER})
+  if(arg_AT_MOST AND arg_AT_MOST LESS most)
+    set(most ${arg_AT_MOST})
   endif()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
@@ -102,7 +107,7 @@ function(tandem_compile_together target)
   list(REMOVE_DUPLICATES folders)
   foreach(folder IN LISTS folders)
     list(LENGTH files_${folder} count)
-    math(EXPR groups "(${count} + ${TANDEM_TOGETHER} - 1) / ${TANDEM_TOGETHER}")
+    math(EXPR groups "(${count} + ${most} - 1) / ${most}")
     string(MAKE_C_IDENTIFIER "${folder}" name)
     set(index 0)
     foreach(source IN LISTS files_${folder})

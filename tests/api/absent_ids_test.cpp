@@ -24,46 +24,47 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pair;
 
-constexpr std::int64_t batch = 8, fields = 3, rows = 200, columns = 10;
+constexpr std::int64_t absent_ids_batch = 8, absent_ids_fields = 3, absent_ids_rows = 200,
+                       absent_ids_columns = 10;
 constexpr std::int64_t none = absent_id<std::int64_t>;
 
 /// ids [8, 3] -> lookup in table.weight [200, 10] -> three classes. `padded`: with the frozen
 /// padding.weight behind the table.
-std::string model(bool padded) {
+std::string model_with_absent_ids(bool padded) {
   SmallModel model;
-  model.input("ids", {batch, fields}, 7)
-      .weight("table.weight", {rows, columns}, 0.5f)
-      .weight("classes.weight", {fields * columns, 3}, 0.5f);
+  model.input("ids", {absent_ids_batch, absent_ids_fields}, 7)
+      .weight("table.weight", {absent_ids_rows, absent_ids_columns}, 0.5f)
+      .weight("classes.weight", {absent_ids_fields * absent_ids_columns, 3}, 0.5f);
   if (padded) {
-    model.weight("padding.weight", {1, columns}, 0)
+    model.weight("padding.weight", {1, absent_ids_columns}, 0)
         .node("Concat", "padding", {"table.weight", "padding.weight"}, "all_rows", {{"axis", 0}});
   }
   return model.node("Gather", "embedding", {padded ? "all_rows" : "table.weight", "ids"}, "rows")
       .node("Flatten", "flatten", {"rows"}, "flat")
       .node("MatMul", "classes", {"flat", "classes.weight"}, "logits")
-      .output("logits", {batch, 3})
+      .output("logits", {absent_ids_batch, 3})
       .bytes();
 }
 
 /// A third of the ids is in the table's first half, the others outside of the table.
 std::vector<std::int64_t> some_ids(std::int64_t samples) {
   std::vector<std::int64_t> ids;
-  for (std::int64_t i = 0; i < samples * fields; ++i) {
-    const std::int64_t outside[] = {rows, -1, 1 << 20, none, rows + 7};
-    ids.push_back(i * 5 % 3 == 0 ? i * 37 % (rows / 2) : outside[i % 5]);
+  for (std::int64_t i = 0; i < samples * absent_ids_fields; ++i) {
+    const std::int64_t outside[] = {absent_ids_rows, -1, 1 << 20, none, absent_ids_rows + 7};
+    ids.push_back(i * 5 % 3 == 0 ? i * 37 % (absent_ids_rows / 2) : outside[i % 5]);
   }
   return ids;
 }
 
-bool is_row(std::int64_t id) { return id >= 0 && id < rows; }
+bool is_row(std::int64_t id) { return id >= 0 && id < absent_ids_rows; }
 
 class AbsentIdsTest : public ::testing::Test {
  protected:
   AbsentIdsTest() {
-    constexpr std::int64_t samples = 5 * batch;
+    constexpr std::int64_t samples = 5 * absent_ids_batch;
     for (const bool padded : {false, true}) {
       const std::string name = padded ? "padded" : "absent";
-      write(name + ".onnx", model(padded));
+      write(name + ".onnx", model_with_absent_ids(padded));
       write(name + ".toml", "model = \"" + name + R"(.onnx"
 batch_size = 8
 steps = 7
@@ -86,13 +87,13 @@ ids = { from = "ids")" + (padded ? "" : ", out_of_range = \"zero\"") +
                                 " }\n");
       std::vector<std::int64_t> ids = some_ids(samples);
       for (std::int64_t& id : ids) {
-        if (padded && !is_row(id)) id = rows;
+        if (padded && !is_row(id)) id = absent_ids_rows;
       }
       HostTensor labels(TensorType{DType::int32, {samples}});
       for (std::int64_t i = 0; i < samples; ++i) labels.as<std::int32_t>()[i] = i % 3;
-      write_npz(
-          folder_ / (name + ".npz"),
-          {{"ids", HostTensor::from<std::int64_t>({samples, fields}, ids)}, {"labels", labels}});
+      write_npz(folder_ / (name + ".npz"),
+                {{"ids", HostTensor::from<std::int64_t>({samples, absent_ids_fields}, ids)},
+                 {"labels", labels}});
     }
   }
   void write(const std::string& name, const std::string& content) const {
@@ -124,7 +125,7 @@ ids = { from = "ids")" + (padded ? "" : ", out_of_range = \"zero\"") +
     return trained;
   }
   std::vector<float> start() const {
-    return Session(folder_ / "absent.onnx", batch,
+    return Session(folder_ / "absent.onnx", absent_ids_batch,
                    {"optimizer.kind=sgd",
                     "loss.terms=[{kind=\"softmax_cross_entropy\", "
                     "logits=\"logits\", labels=\"labels\"}]"})
@@ -134,16 +135,16 @@ ids = { from = "ids")" + (padded ? "" : ", out_of_range = \"zero\"") +
   }
   /// Rows that no id names have kept their bits.
   void expect_untouched(const std::vector<float>& table) const {
-    ASSERT_EQ(table.size(), static_cast<std::size_t>(rows * columns));
-    std::vector<bool> touched(static_cast<std::size_t>(rows));
-    for (const std::int64_t id : some_ids(5 * batch)) {
+    ASSERT_EQ(table.size(), static_cast<std::size_t>(absent_ids_rows * absent_ids_columns));
+    std::vector<bool> touched(static_cast<std::size_t>(absent_ids_rows));
+    for (const std::int64_t id : some_ids(5 * absent_ids_batch)) {
       if (is_row(id)) touched[static_cast<std::size_t>(id)] = true;
     }
     const std::vector<float> before = start();
     int moved = 0;
     for (std::size_t row = 0; row < touched.size(); ++row) {
-      const std::size_t first = row * static_cast<std::size_t>(columns);
-      const bool same = std::memcmp(&table[first], &before[first], 4 * columns) == 0;
+      const std::size_t first = row * static_cast<std::size_t>(absent_ids_columns);
+      const bool same = std::memcmp(&table[first], &before[first], 4 * absent_ids_columns) == 0;
       EXPECT_TRUE(same || touched[row]) << "row " << row;
       moved += !same;
     }
@@ -154,7 +155,7 @@ ids = { from = "ids")" + (padded ? "" : ", out_of_range = \"zero\"") +
   int runs_ = 0;
 };
 
-void expect_near(const std::vector<float>& a, const std::vector<float>& b) {
+void expect_near_tables(const std::vector<float>& a, const std::vector<float>& b) {
   ASSERT_EQ(a.size(), b.size());
   for (std::size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], 1e-6) << i;
 }
@@ -173,7 +174,7 @@ TEST_F(AbsentIdsTest, TrainAsAFrozenRowOfZeros) {
     const Trained expected = train("padded", padded), absent = train("absent", more);
     EXPECT_NEAR(absent.loss, expected.loss, 1e-6 * expected.loss);
     EXPECT_NEAR(absent.evaluated, expected.evaluated, 1e-6 * expected.evaluated);
-    expect_near(absent.table, expected.table);
+    expect_near_tables(absent.table, expected.table);
     expect_untouched(absent.table);
   }
 }
@@ -194,7 +195,7 @@ TEST_F(AbsentIdsTest, OnEveryPlacement) {
             train("absent", settings, {all, std::string("{ at = \"embedding\", ") + table + " }"});
         EXPECT_NEAR(placed.loss, expected.loss, 1e-6 * expected.loss);
         EXPECT_NEAR(placed.evaluated, expected.evaluated, 1e-6 * expected.evaluated);
-        expect_near(placed.table, expected.table);
+        expect_near_tables(placed.table, expected.table);
         expect_untouched(placed.table);
       }
     }
@@ -202,24 +203,26 @@ TEST_F(AbsentIdsTest, OnEveryPlacement) {
 }
 
 TEST_F(AbsentIdsTest, OfASession) {
-  Session session(folder_ / "absent.onnx", batch,
+  Session session(folder_ / "absent.onnx", absent_ids_batch,
                   {"optimizer.kind=lazy_adam",
                    "loss.terms=[{kind=\"softmax_cross_entropy\", "
                    "logits=\"logits\", labels=\"labels\"}]"});
   const auto feeds_of = [](std::vector<std::int64_t> ids, bool labels) {
-    std::map<std::string, Array> feeds{{"ids", Array::of({batch, fields}, std::move(ids))}};
+    std::map<std::string, Array> feeds{
+        {"ids", Array::of({absent_ids_batch, absent_ids_fields}, std::move(ids))}};
     if (labels)
-      feeds["labels"] = Array::of({batch}, std::vector<std::int64_t>{0, 1, 2, 0, 1, 2, 0, 1});
+      feeds["labels"] =
+          Array::of({absent_ids_batch}, std::vector<std::int64_t>{0, 1, 2, 0, 1, 2, 0, 1});
     return feeds;
   };
-  std::vector<std::int64_t> ids(batch * fields, none);
+  std::vector<std::int64_t> ids(absent_ids_batch * absent_ids_fields, none);
   for (const float x : session.predict(feeds_of(ids, false)).at("logits").floats()) EXPECT_EQ(x, 0);
   ids[4] = 11;
   const std::vector<float> before = session.parameters().at("table.weight").floats();
   session.step(feeds_of(ids, true));
   const std::vector<float> after = session.parameters().at("table.weight").floats();
   for (std::size_t i = 0; i < before.size(); ++i) {
-    if (i / columns == 11)
+    if (i / absent_ids_columns == 11)
       EXPECT_NE(after[i], before[i]) << i;
     else
       EXPECT_EQ(after[i], before[i]) << i;

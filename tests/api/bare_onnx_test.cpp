@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tandem/init.h"
+#include "tests/api/digits.h"
 #include "tests/api/error_of.h"
 #include "tests/api/trained_runs.h"
 
@@ -16,7 +17,6 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
 
-const std::string digits_model = std::string(TANDEM_SOURCE_DIR) + "/models/digits/model.onnx";
 const std::string digits_test = std::string(TANDEM_SOURCE_DIR) + "/models/digits/digits_test.npz";
 
 Json metrics_of(const std::string& model, const TrainedOptions& options) {

@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 using ::testing::IsSupersetOf;
 using Json = nlohmann::json;
 
-constexpr std::int64_t batch = 16, width = 24, samples = 64;
+constexpr std::int64_t bench_batch = 16, bench_width = 24, bench_samples = 64;
 constexpr std::size_t traced_steps = 5;
 
 /// Two layers, the second one on the host, all optimizer state there, too.
@@ -30,15 +30,15 @@ class BenchTest : public ::testing::Test {
  protected:
   BenchTest() {
     testing::SmallModel model;
-    model.input("x", {batch, width}).output("logits", {batch, width});
-    model.weight("first.weight", {width, width}, 0.1f)
-        .weight("second.weight", {width, width}, 0.1f);
+    model.input("x", {bench_batch, bench_width}).output("logits", {bench_batch, bench_width});
+    model.weight("first.weight", {bench_width, bench_width}, 0.1f)
+        .weight("second.weight", {bench_width, bench_width}, 0.1f);
     model.node("MatMul", "first", {"x", "first.weight"}, "hidden");
     model.node("Tanh", "tanh", {"hidden"}, "active");
     model.node("MatMul", "second", {"active", "second.weight"}, "logits");
     write("model.onnx", model.bytes());
-    HostTensor x(TensorType{DType::float32, {samples, width}}),
-        labels(TensorType{DType::int32, {samples}});
+    HostTensor x(TensorType{DType::float32, {bench_samples, bench_width}}),
+        labels(TensorType{DType::int32, {bench_samples}});
     std::int64_t i = 0;
     for (float& value : x.as<float>()) value = static_cast<float>(i++ % 97) / 97;
     for (std::int32_t& label : labels.as<std::int32_t>())
@@ -196,7 +196,8 @@ void expect_whole(const Report& report) {
   EXPECT_EQ(json["transfers"]["bytes"], bytes);
   EXPECT_THAT(report.text, HasSubstr("by the cost model"));
   // AdamW of two weights on the host: 28 bytes an element, and scalars.
-  const double updated = json["host_updates"]["bytes"], least = 28.0 * 2 * width * width;
+  const double updated = json["host_updates"]["bytes"],
+               least = 28.0 * 2 * bench_width * bench_width;
   EXPECT_GE(updated, least);
   EXPECT_LE(updated, least + 64);
   EXPECT_GT(json["host_updates"]["gb_per_s"], 0);

@@ -22,19 +22,21 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using Json = nlohmann::json;
 
-constexpr std::int64_t batch = 8, fields = 4, ids = batch * fields, rows = 100, columns = 16;
-constexpr std::int64_t micro_batches = 5, row_bytes = 4 * columns;
+constexpr std::int64_t lookup_batch = 8, lookup_fields = 4,
+                       lookup_ids = lookup_batch * lookup_fields, lookup_rows = 100,
+                       lookup_columns = 16;
+constexpr std::int64_t micro_batches = 5, lookup_row_bytes = 4 * lookup_columns;
 
 // ids [8, 4] -> embedding (table.weight [100, 16]) -> flatten -> classes: three.
-std::string model() {
+std::string lookup_model() {
   return tandem::testing::SmallModel()
-      .input("ids", {batch, fields}, 7)
-      .weight("table.weight", {rows, columns}, 0.5f)
-      .weight("classes.weight", {fields * columns, 3}, 0.5f)
+      .input("ids", {lookup_batch, lookup_fields}, 7)
+      .weight("table.weight", {lookup_rows, lookup_columns}, 0.5f)
+      .weight("classes.weight", {lookup_fields * lookup_columns, 3}, 0.5f)
       .node("Gather", "embedding", {"table.weight", "ids"}, "rows")
       .node("Flatten", "flatten", {"rows"}, "flat")
       .node("MatMul", "classes", {"flat", "classes.weight"}, "logits")
-      .output("logits", {batch, 3})
+      .output("logits", {lookup_batch, 3})
       .bytes();
 }
 
@@ -49,7 +51,7 @@ std::int64_t id_at(std::int64_t micro_batch, std::int64_t i) {
 class CacheTest : public ::testing::Test {
  protected:
   CacheTest() {
-    write("model.onnx", model());
+    write("model.onnx", lookup_model());
     write("train.toml", R"(model = "model.onnx"
 policy = "policy.toml"
 batch_size = 8
@@ -85,10 +87,11 @@ rules = [
     std::ofstream(folder_ / name, std::ios::binary) << content;
   }
   void write_data(const std::string& name, std::int64_t count) const {
-    HostTensor indices(TensorType{DType::int64, {count * batch, fields}});
-    HostTensor labels(TensorType{DType::int32, {count * batch}});
-    for (std::int64_t i = 0; i < count * ids; ++i)
-      indices.as<std::int64_t>()[static_cast<std::size_t>(i)] = id_at(i / ids, i % ids);
+    HostTensor indices(TensorType{DType::int64, {count * lookup_batch, lookup_fields}});
+    HostTensor labels(TensorType{DType::int32, {count * lookup_batch}});
+    for (std::int64_t i = 0; i < count * lookup_ids; ++i)
+      indices.as<std::int64_t>()[static_cast<std::size_t>(i)] =
+          id_at(i / lookup_ids, i % lookup_ids);
     int label = 0;
     for (std::int32_t& each : labels.as<std::int32_t>()) each = label++ % 3;
     write_npz(folder_ / name, {{"ids", indices}, {"labels", labels}});
@@ -168,11 +171,11 @@ TEST_F(CacheTest, TheRunRecordsTheCache) {
   const Json table = read("run/placement.json")["tables"][0];
   EXPECT_EQ(table["cached_rows"], 2);
   EXPECT_EQ(table["cache_device"], "gpu");
-  EXPECT_EQ(table["cache_bytes"], 2 * 3 * row_bytes);
+  EXPECT_EQ(table["cache_bytes"], 2 * 3 * lookup_row_bytes);
   EXPECT_EQ(table["hit_rate"], 0.5);
   EXPECT_EQ(table["unique_rows"], 16);
-  EXPECT_EQ(table["bytes_rows"], 2 * 16 * row_bytes + 8 * ids);
-  EXPECT_EQ(table["bytes_uncached"], 2 * 18 * row_bytes + 4 * ids);
+  EXPECT_EQ(table["bytes_rows"], 2 * 16 * lookup_row_bytes + 8 * lookup_ids);
+  EXPECT_EQ(table["bytes_uncached"], 2 * 18 * lookup_row_bytes + 4 * lookup_ids);
   train("none", "");
   EXPECT_FALSE(read("none/placement.json")["tables"][0].contains("cached_rows"));
 }
@@ -181,9 +184,9 @@ TEST_F(CacheTest, TheRunRecordsTheCache) {
 TEST_F(CacheTest, FewerBytesCross) {
   train("none", "");
   train("two", two_rows);
-  EXPECT_EQ(copied("none") - copied("two"), 2 * 2 * row_bytes - 4 * ids);
+  EXPECT_EQ(copied("none") - copied("two"), 2 * 2 * lookup_row_bytes - 4 * lookup_ids);
   train("all", all_rows);
-  EXPECT_EQ(copied("none") - copied("all"), 2 * 18 * row_bytes - 4 * ids);
+  EXPECT_EQ(copied("none") - copied("all"), 2 * 18 * lookup_row_bytes - 4 * lookup_ids);
 }
 
 TEST_F(CacheTest, TrainsTheSameTable) {
@@ -207,7 +210,7 @@ TEST_F(CacheTest, FixedRowsStayInTableAndCache) {
     std::snprintf(name, sizeof name, "/checkpoints/step-%08d/model.safetensors", step);
     const SafetensorsFile file(folder_ / run + name);
     const HostTensor* table = file.find("table.weight");
-    const auto values = table->as<float>().subspan(which * columns, columns);
+    const auto values = table->as<float>().subspan(which * lookup_columns, lookup_columns);
     return std::vector<float>(values.begin(), values.end());
   };
   const std::string adamw = "optimizer={ kind = \"adamw\", lr = 0.05, weight_decay = 0.1 }";
@@ -274,18 +277,19 @@ TEST_F(CacheTest, SplitTablesHaveSplitCaches) {
 // One table, looked up by int64 and by int32 ids: rows without ids stay, with and without a cache.
 TEST_F(CacheTest, IdsOfTwoTypesTrainTheSameTable) {
   constexpr std::int64_t few = 2;
-  write("model.onnx", tandem::testing::SmallModel()
-                          .input("ids", {batch, fields}, 7)
-                          .input("few", {batch, few}, 6)
-                          .weight("table.weight", {rows, columns}, 0.5f)
-                          .weight("classes.weight", {(fields + few) * columns, 3}, 0.5f)
-                          .node("Gather", "embedding", {"table.weight", "ids"}, "rows")
-                          .node("Gather", "second", {"table.weight", "few"}, "few_rows")
-                          .node("Concat", "both", {"rows", "few_rows"}, "all_rows", {{"axis", 1}})
-                          .node("Flatten", "flatten", {"all_rows"}, "flat")
-                          .node("MatMul", "classes", {"flat", "classes.weight"}, "logits")
-                          .output("logits", {batch, 3})
-                          .bytes());
+  write("model.onnx",
+        tandem::testing::SmallModel()
+            .input("ids", {lookup_batch, lookup_fields}, 7)
+            .input("few", {lookup_batch, few}, 6)
+            .weight("table.weight", {lookup_rows, lookup_columns}, 0.5f)
+            .weight("classes.weight", {(lookup_fields + few) * lookup_columns, 3}, 0.5f)
+            .node("Gather", "embedding", {"table.weight", "ids"}, "rows")
+            .node("Gather", "second", {"table.weight", "few"}, "few_rows")
+            .node("Concat", "both", {"rows", "few_rows"}, "all_rows", {{"axis", 1}})
+            .node("Flatten", "flatten", {"all_rows"}, "flat")
+            .node("MatMul", "classes", {"flat", "classes.weight"}, "logits")
+            .output("logits", {lookup_batch, 3})
+            .bytes());
   write("policy.toml", R"(policy = 1
 rules = [
   { at = "**", on = "gpu" },
@@ -293,11 +297,11 @@ rules = [
 ]
 )");
   for (const std::string name : {"train.npz", "eval.npz"}) {
-    HostTensor wide(TensorType{DType::int64, {micro_batches * batch, fields}});
-    HostTensor narrow(TensorType{DType::int32, {micro_batches * batch, few}});
-    HostTensor labels(TensorType{DType::int32, {micro_batches * batch}});
-    for (std::int64_t i = 0; i < micro_batches * ids; ++i)
-      wide.as<std::int64_t>()[static_cast<std::size_t>(i)] = id_at(i / ids, i % ids);
+    HostTensor wide(TensorType{DType::int64, {micro_batches * lookup_batch, lookup_fields}});
+    HostTensor narrow(TensorType{DType::int32, {micro_batches * lookup_batch, few}});
+    HostTensor labels(TensorType{DType::int32, {micro_batches * lookup_batch}});
+    for (std::int64_t i = 0; i < micro_batches * lookup_ids; ++i)
+      wide.as<std::int64_t>()[static_cast<std::size_t>(i)] = id_at(i / lookup_ids, i % lookup_ids);
     int i = 0;
     for (std::int32_t& id : narrow.as<std::int32_t>()) {
       id = i % 2 == 0 ? 40 : 50 + i % 37;
@@ -439,11 +443,11 @@ TEST_F(CacheTest, PlansCountIt) {
   const auto gpu = [](const Json& plan, const char* part) {
     return plan["devices"]["gpu"][part].get<std::int64_t>();
   };
-  EXPECT_EQ(gpu(two, "parameters") - gpu(none, "parameters"), 2 * row_bytes);
-  EXPECT_EQ(gpu(two, "state") - gpu(none, "state"), 2 * 2 * row_bytes);
+  EXPECT_EQ(gpu(two, "parameters") - gpu(none, "parameters"), 2 * lookup_row_bytes);
+  EXPECT_EQ(gpu(two, "state") - gpu(none, "state"), 2 * 2 * lookup_row_bytes);
   EXPECT_EQ(two["traffic"]["expected_bytes"].get<std::int64_t>() -
                 none["traffic"]["expected_bytes"].get<std::int64_t>(),
-            4 * ids - 2 * 2 * row_bytes);
+            4 * lookup_ids - 2 * 2 * lookup_row_bytes);
 }
 
 TEST_F(CacheTest, ExplainSaysWhere) {
@@ -471,7 +475,7 @@ TEST_F(CacheTest, NotesSayWhyThereIsNone) {
   of_the_model.config.clear();
   of_the_model.model = folder_ / "model.onnx";
   of_the_model.policy = folder_ / "policy.toml";
-  of_the_model.bind = {{"batch", batch}};
+  of_the_model.bind = {{"batch", lookup_batch}};
   EXPECT_THAT(policy_plan(of_the_model).report.text,
               HasSubstr("no data tells which of its rows are looked up"));
   EXPECT_THAT(policy_check(policy(two_rows)).text, Not(HasSubstr("has no cache")));

@@ -19,7 +19,7 @@ using namespace tandem::testing;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using Json = EditedCheckpoint::Json;
+using OrderedJson = EditedCheckpoint::Json;
 
 /// "no error", or the kind's number and what it says.
 std::string outcome_of(const std::function<void()>& action) {
@@ -84,17 +84,17 @@ TEST_F(CheckpointConsumers, ThePointerToTheBestNamesACheckpoint) {
 
 TEST_F(CheckpointConsumers, WrongValuesAreRefusedByAll) {
   const EditedCheckpoint whole(newest_);
-  const std::vector<std::tuple<const char*, const char*, Json, const char*>> cases{
+  const std::vector<std::tuple<const char*, const char*, OrderedJson, const char*>> cases{
       {"state.json", "/data/epoch", -1, "4 "},
       {"state.json", "/step", std::uint64_t{1} << 63, "4 "},
       {"state.json", "/format", nullptr, "4 "},
       {"state.json", "/format", 2, "2 "},
       {"manifest.json", "/format", std::uint64_t{1} << 63, "2 "},
-      {"manifest.json", "/files", Json::array(), "4 "},
+      {"manifest.json", "/files", OrderedJson::array(), "4 "},
   };
   for (const auto& [file, place, value, code] : cases) {
     EditedCheckpoint changed = whole;
-    changed.json(file)[Json::json_pointer(place)] = value;
+    changed.json(file)[OrderedJson::json_pointer(place)] = value;
     changed.write(newest_);
     EXPECT_THAT(outcome("4"), ::testing::StartsWith(code + newest_)) << file << place;
     // An older one stands in for a damaged one alone.

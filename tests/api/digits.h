@@ -11,6 +11,7 @@
 namespace tandem::testing {
 
 inline const std::string digits = std::string(TANDEM_SOURCE_DIR) + "/models/digits/";
+inline const std::string digits_model = digits + "model.onnx";
 inline const std::string cross_entropy =
     R"(loss.terms=[{ name = "loss", kind = "softmax_cross_entropy", logits = "logits", labels = "labels" }])";
 

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/training/checkpoints/checkpoint.h"
+#include "tests/api/digits.h"
 #include "tests/api/error_of.h"
 #include "tests/api/trained_runs.h"
 #include "tests/harness/program.h"
@@ -20,8 +21,6 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using Json = nlohmann::json;
-
-const std::string digits = TANDEM_SOURCE_DIR "/models/digits/";
 
 class ApiDivergenceTest : public ::testing::Test {
  protected:

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "tandem/tandem.h"
+#include "tests/api/digits.h"
 #include "tests/api/error_of.h"
 #include "tests/training/formats/temporary_folder.h"
 
@@ -14,9 +15,8 @@ namespace tandem::api {
 namespace {
 
 namespace fs = std::filesystem;
+using tandem::testing::digits;
 using ::testing::HasSubstr;
-
-const std::string digits = std::string(TANDEM_SOURCE_DIR) + "/models/digits/";
 
 class DryRun : public ::testing::Test {
  protected:

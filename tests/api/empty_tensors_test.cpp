@@ -12,7 +12,8 @@
 namespace tandem::api {
 namespace {
 
-constexpr std::int64_t batch = 8, micro_batches = 3, rows = 40;
+constexpr std::int64_t empty_tensors_batch = 8, empty_tensors_micro_batches = 3,
+                       empty_tensors_rows = 40;
 
 class EmptyTensorsTest : public ::testing::Test {
  protected:
@@ -23,22 +24,25 @@ class EmptyTensorsTest : public ::testing::Test {
   // x [8, 3] -> classes, plus the sum of the rows of table [40, columns] that ids [8, fields] name.
   void write_case(std::int64_t fields, std::int64_t columns) const {
     write("model.onnx", tandem::testing::SmallModel()
-                            .input("ids", {batch, fields}, 7)
-                            .input("x", {batch, 3})
-                            .weight("table.weight", {rows, columns}, 0.5f)
+                            .input("ids", {empty_tensors_batch, fields}, 7)
+                            .input("x", {empty_tensors_batch, 3})
+                            .weight("table.weight", {empty_tensors_rows, columns}, 0.5f)
                             .weight("classes.weight", {3, 3}, 0.5f)
                             .node("Gather", "embedding", {"table.weight", "ids"}, "rows")
                             .node("ReduceSum", "sum", {"rows"}, "all", {{"keepdims", 0}})
                             .node("MatMul", "classes", {"x", "classes.weight"}, "product")
                             .node("Add", "add", {"product", "all"}, "logits")
-                            .output("logits", {batch, 3})
+                            .output("logits", {empty_tensors_batch, 3})
                             .bytes());
-    HostTensor ids(TensorType{DType::int64, {micro_batches * batch, fields}});
+    HostTensor ids(
+        TensorType{DType::int64, {empty_tensors_micro_batches * empty_tensors_batch, fields}});
     std::int64_t next = 0;
-    for (std::int64_t& id : ids.as<std::int64_t>()) id = next++ % rows;
-    HostTensor x(TensorType{DType::float32, {micro_batches * batch, 3}});
+    for (std::int64_t& id : ids.as<std::int64_t>()) id = next++ % empty_tensors_rows;
+    HostTensor x(
+        TensorType{DType::float32, {empty_tensors_micro_batches * empty_tensors_batch, 3}});
     for (float& value : x.as<float>()) value = static_cast<float>(next++ % 7) / 7;
-    HostTensor labels(TensorType{DType::int32, {micro_batches * batch}});
+    HostTensor labels(
+        TensorType{DType::int32, {empty_tensors_micro_batches * empty_tensors_batch}});
     for (std::int32_t& label : labels.as<std::int32_t>())
       label = static_cast<std::int32_t>(next++ % 3);
     write_npz(folder_ / "train.npz", {{"ids", ids}, {"x", x}, {"labels", labels}});

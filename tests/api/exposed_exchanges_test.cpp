@@ -11,7 +11,7 @@ using testing::Forward;
 using testing::Layers;
 using testing::NeverRun;
 
-constexpr int ranks = 2;
+constexpr int exchanging_ranks = 2;
 
 // 784-512-512-10.
 Graph mlp(const OperatorSet& operators, std::int64_t samples) {
@@ -46,7 +46,7 @@ Graph resnet18(const OperatorSet& operators, std::int64_t samples) {
   return l.g.finish();
 }
 
-constexpr std::int64_t tokens = 128, classes = 65;
+constexpr std::int64_t tokens = 128, token_classes = 65;
 
 // Four blocks of width 256 with four heads, over vectors instead of tokens.
 Graph gpt(const OperatorSet& operators, std::int64_t samples) {
@@ -82,14 +82,14 @@ Graph gpt(const OperatorSet& operators, std::int64_t samples) {
     g.set_scope({name + ".Add2", Phase::forward, {}});
     x = g.add(x, y);
   }
-  g.output("logits", l.product("head", normal("norm", x), classes));
+  g.output("logits", l.product("head", normal("norm", x), token_classes));
   return g.finish();
 }
 
 /// The part of a step in which a rank waits for what ranks exchange.
 double exposed_part(const Forward& forward, std::int64_t samples, const TensorType& label,
                     const std::string& policy) {
-  NeverRun model(forward, samples * ranks, ranks, label);
+  NeverRun model(forward, samples * exchanging_ranks, exchanging_ranks, label);
   model.replace_policy("policy = 1\n" + policy);
   const PlannedStep step = model.plan(PlannedPrograms::step);
   double exposed = 0;

@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::MatchesRegex;
 
-const std::string source = std::string(TANDEM_SOURCE_DIR) + "/";
+const std::string source_folder = std::string(TANDEM_SOURCE_DIR) + "/";
 
 /// LeNet-5 of 28 x 28 grey pixels, and pictures of other sizes in three classes.
 class ImageRuns : public ::testing::Test {
@@ -29,7 +29,7 @@ class ImageRuns : public ::testing::Test {
   void SetUp() override {
     if (*png_problem().what != '\0' || *jpeg_problem().what != '\0')
       GTEST_SKIP() << "this build lacks libjpeg or libpng";
-    fs::copy(source + "tests/data/parity/lenet5_torchscript.onnx", folder_ / "net.onnx");
+    fs::copy(source_folder + "tests/data/parity/lenet5_torchscript.onnx", folder_ / "net.onnx");
     for (const char* name : {"cat", "dog", "fox"}) {
       for (int i = 0; i < 8; ++i) put("data/train/" + std::string(name), i);
       for (int i = 0; i < 2; ++i) put("data/val/" + std::string(name), i);
@@ -40,7 +40,7 @@ class ImageRuns : public ::testing::Test {
     const std::string picture = pictures[number % 4];
     fs::create_directories(folder_ / folder);
     fs::copy(
-        source + "tests/data/images/" + picture,
+        source_folder + "tests/data/images/" + picture,
         folder_ / (folder + "/" + std::to_string(number) + picture.substr(picture.size() - 4)));
   }
   TrainResult train(bool resume = false) {

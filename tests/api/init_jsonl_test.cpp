@@ -16,7 +16,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-DataFacts facts_of(const TemporaryFolder& folder, const std::string& lines) {
+DataFacts facts_of_lines(const TemporaryFolder& folder, const std::string& lines) {
   write_file(folder / "train.jsonl", lines);
   return look_into_data(folder.path());
 }
@@ -27,9 +27,9 @@ InputFacts whole_numbers(const std::string& name, std::int64_t length, std::int6
 
 TEST(InitJsonl, NumbersListsAndTextsAreArrays) {
   const TemporaryFolder folder;
-  const DataFacts facts = facts_of(folder,
-                                   "{\"x\": [0.5, 1, 2], \"label\": 1, \"kind\": \"a\"}\n"
-                                   "{\"label\": 0, \"x\": [3, 4.5, -1], \"kind\": \"b\"}\n");
+  const DataFacts facts = facts_of_lines(folder,
+                                         "{\"x\": [0.5, 1, 2], \"label\": 1, \"kind\": \"a\"}\n"
+                                         "{\"label\": 0, \"x\": [3, 4.5, -1], \"kind\": \"b\"}\n");
   EXPECT_EQ(facts.kind, "jsonl");
   const ArrayFacts* x = facts.find("x");
   ASSERT_NE(x, nullptr);
@@ -45,7 +45,7 @@ TEST(InitJsonl, NumbersListsAndTextsAreArrays) {
 TEST(InitJsonl, AFieldReadsAListAsTheInputsShape) {
   const TemporaryFolder folder;
   const DataFacts facts =
-      facts_of(folder, "{\"x\": [1, 2, 3, 4, 5, 6]}\n{\"x\": [1, 2, 3, 4, 5, 6]}\n");
+      facts_of_lines(folder, "{\"x\": [1, 2, 3, 4, 5, 6]}\n{\"x\": [1, 2, 3, 4, 5, 6]}\n");
   const FieldGuesses fields =
       guess_fields({{"x", {DType::float32, {2, 3}}, {"batch", "2", "3"}, 0}}, facts);
   EXPECT_THAT(fields.fields[0].as, ElementsAre("split(',', max=6)", "float32", "reshape(2, 3)"));
@@ -53,7 +53,7 @@ TEST(InitJsonl, AFieldReadsAListAsTheInputsShape) {
 
 TEST(InitJsonl, ListsOfDifferentLengthsAreIdsAlone) {
   const TemporaryFolder folder;
-  const DataFacts facts = facts_of(folder, "{\"ids\": [1, 2]}\n{\"ids\": [3, 4, 5]}\n");
+  const DataFacts facts = facts_of_lines(folder, "{\"ids\": [1, 2]}\n{\"ids\": [3, 4, 5]}\n");
   EXPECT_THAT(misfit(whole_numbers("ids", 3, 10), *facts.find("ids")), IsEmpty());
   EXPECT_THAT(misfit(whole_numbers("ids", 3), *facts.find("ids")), HasSubstr("different lengths"));
   ASSERT_FALSE(facts.notes.empty());
@@ -62,7 +62,7 @@ TEST(InitJsonl, ListsOfDifferentLengthsAreIdsAlone) {
 
 TEST(InitJsonl, AKeyThatLinesLackHasGaps) {
   const TemporaryFolder folder;
-  const DataFacts facts = facts_of(folder, "{\"a\": 1, \"b\": 2}\n{\"b\": 3}\n");
+  const DataFacts facts = facts_of_lines(folder, "{\"a\": 1, \"b\": 2}\n{\"b\": 3}\n");
   EXPECT_TRUE(facts.find("a")->has_gaps());
   EXPECT_FALSE(facts.find("b")->has_gaps());
   EXPECT_EQ(facts.find("a")->rows, 2);
@@ -70,7 +70,7 @@ TEST(InitJsonl, AKeyThatLinesLackHasGaps) {
 
 TEST(InitJsonl, ValuesOfSeveralFormsAreLeftOut) {
   const TemporaryFolder folder;
-  const DataFacts facts = facts_of(
+  const DataFacts facts = facts_of_lines(
       folder, "{\"a\": 1, \"b\": [[1], [2]], \"c\": 1}\n{\"a\": [1], \"b\": [], \"c\": 2}\n");
   EXPECT_EQ(facts.find("a"), nullptr);
   EXPECT_EQ(facts.find("b"), nullptr);
@@ -80,14 +80,14 @@ TEST(InitJsonl, ValuesOfSeveralFormsAreLeftOut) {
 
 TEST(InitJsonl, ALineThatIsNoObjectIsNamed) {
   const TemporaryFolder folder;
-  EXPECT_THAT(tandem::testing::error_of([&] { facts_of(folder, "{\"a\": 1}\n[1, 2]\n"); }),
+  EXPECT_THAT(tandem::testing::error_of([&] { facts_of_lines(folder, "{\"a\": 1}\n[1, 2]\n"); }),
               HasSubstr("train.jsonl:2"));
 }
 
 TEST(InitJsonl, TextsWithATokenizerFeedAllInputsOfABert) {
   const TemporaryFolder folder;
   write_file(folder / "tokenizer.json", "{}");
-  DataFacts facts = facts_of(folder, "{\"text\": \"one two\", \"label\": 0}\n");
+  DataFacts facts = facts_of_lines(folder, "{\"text\": \"one two\", \"label\": 0}\n");
   const std::vector<InputFacts> inputs = {whole_numbers("input_ids", 12, 100),
                                           whole_numbers("attention_mask", 12),
                                           whole_numbers("token_type_ids", 12, 2)};

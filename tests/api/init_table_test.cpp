@@ -30,11 +30,11 @@ using ::testing::Not;
 InputFacts floats(const std::string& name, std::int64_t length) {
   return {name, {DType::float32, {length}}, {"batch", std::to_string(length)}, 0};
 }
-InputFacts ids(const std::string& name, std::int64_t rows) {
+InputFacts ids_input(const std::string& name, std::int64_t rows) {
   return {name, {DType::int64, {}}, {"batch"}, rows};
 }
 
-DataFacts facts_of(const TemporaryFolder& folder, const std::string& rows) {
+DataFacts facts_of_rows(const TemporaryFolder& folder, const std::string& rows) {
   write_file(folder / "train.csv", rows);
   return look_into_data(folder.path());
 }
@@ -42,7 +42,7 @@ DataFacts facts_of(const TemporaryFolder& folder, const std::string& rows) {
 /// The field of one input over this table.
 FieldGuess field_of(const InputFacts& input, const std::string& rows) {
   const TemporaryFolder folder;
-  DataFacts facts = facts_of(folder, rows);
+  DataFacts facts = facts_of_rows(folder, rows);
   fit_data({input}, facts);
   FieldGuess field = guess_fields({input}, facts).fields.at(0);
   field.from = nullptr;  // goes with the facts
@@ -65,7 +65,7 @@ TEST(InitTable, NumbersFarFromZeroKeepTheirDeviation) {
 
 TEST(InitTable, ColumnsAreMeasured) {
   const TemporaryFolder folder;
-  const DataFacts facts = facts_of(folder, "a,b,c\n1,x,\n3,,0.5\n,y,1.5\n5,x,\n");
+  const DataFacts facts = facts_of_rows(folder, "a,b,c\n1,x,\n3,,0.5\n,y,1.5\n5,x,\n");
   EXPECT_EQ(facts.rows_read, 4);
   EXPECT_FALSE(facts.has_more_rows);
   const ArrayFacts& a = *facts.find("a");
@@ -87,7 +87,7 @@ TEST(InitTable, ColumnsAreMeasured) {
 
 TEST(InitTable, AColumnWithOneTextIsTextFromItsFirstRowOn) {
   const TemporaryFolder folder;
-  const DataFacts facts = facts_of(folder, "a\n1\n2\nother\n1\n");
+  const DataFacts facts = facts_of_rows(folder, "a\n1\n2\nother\n1\n");
   EXPECT_THAT(facts.find("a")->words, ElementsAre("1", "2", "other"));
 }
 
@@ -111,13 +111,14 @@ TEST(InitTable, NoMoreThanTheBoundsIsLookedAt) {
 TEST(InitTable, TextsHaveARowOfTheTableEach) {
   const std::string rows = "word,label\nred,0\ngreen,1\nblue,0\nred,1\n";
   // 0 is the row of texts that training lacks.
-  EXPECT_THAT(field_of(ids("word", 4), rows).as, ElementsAre("vocabulary"));
-  EXPECT_THAT(field_of(ids("word", 3), rows).as, ElementsAre("classes('blue', 'green', 'red')"));
-  const FieldGuess shared = field_of(ids("word", 2), rows);
+  EXPECT_THAT(field_of(ids_input("word", 4), rows).as, ElementsAre("vocabulary"));
+  EXPECT_THAT(field_of(ids_input("word", 3), rows).as,
+              ElementsAre("classes('blue', 'green', 'red')"));
+  const FieldGuess shared = field_of(ids_input("word", 2), rows);
   EXPECT_THAT(shared.as, ElementsAre("hash(2)"));
   EXPECT_THAT(shared.why, HasSubstr("3 different texts share the table's 2 rows"));
   // An empty one is a text, too, which no list has.
-  EXPECT_THAT(field_of(ids("word", 3), "word,label\nred,0\n,1\nblue,0\n").as,
+  EXPECT_THAT(field_of(ids_input("word", 3), "word,label\nred,0\n,1\nblue,0\n").as,
               ElementsAre("hash(3)"));
 }
 
@@ -129,8 +130,8 @@ TEST(InitTable, WhatWasNotLookedAtMayHoldMoreTexts) {
   column.rows = 100'000;
   column.texts = 500;
   column.may_have_more_texts = true;
-  EXPECT_THAT(functions_for(ids("word", 1001), column).as, ElementsAre("vocabulary"));
-  const Functions shared = functions_for(ids("word", 1000), column);
+  EXPECT_THAT(functions_for(ids_input("word", 1001), column).as, ElementsAre("vocabulary"));
+  const Functions shared = functions_for(ids_input("word", 1000), column);
   EXPECT_THAT(shared.as, ElementsAre("hash(1000)"));
   EXPECT_THAT(shared.why, HasSubstr("at least 500 different texts"));
 }
@@ -174,7 +175,7 @@ TEST(InitTable, RowsOfArraysAreNormalisedByPlaceWhereScalesDiffer) {
 TEST(InitTable, TheTargetIsKnownByItsName) {
   const TemporaryFolder folder;
   const auto labels = [&](const std::string& columns, const std::vector<std::string>& outputs) {
-    DataFacts facts = facts_of(folder, columns + "\n1,2,3\n4,5,6\n");
+    DataFacts facts = facts_of_rows(folder, columns + "\n1,2,3\n4,5,6\n");
     fit_data({floats("price", 1)}, facts, outputs);
     std::string names;
     for (const ArrayFacts& array : facts.arrays) names += array.is_label ? array.name + " " : "";

@@ -29,8 +29,8 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-const std::string source = std::string(TANDEM_SOURCE_DIR) + "/";
-const std::string parity = source + "tests/data/parity/";
+const std::string source_tree = std::string(TANDEM_SOURCE_DIR) + "/";
+const std::string parity = source_tree + "tests/data/parity/";
 
 /// Values that go round from `least` to `most`, so that both occur.
 template <class T>
@@ -97,8 +97,8 @@ class InitTest : public ::testing::Test {
 TEST_F(InitTest, TrainsImagesInNpzFilesByName) {
   fs::create_directories(data());
   for (const char* file : {"digits_train.npz", "digits_test.npz"})
-    fs::copy(source + "models/digits/" + file, data() + "/" + file);
-  guess_and_train(model(source + "models/digits/model.onnx"));
+    fs::copy(source_tree + "models/digits/" + file, data() + "/" + file);
+  guess_and_train(model(source_tree + "models/digits/model.onnx"));
   EXPECT_THAT(text(),
               AllOf(HasSubstr("kind = \"softmax_cross_entropy\", logits = \"logits\""),
                     HasSubstr("image = { from = \"images\", as = [ \"scale(1/16)\" ] }"),
@@ -137,14 +137,14 @@ TEST_F(InitTest, LeavesTheLossToModelsThatHaveOne) {
 TEST_F(InitTest, LeavesLossAndOptimizerToTrainingInfo) {
   npz("batches.npz",
       {{"x", round_of<float>({32, 4}, 0, 5)}, {"labels", round_of<std::int64_t>({32}, 0, 2)}});
-  guess_and_train(model(source + "tests/data/training_info/adam.onnx"));
+  guess_and_train(model(source_tree + "tests/data/training_info/adam.onnx"));
   EXPECT_THAT(text(), AllOf(Not(HasSubstr("terms")), Not(HasSubstr("[optimizer]"))));
 }
 
 TEST_F(InitTest, TrainsTablesOfIds) {
   npz("clicks.npz", {{"ids", round_of<std::int32_t>({4000, 39}, 0, 4999)},
                      {"label", round_of<float>({4000}, 0, 1)}});
-  guess_and_train(model(source + "models/wide_deep/model.onnx"));
+  guess_and_train(model(source_tree + "models/wide_deep/model.onnx"));
   EXPECT_THAT(text(), AllOf(HasSubstr("{ at = \"wide:weight\", kind = \"ftrl\", lr = 0.05 }"),
                             HasSubstr("{ at = \"deep:weight\", kind = \"lazy_adam\" }"),
                             HasSubstr("binary_cross_entropy"), HasSubstr("batch_size = 32")));
@@ -155,7 +155,7 @@ TEST_F(InitTest, NamesSeveralTablesByOnePattern) {
   npz("clicks.npz", {{"dense", round_of<float>({200, 13}, 0, 9)},
                      {"categories", round_of<std::int64_t>({200, 26}, 0, 99)},
                      {"clicked", round_of<std::int64_t>({200}, 0, 1)}});
-  guess_and_train(model(source + "models/dlrm/model.onnx"));
+  guess_and_train(model(source_tree + "models/dlrm/model.onnx"));
   EXPECT_THAT(text(), HasSubstr("{ at = \"tables.*:weight\", kind = \"lazy_adam\" }"));
 }
 
@@ -334,7 +334,7 @@ TEST_F(InitTest, DoesNotReadChannelsInAnotherOrder) {
 TEST_F(InitTest, DoesNotTakeIdsThatNoTableHas) {
   npz("a.npz", {{"ids", round_of<std::int64_t>({200, 39}, 0, 5000)},
                 {"label", round_of<float>({200}, 0, 1)}});
-  EXPECT_THAT(open_keys(guess(model(source + "models/wide_deep/model.onnx"))),
+  EXPECT_THAT(open_keys(guess(model(source_tree + "models/wide_deep/model.onnx"))),
               HasSubstr("its values go from 0 to 5000, the table has the rows 0 to 4999"));
 }
 
@@ -404,7 +404,7 @@ TEST_F(InitTest, NamesTheInputOfASoftmax) {
 }
 
 TEST_F(InitTest, WorksWithoutData) {
-  const InitReport report = init(model(source + "models/digits/model.onnx"));
+  const InitReport report = init(model(source_tree + "models/digits/model.onnx"));
   EXPECT_THAT(open_keys(report),
               AllOf(HasSubstr("loss.terms"), HasSubstr("data.kind"), HasSubstr("data.train.files"),
                     HasSubstr("data.fields.image"), HasSubstr("data.fields.labels")));

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tests/api/digits.h"
 #include "tests/harness/program.h"
 #include "tests/training/formats/temporary_folder.h"
 
@@ -14,13 +15,12 @@ namespace tandem::api {
 namespace {
 
 namespace fs = std::filesystem;
+using tandem::testing::digits;
 using tandem::testing::Ended;
 using tandem::testing::run_program;
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-const std::string digits = std::string(TANDEM_SOURCE_DIR) + "/models/digits/";
 
 class OddFiles : public ::testing::Test {
  protected:

@@ -15,7 +15,7 @@ namespace {
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
 
-const std::string model =
+const std::string normalized_model =
     std::string(TANDEM_SOURCE_DIR) + "/tests/data/exports/mlp_norm.torchscript.onnx";
 
 /// Operators, parameters, buffers.
@@ -29,7 +29,7 @@ TEST(PolicyCounts, AreThoseOfTheModelInAllCommands) {
   const testing::TemporaryFolder folder;
   std::ofstream(folder / "gpu.toml") << "policy = 1\nrules = [ { at = \"**\", on = \"gpu\" } ]\n";
   PolicyOptions options;
-  options.model = model;
+  options.model = normalized_model;
   options.policy = folder / "gpu.toml";
   options.devices = {"gpu=emulated:0"};
 
@@ -40,7 +40,7 @@ TEST(PolicyCounts, AreThoseOfTheModelInAllCommands) {
   const Counts expected{operators, 6, 2};  // two layers and a normalization with its statistics
   EXPECT_GE(operators, 3);
   EXPECT_EQ(counts_in(names["counts"]), expected);
-  EXPECT_EQ(counts_in(Json::parse(inspect(model).json)["for_policy"]), expected);
+  EXPECT_EQ(counts_in(Json::parse(inspect(normalized_model).json)["for_policy"]), expected);
   const Json check = Json::parse(policy_check(options).json);
   EXPECT_EQ(counts_in(check["rules"][0]), expected);
   EXPECT_EQ(check["rules"][0]["added"], 1);  // loss.total
@@ -59,7 +59,7 @@ TEST(PolicyCounts, AreThoseOfTheModelInAllCommands) {
 
   const std::string told = std::to_string(operators) + " operators, 6 parameters, 2 buffers";
   EXPECT_THAT(policy_names(options).text, HasSubstr("\n" + told + ", 1 added part\n"));
-  EXPECT_THAT(inspect(model).text, HasSubstr("for a policy: " + told));
+  EXPECT_THAT(inspect(normalized_model).text, HasSubstr("for a policy: " + told));
   EXPECT_THAT(policy_check(options).text, HasSubstr(told + ", 1 added part; decides"));
   EXPECT_THAT(policy_check(options).text, HasSubstr("ok: 1 rule | gpu " + told + " | cpu 0 "));
   EXPECT_THAT(explained.text, HasSubstr("** (" + told + ", 1 added part)\n"));

@@ -6,18 +6,19 @@
 #include <nlohmann/json.hpp>
 
 #include "tandem/tandem.h"
+#include "tests/api/digits.h"
 #include "tests/harness/program.h"
 #include "tests/training/formats/temporary_folder.h"
 
 namespace tandem::api {
 namespace {
 
+using tandem::testing::digits;
 using tandem::testing::Ended;
 using tandem::testing::run_program;
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
 
-const std::string digits = std::string(TANDEM_SOURCE_DIR) + "/models/digits/";
 const std::string before =
     "policy = 1\nrules = [\n  { at = \"fc3.**\", on = \"cpu\" },  # old\n]\n";
 

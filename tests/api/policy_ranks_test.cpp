@@ -17,26 +17,27 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using Json = nlohmann::json;
 
-constexpr std::int64_t batch = 64, width = 32;
+constexpr std::int64_t ranks_batch = 64, ranks_width = 32;
 constexpr int layers = 3;
 
 class PolicyRanksTest : public ::testing::Test {
  protected:
   PolicyRanksTest() {
     SmallModel model;
-    model.input("x", {batch, width}).output("logits", {batch, width});
+    model.input("x", {ranks_batch, ranks_width}).output("logits", {ranks_batch, ranks_width});
     std::string x = "x";
     for (int l = 0; l < layers; ++l) {
       const std::string name = "layers." + std::to_string(l);
       const std::string y = l + 1 == layers ? "logits" : name + "_y";
-      model.weight(name + ".weight", {width, width}, 0.2f).weight(name + ".bias", {width}, 0.1f);
+      model.weight(name + ".weight", {ranks_width, ranks_width}, 0.2f)
+          .weight(name + ".bias", {ranks_width}, 0.1f);
       model.node("MatMul", name + ".matmul", {x, name + ".weight"}, name + "_product");
       model.node("Add", name + ".add", {name + "_product", name + ".bias"}, y);
       x = y;
     }
     options_.model = folder_ / "model.onnx";
     std::ofstream(options_.model, std::ios::binary) << model.bytes();
-    options_.bind = {{"batch", batch}};
+    options_.bind = {{"batch", ranks_batch}};
     options_.overrides = {
         "loss.terms=[{name=\"loss\", kind=\"softmax_cross_entropy\", logits=\"logits\", "
         "labels=\"labels\"}]"};
@@ -53,7 +54,7 @@ class PolicyRanksTest : public ::testing::Test {
 TEST_F(PolicyRanksTest, AllGradientsAndTheLossAreExchanged) {
   const Json exchange = plan(4)["exchange"];
   // Weights and biases; the loss and the flag that says who wants to stop.
-  constexpr std::int64_t bytes = layers * (width * width + width) * 4 + 2 * 4;
+  constexpr std::int64_t bytes = layers * (ranks_width * ranks_width + ranks_width) * 4 + 2 * 4;
   EXPECT_EQ(exchange["bytes"], bytes);
   EXPECT_EQ(exchange["ranks"], 4);
   std::int64_t operands = 0;

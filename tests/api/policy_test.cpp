@@ -26,13 +26,13 @@ using ::testing::Not;
 using ::testing::UnorderedElementsAre;
 using Json = nlohmann::json;
 
-constexpr std::int64_t batch = 32, pixels = 28 * 28, hidden = 512, classes = 10, samples = 96;
+constexpr std::int64_t plan_batch = 32, pixels = 28 * 28, hidden = 512, classes = 10, samples = 96;
 
 std::string perceptron() {
   testing::SmallModel model;
   const std::string in[] = {"flat", "hidden1", "hidden2"}, out[] = {"hidden1", "hidden2", ""};
   const std::int64_t widths[] = {pixels, hidden, hidden, classes};
-  model.input("image", {batch, 1, 28, 28}).output("logits", {batch, classes});
+  model.input("image", {plan_batch, 1, 28, 28}).output("logits", {plan_batch, classes});
   model.node("Flatten", "flatten", {"image"}, "flat");
   for (int l = 0; l < 3; ++l) {
     const std::string name = "layer" + std::to_string(l + 1);
@@ -129,7 +129,7 @@ TEST_F(PolicyTest, PlanListsEveryCopy) {
   for (const Json& copy : copies) {
     if (copy["producer"] == "labels") labels.push_back(copy["bytes"]);
   }
-  EXPECT_THAT(labels, ElementsAre(batch * 4));  // int32, as in the file
+  EXPECT_THAT(labels, ElementsAre(plan_batch * 4));  // int32, as in the file
 
   ASSERT_EQ(json["hints"].size(), 1u) << json["hints"];
   const Json& hint = json["hints"][0];
@@ -150,7 +150,7 @@ TEST_F(PolicyTest, PlanTellsMemoryAndTime) {
   EXPECT_GE(json["devices"]["cpu"]["state"], 2 * parameters);
   EXPECT_EQ(json["devices"]["gpu"]["parameters"], 0);
   EXPECT_EQ(json["devices"]["gpu"]["limit"], 64 << 20);
-  EXPECT_GT(json["devices"]["gpu"]["peak"], 4 * batch * hidden);
+  EXPECT_GT(json["devices"]["gpu"]["peak"], 4 * plan_batch * hidden);
   EXPECT_GT(json["time"]["step_ms"], 0);
 }
 

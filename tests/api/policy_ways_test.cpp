@@ -16,7 +16,7 @@ using testing::Layers;
 using testing::NeverRun;
 using ::testing::Not;
 
-constexpr int ranks = 8;
+constexpr int planned_ranks = 8;
 
 // A body of 4 MiB and a head of 4 GiB, whose gradient would be most of what ranks exchange.
 Graph large_head(const OperatorSet& operators, std::int64_t samples) {
@@ -89,10 +89,10 @@ Graph attention_of(const OperatorSet& operators, std::int64_t samples, std::int6
 
 FoundPlacement found_for(const Forward& forward, std::int64_t batch,
                          std::map<std::string, std::uint64_t> budgets = {}) {
-  NeverRun model(forward, batch, ranks, {DType::int64, {}});
+  NeverRun model(forward, batch, planned_ranks, {DType::int64, {}});
   AutoCase of(model, "policy = 1\n", {"cpu"}, std::move(budgets), 0);
   of.check_devices();
-  return find_placement(of, "policy = 1\n", ranks);
+  return find_placement(of, "policy = 1\n", planned_ranks);
 }
 
 AutoPlan plan_of(const FoundPlacement& found, const std::string& name) {

@@ -30,13 +30,14 @@ std::vector<double> numbers(const std::vector<std::string>& lines) {
   return values;
 }
 
-std::vector<double> labels_of(const std::vector<std::string>& rows) {
+std::vector<double> labels_of_rows(const std::vector<std::string>& rows) {
   std::vector<double> labels;
   for (const std::string& row : rows) labels.push_back(row[0] - '0');
   return labels;
 }
 
-void expect_near(const std::vector<double>& a, const std::vector<double>& b, double tolerance) {
+void expect_near_numbers(const std::vector<double>& a, const std::vector<double>& b,
+                         double tolerance) {
   ASSERT_EQ(a.size(), b.size());
   for (std::size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], tolerance) << i;
 }
@@ -80,7 +81,7 @@ class PredictClicksTest : public PredictTest {
 TEST_F(PredictClicksTest, PredictionsGiveTheMetricsOfEval) {
   const Json evaluated = evaluate();
   EXPECT_EQ(evaluated["samples"], click_samples);
-  const std::vector<double> p = numbers(lines_of(predict(eval_))), y = labels_of(rows_);
+  const std::vector<double> p = numbers(lines_of(predict(eval_))), y = labels_of_rows(rows_);
   ASSERT_THAT(p, SizeIs(click_samples));
   double loss = 0, mean = 0, right = 0, pairs = 0, ordered = 0;
   for (std::size_t i = 0; i < p.size(); ++i) {
@@ -118,17 +119,18 @@ TEST_F(PredictClicksTest, RowsKeepTheirOrderInBatchesOfAnySize) {
   options.data = {eval_};
   for (const std::int64_t batch : {1, 7, 1000}) {
     options.batch = batch;
-    expect_near(numbers(lines_of(predict(options))), all, 1e-6);
+    expect_near_numbers(numbers(lines_of(predict(options))), all, 1e-6);
   }
   // Several files, the first of which ends within a micro-batch.
   const std::vector<std::string> first(rows_.begin(), rows_.begin() + 21),
       second(rows_.begin() + 21, rows_.end());
   options.batch = 0;
   options.data = {write("first.tsv", first), write("second.tsv", second)};
-  expect_near(numbers(lines_of(predict(options))), all, 1e-6);
+  expect_near_numbers(numbers(lines_of(predict(options))), all, 1e-6);
   std::vector<std::string> backwards(rows_.rbegin(), rows_.rend());
   const std::vector<double> reversed(all.rbegin(), all.rend());
-  expect_near(numbers(lines_of(predict(write("backwards.tsv", backwards)))), reversed, 1e-6);
+  expect_near_numbers(numbers(lines_of(predict(write("backwards.tsv", backwards)))), reversed,
+                      1e-6);
 }
 
 TEST_F(PredictClicksTest, LabelsNeedNotBeThere) {
@@ -252,7 +254,7 @@ TEST_F(PredictClicksTest, AnExportedModelPredictsTheSame) {
   options.config = folder_ / "train.toml";
   options.to = folder_ / "exported.tsv";
   predict_run(model, options);
-  expect_near(numbers(lines_of(read_file(options.to))), numbers(lines_of(expected)), 1e-6);
+  expect_near_numbers(numbers(lines_of(read_file(options.to))), numbers(lines_of(expected)), 1e-6);
   const Json metrics = Json::parse(evaluate_run(model, options).json)["metrics"];
   EXPECT_NEAR(metrics["log_loss"].get<double>(), evaluate()["metrics"]["log_loss"].get<double>(),
               1e-6);
@@ -309,7 +311,7 @@ TEST_F(PredictTest, ThePolicyOfTheRunIsUsed) {
   options.data = {eval};
   const std::vector<double> placed = numbers(lines_of(predict(options)));
   options.place = {"{ at = \"**\", on = \"cpu\" }"};
-  expect_near(numbers(lines_of(predict(options))), placed, 1e-5);
+  expect_near_numbers(numbers(lines_of(predict(options))), placed, 1e-5);
   TrainedOptions on_host;
   on_host.place = options.place;
   EXPECT_NEAR(evaluate()["metrics"]["log_loss"].get<double>(),

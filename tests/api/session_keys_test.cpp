@@ -18,16 +18,15 @@ namespace {
 
 using tandem::testing::cross_entropy;
 using tandem::testing::digits;
+using tandem::testing::digits_model;
 using tandem::testing::error_of;
 using tandem::testing::TemporaryFolder;
 using tandem::testing::training_digits;
 using ::testing::HasSubstr;
 
-const std::string model = digits + "model.onnx";
-
 Session with(std::vector<std::string> settings) {
   settings.insert(settings.begin(), {cross_entropy, "optimizer.kind=sgd"});
-  return Session(model, 8, settings);
+  return Session(digits_model, 8, settings);
 }
 
 // ---------------------------------------------------------------- which
@@ -128,7 +127,7 @@ TEST(SessionKeysTest, ValuesThatOnlyRunsHaveAreRefused) {
 TEST(SessionKeysTest, AModelIsFoundWhateverItsNameIs) {
   const TemporaryFolder folder;
   for (const std::string name : {"${HOME}.onnx", "a \"b\".onnx", "\xe4.onnx"}) {
-    write_file(folder / name, read_file(model));
+    write_file(folder / name, read_file(digits_model));
     EXPECT_EQ(Session(folder / name, 4, {"optimizer.kind=sgd"}).parameters().size(), 8u) << name;
   }
 }
@@ -189,7 +188,7 @@ class HonouredKeys : public ::testing::TestWithParam<HonouredCase> {
     write_file(folder_ / "policy.toml",
                "policy = 1\ndevices = { gpu = { use = \"emulated:0\" } }\n"
                "rules = [ { at = \"fc*.**\", on = \"gpu\" } ]\n");
-    write_file(folder_ / "train.toml", "model = \"" + model + R"toml("
+    write_file(folder_ / "train.toml", "model = \"" + digits_model + R"toml("
 [data]
 kind = "npz"
 [data.train]
@@ -201,7 +200,7 @@ labels = "labels"
 [log]
 every = "1 steps"
 )toml");
-    Session other(model, batch, {cross_entropy, "optimizer.kind=sgd", "optimizer.lr=0.5"});
+    Session other(digits_model, batch, {cross_entropy, "optimizer.kind=sgd", "optimizer.lr=0.5"});
     other.step(training_digits().batch(0, batch));
     other.save(folder_ / "other.npz");
   }
@@ -231,7 +230,7 @@ TEST_P(HonouredKeys, DoAsInATrainer) {
   };
   Trainer(folder_ / "train.toml", options).run();
   ASSERT_EQ(expected.size(), static_cast<std::size_t>(steps));
-  Session session(model, batch, settings());
+  Session session(digits_model, batch, settings());
   for (int step = 0; step < steps; ++step)
     losses.push_back(session.step(training_digits().batch(batch * step, batch)));
   EXPECT_EQ(losses, expected);

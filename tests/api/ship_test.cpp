@@ -37,7 +37,7 @@ constexpr std::int64_t batch = 8, fields = 4, ids = batch * fields, rows = 1000,
 constexpr std::int64_t row_bytes = 4 * columns;
 
 // ids [8, 4] -> embedding (table.weight [1000, 16]) -> flatten -> classes: three.
-std::string model() {
+std::string shipped_model() {
   return tandem::testing::SmallModel()
       .input("ids", {batch, fields}, 7)
       .weight("table.weight", {rows, columns}, 0.5f)
@@ -52,7 +52,7 @@ std::string model() {
 class ShipTest : public ::testing::Test {
  protected:
   ShipTest() {
-    write("model.onnx", model());
+    write("model.onnx", shipped_model());
     write("train.toml", R"(model = "model.onnx"
 policy = "policy.toml"
 batch_size = 8

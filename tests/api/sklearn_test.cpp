@@ -19,18 +19,18 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
 
-const std::string folder = TANDEM_SOURCE_DIR "/tests/data/sklearn/";
-constexpr std::int64_t steps = 5, batch = 4;
+const std::string sklearn_folder = TANDEM_SOURCE_DIR "/tests/data/sklearn/";
+constexpr std::int64_t sklearn_steps = 5, sklearn_batch = 4;
 
 const Json& values() {
-  static const Json all = Json::parse(read_file(folder + "values.json"));
+  static const Json all = Json::parse(read_file(sklearn_folder + "values.json"));
   return all;
 }
 
 template <class T>
-Array part_of(const HostTensor& all, std::int64_t step) {
+Array samples_of_step(const HostTensor& all, std::int64_t step) {
   Shape shape = all.shape();
-  shape[0] = batch;
+  shape[0] = sklearn_batch;
   const std::int64_t count = element_count(shape);
   const auto part =
       all.as<T>().subspan(static_cast<std::size_t>(step * count), static_cast<std::size_t>(count));
@@ -40,8 +40,8 @@ Array part_of(const HostTensor& all, std::int64_t step) {
 class Sklearn : public ::testing::TestWithParam<std::string> {
  protected:
   const std::string name = GetParam();
-  const std::string model = folder + name + ".onnx";
-  const NpzFile expected{folder + name + ".npz"};
+  const std::string model = sklearn_folder + name + ".onnx";
+  const NpzFile expected{sklearn_folder + name + ".npz"};
   const Json value = values().at(name);
   const bool has_classes = value["kind"] == "softmax_cross_entropy";
 
@@ -53,13 +53,14 @@ class Sklearn : public ::testing::TestWithParam<std::string> {
   }
 
   std::map<std::string, Array> x(std::int64_t step) const {
-    return {{"x", part_of<float>(expected.read("x", DType::float32), step)}};
+    return {{"x", samples_of_step<float>(expected.read("x", DType::float32), step)}};
   }
 
   std::map<std::string, Array> feeds(std::int64_t step) const {
     std::map<std::string, Array> fed = x(step);
-    fed["target"] = has_classes ? part_of<std::int64_t>(expected.read("target", DType::int64), step)
-                                : part_of<float>(expected.read("target", DType::float32), step);
+    fed["target"] = has_classes
+                        ? samples_of_step<std::int64_t>(expected.read("target", DType::int64), step)
+                        : samples_of_step<float>(expected.read("target", DType::float32), step);
     return fed;
   }
 
@@ -77,13 +78,13 @@ class Sklearn : public ::testing::TestWithParam<std::string> {
 };
 
 TEST_P(Sklearn, TrainsAndComesBack) {
-  Session session(model, batch, settings());
+  Session session(model, sklearn_batch, settings());
   std::vector<std::string> parameters;
   for (const auto& [parameter, array] : session.parameters()) parameters.push_back(parameter);
   EXPECT_EQ(parameters, value["parameters"].get<std::vector<std::string>>());
   expect_output(session, "before");
   const HostTensor losses = expected.read("losses", DType::float64);
-  for (std::int64_t step = 0; step < steps; ++step) {
+  for (std::int64_t step = 0; step < sklearn_steps; ++step) {
     const double loss = losses.as<double>()[static_cast<std::size_t>(step)];
     EXPECT_NEAR(session.step(feeds(step)), loss, 2e-5 * std::max(1.0, loss)) << "step " << step;
   }
@@ -96,7 +97,7 @@ TEST_P(Sklearn, TrainsAndComesBack) {
   }
   const TemporaryFolder place;
   session.save(place / "trained.onnx");
-  Session trained(place / "trained.onnx", batch, settings());
+  Session trained(place / "trained.onnx", sklearn_batch, settings());
   EXPECT_EQ(trained.parameters().size(), parameters.size());
   for (const auto& [parameter, array] : session.parameters())
     EXPECT_EQ(trained.parameters().at(parameter).bytes, array.bytes) << parameter;

@@ -26,8 +26,8 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using Json = nlohmann::json;
 
-constexpr std::int64_t samples = 64, fields = 39, table_rows = 5000;
-constexpr std::int64_t all_ids = samples * fields;
+constexpr std::int64_t logged_samples = 64, logged_fields = 39, table_rows = 5000;
+constexpr std::int64_t all_ids = logged_samples * logged_fields;
 
 // Every step sees all samples: its ids are the same set, in whatever order.
 class TableLogTest : public ::testing::Test {
@@ -57,8 +57,8 @@ class TableLogTest : public ::testing::Test {
     const std::vector<std::int64_t> ids = zipf_ids(all_ids, table_rows);
     unique_ = static_cast<std::int64_t>(std::set<std::int64_t>(ids.begin(), ids.end()).size());
     write_npz(folder_ / "train.npz",
-              {{"ids", HostTensor::from<std::int64_t>({samples, fields}, ids)},
-               {"label", clicks(samples)}});
+              {{"ids", HostTensor::from<std::int64_t>({logged_samples, logged_fields}, ids)},
+               {"label", clicks(logged_samples)}});
     write("train.toml", "model = \"" TANDEM_SOURCE_DIR R"(/models/wide_deep/model.onnx"
 policy = "policy.toml"
 batch_size = 64

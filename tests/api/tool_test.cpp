@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "tests/api/digits.h"
 #include "tests/harness/program.h"
 #include "tests/training/formats/temporary_folder.h"
 
@@ -21,13 +22,12 @@ namespace tandem::api {
 namespace {
 
 namespace fs = std::filesystem;
+using tandem::testing::digits;
 using tandem::testing::Ended;
 using tandem::testing::program;
 using tandem::testing::run_program;
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
-
-const std::string digits = std::string(TANDEM_SOURCE_DIR) + "/models/digits/";
 
 TEST(ToolTest, NumbersOutOfRangeAreRefused) {
   for (const char* number : {"-1", "0", "nan", "inf", "soon"}) {

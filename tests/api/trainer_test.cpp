@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tandem/tandem.h"
+#include "tests/api/digits.h"
 #include "tests/api/error_of.h"
 #include "tests/training/formats/temporary_folder.h"
 
@@ -16,13 +17,13 @@ namespace tandem::api {
 namespace {
 
 namespace fs = std::filesystem;
+using tandem::testing::digits_model;
 using tandem::testing::error_of;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
 
 const std::string config = std::string(TANDEM_SOURCE_DIR) + "/models/digits/train.toml";
-const std::string model = std::string(TANDEM_SOURCE_DIR) + "/models/digits/model.onnx";
 
 Json read_json(const std::string& path) {
   std::ifstream file(path);
@@ -192,7 +193,7 @@ TEST_F(ApiTrainerTest, DataMistakesAreOfTheirOwnKind) {
 TEST(InspectTest, SaysWhatIsInAModel) {
   InspectOptions options;
   options.bind = {{"batch", 4}};
-  const InspectReport report = inspect(model, options);
+  const InspectReport report = inspect(digits_model, options);
   EXPECT_FALSE(report.blocks_training);
   EXPECT_THAT(report.text, HasSubstr("8 trainable (38282 elements)"));
   const Json json = Json::parse(report.json);
@@ -214,7 +215,7 @@ TEST(InspectTest, EveryStageIsText) {
     InspectOptions options;
     options.bind = {{"batch", 4}};
     options.stage = stage;
-    EXPECT_THAT(inspect(model, options).text, HasSubstr(part)) << stage;
+    EXPECT_THAT(inspect(digits_model, options).text, HasSubstr(part)) << stage;
   }
 }
 
@@ -222,7 +223,7 @@ TEST(InspectTest, PlacementNamesDevicesAndReasons) {
   InspectOptions options;
   options.bind = {{"batch", 4}};
   options.stage = "placement";
-  const InspectReport report = inspect(model, options);
+  const InspectReport report = inspect(digits_model, options);
   EXPECT_THAT(report.text, HasSubstr("devices: cpu"));
   EXPECT_THAT(report.text, HasSubstr("fc2.weight (default)"));
   const Json placement = Json::parse(report.json)["placement"];
@@ -234,11 +235,11 @@ TEST(InspectTest, PlacementNamesDevicesAndReasons) {
 TEST(InspectTest, PassesThatAreLeftOut) {
   InspectOptions options;
   options.without = pass_names();
-  EXPECT_NO_THROW(inspect(model, options));
+  EXPECT_NO_THROW(inspect(digits_model, options));
   for (const char* name : {"fold_constants", "recognise_gelu", "fuse", "reuse_inputs"})
     EXPECT_THAT(pass_names(), Contains(name));
   options.without = {"recognise_gellu", "output_copies"};
-  const std::string text = error_of([&] { inspect(model, options); });
+  const std::string text = error_of([&] { inspect(digits_model, options); });
   EXPECT_THAT(text, HasSubstr("did you mean \"recognise_gelu\"?"));
   EXPECT_THAT(text, HasSubstr("got output_copies"));
 }

@@ -12,16 +12,16 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-const std::string folder = TANDEM_SOURCE_DIR "/tests/data/training_info/";
-constexpr std::int64_t steps = 5, batch = 6;
+const std::string info_table_folder = TANDEM_SOURCE_DIR "/tests/data/training_info/";
+constexpr std::int64_t info_table_steps = 5, info_table_batch = 6;
 
-const NpzFile& expected() {
-  static const NpzFile file(folder + "tables.npz");
+const NpzFile& expected_tables() {
+  static const NpzFile file(info_table_folder + "tables.npz");
   return file;
 }
 
 std::vector<std::int64_t> part_of(const std::string& name, std::int64_t step, std::int64_t count) {
-  const HostTensor all = expected().read(name, DType::int64);
+  const HostTensor all = expected_tables().read(name, DType::int64);
   const auto part = all.as<std::int64_t>().subspan(static_cast<std::size_t>(step * count),
                                                    static_cast<std::size_t>(count));
   return {part.begin(), part.end()};
@@ -31,17 +31,17 @@ class TrainingInfoTables : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(TrainingInfoTables, AgreeWithTheDenseUpdate) {
   const std::string name = GetParam();
-  Session session(folder + "table_" + name + ".onnx", batch, {});
-  const HostTensor losses = expected().read(name + "/losses", DType::float64);
-  for (std::int64_t step = 0; step < steps; ++step) {
-    const double loss =
-        session.step({{"ids", Array::of({batch, 2}, part_of("ids", step, 2 * batch))},
-                      {"labels", Array::of({batch}, part_of("labels", step, batch))}});
+  Session session(info_table_folder + "table_" + name + ".onnx", info_table_batch, {});
+  const HostTensor losses = expected_tables().read(name + "/losses", DType::float64);
+  for (std::int64_t step = 0; step < info_table_steps; ++step) {
+    const double loss = session.step(
+        {{"ids", Array::of({info_table_batch, 2}, part_of("ids", step, 2 * info_table_batch))},
+         {"labels", Array::of({info_table_batch}, part_of("labels", step, info_table_batch))}});
     EXPECT_NEAR(loss, losses.as<double>()[static_cast<std::size_t>(step)], 2e-6) << step;
   }
   const auto made = session.parameters();
   for (const char* parameter : {"table.weight", "fc.weight"}) {
-    const HostTensor wanted = expected().read(name + "/" + parameter, DType::float64);
+    const HostTensor wanted = expected_tables().read(name + "/" + parameter, DType::float64);
     const std::vector<float> values = made.at(parameter).floats();
     ASSERT_EQ(values.size(), wanted.as<double>().size());
     for (std::size_t i = 0; i < values.size(); ++i)
@@ -56,17 +56,17 @@ std::string training_stage(const std::string& name, std::int64_t samples) {
   InspectOptions options;
   options.stage = "training";
   options.bind = {{"batch", samples}};
-  return inspect(folder + "table_" + name + ".onnx", options).text;
+  return inspect(info_table_folder + "table_" + name + ".onnx", options).text;
 }
 
 TEST(TrainingInfoTablesTest, OnlyWhatKeepsStillIsUpdatedByRows) {
   for (const std::string name : {"sgd", "adagrad"}) {
-    EXPECT_THAT(training_stage(name, batch), HasSubstr("RowsUpdate")) << name;
+    EXPECT_THAT(training_stage(name, info_table_batch), HasSubstr("RowsUpdate")) << name;
     // So many ids cost more than the dense form.
     EXPECT_THAT(training_stage(name, 60), Not(HasSubstr("RowsUpdate"))) << name;
   }
   // A velocity moves rows that nobody looked up.
-  EXPECT_THAT(training_stage("momentum", batch), Not(HasSubstr("RowsUpdate")));
+  EXPECT_THAT(training_stage("momentum", info_table_batch), Not(HasSubstr("RowsUpdate")));
 }
 
 }  // namespace

@@ -21,24 +21,27 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-const std::string folder = TANDEM_SOURCE_DIR "/tests/data/training_info/";
+const std::string training_info_folder = TANDEM_SOURCE_DIR "/tests/data/training_info/";
 const std::vector<std::string> parameters{"fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias"};
-constexpr std::int64_t steps = 6, batch = 8;
+constexpr std::int64_t training_info_steps = 6, training_info_batch = 8;
 
-const NpzFile& expected() {
-  static const NpzFile file(folder + "expected.npz");
+const NpzFile& expected_training() {
+  static const NpzFile file(training_info_folder + "expected.npz");
   return file;
 }
 
 std::map<std::string, Array> feeds(std::int64_t step) {
-  const HostTensor x = expected().read("x", DType::float32);
-  const HostTensor labels = expected().read("labels", DType::int64);
-  const auto values = x.as<float>().subspan(static_cast<std::size_t>(step * batch * 4), batch * 4);
-  const auto classes = labels.as<std::int64_t>().subspan(static_cast<std::size_t>(step * batch),
-                                                         static_cast<std::size_t>(batch));
+  const HostTensor x = expected_training().read("x", DType::float32);
+  const HostTensor labels = expected_training().read("labels", DType::int64);
+  const auto values = x.as<float>().subspan(
+      static_cast<std::size_t>(step * training_info_batch * 4), training_info_batch * 4);
+  const auto classes =
+      labels.as<std::int64_t>().subspan(static_cast<std::size_t>(step * training_info_batch),
+                                        static_cast<std::size_t>(training_info_batch));
   return {
-      {"x", Array::of({batch, 4}, std::vector<float>(values.begin(), values.end()))},
-      {"labels", Array::of({batch}, std::vector<std::int64_t>(classes.begin(), classes.end()))}};
+      {"x", Array::of({training_info_batch, 4}, std::vector<float>(values.begin(), values.end()))},
+      {"labels", Array::of({training_info_batch},
+                           std::vector<std::int64_t>(classes.begin(), classes.end()))}};
 }
 
 struct Trained {
@@ -47,9 +50,9 @@ struct Trained {
 };
 
 Trained trained(const std::string& model, const std::vector<std::string>& settings = {}) {
-  Session session(folder + model + ".onnx", batch, settings);
+  Session session(training_info_folder + model + ".onnx", training_info_batch, settings);
   Trained result;
-  for (std::int64_t step = 0; step < steps; ++step)
+  for (std::int64_t step = 0; step < training_info_steps; ++step)
     result.losses.push_back(session.step(feeds(step)));
   result.parameters = session.parameters();
   return result;
@@ -60,11 +63,11 @@ class TrainingInfo : public ::testing::TestWithParam<const char*> {};
 TEST_P(TrainingInfo, AgreesWithThePublication) {
   const std::string name = GetParam();
   const Trained made = trained(name);
-  const HostTensor losses = expected().read(name + "/losses", DType::float64);
-  for (std::size_t i = 0; i < steps; ++i)
+  const HostTensor losses = expected_training().read(name + "/losses", DType::float64);
+  for (std::size_t i = 0; i < training_info_steps; ++i)
     EXPECT_NEAR(made.losses[i], losses.as<double>()[i], 2e-6) << "step " << i + 1;
   for (const std::string& parameter : parameters) {
-    const HostTensor wanted = expected().read(name + "/" + parameter, DType::float64);
+    const HostTensor wanted = expected_training().read(name + "/" + parameter, DType::float64);
     const std::vector<float> values = made.parameters.at(parameter).floats();
     ASSERT_EQ(values.size(), wanted.as<double>().size());
     for (std::size_t i = 0; i < values.size(); ++i)
@@ -78,11 +81,11 @@ INSTANTIATE_TEST_SUITE_P(Updates, TrainingInfo,
 
 // The same network that ends in its loss, with the optimizer in settings. Attributes of the file
 // are float32, so that settings have these numbers.
-struct Pair {
+struct SameTraining {
   std::string model;
   std::vector<std::string> settings;
 };
-class TrainingInfoBits : public ::testing::TestWithParam<Pair> {};
+class TrainingInfoBits : public ::testing::TestWithParam<SameTraining> {};
 
 TEST_P(TrainingInfoBits, EqualTheRunFromSettings) {
   const Trained own = trained(GetParam().model);
@@ -96,26 +99,27 @@ TEST_P(TrainingInfoBits, EqualTheRunFromSettings) {
 INSTANTIATE_TEST_SUITE_P(
     Updates, TrainingInfoBits,
     ::testing::Values(
-        Pair{"sgd", {"optimizer.kind=sgd", "optimizer.lr=0.5"}},
-        Pair{
+        SameTraining{"sgd", {"optimizer.kind=sgd", "optimizer.lr=0.5"}},
+        SameTraining{
             "adam",
             {"optimizer.kind=adam", "optimizer.lr=0.1", "optimizer.epsilon_form=onnx",
              "optimizer.betas=[0.8999999761581421, 0.9900000095367432]",
              "optimizer.eps=9.999999747378752e-06", "optimizer.weight_decay=0.009999999776482582"}},
-        Pair{"adagrad",
-             {"optimizer.kind=adagrad", "optimizer.lr=0.1", "optimizer.eps=9.999999747378752e-05",
-              "optimizer.lr_decay=0.10000000149011612"}},
-        Pair{"momentum",
-             {"optimizer.kind=momentum", "optimizer.lr=0.1", "optimizer.beta=0.5",
-              "optimizer.momentum=0.8999999761581421",
-              "optimizer.weight_decay=0.009999999776482582"}},
-        Pair{"nesterov",
-             {"optimizer.kind=momentum", "optimizer.lr=0.1", "optimizer.nesterov=true",
-              "optimizer.momentum=0.8999999761581421"}}),
+        SameTraining{
+            "adagrad",
+            {"optimizer.kind=adagrad", "optimizer.lr=0.1", "optimizer.eps=9.999999747378752e-05",
+             "optimizer.lr_decay=0.10000000149011612"}},
+        SameTraining{"momentum",
+                     {"optimizer.kind=momentum", "optimizer.lr=0.1", "optimizer.beta=0.5",
+                      "optimizer.momentum=0.8999999761581421",
+                      "optimizer.weight_decay=0.009999999776482582"}},
+        SameTraining{"nesterov",
+                     {"optimizer.kind=momentum", "optimizer.lr=0.1", "optimizer.nesterov=true",
+                      "optimizer.momentum=0.8999999761581421"}}),
     [](const auto& info) { return info.param.model; });
 
 TEST(TrainingInfoTest, TheInitializationRunsOnce) {
-  Session session(folder + "initialization.onnx", batch, {"seed=3"});
+  Session session(training_info_folder + "initialization.onnx", training_info_batch, {"seed=3"});
   const auto start = session.parameters();
   EXPECT_THAT(start.at("fc1.bias").floats(), ::testing::Each(0.25f));
   double sum = 0;
@@ -123,24 +127,26 @@ TEST(TrainingInfoTest, TheInitializationRunsOnce) {
   EXPECT_NEAR(sum / 24, 1, 0.3);  // mean 1, deviation 0.25
   for (const float x : start.at("fc2.weight").floats()) EXPECT_LE(std::abs(x), 0.5f);
   // What no binding starts stays as the file has it.
-  Session file(folder + "adam.onnx", batch, {});
+  Session file(training_info_folder + "adam.onnx", training_info_batch, {});
   EXPECT_EQ(start.at("fc2.bias").bytes, file.parameters().at("fc2.bias").bytes);
   EXPECT_NE(start.at("fc1.weight").bytes, file.parameters().at("fc1.weight").bytes);
   // Random numbers are the run's.
-  EXPECT_EQ(start.at("fc1.weight").bytes, Session(folder + "initialization.onnx", batch, {"seed=3"})
-                                              .parameters()
-                                              .at("fc1.weight")
-                                              .bytes);
-  EXPECT_NE(start.at("fc1.weight").bytes, Session(folder + "initialization.onnx", batch, {"seed=4"})
-                                              .parameters()
-                                              .at("fc1.weight")
-                                              .bytes);
+  EXPECT_EQ(start.at("fc1.weight").bytes,
+            Session(training_info_folder + "initialization.onnx", training_info_batch, {"seed=3"})
+                .parameters()
+                .at("fc1.weight")
+                .bytes);
+  EXPECT_NE(start.at("fc1.weight").bytes,
+            Session(training_info_folder + "initialization.onnx", training_info_batch, {"seed=4"})
+                .parameters()
+                .at("fc1.weight")
+                .bytes);
   session.step(feeds(0));
   EXPECT_NE(session.parameters().at("fc1.bias").bytes, start.at("fc1.bias").bytes);
 }
 
 TEST(TrainingInfoTest, PredictsWithoutLabels) {
-  Session session(folder + "adam.onnx", batch, {});
+  Session session(training_info_folder + "adam.onnx", training_info_batch, {});
   auto fed = feeds(0);
   fed.erase("labels");
   const auto made = session.predict(fed);
@@ -148,11 +154,12 @@ TEST(TrainingInfoTest, PredictsWithoutLabels) {
 }
 
 std::string train_toml(const std::string& model, const std::string& more = "") {
-  return "model = \"" + folder + model + ".onnx\"\nbatch_size = 8\nsteps = 6\n" + more +
+  return "model = \"" + training_info_folder + model + ".onnx\"\nbatch_size = 8\nsteps = 6\n" +
+         more +
          "[checkpoint]\nevery = \"2 steps\"\nkeep = 9\n[log]\nevery = \"1 steps\"\n[data]\n"
          "kind = \"npz\"\n[data.train]\nfiles = [ \"" +
-         folder + "data.npz\" ]\nshuffle = \"none\"\n[data.eval]\nfiles = [ \"" + folder +
-         "data.npz\" ]\n";
+         training_info_folder + "data.npz\" ]\nshuffle = \"none\"\n[data.eval]\nfiles = [ \"" +
+         training_info_folder + "data.npz\" ]\n";
 }
 
 struct ShortRun {
@@ -179,7 +186,7 @@ TEST(TrainingInfoTest, TrainsAndResumesFromAFewLines) {
   const ShortRun whole(train_toml("adam"));
   const TrainResult done = whole.train();
   EXPECT_EQ(done.steps, 6u);
-  const HostTensor losses = expected().read("adam/losses", DType::float64);
+  const HostTensor losses = expected_training().read("adam/losses", DType::float64);
   EXPECT_NEAR(done.loss, losses.as<double>()[5], 2e-6);
   EXPECT_EQ(done.evaluation.count("loss"), 1u);
   EXPECT_THAT(read_file(whole.place / "run/metrics.jsonl", 1 << 20), Not(HasSubstr("\"lr\"")));
@@ -226,7 +233,7 @@ TEST(TrainingInfoTest, ExportKeepsIt) {
   const InspectReport report = inspect(run.place / "trained.onnx");
   EXPECT_THAT(report.text, HasSubstr("training_info: 4 gradients of 'loss'"));
   const SafetensorsFile weights(run.place / "run/checkpoints/step-00000006/model.safetensors");
-  const auto exported = Session(run.place / "trained.onnx", batch, {}).parameters();
+  const auto exported = Session(run.place / "trained.onnx", training_info_batch, {}).parameters();
   for (const std::string& parameter : parameters) {
     const auto left = weights.find(parameter)->as<float>();
     EXPECT_EQ(exported.at(parameter).floats(), std::vector<float>(left.begin(), left.end()));
@@ -234,7 +241,7 @@ TEST(TrainingInfoTest, ExportKeepsIt) {
 }
 
 TEST(TrainingInfoTest, InspectTellsIt) {
-  const InspectReport report = inspect(folder + "initialization.onnx");
+  const InspectReport report = inspect(training_info_folder + "initialization.onnx");
   EXPECT_FALSE(report.blocks_training) << report.text;
   EXPECT_THAT(report.text,
               AllOf(HasSubstr("training_info: 4 gradients of 'loss', 13 initializers that a step "
@@ -243,8 +250,8 @@ TEST(TrainingInfoTest, InspectTellsIt) {
   EXPECT_THAT(report.json, HasSubstr("\"training_info\""));
   InspectOptions options;
   options.stage = "training";
-  EXPECT_THAT(inspect(folder + "adam.onnx", options).text, HasSubstr("AdamUpdate"));
-  EXPECT_THAT(inspect(folder + "adam_with_decay.onnx", options).text,
+  EXPECT_THAT(inspect(training_info_folder + "adam.onnx", options).text, HasSubstr("AdamUpdate"));
+  EXPECT_THAT(inspect(training_info_folder + "adam_with_decay.onnx", options).text,
               AllOf(HasSubstr("Assign"), Not(HasSubstr("AdamUpdate"))));
 }
 

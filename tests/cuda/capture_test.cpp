@@ -13,22 +13,23 @@ using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr std::size_t n = 100, bytes = n * sizeof(float);
+constexpr std::size_t captured_elements = 100, captured_bytes = captured_elements * sizeof(float);
 
 // Captures: x to the device on a forked copy_in, y = 2 x + step on compute.
 struct CapturedStep {
   explicit CapturedStep(bool joined = true, bool late = false)
-      : fake({.runtime = {.late = late}}), input(fake.pinned(n, 1)) {
-    x = fake.device->allocate(bytes);
-    y = fake.device->allocate(bytes);
+      : fake({.runtime = {.late = late}}), input(fake.pinned(captured_elements, 1)) {
+    x = fake.device->allocate(captured_bytes);
+    y = fake.device->allocate(captured_bytes);
     begun = fake.device->make_event();
     arrived = fake.device->make_event();
-    kernel = affine_kernel(fake.runtime, 2, 0, n);
-    call = std::make_unique<AffineCall>(*kernel, "layer1.add", x->address(), y->address(), bytes);
+    kernel = affine_kernel(fake.runtime, 2, 0, captured_elements);
+    call = std::make_unique<AffineCall>(*kernel, "layer1.add", x->address(), y->address(),
+                                        captured_bytes);
     fake.compute->begin_capture();
     fake.compute->record(*begun, 1);
     fake.copy_in->wait(*begun, 1);
-    fake.copy_in->copy(x->address(), input, bytes, {"images"});
+    fake.copy_in->copy(x->address(), input, captured_bytes, {"images"});
     fake.copy_in->record(*arrived, 1);
     if (joined) fake.compute->wait(*arrived, 1);
     fake.compute->run(call->call());
@@ -50,16 +51,16 @@ TEST(CudaCapture, ReplaysOnFixedAddresses) {
     EXPECT_EQ(step.fake.monitor->virtual_time(), 0.0);
     for (int number = 1; number <= 50; ++number) {
       step.call->context.step = static_cast<std::uint64_t>(number);
-      std::fill_n(step.input, n, static_cast<float>(number));
+      std::fill_n(step.input, captured_elements, static_cast<float>(number));
       step.fake.compute->launch(*captured);
-      ASSERT_THAT(floats_at(*step.fake.device, step.y->address(), n),
+      ASSERT_THAT(floats_at(*step.fake.device, step.y->address(), captured_elements),
                   Each(3.0f * static_cast<float>(number)));
     }
     EXPECT_THAT(step.fake.monitor->order_errors(), IsEmpty());
     EXPECT_THAT(step.fake.runtime->problems(), IsEmpty());
     EXPECT_EQ(step.fake.device->counters().copies, 50u);
-    EXPECT_EQ(step.fake.device->counters().bytes_to_device, 50 * bytes);
-    const double once = 10e-6 + static_cast<double>(bytes) / 50e9 + 0.001;
+    EXPECT_EQ(step.fake.device->counters().bytes_to_device, 50 * captured_bytes);
+    const double once = 10e-6 + static_cast<double>(captured_bytes) / 50e9 + 0.001;
     EXPECT_NEAR(step.fake.monitor->virtual_time(step.fake.compute->lane()), 50 * once, 1e-9);
   }
 }
@@ -67,16 +68,16 @@ TEST(CudaCapture, ReplaysOnFixedAddresses) {
 // A trace has times of single operations, which those of a graph have not.
 TEST(CudaCapture, NothingIsOfferedWhileATraceIsKept) {
   FakeDevice fake;
-  const auto x = fake.device->allocate(bytes);
-  const auto kernel = affine_kernel(fake.runtime, 0, 1, n);
-  AffineCall call(*kernel, "layer1.add", nullptr, x->address(), bytes);
+  const auto x = fake.device->allocate(captured_bytes);
+  const auto kernel = affine_kernel(fake.runtime, 0, 1, captured_elements);
+  AffineCall call(*kernel, "layer1.add", nullptr, x->address(), captured_bytes);
   fake.compute->run(call.call());
   EXPECT_TRUE(fake.compute->can_capture());
   fake.monitor->start_trace(100);
-  fake.copy_in->copy(x->address(), fake.pinned(n), bytes, {"images"});
+  fake.copy_in->copy(x->address(), fake.pinned(captured_elements), captured_bytes, {"images"});
   EXPECT_FALSE(fake.compute->can_capture());
   fake.monitor->start_trace(0);
-  fake.copy_in->copy(x->address(), fake.pinned(n), bytes, {"images"});
+  fake.copy_in->copy(x->address(), fake.pinned(captured_elements), captured_bytes, {"images"});
   EXPECT_TRUE(fake.compute->can_capture());
   fake.compute->begin_capture();
   fake.compute->run(call.call());
@@ -120,9 +121,9 @@ TEST(CudaCapture, WhereNoOrderIsCheckedNothingIsToldOfAGraph) {
   options.monitor = monitor;
   const auto device = cuda::make_device(options, runtime, std::make_shared<GivenLibraries>());
   const auto compute = device->make_stream();
-  const auto x = device->allocate(bytes);
-  const auto kernel = affine_kernel(runtime, 0, 1, n);
-  AffineCall call(*kernel, "layer1.add", nullptr, x->address(), bytes);
+  const auto x = device->allocate(captured_bytes);
+  const auto kernel = affine_kernel(runtime, 0, 1, captured_elements);
+  AffineCall call(*kernel, "layer1.add", nullptr, x->address(), captured_bytes);
   compute->run(call.call());
   EXPECT_EQ(monitor->operations, 1);
   compute->begin_capture();
@@ -178,7 +179,7 @@ TEST(CudaCapture, OrdersItsOwnStreamOnly) {
       step.fake.copy_in->wait(*done, 1);
       done->synchronize(1);
     }
-    step.fake.copy_in->copy(step.x->address(), step.input, bytes, {"next"});
+    step.fake.copy_in->copy(step.x->address(), step.input, captured_bytes, {"next"});
     step.fake.device->synchronize();
     EXPECT_EQ(step.fake.first_error().empty(), with_event);
     EXPECT_EQ(step.fake.runtime->problems().empty(), with_event);
@@ -239,24 +240,26 @@ TEST(CudaCapture, RefusesWhatCudaRefuses) {
 
 TEST(CudaCapture, CopiesOfMemoryThatIsNotPinnedAreRefused) {
   FakeDevice fake;
-  const auto memory = fake.device->allocate(bytes);
-  std::vector<float> host(n);
+  const auto memory = fake.device->allocate(captured_bytes);
+  std::vector<float> host(captured_elements);
   fake.compute->begin_capture();
-  EXPECT_THAT(
-      error_text_of([&] { fake.compute->copy(memory->address(), host.data(), bytes, {"images"}); }),
-      HasSubstr("not permitted when stream is capturing"));
+  EXPECT_THAT(error_text_of([&] {
+                fake.compute->copy(memory->address(), host.data(), captured_bytes, {"images"});
+              }),
+              HasSubstr("not permitted when stream is capturing"));
   EXPECT_NE(error_text_of([&] { fake.compute->end_capture(); }), "");
-  fake.compute->copy(memory->address(), host.data(), bytes, {"images"});  // the device goes on
+  fake.compute->copy(memory->address(), host.data(), captured_bytes,
+                     {"images"});  // the device goes on
   fake.device->synchronize();
   EXPECT_EQ(fake.runtime->pageable_copies(), 1);
 }
 
 TEST(CudaCapture, NothingIsLeft) {
   FakeDevice fake;
-  const auto kernel = affine_kernel(fake.runtime, 0, 7, n);
+  const auto kernel = affine_kernel(fake.runtime, 0, 7, captured_elements);
   {
-    const auto memory = fake.device->allocate(bytes);
-    AffineCall call(*kernel, "fill", nullptr, memory->address(), bytes);
+    const auto memory = fake.device->allocate(captured_bytes);
+    AffineCall call(*kernel, "fill", nullptr, memory->address(), captured_bytes);
     fake.compute->begin_capture();
     fake.compute->run(call.call());
     const auto captured = fake.compute->end_capture();

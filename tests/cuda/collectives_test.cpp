@@ -16,11 +16,11 @@ using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr std::size_t n = 33;
-const DType all_types[] = {DType::float32, DType::float64, DType::float16, DType::bfloat16,
-                           DType::int8,    DType::int16,   DType::int32,   DType::int64,
-                           DType::uint8,   DType::uint16,  DType::uint32,  DType::uint64,
-                           DType::boolean};
+constexpr std::size_t collective_elements = 33;
+const DType collective_types[] = {DType::float32, DType::float64, DType::float16, DType::bfloat16,
+                                  DType::int8,    DType::int16,   DType::int32,   DType::int64,
+                                  DType::uint8,   DType::uint16,  DType::uint32,  DType::uint64,
+                                  DType::boolean};
 
 /// Element i of a rank: small, so that every type holds sums of it exactly.
 double element(int rank, std::size_t i) { return rank + 1 + static_cast<double>(i % 7); }
@@ -32,7 +32,7 @@ std::vector<double> elements(int rank, std::size_t from, std::size_t count) {
 }
 
 /// Over ranks 0…ranks-1: their numbers are rank + 1 + i % 7.
-double reduced(Reduction reduction, int ranks, std::size_t i) {
+double reduced_element(Reduction reduction, int ranks, std::size_t i) {
   const double same = static_cast<double>(i % 7);
   switch (reduction) {
     case Reduction::sum:
@@ -47,9 +47,11 @@ double reduced(Reduction reduction, int ranks, std::size_t i) {
   return 0;
 }
 
-std::vector<double> reduced(Reduction reduction, int ranks, std::size_t from, std::size_t count) {
+std::vector<double> reduced_elements(Reduction reduction, int ranks, std::size_t from,
+                                     std::size_t count) {
   std::vector<double> numbers;
-  for (std::size_t i = from; i < from + count; ++i) numbers.push_back(reduced(reduction, ranks, i));
+  for (std::size_t i = from; i < from + count; ++i)
+    numbers.push_back(reduced_element(reduction, ranks, i));
   return numbers;
 }
 
@@ -96,21 +98,23 @@ std::vector<double> result_of(ThreadRank& rank, Communicator& communicator, DTyp
                               const Enqueue& enqueue) {
   const auto input = rank.put(bytes_of(dtype, from));
   const auto output = rank.put(bytes_of(dtype, std::vector<double>(count, 1)));
-  enqueue(RankElements{input->address(), output->address(), n, dtype});
+  enqueue(RankElements{input->address(), output->address(), collective_elements, dtype});
   communicator.wait(*rank.stream);
   return numbers_in(dtype, rank.get(*output));
 }
 
 TEST_P(Collectives, AllReduce) {
   run([&](ThreadRank& rank, Communicator& communicator) {
-    for (const DType dtype : all_types) {
+    for (const DType dtype : collective_types) {
       for (const Reduction reduction : all_reductions) {
         if (!is_reducible(dtype, reduction)) continue;
-        const std::vector<double> got = result_of(
-            rank, communicator, dtype, elements(rank.rank, 0, n), n, [&](const RankElements& of) {
-              communicator.all_reduce(*rank.stream, "loss", of, reduction);
-            });
-        EXPECT_EQ(got, reduced(reduction, ranks(), 0, n)) << name_of(dtype);
+        const std::vector<double> got =
+            result_of(rank, communicator, dtype, elements(rank.rank, 0, collective_elements),
+                      collective_elements, [&](const RankElements& of) {
+                        communicator.all_reduce(*rank.stream, "loss", of, reduction);
+                      });
+        EXPECT_EQ(got, reduced_elements(reduction, ranks(), 0, collective_elements))
+            << name_of(dtype);
       }
     }
   });
@@ -118,13 +122,14 @@ TEST_P(Collectives, AllReduce) {
 
 TEST_P(Collectives, AllGather) {
   run([&](ThreadRank& rank, Communicator& communicator) {
-    for (const DType dtype : all_types) {
+    for (const DType dtype : collective_types) {
       std::vector<double> expected;
       for (int r = 0; r < ranks(); ++r) {
-        for (const double number : elements(r, 0, n)) expected.push_back(number);
+        for (const double number : elements(r, 0, collective_elements)) expected.push_back(number);
       }
       const std::vector<double> got = result_of(
-          rank, communicator, dtype, elements(rank.rank, 0, n), n * ranks(),
+          rank, communicator, dtype, elements(rank.rank, 0, collective_elements),
+          collective_elements * ranks(),
           [&](const RankElements& of) { communicator.all_gather(*rank.stream, "rows", of); });
       EXPECT_EQ(got, expected) << name_of(dtype);
     }
@@ -133,15 +138,17 @@ TEST_P(Collectives, AllGather) {
 
 TEST_P(Collectives, ReduceScatter) {
   run([&](ThreadRank& rank, Communicator& communicator) {
-    for (const DType dtype : all_types) {
+    for (const DType dtype : collective_types) {
       for (const Reduction reduction : all_reductions) {
         if (!is_reducible(dtype, reduction)) continue;
-        const std::vector<double> got =
-            result_of(rank, communicator, dtype, elements(rank.rank, 0, n * ranks()), n,
-                      [&](const RankElements& of) {
-                        communicator.reduce_scatter(*rank.stream, "dw", of, reduction);
-                      });
-        EXPECT_EQ(got, reduced(reduction, ranks(), n * rank.rank, n)) << name_of(dtype);
+        const std::vector<double> got = result_of(
+            rank, communicator, dtype, elements(rank.rank, 0, collective_elements * ranks()),
+            collective_elements, [&](const RankElements& of) {
+              communicator.reduce_scatter(*rank.stream, "dw", of, reduction);
+            });
+        EXPECT_EQ(got, reduced_elements(reduction, ranks(), collective_elements * rank.rank,
+                                        collective_elements))
+            << name_of(dtype);
       }
     }
   });
@@ -157,7 +164,8 @@ TEST_P(Collectives, SeveralPartsTravelTogether) {
     const auto put = [&](const std::vector<double>& numbers) {
       return memory.emplace_back(rank.put(bytes_of(dtype, numbers)))->address();
     };
-    for (const std::size_t whole : {n * all, n, std::size_t{1}, 2 * n}) {
+    for (const std::size_t whole : {collective_elements * all, collective_elements, std::size_t{1},
+                                    2 * collective_elements}) {
       const PartSizes sizes{(whole + all - 1) / all, whole};
       void* const part = put(std::vector<double>(sizes.part, 1));
       scattered.push_back({put(elements(rank.rank, 0, whole)), part, sizes});
@@ -172,7 +180,7 @@ TEST_P(Collectives, SeveralPartsTravelTogether) {
       for (std::size_t k = 0; k < gathered.size(); ++k) {
         const PartSizes& sizes = gathered[k].sizes;
         EXPECT_EQ(numbers_in(dtype, rank.get(*memory[3 * k + 2])),
-                  reduced(Reduction::sum, ranks(), 0, sizes.whole));
+                  reduced_elements(Reduction::sum, ranks(), 0, sizes.whole));
         const std::vector<double> part = numbers_in(dtype, rank.get(*memory[3 * k]));
         for (std::size_t i = sizes.filled(rank.rank); i < sizes.part; ++i)
           EXPECT_EQ(part[i], 0) << "behind the whole";
@@ -196,16 +204,16 @@ double sent(int from, int to, std::size_t i) {
 
 TEST_P(Collectives, AllToAll) {
   run([&](ThreadRank& rank, Communicator& communicator) {
-    for (const DType dtype : all_types) {
+    for (const DType dtype : collective_types) {
       std::vector<double> given, expected;
       for (int other = 0; other < ranks(); ++other) {
-        for (std::size_t i = 0; i < n; ++i) {
+        for (std::size_t i = 0; i < collective_elements; ++i) {
           given.push_back(sent(rank.rank, other, i));
           expected.push_back(sent(other, rank.rank, i));
         }
       }
       const std::vector<double> got = result_of(
-          rank, communicator, dtype, given, n * ranks(),
+          rank, communicator, dtype, given, collective_elements * ranks(),
           [&](const RankElements& of) { communicator.all_to_all(*rank.stream, "ids", of); });
       EXPECT_EQ(got, expected) << name_of(dtype);
     }
@@ -215,13 +223,14 @@ TEST_P(Collectives, AllToAll) {
 TEST_P(Collectives, Broadcast) {
   run([&](ThreadRank& rank, Communicator& communicator) {
     for (int root = 0; root < ranks(); ++root) {
-      for (const DType dtype : all_types) {
-        const std::vector<double> got = result_of(
-            rank, communicator, dtype, elements(rank.rank, 0, n), n, [&](RankElements of) {
-              if (rank.rank != root) of.from = nullptr;
-              communicator.broadcast(*rank.stream, "weights", of, root);
-            });
-        EXPECT_EQ(got, elements(root, 0, n)) << name_of(dtype);
+      for (const DType dtype : collective_types) {
+        const std::vector<double> got =
+            result_of(rank, communicator, dtype, elements(rank.rank, 0, collective_elements),
+                      collective_elements, [&](RankElements of) {
+                        if (rank.rank != root) of.from = nullptr;
+                        communicator.broadcast(*rank.stream, "weights", of, root);
+                      });
+        EXPECT_EQ(got, elements(root, 0, collective_elements)) << name_of(dtype);
       }
     }
   });
@@ -230,21 +239,25 @@ TEST_P(Collectives, Broadcast) {
 TEST_P(Collectives, InPlaceAndOneAfterTheOther) {
   run([&](ThreadRank& rank, Communicator& communicator) {
     const DType dtype = DType::float32;
-    const std::size_t part = n * sizeof(float);
-    const auto whole = rank.put(bytes_of(dtype, elements(rank.rank, 0, n * ranks())));
+    const std::size_t part = collective_elements * sizeof(float);
+    const auto whole =
+        rank.put(bytes_of(dtype, elements(rank.rank, 0, collective_elements * ranks())));
     char* const own = static_cast<char*>(whole->address()) + part * rank.rank;
     // A reduction in parts, then its parts together, then all once more: ranks times the sum.
-    communicator.reduce_scatter(*rank.stream, "first", {whole->address(), own, n, dtype},
-                                Reduction::sum);
-    communicator.all_gather(*rank.stream, "second", {own, whole->address(), n, dtype});
-    communicator.all_reduce(*rank.stream, "third",
-                            {whole->address(), whole->address(), n * ranks(), dtype},
-                            Reduction::sum);
-    communicator.broadcast(*rank.stream, "fourth",
-                           {whole->address(), whole->address(), n * ranks(), dtype}, ranks() - 1);
+    communicator.reduce_scatter(
+        *rank.stream, "first", {whole->address(), own, collective_elements, dtype}, Reduction::sum);
+    communicator.all_gather(*rank.stream, "second",
+                            {own, whole->address(), collective_elements, dtype});
+    communicator.all_reduce(
+        *rank.stream, "third",
+        {whole->address(), whole->address(), collective_elements * ranks(), dtype}, Reduction::sum);
+    communicator.broadcast(
+        *rank.stream, "fourth",
+        {whole->address(), whole->address(), collective_elements * ranks(), dtype}, ranks() - 1);
     communicator.all_reduce(*rank.stream, "nothing", {nullptr, nullptr, 0, dtype}, Reduction::sum);
     communicator.wait(*rank.stream);
-    std::vector<double> expected = reduced(Reduction::sum, ranks(), 0, n * ranks());
+    std::vector<double> expected =
+        reduced_elements(Reduction::sum, ranks(), 0, collective_elements * ranks());
     for (double& number : expected) number *= ranks();
     EXPECT_EQ(numbers_in(dtype, rank.get(*whole)), expected);
   });
@@ -271,38 +284,45 @@ TEST_P(Collectives, ManyAreEnqueuedAhead) {
 TEST_P(Collectives, CapturedAndReplayed) {
   run([&](ThreadRank& rank, Communicator& communicator) {
     const DType dtype = DType::float32;
-    const auto x = rank.put(bytes_of(dtype, elements(rank.rank, 0, n)));
-    const auto y = rank.put(bytes_of(dtype, std::vector<double>(n * ranks(), 0)));
-    const auto z = rank.put(bytes_of(dtype, std::vector<double>(n, 0)));
-    const auto before = rank.put(bytes_of(dtype, std::vector<double>(n, 0)));
+    const auto x = rank.put(bytes_of(dtype, elements(rank.rank, 0, collective_elements)));
+    const auto y = rank.put(bytes_of(dtype, std::vector<double>(collective_elements * ranks(), 0)));
+    const auto z = rank.put(bytes_of(dtype, std::vector<double>(collective_elements, 0)));
+    const auto before = rank.put(bytes_of(dtype, std::vector<double>(collective_elements, 0)));
     communicator.all_reduce(*rank.stream, "is under way when the capture begins",
-                            {before->address(), before->address(), n, dtype}, Reduction::sum);
+                            {before->address(), before->address(), collective_elements, dtype},
+                            Reduction::sum);
     rank.stream->begin_capture();
-    communicator.all_gather(*rank.stream, "gather", {x->address(), y->address(), n, dtype});
-    communicator.all_reduce(*rank.stream, "sum", {x->address(), z->address(), n, dtype},
+    communicator.all_gather(*rank.stream, "gather",
+                            {x->address(), y->address(), collective_elements, dtype});
+    communicator.all_reduce(*rank.stream, "sum",
+                            {x->address(), z->address(), collective_elements, dtype},
                             Reduction::sum);
     communicator.all_to_all(
         *rank.stream, "turn",
         {y->address(), y->address(), 0, dtype});  // nothing; allowed in a capture
     const std::unique_ptr<Captured> captured = rank.stream->end_capture();
-    EXPECT_EQ(numbers_in(dtype, rank.get(*z)), std::vector<double>(n, 0));  // nothing has run
+    EXPECT_EQ(numbers_in(dtype, rank.get(*z)),
+              std::vector<double>(collective_elements, 0));  // nothing has run
     for (int step = 1; step <= 3; ++step) {
-      std::vector<double> numbers = elements(rank.rank, 0, n);
+      std::vector<double> numbers = elements(rank.rank, 0, collective_elements);
       for (double& number : numbers) number *= step;
       const std::string bytes = bytes_of(dtype, numbers);
       rank.device->to_device(x->address(), bytes.data(), bytes.size());
       rank.stream->launch(*captured);
       communicator.watch(*rank.stream, "step");
       // One that is not captured, between launches.
-      communicator.all_reduce(*rank.stream, "again", {z->address(), z->address(), n, dtype},
+      communicator.all_reduce(*rank.stream, "again",
+                              {z->address(), z->address(), collective_elements, dtype},
                               Reduction::minimum);
       communicator.wait(*rank.stream);
-      std::vector<double> expected = reduced(Reduction::sum, ranks(), 0, n);
+      std::vector<double> expected =
+          reduced_elements(Reduction::sum, ranks(), 0, collective_elements);
       for (double& number : expected) number *= step;
       EXPECT_EQ(numbers_in(dtype, rank.get(*z)), expected) << "step " << step;
       std::vector<double> gathered;
       for (int r = 0; r < ranks(); ++r) {
-        for (const double number : elements(r, 0, n)) gathered.push_back(step * number);
+        for (const double number : elements(r, 0, collective_elements))
+          gathered.push_back(step * number);
       }
       EXPECT_EQ(numbers_in(dtype, rank.get(*y)), gathered) << "step " << step;
     }
@@ -333,7 +353,7 @@ TEST(CollectivesRefuse, WhatNcclLacks) {
                                  reduction);
       });
     };
-    for (const DType dtype : all_types) {
+    for (const DType dtype : collective_types) {
       for (const Reduction reduction : all_reductions)
         EXPECT_EQ(text(dtype, reduction).empty(), is_reducible(dtype, reduction))
             << name_of(dtype) << " " << static_cast<int>(reduction);

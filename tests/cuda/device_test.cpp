@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-constexpr std::size_t n = 100, bytes = n * sizeof(float);
+constexpr std::size_t device_elements = 100, device_bytes = device_elements * sizeof(float);
 
 std::unique_ptr<Device> device_of(std::shared_ptr<FakeRuntime> runtime, CudaOptions options = {}) {
   return cuda::make_device(options, std::move(runtime), std::make_shared<GivenLibraries>());
@@ -101,13 +101,14 @@ TEST(CudaDevice, MoreThanTheGpuHasNamesBothNumbers) {
 
 TEST(CudaDevice, MemoryStreamsAndEventsOutliveTheDevice) {
   FakeDevice fake;
-  auto memory = fake.device->allocate(bytes);
-  const auto kernel = affine_kernel(fake.runtime, 0, 7, n);
-  AffineCall call(*kernel, "fill", nullptr, memory->address(), bytes);
+  auto memory = fake.device->allocate(device_bytes);
+  const auto kernel = affine_kernel(fake.runtime, 0, 7, device_elements);
+  AffineCall call(*kernel, "fill", nullptr, memory->address(), device_bytes);
   fake.device.reset();
   fake.compute->run(call.call());
   fake.settle(*fake.compute);
-  EXPECT_EQ(reinterpret_cast<float*>(fake.runtime->host_view(memory->address()))[n - 1], 7);
+  EXPECT_EQ(
+      reinterpret_cast<float*>(fake.runtime->host_view(memory->address()))[device_elements - 1], 7);
   memory.reset();
   fake.compute.reset();
   fake.copy_in.reset();
@@ -121,16 +122,16 @@ TEST(CudaDevice, BlockingCopiesComeAfterAllStreams) {
   FakeDeviceOptions options;
   options.runtime.late = true;
   FakeDevice fake(options);
-  const auto memory = fake.device->allocate(bytes);
-  const auto kernel = affine_kernel(fake.runtime, 0, 7, n);
-  AffineCall call(*kernel, "fill", nullptr, memory->address(), bytes);
+  const auto memory = fake.device->allocate(device_bytes);
+  const auto kernel = affine_kernel(fake.runtime, 0, 7, device_elements);
+  AffineCall call(*kernel, "fill", nullptr, memory->address(), device_bytes);
   call.has_context = false;
   fake.compute->run(call.call());
-  EXPECT_THAT(floats_at(*fake.device, memory->address(), n), Each(7.0f));
+  EXPECT_THAT(floats_at(*fake.device, memory->address(), device_elements), Each(7.0f));
   fake.compute->run(call.call());
-  const std::vector<float> ones(n, 1);
-  fake.device->to_device(memory->address(), ones.data(), bytes);
-  EXPECT_THAT(floats_at(*fake.device, memory->address(), n), Each(1.0f));
+  const std::vector<float> ones(device_elements, 1);
+  fake.device->to_device(memory->address(), ones.data(), device_bytes);
+  EXPECT_THAT(floats_at(*fake.device, memory->address(), device_elements), Each(1.0f));
   EXPECT_THAT(fake.runtime->problems(), IsEmpty());
   EXPECT_EQ(fake.first_error(), "");
   EXPECT_EQ(fake.device->counters().copies, 0u);  // those of streams count
@@ -138,7 +139,7 @@ TEST(CudaDevice, BlockingCopiesComeAfterAllStreams) {
 
 TEST(CudaDevice, CopiesOfForeignAddressesAreRefused) {
   FakeDevice fake;
-  std::vector<float> host(n);
+  std::vector<float> host(device_elements);
   EXPECT_THAT(error_text_of([&] { fake.device->to_host(host.data(), host.data() + 1, 4); }),
               HasSubstr("not in the memory of this device"));
 }
@@ -167,20 +168,20 @@ TEST(CudaDevice, TwoGpus) {
   const auto runtime = std::make_shared<FakeRuntime>(options);
   const auto zero = device_of(runtime), one = device_of(runtime, {.name = "cuda:1", .ordinal = 1});
   const auto stream_zero = zero->make_stream(), stream_one = one->make_stream();
-  const auto x = zero->allocate(bytes), y = one->allocate(bytes);
-  const auto kernel = affine_kernel(runtime, 1, 1, n);
-  AffineCall first(*kernel, "first", nullptr, x->address(), bytes);
-  AffineCall second(*kernel, "second", y->address(), y->address(), bytes);
+  const auto x = zero->allocate(device_bytes), y = one->allocate(device_bytes);
+  const auto kernel = affine_kernel(runtime, 1, 1, device_elements);
+  AffineCall first(*kernel, "first", nullptr, x->address(), device_bytes);
+  AffineCall second(*kernel, "second", y->address(), y->address(), device_bytes);
   first.has_context = second.has_context = false;
   const auto ready = zero->make_event();
   stream_zero->run(first.call());
   stream_zero->record(*ready, 1);
   std::thread([&] {
     stream_one->wait(*ready, 1);
-    stream_one->copy(y->address(), x->address(), bytes, {"between"});
+    stream_one->copy(y->address(), x->address(), device_bytes, {"between"});
     stream_one->run(second.call());
   }).join();
-  EXPECT_THAT(floats_at(*one, y->address(), n), Each(2.0f));
+  EXPECT_THAT(floats_at(*one, y->address(), device_elements), Each(2.0f));
   EXPECT_THAT(runtime->problems(), IsEmpty());
 }
 
@@ -231,9 +232,9 @@ TEST(CudaDevice, NeedsCublasLt) {
 TEST(CudaDevice, NothingIsLeft) {
   FakeDevice fake;
   {
-    const auto memory = fake.device->allocate(bytes);
-    const auto kernel = affine_kernel(fake.runtime, 0, 7, n);
-    AffineCall call(*kernel, "fill", nullptr, memory->address(), bytes);
+    const auto memory = fake.device->allocate(device_bytes);
+    const auto kernel = affine_kernel(fake.runtime, 0, 7, device_elements);
+    AffineCall call(*kernel, "fill", nullptr, memory->address(), device_bytes);
     fake.compute->run(call.call());  // with a context
   }
   fake.settled.reset();

@@ -72,7 +72,7 @@ TEST_F(Places, NothingIsThere) {
 }
 
 /// Which of several libraries was opened.
-int number_of(const cuda::SharedLibrary& library) {
+int number_from(const cuda::SharedLibrary& library) {
   const auto number = reinterpret_cast<int (*)()>(library.function("number"));
   return number != nullptr ? number() : -1;
 }
@@ -93,11 +93,11 @@ TEST_F(Opening, TheFirstPlaceThatHasIt) {
   add_numbered("c", 3);
   const std::string a = add("a"), b = add("b"), c = add("c");
   const cuda::SharedLibrary library = cuda::open_library("libnumber.so.1", {{a}, true, {b, c}});
-  EXPECT_EQ(number_of(library), 2);
+  EXPECT_EQ(number_from(library), 2);
   EXPECT_EQ(library.path, b + "/libnumber.so.1");
   EXPECT_EQ(library.problem, "");
   EXPECT_EQ(library.function("another"), nullptr);
-  EXPECT_EQ(number_of(cuda::open_library("libnumber.so.1", {{a, c}, true, {b}})), 3);
+  EXPECT_EQ(number_from(cuda::open_library("libnumber.so.1", {{a, c}, true, {b}})), 3);
   EXPECT_THAT(cuda::other_files("libnumber.so.1", {{a, c}, true, {b}}, library.path),
               ElementsAre(c + "/libnumber.so.1"));
 }
@@ -109,7 +109,7 @@ TEST_F(Opening, ByNameAsTheLoaderFindsIt) {
   EXPECT_EQ(cuda::open_library("libm.so.6", {{}, false, {add("a")}}).handle, nullptr);
   compile_library(add("b") + "/libm.so.6", "int number(void) { return 6; }");
   EXPECT_EQ(cuda::open_library("libm.so.6", {{}, true, {add("b")}}).path, library.path);
-  EXPECT_EQ(number_of(cuda::open_library("libm.so.6", {{add("b")}, true, {}})), 6);
+  EXPECT_EQ(number_from(cuda::open_library("libm.so.6", {{add("b")}, true, {}})), 6);
 }
 
 TEST_F(Opening, NowhereSaysWhere) {
@@ -124,7 +124,7 @@ TEST_F(Opening, ABrokenFileIsSkippedUnlessItWasAskedFor) {
   add_broken("a");
   add_numbered("b", 2);
   const std::string a = add("a"), b = add("b");
-  EXPECT_EQ(number_of(cuda::open_library("libnumber.so.1", {{}, false, {a, b}})), 2);
+  EXPECT_EQ(number_from(cuda::open_library("libnumber.so.1", {{}, false, {a, b}})), 2);
   const cuda::SharedLibrary asked = cuda::open_library("libnumber.so.1", {{a}, false, {b}});
   EXPECT_EQ(asked.handle, nullptr);
   EXPECT_THAT(asked.problem, HasSubstr(a + "/libnumber.so.1: "));

@@ -10,20 +10,16 @@
 namespace tandem::testing {
 namespace {
 
-constexpr DType floats[] = {DType::float32, DType::float16, DType::bfloat16};
+constexpr DType network_types[] = {DType::float32, DType::float16, DType::bfloat16};
 
 Layout last_channels(const Shape& shape) {
   return shape.size() >= 3 ? channels_last(shape) : row_major(shape);
 }
 
-struct Variant {
-  const char* name;
-  Layout (*layout)(const Shape&);
-};
-constexpr Variant variants[] = {{"row-major", row_major},
-                                {"channels-last", last_channels},
-                                {"reversed order", reversed_order},
-                                {"sliced", sliced}};
+constexpr NamedLayout network_layouts[] = {{"row-major", row_major},
+                                           {"channels-last", last_channels},
+                                           {"reversed order", reversed_order},
+                                           {"sliced", sliced}};
 
 bool is_network(const std::string& op) {
   return op.starts_with("Conv") || op.starts_with("MaxPool") || op.starts_with("AveragePool") ||
@@ -41,11 +37,11 @@ TEST(CudaNetworks, EveryCase) {
   std::map<std::string, int> ran;
   for (const OperatorCase& c : all_cases()) {
     if (!is_network(c.op)) continue;
-    for (const DType dtype : floats) {
+    for (const DType dtype : network_types) {
       if (!has_types(c) && dtype != DType::float32) continue;
       const Graph graph = graph_in(c, dtype);
       const Node& node = graph.nodes[0];
-      for (const Variant& variant : variants) {
+      for (const NamedLayout& variant : network_layouts) {
         SCOPED_TRACE(variant.name);
         NetworkCheck how{.dtype = dtype};
         for (const ValueId id : node.inputs)
@@ -82,7 +78,7 @@ TEST(CudaNetworks, PoolingOfPacks) {
       Attributes attributes = windows({3, 2}, {2, 1}, {1, 0, 1, 1}, {1, 2});
       attributes.set("ceil_mode", std::int64_t{1});
       const Shape x{2, channels, 9, 6}, y{2, channels, 5, 5};
-      for (const DType dtype : floats) {
+      for (const DType dtype : network_types) {
         NetworkCheck how{.dtype = dtype, .input_layouts = std::vector<Layout>(3, channels_last(y))};
         how.input_layouts[0] = channels_last(x);
         if (average) {
@@ -258,12 +254,12 @@ TEST(CudaNetworks, AttentionMasks) {
   const Sizes n{2, 2, 9, 16, 8, 8};
   for (const Shape& shape :
        {Shape{2, 2, 9, 16}, Shape{9, 16}, Shape{2, 1, 1, 16}, Shape{1, 2, 1, 16}, Shape{16}}) {
-    for (const DType dtype : floats) {
+    for (const DType dtype : network_types) {
       check_attention(gpu, attention(n, false, mask_with_hidden(shape, shape.size() > 1 ? 1 : -1)),
                       dtype, false);
     }
   }
-  for (const DType dtype : floats) {
+  for (const DType dtype : network_types) {
     check_attention(gpu, attention({1, 2, 16, 16, 8, 8}, true, mask_with_hidden({16, 16}, 3)),
                     dtype, true);
   }

@@ -19,7 +19,7 @@
 namespace tandem::testing {
 namespace {
 
-const OperatorSet& operators() {
+const OperatorSet& parity_operators() {
   static const OperatorSet set = all_operators();
   return set;
 }
@@ -45,7 +45,7 @@ std::unique_ptr<WholeGpu>& own_gpu() {
   static std::unique_ptr<WholeGpu> own;
   return own;
 }
-WholeGpu& gpu() {
+WholeGpu& whole_gpu() {
   if (!own_gpu()) own_gpu() = std::make_unique<WholeGpu>();
   return *own_gpu();
 }
@@ -66,7 +66,7 @@ bool updates_in_place(const Operator& op) {
 void check_layouts(const Kernel& kernel, const TypedCase& typed, double tolerance) {
   for (const LayoutVariant& variant : layout_variants) {
     SCOPED_TRACE(variant.name);
-    RunOptions options = gpu().run_options();
+    RunOptions options = whole_gpu().run_options();
     for (const HostTensor& x : typed.inputs)
       options.input_layouts.push_back(variant.layout(x.shape()));
     for (const HostTensor& y : typed.expected)
@@ -78,7 +78,7 @@ void check_layouts(const Kernel& kernel, const TypedCase& typed, double toleranc
   for (std::size_t i = 0; outputs > 1 && i < outputs; ++i) {
     SCOPED_TRACE("only output " + std::to_string(i) + " is read");
     if (!may_be_read_alone(typed.node(), i)) continue;
-    RunOptions options = gpu().run_options();
+    RunOptions options = whole_gpu().run_options();
     options.only_output = static_cast<int>(i);
     KernelRequest request = plain_request(typed.graph, typed.node());
     for (std::size_t k = 0; k < outputs; ++k) request.outputs[k].present = k == i;
@@ -93,20 +93,20 @@ void check_broadcast(const Kernel& kernel, const TypedCase& typed, double tolera
   std::vector<Layout> layouts;
   std::vector<HostTensor> inputs = typed.inputs;
   broadcast_first_axis(inputs, layouts);
-  RunOptions options = gpu().run_options();
+  RunOptions options = whole_gpu().run_options();
   options.input_layouts = layouts;
   expect_equal(run_node(kernel, typed.graph, typed.node(), inputs, options),
                run_reference(typed.wide, in_types_of(typed.wide, inputs)), tolerance);
 }
 
 void expect_no_problem(const std::string& kernel) {
-  EXPECT_EQ(gpu().gpu->take_failure(), "") << kernel;
-  std::size_t& known = gpu().known;
-  const std::vector<std::string> problems = gpu().runtime->problems();
+  EXPECT_EQ(whole_gpu().gpu->take_failure(), "") << kernel;
+  std::size_t& known = whole_gpu().known;
+  const std::vector<std::string> problems = whole_gpu().runtime->problems();
   for (; known < problems.size(); ++known) ADD_FAILURE() << kernel << ": " << problems[known];
-  std::size_t& known_of_libraries = gpu().known_of_libraries;
-  std::vector<std::string> others = gpu().libraries->lt.problems();
-  for (const std::string& text : gpu().libraries->dnn.problems()) others.push_back(text);
+  std::size_t& known_of_libraries = whole_gpu().known_of_libraries;
+  std::vector<std::string> others = whole_gpu().libraries->lt.problems();
+  for (const std::string& text : whole_gpu().libraries->dnn.problems()) others.push_back(text);
   if (others.size() == known_of_libraries) return;
   known_of_libraries = others.size();
   for (const std::string& text : others) ADD_FAILURE() << kernel << ": " << text;
@@ -114,7 +114,7 @@ void expect_no_problem(const std::string& kernel) {
 
 bool takes(const Kernel& kernel, const Graph& graph) {
   if (kernel.op != graph.nodes[0].op->name) return false;
-  return !kernel.refuse || !kernel.refuse(plain_request(graph, graph.nodes[0], gpu().facts));
+  return !kernel.refuse || !kernel.refuse(plain_request(graph, graph.nodes[0], whole_gpu().facts));
 }
 
 class CudaParityTest : public ::testing::TestWithParam<std::string> {
@@ -132,7 +132,7 @@ class CudaParityTest : public ::testing::TestWithParam<std::string> {
         ADD_FAILURE() << e.what();
       }
     }
-    gpu().runtime->clear_calls();
+    whole_gpu().runtime->clear_calls();
   }
 
   void check_poisoned(DType computed) {
@@ -145,7 +145,7 @@ class CudaParityTest : public ::testing::TestWithParam<std::string> {
         ADD_FAILURE() << e.what();
       }
     }
-    gpu().runtime->clear_calls();
+    whole_gpu().runtime->clear_calls();
   }
 
   PoisonExceptions exceptions_;
@@ -154,22 +154,22 @@ class CudaParityTest : public ::testing::TestWithParam<std::string> {
   void check_poisoned(const OperatorCase& c, DType computed) {
     Graph graph;
     try {
-      graph = case_graph(c, operators(), computed);
+      graph = case_graph(c, parity_operators(), computed);
     } catch (const Error&) {
       return;  // the operator has no such type
     }
     std::vector<const Kernel*> taking;
-    for (const Kernel& kernel : gpu().kernels) {
+    for (const Kernel& kernel : whole_gpu().kernels) {
       if (takes(kernel, graph)) taking.push_back(&kernel);
     }
     if (taking.empty()) return;  // WhatHasNoKernelIsListed
     std::size_t turn = 0;
-    const TypedCase typed(c, operators(), computed);
+    const TypedCase typed(c, parity_operators(), computed);
     each_poisoned(c, typed, [&](const PoisonedRun& run) {
       SCOPED_TRACE(run.what + ", " + run.place);
       const LayoutVariant& variant = layout_variants[turn++ % std::size(layout_variants)];
       for (const Kernel* kernel : taking) {
-        RunOptions options = gpu().run_options();
+        RunOptions options = whole_gpu().run_options();
         for (const HostTensor& x : run.inputs)
           options.input_layouts.push_back(variant.layout(x.shape()));
         for (const HostTensor& y : run.expected)
@@ -187,16 +187,16 @@ class CudaParityTest : public ::testing::TestWithParam<std::string> {
   void check(const OperatorCase& c, DType computed) {
     Graph graph;
     try {
-      graph = case_graph(c, operators(), computed);
+      graph = case_graph(c, parity_operators(), computed);
     } catch (const Error&) {
       return;  // the operator has no such type
     }
-    const bool is_taken = std::any_of(gpu().kernels.begin(), gpu().kernels.end(),
+    const bool is_taken = std::any_of(whole_gpu().kernels.begin(), whole_gpu().kernels.end(),
                                       [&](const Kernel& kernel) { return takes(kernel, graph); });
     if (!is_taken) return;  // WhatHasNoKernelIsListed
-    const TypedCase typed(c, operators(), computed);
+    const TypedCase typed(c, parity_operators(), computed);
     const double tolerance = tolerance_of(c, computed);
-    for (const Kernel& kernel : gpu().kernels) {
+    for (const Kernel& kernel : whole_gpu().kernels) {
       if (!takes(kernel, graph)) continue;
       SCOPED_TRACE(kernel.name);
       check_layouts(kernel, typed, tolerance);
@@ -236,9 +236,9 @@ bool is_fast_on_host(const Operator& op) {
 /// the reference or float32's kernels would.
 std::set<std::string> without_kernel() {
   std::set<std::string> lines;
-  for (const Operator& op : operators().all()) {
+  for (const Operator& op : parity_operators().all()) {
     if (op.view != nullptr) continue;
-    const bool any_kernel = std::any_of(gpu().kernels.begin(), gpu().kernels.end(),
+    const bool any_kernel = std::any_of(whole_gpu().kernels.begin(), whole_gpu().kernels.end(),
                                         [&](const Kernel& kernel) { return kernel.op == op.name; });
     if (!any_kernel) {
       if (is_fast_on_host(op)) lines.insert(op.name + ": no kernel");
@@ -250,13 +250,13 @@ std::set<std::string> without_kernel() {
         if (c.op != op.name) continue;
         Graph graph;
         try {
-          graph = case_graph(c, operators(), computed);
+          graph = case_graph(c, parity_operators(), computed);
         } catch (const Error&) {
           continue;
         }
         any_case = true;
         const bool is_taken =
-            std::any_of(gpu().kernels.begin(), gpu().kernels.end(),
+            std::any_of(whole_gpu().kernels.begin(), whole_gpu().kernels.end(),
                         [&](const Kernel& kernel) { return takes(kernel, graph); });
         any_taken = any_taken || is_taken;
         if (computed == DType::float32 && !is_taken) lines.insert(op.name + ": " + c.name);
@@ -286,11 +286,11 @@ TEST_F(CudaParity, WhatHasNoKernelIsListed) {
 
 TEST_F(CudaParity, ListsNoReference) {
   std::set<std::string> names;
-  for (const Kernel& kernel : gpu().kernels) {
+  for (const Kernel& kernel : whole_gpu().kernels) {
     EXPECT_FALSE(kernel.reference) << kernel.name;
     const std::string family = kernel.name.substr(0, kernel.name.find('.'));
     EXPECT_TRUE(family == "cuda" || family == "cublas_lt" || family == "cudnn") << kernel.name;
-    EXPECT_NE(operators().find(kernel.op), nullptr) << kernel.name;
+    EXPECT_NE(parity_operators().find(kernel.op), nullptr) << kernel.name;
   }
 }
 

@@ -57,7 +57,7 @@ struct PlansTest : ::testing::Test {
   int gpus_ = 0;
 };
 
-constexpr EngineRules exact{.tensor_cores = false, .deterministic = true};
+constexpr EngineRules exact_engines{.tensor_cores = false, .deterministic = true};
 constexpr EngineRules short_products{.tensor_cores = true, .deterministic = true};
 
 TEST_F(PlansTest, EnginesByTheirNotes) {
@@ -71,18 +71,18 @@ TEST_F(PlansTest, EnginesByTheirNotes) {
       {.notes = {CUDNN_NUMERICAL_NOTE_WINOGRAD, CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4},
        .workspace_bytes = 6},
       {.workspace_bytes = 7}};
-  EXPECT_EQ(workspace(small_convolution(), exact), 6u);
+  EXPECT_EQ(workspace(small_convolution(), exact_engines), 6u);
   EXPECT_EQ(workspace(small_convolution(), short_products), 2u);
-  EngineRules any = exact;
+  EngineRules any = exact_engines;
   any.deterministic = false;
   EXPECT_EQ(workspace(small_convolution(), any), 3u);
   // Products of 16-bit floats are exact in every engine.
-  EXPECT_EQ(workspace(small_convolution(DType::bfloat16), exact), 1u);
+  EXPECT_EQ(workspace(small_convolution(DType::bfloat16), exact_engines), 1u);
   cudnn.engines.insert(cudnn.engines.begin(),
                        {.notes = {CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION}});
-  EXPECT_EQ(workspace(small_convolution(DType::float16), exact), 1u);
+  EXPECT_EQ(workspace(small_convolution(DType::float16), exact_engines), 1u);
 
-  const cuda::EngineCount count = plans()->count(small_convolution(), exact);
+  const cuda::EngineCount count = plans()->count(small_convolution(), exact_engines);
   EXPECT_EQ(count.offered, 8);
   EXPECT_EQ(count.allowed, 2);
 }
@@ -90,15 +90,15 @@ TEST_F(PlansTest, EnginesByTheirNotes) {
 TEST_F(PlansTest, EnginesThatMakeNoPlan) {
   cudnn.engines = {{.workspace_bytes = 1, .makes_plans = false},
                    {.workspace_bytes = 2, .is_fallback = true}};
-  EXPECT_EQ(workspace(small_convolution(), exact), 2u);
+  EXPECT_EQ(workspace(small_convolution(), exact_engines), 2u);
   cudnn.engines[1].makes_plans = false;
-  EXPECT_THROW(workspace(small_convolution(), exact), Error);
+  EXPECT_THROW(workspace(small_convolution(), exact_engines), Error);
   cudnn.engines.clear();
-  EXPECT_THROW(workspace(small_convolution(), exact), Error);
+  EXPECT_THROW(workspace(small_convolution(), exact_engines), Error);
 }
 
 TEST_F(PlansTest, LargeWorkspacesComeLast) {
-  EngineRules rules = exact;
+  EngineRules rules = exact_engines;
   rules.workspace_limit = 100;
   cudnn.engines = {{.workspace_bytes = 300}, {.workspace_bytes = 200}, {.workspace_bytes = 50}};
   EXPECT_EQ(workspace(small_convolution(), rules), 50u);
@@ -108,34 +108,34 @@ TEST_F(PlansTest, LargeWorkspacesComeLast) {
 
 TEST_F(PlansTest, OncePerGraph) {
   const auto all = plans();
-  all->count(small_convolution(), exact);
+  all->count(small_convolution(), exact_engines);
   const int asked = cudnn.questions();
-  all->count(small_convolution(), exact);
+  all->count(small_convolution(), exact_engines);
   EXPECT_EQ(cudnn.questions(), asked);
-  const auto first = all->plan(small_convolution(), exact);
-  EXPECT_EQ(all->plan(small_convolution(), exact), first);
-  EXPECT_NE(all->plan(small_convolution(DType::float32, 8), exact), first);
+  const auto first = all->plan(small_convolution(), exact_engines);
+  EXPECT_EQ(all->plan(small_convolution(), exact_engines), first);
+  EXPECT_NE(all->plan(small_convolution(DType::float32, 8), exact_engines), first);
   EXPECT_NE(all->plan(small_convolution(), short_products), first);
   EXPECT_EQ(cudnn.plans_made(), 3);
 }
 
 TEST_F(PlansTest, KeptOnDisk) {
-  const std::size_t bytes = plans()->plan(small_convolution(), exact)->workspace_bytes;
+  const std::size_t bytes = plans()->plan(small_convolution(), exact_engines)->workspace_bytes;
   ASSERT_EQ(files().size(), 1u);
   EXPECT_EQ(cudnn.plans_made(), 1);
-  EXPECT_EQ(plans()->plan(small_convolution(), exact)->workspace_bytes, bytes);
+  EXPECT_EQ(plans()->plan(small_convolution(), exact_engines)->workspace_bytes, bytes);
   EXPECT_EQ(cudnn.plans_made(), 1);
   EXPECT_EQ(cudnn.plans_read(), 1);
   // Other GPUs, rules and shapes have plans of their own.
-  plans("8.0 another GPU")->plan(small_convolution(), exact);
+  plans("8.0 another GPU")->plan(small_convolution(), exact_engines);
   plans()->plan(small_convolution(), short_products);
-  plans()->plan(small_convolution(DType::float16), exact);
+  plans()->plan(small_convolution(DType::float16), exact_engines);
   EXPECT_EQ(cudnn.plans_made(), 4);
   EXPECT_EQ(files().size(), 4u);
 }
 
 TEST_F(PlansTest, DamagedFilesAreMadeAnew) {
-  plans()->plan(small_convolution(), exact);
+  plans()->plan(small_convolution(), exact_engines);
   ASSERT_EQ(files().size(), 1u);
   const std::filesystem::path path = files()[0];
   std::ifstream in(path, std::ios::binary);
@@ -146,20 +146,20 @@ TEST_F(PlansTest, DamagedFilesAreMadeAnew) {
   for (const std::string& text : {whole.substr(0, whole.size() - 1), std::string(), "x" + whole,
                                   whole.substr(0, key + 1) + "4\nlate"}) {
     keep(text);
-    plans()->plan(small_convolution(), exact);
+    plans()->plan(small_convolution(), exact_engines);
     EXPECT_EQ(cudnn.plans_made(), ++made) << text.substr(0, 40);
     EXPECT_EQ(cudnn.plans_read(), 0);
     EXPECT_EQ(files().size(), 1u);
   }
-  plans()->plan(small_convolution(), exact);
+  plans()->plan(small_convolution(), exact_engines);
   EXPECT_EQ(cudnn.plans_read(), 1);
 }
 
 TEST_F(PlansTest, NoFolderIsNoFailure) {
   Plans nowhere(*cudnn.table(), "9.0 a GPU", "/proc/no/such/folder");
-  EXPECT_NO_THROW(nowhere.plan(small_convolution(), exact));
+  EXPECT_NO_THROW(nowhere.plan(small_convolution(), exact_engines));
   Plans nothing(*cudnn.table(), "9.0 a GPU", "");
-  EXPECT_NO_THROW(nothing.plan(small_convolution(), exact));
+  EXPECT_NO_THROW(nothing.plan(small_convolution(), exact_engines));
   EXPECT_TRUE(files().empty());
 }
 

@@ -58,15 +58,15 @@ TEST(CudaPointwise, CasesOfTheOperators) {
   EXPECT_GT(ran, 2000);
 }
 
-const DType all_types[] = {DType::float32, DType::float64, DType::float16, DType::bfloat16,
-                           DType::int8,    DType::int16,   DType::int32,   DType::int64,
-                           DType::uint8,   DType::uint16,  DType::uint32,  DType::uint64,
-                           DType::boolean};
+const DType pointwise_types[] = {DType::float32, DType::float64, DType::float16, DType::bfloat16,
+                                 DType::int8,    DType::int16,   DType::int32,   DType::int64,
+                                 DType::uint8,   DType::uint16,  DType::uint32,  DType::uint64,
+                                 DType::boolean};
 
 TEST(CudaPointwise, EveryTypeOfEveryFunction) {
   int ran = 0;
   for (const ScalarRow& row : scalar_rows()) {
-    for (DType dtype : all_types) {
+    for (DType dtype : pointwise_types) {
       if (!takes(row.kind().types, dtype)) continue;
       ++ran;
       const bool free = row.options.domain.low < -4 && row.options.domain.high > 4;
@@ -89,8 +89,8 @@ TEST(CudaPointwise, EveryTypeOfEveryFunction) {
 }
 
 TEST(CudaPointwise, CastsOfAllTypes) {
-  for (DType from : all_types) {
-    for (DType to : all_types) {
+  for (DType from : pointwise_types) {
+    for (DType to : pointwise_types) {
       SCOPED_TRACE(std::string(name_of(to)));
       const Attributes attributes{{"to", std::string(name_of(to))}};
       const HostTensor x = random_numbers({5, 24}, from, 3, -300, 300);
@@ -103,12 +103,12 @@ TEST(CudaPointwise, CastsOfAllTypes) {
 TEST(CudaPointwise, CastsSaturate) {
   const HostTensor x = HostTensor::from<float>(
       {8}, {1e30f, -1e30f, std::nanf(""), 2147483648.0f, -2147483648.0f, 255.9f, -0.5f, 65504.0f});
-  for (DType to : all_types) check("Cast", {x}, {{"to", std::string(name_of(to))}});
+  for (DType to : pointwise_types) check("Cast", {x}, {{"to", std::string(name_of(to))}});
 }
 
 TEST(CudaPointwise, PowersOfAllTypes) {
-  for (DType base : all_types) {
-    for (DType exponent : all_types) {
+  for (DType base : pointwise_types) {
+    for (DType exponent : pointwise_types) {
       if (base == DType::boolean || exponent == DType::boolean) continue;
       SCOPED_TRACE(std::string(name_of(exponent)));
       check("Pow",
@@ -132,7 +132,7 @@ TEST(CudaPointwise, KnownExponents) {
 }
 
 TEST(CudaPointwise, ChoicesOfAllTypes) {
-  for (DType dtype : all_types) {
+  for (DType dtype : pointwise_types) {
     const HostTensor condition = random_numbers({7, 32}, DType::boolean, 1);
     const HostTensor x = random_numbers({7, 32}, dtype, 2), y = random_numbers({32}, dtype, 3);
     check("Where", {condition, x, y});

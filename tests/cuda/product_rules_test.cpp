@@ -14,14 +14,14 @@ namespace {
 
 using ::testing::HasSubstr;
 
-const OperatorSet& operators() {
+const OperatorSet& rule_operators() {
   static const OperatorSet set = all_operators();
   return set;
 }
 
 Graph node_graph(const std::string& op, const std::vector<TensorType>& inputs,
                  Attributes attributes = {}) {
-  GraphBuilder builder(operators());
+  GraphBuilder builder(rule_operators());
   std::vector<ValueId> ids;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     // A type of no elements and rank 7 stands for an input that is left out.

@@ -19,7 +19,7 @@ std::int64_t place(const ColumnMajor& m, std::int64_t i, std::int64_t j) {
   return m.transposed ? j + i * m.ld : i + j * m.ld;
 }
 
-void expect_same(const Operand& a, const Operand& b, const Operand& y) {
+void expect_same_product(const Operand& a, const Operand& b, const Operand& y) {
   const Product p = cuda::take_apart(a, b, y);
   const ColumnMajorProduct c = cuda::column_major(p);
   EXPECT_EQ(static_cast<std::int64_t>(c.calls.size()), cuda::call_count(p));
@@ -137,7 +137,7 @@ TEST(ColumnMajorProducts, EveryElementIsWhereItWas) {
         !cuda::is_writable(result, a.size(), b.size())) {
       continue;
     }
-    expect_same(left, right, result);
+    expect_same_product(left, right, result);
     ++checked;
     if (HasFatalFailure() || HasNonfatalFailure()) return;
   }

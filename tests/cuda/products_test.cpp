@@ -11,7 +11,7 @@
 namespace tandem::testing {
 namespace {
 
-const OperatorSet& operators() {
+const OperatorSet& product_operators() {
   static const OperatorSet set = all_operators();
   return set;
 }
@@ -19,7 +19,7 @@ const OperatorSet& operators() {
 bool is_product(const std::string& op) { return op == "MatMul" || op == "Gemm" || op == "GemmSgd"; }
 
 /// Of one rounding of the result; a pass of ours after the product rounds a second time.
-double tolerance_of(DType dtype) {
+double product_tolerance(DType dtype) {
   switch (dtype) {
     case DType::bfloat16:
       return 6e-3;
@@ -47,17 +47,13 @@ Layout backwards(const Shape& shape) {
   return layout;
 }
 
-struct Variant {
-  const char* name;
-  Layout (*layout)(const Shape&);
-};
-constexpr Variant variants[] = {{"row-major", row_major},
-                                {"reversed order", reversed_order},
-                                {"sliced", sliced},
-                                {"gaps", with_gaps},
-                                {"backwards", backwards}};
+constexpr NamedLayout product_layouts[] = {{"row-major", row_major},
+                                           {"reversed order", reversed_order},
+                                           {"sliced", sliced},
+                                           {"gaps", with_gaps},
+                                           {"backwards", backwards}};
 
-HostTensor reference_of(const Graph& graph, const std::vector<HostTensor>& inputs) {
+HostTensor product_reference(const Graph& graph, const std::vector<HostTensor>& inputs) {
   const Kernel* kernel = choose_kernel(reference_list(), plain_request(graph, graph.nodes[0]));
   if (kernel == nullptr) throw std::runtime_error("no reference kernel");
   return run_node(*kernel, graph, graph.nodes[0], inputs)[0];
@@ -79,7 +75,7 @@ void check(ProductGpu& gpu, const Graph& graph, const Graph& wide,
   RunOptions options = gpu.run_options();
   options.input_layouts = layouts;
   const HostTensor y = run_node(*kernel, graph, node, inputs, options)[0];
-  EXPECT_EQ(compare(y, reference_of(wide, exact), tolerance_of(y.type().dtype)), "")
+  EXPECT_EQ(compare(y, product_reference(wide, exact), product_tolerance(y.type().dtype)), "")
       << kernel->name;
   gpu.expect_clean();
 }
@@ -91,12 +87,13 @@ TEST(Products, EveryCase) {
     if (!is_product(c.op)) continue;
     for (const DType dtype : {DType::float32, DType::bfloat16, DType::float16, DType::float64}) {
       if (dtype == DType::float64 && c.op != "MatMul") continue;
-      const Graph graph = case_graph(c, operators(), dtype);
+      const Graph graph = case_graph(c, product_operators(), dtype);
       // Integers are their own reference.
       const DType result = graph.type(graph.nodes[0].outputs[0]).dtype;
-      const Graph wide = is_float(result) ? case_graph(c, operators(), DType::float64) : graph;
+      const Graph wide =
+          is_float(result) ? case_graph(c, product_operators(), DType::float64) : graph;
       const std::vector<HostTensor> inputs = case_inputs(c, dtype);
-      for (const Variant& variant : variants) {
+      for (const NamedLayout& variant : product_layouts) {
         SCOPED_TRACE(c.op + " " + c.name + ", " + std::string(name_of(dtype)) + ", " +
                      variant.name);
         std::vector<Layout> layouts;
@@ -127,7 +124,7 @@ TEST(Products, ManyIntegers) {
     input.high = 9;
     c.inputs.push_back(input);
   }
-  const Graph graph = case_graph(c, operators(), DType::float32);
+  const Graph graph = case_graph(c, product_operators(), DType::float32);
   check(gpu, graph, graph, case_inputs(c, DType::float32), {});
 }
 
@@ -172,7 +169,7 @@ struct Sample {
 };
 
 Graph graph_of(const Sample& sample, DType dtype) {
-  GraphBuilder builder(operators());
+  GraphBuilder builder(product_operators());
   std::vector<ValueId> inputs;
   for (std::size_t i = 0; i < sample.shapes.size(); ++i) {
     const bool rate = sample.op == "GemmSgd" && i == 3;

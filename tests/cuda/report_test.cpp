@@ -93,7 +93,7 @@ class GpusAlone final : public cuda::Runtime {
   }
 };
 
-GpuProperties gpu(const std::string& name, int major, int minor, std::size_t gibibytes) {
+GpuProperties named_gpu(const std::string& name, int major, int minor, std::size_t gibibytes) {
   GpuProperties properties;
   properties.name = name;
   properties.major = major;
@@ -101,8 +101,8 @@ GpuProperties gpu(const std::string& name, int major, int minor, std::size_t gib
   properties.memory_bytes = gibibytes * gibibyte;
   return properties;
 }
-const GpuProperties h100 = gpu("NVIDIA H100", 9, 0, 80);
-const GpuProperties kepler = gpu("Tesla K40", 3, 5, 12);  // which CUDA 13 has left behind
+const GpuProperties h100 = named_gpu("NVIDIA H100", 9, 0, 80);
+const GpuProperties kepler = named_gpu("Tesla K40", 3, 5, 12);  // which CUDA 13 has left behind
 
 TEST(CudaReport, NoDriver) {
   GpusAlone runtime;

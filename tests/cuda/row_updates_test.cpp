@@ -15,13 +15,13 @@ namespace {
 
 using Ids = std::vector<std::int64_t>;
 
-struct Kind : UpdateSettings {
+struct RowKind : UpdateSettings {
   /// FTRL divides a difference of two powers by the learning rate, 0.05.
   double tolerance() const { return settings.find("l1") ? 5e-6 : 1e-6; }
 };
 
-std::vector<Kind> kinds() {
-  std::vector<Kind> all;
+std::vector<RowKind> row_kinds() {
+  std::vector<RowKind> all;
   for (UpdateSettings& tried : settings_to_try()) {
     if (!find_update_kind(tried.op)->whole_tensor) all.push_back({std::move(tried)});
   }
@@ -30,7 +30,7 @@ std::vector<Kind> kinds() {
 
 /// Master and states of a table, some of which the settings may do without; a mean of squares is
 /// above the square of a mean.
-Tensors table_of(const Kind& kind, std::int64_t rows, std::int64_t columns, unsigned seed) {
+Tensors table_of(const RowKind& kind, std::int64_t rows, std::int64_t columns, unsigned seed) {
   const Shape shape{rows, columns};
   Tensors table{uniform(shape, seed)};
   const UpdateKind& known = *find_update_kind(kind.op);
@@ -133,12 +133,8 @@ std::vector<Batch> batches() {
   return all;
 }
 
-Tensors scalars(float lr, std::int64_t step, float scale, bool skip) {
-  return {number_of(lr), number_of(step), number_of(scale), truth(skip)};
-}
-
-Tensors inputs_of(const Tensors& table, const HostTensor& tail, const Tensors& groups,
-                  const Tensors& step, const Tensors& gradients) {
+Tensors row_inputs(const Tensors& table, const HostTensor& tail, const Tensors& groups,
+                   const Tensors& step, const Tensors& gradients) {
   Tensors inputs = table;
   if (is_given(tail)) inputs.push_back(tail);
   for (const Tensors* more : {&groups, &step, &gradients})
@@ -146,31 +142,31 @@ Tensors inputs_of(const Tensors& table, const HostTensor& tail, const Tensors& g
   return inputs;
 }
 
-Tensors widened(Tensors table) {
+Tensors widened_table(Tensors table) {
   for (HostTensor& tensor : table) {
     if (is_given(tensor)) tensor = tensor.converted(DType::float64);
   }
   return table;
 }
 
-class RowUpdates : public ::testing::TestWithParam<Kind> {
+class RowUpdates : public ::testing::TestWithParam<RowKind> {
  protected:
   /// Steps over the batch on the GPU and in double; rows without ids keep their bits where `lazy`.
   void check(const Batch& batch, std::int64_t columns, bool lazy, DType dtype, int steps) {
     SCOPED_TRACE(batch.name + ", " + std::to_string(columns) + " columns" +
                  (lazy ? "" : ", every row") + ", " + std::string(name_of(dtype)));
-    const Kind& kind = GetParam();
+    const RowKind& kind = GetParam();
     Attributes settings = kind.settings;
     settings.set("op", kind.op);
     settings.set("lazy", std::int64_t{lazy});
     batch.describe(settings);
-    Tensors own = table_of(kind, batch.rows, columns, 3), exact = widened(own);
+    Tensors own = table_of(kind, batch.rows, columns, 3), exact = widened_table(own);
     const Tensors start = own, groups = groups_of(batch.ids, batch.rows);
     for (int step = 1; step <= steps; ++step) {
-      const Tensors scalar = scalars(0.05f, step, 0.5f, false);
+      const Tensors scalar = step_scalars(0.05f, step, 0.5f, false);
       const Tensors gradients = batch.gradients(columns, static_cast<unsigned>(20 + step), dtype);
       const auto inputs = [&](const Tensors& table) {
-        return inputs_of(table, no_tensor(), groups, scalar, gradients);
+        return row_inputs(table, no_tensor(), groups, scalar, gradients);
       };
       const Tensors results = gpu.run("RowsUpdate", inputs(own), settings);
       const Tensors expected = on_reference("RowsUpdate", inputs(exact), settings);
@@ -233,7 +229,7 @@ TEST_P(RowUpdates, FromGradientsOfSixteenBits) {
 }
 
 TEST_P(RowUpdates, ThatAreSkippedChangeNothing) {
-  const Kind& kind = GetParam();
+  const RowKind& kind = GetParam();
   Attributes settings = kind.settings;
   settings.set("op", kind.op);
   for (const std::int64_t lazy : {0, 1}) {
@@ -244,8 +240,8 @@ TEST_P(RowUpdates, ThatAreSkippedChangeNothing) {
       const Tensors table = table_of(kind, batch.rows, 6, 3);
       const Tensors results =
           gpu.run("RowsUpdate",
-                  inputs_of(table, no_tensor(), groups_of(batch.ids, batch.rows),
-                            scalars(0.1f, 2, 1, true), batch.gradients(6, 9)),
+                  row_inputs(table, no_tensor(), groups_of(batch.ids, batch.rows),
+                             step_scalars(0.1f, 2, 1, true), batch.gradients(6, 9)),
                   own);
       for (std::size_t k = 0; k < table.size(); ++k)
         EXPECT_TRUE(!is_given(table[k]) || same_bits(results[k], table[k])) << batch.name;
@@ -255,7 +251,7 @@ TEST_P(RowUpdates, ThatAreSkippedChangeNothing) {
 
 // The halves of a split master change as the float32 would; it is what the reference updates.
 TEST_P(RowUpdates, OfSplitTables) {
-  const Kind& kind = GetParam();
+  const RowKind& kind = GetParam();
   for (const Batch& batch : batches()) {
     for (const std::int64_t columns : {1, 3, 8, 68}) {
       for (const std::int64_t lazy : {0, 1}) {
@@ -272,17 +268,17 @@ TEST_P(RowUpdates, OfSplitTables) {
                      static_cast<std::uint16_t*>(top.data()),
                      static_cast<std::int16_t*>(tail.data()), size);
         const Tensors groups = groups_of(batch.ids, batch.rows);
-        const Tensors scalar = scalars(0.05f, 3, 0.5f, false);
+        const Tensors scalar = step_scalars(0.05f, 3, 0.5f, false);
         const Tensors gradients = batch.gradients(columns, 31);
         const Tensors expected = on_reference(
-            "RowsUpdate", inputs_of(widened(table), no_tensor(), groups, scalar, gradients),
+            "RowsUpdate", row_inputs(widened_table(table), no_tensor(), groups, scalar, gradients),
             settings);
         Attributes split = settings;
         split.set("split", std::int64_t{1});
         Tensors halves = table;
         halves[0] = top;
         const Tensors results =
-            gpu.run("RowsUpdate", inputs_of(halves, tail, groups, scalar, gradients), split);
+            gpu.run("RowsUpdate", row_inputs(halves, tail, groups, scalar, gradients), split);
         HostTensor joined(table[0].type());
         join_floats(static_cast<const std::uint16_t*>(results[0].data()),
                     static_cast<const std::int16_t*>(results.back().data()),
@@ -299,14 +295,14 @@ TEST_P(RowUpdates, OfSplitTables) {
 
 // A table, a state and gradients that begin at no multiple of what four elements take.
 TEST_P(RowUpdates, TakeOperandsThatBeginAnywhere) {
-  const Kind& kind = GetParam();
+  const RowKind& kind = GetParam();
   const Batch batch = batches()[0];
   Attributes settings = kind.settings;
   settings.set("op", kind.op);
   const Tensors table = table_of(kind, batch.rows, 8, 3);
   const auto inputs = [&](const Tensors& own) {
-    return inputs_of(own, no_tensor(), groups_of(batch.ids, batch.rows),
-                     scalars(0.05f, 3, 0.5f, false), batch.gradients(8, 31));
+    return row_inputs(own, no_tensor(), groups_of(batch.ids, batch.rows),
+                      step_scalars(0.05f, 3, 0.5f, false), batch.gradients(8, 31));
   };
   std::vector<Layout> layouts;
   for (const HostTensor& input : inputs(table)) {
@@ -315,30 +311,30 @@ TEST_P(RowUpdates, TakeOperandsThatBeginAnywhere) {
     layouts.push_back(layout);
   }
   const Tensors results = gpu.run("RowsUpdate", inputs(table), settings, layouts);
-  const Tensors expected = on_reference("RowsUpdate", inputs(widened(table)), settings);
+  const Tensors expected = on_reference("RowsUpdate", inputs(widened_table(table)), settings);
   for (std::size_t k = 0; k < table.size(); ++k) {
     if (!is_given(table[k])) continue;
     EXPECT_EQ(compare(results[k], expected[k], kind.tolerance()), "");
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, RowUpdates, ::testing::ValuesIn(kinds()),
+INSTANTIATE_TEST_SUITE_P(Kinds, RowUpdates, ::testing::ValuesIn(row_kinds()),
                          [](const auto& info) { return info.param.name; });
 
 TEST(RowsOfDenseGradients, FollowTheReferenceForSeveralSteps) {
   RowGpu gpu;
-  for (const Kind& kind : kinds()) {
+  for (const RowKind& kind : row_kinds()) {
     if (!find_update_kind(kind.op)->whole_row) continue;
     for (const std::int64_t columns : {1, 4, 30, 129, 1028}) {
       for (const DType dtype : {DType::float32, DType::bfloat16}) {
         SCOPED_TRACE(kind.name + " of " + std::to_string(columns));
-        Tensors own = table_of(kind, 21, columns, 3), exact = widened(own);
+        Tensors own = table_of(kind, 21, columns, 3), exact = widened_table(own);
         for (int step = 1; step <= 3; ++step) {
           const HostTensor grad = uniform({21, columns}, static_cast<unsigned>(step), -1, 1, dtype);
           const auto inputs = [&](const Tensors& table) {
             Tensors all = table;
             all.insert(all.begin() + 1, grad);
-            const Tensors scalar = scalars(0.05f, step, 0.5f, false);
+            const Tensors scalar = step_scalars(0.05f, step, 0.5f, false);
             all.insert(all.end(), scalar.begin(), scalar.end());
             return all;
           };
@@ -433,19 +429,19 @@ TEST(SumsOfRows, AreTheSameOnEveryRun) {
 
 TEST(SumsOfRows, SayWhatTheyDoNotTake) {
   RowGpu gpu;
-  const Kind kind = kinds()[0];
+  const RowKind kind = row_kinds()[0];
   Batch batch{"many", Ids(81, 1), Ints(81, 1), {}, {}, 4};
   Attributes settings = kind.settings;
   settings.set("op", kind.op);
   const auto inputs = [&](const Tensors& table) {
-    return inputs_of(table, no_tensor(), groups_of(batch.ids, batch.rows),
-                     scalars(0.05f, 3, 0.5f, false), batch.gradients(2, 31));
+    return row_inputs(table, no_tensor(), groups_of(batch.ids, batch.rows),
+                      step_scalars(0.05f, 3, 0.5f, false), batch.gradients(2, 31));
   };
   const Tensors table = table_of(kind, 4, 2, 3);
   EXPECT_EQ(gpu.refusal("RowsUpdate", inputs(table), settings),
             "cuda.rows_update: more than 80 lookups of one table");
   batch = batches()[0];
-  EXPECT_EQ(gpu.refusal("RowsUpdate", inputs(widened(table_of(kind, 20, 2, 3))), settings),
+  EXPECT_EQ(gpu.refusal("RowsUpdate", inputs(widened_table(table_of(kind, 20, 2, 3))), settings),
             "cuda.rows_update: element type float64");
 }
 

@@ -12,7 +12,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr std::size_t n = 40, bytes = n * sizeof(float);
+constexpr std::size_t context_steps = 40, context_bytes = context_steps * sizeof(float);
 
 // y = step, and an error where the step is what `bad_step` says.
 struct StepBody {
@@ -33,7 +33,7 @@ struct StepBody {
 struct StepContextTest : ::testing::Test {
   void make(bool late = false) {
     fake = std::make_unique<FakeDevice>(FakeDeviceOptions{.runtime = {.late = late}});
-    memory = fake->device->allocate(bytes);
+    memory = fake->device->allocate(context_bytes);
     kernel = prepared([runtime = fake->runtime, this](const KernelArguments& arguments) {
       const StepBody body{static_cast<float*>(arguments.outputs[0]),
                           reinterpret_cast<const cuda::DeviceStepContext*>(arguments.context),
@@ -84,16 +84,17 @@ TEST_F(StepContextTest, IsCopiedOnlyWhenItsContentHasChanged) {
 // More steps than slots, all enqueued before the first one runs.
 TEST_F(StepContextTest, NothingOverwritesASlotThatACopyReads) {
   make(true);
-  static_assert(n > 2 * cuda::StepContexts::slots);
+  static_assert(context_steps > 2 * cuda::StepContexts::slots);
   AffineCall each = call(0);
-  for (std::size_t i = 0; i < n; ++i) {
+  for (std::size_t i = 0; i < context_steps; ++i) {
     each.output = static_cast<float*>(memory->address()) + i;
     each.accesses[0].address = each.output;
     each.context.step = i;
     fake->compute->run(each.call());
   }
-  const std::vector<float> steps = floats_at(*fake->device, memory->address(), n);
-  for (std::size_t i = 0; i < n; ++i) EXPECT_EQ(steps[i], 100.0f * static_cast<float>(i));
+  const std::vector<float> steps = floats_at(*fake->device, memory->address(), context_steps);
+  for (std::size_t i = 0; i < context_steps; ++i)
+    EXPECT_EQ(steps[i], 100.0f * static_cast<float>(i));
   EXPECT_THAT(fake->runtime->problems(), IsEmpty());
 }
 

@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-constexpr std::size_t n = 100, bytes = n * sizeof(float);
+constexpr std::size_t stream_elements = 100, stream_bytes = stream_elements * sizeof(float);
 
 // Steps of: x in, y = 2 x + 1, y out; without double buffers, so that each step waits for the one
 // before. Where one of the four waits is left out, the host waits instead, unseen by the monitor.
@@ -29,11 +29,11 @@ struct Pipeline {
 
   explicit Pipeline(Wait left_out, bool late = false, bool settled = true)
       : fake({.runtime = {.late = late}}), left_out_(left_out), settled_(settled) {
-    kernel_ = affine_kernel(fake.runtime, 2, 1, n);
-    x_ = fake.device->allocate(bytes);
-    y_ = fake.device->allocate(bytes);
-    input = fake.pinned(n, 1);
-    output = fake.pinned(n);
+    kernel_ = affine_kernel(fake.runtime, 2, 1, stream_elements);
+    x_ = fake.device->allocate(stream_bytes);
+    y_ = fake.device->allocate(stream_bytes);
+    input = fake.pinned(stream_elements, 1);
+    output = fake.pinned(stream_elements);
     for (auto& event : events_) event = fake.device->make_event();
   }
   void wait(Stream& stream, Wait what, std::uint64_t count) {
@@ -43,10 +43,10 @@ struct Pipeline {
     if (left_out_ != none && settled_) fake.settle(stream);
   }
   void step(std::uint64_t number) {
-    AffineCall call(*kernel_, "layer1.matmul", x_->address(), y_->address(), bytes);
+    AffineCall call(*kernel_, "layer1.matmul", x_->address(), y_->address(), stream_bytes);
     call.has_context = false;
     wait(*fake.copy_in, x_read, number - 1);
-    fake.copy_in->copy(x_->address(), input, bytes, {"images"});
+    fake.copy_in->copy(x_->address(), input, stream_bytes, {"images"});
     settle(*fake.copy_in);
     fake.copy_in->record(*events_[x_arrived], number);
     wait(*fake.compute, x_arrived, number);
@@ -56,11 +56,11 @@ struct Pipeline {
     fake.compute->record(*events_[y_ready], number);
     fake.compute->record(*events_[x_read], number);
     wait(*fake.copy_out, y_ready, number);
-    fake.copy_out->copy(output, y_->address(), bytes, {"logits"});
+    fake.copy_out->copy(output, y_->address(), stream_bytes, {"logits"});
     settle(*fake.copy_out);
     fake.copy_out->record(*events_[y_sent], number);
   }
-  std::vector<float> result() const { return {output, output + n}; }
+  std::vector<float> result() const { return {output, output + stream_elements}; }
 
   FakeDevice fake;
   float *input = nullptr, *output = nullptr;
@@ -82,8 +82,8 @@ TEST(CudaStream, RightEventsGiveNoError) {
     EXPECT_THAT(pipeline.fake.runtime->problems(), IsEmpty());
     EXPECT_THAT(pipeline.result(), Each(3.0f));
     EXPECT_EQ(pipeline.fake.device->counters().copies, 200u);
-    EXPECT_EQ(pipeline.fake.device->counters().bytes_to_device, 100 * bytes);
-    EXPECT_EQ(pipeline.fake.device->counters().bytes_to_host, 100 * bytes);
+    EXPECT_EQ(pipeline.fake.device->counters().bytes_to_device, 100 * stream_bytes);
+    EXPECT_EQ(pipeline.fake.device->counters().bytes_to_host, 100 * stream_bytes);
     EXPECT_EQ(pipeline.fake.runtime->pageable_copies(), 0);
   }
 }
@@ -139,16 +139,16 @@ TEST(CudaStream, AsksCudaForNoMore) {
 // Arguments may change as soon as the call is enqueued.
 TEST(CudaStream, TakesArgumentsWhenEnqueued) {
   FakeDevice fake({.runtime = {.late = true}});
-  const auto memory = fake.device->allocate(bytes);
+  const auto memory = fake.device->allocate(stream_bytes);
   const auto one = affine_kernel(fake.runtime, 0, 1, 1);
   AffineCall call(*one, "one", nullptr, memory->address(), sizeof(float));
   call.has_context = false;
-  for (std::size_t i = 0; i < n; ++i) {
+  for (std::size_t i = 0; i < stream_elements; ++i) {
     call.output = static_cast<float*>(memory->address()) + i;
     fake.compute->run(call.call());
   }
   call.output = nullptr;
-  EXPECT_THAT(floats_at(*fake.device, memory->address(), n), Each(1.0f));
+  EXPECT_THAT(floats_at(*fake.device, memory->address(), stream_elements), Each(1.0f));
 }
 
 TEST(CudaStream, EventsCountSteps) {
@@ -252,19 +252,19 @@ TEST(CudaStream, WaitsForTheHostsEventsOnTheCallingThread) {
   FakeDevice fake;
   const auto host = make_cpu_stream(fake.monitor, "cpu");
   const auto filled = make_cpu_event(fake.monitor);
-  const auto memory = fake.device->allocate(bytes);
-  float* const slot = fake.pinned(n);
+  const auto memory = fake.device->allocate(stream_bytes);
+  float* const slot = fake.pinned(stream_elements);
   std::thread filler([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    const ByteAccess access{slot, bytes, true};
-    std::fill_n(slot, n, 4.0f);
+    const ByteAccess access{slot, stream_bytes, true};
+    std::fill_n(slot, stream_elements, 4.0f);
     host->note({"feed", 0, {&access, 1}});
     host->record(*filled, 1);
   });
   fake.copy_in->wait(*filled, 1);
-  fake.copy_in->copy(memory->address(), slot, bytes, {"images"});
+  fake.copy_in->copy(memory->address(), slot, stream_bytes, {"images"});
   filler.join();
-  EXPECT_THAT(floats_at(*fake.device, memory->address(), n), Each(4.0f));
+  EXPECT_THAT(floats_at(*fake.device, memory->address(), stream_elements), Each(4.0f));
   EXPECT_EQ(fake.first_error(), "");
 }
 
@@ -273,14 +273,14 @@ TEST(CudaStream, TheHostsLaneWaitsForTheDevice) {
     FakeDevice fake;
     const auto host = make_cpu_stream(fake.monitor, "cpu");
     const auto sent = fake.device->make_event();
-    const auto memory = fake.device->allocate(bytes);
-    const std::vector<float> ones(n, 1);
-    fake.device->to_device(memory->address(), ones.data(), bytes);
-    float* const slot = fake.pinned(n);
-    fake.copy_out->copy(slot, memory->address(), bytes, {"logits"});
+    const auto memory = fake.device->allocate(stream_bytes);
+    const std::vector<float> ones(stream_elements, 1);
+    fake.device->to_device(memory->address(), ones.data(), stream_bytes);
+    float* const slot = fake.pinned(stream_elements);
+    fake.copy_out->copy(slot, memory->address(), stream_bytes, {"logits"});
     fake.copy_out->record(*sent, 1);
     if (with_event) host->wait(*sent, 1);
-    const ByteAccess access{slot, bytes, false};
+    const ByteAccess access{slot, stream_bytes, false};
     host->note({"read", 0, {&access, 1}});
     EXPECT_EQ(fake.first_error().empty(), with_event);
   }
@@ -288,10 +288,10 @@ TEST(CudaStream, TheHostsLaneWaitsForTheDevice) {
 
 TEST(CudaStream, ForeignAddressesAreReported) {
   FakeDevice fake;
-  const auto memory = fake.device->allocate(bytes);
-  const auto kernel = affine_kernel(fake.runtime, 1, 0, n);
-  std::vector<float> host(n);
-  AffineCall call(*kernel, "layer1.add", host.data(), memory->address(), bytes);
+  const auto memory = fake.device->allocate(stream_bytes);
+  const auto kernel = affine_kernel(fake.runtime, 1, 0, stream_elements);
+  std::vector<float> host(stream_elements);
+  AffineCall call(*kernel, "layer1.add", host.data(), memory->address(), stream_bytes);
   fake.compute->run(call.call());
   EXPECT_EQ(fake.first_error(),
             "cuda:0.compute: 'layer1.add': an input is not in the memory of this device");
@@ -331,13 +331,13 @@ TEST(CudaStream, EnqueueingAllocatesNothing) {
 
 TEST(CudaStream, TracesHaveRealTimes) {
   FakeDevice fake;
-  const auto memory = fake.device->allocate(bytes);
-  const auto kernel = affine_kernel(fake.runtime, 0, 1, n);
-  AffineCall call(*kernel, "layer1.add", nullptr, memory->address(), bytes);
-  float* const host = fake.pinned(n);
+  const auto memory = fake.device->allocate(stream_bytes);
+  const auto kernel = affine_kernel(fake.runtime, 0, 1, stream_elements);
+  AffineCall call(*kernel, "layer1.add", nullptr, memory->address(), stream_bytes);
+  float* const host = fake.pinned(stream_elements);
   const auto step = [&] {
     fake.compute->run(call.call());
-    fake.compute->copy(host, memory->address(), bytes, {"logits"});
+    fake.compute->copy(host, memory->address(), stream_bytes, {"logits"});
   };
   step();
   fake.monitor->start_trace(5);
@@ -355,15 +355,15 @@ TEST(CudaStream, TracesHaveRealTimes) {
   }
   EXPECT_LE(earlier, after + 1e-4);
   EXPECT_EQ(trace[1].name, "logits");
-  EXPECT_EQ(trace[1].bytes, bytes);
+  EXPECT_EQ(trace[1].bytes, stream_bytes);
 }
 
 // A kernel that breaks the GPU: its launch succeeds, a later call says so.
 TEST(CudaStream, FailuresStay) {
   FakeDevice fake;
-  const auto memory = fake.device->allocate(bytes);
-  const auto kernel = affine_kernel(fake.runtime, 0, 1, n);
-  AffineCall call(*kernel, "encoder.layer1.add", nullptr, memory->address(), bytes);
+  const auto memory = fake.device->allocate(stream_bytes);
+  const auto kernel = affine_kernel(fake.runtime, 0, 1, stream_elements);
+  AffineCall call(*kernel, "encoder.layer1.add", nullptr, memory->address(), stream_bytes);
   fake.runtime->fail_kernel("affine");
   fake.compute->run(call.call());
   const std::string first = error_text_of([&] { fake.compute->synchronize(); });
@@ -383,10 +383,11 @@ TEST(CudaStream, FailuresStay) {
 
 TEST(CudaStream, AFailedCopyNamesItsValue) {
   FakeDevice fake;
-  const auto memory = fake.device->allocate(bytes);
+  const auto memory = fake.device->allocate(stream_bytes);
   fake.runtime->fail("copy", 1, cudaErrorUnknown);
   EXPECT_THAT(error_text_of([&] {
-                fake.copy_in->copy(memory->address(), fake.pinned(n), bytes, {"images"});
+                fake.copy_in->copy(memory->address(), fake.pinned(stream_elements), stream_bytes,
+                                   {"images"});
               }),
               AllOf(HasSubstr("images: cuda:0: a copy failed"), HasSubstr("CUDA error 999")));
 }

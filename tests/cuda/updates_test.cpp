@@ -48,10 +48,6 @@ HostTensor widened(const HostTensor& tensor) {
   return is_given(tensor) ? tensor.converted(DType::float64) : tensor;
 }
 
-Tensors scalars(float lr, std::int64_t step, float scale, bool skip) {
-  return {number_of(lr), number_of(step), number_of(scale), truth(skip)};
-}
-
 /// Inputs of the update of single parameters: (master, grad, states...) of each, then the scalars.
 Tensors inputs_of(const std::vector<Tensors>& parameters, const Tensors& gradients,
                   const Tensors& step, bool widen) {
@@ -102,7 +98,7 @@ TEST_P(Updates, FollowTheReferenceForSeveralSteps) {
       for (HostTensor& tensor : exact) tensor = widened(tensor);
       for (int step = 1; step <= 4; ++step) {
         const HostTensor grad = uniform(shape, static_cast<unsigned>(10 + step), -1, 1, gradients);
-        const Tensors scalar = scalars(0.05f, step, 0.5f, false);
+        const Tensors scalar = step_scalars(0.05f, step, 0.5f, false);
         Tensors inputs = inputs_of({own}, {grad}, scalar, false);
         if (weighted) inputs.push_back(HostTensor(TensorType{weights, shape}));
         const Tensors results = gpu.run(kind.op, inputs, settings);
@@ -131,7 +127,7 @@ TEST_P(Updates, OfManyParametersAreAFewLaunches) {
     parameters.push_back(parameter(kind, shape, static_cast<unsigned>(i)));
     gradients.push_back(uniform(shape, static_cast<unsigned>(i) + 900));
   }
-  const Tensors scalar = scalars(0.05f, 3, 0.5f, false);
+  const Tensors scalar = step_scalars(0.05f, 3, 0.5f, false);
   Attributes settings = kind.settings;
   settings.set("op", kind.op);
   settings.set("count", std::int64_t{150});
@@ -154,7 +150,7 @@ TEST_P(Updates, ThatAreSkippedChangeNothingButWeights) {
     const Tensors own = parameter(kind, {size}, 5);
     Attributes settings = kind.settings;
     settings.set("weight", std::string("bfloat16"));
-    Tensors inputs = inputs_of({own}, {uniform({size}, 6)}, scalars(0.1f, 2, 1, true), false);
+    Tensors inputs = inputs_of({own}, {uniform({size}, 6)}, step_scalars(0.1f, 2, 1, true), false);
     inputs.push_back(HostTensor(TensorType{DType::bfloat16, {size}}));
     const Tensors results = gpu.run(kind.op, inputs, settings);
     for (std::size_t k = 0; k < own.size(); ++k)
@@ -168,7 +164,7 @@ TEST_P(Updates, TakeOperandsThatBeginAnywhere) {
   const Kind& kind = GetParam();
   RowGpu gpu;
   const Tensors own = parameter(kind, {1030}, 7);
-  const Tensors scalar = scalars(0.05f, 3, 0.5f, false);
+  const Tensors scalar = step_scalars(0.05f, 3, 0.5f, false);
   const HostTensor grad = uniform({1030}, 8);
   const Tensors inputs = inputs_of({own}, {grad}, scalar, false);
   std::vector<Layout> layouts;
@@ -200,7 +196,7 @@ TEST(UpdatesOnGpus, NormsDependOnTheTensorAlone) {
     parameters.push_back(parameter(kind, {size}, static_cast<unsigned>(size)));
     gradients.push_back(uniform({size}, static_cast<unsigned>(size) + 7));
   }
-  const Tensors scalar = scalars(0.05f, 3, 0.5f, false);
+  const Tensors scalar = step_scalars(0.05f, 3, 0.5f, false);
   Attributes settings = kind.settings;
   settings.set("op", kind.op);
   settings.set("count", static_cast<std::int64_t>(parameters.size()));
@@ -228,8 +224,9 @@ TEST(UpdatesOnGpus, KeepAParameterWhereTheRateIsZeroAndFtrlDividesByIt) {
   RowGpu gpu;
   const Kind kind = kind_of("FtrlUpdate", {{"l1", 0.02}});
   const Tensors own = parameter(kind, {70}, 5);
-  const Tensors results = gpu.run(
-      kind.op, inputs_of({own}, {uniform({70}, 6)}, scalars(0, 2, 1, false), false), kind.settings);
+  const Tensors results =
+      gpu.run(kind.op, inputs_of({own}, {uniform({70}, 6)}, step_scalars(0, 2, 1, false), false),
+              kind.settings);
   for (std::size_t k = 0; k < own.size(); ++k) EXPECT_TRUE(same_bits(results[k], own[k]));
 }
 
@@ -243,7 +240,7 @@ TEST(UpdatesOnGpus, ReadTheirScalarsOnTheGpu) {
   Tensors own = parameter(kind, {size}, 4), exact;
   for (const HostTensor& tensor : own) exact.push_back(tensor.converted(DType::float64));
   const HostTensor grad = uniform({size}, 9);
-  Tensors inputs = inputs_of({own}, {grad}, scalars(1, 1, 1, false), false);
+  Tensors inputs = inputs_of({own}, {grad}, step_scalars(1, 1, 1, false), false);
 
   std::vector<void*> memory;
   std::vector<const void*> addresses;
@@ -267,8 +264,8 @@ TEST(UpdatesOnGpus, ReadTheirScalarsOnTheGpu) {
   cudaGraphExec_t captured = nullptr;
   ASSERT_EQ(gpu.runtime->end_capture(gpu.stream, captured), cudaSuccess);
   for (int step = 1; step <= 5; ++step) {
-    const Tensors scalar =
-        scalars(0.1f / static_cast<float>(step), step, 0.25f * static_cast<float>(step), step == 4);
+    const Tensors scalar = step_scalars(0.1f / static_cast<float>(step), step,
+                                        0.25f * static_cast<float>(step), step == 4);
     for (std::size_t k = 0; k < 4; ++k) {
       ASSERT_EQ(gpu.runtime->copy_now(memory[4 + k], scalar[k].data(), scalar[k].bytes()),
                 cudaSuccess);
@@ -291,10 +288,10 @@ TEST(UpdatesOnGpus, SayWhatTheyDoNotTake) {
   RowGpu gpu;
   const Kind adam = kind_of("AdamUpdate", {});
   Tensors inputs =
-      inputs_of({parameter(adam, {4}, 1)}, {uniform({4}, 2)}, scalars(1, 1, 1, false), true);
+      inputs_of({parameter(adam, {4}, 1)}, {uniform({4}, 2)}, step_scalars(1, 1, 1, false), true);
   EXPECT_EQ(gpu.refusal("AdamUpdate", inputs), "cuda.AdamUpdate: element type float64");
   inputs = inputs_of({parameter(adam, {4}, 1)}, {uniform({4}, 2).converted(DType::float64)},
-                     scalars(1, 1, 1, false), false);
+                     step_scalars(1, 1, 1, false), false);
   EXPECT_EQ(gpu.refusal("AdamUpdate", inputs), "cuda.AdamUpdate: a gradient of float64");
   EXPECT_EQ(gpu.refusal("SumOfSquares", {uniform({4}, 2).converted(DType::float64)}),
             "cuda.sum_of_squares: element type float64");

@@ -18,17 +18,17 @@ namespace {
 using namespace testing;
 using ::testing::HasSubstr;
 
-constexpr std::int64_t batch = 2048, width = 64;
-constexpr int layers = 16;
+constexpr std::int64_t acts_batch = 2048, width = 64;
+constexpr int acts_layers = 16;
 
 // Linear layers with Gelu between them, which reads what comes before it in backward.
 std::string deep_perceptron() {
   SmallModel model;
-  model.input("x", {batch, width}).output("logits", {batch, width});
+  model.input("x", {acts_batch, width}).output("logits", {acts_batch, width});
   std::string x = "x";
-  for (int l = 0; l < layers; ++l) {
+  for (int l = 0; l < acts_layers; ++l) {
     const std::string name = "layers." + std::to_string(l);
-    const std::string y = l + 1 == layers ? "logits" : name + "_y";
+    const std::string y = l + 1 == acts_layers ? "logits" : name + "_y";
     model.weight(name + ".weight", {width, width}, 0.2f).weight(name + ".bias", {width}, 0.1f);
     model.node("MatMul", name + ".matmul", {x, name + ".weight"}, name + "_product");
     model.node("Add", name + ".add", {name + "_product", name + ".bias"}, name + "_sum");
@@ -41,8 +41,8 @@ std::string deep_perceptron() {
 class ActsTest : public ::testing::Test {
  protected:
   ActsTest() {
-    perceptron_ =
-        config("train.toml", write("model.onnx", deep_perceptron()), batch, "logits", "labels");
+    perceptron_ = config("train.toml", write("model.onnx", deep_perceptron()), acts_batch, "logits",
+                         "labels");
   }
 
   std::string write(const std::string& name, const std::string& text) {
@@ -91,7 +91,7 @@ TEST_F(ActsTest, PlansOfADeepPerceptronShrink) {
   const Json offloaded = planned(perceptron_, gpu_ + all + "\"offload\" },\n");
   EXPECT_LT(peak(recomputed, "gpu"), peak(kept, "gpu"));
   EXPECT_LT(peak(offloaded, "gpu"), peak(kept, "gpu"));
-  const std::int64_t activation = batch * width * 4;
+  const std::int64_t activation = acts_batch * width * 4;
   EXPECT_LT(peak(recomputed, "gpu"), peak(kept, "gpu") - 6 * activation);
   EXPECT_LT(peak(offloaded, "gpu"), peak(kept, "gpu") - 8 * activation);
   EXPECT_GT(peak(offloaded, "cpu"), peak(kept, "cpu") + 8 * activation);
@@ -104,8 +104,8 @@ TEST_F(ActsTest, PlansOfADeepPerceptronShrink) {
     if (copy["from"] == "gpu" && copy["phase"] == "forward") ++out;
     if (copy["from"] == "cpu" && copy["phase"] == "backward") ++back;
   }
-  EXPECT_GE(out, layers - 1);
-  EXPECT_EQ(back, layers);
+  EXPECT_GE(out, acts_layers - 1);
+  EXPECT_EQ(back, acts_layers);
 }
 
 TEST_F(ActsTest, RecomputeSavesMemoryOnTheHostToo) {
@@ -159,7 +159,7 @@ struct ActsCase {
 };
 void PrintTo(const ActsCase& c, std::ostream* stream) { *stream << c.network; }
 
-constexpr int steps = 5, policies = 12;
+constexpr int steps_with_acts = 5, policies_with_acts = 12;
 
 std::vector<std::string> operators_of(const std::string& model, std::int64_t samples) {
   api::PolicyOptions options;
@@ -220,7 +220,7 @@ class ActsPoliciesTest : public ::testing::TestWithParam<ActsCase> {
     const auto feeds = read_feeds(fixture_);
     api::Session session(model(), samples_, settings);
     std::vector<double> losses;
-    for (int step = 0; step < steps; ++step) {
+    for (int step = 0; step < steps_with_acts; ++step) {
       std::map<std::string, api::Array> fed;
       for (const auto& [name, tensor] : feeds)
         fed[name] = array_of(tensor, step * samples_, samples_);
@@ -239,12 +239,12 @@ TEST_P(ActsPoliciesTest, LossesAreThoseOfTheCpu) {
   const std::vector<double> expected = losses_under("");
   const TemporaryFolder folder;
   const std::string path = folder / "policy.toml";
-  for (std::uint64_t seed = 0; seed < policies; ++seed) {
+  for (std::uint64_t seed = 0; seed < policies_with_acts; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     const std::string policy = random_acts(operators, seed);
     std::ofstream(path) << policy;
     const std::vector<double> losses = losses_under(path);
-    for (int step = 0; step < steps; ++step) {
+    for (int step = 0; step < steps_with_acts; ++step) {
       ASSERT_NEAR(losses[step], expected[step], 1e-5 * std::abs(expected[step]))
           << "step " << step + 1 << "\n"
           << policy;

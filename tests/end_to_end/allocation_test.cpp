@@ -22,7 +22,7 @@ namespace tandem::testing {
 namespace {
 
 // Graphs are captured in the third and fourth step, as fed batches take two places in turn.
-constexpr int steps = 10, first_counted = 4, calls_of_onednn = 24;
+constexpr int allocation_steps = 10, first_counted = 4, calls_of_onednn = 24;
 
 struct Mode {
   std::string name;
@@ -119,7 +119,7 @@ TEST_P(AllocationTest, StepsAllocateNothing) {
   EXPECT_GT(work.copies, 0);
   EXPECT_GT(work.kernels[1], 0);
   ASSERT_EQ(work.onednn[0], 0);
-  for (int step = 0; step < steps; ++step) {
+  for (int step = 0; step < allocation_steps; ++step) {
     const AllocationCount count;
     const double loss = training.step(feeds_);
     training.synchronize();
@@ -129,17 +129,17 @@ TEST_P(AllocationTest, StepsAllocateNothing) {
     EXPECT_LE(count.calls(), calls_of_onednn * work.onednn[1]) << "step " << step + 1;
   }
   if (GetParam().mode.name == "gpu") {
-    EXPECT_EQ(graphs_.launches, static_cast<std::uint64_t>(steps - 2));
+    EXPECT_EQ(graphs_.launches, static_cast<std::uint64_t>(allocation_steps - 2));
   }
 }
 
-const std::string half = "precision.compute=bfloat16";
+const std::string bfloat16_setting = "precision.compute=bfloat16";
 
 const Mode all_on_gpu{"gpu", {}};
-const Mode split{"split", {R"(at = "**", op = "MatMul", run = "cpu")"}};
+const Mode split_operators{"split", {R"(at = "**", op = "MatMul", run = "cpu")"}};
 const Mode weights_away{"weights_away", {R"(at = "**:*", on = "cpu", lookahead = 0)"}};
 const Mode state_away{"state_away", {R"(at = "**:*", state = "cpu")"}};
-const Mode half_precision{"bfloat16", {R"(at = "**:*", state = "cpu")"}, {half}};
+const Mode half_precision{"bfloat16", {R"(at = "**:*", state = "cpu")"}, {bfloat16_setting}};
 const Mode clipped{"clipped", {R"(at = "**:*", state = "cpu")"}, {"optimizer.clip_norm=1.0"}};
 const Mode recomputed{"recompute", {R"(at = "**", acts = "recompute")"}};
 const Mode offloaded{"offload", {R"(at = "**", acts = "offload")"}};
@@ -148,13 +148,13 @@ const Mode everything{
     "everything",
     {R"(at = "**", acts = "recompute")",
      R"(at = "**", op = "MatMul", run = "cpu", acts = "offload")", R"(at = "**:*", state = "cpu")"},
-    {"micro_batch=2", half}};
+    {"micro_batch=2", bfloat16_setting}};
 
-std::vector<AllocationCase> cases() {
+std::vector<AllocationCase> allocation_cases() {
   std::vector<AllocationCase> list;
   for (const char* network : {"mlp", "gpt", "encoder", "tied_decoder"}) {
-    for (const Mode& mode : {all_on_gpu, split, weights_away, state_away, half_precision, clipped,
-                             recomputed, offloaded, micro_batches, everything}) {
+    for (const Mode& mode : {all_on_gpu, split_operators, weights_away, state_away, half_precision,
+                             clipped, recomputed, offloaded, micro_batches, everything}) {
       list.push_back({network, mode});
     }
   }
@@ -167,7 +167,7 @@ std::vector<AllocationCase> cases() {
   return list;
 }
 
-INSTANTIATE_TEST_SUITE_P(Policies, AllocationTest, ::testing::ValuesIn(cases()),
+INSTANTIATE_TEST_SUITE_P(Policies, AllocationTest, ::testing::ValuesIn(allocation_cases()),
                          [](const auto& info) { return name_of(info.param); });
 
 }  // namespace

@@ -4,43 +4,29 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
 #include <fstream>
-#include <random>
 #include <set>
 #include <type_traits>
 
 #include "engine/formats/npy.h"
 #include "engine/operators/update_kind.h"
 #include "engine/optimizers/optimizer.h"
+#include "tests/end_to_end/near_losses.h"
 #include "tests/end_to_end/placed_training.h"
+#include "tests/end_to_end/wide_deep_feeds.h"
 #include "tests/training/formats/temporary_folder.h"
 
 namespace tandem::testing {
 namespace {
 
-constexpr std::int64_t batch = 48, fields = 39, rows = 5000, steps = 5;
-
-// Zipf-like ids: small ones occur many times, most rows never.
-PlacedTraining::Feeds feeds_of(int step) {
-  std::mt19937 random(static_cast<unsigned>(step) + 7);
-  std::uniform_real_distribution<double> uniform(0, 1);
-  std::vector<std::int64_t> ids(batch * fields);
-  for (std::int64_t& id : ids) {
-    id = static_cast<std::int64_t>(std::pow(static_cast<double>(rows), uniform(random))) - 1;
-  }
-  std::vector<float> labels(batch);
-  for (float& label : labels) label = uniform(random) < 0.3 ? 1.0f : 0.0f;
-  return {{"ids", HostTensor::from<std::int64_t>({batch, fields}, ids)},
-          {"label", HostTensor::from<float>({batch}, labels)}};
-}
+constexpr std::int64_t cached_steps = 5;
 
 /// The steps' feeds, one behind the other, as a run's data.
 std::string data_file(const TemporaryFolder& folder) {
-  HostTensor ids(TensorType{DType::int64, {steps * batch, fields}}),
-      labels(TensorType{DType::float32, {steps * batch}});
-  for (int step = 0; step < steps; ++step) {
-    const PlacedTraining::Feeds feeds = feeds_of(step + 1);
+  HostTensor ids(TensorType{DType::int64, {cached_steps * wide_deep_batch, wide_deep_fields}}),
+      labels(TensorType{DType::float32, {cached_steps * wide_deep_batch}});
+  for (int step = 0; step < cached_steps; ++step) {
+    const PlacedTraining::Feeds feeds = wide_deep_feeds(step + 1);
     const auto copy = [&](HostTensor& to, const HostTensor& from) {
       std::memcpy(static_cast<char*>(to.data()) + static_cast<std::size_t>(step) * from.bytes(),
                   from.data(), from.bytes());
@@ -52,7 +38,7 @@ std::string data_file(const TemporaryFolder& folder) {
   return folder / "train.npz";
 }
 
-std::string policy_file(const TemporaryFolder& folder, const std::string& attributes) {
+std::string cached_rows_policy(const TemporaryFolder& folder, const std::string& attributes) {
   std::ofstream(folder / "policy.toml")
       << "policy = 1\ndevices = { gpu = { use = \"emulated:0\" } }\nrules = [\n"
          "  { at = \"**\", on = \"gpu\" },\n  { at = \"{wide,deep}.**\", on = \"cpu\" },\n"
@@ -74,12 +60,12 @@ class CachedRun {
   /// `ahead`: each step is told the next one's ids.
   explicit CachedRun(const std::string& attributes, const std::vector<std::string>& more = {},
                      const Optimizers& optimizers = {}, bool ahead = false)
-      : training_(TANDEM_SOURCE_DIR "/models/wide_deep/model.onnx", batch,
-                  settings(folder_, attributes, more, optimizers), feeds_of(1),
+      : training_(TANDEM_SOURCE_DIR "/models/wide_deep/model.onnx", wide_deep_batch,
+                  settings(folder_, attributes, more, optimizers), wide_deep_feeds(1),
                   {.rows_ahead = ahead, .counts_rows = true}) {
-    for (int step = 1; step <= steps; ++step) {
-      const PlacedTraining::Feeds next = feeds_of(step + 1);
-      losses.push_back(training_.step(feeds_of(step), ahead ? &next : nullptr));
+    for (int step = 1; step <= cached_steps; ++step) {
+      const PlacedTraining::Feeds next = wide_deep_feeds(step + 1);
+      losses.push_back(training_.step(wide_deep_feeds(step), ahead ? &next : nullptr));
     }
     training_.synchronize();
     if (training_.devices().size() > 1) {
@@ -122,7 +108,7 @@ class CachedRun {
         "optimizer.groups=" + optimizers.groups,
         "data={kind=\"npz\", train={files=[\"" + data_file(folder) +
             "\"]}, fields={ids=\"ids\", label=\"label\"}}"};
-    if (!attributes.empty()) all.push_back("policy=" + policy_file(folder, attributes));
+    if (!attributes.empty()) all.push_back("policy=" + cached_rows_policy(folder, attributes));
     all.insert(all.end(), more.begin(), more.end());
     return all;
   }
@@ -130,14 +116,6 @@ class CachedRun {
   TemporaryFolder folder_;
   PlacedTraining training_;
 };
-
-void expect_equal(const std::vector<double>& a, const std::vector<double>& b,
-                  double tolerance = 1e-5) {
-  ASSERT_EQ(a.size(), b.size());
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    EXPECT_NEAR(a[i], b[i], tolerance * std::fabs(b[i])) << "step " << i + 1;
-  }
-}
 
 // Rows of the deep table have 4 columns and two moments of as many, all in float32.
 std::string rows_cached(std::int64_t count) {
@@ -147,8 +125,8 @@ std::string rows_cached(std::int64_t count) {
 /// Different ones of these rows in each step, added up.
 std::int64_t occurring(const std::vector<std::int64_t>& cached) {
   std::int64_t count = 0;
-  for (int step = 1; step <= steps; ++step) {
-    const std::vector<std::int64_t> ids = feeds_of(step).at("ids").integers();
+  for (int step = 1; step <= cached_steps; ++step) {
+    const std::vector<std::int64_t> ids = wide_deep_feeds(step).at("ids").integers();
     const std::set<std::int64_t> named(ids.begin(), ids.end());
     for (const std::int64_t row : cached) count += static_cast<std::int64_t>(named.count(row));
   }
@@ -158,13 +136,13 @@ std::int64_t occurring(const std::vector<std::int64_t>& cached) {
 TEST(CachedRows, LossesDoNotDependOnTheCache) {
   const std::vector<double> on_the_host = CachedRun("").losses;
   const CachedRun uncached("ship = \"rows\"");
-  expect_equal(uncached.losses, on_the_host);
+  expect_near_losses(uncached.losses, on_the_host);
   EXPECT_EQ(uncached.cached_rows(), 0);
   for (const std::int64_t count : {20, 200, 2000}) {
     const CachedRun run("ship = \"rows\", " + rows_cached(count));
     SCOPED_TRACE(count);
     EXPECT_EQ(run.cached_rows(), count);
-    expect_equal(run.losses, on_the_host);
+    expect_near_losses(run.losses, on_the_host);
     EXPECT_EQ(run.count("SplitIds", 0), 1) << "one split of the ids, for both tables";
     EXPECT_EQ(run.count("GatherAdd", 1), 2);
     EXPECT_EQ(run.count("RowsUpdate", 0), 2);
@@ -176,12 +154,12 @@ TEST(CachedRows, LossesDoNotDependOnTheCache) {
     const std::int64_t saved = 20 * occurring(*run.cache()->derived.as<CachedRows>()->rows);
     EXPECT_GT(saved, 0);
     EXPECT_EQ(run.bytes_to_host, uncached.bytes_to_host - saved);
-    EXPECT_EQ(run.bytes_to_device,
-              uncached.bytes_to_device - saved + steps * (4 * batch * fields + 4));
+    EXPECT_EQ(run.bytes_to_device, uncached.bytes_to_device - saved +
+                                       cached_steps * (4 * wide_deep_batch * wide_deep_fields + 4));
   }
-  const CachedRun all("ship = \"rows\", " + rows_cached(rows + 1));
-  EXPECT_EQ(all.cached_rows(), rows);
-  expect_equal(all.losses, on_the_host);
+  const CachedRun all("ship = \"rows\", " + rows_cached(wide_deep_rows + 1));
+  EXPECT_EQ(all.cached_rows(), wide_deep_rows);
+  expect_near_losses(all.losses, on_the_host);
 }
 
 TEST(CachedRows, ResultsAreSummedOnTheDevice) {
@@ -189,47 +167,47 @@ TEST(CachedRows, ResultsAreSummedOnTheDevice) {
   const CachedRun run("ship = \"results\", " + rows_cached(200));
   EXPECT_EQ(run.cached_rows(), 200);
   EXPECT_EQ(run.count("GatherRows", 0), 0);
-  expect_equal(run.losses, on_the_host);
+  expect_near_losses(run.losses, on_the_host);
 }
 
 // Rows that are not cached are fetched a step ahead.
 TEST(CachedRows, GoWithALookAhead) {
   const std::string rule = "ship = \"rows\", lookahead = 1, cache = \"5%\"";
   const CachedRun ahead(rule, {}, {}, true);
-  EXPECT_EQ(ahead.cached_rows(), rows / 20);
+  EXPECT_EQ(ahead.cached_rows(), wide_deep_rows / 20);
   EXPECT_EQ(ahead.count("GatherParts", 1), 2);
   EXPECT_EQ(ahead.count("SplitIds", 0), 2) << "of this step's ids and of the next one's";
-  expect_equal(ahead.losses, CachedRun("ship = \"rows\", cache = \"5%\"").losses, 0);
+  expect_near_losses(ahead.losses, CachedRun("ship = \"rows\", cache = \"5%\"").losses, 0);
 }
 
 TEST(CachedRows, GoWithSplitTables) {
   const std::vector<std::string> split{
       "parameters.storage=[{at=\"{wide,deep}:weight\", kind=\"split_bfloat16\"}]"};
   const CachedRun run("ship = \"rows\", cache = \"5%\"", split);
-  EXPECT_EQ(run.cached_rows(), rows / 20);
-  expect_equal(run.losses, CachedRun("", split).losses);
+  EXPECT_EQ(run.cached_rows(), wide_deep_rows / 20);
+  expect_near_losses(run.losses, CachedRun("", split).losses);
 }
 
 TEST(CachedRows, PassesOfAStepAddUp) {
   const std::vector<std::string> in_micro_batches{"micro_batch=16"};
   const CachedRun run("ship = \"rows\", cache = \"5%\"", in_micro_batches);
-  EXPECT_EQ(run.cached_rows(), rows / 20);
+  EXPECT_EQ(run.cached_rows(), wide_deep_rows / 20);
   EXPECT_GT(run.count("TouchedRows", 0), 0);
   EXPECT_GT(run.count("TouchedRows", 1), 0) << "marks of cached rows stay on the device";
-  expect_equal(run.losses, CachedRun("", in_micro_batches).losses);
+  expect_near_losses(run.losses, CachedRun("", in_micro_batches).losses);
 }
 
 TEST(CachedRows, TheNormHasBothParts) {
   const std::vector<std::string> clipped{"optimizer.clip_norm=0.05"};
   const std::vector<double> wanted = CachedRun("", clipped).losses;
   const CachedRun run("ship = \"rows\", cache = \"5%\"", clipped);
-  expect_equal(run.losses, wanted);
+  expect_near_losses(run.losses, wanted);
   EXPECT_EQ(run.count("RowsSumOfSquares", 0), 2);
   EXPECT_EQ(run.count("RowsSumOfSquares", 1), 2);
   EXPECT_EQ(run.count("UniqueIndices", 1), 1);
   std::vector<std::string> in_micro_batches = clipped;
   in_micro_batches.emplace_back("micro_batch=16");
-  expect_equal(CachedRun("ship = \"rows\", cache = \"5%\"", in_micro_batches).losses, wanted);
+  expect_near_losses(CachedRun("ship = \"rows\", cache = \"5%\"", in_micro_batches).losses, wanted);
 }
 
 // Options that make a kind's step its hardest: a dense gradient, decay, rows that become 0.
@@ -257,17 +235,17 @@ TEST(CachedRows, EveryKindOfOptimizer) {
                                            group("deep", deep[k % deep.size()]) + "]"};
     SCOPED_TRACE(optimizers.groups);
     const CachedRun run("ship = \"rows\", cache = \"10%\"", {}, optimizers);
-    EXPECT_EQ(run.cached_rows(), rows / 10);
-    expect_equal(run.losses, CachedRun("", {}, optimizers).losses);
+    EXPECT_EQ(run.cached_rows(), wide_deep_rows / 10);
+    expect_near_losses(run.losses, CachedRun("", {}, optimizers).losses);
   }
 }
 
 TEST(CachedRows, AFrozenTableIsCachedToo) {
   const std::vector<std::string> frozen{"parameters.freeze=[{at=\"deep.weight\"}]"};
   const CachedRun run("ship = \"rows\", cache = \"10%\"", frozen);
-  EXPECT_EQ(run.cached_rows(), rows / 10);
+  EXPECT_EQ(run.cached_rows(), wide_deep_rows / 10);
   EXPECT_EQ(run.count("RowsUpdate", 0) + run.count("RowsUpdate", 1), 2) << "of the wide table";
-  expect_equal(run.losses, CachedRun("", frozen).losses);
+  expect_near_losses(run.losses, CachedRun("", frozen).losses);
 }
 
 // A term that reads all of the table needs it in one place.
@@ -279,7 +257,7 @@ TEST(CachedRows, ATableThatALossReadsHasNone) {
   const CachedRun run("cache = \"10%\"", whole);
   EXPECT_EQ(run.cached_rows(), 0);
   EXPECT_EQ(run.count("SplitIds", 0), 1) << "the wide table's";
-  expect_equal(run.losses, CachedRun("", whole).losses);
+  expect_near_losses(run.losses, CachedRun("", whole).losses);
 }
 
 }  // namespace

@@ -2,12 +2,12 @@
 // computed there, and tables and updates on the host learn of them late.
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <fstream>
 
 #include "engine/formats/npy.h"
 #include "include/tandem/error.h"
 #include "tests/end_to_end/dlrm_model.h"
+#include "tests/end_to_end/near_losses.h"
 #include "tests/end_to_end/parity_support.h"
 #include "tests/end_to_end/placed_training.h"
 #include "tests/training/formats/temporary_folder.h"
@@ -15,9 +15,9 @@
 namespace tandem::testing {
 namespace {
 
-constexpr int steps = 4;
+constexpr int computed_ids_steps = 4;
 
-std::string policy_file(const TemporaryFolder& folder, const std::string& rule) {
+std::string computed_ids_policy(const TemporaryFolder& folder, const std::string& rule) {
   std::ofstream(folder / "policy.toml")
       << "policy = 1\ndevices = { gpu = { use = \"emulated:0\" } }\nrules = [\n"
          "  { at = \"**\", on = \"gpu\" },\n  { "
@@ -25,14 +25,14 @@ std::string policy_file(const TemporaryFolder& folder, const std::string& rule) 
   return "policy=" + folder / "policy.toml";
 }
 
-std::vector<double> losses(const std::string& kind, const std::string& rule,
-                           const std::vector<std::string>& more = {}) {
+std::vector<double> losses_of_rule(const std::string& kind, const std::string& rule,
+                                   const std::vector<std::string>& more = {}) {
   const TemporaryFolder folder;
   std::vector<std::string> settings = dlrm_settings(kind, more);
-  if (!rule.empty()) settings.push_back(policy_file(folder, rule));
+  if (!rule.empty()) settings.push_back(computed_ids_policy(folder, rule));
   PlacedTraining training(dlrm_model, dlrm_batch, settings, dlrm_feeds(1), {.rows_ahead = true});
   std::vector<double> all;
-  for (int step = 1; step <= steps; ++step) {
+  for (int step = 1; step <= computed_ids_steps; ++step) {
     const PlacedTraining::Feeds next = dlrm_feeds(step + 1);
     all.push_back(training.step(dlrm_feeds(step), &next));
   }
@@ -41,22 +41,17 @@ std::vector<double> losses(const std::string& kind, const std::string& rule,
   return all;
 }
 
-void expect_equal(const std::vector<double>& a, const std::vector<double>& b) {
-  ASSERT_EQ(a.size(), b.size());
-  for (std::size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-5 * b[i]) << i + 1;
-}
-
 // `tables.*` covers the lookups, the first rule only the tables: their lookups stay where ids
 // are.
 TEST(ComputedIds, TablesOnTheHostTakeTheirGradientsAsRows) {
   for (const std::string kind : {"ftrl", "lazy_adam", "rowwise_adagrad", "adam"}) {
-    const std::vector<double> expected = losses(kind, "");
+    const std::vector<double> expected = losses_of_rule(kind, "");
     for (const std::string tables : {"tables.*:weight", "tables.**"}) {
       for (const std::string ship : {"rows", "results", "auto"}) {
         SCOPED_TRACE(kind + " " + tables + " " + ship);
-        expect_equal(losses(kind, "at = \"" + tables + "\", on = \"cpu\", ship = \"" + ship +
-                                      "\", lookahead = 1"),
-                     expected);
+        expect_near_losses(losses_of_rule(kind, "at = \"" + tables + "\", on = \"cpu\", ship = \"" +
+                                                    ship + "\", lookahead = 1"),
+                           expected);
       }
     }
   }
@@ -64,8 +59,9 @@ TEST(ComputedIds, TablesOnTheHostTakeTheirGradientsAsRows) {
 
 TEST(ComputedIds, TheNormHasTheGradientsOfRows) {
   const std::vector<std::string> clipped{"optimizer.clip_norm=0.05"};
-  expect_equal(losses("ftrl", "at = \"tables.*:weight\", on = \"cpu\", ship = \"rows\"", clipped),
-               losses("ftrl", "", clipped));
+  expect_near_losses(
+      losses_of_rule("ftrl", "at = \"tables.*:weight\", on = \"cpu\", ship = \"rows\"", clipped),
+      losses_of_rule("ftrl", "", clipped));
 }
 
 // The loader cannot check them: a step does, however rows cross.
@@ -81,7 +77,7 @@ TEST(ComputedIds, OnesOfNoRowAreErrors) {
     const TemporaryFolder folder;
     const std::string rule = "at = \"tables.**\", on = \"cpu\", " + attributes;
     api::Session session(dlrm_model, dlrm_batch,
-                         dlrm_settings("lazy_adam", {policy_file(folder, rule)}));
+                         dlrm_settings("lazy_adam", {computed_ids_policy(folder, rule)}));
     try {
       session.step(fed);
       ADD_FAILURE() << "no error";

@@ -13,20 +13,20 @@
 namespace tandem::testing {
 namespace {
 
-constexpr std::int64_t batch = 32;
-constexpr int layers = 4, steps = 4;
+constexpr std::int64_t early_batch = 32;
+constexpr int early_layers = 4, early_steps = 4;
 constexpr std::int64_t large = 320, small = 64;  // weights that have their own update; that share
 
 std::string perceptron(std::int64_t width) {
   SmallModel model;
-  model.input("x", {batch, width}).output("logits", {batch, width});
+  model.input("x", {early_batch, width}).output("logits", {early_batch, width});
   std::string in = "x";
-  for (int layer = 0; layer < layers; ++layer) {
+  for (int layer = 0; layer < early_layers; ++layer) {
     const std::string name = "layer" + std::to_string(layer), last = name + ".sum";
     model.weight(name + ".weight", {width, width}, 0.05f);
     model.node("MatMul", name + ".matmul", {in, name + ".weight"},
-               layer + 1 == layers ? "logits" : last);
-    if (layer + 1 < layers) model.node("Relu", name + ".relu", {last}, name + ".out");
+               layer + 1 == early_layers ? "logits" : last);
+    if (layer + 1 < early_layers) model.node("Relu", name + ".relu", {last}, name + ".out");
     in = name + ".out";
   }
   return model.bytes();
@@ -64,10 +64,10 @@ class EarlyUpdatesTest : public ::testing::TestWithParam<std::int64_t> {
         << "policy = 1\nrules = [ { at = \"**\", on = \"gpu\" }, { at = \"**:*\", state = \"cpu\" "
            "} ]\n"
            "[devices]\ngpu = { use = \"emulated:0\", memory = \"64MiB\" }\n";
-    HostTensor x(TensorType{DType::float32, {batch, width}});
+    HostTensor x(TensorType{DType::float32, {early_batch, width}});
     int i = 0;
     for (float& value : x.as<float>()) value = static_cast<float>(i++ % 13 - 6) / 6;
-    HostTensor labels(TensorType{DType::int64, {batch}});
+    HostTensor labels(TensorType{DType::int64, {early_batch}});
     for (std::int64_t& label : labels.as<std::int64_t>()) label = i++ % 10;
     feeds_ = {{"x", std::move(x)}, {"labels", std::move(labels)}};
   }
@@ -78,16 +78,16 @@ class EarlyUpdatesTest : public ::testing::TestWithParam<std::int64_t> {
                     {"policy=\"" + (folder_ / "policy.toml") + "\"", "optimizer.kind=adamw",
                      "loss.terms=[{name=\"loss\", kind=\"softmax_cross_entropy\", "
                      "logits=\"logits\", labels=\"labels\"}]"});
-    PlacedTraining training(folder_ / "model.onnx", batch, settings, feeds_);
+    PlacedTraining training(folder_ / "model.onnx", early_batch, settings, feeds_);
     training.monitor().start_trace(100000);
-    for (int step = 0; step < steps; ++step) training.step(feeds_);
+    for (int step = 0; step < early_steps; ++step) training.step(feeds_);
     training.synchronize();
     EXPECT_EQ(training.monitor().order_errors(), std::vector<std::string>());
     const std::vector<TraceSpan> trace = training.monitor().trace();
     const Program& program = training.program();
-    EXPECT_EQ(trace.size(), api::spanned_launches(program).size() * steps);
+    EXPECT_EQ(trace.size(), api::spanned_launches(program).size() * early_steps);
     std::vector<Ends> all;
-    for (int step = 1; step < steps; ++step) {
+    for (int step = 1; step < early_steps; ++step) {
       all.push_back(ends_of(program, trace, step, false));
       const Ends real = ends_of(program, trace, step, true);
       std::printf(

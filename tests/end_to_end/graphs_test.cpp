@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 // Two steps of each of the two places of fed values, one of which is captured and one replayed.
-constexpr int steps = 8, places = 2;
+constexpr int graph_steps = 8, places = 2;
 
 /// What a run computed, bit by bit.
 struct Outcome {
@@ -43,7 +43,7 @@ void expect_same_bits(const Outcome& a, const Outcome& b) {
 /// `run_step`: from 0; its loss.
 Outcome outcome_of(PlacedTraining& training, const std::function<double(int)>& run_step) {
   Outcome outcome;
-  for (int step = 0; step < steps; ++step) outcome.losses.push_back(run_step(step));
+  for (int step = 0; step < graph_steps; ++step) outcome.losses.push_back(run_step(step));
   training.synchronize();
   for (const std::string& name : training.states().names()) {
     const HostTensor value = training.states().read(name);
@@ -110,7 +110,7 @@ TEST_P(GraphsTest, AStepOnTheDeviceAloneIsOneGraph) {
   EXPECT_THAT(training.program().graph_problems(), IsEmpty());
   expect_same_bits(graphs, plain);
   EXPECT_EQ(off.captures + off.launches, 0u);
-  for (int step = 0; step < steps; ++step) {  // before that step
+  for (int step = 0; step < graph_steps; ++step) {  // before that step
     EXPECT_EQ(launches[step], std::max(step - places, 0)) << "step " << step + 1;
     EXPECT_EQ(captures[step], std::clamp(step - places, 0, places)) << "step " << step + 1;
   }

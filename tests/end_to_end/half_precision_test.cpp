@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "include/tandem/error.h"
+#include "tests/end_to_end/near_losses.h"
 #include "tests/end_to_end/parity_support.h"
 #include "tests/training/formats/temporary_folder.h"
 
@@ -14,7 +15,7 @@ namespace {
 
 using namespace testing;
 
-constexpr int steps = 10;
+constexpr int half_precision_steps = 10;
 constexpr const char* split_policy =
     "policy = 1\n"
     "devices = { gpu = { use = \"emulated:0\", memory = \"256MiB\" } }\n"
@@ -31,7 +32,7 @@ struct HalfCase {
 };
 void PrintTo(const HalfCase& c, std::ostream* stream) { *stream << c.network << " " << c.type; }
 
-std::vector<double> losses(const HalfCase& c, const std::vector<std::string>& more) {
+std::vector<double> losses_of_case(const HalfCase& c, const std::vector<std::string>& more) {
   const Json fixture = read_fixture(c.network);
   const std::int64_t batch = fixture["batch"];
   std::vector<std::string> settings =
@@ -42,17 +43,12 @@ std::vector<double> losses(const HalfCase& c, const std::vector<std::string>& mo
       parity_folder() + fixture["files"]["logits"]["torchscript"].get<std::string>(), batch,
       settings);
   std::vector<double> result;
-  for (int step = 0; step < steps; ++step) {
+  for (int step = 0; step < half_precision_steps; ++step) {
     std::map<std::string, api::Array> fed;
     for (const auto& [name, tensor] : feeds) fed[name] = array_of(tensor, step * batch, batch);
     result.push_back(session.step(fed));
   }
   return result;
-}
-
-void expect_near(const std::vector<double>& a, const std::vector<double>& b, double tolerance) {
-  for (std::size_t step = 0; step < b.size(); ++step)
-    EXPECT_NEAR(a[step], b[step], tolerance * std::abs(b[step])) << "step " << step + 1;
 }
 
 class HalfPrecisionTest : public ::testing::TestWithParam<HalfCase> {
@@ -68,9 +64,10 @@ class HalfPrecisionTest : public ::testing::TestWithParam<HalfCase> {
 TEST_P(HalfPrecisionTest, LossesStayNearThoseOfFloat32) {
   const HalfCase& c = GetParam();
   const std::string policy = policy_setting(), half = "precision.compute=" + c.type;
-  const std::vector<double> expected = losses(c, {}), got = losses(c, {policy, half});
+  const std::vector<double> expected = losses_of_case(c, {}),
+                            got = losses_of_case(c, {policy, half});
   double largest = 0;
-  for (int step = 0; step < steps; ++step) {
+  for (int step = 0; step < half_precision_steps; ++step) {
     EXPECT_NEAR(got[step], expected[step], c.tolerance * std::abs(expected[step]))
         << "step " << step + 1;
     largest = std::max(largest, std::abs(got[step] - expected[step]));
@@ -79,8 +76,8 @@ TEST_P(HalfPrecisionTest, LossesStayNearThoseOfFloat32) {
   // What is not fast with 16 bits computes as ever; a loss scale keeps updates out of products.
   const double same = c.type == "float16" ? 1e-5 : 0;
   const std::string keep = "precision.keep_float32=[\"**\"]";
-  expect_near(losses(c, {half}), expected, same);
-  expect_near(losses(c, {policy, half, keep}), losses(c, {policy}), same);
+  expect_near_losses(losses_of_case(c, {half}), expected, same);
+  expect_near_losses(losses_of_case(c, {policy, half, keep}), losses_of_case(c, {policy}), same);
 }
 
 INSTANTIATE_TEST_SUITE_P(Networks, HalfPrecisionTest,
@@ -102,7 +99,7 @@ INSTANTIATE_TEST_SUITE_P(Float16, HalfPrecisionTest,
 TEST(HalfPrecision, KeptSelectorsMustMatch) {
   const HalfCase c{"mlp"};
   try {
-    losses(c, {"precision.compute=bfloat16", "precision.keep_float32=[\"nothing.**\"]"});
+    losses_of_case(c, {"precision.compute=bfloat16", "precision.keep_float32=[\"nothing.**\"]"});
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::usage);

@@ -14,35 +14,37 @@
 namespace tandem::testing {
 namespace {
 
-constexpr int steps = 4;
+constexpr int half_table_steps = 4;
 const std::vector<std::string> kinds{"ftrl", "lazy_adam", "rowwise_adagrad", "group_ftrl", "adam"};
 
-std::string policy_file(const TemporaryFolder& folder) {
+std::string half_tables_policy(const TemporaryFolder& folder) {
   std::ofstream(folder / "policy.toml")
       << "policy = 1\ndevices = { gpu = { use = \"emulated:0\" } }\n"
          "rules = [ { at = \"**\", on = \"gpu\" } ]\n";
   return "policy=" + folder / "policy.toml";
 }
 
-std::vector<double> losses(const std::vector<std::string>& settings) {
+std::vector<double> losses_of_settings(const std::vector<std::string>& settings) {
   PlacedTraining training(dlrm_model, dlrm_batch, settings, dlrm_feeds(1));
   std::vector<double> all;
-  for (int step = 1; step <= steps; ++step) all.push_back(training.step(dlrm_feeds(step)));
+  for (int step = 1; step <= half_table_steps; ++step)
+    all.push_back(training.step(dlrm_feeds(step)));
   training.synchronize();
   return all;
 }
 
 TEST(HalfTables, PassesOfAStepReadWhatTheStepBeforeWrote) {
   const TemporaryFolder folder;
-  const std::string policy = policy_file(folder);
+  const std::string policy = half_tables_policy(folder);
   for (const std::string& kind : kinds) {
     SCOPED_TRACE(kind);
     const std::vector<std::string> fast{"optimizer.lr=0.1", "micro_batch=12"};
     std::vector<std::string> half = fast;
     half.insert(half.end(), {policy, "precision.compute=bfloat16"});
-    const std::vector<double> expected = losses(dlrm_settings(kind, fast)),
-                              got = losses(dlrm_settings(kind, half));
-    for (int i = 0; i < steps; ++i) EXPECT_NEAR(got[i], expected[i], 0.02 * expected[i]) << i + 1;
+    const std::vector<double> expected = losses_of_settings(dlrm_settings(kind, fast)),
+                              got = losses_of_settings(dlrm_settings(kind, half));
+    for (int i = 0; i < half_table_steps; ++i)
+      EXPECT_NEAR(got[i], expected[i], 0.02 * expected[i]) << i + 1;
   }
 }
 
@@ -57,14 +59,14 @@ std::map<std::string, api::Array> fed(int step, bool labels) {
 // The first prediction makes its program and what that reads; the second comes after training.
 TEST(HalfTables, PredictionsReadWhatTrainingWrote) {
   const TemporaryFolder folder;
-  const std::string policy = policy_file(folder);
+  const std::string policy = half_tables_policy(folder);
   for (const std::string& kind : kinds) {
     SCOPED_TRACE(kind);
     const std::vector<std::string> settings =
         dlrm_settings(kind, {"optimizer.lr=0.1", policy, "precision.compute=bfloat16"});
     api::Session trained(dlrm_model, dlrm_batch, settings);
     const auto before = trained.predict(fed(0, false));
-    for (int step = 1; step <= steps; ++step) trained.step(fed(step, true));
+    for (int step = 1; step <= half_table_steps; ++step) trained.step(fed(step, true));
     const auto after = trained.predict(fed(0, false));
     api::Session fresh(dlrm_model, dlrm_batch, settings);
     for (const auto& [name, value] : trained.parameters()) fresh.set_parameter(name, value);

@@ -13,13 +13,14 @@
 
 #include "engine/formats/events/event.h"
 #include "engine/formats/events/record.h"
+#include "tests/harness/program.h"
 
 namespace tandem {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::program;
 
-const std::string program = std::string(TANDEM_BUILD_DIR) + "/tandem";
 const std::string config = std::string(TANDEM_SOURCE_DIR) + "/models/digits/train.toml";
 
 pid_t start(const fs::path& run, bool resume, int kill_at_operation) {

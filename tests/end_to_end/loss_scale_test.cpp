@@ -18,7 +18,7 @@ namespace {
 
 using Feeds = PlacedTraining::Feeds;
 
-const std::string half = "precision.compute=float16";
+const std::string float16_setting = "precision.compute=float16";
 
 HostTensor rows_of(const HostTensor& all, std::int64_t begin, std::int64_t count) {
   Shape shape = all.shape();
@@ -37,7 +37,7 @@ bool same_states(const std::map<std::string, HostTensor>& before, const StateSto
   return true;
 }
 
-std::map<std::string, HostTensor> read_states(const StateStore& states) {
+std::map<std::string, HostTensor> states_without_loss_scale(const StateStore& states) {
   std::map<std::string, HostTensor> all;
   for (const std::string& name : states.names()) {
     const bool in_step = name.ends_with("/gradient_sum") || name.ends_with("/touched_rows");
@@ -97,12 +97,12 @@ TEST_F(LossScalePlacement, OverflowsLeaveNoTrace) {
                                              {all, "micro_batch=" + std::to_string(batch() / 2)}}) {
     SCOPED_TRACE(keys.back());
     std::vector<std::string> scaled = keys;
-    scaled.push_back(half);
+    scaled.push_back(float16_setting);
     PlacedTraining run = mlp(scaled), wide = mlp(keys);
     int taken = 0;
     for (int step = 0; step < steps; ++step) {
       run.synchronize();
-      const auto before = read_states(run.states());
+      const auto before = states_without_loss_scale(run.states());
       const std::int64_t skipped_before = skipped(run.states());
       const double loss = run.step(feeds(step));
       run.synchronize();
@@ -126,7 +126,7 @@ TEST_F(LossScalePlacement, OverflowsLeaveNoTrace) {
 TEST_F(LossScalePlacement, TheScaleLivesWhereTheLossIs) {
   for (const std::string& keys :
        {std::string("steps=1"), "micro_batch=" + std::to_string(batch() / 2)}) {
-    PlacedTraining run = mlp({policy(""), half, keys});
+    PlacedTraining run = mlp({policy(""), float16_setting, keys});
     run.step(feeds(0));
     run.synchronize();
     int scales = 0;
@@ -180,10 +180,11 @@ TEST_F(LossScalePlacement, TablesOfRows) {
     SCOPED_TRACE(rules);
     const std::string placed = policy(rules);
     const bool ahead = rules.find("lookahead") != std::string::npos;
-    PlacedTraining run = training({placed, half}, ahead), wide = training({placed}, false);
+    PlacedTraining run = training({placed, float16_setting}, ahead),
+                   wide = training({placed}, false);
     int taken = 0;
     for (int step = 1; step <= 14; ++step) {
-      const auto before = read_states(run.states());
+      const auto before = states_without_loss_scale(run.states());
       const std::int64_t skipped_before = skipped(run.states());
       const Feeds next = feeds_of(step + 1);
       const double loss = run.step(feeds_of(step), ahead ? &next : nullptr);

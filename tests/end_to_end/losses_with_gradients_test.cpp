@@ -11,10 +11,10 @@
 namespace tandem::testing {
 namespace {
 
-constexpr int steps = 4;
+constexpr int joined_loss_steps = 4;
 
 /// What a run computed, bit by bit, and how many nodes its steps have for a loss.
-struct Outcome {
+struct LossOutcome {
   std::vector<double> losses;
   std::map<std::string, std::string> states;
   std::map<std::string, int> nodes;  // of cross-entropy, by operator
@@ -24,14 +24,14 @@ class LossesInOneTest : public ::testing::TestWithParam<PolicyCase> {
  protected:
   LossesInOneTest() : network_(GetParam()) {}
 
-  Outcome run(const std::string& policy, const std::vector<std::string>& more, bool in_one) {
+  LossOutcome run(const std::string& policy, const std::vector<std::string>& more, bool in_one) {
     const std::string path = folder_ / "policy.toml";
     std::ofstream(path) << policy;
     PlacedOptions options;
     if (!in_one) options.lower_without = {"losses_with_gradients"};
     PlacedTraining training = network_.training(policy.empty() ? "" : path, more, options);
-    Outcome outcome;
-    for (int step = 0; step < steps; ++step)
+    LossOutcome outcome;
+    for (int step = 0; step < joined_loss_steps; ++step)
       outcome.losses.push_back(training.step(network_.batch_of(step)));
     training.synchronize();
     EXPECT_THAT(training.monitor().order_errors(), ::testing::IsEmpty());
@@ -52,7 +52,7 @@ class LossesInOneTest : public ::testing::TestWithParam<PolicyCase> {
                       : "policy = 1\ndevices = { gpu = { use = \"emulated:0\", memory = "
                         "\"256MiB\" } }\nrules = [\n" +
                             rules + "]\n";
-    const Outcome one = run(policy, more, true), two = run(policy, more, false);
+    const LossOutcome one = run(policy, more, true), two = run(policy, more, false);
     if (rules.find("acts") == std::string::npos) {  // a gradient of logits that come again is alone
       EXPECT_EQ(one.nodes, (std::map<std::string, int>{{"SoftmaxCrossEntropyWithGrad", 1}}));
     }

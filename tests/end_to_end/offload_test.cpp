@@ -21,7 +21,7 @@ using tandem::testing::run_program;
 using namespace testing;
 using ::testing::HasSubstr;
 
-constexpr int steps = 10;
+constexpr int offload_steps = 10;
 
 /// Both of its streams.
 Ended run(const std::string& arguments) { return run_program(arguments + " 2>&1"); }
@@ -35,7 +35,7 @@ class OffloadTest : public ::testing::TestWithParam<const char*> {
                       batches = fixture["batches"];
     std::ofstream(folder_ / "train.toml")
         << "model = " << quoted(parity_folder() + model) << "\npolicy = \"policy.toml\"\n"
-        << "batch_size = " << fixture["batch"] << "\nsteps = " << steps << "\n[loss]\n"
+        << "batch_size = " << fixture["batch"] << "\nsteps = " << offload_steps << "\n[loss]\n"
         << R"(terms = [ { name = "loss", kind = "softmax_cross_entropy", logits = "logits",)"
         << " labels = \"labels\" } ]\n[optimizer]\nkind = \"" << GetParam() << "\"\nlr = 0.003\n"
         << "[data]\nkind = \"npz\"\n[data.train]\nfiles = [ " << quoted(parity_folder() + batches)
@@ -82,7 +82,7 @@ class OffloadTest : public ::testing::TestWithParam<const char*> {
 TEST_P(OffloadTest, StateOnTheHostMakesRoom) {
   const Json everything = memory();
   const std::vector<double> expected = losses(0);
-  ASSERT_EQ(expected.size(), std::size_t{steps});
+  ASSERT_EQ(expected.size(), std::size_t{offload_steps});
   write_policy({R"({ at = "**", state = "cpu" })"});
   const Json without_state = memory();
   EXPECT_EQ(without_state["state"], 0);
@@ -116,7 +116,7 @@ TEST_P(OffloadTest, StateOnTheHostMakesRoom) {
   EXPECT_TRUE(memory(limit)["fits"]);
   const std::vector<double> under_limit = losses(limit);
   ASSERT_EQ(under_limit.size(), expected.size());
-  for (int step = 0; step < steps; ++step) {
+  for (int step = 0; step < offload_steps; ++step) {
     EXPECT_NEAR(under_limit[step], expected[step], 1e-5 * std::abs(expected[step]))
         << "step " << step + 1;
   }

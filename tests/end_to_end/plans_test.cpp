@@ -240,7 +240,7 @@ TEST_P(PlanTest, StepsAllocateNothing) {
   }
 }
 
-std::vector<Network> networks() {
+std::vector<Network> planned_networks() {
   std::vector<Network> list;
   for (const char* exporter : {"torchscript", "dynamo"}) {
     for (const char* name :
@@ -254,7 +254,7 @@ std::vector<Network> networks() {
   return list;
 }
 
-INSTANTIATE_TEST_SUITE_P(Networks, PlanTest, ::testing::ValuesIn(networks()),
+INSTANTIATE_TEST_SUITE_P(Networks, PlanTest, ::testing::ValuesIn(planned_networks()),
                          [](const auto& info) { return name_of_network(info.param); });
 
 }  // namespace

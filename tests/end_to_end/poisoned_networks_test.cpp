@@ -19,7 +19,7 @@ namespace {
 using Tensors = std::map<std::string, HostTensor>;
 
 /// The bench networks, small: those of the fixtures, and the models of the examples.
-std::vector<PolicyCase> networks() {
+std::vector<PolicyCase> networks_to_poison() {
   std::vector<PolicyCase> all = policy_networks();
   for (const char* more : {"resnet18", "digits", "wide_deep", "dlrm"}) all.push_back({more, 1});
   return all;
@@ -235,7 +235,7 @@ TEST_P(PoisonedNetwork, NodesAreNotFiniteWhereTheReferenceIs) {
   EXPECT_GT(checked, 10);
 }
 
-INSTANTIATE_TEST_SUITE_P(Networks, PoisonedNetwork, ::testing::ValuesIn(networks()),
+INSTANTIATE_TEST_SUITE_P(Networks, PoisonedNetwork, ::testing::ValuesIn(networks_to_poison()),
                          [](const auto& param) { return param.param.network; });
 
 }  // namespace

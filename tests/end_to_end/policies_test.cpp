@@ -16,7 +16,7 @@ namespace {
 
 using namespace testing;
 
-constexpr int steps = 10, policies = 20;
+constexpr int policy_steps = 10, policies = 20;
 constexpr int every_wait = 7;  // in so many policies one is looked at wait by wait
 
 void expect_no_redundant_wait(const Program& program) {
@@ -37,7 +37,7 @@ TEST_P(PoliciesTest, LossesAreThoseOfTheCpu) {
   ASSERT_FALSE(names.parameters.empty());
   std::vector<double> expected;
   PlacedTraining on_cpu = c.training();
-  for (int step = 0; step < steps; ++step) expected.push_back(on_cpu.step(c.batch_of(step)));
+  for (int step = 0; step < policy_steps; ++step) expected.push_back(on_cpu.step(c.batch_of(step)));
 
   const TemporaryFolder folder;
   std::uint64_t copied = 0;
@@ -49,7 +49,7 @@ TEST_P(PoliciesTest, LossesAreThoseOfTheCpu) {
     PlacedTraining training = c.training(path);
     for (const Copied& device : planned_copies(training.program(), true))
       copied += device.to_device + device.to_host;
-    for (int step = 0; step < steps; ++step) {
+    for (int step = 0; step < policy_steps; ++step) {
       const std::vector<Copied> before = counted(training);
       const double loss = training.step(c.batch_of(step));
       ASSERT_NEAR(loss, expected[step], 1e-5 * std::abs(expected[step]))

@@ -17,6 +17,7 @@
 
 #include "engine/formats/npy.h"
 #include "kernels/mpi/join_ranks.h"
+#include "tests/harness/program.h"
 #include "tests/harness/rank_environment.h"
 #include "tests/training/formats/temporary_folder.h"
 
@@ -25,13 +26,13 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
+using testing::program;
 using testing::TemporaryFolder;
 using Clock = std::chrono::steady_clock;
 
-const std::string program = std::string(TANDEM_BUILD_DIR) + "/tandem";
 const std::string digits = std::string(TANDEM_SOURCE_DIR) + "/models/digits/train.toml";
 
-std::string contents(const fs::path& path) {
+std::string text_of_file(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
 }
@@ -83,7 +84,7 @@ class RankProcessesTest : public ::testing::Test {
              bool resume = false) const {
     ASSERT_EQ(finish(start_training(ranks, run, more, resume)), 0) << log(run);
   }
-  std::string log(const std::string& run) const { return contents(folder_ / (run + ".log")); }
+  std::string log(const std::string& run) const { return text_of_file(folder_ / (run + ".log")); }
 
   /// Numbers of a key of metrics.jsonl, by phase and step.
   std::map<std::string, double> metrics(const std::string& run, const std::string& key) const {
@@ -101,7 +102,7 @@ class RankProcessesTest : public ::testing::Test {
                           const std::string& step) const {
     for (const char* file : {"model.safetensors", "optimizer.safetensors"}) {
       const std::string name = "/checkpoints/" + step + "/" + file;
-      EXPECT_TRUE(contents(folder_ / (a + name)) == contents(folder_ / (b + name))) << name;
+      EXPECT_TRUE(text_of_file(folder_ / (a + name)) == text_of_file(folder_ / (b + name))) << name;
     }
   }
   /// The process of a rank of a run that is under way; 0 where there is none.
@@ -110,8 +111,8 @@ class RankProcessesTest : public ::testing::Test {
     for (const auto& entry : fs::directory_iterator("/proc")) {
       const std::string name = entry.path().filename();
       if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-      if (contents(entry.path() / "cmdline").find(path) == std::string::npos) continue;
-      const std::string variables = contents(entry.path() / "environ");
+      if (text_of_file(entry.path() / "cmdline").find(path) == std::string::npos) continue;
+      const std::string variables = text_of_file(entry.path() / "environ");
       if (variables.find("OMPI_COMM_WORLD_RANK=" + std::to_string(rank) + '\0') !=
           std::string::npos)
         return std::stoi(name);
@@ -215,8 +216,8 @@ TEST_F(RankProcessesTest, EvaluateAndPredictAsOneProcess) {
                             fs::path(digits).replace_filename("digits_test.npz")})),
               0)
         << log(name);
-    EXPECT_EQ(contents(to), contents(folder_ / "predict-1.tsv")) << name;
-    EXPECT_EQ(std::ranges::count(contents(to), '\n'), 360) << name;
+    EXPECT_EQ(text_of_file(to), text_of_file(folder_ / "predict-1.tsv")) << name;
+    EXPECT_EQ(std::ranges::count(text_of_file(to), '\n'), 360) << name;
   }
   EXPECT_EQ(WEXITSTATUS(finish(start(2, "input", {"predict", run, "--data", "-"}))), 2);
   EXPECT_THAT(log("input"), HasSubstr("several processes cannot share standard input"));

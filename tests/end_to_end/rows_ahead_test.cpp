@@ -12,7 +12,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr int steps = 10;
+constexpr int steps_ahead = 10;
 
 /// Steps with hand-made feeds; what each one sent to the device.
 struct SteppedRun {
@@ -29,7 +29,7 @@ struct SteppedRun {
     sent_before_ = all;
   }
   SteppedRun& finish() {
-    while (losses.size() < std::size_t{steps}) step();
+    while (losses.size() < std::size_t{steps_ahead}) step();
     EXPECT_EQ(training.monitor().order_errors(), std::vector<std::string>());
     return *this;
   }
@@ -90,7 +90,7 @@ TEST(RowsAhead, EachRowCrossesOnce) {
     plain.finish();
     fetched.finish();
     std::uint64_t early = 0, common = 0;
-    for (int step = 1; step <= steps; ++step) {
+    for (int step = 1; step <= steps_ahead; ++step) {
       const Rows now = rows_of(feeds_of(step, apart)), next = rows_of(feeds_of(step + 1, apart));
       const std::uint64_t late = now.size() - early;
       EXPECT_EQ(late == 0, apart && step > 1) << "step " << step;
@@ -110,7 +110,7 @@ TEST(RowsAhead, EachRowCrossesOnce) {
 TEST(RowsAhead, TheNextIdsMayBeUnknown) {
   SteppedRun plain(settings("")), fetched(settings(ahead));
   plain.finish();
-  for (int step = 1; step <= steps; ++step) {
+  for (int step = 1; step <= steps_ahead; ++step) {
     const PlacedTraining::Feeds feeds = feeds_of(step), next = feeds_of(step + 1);
     const double loss = fetched.training.step(feeds, step % 3 == 0 ? nullptr : &next);
     EXPECT_EQ(loss, plain.losses[step - 1]) << "step " << step;
@@ -121,7 +121,7 @@ TEST(RowsAhead, TheNextIdsMayBeUnknown) {
 TEST(RowsAhead, TheNextIdsMayBeWrong) {
   SteppedRun plain(settings("")), fetched(settings(ahead));
   plain.finish();
-  for (int step = 1; step <= steps; ++step) {
+  for (int step = 1; step <= steps_ahead; ++step) {
     const PlacedTraining::Feeds feeds = feeds_of(step), next = feeds_of(step + 1 + step % 4);
     EXPECT_EQ(fetched.training.step(feeds, &next), plain.losses[step - 1]) << "step " << step;
   }
@@ -204,8 +204,8 @@ class Clocked {
     OrderChecker& monitor = training_.monitor();
     monitor.start_trace(100000);
     const double begin = monitor.virtual_time();
-    run(steps);
-    seconds = (monitor.virtual_time() - begin) / steps;
+    run(steps_ahead);
+    seconds = (monitor.virtual_time() - begin) / steps_ahead;
     std::set<std::string> early;  // names of what is copied
     const Graph& graph = training_.program().lowered().graph;
     for (const State& state : graph.states) {
@@ -254,16 +254,17 @@ TEST(RowsAhead, CopiesHideBehindTheStep) {
                     fast = ", bandwidth = \"1000GB/s\", latency = \"1us\"";
   const Clocked free("", fast), plain("", slow), fetched(ahead, slow);
   double copy = 0;  // seconds that the rows of a step are on their way
-  for (int step = 3; step < 3 + steps; ++step) {
-    copy += static_cast<double>(rows_of(feeds_of(step, true)).size() * row_bytes) / 8e6 / steps;
+  for (int step = 3; step < 3 + steps_ahead; ++step) {
+    copy +=
+        static_cast<double>(rows_of(feeds_of(step, true)).size() * row_bytes) / 8e6 / steps_ahead;
   }
   std::printf("a step: %.3f ms, with copies %.3f ms, fetched ahead %.3f ms; rows copied %.3f ms\n",
               1e3 * free.seconds, 1e3 * plain.seconds, 1e3 * fetched.seconds, 1e3 * copy);
   EXPECT_GT(plain.seconds - free.seconds, 1.5 * copy) << "there, and their gradients back";
   EXPECT_LT(fetched.seconds, plain.seconds - 0.55 * copy)
       << "the place of each row crosses instead";
-  ASSERT_EQ(fetched.ahead_copies.size(), 2u * steps);
-  EXPECT_NEAR(length(fetched.ahead_copies) / steps, copy, 0.05 * copy);
+  ASSERT_EQ(fetched.ahead_copies.size(), 2u * steps_ahead);
+  EXPECT_NEAR(length(fetched.ahead_copies) / steps_ahead, copy, 0.05 * copy);
   EXPECT_GT(together(fetched.ahead_copies, fetched.computing), 0.95 * length(fetched.ahead_copies));
 }
 

@@ -21,7 +21,7 @@ namespace {
 
 using ::testing::IsEmpty;
 
-struct Trained {
+struct TrainedTables {
   std::vector<double> losses;
   std::map<std::string, HostTensor> states;
   std::map<std::string, StateShard> shards;
@@ -58,12 +58,12 @@ class ShardedTablesTest : public ::testing::Test {
     return all;
   }
 
-  static Trained train(const std::vector<std::string>& settings,
-                       std::shared_ptr<RankGroup> ranks = nullptr) {
+  static TrainedTables train(const std::vector<std::string>& settings,
+                             std::shared_ptr<RankGroup> ranks = nullptr) {
     PlacedOptions options;
     options.ranks = std::move(ranks);
     PlacedTraining training(model, batch_size, settings, feeds_of(0), options);
-    Trained result;
+    TrainedTables result;
     for (int step = 0; step < 4; ++step) result.losses.push_back(training.step(feeds_of(step)));
     training.synchronize();
     for (const std::string& name : training.states().names()) {
@@ -79,15 +79,15 @@ class ShardedTablesTest : public ::testing::Test {
   void expect_as_alone(const std::string& rules, std::initializer_list<int> counts,
                        const std::vector<std::string>& more = {}) {
     const std::vector<std::string> settings = settings_of(rules, more);
-    const Trained alone = train(settings);
+    const TrainedTables alone = train(settings);
     for (const int ranks : counts) {
       SCOPED_TRACE(std::to_string(ranks) + " ranks");
-      std::vector<Trained> all(static_cast<std::size_t>(ranks));
+      std::vector<TrainedTables> all(static_cast<std::size_t>(ranks));
       on_rank_threads(ranks, [&](RankGroup& group) {
         const std::shared_ptr<RankGroup> own(std::shared_ptr<void>(), &group);
         all[static_cast<std::size_t>(group.rank())] = train(settings, own);
       });
-      for (const Trained& one : all) {
+      for (const TrainedTables& one : all) {
         EXPECT_EQ(one.losses, all[0].losses);
         for (std::size_t i = 0; i < alone.losses.size(); ++i)
           EXPECT_NEAR(one.losses[i], alone.losses[i], 2e-6 * std::abs(alone.losses[i]));
@@ -98,7 +98,7 @@ class ShardedTablesTest : public ::testing::Test {
   }
 
   /// The ranks' rows, or columns, are those of the whole.
-  static void expect_whole(const std::vector<Trained>& all, const std::string& name,
+  static void expect_whole(const std::vector<TrainedTables>& all, const std::string& name,
                            const HostTensor& expected) {
     const auto ranks = static_cast<std::int64_t>(all.size());
     double largest = 1, worst = 0;
@@ -208,13 +208,13 @@ TEST_F(ShardedTablesTest, ALossScaleOfAllRanks) {
   const std::string host = "  { at = \"{wide,deep}.**\", on = \"cpu\" },\n";
   const std::vector<std::string> settings =
       settings_of(on_accelerator + host + sharded, {"precision.compute=\"float16\""});
-  std::vector<Trained> all(2);
+  std::vector<TrainedTables> all(2);
   on_rank_threads(2, [&](RankGroup& group) {
     const std::shared_ptr<RankGroup> own(std::shared_ptr<void>(), &group);
     all[static_cast<std::size_t>(group.rank())] = train(settings, own);
   });
   EXPECT_EQ(all[0].losses, all[1].losses);
-  const Trained alone = train(settings);
+  const TrainedTables alone = train(settings);
   for (std::size_t i = 0; i < alone.losses.size(); ++i)
     EXPECT_NEAR(all[0].losses[i], alone.losses[i], 2e-3 * std::abs(alone.losses[i]));
 }

@@ -11,35 +11,32 @@
 #include <set>
 
 #include "engine/training/trainer.h"
+#include "tests/end_to_end/near_losses.h"
 #include "tests/end_to_end/placed_training.h"
 #include "tests/end_to_end/table_model.h"
+#include "tests/end_to_end/wide_deep_feeds.h"
 #include "tests/training/formats/temporary_folder.h"
 
 namespace tandem::testing {
 namespace {
 
-constexpr std::int64_t batch = 48, fields = 39, rows = 5000, steps = 6;
+constexpr std::int64_t split_steps = 6;
 constexpr std::int64_t columns = 1 + 4;  // of both tables
-const std::string split =
+const std::string split_storage =
     R"(parameters.storage=[{at="{wide,deep}:weight", kind="split_bfloat16"}])";
 
-// Zipf-like ids: small ones occur many times, most rows never.
 std::vector<std::int64_t> ids_of(int step) {
   std::mt19937 random(static_cast<unsigned>(step) + 7);
-  std::uniform_real_distribution<double> uniform(0, 1);
-  std::vector<std::int64_t> ids(batch * fields);
-  for (std::int64_t& id : ids) {
-    id = static_cast<std::int64_t>(std::pow(static_cast<double>(rows), uniform(random))) - 1;
-  }
-  return ids;
+  return wide_deep_ids(random);
 }
 
-PlacedTraining::Feeds feeds_of(int step) {
+PlacedTraining::Feeds split_feeds(int step) {
   std::mt19937 random(static_cast<unsigned>(step) + 70);
-  std::vector<float> labels(batch);
+  std::vector<float> labels(wide_deep_batch);
   for (float& label : labels) label = random() % 3 == 0 ? 1.0f : 0.0f;
-  return {{"ids", HostTensor::from<std::int64_t>({batch, fields}, ids_of(step))},
-          {"label", HostTensor::from<float>({batch}, labels)}};
+  return {
+      {"ids", HostTensor::from<std::int64_t>({wide_deep_batch, wide_deep_fields}, ids_of(step))},
+      {"label", HostTensor::from<float>({wide_deep_batch}, labels)}};
 }
 
 const std::string lazy =
@@ -49,9 +46,10 @@ const std::string lazy =
 class SplitRun {
  public:
   explicit SplitRun(const std::vector<std::string>& more, const std::string& groups = lazy)
-      : training_(TANDEM_SOURCE_DIR "/models/wide_deep/model.onnx", batch, settings(more, groups),
-                  feeds_of(1)) {
-    for (int step = 1; step <= steps; ++step) losses.push_back(training_.step(feeds_of(step)));
+      : training_(TANDEM_SOURCE_DIR "/models/wide_deep/model.onnx", wide_deep_batch,
+                  settings(more, groups), split_feeds(1)) {
+    for (int step = 1; step <= split_steps; ++step)
+      losses.push_back(training_.step(split_feeds(step)));
     training_.synchronize();
     if (training_.devices().size() > 1)
       bytes_to_device = training_.devices()[1]->counters().bytes_to_device;
@@ -82,13 +80,6 @@ class SplitRun {
   PlacedTraining training_;
 };
 
-void expect_near(const std::vector<double>& a, const std::vector<double>& b, double tolerance) {
-  ASSERT_EQ(a.size(), b.size());
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    EXPECT_NEAR(a[i], b[i], tolerance * std::fabs(b[i])) << "step " << i + 1;
-  }
-}
-
 std::string policy(const std::string& name, const std::string& rules) {
   const std::string path = ::testing::TempDir() + "split_tables_" + name + ".toml";
   std::ofstream(path) << "policy = 1\ndevices = { gpu = { use = \"emulated:0\" } }\nrules = [\n"
@@ -102,21 +93,21 @@ std::string host_tables(const std::string& ship) {
                     ship + "\" },\n");
 }
 
-const SplitRun& on_the_host() {
-  static const SplitRun run({split});
+const SplitRun& split_on_the_host() {
+  static const SplitRun run({split_storage});
   return run;
 }
 
 // A bfloat16 has 8 bits: rows are off by 2^-9 of themselves at most, masters are not.
 TEST(SplitTables, LossesStayNearThoseOfFloat32) {
   const SplitRun whole({});
-  expect_near(on_the_host().losses, whole.losses, 2e-3);
-  EXPECT_NE(on_the_host().losses, whole.losses);
-  EXPECT_LT(on_the_host().losses.back(), on_the_host().losses.front());
+  expect_near_losses(split_on_the_host().losses, whole.losses, 2e-3);
+  EXPECT_NE(split_on_the_host().losses, whole.losses);
+  EXPECT_LT(split_on_the_host().losses.back(), split_on_the_host().losses.front());
 }
 
 TEST(SplitTables, LookupsReadAndUpdatesWriteTheHalves) {
-  const SplitRun& run = on_the_host();
+  const SplitRun& run = split_on_the_host();
   const Graph& graph = run.graph();
   for (const std::string table : {"wide.weight", "deep.weight"}) {
     const State& top = *graph.find_state(table);
@@ -146,40 +137,44 @@ TEST(SplitTables, LossesDoNotDependOnThePlacement) {
       host_tables("rows"), host_tables("results")};
   for (const std::string& placed : policies) {
     SCOPED_TRACE(placed);
-    expect_near(SplitRun({split, placed}).losses, on_the_host().losses, 1e-5);
+    expect_near_losses(SplitRun({split_storage, placed}).losses, split_on_the_host().losses, 1e-5);
   }
 }
 
 TEST(SplitTables, LossesDoNotDependOnThePasses) {
-  expect_near(SplitRun({split, "micro_batch=16"}).losses, on_the_host().losses, 1e-5);
+  expect_near_losses(SplitRun({split_storage, "micro_batch=16"}).losses, split_on_the_host().losses,
+                     1e-5);
   const std::string clip = "optimizer.clip_norm=0.05";
-  const SplitRun clipped({split, clip});
-  EXPECT_GT(std::fabs(clipped.losses[2] - on_the_host().losses[2]), 1e-5);
-  expect_near(SplitRun({split, clip, "micro_batch=16"}).losses, clipped.losses, 1e-5);
-  expect_near(SplitRun({split, clip, host_tables("rows")}).losses, clipped.losses, 1e-5);
+  const SplitRun clipped({split_storage, clip});
+  EXPECT_GT(std::fabs(clipped.losses[2] - split_on_the_host().losses[2]), 1e-5);
+  expect_near_losses(SplitRun({split_storage, clip, "micro_batch=16"}).losses, clipped.losses,
+                     1e-5);
+  expect_near_losses(SplitRun({split_storage, clip, host_tables("rows")}).losses, clipped.losses,
+                     1e-5);
 }
 
 // Kinds that move every row: in a step of few ids, of many, and of micro-batches.
 TEST(SplitTables, RowsWithoutIdsMoveWithAdam) {
   const std::string dense = "optimizer.groups=[{at=\"wide:*\", kind=\"adamw\"}]";
-  const SplitRun whole({}, dense), halves({split}, dense);
-  expect_near(halves.losses, whole.losses, 2e-3);
-  expect_near(SplitRun({split, "micro_batch=16"}, dense).losses, halves.losses, 1e-5);
-  EXPECT_GT(std::fabs(halves.losses.back() - on_the_host().losses.back()), 1e-6);
+  const SplitRun whole({}, dense), halves({split_storage}, dense);
+  expect_near_losses(halves.losses, whole.losses, 2e-3);
+  expect_near_losses(SplitRun({split_storage, "micro_batch=16"}, dense).losses, halves.losses,
+                     1e-5);
+  EXPECT_GT(std::fabs(halves.losses.back() - split_on_the_host().losses.back()), 1e-6);
 }
 
 // Exactly two bytes less for each element of the rows that cross.
 TEST(SplitTables, HalfTheBytesOfRowsCross) {
   std::uint64_t unique = 0;
-  for (int step = 1; step <= steps; ++step) {
+  for (int step = 1; step <= split_steps; ++step) {
     const std::vector<std::int64_t> ids = ids_of(step);
     unique += std::set<std::int64_t>(ids.begin(), ids.end()).size();
   }
-  const std::uint64_t all = steps * batch * fields;
+  const std::uint64_t all = split_steps * wide_deep_batch * wide_deep_fields;
   for (const auto& [ship, crossing] :
        {std::pair<std::string, std::uint64_t>{"rows", unique}, {"results", all}}) {
     SCOPED_TRACE(ship);
-    const SplitRun whole({host_tables(ship)}), halves({split, host_tables(ship)});
+    const SplitRun whole({host_tables(ship)}), halves({split_storage, host_tables(ship)});
     EXPECT_EQ(whole.bytes_to_device - halves.bytes_to_device, crossing * columns * 2);
     for (const Node* node : halves.nodes("GatherRows"))
       EXPECT_EQ(halves.graph().type(node->outputs[0]).dtype, DType::bfloat16);
@@ -191,18 +186,19 @@ TEST(SplitTables, ComputeInSixteenBitsGoesWithThem) {
   const std::string half = "precision.compute=bfloat16";
   for (const std::string ship : {"rows", "results"}) {
     SCOPED_TRACE(ship);
-    const SplitRun whole({host_tables(ship), half}), both({split, host_tables(ship), half});
-    expect_near(both.losses, whole.losses, 5e-3);
-    expect_near(both.losses, on_the_host().losses, 3e-2);
-    EXPECT_NE(both.losses, on_the_host().losses);
+    const SplitRun whole({host_tables(ship), half}), both({split_storage, host_tables(ship), half});
+    expect_near_losses(both.losses, whole.losses, 5e-3);
+    expect_near_losses(both.losses, split_on_the_host().losses, 3e-2);
+    EXPECT_NE(both.losses, split_on_the_host().losses);
     for (const Node* cast : both.nodes("Cast")) {
       for (const std::string table : {"wide.weight", "deep.weight"})
         EXPECT_FALSE(cast->inputs[0] == both.graph().find_state(table)->initial) << cast->path;
     }
-    expect_near(SplitRun({split, host_tables(ship), half, "micro_batch=16"}).losses, both.losses,
-                1e-2);
+    expect_near_losses(SplitRun({split_storage, host_tables(ship), half, "micro_batch=16"}).losses,
+                       both.losses, 1e-2);
   }
-  EXPECT_EQ(SplitRun({split, half}).losses, on_the_host().losses) << "the host has no 16 bits";
+  EXPECT_EQ(SplitRun({split_storage, half}).losses, split_on_the_host().losses)
+      << "the host has no 16 bits";
 }
 
 /// Trains a table of 500 rows towards random targets.

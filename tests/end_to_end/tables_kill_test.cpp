@@ -12,14 +12,13 @@
 #include "engine/training/checkpoints/checkpoint.h"
 #include "importer/import_graph.h"
 #include "tests/end_to_end/table_model.h"
+#include "tests/harness/program.h"
 #include "tests/training/formats/temporary_folder.h"
 
 namespace tandem::testing {
 namespace {
 
 namespace fs = std::filesystem;
-
-const std::string program = std::string(TANDEM_BUILD_DIR) + "/tandem";
 
 class TablesKillTest : public ::testing::Test {
  protected:

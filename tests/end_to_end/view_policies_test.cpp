@@ -15,8 +15,8 @@ namespace {
 
 using namespace testing;
 
-constexpr std::int64_t batch = 5;
-constexpr int steps = 3;
+constexpr std::int64_t view_batch = 5;
+constexpr int view_steps = 3;
 
 /// Rules as people write them, over those of `random_policy`: an operator here, its state there.
 std::string view_policy(const Names& names, std::uint64_t seed) {
@@ -56,20 +56,20 @@ void expect_as_on_the_cpu(std::uint64_t seed, const std::vector<std::string>& mo
       std::string("optimizer.kind=") + optimizers[seed % 3], "optimizer.lr=0.05"};
   keys.insert(keys.end(), more.begin(), more.end());
   PlacedTraining::Feeds feeds;
-  feeds["x"] = HostTensor(TensorType{DType::float32, {batch, ViewGraph::inputs}});
-  feeds["labels"] = HostTensor(TensorType{DType::int64, {batch}});
+  feeds["x"] = HostTensor(TensorType{DType::float32, {view_batch, ViewGraph::inputs}});
+  feeds["labels"] = HostTensor(TensorType{DType::int64, {view_batch}});
   std::mt19937_64 random(seed);
-  for (std::int64_t i = 0; i < batch * ViewGraph::inputs; ++i)
+  for (std::int64_t i = 0; i < view_batch * ViewGraph::inputs; ++i)
     feeds["x"].as<float>()[i] = static_cast<float>(random() % 1000) / 500.f - 1.f;
-  for (std::int64_t i = 0; i < batch; ++i)
+  for (std::int64_t i = 0; i < view_batch; ++i)
     feeds["labels"].as<std::int64_t>()[i] = static_cast<std::int64_t>(random() % 4);
-  const std::string policy = view_policy(policy_names_of(model, batch), seed);
+  const std::string policy = view_policy(policy_names_of(model, view_batch), seed);
   std::ofstream(path) << policy;
-  PlacedTraining on_cpu(model, batch, keys, feeds);
+  PlacedTraining on_cpu(model, view_batch, keys, feeds);
   keys.push_back("policy=" + Json(path).dump());
   try {
-    PlacedTraining placed(model, batch, keys, feeds);
-    for (int step = 0; step < steps; ++step) {
+    PlacedTraining placed(model, view_batch, keys, feeds);
+    for (int step = 0; step < view_steps; ++step) {
       const double expected = on_cpu.step(feeds);
       ASSERT_NEAR(placed.step(feeds), expected, tolerance * std::max(1., std::abs(expected)))
           << "seed " << seed << " step " << step + 1 << "\n"

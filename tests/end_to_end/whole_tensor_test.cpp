@@ -13,7 +13,7 @@ namespace {
 
 using namespace testing;
 
-constexpr int steps = 12;
+constexpr int whole_tensor_steps = 12;
 constexpr const char* host = "{ at = \"**\", on = \"cpu\" },\n";
 constexpr const char* device = "{ at = \"**\", on = \"gpu\" },\n";
 constexpr const char* states_on_host =
@@ -25,7 +25,7 @@ struct WholeTensorCase {
   double other_loss;
 };
 
-const std::vector<WholeTensorCase>& cases() {
+const std::vector<WholeTensorCase>& whole_tensor_cases() {
   static const std::vector<WholeTensorCase> list{
       {"lamb",
        "lr = 0.02",
@@ -59,28 +59,28 @@ class WholeTensorRuns : public ::testing::TestWithParam<WholeTensorCase>, protec
 };
 
 TEST_P(WholeTensorRuns, LossesAreTheSameWhereverStatesLie) {
-  train("host", steps, host);
+  train("host", whole_tensor_steps, host);
   const std::vector<double> expected = losses("host");
-  ASSERT_EQ(expected.size(), static_cast<std::size_t>(steps));
+  ASSERT_EQ(expected.size(), static_cast<std::size_t>(whole_tensor_steps));
   std::ifstream file(parity_folder() + "../" + GetParam().kind + "_losses.json");
   expect_losses("host", Json::parse(file)["losses"].get<std::vector<double>>(), 2e-5);
-  train("device", steps, device);
-  train("cut", steps, states_on_host);
-  train("micro-batches", steps, states_on_host, false, {"micro_batch=2"});
+  train("device", whole_tensor_steps, device);
+  train("cut", whole_tensor_steps, states_on_host);
+  train("micro-batches", whole_tensor_steps, states_on_host, false, {"micro_batch=2"});
   expect_losses("device", expected, 1e-5);
   expect_losses("cut", expected, 1e-5);
   expect_losses("micro-batches", expected, 1e-5);
-  train("other", steps, host, false, GetParam().other);
+  train("other", whole_tensor_steps, host, false, GetParam().other);
   EXPECT_GT(std::abs(losses("other").back() - expected.back()), GetParam().other_loss);
 }
 
 TEST_P(WholeTensorRuns, AResumedRunIsTheSameBitByBit) {
-  train("whole", steps, states_on_host);
-  train("parts", steps / 2, states_on_host);
-  train("parts", steps, states_on_host, true);
+  train("whole", whole_tensor_steps, states_on_host);
+  train("parts", whole_tensor_steps / 2, states_on_host);
+  train("parts", whole_tensor_steps, states_on_host, true);
   expect_losses("parts", losses("whole"), 0);
   const CheckpointContent whole = newest("whole"), parts = newest("parts");
-  EXPECT_EQ(parts.position.step, static_cast<std::uint64_t>(steps));
+  EXPECT_EQ(parts.position.step, static_cast<std::uint64_t>(whole_tensor_steps));
   EXPECT_FALSE(whole.optimizer.empty());
   for (const auto& [a, b] :
        {std::pair{&whole.model, &parts.model}, std::pair{&whole.optimizer, &parts.optimizer}}) {
@@ -95,19 +95,19 @@ TEST_P(WholeTensorRuns, AResumedRunIsTheSameBitByBit) {
 }
 
 TEST_P(WholeTensorRuns, SixteenBitsFollowFloat32) {
-  train("float32", steps, states_on_host);
+  train("float32", whole_tensor_steps, states_on_host);
   for (const std::string type : {"bfloat16", "float16"}) {
     for (const char* policy : {device, states_on_host}) {
       const std::string run = type + (policy == device ? "_device" : "_cut");
       std::vector<std::string> precision{"precision.compute=" + type};
       if (type == "float16") precision.emplace_back("precision.loss_scale=128");
-      train(run, steps, policy, false, precision);
+      train(run, whole_tensor_steps, policy, false, precision);
       expect_losses(run, losses("float32"), type == "bfloat16" ? 2e-2 : 4e-3);
     }
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, WholeTensorRuns, ::testing::ValuesIn(cases()),
+INSTANTIATE_TEST_SUITE_P(All, WholeTensorRuns, ::testing::ValuesIn(whole_tensor_cases()),
                          [](const auto& info) { return info.param.kind; });
 
 }  // namespace

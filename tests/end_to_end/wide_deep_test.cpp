@@ -5,30 +5,17 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
-#include <random>
 
+#include "tests/end_to_end/near_losses.h"
 #include "tests/end_to_end/placed_training.h"
+#include "tests/end_to_end/wide_deep_feeds.h"
 
 namespace tandem::testing {
 namespace {
 
-constexpr std::int64_t batch = 48, fields = 39, rows = 5000, steps = 6;
+constexpr std::int64_t wide_deep_steps = 6;
 
-// Zipf-like ids: small ones occur many times, most rows never.
-PlacedTraining::Feeds feeds_of(int step) {
-  std::mt19937 random(static_cast<unsigned>(step) + 7);
-  std::uniform_real_distribution<double> uniform(0, 1);
-  std::vector<std::int64_t> ids(batch * fields);
-  for (std::int64_t& id : ids) {
-    id = static_cast<std::int64_t>(std::pow(static_cast<double>(rows), uniform(random))) - 1;
-  }
-  std::vector<float> labels(batch);
-  for (float& label : labels) label = uniform(random) < 0.3 ? 1.0f : 0.0f;
-  return {{"ids", HostTensor::from<std::int64_t>({batch, fields}, ids)},
-          {"label", HostTensor::from<float>({batch}, labels)}};
-}
-
-std::vector<std::string> settings(const std::vector<std::string>& more = {}) {
+std::vector<std::string> wide_deep_settings(const std::vector<std::string>& more = {}) {
   std::vector<std::string> all{
       "loss.terms=[{name=\"wide_loss\", kind=\"binary_cross_entropy\", logits=\"logits\", "
       "labels=\"label\"}, {name=\"l2\", kind=\"sum_of_squares\", of=\"deep_rows\", weight=4e-2, "
@@ -45,9 +32,10 @@ class WideDeepRun {
  public:
   explicit WideDeepRun(const std::vector<std::string>& more,
                        const std::vector<std::string>& without = {})
-      : training_(TANDEM_SOURCE_DIR "/models/wide_deep/model.onnx", batch, settings(more),
-                  feeds_of(1), {.without = without}) {
-    for (int step = 1; step <= steps; ++step) losses.push_back(training_.step(feeds_of(step)));
+      : training_(TANDEM_SOURCE_DIR "/models/wide_deep/model.onnx", wide_deep_batch,
+                  wide_deep_settings(more), wide_deep_feeds(1), {.without = without}) {
+    for (int step = 1; step <= wide_deep_steps; ++step)
+      losses.push_back(training_.step(wide_deep_feeds(step)));
     training_.synchronize();
     if (training_.devices().size() > 1) {
       bytes_to_device = training_.devices()[1]->counters().bytes_to_device;
@@ -66,14 +54,7 @@ class WideDeepRun {
   PlacedTraining training_;
 };
 
-void expect_equal(const std::vector<double>& a, const std::vector<double>& b, double tolerance) {
-  ASSERT_EQ(a.size(), b.size());
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    EXPECT_NEAR(a[i], b[i], tolerance * std::fabs(b[i])) << "step " << i + 1;
-  }
-}
-
-const std::vector<double>& on_the_host() {
+const std::vector<double>& losses_on_the_host() {
   static const std::vector<double> losses = WideDeepRun({}).losses;
   return losses;
 }
@@ -96,12 +77,12 @@ TEST(WideDeep, SumsOfRowsAreNotWrittenOut) {
   EXPECT_EQ(without.count("EmbeddingBag"), 0);
   EXPECT_EQ(without.count("Gather"), 2);
   EXPECT_LT(run.count("Copy"), without.count("Copy"));
-  expect_equal(run.losses, without.losses, 1e-6);
+  expect_near_losses(run.losses, without.losses, 1e-6);
   const std::vector<std::string> clipped{"optimizer.clip_norm=0.05"};
-  expect_equal(WideDeepRun(clipped).losses, WideDeepRun(clipped, off).losses, 1e-6);
+  expect_near_losses(WideDeepRun(clipped).losses, WideDeepRun(clipped, off).losses, 1e-6);
   const std::vector<std::string> in_micro_batches{"micro_batch=16"};
-  expect_equal(WideDeepRun(in_micro_batches).losses, WideDeepRun(in_micro_batches, off).losses,
-               1e-6);
+  expect_near_losses(WideDeepRun(in_micro_batches).losses,
+                     WideDeepRun(in_micro_batches, off).losses, 1e-6);
 }
 
 TEST(WideDeep, LossesDoNotDependOnThePlacement) {
@@ -115,7 +96,7 @@ TEST(WideDeep, LossesDoNotDependOnThePlacement) {
     SCOPED_TRACE(policies[i]);
     const std::string path = ::testing::TempDir() + "wide_deep_" + std::to_string(i) + ".toml";
     std::ofstream(path) << head << policies[i];
-    expect_equal(WideDeepRun({"policy=" + path}).losses, on_the_host(), 1e-5);
+    expect_near_losses(WideDeepRun({"policy=" + path}).losses, losses_on_the_host(), 1e-5);
   }
 }
 
@@ -130,20 +111,20 @@ TEST(WideDeep, RowsThatCrossAreFewer) {
     return path;
   };
   const WideDeepRun rows({"policy=" + policy("rows")}), results({"policy=" + policy("results")});
-  expect_equal(rows.losses, on_the_host(), 1e-5);
-  expect_equal(results.losses, on_the_host(), 1e-5);
+  expect_near_losses(rows.losses, losses_on_the_host(), 1e-5);
+  expect_near_losses(results.losses, losses_on_the_host(), 1e-5);
   EXPECT_EQ(rows.count("GatherRows"), 2);
   EXPECT_EQ(results.count("GatherRows"), 0);
   EXPECT_LT(rows.bytes_to_device, results.bytes_to_device);
   EXPECT_LT(rows.bytes_to_host, results.bytes_to_host);
   const WideDeepRun clipped({"policy=" + policy("rows"), "optimizer.clip_norm=0.05"});
-  expect_equal(clipped.losses, WideDeepRun({"optimizer.clip_norm=0.05"}).losses, 1e-5);
+  expect_near_losses(clipped.losses, WideDeepRun({"optimizer.clip_norm=0.05"}).losses, 1e-5);
   const WideDeepRun in_micro_batches({"policy=" + policy("rows"), "micro_batch=16"});
-  expect_equal(in_micro_batches.losses, on_the_host(), 1e-5);
+  expect_near_losses(in_micro_batches.losses, losses_on_the_host(), 1e-5);
 }
 
 TEST(WideDeep, PassesOfAStepAddUp) {
-  expect_equal(WideDeepRun({"micro_batch=16"}).losses, on_the_host(), 1e-5);
+  expect_near_losses(WideDeepRun({"micro_batch=16"}).losses, losses_on_the_host(), 1e-5);
 }
 
 TEST(WideDeep, ClipsByTheNormOfRows) {
@@ -151,8 +132,8 @@ TEST(WideDeep, ClipsByTheNormOfRows) {
   std::vector<std::string> in_micro_batches = clipped;
   in_micro_batches.push_back("micro_batch=16");
   const std::vector<double> whole = WideDeepRun(clipped).losses;
-  EXPECT_GT(std::fabs(whole[2] - on_the_host()[2]), 1e-5) << "clipping changes something";
-  expect_equal(WideDeepRun(in_micro_batches).losses, whole, 1e-5);
+  EXPECT_GT(std::fabs(whole[2] - losses_on_the_host()[2]), 1e-5) << "clipping changes something";
+  expect_near_losses(WideDeepRun(in_micro_batches).losses, whole, 1e-5);
 }
 
 }  // namespace

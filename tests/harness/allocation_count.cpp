@@ -63,3 +63,5 @@ std::int64_t AllocationCount::calls() const { return heap_calls.load() - start_;
 std::int64_t AllocationCount::own_calls() const { return own_heap_calls - own_start_; }
 
 }  // namespace tandem::testing
+
+#undef TANDEM_COUNTS_ALLOCATIONS

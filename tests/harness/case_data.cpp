@@ -17,7 +17,7 @@ DType type_of(const CaseInput& input, DType computed) {
 }
 
 // The same on every machine.
-std::uint64_t hash(const std::string& text) {
+std::uint64_t hash_of_text(const std::string& text) {
   std::uint64_t h = 14695981039346656037ull;
   for (unsigned char c : text) h = (h ^ c) * 1099511628211ull;
   return h;
@@ -66,7 +66,7 @@ std::vector<HostTensor> case_inputs(const OperatorCase& operator_case, DType com
       result.emplace_back();
       continue;
     }
-    std::mt19937_64 random(hash(operator_case.op + operator_case.name) + i);
+    std::mt19937_64 random(hash_of_text(operator_case.op + operator_case.name) + i);
     const HostTensor plain = HostTensor::from<double>(input.shape, numbers(input, random));
     // First to the case's type, so that float32 and float64 hold the same numbers.
     result.push_back(plain.converted(input.dtype).converted(type_of(input, computed)));

@@ -27,7 +27,7 @@ double largest_of(const HostTensor& tensor) {
 }
 
 // The same on every machine.
-std::uint64_t hash(const std::string& text) {
+std::uint64_t hash_of_case(const std::string& text) {
   std::uint64_t h = 14695981039346656037ull;
   for (unsigned char c : text) h = (h ^ c) * 1099511628211ull;
   return h >> 8;
@@ -56,7 +56,7 @@ std::int64_t poisoned_place(const HostTensor& tensor, std::uint64_t turn) {
 
 void each_poisoned(const OperatorCase& of, const TypedCase& typed,
                    const std::function<void(const PoisonedRun&)>& f) {
-  const std::uint64_t start = hash(of.op + of.name);
+  const std::uint64_t start = hash_of_case(of.op + of.name);
   for (std::size_t i = 0; i < typed.inputs.size(); ++i) {
     if (!typed.node().inputs[i]) continue;
     const HostTensor& x = typed.inputs[i];

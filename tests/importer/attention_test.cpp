@@ -10,11 +10,6 @@
 namespace tandem::testing {
 namespace {
 
-std::int64_t count(const Graph& graph, const std::string& op) {
-  return std::count_if(graph.nodes.begin(), graph.nodes.end(),
-                       [&](const Node& node) { return node.op->name == op; });
-}
-
 bool has_mask(const Node& attention) { return attention.inputs.size() > 3 && attention.inputs[3]; }
 
 /// q [1, 4, 3, 2] over keys with two heads.
@@ -35,8 +30,8 @@ TEST(Attention, OfSharedHeadsIsOneOperator) {
   Model model;
   set(*model.node, "is_causal", std::int64_t{1});
   const Graph graph = model.imported();
-  ASSERT_EQ(count(graph, "Attention"), 1) << to_text(graph);
-  EXPECT_EQ(count(graph, "Softmax"), 0);
+  ASSERT_EQ(count_nodes(graph, "Attention"), 1) << to_text(graph);
+  EXPECT_EQ(count_nodes(graph, "Softmax"), 0);
   const auto node = std::find_if(graph.nodes.begin(), graph.nodes.end(),
                                  [](const Node& n) { return n.op->name == "Attention"; });
   EXPECT_EQ(node->attributes.integer("causal"), 1);
@@ -48,7 +43,7 @@ TEST(Attention, CausalOverMoreKeysIsAMask) {
   Model model("", 5);
   set(*model.node, "is_causal", std::int64_t{1});
   const Graph graph = model.imported();
-  ASSERT_EQ(count(graph, "Attention"), 1) << to_text(graph);
+  ASSERT_EQ(count_nodes(graph, "Attention"), 1) << to_text(graph);
   const auto node = std::find_if(graph.nodes.begin(), graph.nodes.end(),
                                  [](const Node& n) { return n.op->name == "Attention"; });
   EXPECT_EQ(node->attributes.integer("causal"), 0);
@@ -60,7 +55,7 @@ TEST(Attention, WithALearnedMaskHasItsGradient) {
   Model model("bias");
   model.m.weight("bias", {3, 3});
   GraphBuilder builder(engine_operators(), model.imported());
-  EXPECT_EQ(count(builder.graph(), "Attention"), 0);
+  EXPECT_EQ(count_nodes(builder.graph(), "Attention"), 0);
   const ValueId y = builder.graph().outputs[0].value;
   const State* bias = builder.graph().find_state("bias");
   ASSERT_NE(bias, nullptr);

@@ -10,7 +10,7 @@
 #include "engine/training/checkpoints/checkpoint.h"
 #include "onnx/onnx_pb.h"
 #include "tandem/tandem.h"
-#include "tests/api/error_of.h"
+#include "tests/importer/support.h"
 #include "tests/training/formats/temporary_folder.h"
 
 namespace tandem::api {
@@ -27,7 +27,7 @@ using ::testing::Not;
 
 const std::string digits = std::string(TANDEM_SOURCE_DIR) + "/models/digits/";
 
-onnx::ModelProto load(const std::string& path) {
+onnx::ModelProto parse_model(const std::string& path) {
   std::ifstream stream(path, std::ios::binary);
   onnx::ModelProto model;
   EXPECT_TRUE(model.ParseFromIstream(&stream));
@@ -41,7 +41,7 @@ onnx::NodeProto& of_type(onnx::ModelProto& model, const std::string& op) {
   throw std::runtime_error("no " + op);
 }
 
-onnx::AttributeProto& attribute(onnx::NodeProto& node, const std::string& name) {
+onnx::AttributeProto& attribute_or_new(onnx::NodeProto& node, const std::string& name) {
   for (onnx::AttributeProto& a : *node.mutable_attribute()) {
     if (a.name() == name) return a;
   }
@@ -51,7 +51,7 @@ onnx::AttributeProto& attribute(onnx::NodeProto& node, const std::string& name) 
 }
 
 void set_graph(onnx::NodeProto& node, const char* name, const char* op, float alpha) {
-  onnx::AttributeProto& a = attribute(node, name);
+  onnx::AttributeProto& a = attribute_or_new(node, name);
   a.set_type(onnx::AttributeProto::GRAPH);
   onnx::GraphProto& graph = *a.mutable_g();
   graph.set_name(name);
@@ -61,14 +61,14 @@ void set_graph(onnx::NodeProto& node, const char* name, const char* op, float al
   inner.set_name(std::string(name) + "/" + op);
   inner.add_input("scaled");
   inner.add_output(name);
-  onnx::AttributeProto& slope = attribute(inner, "alpha");
+  onnx::AttributeProto& slope = attribute_or_new(inner, "alpha");
   slope.set_type(onnx::AttributeProto::FLOAT);
   slope.set_f(alpha);
 }
 
 /// The committed digits; behind fc1 also a Mul by a Constant, and an If with two LeakyRelu.
 onnx::ModelProto digits_model() {
-  onnx::ModelProto model = load(digits + "model.onnx");
+  onnx::ModelProto model = parse_model(digits + "model.onnx");
   onnx::GraphProto& graph = *model.mutable_graph();
   onnx::TensorProto& yes = *graph.add_initializer();
   yes.set_name("yes");
@@ -86,7 +86,7 @@ onnx::ModelProto digits_model() {
   // logits = fc2(chosen) comes last.
   const onnx::NodeProto fc2 = graph.node(graph.node_size() - 1);
   graph.mutable_node()->RemoveLast();
-  onnx::AttributeProto& value = attribute(add("Constant", {}, "factor"), "value_float");
+  onnx::AttributeProto& value = attribute_or_new(add("Constant", {}, "factor"), "value_float");
   value.set_type(onnx::AttributeProto::FLOAT);
   value.set_f(1.5);
   add("Mul", {fc2.input(0), "factor"}, "scaled");
@@ -219,24 +219,26 @@ INSTANTIATE_TEST_SUITE_P(
                   [](onnx::ModelProto& m) {
                     onnx::NodeProto& conv = of_type(m, "Conv");
                     for (const char* name : {"dilations", "pads"}) {
-                      for (auto& value : *attribute(conv, name).mutable_ints()) value = 2;
+                      for (auto& value : *attribute_or_new(conv, name).mutable_ints()) value = 2;
                     }
                   },
                   "operator 1 (/conv1/Conv): the model has changed since step 4 of the run was "
                   "saved: attribute dilations: expected [1, 1], got [2, 2]"},
-        ModelEdit{
-            "constant",
-            [](onnx::ModelProto& m) { attribute(of_type(m, "Constant"), "value_float").set_f(2); },
-            "attribute value_float: expected 1.5, got 2"},
-        ModelEdit{"inner_attribute",
+        ModelEdit{"constant",
                   [](onnx::ModelProto& m) {
-                    attribute(
-                        *attribute(of_type(m, "If"), "then_branch").mutable_g()->mutable_node(0),
-                        "alpha")
-                        .set_f(0.5);
+                    attribute_or_new(of_type(m, "Constant"), "value_float").set_f(2);
                   },
-                  "(then_branch/LeakyRelu): the model has changed since step 4 of the run was "
-                  "saved: attribute alpha: expected 0.25, got 0.5"}),
+                  "attribute value_float: expected 1.5, got 2"},
+        ModelEdit{
+            "inner_attribute",
+            [](onnx::ModelProto& m) {
+              attribute_or_new(
+                  *attribute_or_new(of_type(m, "If"), "then_branch").mutable_g()->mutable_node(0),
+                  "alpha")
+                  .set_f(0.5);
+            },
+            "(then_branch/LeakyRelu): the model has changed since step 4 of the run was "
+            "saved: attribute alpha: expected 0.25, got 0.5"}),
     [](const auto& info) { return info.param.name; });
 
 using SameModelTest = ChangedModelTest;

@@ -158,7 +158,7 @@ TEST(ChosenRowsNotes, SayThatAllIsComputed) {
   }
 }
 
-std::string refused(const std::string& body, const std::string& outputs = "double[3] y") {
+std::string refusal_of_body(const std::string& body, const std::string& outputs = "double[3] y") {
   return error_of([&] {
     import_for_training(R"(<ir_version: 10, opset_import: ["": 20]>
 m (double[5,3] x, bool[5] keep, double[5] z) => ()" +
@@ -175,33 +175,37 @@ TEST(ChosenRowsRefusals, NameTheNodeAndTheCause) {
     return AllOf(HasSubstr(reason), HasSubstr("which NonZero at NonZero#0 chooses"),
                  HasSubstr("in stages"));
   };
-  EXPECT_THAT(refused("  y = Gather (chosen, zero)"), says("Gather takes places among the rows"));
-  EXPECT_THAT(refused("  e = Slice (chosen, first, one)\n  y = Squeeze (e, first)"),
+  EXPECT_THAT(refusal_of_body("  y = Gather (chosen, zero)"),
+              says("Gather takes places among the rows"));
+  EXPECT_THAT(refusal_of_body("  e = Slice (chosen, first, one)\n  y = Squeeze (e, first)"),
               says("Slice takes places among the rows"));
-  EXPECT_THAT(refused("  t = Transpose (chosen)\n  y = MatMul (t, z)"), HasSubstr("MatMul"));
-  EXPECT_THAT(refused("  w = Unsqueeze (z, one)\n  e = Add (chosen, w)\n"
-                      "  y = ReduceSum <keepdims = 0> (e, first)"),
+  EXPECT_THAT(refusal_of_body("  t = Transpose (chosen)\n  y = MatMul (t, z)"),
+              HasSubstr("MatMul"));
+  EXPECT_THAT(refusal_of_body("  w = Unsqueeze (z, one)\n  e = Add (chosen, w)\n"
+                              "  y = ReduceSum <keepdims = 0> (e, first)"),
               says("Add takes beside rows as many as there could be"));
-  EXPECT_THAT(refused("  s = Shape (chosen)\n  n = Gather (s, zero)\n  f = Cast <to = 11> (n)\n"
+  EXPECT_THAT(
+      refusal_of_body("  s = Shape (chosen)\n  n = Gather (s, zero)\n  f = Cast <to = 11> (n)\n"
                       "  e = ReduceSum <keepdims = 0> (chosen, first)\n  y = Div (e, f)"),
-              says("computes with the number of rows"));
-  EXPECT_THAT(refused("  s = Size (chosen)\n  e = ReduceSum <keepdims = 0> (chosen, first)\n"
+      says("computes with the number of rows"));
+  EXPECT_THAT(
+      refusal_of_body("  s = Size (chosen)\n  e = ReduceSum <keepdims = 0> (chosen, first)\n"
                       "  f = Cast <to = 11> (s)\n  y = Div (e, f)"),
-              says("Size"));
-  EXPECT_THAT(refused("  v, i = TopK <axis = 0> (chosen, one)\n  y = Squeeze (v, first)"),
+      says("Size"));
+  EXPECT_THAT(refusal_of_body("  v, i = TopK <axis = 0> (chosen, one)\n  y = Squeeze (v, first)"),
               says("TopK runs along the rows"));
 }
 
 TEST(ChosenRowsRefusals, OfOutputsSayWhatWouldHelp) {
-  EXPECT_THAT(refused("  y = Neg (chosen)", "double[K,3] y"),
+  EXPECT_THAT(refusal_of_body("  y = Neg (chosen)", "double[K,3] y"),
               AllOf(HasSubstr("data decides how many entries the output has"),
                     HasSubstr("NonZero at NonZero"), HasSubstr("in stages")));
 }
 
 TEST(ChosenRowsRefusals, OfAChoiceAmongChosenRows) {
-  EXPECT_THAT(refused("  p = Greater (chosen, chosen)\n  q = NonZero (p)\n"
-                      "  y = Cast <to = 11> (q)",
-                      "double[2,K] y"),
+  EXPECT_THAT(refusal_of_body("  p = Greater (chosen, chosen)\n  q = NonZero (p)\n"
+                              "  y = Cast <to = 11> (q)",
+                              "double[2,K] y"),
               HasSubstr("it chooses among the rows that NonZero at NonZero#0 chooses"));
 }
 

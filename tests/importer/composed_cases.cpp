@@ -54,7 +54,7 @@ class Table {
   int opset_ = 20;
 };
 
-void add_elementwise(Table& t) {
+void add_composed_elementwise(Table& t) {
   for (const ComposedFunction& row : composed_functions())
     t.of(row.name, 24).add({x(7)}).add({x(2, 3)}).add({x(1, 1)});
   for (const char* op : {"Sum", "Mean"})
@@ -63,7 +63,7 @@ void add_elementwise(Table& t) {
   t.add({x(2, 5), x(2, 5)}).add({x(1), x(1)}, {{"alpha", 1.5}}).add({x(2, 1, 3), x(2, 1, 3)});
 }
 
-void add_views(Table& t) {
+void add_composed_views(Table& t) {
   t.of("Flatten").add({x(2, 3, 2)}).add({x(3, 1)}, {{"axis", 0}}).add({x(2, 1, 3)}, {{"axis", 2}});
   t.of("Squeeze").add({x(2, 1, 3), ids({1}, {1})}).add({x(1, 1)}).add({x(1, 4), ids({1}, {0})});
   t.of("Unsqueeze").add({x(3), ids({1}, {0})}).add({x(2, 3), ids({2}, {1, 3})});
@@ -79,7 +79,7 @@ void add_views(Table& t) {
   t.add({x(2, 3, 4), ids({1}, {2})}, {{"axes", Ints{2}}});
 }
 
-void add_places(Table& t) {
+void add_composed_places(Table& t) {
   t.of("GatherND").add({x(3, 4), ids({2, 1}, {2, -1})});
   t.add({x(2, 3, 2), ids({2, 2}, {0, 1, 1, 2})});
   t.add({x(2, 3), ids({2, 1}, {2, 0})}, {{"batch_dims", 1}});
@@ -112,7 +112,7 @@ void add_places(Table& t) {
   t.add({positive(1, 2, 2), ids({}, {1})}, {{"reverse", 1}});
 }
 
-void add_images(Table& t) {
+void add_composed_images(Table& t) {
   t.of("Resize").add({x(1, 1, 4, 3), none, fixed({4}, {1, 1, 2, 2})}, {{"mode", "linear"}});
   t.add({x(2, 3), none, none, ids({2}, {2, 5})}, {{"mode", "nearest"}});
   t.add({x(1, 1, 5), none, fixed({3}, {1, 1, 0.6f})}, {{"mode", "linear"}, {"antialias", 1}});
@@ -137,7 +137,7 @@ void add_images(Table& t) {
         {{"kernel_shape", four}, {"strides", four}});
 }
 
-void add_reductions(Table& t) {
+void add_composed_reductions(Table& t) {
   for (const char* op : {"ReduceSumSquare", "ReduceL1", "ReduceL2", "ReduceLogSumExp"}) {
     t.of(op).add({x(2, 3), ids({1}, {1})}).add({x(4)});
     t.add({x(2, 1, 3), ids({2}, {0, 2})}, {{"keepdims", 0}});
@@ -148,7 +148,7 @@ void add_reductions(Table& t) {
   t.add({apart(2, 1, 3), ids({2}, {0, 2})}, {{"keepdims", 0}});
 }
 
-void add_products(Table& t) {
+void add_composed_products(Table& t) {
   t.of("Gemm").add({x(3, 4), x(5, 4), x(5)}, {{"transB", 1}, {"alpha", 0.5}});
   t.add({x(4, 3), x(4, 2)}, {{"transA", 1}}).add({x(1, 2), x(2, 1), x()}, {{"beta", -2.0}});
   t.of("Einsum").add({x(2, 3), x(3, 4)}, {{"equation", "ij,jk->ik"}});
@@ -167,7 +167,7 @@ void add_products(Table& t) {
   t.add({x(1, 5, 1), ids({}, {1}), window({1, 0.5})});
 }
 
-void add_normalizations(Table& t) {
+void add_composed_normalizations(Table& t) {
   t.of("RMSNormalization", 23).add({x(2, 3), x(3)}).add({x(1, 4), x(4)});
   t.add({x(2, 2, 3), x(2, 3)}, {{"axis", 1}});
   t.of("InstanceNormalization").add({x(2, 3, 4), x(3), x(3)}).add({x(1, 2, 2, 2), x(2), x(2)});
@@ -195,8 +195,9 @@ void add_normalizations(Table& t) {
 
 std::vector<ComposedCase> composed_cases() {
   Table table;
-  for (const auto part : {add_elementwise, add_views, add_places, add_images, add_reductions,
-                          add_products, add_normalizations}) {
+  for (const auto part :
+       {add_composed_elementwise, add_composed_views, add_composed_places, add_composed_images,
+        add_composed_reductions, add_composed_products, add_composed_normalizations}) {
     part(table);
   }
   return std::move(table.cases);

@@ -59,7 +59,7 @@ struct Imported {
   std::vector<std::size_t> inputs;  // of `feeds`: those that have a gradient
 };
 
-Imported imported(const ComposedCase& c) {
+Imported imported_with_gradients(const ComposedCase& c) {
   std::mt19937_64 random(std::hash<std::string>()(c.op));
   ModelMaker m(c.opset);
   ImportOptions options = with_evaluator();
@@ -108,8 +108,8 @@ double loss_of(const Graph& forward, const Imported& of, const NamedTensors& fee
   return sum;
 }
 
-void check(const ComposedCase& c) {
-  const Imported of = imported(c);
+void check_against_differences(const ComposedCase& c) {
+  const Imported of = imported_with_gradients(c);
   Graph forward = of.graph;
   forward.outputs.resize(1);
   forward = remove_dead(forward, engine_operators());
@@ -148,7 +148,7 @@ TEST(ComposedGradients, AreThoseOfDifferences) {
   for (const ComposedCase& c : composed_cases()) {
     SCOPED_TRACE(title(c));
     try {
-      check(c);
+      check_against_differences(c);
     } catch (const std::exception& error) {
       ADD_FAILURE() << error.what();
     }

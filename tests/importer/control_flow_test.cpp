@@ -65,14 +65,15 @@ TEST_P(ControlFlow, HasTheGradientsOfItsDifferences) {
   }
 }
 
-std::vector<Json> cases() {
+std::vector<Json> control_flow_cases() {
   const std::string path = std::string(TANDEM_SOURCE_DIR) + "/tests/data/control_flow.json";
   return Json::parse(read_file(path)).get<std::vector<Json>>();
 }
 
-INSTANTIATE_TEST_SUITE_P(All, ControlFlow, ::testing::ValuesIn(cases()), [](const auto& info) {
-  return info.param.at("name").template get<std::string>();
-});
+INSTANTIATE_TEST_SUITE_P(All, ControlFlow, ::testing::ValuesIn(control_flow_cases()),
+                         [](const auto& info) {
+                           return info.param.at("name").template get<std::string>();
+                         });
 
 std::vector<std::string> paths_of(const Graph& graph) {
   std::vector<std::string> paths;

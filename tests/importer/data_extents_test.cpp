@@ -17,7 +17,7 @@ namespace {
 using Json = nlohmann::json;
 using ::testing::HasSubstr;
 
-const HostTensor& named(const NamedTensors& tensors, const std::string& name) {
+const HostTensor& tensor_named(const NamedTensors& tensors, const std::string& name) {
   for (const auto& [known, tensor] : tensors) {
     if (known == name) return tensor;
   }
@@ -52,8 +52,9 @@ StagedRun run_in_stages(const OnnxFile& file, const NamedTensors& fed) {
       if (const auto at = values.known.find(key); at != values.known.end()) return at->second;
       if (const auto at = values.fed.find(key); at != values.fed.end()) return at->second;
       if (const State* state = import.graph.find_state(key)) return state->start;
-      if (import.graph.find_output(stage_name(key)) != nullptr) return named(made, stage_name(key));
-      return named(fed, key);
+      if (import.graph.find_output(stage_name(key)) != nullptr)
+        return tensor_named(made, stage_name(key));
+      return tensor_named(fed, key);
     };
     const StageValues before = values;
     for (const StageRequest& request : import.stage.requests) {
@@ -146,10 +147,10 @@ parts (int64[N] ids, float[N] x) => (float[A] a, float[B] b)
       run_in_stages(file, {{"ids", HostTensor::from<std::int64_t>({5}, {7, 3, 7, 7, 3})},
                            {"x", HostTensor::from<float>({5}, {1, 2, 3, 4, 5})}});
   EXPECT_EQ(run.stages, 2);
-  ASSERT_EQ(named(run.outputs, "a").shape(), (Shape{2}));  // of the threes
-  ASSERT_EQ(named(run.outputs, "b").shape(), (Shape{3}));
-  EXPECT_EQ(named(run.outputs, "a").number(1), 2);
-  EXPECT_EQ(named(run.outputs, "b").number(0), 3);
+  ASSERT_EQ(tensor_named(run.outputs, "a").shape(), (Shape{2}));  // of the threes
+  ASSERT_EQ(tensor_named(run.outputs, "b").shape(), (Shape{3}));
+  EXPECT_EQ(tensor_named(run.outputs, "a").number(1), 2);
+  EXPECT_EQ(tensor_named(run.outputs, "b").number(0), 3);
 }
 
 // What is behind a condition is looked at before anything is known there, and is no problem then.
@@ -175,9 +176,9 @@ branch (float[N] x) => (float[R] y)
 })"));
   const StagedRun run =
       run_in_stages(file, {{"x", HostTensor::from<float>({4}, {0.5f, 2, -1, 3})}});
-  ASSERT_EQ(named(run.outputs, "y").shape(), (Shape{2}));
-  EXPECT_EQ(named(run.outputs, "y").number(0), 2);
-  EXPECT_EQ(named(run.outputs, "y").number(1), 3);
+  ASSERT_EQ(tensor_named(run.outputs, "y").shape(), (Shape{2}));
+  EXPECT_EQ(tensor_named(run.outputs, "y").number(0), 2);
+  EXPECT_EQ(tensor_named(run.outputs, "y").number(1), 3);
 }
 
 TEST(DataExtentStages, OfALoopOfFewNumbersAreNotItsIterations) {

@@ -26,12 +26,12 @@ void add_domain(ModelMaker& m, const std::string& domain, int version) {
   set.set_version(version);
 }
 
-struct Case {
+struct DomainCase {
   ModelMaker model;
   ImportOptions options = with_evaluator();
   NamedTensors feeds;
 
-  Case(const Json& json, const DomainCases& cases) : model(json.at("opset").get<int>()) {
+  DomainCase(const Json& json, const DomainCases& cases) : model(json.at("opset").get<int>()) {
     add_domain(model, cases.domain, cases.version);
     std::vector<std::string> names, results;
     for (const Json& entry : json.at("inputs")) {
@@ -59,7 +59,7 @@ void expect_onnxruntimes_results(const DomainCases& cases) {
   for (const Json& json : read(cases)) {
     SCOPED_TRACE(json.at("op").get<std::string>() + ": " + json.at("name").get<std::string>());
     try {
-      const Case c(json, cases);
+      const DomainCase c(json, cases);
       const Graph graph = import_graph(c.model.file(), engine_operators(), c.options).graph;
       ASSERT_NO_THROW(verify(graph)) << to_text(graph);
       const NamedTensors got = run_graph(graph, c.feeds);

@@ -74,8 +74,8 @@ double largest(const HostTensor& tensor) {
 }
 
 /// Outputs of both, by name; differences in parts of the largest value of an output.
-void expect_near(const std::filesystem::path& plain, const std::filesystem::path& changed,
-                 double part) {
+void expect_near_results(const std::filesystem::path& plain, const std::filesystem::path& changed,
+                         double part) {
   const Graph a = inference_graph(plain), b = inference_graph(changed);
   const NamedTensors feeds = spread_feeds(a);
   std::map<std::string, HostTensor> expected;
@@ -151,7 +151,7 @@ TEST_F(ExportForms, BatchNormGoesIntoNetworks) {
     EXPECT_EQ(operator_counts(changed).count("BatchNormalization"), 0u);
     for (const auto& [initializer, type] : initializer_types(changed))
       EXPECT_THAT(initializer, Not(HasSubstr("running_")));
-    expect_near(plain_, changed_, 1e-6);
+    expect_near_results(plain_, changed_, 1e-6);
   }
 }
 
@@ -163,7 +163,7 @@ TEST_F(ExportForms, BatchNormGoesIntoEveryKindOfProduct) {
     add_norm(m, "z", 6, "y");
     const ExportResult written = export_both(m.file(), {.fold_batch_norm = true});
     EXPECT_THAT(written.note, HasSubstr("folded 1 of 1")) << groups;
-    expect_near(plain_, changed_, 1e-6);
+    expect_near_results(plain_, changed_, 1e-6);
   }
   for (const std::int64_t transposed : {0, 1}) {
     for (const std::vector<std::int64_t>& bias :
@@ -205,7 +205,7 @@ TEST_F(ExportForms, WhatOthersReadStays) {
   EXPECT_EQ(operator_counts(changed)["BatchNormalization"], 1);
   EXPECT_EQ(initializer_types(changed).count("na.gamma"), 0u);
   EXPECT_EQ(initializer_types(changed).count("nr.gamma"), 1u);
-  expect_near(plain_, changed_, 1e-6);
+  expect_near_results(plain_, changed_, 1e-6);
 }
 
 // ---------------------------------------------------------------- other outputs
@@ -234,7 +234,7 @@ TEST_F(ExportForms, OnlyNamedOutputsAndWhatTheyNeed) {
   // The same numbers as inside of the whole graph.
   export_both(two_heads().file(), {.keep = {"z", "y"}});
   EXPECT_EQ(parsed(changed_).graph().output(0).name(), "z");
-  expect_near(plain_, changed_, 1e-6);
+  expect_near_results(plain_, changed_, 1e-6);
 }
 
 TEST_F(ExportForms, OutputsThatAreNoneAreRefused) {
@@ -253,7 +253,7 @@ TEST_F(ExportForms, HalfPrecisionComputesNearly) {
     SCOPED_TRACE(name);
     export_both(OnnxFile::open(fixtures() / name), {.fp16 = true});
     EXPECT_LT(std::filesystem::file_size(changed_), std::filesystem::file_size(plain_));
-    expect_near(plain_, changed_, 1e-2);
+    expect_near_results(plain_, changed_, 1e-2);
   }
 }
 
@@ -288,7 +288,7 @@ TEST_F(ExportForms, HalfPrecisionStandsBetweenFloats) {
     if (tensor.name() != "tiny") continue;
     EXPECT_NE(tensor.raw_data().substr(0, 2), std::string(2, '\0')) << "0 would divide by zero";
   }
-  expect_near(plain_, changed_, 1e-2);
+  expect_near_results(plain_, changed_, 1e-2);
 }
 
 // What a graph inside of a node captures stays as it was.
@@ -342,7 +342,7 @@ TEST_F(ExportForms, OpsetsGoUpAndDown) {
     EXPECT_EQ(changed.opset_import(0).version(), opset);
     EXPECT_EQ(initializer_types(changed).count("w"), 1u) << "names stay";
     EXPECT_EQ(changed.graph().name(), "graph");
-    expect_near(plain_, changed_, 1e-6);
+    expect_near_results(plain_, changed_, 1e-6);
   }
 }
 
@@ -365,7 +365,7 @@ TEST_F(ExportForms, SeveralGoTogether) {
   EXPECT_THAT(written.note, HasSubstr("folded 3 of 3"));
   const onnx::ModelProto changed = parsed(changed_);
   EXPECT_EQ(changed.opset_import(0).version(), 21);
-  expect_near(plain_, changed_, 1e-6);
+  expect_near_results(plain_, changed_, 1e-6);
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ namespace {
 using ::testing::HasSubstr;
 using namespace tandem::testing;
 
-onnx::ModelProto load(const std::filesystem::path& path) {
+onnx::ModelProto load_model(const std::filesystem::path& path) {
   std::ifstream stream(path, std::ios::binary);
   onnx::ModelProto model;
   EXPECT_TRUE(model.ParseFromIstream(&stream));
@@ -89,7 +89,7 @@ TEST_P(ExportFixture, RoundTrip) {
   const ImportResult after = import_graph(OnnxFile::open(to), engine_operators(), by_file);
   const NamedTensors feeds = feeds_of(before.graph);
   expect_equal(run_graph(after.graph, feeds), run_graph(before.graph, feeds));
-  const onnx::ModelProto a = load(fixtures() / GetParam()), b = load(to);
+  const onnx::ModelProto a = load_model(fixtures() / GetParam()), b = load_model(to);
   EXPECT_EQ(a.opset_import(0).version(), b.opset_import(0).version());
   EXPECT_EQ(a.ir_version(), b.ir_version());
   ASSERT_EQ(a.graph().initializer_size(), b.graph().initializer_size());
@@ -162,7 +162,7 @@ TEST(Export, FixedBatchBecomesFree) {
   const ExportResult written = export_graph(m.file(), engine_operators(), {}, to, with_import());
   EXPECT_TRUE(written.batch_is_free) << written.note;
   EXPECT_NO_THROW(onnx::checker::check_model(to.string(), true));
-  const onnx::ModelProto model = load(to);
+  const onnx::ModelProto model = load_model(to);
   EXPECT_EQ(model.graph().input(0).type().tensor_type().shape().dim(0).dim_param(), "batch");
   EXPECT_EQ(model.graph().output(0).type().tensor_type().shape().dim(0).dim_param(), "batch");
   ImportOptions options = with_evaluator();
@@ -191,7 +191,7 @@ TEST(Export, MetadataOfOurOwn) {
   options.metadata = {{"c", "3"}};
   export_graph(OnnxFile::open(first), engine_operators(), {}, second, options);
   EXPECT_EQ(OnnxFile::open(second).metadata(), options.metadata);
-  const onnx::ModelProto model = load(second);
+  const onnx::ModelProto model = load_model(second);
   ASSERT_EQ(model.metadata_props_size(), 2);
   EXPECT_EQ(model.metadata_props(0).key(), "author");
   EXPECT_EQ(model.metadata_props(1).key(), "tandem.c");
@@ -210,8 +210,8 @@ TEST(Export, WhatTheCheckerRefusedBeforeIsWrittenWithANote) {
   const ExportResult made = export_graph(m.file(), engine_operators(), {}, first, with_import());
   EXPECT_THAT(made.note, HasSubstr("as it refuses the one it comes from"));
   export_graph(OnnxFile::open(first), engine_operators(), {}, second, with_import());
-  EXPECT_EQ(load(second).graph().output(0).name(), "y");
-  EXPECT_FALSE(load(second).graph().output(0).has_type());
+  EXPECT_EQ(load_model(second).graph().output(0).name(), "y");
+  EXPECT_FALSE(load_model(second).graph().output(0).has_type());
 }
 
 TEST(Export, BatchThatCannotBeFreedStays) {
@@ -270,7 +270,7 @@ TEST(Export, InferenceForm) {
     ScratchFolder folder;
     const std::filesystem::path to = folder.path() / "model.onnx";
     export_graph(m.file(), engine_operators(), {}, to, with_import());
-    const onnx::ModelProto model = load(to);
+    const onnx::ModelProto model = load_model(to);
     ASSERT_EQ(model.graph().node_size(), 2) << opset;
     EXPECT_EQ(model.graph().node(0).output_size(), 1);
     EXPECT_EQ(model.graph().node(0).attribute_size(), 0);
@@ -287,7 +287,7 @@ TEST(Export, OutputsAreCut) {
   options.outputs = {{"linear_2", {DType::float32, {16, 10}}}};
   export_graph(file, engine_operators(), {}, to, options);
   EXPECT_NO_THROW(onnx::checker::check_model(to.string(), true));
-  const onnx::ModelProto model = load(to);
+  const onnx::ModelProto model = load_model(to);
   ASSERT_EQ(model.graph().input_size(), 1);
   ASSERT_EQ(model.graph().output_size(), 1);
   EXPECT_EQ(model.graph().output(0).name(), "linear_2");
@@ -322,7 +322,7 @@ TEST(Export, ExternalDataAndOtherTypes) {
       export_graph(m.file(), engine_operators(), {{"big", value}}, to, options);
   EXPECT_EQ(written.files.size(), 2u);
   EXPECT_NO_THROW(onnx::checker::check_model(to.string(), true));
-  const onnx::ModelProto again = load(to);
+  const onnx::ModelProto again = load_model(to);
   for (const auto& entry : again.graph().initializer(0).external_data()) {
     if (entry.key() != "location") continue;
     EXPECT_EQ(entry.value(), "model.onnx.data");

@@ -17,7 +17,7 @@ namespace {
 using ::testing::HasSubstr;
 using namespace testing;
 
-HostTensor rows(const Shape& sample, std::int64_t first, std::int64_t count) {
+HostTensor sample_rows(const Shape& sample, std::int64_t first, std::int64_t count) {
   Shape shape = sample;
   shape.insert(shape.begin(), count);
   std::vector<float> values(static_cast<std::size_t>(element_count(shape)));
@@ -36,11 +36,12 @@ void expect_rows(const ModelMaker& m, const Shape& sample) {
   options.batch = 4;
   const ImportResult other = import_graph(m.file(), engine_operators(), options);
   EXPECT_FALSE(other.rewrites.empty());
-  const HostTensor got = run_graph(other.graph, {{"x", rows(sample, 0, 4)}}).at(0).second;
+  const HostTensor got = run_graph(other.graph, {{"x", sample_rows(sample, 0, 4)}}).at(0).second;
   ASSERT_EQ(got.shape()[0], 4);
   const std::int64_t half = got.type().elements() / 2;
   for (std::int64_t part = 0; part < 2; ++part) {
-    const HostTensor want = run_graph(own.graph, {{"x", rows(sample, 2 * part, 2)}}).at(0).second;
+    const HostTensor want =
+        run_graph(own.graph, {{"x", sample_rows(sample, 2 * part, 2)}}).at(0).second;
     ASSERT_EQ(want.type().elements(), half);
     for (std::int64_t i = 0; i < half; ++i)
       EXPECT_NEAR(got.number(part * half + i), want.number(i), 1e-6) << part << " " << i;
@@ -132,10 +133,10 @@ TEST(FixedBatch, OneSampleBehindPositions) {
   const ImportResult own = import_graph(m.file(), engine_operators(), options);
   options.batch = 4;
   const ImportResult other = import_graph(m.file(), engine_operators(), options);
-  const HostTensor got = run_graph(other.graph, {{"x", rows({3, 6}, 0, 4)}}).at(0).second;
+  const HostTensor got = run_graph(other.graph, {{"x", sample_rows({3, 6}, 0, 4)}}).at(0).second;
   ASSERT_EQ(got.shape(), (Shape{4, 3, 6}));
   for (std::int64_t b = 0; b < 4; ++b) {
-    const HostTensor want = run_graph(own.graph, {{"x", rows({3, 6}, b, 1)}}).at(0).second;
+    const HostTensor want = run_graph(own.graph, {{"x", sample_rows({3, 6}, b, 1)}}).at(0).second;
     for (std::int64_t i = 0; i < 18; ++i)
       EXPECT_NEAR(got.number(b * 18 + i), want.number(i), 1e-6) << b << " " << i;
   }

@@ -14,26 +14,26 @@
 namespace tandem::testing {
 namespace {
 
-const std::set<std::string> numbers{"axis",
-                                    "batch_axis",
-                                    "batch_dims",
-                                    "block_size",
-                                    "dtype",
-                                    "group",
-                                    "k",
-                                    "offset_group",
-                                    "output_datatype",
-                                    "output_dtype",
-                                    "output_height",
-                                    "output_width",
-                                    "precision",
-                                    "qk_matmul_output_mode",
-                                    "rotary_embedding_dim",
-                                    "sample_size",
-                                    "sampling_ratio",
-                                    "stash_type",
-                                    "start",
-                                    "time_axis"};
+const std::set<std::string> numeric_attributes{"axis",
+                                               "batch_axis",
+                                               "batch_dims",
+                                               "block_size",
+                                               "dtype",
+                                               "group",
+                                               "k",
+                                               "offset_group",
+                                               "output_datatype",
+                                               "output_dtype",
+                                               "output_height",
+                                               "output_width",
+                                               "precision",
+                                               "qk_matmul_output_mode",
+                                               "rotary_embedding_dim",
+                                               "sample_size",
+                                               "sampling_ratio",
+                                               "stash_type",
+                                               "start",
+                                               "time_axis"};
 
 // Of that version of the operator.
 std::set<std::string> flags_of(const std::string& op, int version) {
@@ -41,7 +41,8 @@ std::set<std::string> flags_of(const std::string& op, int version) {
   for (const auto& [name, attribute] :
        onnx::OpSchemaRegistry::Schema(op, version, "")->attributes()) {
     const bool has_default = !attribute.default_value.name().empty();
-    if (attribute.type != onnx::AttributeProto::INT || !has_default || numbers.count(name) > 0)
+    if (attribute.type != onnx::AttributeProto::INT || !has_default ||
+        numeric_attributes.count(name) > 0)
       continue;
     const std::int64_t value = attribute.default_value.i();
     if (value == 0 || value == 1) flags.insert(name);

@@ -21,8 +21,6 @@ using Json = nlohmann::json;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-constexpr DType e4m3 = DType::float8_e4m3fn;
-
 onnx::TensorProto& add_initializer(ModelMaker& m, const std::string& name, const HostTensor& values,
                                    bool raw = true) {
   onnx::TensorProto& tensor = *m.graph().add_initializer();
@@ -39,7 +37,7 @@ onnx::TensorProto& add_initializer(ModelMaker& m, const std::string& name, const
 }
 
 /// x times a weight of 8 bits, which Cast or DequantizeLinear makes float32.
-ModelMaker product(const std::string& op, bool raw = true) {
+ModelMaker product_of_float8(const std::string& op, bool raw = true) {
   ModelMaker m(21);
   m.input("x", {1, 2}).output("y");
   add_initializer(m, "w", typed(e4m3, {2, 2}, {1, -2, 0.3125, 448}), raw);
@@ -62,7 +60,7 @@ TEST(Float8File, WeightsAreReadInBothForms) {
     for (const std::string op : {"Cast", "DequantizeLinear"}) {
       SCOPED_TRACE(op);
       const ImportResult result =
-          import_graph(product(op, raw).file(), engine_operators(), with_evaluator());
+          import_graph(product_of_float8(op, raw).file(), engine_operators(), with_evaluator());
       const HostTensor x = HostTensor::from<float>({1, 2}, {1, 2});
       const double scale = op == "Cast" ? 1 : 0.5;
       EXPECT_EQ(numbers_of(run_graph(result.graph, {{"x", x}})[0].second),
@@ -74,7 +72,7 @@ TEST(Float8File, WeightsAreReadInBothForms) {
 // As integers of 8 bits are no parameters.
 TEST(Float8File, WeightsAreNotTrained) {
   const ImportResult result =
-      import_graph(product("Cast").file(), engine_operators(), with_evaluator());
+      import_graph(product_of_float8("Cast").file(), engine_operators(), with_evaluator());
   EXPECT_TRUE(result.graph.states.empty());
   for (const ParameterSummary& parameter : result.summary.parameters) {
     if (parameter.name != "w") continue;
@@ -88,7 +86,7 @@ TEST(Float8File, WeightsAreNotTrained) {
 
 TEST(Float8File, ExportKeepsTheBytes) {
   const ScratchFolder folder;
-  const ModelMaker m = product("DequantizeLinear", false);
+  const ModelMaker m = product_of_float8("DequantizeLinear", false);
   const auto path = folder.path() / "exported.onnx";
   ExportOptions options;
   options.import = with_evaluator();
@@ -100,13 +98,13 @@ TEST(Float8File, ExportKeepsTheBytes) {
 }
 
 TEST(Float8File, BrokenTensors) {
-  ModelMaker longer = product("Cast", false);
+  ModelMaker longer = product_of_float8("Cast", false);
   longer.graph().mutable_initializer(0)->add_int32_data(1);
   EXPECT_THAT(import_message(longer), HasSubstr("number of elements"));
-  ModelMaker large = product("Cast", false);
+  ModelMaker large = product_of_float8("Cast", false);
   large.graph().mutable_initializer(0)->set_int32_data(0, 256);
   EXPECT_THAT(import_message(large), HasSubstr("does not fit its type"));
-  ModelMaker cut = product("Cast");
+  ModelMaker cut = product_of_float8("Cast");
   cut.graph().mutable_initializer(0)->mutable_raw_data()->pop_back();
   EXPECT_THAT(import_message(cut), HasSubstr("size of raw_data"));
 }
@@ -164,7 +162,7 @@ const Json& gradients() {
   return all;
 }
 
-HostTensor floats_of(const Json& json) {
+HostTensor tensor_of_floats(const Json& json) {
   const auto values = json.get<std::vector<double>>();
   return HostTensor::from({static_cast<std::int64_t>(values.size())}, values)
       .converted(DType::float32);
@@ -198,14 +196,15 @@ TEST(Float8File, GradientsPassThroughTheRounding) {
           import_graph(rounded(json, by_casts).file(), engine_operators(), with_evaluator()).graph);
       const ValueId y = builder.graph().outputs[0].value;
       const ValueId x = builder.graph().find_input("x")->value;
-      const ValueId dy = builder.constant(floats_of(json.at("dy")));
+      const ValueId dy = builder.constant(tensor_of_floats(json.at("dy")));
       const std::vector<GradientSeed> seeds{{y, dy}};
       const std::vector<ValueId> dx = add_gradients(builder, seeds, std::vector<ValueId>{x});
       ASSERT_TRUE(dx[0]) << "no gradient";
       builder.output("dx", dx[0]);
-      const NamedTensors results = run_graph(builder.finish(), {{"x", floats_of(json.at("x"))}});
-      EXPECT_EQ(numbers_of(results[0].second), numbers_of(floats_of(json.at("y"))));
-      EXPECT_EQ(numbers_of(results[1].second), numbers_of(floats_of(json.at("dx"))));
+      const NamedTensors results =
+          run_graph(builder.finish(), {{"x", tensor_of_floats(json.at("x"))}});
+      EXPECT_EQ(numbers_of(results[0].second), numbers_of(tensor_of_floats(json.at("y"))));
+      EXPECT_EQ(numbers_of(results[1].second), numbers_of(tensor_of_floats(json.at("dx"))));
     }
   }
 }

@@ -21,8 +21,8 @@ namespace {
 using Json = nlohmann::json;
 
 // Relative to the largest number; `what` names what differs.
-void expect_near(const HostTensor& got, const std::vector<double>& wanted,
-                 const std::string& what) {
+void expect_near_numbers(const HostTensor& got, const std::vector<double>& wanted,
+                         const std::string& what) {
   ASSERT_EQ(got.type().elements(), static_cast<std::int64_t>(wanted.size())) << what;
   double largest = 1;
   for (double value : wanted) largest = std::max(largest, std::fabs(value));
@@ -40,12 +40,12 @@ std::vector<Json> outputs_of(const Json& json) {
   return json.at("outputs").get<std::vector<Json>>();
 }
 
-struct Case {
+struct GradientCase {
   ModelMaker model;
   ImportOptions options = with_evaluator();
   NamedTensors feeds;
 
-  explicit Case(const Json& json) : model(json.at("opset").get<int>()) {
+  explicit GradientCase(const Json& json) : model(json.at("opset").get<int>()) {
     const std::string op = json.at("op");
     std::vector<std::string> names;
     for (const Json& entry : json.at("inputs")) {
@@ -75,8 +75,8 @@ struct Case {
   Graph imported() const { return import_graph(model.file(), engine_operators(), options).graph; }
 };
 
-void check(const Json& json) {
-  Case c(json);
+void check_against_pytorch(const Json& json) {
+  GradientCase c(json);
   GraphBuilder builder(engine_operators(), c.imported());
   std::vector<GradientSeed> seeds;
   std::vector<Json> outputs;
@@ -108,11 +108,12 @@ void check(const Json& json) {
   ASSERT_NO_THROW(verify(graph)) << to_text(graph);
   const NamedTensors results = run_graph(graph, c.feeds);
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    expect_near(results[i].second, outputs[i].at("y").get<std::vector<double>>(), results[i].first);
+    expect_near_numbers(results[i].second, outputs[i].at("y").get<std::vector<double>>(),
+                        results[i].first);
   }
   for (std::size_t i = 0; i < expected.size(); ++i) {
     const auto& [name, gradient] = results[outputs.size() + i];
-    expect_near(gradient, expected[i]->get<std::vector<double>>(), name);
+    expect_near_numbers(gradient, expected[i]->get<std::vector<double>>(), name);
   }
 }
 
@@ -121,7 +122,7 @@ void check_all(const std::string& file) {
   for (const Json& json : all.at("cases")) {
     SCOPED_TRACE(json.at("op").get<std::string>() + ": " + json.at("name").get<std::string>());
     try {
-      check(json);
+      check_against_pytorch(json);
     } catch (const std::exception& error) {
       ADD_FAILURE() << error.what();
     }

@@ -7,25 +7,25 @@
 namespace tandem::testing {
 namespace {
 
-const DomainCases cases{"microsoft_operators.json", "com.microsoft", 1};
+const DomainCases microsoft_cases{"microsoft_operators.json", "com.microsoft", 1};
 
-TEST(Microsoft, OperatorsGiveOnnxruntimesResults) { expect_onnxruntimes_results(cases); }
+TEST(Microsoft, OperatorsGiveOnnxruntimesResults) { expect_onnxruntimes_results(microsoft_cases); }
 
-TEST(Microsoft, EachOperatorHasACase) { EXPECT_EQ(operators_without_case(cases), ""); }
+TEST(Microsoft, EachOperatorHasACase) { EXPECT_EQ(operators_without_case(microsoft_cases), ""); }
 
-std::string error_of_node(const std::function<void(ModelMaker&)>& make) {
-  return error_of_nodes(cases.domain, cases.version, make);
+std::string error_of_microsoft_node(const std::function<void(ModelMaker&)>& make) {
+  return error_of_nodes(microsoft_cases.domain, microsoft_cases.version, make);
 }
 
 // What a node has and import does not know changes its meaning: it is refused by name.
 TEST(Microsoft, WhatIsNotReadIsRefused) {
-  const std::string attribute = error_of_node([](ModelMaker& m) {
+  const std::string attribute = error_of_microsoft_node([](ModelMaker& m) {
     onnx::NodeProto& node = m.node("QuickGelu", {"x"}, {"y"});
     node.set_domain("com.microsoft");
     set(node, "beta", 2.0);
   });
   EXPECT_NE(attribute.find("attribute 'beta' is not supported"), std::string::npos) << attribute;
-  const std::string input = error_of_node([](ModelMaker& m) {
+  const std::string input = error_of_microsoft_node([](ModelMaker& m) {
     m.node("Gelu", {"x", "", "x"}, {"y"}).set_domain("com.microsoft");
   });
   EXPECT_NE(input.find("input 2 is not supported"), std::string::npos) << input;
@@ -33,7 +33,7 @@ TEST(Microsoft, WhatIsNotReadIsRefused) {
 
 TEST(Microsoft, OtherOperatorsNameTheMend) {
   for (const char* domain : {"com.microsoft", "com.microsoft.nchwc"}) {
-    const std::string error = error_of_node(
+    const std::string error = error_of_microsoft_node(
         [&](ModelMaker& m) { m.node("NhwcMaxPool", {"x"}, {"y"}).set_domain(domain); });
     EXPECT_NE(error.find(domain), std::string::npos) << error;
     EXPECT_NE(error.find("graph_optimization_level"), std::string::npos) << error;
@@ -41,7 +41,7 @@ TEST(Microsoft, OtherOperatorsNameTheMend) {
 }
 
 TEST(Microsoft, OtherFormsNameTheMend) {
-  const std::string error = error_of_node([](ModelMaker& m) {
+  const std::string error = error_of_microsoft_node([](ModelMaker& m) {
     m.input("bias", {4}).weight("w", {4, 4});
     onnx::NodeProto& node = m.node("FusedGemm", {"x", "w", "bias"}, {"y"});
     node.set_domain("com.microsoft");
@@ -53,7 +53,8 @@ TEST(Microsoft, OtherFormsNameTheMend) {
 
 // onnxruntime's own spelling in ai.onnx is taken where ONNX has no such operator, and no other.
 TEST(Microsoft, OnlyWhatExtendsOnnxStandsInItsDomain) {
-  const std::string error = error_of_node([](ModelMaker& m) { m.node("BiasGelu", {"x"}, {"y"}); });
+  const std::string error =
+      error_of_microsoft_node([](ModelMaker& m) { m.node("BiasGelu", {"x"}, {"y"}); });
   EXPECT_NE(error.find("has no operator BiasGelu"), std::string::npos) << error;
 }
 

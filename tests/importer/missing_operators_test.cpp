@@ -37,7 +37,7 @@ onnx::NodeProto& foreign(ModelMaker& m, const std::string& op, const std::string
   return node;
 }
 
-ModelMaker maker(const std::string& domain = "own") {
+ModelMaker maker_with_domain(const std::string& domain = "own") {
   ModelMaker m;
   m.input("x", {2, 3}).output("y");
   onnx::OperatorSetIdProto& own = *m.model.add_opset_import();
@@ -47,7 +47,7 @@ ModelMaker maker(const std::string& domain = "own") {
 }
 
 TEST(MissingOperators, BehindOneThatIsMissing) {
-  ModelMaker m = maker();
+  ModelMaker m = maker_with_domain();
   foreign(m, "One", "x", "a");
   m.node("Relu", {"a"}, {"b"});
   foreign(m, "Two", "b", "c");
@@ -68,7 +68,7 @@ TEST(MissingOperators, BehindOneThatIsMissing) {
 }
 
 TEST(MissingOperators, InBranchesAndFunctionsBehindIt) {
-  ModelMaker m = maker();
+  ModelMaker m = maker_with_domain();
   onnx::FunctionProto& function = *m.model.add_functions();
   function.set_domain("own");
   function.set_name("Block");
@@ -110,7 +110,7 @@ TEST(MissingOperators, InBranchesAndFunctionsBehindIt) {
 }
 
 TEST(MissingOperators, ParametersBehindItAreWhatTheyWere) {
-  ModelMaker m = maker();
+  ModelMaker m = maker_with_domain();
   m.weight("fc.weight", {3, 4}).weight("unused.weight", {3});
   foreign(m, "One", "x", "a");
   m.node("MatMul", {"a", "fc.weight"}, {"y"});
@@ -140,7 +140,7 @@ TEST(MissingOperators, AFreeAxisIsToldBesideThem) {
 }
 
 TEST(MissingOperators, TenLinesAtMost) {
-  ModelMaker m = maker();
+  ModelMaker m = maker_with_domain();
   std::string last = "x";
   for (int i = 0; i < 30; ++i) {
     const std::string next = "v" + std::to_string(i);

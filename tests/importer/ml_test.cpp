@@ -17,15 +17,15 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
 
-const DomainCases cases{"ml_operators.json", "ai.onnx.ml", 3};
+const DomainCases ml_cases{"ml_operators.json", "ai.onnx.ml", 3};
 
-TEST(Ml, OperatorsGiveOnnxruntimesResults) { expect_onnxruntimes_results(cases); }
+TEST(Ml, OperatorsGiveOnnxruntimesResults) { expect_onnxruntimes_results(ml_cases); }
 
 // ZipMap makes maps, which no tensor is.
-TEST(Ml, EachOperatorHasACase) { EXPECT_EQ(operators_without_case(cases, "ZipMap"), ""); }
+TEST(Ml, EachOperatorHasACase) { EXPECT_EQ(operators_without_case(ml_cases, "ZipMap"), ""); }
 
-std::string error_of_node(const std::function<void(ModelMaker&)>& make) {
-  return error_of_nodes(cases.domain, cases.version, make);
+std::string error_of_ml_node(const std::function<void(ModelMaker&)>& make) {
+  return error_of_nodes(ml_cases.domain, ml_cases.version, make);
 }
 
 onnx::NodeProto& ml(onnx::NodeProto& node) {
@@ -48,7 +48,7 @@ void set_texts(onnx::NodeProto& node, const std::string& name,
   for (const std::string& value : values) attribute.add_strings(value);
 }
 
-ModelMaker maker() {
+ModelMaker ml_maker() {
   ModelMaker m(17);
   onnx::OperatorSetIdProto& set = *m.model.add_opset_import();
   set.set_domain("ai.onnx.ml");
@@ -60,7 +60,7 @@ ModelMaker maker() {
 ModelMaker classifier(const std::string& name, const std::vector<float>& coefficients,
                       const std::vector<float>& intercepts, const std::string& transform,
                       bool text = false) {
-  ModelMaker m = maker();
+  ModelMaker m = ml_maker();
   m.free_input("x", {"batch", "2"}).output("label").output("table");
   onnx::NodeProto& node = ml(m.node("LinearClassifier", {"x"}, {"label", "scores"}));
   node.set_name(name);
@@ -87,7 +87,7 @@ ModelMaker classifier(const std::string& name, const std::vector<float>& coeffic
   return m;
 }
 
-std::vector<float> floats_of(const State& state) {
+std::vector<float> start_values_of(const State& state) {
   const auto values = state.start.as<float>();
   return {values.begin(), values.end()};
 }
@@ -100,8 +100,8 @@ TEST(Ml, AttributesAreParameters) {
   ASSERT_TRUE(coefficients != nullptr && intercepts != nullptr) << to_text(result.graph);
   EXPECT_TRUE(coefficients->trainable && intercepts->trainable);
   EXPECT_EQ(coefficients->start.shape(), (Shape{3, 2}));
-  EXPECT_THAT(floats_of(*coefficients), ElementsAre(1, 2, 3, 4, 5, 6));
-  EXPECT_THAT(floats_of(*intercepts), ElementsAre(7, 8, 9));
+  EXPECT_THAT(start_values_of(*coefficients), ElementsAre(1, 2, 3, 4, 5, 6));
+  EXPECT_THAT(start_values_of(*intercepts), ElementsAre(7, 8, 9));
   ASSERT_EQ(result.graph.outputs.size(), 2u);
   EXPECT_EQ(result.graph.type(result.graph.outputs[1].value).shape, (Shape{1, 3}));
   EXPECT_TRUE(result.graph.find_value("head:scores"));
@@ -117,8 +117,8 @@ TEST(Ml, MirroredRowsStayMirrored) {
   const OnnxFile file = m.file();
   const Graph graph = import_graph(file, engine_operators(), with_evaluator()).graph;
   EXPECT_EQ(graph.find_state("head:coefficients")->start.shape(), (Shape{1, 2}));
-  EXPECT_THAT(floats_of(*graph.find_state("head:coefficients")), ElementsAre(1, -2));
-  EXPECT_THAT(floats_of(*graph.find_state("head:intercepts")), ElementsAre(3));
+  EXPECT_THAT(start_values_of(*graph.find_state("head:coefficients")), ElementsAre(1, -2));
+  EXPECT_THAT(start_values_of(*graph.find_state("head:intercepts")), ElementsAre(3));
   EXPECT_EQ(graph.type(graph.find_value("head:scores")).shape, (Shape{1, 1}));
   ScratchFolder folder;
   const std::filesystem::path to = folder.path() / "trained.onnx";
@@ -191,7 +191,7 @@ TEST(Ml, LabelsOfText) {
 // The 1 of 1 - p and the constants of scalers are no weights; those of layers are, whatever their
 // name.
 TEST(Ml, NumbersOfFormulasDoNotTrain) {
-  ModelMaker m = maker();
+  ModelMaker m = ml_maker();
   m.input("x", {2, 4}).output("y").weight("unity", {}).weight("Mu_Mulcst", {4});
   m.weight("Ma_MatMulcst1", {4, 3}).weight("intercepts", {1, 3});
   m.node("Mul", {"x", "Mu_Mulcst"}, {"scaled"});
@@ -213,7 +213,7 @@ TEST(Ml, NumbersOfFormulasDoNotTrain) {
 
 // An epsilon that tf2onnx has folded is no weight; a bias of one number is, by its name or place.
 TEST(Ml, LoneNumbersOfTensorflowDoNotTrain) {
-  ModelMaker m = maker();
+  ModelMaker m = ml_maker();
   m.input("x", {2, 4}).output("y").weight("dense/Cast/ReadVariableOp:0", {4, 1});
   m.weight("dense/BiasAdd/ReadVariableOp:0", {1}).weight("sub/x:0", {});
   m.weight("const_fold_opt__66", {1}).weight("const_fold_opt__67", {1, 3});
@@ -239,7 +239,7 @@ TEST(Ml, LoneNumbersOfTensorflowDoNotTrain) {
 
 TEST(Ml, OtherFormsAreRefusedByName) {
   const auto linear = [](const char* op, const std::function<void(onnx::NodeProto&)>& more) {
-    return error_of_node([&](ModelMaker& m) {
+    return error_of_ml_node([&](ModelMaker& m) {
       onnx::NodeProto& node = ml(m.node(op, {"x"}, {"y"}));
       if (std::string(op) == "LinearClassifier") node.add_output("z");
       set_floats(node, "coefficients", {1, 2, 3, 4, 5, 6, 7, 8});
@@ -269,18 +269,18 @@ TEST(Ml, OtherFormsAreRefusedByName) {
                        set(node, "classlabels_ints", std::vector<std::int64_t>{0, 1, 2});
                      }),
               HasSubstr("number of intercepts"));
-  EXPECT_THAT(error_of_node([](ModelMaker& m) {
+  EXPECT_THAT(error_of_ml_node([](ModelMaker& m) {
                 onnx::NodeProto& node = ml(m.node("Scaler", {"x"}, {"y"}));
                 set_floats(node, "scale", {1, 2, 3});
               }),
               AllOf(HasSubstr("'scale'"), HasSubstr("1 or 4")));
-  EXPECT_THAT(error_of_node([](ModelMaker& m) {
+  EXPECT_THAT(error_of_ml_node([](ModelMaker& m) {
                 onnx::NodeProto& node = ml(m.node("LabelEncoder", {"x"}, {"y"}));
                 set_texts(node, "keys_strings", {"a"});
                 set(node, "values_int64s", std::vector<std::int64_t>{1});
               }),
               AllOf(HasSubstr("of text ('keys_strings')"), HasSubstr("vocabulary")));
-  EXPECT_THAT(error_of_node([](ModelMaker& m) {
+  EXPECT_THAT(error_of_ml_node([](ModelMaker& m) {
                 onnx::NodeProto& node = ml(m.node("OneHotEncoder", {"x"}, {"y"}));
                 set(node, "cats_int64s", std::vector<std::int64_t>(5000, 1));
               }),
@@ -289,10 +289,10 @@ TEST(Ml, OtherFormsAreRefusedByName) {
 
 TEST(Ml, OperatorsThatAreMissingNameTheMend) {
   EXPECT_THAT(
-      error_of_node([](ModelMaker& m) { ml(m.node("TreeEnsembleRegressor", {"x"}, {"y"})); }),
+      error_of_ml_node([](ModelMaker& m) { ml(m.node("TreeEnsembleRegressor", {"x"}, {"y"})); }),
       AllOf(HasSubstr("TreeEnsembleRegressor of domain 'ai.onnx.ml' is not supported"),
             HasSubstr("trees have no gradient")));
-  EXPECT_THAT(error_of_node([](ModelMaker& m) { ml(m.node("SVMRegressor", {"x"}, {"y"})); }),
+  EXPECT_THAT(error_of_ml_node([](ModelMaker& m) { ml(m.node("SVMRegressor", {"x"}, {"y"})); }),
               HasSubstr("LinearSVR"));
 }
 

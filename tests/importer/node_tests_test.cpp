@@ -51,7 +51,7 @@ bool is_promised(const onnx::NodeProto& node) {
 
 // Cases of promised operators that Tandem refuses, each with the reason that its message has to
 // give.
-const std::map<std::string, std::string>& refused() {
+const std::map<std::string, std::string>& refused_cases() {
   static const std::map<std::string, std::string> cases{};
   return cases;
 }
@@ -74,7 +74,8 @@ std::set<std::string> setting_inputs(const onnx::GraphProto& graph) {
 }
 
 // `of_largest`: what is 0 by its formula was expected with the rounding of the largest numbers.
-std::string difference(const HostTensor& got, const HostTensor& want, bool of_largest = false) {
+std::string difference_from_expected(const HostTensor& got, const HostTensor& want,
+                                     bool of_largest = false) {
   if (!(got.type() == want.type()))
     return fmt::format("type {} instead of {}", to_string(got.type()), to_string(want.type()));
   const bool half = want.dtype() == DType::float16 || want.dtype() == DType::bfloat16;
@@ -186,10 +187,11 @@ Outcome run_case(const std::filesystem::path& folder) {
       const auto at = std::find_if(got.begin(), got.end(),
                                    [&output = output](const auto& g) { return g.first == output; });
       const bool is_bernoulli = name.rfind("test_bernoulli", 0) == 0;
-      const std::string why = at == got.end() ? "the output is missing"
-                              : is_bernoulli
-                                  ? bernoulli_difference(feeds[0].second, at->second, want)
-                                  : difference(at->second, want, name.rfind("test_dft", 0) == 0);
+      const std::string why =
+          at == got.end() ? "the output is missing"
+          : is_bernoulli
+              ? bernoulli_difference(feeds[0].second, at->second, want)
+              : difference_from_expected(at->second, want, name.rfind("test_dft", 0) == 0);
       if (!why.empty()) return {Outcome::failed, output + ": " + why};
     }
     return {Outcome::passed, ""};
@@ -287,8 +289,8 @@ TEST(NodeTests, PromisedOperatorsPass) {
     if (outcome.kind == Outcome::passed) continue;
     left_out += fmt::format("{}: {}\n", name, reason_of(outcome.why));
     if (outcome.kind == Outcome::refused_type) continue;
-    const auto known = refused().find(name);
-    if (known != refused().end()) {
+    const auto known = refused_cases().find(name);
+    if (known != refused_cases().end()) {
       EXPECT_NE(outcome.why.find(known->second), std::string::npos) << name << ": " << outcome.why;
       continue;
     }

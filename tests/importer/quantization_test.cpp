@@ -26,7 +26,7 @@ void add_tensor(ModelMaker& m, const std::string& name, const HostTensor& values
   tensor.set_raw_data(values.data(), values.bytes());
 }
 
-HostTensor numbers(const Json& json, const Shape& shape, DType dtype) {
+HostTensor tensor_of_numbers(const Json& json, const Shape& shape, DType dtype) {
   return HostTensor::from(shape, json.get<std::vector<double>>()).converted(dtype);
 }
 
@@ -38,10 +38,10 @@ ModelMaker quantized(const Json& json, bool of_weight) {
   const bool has_axis = !json.at("axis").is_null();
   const Shape scales = has_axis ? Shape{count} : Shape{};
   const DType type = json.at("type") == "int8" ? DType::int8 : DType::uint8;
-  add_tensor(m, "scale", numbers(json.at("scale"), scales, DType::float32));
-  add_tensor(m, "zero", numbers(json.at("zero_point"), scales, type));
+  add_tensor(m, "scale", tensor_of_numbers(json.at("scale"), scales, DType::float32));
+  add_tensor(m, "zero", tensor_of_numbers(json.at("zero_point"), scales, type));
   if (of_weight) {
-    add_tensor(m, "w", numbers(json.at("x"), shape, DType::float32));
+    add_tensor(m, "w", tensor_of_numbers(json.at("x"), shape, DType::float32));
   } else {
     m.input("x", shape);
   }
@@ -54,20 +54,20 @@ ModelMaker quantized(const Json& json, bool of_weight) {
   return m;
 }
 
-void check(const Json& json) {
+void check_fake_quantization(const Json& json) {
   const auto shape = json.at("shape").get<Shape>();
   GraphBuilder builder(
       engine_operators(),
       import_graph(quantized(json, false).file(), engine_operators(), with_evaluator()).graph);
   const ValueId y = builder.graph().outputs[0].value;
   const ValueId x = builder.graph().find_input("x")->value;
-  const ValueId dy = builder.constant(numbers(json.at("dy"), shape, DType::float32));
+  const ValueId dy = builder.constant(tensor_of_numbers(json.at("dy"), shape, DType::float32));
   const std::vector<GradientSeed> seeds{{y, dy}};
   const std::vector<ValueId> dx = add_gradients(builder, seeds, std::vector<ValueId>{x});
   ASSERT_TRUE(dx[0]) << "no gradient";
   builder.output("dx", dx[0]);
   const NamedTensors results =
-      run_graph(builder.finish(), {{"x", numbers(json.at("x"), shape, DType::float32)}});
+      run_graph(builder.finish(), {{"x", tensor_of_numbers(json.at("x"), shape, DType::float32)}});
   int cut = 0;
   for (std::int64_t i = 0; i < element_count(shape); ++i) {
     const auto k = static_cast<std::size_t>(i);
@@ -81,7 +81,7 @@ void check(const Json& json) {
   EXPECT_LT(cut, element_count(shape));
 }
 
-const Json& cases() {
+const Json& fake_quantization_cases() {
   static const Json all =
       Json::parse(read_file(std::string(TANDEM_SOURCE_DIR) + "/tests/data/signal_gradients.json"))
           .at("fake_quantization");
@@ -89,9 +89,9 @@ const Json& cases() {
 }
 
 TEST(FakeQuantization, HasPyTorchsGradient) {
-  for (const Json& json : cases()) {
+  for (const Json& json : fake_quantization_cases()) {
     SCOPED_TRACE(fmt::format("{}, axis {}", json.at("type").dump(), json.at("axis").dump()));
-    check(json);
+    check_fake_quantization(json);
   }
 }
 
@@ -123,8 +123,8 @@ TEST(FakeQuantization, PassesTheGradientAtTheEndsOfTheRange) {
 
 // The weight is the one parameter; scale and zero point are none.
 TEST(FakeQuantization, KeepsTheFloatingPointWeight) {
-  const ImportResult result =
-      import_graph(quantized(cases()[1], true).file(), engine_operators(), with_evaluator());
+  const ImportResult result = import_graph(quantized(fake_quantization_cases()[1], true).file(),
+                                           engine_operators(), with_evaluator());
   ASSERT_EQ(result.graph.states.size(), 1u);
   EXPECT_EQ(result.graph.states[0].name, "w");
 }

@@ -33,7 +33,7 @@ ModelMaker branched() {
   return m;
 }
 
-onnx::NodeProto& named(ModelMaker& m, const std::string& name) {
+onnx::NodeProto& node_named(ModelMaker& m, const std::string& name) {
   for (onnx::NodeProto& node : *m.graph().mutable_node()) {
     if (node.name() == name) return node;
   }
@@ -126,28 +126,29 @@ TEST(StructureTest, ValuesOfParametersDoNotCountTheirShapesDo) {
 }
 
 TEST(StructureTest, ChangesAreNamed) {
-  EXPECT_EQ(change([](ModelMaker& m) { named(m, "relu").set_op_type("Sigmoid"); }),
+  EXPECT_EQ(change([](ModelMaker& m) { node_named(m, "relu").set_op_type("Sigmoid"); }),
             "operator 2 (relu): operator: Relu, now Sigmoid");
-  EXPECT_EQ(change([](ModelMaker& m) { named(m, "conv").mutable_attribute(0)->set_ints(1, 2); }),
-            "operator 1 (conv): attribute dilations: [1, 1], now [1, 2]");
-  EXPECT_EQ(change([](ModelMaker& m) { named(m, "conv").clear_attribute(); }),
+  EXPECT_EQ(
+      change([](ModelMaker& m) { node_named(m, "conv").mutable_attribute(0)->set_ints(1, 2); }),
+      "operator 1 (conv): attribute dilations: [1, 1], now [1, 2]");
+  EXPECT_EQ(change([](ModelMaker& m) { node_named(m, "conv").clear_attribute(); }),
             "operator 1 (conv): attribute dilations: [1, 1], now not set");
   EXPECT_EQ(
       change([](ModelMaker& m) { m.graph().mutable_node(4)->mutable_attribute(0)->set_f(2); }),
       "operator 5 (Constant → half): attribute value_float: 0.5, now 2");
   EXPECT_EQ(change([](ModelMaker& m) {
-              named(m, "add").set_input(0, "right");
-              named(m, "add").set_input(1, "right");
+              node_named(m, "add").set_input(0, "right");
+              node_named(m, "add").set_input(1, "right");
             }),
             "operator 2 (tanh): operator: Relu, now Tanh");
-  EXPECT_EQ(change([](ModelMaker& m) { named(m, "mul").set_input(0, "left"); }),
+  EXPECT_EQ(change([](ModelMaker& m) { node_named(m, "mul").set_input(0, "left"); }),
             "operator 3 (Constant → half): operator: Tanh, now Constant");
-  EXPECT_EQ(change([](ModelMaker& m) { named(m, "add").set_input(1, "left"); }),
+  EXPECT_EQ(change([](ModelMaker& m) { node_named(m, "add").set_input(1, "left"); }),
             "operator 3 (add): operator: Tanh, now Add");
-  EXPECT_EQ(change([](ModelMaker& m) { named(m, "mul").set_input(1, "sum"); }),
+  EXPECT_EQ(change([](ModelMaker& m) { node_named(m, "mul").set_input(1, "sum"); }),
             "operator 5 (mul): operator: Constant, now Mul");
   EXPECT_EQ(change([](ModelMaker& m) {
-              named(m, "mul").set_output(0, "inner");
+              node_named(m, "mul").set_output(0, "inner");
               m.node("Identity", {"inner"}, {"y"}).set_name("same");
             }),
             "operator 7 (same): this part of the model: output y, now operator 7 (same)");
@@ -160,16 +161,16 @@ TEST(StructureTest, SwappedInputsAreNamedByTheirOperators) {
   m.node("Sub", {"x", "r"}, {"y"}).set_name("sub");
   EXPECT_EQ(change(m,
                    [](ModelMaker& edited) {
-                     named(edited, "sub").set_input(0, "r");
-                     named(edited, "sub").set_input(1, "x");
+                     node_named(edited, "sub").set_input(0, "r");
+                     node_named(edited, "sub").set_input(1, "x");
                    }),
             "operator 2 (sub): inputs: \"x\", relu, now relu, \"x\"");
 }
 
 TEST(StructureTest, ONNXsDefaultsMayBeWritten) {
   EXPECT_EQ(change([](ModelMaker& m) {
-              set(named(m, "conv"), "auto_pad", std::string("NOTSET"));
-              set(named(m, "conv"), "group", std::int64_t{1});
+              set(node_named(m, "conv"), "auto_pad", std::string("NOTSET"));
+              set(node_named(m, "conv"), "group", std::int64_t{1});
             }),
             "none");
 }
@@ -351,7 +352,7 @@ TEST(StructureTest, WithoutRecordsTheHashTellsThatTheModelChanged) {
   before.records.clear();
   EXPECT_FALSE(first_difference(before, structure(branched())));
   ModelMaker other = branched();
-  named(other, "relu").set_op_type("Sigmoid");
+  node_named(other, "relu").set_op_type("Sigmoid");
   const auto difference = first_difference(before, structure(other));
   ASSERT_TRUE(difference);
   EXPECT_THAT(to_string(*difference), HasSubstr("graph: sha256 of its structure"));

@@ -4,12 +4,12 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <map>
 #include <stdexcept>
 
-#include "engine/graph/error.h"
 #include "engine/operators/grouped_update.h"
 #include "kernels/reference/reference_kernels.h"
 #include "onnx/defs/parser.h"
@@ -224,11 +224,16 @@ void set(onnx::NodeProto& node, const std::string& name, const std::vector<std::
   for (std::int64_t value : values) attribute.add_ints(value);
 }
 
-std::string error_of(const std::function<void()>& body) {
+std::int64_t count_nodes(const Graph& graph, const std::string& op) {
+  return std::count_if(graph.nodes.begin(), graph.nodes.end(),
+                       [&](const Node& node) { return node.op->name == op; });
+}
+
+std::string error_of(const std::function<void()>& body, ErrorKind kind) {
   try {
     body();
   } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::usage);
+    EXPECT_EQ(error.kind(), kind) << error.what();
     return error.what();
   }
   ADD_FAILURE() << "no error was thrown";

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/graph/error.h"
 #include "engine/graph/graph.h"
 #include "importer/file/onnx_file.h"
 #include "importer/import_graph.h"
@@ -23,6 +24,8 @@ using NamedTensors = std::vector<std::pair<std::string, HostTensor>>;
 /// The outputs of the graph, node by node on reference kernels; states have their start values.
 /// Throws std::runtime_error naming the node where no kernel takes it.
 NamedTensors run_graph(const Graph& graph, const NamedTensors& inputs);
+/// How many nodes of the operator the graph has.
+std::int64_t count_nodes(const Graph& graph, const std::string& op);
 
 /// The file of a model in ONNX's text form.
 std::string model_bytes(const std::string& text);
@@ -56,8 +59,9 @@ void set(onnx::NodeProto& node, const std::string& name, double value);
 void set(onnx::NodeProto& node, const std::string& name, const std::string& value);
 void set(onnx::NodeProto& node, const std::string& name, const std::vector<std::int64_t>& values);
 
-/// The message of the Error that `body` throws; "" and a test failure where it throws none.
-std::string error_of(const std::function<void()>& body);
+/// The message of the Error that `body` throws; "" and a test failure where it throws none, a test
+/// failure too where it is of another kind.
+std::string error_of(const std::function<void()>& body, ErrorKind kind = ErrorKind::usage);
 
 /// A folder of its own, gone at the end of the test.
 class ScratchFolder {

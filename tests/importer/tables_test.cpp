@@ -37,7 +37,7 @@ ImportOptions with_rows(std::vector<RowsRule> rules) {
 }
 RowsRule rule(const std::string& at, std::int64_t rows) { return {at, rows, "train.toml", 4, 9}; }
 
-std::string refusal(const ModelMaker& m, std::vector<RowsRule> rules) {
+std::string refusal_of_rows(const ModelMaker& m, std::vector<RowsRule> rules) {
   return error_of([&] { import_graph(m.file(), engine_operators(), with_rows(std::move(rules))); });
 }
 
@@ -72,7 +72,7 @@ TEST(Tables, WithTheRowsAlreadyKeepTheirValues) {
 }
 
 TEST(Tables, ThatMatchNothingAreErrorsWithTheNearestName) {
-  const std::string text = refusal(tables(), {rule("deap:weight", 10), rule("none", 10)});
+  const std::string text = refusal_of_rows(tables(), {rule("deap:weight", 10), rule("none", 10)});
   EXPECT_THAT(text, HasSubstr("train.toml:4:9"));
   EXPECT_THAT(text, HasSubstr("\"deap:weight\" matches no parameter"));
   EXPECT_THAT(text, HasSubstr("did you mean \"deep:weight\"?"));
@@ -80,10 +80,10 @@ TEST(Tables, ThatMatchNothingAreErrorsWithTheNearestName) {
 }
 
 TEST(Tables, ReadByOtherOperatorsAreRefused) {
-  EXPECT_THAT(refusal(tables(), {rule("fc:weight", 10)}), HasSubstr("MatMul"));
+  EXPECT_THAT(refusal_of_rows(tables(), {rule("fc:weight", 10)}), HasSubstr("MatMul"));
   ModelMaker axis = tables();
   set(*axis.graph().mutable_node(1), "axis", std::int64_t{1});
-  const std::string text = refusal(axis, {rule("deep:weight", 10)});
+  const std::string text = refusal_of_rows(axis, {rule("deep:weight", 10)});
   EXPECT_THAT(text, HasSubstr("deep.weight"));
   EXPECT_THAT(text, HasSubstr("Gather along axis 1"));
   EXPECT_THAT(text, HasSubstr("train.toml:4:9"));
@@ -92,12 +92,12 @@ TEST(Tables, ReadByOtherOperatorsAreRefused) {
   copied.node("Identity", {"deep.weight"}, {"copy"});
   copied.node("ReduceSum", {"copy"}, {"sum"});
   copied.output("sum");
-  EXPECT_THAT(refusal(copied, {rule("deep:weight", 10)}), HasSubstr("ReduceSum"));
+  EXPECT_THAT(refusal_of_rows(copied, {rule("deep:weight", 10)}), HasSubstr("ReduceSum"));
 }
 
 TEST(Tables, NeedRowsThatCanBe) {
-  EXPECT_THAT(refusal(tables(), {rule("deep:weight", 0)}), HasSubstr("bad number of rows"));
-  EXPECT_THAT(refusal(tables(), {rule("deep:weight", std::int64_t{1} << 62)}),
+  EXPECT_THAT(refusal_of_rows(tables(), {rule("deep:weight", 0)}), HasSubstr("bad number of rows"));
+  EXPECT_THAT(refusal_of_rows(tables(), {rule("deep:weight", std::int64_t{1} << 62)}),
               HasSubstr("too large"));
 }
 

@@ -30,7 +30,7 @@ onnx::ModelProto model(const std::string& name) {
   return model;
 }
 
-TrainingImport imported(const onnx::ModelProto& model, std::int64_t batch = 8) {
+TrainingImport imported_training(const onnx::ModelProto& model, std::int64_t batch = 8) {
   ImportOptions options = with_evaluator();
   options.batch = batch;
   return import_training(OnnxFile::from_bytes(model.SerializeAsString()), engine_operators(),
@@ -46,8 +46,8 @@ TrainingGraph built(const TrainingImport& import) {
 }
 
 /// What reading, importing or building the step ends with.
-std::string refusal(const onnx::ModelProto& model) {
-  return error_of([&] { built(imported(model)); });
+std::string refusal_of_training(const onnx::ModelProto& model) {
+  return error_of([&] { built(imported_training(model)); });
 }
 
 onnx::TrainingInfoProto& info(onnx::ModelProto& model) { return *model.mutable_training_info(0); }
@@ -66,11 +66,6 @@ onnx::AttributeProto& attribute(onnx::NodeProto& node, const std::string& name) 
   throw std::runtime_error("no " + name);
 }
 
-std::int64_t count(const Graph& graph, const std::string& op) {
-  return std::count_if(graph.nodes.begin(), graph.nodes.end(),
-                       [&](const Node& node) { return node.op->name == op; });
-}
-
 std::vector<std::string> names(const std::vector<NamedValue>& values) {
   std::vector<std::string> all;
   for (const NamedValue& value : values) all.push_back(value.name);
@@ -78,7 +73,7 @@ std::vector<std::string> names(const std::vector<NamedValue>& values) {
 }
 
 TEST(TrainingInfoImport, IsSplitWhereItsGradientsBegin) {
-  const TrainingImport import = imported(model("adam"));
+  const TrainingImport import = imported_training(model("adam"));
   const TrainingAlgorithm& algorithm = *import.algorithm;
   EXPECT_EQ(algorithm.loss, "loss");
   EXPECT_THAT(algorithm.outputs, ElementsAre("logits"));
@@ -94,13 +89,13 @@ TEST(TrainingInfoImport, IsSplitWhereItsGradientsBegin) {
 }
 
 TEST(TrainingInfoImport, UpdatesOfTheEngineTakeThePlaceOfNodes) {
-  const Graph adam = built(imported(model("adam"))).graph;
-  EXPECT_EQ(count(adam, "AdamUpdate"), 4);
-  EXPECT_EQ(count(adam, "Assign"), 1);  // the count
-  EXPECT_EQ(count(built(imported(model("sgd"))).graph, "SgdUpdate"), 4);
-  const Graph composed = built(imported(model("adam_with_decay"))).graph;
-  EXPECT_EQ(count(composed, "AdamUpdate"), 0);
-  EXPECT_EQ(count(composed, "Assign"), 13);
+  const Graph adam = built(imported_training(model("adam"))).graph;
+  EXPECT_EQ(count_nodes(adam, "AdamUpdate"), 4);
+  EXPECT_EQ(count_nodes(adam, "Assign"), 1);  // the count
+  EXPECT_EQ(count_nodes(built(imported_training(model("sgd"))).graph, "SgdUpdate"), 4);
+  const Graph composed = built(imported_training(model("adam_with_decay"))).graph;
+  EXPECT_EQ(count_nodes(composed, "AdamUpdate"), 0);
+  EXPECT_EQ(count_nodes(composed, "Assign"), 13);
   // A value that somebody else reads is computed.
   onnx::ModelProto read = model("sgd");
   onnx::NodeProto& more = *info(read).mutable_algorithm()->add_node();
@@ -114,9 +109,9 @@ TEST(TrainingInfoImport, UpdatesOfTheEngineTakeThePlaceOfNodes) {
   auto& binding = *info(read).add_update_binding();
   binding.set_key("average");
   binding.set_value("copy");
-  const Graph graph = built(imported(read)).graph;
-  EXPECT_EQ(count(graph, "SgdUpdate"), 3);
-  EXPECT_EQ(count(graph, "Assign"), 3);
+  const Graph graph = built(imported_training(read)).graph;
+  EXPECT_EQ(count_nodes(graph, "SgdUpdate"), 3);
+  EXPECT_EQ(count_nodes(graph, "Assign"), 3);
 }
 
 class StepsOnReferenceKernels : public ::testing::TestWithParam<const char*> {};
@@ -128,7 +123,7 @@ TEST_P(StepsOnReferenceKernels, AgreeWithThePublication) {
   const HostTensor x = expected.read("x", DType::float32);
   const HostTensor labels = expected.read("labels", DType::int64);
   const HostTensor losses = expected.read(name + "/losses", DType::float64);
-  Graph step = built(imported(model(name))).graph;
+  Graph step = built(imported_training(model(name))).graph;
   for (const State& state : step.states) step.outputs.push_back({state.name, state.final});
   for (std::size_t i = 0; i < losses.as<double>().size(); ++i) {
     HostTensor batch(TensorType{DType::float32, {8, 4}}), classes(TensorType{DType::int64, {8}});
@@ -156,9 +151,9 @@ INSTANTIATE_TEST_SUITE_P(Updates, StepsOnReferenceKernels,
                          [](const auto& info) { return info.param; });
 
 TEST(TrainingInfoImport, AnotherBatchIsAnotherStep) {
-  const TrainingImport import = imported(model("sgd"), 3);
+  const TrainingImport import = imported_training(model("sgd"), 3);
   EXPECT_EQ(import.model.graph.type(import.model.graph.inputs[1].value).shape, Shape{3});
-  EXPECT_EQ(count(built(import).graph, "SgdUpdate"), 4);
+  EXPECT_EQ(count_nodes(built(import).graph, "SgdUpdate"), 4);
 }
 
 // The derivative of y = a b by a is b, wherever a is; at (c, b) of z = a a b it is 2 c b.
@@ -193,7 +188,7 @@ TEST(TrainingInfoImport, GradientAtOtherValues) {
   auto& binding = *training.add_update_binding();
   binding.set_key("a");
   binding.set_value("dy");
-  const TrainingImport import = imported(m.model, 0);
+  const TrainingImport import = imported_training(m.model, 0);
   RunConfig config;
   TrainingRequest request;
   request.config = &config;
@@ -220,24 +215,25 @@ TEST(TrainingInfoImport, GradientAtOtherValues) {
 TEST(BadTrainingInfo, Bindings) {
   onnx::ModelProto m = model("adam");
   info(m).mutable_update_binding(0)->set_key("fc1.weigth");
-  EXPECT_THAT(refusal(m), AllOf(HasSubstr("training_info.update_binding"),
-                                HasSubstr("a key that is no initializer"),
-                                HasSubstr("did you mean 'fc1.weight'?")));
+  EXPECT_THAT(refusal_of_training(m), AllOf(HasSubstr("training_info.update_binding"),
+                                            HasSubstr("a key that is no initializer"),
+                                            HasSubstr("did you mean 'fc1.weight'?")));
   m = model("adam");
   info(m).mutable_update_binding(0)->set_value("gradient.fc1.weight");
-  EXPECT_THAT(refusal(m),
+  EXPECT_THAT(refusal_of_training(m),
               AllOf(HasSubstr("the binding of 'fc1.weight' has a value that is no output"),
                     HasSubstr("got 'gradient.fc1.weight'")));
   m = model("adam");
   info(m).mutable_update_binding(1)->set_key("fc1.weight");
-  EXPECT_THAT(refusal(m), HasSubstr("two bindings have the key 'fc1.weight'"));
+  EXPECT_THAT(refusal_of_training(m), HasSubstr("two bindings have the key 'fc1.weight'"));
   m = model("adam");
   info(m).mutable_update_binding(1)->set_value("fc1.weight.next");
-  EXPECT_THAT(refusal(m), AllOf(HasSubstr("'fc1.weight.next' has another type than 'fc1.bias'"),
-                                HasSubstr("expected float32[6], got float32[4, 6]")));
+  EXPECT_THAT(refusal_of_training(m),
+              AllOf(HasSubstr("'fc1.weight.next' has another type than 'fc1.bias'"),
+                    HasSubstr("expected float32[6], got float32[4, 6]")));
   m = model("adam");
   info(m).clear_update_binding();
-  EXPECT_THAT(refusal(m), HasSubstr("no step would change anything"));
+  EXPECT_THAT(refusal_of_training(m), HasSubstr("no step would change anything"));
 }
 
 TEST(BadTrainingInfo, CyclicUpdates) {
@@ -256,66 +252,70 @@ TEST(BadTrainingInfo, CyclicUpdates) {
   auto& binding = *info(m).add_update_binding();
   binding.set_key("other");
   binding.set_value("fc1.bias");
-  EXPECT_THAT(refusal(m), HasSubstr("the update is cyclic"));
+  EXPECT_THAT(refusal_of_training(m), HasSubstr("the update is cyclic"));
   // Nodes that wait for each other.
   m = model("sgd");
   node(m, "Mul").set_input(0, "fc2.bias.next");
-  EXPECT_THAT(refusal(m), HasSubstr("input 'fc2.bias.next' is made by no node before this one"));
+  EXPECT_THAT(refusal_of_training(m),
+              HasSubstr("input 'fc2.bias.next' is made by no node before this one"));
 }
 
 TEST(BadTrainingInfo, Gradients) {
   onnx::ModelProto m = model("adam");
   attribute(node(m, "Gradient"), "y").set_s("lost");
-  EXPECT_THAT(refusal(m), AllOf(HasSubstr("gradient: Gradient: y names no value before it"),
-                                HasSubstr("did you mean 'loss'?")));
+  EXPECT_THAT(refusal_of_training(m),
+              AllOf(HasSubstr("gradient: Gradient: y names no value before it"),
+                    HasSubstr("did you mean 'loss'?")));
   m = model("adam");
   attribute(node(m, "Gradient"), "xs").set_strings(0, "fc3.weight");
-  EXPECT_THAT(refusal(m), HasSubstr("Gradient: xs names no value before it"));
+  EXPECT_THAT(refusal_of_training(m), HasSubstr("Gradient: xs names no value before it"));
   m = model("adam");
   attribute(node(m, "Gradient"), "xs").set_strings(0, "T");
   node(m, "Gradient").set_input(0, "T");
-  EXPECT_THAT(refusal(m), HasSubstr("Gradient cannot derive by 'T'"));
+  EXPECT_THAT(refusal_of_training(m), HasSubstr("Gradient cannot derive by 'T'"));
   m = model("adam");
   attribute(node(m, "Gradient"), "xs").mutable_strings()->RemoveLast();
-  EXPECT_THAT(refusal(m), HasSubstr("not one input for each name of xs and zs"));
+  EXPECT_THAT(refusal_of_training(m), HasSubstr("not one input for each name of xs and zs"));
   m = model("adam");  // a state that the loss does not read
   attribute(node(m, "Gradient"), "xs").set_strings(0, "fc1.weight.V");
   node(m, "Gradient").set_input(0, "fc1.weight.V");
-  EXPECT_THAT(refusal(m), HasSubstr("does not depend on"));
+  EXPECT_THAT(refusal_of_training(m), HasSubstr("does not depend on"));
   m = model("adam");
   attribute(node(m, "Gradient"), "y").set_s("logits");
-  EXPECT_THAT(refusal(m), HasSubstr("the model's training has no such loss to log"));
+  EXPECT_THAT(refusal_of_training(m), HasSubstr("the model's training has no such loss to log"));
 }
 
 TEST(BadTrainingInfo, Optimizers) {
   onnx::ModelProto m = model("adam");
   node(m, "Adam").mutable_input()->RemoveLast();
-  EXPECT_THAT(refusal(m), HasSubstr("R and T, then 4 tensors for each parameter"));
+  EXPECT_THAT(refusal_of_training(m), HasSubstr("R and T, then 4 tensors for each parameter"));
   m = model("adam");
   node(m, "Adam").set_input(1, "R");
-  EXPECT_THAT(refusal(m), HasSubstr("T, the count of updates"));
+  EXPECT_THAT(refusal_of_training(m), HasSubstr("T, the count of updates"));
   m = model("momentum");
   attribute(node(m, "Momentum"), "mode").set_s("standrad");
-  EXPECT_THAT(refusal(m), HasSubstr("expected \"standard\" or \"nesterov\", got \"standrad\""));
+  EXPECT_THAT(refusal_of_training(m),
+              HasSubstr("expected \"standard\" or \"nesterov\", got \"standrad\""));
 }
 
 TEST(BadTrainingInfo, GraphsAndNumber) {
   onnx::ModelProto m = model("adam");
   *m.add_training_info() = m.training_info(0);
-  EXPECT_THAT(refusal(m), AllOf(HasSubstr("several algorithms of training"), HasSubstr("got 2")));
+  EXPECT_THAT(refusal_of_training(m),
+              AllOf(HasSubstr("several algorithms of training"), HasSubstr("got 2")));
   m = model("adam");
   node(m, "SoftmaxCrossEntropyLoss").set_output(0, "logits");
-  EXPECT_THAT(refusal(m), HasSubstr("two values are called 'logits'"));
+  EXPECT_THAT(refusal_of_training(m), HasSubstr("two values are called 'logits'"));
   m = model("initialization");
   info(m).mutable_initialization()->add_input()->set_name("seed");
-  EXPECT_THAT(refusal(m), HasSubstr("the initialization graph has an input"));
+  EXPECT_THAT(refusal_of_training(m), HasSubstr("the initialization graph has an input"));
   m = model("initialization");
   info(m).mutable_initialization_binding(0)->set_value("draw");
-  EXPECT_THAT(refusal(m), AllOf(HasSubstr("training_info.initialization_binding"),
-                                HasSubstr("did you mean 'drawn'?")));
+  EXPECT_THAT(refusal_of_training(m), AllOf(HasSubstr("training_info.initialization_binding"),
+                                            HasSubstr("did you mean 'drawn'?")));
   m = model("initialization");
   info(m).mutable_initialization_binding(0)->set_value("quarter");
-  EXPECT_THAT(refusal(m), HasSubstr("'quarter' has another type than 'fc1.weight'"));
+  EXPECT_THAT(refusal_of_training(m), HasSubstr("'quarter' has another type than 'fc1.weight'"));
 }
 
 // A file of short parts in training_info is not taken for a small one.

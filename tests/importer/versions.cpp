@@ -39,7 +39,7 @@ namespace {
 
 constexpr int oldest_set = 7;
 
-void set_attribute(onnx::NodeProto& node, const std::string& name, const NodeAttribute& value) {
+void set_row_attribute(onnx::NodeProto& node, const std::string& name, const NodeAttribute& value) {
   if (const auto* tensor = std::get_if<HostTensor>(&value)) {
     onnx::AttributeProto& attribute = *node.add_attribute();
     attribute.set_name(name);
@@ -143,7 +143,7 @@ ImportResult import_row(const VersionRow& row, int version, const NamedTensors& 
     row.nodes(m);
   } else {
     onnx::NodeProto& node = m.node(row.op, names, results);
-    for (const auto& [name, value] : row.attributes) set_attribute(node, name, value);
+    for (const auto& [name, value] : row.attributes) set_row_attribute(node, name, value);
   }
   return import_graph(m.file(), engine_operators(), options);
 }

@@ -17,8 +17,15 @@ using Axes = std::vector<std::int64_t>;
 using Numbers = std::vector<double>;
 using NodeAttribute =
     std::variant<std::int64_t, double, std::string, Axes, std::vector<float>, HostTensor>;
+using NodeAttributes = std::vector<std::pair<std::string, NodeAttribute>>;
 
 constexpr int newest = std::numeric_limits<int>::max();
+
+/// Element types in short.
+inline constexpr DType f32 = DType::float32, f64 = DType::float64, f16 = DType::float16,
+                       bf16 = DType::bfloat16, e4m3 = DType::float8_e4m3fn, i8 = DType::int8,
+                       i16 = DType::int16, i32 = DType::int32, i64 = DType::int64,
+                       u8 = DType::uint8, u16 = DType::uint16;
 
 /// One spelling of an operator, valid in ONNX's versions `first` to `last` of it (since_version,
 /// both included) as far as these versions know the element types of the inputs. Inputs are x0, x1,
@@ -27,7 +34,7 @@ struct VersionRow {
   std::string op;
   int first = 1, last = newest;
   std::vector<HostTensor> inputs{};
-  std::vector<std::pair<std::string, NodeAttribute>> attributes{};
+  NodeAttributes attributes{};
   std::vector<HostTensor> outputs{};
   std::string note{};
   bool known = false;     // all inputs are known before the run; settings are in any case

@@ -8,8 +8,6 @@ namespace tandem::testing {
 namespace {
 
 using Rows = std::vector<VersionRow>;
-constexpr DType f32 = DType::float32, f64 = DType::float64, f16 = DType::float16,
-                bf16 = DType::bfloat16, i32 = DType::int32, i64 = DType::int64;
 
 // Numbers beside tensors from version 12 on.
 void add_constants(Rows& rows) {
@@ -161,7 +159,7 @@ void add_remainders(Rows& rows) {
                   .refused = "fmod"});
 }
 
-void add_others(Rows& rows) {
+void add_places_and_reductions(Rows& rows) {
   for (DType dtype : {f32, i64, bf16, DType::boolean}) {
     rows.push_back({.op = "NonZero",
                     .inputs = {typed(dtype, {2, 2}, {1, 0, 1, 1})},
@@ -206,7 +204,7 @@ void add_others(Rows& rows) {
                   .known = true});
 }
 
-void add_sequences(Rows& rows) {
+void add_splits_to_sequences(Rows& rows) {
   const HostTensor x = floats({3, 2}, {0, 1, 2, 3, 4, 5});
   const auto at = [](ModelMaker& m, std::int64_t position, const std::string& y) {
     m.integers("position_of_" + y, {position});
@@ -300,8 +298,8 @@ void add_constants_rows(std::vector<VersionRow>& rows) {
   add_shapes(rows);
   add_ranges(rows);
   add_remainders(rows);
-  add_others(rows);
-  add_sequences(rows);
+  add_places_and_reductions(rows);
+  add_splits_to_sequences(rows);
   add_random(rows);
 }
 

@@ -19,8 +19,8 @@ std::function<void(ModelMaker&)> text(const std::string& nodes, const std::strin
   };
 }
 
-const HostTensor x() { return floats({2}, {1, -2}); }
-const HostTensor rows() { return floats({3, 2}, {1, 2, 3, 4, 5, 6}); }
+const HostTensor one_pair() { return floats({2}, {1, -2}); }
+const HostTensor three_pairs() { return floats({3, 2}, {1, 2, 3, 4, 5, 6}); }
 
 void add_branches(Rows& all) {
   const std::string branches =
@@ -30,12 +30,12 @@ void add_branches(Rows& all) {
     const HostTensor y = taken ? floats({2}, {1, 0}) : floats({2}, {-1, 2});
     all.push_back(
         {.op = "If",
-         .inputs = {x()},
+         .inputs = {one_pair()},
          .outputs = {y},
          .note = taken ? "known and true" : "known and false",
          .nodes = text("y0 = If (c) " + branches, taken ? "<bool c = {1}>" : "<bool c = {0}>")});
     all.push_back({.op = "If",
-                   .inputs = {x(), booleans({}, {taken ? 1.0 : 0.0})},
+                   .inputs = {one_pair(), booleans({}, {taken ? 1.0 : 0.0})},
                    .outputs = {y},
                    .note = taken ? "data says true" : "data says false",
                    .nodes = text("y0 = If (x1) " + branches)});
@@ -45,7 +45,7 @@ void add_branches(Rows& all) {
 void add_loops(Rows& all) {
   all.push_back(
       {.op = "Loop",
-       .inputs = {x()},
+       .inputs = {one_pair()},
        .outputs = {floats({2}, {8, -16}), floats({3, 2}, {2, -4, 4, -8, 8, -16})},
        .note = "a trip count",
        .nodes = text("y0, y1 = Loop (trips, , x0) <body = step (int64 i, bool go, float[2] v) => "
@@ -54,7 +54,7 @@ void add_loops(Rows& all) {
                      "<int64 trips = {3}>")});
   all.push_back(
       {.op = "Loop",
-       .inputs = {x(), booleans({}, {1})},
+       .inputs = {one_pair(), booleans({}, {1})},
        .outputs = {floats({2}, {2, -4})},
        .note = "data ends it",
        .nodes = text("y0 = Loop (trips, x1, x0) <body = step (int64 i, bool go, float[2] v) => "
@@ -65,12 +65,12 @@ void add_loops(Rows& all) {
       "{ w = Add (v, one) row = Identity (w) }";
   all.push_back({.op = "Scan",
                  .first = 9,
-                 .inputs = {x(), rows()},
+                 .inputs = {one_pair(), three_pairs()},
                  .outputs = {floats({2}, {10, 10}), floats({3, 2}, {2, 0, 5, 4, 10, 10})},
                  .nodes = text("y0, y1 = Scan <num_scan_inputs = 1, " + body + "> (x0, x1)")});
   all.push_back({.op = "Scan",
                  .first = 9,
-                 .inputs = {x(), rows()},
+                 .inputs = {one_pair(), three_pairs()},
                  .outputs = {floats({2}, {10, 10}), floats({2, 3}, {10, 9, 6, 10, 8, 4})},
                  .note = "backwards",
                  .nodes = text("y0, y1 = Scan <num_scan_inputs = 1, scan_input_directions = [1], "
@@ -88,7 +88,7 @@ void add_sequences(Rows& all) {
   const auto add = [&](const char* op, const HostTensor& y, const std::string& nodes,
                        const std::string& note = "") {
     all.push_back({.op = op,
-                   .inputs = {x(), floats({2}, {3, 4})},
+                   .inputs = {one_pair(), floats({2}, {3, 4})},
                    .outputs = {y},
                    .note = note,
                    .nodes = text(nodes, "<int64 first = {0}, int64 last = {-1}>")});
@@ -119,13 +119,13 @@ void add_optionals(Rows& all) {
                        const std::string& note = "", int first = 15) {
     all.push_back({.op = op,
                    .first = first,
-                   .inputs = {x()},
+                   .inputs = {one_pair()},
                    .outputs = {y},
                    .note = note,
                    .nodes = text(nodes)});
   };
-  add("Optional", x(), "o = Optional (x0) y0 = OptionalGetElement (o)");
-  add("OptionalGetElement", x(), "o = Optional (x0) y0 = OptionalGetElement (o)");
+  add("Optional", one_pair(), "o = Optional (x0) y0 = OptionalGetElement (o)");
+  add("OptionalGetElement", one_pair(), "o = Optional (x0) y0 = OptionalGetElement (o)");
   add("OptionalHasElement", booleans({}, {1}), "o = Optional (x0) y0 = OptionalHasElement (o)",
       "a value");
   add("OptionalHasElement", booleans({}, {0}),

@@ -8,8 +8,6 @@ namespace tandem::testing {
 namespace {
 
 using Rows = std::vector<VersionRow>;
-constexpr DType f32 = DType::float32, f64 = DType::float64, f16 = DType::float16,
-                bf16 = DType::bfloat16, i32 = DType::int32, i64 = DType::int64;
 
 // Each in every type that its versions know; numbers that 16 bits hold exactly.
 void add_unary(Rows& rows) {

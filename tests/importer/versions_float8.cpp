@@ -11,9 +11,7 @@ namespace tandem::testing {
 namespace {
 
 using Rows = std::vector<VersionRow>;
-constexpr DType f32 = DType::float32, f64 = DType::float64, f16 = DType::float16,
-                i32 = DType::int32, u8 = DType::uint8, e4m3 = DType::float8_e4m3fn,
-                e5m2 = DType::float8_e5m2, powers = DType::float8_e8m0fnu;
+constexpr DType e5m2 = DType::float8_e5m2, powers = DType::float8_e8m0fnu;
 
 // Numbers of 8 bits beside 0.3, which ml_dtypes gives: 0.3125 with three bits behind the first.
 void add_float8_casts(Rows& rows) {

@@ -10,8 +10,6 @@ namespace {
 
 using Rows = std::vector<VersionRow>;
 using Given = std::vector<std::pair<std::string, NodeAttribute>>;
-constexpr DType f32 = DType::float32, f64 = DType::float64, f16 = DType::float16,
-                bf16 = DType::bfloat16;
 
 // In every float that the versions know; numbers that 16 bits hold exactly.
 void add_real(Rows& rows) {

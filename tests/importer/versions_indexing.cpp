@@ -8,8 +8,6 @@ namespace tandem::testing {
 namespace {
 
 using Rows = std::vector<VersionRow>;
-constexpr DType f32 = DType::float32, f64 = DType::float64, bf16 = DType::bfloat16,
-                i32 = DType::int32, i64 = DType::int64, u8 = DType::uint8;
 
 // x [2, 2, 2] is 0 to 7.
 void add_gathers(Rows& rows) {
@@ -197,7 +195,7 @@ void add_largest(Rows& rows) {
   }
 }
 
-void add_places(Rows& rows) {
+void add_one_hots_and_diagonals(Rows& rows) {
   for (DType dtype : {f32, i64, DType::boolean}) {
     const HostTensor values = typed(dtype, {2}, {0, 1});
     rows.push_back({.op = "OneHot",
@@ -265,7 +263,7 @@ void add_indexing_rows(std::vector<VersionRow>& rows) {
   add_scatters(rows);
   add_cum_sums(rows);
   add_largest(rows);
-  add_places(rows);
+  add_one_hots_and_diagonals(rows);
 }
 
 }  // namespace tandem::testing

@@ -8,7 +8,6 @@ namespace tandem::testing {
 namespace {
 
 using Rows = std::vector<VersionRow>;
-constexpr DType f32 = DType::float32, f64 = DType::float64, bf16 = DType::bfloat16;
 
 // Parts of `length` elements that follow each other, each with mean 0 and variance 1.
 Numbers normalised(const Numbers& x, std::size_t length, double epsilon) {

@@ -8,14 +8,12 @@ namespace tandem::testing {
 namespace {
 
 using Rows = std::vector<VersionRow>;
-using Attributes = std::vector<std::pair<std::string, NodeAttribute>>;
-constexpr DType f32 = DType::float32, f64 = DType::float64, bf16 = DType::bfloat16;
 
-struct Moments {
+struct MeanAndVariance {
   double mean = 0, variance = 0;  // of all elements, divided by their number
 };
-Moments moments_of(const Numbers& x) {
-  Moments m;
+MeanAndVariance moments_of(const Numbers& x) {
+  MeanAndVariance m;
   for (double v : x) m.mean += v / static_cast<double>(x.size());
   for (double v : x) m.variance += (v - m.mean) * (v - m.mean) / static_cast<double>(x.size());
   return m;
@@ -56,8 +54,8 @@ void add_batch_normalization(Rows& rows) {
                   .attributes = {{"epsilon", epsilon}},
                   .outputs = {typed(bf16, {2, 2, 2}, normalised(mean, variance))},
                   .note = "statistics of another type"});
-  const Moments first = moments_of({x[0], x[1], x[4], x[5]});
-  const Moments second = moments_of({x[2], x[3], x[6], x[7]});
+  const MeanAndVariance first = moments_of({x[0], x[1], x[4], x[5]});
+  const MeanAndVariance second = moments_of({x[2], x[3], x[6], x[7]});
   const auto mixed = [&](const Numbers& old, double a, double b) {
     return floats({2},
                   {momentum * old[0] + (1 - momentum) * a, momentum * old[1] + (1 - momentum) * b});
@@ -65,7 +63,7 @@ void add_batch_normalization(Rows& rows) {
   const std::vector<HostTensor> results{
       floats({2, 2, 2}, normalised({first.mean, second.mean}, {first.variance, second.variance})),
       mixed(mean, first.mean, second.mean), mixed(variance, first.variance, second.variance)};
-  Attributes attributes{{"epsilon", epsilon}, {"momentum", momentum}};
+  NodeAttributes attributes{{"epsilon", epsilon}, {"momentum", momentum}};
   std::vector<HostTensor> with_saved = results;
   with_saved.push_back(floats({2}, {first.mean, second.mean}));
   with_saved.push_back(floats({2}, {first.variance, second.variance}));
@@ -95,7 +93,7 @@ void add_batch_normalization(Rows& rows) {
 void add_layer_normalization(Rows& rows) {
   const double epsilon = 1e-5;
   const Numbers row{1, 2, 4, 5}, scale{1, 2, 0.5, -1}, bias{0, 1, 2, 3};
-  const Moments m = moments_of(row);
+  const MeanAndVariance m = moments_of(row);
   const double inverse = 1 / std::sqrt(m.variance + epsilon);
   Numbers y = row;
   for (std::size_t i = 0; i < 4; ++i) y[i] = (row[i] - m.mean) * inverse * scale[i] + bias[i];
@@ -164,7 +162,7 @@ void add_softmax(Rows& rows) {
     const bool logarithm = std::string(op) == "LogSoftmax";
     for (DType dtype : {f32, f64, bf16}) {
       const HostTensor x = typed(dtype, {2, 2, 2}, v);
-      const auto add = [&](int first, int last, Attributes attributes, std::size_t run,
+      const auto add = [&](int first, int last, NodeAttributes attributes, std::size_t run,
                            const char* note) {
         rows.push_back({op,
                         first,
@@ -218,7 +216,7 @@ void add_losses(Rows& rows) {
           std::vector<HostTensor> inputs{x, wanted};
           if (weighted) inputs.push_back(typed(dtype, {3}, weights));
           const auto add = [&](const char* reduction, const HostTensor& y) {
-            Attributes attributes{{"reduction", reduction}};
+            NodeAttributes attributes{{"reduction", reduction}};
             if (ignored >= 0) attributes.emplace_back("ignore_index", ignored);
             rows.push_back({.op = op,
                             .inputs = inputs,
@@ -277,7 +275,7 @@ void add_attention(Rows& rows) {
   const Numbers none(9, 0.0), causal{0, out, out, 0, 0, out, 0, 0, 0};
   for (DType dtype : {f32, f64, bf16}) {
     const Shape shape{1, 1, 3, 2};
-    const auto add = [&](int first, const std::vector<HostTensor>& more, Attributes attributes,
+    const auto add = [&](int first, const std::vector<HostTensor>& more, NodeAttributes attributes,
                          const Numbers& y, const char* note) {
       std::vector<HostTensor> inputs{typed(dtype, shape, h.q), typed(dtype, shape, h.k),
                                      typed(dtype, shape, h.v)};

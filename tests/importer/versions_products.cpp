@@ -10,9 +10,6 @@ namespace tandem::testing {
 namespace {
 
 using Rows = std::vector<VersionRow>;
-using Attributes = std::vector<std::pair<std::string, NodeAttribute>>;
-constexpr DType f32 = DType::float32, f64 = DType::float64, bf16 = DType::bfloat16,
-                i32 = DType::int32, i64 = DType::int64;
 
 // x [1, 1, 6] and windows of 2 with stride 2, unless the row says otherwise.
 void add_pools(Rows& rows) {
@@ -20,7 +17,7 @@ void add_pools(Rows& rows) {
   const auto line = [](const Numbers& values) {
     return floats({1, 1, static_cast<std::int64_t>(values.size())}, values);
   };
-  const auto add = [&](const char* op, int first, Attributes attributes, const Numbers& y,
+  const auto add = [&](const char* op, int first, NodeAttributes attributes, const Numbers& y,
                        const char* note) {
     rows.push_back({op, first, newest, {x}, std::move(attributes), {line(y)}, note});
   };
@@ -29,7 +26,7 @@ void add_pools(Rows& rows) {
   add("MaxPool", 1, {{"kernel_shape", three}, {"pads", Axes{1, 1}}}, {5, 5, 8, 8, 8, 4}, "pads");
   add("MaxPool", 1, {{"kernel_shape", two}, {"auto_pad", "SAME_UPPER"}}, {5, 5, 8, 8, 4, 4},
       "auto_pad");
-  const Attributes ceiling{{"kernel_shape", three}, {"strides", two}, {"ceil_mode", 1}};
+  const NodeAttributes ceiling{{"kernel_shape", three}, {"strides", two}, {"ceil_mode", 1}};
   add("MaxPool", 10, ceiling, {5, 8, 4}, "ceil_mode: the last window reaches beyond");
   add("MaxPool", 10, {{"kernel_shape", two}, {"dilations", two}}, {2, 8, 3, 8}, "dilations");
   for (DType dtype : {f64, bf16, DType::int8, DType::uint8}) {
@@ -64,7 +61,7 @@ void add_pools(Rows& rows) {
       {{"kernel_shape", three}, {"strides", three}, {"pads", Axes{1, 2}}, {"count_include_pad", 1}},
       {2, 13.0 / 3, 4.0 / 3}, "pads count");
   add("AveragePool", 10, ceiling, {8.0 / 3, 13.0 / 3, 3.5}, "ceil_mode");
-  Attributes counting = ceiling;
+  NodeAttributes counting = ceiling;
   counting.emplace_back("count_include_pad", 1);
   add("AveragePool", 10, counting, {8.0 / 3, 13.0 / 3, 3.5},
       "ceil_mode: what is beyond the pads never counts");
@@ -79,7 +76,8 @@ void add_pools(Rows& rows) {
 }
 
 // x [.., m, k] by y [.., k, n], each product on its own.
-Numbers product(const Numbers& x, const Numbers& y, std::size_t m, std::size_t k, std::size_t n) {
+Numbers matrix_product(const Numbers& x, const Numbers& y, std::size_t m, std::size_t k,
+                       std::size_t n) {
   Numbers z(m * n, 0.0);
   for (std::size_t i = 0; i < m; ++i) {
     for (std::size_t j = 0; j < n; ++j) {
@@ -92,7 +90,7 @@ Numbers product(const Numbers& x, const Numbers& y, std::size_t m, std::size_t k
 void add_products(Rows& rows) {
   const Numbers a{1, 2, 3, 4, 5, 6}, a_swapped{1, 4, 2, 5, 3, 6};
   const Numbers b{1, 0, 2, -1, 3, 1}, b_swapped{1, 2, 3, 0, -1, 1};
-  const Numbers ab = product(a, b, 2, 3, 2), c{1, -1};
+  const Numbers ab = matrix_product(a, b, 2, 3, 2), c{1, -1};
   // Real numbers at first, 32-bit and wider integers from version 9 (MatMul) and 9 (Gemm).
   for (DType dtype : {f32, f64, bf16}) {
     const HostTensor x = typed(dtype, {2, 3}, a), y = typed(dtype, {3, 2}, b);
@@ -188,7 +186,7 @@ void add_transposed_convolutions(Rows& rows) {
   for (DType dtype : {f32, f64, bf16}) {
     const HostTensor x = typed(dtype, {1, 1, 3}, {1, 2, 3});
     const HostTensor w = typed(dtype, {1, 1, 3}, {1, 0, -2});
-    const auto add = [&](Attributes attributes, const Numbers& y, const char* note) {
+    const auto add = [&](NodeAttributes attributes, const Numbers& y, const char* note) {
       rows.push_back({.op = "ConvTranspose",
                       .inputs = {x, w},
                       .attributes = std::move(attributes),

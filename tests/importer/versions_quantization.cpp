@@ -6,9 +6,6 @@ namespace tandem::testing {
 namespace {
 
 using Rows = std::vector<VersionRow>;
-constexpr DType f32 = DType::float32, f64 = DType::float64, f16 = DType::float16,
-                i32 = DType::int32, i64 = DType::int64, i8 = DType::int8, u8 = DType::uint8,
-                i16 = DType::int16, u16 = DType::uint16;
 
 // Steps of 0.5 from 10 on; halves go to even ones, and the ends cut.
 void add_quantized(Rows& rows) {
@@ -209,7 +206,7 @@ void add_moved_samples(Rows& rows) {
                   .refused = "extents of the offsets"});
 }
 
-void add_others(Rows& rows) {
+void add_determinants_and_bit_casts(Rows& rows) {
   for (DType dtype : {f32, f64, f16}) {
     rows.push_back({.op = "Det",
                     .inputs = {typed(dtype, {3, 2, 2}, {1, 2, 3, 4, 0, 2, 1, 0, 1, 2, 2, 4})},
@@ -249,7 +246,7 @@ void add_quantization_rows(Rows& rows) {
   add_integer_products(rows);
   add_regions(rows);
   add_moved_samples(rows);
-  add_others(rows);
+  add_determinants_and_bit_casts(rows);
 }
 
 }  // namespace tandem::testing

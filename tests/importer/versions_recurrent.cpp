@@ -7,9 +7,8 @@ namespace tandem::testing {
 namespace {
 
 using Rows = std::vector<VersionRow>;
-constexpr DType f32 = DType::float32, f64 = DType::float64, bf16 = DType::bfloat16;
 
-const Numbers x{0.5, -1, 2};
+const Numbers three_steps{0.5, -1, 2};
 double sigmoid(double value) { return 1 / (1 + std::exp(-value)); }
 
 // One unit from h = 0, c = 0 over the inputs; w, r and b have a number for each gate.
@@ -49,12 +48,13 @@ void add_recurrent_rows(std::vector<VersionRow>& rows) {
     const auto tensor = [&](const Shape& shape, const Numbers& values) {
       return typed(dtype, shape, values);
     };
-    const HostTensor steps = tensor({3, 1, 1}, x), batches = tensor({1, 3, 1}, x);
+    const HostTensor steps = tensor({3, 1, 1}, three_steps),
+                     batches = tensor({1, 3, 1}, three_steps);
     const auto outputs = [&](const Numbers& y) {
       return std::vector<HostTensor>{tensor({3, 1, 1, 1}, y), tensor({1, 1, 1}, {y[2]})};
     };
 
-    const Numbers of_rnn = rnn(x, 0.75, -0.5, 0.25);
+    const Numbers of_rnn = rnn(three_steps, 0.75, -0.5, 0.25);
     const std::vector<HostTensor> operands{steps, tensor({1, 1, 1}, {0.75}),
                                            tensor({1, 1, 1}, {-0.5}), tensor({1, 2}, {0.5, -0.25})};
     rows.push_back({.op = "RNN",
@@ -71,7 +71,7 @@ void add_recurrent_rows(std::vector<VersionRow>& rows) {
     const Numbers w{0.5, -0.75, 1, 0.25}, r{-0.25, 0.5, 0.75, -0.5};
     const HostTensor w3 = tensor({1, 3, 1}, Numbers(w.begin(), w.end() - 1));
     const HostTensor r3 = tensor({1, 3, 1}, Numbers(r.begin(), r.end() - 1));
-    const Numbers of_gru = gru(x, w, r);
+    const Numbers of_gru = gru(three_steps, w, r);
     rows.push_back({.op = "GRU", .inputs = {steps, w3, r3}, .outputs = outputs(of_gru)});
     rows.push_back({.op = "GRU",
                     .first = 14,
@@ -86,7 +86,7 @@ void add_recurrent_rows(std::vector<VersionRow>& rows) {
                     .refused = "hidden_size"});
 
     double c = 0;
-    const Numbers of_lstm = lstm(x, w, r, c);
+    const Numbers of_lstm = lstm(three_steps, w, r, c);
     const HostTensor w4 = tensor({1, 4, 1}, w), r4 = tensor({1, 4, 1}, r);
     std::vector<HostTensor> all = outputs(of_lstm);
     all.push_back(tensor({1, 1, 1}, {c}));
@@ -94,7 +94,7 @@ void add_recurrent_rows(std::vector<VersionRow>& rows) {
                     .inputs = {steps, w4, r4},
                     .attributes = {{"hidden_size", 1}},
                     .outputs = all});
-    Numbers back(x.rbegin(), x.rend());
+    Numbers back(three_steps.rbegin(), three_steps.rend());
     Numbers of_end = lstm(back, w, r, c);
     rows.push_back({.op = "LSTM",
                     .first = 14,

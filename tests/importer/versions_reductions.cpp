@@ -9,9 +9,6 @@ namespace tandem::testing {
 namespace {
 
 using Rows = std::vector<VersionRow>;
-using Attributes = std::vector<std::pair<std::string, NodeAttribute>>;
-constexpr DType f32 = DType::float32, f64 = DType::float64, bf16 = DType::bfloat16,
-                i32 = DType::int32, i64 = DType::int64;
 
 double sum_of(const Numbers& x) {
   double total = 0;
@@ -84,7 +81,7 @@ void add_reductions(Rows& rows) {
       const Numbers by_row{reduction.f({v[0], v[1], v[2]}), reduction.f({v[3], v[4], v[5]})};
       const HostTensor kept = typed(dtype, {2, 1}, by_row), gone = typed(dtype, {2}, by_row);
       const auto add = [&](int first, int last, std::vector<HostTensor> inputs,
-                           Attributes attributes, HostTensor y, const char* note) {
+                           NodeAttributes attributes, HostTensor y, const char* note) {
         rows.push_back({reduction.op,
                         first,
                         last,

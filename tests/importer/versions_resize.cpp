@@ -5,9 +5,6 @@ namespace tandem::testing {
 namespace {
 
 using Rows = std::vector<VersionRow>;
-using Attributes = std::vector<std::pair<std::string, NodeAttribute>>;
-constexpr DType f32 = DType::float32, f64 = DType::float64, bf16 = DType::bfloat16,
-                i32 = DType::int32, u8 = DType::uint8;
 
 // Every second element of the asymmetric mode lies on an old one; behind the last it is repeated.
 void add_upsamples(Rows& rows) {
@@ -62,7 +59,7 @@ void add_resizes(Rows& rows) {
     const char* note;
     int first;
     HostTensor x, roi, scales, sizes;
-    Attributes attributes;
+    NodeAttributes attributes;
     HostTensor y;
   };
   const HostTensor twice = floats({2}, {1, 2});
@@ -224,7 +221,7 @@ void add_resizes(Rows& rows) {
                     .outputs = {typed(dtype, {1, 4}, {1, 2, 4, 6})},
                     .note = "integers, linear, cut off"});
   }
-  const auto refused = [&](const char* note, Attributes attributes, const char* message) {
+  const auto refused = [&](const char* note, NodeAttributes attributes, const char* message) {
     rows.push_back({.op = "Resize",
                     .first = 11,
                     .inputs = {floats({1, 2}, {1, 5}), roi, twice},

@@ -8,8 +8,6 @@ namespace tandem::testing {
 namespace {
 
 using Rows = std::vector<VersionRow>;
-constexpr DType f32 = DType::float32, f64 = DType::float64, bf16 = DType::bfloat16,
-                i32 = DType::int32, i64 = DType::int64;
 
 // 0, 1, 2, … in the shape.
 HostTensor counted(const Shape& shape, DType dtype = f32) {

@@ -10,8 +10,6 @@ namespace {
 
 using Rows = std::vector<VersionRow>;
 using std::numbers::pi;
-constexpr DType f32 = DType::float32, f64 = DType::float64, f16 = DType::float16,
-                bf16 = DType::bfloat16, i32 = DType::int32, i64 = DType::int64;
 
 void add_running_products(Rows& rows) {
   for (DType dtype : {f32, f64, bf16, i32, i64}) {
@@ -49,7 +47,7 @@ void add_running_products(Rows& rows) {
                   .note = "nothing"});
 }
 
-void add_sequences(Rows& rows) {
+void add_reversed_sequences(Rows& rows) {
   for (DType dtype : {f32, f16, i64, DType::boolean}) {
     rows.push_back({.op = "ReverseSequence",
                     .inputs = {typed(dtype, {3, 2}, {1, 0, 1, 1, 0, 0}), integers({3, 2})},
@@ -466,7 +464,7 @@ void add_mels(Rows& rows) {
 
 void add_signal_rows(Rows& rows) {
   add_running_products(rows);
-  add_sequences(rows);
+  add_reversed_sequences(rows);
   add_norm_pools(rows);
   add_unpooling(rows);
   add_blocks(rows);

@@ -15,7 +15,7 @@
 namespace tandem::testing {
 namespace {
 
-std::string difference(const HostTensor& got, const HostTensor& want) {
+std::string difference_from_formula(const HostTensor& got, const HostTensor& want) {
   if (!(got.type() == want.type()))
     return fmt::format("type {} instead of {}", to_string(got.type()), to_string(want.type()));
   const bool half = want.dtype() == DType::float16 || want.dtype() == DType::bfloat16;
@@ -37,7 +37,7 @@ std::string problem_of(const VersionRow& row, int version) {
     std::size_t next = 0;
     for (std::size_t i = 0; i < row.outputs.size(); ++i) {
       if (is_absent(row.outputs[i])) continue;
-      const std::string why = difference(got.at(next).second, row.outputs[i]);
+      const std::string why = difference_from_formula(got.at(next).second, row.outputs[i]);
       if (!why.empty()) return fmt::format("output {}: {}", i, why);
       ++next;
     }

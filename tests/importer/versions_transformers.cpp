@@ -7,8 +7,6 @@ namespace tandem::testing {
 namespace {
 
 using Rows = std::vector<VersionRow>;
-constexpr DType f32 = DType::float32, f64 = DType::float64, f16 = DType::float16,
-                bf16 = DType::bfloat16;
 
 // Two rows of two numbers, over the last axis and over both.
 void add_rms_normalization(Rows& rows) {

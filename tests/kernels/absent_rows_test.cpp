@@ -44,7 +44,7 @@ Narrow narrowed(const Indices& ids) {
   return result;
 }
 
-struct Grouped {
+struct GroupedPresent {
   Indices rows;
   Narrow offsets, order, inverse;
   std::int64_t count = 0;
@@ -52,7 +52,8 @@ struct Grouped {
 
 /// Ids in `pieces` arrays, int64 and int32 in turn where `mixed`. No result is written behind its
 /// end, which is marked.
-Grouped group(const Indices& ids, std::int64_t table_rows, int threads, int pieces, bool mixed) {
+GroupedPresent group_present(const Indices& ids, std::int64_t table_rows, int threads, int pieces,
+                             bool mixed) {
   const Narrow narrow = narrowed(ids);
   const std::size_t n = ids.size();
   std::vector<IdArray> arrays;
@@ -64,8 +65,8 @@ Grouped group(const Indices& ids, std::int64_t table_rows, int threads, int piec
     arrays.push_back({data, static_cast<std::int64_t>(end - begin), wide});
   }
   const std::size_t most = std::min(n, static_cast<std::size_t>(table_rows));
-  Grouped result{Indices(most + 1, -77), Narrow(most + 2, -77), Narrow(n + 1, -77),
-                 Narrow(n + 1, -77)};
+  GroupedPresent result{Indices(most + 1, -77), Narrow(most + 2, -77), Narrow(n + 1, -77),
+                        Narrow(n + 1, -77)};
   const std::size_t bytes =
       unique_rows_scratch_bytes(static_cast<std::int64_t>(n), table_rows, threads);
   std::vector<unsigned char> memory(bytes + 128, 0xa5);
@@ -83,7 +84,7 @@ Grouped group(const Indices& ids, std::int64_t table_rows, int threads, int piec
   return result;
 }
 
-void check_groups(const Indices& ids, const Grouped& result) {
+void check_groups_of_present(const Indices& ids, const GroupedPresent& result) {
   std::map<std::int64_t, Narrow> expected;
   std::size_t present = 0;
   for (std::size_t i = 0; i < ids.size(); ++i) {
@@ -122,7 +123,8 @@ TEST(AbsentRows, AreInNoGroup) {
         for (const int threads : {1, 2, 3}) {
           SCOPED_TRACE(std::to_string(table_rows) + " rows, " + std::to_string(n) + " ids, " +
                        std::to_string(threads) + " threads, share " + std::to_string(share));
-          ASSERT_NO_FATAL_FAILURE(check_groups(ids, group(ids, table_rows, threads, 1, false)));
+          ASSERT_NO_FATAL_FAILURE(
+              check_groups_of_present(ids, group_present(ids, table_rows, threads, 1, false)));
         }
       }
     }
@@ -133,7 +135,7 @@ TEST(AbsentRows, AreInNoGroup) {
 TEST(AbsentRows, AreInNoGroupOfALargeTableEither) {
   const std::int64_t table_rows = std::int64_t{1} << 22;
   const Indices ids = ids_with_gaps(270000, table_rows, 0.5);
-  check_groups(ids, group(ids, table_rows, 2, 1, false));
+  check_groups_of_present(ids, group_present(ids, table_rows, 2, 1, false));
 }
 
 TEST(AbsentRows, OfSeveralArraysOfBothTypes) {
@@ -141,7 +143,7 @@ TEST(AbsentRows, OfSeveralArraysOfBothTypes) {
     const Indices ids = ids_with_gaps(20000, table_rows, 0.4);
     for (const int pieces : {2, 39}) {
       for (const int threads : {1, 2})
-        check_groups(ids, group(ids, table_rows, threads, pieces, true));
+        check_groups_of_present(ids, group_present(ids, table_rows, threads, pieces, true));
     }
   }
 }
@@ -154,7 +156,7 @@ TEST(AbsentRows, AtTheEndOfTheirArrays) {
       std::fill(ids.begin() + static_cast<std::ptrdiff_t>(used), ids.end(), none);
       for (const int pieces : {1, 3}) {
         for (const int threads : {1, 2})
-          check_groups(ids, group(ids, table_rows, threads, pieces, true));
+          check_groups_of_present(ids, group_present(ids, table_rows, threads, pieces, true));
       }
     }
   }
@@ -164,7 +166,7 @@ TEST(AbsentRows, AtTheEndOfTheirArrays) {
 TEST(AbsentRows, AreOfTheirOwnType) {
   const std::int64_t table_rows = (std::int64_t{1} << 31) + 5;
   const Indices ids{std::int64_t{narrow_none}, 5, none, -1};
-  const Grouped groups = group(ids, table_rows, 1, 1, false);
+  const GroupedPresent groups = group_present(ids, table_rows, 1, 1, false);
   ASSERT_EQ(groups.count, 2);
   EXPECT_EQ(groups.rows[0], 5);  // of both: -2^31 counts from the end
   EXPECT_EQ(groups.rows[1], table_rows - 1);
@@ -262,7 +264,7 @@ TEST(AbsentRows, AddNothingToBags) {
 TEST(AbsentRows, HaveNoGradient) {
   const std::int64_t table_rows = 700, n = 9000;
   const Indices ids = ids_with_gaps(n, table_rows, 0.5);
-  const Grouped groups = group(ids, table_rows, 2, 1, false);
+  const GroupedPresent groups = group_present(ids, table_rows, 2, 1, false);
   for (const Isa isa : instruction_sets()) {
     for (const std::int64_t columns : {1, 2, 7, 8, 16, 80, 100}) {
       Floats dy(static_cast<std::size_t>(n * columns), NAN), weights(static_cast<std::size_t>(n));

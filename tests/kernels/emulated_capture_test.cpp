@@ -12,36 +12,36 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr std::size_t n = 100;
-constexpr std::size_t bytes = n * sizeof(float);
+constexpr std::size_t captured_floats = 100;
+constexpr std::size_t captured_bytes = captured_floats * sizeof(float);
 
 // Captures: x to the device on a forked copy_in, y = 2 x + step on compute.
 struct CapturedStep {
   explicit CapturedStep(bool joined = true) {
-    x = emulated.device->allocate(bytes);
-    y = emulated.device->allocate(bytes);
+    x = emulated.device->allocate(captured_bytes);
+    y = emulated.device->allocate(captured_bytes);
     begun = emulated.device->make_event();
     arrived = emulated.device->make_event();
     kernel = prepared([joined](const KernelArguments& arguments) {
       if (!joined) return;  // it would race indeed
       const auto* from = static_cast<const float*>(arguments.inputs[0]);
       auto* to = static_cast<float*>(arguments.outputs[0]);
-      for (std::size_t i = 0; i < n; ++i)
+      for (std::size_t i = 0; i < captured_floats; ++i)
         to[i] = 2 * from[i] + static_cast<float>(arguments.context->step);
     });
-    call = std::make_unique<UnaryCall>(*kernel, "layer1.add", x->address(), y->address(), bytes,
-                                       0.004);
+    call = std::make_unique<UnaryCall>(*kernel, "layer1.add", x->address(), y->address(),
+                                       captured_bytes, 0.004);
     emulated.compute->begin_capture();
     emulated.compute->record(*begun, 1);
     emulated.copy_in->wait(*begun, 1);
-    emulated.copy_in->copy(x->address(), input.data(), bytes, {"images"});
+    emulated.copy_in->copy(x->address(), input.data(), captured_bytes, {"images"});
     emulated.copy_in->record(*arrived, 1);
     if (joined) emulated.compute->wait(*arrived, 1);
     emulated.compute->run(call->call());
   }
 
   Emulated emulated;
-  std::vector<float> input = std::vector<float>(n, 1.0f);
+  std::vector<float> input = std::vector<float>(captured_floats, 1.0f);
   std::unique_ptr<Memory> x, y;
   std::unique_ptr<Event> begun, arrived;
   std::unique_ptr<PreparedKernel> kernel;
@@ -57,12 +57,12 @@ TEST(EmulatedCapture, ReplaysOnFixedAddresses) {
     step.call->context.step = static_cast<std::uint64_t>(number);
     std::fill(step.input.begin(), step.input.end(), static_cast<float>(number));
     step.emulated.compute->launch(*captured);
-    ASSERT_THAT(read_floats(*step.emulated.device, step.y->address(), n),
+    ASSERT_THAT(read_floats(*step.emulated.device, step.y->address(), captured_floats),
                 Each(3.0f * static_cast<float>(number)));
   }
   EXPECT_THAT(step.emulated.monitor->order_errors(), IsEmpty());
   EXPECT_EQ(step.emulated.device->counters().copies, 50u);
-  const double once = 1e-3 + bytes / 1e9 + 0.004;
+  const double once = 1e-3 + captured_bytes / 1e9 + 0.004;
   EXPECT_NEAR(step.emulated.monitor->virtual_time(step.emulated.compute->lane()), 50 * once, 1e-9);
 }
 
@@ -98,12 +98,12 @@ TEST(EmulatedCapture, OrdersItsOwnStreamOnly) {
       step.emulated.compute->record(*done, 1);
       step.emulated.copy_in->wait(*done, 1);
       done->synchronize(1);
-      step.emulated.copy_in->copy(step.x->address(), step.input.data(), bytes, {"next"});
+      step.emulated.copy_in->copy(step.x->address(), step.input.data(), captured_bytes, {"next"});
       step.emulated.device->synchronize();
       EXPECT_EQ(step.emulated.first_error(), "");
     } else {
       step.emulated.settle(*step.emulated.compute);
-      step.emulated.copy_in->copy(step.x->address(), step.input.data(), bytes, {"next"});
+      step.emulated.copy_in->copy(step.x->address(), step.input.data(), captured_bytes, {"next"});
       step.emulated.device->synchronize();
       EXPECT_THAT(step.emulated.first_error(), HasSubstr("'next'"));
     }

@@ -15,8 +15,8 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-constexpr std::size_t n = 1000;
-constexpr std::size_t bytes = n * sizeof(float);
+constexpr std::size_t ordered_floats = 1000;
+constexpr std::size_t ordered_bytes = ordered_floats * sizeof(float);
 
 // Steps of: x in, y = 2 x + 1, y out; without double buffers, so that each step waits for the one
 // before. Where one of the four waits is left out, the host waits instead, unseen by the monitor.
@@ -24,9 +24,9 @@ struct Pipeline {
   enum Wait { none, x_arrived, y_ready, x_read, y_sent };
 
   explicit Pipeline(Wait left_out) : left_out_(left_out) {
-    kernel_ = affine(2, 1, n);
-    x_ = emulated.device->allocate(bytes);
-    y_ = emulated.device->allocate(bytes);
+    kernel_ = affine(2, 1, ordered_floats);
+    x_ = emulated.device->allocate(ordered_bytes);
+    y_ = emulated.device->allocate(ordered_bytes);
     for (auto& event : events_) event = emulated.device->make_event();
   }
   void wait(Stream& stream, Wait what, std::uint64_t count) {
@@ -36,9 +36,10 @@ struct Pipeline {
     if (left_out_ != none) emulated.settle(stream);
   }
   void step(std::uint64_t number) {
-    const UnaryCall call(*kernel_, "layer1.matmul", x_->address(), y_->address(), bytes, 0.005);
+    const UnaryCall call(*kernel_, "layer1.matmul", x_->address(), y_->address(), ordered_bytes,
+                         0.005);
     wait(*emulated.copy_in, x_read, number - 1);
-    emulated.copy_in->copy(x_->address(), input.data(), bytes, {"images"});
+    emulated.copy_in->copy(x_->address(), input.data(), ordered_bytes, {"images"});
     settle(*emulated.copy_in);
     emulated.copy_in->record(*events_[x_arrived], number);
     wait(*emulated.compute, x_arrived, number);
@@ -48,13 +49,14 @@ struct Pipeline {
     emulated.compute->record(*events_[y_ready], number);
     emulated.compute->record(*events_[x_read], number);
     wait(*emulated.copy_out, y_ready, number);
-    emulated.copy_out->copy(output.data(), y_->address(), bytes, {"logits"});
+    emulated.copy_out->copy(output.data(), y_->address(), ordered_bytes, {"logits"});
     settle(*emulated.copy_out);
     emulated.copy_out->record(*events_[y_sent], number);
   }
 
   Emulated emulated;
-  std::vector<float> input = std::vector<float>(n, 1.0f), output = std::vector<float>(n);
+  std::vector<float> input = std::vector<float>(ordered_floats, 1.0f),
+                     output = std::vector<float>(ordered_floats);
 
  private:
   Wait left_out_;
@@ -126,15 +128,15 @@ TEST(EmulatedOrder, WaitForWhatNobodyEnqueuedIsReported) {
 
 TEST(EmulatedOrder, MemoryThatIsFreedOwesNothing) {
   Emulated emulated;
-  const std::vector<float> host(n);
+  const std::vector<float> host(ordered_floats);
   void* address = nullptr;
   for (Stream* stream : {emulated.copy_in.get(), emulated.compute.get()}) {
-    const auto memory = emulated.device->allocate(bytes);
+    const auto memory = emulated.device->allocate(ordered_bytes);
     if (address != nullptr) {
       EXPECT_EQ(memory->address(), address);
     }
     address = memory->address();
-    stream->copy(address, host.data(), bytes, {"fill"});
+    stream->copy(address, host.data(), ordered_bytes, {"fill"});
     emulated.settle(*stream);
   }
   EXPECT_EQ(emulated.first_error(), "");
@@ -146,25 +148,25 @@ std::string host_lane_error(bool with_events) {
   const auto cpu = make_cpu_device(1, emulated.monitor);
   const auto lane = cpu->make_stream(StreamKind::compute, "cpu");
   const auto filled = cpu->make_event(), done = emulated.device->make_event();
-  const auto slot = cpu->allocate(bytes), memory = emulated.device->allocate(bytes);
-  const auto kernel = affine(0, 7, n);
-  const UnaryCall fill(*kernel, "preprocess", nullptr, slot->address(), bytes, 0.25);
+  const auto slot = cpu->allocate(ordered_bytes), memory = emulated.device->allocate(ordered_bytes);
+  const auto kernel = affine(0, 7, ordered_floats);
+  const UnaryCall fill(*kernel, "preprocess", nullptr, slot->address(), ordered_bytes, 0.25);
   std::thread other([&] {  // the cpu's lane; the launch thread goes on as soon as it may
     lane->run(fill.call());
     lane->record(*filled, 1);
     if (with_events) lane->wait(*done, 1);
-    const ByteAccess read{slot->address(), bytes, true};
+    const ByteAccess read{slot->address(), ordered_bytes, true};
     lane->note({"reader", 0, std::span(&read, 1)});
   });
   filled->synchronize(1);
   if (with_events) emulated.copy_in->wait(*filled, 1);
-  emulated.copy_in->copy(memory->address(), slot->address(), bytes, {"slot"});
+  emulated.copy_in->copy(memory->address(), slot->address(), ordered_bytes, {"slot"});
   emulated.copy_in->record(*done, 1);
   other.join();
   emulated.device->synchronize();
   if (with_events) {
-    EXPECT_NEAR(emulated.monitor->virtual_time(emulated.copy_in->lane()), 0.25 + 1e-3 + bytes / 1e9,
-                1e-12);
+    EXPECT_NEAR(emulated.monitor->virtual_time(emulated.copy_in->lane()),
+                0.25 + 1e-3 + ordered_bytes / 1e9, 1e-12);
     EXPECT_EQ(emulated.monitor->virtual_time(lane->lane()),
               emulated.monitor->virtual_time(emulated.copy_in->lane()));
   }
@@ -185,27 +187,27 @@ TEST(EmulatedOrder, DevicesThatShareAMonitor) {
     const auto second = make_emulated_device(
         {.name = "emulated:1", .memory_bytes = 1 << 20, .monitor = first.monitor});
     const auto arriving = second->make_stream(StreamKind::copy_in);
-    const auto a = first.device->allocate(bytes), b = second->allocate(bytes);
-    const std::vector<float> ones(n, 1.0f);
-    std::vector<float> staging(n);
-    first.device->to_device(a->address(), ones.data(), bytes);
+    const auto a = first.device->allocate(ordered_bytes), b = second->allocate(ordered_bytes);
+    const std::vector<float> ones(ordered_floats, 1.0f);
+    std::vector<float> staging(ordered_floats);
+    first.device->to_device(a->address(), ones.data(), ordered_bytes);
     const auto left = first.device->make_event();
-    first.copy_out->copy(staging.data(), a->address(), bytes, {"x out"});
+    first.copy_out->copy(staging.data(), a->address(), ordered_bytes, {"x out"});
     first.copy_out->record(*left, 1);
     if (with_event) {
       arriving->wait(*left, 1);
     } else {
       left->synchronize(1);
     }
-    arriving->copy(b->address(), staging.data(), bytes, {"x in"});
-    EXPECT_THAT(read_floats(*second, b->address(), n), ::testing::Each(1.0f));
+    arriving->copy(b->address(), staging.data(), ordered_bytes, {"x in"});
+    EXPECT_THAT(read_floats(*second, b->address(), ordered_floats), ::testing::Each(1.0f));
     EXPECT_EQ(first.first_error(),
               with_event ? ""
                          : "'x out' (emulated:0.copy_out, writes) and 'x in' (emulated:1.copy_in, "
                            "reads) touch the same bytes, and no event orders them");
     if (with_event) {
       EXPECT_NEAR(first.monitor->virtual_time(arriving->lane()),
-                  1e-3 + bytes / 1e9 + 1e-5 + bytes / 25e9, 1e-12);
+                  1e-3 + ordered_bytes / 1e9 + 1e-5 + ordered_bytes / 25e9, 1e-12);
     }
   }
 }
@@ -215,7 +217,7 @@ TEST(EmulatedTime, PipelineOfThreeStreamsIsExact) {
   pipeline.emulated.monitor->start_trace(100);
   for (int step = 1; step <= 2; ++step) pipeline.step(step);
   pipeline.emulated.device->synchronize();
-  const double copy = 1e-3 + bytes / 1e9, run = 0.005;
+  const double copy = 1e-3 + ordered_bytes / 1e9, run = 0.005;
   const std::vector<TraceSpan> trace = pipeline.emulated.monitor->trace();
   ASSERT_THAT(trace, SizeIs(6));
   const std::pair<std::string, double> expected[6] = {
@@ -230,7 +232,7 @@ TEST(EmulatedTime, PipelineOfThreeStreamsIsExact) {
     EXPECT_EQ(trace[i].name, expected[i].first);
     EXPECT_NEAR(trace[i].start, expected[i].second, 1e-12) << i;
     EXPECT_NEAR(trace[i].end - trace[i].start, i % 3 == 1 ? run : copy, 1e-12) << i;
-    EXPECT_EQ(trace[i].bytes, i % 3 == 1 ? 0 : bytes);
+    EXPECT_EQ(trace[i].bytes, i % 3 == 1 ? 0 : ordered_bytes);
     EXPECT_GT(trace[i].real_start, 0.0);
     EXPECT_GE(trace[i].real_end, trace[i].real_start);
   }

@@ -8,7 +8,8 @@
 namespace tandem::testing {
 namespace {
 
-std::vector<NodeInput> with_scalars(std::vector<NodeInput> inputs, bool skip = false) {
+std::vector<NodeInput> with_scalars_of_third_step(std::vector<NodeInput> inputs,
+                                                  bool skip = false) {
   inputs.push_back({HostTensor::from<float>({}, {0.05f})});
   inputs.push_back({HostTensor::from<std::int64_t>({}, {3})});
   inputs.push_back({HostTensor::from<float>({}, {0.5f})});
@@ -18,7 +19,7 @@ std::vector<NodeInput> with_scalars(std::vector<NodeInput> inputs, bool skip = f
 
 const UpdateKind& adafactor() { return *find_update_kind("AdafactorUpdate"); }
 
-Attributes settings(const Attributes& more = {}) {
+Attributes adafactor_settings(const Attributes& more = {}) {
   Attributes all;
   for (const AttributeSpec& spec : adafactor().attributes) all.set(spec.name, spec.value);
   for (const auto& [name, value] : more.entries()) all.set(name, value);
@@ -30,7 +31,7 @@ std::vector<NodeInput> parameter(const Shape& shape, unsigned seed, DType grad =
   std::vector<NodeInput> inputs{{random_tensor(shape, seed)},
                                 {random_tensor(shape, seed + 1).converted(grad)}};
   for (std::size_t k = 0; k < adafactor().states.size(); ++k) {
-    if (adafactor().keeps_state(k, settings(), shape))
+    if (adafactor().keeps_state(k, adafactor_settings(), shape))
       inputs.push_back({random_tensor(adafactor().state_shape(k, shape),
                                       seed + 2 + static_cast<unsigned>(k), 0.01, 1)});
     else
@@ -45,7 +46,7 @@ std::vector<int> unread(const std::vector<Shape>& shapes, bool weight = false) {
   const int outputs = 1 + static_cast<int>(adafactor().states.size()) + weight;
   for (std::size_t group = 0; group < shapes.size(); ++group) {
     for (std::size_t k = 0; k < adafactor().states.size(); ++k) {
-      if (!adafactor().keeps_state(k, settings(), shapes[group]))
+      if (!adafactor().keeps_state(k, adafactor_settings(), shapes[group]))
         all.push_back(static_cast<int>(group) * outputs + 1 + static_cast<int>(k));
     }
   }
@@ -69,14 +70,14 @@ const std::vector<Shape> shapes{{},
                                 {4, 6000, 1, 2}};
 
 TEST(FactoredUpdate, AsTheReferenceOfEveryShape) {
-  const Attributes other = settings(
+  const Attributes other = adafactor_settings(
       {{"weight_decay", 0.1}, {"beta2_decay", -0.5}, {"eps1", 0.5}, {"eps2", 2.0}, {"d", 1.25}});
   for (const Shape& shape : shapes) {
     SCOPED_TRACE(to_string(shape));
-    for (const Attributes& attributes : {settings(), other}) {
+    for (const Attributes& attributes : {adafactor_settings(), other}) {
       for (const bool skip : {false, true}) {
         check({.op = adafactor().op,
-               .inputs = with_scalars(parameter(shape, 1), skip),
+               .inputs = with_scalars_of_third_step(parameter(shape, 1), skip),
                .attributes = attributes,
                .unread = unread({shape}),
                .in_place = !skip && shape.size() % 2 == 0,
@@ -91,8 +92,8 @@ TEST(FactoredUpdate, GradientsOfSixteenBitsInAndWeightsOut) {
     for (const Shape& shape : shapes) {
       SCOPED_TRACE(to_string(shape));
       check({.op = adafactor().op,
-             .inputs = with_scalars(parameter(shape, 1, dtype)),
-             .attributes = settings({{"weight", std::string(name_of(dtype))}}),
+             .inputs = with_scalars_of_third_step(parameter(shape, 1, dtype)),
+             .attributes = adafactor_settings({{"weight", std::string(name_of(dtype))}}),
              .unread = unread({shape}, true),
              .tolerance = dtype == DType::bfloat16 ? 4e-3 : 5e-4});
     }
@@ -110,7 +111,7 @@ TEST(FactoredUpdate, Grouped) {
     }
     check(
         {.op = "GroupedUpdate",
-         .inputs = with_scalars(inputs),
+         .inputs = with_scalars_of_third_step(inputs),
          .attributes = {{"op", adafactor().op}, {"count", static_cast<std::int64_t>(group.size())}},
          .unread = unread(group)});
   }

@@ -15,7 +15,7 @@
 namespace tandem::testing {
 namespace {
 
-HostTensor random_tensor(const Shape& shape, std::mt19937& random) {
+HostTensor next_random_tensor(const Shape& shape, std::mt19937& random) {
   HostTensor tensor(TensorType{DType::float32, shape});
   // Few distinct values: maxima meet equals, and small errors stay small.
   for (float& x : tensor.as<float>()) {
@@ -60,7 +60,7 @@ struct Setting {
   DeviceFacts facts;
 };
 
-std::vector<Setting> settings() {
+std::vector<Setting> settings_of_products() {
   std::vector<Setting> result;
   const std::vector<std::string> all = processor_features();
   for (const int threads : {1, 2, 3}) {
@@ -151,7 +151,7 @@ void check_product(const ProductCase& product) {
     shapes += " " + to_string(product.inputs[i]);
     const bool absent = std::find(product.absent.begin(), product.absent.end(),
                                   static_cast<int>(i)) != product.absent.end();
-    inputs.push_back(absent ? HostTensor() : random_tensor(product.inputs[i], random));
+    inputs.push_back(absent ? HostTensor() : next_random_tensor(product.inputs[i], random));
     ids.push_back(
         absent ? ValueId{}
                : builder.input("x" + std::to_string(i), {DType::float32, product.inputs[i]}));
@@ -176,7 +176,7 @@ void check_product(const ProductCase& product) {
   const HostTensor expected = run_node(*reference, graph, node, inputs)[0];
 
   std::vector<std::string> ran;
-  for (const Setting& setting : settings()) {
+  for (const Setting& setting : settings_of_products()) {
     KernelRequest request = plain;
     request.facts = &setting.facts;
     for (std::size_t i = 1; i < request.outputs.size(); ++i) request.outputs[i].present = false;

@@ -16,7 +16,7 @@ namespace {
 
 using Floats = std::vector<float>;
 
-constexpr std::int64_t table_rows = 300;
+constexpr std::int64_t summed_table_rows = 300;
 
 Floats random_floats(std::int64_t count, unsigned seed) {
   std::mt19937 random(seed);
@@ -26,10 +26,10 @@ Floats random_floats(std::int64_t count, unsigned seed) {
   return values;
 }
 
-std::vector<std::int32_t> random_ids(std::int64_t count) {
+std::vector<std::int32_t> narrow_ids(std::int64_t count) {
   std::mt19937 random(5);
   std::vector<std::int32_t> ids(static_cast<std::size_t>(count));
-  for (auto& id : ids) id = static_cast<std::int32_t>(random() % table_rows);
+  for (auto& id : ids) id = static_cast<std::int32_t>(random() % summed_table_rows);
   return ids;
 }
 
@@ -46,11 +46,11 @@ struct Lookups {
 
   Lookups(std::int64_t width, bool weighted)
       : columns(width),
-        ids(random_ids(bags * length + single)),
+        ids(narrow_ids(bags * length + single)),
         bag_rows(random_floats(bags * width, 1)),
         single_rows(random_floats(single * width, 2)),
         weights(random_floats(bags * length, 3)) {
-    sums.assign(table_rows, std::vector<double>(static_cast<std::size_t>(width), 0.0));
+    sums.assign(summed_table_rows, std::vector<double>(static_cast<std::size_t>(width), 0.0));
     for (std::int64_t p = 0; p < bags * length + single; ++p) {
       const bool bag = p < bags * length;
       const float* row = bag ? &bag_rows[static_cast<std::size_t>(p / length * width)]
@@ -63,12 +63,12 @@ struct Lookups {
       }
     }
     const IdArray array{ids.data(), static_cast<std::int64_t>(ids.size()), false};
-    rows.resize(table_rows);
-    offsets.resize(table_rows + 1);
+    rows.resize(summed_table_rows);
+    offsets.resize(summed_table_rows + 1);
     order.resize(ids.size());
-    std::vector<char> memory(unique_rows_scratch_bytes(array.count, table_rows, 1) + 64);
+    std::vector<char> memory(unique_rows_scratch_bytes(array.count, summed_table_rows, 1) + 64);
     const std::int64_t groups =
-        unique_rows(&array, 1, table_rows, {rows.data(), true, offsets.data(), order.data()},
+        unique_rows(&array, 1, summed_table_rows, {rows.data(), true, offsets.data(), order.data()},
                     aligned(memory.data()), 1);
     rows.resize(static_cast<std::size_t>(groups));
     arrays[0] = {bag_rows.data(), bags * length, width, 1.0 / static_cast<double>(length),
@@ -104,7 +104,7 @@ TEST(RowBags, GradientsOfBags) {
         segment_sum(g, again.data(), scratch, isa, 3);
         ASSERT_EQ(0, std::memcmp(sums.data(), again.data(), sums.size() * 4));
         double squares = 0;
-        Floats table(static_cast<std::size_t>(table_rows * columns), 1.0f);
+        Floats table(static_cast<std::size_t>(summed_table_rows * columns), 1.0f);
         const RowStep step = plain_sgd(0.1);
         update_rows(step, {table.data(), {}, lookups.rows.data(), true}, g, scratch, isa, 2);
         for (std::size_t i = 0; i < lookups.rows.size(); ++i) {
@@ -128,14 +128,14 @@ TEST(RowBags, GradientsOfColumnBags) {
   lookups.single = 0;
   const std::int64_t count = lookups.bags * lookups.length;
   const IdArray ids{lookups.ids.data(), count, false};
-  std::vector<char> memory(unique_rows_scratch_bytes(count, table_rows, 1) + 64);
-  std::vector<std::int64_t> rows(table_rows);
-  std::vector<std::int32_t> offsets(table_rows + 1), order(static_cast<std::size_t>(count));
+  std::vector<char> memory(unique_rows_scratch_bytes(count, summed_table_rows, 1) + 64);
+  std::vector<std::int64_t> rows(summed_table_rows);
+  std::vector<std::int32_t> offsets(summed_table_rows + 1), order(static_cast<std::size_t>(count));
   const std::int64_t groups =
-      unique_rows(&ids, 1, table_rows, {rows.data(), true, offsets.data(), order.data()},
+      unique_rows(&ids, 1, summed_table_rows, {rows.data(), true, offsets.data(), order.data()},
                   Lookups::aligned(memory.data()), 1);
   const RowGradients g{lookups.arrays, 1, 1, false, offsets.data(), order.data(), groups};
-  std::vector<double> exact(table_rows, 0.0);
+  std::vector<double> exact(summed_table_rows, 0.0);
   for (std::int64_t p = 0; p < count; ++p) {
     exact[static_cast<std::size_t>(lookups.ids[static_cast<std::size_t>(p)])] +=
         static_cast<double>(lookups.bag_rows[static_cast<std::size_t>(p / lookups.length)]);
@@ -151,17 +151,18 @@ TEST(RowBags, GradientsOfColumnBags) {
 TEST(RowBags, SumsOfRows) {
   for (const Isa isa : instruction_sets()) {
     for (const std::int64_t columns : {1, 3, 8, 16, 33}) {
-      const Floats table = random_floats(table_rows * columns, 4);
+      const Floats table = random_floats(summed_table_rows * columns, 4);
       for (const std::int64_t length : {1, 5, 39}) {
         for (const bool weighted : {false, true}) {
           const std::int64_t count = 200;
-          const std::vector<std::int32_t> ids = random_ids(count * length);
+          const std::vector<std::int32_t> ids = narrow_ids(count * length);
           const std::vector<std::int64_t> wide(ids.begin(), ids.end());
           Floats weights = random_floats(count * length, 6);
           for (std::size_t i = 0; i < weights.size(); i += 3) weights[i] = 0;
           Floats y(static_cast<std::size_t>(count * columns) + 1, -1.0f), again = y;
           RowBags bags;
-          bags.rows = {table.data(), table_rows, columns, {ids.data(), count * length, false},
+          bags.rows = {table.data(), summed_table_rows,
+                       columns,      {ids.data(), count * length, false},
                        y.data(),     columns};
           bags.length = length;
           if (weighted) bags.weights = weights.data();

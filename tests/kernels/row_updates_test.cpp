@@ -26,7 +26,7 @@ struct Element {
   double w;
   double states[most_states];
 };
-struct Kind {
+struct KindWithFormula {
   std::string name;
   RowFactors factors;
   // The rule in double on one row and its summed gradient; step from 1.
@@ -54,11 +54,11 @@ void update_exactly(const R& rule, int number, std::vector<Element>& row,
   }
 }
 
-std::vector<Kind> kinds() {
-  std::vector<Kind> all;
+std::vector<KindWithFormula> kinds_with_formulas() {
+  std::vector<KindWithFormula> all;
   for (const UpdateSettings& tried : settings_to_try()) {
     if (find_update_kind(tried.op)->whole_tensor) continue;
-    Kind kind{tried.name, row_factors(tried.op, tried.settings), {}};
+    KindWithFormula kind{tried.name, row_factors(tried.op, tried.settings), {}};
     kind.formula =
         with_rule<double>(tried.op, tried.settings, [](const auto& rule) -> decltype(kind.formula) {
           return [rule](int step, std::vector<Element>& row, const std::vector<double>& sum) {
@@ -72,7 +72,7 @@ std::vector<Kind> kinds() {
 
 class UpdateRows : public ::testing::TestWithParam<int> {};
 
-constexpr std::int64_t table_rows = 300;
+constexpr std::int64_t updated_table_rows = 300;
 
 struct Tables {
   Floats w;
@@ -80,20 +80,20 @@ struct Tables {
   bool operator==(const Tables&) const = default;
 };
 
-void check_updates(const Kind& kind, Isa isa, std::int64_t columns, bool bfloat16,
+void check_updates(const KindWithFormula& kind, Isa isa, std::int64_t columns, bool bfloat16,
                    const std::vector<Indices>& batches) {
   SCOPED_TRACE(kind.name + ", " + std::to_string(columns) + " columns, set " +
                std::to_string(static_cast<int>(isa)));
   const RowLayout& layout = kind.factors.layout;
-  const auto size = static_cast<std::size_t>(table_rows * columns);
+  const auto size = static_cast<std::size_t>(updated_table_rows * columns);
   std::mt19937 random(7);
   std::normal_distribution<float> normal(0.0f, 0.1f);
   // Float tables with 1 and with 3 threads, and the same in double.
-  Tables one{Floats(size), row_states(layout, table_rows, columns)};
+  Tables one{Floats(size), row_states(layout, updated_table_rows, columns)};
   for (float& w : one.w) w = normal(random);
   const Tables start = one;
   Tables three = one;
-  std::vector<std::vector<Element>> exact(static_cast<std::size_t>(table_rows));
+  std::vector<std::vector<Element>> exact(static_cast<std::size_t>(updated_table_rows));
   for (std::size_t r = 0; r < exact.size(); ++r) {
     for (std::size_t c = 0; c < static_cast<std::size_t>(columns); ++c) {
       Element element{one.w[r * static_cast<std::size_t>(columns) + c], {}};
@@ -102,12 +102,12 @@ void check_updates(const Kind& kind, Isa isa, std::int64_t columns, bool bfloat1
       exact[r].push_back(element);
     }
   }
-  std::vector<bool> touched(static_cast<std::size_t>(table_rows), false);
+  std::vector<bool> touched(static_cast<std::size_t>(updated_table_rows), false);
   for (std::size_t k = 0; k < batches.size(); ++k) {
     const int step = static_cast<int>(k) + 1;
     const Indices& ids = batches[k];
     const auto n = static_cast<std::int64_t>(ids.size());
-    const Grouped groups = group(ids, table_rows, 2);
+    const Grouped groups = group(ids, updated_table_rows, 2);
     const std::vector<std::int64_t> sizes =
         k % 2 == 0 ? std::vector<std::int64_t>{n} : std::vector<std::int64_t>{n / 3, n - n / 3};
     const Gradients gradients(sizes, columns, bfloat16, k % 2 == 0 ? 0 : 3,
@@ -174,7 +174,7 @@ std::vector<Indices> batches() {
 }
 
 TEST_P(UpdateRows, AgreesWithTheFormula) {
-  const Kind kind = kinds()[static_cast<std::size_t>(GetParam())];
+  const KindWithFormula kind = kinds_with_formulas()[static_cast<std::size_t>(GetParam())];
   for (const Isa isa : instruction_sets()) {
     for (const std::int64_t columns : all_columns)
       check_updates(kind, isa, columns, false, batches());
@@ -183,11 +183,12 @@ TEST_P(UpdateRows, AgreesWithTheFormula) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, UpdateRows, ::testing::Range(0, static_cast<int>(kinds().size())));
+INSTANTIATE_TEST_SUITE_P(Kinds, UpdateRows,
+                         ::testing::Range(0, static_cast<int>(kinds_with_formulas().size())));
 
 TEST(UpdateRowsTest, SummedRowsNeedNoOrder) {
-  const Indices ids = random_ids(5000, table_rows, 2);
-  const Grouped groups = group(ids, table_rows, 1);
+  const Indices ids = random_ids(5000, updated_table_rows, 2);
+  const Grouped groups = group(ids, updated_table_rows, 1);
   const std::int64_t columns = 20;
   const Gradients gradients({5000}, columns, false, 0, 1);
   const RowGradients g = gradients.of(groups, false);
@@ -198,7 +199,7 @@ TEST(UpdateRowsTest, SummedRowsNeedNoOrder) {
     const GradientArray packed{sums.data(), g.groups, columns};
     const RowGradients summed{&packed, 1, columns, false, nullptr, nullptr, g.groups};
     const RowStep step = plain_sgd(0.1);
-    Floats w(static_cast<std::size_t>(table_rows * columns), 1.0f), v = w;
+    Floats w(static_cast<std::size_t>(updated_table_rows * columns), 1.0f), v = w;
     std::vector<std::int32_t> narrow(groups.rows.begin(), groups.rows.end());
     update_rows(step, {w.data(), {}, groups.rows.data(), true}, g, scratch.data(), isa, 2);
     update_rows(step, {v.data(), {}, narrow.data(), false}, summed, scratch.data(), isa, 2);

@@ -81,12 +81,12 @@ TEST(SplitRows, VectorsAgreeWithNumbers) {
   }
 }
 
-constexpr std::int64_t table_rows = 300;
+constexpr std::int64_t split_table_rows = 300;
 
 Indices some_ids(std::int64_t count, unsigned seed, bool with_absent = false) {
   std::mt19937_64 random(seed);
   Indices ids(static_cast<std::size_t>(count));
-  for (auto& id : ids) id = static_cast<std::int64_t>(random() % table_rows);
+  for (auto& id : ids) id = static_cast<std::int64_t>(random() % split_table_rows);
   for (std::size_t i = 0; with_absent && i < ids.size(); i += 5) ids[i] = absent;
   return ids;
 }
@@ -95,7 +95,8 @@ Indices some_ids(std::int64_t count, unsigned seed, bool with_absent = false) {
 TEST(SplitRows, LookupsReadTheUpperHalf) {
   for (const Isa isa : instruction_sets()) {
     for (const std::int64_t columns : {1, 2, 7, 8, 16, 17, 20, 80}) {
-      const SplitTable table(normal_floats(static_cast<std::size_t>(table_rows * columns), 3));
+      const SplitTable table(
+          normal_floats(static_cast<std::size_t>(split_table_rows * columns), 3));
       for (const std::int64_t n : {0, 1, 400, 110000}) {
         const Indices ids = some_ids(n, 5, true);
         for (const std::int64_t gap : {0, 4, 3}) {
@@ -105,8 +106,8 @@ TEST(SplitRows, LookupsReadTheUpperHalf) {
           auto* y = reinterpret_cast<float*>(
               (reinterpret_cast<std::uintptr_t>(memory.data()) + 63) / 64 * 64);
           Tops halves(size, 7);
-          RowLookup lookup{table.tops.data(),     table_rows, columns,
-                           {ids.data(), n, true}, y,          stride};
+          RowLookup lookup{
+              table.tops.data(), split_table_rows, columns, {ids.data(), n, true}, y, stride};
           lookup.bfloat16 = lookup.widen = true;
           gather_rows(lookup, isa, 2);
           lookup.widen = false;
@@ -136,7 +137,8 @@ TEST(SplitRows, LookupsReadTheUpperHalf) {
 TEST(SplitRows, SumsOfRowsAreThoseOfWidenedRows) {
   for (const Isa isa : instruction_sets()) {
     for (const std::int64_t columns : {1, 3, 8, 16, 20, 80}) {
-      const SplitTable table(normal_floats(static_cast<std::size_t>(table_rows * columns), 4));
+      const SplitTable table(
+          normal_floats(static_cast<std::size_t>(split_table_rows * columns), 4));
       Floats wide(table.tops.size());
       for (std::size_t i = 0; i < wide.size(); ++i) wide[i] = bfloat16_to_float(table.tops[i]);
       const std::int64_t bags = 50, length = 7;
@@ -146,7 +148,7 @@ TEST(SplitRows, SumsOfRowsAreThoseOfWidenedRows) {
       for (const bool weighted : {false, true}) {
         Floats one(static_cast<std::size_t>(bags * columns)), two = one;
         RowBags call;
-        call.rows = {wide.data(), table_rows, columns, {ids.data(), bags * length, true},
+        call.rows = {wide.data(), split_table_rows, columns, {ids.data(), bags * length, true},
                      one.data(),  columns};
         call.length = length;
         call.weights = weighted ? weights.data() : nullptr;
@@ -161,13 +163,13 @@ TEST(SplitRows, SumsOfRowsAreThoseOfWidenedRows) {
   }
 }
 
-struct Kind {
+struct KindWithFactors {
   std::string name;
   RowFactors factors;
 };
 
-std::vector<Kind> kinds() {
-  std::vector<Kind> all;
+std::vector<KindWithFactors> kinds_with_factors() {
+  std::vector<KindWithFactors> all;
   for (const UpdateSettings& tried : settings_to_try()) {
     if (!find_update_kind(tried.op)->whole_tensor)
       all.push_back({tried.name, row_factors(tried.op, tried.settings)});
@@ -178,7 +180,7 @@ std::vector<Kind> kinds() {
 /// Ids of a batch grouped by row.
 struct Groups {
   explicit Groups(const Indices& ids) {
-    for (std::int64_t row = 0; row < table_rows; ++row) {
+    for (std::int64_t row = 0; row < split_table_rows; ++row) {
       offsets.push_back(static_cast<std::int32_t>(order.size()));
       for (std::size_t i = 0; i < ids.size(); ++i) {
         if (ids[i] == row) order.push_back(static_cast<std::int32_t>(i));
@@ -195,20 +197,20 @@ struct Groups {
 };
 
 TEST(SplitRows, UpdatesAreThoseOfFloat32) {
-  for (const Kind& kind : kinds()) {
+  for (const KindWithFactors& kind : kinds_with_factors()) {
     for (const Isa isa : instruction_sets()) {
       for (const std::int64_t columns : {1, 3, 8, 16, 20, 80}) {
         SCOPED_TRACE(kind.name + ", set " + std::to_string(static_cast<int>(isa)) + ", " +
                      std::to_string(columns) + " columns");
-        const auto size = static_cast<std::size_t>(table_rows * columns);
+        const auto size = static_cast<std::size_t>(split_table_rows * columns);
         const Floats start = normal_floats(size, 7);
         Floats w = start;
         const RowLayout& layout = kind.factors.layout;
-        std::vector<RowState> states = row_states(layout, table_rows, columns);
+        std::vector<RowState> states = row_states(layout, split_table_rows, columns);
         auto split_states = states;
         SplitTable split(start);
         const SplitTable before = split;
-        std::vector<bool> touched(static_cast<std::size_t>(table_rows), false);
+        std::vector<bool> touched(static_cast<std::size_t>(split_table_rows), false);
         for (int step = 1; step <= 50; ++step) {
           Indices ids = some_ids(step == 9 ? 0 : 60, static_cast<unsigned>(step));
           for (auto& id : ids) id = step == 11 ? 5 : id % 200;  // rows from 200 on stay

@@ -219,7 +219,7 @@ std::string act(Rank& rank, const std::string& what, int number) {
          std::to_string(rank.group.core_sharers()) + " on its cores";
 }
 
-int run(int arguments, char** values) {
+int run_check(int arguments, char** values) {
   const std::string what = arguments > 1 ? values[1] : "ranks";
   const int number = arguments > 2 ? std::atoi(values[2]) : 0;
   JoinOptions options;
@@ -260,4 +260,4 @@ int run(int arguments, char** values) {
 }  // namespace
 }  // namespace tandem
 
-int main(int arguments, char** values) { return tandem::run(arguments, values); }
+int main(int arguments, char** values) { return tandem::run_check(arguments, values); }

@@ -8,16 +8,11 @@
 namespace tandem::testing {
 namespace {
 
-constexpr DType id_types[] = {DType::int32, DType::int64};
+constexpr DType types_of_ids[] = {DType::int32, DType::int64};
 
 double none_of(DType ids) { return static_cast<double>(absent_id_of(ids)); }
 
-CaseInput ints(std::vector<double> values, DType dtype = DType::int32) {
-  const auto count = static_cast<std::int64_t>(values.size());
-  return valued({count}, std::move(values), dtype);
-}
-
-void add_lookups(Cases& cases, DType type) {
+void add_absent_lookups(Cases& cases, DType type) {
   const double none = none_of(type);
   const auto add = [&](Shape shape, std::int64_t axis, Shape ids_shape, std::vector<double> ids) {
     const std::string name = "absent " + to_string(shape) + " axis " + std::to_string(axis) +
@@ -64,7 +59,7 @@ void add_lookups(Cases& cases, DType type) {
 }
 
 // Two bags of three: one with an id that names a row twice, one with ids that name none.
-void add_bags(Cases& cases, DType type) {
+void add_absent_bags(Cases& cases, DType type) {
   const double none = none_of(type);
   const std::string name = "absent " + std::string(name_of(type));
   const CaseInput table = patterned({6, 3}),
@@ -133,7 +128,7 @@ void add_groups(Cases& cases, DType type) {
 }
 
 // Six rows of three; ids 4, 1, none, 0, 1, none of two lookups, four and two.
-struct Table {
+struct TableWithAbsentIds {
   CaseInput master = patterned({6, 3}), first = patterned({2, 2, 3}, 1),
             second = patterned({2, 3}, 2);
   std::vector<CaseInput> groups{ints({0, 1, 4, -1, -1, -1}, DType::int64),
@@ -159,8 +154,8 @@ struct Table {
   }
 };
 
-void add_updates(Cases& cases) {
-  const Table table;
+void add_absent_updates(Cases& cases) {
+  const TableWithAbsentIds table;
   const std::vector<double> a = pattern(12, 1), b = pattern(6, 2), bag = pattern(6, 3);
   const std::vector<double> factors{0.5, -1, 3, 2};
   std::vector<double> plain(18, 0.0), weighted(18, 0.0);
@@ -197,7 +192,7 @@ void add_updates(Cases& cases) {
     add_case(cases, "RowsUpdate", lazy != 0 ? "absent_lazy_adam" : "absent_adam",
              table.inputs(moments, gradients), {{"op", std::string("AdamUpdate")}, {"lazy", lazy}});
   }
-  Table none = table;
+  TableWithAbsentIds none = table;
   none.groups = {ints({-1, -1, -1, -1, -1, -1}, DType::int64), ints({-1, -1, -1, -1, -1, -1}),
                  ints({0, 0, 0, 0, 0, 0, 0}), valued({}, {0}, DType::int32)};
   add_case(cases, "RowsUpdate", "all_absent", none.inputs({absent()}, gradients),
@@ -210,12 +205,12 @@ void add_updates(Cases& cases) {
 }  // namespace
 
 void add_absent_id_cases(Cases& cases) {
-  for (const DType type : id_types) {
-    add_lookups(cases, type);
-    add_bags(cases, type);
+  for (const DType type : types_of_ids) {
+    add_absent_lookups(cases, type);
+    add_absent_bags(cases, type);
     add_groups(cases, type);
   }
-  add_updates(cases);
+  add_absent_updates(cases);
 }
 
 }  // namespace tandem::testing

@@ -11,7 +11,7 @@ namespace tandem::testing {
 namespace {
 
 constexpr DType id_types[] = {DType::int32, DType::int64};
-constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
 
 /// Ids of the type, absent where they are absent_id<std::int64_t>.
 HostTensor ids_of(DType type, Shape shape, std::vector<std::int64_t> values) {
@@ -44,7 +44,7 @@ TEST(AbsentIds, NothingOfTheTableIsRead) {
       SCOPED_TRACE(std::string(name_of(type)) + ", columns " + std::to_string(columns));
       HostTensor table(TensorType{DType::float32, {3, columns}});
       for (std::int64_t i = 0; i < 3 * columns; ++i) {
-        table.as<float>()[i] = i / columns == 1 ? static_cast<float>(i) : nan;
+        table.as<float>()[i] = i / columns == 1 ? static_cast<float>(i) : not_a_number;
       }
       const auto row = [&](std::int64_t c) { return table.number(columns + c); };
       each_result("Gather", {table, ids_of(type, {3}, {none, 1, none})}, {},
@@ -65,12 +65,13 @@ TEST(AbsentIds, NothingOfTheTableIsRead) {
         };
       };
       each_result("EmbeddingBag", {table, ids}, {}, sums_of(1));
-      const HostTensor weights = HostTensor::from<float>({2, 2}, {nan, 0.5f, nan, 2});
+      const HostTensor weights =
+          HostTensor::from<float>({2, 2}, {not_a_number, 0.5f, not_a_number, 2});
       each_result("EmbeddingBag", {table, ids, weights}, {}, sums_of(0.5));
 
       HostTensor dy(TensorType{DType::float32, {3, columns}});
       for (std::int64_t i = 0; i < 3 * columns; ++i) {
-        dy.as<float>()[i] = i / columns == 1 ? 2.0f : nan;
+        dy.as<float>()[i] = i / columns == 1 ? 2.0f : not_a_number;
       }
       const auto one_row = [&](double x) {
         return [=](const HostTensor& dx) {
@@ -82,7 +83,7 @@ TEST(AbsentIds, NothingOfTheTableIsRead) {
       each_result("GatherGrad", {dy, ids_of(type, {3}, {none, 1, none})}, shape, one_row(2));
       const HostTensor bags = ids_of(type, {3, 1}, {none, 1, none});
       each_result("EmbeddingBagGrad", {dy, bags}, shape, one_row(2));
-      const HostTensor factors = HostTensor::from<float>({3, 1}, {1, 0.25f, nan});
+      const HostTensor factors = HostTensor::from<float>({3, 1}, {1, 0.25f, not_a_number});
       each_result("EmbeddingBagGrad", {dy, bags, factors}, shape, one_row(0.5));
     }
   }

@@ -9,26 +9,16 @@
 #include "engine/graph/builder.h"
 #include "engine/graph/error.h"
 #include "tests/harness/operator_case.h"
+#include "tests/operators/single_node.h"
 
 namespace tandem::testing {
 namespace {
 
 using ::testing::HasSubstr;
 
-const OperatorSet& operators() {
-  static const OperatorSet set = all_operators();
-  return set;
-}
-
-std::vector<double> numbers(const HostTensor& tensor) {
-  std::vector<double> result;
-  for (std::int64_t i = 0; i < tensor.type().elements(); ++i) result.push_back(tensor.number(i));
-  return result;
-}
-
 // The gradients of a node of float64 inputs for a dy of ones.
 struct Differentiated {
-  GraphBuilder g{operators()};
+  GraphBuilder g{operator_set()};
   std::vector<ValueId> x;
   Gradients dx;
   std::vector<std::pair<std::string, HostTensor>> feeds;
@@ -51,7 +41,7 @@ struct Differentiated {
     verify(g.graph());
   }
 
-  std::vector<double> value(ValueId id) { return numbers(evaluate(g.graph(), feeds, {id})[0]); }
+  std::vector<double> value(ValueId id) { return numbers_of(evaluate(g.graph(), feeds, {id})[0]); }
   int count(std::string_view op) {
     int n = 0;
     for (const Node& node : g.graph().nodes) n += node.op->name == op;
@@ -134,7 +124,7 @@ TEST(Sum, BroadcastGradientIsOneReduction) {
 }
 
 TEST(Split, GradientOfAnUnusedPieceIsZero) {
-  GraphBuilder g(operators());
+  GraphBuilder g(operator_set());
   const ValueId x = g.input("x", {DType::float64, {3}});
   const auto y = g.node("Split", {x}, {{"axis", std::int64_t{0}}, {"sizes", Ints{1, 2}}});
   const Node node = g.graph().nodes.back();
@@ -142,14 +132,14 @@ TEST(Split, GradientOfAnUnusedPieceIsZero) {
   GradientContext context{g, node, dy, {true}};
   const Gradients dx = node.op->gradient(context);
   const auto result = evaluate(g.graph(), {{"x", HostTensor(g.type(x))}}, {dx[0]});
-  EXPECT_EQ(numbers(result[0]), (std::vector<double>{0, 5, 5}));
+  EXPECT_EQ(numbers_of(result[0]), (std::vector<double>{0, 5, 5}));
 }
 
 // Every element that a view addresses is the one that the reference kernel moves there.
 void expect_view(const std::string& op, const Shape& shape, const Attributes& attributes,
                  const Layout& x_layout, bool expressible = true) {
   SCOPED_TRACE(op + " of " + to_string(shape) + " with " + to_string(x_layout));
-  GraphBuilder g(operators());
+  GraphBuilder g(operator_set());
   const ValueId x = g.input("x", {DType::float32, shape});
   const ValueId y = g.add_node(op, {x}, attributes);
   const Node& node = g.graph().nodes.back();
@@ -223,7 +213,7 @@ TEST(Views, TransposeSliceExpandIdentity) {
 }
 
 TEST(Views, OpaqueStorageHasNone) {
-  GraphBuilder g(operators());
+  GraphBuilder g(operator_set());
   const ValueId x = g.input("x", {DType::float32, {2, 3}});
   Layout opaque;
   opaque.token = "blocked";
@@ -234,7 +224,7 @@ TEST(Views, OpaqueStorageHasNone) {
 }
 
 TEST(Gather, IndexOutOfRangeIsReportedAndClamped) {
-  GraphBuilder g(operators());
+  GraphBuilder g(operator_set());
   const ValueId x = g.input("x", {DType::float32, {3}});
   const ValueId ids = g.input("ids", {DType::int64, {3}});
   g.add_node("Gather", {x, ids});
@@ -247,12 +237,12 @@ TEST(Gather, IndexOutOfRangeIsReportedAndClamped) {
       *kernel, graph, graph.nodes[0],
       {HostTensor::from<float>({3}, {1, 2, 3}), HostTensor::from<std::int64_t>({3}, {-1, 7, -9})},
       options);
-  EXPECT_EQ(numbers(y[0]), (std::vector<double>{3, 3, 1}));
+  EXPECT_EQ(numbers_of(y[0]), (std::vector<double>{3, 3, 1}));
   EXPECT_EQ(error.packed.load() >> 32, ErrorWord::index_out_of_range);
   EXPECT_EQ(error.value.load(), 7);
 }
 
-std::string message_of(const std::function<void()>& f) {
+std::string usage_error_of(const std::function<void()>& f) {
   try {
     f();
   } catch (const Error& e) {
@@ -263,31 +253,31 @@ std::string message_of(const std::function<void()>& f) {
 }
 
 TEST(Types, MessagesNameOperatorAndBothSides) {
-  GraphBuilder g(operators());
+  GraphBuilder g(operator_set());
   g.set_scope({"block/op"});
   const ValueId a = g.input("a", {DType::float32, {2, 3}});
   const ValueId b = g.input("b", {DType::float32, {4, 5}});
   const ValueId i = g.input("i", {DType::int32, {2, 3}});
-  EXPECT_EQ(message_of([&] { g.matmul(a, b); }),
+  EXPECT_EQ(usage_error_of([&] { g.matmul(a, b); }),
             "block/op: MatMul: the inner extents differ: expected [2, 3], got [4, 5]");
-  EXPECT_THAT(message_of([&] { g.add(a, b); }), HasSubstr("[2, 3] and [4, 5]"));
-  EXPECT_THAT(message_of([&] { g.add(a, i); }), HasSubstr("expected float32, got int32"));
-  EXPECT_THAT(message_of([&] { g.add_node("Exp", {i}); }), HasSubstr("got int32"));
-  EXPECT_THAT(message_of([&] { g.reshape(a, {7}); }), HasSubstr("expected [7], got [2, 3]"));
-  EXPECT_THAT(message_of([&] {
+  EXPECT_THAT(usage_error_of([&] { g.add(a, b); }), HasSubstr("[2, 3] and [4, 5]"));
+  EXPECT_THAT(usage_error_of([&] { g.add(a, i); }), HasSubstr("expected float32, got int32"));
+  EXPECT_THAT(usage_error_of([&] { g.add_node("Exp", {i}); }), HasSubstr("got int32"));
+  EXPECT_THAT(usage_error_of([&] { g.reshape(a, {7}); }), HasSubstr("expected [7], got [2, 3]"));
+  EXPECT_THAT(usage_error_of([&] {
                 g.add_node("Concat", {a, b}, {{"axis", std::int64_t{0}}});
               }),
               HasSubstr("expected [4, 3], got [4, 5]"));
-  EXPECT_THAT(message_of([&] { g.add_node("Gather", {a, b}); }), HasSubstr("int32 or int64"));
-  EXPECT_THAT(message_of([&] { g.reduce_sum(a, {2}, true); }), HasSubstr("axes"));
-  EXPECT_THAT(message_of([&] { g.transpose(a, {1, 1}); }), HasSubstr("perm"));
-  EXPECT_THAT(message_of([&] { g.add_node("Add", {a}); }), HasSubstr("input 'b' is missing"));
-  EXPECT_THAT(message_of([&] { g.add_node("Neg", {a, b}); }), HasSubstr("too many inputs"));
+  EXPECT_THAT(usage_error_of([&] { g.add_node("Gather", {a, b}); }), HasSubstr("int32 or int64"));
+  EXPECT_THAT(usage_error_of([&] { g.reduce_sum(a, {2}, true); }), HasSubstr("axes"));
+  EXPECT_THAT(usage_error_of([&] { g.transpose(a, {1, 1}); }), HasSubstr("perm"));
+  EXPECT_THAT(usage_error_of([&] { g.add_node("Add", {a}); }), HasSubstr("input 'b' is missing"));
+  EXPECT_THAT(usage_error_of([&] { g.add_node("Neg", {a, b}); }), HasSubstr("too many inputs"));
   verify(g.graph());  // a refused node leaves the graph as it was
 }
 
 TEST(Costs, ProductsAndViews) {
-  GraphBuilder g(operators());
+  GraphBuilder g(operator_set());
   const ValueId a = g.input("a", {DType::float32, {2, 3, 4}});
   const ValueId b = g.input("b", {DType::float32, {4, 5}});
   g.matmul(a, b);
@@ -301,7 +291,7 @@ TEST(Costs, ProductsAndViews) {
 
 // Rows that are looked up count, not the table; marks of its rows neither.
 TEST(Costs, LookupsDoNotReadTheWholeTable) {
-  GraphBuilder g(operators());
+  GraphBuilder g(operator_set());
   constexpr std::int64_t rows = 1 << 20, columns = 16, ids = 10;
   const ValueId table = g.input("table", {DType::float32, {rows, columns}});
   const ValueId which = g.input("ids", {DType::int64, {ids}});

@@ -1,6 +1,7 @@
 // Short forms for the case tables of the basic operators.
 #pragma once
 
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,6 +12,9 @@ namespace tandem::testing {
 namespace basic {
 
 using Fill = CaseInput::Fill;
+
+inline constexpr double infinity = std::numeric_limits<double>::infinity();
+inline constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 inline CaseInput uniform(Shape shape, double low = -1, double high = 1) {
   CaseInput input;
@@ -48,7 +52,7 @@ inline CaseInput values(Shape shape, std::vector<double> numbers, DType dtype = 
   return input;
 }
 
-inline CaseInput absent() {
+inline CaseInput left_out() {
   CaseInput input;
   input.absent = true;
   return input;

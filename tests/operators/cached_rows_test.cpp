@@ -9,16 +9,16 @@
 namespace tandem::testing {
 namespace {
 
-constexpr std::int64_t none = absent_id<std::int64_t>;
+constexpr std::int64_t no_row = absent_id<std::int64_t>;
 
 struct Split {
   std::vector<std::int64_t> cold, hot;
 };
 
-HostTensor ids_of(DType type, const std::vector<std::int64_t>& values) {
+HostTensor list_of_ids(DType type, const std::vector<std::int64_t>& values) {
   std::vector<std::int64_t> own = values;
   for (std::int64_t& value : own) {
-    if (value == none) value = absent_id_of(type);
+    if (value == no_row) value = absent_id_of(type);
   }
   return HostTensor::from<std::int64_t>({static_cast<std::int64_t>(own.size())}, own)
       .converted(type);
@@ -27,7 +27,7 @@ HostTensor ids_of(DType type, const std::vector<std::int64_t>& values) {
 std::vector<std::int64_t> integers(const HostTensor& tensor) {
   std::vector<std::int64_t> all = tensor.integers();
   for (std::int64_t& value : all) {
-    if (value == absent_id_of(tensor.dtype())) value = none;
+    if (value == absent_id_of(tensor.dtype())) value = no_row;
   }
   return all;
 }
@@ -37,7 +37,7 @@ void expect_split(const std::vector<std::int64_t>& ids, const std::vector<std::i
                   std::int64_t rows, const Split& wanted) {
   const CachedMarks marks(cached, rows);
   for (const DType type : {DType::int32, DType::int64}) {
-    const std::vector<HostTensor> inputs{ids_of(type, ids), marks.marks, marks.ranks};
+    const std::vector<HostTensor> inputs{list_of_ids(type, ids), marks.marks, marks.ranks};
     const Graph graph = single_node("SplitIds", inputs, {{"rows", rows}});
     int kernels = 0;
     each_kernel(graph, [&](const Kernel& kernel) {
@@ -55,24 +55,26 @@ void expect_split(const std::vector<std::int64_t>& ids, const std::vector<std::i
 
 TEST(SplitIds, EachGoesToOneOfThem) {
   expect_split({1, 0, 64, 69, -1, -6, 63, 1}, {1, 64, 69}, 70,
-               {{none, 0, none, none, none, none, 63, none}, {0, none, 1, 2, 2, 1, none, 0}});
+               {{no_row, 0, no_row, no_row, no_row, no_row, 63, no_row},
+                {0, no_row, 1, 2, 2, 1, no_row, 0}});
 }
 
 // Both lookups read zeros for an absent id; what is outside is the table's to report.
 TEST(SplitIds, WhatNamesNoRowGoesToTheTable) {
-  expect_split({none, 70, -71, 69}, {0, 69}, 70, {{none, 70, -71, none}, {none, none, none, 1}});
+  expect_split({no_row, 70, -71, 69}, {0, 69}, 70,
+               {{no_row, 70, -71, no_row}, {no_row, no_row, no_row, 1}});
 }
 
 TEST(SplitIds, NoRowAndEveryRow) {
-  expect_split({3, 0}, {}, 5, {{3, 0}, {none, none}});
-  expect_split({3, 0, -2}, {0, 1, 2, 3, 4}, 5, {{none, none, none}, {3, 0, 3}});
+  expect_split({3, 0}, {}, 5, {{3, 0}, {no_row, no_row}});
+  expect_split({3, 0, -2}, {0, 1, 2, 3, 4}, 5, {{no_row, no_row, no_row}, {3, 0, 3}});
   expect_split({}, {2}, 5, {{}, {}});
 }
 
 TEST(SplitIds, ManyIds) {
   constexpr std::int64_t rows = 5000;
   std::mt19937 random(1);
-  std::vector<std::int64_t> cached, ids, place(rows, none);
+  std::vector<std::int64_t> cached, ids, place(rows, no_row);
   for (std::int64_t row = 0; row < rows; ++row) {
     if (random() % 3 != 0) continue;
     place[static_cast<std::size_t>(row)] = static_cast<std::int64_t>(cached.size());
@@ -84,7 +86,7 @@ TEST(SplitIds, ManyIds) {
     const std::int64_t hot = place[static_cast<std::size_t>(row)];
     ids.push_back(row);
     wanted.hot.push_back(hot);
-    wanted.cold.push_back(hot == none ? row : none);
+    wanted.cold.push_back(hot == no_row ? row : no_row);
   }
   expect_split(ids, cached, rows, wanted);
 }
@@ -101,7 +103,7 @@ TEST(GatherAdd, AddsWhereThereIsARow) {
         x.as<float>()[c] = infinite;
         x.as<float>()[columns + c] = 0.5f;
       }
-      const std::vector<HostTensor> inputs{base, x, ids_of(type, {none, 1, none})};
+      const std::vector<HostTensor> inputs{base, x, list_of_ids(type, {no_row, 1, no_row})};
       const Graph graph = single_node("GatherAdd", inputs, {});
       each_kernel(graph, [&](const Kernel& kernel) {
         const HostTensor y = run_node(kernel, graph, graph.nodes[0], inputs)[0];

@@ -12,14 +12,10 @@
 #include "engine/formats/files.h"
 #include "tests/harness/checked_gradients.h"
 #include "tests/harness/operator_case.h"
+#include "tests/operators/single_node.h"
 
 namespace tandem::testing {
 namespace {
-
-const OperatorSet& operators() {
-  static const OperatorSet set = all_operators();
-  return set;
-}
 
 std::vector<OperatorCase> cases_of(const Operator& op) {
   static const std::vector<OperatorCase> all = all_cases();
@@ -39,21 +35,21 @@ std::vector<std::string> kernels_of(const KernelList& list, const std::string& o
 }
 
 TEST(Completeness, GradientOrReason) {
-  for (const Operator& op : operators().all()) {
+  for (const Operator& op : operator_set().all()) {
     EXPECT_NE(op.gradient == nullptr, op.not_differentiable.empty())
         << op.name << " needs a gradient or a reason in not_differentiable, and not both";
   }
 }
 
 TEST(Completeness, ReferenceKernel) {
-  for (const Operator& op : operators().all()) {
+  for (const Operator& op : operator_set().all()) {
     EXPECT_FALSE(kernels_of(reference_list(), op.name, true).empty()) << op.name;
   }
 }
 
 TEST(Completeness, KernelsOfKnownOperators) {
   for (const Kernel& kernel : cpu_list()) {
-    EXPECT_NE(operators().find(kernel.op), nullptr) << kernel.name << " is for " << kernel.op;
+    EXPECT_NE(operator_set().find(kernel.op), nullptr) << kernel.name << " is for " << kernel.op;
     EXPECT_TRUE(kernel.propose != nullptr && kernel.prepare != nullptr) << kernel.name;
   }
 }
@@ -62,7 +58,7 @@ TEST(Completeness, KernelsOfKnownOperators) {
 bool takes_a_case(const Kernel& kernel, const Operator& op, const DeviceFacts& facts,
                   std::set<std::string>& reasons) {
   for (const OperatorCase& c : cases_of(op)) {
-    const Graph graph = case_graph(c, operators(), DType::float32);
+    const Graph graph = case_graph(c, operator_set(), DType::float32);
     KernelRequest request = plain_request(graph, graph.nodes[0]);
     request.facts = &facts;
     const auto reason = kernel.refuse(request);
@@ -81,7 +77,7 @@ TEST(Completeness, EveryKernelTakesACase) {
   DeviceFacts all_features = host_facts();
   all_features.features = {"avx2", "avx512", "avx512_bf16", "amx"};
   for (const Kernel& kernel : cpu_list()) {
-    const Operator* op = operators().find(kernel.op);
+    const Operator* op = operator_set().find(kernel.op);
     if (kernel.reference || op == nullptr) continue;
     std::set<std::string> reasons, ignored;
     if (takes_a_case(kernel, *op, host_facts(), reasons) ||
@@ -98,13 +94,13 @@ TEST(Completeness, CasesHaveUniqueNamesAndKnownOperators) {
   std::set<std::string> names;
   for (const OperatorCase& c : all_cases()) {
     EXPECT_TRUE(names.insert(c.op + ": " + c.name).second) << c.op << ": " << c.name;
-    EXPECT_NE(operators().find(c.op), nullptr) << c.op;
+    EXPECT_NE(operator_set().find(c.op), nullptr) << c.op;
   }
 }
 
 // Each attribute with at least two values, defaults included.
 TEST(Completeness, AttributesAreTried) {
-  for (const Operator& op : operators().all()) {
+  for (const Operator& op : operator_set().all()) {
     const std::vector<OperatorCase> cases = cases_of(op);
     EXPECT_FALSE(cases.empty()) << op.name << " has no case";
     for (const AttributeSpec& spec : op.attributes) {
@@ -119,7 +115,7 @@ TEST(Completeness, AttributesAreTried) {
 }
 
 TEST(Completeness, OptionalInputsAreTried) {
-  for (const Operator& op : operators().all()) {
+  for (const Operator& op : operator_set().all()) {
     const std::vector<OperatorCase> cases = cases_of(op);
     for (std::size_t i = 0; i < op.inputs.size(); ++i) {
       if (!op.inputs[i].optional) continue;
@@ -147,7 +143,7 @@ struct CheckedShapes {
 CheckedShapes checked_shapes(const Operator& op) {
   CheckedShapes result;
   for (const OperatorCase& c : cases_of(op)) {
-    const Graph graph = case_graph(c, operators(), DType::float64);
+    const Graph graph = case_graph(c, operator_set(), DType::float64);
     if (checked_gradients(c, graph).empty()) continue;
     std::vector<Shape> shapes;
     bool has_elements = true;
@@ -167,7 +163,7 @@ CheckedShapes checked_shapes(const Operator& op) {
 
 // A formula that is right for one shape may confuse axes, or repeat a broadcast gradient.
 TEST(Completeness, GradientsAreCheckedOverSeveralShapes) {
-  for (const Operator& op : operators().all()) {
+  for (const Operator& op : operator_set().all()) {
     // What it withholds on purpose differs from the differences.
     if (op.gradient == nullptr || op.name == "StopGradient") continue;
     const CheckedShapes checked = checked_shapes(op);
@@ -232,7 +228,7 @@ std::string operators_page() {
       "front of the reference kernel that every operator has.\n\n"
       "| operator | inputs → outputs | attributes | gradient | traits | CPU kernels | cases |\n"
       "|---|---|---|---|---|---|---|\n";
-  for (const Operator& op : operators().all()) {
+  for (const Operator& op : operator_set().all()) {
     page += fmt::format("| {} | {} → {} | {} | {} | {} | {} | {} |\n", op.name,
                         signature(op.inputs), signature(op.outputs), attribute_list(op),
                         op.gradient != nullptr ? "yes" : "no: " + op.not_differentiable, traits(op),
@@ -243,7 +239,7 @@ std::string operators_page() {
 
 TEST(Completeness, NormalFormSaysWhatEachOperatorComputes) {
   const std::string page = read_file(std::string(TANDEM_SOURCE_DIR) + "/docs/normal_form.md");
-  for (const Operator& op : operators().all())
+  for (const Operator& op : operator_set().all())
     EXPECT_TRUE(std::regex_search(page, std::regex("\\b" + op.name + "\\b"))) << op.name;
 }
 

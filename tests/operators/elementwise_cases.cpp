@@ -1,6 +1,5 @@
 // Cases of the operators that work element by element.
 #include <cmath>
-#include <limits>
 
 #include "tests/harness/scalar_examples.h"
 #include "tests/operators/basic_tables.h"
@@ -10,9 +9,6 @@ namespace tandem::testing {
 using namespace basic;
 
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
-const double nan = std::numeric_limits<double>::quiet_NaN();
 
 void add_unary(std::vector<OperatorCase>& cases) {
   // Shapes that every operator of one operand sees: empty, a scalar, more than a vector register.

@@ -11,12 +11,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-std::vector<double> numbers(const HostTensor& x) {
-  std::vector<double> values;
-  for (std::int64_t i = 0; i < x.type().elements(); ++i) values.push_back(x.number(i));
-  return values;
-}
-
 /// Output 0 on every kernel, which has to report `offending`.
 void expect_reported(const std::string& op, const std::vector<HostTensor>& inputs,
                      const Attributes& attributes, std::int64_t offending,
@@ -27,7 +21,7 @@ void expect_reported(const std::string& op, const std::vector<HostTensor>& input
     StepContext context;
     context.error = &error;
     const HostTensor y = run_in_context(kernel, graph, inputs, context)[0];
-    EXPECT_EQ(numbers(y), expected);
+    EXPECT_EQ(numbers_of(y), expected);
     EXPECT_EQ(error.packed.load() >> 32, ErrorWord::index_out_of_range);
     EXPECT_EQ(error.value.load(), offending);
   });
@@ -64,14 +58,14 @@ TEST(Indices, NanIsTheLargestNumber) {
       places.resize(static_cast<std::size_t>(k));
       each_kernel(graph, [&](const Kernel& kernel) {
         const auto y = run_in_context(kernel, graph, x, {});
-        EXPECT_EQ(numbers(y[1]), places);
+        EXPECT_EQ(numbers_of(y[1]), places);
       });
     }
   }
 }
 
-std::string message_of(const std::string& op, const std::vector<HostTensor>& inputs,
-                       const Attributes& attributes) {
+std::string refusal_of_node(const std::string& op, const std::vector<HostTensor>& inputs,
+                            const Attributes& attributes) {
   try {
     single_node(op, inputs, attributes);
   } catch (const Error& e) {
@@ -83,26 +77,26 @@ std::string message_of(const std::string& op, const std::vector<HostTensor>& inp
 TEST(Indices, WhatDoesNotFitIsRefused) {
   const HostTensor x = HostTensor::from<float>({3}, {1, 2, 3});
   const HostTensor ids = HostTensor::from<std::int64_t>({2}, {0, 1});
-  EXPECT_THAT(message_of("ScatterRows", {x, ids, x}, {}), HasSubstr("shape of 'updates'"));
-  EXPECT_THAT(message_of("ScatterRows", {x, x, x}, {}), HasSubstr("int32 or int64"));
-  EXPECT_THAT(message_of("ScatterRows", {x, ids, HostTensor::from<float>({2}, {1, 2})},
-                         {{"reduction", std::string("mean")}}),
+  EXPECT_THAT(refusal_of_node("ScatterRows", {x, ids, x}, {}), HasSubstr("shape of 'updates'"));
+  EXPECT_THAT(refusal_of_node("ScatterRows", {x, x, x}, {}), HasSubstr("int32 or int64"));
+  EXPECT_THAT(refusal_of_node("ScatterRows", {x, ids, HostTensor::from<float>({2}, {1, 2})},
+                              {{"reduction", std::string("mean")}}),
               HasSubstr("none, add, mul, max or min"));
-  EXPECT_THAT(
-      message_of("FlatIndices", {ids},
-                 {{"extents", Ints{2, 0}}, {"strides", Ints{1, 1}}, {"position_strides", Ints{}}}),
-      HasSubstr("an axis without elements"));
-  EXPECT_THAT(
-      message_of("FlatIndices", {ids},
-                 {{"extents", Ints{2}}, {"strides", Ints{1, 1}}, {"position_strides", Ints{}}}),
-      HasSubstr("'extents'"));
-  EXPECT_THAT(message_of("TopK", {x}, {{"axis", std::int64_t{0}}, {"k", std::int64_t{4}}}),
+  EXPECT_THAT(refusal_of_node(
+                  "FlatIndices", {ids},
+                  {{"extents", Ints{2, 0}}, {"strides", Ints{1, 1}}, {"position_strides", Ints{}}}),
+              HasSubstr("an axis without elements"));
+  EXPECT_THAT(refusal_of_node(
+                  "FlatIndices", {ids},
+                  {{"extents", Ints{2}}, {"strides", Ints{1, 1}}, {"position_strides", Ints{}}}),
+              HasSubstr("'extents'"));
+  EXPECT_THAT(refusal_of_node("TopK", {x}, {{"axis", std::int64_t{0}}, {"k", std::int64_t{4}}}),
               HasSubstr("0 to 3"));
-  EXPECT_THAT(message_of("CumSum", {x}, {{"axis", std::int64_t{1}}}), HasSubstr("axis"));
+  EXPECT_THAT(refusal_of_node("CumSum", {x}, {{"axis", std::int64_t{1}}}), HasSubstr("axis"));
   const auto resize = [&](const char* name, AttributeValue value) {
     Attributes attributes{{"axis", std::int64_t{0}}, {"size", std::int64_t{2}}};
     attributes.set(name, std::move(value));
-    return message_of("Resize", {x}, attributes);
+    return refusal_of_node("Resize", {x}, attributes);
   };
   EXPECT_THAT(resize("scale", 0.0), HasSubstr("scale"));
   EXPECT_THAT(resize("size", std::int64_t{-1}), HasSubstr("size"));

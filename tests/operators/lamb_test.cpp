@@ -14,7 +14,7 @@ namespace {
 using Json = nlohmann::json;
 using Tensors = std::vector<HostTensor>;
 
-const Json& script() {
+const Json& lamb_script() {
   static const Json json =
       Json::parse(read_file(std::string(TANDEM_SOURCE_DIR) + "/tests/data/lamb.json"));
   return json;
@@ -45,12 +45,12 @@ struct Parameter {
 
 std::vector<Parameter> parameters() {
   std::vector<Parameter> all;
-  for (const Json& json : script()["parameters"])
+  for (const Json& json : lamb_script()["parameters"])
     all.push_back({json, static_cast<int>(all.size())});
   return all;
 }
 
-Attributes attributes_of(const Json& options) {
+Attributes lamb_attributes(const Json& options) {
   Attributes attributes{{"bias_correction", std::int64_t{options["bias_correction"].get<bool>()}}};
   for (const char* name : {"beta1", "beta2", "weight_decay", "trust_clip"})
     attributes.set(name, options[name].get<double>());
@@ -80,10 +80,10 @@ Tensors train(const Kernel& kernel, const std::vector<Parameter>& parameters, co
     const Tensors start = p.start(dtype);
     inputs.insert(inputs.end(), start.begin(), start.end());
   }
-  const int steps = script()["steps"];
+  const int steps = lamb_script()["steps"];
   const Attributes attributes = kernel.op == "GroupedUpdate"
-                                    ? grouped(attributes_of(options), parameters.size())
-                                    : attributes_of(options);
+                                    ? grouped(lamb_attributes(options), parameters.size())
+                                    : lamb_attributes(options);
   for (int step = 1; step <= steps; ++step) {
     Tensors all = inputs;
     for (std::size_t p = 0; p < parameters.size(); ++p)
@@ -116,8 +116,8 @@ void each(const std::string& op, const std::vector<Parameter>& parameters, F f) 
   }
 }
 
-void expect_result(const HostTensor& got, const Json& expected, const Parameter& p,
-                   double tolerance, const std::string& what) {
+void expect_lamb_result(const HostTensor& got, const Json& expected, const Parameter& p,
+                        double tolerance, const std::string& what) {
   const int stride = p.json["stride"];
   std::vector<double> picked;
   for (std::int64_t i = 0; i < got.type().elements(); i += stride) picked.push_back(got.number(i));
@@ -135,16 +135,16 @@ void expect_results(const Tensors& tensors, std::size_t first, const Json& c, co
   const double tolerance = dtype == DType::float32 ? 2e-6 : 1e-12;
   const Json& expected = c["results"][static_cast<std::size_t>(p.number)];
   SCOPED_TRACE(p.json["name"].get<std::string>() + " " + c["name"].get<std::string>());
-  expect_result(tensors[first], expected["w"], p, tolerance, "w");
-  expect_result(tensors[first + 2], expected["m"], p, tolerance, "m");
-  expect_result(tensors[first + 3], expected["v"], p, tolerance, "v");
+  expect_lamb_result(tensors[first], expected["w"], p, tolerance, "w");
+  expect_lamb_result(tensors[first + 2], expected["m"], p, tolerance, "m");
+  expect_lamb_result(tensors[first + 3], expected["v"], p, tolerance, "v");
 }
 
 TEST(LambUpdate, AgreesWithTheScript) {
-  ASSERT_GE(script()["steps"].get<int>(), 20);
+  ASSERT_GE(lamb_script()["steps"].get<int>(), 20);
   for (const Parameter& p : parameters()) {
     each("LambUpdate", {p}, [&](const Kernel& kernel, DType dtype) {
-      for (const Json& c : script()["cases"])
+      for (const Json& c : lamb_script()["cases"])
         expect_results(train(kernel, {p}, c["options"], dtype), 0, c, p, dtype);
     });
   }
@@ -154,7 +154,7 @@ TEST(LambUpdate, AgreesWithTheScript) {
 TEST(LambUpdate, GroupedIsTheSameAsAlone) {
   const std::vector<Parameter> all = parameters();
   each("GroupedUpdate", all, [&](const Kernel& kernel, DType dtype) {
-    for (const Json& c : script()["cases"]) {
+    for (const Json& c : lamb_script()["cases"]) {
       const Tensors together = train(kernel, all, c["options"], dtype);
       for (std::size_t p = 0; p < all.size(); ++p) {
         expect_results(together, p * tensors_each, c, all[p], dtype);
@@ -177,15 +177,15 @@ TEST(LambUpdate, GroupedIsTheSameAsAlone) {
 
 TEST(LambUpdate, ScalesTheGradientAndTakesSixteenBits) {
   const Parameter p = parameters().back();
-  const Json& options = script()["cases"][1]["options"];
+  const Json& options = lamb_script()["cases"][1]["options"];
   for (const DType grads : {DType::bfloat16, DType::float16}) {
     Tensors inputs = p.start(DType::float32);
     inputs[1] = p.gradient(1, DType::float32).converted(grads);  // held exactly
     append_scalars(inputs, 0.05, 1, DType::float32);
     Tensors plain = inputs;
     plain[1] = p.gradient(1, DType::float32);
-    const Graph half = single_node("LambUpdate", inputs, attributes_of(options));
-    const Graph full = single_node("LambUpdate", plain, attributes_of(options));
+    const Graph half = single_node("LambUpdate", inputs, lamb_attributes(options));
+    const Graph full = single_node("LambUpdate", plain, lamb_attributes(options));
     each_kernel(half, [&](const Kernel& kernel) {
       const Tensors a = run_node(kernel, half, half.nodes[0], inputs),
                     b = run_node(kernel, full, full.nodes[0], plain);

@@ -19,7 +19,9 @@ Json fixture() {
   return Json::parse(file);
 }
 
-HostTensor count_of(std::int64_t value) { return HostTensor::from<std::int64_t>({}, {value}); }
+HostTensor integer_scalar(std::int64_t value) {
+  return HostTensor::from<std::int64_t>({}, {value});
+}
 
 HostTensor floats_of(const Json& values) {
   const auto numbers = values.get<std::vector<float>>();
@@ -51,8 +53,8 @@ struct Inputs {
 Inputs start_of(const Json& file) {
   const HostTensor master = floats_of(file["start"]);
   const HostTensor zeros(master.type());
-  return {{scalar_of(65536), count_of(0), count_of(0), count_of(1), scalar_of(0)},
-          {master, zeros, zeros, zeros, scalar_of(file["rate"].get<float>()), count_of(1),
+  return {{scalar_of(65536), integer_scalar(0), integer_scalar(0), integer_scalar(1), scalar_of(0)},
+          {master, zeros, zeros, zeros, scalar_of(file["rate"].get<float>()), integer_scalar(1),
            scalar_of(1), HostTensor::from<bool>({}, {false})}};
 }
 
@@ -63,7 +65,7 @@ void check_run(const Json& file, const Json& run, const Kernel& scaling, const G
   for (const Json& expected : run["steps"]) {
     SCOPED_TRACE("step " + std::to_string(++step));
     now.update[1] = scaled(expected["gradient"], now.scale[0].as<float>()[0]);
-    now.scale[3] = count_of(step);
+    now.scale[3] = integer_scalar(step);
     now.scale[4] = sum_of_squares(now.update[1]);
     const Tensors made = run_node(scaling, scale_graph, scale_graph.nodes[0], now.scale);
     std::copy_n(made.begin(), 3, now.scale.begin());
@@ -117,8 +119,8 @@ TEST(LossScale, FollowsGradScaler) {
 
 TEST(LossScale, AFixedScaleStaysAndStillSkips) {
   const float infinity = std::numeric_limits<float>::infinity();
-  const Tensors inputs{scalar_of(512), count_of(7),  count_of(2),
-                       count_of(10),   scalar_of(4), scalar_of(infinity)};
+  const Tensors inputs{scalar_of(512),     integer_scalar(7), integer_scalar(2),
+                       integer_scalar(10), scalar_of(4),      scalar_of(infinity)};
   const Graph graph = single_node("LossScale", inputs, {{"growth_interval", std::int64_t{0}}});
   each_kernel(graph, [&](const Kernel& kernel) {
     const Tensors y = run_node(kernel, graph, graph.nodes[0], inputs);
@@ -132,7 +134,8 @@ TEST(LossScale, AFixedScaleStaysAndStillSkips) {
 
 // PyTorch keeps a scale that would not be finite any more.
 TEST(LossScale, GrowsToNoInfinity) {
-  const Tensors inputs{scalar_of(0x1p127f), count_of(0), count_of(0), count_of(1), scalar_of(4)};
+  const Tensors inputs{scalar_of(0x1p127f), integer_scalar(0), integer_scalar(0), integer_scalar(1),
+                       scalar_of(4)};
   const Graph graph = single_node("LossScale", inputs, {{"growth_interval", std::int64_t{1}}});
   each_kernel(graph, [&](const Kernel& kernel) {
     const Tensors y = run_node(kernel, graph, graph.nodes[0], inputs);

@@ -17,7 +17,7 @@ void add_views(std::vector<OperatorCase>& cases) {
     if (!shape.empty()) {  // every row counts
       const double rows = static_cast<double>(shape[0]);
       cases.push_back(make_case("Transfer", to_string(shape) + " counted",
-                                {uniform(shape), absent(), values({}, {rows}, DType::int32)}));
+                                {uniform(shape), left_out(), values({}, {rows}, DType::int32)}));
     }
     cases.push_back(make_case("Transfer", to_string(shape) + " ahead", {uniform(shape)},
                               {{"lookahead", std::int64_t{2}}}));

@@ -25,6 +25,13 @@ CaseInput valued(Shape shape, std::vector<double> values, DType dtype) {
       .shape = std::move(shape), .dtype = dtype, .fill = Fill::values, .values = std::move(values)};
 }
 
+CaseInput ints(std::vector<double> values, DType dtype) {
+  const auto count = static_cast<std::int64_t>(values.size());
+  return valued({count}, std::move(values), dtype);
+}
+
+CaseInput count_of(double rows) { return valued({}, {rows}, DType::int32); }
+
 CaseInput indices(Shape shape, double classes, DType dtype) {
   return {
       .shape = std::move(shape), .dtype = dtype, .fill = Fill::integers, .low = 0, .high = classes};

@@ -20,6 +20,9 @@ std::vector<double> expectation(const std::string& name);
 CaseInput patterned(Shape shape, int k = 0);
 CaseInput random_input(Shape shape);
 CaseInput valued(Shape shape, std::vector<double> values, DType dtype = DType::float32);
+/// Along one axis, and the number of rows that an operator of rows gets.
+CaseInput ints(std::vector<double> values, DType dtype = DType::int32);
+CaseInput count_of(double rows);
 CaseInput indices(Shape shape, double classes, DType dtype = DType::int64);
 CaseInput absent();
 /// Not to be differentiated: weights, saved values, statistics.

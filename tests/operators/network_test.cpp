@@ -85,7 +85,7 @@ std::vector<BadLabel> bad_labels(std::int64_t bad) {
 
 std::string bits_of(const HostTensor& x) { return {static_cast<const char*>(x.data()), x.bytes()}; }
 
-HostTensor patterned_tensor(const Shape& shape, std::int64_t step, float factor) {
+HostTensor scaled_pattern(const Shape& shape, std::int64_t step, float factor) {
   HostTensor x(TensorType{DType::float32, shape});
   std::int64_t i = 0;
   for (float& value : x.as<float>())
@@ -99,12 +99,12 @@ TEST(SoftmaxCrossEntropy, LossesAndGradientInOneHaveTheSameBits) {
        {Shape{7, 33}, Shape{3, 2000}, Shape{300, 10}, Shape{2, 5, 3, 4}, Shape{2, 70, 131}}) {
     Shape marks = shape;
     marks.erase(marks.begin() + 1);
-    const HostTensor logits = patterned_tensor(shape, 37, 9);
-    HostTensor labels(TensorType{DType::int64, marks}), weights = patterned_tensor(marks, 7, 2);
+    const HostTensor logits = scaled_pattern(shape, 37, 9);
+    HostTensor labels(TensorType{DType::int64, marks}), weights = scaled_pattern(marks, 7, 2);
     std::int64_t i = 0;
     for (std::int64_t& label : labels.as<std::int64_t>()) label = i++ % shape[1];
     weights.as<float>()[1] = 0;
-    const HostTensor dlosses = patterned_tensor(marks, 11, 0.3f);
+    const HostTensor dlosses = scaled_pattern(marks, 11, 0.3f);
     for (const double smoothing : {0.0, 0.1}) {
       const Attributes attributes{{"label_smoothing", smoothing}};
       const auto run = [&](const std::string& kernels, const std::string& op,

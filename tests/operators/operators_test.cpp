@@ -9,16 +9,12 @@
 #include "tests/harness/checked_gradients.h"
 #include "tests/harness/layout_variants.h"
 #include "tests/harness/operator_case.h"
+#include "tests/operators/single_node.h"
 
 namespace tandem::testing {
 namespace {
 
-const OperatorSet& operators() {
-  static const OperatorSet set = all_operators();
-  return set;
-}
-
-const std::vector<OperatorCase>& cases() {
+const std::vector<OperatorCase>& cases_to_run() {
   static const std::vector<OperatorCase> list = all_cases();
   return list;
 }
@@ -33,7 +29,8 @@ std::vector<HostTensor> inputs_for(const OperatorCase& c, const Graph& graph) {
   return inputs;
 }
 
-std::vector<HostTensor> run_reference(const Graph& graph, const std::vector<HostTensor>& inputs) {
+std::vector<HostTensor> run_on_reference(const Graph& graph,
+                                         const std::vector<HostTensor>& inputs) {
   const Node& node = graph.nodes[0];
   std::vector<std::string> refusals;
   const Kernel* kernel = choose_kernel(reference_list(), plain_request(graph, node), &refusals);
@@ -45,19 +42,11 @@ std::vector<HostTensor> run_reference(const Graph& graph, const std::vector<Host
   return run_node(*kernel, graph, node, inputs);
 }
 
-void expect_equal(const std::vector<HostTensor>& results, const std::vector<HostTensor>& expected,
-                  double tolerance) {
-  ASSERT_EQ(results.size(), expected.size());
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    EXPECT_EQ(compare(results[i], expected[i], tolerance), "") << "output " << i;
-  }
-}
-
 class OperatorTest : public ::testing::TestWithParam<std::string> {
  protected:
   template <class F>
   void each_case(F f) {
-    for (const OperatorCase& c : cases()) {
+    for (const OperatorCase& c : cases_to_run()) {
       if (c.op != GetParam()) continue;
       SCOPED_TRACE("case " + c.name);
       try {
@@ -107,20 +96,21 @@ void check_broadcast(const OperatorCase& c, const Kernel& kernel, const Graph& g
   broadcast_first_axis(inputs, layouts);
   broadcast_first_axis(wide, unused);
   expect_equal(run_node(kernel, graph, graph.nodes[0], inputs, layouts),
-               run_reference(wide_graph, wide), c.tolerance);
+               run_on_reference(wide_graph, wide), c.tolerance);
 }
 
 // Kernels of a type against the reference in double.
 TEST_P(OperatorTest, Forward) {
   each_case([](const OperatorCase& c) {
-    const Graph wide_graph = case_graph(c, operators(), DType::float64);
-    const std::vector<HostTensor> expected = run_reference(wide_graph, inputs_for(c, wide_graph));
+    const Graph wide_graph = case_graph(c, operator_set(), DType::float64);
+    const std::vector<HostTensor> expected =
+        run_on_reference(wide_graph, inputs_for(c, wide_graph));
     ASSERT_NO_THROW(verify(wide_graph));
     if (!c.expected.empty()) {
       const HostTensor known = HostTensor::from<double>(expected[0].shape(), c.expected);
       EXPECT_EQ(compare(expected[0], known, c.tolerance), "") << "against the known result";
     }
-    const Graph graph = case_graph(c, operators(), DType::float32);
+    const Graph graph = case_graph(c, operator_set(), DType::float32);
     int ran = 0;
     for (const Kernel& kernel : cpu_list()) {
       if (kernel.op != c.op) continue;
@@ -154,7 +144,7 @@ class Loss {
   const std::vector<HostTensor>& dy() const { return dy_; }
 
   double operator()(const std::vector<HostTensor>& inputs) const {
-    const std::vector<HostTensor> y = run_reference(graph_, inputs);
+    const std::vector<HostTensor> y = run_on_reference(graph_, inputs);
     double sum = 0;
     for (std::size_t i = 0; i < dy_.size(); ++i) {
       for (std::int64_t k = 0; k < dy_[i].type().elements(); ++k) {
@@ -196,7 +186,7 @@ struct BuiltGradient {
 
 BuiltGradient build_gradient(const Graph& forward, const Loss& loss,
                              const std::vector<bool>& wanted) {
-  GraphBuilder g(operators(), forward);
+  GraphBuilder g(operator_set(), forward);
   const Node node = forward.nodes[0];
   std::vector<ValueId> dy(node.outputs.size());
   for (std::size_t i = 0; i < loss.dy().size(); ++i) {
@@ -209,14 +199,14 @@ BuiltGradient build_gradient(const Graph& forward, const Loss& loss,
 }
 
 TEST_P(OperatorTest, Gradient) {
-  const Operator& op = operators().get(GetParam());
+  const Operator& op = operator_set().get(GetParam());
   if (op.gradient == nullptr) return;  // the completeness test asks for the reason
   each_case([](const OperatorCase& c) {
     if (!c.check_gradient) {
       EXPECT_NE(c.why, "") << "a case without a gradient check needs a reason";
       return;
     }
-    const Graph graph = case_graph(c, operators(), DType::float64);
+    const Graph graph = case_graph(c, operator_set(), DType::float64);
     const std::vector<bool> wanted = checked_gradients(c, graph);
     if (wanted.empty()) return;
 
@@ -245,13 +235,13 @@ TEST_P(OperatorTest, Gradient) {
   });
 }
 
-std::vector<std::string> operator_names() {
+std::vector<std::string> operators_to_run() {
   std::vector<std::string> names;
-  for (const Operator& op : operators().all()) names.push_back(op.name);
+  for (const Operator& op : operator_set().all()) names.push_back(op.name);
   return names;
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, OperatorTest, ::testing::ValuesIn(operator_names()),
+INSTANTIATE_TEST_SUITE_P(Cases, OperatorTest, ::testing::ValuesIn(operators_to_run()),
                          [](const auto& param) { return param.param; });
 
 }  // namespace

@@ -10,16 +10,12 @@
 #include "kernels/emulated/widened.h"
 #include "tests/harness/layout_variants.h"
 #include "tests/harness/poisoned_case.h"
+#include "tests/operators/single_node.h"
 
 namespace tandem::testing {
 namespace {
 
-const OperatorSet& operators() {
-  static const OperatorSet set = all_operators();
-  return set;
-}
-
-const std::vector<OperatorCase>& cases() {
+const std::vector<OperatorCase>& cases_to_poison() {
   static const std::vector<OperatorCase> list = all_cases();
   return list;
 }
@@ -48,11 +44,11 @@ class PoisonedCases : public ::testing::TestWithParam<std::string> {
     computed_ = computed;
     Graph graph;
     try {
-      graph = case_graph(c, operators(), computed);
+      graph = case_graph(c, operator_set(), computed);
     } catch (const Error&) {
       return;  // the operator has no such type
     }
-    const TypedCase typed(c, operators(), computed);
+    const TypedCase typed(c, operator_set(), computed);
     each_poisoned(c, typed, [&](const PoisonedRun& run) {
       SCOPED_TRACE(std::string(name_of(computed)) + ", " + run.what + ", " + run.place);
       for (const Kernel& kernel : kernels()) {
@@ -108,7 +104,7 @@ class PoisonedCases : public ::testing::TestWithParam<std::string> {
 };
 
 TEST_P(PoisonedCases, StayPoisonedAsInTheReference) {
-  for (const OperatorCase& c : cases()) {
+  for (const OperatorCase& c : cases_to_poison()) {
     if (c.op != GetParam()) continue;
     SCOPED_TRACE("case " + c.name);
     try {
@@ -120,13 +116,13 @@ TEST_P(PoisonedCases, StayPoisonedAsInTheReference) {
   }
 }
 
-std::vector<std::string> operator_names() {
+std::vector<std::string> operators_to_poison() {
   std::vector<std::string> names;
-  for (const Operator& op : operators().all()) names.push_back(op.name);
+  for (const Operator& op : operator_set().all()) names.push_back(op.name);
   return names;
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, PoisonedCases, ::testing::ValuesIn(operator_names()),
+INSTANTIATE_TEST_SUITE_P(Cases, PoisonedCases, ::testing::ValuesIn(operators_to_poison()),
                          [](const auto& param) { return param.param; });
 
 }  // namespace

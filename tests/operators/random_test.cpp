@@ -7,11 +7,11 @@
 namespace tandem::testing {
 namespace {
 
-constexpr std::int64_t count = 40000;
+constexpr std::int64_t drawn_numbers = 40000;
 
 HostTensor draw(const std::string& op, const Attributes& attributes, std::uint64_t step,
                 const std::string& path) {
-  const std::vector<HostTensor> x{HostTensor(TensorType{DType::float32, {count / 8, 8}})};
+  const std::vector<HostTensor> x{HostTensor(TensorType{DType::float32, {drawn_numbers / 8, 8}})};
   const Graph graph = single_node(op, x, attributes, path);
   StepContext context;
   context.seed = 7;
@@ -26,11 +26,11 @@ struct Sample {
   double mean = 0, deviation = 0, below = 0, least = INFINITY, largest = -INFINITY;
 
   Sample(const HostTensor& x, double bound) {
-    for (std::int64_t i = 0; i < count; ++i) {
+    for (std::int64_t i = 0; i < drawn_numbers; ++i) {
       const double value = x.number(i);
-      mean += value / count;
-      deviation += value * value / count;
-      below += (value < bound) / static_cast<double>(count);
+      mean += value / drawn_numbers;
+      deviation += value * value / drawn_numbers;
+      below += (value < bound) / static_cast<double>(drawn_numbers);
       least = std::min(least, value);
       largest = std::max(largest, value);
     }
@@ -60,10 +60,10 @@ TEST(Random, DependsOnItsKeyAlone) {
     const HostTensor first = draw(op, {}, 1, "a");
     const auto equal_numbers = [&](const HostTensor& other) {
       int equal = 0;
-      for (std::int64_t i = 0; i < count; ++i) equal += first.number(i) == other.number(i);
+      for (std::int64_t i = 0; i < drawn_numbers; ++i) equal += first.number(i) == other.number(i);
       return equal;
     };
-    EXPECT_EQ(equal_numbers(draw(op, {}, 1, "a")), count);
+    EXPECT_EQ(equal_numbers(draw(op, {}, 1, "a")), drawn_numbers);
     EXPECT_LT(equal_numbers(draw(op, {}, 2, "a")), 10);
     EXPECT_LT(equal_numbers(draw(op, {}, 1, "b")), 10);
   }

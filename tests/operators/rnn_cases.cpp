@@ -7,7 +7,7 @@ namespace tandem::testing {
 namespace {
 
 /// The defaults of a kind, but for what is set here.
-struct Layer {
+struct LayerCase {
   std::string kind;
   Shape size;  // T, B, H
   std::string direction = "forward";
@@ -67,8 +67,8 @@ struct Arriving {
   bool dy = true, dh = false, dc = false;
 };
 
-void add(Cases& cases, const std::string& name, const Layer& layer, Arriving arriving = {},
-         bool check_gradient = true) {
+void add_layer(Cases& cases, const std::string& name, const LayerCase& layer,
+               Arriving arriving = {}, bool check_gradient = true) {
   const Attributes attributes = layer.attributes();
   const bool is_known = name.starts_with("torch_");
   OperatorCase& scan = add_case(cases, "RnnScan", name, layer.inputs([&](Shape shape, int k) {
@@ -98,36 +98,38 @@ std::string activations_of_both(const std::string& one) { return one + "," + one
 
 void add_rnn_cases(Cases& cases) {
   const Shape small{3, 2, 3};
-  add(cases, "torch_lstm", {.kind = "lstm", .size = small, .h0 = true, .c0 = true});
-  add(cases, "torch_lstm_both", {.kind = "lstm", .size = small, .direction = "bidirectional"});
-  add(cases, "torch_gru",
+  add_layer(cases, "torch_lstm", {.kind = "lstm", .size = small, .h0 = true, .c0 = true});
+  add_layer(cases, "torch_lstm_both",
+            {.kind = "lstm", .size = small, .direction = "bidirectional"});
+  add_layer(
+      cases, "torch_gru",
       {.kind = "gru", .size = small, .linear_before_reset = true, .bias_h = true, .h0 = true});
-  add(cases, "torch_rnn", {.kind = "rnn", .size = small, .h0 = true});
+  add_layer(cases, "torch_rnn", {.kind = "rnn", .size = small, .h0 = true});
 
   for (const std::string kind : {"rnn", "gru", "lstm"}) {
     const bool is_lstm = kind == "lstm", is_gru = kind == "gru";
-    add(cases, kind + "_plain", {.kind = kind, .size = small});
-    add(cases, kind + "_reverse",
-        {.kind = kind, .size = {4, 2, 2}, .direction = "reverse", .h0 = true, .c0 = is_lstm},
-        {.dy = true, .dh = true, .dc = true});
-    add(cases, kind + "_one_step", {.kind = kind, .size = {1, 1, 1}, .h0 = true},
-        {.dy = false, .dh = true});
-    add(cases, kind + "_lengths",
-        {.kind = kind,
-         .size = {3, 4, 2},
-         .direction = "bidirectional",
-         .h0 = true,
-         .c0 = is_lstm,
-         .lengths = {2, 3, 0, 1}},
-        {.dy = true, .dh = true, .dc = true});
-    add(cases, kind + "_lengths_without_states",
-        {.kind = kind,
-         .size = {3, 3, 2},
-         .direction = "reverse",
-         .lengths = {1, 3, 2},
-         .lengths_type = DType::int32},
-        {.dy = true, .dh = true});
-    add(cases, kind + "_clip", {.kind = kind, .size = small, .clip = 0.375, .h0 = true});
+    add_layer(cases, kind + "_plain", {.kind = kind, .size = small});
+    add_layer(cases, kind + "_reverse",
+              {.kind = kind, .size = {4, 2, 2}, .direction = "reverse", .h0 = true, .c0 = is_lstm},
+              {.dy = true, .dh = true, .dc = true});
+    add_layer(cases, kind + "_one_step", {.kind = kind, .size = {1, 1, 1}, .h0 = true},
+              {.dy = false, .dh = true});
+    add_layer(cases, kind + "_lengths",
+              {.kind = kind,
+               .size = {3, 4, 2},
+               .direction = "bidirectional",
+               .h0 = true,
+               .c0 = is_lstm,
+               .lengths = {2, 3, 0, 1}},
+              {.dy = true, .dh = true, .dc = true});
+    add_layer(cases, kind + "_lengths_without_states",
+              {.kind = kind,
+               .size = {3, 3, 2},
+               .direction = "reverse",
+               .lengths = {1, 3, 2},
+               .lengths_type = DType::int32},
+              {.dy = true, .dh = true});
+    add_layer(cases, kind + "_clip", {.kind = kind, .size = small, .clip = 0.375, .h0 = true});
     // Panels of vectors and what is left over of them; rows of several tiles.
     for (const auto& [label, size, direction] :
          {std::tuple{"_panels", Shape{2, 15, 20}, "bidirectional"},
@@ -135,42 +137,45 @@ void add_rnn_cases(Cases& cases) {
           {"_whole_panels", {2, 3, 32}, "forward"},
           {"_several_blocks", {2, 2, 150}, "reverse"},
           {"_many_samples", {2, 50, 1}, "forward"}}) {
-      Layer layer{.kind = kind,
-                  .size = size,
-                  .direction = direction,
-                  .linear_before_reset = is_gru,
-                  .bias_h = is_gru,
-                  .h0 = true,
-                  .c0 = is_lstm};
+      LayerCase layer{.kind = kind,
+                      .size = size,
+                      .direction = direction,
+                      .linear_before_reset = is_gru,
+                      .bias_h = is_gru,
+                      .h0 = true,
+                      .c0 = is_lstm};
       if (size[1] == 15) {
         for (int b = 0; b < 15; ++b) layer.lengths.push_back(b % 3);
       }
-      add(cases, kind + label, layer, {.dy = true, .dh = true, .dc = true}, false);
+      add_layer(cases, kind + label, layer, {.dy = true, .dh = true, .dc = true}, false);
       if (!is_gru) continue;
       layer.linear_before_reset = layer.bias_h = false;
-      add(cases, kind + "_reset_first" + label, layer, {.dy = true, .dh = true}, false);
+      add_layer(cases, kind + "_reset_first" + label, layer, {.dy = true, .dh = true}, false);
     }
   }
-  add(cases, "gru_linear", {.kind = "gru", .size = small, .linear_before_reset = true, .h0 = true});
-  add(cases, "gru_linear_lengths",
-      {.kind = "gru",
-       .size = {3, 3, 2},
-       .direction = "bidirectional",
-       .linear_before_reset = true,
-       .bias_h = true,
-       .lengths = {3, 1, 2}},
-      {.dy = true, .dh = true});
-  add(cases, "rnn_relu", {.kind = "rnn", .size = {2, 3, 20}, .activations = "Relu", .h0 = true}, {},
-      false);
-  add(cases, "lstm_only_last_cell", {.kind = "lstm", .size = small},
-      {.dy = false, .dh = false, .dc = true});
-  add(cases, "lstm_peepholes",
+  add_layer(cases, "gru_linear",
+            {.kind = "gru", .size = small, .linear_before_reset = true, .h0 = true});
+  add_layer(cases, "gru_linear_lengths",
+            {.kind = "gru",
+             .size = {3, 3, 2},
+             .direction = "bidirectional",
+             .linear_before_reset = true,
+             .bias_h = true,
+             .lengths = {3, 1, 2}},
+            {.dy = true, .dh = true});
+  add_layer(cases, "rnn_relu",
+            {.kind = "rnn", .size = {2, 3, 20}, .activations = "Relu", .h0 = true}, {}, false);
+  add_layer(cases, "lstm_only_last_cell", {.kind = "lstm", .size = small},
+            {.dy = false, .dh = false, .dc = true});
+  add_layer(
+      cases, "lstm_peepholes",
       {.kind = "lstm", .size = small, .direction = "bidirectional", .c0 = true, .peepholes = true},
       {.dy = true, .dh = true, .dc = true});
-  add(cases, "lstm_input_forget",
-      {.kind = "lstm", .size = small, .input_forget = true, .c0 = true, .peepholes = true},
-      {.dy = true, .dh = false, .dc = true});
-  add(cases, "lstm_clip_peepholes",
+  add_layer(cases, "lstm_input_forget",
+            {.kind = "lstm", .size = small, .input_forget = true, .c0 = true, .peepholes = true},
+            {.dy = true, .dh = false, .dc = true});
+  add_layer(
+      cases, "lstm_clip_peepholes",
       {.kind = "lstm", .size = small, .clip = 0.25, .h0 = true, .c0 = true, .peepholes = true});
 
   // Every activation in every place, with its numbers at two values.
@@ -178,33 +183,33 @@ void add_rnn_cases(Cases& cases) {
     const std::string name = kind.name;
     const double alpha = kind.numbers > 0 ? kind.alpha : 0, beta = kind.numbers > 1 ? kind.beta : 0;
     const double other = kind.numbers > 0 ? 0.625 : 0, shift = kind.numbers > 1 ? 0.75 : 0;
-    add(cases, "rnn_" + name,
-        {.kind = "rnn",
-         .size = {2, 2, 3},
-         .direction = "bidirectional",
-         .activations = activations_of_both(name),
-         .alphas = {alpha, other},
-         .betas = {beta, shift},
-         .h0 = true});
-    add(cases, "gru_" + name,
-        {.kind = "gru",
-         .size = {2, 1, 2},
-         .activations = activations_of_both(name),
-         .alphas = {other, alpha},
-         .betas = {shift, beta},
-         .h0 = true});
-    add(cases, "lstm_" + name,
-        {.kind = "lstm",
-         .size = {2, 1, 2},
-         .activations = name + "," + activations_of_both(name),
-         .alphas = {other, alpha, other},
-         .betas = {shift, beta, shift},
-         .h0 = true,
-         .c0 = true});
+    add_layer(cases, "rnn_" + name,
+              {.kind = "rnn",
+               .size = {2, 2, 3},
+               .direction = "bidirectional",
+               .activations = activations_of_both(name),
+               .alphas = {alpha, other},
+               .betas = {beta, shift},
+               .h0 = true});
+    add_layer(cases, "gru_" + name,
+              {.kind = "gru",
+               .size = {2, 1, 2},
+               .activations = activations_of_both(name),
+               .alphas = {other, alpha},
+               .betas = {shift, beta},
+               .h0 = true});
+    add_layer(cases, "lstm_" + name,
+              {.kind = "lstm",
+               .size = {2, 1, 2},
+               .activations = name + "," + activations_of_both(name),
+               .alphas = {other, alpha, other},
+               .betas = {shift, beta, shift},
+               .h0 = true,
+               .c0 = true});
   }
   // A slope below 0, whose result does not tell the side.
-  add(cases, "rnn_negative_slope",
-      {.kind = "rnn", .size = small, .activations = "LeakyRelu", .alphas = {-0.5}});
+  add_layer(cases, "rnn_negative_slope",
+            {.kind = "rnn", .size = small, .activations = "LeakyRelu", .alphas = {-0.5}});
 }
 
 }  // namespace tandem::testing

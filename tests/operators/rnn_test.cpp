@@ -5,13 +5,13 @@
 namespace tandem::testing {
 namespace {
 
-constexpr std::int64_t steps = 3, batch = 16, hidden = 72;
+constexpr std::int64_t time_steps = 3, batch = 16, hidden = 72;
 
 HostTensor patterned_tensor(const Shape& shape, int k, DType dtype) {
   return HostTensor::from<double>(shape, pattern(element_count(shape), k)).converted(dtype);
 }
 
-struct Layer {
+struct WideLayer {
   const char* kind;
   std::int64_t gates;
   std::int64_t directions = 1;
@@ -40,8 +40,8 @@ struct Layer {
     std::vector<double> r = pattern(element_count(r_shape), 1);
     for (double& x : r) x /= 8;
     std::vector<std::int64_t> lengths;
-    for (std::int64_t b = 0; b < batch; ++b) lengths.push_back(b % (steps + 1));
-    return {patterned_tensor({steps, batch, directions, gates * hidden}, 0, dtype),
+    for (std::int64_t b = 0; b < batch; ++b) lengths.push_back(b % (time_steps + 1));
+    return {patterned_tensor({time_steps, batch, directions, gates * hidden}, 0, dtype),
             HostTensor::from<double>(r_shape, r).converted(dtype),
             linear_before_reset ? patterned_tensor({directions, hidden}, 2, dtype) : HostTensor(),
             HostTensor::from<std::int64_t>({batch}, lengths),
@@ -73,18 +73,10 @@ const Kernel& kernel_named(const std::string& name) {
   throw std::runtime_error("no kernel " + name);
 }
 
-void expect_equal(const std::vector<HostTensor>& got, const std::vector<HostTensor>& wanted,
-                  double tolerance) {
-  ASSERT_EQ(got.size(), wanted.size());
-  for (std::size_t i = 0; i < got.size(); ++i) {
-    EXPECT_EQ(compare(got[i], wanted[i], tolerance), "") << "output " << i;
-  }
-}
-
 // As many parts as threads: 2 T B G H^2 operations are several grains.
 TEST(Rnn, IsCutBetweenThreads) {
-  for (const Layer& layer :
-       {Layer{"rnn", 1, 2}, Layer{"gru", 3, 2}, Layer{"gru", 3, 1, true}, Layer{"lstm", 4, 2}}) {
+  for (const WideLayer& layer : {WideLayer{"rnn", 1, 2}, WideLayer{"gru", 3, 2},
+                                 WideLayer{"gru", 3, 1, true}, WideLayer{"lstm", 4, 2}}) {
     SCOPED_TRACE(std::string(layer.kind) + (layer.linear_before_reset ? ", linear" : ""));
     const Attributes attributes = layer.attributes();
     const std::vector<HostTensor> wide_x = layer.inputs(DType::float64);
@@ -125,13 +117,13 @@ TEST(Rnn, IsCutBetweenThreads) {
 }
 
 TEST(Rnn, LengthsOutOfRangeAreReportedAndClamped) {
-  const Layer layer{"lstm", 4};
-  for (const std::int64_t wrong : {std::int64_t{-2}, steps + 1}) {
+  const WideLayer layer{"lstm", 4};
+  for (const std::int64_t wrong : {std::int64_t{-2}, time_steps + 1}) {
     std::vector<HostTensor> x = layer.inputs(DType::float32), clamped = x;
-    std::vector<std::int64_t> lengths(batch, steps);
+    std::vector<std::int64_t> lengths(batch, time_steps);
     lengths[5] = wrong;
     x[3] = HostTensor::from<std::int64_t>({batch}, lengths);
-    lengths[5] = wrong < 0 ? 0 : steps;
+    lengths[5] = wrong < 0 ? 0 : time_steps;
     clamped[3] = HostTensor::from<std::int64_t>({batch}, lengths);
     const Graph graph = single_node("RnnScan", x, layer.attributes());
     each_kernel(graph, [&](const Kernel& kernel) {

@@ -80,7 +80,7 @@ bool stays(const UpdateChoice& choice) {
   return choice.lazy || find_update_kind(choice.op)->keeps_still(choice.settings);
 }
 
-Attributes attributes_of(const UpdateChoice& choice) {
+Attributes attributes_of_choice(const UpdateChoice& choice) {
   Attributes attributes;
   for (const AttributeSpec& spec : all_update_attributes(true))
     attributes.set(spec.name, spec.value);
@@ -113,15 +113,15 @@ std::vector<HostTensor> groups_of(std::span<const std::int64_t> ids, std::int64_
 }
 
 /// Master and states, after all steps, on the kernel with this name.
-class Table {
+class OptimizedTable {
  public:
-  Table(const Json& json, const std::string& table, DType dtype, bool split = false)
+  OptimizedTable(const Json& json, const std::string& table, DType dtype, bool split = false)
       : json_(json), table_(table), dtype_(dtype) {
     const Json& shape = description()["tables"][table];
     rows_ = shape["rows"];
     columns_ = shape["columns"];
     const UpdateChoice choice = choice_of(json, columns_);
-    attributes_ = attributes_of(choice);
+    attributes_ = attributes_of_choice(choice);
     const UpdateKind& kind = *find_update_kind(attributes_.text("op"));
     tensors.push_back(array(table + ".initial").converted(dtype));
     for (std::size_t k = 0; k < kind.states.size(); ++k) {
@@ -208,7 +208,7 @@ TEST_P(RowOptimizers, AgreeWithTheScript) {
     for (const std::string kernel : {"cpu.rows_update", "reference.rows_update"}) {
       for (const DType dtype : {DType::float32, DType::float64}) {
         SCOPED_TRACE(table + " " + kernel + " " + std::string(name_of(dtype)));
-        Table run(json, table, dtype);
+        OptimizedTable run(json, table, dtype);
         if (!run.run(kernel)) {
           EXPECT_TRUE(kernel == "cpu.rows_update" && dtype == DType::float64);
           continue;
@@ -240,7 +240,7 @@ TEST_P(RowOptimizers, AgreeWithTheScript) {
   }
 }
 
-bool same_bytes(const HostTensor& a, const HostTensor& b) {
+bool same_contents(const HostTensor& a, const HostTensor& b) {
   return a.bytes() == b.bytes() && (a.bytes() == 0 || !std::memcmp(a.data(), b.data(), a.bytes()));
 }
 
@@ -252,16 +252,16 @@ TEST_P(RowOptimizers, SplitMastersTakeTheSameSteps) {
     for (const std::string list : {"cpu.", "reference."}) {
       SCOPED_TRACE(table + " " + list);
       const bool cpu = list == "cpu.";
-      Table whole(json, table, DType::float32), split(json, table, DType::float32, true);
+      OptimizedTable whole(json, table, DType::float32), split(json, table, DType::float32, true);
       ASSERT_TRUE(whole.run(list + "rows_update"));
       ASSERT_TRUE(split.run(list + (cpu ? "rows_update" : "split_rows_update")));
-      EXPECT_TRUE(same_bytes(split.joined(), whole.tensors[0]));
+      EXPECT_TRUE(same_contents(split.joined(), whole.tensors[0]));
       for (std::size_t k = 1; k < whole.tensors.size(); ++k) {
         if (whole.tensors[k].data() == nullptr) continue;
-        EXPECT_TRUE(same_bytes(split.tensors[k], whole.tensors[k])) << "state " << k;
+        EXPECT_TRUE(same_contents(split.tensors[k], whole.tensors[k])) << "state " << k;
       }
       EXPECT_FALSE(
-          same_bytes(whole.tensors[0], array(table + ".initial").converted(DType::float32)));
+          same_contents(whole.tensors[0], array(table + ".initial").converted(DType::float32)));
     }
   }
 }
@@ -274,12 +274,12 @@ TEST(RowOptimizersTest, EveryUpdateHasACase) {
   }
 }
 
-std::vector<OptimizerCase> cases() {
+std::vector<OptimizerCase> row_optimizer_cases() {
   std::vector<OptimizerCase> all;
   for (std::size_t i = 0; i < description()["cases"].size(); ++i) all.push_back({i});
   return all;
 }
-INSTANTIATE_TEST_SUITE_P(Kinds, RowOptimizers, ::testing::ValuesIn(cases()),
+INSTANTIATE_TEST_SUITE_P(Kinds, RowOptimizers, ::testing::ValuesIn(row_optimizer_cases()),
                          [](const auto& info) { return info.param.name(); });
 
 }  // namespace

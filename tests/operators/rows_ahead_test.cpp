@@ -17,7 +17,7 @@ HostTensor list_of(const Rows& rows, std::int64_t capacity) {
   all.resize(static_cast<std::size_t>(capacity), -1);
   return HostTensor::from<std::int64_t>({capacity}, all);
 }
-HostTensor count_of(const Rows& rows) {
+HostTensor row_count_of(const Rows& rows) {
   return HostTensor::from<std::int32_t>({}, {static_cast<std::int32_t>(rows.size())});
 }
 HostTensor step_of(std::int64_t step) { return HostTensor::from<std::int64_t>({}, {step}); }
@@ -55,12 +55,12 @@ TEST(RowsAhead, WhatThisStepChangesIsNotFetched) {
       std::set_difference(wanted.begin(), wanted.end(), changed.begin(), changed.end(),
                           std::back_inserter(expected));
       const std::vector<HostTensor> inputs{list_of(wanted, capacity),
-                                           count_of(wanted),
+                                           row_count_of(wanted),
                                            list_of(changed, capacity),
-                                           count_of(changed),
+                                           row_count_of(changed),
                                            step_of(41),
                                            list_of({}, capacity),
-                                           count_of({}),
+                                           row_count_of({}),
                                            step_of(0)};
       const Graph graph = single_node("RowsWithout", inputs, {});
       each_kernel(graph, [&](const Kernel& kernel) {
@@ -80,8 +80,8 @@ TEST(RowsAhead, EveryRowIsFound) {
     for (const double kept_share : {0.0, 0.4, 1.0}) {
       const Rows unique = some_rows(random, 0.5, capacity),
                  kept = some_rows(random, kept_share, capacity);
-      const std::vector<HostTensor> inputs{list_of(unique, capacity),   count_of(unique),
-                                           list_of(kept, capacity + 7), count_of(kept),
+      const std::vector<HostTensor> inputs{list_of(unique, capacity),   row_count_of(unique),
+                                           list_of(kept, capacity + 7), row_count_of(kept),
                                            step_of(is_of_step ? 9 : 8), step_of(9)};
       Rows expected = unique;
       if (is_of_step) {

@@ -9,12 +9,6 @@
 namespace tandem::testing {
 namespace {
 
-CaseInput ints(std::vector<double> values, DType dtype = DType::int32) {
-  const auto count = static_cast<std::int64_t>(values.size());
-  return valued({count}, std::move(values), dtype);
-}
-CaseInput count_of(double rows) { return valued({}, {rows}, DType::int32); }
-
 void add_unique(Cases& cases) {
   const Attributes rows{{"rows", 6}};
   const auto add = [&](const char* name, std::vector<CaseInput> ids, std::vector<double> unique,
@@ -91,7 +85,7 @@ void add_many_marks(Cases& cases) {
 }
 
 // Six rows of three; ids 4, 1, 4, 0, 1, 4 of two lookups, four and two.
-struct Table {
+struct SmallTable {
   CaseInput master = patterned({6, 3}), first = patterned({2, 2, 3}, 1),
             second = patterned({2, 3}, 2);
   std::vector<CaseInput> groups{ints({0, 1, 4, -1, -1, -1}, DType::int64), ints({3, 1, 4, 0, 2, 5}),
@@ -126,7 +120,7 @@ struct Table {
 };
 
 void add_updates(Cases& cases) {
-  const Table table;
+  const SmallTable table;
   const CaseInput mean = patterned({6, 3}, 3);
   CaseInput square = patterned({6, 3}, 4);
   for (double& v : square.values) v = std::fabs(v);
@@ -144,7 +138,7 @@ void add_updates(Cases& cases) {
   cases.back().expected = plain;
   for (std::size_t i = 0; i < 18; ++i) cases.back().expected[i] -= 0.25 * 0.1 * pattern(18)[i];
   // Of a split master: tails that keep the sums exact.
-  Table split = table;
+  SmallTable split = table;
   split.master.dtype = DType::bfloat16;
   std::vector<double> tails(18);
   for (std::size_t i = 0; i < 18; ++i) tails[i] = 256.0 * (static_cast<double>(i * 29 % 101) - 50);
@@ -227,7 +221,7 @@ void add_updates(Cases& cases) {
 // The same table and ids, but ids 4, 1 and 4, 0 are two bags: their sums have one dy each, that
 // goes to each of the two times its weight.
 void add_bag_updates(Cases& cases) {
-  const Table table;
+  const SmallTable table;
   const CaseInput dy = patterned({2, 3}, 3), weights = valued({2, 2}, {0.5, -1, 0, 2});
   const std::vector<double> a = pattern(6, 3), b = pattern(6, 2);
   std::vector<double> weighted(18, 0.0), plain(18, 0.0);

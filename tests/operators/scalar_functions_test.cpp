@@ -12,24 +12,20 @@
 #include "engine/formats/files.h"
 #include "engine/gradient/gradient.h"
 #include "tests/harness/operator_case.h"
+#include "tests/operators/single_node.h"
 
 namespace tandem::testing {
 namespace {
 
 using Json = nlohmann::json;
 
-const OperatorSet& operators() {
-  static const OperatorSet set = all_operators();
-  return set;
-}
-
-const Json& cases() {
+const Json& scalar_function_cases() {
   static const Json json =
       Json::parse(read_file(std::string(TANDEM_SOURCE_DIR) + "/tests/data/scalar_functions.json"));
   return json;
 }
 
-std::vector<float> numbers(const Json& list) {
+std::vector<float> floats_in(const Json& list) {
   std::vector<float> all;
   for (const Json& x : list) {
     if (x.is_number())
@@ -61,7 +57,7 @@ ValueId function(GraphBuilder& g, const std::string& op, const Json& given,
   }
   Attributes attributes;
   for (const ScalarAttribute& attribute :
-       scalar_row(operators().get(op).scalar)->options.attributes)
+       scalar_row(operator_set().get(op).scalar)->options.attributes)
     attributes.set(attribute.name, value_of(attribute, given));
   return g.add_node(op, x, attributes);
 }
@@ -82,14 +78,14 @@ void expect_near(const HostTensor& got, const std::vector<float>& expected, doub
 }
 
 TEST(ScalarFunctions, AreThoseOfPyTorchWithTheirGradients) {
-  for (const Json& c : cases()) {
+  for (const Json& c : scalar_function_cases()) {
     const std::string op = c["op"];
     SCOPED_TRACE(op + " " + c["attributes"].dump());
-    GraphBuilder g(operators());
+    GraphBuilder g(operator_set());
     std::vector<ValueId> x;
     std::vector<std::pair<std::string, HostTensor>> feeds;
     for (const Json& list : c["x"]) {
-      const std::vector<float> values = numbers(list);
+      const std::vector<float> values = floats_in(list);
       const Shape shape{static_cast<std::int64_t>(values.size())};
       feeds.emplace_back("x" + std::to_string(x.size()), HostTensor::from<float>(shape, values));
       x.push_back(g.input(feeds.back().first, {DType::float32, shape}));
@@ -102,12 +98,12 @@ TEST(ScalarFunctions, AreThoseOfPyTorchWithTheirGradients) {
       if (id) wanted.push_back(id);
     }
     const std::vector<HostTensor> got = evaluate(g.graph(), feeds, wanted);
-    const std::vector<float> at = numbers(c["x"][0]);
-    expect_near(got[0], numbers(c["y"]), 1e-37, at);
+    const std::vector<float> at = floats_in(c["x"][0]);
+    expect_near(got[0], floats_in(c["y"]), 1e-37, at);
     std::size_t next = 1;
     for (std::size_t i = 0; i < dx.size(); ++i) {
       SCOPED_TRACE("gradient of operand " + std::to_string(i));
-      const std::vector<float> expected = numbers(c["dx"][i]);
+      const std::vector<float> expected = floats_in(c["dx"][i]);
       if (dx[i])
         expect_near(got[next++], expected, 2e-7, at);
       else
@@ -119,10 +115,10 @@ TEST(ScalarFunctions, AreThoseOfPyTorchWithTheirGradients) {
 // A function that PyTorch has is in the list, and a composed one nowhere else.
 TEST(ScalarFunctions, ComposedOnesHaveExpectations) {
   std::set<std::string> tried;
-  for (const Json& c : cases()) tried.insert(c["op"]);
+  for (const Json& c : scalar_function_cases()) tried.insert(c["op"]);
   for (const ComposedFunction& composed : composed_functions()) {
     EXPECT_EQ(tried.count(composed.name), 1u) << composed.name;
-    EXPECT_EQ(operators().find(composed.name), nullptr) << composed.name;
+    EXPECT_EQ(operator_set().find(composed.name), nullptr) << composed.name;
     for (const ScalarAttribute& attribute : composed.attributes)
       EXPECT_TRUE(std::holds_alternative<double>(attribute.value)) << composed.name;
   }
@@ -134,13 +130,13 @@ TEST(ScalarFunctions, RowsAreInTheOrderOfTheEnumeration) {
     EXPECT_EQ(scalar_row(row.function), &row) << row.name;
     EXPECT_LE(row.options.attributes.size(), ScalarSettings().size()) << row.name;
     EXPECT_TRUE(names.insert(row.name).second) << row.name;
-    EXPECT_EQ(operators().get(row.name).scalar, row.function);
+    EXPECT_EQ(operator_set().get(row.name).scalar, row.function);
   }
   EXPECT_EQ(scalar_row(ScalarFunction::pow), nullptr);
 }
 
 TEST(ScalarFunctions, GetAttributesAsNumbers) {
-  GraphBuilder g(operators());
+  GraphBuilder g(operator_set());
   const ValueId x = g.input("x", {DType::float32, {2}});
   g.add_node("Gelu", {x}, {{"approximate", std::string("tanh")}});
   g.add_node("Clip", {x}, {{"min", -2.0}});

@@ -66,6 +66,21 @@ inline std::vector<HostTensor> run_in_context(const Kernel& kernel, const Graph&
   return outputs;
 }
 
+/// Test failures where outputs differ by more than `compare` allows.
+inline void expect_equal(const std::vector<HostTensor>& got, const std::vector<HostTensor>& wanted,
+                         double tolerance) {
+  ASSERT_EQ(got.size(), wanted.size());
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    EXPECT_EQ(compare(got[i], wanted[i], tolerance), "") << "output " << i;
+  }
+}
+
+inline std::vector<double> numbers_of(const HostTensor& x) {
+  std::vector<double> values;
+  for (std::int64_t i = 0; i < x.type().elements(); ++i) values.push_back(x.number(i));
+  return values;
+}
+
 inline HostTensor scalar_of(float value) { return HostTensor::from<float>({}, {value}); }
 
 }  // namespace tandem::testing

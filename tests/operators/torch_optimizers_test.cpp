@@ -15,7 +15,7 @@ namespace {
 using Json = nlohmann::json;
 using Tensors = std::vector<HostTensor>;
 
-const Json& script() {
+const Json& torch_script() {
   static const Json json =
       Json::parse(read_file(std::string(TANDEM_SOURCE_DIR) + "/tests/data/torch_optimizers.json"));
   return json;
@@ -43,7 +43,7 @@ HostTensor tensor_of(const Json& values, DType dtype, const Shape& shape) {
 
 struct Case {
   std::size_t index = 0;
-  const Json& json() const { return script()["cases"][index]; }
+  const Json& json() const { return torch_script()["cases"][index]; }
 };
 void PrintTo(const Case& c, std::ostream* stream) { *stream << c.json()["name"]; }
 
@@ -54,7 +54,7 @@ class TorchOptimizers : public ::testing::TestWithParam<Case> {
         choice_(choose_update(options_)),
         kind_(*find_update_kind(choice_.op)),
         shaped_(GetParam().json().contains("shape")),
-        given_(shaped_ ? script()["larger"] : script()),
+        given_(shaped_ ? torch_script()["larger"] : torch_script()),
         shape_(shaped_ ? GetParam().json()["shape"].get<Shape>()
                        : Shape{static_cast<std::int64_t>(given_["start"].size())}) {}
 
@@ -120,12 +120,12 @@ TEST_P(TorchOptimizers, TakeTheSameSteps) {
   }
 }
 
-std::vector<Case> cases() {
+std::vector<Case> torch_optimizer_cases() {
   std::vector<Case> all;
-  for (std::size_t i = 0; i < script()["cases"].size(); ++i) all.push_back({i});
+  for (std::size_t i = 0; i < torch_script()["cases"].size(); ++i) all.push_back({i});
   return all;
 }
-INSTANTIATE_TEST_SUITE_P(Kinds, TorchOptimizers, ::testing::ValuesIn(cases()),
+INSTANTIATE_TEST_SUITE_P(Kinds, TorchOptimizers, ::testing::ValuesIn(torch_optimizer_cases()),
                          [](const auto& info) {
                            return info.param.json()["name"].template get<std::string>();
                          });
@@ -133,7 +133,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, TorchOptimizers, ::testing::ValuesIn(cases()),
 // A kind that says it is PyTorch's is compared with it, with each of its settings.
 TEST(TorchOptimizersTest, EveryKindOfPyTorchHasCases) {
   std::set<std::pair<std::string, std::string>> tried;
-  for (const Json& json : script()["cases"]) {
+  for (const Json& json : torch_script()["cases"]) {
     tried.insert({json["kind"], ""});
     for (const auto& [key, value] : json["options"].items()) tried.insert({json["kind"], key});
   }

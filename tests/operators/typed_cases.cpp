@@ -1,7 +1,6 @@
 // Cases of element-wise operators over integers, bool and float64: broadcast in all forms, longer
 // than the pieces in which kernels walk, and at the ends of the types.
 #include <cmath>
-#include <limits>
 
 #include "tests/operators/basic_tables.h"
 
@@ -10,9 +9,6 @@ namespace tandem::testing {
 using namespace basic;
 
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
-const double nan = std::numeric_limits<double>::quiet_NaN();
 
 void add_broadcast_forms(std::vector<OperatorCase>& cases) {
   // (name, shapes of a and b)

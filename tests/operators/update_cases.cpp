@@ -125,7 +125,7 @@ const Attributes other_settings{{"lr_decay", 0.5},  {"weight_decay", 0.1},
                                 {"l21", 0.1},       {"l2_shrinkage", 0.01},
                                 {"lr_power", -0.7}, {"dialect", std::string("tensorflow")}};
 
-Attributes with(Attributes settings, std::initializer_list<const char*> names) {
+Attributes with_other_settings(Attributes settings, std::initializer_list<const char*> names) {
   for (const char* name : names) settings.set(name, *other_settings.find(name));
   return settings;
 }
@@ -154,9 +154,9 @@ void add_adagrad_and_ftrl(Cases& cases) {
       add_case(cases, "GroupedUpdate", op, with_scalars(tensors, 3), grouped);
     }
   };
-  const Attributes adagrad = with({}, {"lr_decay", "weight_decay", "epsilon"});
+  const Attributes adagrad = with_other_settings({}, {"lr_decay", "weight_decay", "epsilon"});
   const Attributes ftrl =
-      with({}, {"l1", "l2", "beta", "l21", "l2_shrinkage", "lr_power", "dialect"});
+      with_other_settings({}, {"l1", "l2", "beta", "l21", "l2_shrinkage", "lr_power", "dialect"});
   for (const char* op : {"FtrlUpdate", "GroupFtrlUpdate"}) {  // where a schedule ends at 0
     std::vector<CaseInput> inputs = with_scalars({master, grad, sum, linear}, 3);
     inputs[4] = scalar(0);

@@ -7,8 +7,8 @@
 namespace tandem::testing {
 namespace {
 
-constexpr std::int64_t count = 19;
-constexpr int steps = 5;
+constexpr std::int64_t updated_numbers = 19;
+constexpr int step_count = 5;
 
 HostTensor tensor(const std::vector<double>& values, DType dtype) {
   return HostTensor::from<double>({static_cast<std::int64_t>(values.size())}, values)
@@ -18,7 +18,7 @@ HostTensor tensor(const std::vector<double>& values, DType dtype) {
 double rate_of(int step) { return 0.1 / step; }
 double scale_of(int step) { return step == 4 ? 0.5 : 1.0; }
 bool skips(int step) { return step == 3; }
-std::vector<double> grad_of(int step) { return pattern(count, 7 * step); }
+std::vector<double> grad_of(int step) { return pattern(updated_numbers, 7 * step); }
 
 /// lr, step, scale, skip of one step; the numbers as float32 holds them.
 std::vector<HostTensor> scalars(int step) {
@@ -32,9 +32,10 @@ template <class F>
 void check(const std::string& op, const Attributes& attributes, std::size_t state_count,
            F by_hand) {
   for (const DType dtype : {DType::float32, DType::float64}) {
-    std::vector<HostTensor> inputs{tensor(pattern(count), dtype), tensor(grad_of(1), dtype)};
+    std::vector<HostTensor> inputs{tensor(pattern(updated_numbers), dtype),
+                                   tensor(grad_of(1), dtype)};
     for (std::size_t k = 0; k < state_count; ++k) {
-      inputs.push_back(tensor(std::vector<double>(count, 0.0), dtype));
+      inputs.push_back(tensor(std::vector<double>(updated_numbers, 0.0), dtype));
     }
     if (op == "SgdUpdate" && state_count == 0) inputs.emplace_back();
     const std::size_t first_scalar = inputs.size();
@@ -42,16 +43,16 @@ void check(const std::string& op, const Attributes& attributes, std::size_t stat
     const Graph graph = single_node(op, inputs, attributes);
     each_kernel(graph, [&](const Kernel& kernel) {
       std::vector<HostTensor> now = inputs;
-      std::vector<double> master = pattern(count);
-      std::vector<std::vector<double>> states(count, std::vector<double>(2, 0.0));
-      for (int step = 1; step <= steps; ++step) {
+      std::vector<double> master = pattern(updated_numbers);
+      std::vector<std::vector<double>> states(updated_numbers, std::vector<double>(2, 0.0));
+      for (int step = 1; step <= step_count; ++step) {
         now[1] = tensor(grad_of(step), dtype);
         const std::vector<HostTensor> s = scalars(step);
         std::copy(s.begin(), s.end(), now.begin() + static_cast<std::ptrdiff_t>(first_scalar));
         const std::vector<HostTensor> next = run_node(kernel, graph, graph.nodes[0], now);
         now[0] = next[0];
         for (std::size_t k = 0; k < state_count; ++k) now[2 + k] = next[1 + k];
-        for (std::int64_t i = 0; i < count && !skips(step); ++i) {
+        for (std::int64_t i = 0; i < updated_numbers && !skips(step); ++i) {
           const double g = scale_of(step) * grad_of(step)[i];
           by_hand(step, static_cast<float>(rate_of(step)), g, master[i], states[i]);
         }
@@ -145,10 +146,10 @@ TEST(AdamUpdate, OnnxEpsilonWithoutCorrection) {
 // The two forms differ where epsilon is not small beside sqrt(v).
 TEST(AdamUpdate, EpsilonFormsDiffer) {
   const auto one_step = [](const char* form) {
-    std::vector<HostTensor> inputs{tensor(pattern(count), DType::float64),
-                                   tensor(grad_of(2), DType::float64),
-                                   tensor(pattern(count), DType::float64),
-                                   tensor(std::vector<double>(count, 0.01), DType::float64)};
+    std::vector<HostTensor> inputs{
+        tensor(pattern(updated_numbers), DType::float64), tensor(grad_of(2), DType::float64),
+        tensor(pattern(updated_numbers), DType::float64),
+        tensor(std::vector<double>(updated_numbers, 0.01), DType::float64)};
     for (HostTensor& s : scalars(2)) inputs.push_back(s);
     const Graph graph =
         single_node("AdamUpdate", inputs, {{"epsilon", 0.1}, {"epsilon_form", std::string(form)}});
@@ -164,8 +165,9 @@ TEST(AdamUpdate, EpsilonFormsDiffer) {
 TEST(GroupedUpdate, EqualsSingleUpdates) {
   std::vector<HostTensor> all, singles[2];
   for (int k = 0; k < 2; ++k) {
-    singles[k] = {tensor(pattern(count, k), DType::float32), tensor(grad_of(k + 1), DType::float32),
-                  tensor(pattern(count, k + 4), DType::float32)};
+    singles[k] = {tensor(pattern(updated_numbers, k), DType::float32),
+                  tensor(grad_of(k + 1), DType::float32),
+                  tensor(pattern(updated_numbers, k + 4), DType::float32)};
     all.insert(all.end(), singles[k].begin(), singles[k].end());
     for (HostTensor& s : scalars(2)) singles[k].push_back(s);
   }

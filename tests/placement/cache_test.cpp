@@ -6,6 +6,7 @@
 #include "engine/passes/tables/cached_tables.h"
 #include "placement/derive.h"
 #include "placement/resolve.h"
+#include "tests/placement/support.h"
 
 namespace tandem::testing {
 namespace {
@@ -17,29 +18,15 @@ using ::testing::IsEmpty;
 
 constexpr std::int64_t table_rows = 100, ids = 8, columns = 16, row_bytes = 64;
 
-const OperatorSet& operators() {
-  static const OperatorSet set = all_operators();
-  return set;
-}
-
-ValueId parameter(GraphBuilder& b, const std::string& scope, Shape shape) {
-  State state;
-  state.name = scope + ".weight";
-  state.path = scope + ":weight";
-  state.trainable = true;
-  state.start = HostTensor(TensorType{DType::float32, std::move(shape)});
-  return b.state(std::move(state));
-}
-
 // ids [8] -> embed.Gather (embed:weight [100, 16]) -> rows; head.Add and tail.Mul read them.
-Graph lookup(bool tied = false) {
-  GraphBuilder b(operators());
+Graph lookup_to_cache(bool tied = false) {
+  GraphBuilder b(shared_operators());
   const ValueId indices = b.input("ids", {DType::int64, {ids}});
   b.set_scope({"embed.Gather", Phase::forward, {}});
-  const ValueId table = parameter(b, "embed", {table_rows, columns});
+  const ValueId table = add_weight(b, "embed", {table_rows, columns});
   const ValueId rows = b.add_node("Gather", {table, indices}, {{"axis", std::int64_t{0}}});
   b.set_scope({"head.Add", Phase::forward, {}});
-  const ValueId sum = b.add(rows, parameter(b, "head", {columns}));
+  const ValueId sum = b.add(rows, add_weight(b, "head", {columns}));
   b.set_scope({"tail.Mul", Phase::forward, {}});
   b.output("logits", b.mul(rows, sum));
   if (tied) {
@@ -49,14 +36,14 @@ Graph lookup(bool tied = false) {
   return b.finish();
 }
 
-struct Asked {
+struct AskedCaches {
   std::vector<CacheRequest> constraints;
   bool answers = true;
   std::string off;
 };
 
-ResolvedPolicy resolved(const std::string& rules, Asked& asked, const Graph& graph = lookup(),
-                        const std::string& refused = "") {
+ResolvedPolicy resolved(const std::string& rules, AskedCaches& asked,
+                        const Graph& graph = lookup_to_cache(), const std::string& refused = "") {
   ResolveOptions options;
   options.bindings = parse_device_arguments({"gpu=emulated:0"});
   PlacementFacts facts;
@@ -89,7 +76,7 @@ std::string cache_of(const std::string& size) {
 }
 
 TEST(Cache, TheDataIsAskedForRows) {
-  Asked asked;
+  AskedCaches asked;
   const ResolvedPolicy policy = resolved(host_table + cache_of("2GiB"), asked);
   ASSERT_EQ(asked.constraints.size(), 1u);
   EXPECT_EQ(asked.constraints[0].parameter, "embed.weight");
@@ -105,7 +92,7 @@ TEST(Cache, TheDataIsAskedForRows) {
 
 // Two rows outside of the cache, an index for each of them and one for each that is inside.
 TEST(Cache, CountsWhatCrosses) {
-  Asked asked;
+  AskedCaches asked;
   const ResolvedPolicy policy = resolved(host_table + cache_of("128B"), asked);
   const ParameterAttributes& table = *policy.find_parameter("embed.weight");
   EXPECT_EQ(table.traffic.rows, 2);
@@ -115,7 +102,7 @@ TEST(Cache, CountsWhatCrosses) {
   EXPECT_EQ(table.traffic.bytes_uncached, 2 * 6 * row_bytes + 4 * ids);
   EXPECT_EQ(table.ship.value, Ship::rows);
   EXPECT_THAT(table.ship.reason.text, HasSubstr("about 2 rows outside the cache for 8 ids"));
-  Asked results;
+  AskedCaches results;
   const ResolvedPolicy by_results = resolved(
       host_table + "{ at = \"embed.**\", cache = \"1MiB\", ship = \"results\" },\n", results);
   EXPECT_EQ(by_results.find_parameter("embed.weight")->ship.value, Ship::results);
@@ -123,7 +110,7 @@ TEST(Cache, CountsWhatCrosses) {
 }
 
 TEST(Cache, APartOfTheTable) {
-  Asked asked;
+  AskedCaches asked;
   const ResolvedPolicy policy = resolved(host_table + cache_of("12.5%"), asked);
   ASSERT_EQ(asked.constraints.size(), 1u);
   EXPECT_EQ(asked.constraints[0].size.bytes, 0u);
@@ -134,7 +121,7 @@ TEST(Cache, APartOfTheTable) {
 }
 
 TEST(Cache, LaterRulesWin) {
-  Asked asked;
+  AskedCaches asked;
   const ResolvedPolicy policy = resolved(host_table + cache_of("1MiB") + cache_of("2MiB"), asked);
   EXPECT_EQ(asked.constraints.at(0).size.bytes, std::uint64_t{2} << 20);
   ASSERT_EQ(policy.warnings.size(), 1u);
@@ -142,7 +129,7 @@ TEST(Cache, LaterRulesWin) {
 }
 
 TEST(Cache, PlacesTheCachesParts) {
-  Asked asked;
+  AskedCaches asked;
   const ResolvedPolicy policy = resolved(host_table + cache_of("1KiB"), asked);
   const ForwardPlacement placement = forward_placement(policy);
   EXPECT_EQ(placement.nodes.at(cached_name("embed.Gather")).device, 1);
@@ -155,9 +142,9 @@ TEST(Cache, PlacesTheCachesParts) {
 }
 
 TEST(Cache, NobodyIsAskedWhereThereCanBeNone) {
-  const auto note = [](const std::string& rules, const Graph& graph = lookup(),
+  const auto note = [](const std::string& rules, const Graph& graph = lookup_to_cache(),
                        const std::string& refused = "") {
-    Asked asked;
+    AskedCaches asked;
     const ResolvedPolicy policy = resolved(rules, asked, graph, refused);
     EXPECT_THAT(asked.constraints, IsEmpty());
     EXPECT_EQ(policy.find_parameter("embed.weight")->cached.rows, nullptr);
@@ -174,16 +161,17 @@ TEST(Cache, NobodyIsAskedWhereThereCanBeNone) {
   EXPECT_EQ(note(cache), "embed:weight has no cache: what embed.Gather looks up is read on cpu");
   EXPECT_EQ(note(host_table + "{ at = \"tail.**\", on = \"emulated:1\" },\n" + cache),
             "embed:weight has no cache: what is looked up is read on more than one device");
-  EXPECT_EQ(note(host_table + "{ at = \"tied.**\", run = \"cpu\" },\n" + cache, lookup(true)),
-            "embed:weight has no cache: lookups of rows are not all that reads it");
-  EXPECT_EQ(note(host_table + cache, lookup(), "embed.Gather"),
+  EXPECT_EQ(
+      note(host_table + "{ at = \"tied.**\", run = \"cpu\" },\n" + cache, lookup_to_cache(true)),
+      "embed:weight has no cache: lookups of rows are not all that reads it");
+  EXPECT_EQ(note(host_table + cache, lookup_to_cache(), "embed.Gather"),
             "embed:weight has no cache: no kernel is listed");
-  EXPECT_EQ(note(host_table + cache, lookup(), "optimizer.embed.weight"),
+  EXPECT_EQ(note(host_table + cache, lookup_to_cache(), "optimizer.embed.weight"),
             "embed:weight has no cache: no kernel is listed");
 }
 
 TEST(Cache, WhatTheDataDoesNotTellIsNoted) {
-  Asked asked;
+  AskedCaches asked;
   asked.off = "no data tells which of its rows are looked up";
   const ResolvedPolicy policy = resolved(host_table + cache_of("1KiB"), asked);
   EXPECT_EQ(policy.find_parameter("embed.weight")->cached.rows, nullptr);
@@ -191,12 +179,12 @@ TEST(Cache, WhatTheDataDoesNotTellIsNoted) {
   EXPECT_EQ(policy.notes[0].line, 5);
   EXPECT_EQ(policy.notes[0].column, 28);
   EXPECT_THAT(policy.notes[0].message, HasSubstr("no data tells"));
-  Asked nobody{.answers = false};
+  AskedCaches nobody{.answers = false};
   EXPECT_THAT(resolved(host_table + cache_of("1KiB"), nobody).notes, IsEmpty());
 }
 
 TEST(Cache, RulesThatCoverNoTableAreNoted) {
-  Asked asked;
+  AskedCaches asked;
   const ResolvedPolicy policy =
       resolved(host_table + "{ at = \"head.**\", cache = \"1KiB\" },\n", asked);
   ASSERT_EQ(policy.notes.size(), 1u);

@@ -167,7 +167,8 @@ TEST(DeviceNames, ANameThatNoRuleUsesSaysNothing) {
   EXPECT_EQ(resolved.devices[1].binding.memory_bytes, 64u << 20);
 }
 
-std::vector<std::string> warnings_of(const std::string& text, const ResolveOptions& options) {
+std::vector<std::string> device_warnings_of(const std::string& text,
+                                            const ResolveOptions& options) {
   std::vector<std::string> all;
   for (const Diagnostic& d : resolve_text(text, {}, options).warnings) {
     all.push_back(std::to_string(d.line) + ":" + std::to_string(d.column) + " " + d.path + ": " +
@@ -179,19 +180,21 @@ std::vector<std::string> warnings_of(const std::string& text, const ResolveOptio
 TEST(DeviceWarnings, KeysThatDoNothingForADevice) {
   const std::string link = "bandwidth = \"25GB/s\"\nlatency = \"10us\"\n";
   EXPECT_THAT(
-      warnings_of(on("gpu") + "[devices.gpu]\nuse = \"cuda:local\"\n" + link + "threads = 4\n",
-                  {.machine = {"cuda:0"}}),
+      device_warnings_of(
+          on("gpu") + "[devices.gpu]\nuse = \"cuda:local\"\n" + link + "threads = 4\n",
+          {.machine = {"cuda:0"}}),
       ElementsAre("7:13 devices.gpu.bandwidth: does not change the link of cuda:0: only times that "
                   "plans predict",
                   "8:11 devices.gpu.latency: does not change the link of cuda:0: only times that "
                   "plans predict",
                   "9:11 devices.gpu.threads: does nothing for cuda:0: it is of the cpu"));
-  EXPECT_THAT(warnings_of(on("cpu") + "[devices.cpu]\nbandwidth = \"25GB/s\"\nthreads = 4\n", {}),
-              ElementsAre("6:13 devices.cpu.bandwidth: does nothing for the cpu: it is of an "
-                          "emulated device's link"));
-  EXPECT_THAT(warnings_of(on("far") + "[devices.far]\nuse = \"emulated:1\"\n" + link +
-                              "[devices.cpu]\nthreads = \"physical\"\n",
-                          {}),
+  EXPECT_THAT(
+      device_warnings_of(on("cpu") + "[devices.cpu]\nbandwidth = \"25GB/s\"\nthreads = 4\n", {}),
+      ElementsAre("6:13 devices.cpu.bandwidth: does nothing for the cpu: it is of an "
+                  "emulated device's link"));
+  EXPECT_THAT(device_warnings_of(on("far") + "[devices.far]\nuse = \"emulated:1\"\n" + link +
+                                     "[devices.cpu]\nthreads = \"physical\"\n",
+                                 {}),
               IsEmpty());
 }
 

@@ -37,7 +37,7 @@ std::string edit(const PolicyEdit& e, const std::string& text = file) {
   return edit_policy(text, "p.toml", e);
 }
 
-std::string error_of(const PolicyEdit& e, const std::string& text = file) {
+std::string error_of_edit(const PolicyEdit& e, const std::string& text = file) {
   try {
     edit(e, text);
   } catch (const Error& error) {
@@ -114,35 +114,36 @@ TEST(PolicyEdit, TakesFilesWithAByteOrderMark) {
 }
 
 TEST(PolicyEdit, GivesAKeyOneValue) {
-  EXPECT_EQ(error_of({.at = "a", .set = {{"on", "cpu"}, {"on", "gpu"}}}),
+  EXPECT_EQ(error_of_edit({.at = "a", .set = {{"on", "cpu"}, {"on", "gpu"}}}),
             "on: this key of the rule is given twice");
-  EXPECT_EQ(error_of({.at = "wide.**", .set = {{"on", "cpu"}, {"on", "gpu"}}}),
+  EXPECT_EQ(error_of_edit({.at = "wide.**", .set = {{"on", "cpu"}, {"on", "gpu"}}}),
             "on: this key of the rule is given twice");
-  EXPECT_EQ(error_of({.at = "a", .set = {{"at", "b"}}}), "at: this key of the rule is given twice");
-  EXPECT_EQ(error_of({.at = "a", .filters = {{"op", "Add"}}, .set = {{"op", "Mul"}}}),
+  EXPECT_EQ(error_of_edit({.at = "a", .set = {{"at", "b"}}}),
+            "at: this key of the rule is given twice");
+  EXPECT_EQ(error_of_edit({.at = "a", .filters = {{"op", "Add"}}, .set = {{"op", "Mul"}}}),
             "op: this key of the rule is given twice");
   EXPECT_EQ(
-      error_of({.at = "a", .filters = {{"on", "cpu"}}, .set = {{"run", "cpu"}}}),
+      error_of_edit({.at = "a", .filters = {{"on", "cpu"}}, .set = {{"run", "cpu"}}}),
       "on: this is no filter of a rule: expected op, min, after or before (--set gives a rule "
       "its attributes)");
 }
 
 TEST(PolicyEdit, ChecksTheNamesOfDevices) {
   EXPECT_EQ(
-      error_of({.at = "wide.**", .set = {{"on", "gup"}}}),
+      error_of_edit({.at = "wide.**", .set = {{"on", "gup"}}}),
       "p.toml:8:26: rules.0.on: unknown device: expected cpu, gpu, gpu0, emulated:0 or a name "
       "of the table devices, or bind it with --device, got \"gup\" (did you mean \"gpu\"?)");
-  EXPECT_THAT(error_of({.at = "head.**", .set = {{"run", "cpu"}, {"state", "cpuu"}}}),
+  EXPECT_THAT(error_of_edit({.at = "head.**", .set = {{"run", "cpu"}, {"state", "cpuu"}}}),
               HasSubstr("p.toml:12:42: rules.3.state: unknown device"));
   const std::string declared = replaced("devices = { gpu", "devices = { big = {}, gpu");
-  EXPECT_THAT(error_of({.at = "wide.**", .set = {{"on", "bgi"}}}, declared),
+  EXPECT_THAT(error_of_edit({.at = "wide.**", .set = {{"on", "bgi"}}}, declared),
               HasSubstr("did you mean \"big\"?"));
-  EXPECT_EQ(error_of({.at = "wide.**", .set = {{"on", "big"}}}, declared), "no error");
+  EXPECT_EQ(error_of_edit({.at = "wide.**", .set = {{"on", "big"}}}, declared), "no error");
   for (const char* known : {"gpu", "gpu3", "emulated:1"})
-    EXPECT_EQ(error_of({.at = "wide.**", .set = {{"on", known}}}), "no error") << known;
+    EXPECT_EQ(error_of_edit({.at = "wide.**", .set = {{"on", known}}}), "no error") << known;
   // names elsewhere in the file may be bound by --device
-  EXPECT_EQ(error_of({.at = "norm.**", .filters = {{"op", "Add"}}, .set = {{"run", "cpu"}}},
-                     replaced("on = \"cpu\", look", "on = \"later\", look")),
+  EXPECT_EQ(error_of_edit({.at = "norm.**", .filters = {{"op", "Add"}}, .set = {{"run", "cpu"}}},
+                          replaced("on = \"cpu\", look", "on = \"later\", look")),
             "no error");
 }
 
@@ -164,10 +165,10 @@ TEST(PolicyEdit, RemovesARuleAndKeepsItsComment) {
 }
 
 TEST(PolicyEdit, KeepsARuleFromLosingItsLastAttribute) {
-  EXPECT_EQ(error_of({.at = "wide.**", .clear = {"lookahead", "on"}}),
+  EXPECT_EQ(error_of_edit({.at = "wide.**", .clear = {"lookahead", "on"}}),
             "p.toml:8:3: wide.**: without `lookahead`, `on` this rule would set nothing (--remove "
             "takes the whole rule away, or --set something else)");
-  EXPECT_THAT(error_of({.at = "deep.{0..5}.**", .clear = {"acts"}}),
+  EXPECT_THAT(error_of_edit({.at = "deep.{0..5}.**", .clear = {"acts"}}),
               HasSubstr("p.toml:9:3: deep.{0..5}.**: without `acts`"));
   EXPECT_EQ(edit({.at = "deep.{0..5}.**", .set = {{"run", "cpu"}}, .clear = {"acts"}}),
             replaced(",  acts = \"recompute\" , why = \"a } in, a string\" }",
@@ -220,18 +221,20 @@ rules = [  # mine
 }
 
 TEST(PolicyEdit, RefusesWhatItCannotDo) {
-  EXPECT_THAT(error_of({.at = "wid.**", .clear = {"on"}}),
+  EXPECT_THAT(error_of_edit({.at = "wid.**", .clear = {"on"}}),
               HasSubstr("p.toml: wid.**: no rule has this selector and these filters (did you mean "
                         "\"wide.**\"?)"));
-  EXPECT_THAT(error_of({.at = "wide.**", .set = {{"onn", "cpu"}}}),
+  EXPECT_THAT(error_of_edit({.at = "wide.**", .set = {{"onn", "cpu"}}}),
               HasSubstr("onn: unknown key of a rule (did you mean `on`?)"));
-  EXPECT_THAT(error_of({.at = "wide.**", .set = {{"acts", "drop"}}}),
+  EXPECT_THAT(error_of_edit({.at = "wide.**", .set = {{"acts", "drop"}}}),
               HasSubstr("p.toml:8:55: rules.0.acts: unknown value"));
-  EXPECT_THAT(error_of({.at = "a**", .set = {{"on", "cpu"}}}), HasSubstr("** stands for"));
-  EXPECT_THAT(error_of({.at = "a", .set = {{"on", "cpu"}}}, "policy = 1\n[[rules]]\nat = \"a\"\n"),
-              HasSubstr("p.toml:2:1: rules: cannot be edited in this form: expected rules = [ ... "
-                        "], one rule a line"));
-  EXPECT_THAT(error_of({.at = "a", .set = {{"on", "cpu"}}}, "policy = \n"), HasSubstr("not TOML"));
+  EXPECT_THAT(error_of_edit({.at = "a**", .set = {{"on", "cpu"}}}), HasSubstr("** stands for"));
+  EXPECT_THAT(
+      error_of_edit({.at = "a", .set = {{"on", "cpu"}}}, "policy = 1\n[[rules]]\nat = \"a\"\n"),
+      HasSubstr("p.toml:2:1: rules: cannot be edited in this form: expected rules = [ ... "
+                "], one rule a line"));
+  EXPECT_THAT(error_of_edit({.at = "a", .set = {{"on", "cpu"}}}, "policy = \n"),
+              HasSubstr("not TOML"));
 }
 
 TEST(PolicyEdit, AnotherPlannersAutoReplacesTheListAlone) {

@@ -14,8 +14,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-std::string rules(const std::string& lines) { return "rules = [\n" + lines + "\n]\n"; }
-
 /// Device 1 has no kernel for these, by path of the operator.
 PlacementFacts without(const std::map<std::string, std::string>& missing) {
   PlacementFacts facts;

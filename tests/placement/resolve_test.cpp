@@ -17,8 +17,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-std::string rules(const std::string& lines) { return "rules = [\n" + lines + "\n]\n"; }
-
 std::vector<std::string> warnings_of(const ResolvedPolicy& resolved) {
   std::vector<std::string> texts;
   for (const Diagnostic& d : resolved.warnings) {

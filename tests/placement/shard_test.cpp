@@ -16,8 +16,7 @@ using ::testing::IsEmpty;
 using testing::only_error;
 using ::testing::Pair;
 using testing::resolve_text;
-
-std::string rules(const std::string& lines) { return "rules = [\n" + lines + "]\n"; }
+using testing::rules;
 
 TEST(Shard, LaterLinesWin) {
   const ResolvedPolicy policy =

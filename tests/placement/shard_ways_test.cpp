@@ -12,7 +12,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-std::vector<std::string> names_of(const std::vector<ShardWay>& ways) {
+std::vector<std::string> names_of_ways(const std::vector<ShardWay>& ways) {
   std::vector<std::string> names;
   for (const ShardWay& way : ways) names.push_back(way.name);
   return names;
@@ -23,7 +23,7 @@ TEST(ShardWays, LargeMatricesMayBeSplit) {
   const std::vector<ShardWay> ways = shard_ways(testing::resolve_text(""), testing::shared_graph());
   const std::string split =
       "data parallel body, split layers.0:weight and layers.1:weight and layers.10:weight";
-  EXPECT_THAT(names_of(ways),
+  EXPECT_THAT(names_of_ways(ways),
               ElementsAre("data parallel", "data parallel, optimizer states shared out",
                           "data parallel, optimizer states and gradients shared out",
                           "data parallel, tables by rows", "data parallel, tables by columns",
@@ -50,21 +50,12 @@ TEST(ShardWays, WhatAPolicySaysAlreadyStays) {
       "},\n]\n");
   const std::vector<ShardWay> ways = shard_ways(resolved, testing::shared_graph());
   // The head is all that is left; it is read transposed.
-  EXPECT_THAT(names_of(ways),
+  EXPECT_THAT(names_of_ways(ways),
               ElementsAre("data parallel", "data parallel, optimizer states shared out",
                           "data parallel, optimizer states and gradients shared out",
                           "data parallel body, split head:weight",
                           "data parallel body, split head:weight, optimizer states shared out"));
   EXPECT_THAT(ways[3].rules, ElementsAre("{ at = \"head:weight\", shard = \"rows\" }"));
-}
-
-ValueId parameter(GraphBuilder& b, const std::string& layer, const Shape& shape) {
-  State state;
-  state.name = layer + ".weight";
-  state.path = layer + ":weight";
-  state.trainable = true;
-  state.start = HostTensor(TensorType{DType::float32, shape});
-  return b.state(std::move(state));
 }
 
 std::vector<ShardWay> ways_of(const Graph& graph) {
@@ -87,7 +78,8 @@ TEST(ShardWays, SeveralTables) {
   const ValueId ids = b.input("ids", {DType::int64, {4}});
   const auto looked_up = [&](const std::string& name, const Shape& shape) {
     b.set_scope({name + ".Gather", Phase::forward, {}});
-    return b.add_node("Gather", {parameter(b, name, shape), ids}, {{"axis", std::int64_t{0}}});
+    return b.add_node("Gather", {testing::add_weight(b, name, shape), ids},
+                      {{"axis", std::int64_t{0}}});
   };
   b.output("wide", looked_up("wide", {100, 1}));
   b.output("deep", looked_up("deep", {100, 64}));
@@ -109,7 +101,7 @@ TEST(ShardWays, AttentionByHeads) {
   GraphBuilder b(operators);
   const auto product = [&](const std::string& name, ValueId x, std::int64_t out) {
     b.set_scope({name, Phase::forward, {}});
-    return b.matmul(x, parameter(b, name, {b.shape(x).back(), out}));
+    return b.matmul(x, testing::add_weight(b, name, {b.shape(x).back(), out}));
   };
   const ValueId x = b.input("x", {DType::float32, {samples, tokens, width}});
   std::vector<ValueId> parts;

@@ -4,6 +4,7 @@
 
 #include "engine/graph/builder.h"
 #include "placement/resolve.h"
+#include "tests/placement/support.h"
 
 namespace tandem::testing {
 namespace {
@@ -12,31 +13,18 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr std::int64_t table_rows = 100, ids = 8;
-
-const OperatorSet& operators() {
-  static const OperatorSet set = all_operators();
-  return set;
-}
-
-ValueId parameter(GraphBuilder& b, const std::string& scope, Shape shape) {
-  State state;
-  state.name = scope + ".weight";
-  state.path = scope + ":weight";
-  state.trainable = true;
-  state.start = HostTensor(TensorType{DType::float32, std::move(shape)});
-  return b.state(std::move(state));
-}
+constexpr std::int64_t shipped_table_rows = 100, shipped_ids = 8;
 
 // ids [8] -> embed.Gather (embed:weight [100, columns]) -> rows; head.Add and tail.Mul read them.
-Graph lookup(std::int64_t columns) {
-  GraphBuilder b(operators());
-  const ValueId indices = b.input("ids", {DType::int64, {ids}});
+Graph lookup_to_ship(std::int64_t columns) {
+  GraphBuilder b(shared_operators());
+  const ValueId indices = b.input("ids", {DType::int64, {shipped_ids}});
   b.set_scope({"embed.Gather", Phase::forward, {}});
-  const ValueId rows = b.add_node("Gather", {parameter(b, "embed", {table_rows, columns}), indices},
-                                  {{"axis", std::int64_t{0}}});
+  const ValueId rows =
+      b.add_node("Gather", {add_weight(b, "embed", {shipped_table_rows, columns}), indices},
+                 {{"axis", std::int64_t{0}}});
   b.set_scope({"head.Add", Phase::forward, {}});
-  const ValueId sum = b.add(rows, parameter(b, "head", {columns}));
+  const ValueId sum = b.add(rows, add_weight(b, "head", {columns}));
   b.set_scope({"tail.Mul", Phase::forward, {}});
   b.output("logits", b.mul(rows, sum));
   Graph graph = b.finish();
@@ -44,7 +32,7 @@ Graph lookup(std::int64_t columns) {
   return graph;
 }
 
-struct Asked {
+struct AskedRows {
   std::optional<std::int64_t> answer;
   int times = 0;
 };
@@ -52,12 +40,12 @@ struct Asked {
 const std::string embed_on_host =
     "rules = [\n{ at = \"**\", on = \"gpu\" },\n{ at = \"embed.**\", on = \"cpu\" },\n";
 
-ResolvedPolicy resolved_of(std::int64_t columns, const std::string& rules, Asked& asked) {
+ResolvedPolicy resolved_of(std::int64_t columns, const std::string& rules, AskedRows& asked) {
   ResolveOptions options;
   options.bindings = parse_device_arguments({"gpu=emulated:0"});
   const Policy policy =
       parse_policy("policy = 1\n" + rules + "]\n", "policy.toml", {}, &options.earlier);
-  const Graph graph = lookup(columns);
+  const Graph graph = lookup_to_ship(columns);
   const ResolvedPolicy open = resolve(policy, graph, options);
   if (!open.questions.unique_rows) return open;
   ++asked.times;
@@ -67,44 +55,44 @@ ResolvedPolicy resolved_of(std::int64_t columns, const std::string& rules, Asked
   return resolve(policy, graph, options, facts);
 }
 
-ParameterAttributes table_of(std::int64_t columns, const std::string& rules, Asked& asked) {
+ParameterAttributes table_of(std::int64_t columns, const std::string& rules, AskedRows& asked) {
   return *resolved_of(columns, rules, asked).find_parameter("embed.weight");
 }
 
 TEST(Ship, TheBoundCountsWhereNothingIsKnown) {
-  Asked asked;
+  AskedRows asked;
   const ParameterAttributes table = table_of(16, embed_on_host, asked);
   EXPECT_TRUE(table.table);
   EXPECT_TRUE(table.traffic.crosses);
   EXPECT_FALSE(table.traffic.counted);
-  EXPECT_EQ(table.traffic.ids, ids);
-  EXPECT_EQ(table.traffic.rows, ids);
-  EXPECT_EQ(table.traffic.bytes_rows, 2 * ids * 64 + 4 * ids);
-  EXPECT_EQ(table.traffic.bytes_results, 2 * ids * 64);
+  EXPECT_EQ(table.traffic.ids, shipped_ids);
+  EXPECT_EQ(table.traffic.rows, shipped_ids);
+  EXPECT_EQ(table.traffic.bytes_rows, 2 * shipped_ids * 64 + 4 * shipped_ids);
+  EXPECT_EQ(table.traffic.bytes_results, 2 * shipped_ids * 64);
   EXPECT_EQ(table.ship.value, Ship::results);
   EXPECT_THAT(table.ship.reason.text, HasSubstr("auto: at most 8 rows for 8 ids"));
   EXPECT_EQ(asked.times, 1);
 }
 
 TEST(Ship, FewRowsAreSentOnce) {
-  Asked asked{5};
+  AskedRows asked{5};
   const ParameterAttributes table = table_of(16, embed_on_host, asked);
   EXPECT_TRUE(table.traffic.counted);
   EXPECT_EQ(table.traffic.rows, 5);
   EXPECT_EQ(table.traffic.most_rows, 8);
-  EXPECT_EQ(table.traffic.bytes_rows, 2 * 5 * 64 + 4 * ids);
+  EXPECT_EQ(table.traffic.bytes_rows, 2 * 5 * 64 + 4 * shipped_ids);
   EXPECT_EQ(table.ship.value, Ship::rows);
   EXPECT_EQ(table.ship.reason.text, "default: auto: about 5 rows for 8 ids, counted in the data");
 }
 
 TEST(Ship, ManyRowsAreNotWorthAnIndex) {
-  Asked asked{8};
+  AskedRows asked{8};
   EXPECT_EQ(table_of(16, embed_on_host, asked).ship.value, Ship::results);
 }
 
 // Of one column: 8 bytes a row there and back, 4 bytes an id.
 TEST(Ship, EqualBytesTakeTheResults) {
-  Asked half{4}, fewer{3};
+  AskedRows half{4}, fewer{3};
   const ParameterAttributes table = table_of(1, embed_on_host, half);
   EXPECT_EQ(table.traffic.bytes_rows, table.traffic.bytes_results);
   EXPECT_EQ(table.ship.value, Ship::results);
@@ -112,12 +100,12 @@ TEST(Ship, EqualBytesTakeTheResults) {
 }
 
 TEST(Ship, CountsAreNeverAboveTheBound) {
-  Asked asked{1000};
-  EXPECT_EQ(table_of(16, embed_on_host, asked).traffic.rows, ids);
+  AskedRows asked{1000};
+  EXPECT_EQ(table_of(16, embed_on_host, asked).traffic.rows, shipped_ids);
 }
 
 TEST(Ship, RulesDecide) {
-  Asked asked{2};
+  AskedRows asked{2};
   const ParameterAttributes results =
       table_of(16, embed_on_host + "{ at = \"embed.**\", ship = \"results\" },\n", asked);
   EXPECT_EQ(results.ship.value, Ship::results);
@@ -134,7 +122,7 @@ TEST(Ship, RulesDecide) {
 // What is fetched more than a step ahead is fetched one step ahead, and said at the rule's line.
 TEST(Ship, ALookaheadAboveOneIsWarnedOf) {
   const auto warnings = [](const std::string& ship, const std::string& lookahead) {
-    Asked asked;
+    AskedRows asked;
     std::string text;
     for (const Diagnostic& d :
          resolved_of(16,
@@ -156,7 +144,7 @@ TEST(Ship, ALookaheadAboveOneIsWarnedOf) {
 
 TEST(Ship, ARuleThatShipsNothingIsWarnedOf) {
   const auto warnings = [](const std::string& rules) {
-    Asked asked;
+    AskedRows asked;
     std::string text;
     for (const Diagnostic& d : resolved_of(16, rules, asked).warnings) text += to_string(d) + "\n";
     return text;
@@ -174,7 +162,7 @@ TEST(Ship, ARuleThatShipsNothingIsWarnedOf) {
 }
 
 TEST(Ship, NobodyIsAskedWhereNothingCrosses) {
-  Asked asked{5};
+  AskedRows asked{5};
   for (const char* rules :
        {"rules = [\n", "rules = [\n{ at = \"**\", on = \"gpu\" },\n",
         // The lookup runs on the accelerator: the whole table crosses.

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/graph/builder.h"
-
 namespace tandem::testing {
 namespace {
 
@@ -48,10 +46,20 @@ Graph forward_graph(const OperatorSet& operators) {
 }
 
 const Graph& shared_graph() {
-  static const OperatorSet operators = all_operators();
-  static const Graph graph = forward_graph(operators);
+  static const Graph graph = forward_graph(shared_operators());
   return graph;
 }
+
+const OperatorSet& shared_operators() {
+  static const OperatorSet operators = all_operators();
+  return operators;
+}
+
+ValueId add_weight(GraphBuilder& b, const std::string& scope, Shape shape) {
+  return add_state(b, scope, "weight", std::move(shape));
+}
+
+std::string rules(const std::string& lines) { return "rules = [\n" + lines + "\n]\n"; }
 
 ResolvedPolicy resolve_text(const std::string& text, const std::vector<std::string>& place,
                             ResolveOptions options, const PlacementFacts& facts) {

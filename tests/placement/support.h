@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/graph/builder.h"
 #include "engine/graph/graph.h"
 #include "engine/operators/operator.h"
 #include "placement/resolve.h"
@@ -15,6 +16,12 @@ namespace tandem::testing {
 /// logits.
 Graph forward_graph(const OperatorSet& operators);
 const Graph& shared_graph();
+const OperatorSet& shared_operators();
+/// A trainable state scope:weight of zeros.
+ValueId add_weight(GraphBuilder& b, const std::string& scope, Shape shape);
+
+/// The rules of a policy, from lines that end with a comma.
+std::string rules(const std::string& lines);
 
 /// "policy = 1\n" + text, read from "folder/policy.toml" and resolved with emulated:0 as gpu.
 ResolvedPolicy resolve_text(const std::string& text, const std::vector<std::string>& place = {},

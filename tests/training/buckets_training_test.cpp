@@ -17,7 +17,7 @@ using testing::error_of;
 using ::testing::HasSubstr;
 using testing::Trained;
 
-constexpr std::int64_t longest = 8, count = 50;
+constexpr std::int64_t longest = 8, sequence_count = 50;
 
 /// x [batch, length] → logits of the sum and of the sum of squares of x, which zeros do not change.
 Graph sums_of_sequences(const OperatorSet& operators, std::int64_t batch, std::int64_t length) {
@@ -44,7 +44,7 @@ Graph sums_of_sequences(const OperatorSet& operators, std::int64_t batch, std::i
 std::shared_ptr<const DataSource> short_and_long() {
   std::vector<float> x;
   std::vector<std::int64_t> labels;
-  for (std::int64_t i = 0; i < count; ++i) {
+  for (std::int64_t i = 0; i < sequence_count; ++i) {
     std::int64_t sum = 0;
     for (std::int64_t k = 0; k < longest; ++k) {
       const std::int64_t number = k <= i * 5 % longest ? (i + k) % 4 + 1 : 0;
@@ -53,8 +53,8 @@ std::shared_ptr<const DataSource> short_and_long() {
     }
     labels.push_back(sum % 3);
   }
-  return make_array_source({{"x", HostTensor::from<float>({count, longest}, x)},
-                            {"labels", HostTensor::from<std::int64_t>({count}, labels)}});
+  return make_array_source({{"x", HostTensor::from<float>({sequence_count, longest}, x)},
+                            {"labels", HostTensor::from<std::int64_t>({sequence_count}, labels)}});
 }
 
 class BucketsTraining : public testing::TrainingRun {
@@ -83,7 +83,7 @@ class BucketsTraining : public testing::TrainingRun {
   DataSets in_buckets() const { return {train_, nullptr, {}, order_, buckets_}; }
   /// The same samples in the same steps, all of them as long as the longest.
   DataSets filled_up(const RunConfig& config) const {
-    const auto below = order_ ? order_ : shuffled_order(count, {});
+    const auto below = order_ ? order_ : shuffled_order(sequence_count, {});
     return {train_, nullptr, {}, bucketed_order(below, buckets_, config.batch_size, true), nullptr};
   }
 
@@ -166,7 +166,7 @@ TEST_F(BucketsTraining, BeginAtAStepOfTheEpoch) {
 
 TEST_F(BucketsTraining, SamplesMayBeDrawn) {
   std::vector<double> weights;
-  for (std::int64_t i = 0; i < count; ++i) weights.push_back(static_cast<double>(i % 5));
+  for (std::int64_t i = 0; i < sequence_count; ++i) weights.push_back(static_cast<double>(i % 5));
   order_ = weighted_order(weights, 30);
   const std::vector<std::string> keys{"steps=1000", "epochs=3", "optimizer.lr=0.001"};
   const Trained cut = train(keys, true), whole = train(keys, false);

@@ -1,6 +1,5 @@
 // Checkpoints with right hashes that hold numbers which no run has written.
 #include <filesystem>
-#include <limits>
 
 #include "engine/graph/error.h"
 #include "engine/operators/update_kind.h"
@@ -14,10 +13,10 @@ namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
+using testing::infinity;
 using ::testing::Not;
 using testing::Trained;
 
-constexpr float infinity = std::numeric_limits<float>::infinity();
 const float not_a_number = std::nanf("");
 
 struct Spoiled {

@@ -24,22 +24,22 @@ namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-HostTensor numbers(Shape shape, float first) {
+HostTensor numbers_from(Shape shape, float first) {
   HostTensor tensor(TensorType{DType::float32, std::move(shape)});
   std::iota(tensor.as<float>().begin(), tensor.as<float>().end(), first);
   return tensor;
 }
 
-CheckpointContent content_of(std::uint64_t step) {
+CheckpointContent table_content_of(std::uint64_t step) {
   CheckpointContent content;
   content.position.step = step;
   content.position.samples = step;
   content.position.batch_size = 1;
   const float k = static_cast<float>(step);
-  content.model.push_back({"deep.weight", numbers({40'000, 5}, k)});
-  content.model.push_back({"fc.weight", numbers({2, 3}, k)});
-  content.model.push_back({"wide.weight", numbers({90'000, 1}, 2 * k)});
-  content.optimizer.push_back({"deep.weight/exp_avg", numbers({40'000, 5}, 3 * k)});
+  content.model.push_back({"deep.weight", numbers_from({40'000, 5}, k)});
+  content.model.push_back({"fc.weight", numbers_from({2, 3}, k)});
+  content.model.push_back({"wide.weight", numbers_from({90'000, 1}, 2 * k)});
+  content.optimizer.push_back({"deep.weight/exp_avg", numbers_from({40'000, 5}, 3 * k)});
   content.aliases["decoder.weight"] = "deep.weight";
   return content;
 }
@@ -47,7 +47,9 @@ CheckpointContent content_of(std::uint64_t step) {
 class CheckpointTables : public ::testing::Test {
  protected:
   std::string path(std::uint64_t step) const { return folder_ / checkpoint_name(step); }
-  void write(std::uint64_t step) { write_checkpoint(folder_.path(), content_of(step), small_); }
+  void write(std::uint64_t step) {
+    write_checkpoint(folder_.path(), table_content_of(step), small_);
+  }
   std::vector<std::string> shard_files(std::uint64_t step) const {
     std::vector<std::string> files;
     for (const std::string& name : list_directory(path(step))) {
@@ -61,7 +63,7 @@ class CheckpointTables : public ::testing::Test {
 
 TEST_F(CheckpointTables, AreReadBack) {
   write(7);
-  const CheckpointContent written = content_of(7), read = read_checkpoint(path(7));
+  const CheckpointContent written = table_content_of(7), read = read_checkpoint(path(7));
   ASSERT_EQ(read.model.size(), 3u);
   for (const NamedTensor& tensor : written.model) {
     const auto same = std::find_if(read.model.begin(), read.model.end(),
@@ -137,15 +139,15 @@ TEST_F(CheckpointTables, AManifestThatLeavesRowsOutIsNoticed) {
 }
 
 /// Stops a write before its n-th file operation, whatever thread makes it.
-struct Stopped {};
-class StopAt {
+struct WriteStopped {};
+class StopFrom {
  public:
-  explicit StopAt(int operation) {
+  explicit StopFrom(int operation) {
     set_file_hook([this, operation](std::string_view, std::string_view) {
-      if (++count_ >= operation) throw Stopped{};
+      if (++count_ >= operation) throw WriteStopped{};
     });
   }
-  ~StopAt() { set_file_hook({}); }
+  ~StopFrom() { set_file_hook({}); }
 
  private:
   std::atomic<int> count_{0};
@@ -157,9 +159,9 @@ TEST_F(CheckpointTables, AnInterruptedWriteLeavesTheOneBeforeNewest) {
   for (;; ++operation) {
     bool stopped = false;
     try {
-      const StopAt stop(operation);
+      const StopFrom stop(operation);
       write(8);
-    } catch (const Stopped&) {
+    } catch (const WriteStopped&) {
       stopped = true;
     }
     if (!stopped) break;
@@ -178,7 +180,7 @@ TEST(CheckpointStates, GoFromAndToTheStatesInRows) {
   GraphBuilder g(engine.operators);
   State state;
   state.name = "deep.weight";
-  state.start = numbers({700'000, 5}, 1);  // 14 MB: several ranges
+  state.start = numbers_from({700'000, 5}, 1);  // 14 MB: several ranges
   g.output("y", g.add_node("Neg", {g.state(state)}));
   const Graph graph = g.finish();
   testing::OwnProgram trained = testing::make_program(graph, engine.operators, *engine.cpu);

@@ -19,8 +19,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using testing::Trained;
-using Json = EditedCheckpoint::Json;
-using Pointer = Json::json_pointer;
+using OrderedJson = EditedCheckpoint::Json;
+using Pointer = OrderedJson::json_pointer;
 
 /// What an exception says whose text no user should see.
 constexpr const char* library_texts[] = {
@@ -53,12 +53,12 @@ class CheckpointValues : public testing::TrainingRun {
     checkpoint.write(copy + "/checkpoints/step-00000005", as_it_is);
     return copy;
   }
-  std::string with(const std::string& file, const std::string& place, const Json& value) {
+  std::string with(const std::string& file, const std::string& place, const OrderedJson& value) {
     EditedCheckpoint checkpoint = newest();
     set(checkpoint.json(file), Pointer(place), value);
     return with(checkpoint, file == "manifest.json");
   }
-  static void set(Json& json, const Pointer& place, const Json& value) {
+  static void set(OrderedJson& json, const Pointer& place, const OrderedJson& value) {
     if (value.is_discarded()) {
       EditedCheckpoint::remove(json, place);
     } else {
@@ -108,7 +108,7 @@ class CheckpointValues : public testing::TrainingRun {
 
 TEST_F(CheckpointValues, NumbersThatNoRunHasWrittenSetItAside) {
   const std::uint64_t top = std::uint64_t{1} << 63;
-  const std::vector<std::tuple<const char*, Json, const char*>> cases{
+  const std::vector<std::tuple<const char*, OrderedJson, const char*>> cases{
       {"/data/epoch", -1, "state.json: data.epoch: "},
       {"/data/epoch", top, "state.json: data.epoch: "},
       {"/data/epoch", 6, "data.epoch: more epochs than steps: expected at most 5, got 6"},
@@ -128,7 +128,7 @@ TEST_F(CheckpointValues, NumbersThatNoRunHasWrittenSetItAside) {
       {"/batches/0/samples", 0, "state.json: batches[0].samples: "},
       {"/batches/0/drop_last", true, "not where the batches of the run lead"},
       {"/batches/0/from_step", 1, "batches[0].from_step: "},
-      {"/batches", Json::array(), "batches: a run has batches of some size"},
+      {"/batches", OrderedJson::array(), "batches: a run has batches of some size"},
       {"/evaluated", 6, "state.json: evaluated: "},
       {"/samples", ~std::uint64_t{0}, "state.json: samples: "},
       {"/seed", -1, "state.json: seed: "},
@@ -144,14 +144,15 @@ TEST_F(CheckpointValues, NumbersThatNoRunHasWrittenSetItAside) {
       {"/evaluations_without_better", 1, "expected an integer from 0 to 0, got 1"},
       {"/finished", "yes", "finished: not a value that can be here: expected true or false"},
       {"/optimizers/fc1.weight", 3, "state.json: optimizers.fc1.weight: "},
-      {"/thawed", Json::array(), "thawed: not a value that can be here: expected an object"},
+      {"/thawed", OrderedJson::array(), "thawed: not a value that can be here: expected an object"},
       {"/vocabularies", {{"vocabulary.x.tsv", "12"}}, "expected 64 hexadecimal digits, got \"12\""},
       {"/format", nullptr, "state.json: format: not the format of a checkpoint: expected 1"},
       {"/format", -1, "state.json: format: "},
       {"/format", 0, "state.json: format: "},
       {"/format", 1.5, "state.json: format: "},
       {"/format", "1", "state.json: format: "},
-      {"/format", Json(Json::value_t::discarded), "state.json: format: the file lacks this value"},
+      {"/format", OrderedJson(OrderedJson::value_t::discarded),
+       "state.json: format: the file lacks this value"},
   };
   for (const auto& [place, value, reason] : cases)
     expect_set_aside(with("state.json", place, value), reason);
@@ -232,7 +233,7 @@ TEST_F(CheckpointValues, APlaceBeforeTheSamplesThatWereSeenIsRefusedAndStays) {
 TEST_F(CheckpointValues, ValuesThatConfigurationOrLogContradictAreRefusedAndStay) {
   EditedCheckpoint checkpoint = newest();
   const double best = checkpoint.json("state.json")["best"]["value"];
-  const std::vector<std::tuple<const char*, Json, const char*>> cases{
+  const std::vector<std::tuple<const char*, OrderedJson, const char*>> cases{
       {"/best/value", best / 2, "best.value: metrics.jsonl has another loss at step "},
       {"/best/value", best + 1e-9, "best.value: metrics.jsonl has another loss at step "},
       {"/best/better", "larger", "best.better: not what is better of loss"},
@@ -288,7 +289,7 @@ TEST_F(CheckpointValues, WhatCannotBeReadIsNotSetAside) {
 TEST_F(CheckpointValues, MoreEpochsThanCanBeCountedAreRefused) {
   constexpr std::uint64_t step = 1'000'000'000'000'000;
   EditedCheckpoint checkpoint = newest();
-  Json& state = checkpoint.json("state.json");
+  OrderedJson& state = checkpoint.json("state.json");
   state["step"] = step;
   state["data"] = {{"epoch", step}, {"sample", 0}};
   state["samples"] = step;
@@ -305,10 +306,11 @@ TEST_F(CheckpointValues, MoreEpochsThanCanBeCountedAreRefused) {
 
 TEST_F(CheckpointValues, ListsOfFilesAreChecked) {
   EditedCheckpoint elsewhere = newest();
-  Json& files = elsewhere.json("manifest.json")["files"];
+  OrderedJson& files = elsewhere.json("manifest.json")["files"];
   files[std::string("a\0b", 3)] = files["state.json"];
   expect_set_aside(with(elsewhere, true), "lists a file elsewhere");
-  const Json rows{{"part", "model"}, {"tensor", "fc1.weight"}, {"first_row", 0}, {"rows", 8}};
+  const OrderedJson rows{
+      {"part", "model"}, {"tensor", "fc1.weight"}, {"first_row", 0}, {"rows", 8}};
   EditedCheckpoint of_rows = newest();
   of_rows.json("manifest.json")["files"]["state.json"].update(rows);
   expect_set_aside(with(of_rows, true), "not a file of rows");
@@ -319,8 +321,8 @@ TEST_F(CheckpointValues, ListsOfFilesAreChecked) {
 
 TEST_F(CheckpointValues, ATensorOfTwoFilesIsNoTensor) {
   EditedCheckpoint checkpoint = newest();
-  Json& header = checkpoint.json("optimizer.safetensors");
-  Json renamed = Json::object();
+  OrderedJson& header = checkpoint.json("optimizer.safetensors");
+  OrderedJson renamed = OrderedJson::object();
   for (const auto& [name, entry] : header.items())
     renamed[name == "fc1.weight/momentum_buffer" ? "fc1.weight" : name] = entry;
   ASSERT_TRUE(renamed.contains("fc1.weight"));
@@ -344,8 +346,8 @@ TEST_F(CheckpointValues, FoldersOfOtherNamesAreNoCheckpoints) {
 TEST_F(CheckpointValues, ManyEntriesAreRead) {
   constexpr int entries = 300'000;
   EditedCheckpoint checkpoint = newest();
-  Json::object_t& optimizers =
-      checkpoint.json("state.json")["optimizers"].get_ref<Json::object_t&>();
+  OrderedJson::object_t& optimizers =
+      checkpoint.json("state.json")["optimizers"].get_ref<OrderedJson::object_t&>();
   for (int i = 0; i < entries; ++i)  // behind the others, without looking for the name
     optimizers.Container::emplace_back("other." + std::to_string(i), "sgd");
   const std::string run_dir = with(checkpoint);

@@ -1,6 +1,5 @@
 // Runs whose loss, states or evaluation are not finite any more: what is named as the cause, when
 // they end, what they leave.
-#include <limits>
 
 #include "engine/graph/builder.h"
 #include "engine/graph/error.h"
@@ -15,12 +14,12 @@ using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using testing::infinity;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using testing::terms;
 using testing::Trained;
 
-constexpr float infinity = std::numeric_limits<float>::infinity();
 constexpr const char* lower_rate = "lower optimizer.lr";
 
 class DivergenceTest : public testing::TrainingRun {

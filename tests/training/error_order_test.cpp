@@ -1,6 +1,5 @@
 // With an accelerator the next step is under way while one is judged. Where both have mistakes, the
 // one that came first is named.
-#include <limits>
 
 #include "engine/graph/builder.h"
 #include "engine/graph/error.h"
@@ -13,16 +12,16 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using testing::infinity;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::SizeIs;
 
-constexpr float infinity = std::numeric_limits<float>::infinity();
 constexpr const char* bad_index = "an index is out of range at step 5";
 
 /// logits = scale * table[2 ids] + sqrt(x w) + big v. Where x is 0, the gradient of w is 0 / 0;
 /// where big is 1e25, that of v has a square beyond float32; v itself begins at 0.
-Graph network(const OperatorSet& operators, std::int64_t batch) {
+Graph network_with_mistakes(const OperatorSet& operators, std::int64_t batch) {
   GraphBuilder g(operators);
   const auto input = [&](const char* name, std::int64_t columns) {
     return g.input(name, {DType::float32, {batch, columns}});
@@ -80,7 +79,9 @@ class ErrorOrder : public testing::TrainingRun {
       placement.states.assign(graph.states.size(), {1, 1, "test"});
       return placement;
     };
-    parts.forward = [this](std::int64_t batch, bool) { return network(engine_.operators, batch); };
+    parts.forward = [this](std::int64_t batch, bool) {
+      return network_with_mistakes(engine_.operators, batch);
+    };
     run_dir_ = folder_ / ("run" + std::to_string(++runs_));
     std::vector<std::string> keys{"steps=8", "log.every=\"100 steps\"",
                                   "run_dir=\"" + run_dir_ + "\""};

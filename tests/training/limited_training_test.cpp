@@ -25,13 +25,13 @@ using testing::TrainedGraph;
 
 constexpr std::int64_t inputs = 4, hidden = 5, outputs = 3;
 
-const Json& script() {
+const Json& limits_script() {
   static const Json json =
       Json::parse(read_file(std::string(TANDEM_SOURCE_DIR) + "/tests/data/limited_training.json"));
   return json;
 }
 
-Graph network(const OperatorSet& operators, std::int64_t samples) {
+Graph limited_network(const OperatorSet& operators, std::int64_t samples) {
   GraphBuilder g(operators);
   g.set_scope({"net", Phase::forward, {}});
   const ValueId x = g.input("x", {DType::float32, {samples, inputs}});
@@ -49,7 +49,7 @@ GraphTraining training_of(std::vector<std::string> keys, int steps) {
   of.keys.insert(of.keys.begin(), {"optimizer.kind=sgd", "optimizer.momentum=0.9"});
   of.steps = steps;
   of.outputs = outputs;
-  of.forward = network;
+  of.forward = limited_network;
   of.feed = [config = testing::config_of(of)](const std::string& name, std::int64_t first,
                                               std::int64_t samples, void* slot) {
     auto* const to = static_cast<float*>(slot);
@@ -79,7 +79,7 @@ void expect_states(const TrainedGraph& found, const Json& states) {
 }
 
 TEST(LimitedTraining, IsPyTorchs) {
-  for (const Json& one : script()["cases"]) {
+  for (const Json& one : limits_script()["cases"]) {
     SCOPED_TRACE(one["name"]);
     GraphTraining of = training_of(one["keys"], one["steps"]);
     expect_states(testing::train_graph(of), one["states"]);
@@ -89,7 +89,7 @@ TEST(LimitedTraining, IsPyTorchs) {
 }
 
 TEST(LimitedTraining, IsTheSameInMicroBatchesAndOverRanks) {
-  for (const Json& one : script()["cases"]) {
+  for (const Json& one : limits_script()["cases"]) {
     SCOPED_TRACE(one["name"]);
     GraphTraining of = training_of(one["keys"], one["steps"]);
     for (const TrainedGraph& rank : testing::train_graph_on(3, of))
@@ -102,7 +102,7 @@ TEST(LimitedTraining, IsTheSameInMicroBatchesAndOverRanks) {
 }
 
 TEST(LimitedTraining, IsTheSameUnderALossScale) {
-  for (const Json& one : script()["cases"]) {
+  for (const Json& one : limits_script()["cases"]) {
     SCOPED_TRACE(one["name"]);
     std::vector<std::string> keys = one["keys"];
     // A scale of the loss, with products of 32 bits.

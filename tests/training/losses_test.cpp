@@ -56,7 +56,7 @@ HostTensor tensor_of(const Json& json) {
       .converted(dtype);
 }
 
-HostTensor rows(const HostTensor& tensor, std::int64_t begin, std::int64_t count) {
+HostTensor rows_from(const HostTensor& tensor, std::int64_t begin, std::int64_t count) {
   TensorType type = tensor.type();
   const std::size_t row = tensor.bytes() / static_cast<std::size_t>(type.shape[0]);
   type.shape[0] = count;
@@ -73,9 +73,9 @@ struct Operands {
 
   Operands part(std::int64_t begin, std::int64_t count) const {
     Operands result;
-    for (const HostTensor& value : values) result.values.push_back(rows(value, begin, count));
+    for (const HostTensor& value : values) result.values.push_back(rows_from(value, begin, count));
     for (const auto& [name, field] : fields)
-      result.fields.emplace_back(name, rows(field, begin, count));
+      result.fields.emplace_back(name, rows_from(field, begin, count));
     return result;
   }
   const HostTensor* find(const std::string& field) const {

@@ -15,22 +15,24 @@
 namespace tandem::testing {
 namespace {
 
-constexpr std::int64_t rows = 400, columns = 3, fields = 4, outputs = 2;
-constexpr int steps = 4;
+constexpr std::int64_t table_rows = 400, table_columns = 3, table_fields = 4, dense_outputs = 2;
+constexpr int summed_steps = 4;
 
 Graph forward_graph(const OperatorSet& operators, std::int64_t samples) {
   GraphBuilder b(operators);
   const auto parameter = [&](const std::string& name, const Shape& shape) {
     return b.state(sine_parameter(name, shape));
   };
-  const ValueId ids = b.input("ids", {DType::int64, {samples, fields}});
+  const ValueId ids = b.input("ids", {DType::int64, {samples, table_fields}});
   b.set_scope({"table", Phase::forward, {}});
-  const ValueId looked_up = b.add_node("Gather", {parameter("table.weight", {rows, columns}), ids},
-                                       {{"axis", std::int64_t{0}}});
+  const ValueId looked_up =
+      b.add_node("Gather", {parameter("table.weight", {table_rows, table_columns}), ids},
+                 {{"axis", std::int64_t{0}}});
   b.set_scope({"dense", Phase::forward, {}});
-  const ValueId flat = b.reshape(looked_up, {samples, fields * columns});
-  const ValueId product = b.matmul(flat, parameter("dense.weight", {fields * columns, outputs}));
-  const ValueId y = b.add(product, parameter("dense.bias", {outputs}));
+  const ValueId flat = b.reshape(looked_up, {samples, table_fields * table_columns});
+  const ValueId product =
+      b.matmul(flat, parameter("dense.weight", {table_fields * table_columns, dense_outputs}));
+  const ValueId y = b.add(product, parameter("dense.bias", {dense_outputs}));
   b.output("y", y);
   return b.finish();
 }
@@ -41,22 +43,23 @@ struct Case {
   int device = 0;
 };
 
-GraphTraining training_of(const Case& of) {
+GraphTraining summed_training(const Case& of) {
   return {.keys = of.keys,
           .batch = of.batch,
           .micro_batch = of.micro_batch,
-          .outputs = outputs,
+          .outputs = dense_outputs,
           .device = of.device,
-          .steps = steps,
+          .steps = summed_steps,
           .forward = forward_graph,
           .feed = [](const std::string&, std::int64_t first, std::int64_t samples, void* slot) {
-            for (std::int64_t e = 0; e < samples * fields; ++e)
-              static_cast<std::int64_t*>(slot)[e] = (first * fields + e) * 7 % 11;  // many twice
+            for (std::int64_t e = 0; e < samples * table_fields; ++e)
+              static_cast<std::int64_t*>(slot)[e] =
+                  (first * table_fields + e) * 7 % 11;  // many twice
           }};
 }
 
 void expect_as_alone(const Case& of, std::initializer_list<int> counts) {
-  const GraphTraining training = training_of(of);
+  const GraphTraining training = summed_training(of);
   const TrainedGraph alone = train_graph(training);
   for (const int ranks : counts) {
     SCOPED_TRACE(std::to_string(ranks) + " ranks");
@@ -65,7 +68,7 @@ void expect_as_alone(const Case& of, std::initializer_list<int> counts) {
       EXPECT_EQ(one.stop, 1);
       EXPECT_EQ(one.losses, all[0].losses);
       EXPECT_NEAR(one.norm, alone.norm, 1e-6 * std::max(1.0f, alone.norm));
-      for (int step = 0; step < steps; ++step)
+      for (int step = 0; step < summed_steps; ++step)
         EXPECT_NEAR(one.losses[step], alone.losses[step], 1e-6) << "step " << step + 1;
       for (const auto& [name, expected] : alone.states) {
         ASSERT_TRUE(one.states.contains(name)) << name;

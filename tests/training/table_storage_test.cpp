@@ -45,7 +45,7 @@ enum class Reads { rows, constant_ids, product, transposed_axis, nothing };
 
 /// ids int64 [4] -> rows of table.weight [8, 6], and what else reads the table -> logits [4,
 /// 3].
-Graph network(const OperatorSet& operators, Reads also, DType dtype = DType::float32) {
+Graph network_that_reads(const OperatorSet& operators, Reads also, DType dtype = DType::float32) {
   GraphBuilder g(operators);
   const auto parameter = [&](const std::string& name, Shape shape, DType type) {
     State state;
@@ -99,7 +99,7 @@ class TableStorageTest : public ::testing::Test {
     request.kind = kind;
     request.samples = {4, kind == MicroBatchKind::whole ? 4 : 8};
     TrainingGraph made =
-        build_training_graph(operators_, network(operators_, also, dtype), request);
+        build_training_graph(operators_, network_that_reads(operators_, also, dtype), request);
     verify(made.graph);
     return made;
   }
@@ -139,7 +139,7 @@ TEST_F(TableStorageTest, LaterRulesWin) {
       testing::small_config("/folder", {R"(parameters.storage=[{at="**", kind="split_bfloat16"}, )"
                                         R"({at="fc:*", kind="float32"}])"});
   const std::vector<SplitTable> tables =
-      split_tables(config.parameters, network(operators_, Reads::rows));
+      split_tables(config.parameters, network_that_reads(operators_, Reads::rows));
   ASSERT_EQ(tables.size(), 1u);
   EXPECT_EQ(tables[0].name, "table.weight");
 }

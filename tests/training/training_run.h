@@ -5,12 +5,15 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "tests/training/formats/temporary_folder.h"
 #include "tests/training/support.h"
 
 namespace tandem::testing {
+
+constexpr float infinity = std::numeric_limits<float>::infinity();
 
 struct Trained {
   std::unique_ptr<Training> training;

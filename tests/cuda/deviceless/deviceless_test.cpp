@@ -139,3 +139,5 @@ TEST(Deviceless, CudnnRefusesWhatItCannotDo) {
 
 }  // namespace
 }  // namespace tandem::testing
+
+#undef SKIP_WITHOUT_CUDNN

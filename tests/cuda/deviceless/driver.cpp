@@ -75,3 +75,5 @@ int cuGetProcAddress_v2(const char* name, void** function, int, unsigned long lo
 }
 
 }  // extern "C"
+
+#undef UNANSWERED

@@ -13,12 +13,10 @@
 namespace tandem::gpu_check {
 namespace {
 
-using testing::Json;
-
 constexpr int steps_of_data = 20;
 
 Network fixture(const std::string& parity, const std::string& name, std::size_t optimizer) {
-  const Json json = testing::read_fixture(name, parity);
+  const testing::Json json = testing::read_fixture(name, parity);
   Network network;
   network.name = name + " with " + json["optimizers"][optimizer]["name"].get<std::string>();
   network.model = parity + json["files"]["logits"]["torchscript"].get<std::string>();
@@ -101,7 +99,7 @@ std::string write_policy(const std::string& folder, const std::string& name,
 std::vector<double> session_losses(const Network& network, const std::vector<std::string>& settings,
                                    const std::string& policy, int steps) {
   std::vector<std::string> keys = settings;
-  if (!policy.empty()) keys.push_back("policy=" + Json(policy).dump());
+  if (!policy.empty()) keys.push_back("policy=" + testing::Json(policy).dump());
   api::Session session(network.model, network.batch, keys);
   std::vector<double> losses;
   for (int step = 0; step < steps; ++step) {

@@ -8,7 +8,7 @@
 namespace tandem::testing {
 namespace {
 
-FakeCublasLt* current = nullptr;
+FakeCublasLt* current_lt = nullptr;
 
 template <class T>
 T* find(const std::map<void*, std::unique_ptr<T>>& map, const void* handle) {
@@ -34,22 +34,22 @@ struct LtFunctions {
   template <class R, class... A>
   struct Missing<R (*)(A...)> {
     static R call(A...) {
-      current->broken("a function is called that the fake does not have");
+      current_lt->broken("a function is called that the fake does not have");
       return R{};
     }
   };
 
   static std::optional<cublasStatus_t> entered(const char* name) {
-    const auto found = current->failing.find(name);
-    if (found == current->failing.end()) return std::nullopt;
+    const auto found = current_lt->failing.find(name);
+    if (found == current_lt->failing.end()) return std::nullopt;
     return found->second;
   }
 
   template <class T>
   static cublasStatus_t set(const char* what, T& to, const void* from, std::size_t bytes) {
     if (from == nullptr || bytes != sizeof(T)) {
-      return current->broken(std::string(what) + " is set with " + std::to_string(bytes) +
-                             " bytes instead of " + std::to_string(sizeof(T)));
+      return current_lt->broken(std::string(what) + " is set with " + std::to_string(bytes) +
+                                " bytes instead of " + std::to_string(sizeof(T)));
     }
     std::memcpy(&to, from, bytes);
     return CUBLAS_STATUS_SUCCESS;
@@ -60,13 +60,14 @@ struct LtFunctions {
     if (map.erase(const_cast<void*>(static_cast<const void*>(handle))) == 1) {
       return CUBLAS_STATUS_SUCCESS;
     }
-    return current->broken("something is destroyed that does not exist");
+    return current_lt->broken("something is destroyed that does not exist");
   }
 
   static cublasStatus_t create(cublasLtHandle_t* to) {
     if (const auto failed = entered("cublasLtCreate")) return *failed;
-    if (current->runtime_->is_capturing()) return current->broken("cublasLtCreate while capturing");
-    *to = reinterpret_cast<cublasLtHandle_t>(add<void*>(current->handles_, 0));
+    if (current_lt->runtime_->is_capturing())
+      return current_lt->broken("cublasLtCreate while capturing");
+    *to = reinterpret_cast<cublasLtHandle_t>(add<void*>(current_lt->handles_, 0));
     return CUBLAS_STATUS_SUCCESS;
   }
 
@@ -76,7 +77,7 @@ struct LtFunctions {
     LtOperation operation;
     operation.compute = compute;
     operation.scale = scale;
-    *to = static_cast<cublasLtMatmulDesc_t>(add<void*>(current->operations_, operation));
+    *to = static_cast<cublasLtMatmulDesc_t>(add<void*>(current_lt->operations_, operation));
     return CUBLAS_STATUS_SUCCESS;
   }
 
@@ -84,8 +85,8 @@ struct LtFunctions {
                                       cublasLtMatmulDescAttributes_t attribute, const void* from,
                                       std::size_t bytes) {
     if (const auto failed = entered("cublasLtMatmulDescSetAttribute")) return *failed;
-    LtOperation* const x = find(current->operations_, handle);
-    if (x == nullptr) return current->broken("an attribute of an operation that does not exist");
+    LtOperation* const x = find(current_lt->operations_, handle);
+    if (x == nullptr) return current_lt->broken("an attribute of an operation that does not exist");
     switch (attribute) {
       case CUBLASLT_MATMUL_DESC_POINTER_MODE:
         return set("POINTER_MODE", x->pointer_mode, from, bytes);
@@ -98,8 +99,8 @@ struct LtFunctions {
       case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
         return set("BIAS_POINTER", x->bias, from, bytes);
       default:
-        return current->broken("attribute " + std::to_string(attribute) +
-                               " of an operation is unknown to the fake");
+        return current_lt->broken("attribute " + std::to_string(attribute) +
+                                  " of an operation is unknown to the fake");
     }
   }
 
@@ -112,9 +113,9 @@ struct LtFunctions {
     matrix.columns = columns;
     matrix.ld = ld;
     if (type != CUDA_R_32F && type != CUDA_R_16F && type != CUDA_R_16BF) {
-      return current->broken("a matrix of type " + std::to_string(type));
+      return current_lt->broken("a matrix of type " + std::to_string(type));
     }
-    *to = static_cast<cublasLtMatrixLayout_t>(add<void*>(current->matrices_, matrix));
+    *to = static_cast<cublasLtMatrixLayout_t>(add<void*>(current_lt->matrices_, matrix));
     return CUBLAS_STATUS_SUCCESS;
   }
 
@@ -122,31 +123,31 @@ struct LtFunctions {
                                    cublasLtMatrixLayoutAttribute_t attribute, const void* from,
                                    std::size_t bytes) {
     if (const auto failed = entered("cublasLtMatrixLayoutSetAttribute")) return *failed;
-    LtMatrix* const x = find(current->matrices_, handle);
-    if (x == nullptr) return current->broken("an attribute of a matrix that does not exist");
+    LtMatrix* const x = find(current_lt->matrices_, handle);
+    if (x == nullptr) return current_lt->broken("an attribute of a matrix that does not exist");
     switch (attribute) {
       case CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT:
         return set("BATCH_COUNT", x->batch, from, bytes);
       case CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET:
         return set("STRIDED_BATCH_OFFSET", x->batch_stride, from, bytes);
       default:
-        return current->broken("attribute " + std::to_string(attribute) +
-                               " of a matrix is unknown to the fake");
+        return current_lt->broken("attribute " + std::to_string(attribute) +
+                                  " of a matrix is unknown to the fake");
     }
   }
 
   static cublasStatus_t make_preference(cublasLtMatmulPreference_t* to) {
     if (const auto failed = entered("cublasLtMatmulPreferenceCreate")) return *failed;
-    *to =
-        static_cast<cublasLtMatmulPreference_t>(add<void*>(current->preferences_, LtPreference{}));
+    *to = static_cast<cublasLtMatmulPreference_t>(
+        add<void*>(current_lt->preferences_, LtPreference{}));
     return CUBLAS_STATUS_SUCCESS;
   }
 
   static cublasStatus_t set_preference(cublasLtMatmulPreference_t handle,
                                        cublasLtMatmulPreferenceAttributes_t attribute,
                                        const void* from, std::size_t bytes) {
-    LtPreference* const x = find(current->preferences_, handle);
-    if (x == nullptr) return current->broken("an attribute of a preference that does not exist");
+    LtPreference* const x = find(current_lt->preferences_, handle);
+    if (x == nullptr) return current_lt->broken("an attribute of a preference that does not exist");
     switch (attribute) {
       case CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES:
         return set("MAX_WORKSPACE_BYTES", x->workspace_bytes, from, bytes);
@@ -161,8 +162,8 @@ struct LtFunctions {
       case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES:
         return set("MIN_ALIGNMENT_D_BYTES", x->alignment_d, from, bytes);
       default:
-        return current->broken("attribute " + std::to_string(attribute) +
-                               " of a preference is unknown to the fake");
+        return current_lt->broken("attribute " + std::to_string(attribute) +
+                                  " of a preference is unknown to the fake");
     }
   }
 
@@ -170,10 +171,11 @@ struct LtFunctions {
   static bool collect(LtProblem& problem, cublasLtHandle_t handle, cublasLtMatmulDesc_t operation,
                       cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c,
                       cublasLtMatrixLayout_t d) {
-    const LtOperation* const x = find(current->operations_, operation);
-    const LtMatrix* const matrices[] = {find(current->matrices_, a), find(current->matrices_, b),
-                                        find(current->matrices_, c), find(current->matrices_, d)};
-    if (find(current->handles_, handle) == nullptr || x == nullptr ||
+    const LtOperation* const x = find(current_lt->operations_, operation);
+    const LtMatrix* const matrices[] = {
+        find(current_lt->matrices_, a), find(current_lt->matrices_, b),
+        find(current_lt->matrices_, c), find(current_lt->matrices_, d)};
+    if (find(current_lt->handles_, handle) == nullptr || x == nullptr ||
         std::find(std::begin(matrices), std::end(matrices), nullptr) != std::end(matrices)) {
       return false;
     }
@@ -192,12 +194,12 @@ struct LtFunctions {
                                   cublasLtMatmulHeuristicResult_t results[], int* count) {
     if (const auto failed = entered("cublasLtMatmulAlgoGetHeuristic")) return *failed;
     LtProblem problem;
-    const LtPreference* const preferred = find(current->preferences_, preference);
+    const LtPreference* const preferred = find(current_lt->preferences_, preference);
     if (wanted < 1 || preferred == nullptr || !collect(problem, handle, operation, a, b, c, d)) {
-      return current->broken("a heuristic over something that does not exist");
+      return current_lt->broken("a heuristic over something that does not exist");
     }
     problem.preference = *preferred;
-    return current->heuristic(problem, results[0], *count);
+    return current_lt->heuristic(problem, results[0], *count);
   }
 
   static cublasStatus_t multiply(cublasLtHandle_t handle, cublasLtMatmulDesc_t operation,
@@ -210,10 +212,10 @@ struct LtFunctions {
     if (const auto failed = entered("cublasLtMatmul")) return *failed;
     LtProblem problem;
     if (!collect(problem, handle, operation, a_layout, b_layout, c_layout, d_layout)) {
-      return current->broken("a product over something that does not exist");
+      return current_lt->broken("a product over something that does not exist");
     }
-    return current->multiply(problem, algorithm, alpha, beta, a, b, c, d, workspace,
-                             workspace_bytes, stream);
+    return current_lt->multiply(problem, algorithm, alpha, beta, a, b, c, d, workspace,
+                                workspace_bytes, stream);
   }
 
   static void fill(cuda::CublasLt& table) {
@@ -225,21 +227,21 @@ struct LtFunctions {
       return status == CUBLAS_STATUS_EXECUTION_FAILED ? "execution failed" : "another failure";
     };
     table.cublasLtCreate = &create;
-    table.cublasLtDestroy = [](cublasLtHandle_t x) { return destroy(current->handles_, x); };
+    table.cublasLtDestroy = [](cublasLtHandle_t x) { return destroy(current_lt->handles_, x); };
     table.cublasLtMatmulDescCreate = &make_operation;
     table.cublasLtMatmulDescSetAttribute = &set_operation;
     table.cublasLtMatmulDescDestroy = [](cublasLtMatmulDesc_t x) {
-      return destroy(current->operations_, x);
+      return destroy(current_lt->operations_, x);
     };
     table.cublasLtMatrixLayoutCreate = &make_matrix;
     table.cublasLtMatrixLayoutSetAttribute = &set_matrix;
     table.cublasLtMatrixLayoutDestroy = [](cublasLtMatrixLayout_t x) {
-      return destroy(current->matrices_, x);
+      return destroy(current_lt->matrices_, x);
     };
     table.cublasLtMatmulPreferenceCreate = &make_preference;
     table.cublasLtMatmulPreferenceSetAttribute = &set_preference;
     table.cublasLtMatmulPreferenceDestroy = [](cublasLtMatmulPreference_t x) {
-      return destroy(current->preferences_, x);
+      return destroy(current_lt->preferences_, x);
     };
     table.cublasLtMatmulAlgoGetHeuristic = &heuristic;
     table.cublasLtMatmul = &multiply;
@@ -247,11 +249,11 @@ struct LtFunctions {
 };
 
 FakeCublasLt::FakeCublasLt(std::shared_ptr<FakeRuntime> runtime) : runtime_(std::move(runtime)) {
-  if (current != nullptr) broken("two fakes of cuBLASLt at a time");
-  current = this;
+  if (current_lt != nullptr) broken("two fakes of cuBLASLt at a time");
+  current_lt = this;
   LtFunctions::fill(table_);
 }
 
-FakeCublasLt::~FakeCublasLt() { current = nullptr; }
+FakeCublasLt::~FakeCublasLt() { current_lt = nullptr; }
 
 }  // namespace tandem::testing

@@ -10,7 +10,7 @@ namespace {
 /// In an algorithm, before the index of the answer that it stands for.
 constexpr std::uint64_t algorithm_mark = 0x7ad3e3;
 
-bool overlap(const void* x, std::size_t x_bytes, const void* y, std::size_t y_bytes) {
+bool ranges_overlap(const void* x, std::size_t x_bytes, const void* y, std::size_t y_bytes) {
   const auto a = reinterpret_cast<std::uintptr_t>(x), b = reinterpret_cast<std::uintptr_t>(y);
   return x_bytes > 0 && y_bytes > 0 && a < b + y_bytes && b < a + x_bytes;
 }
@@ -24,7 +24,7 @@ bool is_aligned(const void* address, std::uint32_t alignment) {
   return reinterpret_cast<std::uintptr_t>(address) % alignment == 0;
 }
 
-std::string text_of(const LtMatrix& m) {
+std::string matrix_text(const LtMatrix& m) {
   return std::to_string(m.rows) + " x " + std::to_string(m.columns) + ", ld " +
          std::to_string(m.ld) + ", batch " + std::to_string(m.batch);
 }
@@ -49,12 +49,13 @@ cublasStatus_t FakeCublasLt::broken(const std::string& text, cublasStatus_t stat
 
 void FakeCublasLt::check_problem(const LtProblem& p) {
   const auto matrix = [&](const char* name, const LtMatrix& m) {
-    if (m.rows == 0 || m.columns == 0) broken(std::string(name) + " is empty: " + text_of(m));
+    if (m.rows == 0 || m.columns == 0) broken(std::string(name) + " is empty: " + matrix_text(m));
     if (m.rows > INT32_MAX || m.columns > INT32_MAX) broken(std::string(name) + " is too large");
     if (m.ld < static_cast<std::int64_t>(m.rows)) {
-      broken(std::string(name) + "'s leading dimension is less than its rows: " + text_of(m));
+      broken(std::string(name) + "'s leading dimension is less than its rows: " + matrix_text(m));
     }
-    if (m.batch < 1 || m.batch != p.d.batch) broken(std::string(name) + "'s batch: " + text_of(m));
+    if (m.batch < 1 || m.batch != p.d.batch)
+      broken(std::string(name) + "'s batch: " + matrix_text(m));
     if (m.batch_stride < 0) broken(std::string(name) + "'s batch goes backwards");
   };
   matrix("A", p.a);
@@ -66,8 +67,8 @@ void FakeCublasLt::check_problem(const LtProblem& p) {
   const std::uint64_t m = ta ? p.a.columns : p.a.rows, k = ta ? p.a.rows : p.a.columns;
   const std::uint64_t n = tb ? p.b.rows : p.b.columns, k_b = tb ? p.b.columns : p.b.rows;
   if (m != p.d.rows || n != p.d.columns || k != k_b) {
-    broken("the extents do not fit: A " + text_of(p.a) + "; B " + text_of(p.b) + "; D " +
-           text_of(p.d));
+    broken("the extents do not fit: A " + matrix_text(p.a) + "; B " + matrix_text(p.b) + "; D " +
+           matrix_text(p.d));
   }
   if (p.c.rows != p.d.rows || p.c.columns != p.d.columns) broken("C is not of D's extents");
   const auto matrix_span =
@@ -76,7 +77,7 @@ void FakeCublasLt::check_problem(const LtProblem& p) {
   const bool interleaved = p.d.batch_stride * p.d.batch <= p.d.ld &&
                            p.d.batch_stride >= static_cast<std::int64_t>(p.d.rows);
   if (p.d.batch > 1 && p.d.batch_stride < matrix_span && !interleaved) {
-    broken("the batch's results overlap: " + text_of(p.d) + ", stride " +
+    broken("the batch's results overlap: " + matrix_text(p.d) + ", stride " +
            std::to_string(p.d.batch_stride));
   }
   const cudaDataType_t type = p.a.type;
@@ -146,7 +147,7 @@ cublasStatus_t FakeCublasLt::multiply(const LtProblem& given, const cublasLtMatm
     if (!is_aligned(address, alignment) || (m.batch > 1 && stride % alignment != 0)) {
       broken(std::string(name) + " is not aligned to " + std::to_string(alignment) + " bytes");
     }
-    if (overlap(address, m.span_bytes(), workspace, workspace_bytes)) {
+    if (ranges_overlap(address, m.span_bytes(), workspace, workspace_bytes)) {
       broken(std::string(name) + " lies in the workspace");
     }
   };
@@ -154,11 +155,11 @@ cublasStatus_t FakeCublasLt::multiply(const LtProblem& given, const cublasLtMatm
   operand("B", b, p.b, p.preference.alignment_b);
   operand("C", c, p.c, p.preference.alignment_c);
   operand("D", d, p.d, p.preference.alignment_d);
-  if (overlap(a, p.a.span_bytes(), d, p.d.span_bytes()) ||
-      overlap(b, p.b.span_bytes(), d, p.d.span_bytes())) {
+  if (ranges_overlap(a, p.a.span_bytes(), d, p.d.span_bytes()) ||
+      ranges_overlap(b, p.b.span_bytes(), d, p.d.span_bytes())) {
     broken("the result overwrites a factor");
   }
-  if (c == d ? !(p.c == p.d) : overlap(c, p.c.span_bytes(), d, p.d.span_bytes())) {
+  if (c == d ? !(p.c == p.d) : ranges_overlap(c, p.c.span_bytes(), d, p.d.span_bytes())) {
     broken("C and D overlap, but are not one matrix");
   }
   if (workspace_bytes < p.workspace_bytes) broken("the workspace is too small");

@@ -10,19 +10,19 @@
 namespace tandem::testing {
 namespace {
 
-FakeCudnn* current = nullptr;
+FakeCudnn* current_cudnn = nullptr;
 
 }  // namespace
 
 /// The table's functions.
 struct CudnnFunctions {
   static bool fails(const char* name, cudnnStatus_t& status) {
-    assert(current != nullptr);
-    const auto found = current->failing.find(name);
-    if (found == current->failing.end()) return false;
+    assert(current_cudnn != nullptr);
+    const auto found = current_cudnn->failing.find(name);
+    if (found == current_cudnn->failing.end()) return false;
     status = found->second;
-    current->failing.erase(found);
-    current->last_ = std::string(name) + " fails because a test wants it";
+    current_cudnn->failing.erase(found);
+    current_cudnn->last_ = std::string(name) + " fails because a test wants it";
     return true;
   }
 
@@ -32,7 +32,7 @@ struct CudnnFunctions {
     return status == CUDNN_STATUS_SUCCESS ? "CUDNN_STATUS_SUCCESS" : "CUDNN_STATUS_OF_THE_FAKE";
   }
   static void get_last_error_string(char* to, std::size_t room) {
-    std::strncpy(to, current->last_.c_str(), room);
+    std::strncpy(to, current_cudnn->last_.c_str(), room);
     if (room > 0) to[room - 1] = 0;
   }
 
@@ -41,20 +41,21 @@ struct CudnnFunctions {
     if (fails("cudnnCreate", status)) return status;
     auto handle = std::make_unique<FakeCudnn::Handle>();
     void* const key = handle.get();
-    current->handles_[key] = std::move(handle);
+    current_cudnn->handles_[key] = std::move(handle);
     *to = static_cast<cudnnHandle_t>(key);
     return CUDNN_STATUS_SUCCESS;
   }
   static cudnnStatus_t destroy(cudnnHandle_t handle) {
-    if (current->handles_.erase(handle) == 0)
-      return current->broken("an unknown handle is destroyed");
+    if (current_cudnn->handles_.erase(handle) == 0)
+      return current_cudnn->broken("an unknown handle is destroyed");
     return CUDNN_STATUS_SUCCESS;
   }
   static cudnnStatus_t set_stream(cudnnHandle_t handle, cudaStream_t stream) {
     cudnnStatus_t status;
     if (fails("cudnnSetStream", status)) return status;
-    const auto found = current->handles_.find(handle);
-    if (found == current->handles_.end()) return current->broken("a stream is set of no handle");
+    const auto found = current_cudnn->handles_.find(handle);
+    if (found == current_cudnn->handles_.end())
+      return current_cudnn->broken("a stream is set of no handle");
     found->second->stream = stream;
     return CUDNN_STATUS_SUCCESS;
   }
@@ -65,15 +66,15 @@ struct CudnnFunctions {
     if (fails("cudnnBackendCreateDescriptor", status)) return status;
     auto item = std::make_unique<FakeCudnn::Item>();
     item->type = type;
-    if (type == CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR) ++current->packs_made_;
+    if (type == CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR) ++current_cudnn->packs_made_;
     void* const key = item.get();
-    current->descriptors_[key] = std::move(item);
+    current_cudnn->descriptors_[key] = std::move(item);
     *to = key;
     return CUDNN_STATUS_SUCCESS;
   }
   static cudnnStatus_t destroy_descriptor(cudnnBackendDescriptor_t descriptor) {
-    if (current->descriptors_.erase(descriptor) == 0)
-      return current->broken("an unknown descriptor is destroyed");
+    if (current_cudnn->descriptors_.erase(descriptor) == 0)
+      return current_cudnn->broken("an unknown descriptor is destroyed");
     return CUDNN_STATUS_SUCCESS;
   }
 
@@ -83,17 +84,17 @@ struct CudnnFunctions {
                                      const void* values) {
     cudnnStatus_t status;
     if (fails("cudnnBackendSetAttribute", status)) return status;
-    FakeCudnn::Item* item = current->find(descriptor);
+    FakeCudnn::Item* item = current_cudnn->find(descriptor);
     const std::string what = "attribute " + std::to_string(name);
-    if (item == nullptr) return current->broken(what + " is set of no descriptor");
-    if (item->is_finished) return current->broken(what + " is set of a finished descriptor");
+    if (item == nullptr) return current_cudnn->broken(what + " is set of no descriptor");
+    if (item->is_finished) return current_cudnn->broken(what + " is set of a finished descriptor");
     const AttributeRule* rule = find_rule(item->type, name);
     if (rule == nullptr)
-      return current->broken(what + " does not belong to descriptor type " +
-                             std::to_string(item->type));
-    if (rule->type != type) return current->broken(what + " has another type");
+      return current_cudnn->broken(what + " does not belong to descriptor type " +
+                                   std::to_string(item->type));
+    if (rule->type != type) return current_cudnn->broken(what + " has another type");
     if (count < 1 || count > rule->most || values == nullptr)
-      return current->broken(what + " has " + std::to_string(count) + " values");
+      return current_cudnn->broken(what + " has " + std::to_string(count) + " values");
     const std::size_t bytes = bytes_of(type) * static_cast<std::size_t>(count);
     FakeCudnn::Attribute& to = item->attributes[name];
     to.type = type;
@@ -109,36 +110,36 @@ struct CudnnFunctions {
                                      std::int64_t* count, void* to) {
     cudnnStatus_t status;
     if (fails("cudnnBackendGetAttribute", status)) return status;
-    FakeCudnn::Item* item = current->find(descriptor);
-    if (item == nullptr) return current->broken("an attribute is read of no descriptor");
+    FakeCudnn::Item* item = current_cudnn->find(descriptor);
+    if (item == nullptr) return current_cudnn->broken("an attribute is read of no descriptor");
     if (!item->is_finished)
-      return current->broken("an attribute is read of a descriptor that is not finished",
-                             CUDNN_STATUS_NOT_INITIALIZED);
-    return current->get(*item, name, type, room, count, to);
+      return current_cudnn->broken("an attribute is read of a descriptor that is not finished",
+                                   CUDNN_STATUS_NOT_INITIALIZED);
+    return current_cudnn->get(*item, name, type, room, count, to);
   }
 
   static cudnnStatus_t finalize(cudnnBackendDescriptor_t descriptor) {
     cudnnStatus_t status;
     if (fails("cudnnBackendFinalize", status)) return status;
-    FakeCudnn::Item* item = current->find(descriptor);
-    if (item == nullptr) return current->broken("no descriptor is finished");
-    if (item->is_finished) return current->broken("a descriptor is finished twice");
+    FakeCudnn::Item* item = current_cudnn->find(descriptor);
+    if (item == nullptr) return current_cudnn->broken("no descriptor is finished");
+    if (item->is_finished) return current_cudnn->broken("a descriptor is finished twice");
     for (const AttributeRule& rule : attribute_rules()) {
       if (rule.descriptor != item->type || !rule.is_required) continue;
       if (!item->attributes.contains(rule.name))
-        return current->broken("attribute " + std::to_string(rule.name) + " is missing");
+        return current_cudnn->broken("attribute " + std::to_string(rule.name) + " is missing");
     }
     for (const auto& [name, attribute] : item->attributes) {
       if (attribute.type != CUDNN_TYPE_BACKEND_DESCRIPTOR) continue;
-      for (void* part : current->values<void*>(*item, name)) {
-        const FakeCudnn::Item* known = current->find(part);
+      for (void* part : current_cudnn->values<void*>(*item, name)) {
+        const FakeCudnn::Item* known = current_cudnn->find(part);
         if (known == nullptr || !known->is_finished)
-          return current->broken(
+          return current_cudnn->broken(
               "attribute " + std::to_string(name) + " names a descriptor that is not finished",
               CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED);
       }
     }
-    status = current->finish(*item);
+    status = current_cudnn->finish(*item);
     item->is_finished = status == CUDNN_STATUS_SUCCESS;
     return status;
   }
@@ -147,25 +148,25 @@ struct CudnnFunctions {
                                cudnnBackendDescriptor_t pack) {
     cudnnStatus_t status;
     if (fails("cudnnBackendExecute", status)) return status;
-    const auto known = current->handles_.find(handle);
-    const FakeCudnn::Item *p = current->find(plan), *v = current->find(pack);
-    if (known == current->handles_.end() || p == nullptr || v == nullptr || !p->is_finished ||
+    const auto known = current_cudnn->handles_.find(handle);
+    const FakeCudnn::Item *p = current_cudnn->find(plan), *v = current_cudnn->find(pack);
+    if (known == current_cudnn->handles_.end() || p == nullptr || v == nullptr || !p->is_finished ||
         !v->is_finished || p->type != CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR ||
         v->type != CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR) {
-      return current->broken("what is executed is no finished plan with a finished pack");
+      return current_cudnn->broken("what is executed is no finished plan with a finished pack");
     }
-    return current->execute(*known->second, *p, *v);
+    return current_cudnn->execute(*known->second, *p, *v);
   }
 
   static cudnnStatus_t no_graph(cudnnHandle_t, cudnnBackendDescriptor_t, cudnnBackendDescriptor_t,
                                 cudaGraph_t) {
-    return current->broken("plans are captured, not made into graphs");
+    return current_cudnn->broken("plans are captured, not made into graphs");
   }
 };
 
 FakeCudnn::FakeCudnn(std::shared_ptr<FakeRuntime> runtime) : runtime_(std::move(runtime)) {
-  assert(current == nullptr);
-  current = this;
+  assert(current_cudnn == nullptr);
+  current_cudnn = this;
   using F = CudnnFunctions;
   table_ = {&F::get_version,
             &F::get_cudart_version,
@@ -188,7 +189,7 @@ FakeCudnn::FakeCudnn(std::shared_ptr<FakeRuntime> runtime) : runtime_(std::move(
              {.notes = {CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION}, .is_fallback = true}};
 }
 
-FakeCudnn::~FakeCudnn() { current = nullptr; }
+FakeCudnn::~FakeCudnn() { current_cudnn = nullptr; }
 
 cudnnStatus_t FakeCudnn::broken(const std::string& text, cudnnStatus_t status) {
   problems_.push_back(text);

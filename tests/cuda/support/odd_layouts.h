@@ -23,4 +23,9 @@ inline Layout sliced(const Shape& shape) {
   return layout;
 }
 
+struct NamedLayout {
+  const char* name;
+  Layout (*layout)(const Shape&);
+};
+
 }  // namespace tandem::testing

@@ -39,6 +39,10 @@ inline HostTensor truth(bool value) {
   *static_cast<bool*>(tensor.data()) = value;
   return tensor;
 }
+/// What updates read of a step.
+inline Tensors step_scalars(float lr, std::int64_t step, float scale, bool skip) {
+  return {number_of(lr), number_of(step), number_of(scale), truth(skip)};
+}
 
 inline Graph node_of(const std::string& op, const Tensors& inputs, const Attributes& attributes) {
   static const OperatorSet operators = all_operators();

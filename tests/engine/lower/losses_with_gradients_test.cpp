@@ -17,7 +17,7 @@ namespace tandem::testing {
 namespace {
 
 constexpr std::int64_t rows = 6, classes = 5;
-const char* const joined = "SoftmaxCrossEntropyWithGrad";
+const char* const joined_loss = "SoftmaxCrossEntropyWithGrad";
 
 /// A loss and a gradient, one of whose operands a test may change.
 struct LossGraph {
@@ -61,7 +61,7 @@ class LossesWithGradientsTest : public ::testing::Test {
     std::map<std::string, int> count;
     for (const Node& node : placed.graph.nodes) {
       ++count[node.op->name];
-      if (node.op->name != joined) continue;
+      if (node.op->name != joined_loss) continue;
       EXPECT_EQ(node.phase, Phase::forward);
     }
     return count;
@@ -76,7 +76,7 @@ class LossesWithGradientsTest : public ::testing::Test {
     build(loss);
     const Graph graph = loss.b.finish();
     auto count = after_micro_batch(graph);
-    EXPECT_EQ(count[joined], 1) << to_text(graph);
+    EXPECT_EQ(count[joined_loss], 1) << to_text(graph);
     EXPECT_EQ(count["SoftmaxCrossEntropy"] + count["SoftmaxCrossEntropyGrad"], 0);
     EXPECT_EQ(program_difference(graph, operators, *fast, 2, 1e-6), "");
   }
@@ -85,7 +85,7 @@ class LossesWithGradientsTest : public ::testing::Test {
     build(loss);
     const Graph graph = loss.b.finish();
     auto count = after_micro_batch(graph);
-    EXPECT_EQ(count[joined], 0) << to_text(graph);
+    EXPECT_EQ(count[joined_loss], 0) << to_text(graph);
     EXPECT_EQ(count["SoftmaxCrossEntropyGrad"], 1);
     EXPECT_EQ(program_difference(graph, operators, *fast, 2, 1e-6), "");
   }
@@ -109,7 +109,7 @@ TEST_F(LossesWithGradientsTest, TrainingsHaveOneNodeInsteadOfTwo) {
   for (const Graph& graph : {mlp_training(operators, 4, {7, 6, 3}, Update::adam),
                              convolution_training(operators), attention_training(operators)}) {
     auto count = after_micro_batch(graph);
-    EXPECT_EQ(count[joined], 1);
+    EXPECT_EQ(count[joined_loss], 1);
     EXPECT_EQ(count["SoftmaxCrossEntropy"] + count["SoftmaxCrossEntropyGrad"], 0);
     EXPECT_EQ(program_difference(graph, operators, *fast, 3, 1e-4), "");
   }
@@ -170,7 +170,7 @@ TEST_F(LossesWithGradientsTest, OneGradientOfEachLoss) {
   g.gradient({g.filled(2), g.logits, g.labels, g.weights, g.sums}, g.smoothing, "twice");
   const Graph graph = g.b.finish();
   auto count = after_micro_batch(graph);
-  EXPECT_EQ(count[joined], 1);
+  EXPECT_EQ(count[joined_loss], 1);
   EXPECT_EQ(count["SoftmaxCrossEntropyGrad"], 1);
   EXPECT_EQ(count["SoftmaxCrossEntropy"], 0);
   EXPECT_EQ(program_difference(graph, operators, *fast, 2, 1e-6), "");
@@ -182,13 +182,13 @@ TEST_F(LossesWithGradientsTest, NotOnTwoDevicesNorWithoutAKernel) {
   const Graph graph = g.b.finish();
   Machine machine(1);
   Placement placement = on_one_device(graph);
-  EXPECT_EQ(after_micro_batch(graph, placement, machine.devices)[joined], 1);
+  EXPECT_EQ(after_micro_batch(graph, placement, machine.devices)[joined_loss], 1);
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     if (graph.nodes[n].op->name == "SoftmaxCrossEntropyGrad") placement.nodes[n].device = 1;
   }
-  EXPECT_EQ(after_micro_batch(graph, placement, machine.devices)[joined], 0);
+  EXPECT_EQ(after_micro_batch(graph, placement, machine.devices)[joined_loss], 0);
   const auto plain = make_test_device(reference_kernels());
-  EXPECT_EQ(after_micro_batch(graph, on_one_device(graph), {plain.get()})[joined], 0);
+  EXPECT_EQ(after_micro_batch(graph, on_one_device(graph), {plain.get()})[joined_loss], 0);
 }
 
 TEST_F(LossesWithGradientsTest, CanBeLeftOut) {
@@ -198,7 +198,7 @@ TEST_F(LossesWithGradientsTest, CanBeLeftOut) {
     const LowerOptions chosen = off ? options : LowerOptions{};
     const Lowered lowered = lower(graph, on_one_device(graph), operators, {fast.get()}, chosen);
     int count = 0;
-    for (const Node& node : lowered.graph.nodes) count += node.op->name == joined;
+    for (const Node& node : lowered.graph.nodes) count += node.op->name == joined_loss;
     EXPECT_EQ(count, off ? 0 : 1);
   }
 }

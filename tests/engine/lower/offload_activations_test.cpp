@@ -11,7 +11,7 @@
 namespace tandem::testing {
 namespace {
 
-const std::vector<std::int64_t> deep(13, 128);
+const std::vector<std::int64_t> offloaded_widths(13, 128);
 
 std::string joined(const std::vector<std::string>& lines) {
   std::string text;
@@ -74,7 +74,7 @@ class OffloadTest : public ::testing::Test {
 };
 
 TEST_F(OffloadTest, DeepPerceptronNeedsLessMemoryThere) {
-  const Graph graph = mlp_training(operators, 512, deep, Update::sgd);
+  const Graph graph = mlp_training(operators, 512, offloaded_widths, Update::sgd);
   const OwnProgram kept = compiled(graph, on_device(graph, Activations::keep));
   const OwnProgram away = compiled(graph, on_device(graph, Activations::offload));
   EXPECT_LT(peak(away), peak(kept) * 2 / 3);
@@ -102,7 +102,7 @@ TEST_F(OffloadTest, OneCopyOutAndOneBack) {
 }
 
 TEST_F(OffloadTest, ComesBackAheadOfItsReaderAndNotAtTheStart) {
-  const Graph graph = mlp_training(operators, 512, deep, Update::sgd);
+  const Graph graph = mlp_training(operators, 512, offloaded_widths, Update::sgd);
   const OwnProgram away = compiled(graph, on_device(graph, Activations::offload));
   const Graph& lowered = away.program->lowered().graph;
   const auto readers = readers_of(lowered);

@@ -17,12 +17,12 @@
 namespace tandem::testing {
 namespace {
 
-struct Machine {
+struct PrecisionMachine {
   std::shared_ptr<OrderChecker> monitor = std::make_shared<OrderChecker>();
   std::unique_ptr<Device> cpu = make_cpu_device(1, monitor), gpu;
   std::vector<Device*> devices{cpu.get()};
 
-  Machine() {
+  PrecisionMachine() {
     EmulatedOptions options;
     options.memory_bytes = std::size_t{64} << 20;
     options.monitor = monitor;
@@ -68,7 +68,7 @@ class PrecisionTest : public ::testing::Test {
   }
 
   const OperatorSet operators = all_operators();
-  Machine machine;
+  PrecisionMachine machine;
 };
 
 TEST_F(PrecisionTest, ProductsAndWeightsAreOfSixteenBits) {

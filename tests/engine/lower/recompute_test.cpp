@@ -15,7 +15,7 @@
 namespace tandem::testing {
 namespace {
 
-const std::vector<std::int64_t> deep(13, 128);  // widths of twelve layers
+const std::vector<std::int64_t> recomputed_widths(13, 128);  // widths of twelve layers
 
 class RecomputeTest : public ::testing::Test {
  protected:
@@ -124,7 +124,7 @@ class RecomputeTest : public ::testing::Test {
 };
 
 TEST_F(RecomputeTest, DeepPerceptronNeedsLessMemory) {
-  const Graph graph = mlp_training(operators, 512, deep, Update::sgd);
+  const Graph graph = mlp_training(operators, 512, recomputed_widths, Update::sgd);
   const Placement kept = on_one_device(graph), again = selecting(graph, {"fc"});
   bool selects = false;
   for (const PlacedNode& node : again.nodes) selects |= node.acts == Activations::recompute;

@@ -87,14 +87,14 @@ class MessageParts : public ::testing::TestWithParam<Setup> {
   }
 };
 
-constexpr MessageSizes large{}, none_packed{.piece = 64, .message = 40, .packed = 0},
+constexpr MessageSizes undivided{}, none_packed{.piece = 64, .message = 40, .packed = 0},
     some_packed{.piece = 100, .message = 40, .packed = 48},
-    one_by_one{.piece = 1, .message = 1 << 20, .packed = 1 << 20};
+    single_elements{.piece = 1, .message = 1 << 20, .packed = 1 << 20};
 
 INSTANTIATE_TEST_SUITE_P(, MessageParts,
                          ::testing::Combine(::testing::Values(1, 2, 3, 4, 5, 6, 7, 8),
-                                            ::testing::Values(large, none_packed, some_packed,
-                                                              one_by_one),
+                                            ::testing::Values(undivided, none_packed, some_packed,
+                                                              single_elements),
                                             ::testing::Values("cpu", "emulated")),
                          [](const auto& of) {
                            const MessageSizes& sizes = std::get<1>(of.param);

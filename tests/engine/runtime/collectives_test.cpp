@@ -23,8 +23,8 @@
 namespace tandem::testing {
 namespace {
 
-constexpr std::int64_t batch = 12, inputs = 9, hidden = 17, outputs = 5;
-constexpr int steps = 5;
+constexpr std::int64_t whole_batch = 12, inputs = 9, hidden = 17, outputs = 5;
+constexpr int collective_steps = 5;
 
 /// A number for each element, spread over (-scale, scale).
 void spread(std::span<float> numbers, double scale, double phase) {
@@ -34,7 +34,7 @@ void spread(std::span<float> numbers, double scale, double phase) {
 
 struct Network {
   int ranks = 1;
-  std::int64_t first = 0, own = batch;  // samples of this rank
+  std::int64_t first = 0, own = whole_batch;  // samples of this rank
   bool clips = false;
 };
 
@@ -68,7 +68,7 @@ Graph training_graph(const OperatorSet& operators, const Network& network) {
   const ValueId off = b.sub(b.add(b.matmul(h, w2), b2), t);
   b.set_scope({"loss", Phase::forward, {}});
   const ValueId loss = b.mul(b.reduce_sum(b.mul(off, off), {0, 1}, false),
-                             b.scalar(1.0 / (batch * outputs), DType::float32));
+                             b.scalar(1.0 / (whole_batch * outputs), DType::float32));
   b.set_scope({"", Phase::backward, {}});
   const GradientSeed seed{loss, b.filled(1, b.type(loss))};
   std::vector<ValueId> gradients = add_gradients(b, {&seed, 1}, parameters);
@@ -113,10 +113,10 @@ Trained train(const Network& network, int device, RankGroup* group = nullptr,
   StateStore states;
   Program program(graph, placement, operators, machine.devices, states, make_arenas(), {});
   Trained result;
-  for (std::uint64_t step = 0; step < steps; ++step) {
+  for (std::uint64_t step = 0; step < collective_steps; ++step) {
     for (int i = 0; i < 2; ++i) {
       const std::int64_t width = i == 0 ? inputs : outputs;
-      std::vector<float> all(static_cast<std::size_t>(batch * width));
+      std::vector<float> all(static_cast<std::size_t>(whole_batch * width));
       spread(all, 1, static_cast<double>(step) + 10 * i);
       std::memcpy(program.input_slot(i, step), all.data() + network.first * width,
                   static_cast<std::size_t>(network.own * width) * sizeof(float));
@@ -139,17 +139,17 @@ std::vector<Trained> train_on(int ranks, Network network, int device,
   on_rank_threads(ranks, [&](RankGroup& group) {
     Network own = network;
     own.ranks = ranks;
-    const std::int64_t rank = group.rank(), more = batch % ranks;
-    own.own = batch / ranks + (rank < more ? 1 : 0);
-    own.first = rank * (batch / ranks) + std::min(rank, more);
+    const std::int64_t rank = group.rank(), more = whole_batch % ranks;
+    own.own = whole_batch / ranks + (rank < more ? 1 : 0);
+    own.first = rank * (whole_batch / ranks) + std::min(rank, more);
     all[static_cast<std::size_t>(rank)] =
         train(own, device, &group, rank == 0 ? look : std::function<void(const Program&)>());
   });
   return all;
 }
 
-void expect_equal(const Trained& one, const Trained& alone, double tolerance) {
-  for (int step = 0; step < steps; ++step)
+void expect_equal_training(const Trained& one, const Trained& alone, double tolerance) {
+  for (int step = 0; step < collective_steps; ++step)
     EXPECT_NEAR(one.losses[step], alone.losses[step], tolerance) << "step " << step + 1;
   ASSERT_EQ(one.states.size(), alone.states.size());
   for (const auto& [name, expected] : alone.states) {
@@ -168,7 +168,7 @@ TEST_P(CollectivesTest, StepsAreThoseOfTheWholeBatch) {
   EXPECT_LT(alone.losses.back(), 0.95f * alone.losses.front()) << "nothing was learned";
   const std::vector<Trained> all = train_on(ranks, network, device);
   for (const Trained& one : all) {
-    expect_equal(one, alone, 1e-6);
+    expect_equal_training(one, alone, 1e-6);
     EXPECT_EQ(one.losses, all[0].losses);
     for (const auto& [name, value] : all[0].states)
       EXPECT_EQ(std::memcmp(one.states.at(name).data(), value.data(), value.bytes()), 0) << name;

@@ -10,7 +10,7 @@
 namespace tandem::testing {
 namespace {
 
-constexpr int steps = 8;
+constexpr int launched_steps = 8;
 
 class InFlightTest : public ::testing::Test {
  protected:
@@ -34,14 +34,14 @@ class InFlightTest : public ::testing::Test {
         keep(program.output(static_cast<int>(i), ticket),
              graph.type(graph.outputs[i].value).bytes());
     };
-    for (std::uint64_t ticket = 0; ticket < steps; ++ticket) {
+    for (std::uint64_t ticket = 0; ticket < launched_steps; ++ticket) {
       launch_step(program, random_feeds(graph, 5, static_cast<int>(ticket) + 1), ticket);
       if (!two)
         finish(ticket);
       else if (ticket > 0)
         finish(ticket - 1);
     }
-    if (two) finish(steps - 1);
+    if (two) finish(launched_steps - 1);
     for (const State& state : graph.states) {
       const HostTensor value = own.states.read(state.name);
       keep(value.data(), value.bytes());

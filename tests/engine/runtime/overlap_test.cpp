@@ -14,13 +14,13 @@ namespace tandem::testing {
 namespace {
 
 constexpr double branch_seconds = 0.05;  // of each branch in a step, on the virtual clock
-constexpr int layers = 8, steps = 6;
-constexpr std::int64_t batch = 64, width = 256;
+constexpr int layers = 8, overlap_steps = 6;
+constexpr std::int64_t branch_batch = 64, width = 256;
 
 /// x -> two stacks of products and Tanh, "left" and "right" -> their sum -> loss; with SGD.
 Graph two_branches(const OperatorSet& operators) {
   GraphBuilder b(operators);
-  const ValueId x = b.input("x", {DType::float32, {batch, width}});
+  const ValueId x = b.input("x", {DType::float32, {branch_batch, width}});
   std::vector<ValueId> weights, ends;
   for (const std::string branch : {"left", "right"}) {
     ValueId y = x;
@@ -119,12 +119,12 @@ Timing timing_of(const OrderChecker& monitor, double begin, double end, bool rea
   for (const TraceSpan& span : monitor.trace()) {
     const Interval interval =
         real ? Interval{span.real_start, span.real_end} : Interval{span.start, span.end};
-    timing.all += (interval.end - interval.start) / steps;
+    timing.all += (interval.end - interval.start) / overlap_steps;
     const std::string lane = monitor.lane_name(span.lane);
     if (lane == "cpu") timing.left.push_back(interval);
     if (lane == "emulated:0") timing.right.push_back(interval);
   }
-  timing.step = (end - begin) / steps;
+  timing.step = (end - begin) / overlap_steps;
   return timing;
 }
 
@@ -147,12 +147,12 @@ TEST(Overlap, BranchesOnTwoDevicesRunAtOnce) {
   OrderChecker& monitor = *machine.monitor;
   monitor.start_trace(10000);
   const double begin = monitor.virtual_time(), real_begin = monitor.real_time();
-  run(steps);
+  run(overlap_steps);
   const Timing planned = timing_of(monitor, begin, monitor.virtual_time(), false);
   const Timing real = timing_of(monitor, real_begin, monitor.real_time(), true);
 
-  EXPECT_NEAR(length(planned.left) / steps, branch_seconds, 1e-9);
-  EXPECT_NEAR(length(planned.right) / steps, branch_seconds, 1e-9);
+  EXPECT_NEAR(length(planned.left) / overlap_steps, branch_seconds, 1e-9);
+  EXPECT_NEAR(length(planned.right) / overlap_steps, branch_seconds, 1e-9);
   EXPECT_GT(planned.all, 2 * branch_seconds);  // copies, too
   EXPECT_GE(planned.overlap(), 0.8);
   EXPECT_LT(planned.step, 0.65 * planned.all);

@@ -13,8 +13,8 @@
 namespace tandem::testing {
 namespace {
 
-constexpr std::int64_t rows = 70000, columns = 3;  // more than are joined at a time
-const Shape shape{rows, columns};
+constexpr std::int64_t split_rows = 70000, split_columns = 3;  // more than are joined at a time
+const Shape shape{split_rows, split_columns};
 
 HostTensor some_floats(unsigned seed) {
   std::mt19937 random(seed);
@@ -53,7 +53,7 @@ class SplitState : public ::testing::TestWithParam<int> {
   template <class T>
   std::vector<T> memory(const std::string& name) {
     const StateStore::Entry& entry = *store_.find(name);
-    std::vector<T> bytes(static_cast<std::size_t>(rows * columns));
+    std::vector<T> bytes(static_cast<std::size_t>(split_rows * split_columns));
     entry.device->synchronize();
     entry.device->to_host(bytes.data(), entry.memory->address(), bytes.size() * sizeof(T));
     return bytes;
@@ -75,9 +75,9 @@ TEST_P(SplitState, KeepsEveryBit) {
   const HostTensor value = some_floats(1);
   store_.write("table", value);
   EXPECT_TRUE(same_bytes(store_.read("table"), value));
-  std::vector<std::uint16_t> tops(static_cast<std::size_t>(rows * columns));
+  std::vector<std::uint16_t> tops(static_cast<std::size_t>(split_rows * split_columns));
   std::vector<std::int16_t> tails(tops.size());
-  split_floats(value.as<float>().data(), tops.data(), tails.data(), rows * columns);
+  split_floats(value.as<float>().data(), tops.data(), tails.data(), split_rows * split_columns);
   EXPECT_EQ(memory<std::uint16_t>("table"), tops) << "what lookups read";
   EXPECT_EQ(memory<std::int16_t>("table/tail"), tails);
   EXPECT_THROW(store_.write("table", value.converted(DType::bfloat16)), Error);
@@ -87,12 +87,13 @@ TEST_P(SplitState, IsReadAndWrittenByRows) {
   const HostTensor value = some_floats(2), other = some_floats(3);
   store_.write("table", value);
   const std::int64_t first = 1234, count = 50000;
-  HostTensor part(TensorType{DType::float32, {count, columns}});
+  HostTensor part(TensorType{DType::float32, {count, split_columns}});
   store_.read_rows("table", first, count, part.data());
-  EXPECT_EQ(0, std::memcmp(part.data(), value.as<float>().data() + first * columns, part.bytes()));
+  EXPECT_EQ(
+      0, std::memcmp(part.data(), value.as<float>().data() + first * split_columns, part.bytes()));
   store_.write_rows("table", first, count, other.data());
   HostTensor expected = value.clone();
-  std::memcpy(expected.as<float>().data() + first * columns, other.data(), part.bytes());
+  std::memcpy(expected.as<float>().data() + first * split_columns, other.data(), part.bytes());
   EXPECT_TRUE(same_bytes(store_.read("table"), expected));
   store_.read_rows("table", 5, 0, nullptr);
   store_.write_rows("table", 5, 0, nullptr);
@@ -103,9 +104,9 @@ TEST_P(SplitState, WeightsElsewhereAreItsUpperHalves) {
   HostTensor value = some_floats(4);
   value.as<float>()[0] = std::bit_cast<float>(0x3f808000u);  // a tie, even neighbour below
   const auto expect_tops = [&] {
-    std::vector<std::uint16_t> tops(static_cast<std::size_t>(rows * columns));
+    std::vector<std::uint16_t> tops(static_cast<std::size_t>(split_rows * split_columns));
     const HostTensor now = store_.read("table");
-    split_floats(now.as<float>().data(), tops.data(), nullptr, rows * columns);
+    split_floats(now.as<float>().data(), tops.data(), nullptr, split_rows * split_columns);
     EXPECT_EQ(memory<std::uint16_t>("table/weight"), tops);
   };
   store_.write("table", value);
@@ -127,7 +128,7 @@ TEST(SplitStates, StartWithTheValuesOfBothStates) {
   const HostTensor value = some_floats(5);
   State top = state_of("table", DType::bfloat16), tail = state_of("table/tail", DType::int16);
   split_floats(value.as<float>().data(), static_cast<std::uint16_t*>(top.start.data()),
-               tail.start.as<std::int16_t>().data(), rows * columns);
+               tail.start.as<std::int16_t>().data(), split_rows * split_columns);
   top.starts_at_zero = tail.starts_at_zero = false;
   tail.derived = LowHalf{"table"};
   store.create(top, {0, row_major(shape)}, *machine.cpu);

@@ -20,7 +20,7 @@ namespace {
 using Settings = std::vector<std::string>;
 using ::testing::HasSubstr;
 
-RunConfig parse(const Settings& settings) {
+RunConfig parse_settings(const Settings& settings) {
   return parse_run_config("model = \"m.onnx\"\nsteps = 4\noptimizer = { kind = \"sgd\" }\n",
                           "/folder/train.toml", settings);
 }
@@ -28,7 +28,7 @@ RunConfig parse(const Settings& settings) {
 std::optional<RunConfig> try_parse(Settings settings, const std::string& more) {
   settings.push_back(more);
   try {
-    return parse(settings);
+    return parse_settings(settings);
   } catch (const Error&) {
     return std::nullopt;
   }
@@ -153,7 +153,7 @@ TEST(EveryKey, IsWrittenAsItIsReadAndChangesSomething) {
   std::vector<RunConfig> plain;
   std::vector<std::string> plain_texts;
   for (const Settings& settings : everywhere) {
-    plain.push_back(parse(settings));
+    plain.push_back(parse_settings(settings));
     plain_texts.push_back(to_toml(plain.back()));
   }
   int keys = 0;
@@ -311,7 +311,7 @@ TEST(EveryKey, HasAHelpAndADefaultThatItMayBe) {
     const std::string setting = concrete(key.path) + "=" + std::string(key.fallback);
     EXPECT_TRUE(std::any_of(everywhere.begin(), everywhere.end(), [&](const Settings& settings) {
       const auto said = try_parse(settings, setting);
-      return said && *said == parse(settings);
+      return said && *said == parse_settings(settings);
     })) << setting;
   }
 }

@@ -10,14 +10,14 @@ namespace {
 
 using ::testing::HasSubstr;
 
-RunConfig parse(const std::string& rule) {
+RunConfig parse_rule(const std::string& rule) {
   return parse_run_config("model = \"m.onnx\"\nsteps = 1\n[optimizer]\nkind = \"sgd\"\n",
                           "/folder/train.toml", {rule});
 }
 
-std::string first_error(const std::string& rule) {
+std::string first_error_of_rule(const std::string& rule) {
   try {
-    parse(rule);
+    parse_rule(rule);
   } catch (const Error& error) {
     return to_string(error.diagnostics()[0]);
   }
@@ -27,22 +27,22 @@ std::string first_error(const std::string& rule) {
 // Resolved files of earlier versions have the numbers of all distributions beside a rule; what a
 // user writes belongs to the rule.
 TEST(InitRules, PassOverNumbersOfOthersWhereAllAreThere) {
-  const RunConfig c = parse(
+  const RunConfig c = parse_rule(
       "parameters.init=[{at='a', kind='uniform', mean=1.0, std=2.0,"
       " low=-1, high=3, value=0.0}]");
   EXPECT_EQ(c.parameters.init[0].kind, InitKind(UniformInit{-1, 3}));
   EXPECT_THAT(to_toml(c), HasSubstr("{ at = \"a\", kind = \"uniform\", low = -1.0, high = 3.0 }"));
   EXPECT_EQ(parse_run_config(to_toml(c), "/folder/train.toml"), c);
-  EXPECT_THAT(first_error("parameters.init=[{at='a', kind='uniform', low=3, high=1}]"),
+  EXPECT_THAT(first_error_of_rule("parameters.init=[{at='a', kind='uniform', low=3, high=1}]"),
               HasSubstr("low is above high"));
-  EXPECT_THAT(first_error("parameters.init=[{at='a', kind='ones', sd=3}]"),
+  EXPECT_THAT(first_error_of_rule("parameters.init=[{at='a', kind='ones', sd=3}]"),
               HasSubstr("unknown key"));
-  EXPECT_THAT(first_error("parameters.init=[{at='a', kind='normal', std=-1}]"),
+  EXPECT_THAT(first_error_of_rule("parameters.init=[{at='a', kind='normal', std=-1}]"),
               HasSubstr("std: out of range"));
-  EXPECT_THAT(first_error("parameters.init=[{at='a', kind='uniform', std=1}]"),
+  EXPECT_THAT(first_error_of_rule("parameters.init=[{at='a', kind='uniform', std=1}]"),
               HasSubstr("std: not an option of uniform"));
-  EXPECT_THAT(first_error("parameters.init=[{at='a', kind='xavier_normal', value=1, "
-                          "mean=0, std=1, low=0}]"),
+  EXPECT_THAT(first_error_of_rule("parameters.init=[{at='a', kind='xavier_normal', value=1, "
+                                  "mean=0, std=1, low=0}]"),
               HasSubstr("not an option of xavier_normal"));
 }
 

@@ -11,14 +11,14 @@ namespace {
 
 using ::testing::HasSubstr;
 
-RunConfig parse(const std::string& rules) {
+RunConfig parse_shapes(const std::string& rules) {
   return parse_run_config("model = \"m.onnx\"\nsteps = 1\n[optimizer]\nkind = \"sgd\"\n",
                           "/folder/train.toml", {"parameters.shape=" + rules});
 }
 
 TEST(ShapeRules, AreNumbersOrVocabularies) {
-  const RunConfig config =
-      parse(R"x([{at="{wide,deep}:weight", rows=184968}, {at="x", rows="vocabulary(ids)"}])x");
+  const RunConfig config = parse_shapes(
+      R"x([{at="{wide,deep}:weight", rows=184968}, {at="x", rows="vocabulary(ids)"}])x");
   const std::vector<ShapeRule>& rules = config.parameters.shape;
   ASSERT_EQ(rules.size(), 2u);
   EXPECT_EQ(rules[0].at, "{wide,deep}:weight");
@@ -31,7 +31,7 @@ TEST(ShapeRules, AreNumbersOrVocabularies) {
 
 TEST(ShapeRules, OthersAreRefused) {
   const auto text = [](const std::string& rules) {
-    return testing::error_text([&] { parse(rules); });
+    return testing::error_text([&] { parse_shapes(rules); });
   };
   EXPECT_THAT(text(R"x([{at="x", rows="hash(ids)"}])x"), HasSubstr("\"vocabulary(FIELD)\""));
   EXPECT_THAT(text(R"x([{at="x", rows="vocabulary()"}])x"), HasSubstr("not a number of rows"));

@@ -29,26 +29,26 @@ ids = { from = "a", as = [ )toml" +
                           "/nowhere/train.toml");
 }
 
-std::string ids_of(const std::string& functions) {
+std::string functions_of_ids(const std::string& functions) {
   return id_functions(*config_with(functions).data).at("ids");
 }
 
 TEST(IdFunctionsTest, WhatIdsDependOn) {
-  EXPECT_EQ(ids_of("'hash( 300 )'"), "hash(300)");
-  EXPECT_EQ(ids_of("'missing(-1)', 'hash(300)'"), "hash(300)");
-  EXPECT_EQ(ids_of("'split(\"|\", max=8, pad=3)', 'hash(300)'"), "hash(300)");
-  EXPECT_EQ(ids_of("'split(\"|\", max=8)', 'hash(300)'"), "split(..., pad=0), hash(300)");
-  EXPECT_EQ(ids_of("'log1p', 'bucketize(1, 10.5)', 'hash(7)'"),
+  EXPECT_EQ(functions_of_ids("'hash( 300 )'"), "hash(300)");
+  EXPECT_EQ(functions_of_ids("'missing(-1)', 'hash(300)'"), "hash(300)");
+  EXPECT_EQ(functions_of_ids("'split(\"|\", max=8, pad=3)', 'hash(300)'"), "hash(300)");
+  EXPECT_EQ(functions_of_ids("'split(\"|\", max=8)', 'hash(300)'"), "split(..., pad=0), hash(300)");
+  EXPECT_EQ(functions_of_ids("'log1p', 'bucketize(1, 10.5)', 'hash(7)'"),
             "log1p, bucketize(1, 10.5), hash(7)");
-  EXPECT_EQ(ids_of("'bucketize(1, 2)', 'log1p', 'scale(0.5)'"), "bucketize(1, 2)");
-  EXPECT_EQ(ids_of("'log1p', 'scale(1/4)', 'bucketize(1, 2)'"),
+  EXPECT_EQ(functions_of_ids("'bucketize(1, 2)', 'log1p', 'scale(0.5)'"), "bucketize(1, 2)");
+  EXPECT_EQ(functions_of_ids("'log1p', 'scale(1/4)', 'bucketize(1, 2)'"),
             "log1p, scale(0.25), bucketize(1, 2)");
-  EXPECT_EQ(ids_of("'normalize(1, 0.5)', 'float16', 'bucketize(1)'"),
+  EXPECT_EQ(functions_of_ids("'normalize(1, 0.5)', 'float16', 'bucketize(1)'"),
             "normalize(1; 0.5), float16, bucketize(1)");
-  EXPECT_EQ(ids_of("\"classes('no', \\\"it's\\\", 3)\", 'float32'"),
+  EXPECT_EQ(functions_of_ids("\"classes('no', \\\"it's\\\", 3)\", 'float32'"),
             "classes('no', \"it's\", '3')");
-  EXPECT_EQ(ids_of("'log1p', 'float32'"), "");
-  EXPECT_EQ(ids_of("'vocabulary'"), "");  // its file tells
+  EXPECT_EQ(functions_of_ids("'log1p', 'float32'"), "");
+  EXPECT_EQ(functions_of_ids("'vocabulary'"), "");  // its file tells
 }
 
 TEST(IdFunctionsTest, WhichValuesTextHolds) {

@@ -29,11 +29,11 @@ std::shared_ptr<const DataSource> numbered() {
                             {"y", HostTensor::from<float>({count, 1}, labels)}});
 }
 
-struct Samples {
+struct MixedSamples {
   std::vector<float> x, y;
 };
-Samples filled(const DataSource& source, const Augmentation* augmentation) {
-  Samples all{std::vector<float>(count * 2 * plane), std::vector<float>(count)};
+MixedSamples filled(const DataSource& source, const Augmentation* augmentation) {
+  MixedSamples all{std::vector<float>(count * 2 * plane), std::vector<float>(count)};
   std::vector<std::int64_t> numbers(count);
   std::iota(numbers.begin(), numbers.end(), 0);
   source.fill(0, numbers, augmentation, all.x.data());
@@ -43,7 +43,7 @@ Samples filled(const DataSource& source, const Augmentation* augmentation) {
 
 TEST(MixedSource, LeavesEvaluationAlone) {
   const auto source = make_mixed_source(numbered(), {.mixup = 0.2, .cutmix = 1}, {});
-  const Samples mixed = filled(*source, nullptr), plain = filled(*numbered(), nullptr);
+  const MixedSamples mixed = filled(*source, nullptr), plain = filled(*numbered(), nullptr);
   EXPECT_EQ(mixed.x, plain.x);
   EXPECT_EQ(mixed.y, plain.y);
   EXPECT_EQ(make_mixed_source(source, {}, {}), source);
@@ -52,7 +52,7 @@ TEST(MixedSource, LeavesEvaluationAlone) {
 TEST(MixedSource, MixupAddsPictureAndLabelAlike) {
   const auto source = make_mixed_source(numbered(), {.mixup = 1}, {});
   const Augmentation first{1, 0}, later{1, 1};
-  const Samples mixed = filled(*source, &first);
+  const MixedSamples mixed = filled(*source, &first);
   int changed = 0;
   for (std::size_t i = 0; i < count; ++i) {
     for (std::size_t k = 0; k < 2 * plane; ++k)
@@ -67,7 +67,7 @@ TEST(MixedSource, MixupAddsPictureAndLabelAlike) {
 TEST(MixedSource, CutmixCutsARectangleAndCountsItsArea) {
   const auto source = make_mixed_source(numbered(), {.cutmix = 1}, {});
   const Augmentation augmentation{3, 2};
-  const Samples mixed = filled(*source, &augmentation);
+  const MixedSamples mixed = filled(*source, &augmentation);
   int cuts = 0;
   for (std::size_t i = 0; i < count; ++i) {
     std::set<float> values;

@@ -17,7 +17,7 @@ using testing::same_bytes;
 using testing::TemporaryFolder;
 
 template <class F>
-std::string error_of(F&& f, ErrorKind kind = ErrorKind::data) {
+std::string error_of_kind(F&& f, ErrorKind kind = ErrorKind::data) {
   try {
     f();
   } catch (const Error& error) {
@@ -73,7 +73,7 @@ TEST(Npy, RefusesWhatItCannotRead) {
   const TemporaryFolder folder;
   const auto says = [&](const std::string& content) {
     write_file(folder / "bad.npy", content);
-    const std::string text = error_of([&] { read_npy(folder / "bad.npy"); });
+    const std::string text = error_of_kind([&] { read_npy(folder / "bad.npy"); });
     EXPECT_NE(text.find("bad.npy"), std::string::npos) << text;
     return text;
   };
@@ -170,26 +170,26 @@ TEST(Idx, ReadsPlainAndPackedInBigEndian) {
   write_file(folder / "x.gz", gz);
   EXPECT_EQ(read_idx(folder / "x.gz").integers(), read.integers());
   write_file(folder / "two.gz", gz + gz);  // joined members: twice the bytes
-  EXPECT_NE(error_of([&] { read_idx(folder / "two.gz"); }).find("follow"), std::string::npos);
+  EXPECT_NE(error_of_kind([&] { read_idx(folder / "two.gz"); }).find("follow"), std::string::npos);
   const std::string zeros(512, '\0');
   write_file(folder / "padded.gz", gz + zeros);
   EXPECT_EQ(read_idx(folder / "padded.gz").integers(), read.integers());
   for (const std::string& more : {std::string("more"), zeros + "x", zeros + gz}) {
     write_file(folder / "more.gz", gz + more);
-    EXPECT_NE(error_of([&] { read_idx(folder / "more.gz"); }).find("broken gzip data"),
+    EXPECT_NE(error_of_kind([&] { read_idx(folder / "more.gz"); }).find("broken gzip data"),
               std::string::npos);
   }
   write_file(folder / "cut.gz", gz.substr(0, gz.size() - 9));
-  EXPECT_NE(error_of([&] { read_idx(folder / "cut.gz"); }).find("ends too early"),
+  EXPECT_NE(error_of_kind([&] { read_idx(folder / "cut.gz"); }).find("ends too early"),
             std::string::npos);
 }
 
 TEST(Idx, NamesTheRowWhereAFileEnds) {
   const TemporaryFolder folder;
   write_file(folder / "x", idx("\x08\x02", std::string("\0\0\0\4\0\0\0\2", 8), "12345"));
-  EXPECT_NE(error_of([&] { read_idx(folder / "x"); }).find("row 2"), std::string::npos);
+  EXPECT_NE(error_of_kind([&] { read_idx(folder / "x"); }).find("row 2"), std::string::npos);
   write_file(folder / "x", "not idx");
-  EXPECT_NE(error_of([&] { read_idx(folder / "x"); }).find("not an IDX"), std::string::npos);
+  EXPECT_NE(error_of_kind([&] { read_idx(folder / "x"); }).find("not an IDX"), std::string::npos);
 }
 
 TEST(Cifar, ReadsBothKinds) {
@@ -214,9 +214,11 @@ TEST(Cifar, ReadsBothKinds) {
 
   ten[3073] = 10;
   write_file(folder / "bad.bin", ten);
-  EXPECT_NE(error_of([&] { read_cifar(folder / "bad.bin"); }).find("bad.bin:2"), std::string::npos);
+  EXPECT_NE(error_of_kind([&] { read_cifar(folder / "bad.bin"); }).find("bad.bin:2"),
+            std::string::npos);
   write_file(folder / "cut.bin", ten.substr(1));
-  EXPECT_NE(error_of([&] { read_cifar(folder / "cut.bin"); }).find("cut off"), std::string::npos);
+  EXPECT_NE(error_of_kind([&] { read_cifar(folder / "cut.bin"); }).find("cut off"),
+            std::string::npos);
 }
 
 }  // namespace

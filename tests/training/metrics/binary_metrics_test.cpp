@@ -62,7 +62,7 @@ struct BinarySamples {
 };
 
 /// As in tests/scripts/metric_expectations.py.
-BinarySamples samples_of(const nlohmann::json& c) {
+BinarySamples binary_samples_of(const nlohmann::json& c) {
   const std::int64_t distinct = c["distinct"], positive = c["positive"];
   BinarySamples samples;
   for (std::int64_t i = 0; i < c["count"].get<std::int64_t>(); ++i) {
@@ -94,7 +94,7 @@ TEST(BinaryMetricsTest, AgreeWithScikitLearn) {
   ASSERT_GE(cases.size(), 6u);
   for (const nlohmann::json& c : cases) {
     SCOPED_TRACE(c["name"].get<std::string>());
-    const BinarySamples samples = samples_of(c);
+    const BinarySamples samples = binary_samples_of(c);
     ASSERT_EQ(std::accumulate(samples.labels.begin(), samples.labels.end(), std::int64_t{0}),
               c["positives"].get<std::int64_t>());
     for (const char* metric : {"auc", "auc_pr", "log_loss", "calibration"}) {
@@ -109,7 +109,7 @@ const char* const of_yes_and_no[] = {"accuracy",  "auc",      "auc_pr", "calibra
                                      "precision", "r2",       "recall", "rmse"};
 
 TEST(BinaryMetricsTest, TheSameBitsInAnyOrderAndBatch) {
-  BinarySamples samples = samples_of({{"count", 5000}, {"distinct", 501}, {"positive", 1}});
+  BinarySamples samples = binary_samples_of({{"count", 5000}, {"distinct", 501}, {"positive", 1}});
   std::vector<std::size_t> order(samples.logits.size());
   std::iota(order.begin(), order.end(), 0);
   std::mt19937 random(3);

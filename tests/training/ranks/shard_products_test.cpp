@@ -108,8 +108,8 @@ ValueId transformer(Layers& l, std::int64_t samples, Attending attending) {
   return l.product("head", normal("norm3", x), classes);
 }
 
-void feed(const std::string& name, std::int64_t first, std::int64_t samples, std::int64_t each,
-          void* slot) {
+void feed_numbers(const std::string& name, std::int64_t first, std::int64_t samples,
+                  std::int64_t each, void* slot) {
   for (std::int64_t e = 0; e < samples * each; ++e) {
     const std::int64_t position = first * each + e;
     if (name == "labels")
@@ -138,7 +138,7 @@ GraphTraining perceptron_of(std::vector<std::string> keys, Shardings shards,
       .forward = [=](const OperatorSet& operators,
                      std::int64_t samples) { return perceptron(operators, samples, transposed); },
       .feed = [](const std::string& name, std::int64_t first, std::int64_t samples,
-                 void* slot) { feed(name, first, samples, 5, slot); },
+                 void* slot) { feed_numbers(name, first, samples, 5, slot); },
       .shards = std::move(shards)};
 }
 
@@ -172,13 +172,15 @@ GraphTraining transformer_of(std::vector<std::string> keys, Shardings shards,
               },
           .feed =
               [](const std::string& name, std::int64_t first, std::int64_t samples, void* slot) {
-                feed(name, first, samples, name == "labels" ? tokens : tokens * width, slot);
+                feed_numbers(name, first, samples, name == "labels" ? tokens : tokens * width,
+                             slot);
               },
           .shards = std::move(shards)};
 }
 
 /// The whole of a state, of the ranks' blocks where it is shared out.
-std::vector<double> assembled(const std::vector<TrainedGraph>& all, const std::string& name) {
+std::vector<double> assembled_matrix(const std::vector<TrainedGraph>& all,
+                                     const std::string& name) {
   std::vector<double> numbers;
   const auto shard = all[0].shards.find(name);
   if (shard == all[0].shards.end()) {
@@ -200,7 +202,7 @@ std::vector<double> assembled(const std::vector<TrainedGraph>& all, const std::s
   return numbers;
 }
 
-void expect_as_alone(const GraphTraining& of, std::initializer_list<int> counts) {
+void expect_products_as_alone(const GraphTraining& of, std::initializer_list<int> counts) {
   const TrainedGraph alone = train_graph(of);
   ASSERT_FALSE(alone.error.has_value());
   EXPECT_GT(std::abs(alone.losses.front() - alone.losses.back()), 1e-4);  // it learns
@@ -219,7 +221,7 @@ void expect_as_alone(const GraphTraining& of, std::initializer_list<int> counts)
     }
     for (const auto& [name, expected] : alone.states) {
       ASSERT_TRUE(all[0].states.contains(name)) << name;
-      const std::vector<double> whole = assembled(all, name);
+      const std::vector<double> whole = assembled_matrix(all, name);
       ASSERT_EQ(static_cast<std::int64_t>(whole.size()), expected.type().elements()) << name;
       double largest = 1e-3, worst = 0;
       for (std::size_t i = 0; i < whole.size(); ++i) {
@@ -258,59 +260,59 @@ GraphTraining weighted_transformer(const std::string& options, std::int64_t batc
   return of;
 }
 
-const std::string momentum = "optimizer.momentum=0.9", adam = "optimizer.kind=adam";
+const std::string momentum = "optimizer.momentum=0.9", adam_setting = "optimizer.kind=adam";
 
 // 10 columns: equal on 2 ranks, 4 4 2 on 3, 3 3 3 1 on 4.
 TEST(ShardProducts, ColumnsThenRows) {
-  expect_as_alone(perceptron_of({momentum}, pair), {2, 3, 4});
-  expect_as_alone(perceptron_of({adam}, pair), {2, 3});
+  expect_products_as_alone(perceptron_of({momentum}, pair), {2, 3, 4});
+  expect_products_as_alone(perceptron_of({adam_setting}, pair), {2, 3});
 }
 
 TEST(ShardProducts, MatricesThatAreReadTransposed) {
-  expect_as_alone(perceptron_of({momentum}, transposed_pair, true), {2, 3, 4});
+  expect_products_as_alone(perceptron_of({momentum}, transposed_pair, true), {2, 3, 4});
 }
 
 TEST(ShardProducts, ColumnsAlone) {
-  expect_as_alone(perceptron_of({momentum}, {{"up.weight", columns}}), {2, 3, 4});
+  expect_products_as_alone(perceptron_of({momentum}, {{"up.weight", columns}}), {2, 3, 4});
 }
 
 TEST(ShardProducts, RowsAlone) {
-  expect_as_alone(perceptron_of({momentum}, {{"down.weight", rows}}), {2, 3, 4});
+  expect_products_as_alone(perceptron_of({momentum}, {{"down.weight", rows}}), {2, 3, 4});
 }
 
 TEST(ShardProducts, ClippedByTheNormOfAllParts) {
-  expect_as_alone(perceptron_of({adam, "optimizer.clip_norm=0.01"}, pair), {2, 3});
+  expect_products_as_alone(perceptron_of({adam_setting, "optimizer.clip_norm=0.01"}, pair), {2, 3});
 }
 
 // Each rank has all weights of some output units; padding is a unit that no gradient moves.
 TEST(ShardProducts, AdaptiveLimitsOfWholeUnits) {
   const std::vector<std::string> keys{"optimizer.clip_adaptive=0.1"};
-  expect_as_alone(perceptron_of(keys, {{"up.weight", columns}}), {2, 4});
-  expect_as_alone(perceptron_of(keys, {{"up.weight", rows}}, true), {4});
+  expect_products_as_alone(perceptron_of(keys, {{"up.weight", columns}}), {2, 4});
+  expect_products_as_alone(perceptron_of(keys, {{"up.weight", rows}}, true), {4});
 }
 
 TEST(ShardProducts, SharesMayDifferByASample) {
   GraphTraining of = perceptron_of({momentum}, pair);
   of.batch = of.micro_batch = 7;
-  expect_as_alone(of, {2, 3, 4});
+  expect_products_as_alone(of, {2, 3, 4});
 }
 
 TEST(ShardProducts, MicroBatches) {
-  GraphTraining of = perceptron_of({adam}, pair);
+  GraphTraining of = perceptron_of({adam_setting}, pair);
   of.micro_batch = 4;
-  expect_as_alone(of, {2, 3});
+  expect_products_as_alone(of, {2, 3});
 }
 
 TEST(ShardProducts, OnAnAccelerator) {
   GraphTraining of = perceptron_of({momentum}, pair);
   of.device = 1;
-  expect_as_alone(of, {2});
+  expect_products_as_alone(of, {2});
 }
 
 // Heads 4: whole ones on 2 and 4 ranks; on 3 a rank's columns are no whole heads.
 TEST(ShardProducts, ATransformerBlock) {
   for (const Attending attending : {Attending::as_one, Attending::in_parts}) {
-    expect_as_alone(transformer_of({momentum}, block, attending), {2, 4, 3});
+    expect_products_as_alone(transformer_of({momentum}, block, attending), {2, 4, 3});
   }
 }
 
@@ -320,23 +322,23 @@ const Shardings attention_by_heads{{"q.weight", heads_of_all},
                                    {"o.weight", heads_of_all}};
 
 TEST(ShardProducts, AttentionByHeads) {
-  expect_as_alone(transformer_of({momentum}, attention_by_heads), {2, 4});
+  expect_products_as_alone(transformer_of({momentum}, attention_by_heads), {2, 4});
 }
 
 TEST(ShardProducts, CrossEntropyOfSplitLogits) {
   for (const std::string& options : {std::string(), ignoring, std::string(", label_smoothing=0.1"),
                                      ignoring + ", label_smoothing=0.2", weighted}) {
     SCOPED_TRACE(options);
-    expect_as_alone(weighted_transformer(options, 7), {2, 3, 4});
+    expect_products_as_alone(weighted_transformer(options, 7), {2, 3, 4});
   }
   // LogSoftmax in the model, and its likelihoods as the loss.
-  expect_as_alone(transformer_of({momentum, cross_entropy("", "nll")}, {{"head.weight", columns}}),
-                  {3});
+  expect_products_as_alone(
+      transformer_of({momentum, cross_entropy("", "nll")}, {{"head.weight", columns}}), {3});
 }
 
 // Losses that read whole logits get them.
 TEST(ShardProducts, OtherLossesOfSplitLogits) {
-  expect_as_alone(weighted_transformer(", label_smoothing=0.1" + weighted, 12), {2});
+  expect_products_as_alone(weighted_transformer(", label_smoothing=0.1" + weighted, 12), {2});
 }
 
 TEST(ShardProducts, LabelsThatAreNoClassesAreReported) {
@@ -403,7 +405,7 @@ TEST(ShardProducts, AttentionByHeadsExchangesAsAPairDoes) {
 // No rank has a float for each class but its own ones, neither forward nor backward, and a 1 /
 // ranks of the head with its states.
 TEST(ShardProducts, NoRankHasAllLogits) {
-  const GraphTraining of = transformer_of({adam}, {{"head.weight", columns}});
+  const GraphTraining of = transformer_of({adam_setting}, {{"head.weight", columns}});
   const Graph graph = graph_of(of, 4);
   std::size_t bytes = 0;
   for (const State& state : graph.states) {
@@ -422,7 +424,7 @@ TEST(ShardProducts, NoRankHasAllLogits) {
   EXPECT_EQ(count[all_to_all_name], 2);
 }
 
-std::string refused(GraphTraining of, int ranks, int rank = 0) {
+std::string refused_products(GraphTraining of, int ranks, int rank = 0) {
   try {
     graph_of(of, ranks, rank);
   } catch (const Error& error) {
@@ -451,28 +453,29 @@ TEST(ShardProducts, HeadsAreColumnsAndRows) {
 
 // No attention falls back to all heads in silence.
 TEST(ShardProducts, HeadsThatRanksCannotShareOut) {
-  EXPECT_THAT(refused(transformer_of({}, attention_by_heads), 3),
+  EXPECT_THAT(refused_products(transformer_of({}, attention_by_heads), 3),
               AllOf(HasSubstr("q:weight"), HasSubstr("3 ranks do not divide the 4 heads"),
                     HasSubstr("attention")));
   Shardings without_k = attention_by_heads;
   without_k.erase("k.weight");
-  EXPECT_THAT(refused(transformer_of({}, without_k), 2),
+  EXPECT_THAT(refused_products(transformer_of({}, without_k), 2),
               AllOf(HasSubstr("weight"), HasSubstr("is computed with all heads")));
-  EXPECT_THAT(refused(transformer_of({}, {{"up.weight", heads_of_all}}), 2),
+  EXPECT_THAT(refused_products(transformer_of({}, {{"up.weight", heads_of_all}}), 2),
               AllOf(HasSubstr("up:weight"), HasSubstr("neither makes queries, keys or values")));
 }
 
 TEST(ShardProducts, WhatCannotBeSharedOut) {
-  EXPECT_EQ(refused(perceptron_of({}, pair), 5), "");
-  EXPECT_THAT(refused(perceptron_of({}, pair), 6),  // 2 2 2 2 2 0
+  EXPECT_EQ(refused_products(perceptron_of({}, pair), 5), "");
+  EXPECT_THAT(refused_products(perceptron_of({}, pair), 6),  // 2 2 2 2 2 0
               AllOf(HasSubstr("up:weight"), HasSubstr("some of 6 ranks would have none"),
                     HasSubstr("fewer ranks")));
-  EXPECT_THAT(refused(perceptron_of({}, {{"up.bias", columns}}), 2),
+  EXPECT_THAT(refused_products(perceptron_of({}, {{"up.bias", columns}}), 2),
               AllOf(HasSubstr("up:bias"), HasSubstr("it is no matrix")));
   for (const std::string kind : {"lamb", "adafactor", "rowwise_adagrad"}) {
-    EXPECT_THAT(refused(perceptron_of({"optimizer.kind=" + kind}, {{"up.weight", columns}}), 2),
-                AllOf(HasSubstr("up:weight"), HasSubstr(kind),
-                      HasSubstr("shares out its columns among the ranks")));
+    EXPECT_THAT(
+        refused_products(perceptron_of({"optimizer.kind=" + kind}, {{"up.weight", columns}}), 2),
+        AllOf(HasSubstr("up:weight"), HasSubstr(kind),
+              HasSubstr("shares out its columns among the ranks")));
   }
 }
 
@@ -481,10 +484,10 @@ TEST(ShardProducts, WhatCannotBeSharedOut) {
 TEST(ShardProducts, AdaptiveLimitsOfPartsOfUnits) {
   const std::vector<std::string> keys{"optimizer.clip_adaptive=0.1"};
   for (const int rank : {0, 3}) {
-    EXPECT_THAT(refused(perceptron_of(keys, {{"down.weight", rows}}), 4, rank),
+    EXPECT_THAT(refused_products(perceptron_of(keys, {{"down.weight", rows}}), 4, rank),
                 AllOf(HasSubstr("down:weight"), HasSubstr("shares out its rows")))
         << rank;
-    EXPECT_THAT(refused(perceptron_of(keys, {{"down.weight", columns}}, true), 4, rank),
+    EXPECT_THAT(refused_products(perceptron_of(keys, {{"down.weight", columns}}, true), 4, rank),
                 AllOf(HasSubstr("down:weight"), HasSubstr("shares out its columns")))
         << rank;
   }

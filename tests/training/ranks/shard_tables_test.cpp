@@ -24,7 +24,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-constexpr std::int64_t rows = 2003, fields = 5;
+constexpr std::int64_t sharded_rows = 2003, sharded_fields = 5;
 constexpr int steps = 4;
 
 /// What is looked up besides the ids that the two tables have in common.
@@ -37,13 +37,14 @@ Graph forward_graph(const OperatorSet& operators, std::int64_t samples, More mor
     return b.state(sine_parameter(name, shape));
   };
   const Attributes first_axis{{"axis", std::int64_t{0}}};
-  const ValueId ids = b.input("ids", {DType::int64, {samples, fields}});
-  const ValueId deep_table = parameter("deep.weight", {rows, columns});
+  const ValueId ids = b.input("ids", {DType::int64, {samples, sharded_fields}});
+  const ValueId deep_table = parameter("deep.weight", {sharded_rows, columns});
   b.set_scope({"wide", Phase::forward, {}});
-  const ValueId wide = b.add_node("EmbeddingBag", {parameter("wide.weight", {rows, 1}), ids});
+  const ValueId wide =
+      b.add_node("EmbeddingBag", {parameter("wide.weight", {sharded_rows, 1}), ids});
   b.set_scope({"deep", Phase::forward, {}});
   const ValueId deep = b.add_node("Gather", {deep_table, ids}, first_axis);
-  std::vector<ValueId> parts{b.reshape(deep, {samples, fields * columns})};
+  std::vector<ValueId> parts{b.reshape(deep, {samples, sharded_fields * columns})};
   if (more == More::other_ids) {
     // Other ids of int32, from the end, absent or twice, with weights.
     const ValueId others = b.input("others", {DType::int32, {samples, 2}});
@@ -52,7 +53,7 @@ Graph forward_graph(const OperatorSet& operators, std::int64_t samples, More mor
     parts.push_back(b.add_node("EmbeddingBag", {deep_table, others, weights}));
     b.set_scope({"again", Phase::forward, {}});
     parts.push_back(b.reshape(b.add_node("Gather", {deep_table, ids}, first_axis),
-                              {samples, fields * columns}));
+                              {samples, sharded_fields * columns}));
   } else if (more == More::ids_of_a_lookup) {
     // The sign of what was found chooses among two rows.
     b.set_scope({"next", Phase::forward, {}});
@@ -85,9 +86,11 @@ const Shardings by_rows{{"wide.weight", Sharding::rows}, {"deep.weight", Shardin
 std::int64_t id_of(Ids kind, std::int64_t position) {
   std::mt19937_64 random(static_cast<std::uint64_t>(position) * 7919 + 13);
   if (kind == Ids::of_few_owners) return static_cast<std::int64_t>(random() % 20) * 60;
-  if (kind == Ids::spread) return static_cast<std::int64_t>(random() % rows);
+  if (kind == Ids::spread) return static_cast<std::int64_t>(random() % sharded_rows);
   const double uniform = std::uniform_real_distribution<double>(0, 1)(random);
-  return std::min(static_cast<std::int64_t>(std::pow(double{rows}, uniform)), rows) - 1;
+  return std::min(static_cast<std::int64_t>(std::pow(double{sharded_rows}, uniform)),
+                  sharded_rows) -
+         1;
 }
 
 struct Case {
@@ -101,12 +104,12 @@ struct Case {
   Shardings shards = by_rows;
 };
 
-void feed(const Case& of, const std::string& name, std::int64_t first, std::int64_t samples,
-          void* slot) {
+void feed_ids(const Case& of, const std::string& name, std::int64_t first, std::int64_t samples,
+              void* slot) {
   if (name == "ids") {
-    for (std::int64_t e = 0; e < samples * fields; ++e) {
-      const std::int64_t position = first * fields + e;
-      const bool is_wrong = of.wrong_id != 0 && position == fields;
+    for (std::int64_t e = 0; e < samples * sharded_fields; ++e) {
+      const std::int64_t position = first * sharded_fields + e;
+      const bool is_wrong = of.wrong_id != 0 && position == sharded_fields;
       static_cast<std::int64_t*>(slot)[e] = is_wrong ? of.wrong_id : id_of(of.ids, position);
     }
   } else if (name == "others") {
@@ -130,7 +133,7 @@ GraphTraining training_of(const Case& of) {
                 return forward_graph(operators, samples, of.more, of.columns);
               },
           .feed = [=](const std::string& name, std::int64_t first, std::int64_t samples,
-                      void* slot) { feed(of, name, first, samples, slot); },
+                      void* slot) { feed_ids(of, name, first, samples, slot); },
           .shards = of.shards};
 }
 
@@ -140,7 +143,7 @@ std::vector<TrainedGraph> train_on(int ranks, const Case& of) {
 }
 
 /// The whole of a state, of the ranks' parts where it is shared out.
-std::vector<double> assembled(const std::vector<TrainedGraph>& all, const std::string& name) {
+std::vector<double> assembled_table(const std::vector<TrainedGraph>& all, const std::string& name) {
   const auto ranks = static_cast<std::int64_t>(all.size());
   const auto shard = all[0].shards.find(name);
   const auto& own = all[0].states.at(name);
@@ -192,7 +195,7 @@ void expect_as_alone(const Case& of, std::initializer_list<int> counts) {
     }
     for (const auto& [name, expected] : alone.states) {
       ASSERT_TRUE(all[0].states.contains(name)) << name;
-      const std::vector<double> whole = assembled(all, name);
+      const std::vector<double> whole = assembled_table(all, name);
       ASSERT_EQ(static_cast<std::int64_t>(whole.size()), expected.type().elements()) << name;
       for (std::size_t i = 0; i < whole.size(); ++i)
         ASSERT_NEAR(whole[i], expected.number(static_cast<std::int64_t>(i)), 1e-6)
@@ -320,8 +323,8 @@ TEST(ShardTables, WholeTablesAreWithOneRankEach) {
   const std::vector<TrainedGraph> all =
       train_on(3, {.keys = optimizers(ftrl, lazy_adam), .shards = whole_tables});
   // The deep table is the heavier one.
-  EXPECT_EQ(all[0].states.at("deep.weight").shape(), (Shape{rows, 4}));
-  EXPECT_EQ(all[1].states.at("wide.weight").shape(), (Shape{rows, 1}));
+  EXPECT_EQ(all[0].states.at("deep.weight").shape(), (Shape{sharded_rows, 4}));
+  EXPECT_EQ(all[1].states.at("wide.weight").shape(), (Shape{sharded_rows, 1}));
   for (const auto& [name, owner] : {std::pair{"deep.weight", 0u}, std::pair{"wide.weight", 1u}}) {
     for (std::size_t rank = 0; rank < 3; ++rank) {
       if (rank != owner) {
@@ -386,15 +389,16 @@ TEST(ShardTables, EachRankKeepsItsColumnsAndTheirStates) {
       train_on(3, {.keys = optimizers(ftrl, lazy_adam), .columns = 5, .shards = by_columns});
   for (const TrainedGraph& one : all) {
     for (const char* name : {"deep.weight", "deep.weight/exp_avg", "deep.weight/exp_avg_sq"}) {
-      EXPECT_EQ(one.states.at(name).shape(), (Shape{rows, 2})) << name;
+      EXPECT_EQ(one.states.at(name).shape(), (Shape{sharded_rows, 2})) << name;
       EXPECT_EQ(one.shards.at(name).kind, ShardKind::column_blocks) << name;
-      EXPECT_EQ(one.shards.at(name).whole.shape, (Shape{rows, 5})) << name;
+      EXPECT_EQ(one.shards.at(name).whole.shape, (Shape{sharded_rows, 5})) << name;
     }
     EXPECT_FALSE(one.shards.contains("wide.weight"));
   }
   // The last rank has one column, and padding that stays as it is.
   const HostTensor& last = all[2].states.at("deep.weight");
-  for (std::int64_t row = 0; row < rows; ++row) ASSERT_EQ(last.number(2 * row + 1), 0) << row;
+  for (std::int64_t row = 0; row < sharded_rows; ++row)
+    ASSERT_EQ(last.number(2 * row + 1), 0) << row;
 }
 
 // Of each row that a rank looks up all ranks send their piece, once, and get its gradient back.
@@ -409,7 +413,7 @@ TEST(ShardTables, ColumnsCrossOnce) {
     if (node.op->name == exchange_rows_name) exchanged.push_back(graph.type(node.outputs[0]).shape);
   }
   // Six of 24 samples: ids that this rank is asked for, pieces that come, gradients that go back.
-  const std::int64_t ids = 4 * 6 * fields;
+  const std::int64_t ids = 4 * 6 * sharded_fields;
   EXPECT_THAT(exchanged, ::testing::ElementsAre(Shape{ids}, Shape{ids, 1}, Shape{ids, 1}));
 }
 
@@ -461,7 +465,7 @@ TEST(ShardTables, TablesWithTheSameIdsAskOnce) {
 }
 
 void expect_reported(const Shardings& shards) {
-  for (const std::int64_t wrong : {rows, -rows - 1, std::int64_t{1} << 40}) {
+  for (const std::int64_t wrong : {sharded_rows, -sharded_rows - 1, std::int64_t{1} << 40}) {
     const Case of{.keys = optimizers(ftrl, lazy_adam), .wrong_id = wrong, .shards = shards};
     const TrainedGraph alone = train(of);
     ASSERT_TRUE(alone.error.has_value());
@@ -580,7 +584,7 @@ TEST(ShardTables, OneRankKeepsItsTables) {
   const Case of{.keys = optimizers(ftrl, lazy_adam)};
   const TrainedGraph alone = train(of);
   EXPECT_TRUE(alone.shards.empty());
-  EXPECT_EQ(alone.states.at("deep.weight").shape(), (Shape{rows, 4}));
+  EXPECT_EQ(alone.states.at("deep.weight").shape(), (Shape{sharded_rows, 4}));
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ using testing::RankRuns;
 using testing::SmallEngine;
 using testing::Trained;
 
-constexpr std::int64_t rows = 31, columns = 5, fields = 3;
+constexpr std::int64_t trained_rows = 31, trained_columns = 5, trained_fields = 3;
 
 /// ids int64 [batch, 3] -> table (31 x 5) -> logits of 3 classes.
 Graph table_network(const OperatorSet& operators, std::int64_t batch) {
@@ -36,25 +36,26 @@ Graph table_network(const OperatorSet& operators, std::int64_t batch) {
     for (float& x : state.start.as<float>()) x = static_cast<float>(0.5 * std::sin(i += 1.7));
     return g.state(std::move(state));
   };
-  const ValueId ids = g.input("ids", {DType::int64, {batch, fields}});
+  const ValueId ids = g.input("ids", {DType::int64, {batch, trained_fields}});
   g.set_scope({"table", Phase::forward, {}});
   const ValueId found =
-      g.add_node("Gather", {parameter("table", {rows, columns}), ids}, {{"axis", std::int64_t{0}}});
+      g.add_node("Gather", {parameter("table", {trained_rows, trained_columns}), ids},
+                 {{"axis", std::int64_t{0}}});
   g.set_scope({"head", Phase::forward, {}});
-  g.output("logits", g.matmul(g.reshape(found, {batch, fields * columns}),
-                              parameter("head", {fields * columns, 3})));
+  g.output("logits", g.matmul(g.reshape(found, {batch, trained_fields * trained_columns}),
+                              parameter("head", {trained_fields * trained_columns, 3})));
   return g.finish();
 }
 
 std::shared_ptr<const DataSource> table_data(std::int64_t samples, std::int64_t wrong = -1) {
-  HostTensor ids(TensorType{DType::int64, {samples, fields}}),
+  HostTensor ids(TensorType{DType::int64, {samples, trained_fields}}),
       labels(TensorType{DType::int64, {samples}});
   for (std::int64_t i = 0; i < samples; ++i) {
-    for (std::int64_t k = 0; k < fields; ++k)
-      ids.as<std::int64_t>()[i * fields + k] = (i * i * 7 + k * 11 + i * k) % rows;
+    for (std::int64_t k = 0; k < trained_fields; ++k)
+      ids.as<std::int64_t>()[i * trained_fields + k] = (i * i * 7 + k * 11 + i * k) % trained_rows;
     labels.as<std::int64_t>()[i] = i * 5 % 3;
   }
-  if (wrong >= 0) ids.as<std::int64_t>()[wrong * fields] = rows + 9;
+  if (wrong >= 0) ids.as<std::int64_t>()[wrong * trained_fields] = trained_rows + 9;
   return make_array_source({{"ids", ids}, {"labels", labels}});
 }
 
@@ -73,16 +74,16 @@ class TableTrainingTest : public testing::RankTraining {
     const auto ranks = static_cast<std::int64_t>(runs.ranks.size());
     const StateShard* const shard = runs.first().training->states().shard("table.weight");
     const bool by_columns = shard != nullptr && shard->kind == ShardKind::column_blocks;
-    const std::int64_t share = (columns + ranks - 1) / ranks;
+    const std::int64_t share = (trained_columns + ranks - 1) / ranks;
     std::vector<HostTensor> parts;
     for (const Trained& rank : runs.ranks)
       parts.push_back(rank.training->states().read("table.weight"));
     std::vector<double> numbers;
-    for (std::int64_t i = 0; i < rows * columns; ++i) {
-      const std::int64_t row = i / columns, column = i % columns;
+    for (std::int64_t i = 0; i < trained_rows * trained_columns; ++i) {
+      const std::int64_t row = i / trained_columns, column = i % trained_columns;
       const std::int64_t rank = by_columns ? column / share : row % ranks;
       const std::int64_t at =
-          by_columns ? row * share + column % share : row / ranks * columns + column;
+          by_columns ? row * share + column % share : row / ranks * trained_columns + column;
       numbers.push_back(parts[static_cast<std::size_t>(rank)].number(at));
     }
     return numbers;
