@@ -63,8 +63,9 @@ struct ImportOptions {
 
 /// Something that keeps a model from being trained.
 struct Problem {
-  std::string kind;  // "unsupported_operator", "bad_operator", "free_dimension", "unsupported_type",
-                     // "missing_gradient", "parameter_type", "nothing_trainable"
+  // "unsupported_operator", "bad_operator", "free_dimension", "unsupported_type",
+  // "missing_gradient", "parameter_type" or "nothing_trainable"
+  std::string kind;
   std::string op;    // as the file calls it, other domains than ai.onnx in front: "DOMAIN::NAME"
   std::string path;  // of the first node
   std::string reason;

@@ -64,9 +64,9 @@ class Model {
   /// What the export of the file has lost, and how that is mended; but rows that the configuration
   /// fixes.
   std::vector<Diagnostic> export_warnings();
-  /// Where a step is cut into parts of the batch (`by`: "micro_batch" or "ranks"): the node in which
-  /// samples meet, so that the step is not that of the whole batch. Throws Error{usage} where the
-  /// model's own loss is no sum or mean over samples.
+  /// Where a step is cut into parts of the batch (`by`: "micro_batch" or "ranks"): the node in
+  /// which samples meet, so that the step is not that of the whole batch. Throws Error{usage} where
+  /// the model's own loss is no sum or mean over samples.
   std::vector<Diagnostic> warn_of_mixed_samples(const std::string& by);
   /// What data is opened with, as this model takes it.
   OpenOptions open_options();
