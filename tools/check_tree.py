@@ -185,8 +185,8 @@ def check_own_names(sources):
         lists = os.path.join(ROOT, folder, "CMakeLists.txt")
         if os.path.isfile(lists):
             with open(lists, encoding="utf-8") as file:
-                if patterns := COMPILED_TOGETHER.findall(file.read()):
-                    alone[folder] = "|".join(filter(None, patterns)).replace("\\\\", "\\")
+                if match := COMPILED_TOGETHER.search(file.read()):
+                    alone[folder] = match.group(1)
     owners = collections.defaultdict(dict)
     for name in sources:
         folder = name.split("/")[0]

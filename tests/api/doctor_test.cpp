@@ -7,6 +7,7 @@
 #include "api/model/cuda_status.h"
 #include "api/model/mpi_status.h"
 #include "tandem/tandem.h"
+#include "tests/api/cuda_reports.h"
 
 namespace tandem::api {
 namespace {
@@ -19,14 +20,6 @@ CudaReport without_cuda() {
   CudaReport report;
   report.problem = "this build has no CUDA";
   report.fix = "build it with CUDA";
-  return report;
-}
-
-CudaReport without_driver() {
-  CudaReport report;
-  report.toolkit = "13.0";
-  report.problem = "this machine has no NVIDIA driver";
-  report.fix = "install one";
   return report;
 }
 

@@ -8,20 +8,13 @@
 #include "api/policy/policy_case.h"
 #include "kernels/emulated/emulated_device.h"
 #include "placement/report/fit.h"
+#include "tests/api/cuda_reports.h"
 #include "tests/training/formats/temporary_folder.h"
 
 namespace tandem::api {
 namespace {
 
 using ::testing::HasSubstr;
-
-CudaReport without_driver() {
-  CudaReport report;
-  report.toolkit = "13.0";
-  report.problem = "this machine has no NVIDIA driver";
-  report.fix = "install one";
-  return report;
-}
 
 CudaReport one_gpu(int ordinal, const std::string& problem) {
   CudaReport report;
