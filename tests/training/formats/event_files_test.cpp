@@ -83,7 +83,8 @@ TEST(EventFiles, ADamagedRecordEndsTheFile) {
     EXPECT_EQ(records.next(), "first");
     EXPECT_EQ(records.next(), std::nullopt) << at;
   }
-  TfRecords huge(std::string(8, '\xff') + std::string(20, '\0'));
+  const std::string endless = std::string(8, '\xff') + std::string(20, '\0');
+  TfRecords huge(endless);
   EXPECT_EQ(huge.next(), std::nullopt);
 }
 
