@@ -23,6 +23,7 @@
 #include "engine/training/data/order/sampler.h"
 #include "engine/training/data/prepare_table.h"
 #include "engine/training/data/random.h"
+#include "engine/training/data/shown_problems.h"
 #include "engine/training/data/subset_source.h"
 #include "engine/training/data/tokens/read_text.h"
 #include "engine/training/data/tokens/read_tokens.h"
@@ -218,7 +219,7 @@ class ArraySource final : public DataSource {
         const auto wrong = std::find_if(begin, begin + each, is_bad);
         if (wrong == begin + each) continue;
         ++bad_rows;
-        if (bad.size() == 5) continue;
+        if (bad.size() == shown_problems) continue;
         Diagnostic d = at_row(field, samples[i], "out of range");
         d.expected = expected;
         d.got = text(*wrong);
@@ -226,7 +227,7 @@ class ArraySource final : public DataSource {
       }
     }
     if (bad.empty()) return;
-    if (bad_rows > 5) bad[0].message += " (and " + std::to_string(bad_rows - 1) + " rows more)";
+    tell_others(bad, 0, bad_rows, "rows");
     throw Error(ErrorKind::data, std::move(bad));
   }
 

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/graph/error.h"
 #include "engine/graph/host_tensor.h"
 #include "engine/training/config/run_config.h"
 
@@ -57,7 +58,8 @@ class DataSource {
   /// For messages: "train.npz:17" for a sample.
   virtual std::string describe(int field, std::int64_t sample) const = 0;
   /// Checks all values of an integer field once: 0 <= value < limit, or equal to `ignore` where
-  /// that is given. Throws Error{data} with file:row of the first ones (at most 5) and their count.
+  /// that is given. Throws Error{data} with file:row of the first ones (at most `shown_problems`)
+  /// and their count.
   virtual void check_range(int field, std::int64_t limit, const std::int64_t* ignore) const = 0;
   /// The same of a field of any type: least <= value <= most, and a number. `expected`: for people.
   virtual void check_numbers(int field, double least, double most,
@@ -88,6 +90,9 @@ struct OpenOptions {
   std::string characters;
   /// Of preparing a table, or of looking at pictures; 0: as many as is usual.
   int threads = 0;
+  /// Hears of pictures that cannot be opened, once for the training data and once for the held-out:
+  /// where it is set they are left out, whatever `on_bad` says.
+  std::function<void(bool held_out, std::vector<Diagnostic>)> on_bad_pictures;
   /// Hears that a table is prepared, how far that is, and which rows or pictures were left out.
   std::function<void(const std::string&)> on_message;
   /// Asked while a table is prepared or pictures are looked at, from any thread: true ends that

@@ -29,6 +29,7 @@ using ::testing::HasSubstr;
 using testing::image_expectations;
 using testing::image_path;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using testing::TemporaryFolder;
 using Json = nlohmann::json;
 
@@ -144,6 +145,51 @@ TEST_F(ImageData, ListsNameLabels) {
   EXPECT_THAT(error_of([&] { open(config("labels = 'other.csv'")); }), HasSubstr("other.csv"));
 }
 
+// As names they would give the other labels other numbers than those in the list.
+TEST_F(ImageData, WholeNumbersThatAreNoClassesAreRefused) {
+  for (const char* path : {"train/1.png", "train/2.png", "train/3.png"}) put(path);
+  const auto list = [&](const std::string& text) {
+    write_file(folder_ / "train/list.csv", text);
+    return error_of([&] { open(config("labels = 'list.csv'")); });
+  };
+  EXPECT_THAT(
+      list("3.png,1\n1.png,-1\n2.png,0\n"),
+      AllOf(HasSubstr(folder_ / "train/list.csv:2: the label is no class: expected a whole number "
+                                "from 0 to 999999, got -1 (labels that are all whole numbers are "
+                                "the classes themselves: count them from 0"),
+            Not(HasSubstr("list.csv:1"))));
+  EXPECT_THAT(list("path,label\n1.png,0\n3.png,1000000\n"),
+              AllOf(HasSubstr("list.csv:3: the label is no class"), HasSubstr("got 1000000")));
+  std::string many = "1.png,0\n";
+  for (int i = 0; i < 60; ++i) many += "2.png,-1\n";
+  EXPECT_THAT(list(many), AllOf(HasSubstr("list.csv:2: the label is no class (and 59 lines more)"),
+                                HasSubstr("list.csv:51: "), Not(HasSubstr("list.csv:52: "))));
+  EXPECT_EQ(list("1.png,-1\n2.png,cat\n3.png,007\n"), "no error");  // names
+  EXPECT_EQ(open(config("labels = 'list.csv'")).vocabularies.at(0).text, "-1\n007\ncat\n");
+}
+
+TEST_F(ImageData, LabelsKnowWhereTheyStand) {
+  for (const char* path : {"train/a/1.png", "train/a/2.png", "train/b/1.png", "val/1.png"})
+    put(path);
+  put("train/a/2.png", "text.png");
+  write_file(folder_ / "train/list.csv", "path,label\na/2.png,0\na/1.png,1\nb/1.png,2\n");
+  write_file(folder_ / "val/list.csv", "1.png,2\n");
+  const std::string lists = "labels = 'list.csv'\non_bad = 'skip'";
+  const DataSets sets = open(config(lists, "", "eval = { files = 'val' }\n"));
+  const int field = sets.train->find_field("labels");
+  EXPECT_EQ(sets.train->describe(field, 0), folder_ / "train/list.csv:3");  // line 2 is left out
+  EXPECT_EQ(sets.eval->describe(sets.eval->find_field("labels"), 0), folder_ / "val/list.csv:1");
+  EXPECT_THAT(error_of([&] { sets.train->check_range(field, 2, nullptr); }),
+              HasSubstr(folder_ / "train/list.csv:4: data.fields.labels: out of range: expected 0 "
+                                  "to 1, got 2"));
+
+  const DataSets folders = open(config("on_bad = 'skip'"));
+  EXPECT_EQ(folders.train->describe(folders.train->find_field("labels"), 1),
+            folder_ / "train/b/1.png");
+  const DataSets alone = open(config("", "labels = 'labels'\n"));  // without the pictures
+  EXPECT_EQ(alone.train->describe(0, 1), folder_ / "train/a/2.png");
+}
+
 TEST_F(ImageData, HeldOutPicturesHaveTheClassesOfTraining) {
   for (const char* path : {"train/a/1.png", "train/b/1.png", "train/c/1.png", "val/c/1.png"})
     put(path);
@@ -211,11 +257,28 @@ TEST_F(ImageData, BadPicturesAreErrorsOrLeftOut) {
   EXPECT_THAT(error_of([&] { open(config("on_bad = 'skip'")); }), HasSubstr("neither a JPEG"));
 }
 
+TEST_F(ImageData, WhoAsksHearsOfAllPicturesThatCannotBeOpened) {
+  for (const char* path : {"train/a/1.png", "train/b/1.png", "val/a/1.png", "val/b/1.png"})
+    put(path);
+  put("train/a/2.png", "text.png");
+  put("val/b/2.png", "text.png");
+  std::vector<std::string> heard;
+  OpenOptions options;
+  options.on_bad_pictures = [&](bool held_out, const std::vector<Diagnostic>& why) {
+    for (const Diagnostic& d : why) heard.push_back((held_out ? "eval " : "train ") + d.file);
+  };
+  const DataSets sets = open_data(config("", "", "eval = { files = 'val' }\n"), options);
+  EXPECT_THAT(heard, ElementsAre("train " + (folder_ / "train/a/2.png"),
+                                 "eval " + (folder_ / "val/b/2.png")));
+  EXPECT_THAT(labels(*sets.train), ElementsAre(0, 1));
+}
+
 TEST_F(ImageData, DamageThatHeadersHideEndsWithThePath) {
   put("train/a/1.png", "wrong_sum.png");
   const DataSets sets = open(config());
   EXPECT_THAT(error_of([&] { pictures(*sets.train); }),
-              AllOf(HasSubstr("a/1.png"), HasSubstr("damaged PNG")));
+              AllOf(HasSubstr("a/1.png"), HasSubstr("damaged PNG"),
+                    HasSubstr("(mend the file; data.on_bad = \"skip\" leaves such pictures out)")));
   put("train/a/1.png", "large.png");
   EXPECT_THAT(error_of([&] { pictures(*sets.train); }), HasSubstr("has changed since"));
 }

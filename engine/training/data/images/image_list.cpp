@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -11,13 +12,13 @@
 #include "engine/formats/files.h"
 #include "engine/formats/images/image_file.h"
 #include "engine/graph/text.h"
+#include "engine/training/data/shown_problems.h"
 
 namespace tandem {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t most_shown = 5;
 constexpr int most_depth = 32;  // the system follows no more than 40 links
 constexpr std::int64_t most_classes = 1'000'000;
 
@@ -57,13 +58,19 @@ void walk(const std::string& root, const std::string& folder, int depth, FoundIm
   }
 }
 
-/// A label of the list that is a whole number.
-std::optional<std::int64_t> place_of_text(const std::string& text) {
-  const bool is_number = !text.empty() && text.size() <= 9 &&
-                         text.find_first_not_of("0123456789") == std::string::npos &&
-                         (text.size() == 1 || text[0] != '0');
-  if (!is_number) return std::nullopt;
-  return std::stoll(text);
+/// Whether a label of the list is a whole number; one that begins with 0 is a name, such as "007".
+bool is_whole_number(const std::string& text) {
+  const std::string digits = text.substr(text.starts_with('-') ? 1 : 0);
+  return !digits.empty() && digits.find_first_not_of("0123456789") == std::string::npos &&
+         (digits.size() == 1 || digits[0] != '0');
+}
+
+/// The class that a whole number is; nothing where it is negative or too large for one.
+std::optional<std::int64_t> class_of_number(const std::string& text) {
+  if (text.starts_with('-') || text.size() > 9) return std::nullopt;
+  const std::int64_t place = std::stoll(text);
+  if (place >= most_classes) return std::nullopt;
+  return place;
 }
 
 struct Labelled {
@@ -117,18 +124,33 @@ void read_folders(const std::string& folder, bool may_be_empty, std::vector<Labe
   }
 }
 
-/// Sorted names of all labels; whole numbers stand for themselves.
-std::vector<std::string> classes_of(const std::vector<Labelled>& all, bool from_lists) {
+/// Sorted names of all labels; whole numbers stand for themselves, or are reported where they are
+/// no class: as names they would give other labels other numbers than those in the list.
+std::vector<std::string> classes_of(const std::vector<Labelled>& all, bool from_lists,
+                                    std::vector<Diagnostic>& errors) {
   std::set<std::string> names;
-  std::int64_t most = -1;
-  bool are_places = from_lists;
-  for (const Labelled& each : all) {
-    if (!names.insert(each.label).second) continue;
-    const std::optional<std::int64_t> place = place_of_text(each.label);
-    are_places = are_places && place && *place < most_classes;
-    most = std::max(most, place.value_or(-1));
-  }
+  for (const Labelled& each : all) names.insert(each.label);
+  const bool are_places = from_lists && std::all_of(names.begin(), names.end(), is_whole_number);
   if (!are_places) return {names.begin(), names.end()};
+  const std::size_t before = errors.size();
+  std::int64_t most = -1, bad = 0;
+  for (const Labelled& each : all) {
+    const std::optional<std::int64_t> place = class_of_number(each.label);
+    most = std::max(most, place.value_or(-1));
+    if (place || static_cast<std::size_t>(bad++) >= shown_problems) continue;
+    errors.push_back({.message = "the label is no class",
+                      .file = each.file,
+                      .line = static_cast<int>(each.line),
+                      .expected = "a whole number from 0 to " + std::to_string(most_classes - 1),
+                      .got = each.label});
+  }
+  if (bad > 0) {
+    tell_others(errors, before, bad, "lines");
+    errors[before].fix =
+        "labels that are all whole numbers are the classes themselves: count them from 0, take the "
+        "line out of the list, or give the classes names";
+    return {};
+  }
   std::vector<std::string> places;
   for (std::int64_t i = 0; i <= most; ++i) places.push_back(std::to_string(i));
   return places;
@@ -139,19 +161,24 @@ void label_images(std::vector<Labelled> all, const std::vector<std::string>& cla
   std::map<std::string, std::int64_t, std::less<>> place;
   for (std::size_t i = 0; i < classes.size(); ++i)
     place.emplace(classes[i], static_cast<std::int64_t>(i));
+  const std::size_t before = errors.size();
   std::set<std::string> unknown;
   for (Labelled& each : all) {
     const auto found = place.find(each.label);
     if (found != place.end()) {
       to.paths.push_back(std::move(each.path));
       to.labels.push_back(found->second);
-    } else if (unknown.insert(each.label).second && unknown.size() <= most_shown) {
+      if (each.line == 0) continue;  // the folder is the class
+      if (to.lists.empty() || to.lists.back() != each.file) to.lists.push_back(each.file);
+      to.places.push_back({to.lists.size() - 1, each.line});
+    } else if (unknown.insert(each.label).second && unknown.size() <= shown_problems) {
       errors.push_back({.message = "the training data has no class \"" + each.label + "\"",
                         .file = each.file,
                         .line = static_cast<int>(each.line),
                         .expected = "one of " + std::to_string(classes.size()) + " classes"});
     }
   }
+  tell_others(errors, before, std::ssize(unknown), "such names");
 }
 
 }  // namespace
@@ -210,7 +237,8 @@ ImageList list_images(const ImageFiles& kind, const SplitConfig& split, bool wit
   }
   if (!errors.empty()) return {};
   if (with_labels) {
-    if (!are_given) classes = classes_of(labelled, from_lists);
+    if (!are_given) classes = classes_of(labelled, from_lists, errors);
+    if (!errors.empty()) return {};
     for (const std::string& name : classes) {
       if (name.find_first_of("\n\r") == std::string::npos) continue;
       errors.push_back({.message = "the name of a class has an end of line in it",

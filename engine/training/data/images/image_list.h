@@ -10,9 +10,18 @@
 
 namespace tandem {
 
+/// Where a label stands: which of `ImageList::lists`, and its line there, from 1.
+struct LabelPlace {
+  std::size_t list = 0;
+  std::int64_t line = 0;
+};
+
 struct ImageList {
   std::vector<std::string> paths;
   std::vector<std::int64_t> labels;  // one a path; empty where they are not asked for
+  std::vector<std::string> lists;    // files that labels were read from
+  std::vector<LabelPlace> places;    // one a label; empty where folders are classes
+  std::vector<Diagnostic> left_out;  // of pictures that are not in it any more
 };
 
 /// The pictures of a split. With labels: folder after folder, and in each class after class as
@@ -21,7 +30,8 @@ struct ImageList {
 ///
 /// A class is its place in `classes`. Where that is empty it becomes the sorted names of all
 /// sub-folders, or of all labels in the lists; labels that are all whole numbers are places
-/// themselves. Names that begin with "." are passed over. Reports what is wrong.
+/// themselves, and none of them may be negative. Names that begin with "." are passed over. Reports
+/// what is wrong.
 ImageList list_images(const ImageFiles& kind, const SplitConfig& split, bool with_labels,
                       std::vector<std::string>& classes, std::vector<Diagnostic>& errors);
 

@@ -11,11 +11,11 @@
 #include "engine/formats/images/resample.h"
 #include "engine/formats/parallel_jobs.h"
 #include "engine/formats/stage_clock.h"
+#include "engine/training/data/shown_problems.h"
 
 namespace tandem {
 namespace {
 
-constexpr std::size_t most_problems = 5;
 // A picture that is decoded at a part of its size is at least so much larger than what is made of
 // it, as PIL's `reducing_gap` has it: the filter of the resize still decides how it looks.
 constexpr std::int64_t decoding_gap = 2;
@@ -76,30 +76,49 @@ void leave_bad_out(Looked& looked, ImageList& list, const OpenOptions& options) 
   for (std::size_t i = 0; i < all; ++i) {
     if (looked.problems[i]) {
       if (first.empty()) first = to_string(*looked.problems[i]);
+      if (options.on_bad_pictures) list.left_out.push_back(*std::move(looked.problems[i]));
       continue;
     }
     if (kept != i) list.paths[kept] = std::move(list.paths[i]);
     if (!list.labels.empty()) list.labels[kept] = list.labels[i];
+    if (!list.places.empty()) list.places[kept] = list.places[i];
     looked.sizes[kept++] = looked.sizes[i];
   }
   list.paths.resize(kept);
   if (!list.labels.empty()) list.labels.resize(kept);
+  if (!list.places.empty()) list.places.resize(kept);
   looked.sizes.resize(kept);
+  if (options.on_bad_pictures) return;
   say(options, std::to_string(looked.bad) + " of " + std::to_string(all) +
                    " pictures were left out; the first: " + first);
 }
 
+/// How a picture that cannot be read is mended.
+void add_ways_out(Diagnostic& problem) {
+  problem.fix += problem.fix.empty() ? "mend the file" : "";
+  problem.fix += "; data.on_bad = \"skip\" leaves such pictures out";
+}
+
 void report_bad(const Looked& looked, std::vector<Diagnostic>& errors) {
+  const std::size_t before = errors.size();
   std::size_t shown = 0;
   for (const std::optional<Diagnostic>& problem : looked.problems) {
-    if (!problem || shown == most_problems) continue;
+    if (!problem || shown == shown_problems) continue;
     errors.push_back(*problem);
-    if (shown++ > 0) continue;
-    Diagnostic& first = errors.back();
-    if (looked.bad > static_cast<std::int64_t>(most_problems))
-      first.message += " (and " + std::to_string(looked.bad - 1) + " pictures more)";
-    first.fix += first.fix.empty() ? "" : "; ";
-    first.fix += "data.on_bad = \"skip\" leaves such pictures out";
+    if (shown++ == 0) add_ways_out(errors.back());
+  }
+  tell_others(errors, before, looked.bad, "pictures");
+}
+
+/// The picture, or why it cannot be read and how that is mended.
+ImageHeader read_or_explain(const std::string& path, const ImageReading& how, Image& to) {
+  try {
+    return read_image(path, how, to);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::data) throw;
+    std::vector<Diagnostic> problems = error.diagnostics();
+    add_ways_out(problems.at(0));
+    throw Error(ErrorKind::data, std::move(problems));
   }
 }
 
@@ -113,7 +132,7 @@ void report_sizes(const ImageFiles& kind, const std::vector<std::string>& paths,
     const ImageSize made = resized(kind, sizes[i]), kept = cropped(kind, made);
     const bool is_small = made.height < kept.height || made.width < kept.width;
     if (kept == wanted && !is_small) continue;
-    if (++others > static_cast<std::int64_t>(most_problems)) continue;
+    if (++others > static_cast<std::int64_t>(shown_problems)) continue;
     Diagnostic& d = errors.emplace_back();
     d.file = paths[i];
     d.message = is_small ? "the picture is smaller than data.center_crop"
@@ -122,10 +141,8 @@ void report_sizes(const ImageFiles& kind, const std::vector<std::string>& paths,
     d.got = size_text(is_small ? made : kept);
   }
   if (others == 0) return;
-  Diagnostic& first = errors[before];
-  if (others > static_cast<std::int64_t>(most_problems))
-    first.message += " (and " + std::to_string(others - 1) + " pictures more)";
-  first.fix =
+  tell_others(errors, before, others, "pictures");
+  errors[before].fix =
       "data.resize = [ height, width ] makes them alike, or data.resize_short with "
       "data.center_crop";
 }
@@ -161,7 +178,8 @@ std::shared_ptr<const ImageRows> ImageRows::open(const ImageFiles& kind, ImageLi
                                                  std::vector<Diagnostic>& errors) {
   const std::size_t before = errors.size();
   Looked looked = look_at_files(kind, list.paths, options);
-  if (looked.bad > 0 && (kind.on_bad == OnBad::error || looked.bad == std::ssize(list.paths))) {
+  const bool leaves_out = kind.on_bad == OnBad::skip || options.on_bad_pictures;
+  if (looked.bad > 0 && (!leaves_out || looked.bad == std::ssize(list.paths))) {
     report_bad(looked, errors);
     return nullptr;
   }
@@ -187,7 +205,7 @@ void ImageRows::read(std::int64_t index, const ImageSize* resized_to, Image& to)
     how.least_height = decoding_gap * resized_to->height;
     how.least_width = decoding_gap * resized_to->width;
   }
-  const ImageHeader header = read_image(paths_[i], how, to);
+  const ImageHeader header = read_or_explain(paths_[i], how, to);
   const ImageSize now{header.height, header.width};
   if (now == sizes_[i]) return;
   refuse_image(paths_[i], "the picture has changed since the data was opened", size_text(sizes_[i]),

@@ -32,7 +32,9 @@ class ImageRows final : public RowMaker {
  public:
   /// Looks at the headers of all files, in several threads. Reports pictures that cannot be read or
   /// have other sizes; with `on_bad = "skip"` each is decoded, and those that cannot be read are
-  /// taken out of the list, of which `options.on_message` hears. Null where something was reported.
+  /// taken out of the list, of which `options.on_message` hears. With `options.on_bad_pictures`
+  /// those with bad headers are, too, and `list.left_out` says why. Null where something was
+  /// reported.
   static std::shared_ptr<const ImageRows> open(const ImageFiles& kind, ImageList& list,
                                                const OpenOptions& options,
                                                std::vector<Diagnostic>& errors);

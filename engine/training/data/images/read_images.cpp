@@ -1,6 +1,7 @@
 #include "engine/training/data/images/read_images.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "engine/formats/files.h"
@@ -13,27 +14,59 @@ namespace {
 
 bool wants(const ArrayNames& names, const char* array) { return !names || names->contains(array); }
 
+/// Numbers of classes, which know where they are from: the line of a list, or the picture in the
+/// folder of its class.
+class LabelRows final : public RowMaker {
+ public:
+  /// `images`: of the same list; null where they are not read.
+  LabelRows(ImageList list, std::shared_ptr<const ImageRows> images)
+      : list_(std::move(list)), images_(std::move(images)) {
+    if (images_ == nullptr && list_.places.empty()) return;
+    list_.paths.clear();  // others know the places
+    list_.paths.shrink_to_fit();
+  }
+
+  std::int64_t rows() const override { return static_cast<std::int64_t>(list_.labels.size()); }
+  void make(std::int64_t index, void* to) const override {
+    std::memcpy(to, &list_.labels[static_cast<std::size_t>(index)], sizeof(std::int64_t));
+  }
+  const void* make_whole(std::int64_t, TensorType&) const override { return nullptr; }
+  std::string file(std::int64_t index) const override {
+    const auto i = static_cast<std::size_t>(index);
+    if (!list_.places.empty()) return list_.lists[list_.places[i].list];
+    return images_ != nullptr ? images_->file(index) : list_.paths[i];
+  }
+  std::int64_t row_in_file(std::int64_t index) const override {
+    return list_.places.empty() ? 0 : list_.places[static_cast<std::size_t>(index)].line;
+  }
+
+ private:
+  ImageList list_;
+  std::shared_ptr<const ImageRows> images_;
+};
+
 std::shared_ptr<const ArraySet> read_split(const ImageFiles& kind, const SplitConfig& split,
                                            const ArrayNames& names, const OpenOptions& options,
-                                           std::vector<std::string>& classes,
+                                           std::vector<std::string>& classes, bool held_out,
                                            std::vector<Diagnostic>& errors) {
   const std::size_t before = errors.size();
   const bool with_labels = wants(names, "labels");
   ImageList list = list_images(kind, split, with_labels, classes, errors);
   if (errors.size() > before) return nullptr;
   auto set = std::make_shared<ArraySet>();
+  std::shared_ptr<const ImageRows> images;
   if (wants(names, "images")) {
-    auto images = ImageRows::open(kind, list, options, errors);
+    images = ImageRows::open(kind, list, options, errors);
+    if (options.on_bad_pictures && !list.left_out.empty())
+      options.on_bad_pictures(held_out, std::move(list.left_out));
     if (!images) return nullptr;
-    const TensorType sample = images->sample();
-    set->add(ArrayRows("images", sample, std::move(images)));
+    set->add(ArrayRows("images", images->sample(), images));
   } else {
     set->leave_out("images");
   }
   if (with_labels) {
-    const auto count = static_cast<std::int64_t>(list.labels.size());
-    set->add("labels", HostTensor::from<std::int64_t>({count}, list.labels),
-             split.files.at(0).paths.at(0), errors);
+    set->add(ArrayRows("labels", {DType::int64, {}},
+                       std::make_shared<LabelRows>(std::move(list), images)));
   } else {
     set->leave_out("labels");
   }
@@ -48,10 +81,10 @@ ImageSplits read_images(const DataConfig& config, const ArrayNames& names,
   const ImageFiles& kind = *config.images();
   ImageSplits splits;
   splits.classes = options.classes;
-  splits.train = read_split(kind, config.train, names, options, splits.classes, errors);
+  splits.train = read_split(kind, config.train, names, options, splits.classes, false, errors);
   // Without the classes of the training data nothing can be said of the held-out ones.
   if (!splits.train || config.eval.files.empty()) return splits;
-  splits.eval = read_split(kind, config.eval, names, options, splits.classes, errors);
+  splits.eval = read_split(kind, config.eval, names, options, splits.classes, true, errors);
   return splits;
 }
 
