@@ -115,10 +115,15 @@ TEST_F(DivergenceTest, NaNInTheDataIsRefusedWithItsRows) {
   train_ = data_with(std::nanf(""), {4, 6, 7, 9, 15, 20});
   const Error error = error_of({});
   EXPECT_EQ(error.kind(), ErrorKind::data);
-  EXPECT_EQ(error.diagnostics().size(), 5u);
+  EXPECT_EQ(error.diagnostics().size(), 6u);
   EXPECT_THAT(error.what(),
-              AllOf(HasSubstr("memory:5: data.fields.x: nan in the data (and in 5 samples more)"),
-                    HasSubstr("memory:7: "), HasSubstr("memory:16: "), Not(HasSubstr(":21: "))));
+              AllOf(HasSubstr("memory:5: data.fields.x: nan in the data: expected"),
+                    HasSubstr("memory:7: "), HasSubstr("memory:16: "), HasSubstr("memory:21: ")));
+  std::vector<std::int64_t> many;
+  for (std::int64_t i = 0; i < 60; ++i) many.push_back(i);
+  train_ = data_with(std::nanf(""), many, 64);
+  EXPECT_EQ(error_of({}).diagnostics().size(), 50u);
+  EXPECT_THAT(error_of({}).what(), HasSubstr("nan in the data (and in 59 samples more)"));
   train_ = testing::small_data(22, 3);
   eval_ = data_with(std::nanf(""), {2}, 5);
   EXPECT_THAT(error_of({}).what(), HasSubstr("memory:3: data.fields.x: nan in the data"));

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/training/data/row_encoder.h"
+#include "engine/training/data/shown_problems.h"
 
 namespace tandem {
 
@@ -19,7 +20,7 @@ struct EncodeFilesOptions {
   /// By their number in the plan: fields hold ids. Null: fields hold numbers of
   /// `EncodedFiles::values`, and -1 where `split` fills up.
   const std::vector<Vocabulary>* vocabularies = nullptr;
-  std::size_t problems = 5;  // that are kept of a file
+  std::size_t problems = shown_problems;  // that are kept of a file
   /// Neither broken files nor bad rows end anything. Else, what stands behind the first file that
   /// is broken is not read to its end; and where the configuration refuses bad rows, neither what
   /// stands behind the last problem that is kept, nor files behind the first one with a bad row.

@@ -16,6 +16,7 @@
 #include "engine/formats/parallel_jobs.h"
 #include "engine/training/config/config_value.h"
 #include "engine/training/data/encode_files.h"
+#include "engine/training/data/shown_problems.h"
 #include "engine/training/data/table_file.h"
 #include "engine/training/data/table_manifest.h"
 
@@ -272,8 +273,9 @@ class Preparation {
       if (config_.table()->on_bad == OnBad::error && file.bad > 0) {
         if (file.problems[0].fix.empty()) {
           file.problems[0].fix =
-              "`tandem data check` lists all; data.on_bad = \"skip\" leaves such rows out";
+              "`tandem data check` counts all; data.on_bad = \"skip\" leaves such rows out";
         }
+        tell_end_of_reading(file.problems);
         throw Error(ErrorKind::data, std::move(file.problems));
       }
       PreparedFile prepared{paths[i], file.rows, file.bad, ""};

@@ -14,15 +14,15 @@
 #include "engine/graph/text.h"
 #include "engine/training/data/encode_files.h"
 #include "engine/training/data/prepare_table.h"
+#include "engine/training/data/shown_problems.h"
 #include "engine/training/data/table_file.h"
 #include "engine/training/data/table_manifest.h"
 
 namespace tandem {
 namespace {
 
-constexpr std::size_t shown_problems = 5;
-
 [[noreturn]] void refuse_rows(std::vector<Diagnostic> problems) {
+  tell_end_of_reading(problems);
   if (problems[0].fix.empty()) problems[0].fix = "data.on_bad = \"skip\" leaves such rows out";
   throw Error(ErrorKind::data, std::move(problems));
 }

@@ -6,6 +6,7 @@
 #include "engine/losses/loss_weights.h"
 #include "engine/operators/operator.h"
 #include "engine/operators/window.h"
+#include "engine/training/data/shown_problems.h"
 #include "engine/training/divergence/divergence_cause.h"
 
 namespace tandem {
@@ -76,7 +77,6 @@ bool is_read(const RunConfig& config, const Graph& graph, const std::string& fie
 
 void check_finite_fields(const RunConfig& config, const Graph& forward, const DataSource& source,
                          const std::function<void(const std::string&)>& say) {
-  constexpr std::size_t most_shown = 5;
   std::vector<Diagnostic> problems;
   for (std::size_t i = 0; i < source.fields().size(); ++i) {
     const std::string& field = source.fields()[i].name;
@@ -85,7 +85,7 @@ void check_finite_fields(const RunConfig& config, const Graph& forward, const Da
     if (bad.empty()) continue;
     const bool may_be_meant = !keeps_nan(config, forward, field);
     std::vector<Diagnostic> found =
-        nan_diagnostics(source, static_cast<int>(i), bad, may_be_meant ? 1 : most_shown);
+        nan_diagnostics(source, static_cast<int>(i), bad, may_be_meant ? 1 : shown_problems);
     if (may_be_meant) {
       say("note: " + to_string(found[0]) + "; whether it counts is the model's business");
       continue;
