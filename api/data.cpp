@@ -1,17 +1,13 @@
 // `tandem data`: preparing text tables, and a look at all of the data.
-#include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "api/check/checked_data.h"
 #include "api/data_options.h"
 #include "engine/training/config/config_names.h"
-#include "engine/training/data/encode_files.h"
 #include "engine/training/data/prepare_table.h"
-#include "engine/training/data/table_file.h"
-#include "engine/training/divergence/divergence_cause.h"
 #include "placement/report/json.h"
 #include "tandem/tandem.h"
 
@@ -24,202 +20,9 @@ std::string number_text(double value) {
   return std::isfinite(value) ? fmt::format("{:.6g}", value) : "-";
 }
 
-struct CheckedColumn {
-  std::string name;
-  std::int64_t values = 0, missing = 0, cut = 0, distinct = -1, bad_numbers = 0;
-  double least = std::numeric_limits<double>::infinity(), greatest = -least;
-};
-struct CheckedField {
-  std::string name;
-  TensorType sample;
-  std::vector<CheckedColumn> columns;
-};
-struct CheckedSplit {
-  std::string name;
-  std::int64_t samples = 0, bad = 0;
-  std::vector<CheckedField> fields;
-};
-struct Checked {
-  std::vector<CheckedSplit> splits;
-  std::vector<Diagnostic> problems;
-  bool broken = false;  // a file as a whole
-  Json vocabularies = Json::array();
-};
-
-// ---------------------------------------------------------------- tables
-
-void check_vocabularies(const TablePlan& plan, const std::vector<ValueCounts>& all, Checked& to) {
-  for (std::size_t v = 0; v < all.size(); ++v) {
-    std::int64_t kept = 0, rare = 0, distinct = 0;
-    for (std::int64_t i = 0; i < all[v].size(); ++i) {
-      if (all[v].times(i) == 0) continue;  // in bad rows only
-      ++distinct;
-      const bool frequent = all[v].times(i) >= plan.vocabularies[v].least;
-      kept += frequent;
-      rare += frequent ? 0 : all[v].times(i);
-    }
-    to.vocabularies.push_back({{"name", plan.vocabularies[v].name},
-                               {"rows", kept + 1},
-                               {"distinct", distinct},
-                               {"rare_values", rare}});
-  }
-}
-
-void add_failure(const std::exception_ptr& failure, Checked& to) {
-  try {
-    std::rethrow_exception(failure);
-  } catch (const Error& error) {
-    to.broken = true;
-    to.problems.insert(to.problems.end(), error.diagnostics().begin(), error.diagnostics().end());
-  }
-}
-
-/// Nothing to train or to evaluate on ends training as well.
-void refuse_empty(const CheckedSplit& split, const std::vector<std::string>& paths, Checked& to) {
-  if (split.samples > 0 || to.broken) return;
-  to.broken = true;
-  Diagnostic d{.message = "there are no samples"};
-  if (!paths.empty()) d.file = paths[0];
-  to.problems.push_back(std::move(d));
-}
-
-CheckedSplit check_files(const DataConfig& config, const TablePlan& plan, const SplitConfig& split,
-                         const OpenOptions& options, Checked& to, std::vector<ValueCounts>& all) {
-  constexpr std::size_t shown_of_a_file = 20;
-  CheckedSplit result;
-  std::vector<std::string> paths;
-  for (const ArrayFiles& files : split.files) {
-    paths.insert(paths.end(), files.paths.begin(), files.paths.end());
-  }
-  EncodeFilesOptions encode;
-  encode.problems = shown_of_a_file;
-  encode.reads_all = true;
-  encode.threads = options.threads;
-  EncodedFiles encoded = encode_files(config, plan, paths, encode);
-  for (const TableField& field : plan.fields) {
-    CheckedField& checked = result.fields.emplace_back();
-    checked.name = field.name;
-    checked.sample = {field.logical, field.stored.shape};
-    for (const std::size_t column : field.columns) {
-      checked.columns.emplace_back().name = plan.columns[column];
-    }
-  }
-  for (std::size_t i = 0; i < paths.size(); ++i) {
-    const EncodedFile& file = encoded.files[i];
-    result.samples += file.rows;
-    result.bad += file.bad;
-    to.problems.insert(to.problems.end(), file.problems.begin(), file.problems.end());
-    if (encoded.failures[i]) add_failure(encoded.failures[i], to);
-    for (std::size_t f = 0; f < file.fields.size(); ++f) {
-      for (std::size_t c = 0; c < file.fields[f].size(); ++c) {
-        const ColumnStatistics& s = file.fields[f][c];
-        CheckedColumn& column = result.fields[f].columns[c];
-        column.values += s.values;
-        column.missing += s.empty;
-        column.cut += s.cut;
-        column.least = std::min(column.least, s.least);
-        column.greatest = std::max(column.greatest, s.greatest);
-      }
-    }
-  }
-  refuse_empty(result, paths, to);
-  all = std::move(encoded.values);
-  for (std::size_t f = 0; f < plan.fields.size(); ++f) {
-    const TableField& field = plan.fields[f];
-    if (!field.vocabulary) continue;
-    const ValueCounts& values = all[*field.vocabulary];
-    std::vector<std::int64_t> distinct(plan.columns.size());
-    for (std::int64_t n = 0; n < values.size(); ++n) {
-      if (values.times(n) > 0) ++distinct[values.column(n)];
-    }
-    for (std::size_t c = 0; c < field.columns.size(); ++c) {
-      if (plan.vocabularies[*field.vocabulary].by_value) continue;
-      result.fields[f].columns[c].distinct = distinct[field.columns[c]];
-    }
-  }
-  return result;
-}
-
-Checked check_table(const DataConfig& config, const OpenOptions& options) {
-  Checked to;
-  std::vector<Diagnostic> problems;
-  std::string first;
-  for (const SplitConfig* split : {&config.train, &config.eval}) {
-    for (const ArrayFiles& files : split->files) {
-      for (const std::string& path : files.paths) {
-        if (first.empty()) first = path;
-      }
-    }
-  }
-  const TablePlan plan = plan_table(config, table_columns(config, first), problems);
-  if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
-  std::vector<ValueCounts> values, held;
-  to.splits.push_back(check_files(config, plan, config.train, options, to, values));
-  to.splits.back().name = "train";
-  check_vocabularies(plan, values, to);
-  if (!config.eval.files.empty()) {
-    to.splits.push_back(check_files(config, plan, config.eval, options, to, held));
-    to.splits.back().name = "eval";
-  }
-  return to;
-}
-
-// ---------------------------------------------------------------- arrays
-
-CheckedSplit check_source(const std::string& name, const DataSource& source,
-                          std::vector<Diagnostic>& problems) {
-  constexpr std::int64_t most_samples = 256, most_values = std::int64_t{1} << 18;
-  constexpr std::size_t shown_of_a_field = 20;
-  CheckedSplit split;
-  split.name = name;
-  split.samples = source.samples();
-  for (std::size_t f = 0; f < source.fields().size(); ++f) {
-    const DataField& field = source.fields()[f];
-    CheckedColumn column;
-    column.name = field.name;
-    std::vector<std::int64_t> samples;
-    const std::int64_t each = std::max<std::int64_t>(field.sample.elements(), 1);
-    const std::int64_t piece = std::clamp<std::int64_t>(most_values / each, 1, most_samples);
-    for (std::int64_t first = 0; first < source.samples(); first += piece) {
-      samples.clear();
-      for (std::int64_t i = first; i < std::min(first + piece, source.samples()); ++i) {
-        samples.push_back(i);
-      }
-      TensorType type = field.sample;
-      type.shape.insert(type.shape.begin(), static_cast<std::int64_t>(samples.size()));
-      HostTensor values(type);
-      source.fill(static_cast<int>(f), samples, nullptr, values.data());
-      for (std::int64_t i = 0; i < type.elements(); ++i) {
-        const double value = values.number(i);
-        ++column.values;
-        if (!std::isfinite(value)) {
-          ++column.bad_numbers;
-          continue;
-        }
-        column.least = std::min(column.least, value);
-        column.greatest = std::max(column.greatest, value);
-      }
-    }
-    split.fields.push_back({field.name, field.sample, {column}});
-    const int index = static_cast<int>(f);
-    const std::vector<Diagnostic> found =
-        nan_diagnostics(source, index, source.nan_samples(index), shown_of_a_field);
-    problems.insert(problems.end(), found.begin(), found.end());
-  }
-  return split;
-}
-
-Checked check_arrays(const DataConfig& config, const OpenOptions& options) {
-  Checked to;
-  const DataSets sets = open_data(config, options);
-  to.splits.push_back(check_source("train", *sets.train, to.problems));
-  if (sets.eval) to.splits.push_back(check_source("eval", *sets.eval, to.problems));
-  return to;
-}
-
 // ---------------------------------------------------------------- what is said
 
-std::string text_of(const Checked& checked) {
+std::string text_of(const CheckedData& checked) {
   std::string text;
   for (const CheckedSplit& split : checked.splits) {
     text += fmt::format("{}: {} samples", split.name, split.samples);
@@ -245,11 +48,12 @@ std::string text_of(const Checked& checked) {
   }
   if (!checked.problems.empty()) text += "problems:\n";
   for (const Diagnostic& d : checked.problems) text += "  " + to_string(d) + "\n";
+  for (const std::string& note : checked.notes) text += "note: " + note + "\n";
   if (!text.empty()) text.pop_back();
   return text;
 }
 
-Json json_of(const Checked& checked) {
+Json json_of(const CheckedData& checked) {
   Json json;
   for (const CheckedSplit& split : checked.splits) {
     Json fields = Json::array();
@@ -281,6 +85,7 @@ Json json_of(const Checked& checked) {
   for (const Diagnostic& d : checked.problems) {
     json["problems"].push_back(diagnostic_json(d));
   }
+  json["notes"] = checked.notes;
   return json;
 }
 
@@ -320,13 +125,15 @@ DataReport data_check(const std::string& config_path, const DataOptions& options
   const RunConfig config = config_with_data(config_path, options);
   const OpenOptions open = data_opened_with(config, options);
   const TextTable* table = config.data->table();
-  const Checked checked =
-      table ? check_table(*config.data, open) : check_arrays(*config.data, open);
+  const ImageFiles* images = config.data->images();
+  const bool leaves_out = (table != nullptr && table->on_bad == OnBad::skip) ||
+                          (images != nullptr && images->on_bad == OnBad::skip);
+  const CheckedData checked = table ? check_table(config, open) : check_arrays(config, open);
   DataReport found;
   found.report = {text_of(checked), dumped(json_of(checked))};
   std::int64_t bad = 0;
   for (const CheckedSplit& split : checked.splits) bad += split.bad;
-  found.bad = checked.broken || (bad > 0 && (!table || table->on_bad == OnBad::error));
+  found.bad = checked.broken || (bad > 0 && !leaves_out);
   return found;
 }
 

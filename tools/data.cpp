@@ -67,9 +67,9 @@ void add_data(CLI::App& app, Invocation& invocation) {
   const auto [command, options] =
       add("check", "Read all of it, write nothing: counts, ranges, missing values, bad rows");
   command->footer(
-      "Exit code 4 where a row cannot be read as the configuration says, or there is none. Whether "
-      "labels and ids suit the model "
-      "and its loss, `tandem train --dry-run` says.");
+      "Exit code 4 where a row or picture cannot be read as the configuration says, where there is "
+      "none, or where the model does not take a label or id; a note says where the model cannot be "
+      "read.");
   on_choice(*command, invocation, [options = options, &invocation] {
     const api::DataReport found = api::data_check(options->config, options->data);
     print(found.report, invocation);

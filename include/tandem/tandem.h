@@ -324,10 +324,11 @@ Report data_prepare(const std::string& config_path, const DataOptions& options =
 
 struct DataReport {
   Report report;
-  bool bad = false;  // rows that training would refuse
+  bool bad = false;  // rows, pictures, labels or ids that training would refuse
 };
 /// Reads all data without writing: samples, per field the least and greatest values and the missing
-/// ones, and the first bad rows of each file.
+/// ones, and the first bad rows of each file; labels and ids beside the model, where that can be
+/// read.
 DataReport data_check(const std::string& config_path, const DataOptions& options = {});
 
 struct DataBenchOptions {

@@ -180,21 +180,25 @@ TEST_F(DataTest, PreparingForTheRowsOfATableIsSaidOnce) {
 
 TEST_F(DataTest, CheckShowsWhatIsThere) {
   configure("'int64'");
-  write("0\t1\tno\n4\t\tyes\n4\t4\n2\t5\tyes\n-7\t0\t\n");
+  std::string config = read_file(folder_ / "train.toml");
+  config.replace(config.find("\"vocabulary\""), 12, "\"missing('no')\", \"vocabulary\"");
+  write_file(folder_ / "train.toml", config);
+  write("0\t1\tno\n4\t\tyes\n4\t4\n2\t4\tyes\n3\t0\t\n");
   const std::string toml = folder_ / "train.toml";
   const Ended bad = run_program("data check " + toml + " --json 2>/dev/null");
   EXPECT_EQ(bad.code, 4);
   const Json json = Json::parse(bad.text);
+  EXPECT_TRUE(json["notes"].empty());
   EXPECT_EQ(json["train"]["samples"], 3);
   EXPECT_EQ(json["train"]["bad"], 2);
   EXPECT_EQ(json["problems"].size(), 2u);
   EXPECT_EQ(json["problems"][0]["line"], 2);
   EXPECT_EQ(json["problems"][0]["column"], 2);
   const Json& ids = json["train"]["fields"][1];
-  EXPECT_EQ(ids["columns"][0]["least"], -7);
-  EXPECT_EQ(ids["columns"][1]["greatest"], 5);
+  EXPECT_EQ(ids["columns"][0]["least"], 0);
+  EXPECT_EQ(ids["columns"][1]["greatest"], 4);
   EXPECT_EQ(json["train"]["fields"][0]["columns"][0]["missing"], 1);
-  EXPECT_EQ(json["train"]["fields"][0]["columns"][0]["distinct"], 3);
+  EXPECT_EQ(json["train"]["fields"][0]["columns"][0]["distinct"], 2);
   EXPECT_FALSE(path_exists(folder_ / "runs"));
   const Ended skipped = run_program("data check " + toml + " data.on_bad=skip 2>/dev/null");
   EXPECT_EQ(skipped.code, 0);
@@ -214,6 +218,48 @@ TEST_F(DataTest, CheckShowsWhatIsThere) {
   const Ended arrays = run_program("data check " + digits + " --json 2>/dev/null");
   EXPECT_EQ(arrays.code, 0);
   EXPECT_GT(Json::parse(arrays.text)["train"]["samples"], 100);
+}
+
+TEST_F(DataTest, CheckComparesIdsAndLabelsWithTheModel) {
+  configure("'int64'");
+  const auto check = [&] { return run_program("data check " + (folder_ / "train.toml")); };
+  write("0\t1\tno\n4\t3\tyes\n");
+  EXPECT_EQ(check().code, 0);
+  write("0\t1\tno\n-7\t3\tyes\n2\t5\tno\n");
+  const Ended ids = check();
+  EXPECT_EQ(ids.code, 4);
+  const std::string rows = folder_ / "rows.tsv";
+  EXPECT_THAT(ids.text,
+              HasSubstr(rows + ": data.fields.ids: out of range, `tandem train --dry-run` "
+                               "names rows: an index of embedding into \"table\", which "
+                               "has 5 rows: expected 0 to 4, got -7 to 2 in the column "
+                               "`a`"));
+  EXPECT_THAT(ids.text, HasSubstr("got 1 to 5 in the column `b`"));
+  // Three words and id 0, which is that of unknown ones, for three classes.
+  write("0\t1\tno\n4\t3\tyes\n4\t3\tperhaps\n");
+  const Ended labels = check();
+  EXPECT_EQ(labels.code, 4);
+  EXPECT_THAT(labels.text,
+              HasSubstr("a label is not a class of \"logits\": expected 0 to 2, got 0 to 3 in the "
+                        "column `class`"));
+  fs::remove(folder_ / "model.onnx");
+  const Ended alone = check();
+  EXPECT_EQ(alone.code, 0);
+  EXPECT_THAT(alone.text, HasSubstr("note: labels and ids are not compared with the model: "));
+}
+
+TEST_F(DataTest, OfManyBadRowsTheFirstAreShownAndAllCounted) {
+  configure("'int64'");
+  std::string many = "0\t1\tno\n";
+  for (int i = 0; i < 60; ++i) many += "x\t1\tyes\n";
+  write(many);
+  const Ended checked = run_program("data check " + (folder_ / "train.toml"));
+  EXPECT_EQ(checked.code, 4);
+  EXPECT_THAT(checked.text,
+              ::testing::AllOf(HasSubstr("rows.tsv:2:1: "), HasSubstr(" (and 59 rows more)"),
+                               HasSubstr("rows.tsv:51:1: ")));
+  EXPECT_THAT(checked.text, ::testing::Not(HasSubstr("rows.tsv:52:1: ")));
+  EXPECT_THAT(train("run"), HasSubstr(" (the first 50, there may be more)"));
 }
 
 }  // namespace

@@ -9,17 +9,21 @@
 #include "tandem/init.h"
 #include "tandem/tandem.h"
 #include "tests/api/error_of.h"
+#include "tests/harness/program.h"
 #include "tests/training/formats/temporary_folder.h"
 
 namespace tandem::api {
 namespace {
 
 namespace fs = std::filesystem;
+using tandem::testing::Ended;
 using tandem::testing::error_of;
+using tandem::testing::run_program;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::MatchesRegex;
+using ::testing::Not;
 
 const std::string source_folder = std::string(TANDEM_SOURCE_DIR) + "/";
 
@@ -34,6 +38,11 @@ class ImageRuns : public ::testing::Test {
       for (int i = 0; i < 8; ++i) put("data/train/" + std::string(name), i);
       for (int i = 0; i < 2; ++i) put("data/val/" + std::string(name), i);
     }
+  }
+  /// Behind the header, so that only reading the whole picture meets it.
+  void damage(const std::string& picture) {
+    fs::copy_file(source_folder + "tests/data/images/wrong_sum.png", folder_ / picture,
+                  fs::copy_options::overwrite_existing);
   }
   void put(const std::string& folder, int number) {
     const char* const pictures[] = {"large.png", "rgb.png", "jpeg_420.jpg", "grey.png"};
@@ -137,6 +146,61 @@ TEST_F(ImageRuns, OtherClassesEndAResumedRun) {
   put("data/train/ant", 0);  // every number moves by one
   EXPECT_THAT(error_of([&] { train(true); }, ErrorKind::data),
               AllOf(HasSubstr("classes.txt"), HasSubstr("numbers would mean other classes")));
+}
+
+TEST_F(ImageRuns, CheckListsAllPicturesAndLabelsThatTrainingRefuses) {
+  init(folder_ / "net.onnx", {.data = folder_ / "data"});
+  const auto check = [&](const std::string& keys = "") {
+    return run_program("data check " + (folder_ / "train.toml") + keys);
+  };
+  const Ended good = check();
+  EXPECT_EQ(good.code, 0);
+  EXPECT_THAT(good.text, Not(HasSubstr("problems")));
+
+  damage("data/train/cat/3.png");
+  damage("data/val/fox/1.png");
+  write_file(folder_ / "data/train/dog/3.png", "");
+  const Ended bad = check();
+  EXPECT_EQ(bad.code, 4);
+  EXPECT_THAT(bad.text,
+              AllOf(HasSubstr("train: 22 samples, 2 bad"), HasSubstr("eval: 5 samples, 1 bad"),
+                    HasSubstr("train/cat/3.png: a damaged PNG"),
+                    HasSubstr("train/dog/3.png: the file is empty"),
+                    HasSubstr("val/fox/1.png: a damaged PNG")));
+  const Ended skipped = check(" data.on_bad=skip");
+  EXPECT_EQ(skipped.code, 0);
+  EXPECT_THAT(skipped.text,
+              AllOf(HasSubstr("train: 22 samples, 2 bad"), HasSubstr("train/cat/3.png")));
+
+  for (int i = 0; i < 9; ++i) put("data/train/more" + std::to_string(i), 0);
+  const Ended labels = check(" data.on_bad=skip");
+  EXPECT_EQ(labels.code, 4);
+  EXPECT_THAT(labels.text,
+              HasSubstr("more8/0.png: data.fields.labels: out of range: a label is not "
+                        "a class of "));
+  EXPECT_THAT(labels.text, HasSubstr("expected 0 to 9, got 11"));
+}
+
+// What was trained until then is saved, and goes on without the picture.
+TEST_F(ImageRuns, ADamagedPictureIsLeftOutOnResume) {
+  init(folder_ / "net.onnx", {.data = folder_ / "data"});
+  damage("data/train/fox/7.png");  // the last one
+  TrainOptions options;
+  options.overrides = {"steps=4", "data.train.shuffle='none'"};
+  options.run_dir = folder_ / "run";
+  std::string said;
+  options.on_message = [&](const std::string& text) { said += text + "\n"; };
+  const auto run = [&] { Trainer(folder_ / "train.toml", options).run(); };
+  EXPECT_THAT(error_of(run, ErrorKind::data),
+              AllOf(HasSubstr("fox/7.png"), HasSubstr("mend the file; data.on_bad = \"skip\"")));
+  EXPECT_THAT(said, HasSubstr("--resume goes on from there, with --accept-changes where files of "
+                              "the data are mended or left out"));
+  options.resume = true;
+  options.overrides.push_back("data.on_bad='skip'");
+  EXPECT_THAT(error_of(run), HasSubstr("--accept-changes"));
+  options.accept_changes = true;
+  run();
+  EXPECT_THAT(said, HasSubstr("accepted: the data has changed"));
 }
 
 }  // namespace

@@ -1,0 +1,237 @@
+// A text table as `tandem data check` sees it: rows that cannot be read, and what columns hold.
+#include <algorithm>
+#include <cassert>
+#include <exception>
+#include <span>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "api/check/checked_data.h"
+#include "engine/training/data/encode_files.h"
+#include "engine/training/data/shown_problems.h"
+#include "engine/training/data/table_file.h"
+
+namespace tandem::api {
+namespace {
+
+/// Returns how many rows each vocabulary has.
+std::vector<std::int64_t> check_vocabularies(const TablePlan& plan,
+                                             const std::vector<ValueCounts>& all, CheckedData& to) {
+  std::vector<std::int64_t> rows;
+  for (std::size_t v = 0; v < all.size(); ++v) {
+    std::int64_t kept = 0, rare = 0, distinct = 0;
+    for (std::int64_t i = 0; i < all[v].size(); ++i) {
+      if (all[v].times(i) == 0) continue;  // in bad rows only
+      ++distinct;
+      const bool frequent = all[v].times(i) >= plan.vocabularies[v].least;
+      kept += frequent;
+      rare += frequent ? 0 : all[v].times(i);
+    }
+    to.vocabularies.push_back({{"name", plan.vocabularies[v].name},
+                               {"rows", kept + 1},
+                               {"distinct", distinct},
+                               {"rare_values", rare}});
+    rows.push_back(kept + 1);
+  }
+  return rows;
+}
+
+void add_failure(const std::exception_ptr& failure, CheckedData& to) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const Error& error) {
+    to.broken = true;
+    to.problems.insert(to.problems.end(), error.diagnostics().begin(), error.diagnostics().end());
+  }
+}
+
+/// Nothing to train or to evaluate on ends training as well.
+void refuse_empty(const CheckedSplit& split, const std::vector<std::string>& paths,
+                  CheckedData& to) {
+  if (split.samples > 0 || to.broken) return;
+  to.broken = true;
+  Diagnostic d{.message = "there are no samples"};
+  if (!paths.empty()) d.file = paths[0];
+  to.problems.push_back(std::move(d));
+}
+
+CheckedSplit check_files(const DataConfig& config, const TablePlan& plan, const SplitConfig& split,
+                         const OpenOptions& options, CheckedData& to,
+                         std::vector<ValueCounts>& all) {
+  CheckedSplit result;
+  std::vector<std::string> paths;
+  for (const ArrayFiles& files : split.files) {
+    paths.insert(paths.end(), files.paths.begin(), files.paths.end());
+  }
+  EncodeFilesOptions encode;
+  encode.reads_all = true;
+  encode.threads = options.threads;
+  EncodedFiles encoded = encode_files(config, plan, paths, encode);
+  for (const TableField& field : plan.fields) {
+    CheckedField& checked = result.fields.emplace_back();
+    checked.name = field.name;
+    checked.sample = {field.logical, field.stored.shape};
+    for (const std::size_t column : field.columns) {
+      checked.columns.emplace_back().name = plan.columns[column];
+    }
+  }
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    EncodedFile& file = encoded.files[i];
+    tell_others(file.problems, 0, file.bad, "rows");
+    result.samples += file.rows;
+    result.bad += file.bad;
+    to.problems.insert(to.problems.end(), file.problems.begin(), file.problems.end());
+    if (encoded.failures[i]) add_failure(encoded.failures[i], to);
+    for (std::size_t f = 0; f < file.fields.size(); ++f) {
+      for (std::size_t c = 0; c < file.fields[f].size(); ++c) {
+        const ColumnStatistics& s = file.fields[f][c];
+        CheckedColumn& column = result.fields[f].columns[c];
+        column.values += s.values;
+        column.missing += s.empty;
+        column.cut += s.cut;
+        column.least = std::min(column.least, s.least);
+        column.greatest = std::max(column.greatest, s.greatest);
+      }
+    }
+  }
+  refuse_empty(result, paths, to);
+  all = std::move(encoded.values);
+  for (std::size_t f = 0; f < plan.fields.size(); ++f) {
+    const TableField& field = plan.fields[f];
+    if (!field.vocabulary) continue;
+    const ValueCounts& values = all[*field.vocabulary];
+    std::vector<std::int64_t> distinct(plan.columns.size());
+    for (std::int64_t n = 0; n < values.size(); ++n) {
+      if (values.times(n) > 0) ++distinct[values.column(n)];
+    }
+    for (std::size_t c = 0; c < field.columns.size(); ++c) {
+      if (plan.vocabularies[*field.vocabulary].by_value) continue;
+      result.fields[f].columns[c].distinct = distinct[field.columns[c]];
+    }
+  }
+  return result;
+}
+
+/// A split by its statistics alone: it knows the ranges of its fields, and has no rows to give.
+class TableRanges final : public DataSource {
+ public:
+  /// `path`: of its file; "" where there are several. `vocabulary_rows`: by their numbers; empty:
+  /// which ids occur is not known.
+  TableRanges(const CheckedSplit& split, const TablePlan& plan, std::string path,
+              const std::vector<std::int64_t>& vocabulary_rows, const OpenOptions& options)
+      : path_(std::move(path)), samples_(split.samples) {
+    for (std::size_t f = 0; f < plan.fields.size(); ++f) {
+      const TableField& field = plan.fields[f];
+      if (!field.rest.empty()) continue;  // of its values more is known once those have acted
+      TensorType type{field.logical, field.stored.shape};
+      const auto wanted = options.integer_types.find(field.name);
+      if (wanted != options.integer_types.end() && is_integer(type.dtype))
+        type.dtype = wanted->second;
+      fields_.push_back({field.name, type});
+      columns_.push_back(split.fields[f].columns);
+      if (!field.vocabulary || vocabulary_rows.empty()) continue;
+      for (CheckedColumn& column : columns_.back()) {
+        column.least = 0;
+        column.greatest = static_cast<double>(vocabulary_rows[*field.vocabulary] - 1);
+      }
+    }
+  }
+
+  const std::vector<DataField>& fields() const override { return fields_; }
+  std::int64_t samples() const override { return samples_; }
+  void fill(int, std::span<const std::int64_t>, const Augmentation*, void*) const override {
+    assert(false && "statistics hold no rows");
+  }
+  std::string describe(int, std::int64_t) const override { return path_; }
+  void check_range(int field, std::int64_t limit, const std::int64_t* ignore) const override {
+    const auto most = static_cast<double>(limit) - 1;
+    const auto passes = [&](double value) {
+      return ignore != nullptr && value == static_cast<double>(*ignore);
+    };
+    check(field, "0 to " + std::to_string(limit - 1), [&](const CheckedColumn& c) {
+      return (c.least < 0 && !passes(c.least)) || (c.greatest > most && !passes(c.greatest));
+    });
+  }
+  void check_numbers(int field, double least, double most,
+                     const std::string& expected) const override {
+    check(field, expected,
+          [&](const CheckedColumn& c) { return c.least < least || c.greatest > most; });
+  }
+
+ private:
+  /// Throws where columns with values are out of range.
+  template <class IsBad>
+  void check(int field, const std::string& expected, IsBad is_bad) const {
+    const auto f = static_cast<std::size_t>(field);
+    std::vector<Diagnostic> problems;
+    for (const CheckedColumn& column : columns_[f]) {
+      if (column.least > column.greatest || !is_bad(column)) continue;
+      Diagnostic& d = problems.emplace_back();
+      d.message = "out of range, `tandem train --dry-run` names rows";
+      d.file = path_;
+      d.path = "data.fields." + fields_[f].name;
+      d.expected = expected;
+      d.got = fmt::format("{:.6g} to {:.6g} in the column `{}`", column.least, column.greatest,
+                          column.name);
+    }
+    if (!problems.empty()) throw Error(ErrorKind::data, std::move(problems));
+  }
+
+  std::string path_;
+  std::int64_t samples_;
+  std::vector<DataField> fields_;
+  std::vector<std::vector<CheckedColumn>> columns_;  // by field
+};
+
+std::string only_path(const SplitConfig& split) {
+  const bool is_one = split.files.size() == 1 && split.files[0].paths.size() == 1;
+  return is_one ? split.files[0].paths[0] : "";
+}
+
+}  // namespace
+
+CheckedData check_table(const RunConfig& run, const OpenOptions& options) {
+  const DataConfig& config = *run.data;
+  CheckedData to;
+  std::vector<Diagnostic> problems;
+  std::string first;
+  for (const SplitConfig* split : {&config.train, &config.eval}) {
+    for (const ArrayFiles& files : split->files) {
+      for (const std::string& path : files.paths) {
+        if (first.empty()) first = path;
+      }
+    }
+  }
+  const TablePlan plan = plan_table(config, table_columns(config, first), problems);
+  if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
+  std::vector<ValueCounts> values, held;
+  to.splits.push_back(check_files(config, plan, config.train, options, to, values));
+  to.splits.back().name = "train";
+  const std::vector<std::int64_t> vocabulary_rows = check_vocabularies(plan, values, to);
+  if (!config.eval.files.empty()) {
+    to.splits.push_back(check_files(config, plan, config.eval, options, to, held));
+    to.splits.back().name = "eval";
+  }
+  const VocabularyRows rows = [&](const ShapeRule& rule) {
+    for (const TableField& field : plan.fields) {
+      if (field.vocabulary && field.name == rule.vocabulary)
+        return vocabulary_rows[*field.vocabulary];
+    }
+    throw Error(ErrorKind::usage,
+                Diagnostic{.message = "no field with a vocabulary", .got = rule.vocabulary});
+  };
+  const auto sources = [&](const OpenOptions& as_model) {
+    std::vector<std::shared_ptr<const DataSource>> splits{std::make_shared<TableRanges>(
+        to.splits[0], plan, only_path(config.train), vocabulary_rows, as_model)};
+    if (to.splits.size() > 1) {
+      splits.push_back(std::make_shared<TableRanges>(to.splits[1], plan, only_path(config.eval),
+                                                     std::vector<std::int64_t>{}, as_model));
+    }
+    return splits;
+  };
+  compare_with_model(run, rows, sources, to);
+  return to;
+}
+
+}  // namespace tandem::api

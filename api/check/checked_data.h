@@ -1,0 +1,58 @@
+// What `tandem data check` finds, kind by kind of data.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "api/table_rows.h"
+#include "engine/graph/error.h"
+#include "engine/training/config/run_config.h"
+#include "engine/training/data/data_source.h"
+
+namespace tandem::api {
+
+/// Of what a field takes from one column.
+struct CheckedColumn {
+  std::string name;
+  std::int64_t values = 0, missing = 0, cut = 0, distinct = -1, bad_numbers = 0;
+  double least = std::numeric_limits<double>::infinity(), greatest = -least;
+};
+struct CheckedField {
+  std::string name;
+  TensorType sample;
+  std::vector<CheckedColumn> columns;
+};
+struct CheckedSplit {
+  std::string name;
+  std::int64_t samples = 0, bad = 0;
+  std::vector<CheckedField> fields;
+};
+/// All that was found.
+struct CheckedData {
+  std::vector<CheckedSplit> splits;
+  std::vector<Diagnostic> problems;
+  bool broken = false;  // a file as a whole, or ids and labels that the model does not take
+  nlohmann::ordered_json vocabularies = nlohmann::ordered_json::array();
+  std::vector<std::string> notes;  // what was not looked at, and why
+};
+
+/// Reads all rows of text tables, and writes nothing.
+CheckedData check_table(const RunConfig& config, const OpenOptions& options);
+/// Reads all samples of data of another kind; those that cannot be read are left out and told.
+CheckedData check_arrays(const RunConfig& config, const OpenOptions& options);
+
+/// The splits' fields, with integers as the options say.
+using CheckedSources =
+    std::function<std::vector<std::shared_ptr<const DataSource>>(const OpenOptions&)>;
+/// Adds labels that are no classes of the model and ids that are no rows of its tables; or a note
+/// where the model cannot be read. `rows`: of vocabularies; empty: there are none.
+void compare_with_model(const RunConfig& config, const VocabularyRows& rows,
+                        const CheckedSources& sources, CheckedData& to);
+
+}  // namespace tandem::api
