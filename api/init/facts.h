@@ -65,17 +65,18 @@ struct ArrayFacts {
 
 struct DataFacts {
   std::string path;
-  std::string kind;                     // data.kind; "": there is no data
-  std::vector<ArrayFiles> train, eval;  // as `files` of the configuration takes them
-  std::vector<ArrayFacts> arrays;       // of the training files
-  std::int64_t rows_read = 0;           // of a text table, for what is known of its columns
-  bool has_more_rows = false;           // than were read
-  std::vector<GuessedKey> keys;         // others of [data]
-  std::string tokenizer;                // tokenizer.json for texts; "": none
-  bool chose_length = false;            // of sequences, where the model leaves it free
-  bool sizes_vary = false;              // of pictures
-  std::vector<std::string> notes;       // what was left out, and why
-  std::string problem;                  // why fields cannot be made of it; "" where they can
+  std::string kind;                           // data.kind; "": there is no data
+  std::vector<ArrayFiles> train, eval;        // as `files` of the configuration takes them
+  std::vector<ArrayFacts> arrays;             // of the training files
+  std::int64_t rows_read = 0;                 // of a text table, for what is known of its columns
+  bool has_more_rows = false;                 // than were read
+  std::vector<GuessedKey> keys;               // others of [data]
+  std::string tokenizer;                      // tokenizer.json for texts; "": none
+  bool chose_length = false;                  // of sequences, where the model leaves it free
+  bool sizes_vary = false;                    // of pictures
+  std::vector<std::string> notes;             // what was left out, and why
+  std::map<std::string, std::string> unread;  // arrays that are no numbers, and why
+  std::string problem;                        // why fields cannot be made of it; "" where they can
   const ArrayFacts* find(const std::string& name) const;
 };
 

@@ -23,7 +23,7 @@ std::string quoted_names(const std::vector<const ArrayFacts*>& arrays) {
 class Matching {
  public:
   Matching(const std::vector<InputFacts>& inputs, const DataFacts& data)
-      : inputs_(inputs), free_(usable_arrays(data)) {
+      : inputs_(inputs), free_(usable_arrays(data)), unread_(data.unread) {
     lacks_target_ = std::none_of(free_.begin(), free_.end(),
                                  [](const ArrayFacts* array) { return array->is_label; }) &&
                     std::any_of(free_.begin(), free_.end(),
@@ -128,6 +128,8 @@ class Matching {
     } else {
       field.todo = fmt::format("no array fits {}; the data has {}", to_string_free(i),
                                free_.empty() ? "no more" : quoted_names(free_));
+      for (const auto& [name, why] : unread_)
+        field.todo += fmt::format("; \"{}\" is left out: {}", name, why);
       if (lacks_target_) {
         field.todo +=
             "; no column has a name that says it is what is learned: call it \"target\", or as the "
@@ -138,6 +140,7 @@ class Matching {
 
   const std::vector<InputFacts>& inputs_;
   std::vector<const ArrayFacts*> free_;
+  const std::map<std::string, std::string>& unread_;
   bool lacks_target_;  // columns of which none is called so
   FieldGuesses result_;
 };

@@ -19,13 +19,14 @@ constexpr std::size_t npy_header_limit = 65536;
 struct Failure {
   const std::string& file;
   const std::string& member;
-  [[noreturn]] void operator()(std::string message, std::string expected = "",
-                               std::string got = "") const {
+  [[noreturn]] void operator()(std::string message, std::string expected = "", std::string got = "",
+                               std::string fix = "") const {
     throw Error(ErrorKind::data, {.message = std::move(message),
                                   .file = file,
                                   .path = member,
                                   .expected = std::move(expected),
-                                  .got = std::move(got)});
+                                  .got = std::move(got),
+                                  .fix = std::move(fix)});
   }
 };
 
@@ -242,6 +243,14 @@ NpyHeader read_npy_header(ByteStream& from, std::uint64_t bytes, const std::stri
   if (!descr.empty() && std::strchr("<>|=", descr[0]) != nullptr) {
     order = descr[0];
     descr.remove_prefix(1);
+  }
+  if (descr.starts_with('U') || descr.starts_with('S')) {
+    fail("arrays of texts are not read", "numbers or booleans", dictionary.descr,
+         "np.unique(x, return_inverse=True)[1] numbers the texts");
+  }
+  if (descr.starts_with('c')) {
+    fail("arrays of complex numbers are not read", "numbers or booleans", dictionary.descr,
+         "save x.real and x.imag");
   }
   const std::optional<DType> dtype = type_from_descr(descr);
   if (!dtype) fail("the element type is not supported", "numbers or booleans", dictionary.descr);

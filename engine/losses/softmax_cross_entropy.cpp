@@ -11,8 +11,12 @@ std::optional<Losses> of_probabilities(LossBuilder& b) {
   const ValueId logits = b.values[0];
   const Shape x = g.shape(logits);
   if (g.shape(b.labels) != x || x.size() < 2) {
+    const TensorType labels{g.dtype(b.labels), g.shape(b.labels)};
     b.fail("labels as probabilities or one-hot", "the logits' shape " + to_string(x),
-           to_string(g.shape(b.labels)));
+           to_string(labels),
+           is_float(labels.dtype)
+               ? "class numbers are integers: end the field's `as` with \"int64\""
+               : "");
     return std::nullopt;
   }
   if (weighs_labels(b.term)) {

@@ -14,6 +14,7 @@
 #include "tests/api/error_of.h"
 #include "tests/api/small_model.h"
 #include "tests/harness/program.h"
+#include "tests/training/formats/packed_files.h"
 #include "tests/training/formats/temporary_folder.h"
 
 namespace tandem::api {
@@ -348,6 +349,20 @@ TEST_F(InitTest, SaysWhereArraysHaveOtherNumbersOfSamples) {
 TEST_F(InitTest, TakesNoLabelsForAnInput) {
   npz("a.npz", {{"labels", round_of<float>({50, 4}, 0, 5)}});
   EXPECT_THAT(open_keys(guess(model(dense(3)))), HasSubstr("data.fields.x: no array fits"));
+}
+
+TEST_F(InitTest, ArraysThatAreNoNumbersAreNamed) {
+  fs::create_directories(data());
+  const std::string labels(16, '\0');
+  write_file(data() + "/a.npz",
+             tandem::testing::zip_archive(
+                 {tandem::testing::stored(
+                      "x.npy", tandem::testing::npy_start("<U1", "(2, 4)") + std::string(32, 'a')),
+                  tandem::testing::stored("labels.npy",
+                                          tandem::testing::npy_start("<i8", "(2,)") + labels)}));
+  EXPECT_THAT(open_keys(guess(model(dense(3)))),
+              HasSubstr("\"x\" is left out: arrays of texts are not read: expected numbers or "
+                        "booleans, got <U1 (np.unique(x"));
 }
 
 TEST_F(InitTest, DoesNotChooseBetweenSignsAndNumbers) {

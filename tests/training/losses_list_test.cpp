@@ -236,6 +236,12 @@ TEST(LossMistakes, ValuesHaveOneShape) {
               HasSubstr("logits as [batch, channels, ..]"));
 }
 
+TEST(LossMistakes, FloatsAreNoClassNumbers) {
+  EXPECT_THAT(mistake(R"({ kind = "softmax_cross_entropy", logits = "x", labels = "w" })", fields),
+              AllOf(HasSubstr("the logits' shape [4, 3], got float32[4]"),
+                    HasSubstr("end the field's `as` with \"int64\"")));
+}
+
 // Labels [2, 3] with class weights, label 9 ignored; weights a sample and a position.
 TEST(WeightSum, IsOfClassesAndSamples) {
   const LossTerm term =

@@ -347,7 +347,7 @@ TEST(LossErrorsTest, ShapesThatDoNotFit) {
       R"({ kind = "softmax_cross_entropy", logits = "logits", labels = "labels" })";
   EXPECT_THAT(problem(cross, {{"labels", {DType::int64, {4, 2}}}}), HasSubstr("[4, 3]"));
   EXPECT_THAT(problem(cross, {{"labels", {DType::int64, {4, 2}}}}), HasSubstr("got [4, 2]"));
-  EXPECT_THAT(problem(cross, {{"labels", {DType::float32, {4}}}}), HasSubstr("got [4]"));
+  EXPECT_THAT(problem(cross, {{"labels", {DType::float32, {4}}}}), HasSubstr("got float32[4]"));
   const std::string squares = R"({ kind = "mse", predictions = "logits", targets = "labels" })";
   EXPECT_THAT(problem(squares, {{"labels", {DType::float32, {4}}}}), HasSubstr("does not fit"));
   const std::string binary =

@@ -22,8 +22,11 @@ void look_into_archive(const std::string& path, DataFacts& facts) {
       type = file.type(name);
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::data) throw;
-      facts.notes.push_back("the array \"" + name +
-                            "\" is left out: " + error.diagnostics()[0].message);
+      Diagnostic why = error.diagnostics()[0];
+      why.file.clear();
+      why.path.clear();
+      facts.unread[name] = to_string(why);
+      facts.notes.push_back("the array \"" + name + "\" is left out: " + facts.unread[name]);
       continue;
     }
     if (type.shape.empty()) {

@@ -83,7 +83,10 @@ TEST(Npy, RefusesWhatItCannotRead) {
   };
   EXPECT_NE(says("hello").find("not a .npy"), std::string::npos);
   EXPECT_NE(says(with("'|O'", "(1,)")).find("Python objects"), std::string::npos);
-  EXPECT_NE(says(with("'<U8'", "(1,)")).find("not supported"), std::string::npos);
+  EXPECT_NE(says(with("'<U8'", "(1,)")).find("arrays of texts are not read"), std::string::npos);
+  EXPECT_NE(says(with("'|S3'", "(1,)")).find("np.unique(x"), std::string::npos);
+  EXPECT_NE(says(with("'<c16'", "(1,)")).find("complex numbers are not read"), std::string::npos);
+  EXPECT_NE(says(with("'<M8[s]'", "(1,)")).find("not supported"), std::string::npos);
   EXPECT_NE(says(with("[('a', '<f4')]", "(1,)")).find("structured"), std::string::npos);
   EXPECT_NE(says(with("'<f4'", "(3,)")).find("cut off"), std::string::npos);
   EXPECT_NE(says(with("'<f4'", "(1,)")).find("bytes follow"), std::string::npos);
