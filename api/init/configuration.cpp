@@ -43,17 +43,6 @@ struct Known {
   bool holds_out = false;  // a part of the training data
 };
 
-std::string functions_toml(const std::vector<std::string>& functions) {
-  return "[ " + joined(functions, ", ", toml_string) + " ]";
-}
-
-std::string field_toml(const FieldGuess& field) {
-  const std::string source = source_toml(*field.from);
-  if (field.as.empty() && !field.from->stacked) return source;
-  return fmt::format("{{ from = {}{} }}", source,
-                     field.as.empty() ? "" : ", as = " + functions_toml(field.as));
-}
-
 std::string files_toml(const std::vector<ArrayFiles>& files, const std::string& folder) {
   const auto list = [&](const std::vector<std::string>& paths) {
     const auto near = [&](const std::string& path) { return near_path(path, folder); };
@@ -221,7 +210,9 @@ void write_fields(const Known& known, Draft& draft) {
     if (todo.empty() && field.from == nullptr) todo = "which array of the data is it?";
     if (known.data && !known.data->problem.empty()) todo = known.data->problem;
     if (todo.empty()) todo = unequal;
-    const std::string value = field.from != nullptr ? field_toml(field) : "{ from = \"ARRAY\" }";
+    const std::string value = field.from != nullptr  ? field_toml(field)
+                              : !field.offer.empty() ? field.offer
+                                                     : "{ from = \"ARRAY\" }";
     section.keys.push_back({field.name, value, field.why, todo});
   };
   for (const FieldGuess& field : known.fields.fields) add(field);
@@ -283,14 +274,17 @@ void bind_free_dimensions(const Engine& engine, const std::string& model, bool i
   if (!model_with(engine, model, shortest, in_stages)) known.buckets.reset();
 }
 
-/// Of a table: those that neither inputs nor labels are made of.
+/// Of a table: those that neither inputs nor labels are made of, nor could be.
 std::string unread_columns(const Known& known) {
   if (known.data->rows_read == 0) return "";
   std::set<std::string> read;
   const auto add = [&](const ArrayFacts* array) {
     if (array != nullptr) read.insert(array->columns.begin(), array->columns.end());
   };
-  for (const FieldGuess& field : known.fields.fields) add(field.from);
+  for (const FieldGuess& field : known.fields.fields) {
+    add(field.from);
+    read.insert(field.offered.begin(), field.offered.end());
+  }
   add(known.loss.labels.from);
   std::vector<std::string> unread;
   for (const ArrayFacts& array : known.data->arrays) {
@@ -327,6 +321,7 @@ Known look(const Engine& engine, const std::string& model, const std::string& da
       known.samples = std::max(known.samples, array.rows);
   }
   known.loss = guess_loss(known.model, known.fields, known.data ? &*known.data : nullptr);
+  if (known.data) offer_columns(known.inputs, *known.data, known.loss, known.fields);
   known.network = &network_of(known.model);
   known.holds_out =
       known.data && known.data->eval.empty() && known.samples >= least_samples_to_hold_out;

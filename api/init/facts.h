@@ -49,11 +49,13 @@ struct ArrayFacts {
   std::int64_t pad = 0;
   TensorType sample;  // without the batch axis
   std::int64_t rows = 0;
-  bool is_label = false;         // called as what is learned
-  bool is_text = false;          // a value at least is no number
-  std::int64_t missing = 0;      // empty fields of a table
-  Numbers numbers;               // of all elements
-  std::vector<Numbers> by_part;  // of each column where they are stacked, or a row is numbers
+  bool is_label = false;              // called as what is learned
+  bool is_text = false;               // a value at least is no number
+  bool is_identifier = false;         // of a table: whole numbers or texts, each of them once
+  std::vector<std::string> left_out;  // of columns that make an axis: identifiers, not among them
+  std::int64_t missing = 0;           // empty fields of a table
+  Numbers numbers;                    // of all elements
+  std::vector<Numbers> by_part;       // of each column where they are stacked, or a row is numbers
   // Of columns that hold text; each counts its own where they are stacked.
   std::int64_t texts = 0;            // different ones, an empty one included
   bool may_have_more_texts = false;  // not all were looked at

@@ -65,7 +65,8 @@ class Matching {
     } else {
       field.from = array;
       field.as = functions.as;
-      field.why = why + (functions.why.empty() ? "" : "; " + functions.why);
+      field.why = why + left_out_text(array->left_out) +
+                  (functions.why.empty() ? "" : "; " + functions.why);
       bind_free(inputs_[i], *array);
     }
     result_.used.insert(array);
@@ -126,6 +127,7 @@ class Matching {
       field.todo =
           fmt::format("\"{}\" is the only array left that fits several inputs", arrays[0]->name);
     } else {
+      field.lacks_array = true;
       field.todo = fmt::format("no array fits {}; the data has {}", to_string_free(i),
                                free_.empty() ? "no more" : quoted_names(free_));
       for (const auto& [name, why] : unread_)
@@ -133,7 +135,7 @@ class Matching {
       if (lacks_target_) {
         field.todo +=
             "; no column has a name that says it is what is learned: call it \"target\", or as the "
-            "model's output, and the others are taken for inputs";
+            "model's output, and the others are taken for inputs where they are as many";
       }
     }
   }
@@ -229,6 +231,14 @@ std::string source_toml(const ArrayFacts& array) {
     i += run;
   }
   return "[ " + joined(names, ", ", toml_string) + " ]";
+}
+
+std::string field_toml(const FieldGuess& field) {
+  const std::string source = source_toml(*field.from);
+  if (field.as.empty() && !field.from->stacked) return source;
+  const std::string as =
+      field.as.empty() ? "" : ", as = [ " + joined(field.as, ", ", toml_string) + " ]";
+  return fmt::format("{{ from = {}{} }}", source, as);
 }
 
 }  // namespace tandem::api

@@ -17,6 +17,9 @@ struct FieldGuess {
   std::vector<std::string> as;
   std::string why;
   std::string todo;
+  bool lacks_array = false;          // open, since none of the data fits
+  std::string offer;                 // where it is open: a value to change, as TOML
+  std::vector<std::string> offered;  // the columns in it
 };
 
 struct FieldGuesses {
@@ -36,6 +39,12 @@ std::vector<InputFacts> inputs_of(const ModelFacts& model);
 
 /// By name, then by the only array that fits in type and shape. An array serves one input.
 FieldGuesses guess_fields(const std::vector<InputFacts>& inputs, const DataFacts& data);
+
+struct LossChoice;  // api/init/loss.h
+/// Where no array fits an input of a row, and the data has columns that nothing else takes: offers
+/// these, and asks which of them are meant.
+void offer_columns(const std::vector<InputFacts>& inputs, const DataFacts& data,
+                   const LossChoice& loss, FieldGuesses& guesses);
 
 /// Arrays that may be used: those of a part for testing are not, where others are for training.
 std::vector<const ArrayFacts*> usable_arrays(const DataFacts& data);
@@ -63,5 +72,9 @@ std::string plain_name(const std::string& name);
 
 /// `from`, as TOML: columns with numbers at their ends as braces.
 std::string source_toml(const ArrayFacts& array);
+/// The key's value, as TOML, of a field that has an array.
+std::string field_toml(const FieldGuess& field);
+/// "; without "id", an identifier: …"; "" where no column was left out.
+std::string left_out_text(const std::vector<std::string>& columns);
 
 }  // namespace tandem::api

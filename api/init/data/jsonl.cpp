@@ -25,6 +25,7 @@ bool takes_jsonl(const std::string& path) { return has_ending(path, {".jsonl", "
 struct KeyFacts {
   ArrayFacts array;
   std::map<std::int64_t, std::int64_t> lengths;  // of its lists
+  EachOnce once;                                 // of its single values
   bool has_lists = false, has_others = false;
   std::string refused;  // why it makes no field
 };
@@ -40,6 +41,13 @@ void add_item(const Json& value, KeyFacts& key) {
     key.refused = value.is_null() ? "lists with empty places" : "objects or lists in lists";
 }
 
+/// As a cell of a table holds it.
+std::string cell_of(const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_boolean()) return value.get<bool>() ? "1" : "0";
+  return value.is_null() ? "" : value.dump();
+}
+
 void add_value(const Json& value, KeyFacts& key) {
   ++key.array.rows;
   if (value.is_null()) {
@@ -48,6 +56,7 @@ void add_value(const Json& value, KeyFacts& key) {
   }
   if (!value.is_array()) {
     key.has_others = true;
+    key.once.add(cell_of(value));
     add_item(value, key);
     return;
   }
@@ -87,13 +96,6 @@ void add_object(const Json& object, std::map<std::string, KeyFacts>& keys) {
   }
 }
 
-/// As a cell of a table holds it.
-std::string cell_of(const Json& value) {
-  if (value.is_string()) return value.get<std::string>();
-  if (value.is_boolean()) return value.get<bool>() ? "1" : "0";
-  return value.is_null() ? "" : value.dump();
-}
-
 void add_texts(const Json& object, const std::vector<ArrayFacts>& arrays, ColumnTexts& texts) {
   for (std::size_t i = 0; i < arrays.size(); ++i) {
     const auto found = object.find(arrays[i].name);
@@ -120,6 +122,8 @@ void settle(const std::string& name, std::int64_t lines, KeyFacts key, DataFacts
   array.columns = {name};
   array.missing += lines - array.rows;
   array.rows = lines;
+  array.is_identifier =
+      key.once.holds() && !array.has_gaps() && (array.is_text || array.numbers.whole);
   array.sample.dtype = array.numbers.whole && !array.is_text ? DType::int64 : DType::float32;
   if (key.has_lists) {
     const std::int64_t shortest = key.lengths.begin()->first, longest = key.lengths.rbegin()->first;

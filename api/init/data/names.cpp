@@ -101,8 +101,8 @@ bool names_segments(const std::string& name) {
 void mark_labels(const std::vector<InputFacts>& inputs, const std::vector<std::string>& outputs,
                  DataFacts& facts) {
   static const std::set<std::string, std::less<>> often_predicted{
-      "price", "prices", "cost",    "sales",    "salary",    "revenue", "demand",
-      "score", "scores", "quality", "survived", "diagnosis", "species", "churn"};
+      "price",  "prices",  "cost",     "sales",     "salary",  "revenue", "demand", "score",
+      "scores", "quality", "survived", "diagnosis", "species", "churn",   "churned"};
   for (ArrayFacts& array : facts.arrays) array.is_label = names_label(array.name);
   const auto is_label = [](const ArrayFacts& array) { return array.is_label; };
   const auto has_labels = [&] {

@@ -31,10 +31,12 @@ TensorType type_of_column(const ArrayFacts& column) {
   return {column.numbers.whole && !column.is_text ? DType::int64 : DType::float32, {}};
 }
 
-void add_cells(const std::vector<std::string_view>& cells, DataFacts& facts) {
+void add_cells(const std::vector<std::string_view>& cells, DataFacts& facts,
+               std::vector<EachOnce>& once) {
   for (std::size_t i = 0; i < cells.size(); ++i) {
     ArrayFacts& column = facts.arrays[i];
     ++column.rows;
+    once[i].add(cells[i]);
     if (cells[i].empty()) {
       ++column.missing;
     } else if (const auto x = number_of(cells[i])) {
@@ -115,7 +117,8 @@ void look_table(const SplitPaths& paths, DataFacts& facts, char separator, bool 
   const auto read = [&](const auto& visit) {
     return each_row(paths.train, separator, quotes, facts.arrays.size(), visit);
   };
-  const TableBounds bounds = read([&](const auto& cells) { add_cells(cells, facts); });
+  std::vector<EachOnce> once(facts.arrays.size());
+  const TableBounds bounds = read([&](const auto& cells) { add_cells(cells, facts, once); });
   facts.rows_read = bounds.rows();
   facts.has_more_rows = bounds.is_over();
   const auto holds_text = [](const ArrayFacts& column) { return column.is_text; };
@@ -127,7 +130,11 @@ void look_table(const SplitPaths& paths, DataFacts& facts, char separator, bool 
     });
     texts.tell(facts.arrays, !bounds.is_over());
   }
-  for (ArrayFacts& column : facts.arrays) column.sample = type_of_column(column);
+  for (std::size_t i = 0; i < facts.arrays.size(); ++i) {
+    ArrayFacts& column = facts.arrays[i];
+    column.sample = type_of_column(column);
+    column.is_identifier = once[i].holds() && (column.is_text || column.numbers.whole);
+  }
 }
 
 void look_csv(const SplitPaths& paths, DataFacts& facts) { look_table(paths, facts, ',', true); }

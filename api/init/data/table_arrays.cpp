@@ -13,6 +13,7 @@
 #include "api/init/fields.h"
 #include "engine/formats/files.h"
 #include "engine/formats/tokenizer/tokenizer.h"
+#include "engine/graph/text.h"
 #include "engine/operators/checks.h"
 
 namespace tandem::api {
@@ -26,25 +27,34 @@ std::pair<std::string, std::int64_t> prefix_of(const std::string& name) {
   return {name.substr(0, digits), std::stoll(name.substr(digits))};
 }
 
-ArrayFacts stack(const std::string& name, const std::vector<const ArrayFacts*>& columns) {
-  ArrayFacts array;
-  array.name = name;
-  array.stacked = true;
-  array.rows = columns.front()->rows;
-  bool whole = true;
-  for (const ArrayFacts* column : columns) {
-    array.columns.push_back(column->name);
-    array.numbers.add(column->numbers);
-    array.by_part.push_back(column->numbers);
-    array.is_text = array.is_text || column->is_text;
-    array.missing += column->missing;
-    array.texts += column->texts;
-    array.may_have_more_texts = array.may_have_more_texts || column->may_have_more_texts;
-    whole = whole && column->sample.dtype == DType::int64;
+using ColumnList = std::vector<const ArrayFacts*>;
+
+/// Adds, for each input that no array fits, what fits it of the columns of these lists without
+/// identifiers.
+void add_without_identifiers(const std::vector<InputFacts>& inputs,
+                             const std::vector<ColumnList>& lists, DataFacts& facts) {
+  for (const InputFacts& input : inputs) {
+    const auto fits = [&](const ArrayFacts& array) {
+      return !array.is_label && misfit(input, array).empty();
+    };
+    if (std::any_of(facts.arrays.begin(), facts.arrays.end(), fits)) continue;
+    for (const ColumnList& list : lists) {
+      ColumnList kept;
+      std::vector<std::string> left_out;
+      for (const ArrayFacts* column : list) {
+        if (column->is_identifier)
+          left_out.push_back(column->name);
+        else
+          kept.push_back(column);
+      }
+      if (left_out.empty() || kept.size() < 2) continue;
+      ArrayFacts array = stacked_columns("all other columns but " + joined(left_out), kept);
+      if (!fits(array)) continue;
+      array.left_out = std::move(left_out);
+      facts.arrays.push_back(std::move(array));
+      break;
+    }
   }
-  array.sample = {whole && !array.is_text ? DType::int64 : DType::float32,
-                  {static_cast<std::int64_t>(columns.size())}};
-  return array;
 }
 
 /// What `give` of the function `tokens` is for an input, as Hugging Face's tokenizers name them.
@@ -75,6 +85,27 @@ void fit_table(const std::vector<InputFacts>& inputs, DataFacts& facts) {
   add_token_arrays(inputs, facts);
 }
 
+ArrayFacts stacked_columns(const std::string& name, const std::vector<const ArrayFacts*>& columns) {
+  ArrayFacts array;
+  array.name = name;
+  array.stacked = true;
+  array.rows = columns.front()->rows;
+  bool whole = true;
+  for (const ArrayFacts* column : columns) {
+    array.columns.push_back(column->name);
+    array.numbers.add(column->numbers);
+    array.by_part.push_back(column->numbers);
+    array.is_text = array.is_text || column->is_text;
+    array.missing += column->missing;
+    array.texts += column->texts;
+    array.may_have_more_texts = array.may_have_more_texts || column->may_have_more_texts;
+    whole = whole && column->sample.dtype == DType::int64;
+  }
+  array.sample = {whole && !array.is_text ? DType::int64 : DType::float32,
+                  {static_cast<std::int64_t>(columns.size())}};
+  return array;
+}
+
 void add_stacks(const std::vector<InputFacts>& inputs, DataFacts& facts) {
   const std::vector<ArrayFacts> columns = facts.arrays;
   const auto is_input = [&](const ArrayFacts& column) {
@@ -82,9 +113,8 @@ void add_stacks(const std::vector<InputFacts>& inputs, DataFacts& facts) {
       return plain_name(input.name) == plain_name(column.name);
     });
   };
-  using Columns = std::vector<const ArrayFacts*>;
-  std::map<std::string, Columns> groups;
-  Columns others, of_numbers, of_text;
+  std::map<std::string, ColumnList> groups;
+  ColumnList others, of_numbers, of_text;
   for (const ArrayFacts& column : columns) {
     if (!column.sample.shape.empty()) continue;  // a list
     const auto [prefix, number] = prefix_of(column.name);
@@ -93,17 +123,20 @@ void add_stacks(const std::vector<InputFacts>& inputs, DataFacts& facts) {
     others.push_back(&column);
     (column.is_text ? of_text : of_numbers).push_back(&column);
   }
-  std::vector<Columns> added;
-  const auto add = [&](const std::string& name, const Columns& stacked) {
+  std::vector<ColumnList> added;
+  const auto add = [&](const std::string& name, const ColumnList& stacked) {
     if (stacked.size() < 2 || std::find(added.begin(), added.end(), stacked) != added.end()) return;
     added.push_back(stacked);
-    facts.arrays.push_back(stack(name, stacked));
+    facts.arrays.push_back(stacked_columns(name, stacked));
   };
   for (const auto& [prefix, group] : groups) add(prefix, group);
   // One column at least is left for what is learned.
   if (others.size() < columns.size()) add("all other columns", others);
   if (of_numbers.size() < columns.size()) add("all columns of numbers", of_numbers);
   if (of_text.size() < columns.size()) add("all columns of text", of_text);
+  if (std::any_of(columns.begin(), columns.end(),
+                  [](const auto& column) { return column.is_label; }))
+    add_without_identifiers(inputs, {others, of_numbers, of_text}, facts);
 }
 
 void add_token_arrays(const std::vector<InputFacts>& inputs, DataFacts& facts) {

@@ -3,7 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "api/init/facts.h"
@@ -33,11 +36,33 @@ class TableBounds {
   bool is_over_ = false;
 };
 
+/// Whether a column's values are each there once, as identifiers are.
+class EachOnce {
+ public:
+  void add(std::string_view cell) {
+    if (repeats_) return;
+    repeats_ = cell.empty() || !seen_.insert(std::hash<std::string_view>{}(cell)).second;
+    if (repeats_) std::unordered_set<std::size_t>().swap(seen_);
+  }
+  /// What few rows hold may be there once by chance.
+  bool holds() const { return seen_.size() >= least_rows; }
+
+ private:
+  static constexpr std::size_t least_rows = 20;
+  std::unordered_set<std::size_t> seen_;  // hashes; none from a repetition on
+  bool repeats_ = false;
+};
+
+/// Columns as one array, an axis behind that of samples.
+ArrayFacts stacked_columns(const std::string& name, const std::vector<const ArrayFacts*>& columns);
+
 /// Settles columns for inputs: adds those that make an axis, and those for a tokenizer.
 void fit_table(const std::vector<InputFacts>& inputs, DataFacts& facts);
 
 /// Adds as one array columns of one name with numbers at the end; all but those that are called
-/// a label or an input; and the columns of numbers, or of text, among these.
+/// a label or an input; and the columns of numbers, or of text, among these. Where none of these
+/// fits an input, and one does without its identifiers, that one as well; not where no column is
+/// called a label, which may be among them.
 void add_stacks(const std::vector<InputFacts>& inputs, DataFacts& facts);
 
 /// Where `tokenizer.json` lies beside the data, adds for each input that takes a row of whole

@@ -1,0 +1,153 @@
+// Which columns of a table `init` takes for a row of numbers: identifiers are left out where the
+// others are as many, and what stays open offers the columns to choose from.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "api/init/facts.h"
+#include "engine/formats/files.h"
+#include "tandem/init.h"
+#include "tests/api/error_of.h"
+#include "tests/api/small_model.h"
+#include "tests/training/formats/temporary_folder.h"
+
+namespace tandem::api {
+namespace {
+
+using tandem::testing::error_of;
+using tandem::testing::SmallModel;
+using tandem::testing::TemporaryFolder;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+class InitColumns : public ::testing::Test {
+ protected:
+  /// One score of so many numbers.
+  static SmallModel score_of(std::int64_t numbers) {
+    return SmallModel()
+        .input("numbers", {8, numbers})
+        .weight("w", {numbers, 1}, 0.5f)
+        .node("MatMul", "fc", {"numbers", "w"}, "y_hat")
+        .output("y_hat", {8, 1});
+  }
+  /// An identifier, four columns of numbers, of which one has an empty field, and 0 or 1.
+  static std::string customers(const std::string& label, int count = 60) {
+    std::string rows = "customer,age,income,tenure,calls," + label + "\n";
+    for (int i = 0; i < count; ++i) {
+      rows += std::to_string(1000 + 7 * i) + "," + std::to_string(20 + i % 9) + "," +
+              std::to_string(1000 + i) + ".5," + (i == 3 ? "" : std::to_string(i % 7)) + "," +
+              std::to_string(i % 4) + "," + std::to_string(i % 2) + "\n";
+    }
+    return rows;
+  }
+  InitReport guess(const SmallModel& model, const std::string& rows) {
+    write_file(folder_ / "net.onnx", model.bytes());
+    write_file(folder_ / "rows.csv", rows);
+    return init(folder_ / "net.onnx", {.data = folder_ / "rows.csv"});
+  }
+  std::string text() const { return read_file(folder_ / "train.toml"); }
+  void train_two_steps() {
+    TrainOptions options;
+    options.overrides = {"steps=2"};
+    options.run_dir = folder_ / "run";
+    EXPECT_EQ(Trainer(folder_ / "train.toml", options).run().steps, 2u);
+  }
+
+  TemporaryFolder folder_;
+};
+
+const std::string four_columns =
+    "numbers = { from = [ \"age\", \"income\", \"tenure\", \"calls\" ], as = [ \"missing(";
+
+TEST_F(InitColumns, AnIdentifierIsLeftOutWhereTheOthersAreAsMany) {
+  const InitReport report = guess(score_of(4), customers("churned"));
+  ASSERT_THAT(report.open, IsEmpty()) << text();
+  EXPECT_THAT(text(), AllOf(HasSubstr("\n" + four_columns), HasSubstr("\"normalize([")));
+  EXPECT_THAT(report.text,
+              AllOf(HasSubstr("without \"customer\", an identifier: each of the values is there "
+                              "once"),
+                    HasSubstr("nothing reads the columns customer")));
+  train_two_steps();
+}
+
+TEST_F(InitColumns, AnIdentifierIsTakenWhereTheInputHasAPlaceForIt) {
+  EXPECT_THAT(guess(score_of(5), customers("target")).open, IsEmpty());
+  EXPECT_THAT(text(), HasSubstr("numbers = { from = [ \"customer\", \"age\", "));
+}
+
+TEST_F(InitColumns, FewRowsHaveNoIdentifiers) {
+  const InitReport report = guess(score_of(4), customers("target", 10));
+  ASSERT_EQ(report.open.size(), 1u);
+  EXPECT_THAT(report.open[0].message,
+              AllOf(HasSubstr("which 4 of the 5 columns [ \"customer\", \"age\", \"income\", "
+                              "\"tenure\", \"calls\" ] are those of float32["),
+                    Not(HasSubstr("an identifier")), Not(HasSubstr("what is learned"))));
+}
+
+// A column that no name calls the label may be an input: the loss alone says that it is none.
+TEST_F(InitColumns, ALabelThatTheLossAloneKnowsLeavesColumnsToConfirm) {
+  const InitReport report = guess(score_of(4), customers("gone"));
+  ASSERT_EQ(report.open.size(), 1u) << text();
+  EXPECT_EQ(report.open[0].path, "data.fields.numbers");
+  EXPECT_THAT(
+      report.open[0].message,
+      AllOf(HasSubstr("are the columns [ \"age\", \"income\", \"tenure\", \"calls\" ] those of "
+                      "float32["),
+            HasSubstr("without \"customer\", an identifier"),
+            HasSubstr("\"gone\" is taken for what is learned, since it goes with the loss"),
+            HasSubstr("call it \"target\"")));
+  EXPECT_THAT(report.text, AllOf(HasSubstr("nothing reads the columns customer\n"),
+                                 HasSubstr("binary_cross_entropy")));
+  // What is offered trains as it stands.
+  std::string edited = text();
+  const std::size_t at = edited.find("\n# " + four_columns);
+  ASSERT_NE(at, std::string::npos) << edited;
+  write_file(folder_ / "train.toml", edited.erase(at + 1, 2));
+  train_two_steps();
+}
+
+TEST_F(InitColumns, MoreColumnsThanTheInputTakesAreOfferedToShorten) {
+  const InitReport report = guess(score_of(3), customers("target"));
+  ASSERT_EQ(report.open.size(), 1u) << text();
+  EXPECT_THAT(report.open[0].message,
+              AllOf(HasSubstr("which 3 of the 4 columns [ \"age\", "), HasSubstr("Strike out"),
+                    HasSubstr("without \"customer\"")));
+  EXPECT_THAT(text(), AllOf(HasSubstr("\n# " + four_columns), Not(HasSubstr("ARRAY"))));
+  TrainOptions options;
+  options.overrides = {"steps=1", "data=" + (folder_ / "rows.csv")};
+  EXPECT_THAT(error_of([&] { Trainer(folder_ / "net.onnx", options); }),
+              HasSubstr("data.fields.numbers: cannot be guessed: which 3 of the 4 columns"));
+}
+
+TEST_F(InitColumns, FewerColumnsThanTheInputTakesAreNamed) {
+  const InitReport report = guess(score_of(9), customers("target"));
+  ASSERT_EQ(report.open.size(), 1u) << text();
+  EXPECT_THAT(report.open[0].message, HasSubstr("takes 9 columns, and 5 are left: [ \"customer\""));
+}
+
+TEST_F(InitColumns, IdentifiersAreWholeNumbersOrTextsThatAreThereOnce) {
+  std::string table = "id,word,share,often,gap,label\n", lines;
+  for (int i = 0; i < 30; ++i) {
+    const std::string n = std::to_string(i);
+    table +=
+        n + ",w" + n + "," + n + ".5," + std::to_string(i % 29) + "," + (i == 4 ? "" : n) + ",0\n";
+    lines += "{\"id\": " + n + ", \"word\": \"w" + n + "\", \"share\": " + n +
+             ".5, \"often\": " + std::to_string(i % 29) + ", \"gap\": " + (i == 4 ? "null" : n) +
+             ", \"label\": 0}\n";
+  }
+  write_file(folder_ / "rows.csv", table);
+  write_file(folder_ / "rows.jsonl", lines);
+  for (const std::string name : {"rows.csv", "rows.jsonl"}) {
+    SCOPED_TRACE(name);
+    const DataFacts facts = look_into_data(folder_ / name);
+    EXPECT_TRUE(facts.find("id")->is_identifier);
+    EXPECT_TRUE(facts.find("word")->is_identifier);
+    EXPECT_FALSE(facts.find("share")->is_identifier);
+    EXPECT_FALSE(facts.find("often")->is_identifier);
+    EXPECT_FALSE(facts.find("gap")->is_identifier);
+  }
+}
+
+}  // namespace
+}  // namespace tandem::api
