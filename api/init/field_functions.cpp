@@ -149,10 +149,34 @@ void add_missing(const ArrayFacts& array, Functions& to) {
                         of == nullptr ? "" : ", the mean");
 }
 
+/// What numbers all texts of a column from 0; none where a list cannot hold them. An empty field,
+/// which no list holds, gets a word of its own first.
+std::vector<std::string> numbering(const ArrayFacts& array) {
+  std::vector<std::string> words = words_of(array), functions;
+  const auto empty = std::find(words.begin(), words.end(), "");
+  if (empty != words.end()) {
+    std::string word = "none";
+    while (std::find(words.begin(), words.end(), word) != words.end()) word += "_";
+    *empty = word;
+    functions.push_back(call_text("missing", {word}));
+  }
+  const std::string classes = classes_function(words);
+  if (classes.empty()) return {};
+  functions.push_back(classes);
+  return functions;
+}
+
 /// A column whose texts each get a place of their own.
 bool is_one_hot(const InputFacts& input, const ArrayFacts& array) {
   return array.is_text && input.sample.shape.size() == 1 && input.sample.shape[0] == array.texts &&
-         !classes_function(words_of(array)).empty();
+         !numbering(array).empty();
+}
+
+/// The part of `texts` that a hash puts into a row of `rows` with another one, as is to be
+/// expected, in percent.
+double percent_together(std::int64_t texts, std::int64_t rows) {
+  const auto others = static_cast<double>(std::max<std::int64_t>(texts - 1, 0));
+  return 100 * (1 - std::pow(1 - 1 / static_cast<double>(rows), others));
 }
 
 void add_text_ids(std::int64_t rows, const ArrayFacts& array, Functions& to) {
@@ -166,18 +190,20 @@ void add_text_ids(std::int64_t rows, const ArrayFacts& array, Functions& to) {
     return;
   }
   const bool are_all = texts == rows && !array.may_have_more_texts;
-  const std::string classes = are_all ? classes_function(words_of(array)) : "";
-  if (!classes.empty()) {
-    to.as.push_back(classes);
-    to.why = fmt::format("{} different texts, as many as the table has rows", rows);
+  const std::vector<std::string> list = are_all ? numbering(array) : std::vector<std::string>();
+  if (!list.empty()) {
+    to.as.insert(to.as.end(), list.begin(), list.end());
+    to.why = fmt::format("{} different texts{}, as many as the table has rows", rows,
+                         list.size() > 1 ? ", the empty one included" : "");
     return;
   }
   to.as.push_back(fmt::format("hash({})", rows));
   to.why = fmt::format(
-      "{}{} different texts share the table's {} rows by a hash, {:.1f} of them a row: with {} "
-      "rows (`parameters.shape`) and \"vocabulary\" each has its own",
+      "{}{} different texts share the table's {} rows by a hash, where about {:.0f} % of them have "
+      "a row together with others; with {} rows (`parameters.shape`) and \"vocabulary\" each has "
+      "its own",
       array.may_have_more_texts ? "at least " : "", array.texts, rows,
-      static_cast<double>(array.texts) / static_cast<double>(rows), array.texts + 1);
+      percent_together(array.texts, rows), array.texts + 1);
 }
 
 }  // namespace
@@ -230,7 +256,8 @@ Functions functions_for(const InputFacts& input, const ArrayFacts& array) {
   const bool takes_floats = is_float(input.sample.dtype);
   result.as = array.made_by;
   if (array.is_text && takes_floats) {
-    result.as = {classes_function(words_of(array)), fmt::format("one_hot({})", array.texts)};
+    result.as = numbering(array);
+    result.as.push_back(fmt::format("one_hot({})", array.texts));
     result.why = fmt::format("each of the {} different texts has a place", array.texts);
     return result;
   }

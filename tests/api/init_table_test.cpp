@@ -116,10 +116,22 @@ TEST(InitTable, TextsHaveARowOfTheTableEach) {
               ElementsAre("classes('blue', 'green', 'red')"));
   const FieldGuess shared = field_of(ids_input("word", 2), rows);
   EXPECT_THAT(shared.as, ElementsAre("hash(2)"));
-  EXPECT_THAT(shared.why, HasSubstr("3 different texts share the table's 2 rows"));
-  // An empty one is a text, too, which no list has.
-  EXPECT_THAT(field_of(ids_input("word", 3), "word,label\nred,0\n,1\nblue,0\n").as,
-              ElementsAre("hash(3)"));
+  // A text is alone where both others are in the other row: 1 / 4.
+  EXPECT_THAT(shared.why, AllOf(HasSubstr("3 different texts share the table's 2 rows"),
+                                HasSubstr("about 75 % of them have a row together with others"),
+                                HasSubstr("with 4 rows (`parameters.shape`)")));
+}
+
+TEST(InitTable, AnEmptyTextIsAWordOfLists) {
+  const FieldGuess word = field_of(ids_input("word", 3), "word,label\nred,0\n,1\nblue,0\n");
+  EXPECT_THAT(word.as, ElementsAre("missing('none')", "classes('none', 'blue', 'red')"));
+  EXPECT_THAT(word.why, HasSubstr("3 different texts, the empty one included"));
+  EXPECT_THAT(field_of(ids_input("word", 3), "word,label\nnone,0\n,1\nblue,0\n").as,
+              ElementsAre("missing('none_')", "classes('none_', 'blue', 'none')"));
+  EXPECT_THAT(field_of(floats("word", 3), "word,label\nred,0\n,1\nblue,0\n").as,
+              ElementsAre("missing('none')", "classes('none', 'blue', 'red')", "one_hot(3)"));
+  EXPECT_THAT(field_of(ids_input("word", 4), "word,label\nred,0\n,1\nblue,0\n").as,
+              ElementsAre("vocabulary"));
 }
 
 TEST(InitTable, WhatWasNotLookedAtMayHoldMoreTexts) {
@@ -269,6 +281,18 @@ TEST_F(InitTableRun, ColumnsOfAllScalesAndWordsTrain) {
                                  HasSubstr("note       columns were measured over all 2000 rows"),
                                  Not(HasSubstr("begin near 0"))));
   EXPECT_GT(train().evaluation.at("r2"), 0.9);
+}
+
+TEST_F(InitTableRun, AsManyTextsAsRowsTrainWithAnEmptyOne) {
+  const std::vector<std::string> words = {"", "a", "b", "c", "d", "e", "f", "g"};
+  std::string rows = "area,share,distance,colour,price\n";
+  for (std::size_t i = 0; i < 64; ++i)
+    rows += "1.5," + std::to_string(i % 3) + ".25," + std::to_string(i % 5) + ".75," +
+            words[i % 8] + "," + std::to_string(i % 8) + ".5\n";
+  ASSERT_THAT(guess(linear(), rows).open, IsEmpty()) << text();
+  EXPECT_THAT(text(), HasSubstr("\"missing('none')\", \"classes('none', 'a', 'b', 'c', 'd', "
+                                "'e', 'f', 'g')\""));
+  EXPECT_EQ(train({"steps=2"}).steps, 2u);
 }
 
 TEST_F(InitTableRun, TrainTellsEachChoiceThatNoKeySays) {
