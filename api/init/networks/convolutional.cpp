@@ -13,25 +13,27 @@ void optimize_convolutional(const ModelFacts& model, const RunLength& length,
   const bool is_normalised = model.count("BatchNormalization") + model.count("GroupNormalization") +
                                  model.count("InstanceNormalization") >
                              0;
-  optimizer.keys.push_back({"kind", "\"sgd\"",
-                            "the usual optimizer of convolutional networks (ResNet, "
-                            "arXiv:1512.03385)",
-                            ""});
   if (is_normalised) {
-    optimizer.keys.push_back(
+    optimizer.keys = {
+        {"kind", "\"sgd\"",
+         "the usual optimizer of convolutional networks (ResNet, arXiv:1512.03385)", ""},
         {"lr", rate(0.1 * static_cast<double>(length.batch) / 256),
          "0.1 for 256 samples a step, in proportion to batch_size (Goyal et al., "
          "arXiv:1706.02677)",
-         ""});
+         ""},
+        {"momentum", "0.9", "as ResNet", ""},
+        {"weight_decay", "1e-4", "as ResNet", ""},
+    };
   } else {
-    optimizer.keys.push_back({"lr", "0.01",
-                              "without normalisation a tenth of ResNet's rate, as AlexNet and VGG "
-                              "(arXiv:1409.1556)",
-                              ""});
+    optimizer.keys = {
+        {"kind", "\"adam\"",
+         "the network has no normalisation, or its export has folded it into the weights: Adam "
+         "adapts to gradients of very different size, where SGD wants a rate that is tuned (Kingma "
+         "and Ba, arXiv:1412.6980)",
+         ""},
+        {"lr", "1e-3", "the publication's and PyTorch's default", ""},
+    };
   }
-  optimizer.keys.push_back({"momentum", "0.9", "as ResNet, VGG and AlexNet", ""});
-  optimizer.keys.push_back({"weight_decay", is_normalised ? "1e-4" : "5e-4",
-                            is_normalised ? "as ResNet" : "as AlexNet and VGG", ""});
   optimizer.keys.push_back({"schedule", "{ kind = \"cosine\" }",
                             "down to 0 over the run (Loshchilov and Hutter, arXiv:1608.03983)",
                             ""});
