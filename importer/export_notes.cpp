@@ -89,9 +89,10 @@ class Finding {
 
  private:
   void add_for_inference(const std::vector<std::string>& parts, const char* call) {
+    const bool has_dropout = imported_.summary.operators.contains("Dropout");
     notes_.push_back({"for_inference",
                       "the file was exported for inference: " + joined(parts, "; ") +
-                          "; Dropout, if the model has it, is gone",
+                          (has_dropout ? "" : "; Dropout, if the model has it, is gone"),
                       call, "", -1});
   }
 

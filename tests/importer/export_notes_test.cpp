@@ -15,13 +15,16 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using namespace tandem::testing;
 
 const std::string folder = std::string(TANDEM_SOURCE_DIR) + "/tests/data/exports/";
 
-std::vector<ExportNote> notes_of(const std::string& name) {
-  const OnnxFile file = OnnxFile::open(folder + name);
+std::vector<ExportNote> notes_of_file(const OnnxFile& file) {
   return export_notes(file, import_graph(file, engine_operators(), with_evaluator()));
+}
+std::vector<ExportNote> notes_of(const std::string& name) {
+  return notes_of_file(OnnxFile::open(folder + name));
 }
 
 std::string text_of(const std::string& name, const std::string& kind) {
@@ -68,6 +71,32 @@ TEST(ExportNotes, SayWhatIsLost) {
                     HasSubstr("fixed_rows = [ { at = \"table:weight\", rows = [ 0 ] } ]")));
   EXPECT_THAT(text_of("bag_padding.dynamo.onnx", "padding_row"),
               HasSubstr("row 0 is the model's padding_idx"));
+}
+
+// An exporter may fold BatchNormalization and leave Dropout where it is.
+TEST(ExportNotes, SayNothingOfADropoutThatIsThere) {
+  const std::string name = "cnn_norm.torchscript_default.onnx";
+  const std::string lost = "Dropout, if the model has it, is gone";
+  EXPECT_THAT(text_of(name, "for_inference"), HasSubstr(lost));
+  std::ifstream stream(folder + name, std::ios::binary);
+  onnx::ModelProto model;
+  ASSERT_TRUE(model.ParseFromIstream(&stream));
+  onnx::GraphProto& graph = *model.mutable_graph();
+  onnx::NodeProto& head = *graph.mutable_node(graph.node_size() - 1);
+  const std::string output = head.output(0);
+  ASSERT_EQ(output, graph.output(0).name());
+  head.set_output(0, "scores");
+  onnx::NodeProto& dropout = *graph.add_node();
+  dropout.set_op_type("Dropout");
+  dropout.set_name("dropout");
+  dropout.add_input("scores");
+  dropout.add_output(output);
+  const ScratchFolder scratch;
+  const auto path = scratch.write("model.onnx", model.SerializeAsString());
+  const std::vector<ExportNote> notes = notes_of_file(OnnxFile::open(path));
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_EQ(notes[0].kind, "for_inference");
+  EXPECT_THAT(notes[0].text, Not(HasSubstr("Dropout")));
 }
 
 }  // namespace
