@@ -461,6 +461,7 @@ std::string Trainer::summary() const {
     text += "\nwarning    " + to_string(d);
   }
   for (const Diagnostic& d : my.cache_warnings()) text += "\nwarning    " + to_string(d);
+  for (const Diagnostic& d : my.config.notes) text += "\nnote       " + to_string(d);
   for (const Diagnostic& d : resolved.notes) {
     text += "\nnote       " + to_string(d);
   }

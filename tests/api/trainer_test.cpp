@@ -150,6 +150,15 @@ TEST_F(ApiTrainerTest, ConfigurationMistakesComeTogether) {
   EXPECT_THAT(error_of([&] { Trainer(config, resume); }), HasSubstr("no unfinished run"));
 }
 
+TEST_F(ApiTrainerTest, OptionsThatTheCommandLineRulesOutAreTold) {
+  TrainOptions dry = options({"optimizer.schedule.kind=constant"});
+  dry.dry_run = true;
+  EXPECT_THAT(
+      Trainer(config, dry).summary(),
+      HasSubstr("optimizer.schedule.final: not an option of constant, which the command line "
+                "sets: this is left out"));
+}
+
 TEST_F(ApiTrainerTest, KeptOperatorsMustExist) {
   EXPECT_THAT(error_of([&] {
                 Trainer(config, options({"precision.compute=bfloat16",

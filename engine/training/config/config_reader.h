@@ -14,9 +14,10 @@ namespace tandem {
 /// One table of the tree, with its path for messages. Paths of files are relative to `folder`.
 class TableReader {
  public:
+  /// `notes`: hears of values that are left out; null: nobody does.
   TableReader(const ConfigValue* value, std::string path, const std::string& folder,
-              std::vector<Diagnostic>& errors)
-      : value_(value), path_(std::move(path)), folder_(folder), errors_(errors) {}
+              std::vector<Diagnostic>& errors, std::vector<Diagnostic>* notes = nullptr)
+      : value_(value), path_(std::move(path)), folder_(folder), errors_(errors), notes_(notes) {}
 
   bool exists() const { return value_ != nullptr; }
   const Where& where() const { return value_->where; }
@@ -45,9 +46,9 @@ class TableReader {
   TableReader table(std::string_view key) const;
   /// Of `value`, which stands under `key` or in place of a table there.
   TableReader part(std::string_view key, const ConfigValue& value) const;
-  /// The same table, whose messages go elsewhere.
+  /// The same table, whose messages go elsewhere, notes to nobody.
   TableReader reporting_to(std::vector<Diagnostic>& errors) const {
-    return {value_, path_, folder_, errors};
+    return {value_, path_, folder_, errors, nullptr};
   }
   /// The tables in a list.
   std::vector<TableReader> tables(std::string_view key) const;
@@ -58,6 +59,9 @@ class TableReader {
   std::string resolve(const ConfigValue& text, const std::string& folder) const;
   void report(const Where& where, std::string_view key, std::string message,
               std::string expected = "", std::string got = "", std::string fix = "") const;
+  /// Whether the command line has made a choice under which this value of the file means nothing:
+  /// it is left out then, and noted. `why`: what would be reported of it otherwise.
+  bool leaves_out(std::string_view key, const ConfigValue* choice, const std::string& why) const;
   std::vector<Diagnostic>& errors() const { return errors_; }
   const std::string& folder() const { return folder_; }
 
@@ -66,6 +70,7 @@ class TableReader {
   std::string path_;
   const std::string& folder_;
   std::vector<Diagnostic>& errors_;
+  std::vector<Diagnostic>* notes_;
 };
 
 }  // namespace tandem

@@ -128,6 +128,8 @@ class KeyReader final : public KeyVisitor {
       if (!own.empty()) expected = "its own are " + joined(own);
       fix = did_you_mean(nearest_name(found.key, own), "", "`");
     }
+    const ConfigValue* kind = table_.find("kind");
+    if (table_.leaves_out(found.key, kind ? kind : kinds.inherited, message)) return;
     found.report(std::move(message), std::move(expected), "", std::move(fix));
   }
 

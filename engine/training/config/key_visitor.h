@@ -91,7 +91,8 @@ struct KindList {
   std::string_view refusal = "";  // of keys of other kinds, in place of "not an option of KIND"
   /// All keys of a kind, where `visit` has some of them: such a message tells them.
   KindVisit tell = {};
-  bool is_inherited = false;  // where "kind" is absent
+  bool is_inherited = false;               // where "kind" is absent
+  const ConfigValue* inherited = nullptr;  // what another table has for it then
 };
 /// A refusal: keys of other kinds say nothing where all of them are there, as in files of earlier
 /// versions.

@@ -56,9 +56,8 @@ void refuse_keys_under(const TableReader& table, std::string_view chosen,
   const ConfigValue* choice = table.find(chosen);
   for (const std::string_view key : keys) {
     const ConfigValue* value = table.valid(key);
-    const bool is_overridden =
-        choice && value && choice->where.file == command_line && value->where.file != command_line;
-    if (value && !is_overridden) table.report(value->where, key, "not an option of " + choice_text);
+    const std::string refusal = "not an option of " + choice_text;
+    if (value && !table.leaves_out(key, choice, refusal)) table.report(value->where, key, refusal);
   }
 }
 

@@ -94,15 +94,20 @@ void visit_settings(KeyVisitor& v, OptimizerOptions& o, bool of_group) {
   }
 }
 
-void visit_kinds(KeyVisitor& v, OptimizerOptions& o, bool of_group) {
+/// `from`: of a group.
+void visit_kinds(KeyVisitor& v, OptimizerOptions& o, const Inherited* from) {
   static const std::string names = names_in(all_optimizers());
-  const auto visit_kind = [&, of_group](KeyVisitor& inside, std::size_t kind) {
+  const auto visit_kind = [&, from](KeyVisitor& inside, std::size_t kind) {
     OptimizerOptions another(all_optimizers()[kind]);
-    visit_settings(inside, o.kind == another.kind ? o : another, of_group);
+    visit_settings(inside, o.kind == another.kind ? o : another, from != nullptr);
   };
   const auto chosen = static_cast<std::size_t>(o.kind - all_optimizers().data());
   v.of_kind(
-      KindList{.names = names, .chosen = chosen, .visit = visit_kind, .is_inherited = of_group});
+      KindList{.names = names,
+               .chosen = chosen,
+               .visit = visit_kind,
+               .is_inherited = from != nullptr,
+               .inherited = from != nullptr && from->table ? from->table->find("kind") : nullptr});
 }
 
 void check_problem(const TableReader& table, const OptimizerOptions& o, const Inherited* from) {
@@ -136,10 +141,10 @@ void visit_options(KeyVisitor& v, OptimizerOptions& o, const Inherited* from) {
     std::vector<Diagnostic> said_before;
     if (from != nullptr) {
       read_keys(from->table->reporting_to(said_before),
-                [&](KeyVisitor& inside) { visit_kinds(inside, o, false); });
+                [&](KeyVisitor& inside) { visit_kinds(inside, o, nullptr); });
     }
   });
-  visit_kinds(v, o, from != nullptr);
+  visit_kinds(v, o, from);
   v.when_read([&](const TableReader& table) { check_problem(table, o, from); });
 }
 

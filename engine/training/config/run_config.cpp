@@ -51,7 +51,8 @@ RunConfig parsed(std::string_view text, const std::string& path,
   config.name = file.stem().string();
   if (config.name == "train" && file.parent_path().has_filename())
     config.name = file.parent_path().filename().string();
-  read_keys(TableReader(&tree, "", folder, errors), [&](KeyVisitor& v) { visit(v, config); });
+  read_keys(TableReader(&tree, "", folder, errors, &config.notes),
+            [&](KeyVisitor& v) { visit(v, config); });
 
   if (!errors.empty()) {
     if (looks_at_files) add_missing_files(config, errors);

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/graph/error.h"
 #include "engine/optimizers/options.h"
 #include "engine/training/averages/average_config.h"
 #include "engine/training/config/data_config.h"
@@ -82,14 +83,17 @@ struct RunKeys {
   bool operator==(const RunKeys&) const = default;
 };
 struct RunConfig : RunKeys {
-  std::string file;  // train.toml itself, absolute
+  std::string file;               // train.toml itself, absolute
+  std::vector<Diagnostic> notes;  // of what the file says and the command line has ruled out
   bool operator==(const RunConfig& other) const { return RunKeys::operator==(other); }
 };
 /// The whole file, in the order of the page of keys and of the resolved file.
 void visit(KeyVisitor& v, RunConfig& c);
 
 /// Reads a file, lays the overrides ("optimizer.lr=0.01", "optimizer.groups.0.lr=0.1") over it,
-/// checks and resolves everything. Throws one Error{usage} with every diagnostic. Opens no data.
+/// checks and resolves everything. Where an override makes a choice, options that the file has for
+/// another one are left out and noted. Throws one Error{usage} with every diagnostic. Opens no
+/// data.
 RunConfig read_run_config(const std::string& path, const std::vector<std::string>& overrides = {});
 /// The same from text; `path` names it in messages and anchors its relative paths.
 RunConfig parse_run_config(std::string_view text, const std::string& path,

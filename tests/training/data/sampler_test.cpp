@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <fstream>
 
+#include "engine/training/config/run_config.h"
 #include "tests/training/data/data_config_text.h"
 #include "tests/training/error_text.h"
 
@@ -106,6 +107,19 @@ TEST_F(Sampler, MistakesAreNamed) {
               HasSubstr("no class is ever drawn"));
   EXPECT_THAT(refusal(with("kind = 'balanced', field = 'kind'") + ", shuffle = 'none'"),
               HasSubstr("a sampler that draws has no order to shuffle"));
+}
+
+TEST_F(Sampler, AShuffleOfTheCommandLineTakesNoOptionsOfTheFile) {
+  const std::string file =
+      "model = 'm.onnx'\nsteps = 1\noptimizer = { kind = 'sgd' }\n[data]\nkind = 'csv'\n"
+      "train = { files = ['a.csv'], sampler = { kind = 'weighted', field = 'weight', samples = 9 } "
+      "}\n"
+      "[data.fields]\nx = 'x'\n";
+  const RunConfig run =
+      parse_run_config(file, folder_ / "train.toml", {"data.train.sampler.kind=shuffle"});
+  ASSERT_TRUE(run.data.has_value());
+  EXPECT_EQ(run.data->sampler, SamplerConfig{});
+  EXPECT_EQ(run.notes.size(), 2u);
 }
 
 TEST_F(Sampler, SourcesAreMixedByWeight) {

@@ -80,12 +80,17 @@ void check_sources(const TableReader& table, const DataConfig& c) {
   }
 }
 
-void check_sampler(const TableReader& table, const SamplerConfig& c) {
+void check_sampler(const TableReader& table, SamplerConfig& c) {
   if (c.kind == SamplerKind::shuffle) {
+    const std::string refusal = "not an option of shuffle";
     for (const char* key : {"field", "class_weights", "samples"}) {
-      if (const ConfigValue* value = table.find(key))
-        table.report(value->where, key, "not an option of shuffle", "kind = \"weighted\"");
+      const ConfigValue* value = table.find(key);
+      if (value && !table.leaves_out(key, table.find("kind"), refusal))
+        table.report(value->where, key, refusal, "kind = \"weighted\"");
     }
+    SamplerConfig none;
+    none.where = c.where;
+    c = none;
     return;
   }
   if (c.field.empty()) {
