@@ -105,11 +105,12 @@ VerifiedSamples first_samples(TrainedModel& own, const std::vector<std::string>&
   result.source = "--data";
   if (how.data.empty() && own.config().data) {
     const DataConfig& data = *own.config().data;
-    const bool holds_out = !data.eval.files.empty();
-    how.data = files_of(holds_out ? data.eval : data.train);
-    result.source = holds_out ? "the run's held-out data" : "the run's training data";
+    const bool has_files = !data.eval.files.empty(), has_part = data.eval_fraction > 0;
+    result.source = has_files || has_part ? "the run's held-out data" : "the run's training data";
+    if (has_files || !has_part) how.data = files_of(has_files ? data.eval : data.train);
+    if (has_part && !has_files) result.stream = stream_samples(open_held_out(own, how));
   }
-  result.stream = open_samples(own, inputs, how);
+  if (!result.stream) result.stream = open_samples(own, inputs, how);
   std::optional<SampleRange> range = result.stream->next(count);
   if (!range) {
     throw Error(ErrorKind::data,

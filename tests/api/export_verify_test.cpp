@@ -61,6 +61,18 @@ TEST_F(ExportVerify, AWrittenFileComputesWhatTheRunDoes) {
   EXPECT_LT(json["differences"][0]["absolute"].get<double>(), 1e-5);
 }
 
+TEST_F(ExportVerify, APartThatIsHeldOutComesFirst) {
+  const std::string part = folder_ / "part";
+  TrainOptions options;
+  options.run_dir = part;
+  options.overrides = {"data.eval={ fraction = 0.2 }", "steps=2"};
+  Trainer(folder_ / "train.toml", options).run();
+  export_run(part, file_);
+  const VerifyReport report = verify_export(part, file_, without_python_);
+  EXPECT_TRUE(report.agrees) << report.text;
+  EXPECT_THAT(report.text, HasSubstr("8, the run's held-out data"));
+}
+
 TEST_F(ExportVerify, AChangedWeightIsFound) {
   export_run(run_, file_);
   change_a_weight(file_, 0.5f);
