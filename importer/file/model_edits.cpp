@@ -158,7 +158,7 @@ void replace_target(onnx::GraphProto& graph, onnx::NodeProto& node, const Ints& 
   node.set_input(1, tensor.name());
 }
 
-// Constants that were read before and are not any more.
+// Constants that were read before and are not any more, also as inputs of the model.
 void drop_unread(onnx::GraphProto& graph, const NameSet& read_before) {
   NameSet read;
   collect_reads(graph.node(), read);
@@ -166,6 +166,11 @@ void drop_unread(onnx::GraphProto& graph, const NameSet& read_before) {
   const auto is_dropped = [&](const std::string& name) {
     return read_before.count(name) > 0 && read.count(name) == 0;
   };
+  NameSet initializers;
+  for (const auto& tensor : graph.initializer()) initializers.insert(tensor.name());
+  erase_items(*graph.mutable_input(), [&](const auto& input) {
+    return initializers.count(input.name()) > 0 && is_dropped(input.name());
+  });
   erase_items(*graph.mutable_initializer(),
               [&](const auto& tensor) { return is_dropped(tensor.name()); });
   erase_items(*graph.mutable_node(), [&](const auto& node) {
@@ -176,9 +181,11 @@ void drop_unread(onnx::GraphProto& graph, const NameSet& read_before) {
 }  // namespace
 
 void to_inference_form(onnx::ModelProto& model) {
-  NameSet outputs;
+  NameSet outputs, before;
   for (const auto& output : model.graph().output()) outputs.insert(output.name());
+  collect_reads(model.graph().node(), before);
   inference_form(*model.mutable_graph()->mutable_node(), outputs, version_in(model.opset_import()));
+  drop_unread(*model.mutable_graph(), before);
   for (onnx::FunctionProto& function : *model.mutable_functions()) {
     const NameSet ends(function.output().begin(), function.output().end());
     inference_form(*function.mutable_node(), ends, version_in(function.opset_import()));

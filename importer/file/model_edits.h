@@ -12,7 +12,8 @@
 namespace tandem::importer {
 
 /// BatchNormalization and Dropout in inference form, in graphs inside nodes and in functions too.
-/// Outputs that exist in training only go, or become copies of the running statistics where read.
+/// Outputs that exist in training only go, or become copies of the running statistics where read;
+/// constants that nothing reads any more go with what has read them.
 void to_inference_form(onnx::ModelProto& model);
 
 /// Ends the graph in these values; removes nodes, inputs and initializers that they do not need.

@@ -279,6 +279,38 @@ TEST(Export, InferenceForm) {
   }
 }
 
+// A setting of the training goes with its reader, unless somebody else reads it.
+TEST(Export, InferenceFormLeavesNoUnreadInitializer) {
+  for (const bool is_read : {false, true}) {
+    ModelMaker m;
+    m.input("x", {2, 3}).output("y").weight("w", {3, 3}).weight("ratio", {}, 0.5f);
+    m.model.set_ir_version(3);  // initializers are inputs, too
+    onnx::TensorProto& mode = *m.graph().add_initializer();
+    mode.set_name("mode");
+    mode.set_data_type(onnx::TensorProto::BOOL);
+    mode.add_int32_data(1);
+    m.input("w", {3, 3}).input("ratio", {}).input("mode", {}, onnx::TensorProto::BOOL);
+    m.node("MatMul", {"x", "w"}, {"a"});
+    m.node("Dropout", {"a", "ratio", "mode"}, {is_read ? "b" : "y"});
+    if (is_read) {
+      set(m.node("Cast", {"mode"}, {"c"}), "to", std::int64_t{onnx::TensorProto::FLOAT});
+      m.node("Add", {"b", "c"}, {"y"});
+    }
+    ScratchFolder folder;
+    const std::filesystem::path to = folder.path() / "model.onnx";
+    export_graph(m.file(), engine_operators(), {}, to, with_import());
+    const onnx::ModelProto model = load_model(to);
+    std::vector<std::string> initializers, inputs;
+    for (const auto& tensor : model.graph().initializer()) initializers.push_back(tensor.name());
+    for (const auto& input : model.graph().input()) inputs.push_back(input.name());
+    std::vector<std::string> kept{"w", "ratio"};
+    if (is_read) kept.push_back("mode");
+    EXPECT_EQ(initializers, kept);
+    kept.insert(kept.begin(), "x");
+    EXPECT_EQ(inputs, kept);
+  }
+}
+
 TEST(Export, OutputsAreCut) {
   const OnnxFile file = OnnxFile::open(fixtures() / "mlp_loss_dynamo.onnx");
   ScratchFolder folder;
