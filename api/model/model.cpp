@@ -8,6 +8,7 @@
 #include "api/model/mixed_samples.h"
 #include "api/model/sample_loss.h"
 #include "api/use/loaded_weights.h"
+#include "engine/formats/files.h"
 #include "engine/graph/error.h"
 #include "engine/graph/selector.h"
 #include "engine/graph/text.h"
@@ -36,6 +37,18 @@ std::function<void(const std::string&)> told_once(std::function<void(const std::
 }
 
 }  // namespace
+
+OnnxFile open_model_file(const RunConfig& config) {
+  try {
+    return OnnxFile::open(config.model.file);
+  } catch (const Error& error) {
+    if (path_exists(config.model.file) || config.file.empty()) throw;
+    Diagnostic d = error.diagnostics().front();
+    d.fix = "`model` of " + where_text(config.model.where) +
+            " names it: put the file there, or set model.file to where it lies";
+    throw Error(error.kind(), std::move(d));
+  }
+}
 
 Model::Model(const Engine& engine, const RunConfig& config, OnnxFile file, ModelOptions options)
     : engine_(engine),

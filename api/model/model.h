@@ -36,12 +36,16 @@ struct ModelOptions {
   bool in_stages = false;
 };
 
+/// The model file of a configuration. Throws Error{usage} where it is no model; where it is not
+/// there, with the key that names it.
+OnnxFile open_model_file(const RunConfig& config);
+
 /// An ONNX file with the graphs that are imported from it for micro-batches of a configuration.
 class Model {
  public:
   /// Throws Error{usage} where the file is not a model.
   Model(const Engine& engine, const RunConfig& config, ModelOptions options = {})
-      : Model(engine, config, OnnxFile::open(config.model.file), std::move(options)) {}
+      : Model(engine, config, open_model_file(config), std::move(options)) {}
   Model(const Engine& engine, const RunConfig& config, OnnxFile file, ModelOptions options = {});
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;

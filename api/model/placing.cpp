@@ -91,6 +91,21 @@ std::vector<Diagnostic> at_device(std::vector<Diagnostic> problems, const Resolv
   return problems;
 }
 
+// Where it cannot be read, the key that names it is told.
+std::string policy_text(const RunConfig& config) {
+  try {
+    return read_policy_text(config.policy);
+  } catch (const Error& error) {
+    std::vector<Diagnostic> all = error.diagnostics();
+    for (Diagnostic& d : all) {
+      if (d.fix.empty() && !config.policy_where.file.empty())
+        d.fix = "`policy` of " + where_text(config.policy_where) +
+                " names it: put it there, or set that key to another one, or to \"\" for none";
+    }
+    throw Error(error.kind(), std::move(all));
+  }
+}
+
 std::unique_ptr<Device> make_device(const ResolvedDevice& device, const PlacingArguments& arguments,
                                     bool tf32, const std::shared_ptr<OrderChecker>& monitor) {
   if (arguments.make_device) return arguments.make_device(device, monitor);
@@ -149,7 +164,7 @@ RunPolicy read_run_policy(const RunConfig& config, const PlacingArguments& argum
   options.added.push_back({"loss.total", ""});
   if (arguments.text || !config.policy.empty()) {
     const std::string file = config.policy.empty() ? "policy.toml" : config.policy;
-    result.text = arguments.text ? *arguments.text : read_policy_text(config.policy);
+    result.text = arguments.text ? *arguments.text : policy_text(config);
     result.policy = parse_policy(result.text, file, arguments.place, &options.earlier);
   } else {
     result.text = policy_without_rules(options.default_device);

@@ -170,6 +170,15 @@ std::string find_run(const RunConfig& config) {
 std::string run_to_resume(const RunConfig& config) {
   const std::string found = find_run(config);
   if (!found.empty()) return found;
+  if (!config.run_dir.empty()) {
+    throw Error(
+        ErrorKind::usage,
+        Diagnostic{.message = path_exists(config.run_dir)
+                                  ? "this is no run to resume: it has no checkpoints"
+                                  : "there is no such run to resume",
+                   .file = config.run_dir,
+                   .fix = "leave --resume away, or name a run that is there with --run-dir"});
+  }
   throw Error(ErrorKind::usage,
               Diagnostic{.message = "there is no unfinished run to resume",
                          .file = config.file,

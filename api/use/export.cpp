@@ -242,7 +242,7 @@ std::string export_run(const std::string& run_or_checkpoint, const std::string& 
   exported.metadata.merge(vocabulary_hashes(found.run_dir, found.content.position.vocabularies));
   exported.metadata.merge(words_metadata(config, found.run_dir));
   VocabularyCopies vocabularies(found.run_dir, to);
-  const OnnxFile file = OnnxFile::open(config.model.file);
+  const OnnxFile file = open_model_file(config);
   if (to.ends_with(".onnx")) {  // other files have nothing of the model but the weights
     const UsedCheckpoint used{found.content.position, found.path, settings.accept_changes};
     for (std::string& line : compare_model(used, config, file))

@@ -227,7 +227,8 @@ TrainedModel::TrainedModel(TrainedRun run, const std::vector<std::string>& value
 }
 
 std::shared_ptr<Model> TrainedModel::open_model() {
-  OnnxFile file = OnnxFile::open(run_.config.model.file);
+  OnnxFile file =
+      run_.exported() ? OnnxFile::open(run_.config.model.file) : open_model_file(run_.config);
   if (!run_.exported()) {
     for (std::string& line : compare_model(run_.used(), run_.config, file))
       run_.warnings.push_back(std::move(line));

@@ -165,8 +165,12 @@ void make_directories(const std::string& path) {
   before("make_directory", path);
   if (::mkdir(path.c_str(), 0777) != 0) {
     const int error = errno;
-    if (!is_directory(path))
-      fail_file("create folder", path, error);  // another process may have made it
+    if (is_directory(path)) return;  // another process has made it
+    if (error == EEXIST) {
+      throw Error(ErrorKind::runtime,
+                  {.message = "cannot create folder: a file or link has this name", .file = path});
+    }
+    fail_file("create folder", path, error);
   }
 }
 

@@ -88,7 +88,9 @@ std::shared_ptr<onnx::ModelProto> parse(std::string_view bytes, const std::files
                                                 static_cast<int>(bytes.size()));
   stream.SetTotalBytesLimit(static_cast<int>(bytes.size()));
   if (!model->ParseFromCodedStream(&stream) || !stream.ConsumedEntireMessage()) {
-    refuse(path, "", "the file is not an ONNX model, or it is damaged");
+    refuse(path, "", "the file is not an ONNX model, or it is damaged", "",
+           fmt::format("{} bytes", bytes.size()),
+           "one that was cut short looks so: copy it again, or export the model again");
   }
   return model;
 }

@@ -58,7 +58,10 @@ TEST_F(DryRun, SaysWhichRunDirectoriesCannotBe) {
   std::ofstream(folder_ / "full/notes.txt") << "text";
   fs::create_symlink(folder_ / "nowhere", folder_ / "link");
   fs::create_symlink(folder_ / "loop", folder_ / "loop");
-  EXPECT_THAT(refusal(folder_ / "file"), HasSubstr("1 " + (folder_ / "file")));
+  EXPECT_THAT(refusal(folder_ / "file"),
+              HasSubstr("1 " + (folder_ / "file") +
+                        ": cannot create folder: a file or link has this name (name another folder "
+                        "with --run-dir or run_dir)"));
   EXPECT_THAT(refusal(folder_ / "file/run"), HasSubstr("cannot create folder"));
   EXPECT_THAT(refusal(folder_ / "new/deep/file"), HasSubstr("no error"));
   EXPECT_THAT(refusal(folder_ / "full"), HasSubstr("holds other files"));

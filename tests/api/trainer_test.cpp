@@ -17,6 +17,7 @@ namespace tandem::api {
 namespace {
 
 namespace fs = std::filesystem;
+using tandem::testing::digits;
 using tandem::testing::digits_model;
 using tandem::testing::error_of;
 using ::testing::Contains;
@@ -147,7 +148,17 @@ TEST_F(ApiTrainerTest, ConfigurationMistakesComeTogether) {
               HasSubstr("try it with --device gpu=emulated:0"));
   TrainOptions resume = options({});
   resume.resume = true;
-  EXPECT_THAT(error_of([&] { Trainer(config, resume); }), HasSubstr("no unfinished run"));
+  const std::string run = folder_ / "run";
+  EXPECT_THAT(error_of([&] { Trainer(config, resume); }),
+              HasSubstr(run + ": there is no such run to resume (leave --resume away"));
+  fs::create_directory(run);
+  EXPECT_THAT(error_of([&] { Trainer(config, resume); }),
+              HasSubstr(run + ": this is no run to resume: it has no checkpoints"));
+  for (const char* file : {"train.toml", "model.onnx", "digits_train.npz", "digits_test.npz"})
+    fs::copy(digits + file, folder_ / file);
+  resume.run_dir.clear();
+  EXPECT_THAT(error_of([&] { Trainer(folder_ / "train.toml", resume); }),
+              HasSubstr("train.toml: there is no unfinished run to resume"));
 }
 
 TEST_F(ApiTrainerTest, OptionsThatTheCommandLineRulesOutAreTold) {
@@ -157,6 +168,29 @@ TEST_F(ApiTrainerTest, OptionsThatTheCommandLineRulesOutAreTold) {
       Trainer(config, dry).summary(),
       HasSubstr("optimizer.schedule.final: not an option of constant, which the command line "
                 "sets: this is left out"));
+}
+
+TEST_F(ApiTrainerTest, FilesThatAreGoneAreToldWithTheirKeys) {
+  for (const char* file : {"train.toml", "model.onnx", "digits_train.npz", "digits_test.npz"})
+    fs::copy(digits + file, folder_ / file);
+  const std::string here = folder_ / "train.toml", run = folder_ / "run";
+  Trainer(here, options({"steps=1"})).run();
+  fs::rename(folder_ / "model.onnx", folder_ / "moved.onnx");
+  const std::string of_run = "`model` of " + run + "/train.resolved.toml:";
+  EXPECT_THAT(error_of([&] { evaluate_run(run, {}); }), HasSubstr(of_run));
+  EXPECT_THAT(error_of([&] { export_run(run, folder_ / "weights.npz"); }), HasSubstr(of_run));
+  TrainOptions again = options({"steps=1"});
+  again.run_dir = folder_ / "again";
+  EXPECT_THAT(error_of([&] { Trainer(here, again); }),
+              HasSubstr("`model` of " + here + ":2:14 names it: put the file there"));
+  TrainedOptions moved;
+  moved.overrides = {"model.file=" + (folder_ / "moved.onnx")};
+  EXPECT_EQ(error_of([&] { evaluate_run(run, moved); }), "no error");
+
+  again.overrides.push_back("policy=nowhere.toml");
+  EXPECT_THAT(error_of([&] { Trainer(here, again); }),
+              HasSubstr("/nowhere.toml: there is no such policy file: expected a policy.toml "
+                        "(`policy` of the command line names it"));
 }
 
 TEST_F(ApiTrainerTest, KeptOperatorsMustExist) {

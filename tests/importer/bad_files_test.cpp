@@ -54,6 +54,11 @@ TEST(BadFile, EmptyTruncatedAndRandom) {
 TEST(BadFile, LyingLengthAndSize) {
   EXPECT_THAT(error_of([] { OnnxFile::from_bytes(std::string("\x3a\xff\xff\xff\xff\x07", 6)); }),
               HasSubstr("not an ONNX model"));
+  const std::string whole = relu_model().bytes();
+  EXPECT_THAT(error_of([&] { OnnxFile::from_bytes(whole.substr(0, whole.size() - 3)); }),
+              HasSubstr("the file is not an ONNX model, or it is damaged: got " +
+                        std::to_string(whole.size() - 3) +
+                        " bytes (one that was cut short looks so: copy it again"));
   FileLimits small;
   small.file_bytes = 10;
   EXPECT_THAT(error_of([&] { relu_model().file(small); }), HasSubstr("too large"));

@@ -70,6 +70,23 @@ TEST_F(RunDirectoryTest, ANumberThatAnotherProcessTakesAtThatMomentIsItsOwn) {
   set_file_hook({});
 }
 
+TEST_F(RunDirectoryTest, ARunThatCannotBeWrittenSaysWhatToDo) {
+  const std::string path = logged({1});
+  write_file(path + "/summary.json", "{}");
+  set_file_hook([](std::string_view operation, std::string_view file) {
+    if (operation != "remove" && operation != "make_directory") return;
+    throw Error(ErrorKind::runtime,
+                Diagnostic{.message = "cannot do it", .file = std::string(file)});
+  });
+  EXPECT_EQ(testing::error_text([&] { RunDirectory::resume(path, 1); }),
+            path +
+                "/summary.json: cannot do it (a run goes on in its own directory: make it and "
+                "its files writable)");
+  EXPECT_EQ(testing::error_text([&] { numbered(); }),
+            runs() + "/digits-0002: cannot do it (name another folder with --run-dir or run_dir)");
+  set_file_hook({});
+}
+
 TEST_F(RunDirectoryTest, AGivenDirectoryIsNeverOverwritten) {
   const std::string path = folder_ / "a/b/run";
   EXPECT_EQ(RunDirectory::create(path, runs(), "digits").path(), path);

@@ -101,6 +101,25 @@ void refuse_other_files(const std::string& path) {
                 "choose a new or empty run_dir");
 }
 
+constexpr const char* other_folder = "name another folder with --run-dir or run_dir";
+constexpr const char* same_folder =
+    "a run goes on in its own directory: make it and its files writable";
+
+/// What `make` gives. Where files fail and it is not said how that is mended, `fix` says it.
+template <class Make>
+auto mended_by(const char* fix, const Make& make) {
+  try {
+    return make();
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::runtime) throw;
+    std::vector<Diagnostic> all = error.diagnostics();
+    for (Diagnostic& d : all) {
+      if (d.fix.empty()) d.fix = fix;
+    }
+    throw Error(ErrorKind::runtime, std::move(all));
+  }
+}
+
 /// Makes folders to see whether they can be made. Those that were not there go with this object.
 class TrialFolders {
  public:
@@ -140,49 +159,55 @@ void RunDirectory::open_files() {
 
 RunDirectory RunDirectory::create(const std::string& path, const std::string& parent,
                                   const std::string& name) {
-  std::string chosen = path;
-  if (chosen.empty()) {
-    make_directories(parent);
-    int highest = highest_number(parent, name);
-    for (bool made = false; !made;) {
-      chosen = parent + "/" + numbered(name, ++highest);
-      try {
-        make_directory(chosen);
-        made = true;
-      } catch (const Error&) {
-        if (!path_exists(chosen)) throw;  // else a run that started just now has it
+  return mended_by(other_folder, [&] {
+    std::string chosen = path;
+    if (chosen.empty()) {
+      make_directories(parent);
+      int highest = highest_number(parent, name);
+      for (bool made = false; !made;) {
+        chosen = parent + "/" + numbered(name, ++highest);
+        try {
+          make_directory(chosen);
+          made = true;
+        } catch (const Error&) {
+          if (!path_exists(chosen)) throw;  // else a run that started just now has it
+        }
       }
+    } else {
+      refuse_run(chosen);
+      make_directories(chosen);
+      refuse_other_files(chosen);
     }
-  } else {
-    refuse_run(chosen);
-    make_directories(chosen);
-    refuse_other_files(chosen);
-  }
-  RunDirectory run(std::move(chosen));
-  make_directories(run.checkpoints());
-  run.open_files();
-  return run;
+    RunDirectory run(std::move(chosen));
+    make_directories(run.checkpoints());
+    run.open_files();
+    return run;
+  });
 }
 
 void RunDirectory::try_create(const std::string& path, const std::string& parent,
                               const std::string& name) {
-  std::string chosen = path;
-  if (chosen.empty()) {
-    const int highest = is_directory(parent) ? highest_number(parent, name) : 0;
-    chosen = parent + "/" + numbered(name, highest + 1);
-  } else {
-    refuse_run(chosen);
-    if (is_directory(chosen)) refuse_other_files(chosen);
-  }
-  TrialFolders(chosen + "/checkpoints");
+  mended_by(other_folder, [&] {
+    std::string chosen = path;
+    if (chosen.empty()) {
+      const int highest = is_directory(parent) ? highest_number(parent, name) : 0;
+      chosen = parent + "/" + numbered(name, highest + 1);
+    } else {
+      refuse_run(chosen);
+      if (is_directory(chosen)) refuse_other_files(chosen);
+    }
+    TrialFolders(chosen + "/checkpoints");
+  });
 }
 
 void RunDirectory::try_resume(const std::string& path) {
-  const std::string checkpoints = path + "/checkpoints";
-  TrialFolders(checkpoints + "/trial");
-  for (const char* file : {"/metrics.jsonl", "/train.log"}) {
-    if (path_exists(path + file)) OutputFile(path + file, OutputFile::Mode::append);
-  }
+  mended_by(same_folder, [&] {
+    const std::string checkpoints = path + "/checkpoints";
+    TrialFolders(checkpoints + "/trial");
+    for (const char* file : {"/metrics.jsonl", "/train.log"}) {
+      if (path_exists(path + file)) OutputFile(path + file, OutputFile::Mode::append);
+    }
+  });
 }
 
 std::string RunDirectory::newest_unfinished(const std::string& parent, const std::string& name) {
@@ -241,17 +266,19 @@ RunDirectory RunDirectory::follow(const std::string& path, std::uint64_t step) {
 }
 
 RunDirectory RunDirectory::resume(const std::string& path, std::uint64_t step) {
-  RunDirectory run(path);
-  const std::string metrics = path + "/metrics.jsonl";
-  if (path_exists(metrics)) {
-    const std::string text = read_file(metrics);
-    const std::size_t keep = run.read_metrics(text, step);
-    if (keep < text.size()) truncate_file(metrics, keep);
-  }
-  if (path_exists(path + "/summary.json")) remove_all(path + "/summary.json");
-  make_directories(run.checkpoints());
-  run.open_files();
-  return run;
+  return mended_by(same_folder, [&] {
+    RunDirectory run(path);
+    const std::string metrics = path + "/metrics.jsonl";
+    if (path_exists(metrics)) {
+      const std::string text = read_file(metrics);
+      const std::size_t keep = run.read_metrics(text, step);
+      if (keep < text.size()) truncate_file(metrics, keep);
+    }
+    if (path_exists(path + "/summary.json")) remove_all(path + "/summary.json");
+    make_directories(run.checkpoints());
+    run.open_files();
+    return run;
+  });
 }
 
 std::optional<double> RunDirectory::evaluated(std::uint64_t step, const std::string& metric) const {

@@ -16,6 +16,8 @@ struct Where {
   int column = 0;
   bool operator==(const Where&) const { return true; }
 };
+/// "train.toml:3:10", or "the command line".
+std::string where_text(const Where& where);
 
 /// "500 steps", "1 epoch", "30 min".
 struct Duration {

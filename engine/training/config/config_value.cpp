@@ -190,6 +190,15 @@ std::string describe(const ConfigValue& value) {
   return "?";
 }
 
+std::string where_text(const Where& where) {
+  if (where.file == command_line) return "the " + where.file;
+  std::string text = where.file;
+  for (const int number : {where.line, where.column}) {
+    if (number > 0) text += ":" + std::to_string(number);
+  }
+  return text;
+}
+
 Diagnostic at(const Where& where, std::string path, std::string message) {
   return {.message = std::move(message),
           .file = where.file,

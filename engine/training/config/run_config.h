@@ -84,6 +84,7 @@ struct RunKeys {
 };
 struct RunConfig : RunKeys {
   std::string file;               // train.toml itself, absolute
+  Where policy_where;             // of the key that names the policy
   std::vector<Diagnostic> notes;  // of what the file says and the command line has ruled out
   bool operator==(const RunConfig& other) const { return RunKeys::operator==(other); }
 };

@@ -177,6 +177,9 @@ void visit(KeyVisitor& v, RunConfig& c) {
             "the ONNX file, or a table with the keys below");
   v.key("policy", path(c.policy), may_be_empty,
         "the policy file: where things run and live; \"\" on the command line: none");
+  v.when_read([&](const TableReader& table) {
+    if (const ConfigValue* policy = table.find("policy")) c.policy_where = policy->where;
+  });
   v.key("device", c.device, one_of("auto|cpu|gpu"),
         "where everything runs that no policy places; auto: the GPU if the plan fits");
   v.key("batch_size", batch_size(c), between(1, most_samples), one_of("auto"),
