@@ -82,6 +82,8 @@ const std::vector<LowerPass>& lower_passes() {
       {"product_updates", product_updates},
       // Before fuse, which would take the casts.
       {"widen_lookups", widen_lookups},
+      // After all that makes gradients of lookups something else.
+      {"grouped_sums", grouped_sums},
       // Before fuse, which would take the sums.
       {"cached_sums", cached_sums},
       // After all that gives an element-wise node a better place.

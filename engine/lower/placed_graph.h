@@ -123,6 +123,7 @@ PlacedGraph product_epilogues(PlacedGraph placed, const LowerContext& context);
 PlacedGraph convolution_epilogues(PlacedGraph placed, const LowerContext& context);
 PlacedGraph product_updates(PlacedGraph placed, const LowerContext& context);
 PlacedGraph widen_lookups(PlacedGraph placed, const LowerContext& context);
+PlacedGraph grouped_sums(PlacedGraph placed, const LowerContext& context);
 PlacedGraph cached_sums(PlacedGraph placed, const LowerContext& context);
 PlacedGraph fuse(PlacedGraph placed, const LowerContext& context);
 PlacedGraph group_updates(PlacedGraph placed, const LowerContext& context);

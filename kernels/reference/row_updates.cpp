@@ -1,4 +1,4 @@
-// RowsUpdate and RowsSumOfSquares; updates of whole rows whose gradient is dense.
+// RowsUpdate, RowsSumOfSquares and RowsSum; updates of whole rows whose gradient is dense.
 #include <algorithm>
 #include <cstring>
 
@@ -225,6 +225,22 @@ constexpr auto rows_sum_of_squares = []<class T>(const KernelRequest& r, T) {
   });
 };
 
+constexpr auto rows_sum = []<class T>(const KernelRequest& r, T) {
+  const Shape& shape = r.outputs[0].type.shape;
+  const std::int64_t columns = element_count(Shape(shape.begin() + 1, shape.end()));
+  return prepared([gradients = Gradients(r, 3, columns), dx = Writer(r.outputs[0]),
+                   columns](const KernelArguments& a) {
+    const auto* order = static_cast<const std::int32_t*>(a.inputs[0]);
+    const auto* offsets = static_cast<const std::int32_t*>(a.inputs[1]);
+    const std::int32_t count = *static_cast<const std::int32_t*>(a.inputs[2]);
+    for (std::int32_t u = 0; u < count; ++u) {
+      for (std::int64_t c = 0; c < columns; ++c)
+        dx(a.outputs[0], u * columns + c,
+           gradients.sum<double>(a, order, offsets[u], offsets[u + 1], c));
+    }
+  });
+};
+
 }  // namespace
 
 // Groups are read as plain arrays, so everything is row-major.
@@ -236,6 +252,7 @@ void add_row_updates(KernelList& list) {
                            [](const KernelRequest& r, auto) { return rows_update(r, 0.0f); }));
   list.push_back(any_float_kernel("reference.rows_sum_of_squares", "RowsSumOfSquares",
                                   rows_sum_of_squares, 3));
+  list.push_back(any_float_kernel("reference.rows_sum", "RowsSum", rows_sum, 3));
   for (const UpdateKind& kind : update_kinds()) {
     if (!kind.whole_row) continue;
     list.push_back(float_kernel("reference." + kind.op, kind.op, dense_rows_update));

@@ -218,6 +218,25 @@ void add_updates(Cases& cases) {
   cases.back().expected = {25};
 }
 
+// Gradients by the places of their ids in groups, all of which occur.
+void add_sums(Cases& cases) {
+  const std::vector<CaseInput> groups{ints({1, 3, 0, 2}), ints({0, 2, 4}), count_of(2)};
+  const auto add = [&](const char* name, std::vector<CaseInput> gradients, Attributes attributes,
+                       std::vector<double> expected) {
+    std::vector<CaseInput> inputs = groups;
+    inputs.insert(inputs.end(), gradients.begin(), gradients.end());
+    add_case(cases, "RowsSum", name, std::move(inputs), std::move(attributes)).expected =
+        std::move(expected);
+  };
+  const CaseInput dy = valued({4, 2}, {1, 2, 3, 4, 5, 6, 7, 8});
+  add("rows", {dy}, {{"shape", Ints{2, 2}}}, {10, 12, 6, 8});
+  add("bags", {valued({2, 2}, {1, 2, 3, 4})},
+      {{"shape", Ints{2, 2}}, {"bags", Ints{2}}, {"weighted", Ints{0}}}, {4, 6, 4, 6});
+  add("weighted_bags", {valued({2, 2}, {1, 2, 3, 4}), valued({2, 2}, {1, 2, -1, 3})},
+      {{"shape", Ints{2, 2}}, {"bags", Ints{2}}, {"weighted", Ints{1}}}, {11, 16, -2, -2});
+  add("one_column", {valued({4}, {1, 2, 3, 4})}, {{"shape", Ints{2}}}, {6, 4});
+}
+
 // The same table and ids, but ids 4, 1 and 4, 0 are two bags: their sums have one dy each, that
 // goes to each of the two times its weight.
 void add_bag_updates(Cases& cases) {
@@ -309,6 +328,7 @@ void add_rows_cases(Cases& cases) {
   add_marks(cases);
   add_many_marks(cases);
   add_updates(cases);
+  add_sums(cases);
 }
 
 }  // namespace tandem::testing

@@ -1,4 +1,5 @@
-// Lookups in float32 and bfloat16 tables, UniqueIndices and RowsSumOfSquares.
+// Lookups in float32 and bfloat16 tables, UniqueIndices, RowsSumOfSquares
+// and RowsSum.
 #include "engine/device/kernel_forms.h"
 #include "engine/operators/tables/rows.h"
 #include "kernels/cpu/cpu_kernels.h"
@@ -137,6 +138,24 @@ std::unique_ptr<PreparedKernel> prepare_sum_of_squares(const KernelRequest& r) {
       row_scratch_bytes(groups, columns, threads));
 }
 
+std::unique_ptr<PreparedKernel> prepare_sum(const KernelRequest& r) {
+  const Shape& shape = r.outputs[0].type.shape;
+  const std::int64_t rows = shape[0], columns = row_elements(shape);
+  const int threads = r.facts->threads;
+  return prepared(
+      [gradients = GradientOperands(r, 3, columns), isa = isa_of(*r.facts),
+       threads](const KernelArguments& a) mutable {
+        segment_sum(gradients.of(a, 0, 1, 2), static_cast<float*>(a.outputs[0]), a.workspace, isa,
+                    threads);
+      },
+      row_scratch_bytes(rows, columns, threads));
+}
+
+std::optional<std::string> refuse_sum(const KernelRequest& r) {
+  if (r.inputs[3].type.dtype != DType::float32) return "gradients that are not float32";
+  return refuse_weights(r, 3);
+}
+
 }  // namespace
 
 void add_row_kernels(KernelList& list) {
@@ -150,6 +169,7 @@ void add_row_kernels(KernelList& list) {
         return reason ? reason : refuse_gradients(r, 3);
       },
       prepare_sum_of_squares);
+  add_row_major(list, "cpu.rows_sum", "RowsSum", refuse_sum, prepare_sum);
 }
 
 }  // namespace tandem
