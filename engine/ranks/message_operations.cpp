@@ -215,19 +215,13 @@ void MessageOperations::exchange_rows(const MessageTask& task, const MessageOper
     std::memcpy(to + rows(operands.received, 0, rank_) * row,
                 from + rows(operands.sent, 0, rank_) * row, own * row);
   }
-  const std::size_t begin = rows(operands.received, 0, ranks_) * task.count,
-                    end = task.to_rows * task.count;
   const auto fill_ids = [&](auto absent) {
     auto* const ids = reinterpret_cast<decltype(absent)*>(to);
-    std::fill(ids + begin, ids + end, absent);
+    std::fill(ids + rows(operands.received, 0, ranks_) * task.count,
+              ids + task.to_rows * task.count, absent);
   };
-  if (task.dtype == DType::int32) {
-    fill_ids(absent_id<std::int32_t>);
-  } else if (task.dtype == DType::int64) {
-    fill_ids(absent_id<std::int64_t>);
-  } else {
-    std::memset(to + begin * size_of(task.dtype), 0, (end - begin) * size_of(task.dtype));
-  }
+  if (task.dtype == DType::int32) fill_ids(absent_id<std::int32_t>);
+  if (task.dtype == DType::int64) fill_ids(absent_id<std::int64_t>);
   wait(pieces_[0], true);
 }
 

@@ -17,7 +17,8 @@ Attributes over(std::int64_t ranks, const char* reduction = nullptr) {
   return attributes;
 }
 
-// Of one rank the rows stay, as many as are sent; what has not come is zeros, or absent ids.
+// Of one rank the rows stay, as many as are sent; what has not come is absent ids, and zeros
+// where the reference computes it.
 void add_exchanges(std::vector<OperatorCase>& cases) {
   const auto add = [&](const char* name, CaseInput x, std::vector<double> sent,
                        std::vector<double> received, std::int64_t rows) {

@@ -1,7 +1,8 @@
 // y = the rows that all ranks have for this one: the first sent[0] rows of x go to rank 0, the next
 // sent[1] to rank 1, ...; received[0] rows of rank 0 come first in y, then received[1] of rank 1,
-// ... The rest of y, which has room for `rows`, is zeros, and absent ids where they are integers
-// (engine/operators/tables/rows.h). `received` is what the other ranks send: AllToAll of `sent`.
+// ... The rest of y, which has room for `rows`, is absent ids where they are integers
+// (engine/operators/tables/rows.h); else it may hold anything, and is read by nothing that goes by
+// such ids. `received` is what the other ranks send: AllToAll of `sent`.
 // `filled`: of the longer one of x and y, the part that has rows, about; for estimates alone.
 #include "engine/graph/builder.h"
 #include "engine/operators/checks.h"

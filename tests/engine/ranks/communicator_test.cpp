@@ -14,6 +14,7 @@
 #include "engine/graph/dtype_dispatch.h"
 #include "engine/graph/error.h"
 #include "engine/graph/half.h"
+#include "engine/operators/tables/rows.h"
 #include "kernels/cpu/cpu_device.h"
 #include "kernels/emulated/emulated_device.h"
 #include "tests/harness/rank_threads.h"
@@ -286,13 +287,14 @@ TEST_P(Communicators, ExchangeRows) {
         for (int k = 0; k < received.back(); ++k) row(other, rank, k, expected);
       }
       const std::size_t all = from.size() / columns;
-      // What lies behind names no row, or is zero.
+      // What lies behind names no row, or is what was there before.
+      const double before = 1;
       const double rest = dtype == DType::int32   ? -std::ldexp(1.0, 31)
                           : dtype == DType::int64 ? -std::ldexp(1.0, 63)
-                                                  : 0.0;
+                                                  : before;
       expected.resize(room * columns, rest);
       const auto input = device.put(bytes_of(dtype, from));
-      const auto output = device.put(bytes_of(dtype, std::vector<double>(room * columns, 1)));
+      const auto output = device.put(bytes_of(dtype, std::vector<double>(room * columns, before)));
       const auto counts = [&](const std::vector<std::int32_t>& list) {
         return device.put({reinterpret_cast<const char*>(list.data()), list.size() * 4});
       };
@@ -324,12 +326,13 @@ TEST(Communicator, RowsWithoutRoomAreRefused) {
 TEST(Communicator, AnExchangeOfNoRowsIsOne) {
   on_rank_threads(3, [](RankGroup& group) {
     RankDevice device(group, "cpu");
-    std::vector<float> to(4, 7);
+    std::vector<std::int64_t> to(4, 7);
     const std::vector<std::int32_t> none{0, 0, 0};
-    device.communicator().exchange_rows(*device.stream, "rows", {to.data(), to.data(), 2},
+    device.communicator().exchange_rows(*device.stream, "rows",
+                                        {to.data(), to.data(), 2, DType::int64},
                                         {none.data(), none.data(), 0, 2});
     device.communicator().wait(*device.stream);
-    EXPECT_THAT(to, Each(0.0F));
+    EXPECT_THAT(to, Each(absent_id<std::int64_t>));
   });
 }
 
