@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 
+import launched
 import run
 from saved import cpu_name
 
@@ -36,6 +37,8 @@ WAYS = {
         "whole tables": ['{ at = "{wide,deep}.**", shard = "table" }'],
     },
 }
+# Of networks whose configuration evaluates.
+NO_EVALUATION = {"wide_deep": ["eval.every=1000 epochs"]}
 
 
 def config_of(network):
@@ -55,25 +58,6 @@ def predicted_ms(options, network, policy, env):
     command = [options.binary, "policy", "plan", policy, "--config", config_of(network), "--ranks", options.ranks,
                "--network", options.network, "--json", f"threads={options.threads}"]  # fmt: skip
     return json.loads(output_of(command, env))["time"]["step_ms"]
-
-
-def measured_ms(options, network, policy, env):
-    """The median over log lines but the first ones and the last, of a run that is as long as `options.seconds` ask."""
-
-    def step_times(steps, every):
-        with tempfile.TemporaryDirectory() as folder:
-            command = [options.binary, "launch", "-n", options.ranks, "--", "train", config_of(network), f"policy={policy}", f"steps={steps}",
-                       f"log.every={every} steps", f"threads={options.threads}", "eval.every=1000 epochs", "checkpoint.every=1000 epochs",
-                       "--run-dir", f"{folder}/run"]  # fmt: skip
-            output_of(command, env)
-            lines = [json.loads(line) for line in open(f"{folder}/run/metrics.jsonl")]
-        lines = [line for line in lines if line.get("phase", "train") == "train"]
-        pairs = zip(lines[1:-1], lines[2:-1])
-        return [1e3 * (b["wall"] - a["wall"]) / (b["step"] - a["step"]) for a, b in pairs]
-
-    first = statistics.median(step_times(25, 5))
-    every = max(2, int(1e3 * options.seconds / first / 10))
-    return statistics.median(step_times(12 * every, every)[1:])
 
 
 def judged(options, predicted, measured):
@@ -113,7 +97,8 @@ def main():
             times = {way: [] for way in policies}
             for _ in range(options.rounds):
                 for way, policy in policies.items():
-                    times[way].append(measured_ms(options, network, policy, env))
+                    keys = [f"policy={policy}", *NO_EVALUATION.get(network, ())]
+                    times[way].append(launched.step_ms(options, config_of(network), env, keys))
                     print(f"{network}, {way}: {times[way][-1]:.3f} ms, predicted {predicted[way]:.3f} ms", flush=True)
             measured = {way: statistics.median(all_of) for way, all_of in times.items()}
             table += [f"| {network} | {way} | {predicted[way]:.2f} | {measured[way]:.2f} |" for way in policies]

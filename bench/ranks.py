@@ -8,13 +8,11 @@ Ranks of one thread each, as many as cores: more say how a machine shares its co
 """
 
 import argparse
-import json
 import os
 import pathlib
 import statistics
-import subprocess
-import tempfile
 
+import launched
 import run
 from saved import cpu_name
 
@@ -22,25 +20,7 @@ ROWS = ("mlp_b256", "resnet18_b32", "gpt_b16")
 
 
 def tandem_ms(options, row, env):
-    """The median over log lines but the first ones, of a run that is as long as `options.seconds` ask."""
-    toml = run.ROOT / "bench" / "workloads" / f"{row}.toml"
-
-    def step_times(steps, every):
-        with tempfile.TemporaryDirectory() as folder:
-            launch = [options.binary, "launch", "-n", options.ranks, "--"] if options.ranks > 1 else [options.binary]
-            command = [*launch, "train", toml, f"steps={steps}", f"log.every={every} steps", f"threads={options.threads}",
-                       "--run-dir", f"{folder}/run"]  # fmt: skip
-            result = subprocess.run(list(map(str, command)), capture_output=True, text=True, env=env, timeout=900)
-            if result.returncode:
-                raise run.Failed(f"exit code {result.returncode}: {result.stderr.strip()[-300:]}")
-            lines = [json.loads(line) for line in open(f"{folder}/run/metrics.jsonl")]
-        lines = [line for line in lines if line.get("phase", "train") == "train"]
-        batch = int(row.rpartition("_b")[2])
-        return [1e3 * batch / line["samples_per_second"] for line in lines[1:-1]]  # between the first and the last step
-
-    first = statistics.median(step_times(20, 5))
-    every = max(2, int(1e3 * options.seconds / first / 10))
-    return statistics.median(step_times(12 * every, every)[1:])
+    return launched.step_ms(options, run.ROOT / "bench" / "workloads" / f"{row}.toml", env)
 
 
 def peer_ms(options, row, variant, env):
@@ -69,12 +49,8 @@ def main():
         tried = {variant: peer_ms(options, row, variant, env) for variant in listed[row]}
         variant = min(tried, key=tried.get)
         pairs = []
-        for i in range(options.pairs):
-            sides = [lambda: tandem_ms(options, row, env), lambda: peer_ms(options, row, variant, env)]
-            if i % 2:
-                peer, own = sides[1](), sides[0]()
-            else:
-                own, peer = sides[0](), sides[1]()
+        sides = (lambda: tandem_ms(options, row, env), lambda: peer_ms(options, row, variant, env))
+        for own, peer in launched.alternated(sides, options.pairs):
             pairs.append((own, peer))
             print(f"{row}: {own:.3f} ms, peer ({variant}) {peer:.3f} ms", flush=True)
         own, peer = (statistics.median(values) for values in zip(*pairs))

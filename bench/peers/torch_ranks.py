@@ -2,7 +2,7 @@
 
     python bench/peers/torch_ranks.py WORKLOAD [--ranks 2] [--variant NAME] [--threads 1] [--seconds S]
 
-The line: {name, variant, ranks, ms, p10, p90, steps, torch}; `ms` of a step of all ranks together, as rank 0 sees it.
+The line: {name, variant, ranks, ms, p10, p90, steps, torch, first_loss}; `ms` of a step of all ranks together, as rank 0 sees it.
 """
 
 import argparse
@@ -68,7 +68,8 @@ def steps_of(workload, variant, ranks):
     return torch_step.training(own, variant)
 
 
-def run(rank, port, options):
+def join(rank, port, options):
+    """Makes this process one of the ranks."""
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
     os.environ["OMP_NUM_THREADS"] = str(options.threads)
     import torch
@@ -76,8 +77,15 @@ def run(rank, port, options):
 
     torch.set_num_threads(options.threads)
     torch.distributed.init_process_group("gloo", rank=rank, world_size=options.ranks)
-    step = steps_of(options.workload, options.variant, options.ranks)
-    for _ in range(4):
+
+
+def measure(rank, options, step):
+    """Times step() on all ranks together and has rank 0 print the line."""
+    import torch
+    import torch.distributed
+
+    first_loss = float(step())
+    for _ in range(3):
         step()
     torch.distributed.barrier()
     start = time.perf_counter()
@@ -95,20 +103,30 @@ def run(rank, port, options):
         return
     times.sort()
     at = lambda q: round(1e3 * times[min(len(times) - 1, int(q * len(times)))], 4)
-    print(
-        json.dumps(
-            {
-                "name": options.workload,
-                "variant": options.variant,
-                "ranks": options.ranks,
-                "ms": at(0.5),
-                "p10": at(0.1),
-                "p90": at(0.9),
-                "steps": len(times),
-                "torch": torch.__version__.split("+")[0],
-            }
-        )
-    )
+    line = {
+        "name": options.workload,
+        "variant": options.variant,
+        "ranks": options.ranks,
+        "ms": at(0.5),
+        "p10": at(0.1),
+        "p90": at(0.9),
+        "steps": len(times),
+        "torch": torch.__version__.split("+")[0],
+        "first_loss": round(first_loss, 5),
+    }
+    print(json.dumps(line))
+
+
+def start(run, options):
+    """run(rank, port, options) on processes of this machine, as many as `options.ranks`."""
+    import torch.multiprocessing
+
+    torch.multiprocessing.spawn(run, args=(free_port(), options), nprocs=options.ranks)
+
+
+def run(rank, port, options):
+    join(rank, port, options)
+    measure(rank, options, steps_of(options.workload, options.variant, options.ranks))
 
 
 def main():
@@ -121,9 +139,7 @@ def main():
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=4.0)
     options = parser.parse_args()
-    import torch.multiprocessing
-
-    torch.multiprocessing.spawn(run, args=(free_port(), options), nprocs=options.ranks)
+    start(run, options)
 
 
 if __name__ == "__main__":
