@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Everything that a release must pass: sanitizers, long trainings, full-size comparisons. Takes an hour on two cores.
+# Everything that a release must pass: sanitizers, long trainings, full-size comparisons. Takes hours on two cores, asan alone two.
 # `make check` ran before. Each stage runs even if an earlier one failed; the last lines say which did.
 #
 #   tools/check_all.sh [STAGE…]     quick asan tsan long fuzz scripts (default: all of them, in this order)

@@ -16,7 +16,7 @@ import time
 
 from common import BINARY, ROOT, peer_python, verdict
 
-RANKS, STEPS, EVERY = 4, 240, 4
+RANKS, STEPS, EVERY = 4, 240, 4  # two epochs of 120 steps
 CONFIG = ROOT / "models" / "wide_deep" / "train.toml"
 POLICY = 'policy = 1\nrules = [ { at = "{wide,deep}.**", shard = "rows" }, { at = "mlp.**", shard = "state" } ]\n'
 KEYS = [
@@ -76,6 +76,7 @@ def kill_one(run_dir, process, dice, while_writing, seconds):
     known = checkpoints(run_dir)
     if not wait_for(lambda: process.poll() is not None or len(ranks_of(run_dir)) == RANKS, 60):
         return None
+    chosen = dice.choice(ranks_of(run_dir) or [0])  # now: to look for processes takes longer than to write
     if while_writing:
         # A new one, so that each try goes further than the one before.
         wait_for(lambda: process.poll() is not None or checkpoints(run_dir) != known, 120)
@@ -83,10 +84,12 @@ def kill_one(run_dir, process, dice, while_writing, seconds):
         time.sleep(dice.uniform(0, 0.004))
     else:
         time.sleep(dice.uniform(0, seconds))
-    ranks = ranks_of(run_dir)
-    if process.poll() is not None or not ranks:
+    if process.poll() is not None or chosen == 0:
         return None
-    os.kill(dice.choice(ranks), signal.SIGKILL)
+    try:
+        os.kill(chosen, signal.SIGKILL)
+    except ProcessLookupError:
+        return None
     start = time.time()
     process.wait(timeout=120)
     wait_for(lambda: not ranks_of(run_dir), 60)
@@ -109,7 +112,7 @@ def main():
         folder = pathlib.Path(folder)
         os.environ["TANDEM_MODELS"] = str(folder)
         python = peer_python(os.environ.get("TANDEM_PEER_PYTHON"))
-        make = [python, ROOT / "models" / "wide_deep" / "make_data.py", "npz", "--samples", "100000",
+        make = [python, ROOT / "models" / "wide_deep" / "make_data.py", "npz", "--samples", "120000",
                 "--eval-samples", "20000", "--to", folder / "wide_deep"]  # fmt: skip
         subprocess.run(make, check=True, stdout=sys.stderr)
         policy = folder / "policy.toml"
