@@ -210,10 +210,7 @@ std::string stage_with_problems(const Engine& engine, const Inspected& inspected
 std::vector<std::string> pass_names() {
   std::vector<std::string> names;
   for (const GraphPass& pass : forward_passes()) names.push_back(pass.name);
-  for (const LowerPass& pass : lower_passes()) {
-    if (!pass.required) names.push_back(pass.name);
-  }
-  names.push_back("reuse_inputs");
+  for (std::string& name : optional_passes()) names.push_back(std::move(name));
   return names;
 }
 

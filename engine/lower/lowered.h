@@ -71,9 +71,12 @@ struct LowerOptions {
   std::vector<std::pair<std::string, Layout>> fixed_layouts;
 };
 
-/// Passes in order: epilogues, fuse, group updates, views, layouts and kernel choice, in-place.
+/// The passes of lower_passes.inl, then layouts, kernels and results in place.
 Lowered lower(const Graph& graph, const Placement& placement, const OperatorSet& operators,
               const std::vector<Device*>& devices, const LowerOptions& options);
+
+/// What `disabled_passes` may have: passes, and the choices of layouts and of results in place.
+std::vector<std::string> optional_passes();
 
 std::string to_text(const Lowered& lowered);
 

@@ -106,39 +106,17 @@ ValueId behind_views(const Graph& graph, ValueId value);
 /// and its type. Everyone but the update reads it from now on, and it is refreshed after that.
 ValueId add_weight(PlacedEdit& edit, std::size_t state, int device, DType dtype);
 
-/// The passes in order; each returns a new graph.
-PlacedGraph split_tables(PlacedGraph placed, const LowerContext& context);
-PlacedGraph ship_rows(PlacedGraph placed, const LowerContext& context);
-PlacedGraph precision(PlacedGraph placed, const LowerContext& context);
-PlacedGraph recompute(PlacedGraph placed, const LowerContext& context);
-PlacedGraph place_parameters(PlacedGraph placed, const LowerContext& context);
-PlacedGraph add_transfers(PlacedGraph placed, const LowerContext& context);
-PlacedGraph offload_activations(PlacedGraph placed, const LowerContext& context);
-PlacedGraph losses_with_gradients(PlacedGraph placed, const LowerContext& context);
-PlacedGraph split_views(PlacedGraph placed, const LowerContext& context);
-PlacedGraph constant_gathers(PlacedGraph placed, const LowerContext& context);
-PlacedGraph transposed_products(PlacedGraph placed, const LowerContext& context);
-PlacedGraph slice_gradients(PlacedGraph placed, const LowerContext& context);
-PlacedGraph product_epilogues(PlacedGraph placed, const LowerContext& context);
-PlacedGraph convolution_epilogues(PlacedGraph placed, const LowerContext& context);
-PlacedGraph product_updates(PlacedGraph placed, const LowerContext& context);
-PlacedGraph widen_lookups(PlacedGraph placed, const LowerContext& context);
-PlacedGraph grouped_sums(PlacedGraph placed, const LowerContext& context);
-PlacedGraph cached_sums(PlacedGraph placed, const LowerContext& context);
-PlacedGraph fuse(PlacedGraph placed, const LowerContext& context);
-PlacedGraph group_updates(PlacedGraph placed, const LowerContext& context);
-PlacedGraph place_collectives(PlacedGraph placed, const LowerContext& context);
-PlacedGraph gather_in_place(PlacedGraph placed, const LowerContext& context);
-PlacedGraph bucket_collectives(PlacedGraph placed, const LowerContext& context);
-PlacedGraph output_copies(PlacedGraph placed, const LowerContext& context);
-PlacedGraph early_updates(PlacedGraph placed, const LowerContext& context);
-PlacedGraph order_copies(PlacedGraph placed, const LowerContext& context);
+// Each pass returns a new graph.
+#define TANDEM_LOWER_PASS(name) PlacedGraph name(PlacedGraph placed, const LowerContext& context);
+#define TANDEM_REQUIRED_PASS(name) TANDEM_LOWER_PASS(name)
+#include "engine/lower/lower_passes.inl"
 
 struct LowerPass {
   std::string name;
   PlacedGraph (*run)(PlacedGraph placed, const LowerContext& context);
   bool required = false;  // cannot be switched off
 };
+/// In the order in which they run.
 const std::vector<LowerPass>& lower_passes();
 
 /// Layouts, views, kernels and copies; the last step before in-place results.

@@ -1,5 +1,5 @@
-// The list of all operators. TANDEM_OPERATOR(name): `Operator name()` of engine/operators/name.cpp,
-// a gradient's beside its operator; TANDEM_OPERATORS(name): `void add_name(OperatorSet&)`, which
+// The list of all operators. TANDEM_OPERATOR(name): `Operator name()` of name.cpp in
+// engine/operators/ or a folder of it, a gradient's beside its operator; TANDEM_OPERATORS(name): `void add_name(OperatorSet&)`, which
 // adds several.
 
 // Element by element

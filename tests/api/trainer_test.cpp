@@ -279,7 +279,8 @@ TEST(InspectTest, PassesThatAreLeftOut) {
   InspectOptions options;
   options.without = pass_names();
   EXPECT_NO_THROW(inspect(digits_model, options));
-  for (const char* name : {"fold_constants", "recognise_gelu", "fuse", "reuse_inputs"})
+  for (const char* name :
+       {"fold_constants", "recognise_gelu", "fuse", "reuse_inputs", "channels_last"})
     EXPECT_THAT(pass_names(), Contains(name));
   options.without = {"recognise_gellu", "output_copies"};
   const std::string text = error_of([&] { inspect(digits_model, options); });

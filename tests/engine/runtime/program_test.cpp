@@ -16,15 +16,8 @@ namespace {
 // One set of switched-off passes for each pass, one for none and one for all.
 std::vector<std::vector<std::string>> switches() {
   std::vector<std::vector<std::string>> result{{}};
-  std::vector<std::string> all{"reuse_inputs"};
-  result.push_back({"reuse_inputs"});
-  result.push_back({"channels_last"});
-  for (const LowerPass& pass : lower_passes()) {
-    if (pass.required) continue;
-    result.push_back({pass.name});
-    all.push_back(pass.name);
-  }
-  result.push_back(all);
+  for (const std::string& name : optional_passes()) result.push_back({name});
+  result.push_back(optional_passes());
   return result;
 }
 
