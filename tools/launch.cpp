@@ -9,15 +9,18 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "tandem/tandem.h"
 #include "tools/command.h"
+#include "tools/launch_note.h"
 
 namespace tandem::tool {
 namespace {
@@ -63,14 +66,19 @@ std::vector<std::string> command_line(int ranks, bool is_open_mpi,
   return line;
 }
 
-volatile std::sig_atomic_t child = 0, signal_received = 0;
+volatile std::sig_atomic_t child = 0, ranks_started = 0, signal_received = 0, ended_early = 0;
+const char* volatile note_path = "";
 
 /// mpirun passes SIGUSR1 on to its ranks, which save and end; of all that ends itself it would give
-/// them a second. Who asks twice is in haste.
+/// them a second. Ranks that do not catch it yet have nothing to save. Who asks twice is in haste.
 void pass_on(int signal) {
-  if (child > 0) (void)kill(child, signal_received == 0 ? SIGUSR1 : SIGTERM);
+  const bool is_wish = signal_received == 0 && are_ranks_up(note_path, ranks_started);
+  if (signal_received == 0 && !is_wish) ended_early = 1;
+  if (child > 0) (void)kill(child, is_wish ? SIGUSR1 : SIGTERM);
   signal_received = signal;
 }
+
+constexpr int wishes[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};  // to save and end
 
 /// The exit code, 128 + signal where one has ended it.
 int run_to_end(const std::vector<std::string>& line) {
@@ -79,7 +87,7 @@ int run_to_end(const std::vector<std::string>& line) {
   arguments.push_back(nullptr);
   const pid_t pid = fork();
   if (pid == 0) {
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, SIG_DFL);
+    for (const int signal : wishes) std::signal(signal, SIG_DFL);
     setpgid(0, 0);  // the terminal's Ctrl-C does not come to it
     if (freopen("/dev/null", "r", stdin) == nullptr) _exit(127);  // nor its keys
     prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -88,18 +96,44 @@ int run_to_end(const std::vector<std::string>& line) {
     _exit(127);
   }
   child = pid;
+  if (signal_received != 0) (void)kill(pid, SIGTERM);  // it came before there was a child
   int status = 0;
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
   child = 0;
+  if (WIFSIGNALED(status)) sleep(3);  // what mpirun has left behind ends of itself
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+bool is_of_wish(int code) {
+  return std::any_of(std::begin(wishes), std::end(wishes),
+                     [code](int signal) { return code == 128 + signal; });
 }
 
 /// Whether another try may go better: a process was killed or the system failed, not the user's
 /// files.
 bool may_go_better(int code) {
-  return signal_received == 0 && code != 0 && (code == 1 || code > 128) && code != 128 + SIGINT &&
-         code != 128 + SIGTERM && code != 128 + SIGHUP;
+  return signal_received == 0 && (code == 1 || code > 128) && !is_of_wish(code);
+}
+
+/// Of ranks that ended with `code`: a wish that they have followed, or that came before there was
+/// anything to save, tells of itself. mpirun's own code is 1 where a signal came to it as well.
+int exit_code(int code, bool has_saved) {
+  const bool is_followed = has_saved || ended_early != 0 || code == 0 || is_of_wish(code);
+  return signal_received != 0 && is_followed ? 128 + signal_received : code;
+}
+
+/// What goes on where the ranks have trained before: in their directory, whatever others there are.
+std::vector<std::string> resuming(std::vector<std::string> command, const std::string& run_dir) {
+  const auto has = [&](std::string_view start) {
+    return std::any_of(command.begin(), command.end(),
+                       [&](const std::string& word) { return word.starts_with(start); });
+  };
+  std::vector<std::string> added;
+  if (!has("--resume")) added.push_back("--resume");
+  if (!has("--run-dir") && !has("run_dir=")) added.insert(added.end(), {"--run-dir", run_dir});
+  command.insert(command.begin() + 1, added.begin(), added.end());
+  return command;
 }
 
 /// `least`: so many ranks have to be there; each further try starts one fewer.
@@ -108,8 +142,8 @@ int launch(int ranks, int restarts, int least, std::vector<std::string> command)
     refuse("tandem launch: there is no command", "", "tandem launch -n 4 -- train train.toml");
   const bool trains = command.front() == "train";
   if (!works_as_ranks(command.front()))
-    refuse("tandem launch: a command that works as one process", command.front(),
-           "run it without `launch`; train, eval and predict work as several");
+    refuse("tandem launch: no command that works as several processes", command.front(),
+           "train, eval, predict and doctor do; run others without `launch`");
   if (restarts > 0 && !trains)
     refuse("tandem launch --restarts: a command that cannot be resumed", command.front(),
            "leave --restarts away");
@@ -123,20 +157,25 @@ int launch(int ranks, int restarts, int least, std::vector<std::string> command)
   prepare_environment(is_open_mpi);
   struct sigaction action {};
   action.sa_handler = pass_on;
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaction(signal, &action, nullptr);
+  const LaunchNote note;
+  note_path = note.path().c_str();
+  for (const int signal : wishes) sigaction(signal, &action, nullptr);
+  std::string run_dir;
   for (int again = 0;; ++again) {
-    const int code = run_to_end(command_line(ranks, is_open_mpi, command));
-    if (!may_go_better(code) || again >= restarts)
-      return signal_received != 0 ? 128 + signal_received : code;
-    std::fprintf(stderr,
-                 "tandem launch: the run has ended with exit code %d; try %d of %d resumes it\n",
-                 code, again + 1, restarts);
+    ranks_started = ranks;
+    note.clear();
+    const int code = run_to_end(
+        command_line(ranks, is_open_mpi, run_dir.empty() ? command : resuming(command, run_dir)));
+    if (!may_go_better(code) || again >= restarts) return exit_code(code, note.has_saved());
+    if (const std::string found = note.run_dir(); !found.empty()) run_dir = found;
+    std::fprintf(stderr, "tandem launch: the run has ended with exit code %d; try %d of %d %s\n",
+                 code, again + 1, restarts,
+                 run_dir.empty() ? "starts it again: there was no run directory yet"
+                                 : ("resumes " + run_dir).c_str());
     if (ranks > least) {
       --ranks;
       std::fprintf(stderr, "tandem launch: with %d ranks\n", ranks);
     }
-    const bool resumes = std::find(command.begin(), command.end(), "--resume") != command.end();
-    if (!resumes) command.insert(command.begin() + 1, "--resume");
   }
 }
 
@@ -173,6 +212,8 @@ void add_launch(CLI::App& app, Invocation& invocation) {
   command->callback([options, &invocation] {
     invocation.action = [options] {
       const int least = options->least > 0 ? options->least : options->ranks;
+      if (options->least > 0 && options->restarts == 0)
+        refuse("tandem launch --least: nothing starts again", "", "add --restarts N");
       if (least > options->ranks)
         refuse("tandem launch --least: more ranks than there are", std::to_string(least),
                "at most the number of -n");

@@ -15,6 +15,7 @@
 #include "tandem/tune.h"
 #include "tools/arguments.h"
 #include "tools/interrupt.h"
+#include "tools/launch_note.h"
 
 namespace tandem::tool {
 namespace {
@@ -239,6 +240,7 @@ void add_train(CLI::App& app, Invocation& invocation) {
     Display display(options->verbose);
     options->train.on_progress = [&](const api::Progress& p) { display.progress(p); };
     options->train.on_message = [&](const std::string& text) { display.message(text); };
+    options->train.on_run_dir = note_run_dir;
     catch_interrupts(options->train.stop, Waiting::goes_on);  // saves, then stops
     std::signal(SIGPIPE, SIG_IGN);  // a closed terminal or `| head` ends the display, not the run
     std::optional<api::Trainer> trainer;
@@ -261,6 +263,7 @@ void add_train(CLI::App& app, Invocation& invocation) {
       if (result.interrupted) std::this_thread::sleep_for(std::chrono::seconds(1));
       return result.interrupted ? stopped : 0;
     }
+    if (result.interrupted) note_saved();
     if (options->train.dry_run) {
       display.message("dry run: nothing was trained, no run directory was written");
       return 0;

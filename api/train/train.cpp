@@ -89,9 +89,11 @@ ModelOptions Trainer::Impl::model_options() {
 
 void Trainer::Impl::check_stop() const {
   if (is_prepared || !stops()) return;
-  throw Error(ErrorKind::runtime,
-              Diagnostic{.message = "interrupted before the first step",
-                         .fix = "nothing was trained, no run directory was written"});
+  throw Error(
+      ErrorKind::runtime,
+      Diagnostic{.message = "interrupted before the first step",
+                 .fix = resume_from.empty() ? "nothing was trained, no run directory was written"
+                                            : "the run is as it was: " + resume_from});
 }
 
 namespace {
@@ -287,6 +289,7 @@ void Trainer::Impl::build_training(DataSets data) {
     };
   }
   hooks.on_message = options.on_message;
+  hooks.on_run_dir = options.on_run_dir;
   hooks.stop_requested = [this] { return stops(); };
   if (options.on_progress) {
     hooks.on_progress = [report = options.on_progress](const TrainingProgress& p) {

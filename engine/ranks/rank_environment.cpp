@@ -44,7 +44,8 @@ void refuse_others(const RankVariables& variables, int known_ranks) {
   constexpr struct {
     const char *rank, *ranks, *whose;
   } others[] = {{"RANK", "WORLD_SIZE", "PyTorch's torchrun"},
-                {"RANK_ID", "RANK_SIZE", "MindSpore's launcher"}};
+                {"RANK_ID", "RANK_SIZE", "MindSpore's launcher"},
+                {"MS_ROLE", "MS_WORKER_NUM", "MindSpore's dynamic cluster"}};
   for (const auto& other : others) {
     const std::string rank = variables(other.rank), ranks = variables(other.ranks);
     if (known_ranks > 1 || rank.empty() || ranks.empty() || ranks == "1") continue;

@@ -29,8 +29,9 @@ struct TrainingProgress {
 struct TrainingHooks {
   std::function<void(const TrainingProgress&)> on_progress;
   std::function<void(const std::string&)> on_message;
-  std::function<bool()> stop_requested;  // asked after each step and in evaluations
-  MicroBatchWatch* watch = nullptr;      // its reports go into the log
+  std::function<void(const std::string&)> on_run_dir;  // of rank 0, once it is there
+  std::function<bool()> stop_requested;                // asked after each step and in evaluations
+  MicroBatchWatch* watch = nullptr;                    // its reports go into the log
   /// Which steps it looks at, asked in their order; unset: those that are logged. Others go on one
   /// step ahead.
   std::function<bool(std::uint64_t step, bool is_logged)> is_watched;

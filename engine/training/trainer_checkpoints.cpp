@@ -41,6 +41,7 @@ std::shared_ptr<const void> Training::Impl::start(
     }
     const std::string& chosen = directory ? directory->path() : resume_from;
     lock = RunDirectory::lock(chosen);
+    if (hooks.on_run_dir) hooks.on_run_dir(chosen);
     return chosen;
   });
   if (parts.ranks) prove_shared(path);

@@ -85,6 +85,8 @@ struct TrainOptions {
   std::uint64_t trace_first = 0, trace_last = 0;
   std::function<void(const Progress&)> on_progress;
   std::function<void(const std::string&)> on_message;  // notes for people
+  /// Of rank 0, once the run directory is there, which may have been numbered.
+  std::function<void(const std::string&)> on_run_dir;
   /// Asked, the constructor throws Error{runtime} "interrupted", and leaves nothing of a table that
   /// it was preparing; `run` saves after the current step and returns. Of this Trainer alone.
   StopToken stop;

@@ -30,6 +30,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 const std::string program = std::string(TANDEM_BUILD_DIR) + "/tandem";
@@ -49,17 +50,21 @@ Ended run(const std::string& variables, const std::string& arguments) {
   return ended;
 }
 
+const std::string open_mpi = "mpirun (Open MPI) 4.1.4";
+
 class Launch : public ::testing::Test {
  protected:
-  /// A mpirun that notes its arguments and ends with these exit codes, one after the other.
-  void put_mpirun(const std::string& codes,
-                  const std::string& version = "mpirun (Open MPI) 4.1.4") {
+  /// A mpirun that notes its arguments, does what `work` says, and ends with these exit codes, one
+  /// after the other.
+  void put_mpirun(const std::string& codes, const std::string& version = open_mpi,
+                  const std::string& work = "") {
     const std::string file = folder_ / "mpirun";
     std::ofstream script(file);
     script << "#!/bin/sh\n[ \"$1\" = --version ] && { echo '" << version << "'; exit 0; }\n"
            << "echo \"$@\" >>" << std::string(folder_ / "calls") << "\n"
            << "echo \"yield=$OMPI_MCA_mpi_yield_when_idle\" >>"
-           << std::string(folder_ / "environment") << "\nset -- " << codes << "\n"
+           << std::string(folder_ / "environment") << "\n"
+           << work << "\nset -- " << codes << "\n"
            << "shift $(($(wc -l <" << std::string(folder_ / "calls") << ") - 1))\nexit $1\n";
     script.close();
     ASSERT_EQ(chmod(file.c_str(), 0755), 0);
@@ -98,17 +103,69 @@ TEST_F(Launch, AnotherMpiGetsNoOptionsOfOpenMpis) {
   EXPECT_THAT(lines("calls"), ElementsAre(::testing::StartsWith("-np 2 /")));
 }
 
-TEST_F(Launch, RestartsResumeWhatWasKilledOrFailed) {
-  put_mpirun("137 1 0");
+TEST_F(Launch, RestartsResumeTheRunThatWasKilledOrFailed) {
+  put_mpirun("137 1 0", open_mpi, "echo 'run /runs/a-0007' >>$TANDEM_LAUNCH_NOTE");
   const Ended ended = launch("-n 2 --restarts 5 -- train a.toml");
   EXPECT_EQ(ended.code, 0);
-  EXPECT_THAT(ended.text, AllOf(HasSubstr("exit code 137; try 1 of 5 resumes it"),
-                                HasSubstr("exit code 1; try 2 of 5 resumes it")));
+  EXPECT_THAT(ended.text, AllOf(HasSubstr("exit code 137; try 1 of 5 resumes /runs/a-0007"),
+                                HasSubstr("exit code 1; try 2 of 5 resumes /runs/a-0007")));
   const std::vector<std::string> calls = lines("calls");
   ASSERT_THAT(calls, SizeIs(3));
   EXPECT_THAT(calls[0], HasSubstr("/tandem train a.toml"));
-  EXPECT_THAT(calls[1], HasSubstr("/tandem train --resume a.toml"));
+  EXPECT_THAT(calls[1], HasSubstr("/tandem train --resume --run-dir /runs/a-0007 a.toml"));
   EXPECT_EQ(calls[2], calls[1]);
+}
+
+TEST_F(Launch, RestartsKeepADirectoryThatIsNamed) {
+  put_mpirun("1 0", open_mpi, "echo 'run /x/b' >>$TANDEM_LAUNCH_NOTE");
+  EXPECT_EQ(launch("-n 2 --restarts 5 -- train a.toml --run-dir b").code, 0);
+  EXPECT_THAT(lines("calls"), ElementsAre(HasSubstr("/tandem train a.toml --run-dir b"),
+                                          HasSubstr("/tandem train --resume a.toml --run-dir b")));
+}
+
+// Another run of that name is none of theirs.
+TEST_F(Launch, RestartsBeginAgainWhereThereWasNoRunDirectory) {
+  put_mpirun("137 0");
+  const Ended ended = launch("-n 2 --restarts 5 -- train a.toml");
+  EXPECT_EQ(ended.code, 0);
+  EXPECT_THAT(ended.text, HasSubstr("try 1 of 5 starts it again: there was no run directory yet"));
+  EXPECT_THAT(lines("calls"),
+              ElementsAre(HasSubstr("/tandem train a.toml"),
+                          AllOf(HasSubstr("/tandem train a.toml"), Not(HasSubstr("--resume")))));
+}
+
+// 130 and 143 say that all is saved.
+TEST_F(Launch, AWishThatFailsIsNoWishFulfilled) {
+  const std::string up = "printf 'up\\nup\\n' >>$TANDEM_LAUNCH_NOTE\n",
+                    asks = "trap '' TERM USR1; kill -TERM $PPID; sleep 0.2\n";
+  for (const auto& [code, expected] : {std::pair{"1", 1}, {"137", 137}, {"138", 143}, {"0", 143}}) {
+    put_mpirun(code, open_mpi, up + asks);
+    EXPECT_EQ(launch("-n 2 --restarts 3 -- train a.toml").code, expected) << code;
+    EXPECT_THAT(lines("calls"), SizeIs(1)) << code;
+    std::remove(std::string(folder_ / "calls").c_str());
+  }
+}
+
+// mpirun's own code is 1 where it got the signal, too; and where ranks had nothing to save yet.
+TEST_F(Launch, AWishThatIsFulfilledTellsOfItself) {
+  const std::string asks = "trap '' TERM USR1; kill -TERM $PPID; sleep 0.2\n";
+  put_mpirun("1", open_mpi, "printf 'up\\nup\\nsaved\\n' >>$TANDEM_LAUNCH_NOTE\n" + asks);
+  EXPECT_EQ(launch("-n 2 -- train a.toml").code, 143);
+  std::remove(std::string(folder_ / "calls").c_str());
+  put_mpirun("1", open_mpi, asks);
+  EXPECT_EQ(launch("-n 2 -- train a.toml").code, 143);
+}
+
+// Ranks that do not catch signals yet would die of a wish, or not hear of it.
+TEST_F(Launch, AWishGoesToRanksThatAreUp) {
+  const std::string traps = "trap 'echo TERM >>$0.got' TERM; trap 'echo USR1 >>$0.got' USR1\n",
+                    asks = "kill -INT $PPID; sleep 0.3; sleep 0.3";
+  put_mpirun("0", open_mpi, traps + asks);
+  EXPECT_EQ(launch("-n 2 -- train a.toml").code, 130);
+  put_mpirun("0", open_mpi, traps + "printf 'up\\nup\\n' >>$TANDEM_LAUNCH_NOTE\n" + asks);
+  std::remove(std::string(folder_ / "calls").c_str());
+  EXPECT_EQ(launch("-n 2 -- train a.toml").code, 130);
+  EXPECT_THAT(lines("mpirun.got"), ElementsAre("TERM", "USR1"));
 }
 
 TEST_F(Launch, RestartsMayTakeFewerRanks) {
@@ -133,7 +190,8 @@ TEST_F(Launch, RestartsEndAndDoNotRepeatMistakes) {
 TEST_F(Launch, WhatCannotBe) {
   put_mpirun("0");
   const std::map<std::string, std::string> refused{
-      {"-n 2 -- inspect a.onnx", "a command that works as one process: got inspect"},
+      {"-n 2 -- inspect a.onnx", "no command that works as several processes: got inspect"},
+      {"-n 2 --least 1 -- train a.toml", "--least: nothing starts again"},
       {"-n 2", "there is no command"},
       {"-n 0 -- train a.toml", "0"},
       {"-- train a.toml", "--ranks is required"}};

@@ -37,15 +37,18 @@ struct LookupGroup {
   std::vector<ValueId> ids;
 };
 
+constexpr const char* lookups_alone =
+    "a table that lookups by ids alone read (Gather along axis 0, sums of such rows)";
+
 [[noreturn]] void refuse(const State& state, Sharding sharding, const std::string& why,
-                         std::string got) {
+                         std::string got, std::string expected = lookups_alone) {
   const std::string word(name_of(sharding));
   Diagnostic d;
   d.path = state.path.empty() ? state.name : state.path;
   d.message = (sharding == Sharding::table ? "it cannot be with one rank alone: "
                                            : "its " + word + " cannot be shared out: ") +
               why;
-  d.expected = "a table that lookups by ids alone read (Gather along axis 0, sums of such rows)";
+  d.expected = std::move(expected);
   d.got = std::move(got);
   d.fix = "take `shard = \"" + word + "\"` away from it";
   throw Error(ErrorKind::usage, std::move(d));
@@ -91,8 +94,11 @@ ShardedTable table_of(const Graph& graph, std::size_t s, Sharding sharding, int 
   if (!table.by_columns()) return table;
   if (type.rank() != 2) refuse(state, sharding, "it is no matrix", to_string(type));
   if (block_of(type.shape[1], ranks - 1, ranks).filled < 1) {
+    std::int64_t most = std::min<std::int64_t>(ranks, type.shape[1]);
+    while (block_of(type.shape[1], static_cast<int>(most) - 1, static_cast<int>(most)).filled < 1)
+      --most;
     refuse(state, sharding, "some of " + std::to_string(ranks) + " ranks would have none",
-           to_string(type));
+           to_string(type), "at most " + std::to_string(most) + " ranks");
   }
   return table;
 }

@@ -472,6 +472,8 @@ TEST(RankOptions, WhatCannotBe) {
               AllOf(HasSubstr("by the variables of PyTorch's torchrun"),
                     HasSubstr("got RANK=1, WORLD_SIZE=4"), HasSubstr("tandem launch -n 4")));
   EXPECT_THAT(text_of({{"RANK_ID", "0"}, {"RANK_SIZE", "8"}}), HasSubstr("MindSpore's launcher"));
+  EXPECT_THAT(text_of({{"MS_ROLE", "MS_WORKER"}, {"MS_WORKER_NUM", "4"}}),
+              HasSubstr("MindSpore's dynamic cluster"));
   EXPECT_EQ(text_of({{"RANK", "0"}, {"WORLD_SIZE", "1"}}), "none");
   EXPECT_EQ(text_of({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"PMI_RANK", "0"}, {"PMI_SIZE", "2"}}),
             "none");
