@@ -60,6 +60,24 @@ std::string chosen_name(const std::string& folder, const std::string& which) {
   fail(folder, "\"" + which + "\" is not a checkpoint", "give \"latest\", \"best\" or a step");
 }
 
+/// Where it is damaged, the others are named.
+CheckpointContent read_chosen(const std::string& folder, const std::string& path) {
+  try {
+    return read_checkpoint(path);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::data) throw;
+    std::vector<std::string> others = list_checkpoints(folder);
+    std::erase(others, std::filesystem::path(path).filename().string());
+    std::vector<Diagnostic> problems = error.diagnostics();
+    for (Diagnostic& d : problems) {
+      if (!d.fix.empty()) continue;
+      d.fix = others.empty() ? "take a whole copy of the run directory"
+                             : "--checkpoint takes another one: " + joined(others);
+    }
+    throw Error(ErrorKind::data, std::move(problems));
+  }
+}
+
 }  // namespace
 
 FoundCheckpoint find_checkpoint(const std::string& run_or_checkpoint, const std::string& which) {
@@ -91,7 +109,7 @@ FoundCheckpoint find_checkpoint(const std::string& run_or_checkpoint, const std:
     fail(found.path, "there is no such checkpoint",
          "there are: " + joined(list_checkpoints(folder)));
   }
-  found.content = read_checkpoint(found.path);
+  found.content = read_chosen(folder, found.path);
   return found;
 }
 

@@ -104,6 +104,16 @@ TEST_F(CheckpointConsumers, WrongValuesAreRefusedByAll) {
   }
 }
 
+TEST_F(CheckpointConsumers, ADamagedOneNamesTheOthers) {
+  const std::string file = newest_ + "/model.safetensors";
+  std::string content = read_file(file);
+  content.back() = static_cast<char>(content.back() ^ 1);
+  write_file(file, content);
+  EXPECT_THAT(outcome("4"), HasSubstr("(--checkpoint takes another one: step-00000002)"));
+  fs::remove_all(checkpoints_ + "step-00000002");
+  EXPECT_THAT(outcome("4"), HasSubstr("(take a whole copy of the run directory)"));
+}
+
 TEST_F(CheckpointConsumers, PathsMayEndInASlashAndAreNotEmpty) {
   EXPECT_EQ(outcome_of([&] { evaluate_run(newest_ + "/", {}); }), "no error");
   EXPECT_EQ(outcome_of([&] { evaluate_run(run_ + "/", {}); }), "no error");
