@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Whether the cost model puts the ways to share out a network in the order that a clock puts them in: five networks on two ranks of this machine.
 
-python3 bench/predicted_order.py [--only NETWORK …] [--ranks 2] [--threads 1] [--rounds 3] [--seconds 4] [--network 100Gb/s,20us]
+python3 bench/predicted_order.py [--only NETWORK …] [--ranks 2] [--threads 1] [--rounds 3] [--seconds 4] [--network MEASURED]
                                  [--apart 0.05] [--binary build/tandem] [--python PYTHON]
 
-Each way is a policy: it is planned (`policy plan --ranks`, with the profile that `doctor --measure` has stored where there is one) and trained
-(`launch -n`), ways alternating round by round; of a way the median counts. Two ways are in order where the plan and the clock agree on which is
+Each way is a policy: it is planned (`policy plan --ranks`, with times of kernels that `policy auto --measure` takes here and the network that `doctor
+--ranks` measures) and trained (`launch -n`), ways alternating round by round; of a way the median counts. Two ways are in order where the plan and the clock agree on which is
 faster; pairs that either has closer together than --apart are not judged. Exit code 1 where a pair is out of order.
 """
 
@@ -14,6 +14,7 @@ import itertools
 import json
 import os
 import pathlib
+import re
 import statistics
 import subprocess
 import sys
@@ -54,8 +55,25 @@ def output_of(command, env):
     return result.stdout
 
 
-def predicted_ms(options, network, policy, env):
-    command = [options.binary, "policy", "plan", policy, "--config", config_of(network), "--ranks", options.ranks,
+def measured_network(options, env):
+    """As --network takes it."""
+    text = output_of([options.binary, "launch", "-n", options.ranks, "--", "doctor", "--ranks"], env)
+    found = re.search(r"--network ([^ )]+)", text)
+    return found.group(1) if found else sys.exit(f"doctor --ranks names no network:\n{text}")
+
+
+def measured_profile(options, network, folder, env):
+    """The file of how long the kernels of its training take here."""
+    profile = folder / f"{network}.json"
+    command = [options.binary, "policy", "auto", folder / "auto.toml", "--config", config_of(network), "--ranks", options.ranks,
+               "--network", options.network, "--measure", "--save-profile", profile, f"threads={options.threads}"]  # fmt: skip
+    output_of(command, env)
+    (folder / "auto.toml").unlink()
+    return profile
+
+
+def predicted_ms(options, network, policy, profile, env):
+    command = [options.binary, "policy", "plan", policy, "--config", config_of(network), "--ranks", options.ranks, "--profile", profile,
                "--network", options.network, "--json", f"threads={options.threads}"]  # fmt: skip
     return json.loads(output_of(command, env))["time"]["step_ms"]
 
@@ -75,7 +93,7 @@ def main():
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=4.0)
-    parser.add_argument("--network", default="100Gb/s,20us", help="what lies between the ranks: doctor --ranks measures it")
+    parser.add_argument("--network", help="what lies between the ranks (default: what doctor --ranks measures)")
     parser.add_argument("--apart", type=float, default=0.05)
     parser.add_argument("--binary", type=pathlib.Path, default=run.ROOT / "build" / "tandem")
     parser.add_argument("--python")
@@ -86,6 +104,7 @@ def main():
     if "wide_deep" in options.only and not (models / "wide_deep" / "train.npz").exists():
         make = [options.python, run.ROOT / "models" / "wide_deep" / "make_data.py", "npz", "--to", models / "wide_deep"]
         subprocess.run(make, check=True, stdout=sys.stderr)
+    options.network = options.network or measured_network(options, env)
     table, wrong, known = [], 0, 0
     with tempfile.TemporaryDirectory() as folder:
         for network in options.only:
@@ -93,7 +112,8 @@ def main():
             for i, (way, rules) in enumerate(WAYS[network].items()):
                 policies[way] = pathlib.Path(folder) / f"{network}{i}.toml"
                 policies[way].write_text("policy = 1\nrules = [\n" + "".join(f"  {rule},\n" for rule in rules) + "]\n")
-            predicted = {way: predicted_ms(options, network, policy, env) for way, policy in policies.items()}
+            profile = measured_profile(options, network, pathlib.Path(folder), env)
+            predicted = {way: predicted_ms(options, network, policy, profile, env) for way, policy in policies.items()}
             times = {way: [] for way in policies}
             for _ in range(options.rounds):
                 for way, policy in policies.items():
@@ -107,7 +127,7 @@ def main():
                 print(f"{network}: {a} and {b}: {word}", flush=True)
                 wrong += agrees is False
                 known += agrees is not None
-    print(f"\n{cpu_name()}, {options.ranks} ranks of {options.threads} thread(s), medians of {options.rounds}\n")
+    print(f"\n{cpu_name()}, {options.ranks} ranks of {options.threads} thread(s), {options.network}, medians of {options.rounds}\n")
     print("| network | way | predicted, ms | measured, ms |\n|---|---|---|---|")
     print("\n".join(table))
     print(f"\n{'passed' if wrong == 0 else 'FAILED'}: {known - wrong} of {known} pairs in order")
