@@ -9,6 +9,15 @@ import tempfile
 import run
 
 
+def add_options(parser):
+    """What all of them take."""
+    parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=4.0)
+    parser.add_argument("--binary", type=pathlib.Path, default=run.ROOT / "build" / "tandem")
+    parser.add_argument("--python")
+
+
 def step_times(options, config, keys, env, steps, every):
     """ms of a step between neighbouring lines of the log, but for the first line, which has the start in it, and the last one."""
     with tempfile.TemporaryDirectory() as folder:

@@ -9,7 +9,6 @@ Ranks of one thread each, as many as cores: more say how a machine shares its co
 
 import argparse
 import os
-import pathlib
 import statistics
 
 import launched
@@ -34,12 +33,8 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--only", nargs="*", choices=ROWS, default=ROWS)
-    parser.add_argument("--ranks", type=int, default=2)
-    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--pairs", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=4.0)
-    parser.add_argument("--binary", type=pathlib.Path, default=run.ROOT / "build" / "tandem")
-    parser.add_argument("--python")
+    launched.add_options(parser)
     options = parser.parse_args()
     options.python = run.peer_python(options.python)
     env = {**os.environ, "TANDEM_MODELS": str(run.models_folder(options.python, options.only))}

@@ -34,12 +34,8 @@ def peer_ms(options, kind, variant, env):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ids", nargs="+", default=["zipf", "uniform"], choices=["zipf", "uniform"])
-    parser.add_argument("--ranks", type=int, default=2)
-    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--pairs", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=4.0)
-    parser.add_argument("--binary", type=pathlib.Path, default=run.ROOT / "build" / "tandem")
-    parser.add_argument("--python")
+    launched.add_options(parser)
     options = parser.parse_args()
     options.python = run.peer_python(options.python)
     models = pathlib.Path(os.environ.get("TANDEM_MODELS", run.CACHE / "models"))

@@ -14,8 +14,9 @@ namespace tandem::tool {
 enum class Waiting { goes_on, fails };
 
 /// From now on the first signal asks `stop`, of which a copy is kept, and a second one ends the
-/// process at once; within half a second of the first it counts as the same wish; what ignores SIGHUP (nohup) goes on to. With
-/// `Waiting::fails`, waiting calls of the main thread fail with EINTR until the command has ended.
+/// process at once; within half a second of the first it counts as the same wish; what ignores
+/// SIGHUP (nohup) goes on to. With `Waiting::fails`, waiting calls of the main thread fail with
+/// EINTR until the command has ended.
 void catch_interrupts(const api::StopToken& stop, Waiting waiting);
 
 /// The signal that came first, or 0.

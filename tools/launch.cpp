@@ -96,7 +96,10 @@ int run_to_end(const std::vector<std::string>& line) {
     _exit(127);
   }
   child = pid;
-  if (signal_received != 0) (void)kill(pid, SIGTERM);  // it came before there was a child
+  if (signal_received != 0) {  // it came before there was a child
+    ended_early = 1;
+    (void)kill(pid, SIGTERM);
+  }
   int status = 0;
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }

@@ -38,9 +38,12 @@ std::vector<std::string> lines(const std::string& path) {
 }  // namespace
 
 LaunchNote::LaunchNote() {
-  std::string name = (std::filesystem::temp_directory_path() / "tandem-launch-XXXXXX").string();
+  std::error_code none;
+  const std::filesystem::path folder = std::filesystem::temp_directory_path(none);
+  std::string name =
+      ((none ? std::filesystem::path("/tmp") : folder) / "tandem-launch-XXXXXX").string();
   const int file = mkostemp(name.data(), O_CLOEXEC);
-  if (file < 0) return;  // a full disk: retries then start anew where no run directory is named
+  if (file < 0) return;  // no room: retries start anew where no run directory is named
   close(file);
   path_ = name;
   setenv(note_variable, path_.c_str(), 1);
@@ -68,6 +71,7 @@ bool LaunchNote::has_saved() const {
 }
 
 bool are_ranks_up(const char* path, int ranks) {
+  if (*path == '\0') return true;
   struct stat now {};
   return stat(path, &now) == 0 && now.st_size >= static_cast<off_t>(up_line.size()) * ranks;
 }

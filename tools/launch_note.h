@@ -27,7 +27,8 @@ class LaunchNote {
   std::string path_;
 };
 
-/// Whether so many ranks take signals as wishes. May be called in a signal handler.
+/// Whether so many ranks take signals as wishes; of no file ("") that is taken for granted. May be
+/// called in a signal handler.
 bool are_ranks_up(const char* path, int ranks);
 
 // Of a rank; nothing where no launch has started it.

@@ -13,16 +13,14 @@
 namespace tandem::api {
 namespace {
 
-using CandidateColumns = std::vector<const ArrayFacts*>;
-
 std::string quoted_column(const std::string& name) { return "\"" + name + "\""; }
 
 /// Columns that could each be an element of the input's samples, and that nothing takes.
-CandidateColumns untaken_columns(const InputFacts& input, const DataFacts& data,
-                                 const std::set<std::string>& taken) {
+ColumnList untaken_columns(const InputFacts& input, const DataFacts& data,
+                           const std::set<std::string>& taken) {
   InputFacts element = input;
   element.sample.shape.clear();
-  CandidateColumns columns;
+  ColumnList columns;
   for (const ArrayFacts* array : usable_arrays(data)) {
     const bool is_column = array->columns.size() == 1 && array->sample.shape.empty();
     if (is_column && !array->is_label && !taken.contains(array->columns[0]) &&
@@ -33,15 +31,8 @@ CandidateColumns untaken_columns(const InputFacts& input, const DataFacts& data,
 }
 
 /// Leaves identifiers out where there are more columns than are wanted, and enough without them.
-std::vector<std::string> leave_identifiers_out(CandidateColumns& columns, std::size_t wanted) {
-  CandidateColumns kept;
-  std::vector<std::string> left_out;
-  for (const ArrayFacts* column : columns) {
-    if (column->is_identifier)
-      left_out.push_back(column->name);
-    else
-      kept.push_back(column);
-  }
+std::vector<std::string> leave_identifiers_out(ColumnList& columns, std::size_t wanted) {
+  auto [kept, left_out] = without_identifiers(columns);
   if (columns.size() <= wanted || kept.size() < wanted) return {};
   columns = std::move(kept);
   return left_out;
@@ -97,7 +88,7 @@ void offer_columns(const std::vector<InputFacts>& inputs, const DataFacts& data,
     const Shape& shape = inputs[i].sample.shape;
     if (!field.lacks_array || shape.size() != 1 || shape[0] < 1) continue;
     const auto wanted = static_cast<std::size_t>(shape[0]);
-    CandidateColumns columns = untaken_columns(inputs[i], data, taken);
+    ColumnList columns = untaken_columns(inputs[i], data, taken);
     const std::vector<std::string> left_out = leave_identifiers_out(columns, wanted);
     if (columns.empty()) continue;
     const ArrayFacts offered = stacked_columns(field.name, columns);

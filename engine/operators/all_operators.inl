@@ -1,6 +1,6 @@
 // The list of all operators. TANDEM_OPERATOR(name): `Operator name()` of name.cpp in
-// engine/operators/ or a folder of it, a gradient's beside its operator; TANDEM_OPERATORS(name): `void add_name(OperatorSet&)`, which
-// adds several.
+// engine/operators/ or a folder of it, a gradient's beside its operator; TANDEM_OPERATORS(name):
+// `void add_name(OperatorSet&)`, which adds several.
 
 // Element by element
 TANDEM_OPERATORS(scalar_functions)  // one for each row of scalar_functions.inl

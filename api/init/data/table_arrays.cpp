@@ -27,8 +27,6 @@ std::pair<std::string, std::int64_t> prefix_of(const std::string& name) {
   return {name.substr(0, digits), std::stoll(name.substr(digits))};
 }
 
-using ColumnList = std::vector<const ArrayFacts*>;
-
 /// Adds, for each input that no array fits, what fits it of the columns of these lists without
 /// identifiers.
 void add_without_identifiers(const std::vector<InputFacts>& inputs,
@@ -39,14 +37,7 @@ void add_without_identifiers(const std::vector<InputFacts>& inputs,
     };
     if (std::any_of(facts.arrays.begin(), facts.arrays.end(), fits)) continue;
     for (const ColumnList& list : lists) {
-      ColumnList kept;
-      std::vector<std::string> left_out;
-      for (const ArrayFacts* column : list) {
-        if (column->is_identifier)
-          left_out.push_back(column->name);
-        else
-          kept.push_back(column);
-      }
+      auto [kept, left_out] = without_identifiers(list);
       if (left_out.empty() || kept.size() < 2) continue;
       ArrayFacts array = stacked_columns("all other columns but " + joined(left_out), kept);
       if (!fits(array)) continue;
@@ -85,7 +76,18 @@ void fit_table(const std::vector<InputFacts>& inputs, DataFacts& facts) {
   add_token_arrays(inputs, facts);
 }
 
-ArrayFacts stacked_columns(const std::string& name, const std::vector<const ArrayFacts*>& columns) {
+KeptColumns without_identifiers(const ColumnList& columns) {
+  KeptColumns result;
+  for (const ArrayFacts* column : columns) {
+    if (column->is_identifier)
+      result.left_out.push_back(column->name);
+    else
+      result.kept.push_back(column);
+  }
+  return result;
+}
+
+ArrayFacts stacked_columns(const std::string& name, const ColumnList& columns) {
   ArrayFacts array;
   array.name = name;
   array.stacked = true;

@@ -53,8 +53,16 @@ class EachOnce {
   bool repeats_ = false;
 };
 
+using ColumnList = std::vector<const ArrayFacts*>;
+
 /// Columns as one array, an axis behind that of samples.
-ArrayFacts stacked_columns(const std::string& name, const std::vector<const ArrayFacts*>& columns);
+ArrayFacts stacked_columns(const std::string& name, const ColumnList& columns);
+
+struct KeptColumns {
+  ColumnList kept;
+  std::vector<std::string> left_out;  // names of identifiers
+};
+KeptColumns without_identifiers(const ColumnList& columns);
 
 /// Settles columns for inputs: adds those that make an axis, and those for a tokenizer.
 void fit_table(const std::vector<InputFacts>& inputs, DataFacts& facts);
