@@ -65,15 +65,27 @@ class WaitingProgram {
     return ended();
   }
 
-  /// The signal that ended it, once it got both at the same time when `ready`; 0 where it exited.
+  /// The exit code, once it got both at the same time when `ready`; -1 where a signal ended it.
   int interrupt_twice(int first, int second, const std::function<bool()>& ready) {
     wait_until(ready);
-    int status = 0;
-    kill(child_, SIGSTOP);
-    waitpid(child_, &status, WUNTRACED);
+    if (!hold()) return ended();
     kill(child_, first);
     kill(child_, second);
     kill(child_, SIGCONT);
+    return ended();
+  }
+
+  /// The signal that ended it, where `second` comes a second after `first`; 0 where it exited, as
+  /// it also does where it heeds `first` before it can be held.
+  int interrupt_again(int first, int second, const std::function<bool()>& ready) {
+    wait_until(ready);
+    kill(child_, first);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // for its handler
+    if (hold()) {
+      std::this_thread::sleep_for(std::chrono::seconds(1));
+      kill(child_, second);
+      kill(child_, SIGCONT);
+    }
     ended();
     return ended_by_;
   }
@@ -84,18 +96,30 @@ class WaitingProgram {
     for (int i = 0; i < 1200 && !ready(); ++i) pause();
     for (int i = 0; i < 10; ++i) pause();  // it waits for rows by now, or will
   }
+  /// Stops it until SIGCONT; false where it has ended.
+  bool hold() {
+    int status = 0;
+    kill(child_, SIGSTOP);
+    if (waitpid(child_, &status, WUNTRACED) == child_ && WIFSTOPPED(status)) return true;
+    note_end(status);
+    return false;
+  }
+  void note_end(int status) {
+    over_ = true;
+    ended_by_ = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    code_ = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
   int ended() {
     int status = 0;
-    for (int i = 0; i < 1200; ++i) {
+    for (int i = 0; i < 1200 && !over_; ++i) {
       if (waitpid(child_, &status, WNOHANG) == child_) {
-        over_ = true;
-        ended_by_ = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-        return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+        note_end(status);
+      } else {
+        pause();
       }
-      pause();
     }
-    end();
-    return -1;
+    if (!over_) end();
+    return code_;
   }
   void end() {
     over_ = true;
@@ -105,7 +129,7 @@ class WaitingProgram {
   }
 
   pid_t child_ = -1;
-  int input_ = -1, ended_by_ = 0;
+  int input_ = -1, ended_by_ = 0, code_ = -1;
   bool over_ = false;
 };
 
