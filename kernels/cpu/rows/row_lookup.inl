@@ -45,11 +45,6 @@ struct LookupRows {
     return reinterpret_cast<const E*>((reinterpret_cast<std::uintptr_t>(x) & ~mask) |
                                       (reinterpret_cast<std::uintptr_t>(zeros<E>) & mask));
   }
-  /// The weight of id i, 0 where it is absent.
-  TANDEM_INLINE float weight(const float* weights, std::int64_t i) const {
-    const std::uint32_t mask = static_cast<std::uint32_t>(absent(i)) - 1;
-    return __builtin_bit_cast(float, __builtin_bit_cast(std::uint32_t, weights[i]) & mask);
-  }
 };
 
 /// f(rows, first, last) for ids first..last, which are all of begin..end by turns, so few that the
@@ -238,14 +233,14 @@ void narrow_bags(const Rows& rows, const RowBags& bags, std::int64_t begin, std:
     double sum[narrow] = {};
     if (bags.weights == nullptr) {
       for (std::int64_t i = b * length; i < (b + 1) * length; ++i) {
-        const E* x = rows.of(table, i, n);
+        const E* x = table + rows.row(i) * n;
         for (std::int64_t c = 0; c < n; ++c) sum[c] += static_cast<double>(number(x[c]));
       }
     } else {
       for (std::int64_t i = b * length; i < (b + 1) * length; ++i) {
         if (bags.weights[i] == 0) continue;
-        const auto weight = static_cast<double>(rows.weight(bags.weights, i));
-        const E* x = rows.of(table, i, n);
+        const auto weight = static_cast<double>(bags.weights[i]);
+        const E* x = table + rows.row(i) * n;
         for (std::int64_t c = 0; c < n; ++c) sum[c] += weight * static_cast<double>(number(x[c]));
       }
     }
@@ -254,8 +249,100 @@ void narrow_bags(const Rows& rows, const RowBags& bags, std::int64_t begin, std:
   }
 }
 
+// Rows that are to be added to sums of bags, in their order: a ring whose end is far enough ahead
+// for what is fetched there to have come when its turn is.
+template <class E>
+struct AwaitedRows {
+  static constexpr std::int64_t most = 512;  // above rows_ahead and `at_once`
+  const E* x[most];
+  float* sum[most];
+  float weight[most];
+};
+
+// Where ids may be absent, as most are where ranks share a table: some at a time, those that are
+// there are put behind one another first, without a branch.
 template <class E, class Rows>
-void bags_of(const Rows& rows, const RowBags& bags, std::int64_t begin, std::int64_t end) {
+void bags_of_present(const Rows& rows, const RowBags& bags, std::int64_t begin, std::int64_t end) {
+  constexpr std::int64_t at_once = 64, last_of_ring = AwaitedRows<E>::most - 1;
+  const RowLookup& lookup = bags.rows;
+  const auto* table = static_cast<const E*>(lookup.table);
+  const float* weights = bags.weights;
+  const std::int64_t n = lookup.columns, length = bags.length, ids_end = end * length;
+  float* y = static_cast<float*>(lookup.y) + begin * lookup.stride;
+  for (std::int64_t b = 0; b < end - begin; ++b)
+    __builtin_memset(y + b * lookup.stride, 0, static_cast<std::size_t>(n) * sizeof(float));
+  AwaitedRows<E> awaited;
+  std::int64_t added = 0, found = 0, i = begin * length, bag_end = i + length;
+  while (i < ids_end || added < found) {
+    std::int64_t next = found;
+    for (const std::int64_t last = ids_end - i < at_once ? ids_end : i + at_once; i < last; ++i) {
+      if (i == bag_end) {
+        y += lookup.stride;
+        bag_end += length;
+      }
+      const std::int64_t at = next & last_of_ring;
+      awaited.x[at] = table + rows.row(i) * n;
+      awaited.sum[at] = y;
+      awaited.weight[at] = weights == nullptr ? 1 : weights[i];
+      next += !rows.absent(i) & (awaited.weight[at] != 0);
+    }
+    // One is fetched for each that is added: memory and sums do not wait for one another.
+    const std::int64_t until = i < ids_end ? next - rows_ahead : next;
+    while (found < next || added < until) {
+      if (found < next)
+        prefetch_row(awaited.x[found++ & last_of_ring], n * static_cast<std::int64_t>(sizeof(E)));
+      if (added >= until) continue;
+      const std::int64_t at = added++ & last_of_ring;
+      if (weights == nullptr)
+        add_one(awaited.sum[at], awaited.x[at], n);
+      else
+        add_scaled(awaited.sum[at], awaited.x[at], awaited.weight[at], n);
+    }
+  }
+}
+
+// The same of narrow rows, a bag at a time.
+template <class E, int fixed, class Rows>
+void narrow_bags_present(const Rows& rows, const RowBags& bags, std::int64_t begin,
+                         std::int64_t end) {
+  constexpr std::int64_t at_once = 64;
+  const RowLookup& lookup = bags.rows;
+  const auto* table = static_cast<const E*>(lookup.table);
+  const float* weights = bags.weights;
+  const std::int64_t n = fixed > 0 ? fixed : lookup.columns, length = bags.length;
+  const E* x[at_once];
+  float weight[at_once];
+  for (std::int64_t b = begin; b < end; ++b) {
+    double sum[narrow] = {};
+    for (std::int64_t i = b * length; i < (b + 1) * length;) {
+      const std::int64_t rest = (b + 1) * length - i, last = i + (rest < at_once ? rest : at_once);
+      std::int64_t count = 0;
+      for (; i < last; ++i) {
+        x[count] = table + rows.row(i) * n;
+        weight[count] = weights == nullptr ? 1 : weights[i];
+        count += !rows.absent(i) & (weight[count] != 0);
+      }
+      for (std::int64_t k = 0; k < count; ++k) {
+        for (std::int64_t c = 0; c < n; ++c)
+          sum[c] += static_cast<double>(weight[k]) * static_cast<double>(number(x[k][c]));
+      }
+    }
+    float* y = static_cast<float*>(lookup.y) + b * lookup.stride;
+    for (std::int64_t c = 0; c < n; ++c) y[c] = static_cast<float>(sum[c]);
+  }
+}
+
+template <class E, class Id>
+void bags_of(const LookupRows<Id, true>& rows, const RowBags& bags, std::int64_t begin,
+             std::int64_t end) {
+  if (bags.rows.columns == 1) return narrow_bags_present<E, 1>(rows, bags, begin, end);
+  if (bags.rows.columns <= narrow) return narrow_bags_present<E, 0>(rows, bags, begin, end);
+  bags_of_present<E>(rows, bags, begin, end);
+}
+
+template <class E, class Id>
+void bags_of(const LookupRows<Id, false>& rows, const RowBags& bags, std::int64_t begin,
+             std::int64_t end) {
   const RowLookup& lookup = bags.rows;
   const std::int64_t n = lookup.columns, length = bags.length, last = end * length;
   if (n == 1) return narrow_bags<E, 1>(rows, bags, begin, end);
@@ -273,11 +360,11 @@ void bags_of(const Rows& rows, const RowBags& bags, std::int64_t begin, std::int
     __builtin_memset(y, 0, static_cast<std::size_t>(n) * sizeof(float));
     for (std::int64_t i = b * length; i < (b + 1) * length; ++i) {
       if (i + ahead < last) fetch(i + ahead);
-      if (n > most_zeros && rows.absent(i)) continue;
+      const E* x = table + rows.row(i) * n;
       if (weights == nullptr)
-        add_one(y, rows.of(table, i, n), n);
+        add_one(y, x, n);
       else if (weights[i] != 0)
-        add_scaled(y, rows.of(table, i, n), rows.weight(weights, i), n);
+        add_scaled(y, x, weights[i], n);
     }
   }
 }

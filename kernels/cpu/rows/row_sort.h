@@ -69,19 +69,50 @@ struct Ids {
     return all < 0;
   }
 
+  /// The same of ids that are not absent, where `negative`.
+  template <class Id, class F>
+  bool visit_present_of(const Id* data, std::int64_t first, std::int64_t from, std::int64_t to,
+                        F f) const {
+    if (!negative) return visit_array(data, first, from, to, f);
+    constexpr std::int64_t at_once = 64;
+    std::int64_t rows[at_once], positions[at_once];
+    while (from < to) {
+      std::int64_t present = 0;
+      for (const std::int64_t last = std::min(to, from + at_once); from < last; ++from) {
+        rows[present] = row_of_any(data[from]);
+        positions[present] = first + from;
+        present += data[from] != absent_id<Id>;
+      }
+      for (std::int64_t i = 0; i < present; ++i) f(positions[i], rows[i]);
+    }
+    return false;
+  }
+
   /// f(position, row) for positions begin..end, in order. Returns whether `negative` was wrong, and
   /// so were rows.
   template <class F>
   bool visit(std::int64_t begin, std::int64_t end, F f) const {
+    return for_arrays(begin, end, [&](auto... array) { return visit_array(array..., f); });
+  }
+  /// The same but for absent ids.
+  template <class F>
+  bool visit_present(std::int64_t begin, std::int64_t end, F f) const {
+    return for_arrays(begin, end, [&](auto... array) { return visit_present_of(array..., f); });
+  }
+
+ private:
+  /// Whether one of visit(data, first position, from, to) for what arrays have of begin..end is
+  /// true.
+  template <class Visit>
+  bool for_arrays(std::int64_t begin, std::int64_t end, Visit visit) const {
     std::int64_t first = 0;
     bool wrong = false;
     for (int a = 0; a < count && first < end; ++a) {
       const std::int64_t from = std::max(begin, first) - first;
       const std::int64_t to = std::min(end - first, arrays[a].count);
-      wrong |=
-          arrays[a].wide
-              ? visit_array(static_cast<const std::int64_t*>(arrays[a].data), first, from, to, f)
-              : visit_array(static_cast<const std::int32_t*>(arrays[a].data), first, from, to, f);
+      wrong |= arrays[a].wide
+                   ? visit(static_cast<const std::int64_t*>(arrays[a].data), first, from, to)
+                   : visit(static_cast<const std::int32_t*>(arrays[a].data), first, from, to);
       first += arrays[a].count;
     }
     return wrong;

@@ -1,8 +1,7 @@
 // The distinct rows among lookup indices, and the positions of each: indices are dealt to buckets
 // of neighbouring rows and each bucket is counted in the first cache; where the table is large
-// against the batch, a radix sort (radix_rows.cpp). Absent indices are sorted as those of a row
-// behind the table's last one, which is then dropped: leaving them out before would take a branch
-// that, where many are absent, cannot be foretold.
+// against the batch, a radix sort (radix_rows.cpp), in which absent indices are those of a row
+// behind the table's last one, which is then dropped.
 #include <bit>
 #include <cstring>
 
@@ -65,8 +64,9 @@ std::int64_t bucket_sort(Ids ids, std::int64_t n, const RowGroups& groups, const
       std::int32_t* own = slots + part * stride;
       std::memset(own, 0, static_cast<std::size_t>(buckets) * 4);
       const Range range = part_of(n, part, parts);
-      wrong[part] = ids.visit(range.begin, range.end,
-                              [=](std::int64_t, std::int64_t row) { ++own[row >> bucket_bits]; });
+      wrong[part] = ids.visit_present(range.begin, range.end, [=](std::int64_t, std::int64_t row) {
+        ++own[row >> bucket_bits];
+      });
     });
     return std::find(wrong, wrong + parts, true) == wrong + parts;
   };
@@ -77,25 +77,28 @@ std::int64_t bucket_sort(Ids ids, std::int64_t n, const RowGroups& groups, const
   }
   counts_to_starts(slots, stride, parts, buckets);
   for (std::int64_t bucket = 0; bucket < buckets; ++bucket) starts[bucket] = slots[bucket];
-  starts[buckets] = static_cast<std::int32_t>(n);
 
   const std::int64_t row_mask = (std::int64_t{1} << bucket_bits) - 1;
   parallel_parts(parts, [&](int part) {
     std::int32_t* own = slots + part * stride;
     const Range range = part_of(n, part, parts);
-    ids.visit(range.begin, range.end, [=](std::int64_t position, std::int64_t row) {
+    ids.visit_present(range.begin, range.end, [=](std::int64_t position, std::int64_t row) {
       const std::int32_t slot = own[row >> bucket_bits]++;
       elements[slot] = static_cast<Element>((row & row_mask) << shift | position);
       __builtin_prefetch(elements + slot + 32, 1);  // more streams than the processor follows
     });
   });
 
-  // A part takes the buckets that begin in its range of positions.
+  const std::int32_t present = slots[(parts - 1) * stride + buckets - 1];
+  starts[buckets] = present;
+
+  // A part takes the buckets that begin in its range of elements.
   const auto first_bucket = [&](int part) {
-    return part == 0 ? 0
-                     : std::lower_bound(starts, starts + buckets,
-                                        static_cast<std::int32_t>(part_of(n, part, parts).begin)) -
-                           starts;
+    return part == 0
+               ? 0
+               : std::lower_bound(starts, starts + buckets,
+                                  static_cast<std::int32_t>(part_of(present, part, parts).begin)) -
+                     starts;
   };
   const auto for_buckets = [&](auto f) {
     parallel_parts(parts, [&](int part) {
@@ -105,7 +108,6 @@ std::int64_t bucket_sort(Ids ids, std::int64_t n, const RowGroups& groups, const
   };
 
   const Element position_mask = static_cast<Element>((std::uint64_t{1} << shift) - 1);
-  std::int64_t absent = 0;  // positions, the last ones of the last bucket
   for_buckets([&](std::int64_t bucket) {
     constexpr std::int64_t most = std::int64_t{1} << most_bucket_bits;
     // The two halves of the bucket's elements by turns: counters of one row, which many elements in
@@ -135,10 +137,6 @@ std::int64_t bucket_sort(Ids ids, std::int64_t n, const RowGroups& groups, const
       touched[groups_here] =
           static_cast<Element>(row << shift) | (static_cast<Element>(count - 1) & position_mask);
       groups_here += count != 0;
-    }
-    if (bucket + 1 == buckets) {
-      absent = end - counts[ids.table_rows & row_mask];
-      groups_here -= absent != 0;
     }
     const auto put = [&](std::int32_t* slots_of, Element element) {
       groups.order[slots_of[element >> shift]++] =
@@ -170,8 +168,8 @@ std::int64_t bucket_sort(Ids ids, std::int64_t n, const RowGroups& groups, const
     }
   });
   const std::int64_t count = firsts[buckets];
-  groups.offsets[count] = static_cast<std::int32_t>(n - absent);
-  std::fill(groups.order + n - absent, groups.order + n, -1);
+  groups.offsets[count] = present;
+  std::fill(groups.order + present, groups.order + n, -1);
   if (!inverse) return count;
   rank[ids.table_rows] = absent_id<std::int32_t>;
   parallel_parts(parts, [&](int part) {
