@@ -22,8 +22,19 @@ double share_of(const Instruction& instruction, const Graph& graph) {
          static_cast<double>(graph.type(graph.node(instruction.node).outputs[0]).bytes());
 }
 
-// Of ids that ranks may send there is room for all: of what groups or updates the rows that they
-// name, the part that there is to do, about.
+// The part of `ids` that name a row, about: of those that ranks may send there is room for all, and
+// of those of all ranks each has some rows.
+double filled_ids(const Graph& graph, ValueId ids) {
+  const NodeId producer = graph.value(ids).producer;
+  if (!producer) return 1;
+  const Node& made = graph.node(producer);
+  if (made.op->name == exchange_rows_name) return made.attributes.number("filled");
+  if (made.op->name == "OwnRows")
+    return 1.0 / static_cast<double>(made.attributes.integer("ranks"));
+  return 1;
+}
+
+// What there is to do of looking up, grouping or updating the rows that such ids name.
 double filled_part(const Graph& graph, const Node& node) {
   const auto maker = [&](std::size_t input) -> const Node* {
     const NodeId producer = graph.value(node.inputs[input]).producer;
@@ -36,14 +47,13 @@ double filled_part(const Graph& graph, const Node& node) {
   if (node.op->role == Role::rows_norm) return as_of(maker(0));
   if (node.op->role == Role::rows_update)
     return node.attributes.flag("lazy") ? as_of(maker(RowsOperands(node).unique())) : 1;
+  if (node.op->role == Role::embedding_bag) return filled_ids(graph, node.inputs[1]);
   if (node.op->role != Role::id_groups) return 1;
   double ids = 0, filled = 0;
-  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-    const Node* made = maker(i);
-    const bool are_sent = made != nullptr && made->op->name == exchange_rows_name;
-    const auto count = static_cast<double>(graph.type(node.inputs[i]).elements());
+  for (const ValueId input : node.inputs) {
+    const auto count = static_cast<double>(graph.type(input).elements());
     ids += count;
-    filled += are_sent ? count * made->attributes.number("filled") : count;
+    filled += count * filled_ids(graph, input);
   }
   return ids > 0 ? filled / ids : 1;
 }

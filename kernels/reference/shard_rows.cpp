@@ -1,5 +1,5 @@
-// ShardIds, ShardRows and ShardColumns: whose the rows are that ids name, where ranks share a
-// table.
+// ShardIds, ShardRows, ShardColumns and OwnRows: whose the rows are that ids name, where ranks
+// share a table.
 #include "engine/operators/tables/shard_rows.h"
 
 #include "kernels/reference/network_support.h"
@@ -11,8 +11,8 @@ ShardedRows shards_of(const KernelRequest& r) {
   return {r.attributes().integer("rows"), r.attributes().integer("ranks")};
 }
 
-template <class Id>
-std::unique_ptr<PreparedKernel> shard_ids(const KernelRequest& r, Id) {
+template <class Id, class Place>
+std::unique_ptr<PreparedKernel> shard_ids_of(const KernelRequest& r) {
   return prepared([shards = shards_of(r), count = r.inputs[0].type.elements(),
                    ids = Places(r.inputs[0]), places = Places(r.outputs[0]),
                    node = r.node_index](const KernelArguments& a) {
@@ -21,10 +21,16 @@ std::unique_ptr<PreparedKernel> shard_ids(const KernelRequest& r, Id) {
       bool outside = false;
       const std::int64_t row = shards.row_of(id, outside);
       if (outside) report(a, ErrorWord::index_out_of_range, node, std::int64_t{id});
-      static_cast<std::int64_t*>(a.outputs[0])[places(i)] =
-          row < 0 ? absent_id<std::int64_t> : shards.place(row);
+      static_cast<Place*>(a.outputs[0])[places(i)] =
+          row < 0 ? absent_id<Place> : static_cast<Place>(shards.place(row));
     }
   });
+}
+
+template <class Id>
+std::unique_ptr<PreparedKernel> shard_ids(const KernelRequest& r, Id) {
+  return r.outputs[0].type.dtype == DType::int32 ? shard_ids_of<Id, std::int32_t>(r)
+                                                 : shard_ids_of<Id, std::int64_t>(r);
 }
 
 std::unique_ptr<PreparedKernel> shard_rows(const KernelRequest& r) {
@@ -68,6 +74,26 @@ std::unique_ptr<PreparedKernel> shard_columns(const KernelRequest& r) {
   });
 }
 
+template <class Place, class Row>
+std::unique_ptr<PreparedKernel> own_rows_of(const KernelRequest& r) {
+  return prepared([shards = shards_of(r), rank = r.attributes().integer("rank"),
+                   count = r.inputs[0].type.elements(), places = Places(r.inputs[0]),
+                   rows = Places(r.outputs[0])](const KernelArguments& a) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::int64_t place = static_cast<const Place*>(a.inputs[0])[places(i)];
+      const bool is_own = place >= 0 && place / shards.part() == rank;
+      static_cast<Row*>(a.outputs[0])[rows(i)] =
+          is_own ? static_cast<Row>(place % shards.part()) : absent_id<Row>;
+    }
+  });
+}
+
+template <class Place>
+std::unique_ptr<PreparedKernel> own_rows(const KernelRequest& r, Place) {
+  return r.outputs[0].type.dtype == DType::int32 ? own_rows_of<Place, std::int32_t>(r)
+                                                 : own_rows_of<Place, std::int64_t>(r);
+}
+
 }  // namespace
 
 void add_shard_rows(KernelList& list) {
@@ -76,6 +102,9 @@ void add_shard_rows(KernelList& list) {
       [](const KernelRequest& r, auto tag) { return shard_ids(r, tag); }));
   list.push_back(reference_kernel("shard_rows", "ShardRows", refuse_nothing, shard_rows));
   list.push_back(reference_kernel("shard_columns", "ShardColumns", refuse_nothing, shard_columns));
+  list.push_back(kernel_for<std::int32_t, std::int64_t>(
+      "reference.own_rows", "OwnRows",
+      [](const KernelRequest& r, auto tag) { return own_rows(r, tag); }));
 }
 
 }  // namespace tandem::reference

@@ -1,5 +1,5 @@
 // Cases of ShardIds and ShardRows; the numbers follow from row r = row r / ranks of rank r % ranks.
-// And of ShardColumns, where each rank has all rows.
+// And of ShardColumns, where each rank has all rows, and of OwnRows.
 #include "engine/operators/tables/rows.h"
 #include "tests/operators/network_cases.h"
 
@@ -18,8 +18,8 @@ void add_ids(Cases& cases) {
   add("three", valued({2, 5}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, DType::int64), 10, 3,
       {0, 4, 8, 1, 5, 9, 2, 6, 10, 3});
   add("from_the_end", valued({3}, {-1, -10, -4}, DType::int32), 10, 3, {3, 0, 2});
-  add("absent", valued({3}, {none32, 4, none32}, DType::int32), 10, 3, {none64, 5, none64});
-  add("absent_wide", valued({2}, {none64, -9}, DType::int64), 10, 3, {none64, 4});
+  add("absent", valued({3}, {none32, 4, none32}, DType::int32), 10, 3, {none32, 5, none32});
+  add("absent_wide", valued({2}, {none64, -9}, DType::int64), 10, 3, {none32, 4});
   add("one_rank", valued({3}, {4, 0, 2}, DType::int64), 5, 1, {4, 0, 2});
   add("more_ranks_than_rows", valued({2}, {1, 0}, DType::int64), 2, 5, {1, 0});
   // Beyond 32 bits: row 2^33 + 1 of 2^34 on two ranks.
@@ -67,6 +67,30 @@ void add_columns(Cases& cases) {
   add("no_room", {}, 0, 2, {});
 }
 
+void add_own_rows(Cases& cases) {
+  const auto add = [&](const char* name, DType type, std::vector<double> places, std::int64_t rows,
+                       std::int64_t ranks, std::int64_t rank, std::vector<double> expected) {
+    const auto count = static_cast<std::int64_t>(places.size());
+    add_case(cases, "OwnRows", name, {valued({count}, std::move(places), type)},
+             {{"rows", rows}, {"ranks", ranks}, {"rank", rank}})
+        .expected = std::move(expected);
+  };
+  // Ten rows on three ranks are parts of four: places 0 to 3, 4 to 7, 8 to 11.
+  const std::vector<double> places{0, 3, 4, 7, 8, 10, none32};
+  const double none = none32;
+  add("first", DType::int32, places, 10, 3, 0, {0, 3, none, none, none, none, none});
+  add("middle", DType::int32, places, 10, 3, 1, {none, none, 0, 3, none, none, none});
+  add("last", DType::int32, places, 10, 3, 2, {none, none, none, none, 0, 2, none});
+  // The most places of int32, then parts of as many, then of more.
+  const std::int64_t most = (std::int64_t{1} << 31) - 1;
+  add("short_places", DType::int32, {2147483646.0, 0, none32}, most, 1, 0, {2147483646.0, 0, none});
+  add("short_rows", DType::int64, {2147483646.0, 2147483647.0, none64}, 2 * most, 2, 1,
+      {none32, 0, none32});
+  add("long_rows", DType::int64, {0, 2147483648.0, 4294967295.0, none64}, 2 * most + 2, 2, 1,
+      {none64, 0, 2147483647.0, none64});
+  add("none", DType::int32, {}, 3, 2, 0, {});
+}
+
 }  // namespace
 
 void add_shard_row_cases(Cases& cases) {
@@ -74,6 +98,7 @@ void add_shard_row_cases(Cases& cases) {
   add_ids(cases);
   add_rows(cases);
   add_columns(cases);
+  add_own_rows(cases);
   for (std::size_t i = first; i < cases.size(); ++i)
     cases[i].tolerance = 0;  // integers, to the bit
 }

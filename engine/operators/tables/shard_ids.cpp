@@ -9,18 +9,13 @@ namespace {
 
 std::vector<TensorType> infer_shard_ids(const NodeView& view) {
   require_index(view, 0);
-  for (const char* name : {"rows", "ranks"}) {
-    const std::int64_t count = view.attributes().integer(name);
-    if (count < 1)
-      view.fail(std::string(name) + " is out of range", "at least 1", std::to_string(count));
-  }
-  return {{DType::int64, view.input(0).shape}};
+  return {{checked_shards(view).place_type(), view.input(0).shape}};
 }
 
 }  // namespace
 
 // Negative ids count from the end, as in Gather; absent ones stay absent. Ids of no row are
-// reported, and become the nearest row.
+// reported, and become the nearest row. Places are int32 where all are.
 Operator shard_ids() {
   return {.name = "ShardIds",
           .inputs = {{"ids"}},

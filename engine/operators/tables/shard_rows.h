@@ -4,7 +4,10 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
+#include <string>
 
+#include "engine/operators/operator.h"
 #include "engine/operators/tables/rows.h"
 
 namespace tandem {
@@ -16,6 +19,10 @@ struct ShardedRows {
   std::int64_t part() const { return (rows + ranks - 1) / ranks; }
   /// Of all parts.
   std::int64_t places() const { return part() * ranks; }
+  /// The type of places: int32 where all fit.
+  DType place_type() const { return fitting(places()); }
+  /// The type of rows of a part.
+  DType row_type() const { return fitting(part()); }
   std::int64_t place(std::int64_t row) const { return row % ranks * part() + row / ranks; }
   /// The row that an id names; -1 where it is absent. An id out of range names the nearest row and
   /// makes `outside` true.
@@ -26,6 +33,21 @@ struct ShardedRows {
     outside = row < 0 || row >= rows;
     return outside ? (row < 0 ? 0 : rows - 1) : row;
   }
+
+ private:
+  static DType fitting(std::int64_t count) {
+    return count <= std::numeric_limits<std::int32_t>::max() ? DType::int32 : DType::int64;
+  }
 };
+
+/// That of the node's attributes; both are at least 1.
+inline ShardedRows checked_shards(const NodeView& node) {
+  for (const char* name : {"rows", "ranks"}) {
+    const std::int64_t count = node.attributes().integer(name);
+    if (count < 1)
+      node.fail(std::string(name) + " is out of range", "at least 1", std::to_string(count));
+  }
+  return {node.attributes().integer("rows"), node.attributes().integer("ranks")};
+}
 
 }  // namespace tandem

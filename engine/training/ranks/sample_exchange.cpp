@@ -42,16 +42,16 @@ ValueId SampleExchange::slice(ValueId value, std::size_t axis, std::int64_t firs
   return g_.add_node("Slice", {value}, {{"starts", starts}, {"sizes", sizes}, {"steps", steps}});
 }
 
-ValueId SampleExchange::padded(ValueId value, std::size_t axis, std::int64_t count) {
+ValueId SampleExchange::padded(ValueId value, std::size_t axis, std::int64_t count, double filler) {
   TensorType rest = g_.type(value);
   rest.shape[axis] = count - rest.shape[axis];
   if (rest.shape[axis] == 0) return value;
-  return g_.add_node("Concat", {value, g_.filled(0, rest)},
+  return g_.add_node("Concat", {value, g_.filled(filler, rest)},
                      {{"axis", static_cast<std::int64_t>(axis)}});
 }
 
-ValueId SampleExchange::gathered(ValueId own) {
-  return collective(all_gather_name, padded(own, 0, most_rows(g_.shape(own)[0])));
+ValueId SampleExchange::gathered(ValueId own, double filler) {
+  return collective(all_gather_name, padded(own, 0, most_rows(g_.shape(own)[0]), filler));
 }
 
 // [rows, .., ranks * share, ..] -> [rows, .., ranks, share, ..] -> [ranks, rows, .., share, ..]

@@ -27,8 +27,8 @@ class SampleExchange {
   /// not as many for each sample and shares differ.
   std::int64_t rows_of_all(std::int64_t own) const { return ranks_.ranks * most_rows(own); }
 
-  /// The rows of all ranks (AllGather).
-  ValueId gathered(ValueId own);
+  /// The rows of all ranks (AllGather), padding of `filler` among them.
+  ValueId gathered(ValueId own, double filler = 0);
   /// The own block of the samples of all ranks (AllToAll).
   SplitValue split(ValueId own, std::size_t axis);
   /// All of the own samples, `rows` of them (AllToAll).
@@ -46,7 +46,7 @@ class SampleExchange {
 
  private:
   std::int64_t most_rows(std::int64_t own) const;
-  ValueId padded(ValueId value, std::size_t axis, std::int64_t count);
+  ValueId padded(ValueId value, std::size_t axis, std::int64_t count, double filler = 0);
   ValueId slice(ValueId value, std::size_t axis, std::int64_t first, std::int64_t count);
   ValueId collective(const char* name, ValueId value);
 

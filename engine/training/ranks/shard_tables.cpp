@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <compare>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "engine/graph/error.h"
@@ -12,6 +13,7 @@
 #include "engine/operators/product_weights.h"
 #include "engine/operators/tables/shard_rows.h"
 #include "engine/operators/tables/table_nodes.h"
+#include "engine/training/ranks/shard_bags.h"
 #include "engine/training/ranks/table_owners.h"
 
 namespace tandem {
@@ -23,6 +25,7 @@ struct ShardedTable {
   ValueId initial;
   std::int64_t rows = 0, columns = 0;  // of the whole; columns of a matrix
   std::vector<NodeId> lookups;
+  std::vector<NodeId> sums;  // lookups of which sums cross, not rows
   Sharding sharding = Sharding::rows;
   int owner = -1;  // of a whole table
 
@@ -151,6 +154,27 @@ std::vector<ShardedTable> sharded_tables(const Graph& graph, const Shardings& sh
   return tables;
 }
 
+/// Takes lookups whose sums cross out of the others: of tables by rows, whose ids no other lookup
+/// asks for rows, as rows of several tables go with one exchange of ids.
+void set_sums_apart(const Graph& graph, const RankShares& ranks,
+                    std::vector<ShardedTable>& tables) {
+  const auto ids_of = [&](NodeId lookup) { return graph.node(lookup).inputs[1].index; };
+  std::set<std::int32_t> ask_for_rows;
+  for (const ShardedTable& table : tables) {
+    for (const NodeId lookup : table.lookups) {
+      if (!table.by_rows() || !crosses_as_sums(graph, lookup, table.rows, ranks))
+        ask_for_rows.insert(ids_of(lookup));
+    }
+  }
+  for (ShardedTable& table : tables) {
+    const auto first_sum =
+        std::stable_partition(table.lookups.begin(), table.lookups.end(),
+                              [&](NodeId lookup) { return ask_for_rows.contains(ids_of(lookup)); });
+    table.sums.assign(first_sum, table.lookups.end());
+    table.lookups.erase(first_sum, table.lookups.end());
+  }
+}
+
 // Ids that are made behind the first lookup, perhaps of what it found, go with a later one.
 std::vector<LookupGroup> groups_of(const Graph& graph, const ShardedTable& table) {
   std::vector<LookupGroup> groups;
@@ -169,16 +193,22 @@ std::vector<LookupGroup> groups_of(const Graph& graph, const ShardedTable& table
 
 class ShardTables {
  public:
-  ShardTables(const Graph& from, const RankShares& ranks) : from_(from), ranks_(ranks) {}
+  ShardTables(const Graph& from, const RankShares& ranks)
+      : from_(from), ranks_(ranks), bags_(ranks) {}
 
   void add(const ShardedTable& table) {
     for (LookupGroup& group : groups_of(from_, table)) {
       for (const NodeId lookup : group.lookups) group_of_[lookup.index] = groups_.size();
       groups_.push_back(std::move(group));
     }
+    for (const NodeId bag : table.sums) rows_of_sum_[bag.index] = table.rows;
   }
 
   bool replace(GraphRewrite& to, NodeId id) {
+    if (const auto sum = rows_of_sum_.find(id.index); sum != rows_of_sum_.end()) {
+      to.replace(from_.node(id).outputs[0], bags_.sums(to, id, sum->second));
+      return true;
+    }
     const auto found = group_of_.find(id.index);
     if (found == group_of_.end()) return false;
     const std::size_t g = found->second;
@@ -324,8 +354,10 @@ class ShardTables {
   const Graph& from_;
   const RankShares& ranks_;
   std::vector<LookupGroup> groups_;
-  std::map<std::int32_t, std::size_t> group_of_;  // by lookup
-  std::map<std::size_t, ValueId> rows_;           // by group
+  std::map<std::int32_t, std::size_t> group_of_;      // by lookup
+  std::map<std::int32_t, std::int64_t> rows_of_sum_;  // of the whole table, by lookup
+  ShardBags bags_;
+  std::map<std::size_t, ValueId> rows_;  // by group
   std::map<Key, Asked> asked_;
 };
 
@@ -335,8 +367,9 @@ Graph shard_tables(const OperatorSet& operators, const Graph& forward, const Sha
                    const RankShares& ranks) {
   if (!ranks.several() || shards.empty()) return forward;
   Graph from = remove_dead(forward, operators);
-  const std::vector<ShardedTable> tables = sharded_tables(from, shards, ranks);
+  std::vector<ShardedTable> tables = sharded_tables(from, shards, ranks);
   if (tables.empty()) return forward;
+  set_sums_apart(from, ranks, tables);
   for (const ShardedTable& table : tables) {
     State& state = from.states[table.state];
     keep_part(state, kind_of(table), ranks.rank, ranks.ranks, std::max(table.owner, 0));

@@ -16,6 +16,8 @@ class OperatorSet;
 ///   ids -> ShardIds -> UniqueIndices -> ShardRows -> ExchangeRows -> Gather in the own part
 ///       -> ExchangeRows -> the lookup itself, with each id's position among the sorted ones
 ///
+/// or with sums of rows in place of rows (shard_bags.h), where those are less.
+///
 /// Each row that a rank looks up crosses once, and so does its gradient, which goes back to the
 /// rank that keeps the row as one of that part: rows that several ranks ask for are added up there
 /// in the order of the ranks. Of a table by columns every rank is asked for all rows (ShardColumns

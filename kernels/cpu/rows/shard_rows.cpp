@@ -1,8 +1,9 @@
 // ShardIds, a division for each id; ShardRows, whose places are ascending: those of a rank lie in a
-// row; ShardColumns, which copies.
+// row; ShardColumns, which copies; OwnRows, a comparison for each place.
 #include "engine/operators/tables/shard_rows.h"
 
 #include <limits>
+#include <type_traits>
 
 #include "engine/device/kernel_forms.h"
 #include "kernels/cpu/cpu_kernels.h"
@@ -16,9 +17,19 @@ ShardedRows shards_of(const KernelRequest& r) {
   return {r.attributes().integer("rows"), r.attributes().integer("ranks")};
 }
 
+/// f of values of the integer types of input and output 0.
+template <class F>
+std::unique_ptr<PreparedKernel> with_integers(const KernelRequest& r, F f) {
+  const auto with_output = [&](auto in) {
+    return r.outputs[0].type.dtype == DType::int32 ? f(in, std::int32_t{}) : f(in, std::int64_t{});
+  };
+  return r.inputs[0].type.dtype == DType::int32 ? with_output(std::int32_t{})
+                                                : with_output(std::int64_t{});
+}
+
 // Number: of 32 bits where rows fit, since its division takes a third of the time.
-template <class Number, class Id>
-void place(const ShardedRows& shards, const Id* ids, std::int64_t* places, std::int64_t count) {
+template <class Number, class Id, class Place>
+void place(const ShardedRows& shards, const Id* ids, Place* places, std::int64_t count) {
   const auto ranks = static_cast<Number>(shards.ranks);
   const std::int64_t part = shards.part();
   for (std::int64_t i = 0; i < count; ++i) {
@@ -27,34 +38,36 @@ void place(const ShardedRows& shards, const Id* ids, std::int64_t* places, std::
     const auto number = static_cast<Number>(row);
     const std::int64_t place = static_cast<std::int64_t>(number % ranks) * part +
                                static_cast<std::int64_t>(number / ranks);
-    places[i] = row < 0 ? absent_id<std::int64_t> : place;
+    places[i] = row < 0 ? absent_id<Place> : static_cast<Place>(place);
   }
 }
 
-template <class Id>
+template <class Id, class Place>
 void place_ids(const ShardedRows& shards, const KernelArguments& a, std::int64_t begin,
                std::int64_t end) {
   const Id* ids = static_cast<const Id*>(a.inputs[0]) + begin;
-  auto* places = static_cast<std::int64_t*>(a.outputs[0]) + begin;
+  auto* places = static_cast<Place*>(a.outputs[0]) + begin;
   if (shards.rows <= std::numeric_limits<std::uint32_t>::max())
     place<std::uint32_t>(shards, ids, places, end - begin);
   else
     place<std::uint64_t>(shards, ids, places, end - begin);
 }
 
-std::unique_ptr<PreparedKernel> prepare_shard_ids(const KernelRequest& r) {
-  const TensorType& ids = r.inputs[0].type;
-  return prepared([shards = shards_of(r), count = ids.elements(), wide = ids.dtype == DType::int64,
+template <class Id, class Place>
+std::unique_ptr<PreparedKernel> shard_ids(const KernelRequest& r) {
+  return prepared([shards = shards_of(r), count = r.inputs[0].type.elements(),
                    threads = r.facts->threads, node = r.node_index](const KernelArguments& a) {
-    report_outside(a, IdArray{a.inputs[0], count, wide}, shards.rows, threads, node);
+    const IdArray ids{a.inputs[0], count, sizeof(Id) == sizeof(std::int64_t)};
+    report_outside(a, ids, shards.rows, threads, node);
     parallel_ranges(threads, count, count * 32, [&](std::int64_t begin, std::int64_t end) {
-      if (wide) {
-        place_ids<std::int64_t>(shards, a, begin, end);
-      } else {
-        place_ids<std::int32_t>(shards, a, begin, end);
-      }
+      place_ids<Id, Place>(shards, a, begin, end);
     });
   });
+}
+
+std::unique_ptr<PreparedKernel> prepare_shard_ids(const KernelRequest& r) {
+  return with_integers(
+      r, [&](auto id, auto place) { return shard_ids<decltype(id), decltype(place)>(r); });
 }
 
 std::unique_ptr<PreparedKernel> prepare_shard_rows(const KernelRequest& r) {
@@ -100,12 +113,37 @@ std::unique_ptr<PreparedKernel> prepare_shard_columns(const KernelRequest& r) {
   });
 }
 
+// Absent places stay outside, too: the difference to the first place may go round.
+template <class Place, class Row>
+std::unique_ptr<PreparedKernel> own_rows(const KernelRequest& r) {
+  using Number = std::make_unsigned_t<Place>;
+  const std::int64_t part = shards_of(r).part(), first = r.attributes().integer("rank") * part;
+  return prepared([first = static_cast<Number>(first), part = static_cast<Number>(part),
+                   count = r.inputs[0].type.elements(),
+                   threads = r.facts->threads](const KernelArguments& a) {
+    const auto* places = static_cast<const Place*>(a.inputs[0]);
+    auto* rows = static_cast<Row*>(a.outputs[0]);
+    parallel_ranges(threads, count, count * 12, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        const auto row = static_cast<Number>(static_cast<Number>(places[i]) - first);
+        rows[i] = row < part ? static_cast<Row>(row) : absent_id<Row>;
+      }
+    });
+  });
+}
+
+std::unique_ptr<PreparedKernel> prepare_own_rows(const KernelRequest& r) {
+  return with_integers(
+      r, [&](auto place, auto row) { return own_rows<decltype(place), decltype(row)>(r); });
+}
+
 }  // namespace
 
 void add_shard_row_kernels(KernelList& list) {
   add_row_major(list, "cpu.shard_ids", "ShardIds", refuse_nothing, prepare_shard_ids);
   add_row_major(list, "cpu.shard_rows", "ShardRows", refuse_nothing, prepare_shard_rows);
   add_row_major(list, "cpu.shard_columns", "ShardColumns", refuse_nothing, prepare_shard_columns);
+  add_row_major(list, "cpu.own_rows", "OwnRows", refuse_nothing, prepare_own_rows);
 }
 
 }  // namespace tandem

@@ -1,0 +1,35 @@
+// rows[i] = the row in the part of rank `rank` that is at places[i] among the parts of all ranks
+// (ShardIds), an absent id where it is another rank's. `rows` of the whole table.
+#include "engine/operators/network_checks.h"
+#include "engine/operators/operator.h"
+#include "engine/operators/tables/shard_rows.h"
+
+namespace tandem::operators {
+namespace {
+
+std::vector<TensorType> infer_own_rows(const NodeView& view) {
+  const ShardedRows shards = checked_shards(view);
+  const std::int64_t rank = view.attributes().integer("rank");
+  if (rank < 0 || rank >= shards.ranks)
+    view.fail("rank is out of range", "0 to " + std::to_string(shards.ranks - 1),
+              std::to_string(rank));
+  require_dtype(view, 0, shards.place_type());
+  return {{shards.row_type(), view.input(0).shape}};
+}
+
+}  // namespace
+
+// Rows are int32 where all of a part are. Absent places stay absent.
+Operator own_rows() {
+  return {.name = "OwnRows",
+          .inputs = {{"places"}},
+          .outputs = {{"rows"}},
+          .attributes = {{"rows", std::int64_t{0}, true},
+                         {"ranks", std::int64_t{0}, true},
+                         {"rank", std::int64_t{0}, true}},
+          .infer = infer_own_rows,
+          .not_differentiable = "its results are integers",
+          .engine_only = true};
+}
+
+}  // namespace tandem::operators
