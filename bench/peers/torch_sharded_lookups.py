@@ -6,11 +6,14 @@
 The network: two embedding bags of widths 1 and 80 over 39 ids a sample, and a Linear of the wider one's sums; binary cross-entropy. Row i of both
 tables is with rank i mod n. Wide table: sparse Adagrad; deep one: SparseAdam; the Linear's gradient is averaged. Variants:
 "bags":   ids go to their owners, which add up what they have of each bag; the sums come back (as torchrec's row-wise sharding);
-"unique": each rank asks for each row once, and adds up bags and gradients itself.
+"unique": each rank asks for each row once, and adds up bags and gradients itself;
+"torchrec", where that is installed: its EmbeddingBagCollection by rows, with fused row-wise Adagrad for both tables, which has one number a row in
+place of Adam's 160. Rows have to be multiples of four there: the wide table has four columns, of which the first is used.
 The line: {name, variant, ranks, ms, p10, p90, steps, torch, first_loss}; `ms` of a step of all ranks together, as rank 0 sees it.
 """
 
 import argparse
+import importlib.util
 import json
 import pathlib
 import sys
@@ -21,7 +24,7 @@ import torch.nn.functional as F
 import torch_ranks
 import wide_deep_common as common
 
-VARIANTS = ("bags", "unique")
+VARIANTS = ("bags", "unique") + (("torchrec",) if importlib.util.find_spec("torchrec") else ())
 
 
 class Network(torch.nn.Module):
@@ -129,8 +132,58 @@ class Rank:
         return loss.detach()
 
 
+class TorchrecRank:
+    """As Rank, with tables of torchrec."""
+
+    def __init__(self, kind, rank, ranks):
+        from fbgemm_gpu.split_embedding_configs import EmbOptimType
+        from torchrec import EmbeddingBagCollection, EmbeddingBagConfig, KeyedJaggedTensor
+        from torchrec.distributed.embedding_types import EmbeddingComputeKernel
+        from torchrec.distributed.embeddingbag import EmbeddingBagCollectionSharder
+        from torchrec.distributed.model_parallel import DistributedModelParallel
+        from torchrec.distributed.sharding_plan import construct_module_sharding_plan, row_wise
+        from torchrec.distributed.types import ShardingEnv, ShardingPlan
+
+        torch.manual_seed(rank)
+        self.ranks = ranks
+        widths = {"wide": 4, "deep": common.DIM}
+        tables = EmbeddingBagCollection(
+            device=torch.device("meta"),
+            tables=[EmbeddingBagConfig(name=name, embedding_dim=width, num_embeddings=common.ROWS, feature_names=["ids"]) for name, width in widths.items()],
+        )  # fmt: skip
+        sharder = EmbeddingBagCollectionSharder(fused_params={"optimizer": EmbOptimType.EXACT_ROWWISE_ADAGRAD, "learning_rate": 0.05})
+        by_rows = {name: row_wise(compute_kernel=EmbeddingComputeKernel.FUSED.value) for name in widths}
+        plan = construct_module_sharding_plan(tables, by_rows, sharder=sharder, local_size=ranks, world_size=ranks, device_type="cpu")
+        self.tables = DistributedModelParallel(
+            tables, env=ShardingEnv.from_process_group(dist.group.WORLD), device=torch.device("cpu"), plan=ShardingPlan({"": plan}),
+            sharders=[sharder], init_data_parallel=False,
+        )  # fmt: skip
+        self.head = torch.nn.Linear(common.DIM, 1)
+        for p in self.head.parameters():
+            dist.broadcast(p.data, 0)
+        self.optimizer = torch.optim.Adam(self.head.parameters(), 3.5e-4, fused=True)
+        ids = torch.from_numpy(common.ids(kind))[rank::ranks].contiguous()
+        lengths = torch.full((len(ids),), ids.shape[1], dtype=torch.int64)
+        self.ids = KeyedJaggedTensor.from_lengths_sync(["ids"], ids.reshape(-1), lengths)
+        self.labels = torch.from_numpy(common.labels())[rank::ranks].contiguous()
+
+    def step(self):
+        bags = self.tables(self.ids).wait().values()
+        logits = bags[:, :1] + self.head(bags[:, 4:])
+        loss = F.binary_cross_entropy_with_logits(logits, self.labels) / self.ranks
+        loss.backward()
+        for p in self.head.parameters():
+            dist.all_reduce(p.grad)
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        return loss.detach()
+
+
 def run(rank, port, options):
     torch_ranks.join(rank, port, options)
+    if options.variant == "torchrec":
+        torch_ranks.measure(rank, options, TorchrecRank(options.workload, rank, options.ranks).step)
+        return
     this = Rank(options.workload, rank, options.ranks)
     torch_ranks.measure(rank, options, this.step_by_bags if options.variant == "bags" else this.step_by_unique_rows)
 
