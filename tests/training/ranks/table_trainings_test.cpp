@@ -23,39 +23,54 @@ using testing::Trained;
 
 constexpr std::int64_t trained_rows = 31, trained_columns = 5, trained_fields = 3;
 
+ValueId parameter(GraphBuilder& g, const std::string& name, Shape shape) {
+  State state;
+  state.name = name + ".weight";
+  state.path = name + ":weight";
+  state.trainable = true;
+  state.start = HostTensor(TensorType{DType::float32, std::move(shape)});
+  double i = 0;
+  for (float& x : state.start.as<float>()) x = static_cast<float>(0.5 * std::sin(i += 1.7));
+  return g.state(std::move(state));
+}
+
 /// ids int64 [batch, 3] -> table (31 x 5) -> logits of 3 classes.
 Graph table_network(const OperatorSet& operators, std::int64_t batch) {
   GraphBuilder g(operators);
-  const auto parameter = [&](const std::string& name, Shape shape) {
-    State state;
-    state.name = name + ".weight";
-    state.path = name + ":weight";
-    state.trainable = true;
-    state.start = HostTensor(TensorType{DType::float32, std::move(shape)});
-    double i = 0;
-    for (float& x : state.start.as<float>()) x = static_cast<float>(0.5 * std::sin(i += 1.7));
-    return g.state(std::move(state));
-  };
   const ValueId ids = g.input("ids", {DType::int64, {batch, trained_fields}});
   g.set_scope({"table", Phase::forward, {}});
   const ValueId found =
-      g.add_node("Gather", {parameter("table", {trained_rows, trained_columns}), ids},
+      g.add_node("Gather", {parameter(g, "table", {trained_rows, trained_columns}), ids},
                  {{"axis", std::int64_t{0}}});
   g.set_scope({"head", Phase::forward, {}});
   g.output("logits", g.matmul(g.reshape(found, {batch, trained_fields * trained_columns}),
-                              parameter("head", {trained_fields * trained_columns, 3})));
+                              parameter(g, "head", {trained_fields * trained_columns, 3})));
   return g.finish();
 }
 
-std::shared_ptr<const DataSource> table_data(std::int64_t samples, std::int64_t wrong = -1) {
-  HostTensor ids(TensorType{DType::int64, {samples, trained_fields}}),
+/// ids int64 [batch, 8] -> sums of rows of the table -> logits: sums cross.
+constexpr std::int64_t summed_fields = 8;
+Graph sums_network(const OperatorSet& operators, std::int64_t batch) {
+  GraphBuilder g(operators);
+  const ValueId ids = g.input("ids", {DType::int64, {batch, summed_fields}});
+  g.set_scope({"table", Phase::forward, {}});
+  const ValueId sums =
+      g.add_node("EmbeddingBag", {parameter(g, "table", {trained_rows, trained_columns}), ids});
+  g.set_scope({"head", Phase::forward, {}});
+  g.output("logits", g.matmul(sums, parameter(g, "head", {trained_columns, 3})));
+  return g.finish();
+}
+
+std::shared_ptr<const DataSource> table_data(std::int64_t samples, std::int64_t wrong = -1,
+                                             std::int64_t fields = trained_fields) {
+  HostTensor ids(TensorType{DType::int64, {samples, fields}}),
       labels(TensorType{DType::int64, {samples}});
   for (std::int64_t i = 0; i < samples; ++i) {
-    for (std::int64_t k = 0; k < trained_fields; ++k)
-      ids.as<std::int64_t>()[i * trained_fields + k] = (i * i * 7 + k * 11 + i * k) % trained_rows;
+    for (std::int64_t k = 0; k < fields; ++k)
+      ids.as<std::int64_t>()[i * fields + k] = (i * i * 7 + k * 11 + i * k) % trained_rows;
     labels.as<std::int64_t>()[i] = i * 5 % 3;
   }
-  if (wrong >= 0) ids.as<std::int64_t>()[wrong * trained_fields] = trained_rows + 9;
+  if (wrong >= 0) ids.as<std::int64_t>()[wrong * fields] = trained_rows + 9;
   return make_array_source({{"ids", ids}, {"labels", labels}});
 }
 
@@ -173,6 +188,16 @@ TEST_F(TableTrainingTest, AsOneProcess) {
 TEST_F(TableTrainingTest, EvaluationsOfFewSamples) {
   for (const std::int64_t samples : {1, 3, 9, 17}) {
     eval_ = table_data(samples);
+    expect_as_one_process(keys);
+  }
+}
+
+// Of the same samples; a rank with less of them stands in for the rest.
+TEST_F(TableTrainingTest, SumsAsOneProcess) {
+  forward_ = sums_network;
+  train_ = table_data(22, -1, summed_fields);
+  for (const std::int64_t samples : {1, 3, 9, 17, 19}) {
+    eval_ = table_data(samples, -1, summed_fields);
     expect_as_one_process(keys);
   }
 }
