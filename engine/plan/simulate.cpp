@@ -47,7 +47,15 @@ double filled_part(const Graph& graph, const Node& node) {
   if (node.op->role == Role::rows_norm) return as_of(maker(0));
   if (node.op->role == Role::rows_update)
     return node.attributes.flag("lazy") ? as_of(maker(RowsOperands(node).unique())) : 1;
-  if (node.op->role == Role::embedding_bag) return filled_ids(graph, node.inputs[1]);
+  if (node.op->role == Role::embedding_bag) {
+    // All ids are read and all sums written, but not all rows read.
+    double other = static_cast<double>(graph.type(node.outputs[0]).bytes());
+    for (std::size_t i = 1; i < node.inputs.size(); ++i) {
+      if (node.inputs[i]) other += static_cast<double>(graph.type(node.inputs[i]).bytes());
+    }
+    const double bytes = std::max(cost_of(graph, node).bytes, other);
+    return (other + (bytes - other) * filled_ids(graph, node.inputs[1])) / std::max(bytes, 1.0);
+  }
   if (node.op->role != Role::id_groups) return 1;
   double ids = 0, filled = 0;
   for (const ValueId input : node.inputs) {

@@ -1,23 +1,72 @@
 #include "engine/training/ranks/shard_bags.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "engine/graph/builder.h"
 #include "engine/operators/tables/rows.h"
-#include "engine/training/ranks/sample_exchange.h"
+#include "engine/operators/tables/shard_rows.h"
 
 namespace tandem {
+namespace {
 
-bool crosses_as_sums(const Graph& graph, NodeId lookup, std::int64_t rows,
+// What a value is computed of.
+struct Origins {
+  bool inputs = false, states = false;
+};
+Origins origins_of(const Graph& graph, ValueId value) {
+  Origins found;
+  std::vector<bool> seen(graph.values.size());
+  std::vector<ValueId> open{value};
+  while (!open.empty()) {
+    const ValueId at = open.back();
+    open.pop_back();
+    if (!at || seen[static_cast<std::size_t>(at.index)]) continue;
+    seen[static_cast<std::size_t>(at.index)] = true;
+    if (const NodeId producer = graph.value(at).producer) {
+      const std::vector<ValueId>& inputs = graph.node(producer).inputs;
+      open.insert(open.end(), inputs.begin(), inputs.end());
+    } else if (std::any_of(graph.states.begin(), graph.states.end(),
+                           [&](const State& state) { return state.initial == at; })) {
+      found.states = true;
+    } else {
+      found.inputs |= !graph.is_constant(at);
+    }
+  }
+  return found;
+}
+
+bool has_weights(const Node& bag) { return bag.inputs.size() > 2 && bag.inputs[2]; }
+
+}  // namespace
+
+bool crosses_as_sums(const Graph& graph, NodeId lookup, const TensorType& table,
                      const RankShares& ranks) {
   const Node& node = graph.node(lookup);
   if (node.op->role != Role::embedding_bag) return false;
   const TensorType& ids = graph.type(node.inputs[1]);
-  // Without an axis in front of that of a bag there are no rows that could be scattered.
-  if (ids.rank() < 2 || ids.elements() == 0 || graph.is_constant(node.inputs[1])) return false;
-  if (ranks.own > 0 && ids.shape[0] % ranks.own != 0) return false;
-  const std::int64_t most = most_elements(graph, node.inputs[1], ranks);
-  return 2 * ranks.ranks * (most / ids.shape.back()) <= std::min(most, rows);
+  const std::int64_t length = ids.shape.back(), own = std::max<std::int64_t>(ranks.own, 1);
+  // Bags of one sample each; one bag of all samples is of no rank.
+  if (ids.rank() < 2 || ids.elements() == 0) return false;
+  if (ids.elements() % own != 0 || ids.elements() / own % length != 0) return false;
+  const Origins origins = origins_of(graph, node.inputs[1]);
+  if (!origins.inputs || origins.states) return false;
+  if (has_weights(node) && origins_of(graph, node.inputs[2]).states) return false;
+  const auto most = static_cast<double>(most_elements(graph, node.inputs[1], ranks));
+  const auto rows = static_cast<double>(table.shape[0]), n = static_cast<double>(ranks.ranks);
+  const double row = static_cast<double>(table.bytes()) / rows;
+  const ShardedRows shards{table.shape[0], ranks.ranks};
+  const double id = shards.place_type() == DType::int32 ? 4 : 8;
+  const double sums = most / static_cast<double>(length);
+  return (n - 1) * (most * id + 2 * sums * row) <=
+         (n - 1) / n * std::min(most, rows) * (8 + 2 * row);
+}
+
+// Bags of any shape lie behind one another.
+ValueId ShardBags::gathered(GraphBuilder& g, ValueId of_ids, double filler) {
+  const Shape& shape = g.shape(of_ids);
+  const std::int64_t length = shape.back(), bags = g.type(of_ids).elements() / length;
+  return SampleExchange(g, ranks_).gathered(g.reshape(of_ids, {bags, length}), filler);
 }
 
 ValueId ShardBags::own_rows(GraphRewrite& to, ValueId ids, std::int64_t rows) {
@@ -27,22 +76,27 @@ ValueId ShardBags::own_rows(GraphRewrite& to, ValueId ids, std::int64_t rows) {
   const Attributes shared{{"rows", rows}, {"ranks", std::int64_t{ranks_.ranks}}};
   const ValueId places = g.add_node("ShardIds", {to.mapped(ids)}, shared);
   const auto absent = static_cast<double>(absent_id_of(g.dtype(places)));
-  const ValueId of_all = SampleExchange(g, ranks_).gathered(places, absent);
   Attributes own = shared;
   own.set("rank", std::int64_t{ranks_.rank});
-  return at->second = g.add_node("OwnRows", {of_all}, std::move(own));
+  return at->second = g.add_node("OwnRows", {gathered(g, places, absent)}, std::move(own));
+}
+
+ValueId ShardBags::weights(GraphRewrite& to, ValueId weights) {
+  const auto [at, is_new] = weights_.try_emplace(weights.index);
+  if (is_new) at->second = gathered(to.builder(), to.mapped(weights), 0);
+  return at->second;
 }
 
 ValueId ShardBags::sums(GraphRewrite& to, NodeId bag, std::int64_t rows) {
   const Node& node = to.from().node(bag);
+  const TensorType &ids = to.from().type(node.inputs[1]), &y = to.from().type(node.outputs[0]);
   GraphBuilder& g = to.builder();
-  SampleExchange exchange(g, ranks_);
   to.scope_of(bag);
   std::vector<ValueId> inputs{to.mapped(node.inputs[0]), own_rows(to, node.inputs[1], rows)};
-  if (node.inputs.size() > 2 && node.inputs[2])
-    inputs.push_back(exchange.gathered(to.mapped(node.inputs[2])));
+  if (has_weights(node)) inputs.push_back(weights(to, node.inputs[2]));
   const ValueId parts = g.add_node(node.op->name, std::move(inputs), node.attributes);
-  return exchange.summed(parts, to.from().type(node.inputs[1]).shape[0]);
+  const ValueId sums = SampleExchange(g, ranks_).summed(parts, ids.elements() / ids.shape.back());
+  return g.reshape(sums, y.shape);
 }
 
 }  // namespace tandem

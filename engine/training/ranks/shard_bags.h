@@ -6,15 +6,19 @@
 
 #include "engine/graph/rewrite.h"
 #include "engine/training/rank_sums.h"
+#include "engine/training/ranks/sample_exchange.h"
 
 namespace tandem {
 
 /// Whether the ranks exchange less of a lookup where each sums what it has of every bag, and sends
-/// sums in place of rows: the bags of all ranks, there and back, are at most half as many as a
-/// rank's ids, and as the `rows` of the whole table. The same on all ranks.
-bool crosses_as_sums(const Graph& graph, NodeId lookup, std::int64_t rows, const RankShares& ranks);
+/// sums in place of rows: all ranks' ids, sums and gradients of sums are fewer bytes than ids, rows
+/// and their gradients, if all of these are of different rows. Ids have to follow from what is fed
+/// alone: they are as many for each sample, so that all ranks decide alike. Weights may follow from
+/// no state: their gradients would take a row for each id of all ranks.
+bool crosses_as_sums(const Graph& graph, NodeId lookup, const TensorType& table,
+                     const RankShares& ranks);
 
-/// Writes such lookups:
+/// Writes such lookups, of [bags, ids of one]:
 ///
 ///   ids -> ShardIds -> AllGather -> OwnRows -> the lookup itself in the own part -> ReduceScatter
 ///
@@ -30,9 +34,13 @@ class ShardBags {
 
  private:
   ValueId own_rows(GraphRewrite& to, ValueId ids, std::int64_t rows);
+  ValueId weights(GraphRewrite& to, ValueId weights);
+  /// Those of all ranks, with `filler` for samples that a rank has less.
+  ValueId gathered(GraphBuilder& g, ValueId of_ids, double filler);
 
   const RankShares ranks_;
   std::map<std::pair<std::int32_t, std::int64_t>, ValueId> own_rows_;  // by ids, rows of the table
+  std::map<std::int32_t, ValueId> weights_;
 };
 
 }  // namespace tandem

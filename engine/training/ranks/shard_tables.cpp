@@ -23,7 +23,8 @@ namespace {
 struct ShardedTable {
   std::size_t state = 0;
   ValueId initial;
-  std::int64_t rows = 0, columns = 0;  // of the whole; columns of a matrix
+  TensorType type;                     // of the whole
+  std::int64_t rows = 0, columns = 0;  // columns of a matrix
   std::vector<NodeId> lookups;
   std::vector<NodeId> sums;  // lookups of which sums cross, not rows
   Sharding sharding = Sharding::rows;
@@ -70,6 +71,7 @@ ShardedTable table_of(const Graph& graph, std::size_t s, Sharding sharding, int 
   ShardedTable table;
   table.state = s;
   table.initial = state.initial;
+  table.type = type;
   table.rows = type.rank() > 0 ? type.shape[0] : 0;
   table.columns = type.rank() == 2 ? type.shape[1] : 0;
   table.sharding = sharding;
@@ -162,7 +164,7 @@ void set_sums_apart(const Graph& graph, const RankShares& ranks,
   std::set<std::int32_t> ask_for_rows;
   for (const ShardedTable& table : tables) {
     for (const NodeId lookup : table.lookups) {
-      if (!table.by_rows() || !crosses_as_sums(graph, lookup, table.rows, ranks))
+      if (!table.by_rows() || !crosses_as_sums(graph, lookup, table.type, ranks))
         ask_for_rows.insert(ids_of(lookup));
     }
   }

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 
@@ -15,10 +16,10 @@ namespace {
 
 constexpr std::int64_t bag = 16;
 
-/// What else looks up the deep table's rows.
-enum class Beside { nothing, weighted, rows };
+/// What else looks up the deep table's rows: with weights of the model, or ones that are trained,
+/// which rows cross for; bags behind an axis of two.
+enum class Beside { nothing, weighted, trained_weights, bags_of_two, rows };
 
-// Weights are trained; 0 where the parameter is.
 Graph bags_graph(const OperatorSet& operators, std::int64_t samples, Beside beside) {
   GraphBuilder b(operators);
   const auto parameter = [&](const std::string& name, const Shape& shape) {
@@ -34,11 +35,21 @@ Graph bags_graph(const OperatorSet& operators, std::int64_t samples, Beside besi
   if (beside != Beside::nothing) {
     const ValueId others = b.input("others", {DType::int32, {samples, 2, bag}});
     b.set_scope({"other", Phase::forward, {}});
+    const ValueId ones = b.filled(1, {DType::float32, {samples, 2, bag}});
+    const auto add_bags = [&](std::vector<ValueId> inputs) {
+      parts.push_back(b.reshape(b.add_node("EmbeddingBag", std::move(inputs)), {samples, 2 * 12}));
+    };
     if (beside == Beside::weighted) {
-      const ValueId weights = b.mul(parameter("mix.weight", {2, bag}),
-                                    b.filled(1, {DType::float32, {samples, 2, bag}}));
-      parts.push_back(
-          b.reshape(b.add_node("EmbeddingBag", {deep_table, others, weights}), {samples, 2 * 12}));
+      HostTensor weights(TensorType{DType::float32, {2, bag}});
+      for (std::int64_t i = 0; i < 2 * bag; ++i)
+        weights.as<float>()[i] = static_cast<float>(i % 7) / 8;  // some are 0
+      add_bags({deep_table, others, b.mul(b.constant(weights), ones)});
+    } else if (beside == Beside::trained_weights) {
+      add_bags({deep_table, others, b.mul(parameter("mix.weight", {2, bag}), ones)});
+    } else if (beside == Beside::bags_of_two) {
+      const ValueId turned = b.transpose(others, {1, 0, 2});  // samples are not the first axis
+      const ValueId sums = b.add_node("EmbeddingBag", {deep_table, turned});
+      parts.push_back(b.reshape(b.transpose(sums, {1, 0, 2}), {samples, 2 * 12}));
     } else {
       const ValueId rows = b.add_node("Gather", {deep_table, others}, {{"axis", std::int64_t{0}}});
       parts.push_back(b.reshape(rows, {samples, 2 * bag * 12}));
@@ -114,8 +125,9 @@ TEST(ShardBags, RowOptimizersOfTheirOwners) {
   expect_as_alone({.keys = optimizers(ftrl, "kind=\"adam\"")}, {2});
 }
 
-TEST(ShardBags, WeightsThatAreTrained) {
-  expect_as_alone({.keys = usual, .beside = Beside::weighted}, {2, 3});
+TEST(ShardBags, OtherBags) {
+  for (const Beside beside : {Beside::weighted, Beside::trained_weights, Beside::bags_of_two})
+    expect_as_alone({.keys = usual, .beside = beside}, {2, 3});
 }
 
 TEST(ShardBags, BesideRowsThatCross) {
@@ -132,7 +144,7 @@ TEST(ShardBags, OwnersWhoseRowsNobodyAsksFor) {
 
 // What stands in for a sample that a rank has less touches no row: lazy moments would move.
 TEST(ShardBags, SharesMayDifferByASample) {
-  for (const Beside beside : {Beside::nothing, Beside::weighted}) {
+  for (const Beside beside : {Beside::nothing, Beside::weighted, Beside::bags_of_two}) {
     expect_as_alone({.keys = usual, .beside = beside, .batch = 7, .micro_batch = 7}, {2, 3, 4});
   }
 }
@@ -185,29 +197,55 @@ TEST(ShardBags, CrossOnce) {
   EXPECT_FALSE(count.contains(all_to_all_name));
   EXPECT_EQ(count.at(all_gather_name), 1 + 2);
   EXPECT_EQ(count.at(reduce_scatter_name), 2);
+  EXPECT_FALSE(
+      collectives({.keys = usual, .beside = Beside::bags_of_two}).contains(exchange_rows_name));
+  EXPECT_TRUE(
+      collectives({.keys = usual, .beside = Beside::trained_weights}).contains(exchange_rows_name));
 }
 
-// A sum is as long as a row: of bags that are as many as half of the ids, and of those of few rows,
-// rows cross.
-TEST(ShardBags, WhereSumsWouldBeMore) {
+bool crosses(const Shape& ids_shape, std::int64_t rows, const RankShares& ranks,
+             std::int64_t columns = 80, bool of_a_state = false) {
   const OperatorSet operators = all_operators();
-  const auto crosses = [&](std::int64_t samples, std::int64_t length, std::int64_t rows, int ranks,
-                           std::int64_t own = 0, std::int64_t most = 0) {
-    GraphBuilder b(operators);
-    const ValueId ids = b.input("ids", {DType::int64, {samples, length}});
-    const ValueId table = b.state(sine_parameter("a.weight", {rows, 4}));
-    b.output("y", b.add_node("EmbeddingBag", {table, ids}));
-    const Graph graph = b.finish();
-    return crosses_as_sums(graph, {0}, rows, {ranks, own, most, 0});
-  };
-  EXPECT_TRUE(crosses(10, 4, 100, 2));
-  EXPECT_FALSE(crosses(10, 3, 100, 2));
-  EXPECT_FALSE(crosses(10, 4, 39, 2));
-  EXPECT_FALSE(crosses(10, 4, 100, 3));
-  // Three ranks with 11, 11 and 10 samples decide alike: of 66 bags.
-  for (const std::int64_t own : {10, 11}) {
-    EXPECT_TRUE(crosses(own, 8, 66, 3, own, 11));
-    EXPECT_FALSE(crosses(own, 8, 65, 3, own, 11));
+  GraphBuilder b(operators);
+  ValueId ids = b.input("ids", {DType::int64, ids_shape});
+  if (of_a_state) {
+    State state = sine_parameter("offsets", {});
+    state.start = HostTensor::from<std::int64_t>({}, {3});
+    state.trainable = false;
+    ids = b.add(ids, b.state(std::move(state)));
+  }
+  const ValueId table = b.state(sine_parameter("a.weight", {rows, columns}));
+  b.output("y", b.add_node("EmbeddingBag", {table, ids}));
+  const Graph graph = b.finish();
+  const auto bag = std::find_if(graph.nodes.begin(), graph.nodes.end(), [](const Node& node) {
+    return node.op->role == Role::embedding_bag;
+  });
+  const NodeId id{static_cast<std::int32_t>(bag - graph.nodes.begin())};
+  return crosses_as_sums(graph, id, {DType::float32, {rows, columns}}, ranks);
+}
+
+// Bytes: (n - 1) (4 ids + 2 row sums) against (n - 1) / n (8 + 2 row) rows.
+TEST(ShardBags, WhereSumsAreLess) {
+  EXPECT_TRUE(crosses({100, 39}, 100000, {31}));
+  EXPECT_FALSE(crosses({100, 39}, 100000, {32}));
+  EXPECT_TRUE(crosses({100, 39}, 100000, {3}, 1));
+  EXPECT_FALSE(crosses({100, 39}, 100000, {4}, 1));
+  EXPECT_TRUE(crosses({100, 3}, 100000, {2}));
+  EXPECT_FALSE(crosses({100, 2}, 100000, {2}));
+  EXPECT_FALSE(crosses({100, 39}, 200, {2}));  // all rows are fewer
+  EXPECT_FALSE(crosses({39}, 100000, {2}));    // one bag of no sample
+  EXPECT_FALSE(crosses({100, 39}, 100000, {2}, 80, true));
+}
+
+// Wherever the axis of samples is, and also where a rank evaluates one sample and others eight.
+TEST(ShardBags, RanksWithOtherSharesDecideAlike) {
+  for (const std::int64_t own : {1, 2, 3, 8}) {
+    SCOPED_TRACE(own);
+    const RankShares ranks{2, own, 8, 0};
+    EXPECT_TRUE(crosses({own, 16}, 1000, ranks));
+    EXPECT_TRUE(crosses({2, own, 16}, 1000, ranks));
+    EXPECT_TRUE(crosses({own, 3, 16}, 1000, ranks));
+    EXPECT_FALSE(crosses({own, 2}, 1000, ranks));
   }
 }
 
