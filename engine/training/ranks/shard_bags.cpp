@@ -40,26 +40,37 @@ bool has_weights(const Node& bag) { return bag.inputs.size() > 2 && bag.inputs[2
 
 }  // namespace
 
-bool crosses_as_sums(const Graph& graph, NodeId lookup, const TensorType& table,
+bool crosses_as_sums(const Graph& graph, const std::vector<TableLookup>& lookups,
                      const RankShares& ranks) {
-  const Node& node = graph.node(lookup);
-  if (node.op->role != Role::embedding_bag) return false;
-  const TensorType& ids = graph.type(node.inputs[1]);
-  const std::int64_t length = ids.shape.back(), own = std::max<std::int64_t>(ranks.own, 1);
+  const ValueId of_all = graph.node(lookups.front().node).inputs[1];
+  const TensorType& ids = graph.type(of_all);
   // Bags of one sample each; one bag of all samples is of no rank.
   if (ids.rank() < 2 || ids.elements() == 0) return false;
+  const std::int64_t length = ids.shape.back(), own = std::max<std::int64_t>(ranks.own, 1);
   if (ids.elements() % own != 0 || ids.elements() / own % length != 0) return false;
-  const Origins origins = origins_of(graph, node.inputs[1]);
+  const Origins origins = origins_of(graph, of_all);
   if (!origins.inputs || origins.states) return false;
-  if (has_weights(node) && origins_of(graph, node.inputs[2]).states) return false;
-  const auto most = static_cast<double>(most_elements(graph, node.inputs[1], ranks));
-  const auto rows = static_cast<double>(table.shape[0]), n = static_cast<double>(ranks.ranks);
-  const double row = static_cast<double>(table.bytes()) / rows;
-  const ShardedRows shards{table.shape[0], ranks.ranks};
-  const double id = shards.place_type() == DType::int32 ? 4 : 8;
-  const double sums = most / static_cast<double>(length);
-  return (n - 1) * (most * id + 2 * sums * row) <=
-         (n - 1) / n * std::min(most, rows) * (8 + 2 * row);
+
+  const auto n = static_cast<double>(ranks.ranks);
+  const auto most = static_cast<double>(most_elements(graph, of_all, ranks));
+  double sums = 0, rows = 0;                 // bytes that a rank gets
+  std::map<std::int64_t, double> ids_bytes;  // of one, by rows of the table
+  for (const auto& [id, table] : lookups) {
+    const Node& node = graph.node(id);
+    if (node.op->role != Role::embedding_bag) return false;
+    if (has_weights(node) && origins_of(graph, node.inputs[2]).states) return false;
+    const ShardedRows shards{table.shape[0], ranks.ranks};
+    ids_bytes[shards.rows] = static_cast<double>(size_of(shards.place_type()));
+    const double all_rows = static_cast<double>(shards.rows),
+                 row = static_cast<double>(table.bytes()) / all_rows;
+    sums += (n - 1) * 2 * most / static_cast<double>(length) * row;
+    rows += (n - 1) / n * std::min(most, all_rows) * 2 * row;
+  }
+  for (const auto& [all_rows, bytes] : ids_bytes) {
+    sums += (n - 1) * most * bytes;
+    rows += (n - 1) / n * std::min(most, static_cast<double>(all_rows)) * 8;
+  }
+  return sums <= rows;
 }
 
 // Bags of any shape lie behind one another.

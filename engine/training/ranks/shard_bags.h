@@ -3,6 +3,7 @@
 
 #include <map>
 #include <utility>
+#include <vector>
 
 #include "engine/graph/rewrite.h"
 #include "engine/training/rank_sums.h"
@@ -10,12 +11,18 @@
 
 namespace tandem {
 
-/// Whether the ranks exchange less of a lookup where each sums what it has of every bag, and sends
-/// sums in place of rows: all ranks' ids, sums and gradients of sums are fewer bytes than ids, rows
-/// and their gradients, if all of these are of different rows. Ids have to follow from what is fed
-/// alone: they are as many for each sample, so that all ranks decide alike. Weights may follow from
-/// no state: their gradients would take a row for each id of all ranks.
-bool crosses_as_sums(const Graph& graph, NodeId lookup, const TensorType& table,
+/// A lookup, and the whole of the table by rows that it reads.
+struct TableLookup {
+  NodeId node;
+  TensorType table;
+};
+
+/// Whether the ranks exchange less of lookups of the same ids where each sums what it has of every
+/// bag, and sends sums in place of rows: all ranks' ids, sums and gradients of sums are fewer bytes
+/// than ids, rows and their gradients, if all of these are of different rows. The ids have to
+/// follow from what is fed alone: they are as many for each sample, so that all ranks decide alike.
+/// Weights may follow from no state: their gradients would take a row for each id of all ranks.
+bool crosses_as_sums(const Graph& graph, const std::vector<TableLookup>& lookups,
                      const RankShares& ranks);
 
 /// Writes such lookups, of [bags, ids of one]:

@@ -156,17 +156,21 @@ std::vector<ShardedTable> sharded_tables(const Graph& graph, const Shardings& sh
   return tables;
 }
 
-/// Takes lookups whose sums cross out of the others: of tables by rows, whose ids no other lookup
-/// asks for rows, as rows of several tables go with one exchange of ids.
+/// Takes lookups whose sums cross out of the others: all of the same ids or none, as rows of
+/// several tables go with one exchange of ids.
 void set_sums_apart(const Graph& graph, const RankShares& ranks,
                     std::vector<ShardedTable>& tables) {
   const auto ids_of = [&](NodeId lookup) { return graph.node(lookup).inputs[1].index; };
+  std::map<std::int32_t, std::vector<TableLookup>> by_ids;
   std::set<std::int32_t> ask_for_rows;
   for (const ShardedTable& table : tables) {
     for (const NodeId lookup : table.lookups) {
-      if (!table.by_rows() || !crosses_as_sums(graph, lookup, table.type, ranks))
-        ask_for_rows.insert(ids_of(lookup));
+      by_ids[ids_of(lookup)].push_back({lookup, table.type});
+      if (!table.by_rows()) ask_for_rows.insert(ids_of(lookup));
     }
+  }
+  for (const auto& [ids, lookups] : by_ids) {
+    if (!crosses_as_sums(graph, lookups, ranks)) ask_for_rows.insert(ids);
   }
   for (ShardedTable& table : tables) {
     const auto first_sum =

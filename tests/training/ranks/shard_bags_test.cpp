@@ -203,38 +203,42 @@ TEST(ShardBags, CrossOnce) {
       collectives({.keys = usual, .beside = Beside::trained_weights}).contains(exchange_rows_name));
 }
 
+/// Of lookups in tables of so many rows and columns, by the same ids.
 bool crosses(const Shape& ids_shape, std::int64_t rows, const RankShares& ranks,
-             std::int64_t columns = 80, bool of_a_state = false) {
+             const Shape& columns = {80}, bool of_a_state = false) {
   const OperatorSet operators = all_operators();
   GraphBuilder b(operators);
+  const auto state = [&](const std::string& name, const TensorType& type) {
+    State state;
+    state.name = state.path = name;
+    state.start = HostTensor(type);
+    return b.state(std::move(state));
+  };
   ValueId ids = b.input("ids", {DType::int64, ids_shape});
-  if (of_a_state) {
-    State state = sine_parameter("offsets", {});
-    state.start = HostTensor::from<std::int64_t>({}, {3});
-    state.trainable = false;
-    ids = b.add(ids, b.state(std::move(state)));
+  if (of_a_state) ids = b.add(ids, state("offset", {DType::int64, {}}));
+  std::vector<TableLookup> lookups;
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    const TensorType type{DType::float32, {rows, columns[i]}};
+    const std::string number = std::to_string(i);
+    const ValueId y = b.add_node("EmbeddingBag", {state("table" + number, type), ids});
+    b.output("y" + number, y);
+    lookups.push_back({b.graph().value(y).producer, type});
   }
-  const ValueId table = b.state(sine_parameter("a.weight", {rows, columns}));
-  b.output("y", b.add_node("EmbeddingBag", {table, ids}));
-  const Graph graph = b.finish();
-  const auto bag = std::find_if(graph.nodes.begin(), graph.nodes.end(), [](const Node& node) {
-    return node.op->role == Role::embedding_bag;
-  });
-  const NodeId id{static_cast<std::int32_t>(bag - graph.nodes.begin())};
-  return crosses_as_sums(graph, id, {DType::float32, {rows, columns}}, ranks);
+  return crosses_as_sums(b.finish(), lookups, ranks);
 }
 
 // Bytes: (n - 1) (4 ids + 2 row sums) against (n - 1) / n (8 + 2 row) rows.
 TEST(ShardBags, WhereSumsAreLess) {
-  EXPECT_TRUE(crosses({100, 39}, 100000, {31}));
-  EXPECT_FALSE(crosses({100, 39}, 100000, {32}));
-  EXPECT_TRUE(crosses({100, 39}, 100000, {3}, 1));
-  EXPECT_FALSE(crosses({100, 39}, 100000, {4}, 1));
-  EXPECT_TRUE(crosses({100, 3}, 100000, {2}));
-  EXPECT_FALSE(crosses({100, 2}, 100000, {2}));
-  EXPECT_FALSE(crosses({100, 39}, 200, {2}));  // all rows are fewer
-  EXPECT_FALSE(crosses({39}, 100000, {2}));    // one bag of no sample
-  EXPECT_FALSE(crosses({100, 39}, 100000, {2}, 80, true));
+  EXPECT_TRUE(crosses({100, 39}, 10000, {31}));
+  EXPECT_FALSE(crosses({100, 39}, 10000, {32}));
+  EXPECT_TRUE(crosses({100, 39}, 10000, {3}, {1}));
+  EXPECT_FALSE(crosses({100, 39}, 10000, {4}, {1}));
+  EXPECT_TRUE(crosses({100, 39}, 10000, {30}, {1, 80}));  // the ids of both cross once
+  EXPECT_TRUE(crosses({100, 2}, 10000, {2}));
+  EXPECT_FALSE(crosses({100, 1}, 10000, {2}));
+  EXPECT_FALSE(crosses({100, 39}, 100, {2}));  // all rows are fewer
+  EXPECT_FALSE(crosses({39}, 10000, {2}));     // one bag of no sample
+  EXPECT_FALSE(crosses({100, 39}, 10000, {2}, {80}, true));
 }
 
 // Wherever the axis of samples is, and also where a rank evaluates one sample and others eight.
@@ -245,7 +249,7 @@ TEST(ShardBags, RanksWithOtherSharesDecideAlike) {
     EXPECT_TRUE(crosses({own, 16}, 1000, ranks));
     EXPECT_TRUE(crosses({2, own, 16}, 1000, ranks));
     EXPECT_TRUE(crosses({own, 3, 16}, 1000, ranks));
-    EXPECT_FALSE(crosses({own, 2}, 1000, ranks));
+    EXPECT_FALSE(crosses({own, 1}, 1000, ranks));
   }
 }
 
