@@ -23,15 +23,12 @@ double share_of(const Instruction& instruction, const Graph& graph) {
 }
 
 // The part of `ids` that name a row, about: of those that ranks may send there is room for all, and
-// of those of all ranks each has some rows.
+// of those of all ranks each has some rows; the operator that makes them says it in `filled`.
 double filled_ids(const Graph& graph, ValueId ids) {
   const NodeId producer = graph.value(ids).producer;
   if (!producer) return 1;
-  const Node& made = graph.node(producer);
-  if (made.op->name == exchange_rows_name) return made.attributes.number("filled");
-  if (made.op->name == "OwnRows")
-    return 1.0 / static_cast<double>(made.attributes.integer("ranks"));
-  return 1;
+  const Attributes& made = graph.node(producer).attributes;
+  return made.find("filled") != nullptr ? made.number("filled") : 1;
 }
 
 // What there is to do of looking up, grouping or updating the rows that such ids name.

@@ -80,6 +80,7 @@ void add_own_rows(Cases& cases) {
   const double none = none32;
   add("first", DType::int32, places, 10, 3, 0, {0, 3, none, none, none, none, none});
   add("middle", DType::int32, places, 10, 3, 1, {none, none, 0, 3, none, none, none});
+  cases.back().attributes.set("filled", 0.5);
   add("last", DType::int32, places, 10, 3, 2, {none, none, none, none, 0, 2, none});
   // The most places of int32, then parts of as many, then of more.
   const std::int64_t most = (std::int64_t{1} << 31) - 1;

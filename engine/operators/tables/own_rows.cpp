@@ -1,5 +1,6 @@
 // rows[i] = the row in the part of rank `rank` that is at places[i] among the parts of all ranks
-// (ShardIds), an absent id where it is another rank's. `rows` of the whole table.
+// (ShardIds), an absent id where it is another rank's. `rows` of the whole table; `filled`: the
+// part of the result that names rows, about, as ExchangeRows has it.
 #include "engine/operators/network_checks.h"
 #include "engine/operators/operator.h"
 #include "engine/operators/tables/shard_rows.h"
@@ -26,7 +27,8 @@ Operator own_rows() {
           .outputs = {{"rows"}},
           .attributes = {{"rows", std::int64_t{0}, true},
                          {"ranks", std::int64_t{0}, true},
-                         {"rank", std::int64_t{0}, true}},
+                         {"rank", std::int64_t{0}, true},
+                         {"filled", 1.0}},
           .infer = infer_own_rows,
           .not_differentiable = "its results are integers",
           .engine_only = true};

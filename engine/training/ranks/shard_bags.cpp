@@ -89,6 +89,7 @@ ValueId ShardBags::own_rows(GraphRewrite& to, ValueId ids, std::int64_t rows) {
   const auto absent = static_cast<double>(absent_id_of(g.dtype(places)));
   Attributes own = shared;
   own.set("rank", std::int64_t{ranks_.rank});
+  own.set("filled", 1.0 / static_cast<double>(ranks_.ranks));
   return at->second = g.add_node("OwnRows", {gathered(g, places, absent)}, std::move(own));
 }
 
