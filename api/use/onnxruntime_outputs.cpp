@@ -9,8 +9,8 @@
 #include <cstring>
 
 #include "api/work_folder.h"
+#include "engine/formats/arrays/npy.h"
 #include "engine/formats/files.h"
-#include "engine/formats/npy.h"
 
 extern char** environ;  // NOLINT
 

@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "api/use/prediction_output.h"
-#include "engine/formats/npy.h"
+#include "engine/formats/arrays/npy.h"
 #include "engine/graph/text.h"
 
 namespace tandem::api {

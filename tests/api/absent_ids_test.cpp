@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "api/model/engine.h"
-#include "engine/formats/npy.h"
+#include "engine/formats/arrays/npy.h"
 #include "engine/graph/builder.h"
 #include "engine/operators/tables/rows.h"
 #include "engine/training/tables/id_source.h"

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "engine/formats/npy.h"
+#include "engine/formats/arrays/npy.h"
 #include "tandem/tandem.h"
 #include "tests/api/small_model.h"
 #include "tests/api/train_toml.h"

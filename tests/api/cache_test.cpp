@@ -7,8 +7,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "engine/formats/arrays/npy.h"
 #include "engine/formats/files.h"
-#include "engine/formats/npy.h"
 #include "engine/formats/safetensors.h"
 #include "tandem/tandem.h"
 #include "tests/api/small_model.h"

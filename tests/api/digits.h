@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/formats/npy.h"
+#include "engine/formats/arrays/npy.h"
 #include "tandem/tandem.h"
 
 namespace tandem::testing {

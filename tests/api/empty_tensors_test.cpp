@@ -4,7 +4,7 @@
 #include <cmath>
 #include <fstream>
 
-#include "engine/formats/npy.h"
+#include "engine/formats/arrays/npy.h"
 #include "tandem/tandem.h"
 #include "tests/api/small_model.h"
 #include "tests/training/formats/temporary_folder.h"

@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "engine/formats/npy.h"
+#include "engine/formats/arrays/npy.h"
 #include "engine/training/config/run_config.h"
 #include "tests/api/error_of.h"
 #include "tests/api/small_model.h"

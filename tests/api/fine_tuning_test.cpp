@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "engine/formats/arrays/npy.h"
 #include "engine/formats/files.h"
-#include "engine/formats/npy.h"
 #include "engine/formats/safetensors.h"
 #include "tests/api/digits.h"
 #include "tests/api/error_of.h"

@@ -5,8 +5,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "engine/formats/arrays/npy.h"
 #include "engine/formats/files.h"
-#include "engine/formats/npy.h"
 #include "engine/formats/safetensors.h"
 #include "tandem/tandem.h"
 #include "tests/training/formats/temporary_folder.h"

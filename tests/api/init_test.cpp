@@ -8,8 +8,8 @@
 #include <fstream>
 #include <numeric>
 
+#include "engine/formats/arrays/npy.h"
 #include "engine/formats/files.h"
-#include "engine/formats/npy.h"
 #include "tandem/init.h"
 #include "tests/api/error_of.h"
 #include "tests/api/small_model.h"

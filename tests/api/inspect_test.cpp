@@ -6,7 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "engine/formats/npy.h"
+#include "engine/formats/arrays/npy.h"
 #include "tandem/tandem.h"
 #include "tests/api/small_model.h"
 #include "tests/training/formats/temporary_folder.h"

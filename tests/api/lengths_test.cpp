@@ -4,7 +4,7 @@
 
 #include <fstream>
 
-#include "engine/formats/npy.h"
+#include "engine/formats/arrays/npy.h"
 #include "tandem/tandem.h"
 #include "tests/api/error_of.h"
 #include "tests/api/small_model.h"

@@ -2,9 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "engine/formats/arrays/npy.h"
+#include "engine/formats/arrays/npy_array.h"
 #include "engine/formats/files.h"
-#include "engine/formats/npy.h"
-#include "engine/formats/npy_array.h"
 #include "engine/graph/error.h"
 #include "tests/harness/allocation_count.h"
 #include "tests/harness/program.h"

@@ -8,7 +8,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
-#include "engine/formats/npy.h"
+#include "engine/formats/arrays/npy.h"
 #include "placement/policy.h"
 #include "tandem/tandem.h"
 #include "tests/api/small_model.h"

@@ -8,7 +8,7 @@
 #include <fstream>
 #include <limits>
 
-#include "engine/formats/npy.h"
+#include "engine/formats/arrays/npy.h"
 #include "engine/formats/safetensors.h"
 #include "tandem/tandem.h"
 #include "tests/api/digits.h"

@@ -9,8 +9,8 @@
 
 #include "api/model/model.h"
 #include "api/table_rows.h"
+#include "engine/formats/arrays/npy.h"
 #include "engine/formats/files.h"
-#include "engine/formats/npy.h"
 #include "engine/graph/builder.h"
 #include "engine/training/tables/row_counts.h"
 #include "tandem/tandem.h"

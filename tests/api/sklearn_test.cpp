@@ -6,8 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/formats/arrays/npz_file.h"
 #include "engine/formats/files.h"
-#include "engine/formats/npz_file.h"
 #include "tandem/tandem.h"
 #include "tests/training/formats/temporary_folder.h"
 

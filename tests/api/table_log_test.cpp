@@ -9,7 +9,7 @@
 #include <random>
 #include <set>
 
-#include "engine/formats/npy.h"
+#include "engine/formats/arrays/npy.h"
 #include "engine/training/tables/id_source.h"
 #include "kernels/cpu/rows/rows.h"
 #include "tandem/tandem.h"

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/formats/arrays/npy.h"
 #include "engine/formats/files.h"
-#include "engine/formats/npy.h"
 #include "tandem/tandem.h"
 #include "tests/training/formats/temporary_folder.h"
 

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/formats/npz_file.h"
+#include "engine/formats/arrays/npz_file.h"
 #include "tandem/tandem.h"
 
 namespace tandem::api {

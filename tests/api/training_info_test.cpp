@@ -5,8 +5,8 @@
 
 #include <fstream>
 
+#include "engine/formats/arrays/npz_file.h"
 #include "engine/formats/files.h"
-#include "engine/formats/npz_file.h"
 #include "engine/formats/safetensors.h"
 #include "tandem/tandem.h"
 #include "tests/api/error_of.h"

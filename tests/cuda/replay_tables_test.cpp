@@ -4,7 +4,7 @@
 
 #include <fstream>
 
-#include "engine/formats/npy.h"
+#include "engine/formats/arrays/npy.h"
 #include "tests/cuda/support/fake_machine.h"
 #include "tests/end_to_end/rows_ahead_model.h"
 #include "tests/training/formats/temporary_folder.h"

@@ -8,7 +8,7 @@
 #include <set>
 #include <type_traits>
 
-#include "engine/formats/npy.h"
+#include "engine/formats/arrays/npy.h"
 #include "engine/operators/update_kind.h"
 #include "engine/optimizers/optimizer.h"
 #include "tests/end_to_end/near_losses.h"

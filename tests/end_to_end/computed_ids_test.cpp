@@ -4,7 +4,7 @@
 
 #include <fstream>
 
-#include "engine/formats/npy.h"
+#include "engine/formats/arrays/npy.h"
 #include "include/tandem/error.h"
 #include "tests/end_to_end/dlrm_model.h"
 #include "tests/end_to_end/near_losses.h"

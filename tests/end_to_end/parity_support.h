@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/formats/npy.h"
+#include "engine/formats/arrays/npy.h"
 #include "engine/graph/host_tensor.h"
 #include "tandem/tandem.h"
 

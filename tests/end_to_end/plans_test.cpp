@@ -11,7 +11,7 @@
 #include <set>
 
 #include "api/model/model.h"
-#include "engine/formats/npy.h"
+#include "engine/formats/arrays/npy.h"
 #include "engine/training/training_graph.h"
 #include "tests/harness/allocation_count.h"
 

@@ -15,7 +15,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "engine/formats/npy.h"
+#include "engine/formats/arrays/npy.h"
 #include "kernels/mpi/join_ranks.h"
 #include "tests/harness/program.h"
 #include "tests/harness/rank_environment.h"

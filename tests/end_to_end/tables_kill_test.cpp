@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "engine/formats/npy.h"
+#include "engine/formats/arrays/npy.h"
 #include "engine/formats/safetensors.h"
 #include "engine/training/checkpoints/checkpoint.h"
 #include "importer/import_graph.h"

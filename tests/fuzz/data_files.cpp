@@ -10,12 +10,12 @@
 #include <stdexcept>
 #include <string>
 
-#include "engine/formats/cifar.h"
+#include "engine/formats/arrays/cifar.h"
 #include "engine/formats/delimited.h"
-#include "engine/formats/idx.h"
+#include "engine/formats/arrays/idx.h"
 #include "engine/formats/images/image_file.h"
 #include "engine/formats/json_file.h"
-#include "engine/formats/npy.h"
+#include "engine/formats/arrays/npy.h"
 #include "engine/formats/safetensors.h"
 #include "engine/formats/tokenizer/tokenizer.h"
 #include "engine/formats/weights/weights_file.h"

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <fstream>
 
-#include "engine/formats/npz_file.h"
+#include "engine/formats/arrays/npz_file.h"
 #include "engine/graph/error.h"
 #include "engine/training/training_graph.h"
 #include "tests/importer/support.h"

@@ -8,8 +8,8 @@
 #include <set>
 #include <stdexcept>
 
+#include "engine/formats/arrays/npy.h"
 #include "engine/formats/files.h"
-#include "engine/formats/npy.h"
 #include "engine/graph/split_float.h"
 #include "engine/operators/update_kind.h"
 #include "engine/optimizers/optimizer.h"

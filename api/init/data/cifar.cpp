@@ -1,5 +1,5 @@
 // The binary files of CIFAR-10 and CIFAR-100.
-#include "engine/formats/cifar.h"
+#include "engine/formats/arrays/cifar.h"
 
 #include "api/init/data/data_look.h"
 #include "engine/formats/files.h"

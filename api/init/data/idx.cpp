@@ -1,5 +1,5 @@
 // IDX files, one array each: MNIST's four and their kin.
-#include "engine/formats/idx.h"
+#include "engine/formats/arrays/idx.h"
 #include "api/init/data/data_look.h"
 
 namespace tandem::api::looks {

@@ -1,7 +1,7 @@
 // NumPy's archives, which name their arrays, and .npy files of one array each.
 #include "api/init/data/data_look.h"
-#include "engine/formats/npy.h"
-#include "engine/formats/npz_file.h"
+#include "engine/formats/arrays/npy.h"
+#include "engine/formats/arrays/npz_file.h"
 
 namespace tandem::api::looks {
 namespace {

@@ -1,5 +1,5 @@
 // Weights of an .npz archive: arrays are unpacked one by one, and converted on the way.
-#include "engine/formats/npz_file.h"
+#include "engine/formats/arrays/npz_file.h"
 #include "engine/formats/weights/weights_file.h"
 
 namespace tandem {

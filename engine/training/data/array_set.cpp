@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cassert>
 
-#include "engine/formats/cifar.h"
+#include "engine/formats/arrays/cifar.h"
+#include "engine/formats/arrays/idx.h"
+#include "engine/formats/arrays/npy.h"
+#include "engine/formats/arrays/npz_file.h"
 #include "engine/formats/files.h"
-#include "engine/formats/idx.h"
-#include "engine/formats/npy.h"
-#include "engine/formats/npz_file.h"
 #include "engine/training/config/config_value.h"
 
 namespace tandem {

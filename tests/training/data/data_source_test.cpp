@@ -9,8 +9,8 @@
 #include <numeric>
 #include <set>
 
+#include "engine/formats/arrays/npy.h"
 #include "engine/formats/files.h"
-#include "engine/formats/npy.h"
 #include "engine/graph/error.h"
 #include "engine/training/config/config_check.h"
 #include "tests/harness/allocation_count.h"

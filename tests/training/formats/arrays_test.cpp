@@ -3,10 +3,10 @@
 
 #include <fstream>
 
-#include "engine/formats/cifar.h"
+#include "engine/formats/arrays/cifar.h"
+#include "engine/formats/arrays/idx.h"
+#include "engine/formats/arrays/npy.h"
 #include "engine/formats/gzip.h"
-#include "engine/formats/idx.h"
-#include "engine/formats/npy.h"
 #include "engine/graph/error.h"
 #include "tests/training/formats/temporary_folder.h"
 

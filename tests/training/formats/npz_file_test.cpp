@@ -1,11 +1,11 @@
 // Single arrays of .npz archives: what is read of them, and sizes that do not agree.
-#include "engine/formats/npz_file.h"
+#include "engine/formats/arrays/npz_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "engine/formats/arrays/npy.h"
 #include "engine/formats/files.h"
-#include "engine/formats/npy.h"
 #include "tests/training/error_text.h"
 #include "tests/training/formats/packed_files.h"
 #include "tests/training/formats/temporary_folder.h"

@@ -6,11 +6,11 @@
 #include <fstream>
 #include <random>
 
-#include "engine/formats/cifar.h"
+#include "engine/formats/arrays/cifar.h"
+#include "engine/formats/arrays/idx.h"
+#include "engine/formats/arrays/npy.h"
 #include "engine/formats/delimited.h"
 #include "engine/formats/files.h"
-#include "engine/formats/idx.h"
-#include "engine/formats/npy.h"
 #include "engine/graph/error.h"
 #include "tests/harness/few_addresses.h"
 #include "tests/harness/peak_memory.h"

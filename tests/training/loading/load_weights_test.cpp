@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/formats/npy.h"
+#include "engine/formats/arrays/npy.h"
 #include "engine/formats/safetensors.h"
 #include "engine/graph/builder.h"
 #include "engine/graph/shard_parts.h"

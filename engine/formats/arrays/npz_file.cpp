@@ -1,7 +1,7 @@
-#include "engine/formats/npz_file.h"
+#include "engine/formats/arrays/npz_file.h"
 
+#include "engine/formats/arrays/npy.h"
 #include "engine/formats/claim.h"
-#include "engine/formats/npy.h"
 
 namespace tandem {
 

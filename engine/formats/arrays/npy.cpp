@@ -1,4 +1,4 @@
-#include "engine/formats/npy.h"
+#include "engine/formats/arrays/npy.h"
 
 #include <algorithm>
 #include <cctype>
@@ -7,8 +7,8 @@
 #include <optional>
 #include <utility>
 
+#include "engine/formats/arrays/npy_array.h"
 #include "engine/formats/claim.h"
-#include "engine/formats/npy_array.h"
 #include "engine/graph/error.h"
 
 namespace tandem {

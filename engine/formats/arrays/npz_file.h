@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/formats/arrays/npy_array.h"
 #include "engine/formats/named_tensor.h"
-#include "engine/formats/npy_array.h"
 #include "engine/formats/zip_file.h"
 
 namespace tandem {

@@ -1,4 +1,4 @@
-#include "engine/formats/idx.h"
+#include "engine/formats/arrays/idx.h"
 
 #include <algorithm>
 #include <optional>

@@ -1,4 +1,4 @@
-#include "engine/formats/cifar.h"
+#include "engine/formats/arrays/cifar.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,8 +1,8 @@
 // Writing of .npz archives.
 
+#include "engine/formats/arrays/npy.h"
+#include "engine/formats/arrays/npy_array.h"
 #include "engine/formats/gzip.h"
-#include "engine/formats/npy.h"
-#include "engine/formats/npy_array.h"
 #include "engine/formats/zip_format.h"
 #include "engine/graph/error.h"
 
