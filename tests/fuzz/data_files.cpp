@@ -11,11 +11,11 @@
 #include <string>
 
 #include "engine/formats/arrays/cifar.h"
-#include "engine/formats/delimited.h"
 #include "engine/formats/arrays/idx.h"
+#include "engine/formats/arrays/npy.h"
+#include "engine/formats/delimited.h"
 #include "engine/formats/images/image_file.h"
 #include "engine/formats/json_file.h"
-#include "engine/formats/arrays/npy.h"
 #include "engine/formats/safetensors.h"
 #include "engine/formats/tokenizer/tokenizer.h"
 #include "engine/formats/weights/weights_file.h"
@@ -143,7 +143,7 @@ constexpr Reader readers[] = {
     [](const std::string& path) { read_rows(path, ',', true); },
     [](const std::string& path) { read_all(SafetensorsFile(path).tensors()); },
     [](const std::string& path) { read_items(JsonFile(path).root()); },
-    [](const std::string& path) { read_weights(*open_torch_weights(path)); },
+    [](const std::string& path) { read_weights(*weights_format_of("weights.pt")->open(path)); },
     [](const std::string& path) { read_picture(path); },
     [](const std::string& path) { read_tokenizer(path); },
     [](const std::string& path) { read_json_rows(path); },

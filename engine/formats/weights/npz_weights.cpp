@@ -16,10 +16,12 @@ class NpzWeights final : public WeightsFile {
   NpzFile file_;
 };
 
-}  // namespace
-
 std::unique_ptr<WeightsFile> open_npz_weights(const std::string& path) {
   return std::make_unique<NpzWeights>(path);
 }
+
+}  // namespace
+
+WeightsFormat npz_weights() { return {"NumPy", ".npz", open_npz_weights}; }
 
 }  // namespace tandem

@@ -4,6 +4,8 @@
 
 namespace tandem {
 
+namespace {
+
 std::unique_ptr<WeightsFile> open_safetensors_weights(const std::string& path) {
   const SafetensorsFile file(path);
   constexpr std::string_view head = "alias:";  // tied weights under their other names
@@ -12,6 +14,12 @@ std::unique_ptr<WeightsFile> open_safetensors_weights(const std::string& path) {
     if (key.starts_with(head)) aliases[key.substr(head.size())] = name;
   }
   return std::make_unique<TensorList>(file.tensors(), aliases);
+}
+
+}  // namespace
+
+WeightsFormat safetensors_weights() {
+  return {"safetensors", ".safetensors", open_safetensors_weights};
 }
 
 }  // namespace tandem

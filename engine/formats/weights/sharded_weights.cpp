@@ -70,10 +70,12 @@ class ShardedWeights final : public WeightsFile {
   std::vector<std::string> names_;
 };
 
-}  // namespace
-
 std::unique_ptr<WeightsFile> open_sharded_weights(const std::string& path) {
   return std::make_unique<ShardedWeights>(path);
 }
+
+}  // namespace
+
+WeightsFormat sharded_weights() { return {"index of shards", ".index.json", open_sharded_weights}; }
 
 }  // namespace tandem

@@ -202,11 +202,13 @@ class TorchWeights final : public WeightsFile {
   mutable std::set<std::string> checked_;  // storages whose checksum was found right
 };
 
-}  // namespace
-
 std::unique_ptr<WeightsFile> open_torch_weights(const std::string& path) {
   refuse_other_files(path);
   return std::make_unique<TorchWeights>(path);
 }
+
+}  // namespace
+
+WeightsFormat torch_weights() { return {"PyTorch", ".pt|.pth|.bin", open_torch_weights}; }
 
 }  // namespace tandem

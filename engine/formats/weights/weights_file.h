@@ -4,7 +4,6 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,8 +42,6 @@ struct WeightsFormat {
   std::unique_ptr<WeightsFile> (*open)(const std::string& path) = nullptr;
 };
 
-/// Best first: an ending may be the end of another one.
-std::span<const WeightsFormat> weights_formats();
 /// By the name alone: what has no ending of letters is a folder. Null: none.
 const WeightsFormat* weights_format_of(std::string_view path);
 /// ".safetensors, .npz, ..., or a run directory"
@@ -57,11 +54,5 @@ using WeightsOpener = std::function<std::unique_ptr<WeightsFile>(const WeightsFo
 /// Throws Error{usage} where the format is not known, else what opening it throws.
 std::unique_ptr<WeightsFile> open_weights(const std::string& path,
                                           const WeightsOpener& opener = {});
-
-// The formats of this folder.
-std::unique_ptr<WeightsFile> open_safetensors_weights(const std::string& path);
-std::unique_ptr<WeightsFile> open_npz_weights(const std::string& path);
-std::unique_ptr<WeightsFile> open_sharded_weights(const std::string& path);
-std::unique_ptr<WeightsFile> open_torch_weights(const std::string& path);
 
 }  // namespace tandem

@@ -1,21 +1,35 @@
-// The list of formats that weights are loaded from.
+// The list of formats that weights are loaded from: NAME_weights.cpp has NAME_weights().
 #include <algorithm>
 #include <cctype>
 
 #include "engine/formats/weights/weights_file.h"
 #include "engine/graph/error.h"
 
+// clang-format off: best first, as an ending may be the end of another one.
+#define TANDEM_WEIGHTS(FORMAT) \
+  FORMAT(sharded)              \
+  FORMAT(safetensors)          \
+  FORMAT(npz)                  \
+  FORMAT(torch)
+// clang-format on
+
 namespace tandem {
+#define DECLARE_WEIGHTS(name) WeightsFormat name##_weights();
+TANDEM_WEIGHTS(DECLARE_WEIGHTS)
+#undef DECLARE_WEIGHTS
+
 namespace {
 
-constexpr WeightsFormat all_formats[] = {
-    {"index of shards", ".index.json", open_sharded_weights},
-    {"safetensors", ".safetensors", open_safetensors_weights},
-    {"NumPy", ".npz", open_npz_weights},
-    {"PyTorch", ".pt|.pth|.bin", open_torch_weights},
-    {"ONNX", ".onnx"},
-    {"run", ""},  // a run directory, or one of its checkpoints
-};
+const std::vector<WeightsFormat>& all_formats() {
+#define LIST_WEIGHTS(name) name##_weights(),
+  static const std::vector<WeightsFormat> list{
+      TANDEM_WEIGHTS(LIST_WEIGHTS)  //
+      WeightsFormat{"ONNX", ".onnx"},
+      WeightsFormat{"run", ""},  // a run directory, or one of its checkpoints
+  };
+#undef LIST_WEIGHTS
+  return list;
+}
 
 /// The ending that the path has of "a|b"; "": none.
 std::string_view ending_of(std::string_view path, std::string_view endings) {
@@ -42,11 +56,9 @@ std::optional<HostTensor> WeightsFile::pages(const std::string&) const { return 
 std::string WeightsFile::first_name(const std::string& name) const { return name; }
 std::vector<std::string> WeightsFile::notes() const { return {}; }
 
-std::span<const WeightsFormat> weights_formats() { return all_formats; }
-
 const WeightsFormat* weights_format_of(std::string_view path) {
   const bool is_folder = !has_ending_of_letters(path);
-  for (const WeightsFormat& format : all_formats) {
+  for (const WeightsFormat& format : all_formats()) {
     if (format.endings.empty() ? is_folder : !ending_of(path, format.endings).empty())
       return &format;
   }
@@ -55,7 +67,7 @@ const WeightsFormat* weights_format_of(std::string_view path) {
 
 std::string known_weights() {
   std::string text;
-  for (const WeightsFormat& format : all_formats) {
+  for (const WeightsFormat& format : all_formats()) {
     if (format.endings.empty()) continue;
     text += (text.empty() ? "" : ", ") + std::string(format.endings);
   }

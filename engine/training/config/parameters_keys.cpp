@@ -103,9 +103,9 @@ KeyForm selector_or_none(std::string& member) {
 }
 
 void visit_load(KeyVisitor& v, LoadRule& rule) {
-  v.key("from", path(rule.from), required,
-        "a file of weights: .safetensors, .safetensors.index.json, .npz, .pt, .pth, .bin or .onnx; "
-        "or a run directory, whose best checkpoint is taken, else the newest");
+  static const std::string from = "a file of weights that ends in " + known_weights() +
+                                  ", whose best checkpoint is taken, else the newest";
+  v.key("from", path(rule.from), required, from);
   v.key("at", selector(rule.at), "which parameters");
   v.key("strip", text_or_none(rule.strip), "a prefix that the file's names lose first");
   v.key("rename", rename_pairs(rule.rename),
