@@ -14,12 +14,12 @@ class TextFile final : public PredictionFile {
   void start(const std::vector<PredictedArray>& arrays) override {
     arrays_ = arrays;
     if (!header_) return;
-    for (const std::string& name : ids_.names()) append_cell(id_cell(name));
+    for (const std::string& name : ids_.names()) append_cell(cell(name));
     for (const PredictedArray& array : arrays) {
       const std::int64_t columns = array.sample.elements();
       for (std::int64_t i = 0; i < columns; ++i) {
         const bool many = columns > 1;
-        append_cell(quoted(many ? array.name + "[" + std::to_string(i) + "]" : array.name));
+        append_cell(cell(many ? array.name + "[" + std::to_string(i) + "]" : array.name));
       }
     }
     end_line();
@@ -32,7 +32,7 @@ class TextFile final : public PredictionFile {
         const std::int64_t columns = arrays_[a].sample.elements();
         for (std::int64_t i = row * columns; i < (row + 1) * columns; ++i) {
           const std::string* name = word_in(arrays_[a], values[a], i);
-          append_cell(name != nullptr ? quoted(*name) : "");
+          append_cell(name != nullptr ? cell(*name) : "");
           if (name == nullptr) append_number(text_, values[a], i);
         }
       }
@@ -57,11 +57,11 @@ class TextFile final : public PredictionFile {
  private:
   static constexpr std::size_t piece = std::size_t{1} << 20;
 
-  /// Cells that the format could not hold: a tab or a line end in text without quotes.
-  std::string id_cell(const std::string& id) const {
-    if (separator_ == ',') return quoted(id);
+  /// Text as the format holds it: csv has quotes, tsv has none and escapes tabs and line ends.
+  std::string cell(const std::string& content) const {
+    if (separator_ == ',') return quoted(content);
     std::string text;
-    for (const char c : id) {
+    for (const char c : content) {
       if (c == '\t')
         text += "\\t";
       else if (c == '\n')
@@ -74,10 +74,10 @@ class TextFile final : public PredictionFile {
     return text;
   }
   void append_ids() {
-    for (const std::string& id : ids_.next()) append_cell(id_cell(id));
+    for (const std::string& id : ids_.next()) append_cell(cell(id));
   }
-  std::string quoted(const std::string& name) const {
-    if (separator_ != ',' || name.find_first_of(",\"\r\n") == std::string::npos) return name;
+  static std::string quoted(const std::string& name) {
+    if (name.find_first_of(",\"\r\n") == std::string::npos) return name;
     std::string text = "\"";
     for (const char c : name) text += c == '"' ? std::string("\"\"") : std::string(1, c);
     return text + "\"";
