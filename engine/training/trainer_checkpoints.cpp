@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "engine/metrics/metric.h"
+#include "engine/training/checkpoints/best_measures.h"
 #include "engine/training/checkpoints/checkpoint_room.h"
 #include "engine/training/checkpoints/frozen_states.h"
 #include "engine/training/checkpoints/rank_checkpoint.h"
@@ -217,7 +218,9 @@ bool Training::Impl::best_is_of_this_metric() const {
   const std::string& metric = config.eval.best;
   if (!position.best_metric.empty()) {
     return position.best_metric == metric &&
-           position.larger_is_better == (better_of(config.eval.metrics, metric) == Better::larger);
+           position.larger_is_better ==
+               (better_of(config.eval.metrics, metric) == Better::larger) &&
+           (position.best_measures.empty() || position.best_measures == best_measures(config));
   }
   return !metric.empty() &&
          directory->evaluated(position.best_step, metric).value_or(*position.best) ==
@@ -225,10 +228,15 @@ bool Training::Impl::best_is_of_this_metric() const {
 }
 
 void Training::Impl::resume_best() {
+  bool is_measured_anew = false;  // metrics.jsonl has other values under the same name
   if (position.best && !best_is_of_this_metric()) {
-    say(fmt::format("eval.best changed from {} to {}: best and eval.patience start anew",
-                    position.best_metric.empty() ? "another metric" : position.best_metric,
-                    config.eval.best.empty() ? "none" : config.eval.best));
+    const std::string before =
+        position.best_metric.empty() ? "another metric" : position.best_metric;
+    const std::string now = config.eval.best.empty() ? "none" : config.eval.best;
+    is_measured_anew = before == now;
+    say((is_measured_anew ? "what eval.best (" + now + ") measures changed"
+                          : "eval.best changed from " + before + " to " + now) +
+        ": best and eval.patience start anew");
     position.best.reset();
     position.best_step = 0;
     position.evaluations_without_better = 0;
@@ -236,6 +244,7 @@ void Training::Impl::resume_best() {
   if (position.best) {
     position.best_metric = config.eval.best;
     position.larger_is_better = better_of(config.eval.metrics, config.eval.best) == Better::larger;
+    position.best_measures = best_measures(config);
   }
   if (!position.evaluated) {
     position.evaluated = evaluated_step.value_or(0);
@@ -243,8 +252,9 @@ void Training::Impl::resume_best() {
     // The evaluation came after the save: it was interrupted and made up for, and then killed.
     position.evaluated = position.step;
     const std::string& metric = config.eval.best;
-    if (const auto value =
-            metric.empty() ? std::nullopt : directory->evaluated(position.step, metric))
+    if (const auto value = metric.empty() || is_measured_anew
+                               ? std::nullopt
+                               : directory->evaluated(position.step, metric))
       take_in(*value);
     std::vector<std::pair<std::string, double>> values;
     std::vector<std::string> names{"loss"};
@@ -273,6 +283,7 @@ void Training::Impl::take_in(double value) {
   position.best_step = position.step;
   position.best_metric = config.eval.best;
   position.larger_is_better = larger_is_better;
+  position.best_measures = best_measures(config);
   position.evaluations_without_better = 0;
 }
 

@@ -303,7 +303,10 @@ void restore_states(StateStore& states, const CheckpointContent& content) {
                                         : "the checkpoint has another type for this state";
       d.expected = to_string(type);
       if (found != loaded.end()) d.got = to_string(found->second->type());
-      d.fix = "model structure and optimizer kinds may not change on resume";
+      d.fix =
+          "model structure, optimizer kinds and averages of weights (optimizer.ema, swa, "
+          "lookahead) may "
+          "not change on resume";
       problems.push_back(std::move(d));
       continue;
     }
@@ -322,7 +325,9 @@ void refuse_unknown_states(const StateStore& states, const CheckpointContent& co
     Diagnostic d;
     d.path = state.name;
     d.message = "the checkpoint has this optimizer state, the configuration does not";
-    d.fix = "resume with the optimizer kinds of the first run";
+    d.fix =
+        "resume with the optimizer kinds of the first run, and its optimizer.ema, swa and "
+        "lookahead";
     problems.push_back(std::move(d));
   }
   if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));

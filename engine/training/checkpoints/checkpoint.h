@@ -43,6 +43,7 @@ struct TrainingPosition {
   std::uint64_t best_step = 0;
   std::string best_metric;        // eval.best when it was found; older checkpoints do not say
   bool larger_is_better = false;  // of that metric
+  std::map<std::string, std::string> best_measures;  // of then; older checkpoints lack it
   std::int64_t evaluations_without_better = 0;
   /// Step of the last evaluation that best and evaluations_without_better know; older checkpoints
   /// do not say.

@@ -48,6 +48,7 @@ void read_best(const JsonItem& best, std::uint64_t evaluated, TrainingPosition& 
   if (which != larger && which != smaller)
     better.refuse("not a value that can be here", "larger or smaller");
   p.larger_is_better = which == larger;
+  p.best_measures = entries_of(best, "measures", [](const JsonItem& item) { return item.text(); });
 }
 
 std::vector<BatchStretch> read_batches(const JsonItem& list, const TrainingPosition& p) {
@@ -142,6 +143,7 @@ std::string position_text(const TrainingPosition& p) {
     if (!p.best_metric.empty()) {
       json["best"]["metric"] = p.best_metric;
       json["best"]["better"] = p.larger_is_better ? larger : smaller;
+      if (!p.best_measures.empty()) json["best"]["measures"] = p.best_measures;
     }
   }
   json["evaluations_without_better"] = p.evaluations_without_better;
