@@ -9,6 +9,7 @@
 #include "engine/graph/error.h"
 #include "engine/training/data/subset_source.h"
 #include "engine/training/divergence/reported_ids.h"
+#include "engine/training/logs/log_members.h"
 #include "engine/training/metrics/evaluated_metrics.h"
 #include "engine/training/metrics/metric_fields.h"
 #include "engine/training/ranks/gathered.h"
@@ -83,7 +84,9 @@ void EvaluatedPart::add(const std::string& text) {
 
 Evaluation::Values EvaluatedPart::values() const {
   Evaluation::Values values{{"loss", loss}};
-  if (terms.size() > 1) values.insert(values.end(), terms.begin(), terms.end());
+  if (terms.size() > 1) {
+    for (const auto& [name, value] : terms) values.emplace_back(logged_term(name), value);
+  }
   const Evaluation::Values measured = metrics.values();
   values.insert(values.end(), measured.begin(), measured.end());
   return values;

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "engine/training/averages/weights_in_use.h"
+#include "engine/training/logs/log_members.h"
 #include "engine/training/trainer_state.h"
 
 namespace tandem {
@@ -81,8 +82,9 @@ void Training::Impl::log_step(const StepResult& result) {
   progress.norms = result.norms;
   std::vector<std::pair<std::string, double>>& values = progress.values;
   values.emplace_back("loss", result.loss);
-  if (result.terms.size() > 1)
-    values.insert(values.end(), result.terms.begin(), result.terms.end());
+  if (result.terms.size() > 1) {
+    for (const auto& [name, value] : result.terms) values.emplace_back(logged_term(name), value);
+  }
   if (result.gradient_norm) values.emplace_back("gradient_norm", *result.gradient_norm);
   if (result.loss_scale) {
     values.emplace_back("loss_scale", *result.loss_scale);

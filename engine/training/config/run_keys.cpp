@@ -4,6 +4,7 @@
 #include "engine/graph/text.h"
 #include "engine/metrics/metric.h"
 #include "engine/training/config/key_visitor.h"
+#include "engine/training/logs/log_members.h"
 
 namespace tandem {
 namespace {
@@ -100,7 +101,7 @@ void check_schedule(const TableReader& owner, const ScheduleConfig& shape, bool 
 void refuse_shared_names(const TableReader& root, const RunConfig& c) {
   if (c.loss.terms.size() < 2) return;
   for (const LossTerm& term : c.loss.terms) {
-    const MetricConfig* const metric = c.eval.find(term.name);
+    const MetricConfig* const metric = c.eval.find(logged_term(term.name));
     if (metric == nullptr) continue;
     root.report(metric->where, "eval.metrics", "a metric and a term of the loss have the same name",
                 "names that metrics.jsonl tells apart", term.name,

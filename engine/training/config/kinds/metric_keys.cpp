@@ -6,6 +6,7 @@
 #include "engine/graph/text.h"
 #include "engine/metrics/metric.h"
 #include "engine/training/config/key_visitor.h"
+#include "engine/training/logs/log_members.h"
 
 namespace tandem {
 
@@ -49,9 +50,6 @@ const MetricConfig* EvalConfig::find(std::string_view metric) const {
 
 namespace {
 
-// Members of the lines of metrics.jsonl that are no metrics.
-constexpr std::string_view other_members[] = {"phase", "step", "wall", "terms"};
-
 /// Once all keys of a metric are read.
 void check_metric(const TableReader& table, MetricConfig& metric) {
   const ConfigValue* const name = table.valid("name");
@@ -62,8 +60,7 @@ void check_metric(const TableReader& table, MetricConfig& metric) {
   };
   const bool is_taken = metric.name.empty() ||
                         (metric.name == "loss") != (metric.kind->name == "loss") ||
-                        std::find(std::begin(other_members), std::end(other_members),
-                                  metric.name) != std::end(other_members);
+                        is_log_member(metric.name);
   if (is_taken) report("not a name for a metric", "choose another one");
   const MetricKind& kind = *metric.kind;
   if (metric.by.empty()) return;
