@@ -15,18 +15,22 @@ namespace {
 
 std::string quoted_column(const std::string& name) { return "\"" + name + "\""; }
 
-/// Columns that could each be an element of the input's samples, and that nothing takes.
-ColumnList untaken_columns(const InputFacts& input, const DataFacts& data,
-                           const std::set<std::string>& taken) {
-  InputFacts element = input;
-  element.sample.shape.clear();
+/// Single columns that nothing takes and that no name calls the label.
+ColumnList untaken_columns(const DataFacts& data, const std::set<std::string>& taken) {
   ColumnList columns;
   for (const ArrayFacts* array : usable_arrays(data)) {
     const bool is_column = array->columns.size() == 1 && array->sample.shape.empty();
-    if (is_column && !array->is_label && !taken.contains(array->columns[0]) &&
-        misfit(element, *array).empty())
+    if (is_column && !array->is_label && !taken.contains(array->columns[0]))
       columns.push_back(array);
   }
+  return columns;
+}
+
+/// Those that could each be an element of the input's samples.
+ColumnList elements_of(const InputFacts& input, ColumnList columns) {
+  InputFacts element = input;
+  element.sample.shape.clear();
+  std::erase_if(columns, [&](const ArrayFacts* array) { return !misfit(element, *array).empty(); });
   return columns;
 }
 
@@ -38,14 +42,17 @@ std::vector<std::string> leave_identifiers_out(ColumnList& columns, std::size_t 
   return left_out;
 }
 
-std::string which_columns(const InputFacts& input, const ArrayFacts& offered, std::size_t wanted) {
+/// `untaken`: those that are offered, and those that do not fit.
+std::string which_columns(const InputFacts& input, const ArrayFacts& offered,
+                          const ColumnList& untaken, std::size_t wanted) {
   const std::string type = fmt::format("{}[{}]", name_of(input.sample.dtype), joined(input.dims));
   const std::size_t count = offered.columns.size();
   const std::string names = source_toml(offered);
   if (count == wanted)
     return fmt::format("are the columns {} those of {}? They are as many", names, type);
   if (count < wanted)
-    return fmt::format("{} takes {} columns, and {} are left: {}", type, wanted, count, names);
+    return fmt::format("{} takes {} columns, and {} are left: {}{}", type, wanted, count, names,
+                       passed_over_for_text(input, untaken));
   return fmt::format(
       "which {} of the {} columns {} are those of {}? Strike out the others, also in the lists of "
       "a function",
@@ -83,12 +90,13 @@ void offer_columns(const std::vector<InputFacts>& inputs, const DataFacts& data,
     taken.insert(array->columns.begin(), array->columns.end());
   const ArrayFacts* labels = loss.todo.empty() ? loss.labels.from : nullptr;
   if (labels != nullptr) taken.insert(labels->columns.begin(), labels->columns.end());
+  const ColumnList untaken = untaken_columns(data, taken);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     FieldGuess& field = guesses.fields[i];
     const Shape& shape = inputs[i].sample.shape;
     if (!field.lacks_array || shape.size() != 1 || shape[0] < 1) continue;
     const auto wanted = static_cast<std::size_t>(shape[0]);
-    ColumnList columns = untaken_columns(inputs[i], data, taken);
+    ColumnList columns = elements_of(inputs[i], untaken);
     const std::vector<std::string> left_out = leave_identifiers_out(columns, wanted);
     if (columns.empty()) continue;
     const ArrayFacts offered = stacked_columns(field.name, columns);
@@ -100,7 +108,7 @@ void offer_columns(const std::vector<InputFacts>& inputs, const DataFacts& data,
     if (functions.why_not.empty()) value.as = functions.as;
     field.offer = field_toml(value);
     field.offered = offered.columns;
-    field.todo = which_columns(inputs[i], offered, wanted) + left_out_text(left_out) +
+    field.todo = which_columns(inputs[i], offered, untaken, wanted) + left_out_text(left_out) +
                  of_target(labels, loss, data);
   }
 }

@@ -34,6 +34,9 @@ struct Numbers {
   /// Nothing else than 0 and 1.
   bool binary() const { return count > 0 && finite && !many && distinct_within({0, 1}); }
   bool distinct_within(const std::set<double>& allowed) const;
+  /// The one that is farthest from 0.
+  double largest() const;
+  bool fit_float32() const;  // none is infinite there
 };
 
 /// An array whose axis 0 counts samples; of a text table a column, or columns that make an axis.
@@ -51,6 +54,8 @@ struct ArrayFacts {
   std::int64_t rows = 0;
   bool is_label = false;              // called as what is learned
   bool is_text = false;               // a value at least is no number
+  std::string first_text;             // of a table: that value and its line, as messages show it
+  bool has_points = false;            // of a table: numbers with a point or an exponent, "1.0"
   bool is_identifier = false;         // of a table: whole numbers or texts, each of them once
   std::vector<std::string> left_out;  // of columns that make an axis: identifiers, not among them
   std::int64_t missing = 0;           // empty fields of a table
@@ -64,6 +69,10 @@ struct ArrayFacts {
 
   bool has_gaps() const { return missing > 0; }
 };
+
+/// Which number of the array, or of one of its columns, float32 does not hold; "" where it holds
+/// all.
+std::string beyond_float32(const ArrayFacts& array);
 
 struct DataFacts {
   std::string path;

@@ -7,7 +7,6 @@
 #include <span>
 
 #include "api/init/data/data_look.h"
-#include "api/init/draft.h"
 #include "api/init/fields.h"
 #include "api/init/losses/loss_form.h"
 #include "engine/graph/text.h"
@@ -208,21 +207,13 @@ void add_text_ids(std::int64_t rows, const ArrayFacts& array, Functions& to) {
 
 }  // namespace
 
-std::string classes_function(const std::vector<std::string>& words) {
-  constexpr std::size_t most_bytes = 200;  // of a word
-  if (words.size() < 2) return "";
-  const bool are_written = std::all_of(words.begin(), words.end(), [](const std::string& word) {
-    const bool both_quotes =
-        word.find('\'') != std::string::npos && word.find('"') != std::string::npos;
-    return !word.empty() && word.size() <= most_bytes && !both_quotes && is_text(word) &&
-           word == on_one_line(word);
-  });
-  return are_written ? call_text("classes", words) : "";
-}
-
-std::vector<std::string> words_of(const ArrayFacts& array) {
-  const bool is_column = !array.stacked && array.sample.shape.empty();
-  return is_column ? array.words : std::vector<std::string>();
+std::vector<std::string> integer_casts(const ArrayFacts& array, DType dtype) {
+  constexpr double most = 1 << 24;  // up to which float32 has every whole number
+  std::vector<std::string> casts;
+  if (array.has_points)
+    casts.emplace_back(std::abs(array.numbers.largest()) <= most ? "float32" : "float64");
+  casts.emplace_back(name_of(dtype));
+  return casts;
 }
 
 std::string misfit(const InputFacts& input, const ArrayFacts& array) {
@@ -234,7 +225,9 @@ std::string misfit(const InputFacts& input, const ArrayFacts& array) {
                        to_string(wanted)) +
            resize_hint(wanted, given);
   const bool takes_floats = is_float(input.sample.dtype);
-  if (array.is_text) return takes_floats || input.table_rows < 2 ? "it holds text" : "";
+  if (array.is_text && (takes_floats || input.table_rows < 2))
+    return "it holds " + (mixes_text(array) ? array.first_text : "text");
+  if (array.is_text) return "";
   if (array.numbers.count == 0) return "it holds no numbers";
   // Where a dimension is free nothing is known yet of what becomes of the input.
   const bool may_fill = input.table_rows > 0 || has_free(wanted) || names_mask(input.name);
@@ -272,8 +265,10 @@ Functions functions_for(const InputFacts& input, const ArrayFacts& array) {
   }
   if (!takes_floats) {
     const bool is_typed = !array.made_by.empty() && array.made_by.back().starts_with("tokens");
-    if ((!array.columns.empty() && !is_typed) || array.sample.dtype != input.sample.dtype)
-      result.as.emplace_back(name_of(input.sample.dtype));
+    if ((!array.columns.empty() && !is_typed) || array.sample.dtype != input.sample.dtype) {
+      const std::vector<std::string> casts = integer_casts(array, input.sample.dtype);
+      result.as.insert(result.as.end(), casts.begin(), casts.end());
+    }
     add_shape(input.sample.shape, array, result);
     return result;
   }
@@ -288,6 +283,8 @@ Functions functions_for(const InputFacts& input, const ArrayFacts& array) {
   if (array.has_gaps()) add_missing(array, result);
   if (!array.numbers.finite)
     result.why_not = "it holds values that are no numbers (nan or infinite)";
+  else if (std::string beyond = beyond_float32(array); !beyond.empty())
+    result.why_not = std::move(beyond);
   return result;
 }
 

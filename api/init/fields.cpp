@@ -129,7 +129,8 @@ class Matching {
     } else {
       field.lacks_array = true;
       field.todo = fmt::format("no array fits {}; the data has {}", to_string_free(i),
-                               free_.empty() ? "no more" : quoted_names(free_));
+                               free_.empty() ? "no more" : quoted_names(free_)) +
+                   passed_over_for_text(inputs_[i], free_);
       for (const auto& [name, why] : unread_)
         field.todo += fmt::format("; \"{}\" is left out: {}", name, why);
       if (lacks_target_) {

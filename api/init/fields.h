@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -63,6 +64,19 @@ Functions functions_for(const InputFacts& input, const ArrayFacts& array);
 std::string classes_function(const std::vector<std::string>& words);
 /// All different texts of a column that is no list, in order; none where they are too many.
 std::vector<std::string> words_of(const ArrayFacts& array);
+/// The first of these words that such a list cannot hold, and why; "" where there is none.
+std::string unlisted_word(const ArrayFacts& array);
+/// Between quotes and on one line, as UTF-8, its beginning where it is long.
+std::string shown_text(std::string_view text);
+/// Whether a column has texts beside its numbers.
+bool mixes_text(const ArrayFacts& array);
+/// Which of the columns do so, with the first text of each; "" where none does.
+std::string texts_among_numbers(const std::vector<const ArrayFacts*>& arrays);
+/// The same of those columns that would else be elements of the input's samples.
+std::string passed_over_for_text(const InputFacts& input,
+                                 const std::vector<const ArrayFacts*>& arrays);
+/// Casts of the array's whole numbers to an integer type. A table's "1.0" is read as a float first.
+std::vector<std::string> integer_casts(const ArrayFacts& array, DType dtype);
 
 /// "" where an array fits an input; else why it does not.
 std::string misfit(const InputFacts& input, const ArrayFacts& array);

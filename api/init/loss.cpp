@@ -144,6 +144,13 @@ std::vector<std::string> label_words(const LossCase& of, std::int64_t count) {
   return found;
 }
 
+std::string unlisted_labels(const LossCase& of) {
+  const std::string why = unlisted_word(of.labels);
+  if (why.empty()) return "";
+  return fmt::format("\"{}\" holds {} different texts, which classes(…) cannot list: {}",
+                     of.labels.name, of.labels.texts, why);
+}
+
 Shape squeezed(const Shape& shape) {
   Shape result;
   std::copy_if(shape.begin(), shape.end(), std::back_inserter(result),
@@ -153,8 +160,10 @@ Shape squeezed(const Shape& shape) {
 
 std::vector<std::string> label_functions(const ArrayFacts& labels, bool whole) {
   std::vector<std::string> functions = labels.made_by;
-  if (whole && (!labels.columns.empty() || is_float(labels.sample.dtype)))
-    functions.emplace_back("int64");
+  if (whole && (!labels.columns.empty() || is_float(labels.sample.dtype))) {
+    const std::vector<std::string> casts = integer_casts(labels, DType::int64);
+    functions.insert(functions.end(), casts.begin(), casts.end());
+  }
   if (!whole && (!labels.columns.empty() || labels.sample.dtype != DType::float32))
     functions.emplace_back("float32");
   return functions;
@@ -192,6 +201,7 @@ LossChoice guess_loss(const ModelFacts& model, const FieldGuesses& fields, const
   if (all.empty()) {
     choice.todo = "no array that is left goes with an output as labels";
     for (const std::string& miss : near_misses) choice.todo += "; " + miss;
+    choice.todo += texts_among_numbers(arrays);
     choice.todo += next_token_hint(model, fields);
     for (const std::string& note : data->notes) choice.todo += "; " + note;
     return choice;

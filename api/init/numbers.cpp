@@ -1,6 +1,9 @@
 // Range, kinds of values, mean and deviation of an array's numbers.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "api/init/facts.h"
 #include "engine/training/data/functions/field_function.h"
@@ -69,6 +72,23 @@ double Numbers::deviation() const {
 
 bool Numbers::distinct_within(const std::set<double>& allowed) const {
   return std::includes(allowed.begin(), allowed.end(), distinct.begin(), distinct.end());
+}
+
+double Numbers::largest() const { return std::abs(least) > std::abs(most) ? least : most; }
+
+bool Numbers::fit_float32() const {
+  return std::abs(largest()) <= static_cast<double>(std::numeric_limits<float>::max());
+}
+
+std::string beyond_float32(const ArrayFacts& array) {
+  if (array.numbers.fit_float32()) return "";
+  const auto part = std::find_if(array.by_part.begin(), array.by_part.end(),
+                                 [](const Numbers& numbers) { return !numbers.fit_float32(); });
+  const auto place = static_cast<std::size_t>(part - array.by_part.begin());
+  const bool is_column = array.stacked && place < array.columns.size();
+  return fmt::format("\"{}\" holds {:g}, which does not fit float32 (at most 3.4e+38)",
+                     is_column ? array.columns[place] : array.name,
+                     (is_column ? *part : array.numbers).largest());
 }
 
 }  // namespace tandem::api

@@ -41,12 +41,26 @@ class InitColumns : public ::testing::Test {
     }
     return rows;
   }
+  /// With 60 rows behind these lines: four numbers, and 0 or 1.
+  static std::string few_numbers(std::string rows) {
+    for (int i = 0; i < 60; ++i) {
+      rows += std::to_string(i % 7) + "," + std::to_string(i % 5) + "," + std::to_string(i % 3) +
+              ",1," + std::to_string(i % 2) + "\n";
+    }
+    return rows;
+  }
   InitReport guess(const SmallModel& model, const std::string& rows) {
     write_file(folder_ / "net.onnx", model.bytes());
     write_file(folder_ / "rows.csv", rows);
     return init(folder_ / "net.onnx", {.data = folder_ / "rows.csv"});
   }
   std::string text() const { return read_file(folder_ / "train.toml"); }
+  /// What `train MODEL --data` says of the files as they are.
+  std::string open_in_training() {
+    TrainOptions options;
+    options.overrides = {"steps=1", "data=" + (folder_ / "rows.csv")};
+    return error_of([&] { Trainer(folder_ / "net.onnx", options); });
+  }
   void train_two_steps() {
     TrainOptions options;
     options.overrides = {"steps=2"};
@@ -114,9 +128,7 @@ TEST_F(InitColumns, MoreColumnsThanTheInputTakesAreOfferedToShorten) {
               AllOf(HasSubstr("which 3 of the 4 columns [ \"age\", "), HasSubstr("Strike out"),
                     HasSubstr("without \"customer\"")));
   EXPECT_THAT(text(), AllOf(HasSubstr("\n# " + four_columns), Not(HasSubstr("ARRAY"))));
-  TrainOptions options;
-  options.overrides = {"steps=1", "data=" + (folder_ / "rows.csv")};
-  EXPECT_THAT(error_of([&] { Trainer(folder_ / "net.onnx", options); }),
+  EXPECT_THAT(open_in_training(),
               HasSubstr("data.fields.numbers: cannot be guessed: which 3 of the 4 columns"));
 }
 
@@ -124,6 +136,39 @@ TEST_F(InitColumns, FewerColumnsThanTheInputTakesAreNamed) {
   const InitReport report = guess(score_of(9), customers("target"));
   ASSERT_EQ(report.open.size(), 1u) << text();
   EXPECT_THAT(report.open[0].message, HasSubstr("takes 9 columns, and 5 are left: [ \"customer\""));
+}
+
+TEST_F(InitColumns, AColumnWithATextAmongItsNumbersIsNamed) {
+  const std::string named = "; \"a\" holds the text \"NA\" in line 3 of rows.csv";
+  const InitReport report =
+      guess(score_of(4), few_numbers("a,b,c,d,label\n0,1,2,1,0\nNA,1,2,1,1\n"));
+  ASSERT_EQ(report.open.size(), 1u) << text();
+  EXPECT_THAT(report.open[0].message,
+              AllOf(HasSubstr("takes 4 columns, and 3 are left: [ \"b\", \"c\", \"d\" ]" + named),
+                    HasSubstr("an empty field would be filled")));
+  write_file(folder_ / "rows.csv", "a,label\n1,0\nNA,1\n");
+  EXPECT_THAT(open_in_training(), HasSubstr("no array fits"));
+  EXPECT_THAT(open_in_training(), HasSubstr(named));
+  write_file(folder_ / "rows.csv", few_numbers("b,c,d,e,label\n0,1,2,1,0.5\n0,1,2,1,NA\n"));
+  EXPECT_THAT(open_in_training(), HasSubstr("\"label\" holds the text \"NA\" in line 3"));
+}
+
+TEST_F(InitColumns, NamesAreThoseThatTrainingReads) {
+  const InitReport report = guess(score_of(4), few_numbers("\n a, b ,c,  d, label\n"));
+  ASSERT_THAT(report.open, IsEmpty()) << text();
+  EXPECT_THAT(text(), AllOf(HasSubstr("from = [ \"a\", \"b\", \"c\", \"d\" ]"),
+                            HasSubstr("label = { from = \"label\"")));
+  train_two_steps();
+}
+
+TEST_F(InitColumns, NamesAndWordsMayHaveSeveralLines) {
+  std::string rows = "a,b,c,d,\"the\nlabel\"\n";
+  for (int i = 0; i < 60; ++i)
+    rows += std::to_string(i % 7) + ",1,2,3," + (i % 2 == 0 ? "\"x\ny\"" : "z") + "\n";
+  ASSERT_THAT(guess(score_of(4), rows).open, IsEmpty()) << text();
+  EXPECT_THAT(text(), HasSubstr("\"the\\u000Alabel\" = { from = \"the\\u000Alabel\", as = [ "
+                                "\"classes('x\\u000Ay', 'z')\", \"float32\" ] }"));
+  train_two_steps();
 }
 
 TEST_F(InitColumns, IdentifiersAreWholeNumbersOrTextsThatAreThereOnce) {

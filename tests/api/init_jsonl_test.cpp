@@ -78,6 +78,19 @@ TEST(InitJsonl, ValuesOfSeveralFormsAreLeftOut) {
   EXPECT_EQ(facts.notes.size(), 2u);
 }
 
+TEST(InitJsonl, NumbersWithAPointAndTheFirstTextAreKnown) {
+  const TemporaryFolder folder;
+  const DataFacts facts = facts_of_lines(folder,
+                                         "{\"a\": 1.0, \"b\": 1, \"c\\nd\": 2}\n"
+                                         "{\"a\": 2, \"b\": \"NA\", \"c\\nd\": 3}\n"
+                                         "{\"a\": 3, \"b\": \"-\", \"c\\nd\": 4}\n");
+  EXPECT_TRUE(facts.find("a")->has_points);
+  EXPECT_EQ(facts.find("a")->sample.dtype, DType::int64);
+  EXPECT_EQ(facts.find("b")->first_text, "the text \"NA\" in line 2 of train.jsonl");
+  ASSERT_NE(facts.find("c\nd"), nullptr);
+  EXPECT_FALSE(facts.find("c\nd")->has_points);
+}
+
 TEST(InitJsonl, ALineThatIsNoObjectIsNamed) {
   const TemporaryFolder folder;
   EXPECT_THAT(tandem::testing::error_of([&] { facts_of_lines(folder, "{\"a\": 1}\n[1, 2]\n"); }),

@@ -92,7 +92,7 @@ TEST_F(InitLengths, ListsOfNearlyOneLengthAreBound) {
 TEST_F(InitLengths, TextsAreMeasuredByTheTokenizer) {
   if (tandem::testing::lacks_text_libraries()) GTEST_SKIP() << "this build lacks PCRE2 or utf8proc";
   put("tokenizer.json", tandem::testing::tokenizer_file("word_level").at("tokenizer").dump());
-  std::string rows = "text,label\n";
+  std::string rows = " text, label\n";
   for (int i = 0; i < 80; ++i) {
     for (int word = 0; word < (i % 4 == 0 ? 29 : 3); ++word) rows += word % 2 == 0 ? "a " : "the ";
     rows += "hello," + std::to_string(i % 2) + "\n";

@@ -184,6 +184,40 @@ TEST(InitTable, RowsOfArraysAreNormalisedByPlaceWhereScalesDiffer) {
   EXPECT_THAT(functions({1, 2, 3, 5}), IsEmpty());
 }
 
+TEST(InitTable, WholeNumbersWithAPointAreReadAsFloatsFirst) {
+  const InputFacts ids = ids_input("id", 1 << 26);
+  EXPECT_THAT(field_of(ids, "id,label\n1,0\n+2,1\n 3,0\n").as, ElementsAre("int64"));
+  EXPECT_THAT(field_of(ids, "id,label\n1,0\n2.0,1\n3,0\n").as, ElementsAre("float32", "int64"));
+  EXPECT_THAT(field_of(ids, "id,label\n1,0\n2e0,1\n3,0\n").as, ElementsAre("float32", "int64"));
+  EXPECT_THAT(field_of(ids, "id,label\n1,0\n20000001.0,1\n3,0\n").as,
+              ElementsAre("float64", "int64"));
+}
+
+TEST(InitTable, WhatFloat32DoesNotHoldIsNotNormalised) {
+  const FieldGuess field = field_of(floats("x", 2), "x1,x2,label\n1,5,0\n2,-1e300,1\n");
+  EXPECT_THAT(field.as, IsEmpty());
+  EXPECT_THAT(field.todo, HasSubstr("\"x2\" holds -1e+300, which does not fit float32"));
+  EXPECT_THAT(field_of(floats("x", 2), "x1,x2,label\n1,5,0\n2,-3e38,1\n").as.at(1),
+              HasSubstr("normalize("));
+}
+
+TEST(InitTable, AWordThatNoListHoldsIsNamed) {
+  EXPECT_EQ(classes_function({"a\nb", "c\td"}), "classes('a\nb', 'c\td')");
+  ArrayFacts column;
+  const auto unlisted = [&](const std::string& word) {
+    column.words = {"", "a", word};
+    EXPECT_EQ(classes_function({"a", word}), "");
+    return unlisted_word(column);
+  };
+  EXPECT_EQ(unlisted("\x1b[1m"), "\" [1m\" holds control characters");
+  EXPECT_EQ(unlisted("it's \"b\""), "\"it's \"b\"\" holds both kinds of quotes");
+  EXPECT_EQ(unlisted(std::string(201, 'a')),
+            "\"" + std::string(40, 'a') + "…\" is longer than 200 bytes");
+  EXPECT_THAT(unlisted("\xe9"), HasSubstr("is not UTF-8"));
+  column.words = {"", "a", "b"};
+  EXPECT_EQ(unlisted_word(column), "");
+}
+
 TEST(InitTable, TheTargetIsKnownByItsName) {
   const TemporaryFolder folder;
   const auto labels = [&](const std::string& columns, const std::vector<std::string>& outputs) {
@@ -334,6 +368,38 @@ TEST_F(InitTableRun, WordsAreClasses) {
                                       "\"classes('setosa', 'versicolor', 'virginica')\" ] }"),
                             HasSubstr("kind = \"softmax_cross_entropy\"")));
   EXPECT_EQ(train({"steps=2"}).steps, 2u);
+}
+
+TEST_F(InitTableRun, LabelsWithAPointAreClasses) {
+  std::string rows = "a,b,c,d,label\n";
+  for (int i = 0; i < 60; ++i)
+    rows += std::to_string(i % 7) + ",1.5,2,3," + std::to_string(i % 3) + ".0\n";
+  EXPECT_THAT(guess(dense(3), rows).open, IsEmpty()) << text();
+  EXPECT_THAT(text(), HasSubstr("label = { from = \"label\", as = [ \"float32\", \"int64\" ] }"));
+  EXPECT_EQ(train({"steps=2"}).steps, 2u);
+}
+
+TEST_F(InitTableRun, WordsThatAreNoUtf8AreNamed) {
+  std::string rows = "a,b,c,d,species\n";
+  for (int i = 0; i < 60; ++i)
+    rows += std::to_string(i % 7) + ",1.5,2,3," + (i % 2 == 0 ? "\xe9" : "\xfc") + "\n";
+  for (const std::int64_t outputs : {3, 1}) {
+    std::filesystem::remove(folder_ / "train.toml");
+    std::filesystem::remove(folder_ / "policy.toml");
+    EXPECT_THAT(guess(dense(outputs), rows).text,
+                HasSubstr("\"species\" holds 2 different texts, which classes(…) cannot list: "
+                          "\"\xef\xbf\xbd\" is not UTF-8"))
+        << outputs;
+  }
+}
+
+TEST_F(InitTableRun, TargetsBeyondFloat32AreNamed) {
+  std::string rows = "a,b,c,d,target\n";
+  for (int i = 0; i < 60; ++i)
+    rows += std::to_string(i % 7) + ",1.5,2,3," + (i == 5 ? "1e300" : "1") + "\n";
+  const InitReport report = guess(dense(1), rows);
+  EXPECT_THAT(report.text, AllOf(HasSubstr("\"target\" holds 1e+300, which does not fit float32"),
+                                 Not(HasSubstr("normalize("))));
 }
 
 TEST_F(InitTableRun, TwoWordsAreZeroAndOne) {

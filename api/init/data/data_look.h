@@ -44,7 +44,7 @@ bool names_training(const std::string& name);
 /// A name without its words for the split and the format: "train-images-idx3-ubyte" is "images".
 std::string without_split(const std::string& name);
 
-/// Whether train.toml can hold a name: it has to be UTF-8.
+/// Whether train.toml can hold a name: it has to be UTF-8 without bytes of 0.
 bool is_text(const std::string& name);
 /// Whether a name is one that labels have: "label", "y", "target".
 bool names_label(const std::string& name);

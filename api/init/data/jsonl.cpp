@@ -30,15 +30,19 @@ struct KeyFacts {
   std::string refused;  // why it makes no field
 };
 
-void add_item(const Json& value, KeyFacts& key) {
-  if (value.is_boolean())
-    key.array.numbers.add(value.get<bool>() ? 1 : 0);
-  else if (value.is_number())
-    key.array.numbers.add(value.get<double>());
-  else if (value.is_string())
-    key.array.is_text = true;
-  else
+void add_item(const Json& value, const RowPlace& place, KeyFacts& key) {
+  ArrayFacts& array = key.array;
+  if (value.is_boolean()) {
+    array.numbers.add(value.get<bool>() ? 1 : 0);
+  } else if (value.is_number()) {
+    array.numbers.add(value.get<double>());
+    array.has_points = array.has_points || value.is_number_float();
+  } else if (value.is_string()) {
+    if (!array.is_text) array.first_text = text_in_row(value.get_ref<const std::string&>(), place);
+    array.is_text = true;
+  } else {
     key.refused = value.is_null() ? "lists with empty places" : "objects or lists in lists";
+  }
 }
 
 /// As a cell of a table holds it.
@@ -48,7 +52,7 @@ std::string cell_of(const Json& value) {
   return value.is_null() ? "" : value.dump();
 }
 
-void add_value(const Json& value, KeyFacts& key) {
+void add_value(const Json& value, const RowPlace& place, KeyFacts& key) {
   ++key.array.rows;
   if (value.is_null()) {
     ++key.array.missing;
@@ -57,12 +61,12 @@ void add_value(const Json& value, KeyFacts& key) {
   if (!value.is_array()) {
     key.has_others = true;
     key.once.add(cell_of(value));
-    add_item(value, key);
+    add_item(value, place, key);
     return;
   }
   ++key.lengths[static_cast<std::int64_t>(value.size())];
   key.has_lists = true;
-  for (const Json& item : value) add_item(item, key);
+  for (const Json& item : value) add_item(item, place, key);
 }
 
 /// The objects of the files' lines, within the bounds.
@@ -83,16 +87,16 @@ TableBounds each_object(const std::vector<std::string>& paths, const Visit& visi
                                                 .expected = "an object like {\"text\": \"…\", "
                                                             "\"label\": 3}"});
       }
-      visit(object);
+      visit(object, RowPlace{path, reader.line()});
     }
     bounds.next_file();
   }
   return bounds;
 }
 
-void add_object(const Json& object, std::map<std::string, KeyFacts>& keys) {
+void add_object(const Json& object, const RowPlace& place, std::map<std::string, KeyFacts>& keys) {
   for (const auto& [name, value] : object.items()) {
-    if (keys.size() < most_keys || keys.contains(name)) add_value(value, keys[name]);
+    if (keys.size() < most_keys || keys.contains(name)) add_value(value, place, keys[name]);
   }
 }
 
@@ -144,18 +148,19 @@ void look_jsonl(const SplitPaths& paths, DataFacts& facts) {
   facts.train = {{"", paths.train, {}}};
   if (!paths.eval.empty()) facts.eval = {{"", paths.eval, {}}};
   std::map<std::string, KeyFacts> keys;
-  const TableBounds bounds =
-      each_object(paths.train, [&](const Json& object) { add_object(object, keys); });
+  const TableBounds bounds = each_object(
+      paths.train,
+      [&](const Json& object, const RowPlace& place) { add_object(object, place, keys); });
   facts.rows_read = bounds.rows();
   facts.has_more_rows = bounds.is_over();
   for (auto& [name, key] : keys) {
-    if (is_text(name) && name == on_one_line(name))
-      settle(name, bounds.rows(), std::move(key), facts);
+    if (is_text(name)) settle(name, bounds.rows(), std::move(key), facts);
   }
   const auto holds_text = [](const ArrayFacts& array) { return array.is_text; };
   if (!std::any_of(facts.arrays.begin(), facts.arrays.end(), holds_text)) return;
   ColumnTexts texts;
-  each_object(paths.train, [&](const Json& object) { add_texts(object, facts.arrays, texts); });
+  each_object(paths.train,
+              [&](const Json& object, const RowPlace&) { add_texts(object, facts.arrays, texts); });
   texts.tell(facts.arrays, !bounds.is_over());
 }
 

@@ -69,6 +69,7 @@ bool names_held_out(const std::string& name) { return has_word(name, held_out_wo
 bool names_training(const std::string& name) { return has_word(name, training_words()); }
 
 bool is_text(const std::string& name) {
+  if (name.find('\0') != std::string::npos) return false;
   for (std::size_t i = 0; i < name.size();) {
     const auto first = static_cast<unsigned char>(name[i]);
     const std::size_t more = first < 0x80                    ? 0

@@ -5,7 +5,6 @@
 #include "api/init/data/column_texts.h"
 #include "api/init/data/data_look.h"
 #include "api/init/data/table_arrays.h"
-#include "api/init/draft.h"
 #include "engine/formats/delimited.h"
 #include "engine/graph/error.h"
 #include "engine/graph/text.h"
@@ -31,19 +30,24 @@ TensorType type_of_column(const ArrayFacts& column) {
   return {column.numbers.whole && !column.is_text ? DType::int64 : DType::float32, {}};
 }
 
-void add_cells(const std::vector<std::string_view>& cells, DataFacts& facts,
+void add_cell(std::string_view cell, const RowPlace& place, ArrayFacts& column) {
+  ++column.rows;
+  if (cell.empty()) {
+    ++column.missing;
+  } else if (const auto x = number_of(cell)) {
+    column.numbers.add(*x);
+    column.has_points = column.has_points || cell.find_first_of(".eE") != std::string_view::npos;
+  } else {
+    if (!column.is_text) column.first_text = text_in_row(cell, place);
+    column.is_text = true;
+  }
+}
+
+void add_cells(const std::vector<std::string_view>& cells, const RowPlace& place, DataFacts& facts,
                std::vector<EachOnce>& once) {
   for (std::size_t i = 0; i < cells.size(); ++i) {
-    ArrayFacts& column = facts.arrays[i];
-    ++column.rows;
+    add_cell(cells[i], place, facts.arrays[i]);
     once[i].add(cells[i]);
-    if (cells[i].empty()) {
-      ++column.missing;
-    } else if (const auto x = number_of(cells[i])) {
-      column.numbers.add(*x);
-    } else {
-      column.is_text = true;
-    }
   }
 }
 
@@ -54,7 +58,7 @@ TableBounds each_row(const std::vector<std::string>& paths, char separator, bool
   TableBounds bounds;
   for (const std::string& path : paths) {
     DelimitedReader reader(path, separator, quotes);
-    if (!reader.next()) continue;
+    if (names_in_header(reader).empty()) continue;
     while (reader.next()) {
       const auto& cells = reader.fields();
       if (reader.is_empty_line()) continue;
@@ -67,7 +71,7 @@ TableBounds each_row(const std::vector<std::string>& paths, char separator, bool
                                .expected = std::to_string(columns),
                                .got = std::to_string(cells.size())});
       }
-      visit(cells);
+      visit(cells, RowPlace{path, reader.line()});
     }
     bounds.next_file();
   }
@@ -75,17 +79,16 @@ TableBounds each_row(const std::vector<std::string>& paths, char separator, bool
 }
 
 /// Names of the columns, or what is wrong with them.
-void take_header(const std::string& path, const std::vector<std::string>& header,
-                 DataFacts& facts) {
+void take_header(const RowPlace& place, const std::vector<std::string>& header, DataFacts& facts) {
   if (!facts.arrays.empty()) {
     if (header.size() != facts.arrays.size()) facts.problem = "the files have different columns";
     return;
   }
   for (const std::string& name : header) {
-    if (!is_text(name) || name != on_one_line(name)) {
+    if (!is_text(name)) {
       throw Error(ErrorKind::data, Diagnostic{.message = "the first row is no text",
-                                              .file = path,
-                                              .line = 1,
+                                              .file = std::string(place.path),
+                                              .line = static_cast<int>(place.line),
                                               .expected = "names of columns in UTF-8"});
     }
     if (!number_of(name) && !name.empty()) continue;
@@ -110,22 +113,24 @@ void look_table(const SplitPaths& paths, DataFacts& facts, char separator, bool 
   if (!paths.eval.empty()) facts.eval = {{"", paths.eval, {}}};
   for (const std::string& path : paths.train) {
     DelimitedReader reader(path, separator, quotes);
-    if (!reader.next()) continue;
-    take_header(path, {reader.fields().begin(), reader.fields().end()}, facts);
+    const std::vector<std::string> header = names_in_header(reader);
+    if (header.empty()) continue;
+    take_header({path, reader.line()}, header, facts);
     if (!facts.problem.empty()) return;
   }
   const auto read = [&](const auto& visit) {
     return each_row(paths.train, separator, quotes, facts.arrays.size(), visit);
   };
   std::vector<EachOnce> once(facts.arrays.size());
-  const TableBounds bounds = read([&](const auto& cells) { add_cells(cells, facts, once); });
+  const TableBounds bounds =
+      read([&](const auto& cells, const RowPlace& place) { add_cells(cells, place, facts, once); });
   facts.rows_read = bounds.rows();
   facts.has_more_rows = bounds.is_over();
   const auto holds_text = [](const ArrayFacts& column) { return column.is_text; };
   // Which columns hold text is known now; their texts are counted when they are read again.
   if (std::any_of(facts.arrays.begin(), facts.arrays.end(), holds_text)) {
     ColumnTexts texts;
-    read([&](const auto& cells) {
+    read([&](const auto& cells, const RowPlace&) {
       for (std::size_t i = 0; i < cells.size(); ++i) texts.add(i, cells[i]);
     });
     texts.tell(facts.arrays, !bounds.is_over());

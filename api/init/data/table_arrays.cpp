@@ -13,6 +13,7 @@
 #include "api/init/fields.h"
 #include "engine/formats/files.h"
 #include "engine/formats/tokenizer/tokenizer.h"
+#include "engine/formats/tokenizer/utf8.h"
 #include "engine/graph/text.h"
 #include "engine/operators/checks.h"
 
@@ -70,6 +71,21 @@ ArrayFacts measured(const DataFacts& facts, const std::string& column,
 
 }  // namespace
 
+std::vector<std::string> names_in_header(DelimitedReader& reader) {
+  bool found = reader.next();
+  while (found && reader.is_empty_line()) found = reader.next();
+  std::vector<std::string> names;
+  if (!found) return names;
+  for (const std::string_view field : reader.fields()) names.emplace_back(trimmed(field));
+  return names;
+}
+
+std::string text_in_row(std::string_view text, const RowPlace& place) {
+  const std::string file = std::filesystem::path(place.path).filename().string();
+  return fmt::format("the text {} in line {} of {}", shown_text(text), place.line,
+                     with_replacements(file));
+}
+
 void fit_table(const std::vector<InputFacts>& inputs, DataFacts& facts) {
   if (facts.rows_read == 0) return;
   add_stacks(inputs, facts);
@@ -98,6 +114,7 @@ ArrayFacts stacked_columns(const std::string& name, const ColumnList& columns) {
     array.numbers.add(column->numbers);
     array.by_part.push_back(column->numbers);
     array.is_text = array.is_text || column->is_text;
+    array.has_points = array.has_points || column->has_points;
     array.missing += column->missing;
     array.texts += column->texts;
     array.may_have_more_texts = array.may_have_more_texts || column->may_have_more_texts;

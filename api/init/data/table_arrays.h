@@ -10,8 +10,21 @@
 #include <vector>
 
 #include "api/init/facts.h"
+#include "engine/formats/delimited.h"
 
 namespace tandem::api {
+
+/// Names of the columns as training reads them: the first line that is not empty, without spaces
+/// around names. None at the end of the file.
+std::vector<std::string> names_in_header(DelimitedReader& reader);
+
+/// Where a row of a table begins.
+struct RowPlace {
+  std::string_view path;
+  std::int64_t line = 0;
+};
+/// "the text "NA" in line 7 of rows.csv"
+std::string text_in_row(std::string_view text, const RowPlace& place);
 
 /// How much of a table is looked at; at least one row is.
 class TableBounds {

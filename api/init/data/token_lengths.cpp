@@ -4,7 +4,9 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <stdexcept>
+#include <vector>
 
+#include "api/init/data/table_arrays.h"
 #include "engine/formats/delimited.h"
 #include "engine/formats/tokenizer/tokenizer.h"
 
@@ -24,8 +26,8 @@ class TextReader {
                 : kind == "tsv" ? '\t'
                                 : ',',
                 kind == "csv") {
-    if (is_json_ || !reader_.next()) return;
-    const auto& names = reader_.fields();
+    if (is_json_) return;
+    const std::vector<std::string> names = names_in_header(reader_);
     place_ =
         static_cast<std::size_t>(std::find(names.begin(), names.end(), column) - names.begin());
   }

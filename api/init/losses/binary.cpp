@@ -51,8 +51,17 @@ std::optional<LossGuess> guess_binary(const LossCase& of) {
   return loss;
 }
 
+/// Of two words, one of which no list can hold.
+std::string miss_of_two_words(const LossCase& of) {
+  const bool are_two = of.labels.is_text && of.labels.texts == 2;
+  const bool fit = squeezed(of.shape) == squeezed(of.labels.sample.shape) && is_one_score(of.shape);
+  return are_two && fit ? unlisted_labels(of) : "";
+}
+
 }  // namespace
 
-LossForm binary() { return {.name = "binary", .guess = guess_binary}; }
+LossForm binary() {
+  return {.name = "binary", .guess = guess_binary, .near_miss = miss_of_two_words};
+}
 
 }  // namespace tandem::api::forms

@@ -86,22 +86,33 @@ std::optional<LossGuess> guess_classes(const LossCase& of) {
   return loss;
 }
 
+std::string empty_fields(const ArrayFacts& labels) {
+  return fmt::format("\"{}\" has empty fields", labels.name);
+}
+
+/// Why labels that are texts are none of the classes.
+std::string near_miss_of_words(const LossCase& of, std::int64_t count) {
+  const bool are_few = of.labels.texts <= count;
+  const std::string unlisted = are_few ? unlisted_labels(of) : "";
+  if (!unlisted.empty()) return unlisted;
+  if (are_few && of.labels.has_gaps()) return empty_fields(of.labels);
+  return fmt::format(
+      "\"{}\" holds {} different texts, \"{}\" has {} classes: classes('a', 'b', …) in `as` "
+      "lists their words",
+      of.labels.name, of.labels.texts, of.output, count);
+}
+
 std::string near_miss(const LossCase& of) {
   const std::int64_t count = classes(of.shape, of.labels.sample.shape);
   if (count == 0) return "";
   const Numbers& numbers = of.labels.numbers;
-  if (of.labels.is_text) {
-    return fmt::format(
-        "\"{}\" holds {} different texts, \"{}\" has {} classes: classes('a', 'b', …) in `as` "
-        "lists their words",
-        of.labels.name, of.labels.texts, of.output, count);
-  }
-  if (of.labels.has_gaps()) return fmt::format("\"{}\" has empty fields", of.labels.name);
+  if (of.labels.is_text) return near_miss_of_words(of, count);
+  if (of.labels.has_gaps()) return empty_fields(of.labels);
   if (!numbers.whole || !numbers.finite) return "";
   if (numbers.least == 1 && numbers.most == static_cast<double>(count)) {
     return fmt::format("\"{}\" counts classes from 1 to {}, a loss from 0: {}", of.labels.name,
                        count,
-                       of.labels.columns.empty()
+                       of.labels.columns.empty() || of.labels.has_points
                            ? "subtract 1 in the file"
                            : "as = [ \"classes(1, 2, …)\" ] with all of them numbers them so");
   }

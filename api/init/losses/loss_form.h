@@ -47,6 +47,8 @@ std::span<const LossForm> all_loss_forms();
 /// What numbers a column of words as so many classes: the model's own words in its order, where the
 /// column holds no others, else those of the column, sorted. None where these are more.
 std::vector<std::string> label_words(const LossCase& of, std::int64_t count);
+/// Why words cannot be numbered, whatever their number; "" where they can.
+std::string unlisted_labels(const LossCase& of);
 
 /// Without extents of 1.
 Shape squeezed(const Shape& shape);

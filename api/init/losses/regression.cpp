@@ -6,8 +6,14 @@
 namespace tandem::api::forms {
 namespace {
 
-/// A network begins with outputs near 0, and steps do not grow with the targets.
+/// A network begins with outputs near 0, and steps do not grow with the targets. What float32 does
+/// not hold no normalization mends.
 std::string note_of_scale(const ArrayFacts& labels) {
+  if (const std::string beyond = beyond_float32(labels); !beyond.empty())
+    return beyond +
+           (labels.columns.empty()
+                ? ": it becomes infinite"
+                : ": training refuses its row, or leaves it out by data.on_bad = \"skip\"");
   constexpr double large = 10;
   const double mean = labels.numbers.mean(), deviation = labels.numbers.deviation();
   const double start = mean * mean + deviation * deviation;
