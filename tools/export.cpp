@@ -46,9 +46,10 @@ void add_verify(CLI::App& command, ExportArguments& arguments) {
   command.add_option("--verify-samples", arguments.verify.samples, "How many samples (default: 8)")
       ->check(number_between(1, 1 << 20));
   command
-      .add_option("--verify-bound", arguments.verify.absolute,
-                  "--verify allows |difference| <= BOUND + BOUND |value| (default: 1e-5 and 1e-4; "
-                  "with --fp16 1e-2 and 1e-2)")
+      .add_option(
+          "--verify-bound", arguments.verify.absolute,
+          "--verify allows |difference| <= BOUND + BOUND |value| (default: 1e-5 and 1e-4, and "
+          "1e-5 of the largest value; with --fp16 1e-2 and 1e-2)")
       ->type_name("BOUND")
       ->check(number_between(0, 1e30));
 }

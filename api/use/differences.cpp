@@ -18,15 +18,21 @@ Difference difference_of(std::string by, std::string output, const HostTensor& a
     result.agrees = false;
     return result;
   }
+  double largest = 0;
+  for (std::int64_t i = 0; bound.of_largest > 0 && i < b.type().elements(); ++i) {
+    const double y = std::abs(b.number(i));
+    if (std::isfinite(y)) largest = std::max(largest, y);
+  }
+  const double absolute = bound.absolute + bound.of_largest * largest;
   for (std::int64_t i = 0; i < a.type().elements(); ++i) {
     const double x = a.number(i), y = b.number(i);
     if (x == y || (std::isnan(x) && std::isnan(y))) continue;
     const double distance = std::isfinite(x) && std::isfinite(y) ? std::abs(x - y) : apart;
     result.absolute = std::max(result.absolute, distance);
-    if (!(std::abs(y) <= bound.absolute))
+    if (!(std::abs(y) <= absolute))
       result.relative =
           std::max(result.relative, std::isfinite(distance) ? distance / std::abs(y) : apart);
-    if (!(distance <= bound.absolute + bound.relative * std::abs(y))) result.agrees = false;
+    if (!(distance <= absolute + bound.relative * std::abs(y))) result.agrees = false;
   }
   return result;
 }

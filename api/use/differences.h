@@ -9,14 +9,16 @@
 namespace tandem::api {
 
 struct Bound {
-  double absolute = 0, relative = 0;  // |a - b| <= absolute + relative |b|
+  /// |a - b| <= absolute + relative |b| + of_largest max |b|, as sums of products round by what is
+  /// added up, however little is left of it.
+  double absolute = 0, relative = 0, of_largest = 0;
 };
 
 struct Difference {
   std::string by;       // who has computed the file: "engine", "onnxruntime"
   std::string output;   // its name
   double absolute = 0;  // the largest |a - b|; infinite where one of them alone is no number
-  /// The largest |a - b| / |b| where |b| is above the bound's absolute part.
+  /// The largest |a - b| / |b| where |b| is above what the bound allows without |b|.
   double relative = 0;
   bool agrees = true;
 };

@@ -182,9 +182,9 @@ std::vector<NamedTensor> fed_arrays(const Prediction& prediction, const SampleRa
 }
 
 Bound bound_of(const VerifyOptions& options, const OnnxFile& file) {
-  if (options.absolute > 0 || options.relative > 0) return {options.absolute, options.relative};
-  return file.metadata().contains(std::string(half_precision_key)) ? Bound{1e-2, 1e-2}
-                                                                   : Bound{1e-5, 1e-4};
+  if (options.absolute > 0 || options.relative > 0) return {options.absolute, options.relative, 0};
+  return file.metadata().contains(std::string(half_precision_key)) ? Bound{1e-2, 1e-2, 0}
+                                                                   : Bound{1e-5, 1e-4, 1e-5};
 }
 
 VerifyJson number_or_text(double value) {
@@ -207,7 +207,9 @@ VerifyReport report_of(const std::vector<Difference>& differences, const Bound& 
   report.text +=
       fmt::format("{} {:g} + {:g} |x|", report.agrees ? "agrees within" : "DIFFERS by more than",
                   bound.absolute, bound.relative);
-  json["bound"] = {{"absolute", bound.absolute}, {"relative", bound.relative}};
+  if (bound.of_largest > 0) report.text += fmt::format(" + {:g} max |x|", bound.of_largest);
+  json["bound"] = {
+      {"absolute", bound.absolute}, {"relative", bound.relative}, {"of_largest", bound.of_largest}};
   json["agrees"] = report.agrees;
   report.json = json.dump(2, ' ', false, VerifyJson::error_handler_t::replace);
   return report;

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "api/use/differences.h"
 #include "engine/formats/arrays/npy.h"
 #include "tandem/export.h"
 #include "tests/api/error_of.h"
@@ -53,7 +54,7 @@ TEST_F(ExportVerify, AWrittenFileComputesWhatTheRunDoes) {
   EXPECT_TRUE(report.agrees) << report.text;
   EXPECT_THAT(report.text, AllOf(HasSubstr("8, the run's held-out data"),
                                  HasSubstr("engine      logits: largest difference"),
-                                 HasSubstr("agrees within 1e-05 + 0.0001 |x|")));
+                                 HasSubstr("agrees within 1e-05 + 0.0001 |x| + 1e-05 max |x|")));
   const Json json = Json::parse(report.json);
   EXPECT_EQ(json["agrees"], true);
   EXPECT_EQ(json["samples"], 8);
@@ -71,6 +72,17 @@ TEST_F(ExportVerify, APartThatIsHeldOutComesFirst) {
   const VerifyReport report = verify_export(part, file_, without_python_);
   EXPECT_TRUE(report.agrees) << report.text;
   EXPECT_THAT(report.text, HasSubstr("8, the run's held-out data"));
+}
+
+// Of 100 and 0.001, which is what is left of numbers as large: both may be 1e-3 off, not 2e-3.
+TEST(DifferenceBound, GrowsWithTheLargestValue) {
+  const HostTensor x = HostTensor::from<float>({2}, {100, 0.001f});
+  const HostTensor near = HostTensor::from<float>({2}, {100, 0.0019f});
+  const HostTensor off = HostTensor::from<float>({2}, {100, 0.003f});
+  const Bound bound{1e-5, 1e-4, 1e-5};
+  EXPECT_TRUE(difference_of("a", "x", near, x, bound).agrees);
+  EXPECT_FALSE(difference_of("a", "x", off, x, bound).agrees);
+  EXPECT_FALSE(difference_of("a", "x", near, x, {1e-5, 1e-4, 0}).agrees);
 }
 
 TEST_F(ExportVerify, AChangedWeightIsFound) {
