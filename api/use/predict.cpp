@@ -13,7 +13,7 @@
 #include "api/use/compare_uses.h"
 #include "api/use/files_in_use.h"
 #include "api/use/predict_in_stages.h"
-#include "api/use/prediction_file.h"
+#include "api/use/predictions/prediction_file.h"
 #include "api/use/trained_data.h"
 #include "api/use/vocabularies.h"
 #include "engine/training/prediction.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "api/use/prediction_file.h"
+#include "api/use/predictions/prediction_file.h"
 #include "api/use/trained_run.h"
 #include "engine/training/data/sample_stream.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "api/use/prediction_output.h"
+#include "api/use/predictions/prediction_output.h"
 #include "engine/graph/error.h"
 #include "engine/graph/text.h"
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "api/use/prediction_output.h"
+#include "api/use/predictions/prediction_output.h"
 #include "engine/formats/arrays/npy.h"
 #include "engine/graph/text.h"
 

@@ -1,9 +1,9 @@
-#include "api/use/prediction_file.h"
+#include "api/use/predictions/prediction_file.h"
 
 #include <cassert>
 #include <filesystem>
 
-#include "api/use/prediction_output.h"
+#include "api/use/predictions/prediction_output.h"
 #include "engine/graph/text.h"
 
 namespace tandem::api {

@@ -1,5 +1,5 @@
 // Predictions as .tsv and .csv: a line a row.
-#include "api/use/prediction_output.h"
+#include "api/use/predictions/prediction_output.h"
 
 namespace tandem::api {
 namespace {

@@ -1,4 +1,4 @@
-#include "api/use/prediction_output.h"
+#include "api/use/predictions/prediction_output.h"
 
 #include <cassert>
 #include <cerrno>

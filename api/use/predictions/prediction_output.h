@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "api/use/prediction_file.h"
+#include "api/use/predictions/prediction_file.h"
 #include "engine/formats/files.h"
 #include "engine/formats/new_file.h"
 

@@ -2,7 +2,7 @@
 // object a batch.
 #include <nlohmann/json.hpp>
 
-#include "api/use/prediction_output.h"
+#include "api/use/predictions/prediction_output.h"
 
 namespace tandem::api {
 namespace {
