@@ -11,12 +11,6 @@
 namespace tandem::api {
 namespace {
 
-/// Whether an override sets this key, a part of it or a table that it is in.
-bool says(const std::string& item, const std::string& key) {
-  const std::string set = item.substr(0, item.find('='));
-  return set == key || key.starts_with(set + ".") || set.starts_with(key + ".");
-}
-
 /// The value of "data=PATH", which is then none of the keys.
 std::string take_data(std::vector<std::string>& overrides) {
   constexpr std::string_view key = "data=";
@@ -48,6 +42,11 @@ Error open_keys(const std::string& model, const std::string& data, const std::ve
 }
 
 }  // namespace
+
+bool says(const std::string& item, const std::string& key) {
+  const std::string set = item.substr(0, item.find('='));
+  return set == key || key.starts_with(set + ".") || set.starts_with(key + ".");
+}
 
 bool is_guessed(const std::string& path) { return path.ends_with(".onnx"); }
 

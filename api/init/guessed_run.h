@@ -10,6 +10,9 @@
 
 namespace tandem::api {
 
+/// Whether an override sets this key, a part of it or a table that it is in.
+bool says(const std::string& item, const std::string& key);
+
 /// Whether a run is described by an ONNX file instead of a train.toml.
 bool is_guessed(const std::string& path);
 

@@ -16,6 +16,7 @@
 #include "api/use/files_in_use.h"
 #include "api/use/frozen_weights.h"
 #include "api/use/peft.h"
+#include "api/use/recorded_fields.h"
 #include "api/use/trained_run.h"
 #include "api/use/vocabularies.h"
 #include "engine/formats/arrays/npy.h"
@@ -241,6 +242,7 @@ std::string export_run(const std::string& run_or_checkpoint, const std::string& 
   exported.metadata = functions_metadata(found.content);
   exported.metadata.merge(vocabulary_hashes(found.run_dir, found.content.position.vocabularies));
   exported.metadata.merge(words_metadata(config, found.run_dir));
+  exported.metadata.merge(fields_metadata(config));
   VocabularyCopies vocabularies(found.run_dir, to);
   const OnnxFile file = open_model_file(config);
   if (to.ends_with(".onnx")) {  // other files have nothing of the model but the weights

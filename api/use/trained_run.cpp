@@ -9,6 +9,7 @@
 #include "api/run_files.h"
 #include "api/table_rows.h"
 #include "api/use/frozen_weights.h"
+#include "api/use/recorded_fields.h"
 #include "engine/formats/files.h"
 #include "engine/formats/json_file.h"
 #include "engine/formats/paths.h"
@@ -17,6 +18,7 @@
 #include "engine/training/config/config_keys.h"
 #include "engine/training/config/config_names.h"
 #include "engine/training/divergence/finite_check.h"
+#include "importer/file/onnx_file.h"
 
 namespace tandem::api {
 namespace {
@@ -87,8 +89,13 @@ PlacingArguments placing_of(const std::string& run_dir, const TrainedOptions& op
   return placing;
 }
 
-/// What `init` would write for the model and the data. All of the data is used, or what its names
-/// say is held out.
+/// What the names of the files beside an exported model begin with.
+std::string vocabulary_stem(const std::string& model) {
+  return std::filesystem::path(normal_path(model)).replace_extension("").string() + ".";
+}
+
+/// What `init` would write for the model and the data, but for inputs that the model says itself
+/// how to make. All of the data is used, or what its names say is held out.
 RunConfig guessed_config(const std::string& model, const TrainedOptions& options, TrainedUse use) {
   if (options.data.empty()) {
     refuse_given(model, "an ONNX file says nothing of its data",
@@ -101,7 +108,10 @@ RunConfig guessed_config(const std::string& model, const TrainedOptions& options
   }
   TrainOptions listens;
   listens.on_message = options.on_message;
-  std::vector<std::string> overrides = options.overrides;
+  const std::vector<std::string> recorded = recorded_fields(
+      OnnxFile::open(model).metadata(), options.data[0], vocabulary_stem(model), options.overrides);
+  std::vector<std::string> overrides = recorded;
+  overrides.insert(overrides.end(), options.overrides.begin(), options.overrides.end());
   overrides.push_back("data=" + options.data[0]);
   RunConfig config;
   try {
@@ -135,7 +145,7 @@ TrainedRun open_exported(const std::string& model, const TrainedOptions& options
   run.config.parameters = {};  // the file has its rows and values
   run.placing.place = options.place;
   run.placing.devices = options.devices;
-  run.vocabulary_stem = std::filesystem::path(run.path).replace_extension("").string() + ".";
+  run.vocabulary_stem = vocabulary_stem(run.path);
   return run;
 }
 

@@ -67,6 +67,41 @@ TEST(BareOnnx, PredictsWithoutLabels) {
   EXPECT_EQ(read_npz(options.to)[0].tensor.shape()[0], images[0].tensor.shape()[0]);
 }
 
+/// A run whose images are divided by 7, which nobody would guess, and its exported file.
+class RecordedFields : public ::testing::Test {
+ protected:
+  RecordedFields() {
+    TrainOptions options;
+    options.run_dir = run_;
+    options.overrides = {"steps=3", "data.fields.image.as=[\"float32\", \"scale(1/7)\"]"};
+    Trainer(digits + "train.toml", options).run();
+    export_run(run_, exported_);
+  }
+  std::string predicted(const std::string& what, PredictOptions options = {}) {
+    options.data = {digits_test};
+    options.as = "values";
+    options.to = folder_ / "predicted.tsv";
+    predict_run(what, options);
+    return read_file(options.to);
+  }
+  TemporaryFolder folder_;
+  const std::string run_ = folder_ / "run", exported_ = folder_ / "trained.onnx";
+};
+
+TEST_F(RecordedFields, NewDataIsReadAsTheTrainingRead) {
+  EXPECT_EQ(predicted(exported_), predicted(run_));
+  TrainedOptions options;
+  options.data = {digits_test};
+  EXPECT_NEAR(metrics_of(exported_, options)["metrics"]["loss"].get<double>(),
+              metrics_of(run_, options)["metrics"]["loss"].get<double>(), 1e-6);
+}
+
+TEST_F(RecordedFields, TheCommandLineSaysOtherwise) {
+  PredictOptions options;
+  options.overrides = {"data.fields.image={ from = \"images\", as = [\"scale(1/16)\"] }"};
+  EXPECT_NE(predicted(exported_, options), predicted(run_));
+}
+
 class RowIdsTest : public ::testing::Test {
  protected:
   std::string predicted(PredictOptions options, const std::string& name) {
