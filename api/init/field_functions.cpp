@@ -133,19 +133,14 @@ void add_range(const InputFacts& input, const ArrayFacts& array, Functions& to) 
 
 /// The mean of the one column that has gaps; of several there is no one number but 0.
 void add_missing(const ArrayFacts& array, Functions& to) {
-  const Numbers* of = array.stacked ? nullptr : &array.numbers;
-  for (const Numbers& part : array.by_part) {
-    if (part.count == array.rows) continue;
-    if (of != nullptr) {
-      of = nullptr;
-      break;
-    }
-    of = &part;
-  }
-  const std::string value = of == nullptr ? "0" : fmt::format("{:.6g}", of->mean());
+  const auto mean_of = [](const Numbers& numbers) { return fmt::format("{:.6g}", numbers.mean()); };
+  // Other columns than those with empty fields here may have some elsewhere.
+  const bool are_many = array.stacked && array.by_part.size() > 1;
+  const std::string value =
+      are_many ? "[" + joined(array.by_part, ", ", mean_of) + "]" : mean_of(array.numbers);
   to.as.insert(to.as.begin(), "missing(" + value + ")");
-  to.why += fmt::format("{}an empty field counts as {}{}", to.why.empty() ? "" : "; ", value,
-                        of == nullptr ? "" : ", the mean");
+  to.why += fmt::format("{}an empty field counts as {}, the mean{}", to.why.empty() ? "" : "; ",
+                        value, are_many ? " of its column" : "");
 }
 
 /// What numbers all texts of a column from 0; none where a list cannot hold them. An empty field,

@@ -166,8 +166,10 @@ TEST(InitTable, AnEmptyFieldIsTheMeanOfItsColumn) {
   const FieldGuess one = field_of(floats("x", 1), "x,label\n1,0\n,1\n2,1\n");
   EXPECT_THAT(one.as, ElementsAre("missing(1.5)", "float32", "reshape(1)"));
   EXPECT_THAT(one.why, HasSubstr("an empty field counts as 1.5, the mean"));
-  EXPECT_EQ(field_of(floats("x", 2), "x1,x2,label\n1,4,0\n,5,1\n2,6,1\n").as.at(0), "missing(1.5)");
-  EXPECT_EQ(field_of(floats("x", 2), "x1,x2,label\n1,,0\n,5,1\n2,6,1\n").as.at(0), "missing(0)");
+  EXPECT_EQ(field_of(floats("x", 2), "x1,x2,label\n1,4,0\n,5,1\n2,6,1\n").as.at(0),
+            "missing([1.5, 5])");
+  EXPECT_EQ(field_of(floats("x", 2), "x1,x2,label\n1,,0\n,5,1\n2,6,1\n").as.at(0),
+            "missing([1.5, 5.5])");
 }
 
 TEST(InitTable, RowsOfArraysAreNormalisedByPlaceWhereScalesDiffer) {

@@ -185,7 +185,7 @@ std::optional<BadCell> RowEncoder::take_cell(std::size_t f, std::size_t c, std::
   ColumnStatistics& statistics = row_statistics_[f][c];
   if (cell.empty()) {
     ++statistics.empty;
-    if (field.has_missing) cell = field.missing;
+    if (!field.missing.empty()) cell = field.missing[field.missing.size() > 1 ? c : 0];
   }
   if (field.tokenizer) return take_tokens(f, c, cell, to);
   if (field.most == 0) return take_value(f, c, cell, to);

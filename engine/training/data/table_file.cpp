@@ -35,7 +35,7 @@ std::optional<JsonRow> json_rows(const DataConfig& config, const TablePlan& plan
     for (const TableField& field : plan.fields) {
       if (std::find(field.columns.begin(), field.columns.end(), c) == field.columns.end()) continue;
       is_read = true;
-      have_value = have_value && field.has_missing;
+      have_value = have_value && !field.missing.empty();
     }
     if (is_read && have_value) may_lack[c] = 1;
   }

@@ -40,10 +40,9 @@ struct TableField {
 
   std::string name;
   std::vector<std::size_t> columns;
-  bool has_missing = false;
-  std::string missing;
-  std::string separator;  // "": each character of UTF-8 is a value
-  std::int64_t most = 0;  // values of one cell that are kept; 0: a cell is one value
+  std::vector<std::string> missing;  // in place of empty cells: of all columns, or one a column
+  std::string separator;             // "": each character of UTF-8 is a value
+  std::int64_t most = 0;             // values of one cell that are kept; 0: a cell is one value
   std::int64_t pad = 0;
   std::vector<Number> numeric;
   std::vector<ValueIds> ids;       // one a column, where a formula makes them

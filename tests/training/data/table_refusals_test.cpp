@@ -99,6 +99,18 @@ TEST_F(TableRefusals, ClassesAreTheListedWordsAlone) {
               HasSubstr("two classes are called 'a'"));
 }
 
+TEST_F(TableRefusals, MissingMayHaveAValueForEachColumn) {
+  write("1\t\n\t4\n");
+  const auto filled = [&](const std::string& with) {
+    return config("kind = 'tsv'\ncolumns = ['n', 'm']\n",
+                  "x = { from = ['n', 'm'], as = ['missing(" + with + ")', 'float32'] }\n");
+  };
+  EXPECT_THAT(values(filled("[7, -0.5]")), ElementsAre(1, -0.5, 7, 4));
+  EXPECT_THAT(values(filled("[7]")), ElementsAre(1, 7, 7, 4));
+  EXPECT_THAT(error_of([&] { open_data(filled("[7, 8, 9]")); }),
+              HasSubstr("`missing` has 3 values for 2 columns"));
+}
+
 // A line stands for a row, whatever it holds, so that what is predicted stands beside it.
 TEST_F(TableRefusals, EmptyLinesAreRowsUnlessTheyEndTheFile) {
   write("1\n\n2\n\n\r\n");

@@ -1,6 +1,10 @@
-// missing(-1): what stands for an empty field of a text table.
+// missing(-1): what stands for an empty field of a text table; missing([0, 1959.7]): in each column
+// of a stack.
 #include <fmt/format.h>
 
+#include <vector>
+
+#include "engine/graph/text.h"
 #include "engine/training/data/functions/field_function.h"
 #include "engine/training/data/table_plan.h"
 
@@ -8,23 +12,31 @@ namespace tandem::functions {
 namespace {
 
 struct Missing final : TextFunction {
-  std::string value;
+  std::vector<std::string> values;  // one of all columns, or one a column
 
   explicit Missing(Call& call) {
-    call.count(1, 1, "missing(-1) or missing('none')", true);
-    if (call[0].is_list) throw std::invalid_argument("one value is needed, not a list");
-    value = call[0].text;
+    call.count(1, 1, "missing(-1), missing('none') or missing([0, 1959.7])", true);
+    if (!call[0].is_list) values = {call[0].text};
+    if (call[0].is_list) {
+      for (const double value : call[0].numbers) values.push_back(fmt::format("{}", value));
+    }
+    if (values.empty()) throw std::invalid_argument("one value is needed at least");
   }
 
   bool take_text(FieldPlanner& plan) const override {
     TableField& field = plan.field();
-    if (field.has_missing || field.most > 0 || plan.is_number())
+    if (!field.missing.empty() || field.most > 0 || plan.is_number())
       plan.report(": `missing` comes first");
-    field.has_missing = true;
-    field.missing = value;
+    if (values.size() > 1 && values.size() != field.columns.size()) {
+      plan.report(fmt::format(": `missing` has {} values for {} columns", values.size(),
+                              field.columns.size()));
+    }
+    field.missing = values;
     return true;
   }
-  std::string decides_values() const override { return fmt::format("missing('{}')", value); }
+  std::string decides_values() const override {
+    return "missing(" + joined(values, ", ", [](const auto& x) { return "'" + x + "'"; }) + ")";
+  }
 };
 
 }  // namespace
