@@ -2,44 +2,91 @@
 
 #include <algorithm>
 #include <chrono>
+#include <random>
 #include <vector>
 
 namespace tandem::api {
 namespace {
 
-constexpr std::size_t elements = std::size_t{8} << 20;
+using Clock = std::chrono::steady_clock;
+using Seconds = std::chrono::duration<double>;
 
-// Median of the seconds that an all-reduce takes.
-double seconds_of(Communicator& communicator, Stream& stream, std::vector<float>& values,
-                  std::size_t count, int times) {
-  using Clock = std::chrono::steady_clock;
-  std::vector<double> seconds;
-  for (int i = 0; i < times + 2; ++i) {
-    const auto start = Clock::now();
-    communicator.all_reduce(stream, "measured", {values.data(), values.data(), count},
-                            Reduction::maximum);
-    communicator.wait(stream);
-    seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
-  }
-  seconds.erase(seconds.begin(), seconds.begin() + 2);  // buffers and connections are made then
-  std::nth_element(seconds.begin(), seconds.begin() + times / 2, seconds.end());
-  return seconds[static_cast<std::size_t>(times / 2)];
+constexpr std::size_t most_elements = std::size_t{8} << 20;
+
+Seconds median(std::vector<Seconds> all) {
+  const auto middle = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2);
+  std::nth_element(all.begin(), middle, all.end());
+  return *middle;
 }
+
+class Exchanges {
+ public:
+  Exchanges(const Engine& engine, const RankGroup& group)
+      : rank_(group.rank()),
+        ranks_(group.ranks()),
+        communicator_(*engine.cpu->communicator()),
+        stream_(engine.cpu->make_stream(StreamKind::collective, "network")) {}
+
+  /// Of an all-reduce of all elements.
+  Seconds of_many() {
+    constexpr int times = 10;
+    std::vector<Seconds> seconds;
+    for (int i = 0; i < first_ + times; ++i) {
+      const auto start = Clock::now();
+      all_reduce(most_elements);
+      if (i >= first_) seconds.push_back(Clock::now() - start);
+    }
+    return median(seconds);
+  }
+
+  /// What an all-reduce of one element adds to a step whose ranks compute and do not arrive at the
+  /// same time: the step without the slowest rank's work.
+  Seconds of_one() {
+    constexpr int steps = 500;
+    constexpr Seconds least{100e-6}, varying{100e-6};
+    std::mt19937 random(1);  // gives all ranks the same
+    std::vector<Seconds> added;
+    for (int i = 0; i < first_ + steps; ++i) {
+      Seconds own{0}, slowest{0};
+      for (int rank = 0; rank < ranks_; ++rank) {
+        const Seconds work = least + varying * (static_cast<double>(random()) / random.max());
+        slowest = std::max(slowest, work);
+        if (rank == rank_) own = work;
+      }
+      const auto start = Clock::now();
+      while (Clock::now() - start < own) {
+      }
+      all_reduce(1);
+      if (i >= first_) added.push_back(Clock::now() - start - slowest);
+    }
+    return std::max(median(added), Seconds(1e-7));
+  }
+
+ private:
+  void all_reduce(std::size_t count) {
+    communicator_.all_reduce(*stream_, "measured", {values_.data(), values_.data(), count},
+                             Reduction::maximum);
+    communicator_.wait(*stream_);
+  }
+
+  static constexpr int first_ = 2;  // buffers and connections are made then
+  int rank_, ranks_;
+  Communicator& communicator_;
+  std::unique_ptr<Stream> stream_;
+  std::vector<float> values_ = std::vector<float>(most_elements, 1.0f);
+};
 
 }  // namespace
 
 Network measure_network(const Engine& engine, RankGroup& group) {
   engine.cpu->join(group.make_communicator());
-  Communicator& communicator = *engine.cpu->communicator();
-  const auto stream = engine.cpu->make_stream(StreamKind::collective, "network");
-  std::vector<float> values(elements, 1.0f);
+  Exchanges exchanges(engine, group);
   const double ranks = group.ranks();
-  const double small = seconds_of(communicator, *stream, values, 1, 100);
-  const double large = seconds_of(communicator, *stream, values, elements, 10);
+  const Seconds one = exchanges.of_one(), many = exchanges.of_many();
   Network network;
-  network.latency = small / (2 * (ranks - 1));
-  network.bytes_per_second = 2 * (ranks - 1) / ranks * static_cast<double>(elements) *
-                             sizeof(float) / std::max(large - small, 1e-9);
+  network.latency = one.count() / (2 * (ranks - 1));
+  network.bytes_per_second = 2 * (ranks - 1) / ranks * static_cast<double>(most_elements) *
+                             sizeof(float) / std::max((many - one).count(), 1e-9);
   return network;
 }
 

@@ -8,8 +8,10 @@
 namespace tandem::api {
 
 /// All ranks call it. The rate is that of an all-reduce of 32 MiB by the cost model's formula,
-/// 2 (n - 1) / n of its bytes in each direction; the latency an n-th part of the time that one of 4
-/// bytes takes in its 2 (n - 1) messages.
+/// 2 (n - 1) / n of its bytes in each direction; the latency that of one of its 2 (n - 1) messages
+/// where it has 4 bytes and ranks compute before, for 100 to 200 us, each another time: in a step a
+/// rank that waits looks for messages less and less often, while one that has nothing else to do
+/// finds them at once.
 Network measure_network(const Engine& engine, RankGroup& group);
 
 }  // namespace tandem::api
