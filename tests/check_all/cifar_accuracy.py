@@ -1,6 +1,9 @@
-"""models/cifar with augmentation, three seeds, beside PyTorch: the mean held-out accuracies differ by at most 1.5 points.
+"""models/cifar with augmentation, six seeds, beside PyTorch: the mean held-out accuracies differ by at most 1.5 points.
 
-    python3 tests/check_all/cifar_accuracy.py [--seeds 1 2 3] [--epochs 60]
+Of 800 samples that are held out one seed finds a point more or less than another, on both sides: means of three seeds differ by a point by
+chance alone.
+
+    python3 tests/check_all/cifar_accuracy.py [--seeds 1 2 3 4 5 6] [--epochs 60]
 """
 
 import argparse
@@ -16,7 +19,7 @@ from common import ROOT, peer_python, shared_data, train, verdict
 POINTS = 1.5
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 4, 5, 6])
 parser.add_argument("--epochs", type=int, default=60)
 options = parser.parse_args()
 shared_data("data/cifar10")
