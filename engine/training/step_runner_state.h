@@ -67,6 +67,9 @@ struct StepRunner::Impl {
   std::shared_ptr<const DataSource> source_of(std::int64_t length) const;
   void open_loader();
   void close_loader();
+  /// The next one of the loader, on all ranks or on none: where one of them cannot read its
+  /// samples, all throw before any has launched the micro-batch.
+  MicroBatch next_micro_batch();
   double denominator(const LossTerm& term, const MicroBatch& first) const;
   /// The forward graph of a program.
   Graph forward(const MicroBatchShape& shape, std::vector<std::string>& notes) const;

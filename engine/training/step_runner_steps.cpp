@@ -7,6 +7,7 @@
 #include "engine/training/averages/weights_in_use.h"
 #include "engine/training/divergence/reported_ids.h"
 #include "engine/training/evaluation.h"
+#include "engine/training/ranks/gathered.h"
 #include "engine/training/step_runner_state.h"
 #include "engine/training/weight_sums.h"
 
@@ -123,6 +124,19 @@ void StepRunner::Impl::release_early() {
   step.is_released = true;
 }
 
+// Ranks that have launched a step wait in it for the others. Samples that are in memory and fit
+// need no word of it.
+MicroBatch StepRunner::Impl::next_micro_batch() {
+  std::optional<MicroBatch> next;
+  const auto load = [&] { next = loader->next(); };
+  if (data.source->may_refuse())
+    on_all_ranks(parts.ranks.get(), "samples", load);
+  else
+    load();
+  assert(next && "the loader of a training run never ends");
+  return *next;
+}
+
 int StepRunner::in_flight() const { return impl_->in_flight; }
 
 bool StepRunner::may_launch_ahead() const {
@@ -157,17 +171,16 @@ void StepRunner::launch(MicroBatchWatch* watch, float signals) {
         my.config.optimizer.base.lr * my.schedules.factor(0, static_cast<std::int64_t>(number));
   MicroBatch first;
   for (;;) {
-    const std::optional<MicroBatch> micro_batch = my.loader->next();
-    assert(micro_batch && "the loader of a training run never ends");
-    if (micro_batch->index == 0) first = *micro_batch;
-    step.micro_batch = *micro_batch;
-    step.bound = &my.programs.at(shape_of(*micro_batch));
-    step.ticket = my.base_ticket + micro_batch->ticket;
+    const MicroBatch micro_batch = my.next_micro_batch();
+    if (micro_batch.index == 0) first = micro_batch;
+    step.micro_batch = micro_batch;
+    step.bound = &my.programs.at(shape_of(micro_batch));
+    step.ticket = my.base_ticket + micro_batch.ticket;
     step.is_released = false;
     my.launch(step, first);
     my.release_early();
-    my.whole = micro_batch->end_of_step || !my.has_buffers;
-    if (micro_batch->end_of_step) break;
+    my.whole = micro_batch.end_of_step || !my.has_buffers;
+    if (micro_batch.end_of_step) break;
     my.read(step);
   }
   my.steps_done = number;

@@ -93,8 +93,8 @@ void Training::Impl::launch(MicroBatchWatch* watch_of_micro_batches) {
       own.interrupted = is_asked_to_stop();
     }
     runner->launch(watch_of_micro_batches, own.number());
-  } catch (const Error&) {   // a sample that cannot be read: what was trained until then stays
-    if (parts.ranks) throw;  // other ranks wait within this step, and cannot save with this one
+  } catch (const Error&) {  // a sample that cannot be read: what was trained until then stays
+    if (parts.ranks && parts.ranks->failure()) throw;  // a rank is gone, nothing is to be agreed on
     while (runner->in_flight() > 0) judge(take());
     if (position.step > first_step && runner->states_are_whole()) {
       save(false, true);

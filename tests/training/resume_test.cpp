@@ -5,6 +5,7 @@
 #include "engine/graph/error.h"
 #include "engine/training/checkpoints/checkpoint.h"
 #include "engine/training/data/loader.h"
+#include "tests/training/one_bad_sample.h"
 #include "tests/training/training_run.h"
 
 namespace tandem {
@@ -253,29 +254,6 @@ TEST_F(ResumeTest, AnOptimizerWithFewerStatesCannotResume) {
   EXPECT_EQ(metrics_of(stopped.result.run_dir).size(), metrics);  // nothing was cut
 }
 
-/// Samples of which one cannot be read.
-class OneBadSample final : public DataSource {
- public:
-  OneBadSample(std::shared_ptr<const DataSource> source, std::int64_t bad)
-      : source_(std::move(source)), bad_(bad) {}
-
-  const std::vector<DataField>& fields() const override { return source_->fields(); }
-  std::int64_t samples() const override { return source_->samples(); }
-  void fill(int field, std::span<const std::int64_t> samples, const Augmentation* augmentation,
-            void* to) const override {
-    if (std::find(samples.begin(), samples.end(), bad_) != samples.end())
-      throw Error(ErrorKind::data, Diagnostic{.message = "cannot be read"});
-    source_->fill(field, samples, augmentation, to);
-  }
-  std::string describe(int, std::int64_t) const override { return ""; }
-  void check_range(int, std::int64_t, const std::int64_t*) const override {}
-  void check_numbers(int, double, double, const std::string&) const override {}
-
- private:
-  std::shared_ptr<const DataSource> source_;
-  std::int64_t bad_;
-};
-
 TEST_F(ResumeTest, WhatWasTrainedStaysWhereASampleCannotBeRead) {
   const std::string path = folder_ / "run";
   const std::shared_ptr<const DataSource> good = train_;
@@ -287,7 +265,7 @@ TEST_F(ResumeTest, WhatWasTrainedStaysWhereASampleCannotBeRead) {
     const Trained whole = run({"steps=5", keys[2], micro_batches});
     const std::uint64_t seed = testing::small_config(folder_.path(), keys).seed;
     const std::int64_t bad = epoch_order(good->samples(), {}, seed, 0)[15];  // step 2 ends with it
-    train_ = std::make_shared<OneBadSample>(good, bad);
+    train_ = std::make_shared<testing::OneBadSample>(good, bad);
     EXPECT_THAT(testing::error_text([&] { run(keys); }), HasSubstr("cannot be read"));
     EXPECT_THAT(list_checkpoints(path + "/checkpoints"), ElementsAre(checkpoint_name(1)));
     train_ = good;

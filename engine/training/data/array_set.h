@@ -26,6 +26,8 @@ class RowMaker {
   /// Row `index` before it is given the array's shape, in a buffer of the calling thread that
   /// stands until it makes another row; `type` becomes its own. Null where rows have one shape.
   virtual const void* make_whole(std::int64_t index, TensorType& type) const = 0;
+  /// Whether that may throw.
+  virtual bool may_refuse() const { return false; }
   virtual std::string file(std::int64_t index) const = 0;
   /// Which row of that file it is, from 1; 0 where the file is the row.
   virtual std::int64_t row_in_file(std::int64_t) const { return 0; }

@@ -108,6 +108,14 @@ class ArraySource final : public DataSource {
     }
   }
 
+  bool may_refuse() const override {
+    return std::any_of(plans_.begin(), plans_.end(), [](const FieldPlan& plan) {
+      const RowMaker* const maker = plan.array->maker();
+      return (maker != nullptr && maker->may_refuse()) || plan.training.may_refuse() ||
+             plan.evaluation.may_refuse();
+    });
+  }
+
   std::string describe(int field, std::int64_t sample) const override {
     const auto [file, row] = plans_[static_cast<std::size_t>(field)].array->place(sample);
     return row == 0 ? file : file + ":" + std::to_string(row);

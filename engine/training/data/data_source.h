@@ -71,6 +71,9 @@ class DataSource {
     return {};
   }
 
+  /// Whether `fill` may throw: files are read as samples are filled, or functions refuse values.
+  virtual bool may_refuse() const { return true; }
+
   /// Index into fields(), or -1.
   int find_field(std::string_view name) const;
 };

@@ -34,6 +34,7 @@ class ForwardingSource : public DataSource {
   std::vector<std::int64_t> nan_samples(int field) const override {
     return source_->nan_samples(field);
   }
+  bool may_refuse() const override { return source_->may_refuse(); }
 
  protected:
   const std::shared_ptr<const DataSource> source_;

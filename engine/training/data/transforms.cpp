@@ -22,6 +22,12 @@ bool TransformPlan::only_casts() const {
   });
 }
 
+bool TransformPlan::may_refuse() const {
+  return std::any_of(steps_.begin(), steps_.end(), [](const Step& step) {
+    return step.transform.function->may_refuse(step.from);
+  });
+}
+
 void TransformPlan::append_cast(DType dtype) {
   if (dtype != to_.dtype) append(cast_to(dtype));
 }

@@ -28,6 +28,9 @@ class TransformPlan {
   /// Keeps every whole number what it is, in another type at most.
   bool only_casts() const;
 
+  /// Whether `run` may throw.
+  bool may_refuse() const;
+
   const TensorType& from() const { return from_; }
   const TensorType& to() const { return to_; }
 

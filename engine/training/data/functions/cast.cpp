@@ -61,6 +61,18 @@ void convert_to_whole(const From* x, std::int64_t count, DType type, bool narrow
   if (misfits != 0) mend_or_refuse(x, count, type, narrows_ids, y);
 }
 
+/// Whether From has values that the integer type To does not have.
+template <class From, class To>
+constexpr bool has_misfits() {
+  if constexpr (!std::is_integral_v<To> || std::is_same_v<To, bool> || std::is_same_v<From, bool>)
+    return false;
+  else if constexpr (std::is_integral_v<From>)
+    return !std::in_range<To>(std::numeric_limits<From>::min()) ||
+           !std::in_range<To>(std::numeric_limits<From>::max());
+  else
+    return true;
+}
+
 template <class From, class To>
 void cast_values(const From* x, std::int64_t count, To* y) {
   for (std::int64_t i = 0; i < count; ++i) {
@@ -86,6 +98,11 @@ struct Cast final : FieldFunction {
 
   TensorType type_of(const TensorType& from) const override { return {dtype, from.shape}; }
   bool only_copies(const TensorType& from) const override { return from.dtype == dtype; }
+  bool may_refuse(const TensorType& from) const override {
+    return with_type(from.dtype, [&](auto x) {
+      return with_type(dtype, [&](auto y) { return has_misfits<decltype(x), decltype(y)>(); });
+    });
+  }
   bool keeps_whole_numbers() const override { return is_integer(dtype); }
   void run(const SampleArray& sample) const override {
     with_type(sample.type.dtype, [&](auto x) {

@@ -69,6 +69,8 @@ class FieldFunction {
   virtual bool only_copies(const TensorType&) const { return false; }
   /// Every whole number stays what it is, in another type at most.
   virtual bool keeps_whole_numbers() const { return false; }
+  /// Whether `run` may throw for a value of such an array.
+  virtual bool may_refuse(const TensorType&) const { return false; }
   /// `run` may be given images of any height and width, whatever `type_of` was asked for.
   virtual bool takes_any_size() const { return false; }
   /// Thread safe. Throws std::invalid_argument where a value does not fit.

@@ -21,6 +21,7 @@ struct OneHot final : FieldFunction {
     to.shape.push_back(classes);
     return to;
   }
+  bool may_refuse(const TensorType&) const override { return true; }
   void run(const SampleArray& sample) const override {
     const std::int64_t count = sample.elements();
     std::memset(sample.result, 0, static_cast<std::size_t>(count * classes) * sizeof(float));

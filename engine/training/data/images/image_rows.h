@@ -43,6 +43,7 @@ class ImageRows final : public RowMaker {
   std::int64_t rows() const override { return static_cast<std::int64_t>(paths_.size()); }
   void make(std::int64_t index, void* to) const override;
   const void* make_whole(std::int64_t index, TensorType& type) const override;
+  bool may_refuse() const override { return true; }
   std::string file(std::int64_t index) const override {
     return paths_[static_cast<std::size_t>(index)];
   }
