@@ -4,9 +4,9 @@
 #include <cstring>
 #include <optional>
 
-#include "api/model/model.h"
 #include "api/train/array.h"
 #include "api/train/moved_from.h"
+#include "api/train/session_impl.h"
 #include "api/train/session_keys.h"
 #include "api/use/export.h"
 #include "api/use/frozen_weights.h"
@@ -24,10 +24,6 @@
 
 namespace tandem::api {
 namespace {
-
-using Feeds = std::map<std::string, Array>;
-
-constexpr const char* handle = "Session";  // in what is said of one that was moved from
 
 /// Steps are all that a Session counts; `steps`, where it is set, is the length of a schedule.
 RunLength length_of(const RunConfig& config) {
@@ -73,58 +69,19 @@ void feed(Program& program, const Feeds& feeds, const FieldTypes& types, std::ui
 
 }  // namespace
 
-struct Session::Impl {
-  RunConfig config;
-  RunPolicy policy;
-  Engine engine;
-  PlacedModel model;
-  RunParts parts;
-  RunLength length;
-  Schedules schedules;
-  AverageRates averages;
-  StateStore states;
-  std::shared_ptr<Arenas> arenas = make_arenas();
-  std::optional<FieldTypes> fields;  // of the first feeds that a program was made for
-  std::vector<bool> thawed;          // by rule of parameters.freeze, as `training` was made
-  BoundProgram training;
-  std::map<std::int64_t, std::unique_ptr<Program>> predictors;
-  std::uint64_t steps = 0, predictions = 0;
-  LossScaleWatch scale_watch;
-  ErrorWord errors;
-  /// Parameters that were set, or start elsewhere than in the file, before a program holds them.
-  std::map<std::string, HostTensor> written;
-
-  explicit Impl(RunConfig c)
-      : config(std::move(c)),
-        policy(read_run_policy(config, {})),
-        engine(policy.threads),
-        model(std::make_shared<Model>(engine, config), policy, {}),
-        parts(model.run_parts()),
-        length(length_of(config)),
-        schedules(config.optimizer, length),
-        averages(config.optimizer, length),
-        written(initial_values(config.parameters, config.seed, forward(), parts.loading_parts())) {
-    if (const auto algorithm = parts.algorithm_for(config.batch_size, true))
-      written.merge(initial_states(*algorithm, parts, config.seed));
-  }
-
-  /// The model in training form: what the parameters are, before any program exists.
-  const Graph& forward() { return model.forward(config.batch_size, true); }
-  std::vector<bool> thawed_now() const;
-  /// Throws Error{usage} for what neither the model nor the loss takes.
-  void refuse_unknown(const Feeds& feeds);
-  /// Fields that the loss reads and the model does not: their types come from the first feeds.
-  void build(const FieldTypes& fed);
-  Program& predictor(std::int64_t batch);
-  /// The extent of axis 0 that all fed inputs of the model have. Throws Error{usage}.
-  std::int64_t batch_of(const FieldTypes& fed);
-  /// Throws where the step that was taken has no finite loss, or no loss scale helps.
-  void refuse_divergence(double loss, std::uint64_t ticket);
-  /// Hands `written` to the states that exist since a program was made.
-  void write_states();
-  /// A parameter or buffer as it is now, also where no program holds it yet.
-  HostTensor read(const State& state) const;
-};
+Session::Impl::Impl(RunConfig c)
+    : config(std::move(c)),
+      policy(read_run_policy(config, {})),
+      engine(policy.threads),
+      model(std::make_shared<Model>(engine, config), policy, {}),
+      parts(model.run_parts()),
+      length(length_of(config)),
+      schedules(config.optimizer, length),
+      averages(config.optimizer, length),
+      written(initial_values(config.parameters, config.seed, forward(), parts.loading_parts())) {
+  if (const auto algorithm = parts.algorithm_for(config.batch_size, true))
+    written.merge(initial_states(*algorithm, parts, config.seed));
+}
 
 Session::Session(const std::string& model_path, std::int64_t batch_size,
                  const std::vector<std::string>& settings)
@@ -172,35 +129,68 @@ void Session::Impl::refuse_unknown(const Feeds& feeds) {
   if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
 }
 
-void Session::Impl::build(const FieldTypes& fed) {
-  thawed = thawed_now();
-  training = {};
-  TrainingRequest request;
-  request.config = &config;
-  request.samples = {config.batch_size, config.batch_size};
-  request.evaluate = engine.evaluate;
-  request.thawed = thawed;
-  request.fields = fields.value_or(fed);
-  request.algorithm = parts.algorithm_for(config.batch_size, true);
-  std::vector<std::string> names;
-  for (const auto& [name, type] : request.fields) names.push_back(name);
-  const TrainingGraph graph = build_training_graph(engine.operators, forward(), request);
-  const std::vector<std::string> known = states.names();
-  training = bind_program(graph, parts, states, arenas, names);
-  fields = std::move(request.fields);
-  write_states();
-  initialise_averages(states, {known.begin(), known.end()});
+std::int64_t Session::Impl::samples_of(const FieldTypes& fed) {
+  const Graph& graph = forward();
+  std::optional<std::int64_t> samples;
+  for (const NamedValue& input : graph.inputs) {
+    const auto found = fed.find(input.name);
+    const Shape& whole = graph.type(input.value).shape;
+    const bool is_batch = !whole.empty() && whole[0] == config.batch_size;
+    if (found == fed.end() || found->second.shape.empty() || !is_batch) continue;
+    const std::int64_t own = found->second.shape[0];
+    if (own < 1 || own > config.batch_size || samples.value_or(own) != own)
+      return config.batch_size;
+    samples = own;
+  }
+  return samples.value_or(config.batch_size);
 }
 
-void Session::Impl::write_states() {
+BoundProgram& Session::Impl::training(std::int64_t batch, const FieldTypes& fed) {
+  if (std::vector<bool> now = thawed_now(); trainings.empty() || thawed != now) {
+    trainings.clear();
+    thawed = std::move(now);
+  }
+  if (const auto found = trainings.find(batch); found != trainings.end()) return found->second;
+  FieldTypes known_fields = fields.value_or(fed);
+  TrainingRequest request;
+  request.config = &config;
+  request.samples = {batch, batch};
+  request.evaluate = engine.evaluate;
+  request.thawed = thawed;
+  request.fields = known_fields;
+  for (auto& [name, type] : request.fields) {
+    if (!fields || type.shape.empty() || type.shape[0] != first_samples) continue;
+    type.shape[0] = batch;
+  }
+  request.algorithm = parts.algorithm_for(batch, true);
+  std::vector<std::string> names;
+  for (const auto& [name, type] : request.fields) names.push_back(name);
+  const TrainingGraph graph =
+      build_training_graph(engine.operators, model.forward(batch, true), request);
+  std::set<std::string> known;  // states that have their values
+  for (std::string& name : states.names()) known.insert(std::move(name));
+  BoundProgram bound = bind_program(graph, parts, states, arenas, names);
+  if (!fields) {
+    fields = std::move(known_fields);
+    first_samples = batch;
+  }
+  known.merge(write_states());
+  initialise_averages(states, known);
+  return trainings.emplace(batch, std::move(bound)).first->second;
+}
+
+std::set<std::string> Session::Impl::write_states() {
+  std::set<std::string> names;
   for (auto at = written.begin(); at != written.end();) {
     if (!states.has(at->first)) {
       ++at;
       continue;
     }
     states.write(at->first, at->second);
+    names.insert(at->first);
     at = written.erase(at);
   }
+  return names;
 }
 
 HostTensor Session::Impl::read(const State& state) const {
@@ -209,24 +199,31 @@ HostTensor Session::Impl::read(const State& state) const {
   return found != written.end() ? found->second : state.start;
 }
 
+double Session::Impl::base_rate(double base) const {
+  if (!learning_rate) return base;
+  const double configured = config.optimizer.base.lr;
+  if (base == configured) return *learning_rate;
+  return configured > 0 ? base * (*learning_rate / configured) : base;
+}
+
 double Session::step(const std::map<std::string, Array>& feeds) {
-  Impl& my = held(impl_, handle);
+  Impl& my = held(impl_, session_handle);
   const FieldTypes types = types_of(feeds);
   my.refuse_unknown(feeds);
-  if (!my.training.program || my.thawed != my.thawed_now()) my.build(types);
-  Program& program = *my.training.program;
+  BoundProgram& training = my.training(my.samples_of(types), types);
+  Program& program = *training.program;
   const std::uint64_t ticket = my.steps;
   feed(program, feeds, types, ticket);
-  if (my.training.step_input >= 0) {
-    *static_cast<std::int64_t*>(program.input_slot(my.training.step_input, ticket)) =
+  if (training.step_input >= 0) {
+    *static_cast<std::int64_t*>(program.input_slot(training.step_input, ticket)) =
         static_cast<std::int64_t>(my.steps + 1);
   }
   const auto number = static_cast<std::int64_t>(my.steps + 1);
-  for (const auto& [input, rate] : my.training.learning_rates) {
+  for (const auto& [input, rate] : training.learning_rates) {
     *static_cast<float*>(program.input_slot(input, ticket)) =
-        static_cast<float>(rate.base * my.schedules.factor(rate.schedule, number));
+        static_cast<float>(my.base_rate(rate.base) * my.schedules.factor(rate.schedule, number));
   }
-  for (const auto& [input, average] : my.training.averages) {
+  for (const auto& [input, average] : training.averages) {
     *static_cast<float*>(program.input_slot(input, ticket)) =
         static_cast<float>(my.averages.of(average, number));
   }
@@ -238,12 +235,13 @@ double Session::step(const std::map<std::string, Array>& feeds) {
   ++my.steps;
   refuse_reported(program, my.errors, " at step " + std::to_string(my.steps));
   if (my.parts.devices.size() > 1) check_order(my.engine);
-  const double loss = *static_cast<const float*>(program.output(my.training.loss_output, ticket));
-  my.refuse_divergence(loss, ticket);
+  const double loss = *static_cast<const float*>(program.output(training.loss_output, ticket));
+  my.refuse_divergence(training, loss, ticket);
   return loss;
 }
 
-void Session::Impl::refuse_divergence(double loss, std::uint64_t ticket) {
+void Session::Impl::refuse_divergence(const BoundProgram& training, double loss,
+                                      std::uint64_t ticket) {
   if (!std::isfinite(loss)) {
     Diagnostic d;
     d.message = "the loss is not finite at step " + std::to_string(steps);
@@ -300,7 +298,7 @@ std::int64_t Session::Impl::batch_of(const FieldTypes& fed) {
 }
 
 std::map<std::string, Array> Session::predict(const std::map<std::string, Array>& feeds) {
-  Impl& my = held(impl_, handle);
+  Impl& my = held(impl_, session_handle);
   const FieldTypes types = types_of(feeds);
   my.refuse_unknown(feeds);
   Program& program = my.predictor(my.batch_of(types));
@@ -322,7 +320,7 @@ std::map<std::string, Array> Session::predict(const std::map<std::string, Array>
 }
 
 std::map<std::string, Array> Session::parameters() const {
-  Impl& my = held(impl_, handle);
+  Impl& my = held(impl_, session_handle);
   std::map<std::string, Array> result;
   for (const State& state : my.forward().states) {
     if (state.kind != StateKind::parameter || !state.derived.is_saved()) continue;
@@ -332,7 +330,7 @@ std::map<std::string, Array> Session::parameters() const {
 }
 
 void Session::set_parameter(const std::string& name, const Array& value) {
-  Impl& my = held(impl_, handle);
+  Impl& my = held(impl_, session_handle);
   const TensorType type = checked_type(value, name);
   const State* state = my.forward().find_state(name);
   const bool found =
@@ -353,7 +351,7 @@ void Session::set_parameter(const std::string& name, const Array& value) {
 }
 
 void Session::save(const std::string& path) const {
-  Impl& my = held(impl_, handle);
+  Impl& my = held(impl_, session_handle);
   CheckpointContent content;
   collect_states(my.states, content);
   for (const State& state : my.forward().states) {
@@ -364,7 +362,7 @@ void Session::save(const std::string& path) const {
   merge_adapters(content, model.adapted());
   ExportedModel exported;
   if (!my.config.parameters.head.empty()) exported.resized = model.resized();
-  export_weights(my.engine, model.file(), my.config, content, path, exported);
+  export_weights(my.engine, &model.file(), my.config, content, path, exported);
 }
 
 }  // namespace tandem::api

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "engine/formats/files.h"
 #include "engine/formats/paths.h"
 #include "engine/graph/error.h"
 #include "engine/training/config/config_keys.h"
@@ -141,23 +142,62 @@ bool session_honours(std::string_view pattern) {
                      [&](const KeyInfo& key) { return key.path == pattern; });
 }
 
+namespace {
+
+/// Those that none of the problems is about.
+std::vector<std::string> without(const std::vector<Diagnostic>& problems,
+                                 std::vector<std::string> settings) {
+  std::erase_if(settings, [&](const std::string& setting) {
+    const std::string key = setting.substr(0, setting.find('='));
+    return std::any_of(problems.begin(), problems.end(), [&](const Diagnostic& d) {
+      return d.path == key || d.path.starts_with(key + ".") || key.starts_with(d.path + ".");
+    });
+  });
+  return settings;
+}
+
+}  // namespace
+
+// What one check finds must not hide what the next one would: settings with mistakes are left out
+// of it.
 RunConfig session_config(const std::string& model_path, std::int64_t batch_size,
                          const std::vector<std::string>& settings) {
   std::vector<Diagnostic> problems;
-  if (model_path.empty()) problems.push_back({.message = "the model's path is empty"});
+  if (model_path.empty())
+    problems.push_back({.message = "the model's path is empty"});
+  else if (!settings.empty() && !path_exists(model_path))
+    problems.push_back({.message = "cannot open the model: no such file", .file = model_path});
   ConfigValue tree;
   std::vector<Diagnostic> unreadable;  // said again where the settings are read
   for (const std::string& setting : settings) apply_override(tree, setting, unreadable);
   Refusals(problems).walk(tree, "");
-  if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
 
-  std::vector<std::string> overrides = settings;
-  overrides.insert(overrides.end(), {"model.file=model.onnx",  // any: it is replaced below
-                                     "batch_size=" + std::to_string(batch_size)});
   // The end that every configuration has to have: one that nothing is derived from.
-  RunConfig config =
-      parse_run_config("max_time = \"1 h\"\n", normal_path("session.toml"), overrides);
-  check_values(config, problems);
+  const auto read = [&](std::vector<std::string> overrides) {
+    overrides.insert(overrides.end(), {"model.file=model.onnx",  // any: it is replaced below
+                                       "batch_size=" + std::to_string(batch_size)});
+    return parse_run_config("max_time = \"1 h\"\n", normal_path("session.toml"), overrides);
+  };
+  std::vector<std::string> honoured_settings = without(problems, settings);
+  RunConfig config;
+  bool is_read = false, is_whole = false;
+  try {
+    config = read(honoured_settings);
+    is_read = is_whole = true;
+  } catch (const Error& error) {
+    const std::vector<Diagnostic>& found = error.diagnostics();
+    problems.insert(problems.end(), found.begin(), found.end());
+    try {
+      config = read(without(found, honoured_settings));
+      is_read = true;
+    } catch (const Error&) {  // what is left makes no configuration
+    }
+  }
+  std::vector<Diagnostic> of_values;
+  if (is_read) check_values(config, of_values);
+  for (Diagnostic& d : of_values) {  // the schedule that `steps` belongs to may have been left out
+    if (is_whole || d.path != "steps") problems.push_back(std::move(d));
+  }
   if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
   config.model.file = normal_path(model_path);
   config.file.clear();  // there is none

@@ -263,8 +263,8 @@ TEST(SessionErrorsTest, FeedsAreCheckedTogether) {
               HasSubstr("expected float32[8, 1, 8, 8], got float32[8, 64]"));
   feeds["image"].bytes.pop_back();
   EXPECT_THAT(error_of([&] { session.step(feeds); }), HasSubstr("bytes do not fit"));
-  EXPECT_THAT(error_of([&] { session.step(training_digits().batch(0, 4)); }),
-              HasSubstr("[8, 1, 8, 8]"));
+  EXPECT_THAT(error_of([&] { session.step(training_digits().batch(0, 16)); }),
+              HasSubstr("expected float32[8, 1, 8, 8], got float32[16, 1, 8, 8]"));
   EXPECT_NEAR(session.step(training_digits().batch(0, 8)), 2.2, 0.4);  // still usable
 }
 
