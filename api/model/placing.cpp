@@ -175,7 +175,7 @@ RunPolicy read_run_policy(const RunConfig& config, const PlacingArguments& argum
   for (const std::string& use : arguments.devices) result.text += comment("--device " + use);
   result.threads = threads_of(config, result);
   if (arguments.ranks && result.threads == 0)  // the cores of a machine are for all ranks on it
-    result.threads = std::max(1, usable_cores() / arguments.ranks->core_sharers());
+    result.threads = default_threads(usable_cores() / arguments.ranks->core_sharers());
   return result;
 }
 

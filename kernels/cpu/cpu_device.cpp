@@ -5,12 +5,14 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <limits>
 #include <sstream>
+#include <string_view>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -157,8 +159,7 @@ class CpuDevice final : public Device {
       : kernels_(cpu_kernels()), monitor_(std::move(monitor)) {
     facts_.kind = "cpu";
     facts_.features = processor_features();
-    const int cores = usable_cores();
-    facts_.threads = threads <= 0 ? cores : std::min(threads, cores);
+    facts_.threads = threads <= 0 ? default_threads() : std::min(threads, usable_cores());
   }
 
   const std::string& name() const override { return name_; }
@@ -266,6 +267,24 @@ int usable_cores() {
   const double limit = smallest_quota();
   const int granted = limit < allowed ? static_cast<int>(std::ceil(limit - 0.01)) : allowed;
   return std::max(1, granted);
+}
+
+std::optional<int> asked_threads() {
+  const char* const text = std::getenv("OMP_NUM_THREADS");
+  if (text == nullptr) return std::nullopt;
+  const std::string_view list(text);  // of nested levels: "4,2"
+  const std::size_t first = std::min(list.find_first_not_of(" \t"), list.size());
+  int number = 0;
+  const auto [end, error] = std::from_chars(list.data() + first, list.data() + list.size(), number);
+  const std::size_t behind =
+      list.find_first_not_of(" \t", static_cast<std::size_t>(end - list.data()));
+  const bool ends = behind == std::string_view::npos || list[behind] == ',';
+  if (error != std::errc() || !ends || number < 1) return std::nullopt;
+  return number;
+}
+
+int default_threads(int cores) {
+  return std::max(1, std::min(cores, asked_threads().value_or(cores)));
 }
 
 std::unique_ptr<Device> make_cpu_device(int threads, std::shared_ptr<LaneMonitor> monitor) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "engine/device/device.h"
 
@@ -11,8 +12,15 @@ namespace tandem {
 /// least 1.
 int usable_cores();
 
-/// The device "cpu" with a team of `threads` threads; 0 takes all usable cores, more are cut to
-/// them. A monitor is told what its streams do.
+/// OMP_NUM_THREADS of the environment, its first number; nothing where it is not set or says none.
+std::optional<int> asked_threads();
+
+/// Threads that compute where no configuration says how many: so many cores, at least one, and not
+/// more than OMP_NUM_THREADS.
+int default_threads(int cores = usable_cores());
+
+/// The device "cpu" with a team of `threads` threads; 0 takes the default, more than the usable
+/// cores are cut to them. A monitor is told what its streams do.
 std::unique_ptr<Device> make_cpu_device(int threads = 0,
                                         std::shared_ptr<LaneMonitor> monitor = nullptr);
 

@@ -36,6 +36,7 @@ class HostThreads : public ::testing::Test {
 
 TEST_F(HostThreads, ThePolicyGoesBeforeTrainToml) {
   if (usable_cores() == 1) GTEST_SKIP() << "one core alone";
+  unsetenv("OMP_NUM_THREADS");
   const std::string all = " instructions, " + std::to_string(usable_cores()) + " threads";
   EXPECT_THAT(summary("none.toml", {}), HasSubstr(all));
   EXPECT_THAT(summary("none.toml", {"threads=1"}), HasSubstr(" instructions, 1 threads"));
@@ -44,6 +45,34 @@ TEST_F(HostThreads, ThePolicyGoesBeforeTrainToml) {
   EXPECT_THAT(summary("none.toml", {}, {"cpu=threads=1"}), HasSubstr(" instructions, 1 threads"));
   EXPECT_THAT(summary("one.toml", {}, {"cpu=threads=2"}), HasSubstr(" instructions, 2 threads"));
   EXPECT_THAT(messages_, ::testing::Not(HasSubstr("does nothing")));
+}
+
+TEST_F(HostThreads, OmpNumThreadsIsHeardWhereNothingElseSaysSo) {
+  if (usable_cores() == 1) GTEST_SKIP() << "one core alone";
+  setenv("OMP_NUM_THREADS", "1", 1);
+  EXPECT_THAT(summary("none.toml", {}), HasSubstr(" instructions, 1 threads (OMP_NUM_THREADS)"));
+  EXPECT_THAT(summary("none.toml", {"threads=2"}), HasSubstr(" instructions, 2 threads\n"));
+  EXPECT_THAT(summary("none.toml", {}, {"cpu=threads=2"}), HasSubstr(" instructions, 2 threads\n"));
+  setenv("OMP_NUM_THREADS", "4096", 1);
+  EXPECT_THAT(summary("none.toml", {}),
+              HasSubstr(" instructions, " + std::to_string(usable_cores()) + " threads\n"));
+  unsetenv("OMP_NUM_THREADS");
+}
+
+TEST(DefaultThreads, AreTheFirstNumberOfTheListUpToTheCores) {
+  const auto with = [](const char* text) {
+    setenv("OMP_NUM_THREADS", text, 1);
+    return default_threads(8);
+  };
+  EXPECT_EQ(with("3"), 3);
+  EXPECT_EQ(with(" 3 "), 3);
+  EXPECT_EQ(with("4,2"), 4);
+  EXPECT_EQ(with("100"), 8);
+  for (const char* none : {"", "0", "-2", "many", "3x", "99999999999999"})
+    EXPECT_EQ(with(none), 8) << none;
+  unsetenv("OMP_NUM_THREADS");
+  EXPECT_EQ(default_threads(8), 8);
+  EXPECT_EQ(default_threads(0), 1);  // more ranks than cores
 }
 
 }  // namespace

@@ -197,7 +197,8 @@ void visit(KeyVisitor& v, RunConfig& c) {
   v.key("steps", c.steps, at_least(1), "optimizer steps");
   v.key("max_time", time_limit(c.max_seconds), "wall-clock time of the run, like \"2h\"");
   v.key("seed", c.seed, at_least(0), "of shuffling, augmentation, dropout and initial values");
-  v.key("threads", c.threads, between(0, 4096), "compute threads; 0: all usable cores");
+  v.key("threads", c.threads, between(0, 4096),
+        "compute threads; 0: all usable cores, at most OMP_NUM_THREADS where that is set");
   v.key("name", c.name, by_default("(the file's name, or its folder's for train.toml)"),
         "of the run: its directory is runs/NAME-0001, numbered up");
   v.key("run_dir", path(c.run_dir), "exactly this run directory");
