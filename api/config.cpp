@@ -1,6 +1,7 @@
 // The keys of train.toml and of policy.toml, for `tandem config`.
 #include <nlohmann/json.hpp>
 
+#include "engine/formats/files.h"
 #include "engine/training/config/config_keys.h"
 #include "placement/policy_keys.h"
 #include "tandem/tandem.h"
@@ -31,5 +32,18 @@ std::string config_explain(const std::string& key, bool policy) {
   return explain_config_key(key, table(policy));
 }
 std::string config_schema(bool policy) { return config_json_schema(table(policy)); }
+
+// Arrays are called data, loss or seed as well: with a file behind it, such a word is an array's.
+bool is_setting(const std::string& argument) {
+  const std::size_t equals = argument.find('=');
+  if (equals == std::string::npos || path_exists(argument)) return false;
+  const std::string key = argument.substr(0, equals);
+  const KeyInfo* const info = train_keys().find(key);
+  if (info == nullptr || key.find('.') != std::string::npos) return info != nullptr;
+  constexpr unsigned plain =
+      boolean_value | integer_value | number_value | string_value | duration_value;
+  if (info->type & path_value) return true;
+  return (info->type & plain) && !path_exists(argument.substr(equals + 1));
+}
 
 }  // namespace tandem::api

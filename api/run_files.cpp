@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "engine/formats/files.h"
+#include "engine/formats/json_file.h"
 #include "engine/formats/paths.h"
 #include "engine/graph/error.h"
 #include "engine/graph/text.h"
@@ -111,6 +112,33 @@ FoundCheckpoint find_checkpoint(const std::string& run_or_checkpoint, const std:
   }
   found.content = read_chosen(folder, found.path);
   return found;
+}
+
+RecordedPlacing recorded_placing(const std::string& run_dir) {
+  const std::string path = run_dir + "/placement.json";
+  RecordedPlacing recorded;
+  if (!path_exists(path)) return recorded;
+  // Large models have many nodes.
+  const JsonLimits limits{
+      .bytes = std::uint64_t{1} << 30, .values = std::size_t{1} << 24, .depth = 16};
+  const JsonFile file(
+      {.file = path,
+       .kind = ErrorKind::usage,
+       .fix = "take a whole copy of the run directory; or remove this file, and give again what "
+              "--place and --device the training had"},
+      read_file(path, limits.bytes), limits);
+  const JsonItem arguments = file.root().at("arguments");
+  arguments.object();
+  const auto list = [&](const char* name) {
+    std::vector<std::string> texts;
+    const std::optional<JsonItem> found = arguments.find(name);
+    if (!found) return texts;
+    for (const JsonItem& text : found->list()) texts.push_back(text.any_text());
+    return texts;
+  };
+  recorded.place = list("place");
+  recorded.devices = list("device");
+  return recorded;
 }
 
 }  // namespace tandem::api

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "engine/training/checkpoints/checkpoint.h"
 #include "engine/training/config/run_config.h"
@@ -18,5 +19,12 @@ struct FoundCheckpoint {
   std::vector<std::string> warnings;  // newer ones that are broken
 };
 FoundCheckpoint find_checkpoint(const std::string& run_or_checkpoint, const std::string& which);
+
+/// Arguments --place and --device of a training, as placement.json of its directory has them; none
+/// where that is missing. Throws Error{usage} where it is damaged.
+struct RecordedPlacing {
+  std::vector<std::string> place, devices;
+};
+RecordedPlacing recorded_placing(const std::string& run_dir);
 
 }  // namespace tandem::api

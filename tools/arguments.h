@@ -17,6 +17,14 @@ std::pair<std::string, std::int64_t> parse_binding(const std::string& text);
 /// What `eval` and `predict` share: the run, keys, --checkpoint, --weights, --config, and as below.
 void add_trained(CLI::App& command, api::TrainedOptions& options, std::string& run);
 
+/// Keys that stand among the values of an option go to the keys: `--data a.npz model.file=m.onnx`.
+inline void take_settings(std::vector<std::string>& values, std::vector<std::string>& overrides) {
+  for (const std::string& value : values) {
+    if (api::is_setting(value)) overrides.push_back(value);
+  }
+  std::erase_if(values, api::is_setting);
+}
+
 /// `--weights`.
 void add_weights(CLI::App& command, std::string& weights);
 

@@ -22,7 +22,8 @@ using Action = std::function<int()>;
 struct Invocation {
   Action action;
   bool json = false;
-  std::string program = "tandem";  // as it was called
+  std::string program = "tandem";      // as it was called
+  std::vector<std::string> arguments;  // that follow it
 };
 
 /// A path as a shell takes it.

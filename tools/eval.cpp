@@ -50,9 +50,8 @@ void add_eval(CLI::App& app, Invocation& invocation) {
       ->type_name("FILE");
   command->add_flag("--json", invocation.json, "One JSON object on standard output");
   command->footer(
-      "Runs where the policy of the training says. Keys stand before --data. Text tables are "
-      "encoded "
-      "into a folder\n"
+      "Runs where the policy of the training says. Text tables are encoded into a "
+      "folder\n"
       "in TMPDIR, which is removed, also by Ctrl-C (exit code 130), SIGTERM (143) and a closed "
       "terminal (129).\n"
       "Examples:\n"
@@ -66,6 +65,7 @@ void add_eval(CLI::App& app, Invocation& invocation) {
     catch_interrupts(options->eval.stop, Waiting::fails);
     std::signal(SIGPIPE, SIG_IGN);  // a closed display ends nothing
     api::TrainedOptions& how = options->eval;
+    take_settings(how.data, how.overrides);
     return until_interrupted([&] {
       const api::EvaluationReport report =
           show_progress(how, ProgressLine(), [&] { return api::evaluate_run(options->run, how); });

@@ -60,6 +60,7 @@ int verified(const ExportArguments& arguments, const Invocation& invocation) {
   options.checkpoint = arguments.settings.checkpoint;
   options.weights = arguments.settings.weights;
   options.accept_changes = arguments.settings.accept_changes;
+  options.overrides = arguments.settings.overrides;
   const api::VerifyReport report = api::verify_export(arguments.run, arguments.to, options);
   print_warnings(report.warnings);
   print(report, invocation);
@@ -75,6 +76,8 @@ void add_export(CLI::App& app, Invocation& invocation) {
       "export", "Write trained weights: the user's own ONNX graph, safetensors or npz");
   command->add_option("run", arguments->run, "A run directory or one of its checkpoints")
       ->required();
+  command->add_option("overrides", settings.overrides,
+                      "Keys of the configuration to set: model.file=moved/model.onnx");
   command->add_option("--to", arguments->to, "model.onnx, weights.safetensors or weights.npz")
       ->required();
   command->add_option("--checkpoint", settings.checkpoint,
@@ -100,6 +103,7 @@ void add_export(CLI::App& app, Invocation& invocation) {
       "  tandem export runs/train-0001 --to trained.onnx --checkpoint latest --verify\n"
       "  tandem export runs/train-0001 --to small.onnx --outputs logits --fold-batch-norm --fp16");
   on_choice(*command, invocation, [arguments, &invocation] {
+    take_settings(arguments->verify.data, arguments->settings.overrides);
     if (arguments->verifies && !arguments->to.ends_with(".onnx")) {  // before anything is written
       throw Error(ErrorKind::usage, Diagnostic{.message = "--verify runs a model",
                                                .file = "--to",

@@ -20,6 +20,7 @@
 
 #include "tandem/tandem.h"
 #include "tools/command.h"
+#include "tools/go_on.h"
 #include "tools/launch_note.h"
 
 namespace tandem::tool {
@@ -126,21 +127,19 @@ int exit_code(int code, bool has_saved) {
   return signal_received != 0 && is_followed ? 128 + signal_received : code;
 }
 
-/// What goes on where the ranks have trained before: in their directory, whatever others there are.
-std::vector<std::string> resuming(std::vector<std::string> command, const std::string& run_dir) {
-  const auto has = [&](std::string_view start) {
-    return std::any_of(command.begin(), command.end(),
-                       [&](const std::string& word) { return word.starts_with(start); });
-  };
-  std::vector<std::string> added;
-  if (!has("--resume")) added.push_back("--resume");
-  if (!has("--run-dir") && !has("run_dir=")) added.insert(added.end(), {"--run-dir", run_dir});
-  command.insert(command.begin() + 1, added.begin(), added.end());
-  return command;
+/// What people are told of a training that has ended before its end.
+void say_how_to_go_on(const Invocation& invocation, int ranks,
+                      const std::vector<std::string>& command, const std::string& run_dir) {
+  if (!has_checkpoint(run_dir)) return;
+  std::vector<std::string> words{invocation.program, "launch", "-n", std::to_string(ranks), "--"};
+  const std::vector<std::string> resumed = resuming(command, run_dir);
+  words.insert(words.end(), resumed.begin(), resumed.end());
+  std::fprintf(stderr, "tandem launch: go on with: %s\n", shell_line(words).c_str());
 }
 
 /// `least`: so many ranks have to be there; each further try starts one fewer.
-int launch(int ranks, int restarts, int least, std::vector<std::string> command) {
+int launch(int ranks, int restarts, int least, const std::vector<std::string>& command,
+           const Invocation& invocation) {
   if (command.empty())
     refuse("tandem launch: there is no command", "", "tandem launch -n 4 -- train train.toml");
   const bool trains = command.front() == "train";
@@ -169,8 +168,12 @@ int launch(int ranks, int restarts, int least, std::vector<std::string> command)
     note.clear();
     const int code = run_to_end(
         command_line(ranks, is_open_mpi, run_dir.empty() ? command : resuming(command, run_dir)));
-    if (!may_go_better(code) || again >= restarts) return exit_code(code, note.has_saved());
     if (const std::string found = note.run_dir(); !found.empty()) run_dir = found;
+    if (!may_go_better(code) || again >= restarts) {
+      const int result = exit_code(code, note.has_saved());
+      if (result != 0 && trains) say_how_to_go_on(invocation, ranks, command, run_dir);
+      return result;
+    }
     std::fprintf(stderr, "tandem launch: the run has ended with exit code %d; try %d of %d %s\n",
                  code, again + 1, restarts,
                  run_dir.empty() ? "starts it again: there was no run directory yet"
@@ -213,14 +216,14 @@ void add_launch(CLI::App& app, Invocation& invocation) {
       "  tandem launch -n 8 --restarts 4 --least 4 -- train train.toml\n"
       "  tandem launch -n 4 -- predict runs/train-0001 --data rows.tsv --to predictions.tsv");
   command->callback([options, &invocation] {
-    invocation.action = [options] {
+    invocation.action = [options, &invocation] {
       const int least = options->least > 0 ? options->least : options->ranks;
       if (options->least > 0 && options->restarts == 0)
         refuse("tandem launch --least: nothing starts again", "", "add --restarts N");
       if (least > options->ranks)
         refuse("tandem launch --least: more ranks than there are", std::to_string(least),
                "at most the number of -n");
-      return launch(options->ranks, options->restarts, least, options->command);
+      return launch(options->ranks, options->restarts, least, options->command, invocation);
     };
   });
 }

@@ -76,6 +76,8 @@ bool are_ranks_up(const char* path, int ranks) {
   return stat(path, &now) == 0 && now.st_size >= static_cast<off_t>(up_line.size()) * ranks;
 }
 
+bool is_launched() { return std::getenv(note_variable) != nullptr; }
+
 void note_signals_are_caught() { append(up_line); }
 
 void note_saved() { append(saved_line); }

@@ -31,6 +31,9 @@ class LaunchNote {
 /// called in a signal handler.
 bool are_ranks_up(const char* path, int ranks);
 
+/// Whether a launch has started this process.
+bool is_launched();
+
 // Of a rank; nothing where no launch has started it.
 void note_signals_are_caught();
 void note_run_dir(const std::string& run_dir);

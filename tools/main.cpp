@@ -243,6 +243,7 @@ int run(int argc, char** argv) {
   Invocation invocation;
   if (argc > 0 && std::string_view(argv[0]).find('/') != std::string_view::npos)
     invocation.program = argv[0];
+  if (argc > 1) invocation.arguments.assign(argv + 1, argv + argc);
   add_inspect(app, invocation);
   add_init(app, invocation);
   add_train(app, invocation);

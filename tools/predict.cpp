@@ -69,7 +69,7 @@ void add_predict(CLI::App& app, Invocation& invocation) {
   command->footer(
       "One line a row of the input; a row that is left out as bad (data.on_bad=skip) gives nan, or "
       "-1 as class.\n"
-      "Runs where the policy of the training says. Keys stand before --data.\n"
+      "Runs where the policy of the training says.\n"
       "Ctrl-C (exit code 130), SIGTERM (143) and a closed terminal (129) stop it: a file that is "
       "there stays as it was.\n"
       "Examples:\n"
@@ -82,6 +82,8 @@ void add_predict(CLI::App& app, Invocation& invocation) {
       "  tandem predict model.onnx --data pictures --id path --to classes.csv");
   on_choice(*command, invocation, [options, &invocation] {
     api::PredictOptions& how = options->predict;
+    take_settings(how.data, how.overrides);
+    take_settings(how.outputs, how.overrides);
     if (invocation.json && how.to == "-") {
       throw Error(ErrorKind::usage,
                   Diagnostic{"predictions and the summary would both go to standard output",

@@ -14,6 +14,7 @@
 
 #include "tandem/tune.h"
 #include "tools/arguments.h"
+#include "tools/go_on.h"
 #include "tools/interrupt.h"
 #include "tools/launch_note.h"
 
@@ -143,8 +144,7 @@ void read_lr_range(const std::string& text, api::LrRangeOptions& options) {
   throw Error(ErrorKind::usage, Diagnostic{.message = "not a range of learning rates",
                                            .file = "--lr-range",
                                            .expected = "FROM,TO with 0 < FROM < TO",
-                                           .got = text,
-                                           .fix = "keys stand before --lr-range"});
+                                           .got = text});
 }
 
 int sweep_lr(const TrainArguments& arguments, const Invocation& invocation) {
@@ -195,10 +195,13 @@ void add_train(CLI::App& app, Invocation& invocation) {
   command->add_option(
       "--run-dir", options->train.run_dir,
       "Where to write (default: runs/NAME-0001 beside the configuration, numbered up)");
-  command->add_flag("--resume", options->train.resume,
-                    "Go on with --run-dir or with the newest unfinished run");
+  command->add_flag(
+      "--resume", options->train.resume,
+      "Go on with --run-dir or with the newest unfinished run, as it was started: keys, "
+      "--place and --device of then hold");
   command->add_flag("--accept-changes", options->train.accept_changes,
-                    "Resume although the model or the data have changed since the checkpoint");
+                    "Resume although the model or the data have changed since the checkpoint, or "
+                    "placement, devices or length are not those of the start");
   command->add_flag(
       "--dry-run", options->train.dry_run,
       "Check everything, the run directory too, build the plan, print the summary, train nothing");
@@ -208,7 +211,7 @@ void add_train(CLI::App& app, Invocation& invocation) {
       command
           ->add_option("--lr-range", options->lr_range,
                        "Train nothing: raise the learning rate over a few steps until the loss "
-                       "diverges, and suggest one (default: 1e-7,10); keys stand before it")
+                       "diverges, and suggest one (default: 1e-7,10)")
           ->type_name("FROM,TO")
           ->expected(0, 1);
   command->add_option("--lr-steps", options->lr_steps, "Steps of --lr-range (default: 100)")
@@ -234,13 +237,21 @@ void add_train(CLI::App& app, Invocation& invocation) {
       "         tandem train model.onnx epochs=3 --data digits.npz\n"
       "         tandem train train.toml --lr-range");
   on_choice(*command, invocation, [options, lr_range, &invocation] {
-    if (lr_range->count() > 0) return sweep_lr(*options, invocation);
+    if (lr_range->count() > 0) {
+      if (api::is_setting(options->lr_range))  // a key stands behind the option
+        options->train.overrides.push_back(std::exchange(options->lr_range, ""));
+      return sweep_lr(*options, invocation);
+    }
     if (!options->data.empty()) options->train.overrides.push_back("data=" + options->data);
     read_trace_steps(options->trace_steps, options->train);
     Display display(options->verbose);
     options->train.on_progress = [&](const api::Progress& p) { display.progress(p); };
     options->train.on_message = [&](const std::string& text) { display.message(text); };
-    options->train.on_run_dir = note_run_dir;
+    std::string run_dir;
+    options->train.on_run_dir = [&run_dir](const std::string& path) {
+      run_dir = path;
+      note_run_dir(path);
+    };
     catch_interrupts(options->train.stop, Waiting::goes_on);  // saves, then stops
     std::signal(SIGPIPE, SIG_IGN);  // a closed terminal or `| head` ends the display, not the run
     std::optional<api::Trainer> trainer;
@@ -254,7 +265,21 @@ void add_train(CLI::App& app, Invocation& invocation) {
       return 128 + interrupted_by();
     }
     if (const std::string summary = trainer->summary(); !summary.empty()) display.message(summary);
-    const api::TrainResult result = trainer->run();
+    const auto say_how_to_go_on = [&] {
+      if (const std::string text = go_on_text(invocation, run_dir); !text.empty())
+        display.message(text);
+    };
+    api::TrainResult result;
+    try {
+      result = trainer->run();
+    } catch (const ErrorElsewhere&) {
+      throw;
+    } catch (const Error& error) {
+      display.end_line();
+      const int code = report(error, invocation.json);
+      say_how_to_go_on();
+      return code;
+    }
     display.end_line();
     // One rank of several is asked to stop, and all do.
     const int stopped = 128 + (interrupted_by() != 0 ? interrupted_by() : SIGTERM);
@@ -276,7 +301,10 @@ void add_train(CLI::App& app, Invocation& invocation) {
                                 result.interrupted ? "interrupted and saved" : "done", result.steps,
                                 last, result.run_dir));
     for (const api::MetricTable& table : result.tables) display.message(api::to_text(table));
-    if (!result.interrupted) display.message(next_commands(invocation, result));
+    if (result.interrupted)
+      say_how_to_go_on();
+    else
+      display.message(next_commands(invocation, result));
     return result.interrupted ? stopped : 0;
   });
 }

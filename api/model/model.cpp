@@ -45,7 +45,9 @@ OnnxFile open_model_file(const RunConfig& config) {
     if (path_exists(config.model.file) || config.file.empty()) throw;
     Diagnostic d = error.diagnostics().front();
     d.fix = "`model` of " + where_text(config.model.where) +
-            " names it: put the file there, or set model.file to where it lies";
+            " names it: put the file there, or set model.file to where it lies (model.file=PATH on "
+            "the command "
+            "line)";
     throw Error(error.kind(), std::move(d));
   }
 }

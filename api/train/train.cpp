@@ -13,6 +13,7 @@
 #include "api/train/moved_from.h"
 #include "api/train/on_ranks.h"
 #include "api/train/operator_log.h"
+#include "api/train/resumed_run.h"
 #include "api/train/run_fingerprint.h"
 #include "api/use/vocabularies.h"
 #include "engine/formats/files.h"
@@ -23,6 +24,7 @@
 #include "engine/training/ranks/gathered.h"
 #include "engine/training/ranks/start_checks.h"
 #include "engine/training/trainer.h"
+#include "kernels/cpu/cpu_device.h"
 #include "placement/report/cache_cost.h"
 #include "placement/report/placement_report.h"
 #include "placement/report/plan_record.h"
@@ -39,6 +41,7 @@ struct Trainer::Impl {
   RunConfig config;
   TrainOptions options;
   std::string resume_from;  // a run directory, or ""
+  StartRecord record;       // but for the run directory
   PlacingArguments placing;
   RunPolicy policy;
   Engine engine;
@@ -55,6 +58,8 @@ struct Trainer::Impl {
   /// Caches that cost more than they save, by the cost model.
   std::vector<Diagnostic> cache_warnings() const;
   bool stops() const { return options.stop.stop_requested(); }
+  /// " (OMP_NUM_THREADS)" where that makes them fewer than the cores.
+  std::string threads_note() const;
   /// Throws where the constructor is to stop; a run saves first.
   void check_stop() const;
   ModelOptions model_options();
@@ -67,11 +72,13 @@ struct Trainer::Impl {
   /// Runs; what was traced is kept where that fails, too.
   TrainingResult run_traced(const std::vector<std::pair<std::string, std::string>>& files);
 
-  Impl(std::shared_ptr<RankGroup> group, RunConfig c, TrainOptions o, std::string resumed)
+  Impl(std::shared_ptr<RankGroup> group, RunConfig c, TrainOptions o, std::string resumed,
+       StartRecord started)
       : ranks(std::move(group)),
         config(std::move(c)),
         options(std::move(o)),
         resume_from(std::move(resumed)),
+        record(std::move(started)),
         placing{.place = options.place, .devices = options.devices, .ranks = ranks},
         policy(read_run_policy(config, placing)),
         engine(policy.threads),
@@ -161,32 +168,6 @@ std::string vocabulary_text(const std::vector<SavedVocabulary>& vocabularies) {
   return text;
 }
 
-std::string find_run(const RunConfig& config) {
-  if (!config.run_dir.empty())
-    return is_directory(config.run_dir + "/checkpoints") ? config.run_dir : "";
-  const std::filesystem::path file(config.file);
-  return RunDirectory::newest_unfinished((file.parent_path() / "runs").string(),
-                                         config.name.empty() ? file.stem().string() : config.name);
-}
-
-std::string run_to_resume(const RunConfig& config) {
-  const std::string found = find_run(config);
-  if (!found.empty()) return found;
-  if (!config.run_dir.empty()) {
-    throw Error(
-        ErrorKind::usage,
-        Diagnostic{.message = path_exists(config.run_dir)
-                                  ? "this is no run to resume: it has no checkpoints"
-                                  : "there is no such run to resume",
-                   .file = config.run_dir,
-                   .fix = "leave --resume away, or name a run that is there with --run-dir"});
-  }
-  throw Error(ErrorKind::usage,
-              Diagnostic{.message = "there is no unfinished run to resume",
-                         .file = config.file,
-                         .fix = "leave --resume away, or name the run with --run-dir"});
-}
-
 /// What the plans of batch sizes are made with.
 PolicyOptions planning_of(const std::string& config_path, const std::vector<std::string>& overrides,
                           const TrainOptions& options, const std::shared_ptr<RankGroup>& group) {
@@ -205,12 +186,12 @@ std::int64_t batch_size_of_run(const std::string& run_dir) {
 }
 
 /// Settings that the run was started with and that are other defaults now.
-std::vector<std::string> defaults_of_run(const RunConfig& config,
+std::vector<std::string> defaults_of_run(const std::string& config_file,
                                          const std::vector<std::string>& overrides,
                                          const std::string& run_dir) {
   const std::string resolved = run_dir + "/train.resolved.toml";
-  if (!path_exists(resolved) || !path_exists(config.file)) return {};
-  return kept_defaults(read_file(config.file), config.file, overrides, read_file(resolved));
+  if (!path_exists(resolved) || !path_exists(config_file)) return {};
+  return kept_defaults(read_file(config_file), config_file, overrides, read_file(resolved));
 }
 
 }  // namespace
@@ -218,20 +199,40 @@ std::vector<std::string> defaults_of_run(const RunConfig& config,
 Trainer::Trainer(const std::string& config_path, TrainOptions options) {
   const std::shared_ptr<RankGroup> group = join_ranks();
   Rendezvous* const ranks = group ? group->rendezvous().get() : nullptr;
+  const int count = group ? group->ranks() : 1;
   options = quiet_but_on_rank_0(std::move(options), group);
-  std::vector<std::string> overrides = options.overrides;
-  if (!options.run_dir.empty()) {
-    overrides.push_back("run_dir=" + path_value(options.run_dir));
-  }
-  RunConfig config;
-  on_all_ranks(ranks, "configuration", [&] {
-    config = is_guessed(config_path) ? guessed_run_config(config_path, options, overrides)
-                                     : read_run_config(config_path, overrides);
-    require_data(config);
-  });
+  const auto say = [&](const std::string& text) {
+    if (options.on_message) options.on_message(text);
+  };
   std::string resume_from;
   if (options.resume)
-    resume_from = from_rank_0(ranks, "run to resume", [&] { return run_to_resume(config); });
+    resume_from =
+        from_rank_0(ranks, "run to resume", [&] { return run_to_resume(config_path, options); });
+  std::optional<ResumedRun> resumed;
+  StartRecord record;
+  std::vector<std::string> overrides = options.overrides;
+  if (!options.run_dir.empty()) overrides.push_back("run_dir=" + path_value(options.run_dir));
+  RunConfig config;
+  std::string config_file;
+  const auto read_config = [&] {
+    config = resumed ? resumed->config(overrides) : read_run_config(config_path, overrides);
+  };
+  on_all_ranks(ranks, "configuration", [&] {
+    if (!resume_from.empty()) {
+      resumed.emplace(resume_from, config_path, options);
+      options.place = resumed->place();
+      options.devices = resumed->devices();
+    }
+    const TrainOptions given = options;  // a guess adds rules
+    config_file = resumed ? resumed->config_file() : config_path;
+    if (is_guessed(config_file))
+      config = guessed_run_config(config_path, options,
+                                  resumed ? resumed->all_keys(overrides) : overrides);
+    else
+      read_config();
+    require_data(config);
+    record = resumed ? resumed->record(count) : record_of_start(config_path, given, count);
+  });
   if (config.batch_choice.is_open) {
     const std::string size = from_rank_0(ranks, "batch size", [&] {
       const std::int64_t found =
@@ -240,29 +241,28 @@ Trainer::Trainer(const std::string& config_path, TrainOptions options) {
               : batch_size_of_run(resume_from);
       return std::to_string(found);
     });
-    if (options.on_message)
-      options.on_message(resume_from.empty()
-                             ? batch_size_text(config, std::stoll(size))
-                             : "batch_size " + size + ", as the run was started with");
+    say(resume_from.empty() ? batch_size_text(config, std::stoll(size))
+                            : "batch_size " + size + ", as the run was started with");
     overrides.push_back("batch_size=" + size);
-    on_all_ranks(ranks, "configuration", [&] { config = read_run_config(config_path, overrides); });
+    on_all_ranks(ranks, "configuration", read_config);
   }
   on_all_ranks(ranks, "configuration", [&] {
-    if (resume_from.empty() || is_guessed(config_path)) return;
-    const std::vector<std::string> kept = defaults_of_run(config, overrides, resume_from);
-    if (kept.empty()) return;
-    overrides.insert(overrides.end(), kept.begin(), kept.end());
-    config = read_run_config(config_path, overrides);
-    for (const std::string& setting : kept) {
-      if (options.on_message)
-        options.on_message("the run goes on with the default that it was started with: " + setting);
+    if (!resumed) return;
+    if (!is_guessed(config_file)) {
+      const std::vector<std::string> kept =
+          defaults_of_run(config_file, resumed->all_keys(overrides), resume_from);
+      overrides.insert(overrides.end(), kept.begin(), kept.end());
+      if (!kept.empty()) read_config();
+      for (const std::string& setting : kept)
+        say("the run goes on with the default that it was started with: " + setting);
     }
+    for (const std::string& line : resumed->compared(config, options.place, count)) say(line);
   });
   const bool is_table = config.data->table();  // it is prepared by one rank, the others read it
   std::optional<DataSets> data;
   (is_table ? on_rank_0_first : on_all_ranks)(ranks, "model and data", [&] {
     impl_ = std::make_unique<Impl>(group, std::move(config), std::move(options),
-                                   std::move(resume_from));
+                                   std::move(resume_from), std::move(record));
     data = impl_->data.sets();
     impl_->check_stop();
   });
@@ -290,6 +290,10 @@ void Trainer::Impl::build_training(DataSets data) {
   }
   hooks.on_message = options.on_message;
   hooks.on_run_dir = options.on_run_dir;
+  hooks.on_start = [this](const std::string& run_dir) {
+    record.run_dir = normal_path(run_dir);
+    write_file(run_dir + "/" + start_record_file, to_json(record));
+  };
   hooks.stop_requested = [this] { return stops(); };
   if (options.on_progress) {
     hooks.on_progress = [report = options.on_progress](const TrainingProgress& p) {
@@ -433,6 +437,13 @@ std::vector<Diagnostic> Trainer::Impl::cache_warnings() const {
   return tandem::cache_warnings(placed.policy().policy, costs);
 }
 
+std::string Trainer::Impl::threads_note() const {
+  const bool is_asked = config.threads == 0 && asked_threads() &&
+                        engine.cpu->facts().threads == *asked_threads() &&
+                        *asked_threads() < usable_cores();
+  return is_asked ? " (OMP_NUM_THREADS)" : "";
+}
+
 std::string Trainer::summary() const {
   const Impl& my = held(impl_, trainer_handle);
   if (my.rank() > 0) return "";
@@ -454,13 +465,14 @@ std::string Trainer::summary() const {
       my.resume_from.empty() && total > 0 ? fmt::format("{} steps, ", total) : "";
   std::string text = fmt::format(
       "model      {}  ({} parameters in {} tensors)\n{}\n"
-      "plan       {} instructions, {} threads\n{}"
+      "plan       {} instructions, {} threads{}\n{}"
       "training   {}{} steps per epoch, batch {}",
       my.config.model.file, elements, parameters,
       placement_line(program.lowered(), program.plan(), my.placed.policy().policy, resolved,
                      my.config.batch_size / my.config.micro_batch_size()),
-      instructions, my.engine.cpu->facts().threads, memory_text(program.plan(), resolved), steps,
-      my.training->steps_per_epoch(), my.config.batch_size);
+      instructions, my.engine.cpu->facts().threads, my.threads_note(),
+      memory_text(program.plan(), resolved), steps, my.training->steps_per_epoch(),
+      my.config.batch_size);
   if (my.ranks)
     text += fmt::format("\nranks      {}, {} on this machine: each computes {} samples of a step",
                         my.ranks->ranks(), my.ranks->local_ranks(),

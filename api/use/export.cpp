@@ -25,6 +25,7 @@
 #include "engine/formats/safetensors.h"
 #include "engine/graph/text.h"
 #include "engine/training/averages/weights_in_use.h"
+#include "engine/training/start/moved_paths.h"
 #include "importer/export_graph.h"
 #include "placement/quantities.h"
 #include "tandem/tandem.h"
@@ -182,11 +183,11 @@ void complete_weights(FoundCheckpoint& found, Model& model, const ExportAdapters
 
 }  // namespace
 
-std::string export_weights(const Engine& engine, const OnnxFile& file, const RunConfig& config,
+std::string export_weights(const Engine& engine, const OnnxFile* file, const RunConfig& config,
                            const CheckpointContent& content, const std::string& to,
                            const ExportedModel& model, const ExportForm& form) {
   const std::vector<NamedTensor>& weights = content.model;
-  if (to.ends_with(".onnx")) return export_onnx(engine, file, config, weights, to, model, form);
+  if (to.ends_with(".onnx")) return export_onnx(engine, *file, config, weights, to, model, form);
   if (to.ends_with(".safetensors")) {
     return write_whole(to, [&](const std::string& made) {
       write_safetensors(made, weights, weights_metadata(content.aliases));
@@ -219,7 +220,7 @@ std::string export_run(const std::string& run_or_checkpoint, const std::string& 
                        const std::string& weights, const ExportNames& names,
                        const ExportAdapters& adapters) {
   return export_run(run_or_checkpoint, to,
-                    ExportSettings{checkpoint, weights, accept_changes, names, adapters, {}});
+                    ExportSettings{checkpoint, weights, accept_changes, names, adapters, {}, {}});
 }
 
 std::string export_run(const std::string& run_or_checkpoint, const std::string& to,
@@ -232,7 +233,7 @@ std::string export_run(const std::string& run_or_checkpoint, const std::string& 
   const std::string which = which_checkpoint(run_or_checkpoint, settings.checkpoint);
   FoundCheckpoint found = find_checkpoint(run_or_checkpoint, which);
   const std::string resolved = found.run_dir + "/train.resolved.toml";
-  RunConfig config = read_run_config(resolved);
+  RunConfig config = read_run_config(resolved, settings.overrides);
   const RunConfig whole = config;  // with the teacher, whose files are in use
   forget_teacher(config.distillation, config.loss);
   const Weights chosen = chosen_weights(settings.weights, config);
@@ -244,13 +245,17 @@ std::string export_run(const std::string& run_or_checkpoint, const std::string& 
   exported.metadata.merge(words_metadata(config, found.run_dir));
   exported.metadata.merge(fields_metadata(config));
   VocabularyCopies vocabularies(found.run_dir, to);
-  const OnnxFile file = open_model_file(config);
-  if (to.ends_with(".onnx")) {  // other files have nothing of the model but the weights
+  if (const std::string moved = moved_paths_of(resolved).text(); !moved.empty())
+    found.warnings.push_back(moved);
+  const bool as_peft = adapters.format == "peft", as_onnx = to.ends_with(".onnx");
+  const bool is_tuned = !config.parameters.lora.empty() || !config.parameters.head.empty();
+  std::optional<OnnxFile> file;  // the others have nothing of the model but the trained weights
+  if (as_onnx || as_peft || is_tuned) file = open_model_file(config);
+  if (as_onnx) {
     const UsedCheckpoint used{found.content.position, found.path, settings.accept_changes};
-    for (std::string& line : compare_model(used, config, file))
+    for (std::string& line : compare_model(used, config, *file))
       found.warnings.push_back(std::move(line));
   }
-  const bool as_peft = adapters.format == "peft";
   std::vector<std::string> files{to, link_target(to) + ".data"};  // large weights go beside a model
   if (as_peft) files = {peft_places(to).tensors, peft_places(to).config};
   files.insert(files.end(), vocabularies.paths().begin(), vocabularies.paths().end());
@@ -258,16 +263,16 @@ std::string export_run(const std::string& run_or_checkpoint, const std::string& 
   vocabularies.make();  // before the weights take their place, which go with them
   std::string text =
       fmt::format("checkpoint  {} ({}{})\n", found.path, which, weights_text(chosen));
-  const bool is_tuned = !config.parameters.lora.empty() || !config.parameters.head.empty();
   std::optional<Model> model;
   if (is_tuned || as_peft)
-    model.emplace(engine, config, file, ModelOptions{.run_dir = found.run_dir});
+    model.emplace(engine, config, *file, ModelOptions{.run_dir = found.run_dir});
   if (as_peft) {
     text += export_peft(found.content, *model, to);
   } else {
-    if (is_tuned) complete_weights(found, *model, adapters, to.ends_with(".onnx"), exported);
+    if (is_tuned) complete_weights(found, *model, adapters, as_onnx, exported);
     rename_tensors(found.content, settings.names, to);
-    text += export_weights(engine, file, config, found.content, to, exported, settings.form);
+    text += export_weights(engine, file ? &*file : nullptr, config, found.content, to, exported,
+                           settings.form);
   }
   vocabularies.finish();
   for (const std::string& path : vocabularies.paths()) text += "\n" + written(path);

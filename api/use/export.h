@@ -23,9 +23,9 @@ struct ExportedModel {
 };
 
 /// `content.model` is written, tied weights once; their other names go into the metadata of
-/// safetensors; an .onnx becomes `form`. Returns lines for people: what was written. Throws
-/// Error{usage} for another ending.
-std::string export_weights(const Engine& engine, const OnnxFile& file, const RunConfig& config,
+/// safetensors; an .onnx becomes `form`, of the model `file`, which others need not have (null).
+/// Returns lines for people: what was written. Throws Error{usage} for another ending.
+std::string export_weights(const Engine& engine, const OnnxFile* file, const RunConfig& config,
                            const CheckpointContent& content, const std::string& to,
                            const ExportedModel& model = {}, const ExportForm& form = {});
 

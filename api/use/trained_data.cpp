@@ -110,7 +110,7 @@ void check_table_files(const std::vector<std::string>& files) {
     Diagnostic d{.message = (path_exists(path) ? "this is a folder: " : "no such file: ") + path,
                  .file = data_option};
     if (!path_exists(path) && path.find('=') != std::string::npos)
-      d.fix = "keys of the configuration stand before --data";
+      d.fix = "`tandem config keys` lists the keys: none is called so";
     missing.push_back(std::move(d));
   }
   if (!missing.empty()) throw Error(ErrorKind::data, std::move(missing));

@@ -11,13 +11,13 @@
 #include "api/use/frozen_weights.h"
 #include "api/use/recorded_fields.h"
 #include "engine/formats/files.h"
-#include "engine/formats/json_file.h"
 #include "engine/formats/paths.h"
 #include "engine/graph/error.h"
 #include "engine/training/averages/weights_in_use.h"
 #include "engine/training/config/config_keys.h"
 #include "engine/training/config/config_names.h"
 #include "engine/training/divergence/finite_check.h"
+#include "engine/training/start/moved_paths.h"
 #include "importer/file/onnx_file.h"
 
 namespace tandem::api {
@@ -45,44 +45,14 @@ RunConfig read_config(const std::string& file, std::vector<std::string> override
   return read_run_config(file, overrides);
 }
 
-/// Arguments --place and --device of the training, of the file that it has written.
-class PlacementFile {
- public:
-  explicit PlacementFile(const std::string& path)
-      : file_({.file = path,
-               .kind = ErrorKind::usage,
-               .fix = "take a whole copy of the run directory; or remove this file, and give again "
-                      "what --place and --device the training had"},
-              read_file(path, limits().bytes), limits()) {
-    file_.root().at("arguments").object();
-  }
-  std::vector<std::string> list(const char* name) const {
-    std::vector<std::string> result;
-    const std::optional<JsonItem> found = file_.root().at("arguments").find(name);
-    if (!found) return result;
-    for (const JsonItem& text : found->list()) result.push_back(text.any_text());
-    return result;
-  }
-
- private:
-  // Large models have many nodes.
-  static JsonLimits limits() {
-    return {.bytes = std::uint64_t{1} << 30, .values = std::size_t{1} << 24, .depth = 16};
-  }
-
-  JsonFile file_;
-};
-
 /// The policy that the run was trained under, as it was then.
 PlacingArguments placing_of(const std::string& run_dir, const TrainedOptions& options) {
   PlacingArguments placing;
-  const std::string placement = run_dir + "/placement.json", policy = run_dir + "/policy.toml";
+  const std::string policy = run_dir + "/policy.toml";
   const bool replaced = sets(options.overrides, "policy");
-  if (path_exists(placement)) {
-    const PlacementFile file(placement);
-    if (!replaced) placing.place = file.list("place");
-    placing.devices = file.list("device");
-  }
+  RecordedPlacing recorded = recorded_placing(run_dir);
+  if (!replaced) placing.place = std::move(recorded.place);
+  placing.devices = std::move(recorded.devices);
   if (!replaced && path_exists(policy)) placing.text = read_file(policy, std::size_t{16} << 20);
   placing.place.insert(placing.place.end(), options.place.begin(), options.place.end());
   placing.devices.insert(placing.devices.end(), options.devices.begin(), options.devices.end());
@@ -204,7 +174,10 @@ TrainedRun open_trained(const std::string& run, const TrainedOptions& options, T
   trained.warnings = std::move(found.warnings);
   trained.content = std::move(found.content);
   trained.accept_changes = options.accept_changes;
-  trained.config = read_config(found.run_dir + "/train.resolved.toml", options.overrides);
+  const std::string resolved = found.run_dir + "/train.resolved.toml";
+  trained.config = read_config(resolved, options.overrides);
+  if (std::string moved = moved_paths_of(resolved).text(); !moved.empty())
+    trained.warnings.push_back(std::move(moved));
   trained.weights = chosen_weights(options.weights, trained.config);
   use_weights(trained.content, trained.weights, trained.path);
   trained.shape = trained.config.parameters.shape;

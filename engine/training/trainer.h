@@ -30,8 +30,10 @@ struct TrainingHooks {
   std::function<void(const TrainingProgress&)> on_progress;
   std::function<void(const std::string&)> on_message;
   std::function<void(const std::string&)> on_run_dir;  // of rank 0, once it is there
-  std::function<bool()> stop_requested;                // asked after each step and in evaluations
-  MicroBatchWatch* watch = nullptr;                    // its reports go into the log
+  /// Of rank 0, with the directory, once the run has begun or goes on in it: what is to be kept.
+  std::function<void(const std::string&)> on_start;
+  std::function<bool()> stop_requested;  // asked after each step and in evaluations
+  MicroBatchWatch* watch = nullptr;      // its reports go into the log
   /// Which steps it looks at, asked in their order; unset: those that are logged. Others go on one
   /// step ahead.
   std::function<bool(std::uint64_t step, bool is_logged)> is_watched;

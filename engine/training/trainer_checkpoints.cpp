@@ -61,12 +61,13 @@ std::shared_ptr<const void> Training::Impl::start(
   for (const auto& [name, content] : files) {
     const std::string there = directory->path() + "/" + name;
     if (name == resolved_config_file && path_exists(there)) {
-      for (const std::string& change :
+      for (const std::string& change :  // before it is known that the project was moved
            changed_keys(resolved_again(read_file(there), there), content))
         say("the configuration has changed since the last start: " + change);
     }
     directory->write_file(name, content);
   }
+  if (hooks.on_start) hooks.on_start(directory->path());
   for (const std::string& note : notes) directory->log_text(note);
   notes.clear();
   return lock;

@@ -33,6 +33,7 @@ struct ExportSettings {
   ExportNames names;
   ExportAdapters adapters;
   ExportForm form;
+  std::vector<std::string> overrides;  // keys of train.toml: "model.file=moved/model.onnx"
 };
 /// As the `export_run` of tandem.h. Throws Error{usage} also for values that the model does not
 /// make, for an opset that ONNX's converter does not reach, and for a form of another file than

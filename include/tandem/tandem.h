@@ -68,9 +68,12 @@ struct TrainOptions {
   std::vector<std::string> place;      // rules over the policy's: '{ at = "wide.**", on = "cpu" }'
   std::vector<std::string> devices;    // "gpu=emulated:0,memory=2GiB"
   std::string run_dir;                 // empty: runs/NAME-0001, numbered up
+  /// Go on with the overrides, rules and devices that the run was started with; those above come on
+  /// top.
   bool resume = false;
-  /// Resume although the model or the data have changed since the checkpoint was written; without
-  /// it that is Error{usage}. The log and later checkpoints tell what was accepted.
+  /// Resume although the model or the data have changed since the checkpoint was written, or
+  /// placement, devices or length (but by `overrides`) are not those of the start; without it that
+  /// is Error{usage}. The log tells what was accepted, and later checkpoints of model and data.
   bool accept_changes = false;
   /// Everything up to the first step. Of a run directory only whether it can be made, or the run in
   /// it resumed.
@@ -167,12 +170,14 @@ class Session {
   ~Session();
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;
-  /// One array per fed input of the model and the loss, by name, batch on axis 0. Returns the loss.
-  /// Throws Error{usage} for other feeds; no step was taken then. Throws Error{data} for ids and
-  /// labels out of range, and Error{diverged} naming the step for a loss that is not finite or a
-  /// loss scale that does not help: that step counts, and its update was made, unless the loss
-  /// scale left it out; `parameters` tells, and the session goes on from there. A step that the
-  /// loss scale leaves out is no error.
+  /// One array per fed input of the model and the loss, by name, batch on axis 0: batch_size
+  /// samples or fewer, such as the last ones of an epoch, whose loss is a mean over those that are
+  /// there. A program is kept for each batch size. Returns the loss. Throws Error{usage} for other
+  /// feeds; no step was taken then. Throws Error{data} for ids and labels out of range, and
+  /// Error{diverged} naming the step for a loss that is not finite or a loss scale that does not
+  /// help: that step counts, and its update was made, unless the loss scale left it out;
+  /// `parameters` tells, and the session goes on from there. A step that the loss scale leaves out
+  /// is no error.
   double step(const std::map<std::string, Array>& feeds);
   /// Outputs of the model in inference form, for any batch; what the loss alone takes is ignored.
   /// A program is kept for each batch size. Throws Error{usage|data} as `step`.
@@ -182,6 +187,18 @@ class Session {
   std::map<std::string, Array> parameters() const;
   /// Throws Error{usage} for an unknown name, another shape or another type.
   void set_parameter(const std::string& name, const Array& value);
+  /// From the next step on `lr` stands for optimizer.lr: groups keep their ratio to it, and
+  /// schedules multiply it. Throws Error{usage} where it is negative or no number, or where the
+  /// model's own training_info says how it trains.
+  void set_learning_rate(double lr);
+  /// All that the next steps depend on, as one .safetensors file, there once it is whole:
+  /// parameters, running statistics, states of optimizers and averages, loss scale, the number of
+  /// steps (with it random numbers, schedules and what is frozen) and the learning rate that was
+  /// set.
+  void save_state(const std::string& path) const;
+  /// Goes on from there, bit by bit as the session that saved it. Throws Error{usage|data} where
+  /// the file is not one, or one of another model, optimizer or seed; nothing has changed then.
+  void restore_state(const std::string& path);
   /// .onnx, .safetensors or .npz, there once it is whole. Throws Error{usage|runtime} where it
   /// cannot be written.
   void save(const std::string& path) const;
@@ -347,6 +364,9 @@ Report data_bench(const std::string& config_path, const DataBenchOptions& option
 std::string config_keys(bool json, bool policy = false);
 std::string config_explain(const std::string& key, bool policy = false);
 std::string config_schema(bool policy = false);
+/// Whether an argument sets a key of train.toml ("model.file=moved.onnx"), and is not the file of
+/// an array ("images=t10k.gz") or a file of that name.
+bool is_setting(const std::string& argument);
 
 // ---------------------------------------------------------------- policies
 

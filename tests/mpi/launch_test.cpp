@@ -116,6 +116,24 @@ TEST_F(Launch, RestartsResumeTheRunThatWasKilledOrFailed) {
   EXPECT_EQ(calls[2], calls[1]);
 }
 
+// With -n, the file and all keys; nothing where there is no checkpoint to go on from.
+TEST_F(Launch, ARunThatEndsEarlySaysHowItGoesOn) {
+  const std::string run = folder_ / "a b-0001";
+  put_mpirun("137", open_mpi, "echo 'run " + run + "' >>$TANDEM_LAUNCH_NOTE");
+  EXPECT_THAT(launch("-n 3 -- train a.toml epochs=2").text, Not(HasSubstr("go on with")));
+  std::filesystem::remove(folder_ / "calls");
+  std::filesystem::create_directories(run + "/checkpoints/step-00000009");
+  const std::string before = program + " launch -n 3 -- train";
+  EXPECT_THAT(launch("-n 3 -- train a.toml epochs=2").text,
+              HasSubstr("tandem launch: go on with: " + before + " --resume --run-dir '" + run +
+                        "' a.toml epochs=2\n"));
+  std::filesystem::remove(folder_ / "calls");
+  EXPECT_THAT(launch("-n 3 -- train a.toml --run-dir b --resume").text,
+              HasSubstr("go on with: " + before + " a.toml --run-dir b --resume\n"));
+  std::filesystem::remove(folder_ / "calls");
+  EXPECT_THAT(launch("-n 3 -- eval a").text, Not(HasSubstr("go on with")));
+}
+
 TEST_F(Launch, RestartsKeepADirectoryThatIsNamed) {
   put_mpirun("1 0", open_mpi, "echo 'run /x/b' >>$TANDEM_LAUNCH_NOTE");
   EXPECT_EQ(launch("-n 2 --restarts 5 -- train a.toml --run-dir b").code, 0);

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "engine/formats/files.h"
+#include "engine/training/start/moved_paths.h"
 
 namespace tandem {
 
@@ -30,11 +31,13 @@ void TableReader::read_path(std::string_view key, std::string& to) const {
 TableReader TableReader::table(std::string_view key) const {
   const ConfigValue* value = valid(key);
   if (value && value->kind != Kind::table) value = nullptr;
-  return {value, (path_.empty() ? "" : path_ + ".") + std::string(key), folder_, errors_, notes_};
+  return {value, (path_.empty() ? "" : path_ + ".") + std::string(key), folder_, errors_, notes_,
+          moved_};
 }
 
 TableReader TableReader::part(std::string_view key, const ConfigValue& value) const {
-  return {&value, (path_.empty() ? "" : path_ + ".") + std::string(key), folder_, errors_, notes_};
+  return {&value, (path_.empty() ? "" : path_ + ".") + std::string(key), folder_, errors_, notes_,
+          moved_};
 }
 
 std::vector<TableReader> TableReader::tables(std::string_view key) const {
@@ -44,7 +47,8 @@ std::vector<TableReader> TableReader::tables(std::string_view key) const {
   const std::string path = (path_.empty() ? "" : path_ + ".") + std::string(key);
   for (std::size_t i = 0; i < value->items.size(); ++i) {
     if (value->items[i].kind != Kind::table) continue;
-    result.emplace_back(&value->items[i], path + "." + std::to_string(i), folder_, errors_, notes_);
+    result.emplace_back(&value->items[i], path + "." + std::to_string(i), folder_, errors_, notes_,
+                        moved_);
   }
   return result;
 }
@@ -58,19 +62,16 @@ std::string TableReader::resolve(const ConfigValue& text, const std::string& fol
   }
   std::string result = (fs::path(folder) / path).lexically_normal().string();
   if (result.size() > 1 && result.back() == '/') result.pop_back();
-  return result;
+  return moved_ != nullptr ? moved_->now(result) : result;
 }
 
 bool TableReader::leaves_out(std::string_view key, const ConfigValue* choice,
                              const std::string& why) const {
   const ConfigValue* value = valid(key);
-  if (!value || !choice || choice->where.file != command_line ||
-      value->where.file == command_line) {
-    return false;
-  }
+  if (!value || !choice || !outranks(choice->where, value->where)) return false;
   if (notes_ != nullptr) {
     notes_->push_back(at(value->where, (path_.empty() ? "" : path_ + ".") + std::string(key),
-                         why + ", which the command line sets: this is left out"));
+                         why + ", which the " + choice->where.file + " sets: this is left out"));
   }
   return true;
 }

@@ -11,13 +11,22 @@
 
 namespace tandem {
 
+class MovedPaths;  // engine/training/start/moved_paths.h
+
 /// One table of the tree, with its path for messages. Paths of files are relative to `folder`.
 class TableReader {
  public:
-  /// `notes`: hears of values that are left out; null: nobody does.
+  /// `notes`: hears of values that are left out; null: nobody does. `moved`: where absolute paths
+  /// lie now; null: there.
   TableReader(const ConfigValue* value, std::string path, const std::string& folder,
-              std::vector<Diagnostic>& errors, std::vector<Diagnostic>* notes = nullptr)
-      : value_(value), path_(std::move(path)), folder_(folder), errors_(errors), notes_(notes) {}
+              std::vector<Diagnostic>& errors, std::vector<Diagnostic>* notes = nullptr,
+              const MovedPaths* moved = nullptr)
+      : value_(value),
+        path_(std::move(path)),
+        folder_(folder),
+        errors_(errors),
+        notes_(notes),
+        moved_(moved) {}
 
   bool exists() const { return value_ != nullptr; }
   const Where& where() const { return value_->where; }
@@ -48,7 +57,7 @@ class TableReader {
   TableReader part(std::string_view key, const ConfigValue& value) const;
   /// The same table, whose messages go elsewhere, notes to nobody.
   TableReader reporting_to(std::vector<Diagnostic>& errors) const {
-    return {value_, path_, folder_, errors, nullptr};
+    return {value_, path_, folder_, errors, nullptr, moved_};
   }
   /// The tables in a list.
   std::vector<TableReader> tables(std::string_view key) const;
@@ -71,6 +80,7 @@ class TableReader {
   const std::string& folder_;
   std::vector<Diagnostic>& errors_;
   std::vector<Diagnostic>* notes_;
+  const MovedPaths* moved_;
 };
 
 }  // namespace tandem

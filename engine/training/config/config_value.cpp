@@ -9,6 +9,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 
 #include "engine/training/config/config_check.h"
 #include "engine/training/config/open_bracket.h"
@@ -17,6 +18,9 @@ namespace tandem {
 namespace {
 
 using Kind = ConfigValue::Kind;
+
+constexpr std::string_view first_command = "command line that started the run",
+                           later_command = "command line of resume ";
 
 Where where_of(const toml::source_region& region, const std::string& file) {
   return {file, static_cast<int>(region.begin.line), static_cast<int>(region.begin.column)};
@@ -191,7 +195,7 @@ std::string describe(const ConfigValue& value) {
 }
 
 std::string where_text(const Where& where) {
-  if (where.file == command_line) return "the " + where.file;
+  if (where.file == command_line || is_earlier_command_line(where.file)) return "the " + where.file;
   std::string text = where.file;
   for (const int number : {where.line, where.column}) {
     if (number > 0) text += ":" + std::to_string(number);
@@ -244,8 +248,31 @@ ConfigValue parse_toml(std::string_view text, const std::string& file,
   return Converter{file, errors}.convert(result.table());
 }
 
-void apply_override(ConfigValue& root, const std::string& text, std::vector<Diagnostic>& errors) {
-  const Where where{std::string(command_line)};
+bool outranks(const Where& one, const Where& other) {
+  const auto rank = [](const Where& where) {
+    if (where.file == command_line) return std::numeric_limits<int>::max();
+    if (where.file == first_command) return 1;
+    if (!where.file.starts_with(later_command)) return 0;
+    int number = 0;
+    const char* const end = where.file.data() + where.file.size();
+    std::from_chars(where.file.data() + later_command.size(), end, number);
+    return 1 + number;
+  };
+  return rank(one) > rank(other);
+}
+
+std::string earlier_command_line(std::size_t number) {
+  return number == 0 ? std::string(first_command)
+                     : std::string(later_command) + std::to_string(number);
+}
+
+bool is_earlier_command_line(std::string_view source) {
+  return source == first_command || source.starts_with(later_command);
+}
+
+void apply_override(ConfigValue& root, const std::string& text, std::vector<Diagnostic>& errors,
+                    std::string_view source) {
+  const Where where{std::string(source)};
   const auto [parts, equals] = split_path(text);
   if (equals == std::string::npos || equals == 0 || line_of_endless_key(text) != 0) {
     Diagnostic d = at(where, text.substr(0, 200), "not a setting");

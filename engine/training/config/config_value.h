@@ -51,8 +51,6 @@ std::string describe(const ConfigValue& value);
 /// errors and unset variables are appended to `errors`.
 ConfigValue parse_toml(std::string_view text, const std::string& file,
                        std::vector<Diagnostic>& errors);
-/// Lays `key.path.0=value` over the tree.
-void apply_override(ConfigValue& root, const std::string& text, std::vector<Diagnostic>& errors);
 
 /// A diagnostic at a place.
 Diagnostic at(const Where& where, std::string path, std::string message);
@@ -64,5 +62,16 @@ std::string toml_key(std::string_view name);
 std::string toml_number(double value);
 
 inline constexpr std::string_view command_line = "command line";
+/// Of a run that goes on: the command line that started it (0) or resumed it. Each overrides the
+/// ones before and the file.
+std::string earlier_command_line(std::size_t number);
+bool is_earlier_command_line(std::string_view source);
+
+/// Lays `key.path.0=value` over the tree. `source`: what messages name in place of a file.
+void apply_override(ConfigValue& root, const std::string& text, std::vector<Diagnostic>& errors,
+                    std::string_view source = command_line);
+/// Of what is written at two places: whether the first one counts more, because it stands on a
+/// command line and the other one in a file, or on an earlier command line.
+bool outranks(const Where& one, const Where& other);
 
 }  // namespace tandem

@@ -7,6 +7,7 @@
 #include "engine/formats/files.h"
 #include "engine/formats/paths.h"
 #include "engine/training/config/key_visitor.h"
+#include "engine/training/start/resumed_config.h"
 
 namespace tandem {
 
@@ -35,11 +36,24 @@ void add_missing_files(const RunConfig& config, std::vector<Diagnostic>& errors)
   look_at("data.eval.files", config.data->eval.files);
 }
 
+std::string default_name(const std::filesystem::path& file) {
+  const bool is_usual = file.stem() == "train" && file.parent_path().has_filename();
+  return (is_usual ? file.parent_path().filename() : file.stem()).string();
+}
+
+/// What a run that goes on has of its start.
+struct Resumed {
+  const StartRecord& started;
+  const MovedPaths& moved;
+};
+
 RunConfig parsed(std::string_view text, const std::string& path,
-                 const std::vector<std::string>& overrides, bool looks_at_files) {
+                 const std::vector<std::string>& overrides, bool is_file,
+                 const Resumed* resumed = nullptr) {
   std::vector<Diagnostic> errors;
   ConfigValue tree = parse_toml(text, path, errors);
   if (!errors.empty() && tree.members.empty()) throw Error(ErrorKind::usage, std::move(errors));
+  if (resumed != nullptr) lay_over(tree, resumed->started, errors);
   for (const std::string& item : overrides) apply_override(tree, item, errors);
   check_config(tree, errors);
 
@@ -47,15 +61,14 @@ RunConfig parsed(std::string_view text, const std::string& path,
   RunConfig config;
   const fs::path file = normal_path(path);
   const std::string folder = file.parent_path().string();
+  const MovedPaths moved = resumed != nullptr ? resumed->moved : moved_paths_of(file.string());
   config.file = file.string();
-  config.name = file.stem().string();
-  if (config.name == "train" && file.parent_path().has_filename())
-    config.name = file.parent_path().filename().string();
-  read_keys(TableReader(&tree, "", folder, errors, &config.notes),
+  config.name = default_name(file);
+  read_keys(TableReader(&tree, "", folder, errors, &config.notes, &moved),
             [&](KeyVisitor& v) { visit(v, config); });
 
   if (!errors.empty()) {
-    if (looks_at_files) add_missing_files(config, errors);
+    if (is_file) add_missing_files(config, errors);
     std::stable_sort(errors.begin(), errors.end(), [](const Diagnostic& a, const Diagnostic& b) {
       const auto key = [](const Diagnostic& d) {
         return std::tuple(d.file == command_line, d.line, d.column);
@@ -79,7 +92,10 @@ std::string to_toml(const RunConfig& config) {
   return write_keys([&](KeyVisitor& v) { visit(v, copy); });
 }
 
-RunConfig read_run_config(const std::string& path, const std::vector<std::string>& overrides) {
+namespace {
+
+/// The text of a train.toml. Throws Error{usage} where there is none.
+std::string text_of_config(const std::string& path) {
   const auto refuse = [&](const char* message, const char* fix) {
     throw Error(
         ErrorKind::usage,
@@ -92,7 +108,37 @@ RunConfig read_run_config(const std::string& path, const std::vector<std::string
   if (!std::filesystem::is_regular_file(path, ignored))  // a pipe might never end
     refuse("this is not a regular file", "store it in one first");
   if (file_size(path) > largest_file) refuse("the file is too large", "");
-  return parsed(read_file(path, largest_file), path, overrides, true);
+  return read_file(path, largest_file);
+}
+
+}  // namespace
+
+RunConfig read_run_config(const std::string& path, const std::vector<std::string>& overrides) {
+  return parsed(text_of_config(path), path, overrides, true);
+}
+
+RunConfig read_resumed_config(const std::string& path, const StartRecord& started,
+                              const MovedPaths& moved, const std::vector<std::string>& overrides) {
+  const Resumed resumed{started, moved};
+  return parsed(text_of_config(path), path, overrides, true, &resumed);
+}
+
+NamedRun named_run(const std::string& path, const std::vector<std::string>& overrides) {
+  std::vector<Diagnostic> ignored;
+  ConfigValue tree = parse_toml(text_of_config(path), path, ignored);
+  for (const std::string& item : overrides) apply_override(tree, item, ignored);
+  const std::filesystem::path file = normal_path(path);
+  const std::string folder = file.parent_path().string();
+  NamedRun named{.name = default_name(file)};
+  const auto text_at = [&](const char* key) -> const ConfigValue* {
+    const ConfigValue* const found = tree.find(key);
+    const bool is_text = found != nullptr && found->kind == ConfigValue::Kind::string;
+    return is_text && !found->text.empty() ? found : nullptr;
+  };
+  if (const ConfigValue* const name = text_at("name")) named.name = name->text;
+  if (const ConfigValue* const run_dir = text_at("run_dir"))
+    named.run_dir = TableReader(&tree, "", folder, ignored).resolve(*run_dir);
+  return named;
 }
 
 }  // namespace tandem

@@ -1,0 +1,35 @@
+#include "engine/training/start/resumed_config.h"
+
+#include <filesystem>
+
+#include "engine/formats/files.h"
+#include "engine/training/config/config_keys.h"
+
+namespace tandem {
+namespace {
+
+/// Paths that earlier command lines have set and that the folder of then has.
+void make_absolute(ConfigValue& value, const std::string& key, const std::string& folder) {
+  for (ConfigValue::Member& member : value.members)
+    make_absolute(member.value, key.empty() ? member.key : key + "." + member.key, folder);
+  for (std::size_t i = 0; i < value.items.size(); ++i)
+    make_absolute(value.items[i], key + "." + std::to_string(i), folder);
+  const bool is_text = value.kind == ConfigValue::Kind::string && !value.text.empty();
+  if (!is_text || !is_earlier_command_line(value.where.file)) return;
+  const KeyInfo* const info = train_keys().find(key);
+  if (info == nullptr || !(info->type & path_value)) return;
+  const std::string there = (std::filesystem::path(folder) / value.text).lexically_normal();
+  if (path_exists(there)) value.text = there;
+}
+
+}  // namespace
+
+void lay_over(ConfigValue& tree, const StartRecord& started, std::vector<Diagnostic>& errors) {
+  for (std::size_t i = 0; i < started.commands.size(); ++i) {
+    for (const std::string& item : started.commands[i].overrides)
+      apply_override(tree, item, errors, earlier_command_line(i));
+    make_absolute(tree, "", started.commands[i].folder);
+  }
+}
+
+}  // namespace tandem
