@@ -116,9 +116,9 @@ struct TrainResult {
 /// A run described by a train.toml, of one process or of as many as a launcher has started for it
 /// (docs/processes.md): on all of them but rank 0 nothing is told and `summary` is empty. Any
 /// number of Trainers and Sessions live side by side and one after the other; threads may use
-/// different ones at a time, but one of them one at a time. A call leaves the thread that makes it,
-/// and its OpenMP team, as they were: rounding, denormals, number of threads. One that was moved
-/// from throws Error{usage}, until another is assigned to it.
+/// different ones at a time, but one of them one at a time. A call leaves the thread that makes it
+/// as it was: rounding, denormals, number of OpenMP threads. One that was moved from throws
+/// Error{usage}, until another is assigned to it.
 class Trainer {
  public:
   /// Reads and checks the configuration, the model and the data. Throws Error with all that is
