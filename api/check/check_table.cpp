@@ -8,10 +8,10 @@
 #include <fmt/format.h>
 
 #include "api/check/checked_data.h"
+#include "engine/training/data/cells/unknown_words.h"
 #include "engine/training/data/encode_files.h"
 #include "engine/training/data/shown_problems.h"
 #include "engine/training/data/table_file.h"
-#include "engine/training/data/unknown_words.h"
 
 namespace tandem::api {
 namespace {
@@ -114,8 +114,8 @@ CheckedSplit check_files(const DataConfig& config, const TablePlan& plan, const 
   return result;
 }
 
-/// Held-out words that training lacks, and what is said of them. Where a vocabulary has one id for a
-/// value in all columns, its first column stands for them all.
+/// Held-out words that training lacks, and what is said of them. Where a vocabulary has one id for
+/// a value in all columns, its first column stands for them all.
 void check_unknown_words(const TablePlan& plan, const std::vector<ValueCounts>& known,
                          const std::vector<ValueCounts>& held, CheckedSplit& split,
                          CheckedData& to) {

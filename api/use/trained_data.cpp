@@ -287,9 +287,8 @@ std::unique_ptr<SampleStream> open_samples(TrainedModel& trained,
       const bool is_new = std::find(columns.begin(), columns.end(), id) == columns.end();
       if (is_new && std::holds_alternative<JsonLines>(data.kind)) columns.push_back(id);
     }
-    TableRequest request =
-        table_request(trained, std::move(wanted), files, std::move(columns), options,
-                      how.strict_words);
+    TableRequest request = table_request(trained, std::move(wanted), files, std::move(columns),
+                                         options, how.strict_words);
     request.ids = ids;
     return std::make_unique<CheckedStream>(trained, stream_table(std::move(request)));
   }
@@ -303,7 +302,8 @@ std::unique_ptr<SampleStream> open_samples(TrainedModel& trained,
   std::vector<std::string> arrays = inputs;
   if (data.images() == nullptr) add_id_arrays(ids, wanted, arrays);
   SplitConfig split = array_files(data_arrays(wanted, arrays), data, files);
-  auto source = checked(trained, open_arrays(trained, std::move(wanted), std::move(split), options));
+  auto source =
+      checked(trained, open_arrays(trained, std::move(wanted), std::move(split), options));
   auto id_of = ids_of_samples(source, ids, data.images() != nullptr);
   return stream_samples(std::move(source), std::move(id_of));
 }
@@ -345,16 +345,14 @@ std::shared_ptr<const DataSource> open_held_out(TrainedModel& trained, const Tra
                 "evaluate on files");
   }
   std::vector<std::string> columns = table_columns(data, paths[0]);
-  TableRequest request =
-      table_request(trained, std::move(wanted), paths, std::move(columns), options,
-                    how.strict_words);
+  TableRequest request = table_request(trained, std::move(wanted), paths, std::move(columns),
+                                       options, how.strict_words);
   ReadingProgress progress(paths, how);
   request.on_read = [&](std::uint64_t bytes) { progress.add(bytes); };
   const WorkFolder folder("the encoded rows");
   std::vector<std::string> warnings;
-  auto source = checked(trained, folder.written_by([&] {
-    return encode_tables(request, folder.path(), &warnings);
-  }));
+  auto source = checked(
+      trained, folder.written_by([&] { return encode_tables(request, folder.path(), &warnings); }));
   for (std::string& warning : warnings) trained.warn(std::move(warning));
   return source;
 }

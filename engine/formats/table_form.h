@@ -24,9 +24,9 @@ struct TableForm {
   bool has_index = false;  // rows have a cell in front that the header lacks
 };
 
-/// Of the first bytes of a file, behind a byte order mark; `is_whole`: they are all of it. The first
-/// separator wherever it agrees with the hints, else another one that does; without hints the one
-/// that cuts the first rows into the same number of cells, above one.
+/// Of the first bytes of a file, behind a byte order mark; `is_whole`: they are all of it. The
+/// first separator wherever it agrees with the hints, else another one that does; without hints the
+/// one that cuts the first rows into the same number of cells, above one.
 TableForm find_table_form(std::string_view start, bool is_whole, const TableHints& hints);
 
 /// "commas", "semicolons", "tabs" or "bars".

@@ -58,7 +58,8 @@ const OtherFormat* other_format(std::string_view bytes) {
        "convert it: pandas.read_feather(\"x.feather\").to_csv(\"x.csv\", index=False)"},
       {"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"sv, "an Excel workbook (.xls)", save_as_text},
       {"\x89HDF\r\n"sv, "an HDF5 file",
-       "convert it: pandas.read_hdf(\"x.h5\").to_csv(\"x.csv\", index=False), or write arrays as .npz"},
+       "convert it: pandas.read_hdf(\"x.h5\").to_csv(\"x.csv\", index=False), or write arrays as "
+       ".npz"},
       {"SQLite format 3\0"sv, "an SQLite database", "export the table as CSV"},
       {"\x93NUMPY"sv, "a NumPy array", "data.kind = \"npz\""},
       {"ORC"sv, "an ORC file", "convert it to CSV"},
@@ -80,7 +81,9 @@ const OtherFormat* other_format(std::string_view bytes) {
     return &workbook;
   constexpr std::size_t name_at = 30;
   const std::size_t length =
-      bytes.size() < name_at ? 0 : static_cast<unsigned char>(bytes[26]) + 256u * static_cast<unsigned char>(bytes[27]);
+      bytes.size() < name_at
+          ? 0
+          : static_cast<unsigned char>(bytes[26]) + 256u * static_cast<unsigned char>(bytes[27]);
   return bytes.size() >= name_at + length && bytes.substr(name_at, length).ends_with(".npy")
              ? &arrays
              : &archive;

@@ -26,7 +26,7 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using Json = nlohmann::json;
 
-constexpr const char* config = R"toml(model = "net.onnx"
+constexpr const char* words_config = R"toml(model = "net.onnx"
 batch_size = 4
 epochs = 30
 loss = { terms = [ { kind = "softmax_cross_entropy", logits = "logits", labels = "labels" } ] }
@@ -65,7 +65,7 @@ class UnknownWordsInUse : public ::testing::Test {
                .node("Gather", "lookup", {"table", "ids"}, "logits")
                .output("logits", {4, 2})
                .bytes();
-    write_file(folder_ / "train.toml", config);
+    write_file(folder_ / "train.toml", words_config);
     write_file(folder_ / "train.csv", rows(whole));
     write_file(folder_ / "eval.csv", rows(with_point));
     write_file(folder_ / "blank.csv", rows(with_blank, false));
@@ -115,8 +115,8 @@ TEST_F(UnknownWordsInUse, AreWarnedOfInPredictions) {
   options.data = {folder_ / "blank.csv"};
   options.to = folder_ / "p.tsv";
   const Report report = predict_run(folder_ / "run", options);
-  EXPECT_THAT(report.warnings,
-              Contains(AllOf(HasSubstr("16 of 16 values of `color`"), HasSubstr("\"0 \" (known is \"0\")"))));
+  EXPECT_THAT(report.warnings, Contains(AllOf(HasSubstr("16 of 16 values of `color`"),
+                                              HasSubstr("\"0 \" (known is \"0\")"))));
   EXPECT_THAT(Json::parse(report.json)["warnings"].dump(), HasSubstr("16 of 16"));
   options.strict_words = true;
   options.to = folder_ / "q.tsv";

@@ -9,8 +9,8 @@
 #include "engine/graph/error.h"
 #include "engine/graph/text.h"
 #include "engine/training/config/config_value.h"
-#include "engine/training/data/cell_number.h"
-#include "engine/training/data/dates.h"
+#include "engine/training/data/cells/cell_number.h"
+#include "engine/training/data/cells/dates.h"
 
 namespace tandem::api::looks {
 namespace {
@@ -35,9 +35,9 @@ struct Opening {
 /// Of a column beside its facts.
 struct ColumnLook {
   EachOnce once;
-  std::int64_t missing_words = 0;          // NA and the like, which a column of words has as words
-  std::int64_t dates = 0, others = 0;      // cells that are no number
-  Numbers times;                           // of the dates
+  std::int64_t missing_words = 0;      // NA and the like, which a column of words has as words
+  std::int64_t dates = 0, others = 0;  // cells that are no number
+  Numbers times;                       // of the dates
 };
 
 TensorType type_of_column(const ArrayFacts& column) {
@@ -170,7 +170,8 @@ std::string find_marks(const SplitPaths& paths, std::size_t columns, Opening& op
     bool has_numbers = false;
     std::string example;  // that is no plain number
   };
-  std::vector<ColumnForms> looks(columns, ColumnForms{std::vector<char>(forms.size(), 1), false, ""});
+  std::vector<ColumnForms> looks(columns,
+                                 ColumnForms{std::vector<char>(forms.size(), 1), false, ""});
   std::string buffer;
   std::int64_t rows = 0;
   each_row(paths.train, opening, columns, [&](const auto& row, const RowPlace&) {
@@ -193,7 +194,8 @@ std::string find_marks(const SplitPaths& paths, std::size_t columns, Opening& op
     if (count(f) > count(best)) best = f;
   }
   // "1,234" may be either: between cells that commas separate it is a thousand.
-  const bool by_commas = opening.is_csv && opening.reader(paths.train.at(0)).form().separator == ',';
+  const bool by_commas =
+      opening.is_csv && opening.reader(paths.train.at(0)).form().separator == ',';
   if (best == 1 && by_commas && count(2) == count(1)) best = 2;
   opening.cells = forms[best];
   for (const ColumnForms& column : looks) {
@@ -208,8 +210,8 @@ void leave_indices_out(DataFacts& facts) {
   std::erase_if(facts.arrays, [&](const ArrayFacts& column) {
     const bool is_index = column.name.starts_with("Unnamed: ");
     if (is_index)
-      facts.notes.push_back("the column \"" + column.name + "\", which has no name, is left out: " +
-                            "an index");
+      facts.notes.push_back("the column \"" + column.name +
+                            "\", which has no name, is left out: " + "an index");
     return is_index;
   });
 }
@@ -218,7 +220,9 @@ void add_form_keys(const SplitPaths& paths, const std::string& why, const Openin
                    DataFacts& facts) {
   if (opening.is_csv) {
     const char separator = opening.reader(paths.train.at(0)).form().separator;
-    const std::string word = separator == '\t' ? "tab" : separator == '|' ? "bar" : std::string(1, separator);
+    const std::string word = separator == '\t'  ? "tab"
+                             : separator == '|' ? "bar"
+                                                : std::string(1, separator);
     if (separator != ',')
       facts.keys.push_back({"separator", toml_string(word), "as the first rows show", ""});
   }

@@ -74,9 +74,9 @@ struct TextTable {
   std::vector<std::string> columns;  // empty: the header names them
   bool header = false;               // the first row names the columns
   CellText cells;
-  OnBad on_bad = OnBad::error;       // rows that cannot be read
-  std::string cache;                 // absolute: where prepared tables lie
-  std::string tokenizer;             // absolute: the file of the function `tokens`; "": none
+  OnBad on_bad = OnBad::error;  // rows that cannot be read
+  std::string cache;            // absolute: where prepared tables lie
+  std::string tokenizer;        // absolute: the file of the function `tokens`; "": none
   bool operator==(const TextTable&) const = default;
 };
 struct CsvTable : TextTable {

@@ -193,8 +193,9 @@ static void visit(KeyVisitor& v, TextTable& c) {
 }
 
 static void visit(KeyVisitor& v, CsvTable& c) {
-  v.key("separator", c.separator, written_if(c.separator != Separator::automatic),
-        "what stands between cells; auto: of these four the one that the first rows of a file show");
+  v.key(
+      "separator", c.separator, written_if(c.separator != Separator::automatic),
+      "what stands between cells; auto: of these four the one that the first rows of a file show");
   visit(v, static_cast<TextTable&>(c));
 }
 

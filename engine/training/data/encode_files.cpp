@@ -91,7 +91,7 @@ class FileInBlocks {
 
   const std::size_t number;
   const std::string path;
-  char separator = ',';  // of files of several blocks
+  char separator = ',';                // of files of several blocks
   std::int64_t blocks = 1, dealt = 0;  // guarded by the mutex of all files
   std::exception_ptr failure;
   std::atomic<bool> over = false;
@@ -352,8 +352,8 @@ void Reading::read(const Block& block, Worker& worker) {
           file.arrays = std::make_unique<ArrayWriter>(plan_, options_.prefixes[file.number]);
         }
       } else {
-        rows = std::make_unique<TableFile>(config_, plan_, file.path, file.separator,
-                                           file.position, file.line);
+        rows = std::make_unique<TableFile>(config_, plan_, file.path, file.separator, file.position,
+                                           file.line);
       }
       rows->reader().end_at(end);
       try_to_fill();

@@ -15,11 +15,11 @@
 #include "engine/formats/files.h"
 #include "engine/formats/parallel_jobs.h"
 #include "engine/training/config/config_value.h"
+#include "engine/training/data/cells/unknown_words.h"
 #include "engine/training/data/encode_files.h"
 #include "engine/training/data/shown_problems.h"
 #include "engine/training/data/table_file.h"
 #include "engine/training/data/table_manifest.h"
-#include "engine/training/data/unknown_words.h"
 
 namespace tandem {
 namespace {

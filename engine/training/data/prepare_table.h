@@ -29,7 +29,7 @@ struct PreparedTable {
   PreparedSplit train, eval;
   std::vector<SavedVocabulary> vocabularies;
   std::vector<std::string> warnings;  // of held-out words that training lacks
-  bool built = false;  // now; else it was up to date
+  bool built = false;                 // now; else it was up to date
 };
 
 /// Finds the table in the folder `config.cache`, or makes it there: DATA/FILES/, DATA naming files,

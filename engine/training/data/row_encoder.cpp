@@ -8,8 +8,8 @@
 
 #include "engine/formats/tokenizer/utf8.h"
 #include "engine/graph/text.h"
-#include "engine/training/data/cell_number.h"
-#include "engine/training/data/unknown_words.h"
+#include "engine/training/data/cells/cell_number.h"
+#include "engine/training/data/cells/unknown_words.h"
 
 namespace tandem {
 namespace {
@@ -194,8 +194,12 @@ std::optional<BadCell> RowEncoder::take_tokens(std::size_t f, std::size_t c, std
   try {
     field.tokenizer->encode(text, field.encoding, scratch_, tokens_);
   } catch (const std::invalid_argument& problem) {
-    return BadCell{f,           field.columns[c], "not a text for the tokenizer", problem.what(),
-                   shown_cell(text), text.empty()};
+    return BadCell{f,
+                   field.columns[c],
+                   "not a text for the tokenizer",
+                   problem.what(),
+                   shown_cell(text),
+                   text.empty()};
   }
   statistics.cut += tokens_.cut;
   const std::optional<std::uint32_t> unknown =
@@ -254,7 +258,9 @@ std::optional<BadCell> RowEncoder::take_value(std::size_t f, std::size_t c, std:
   const std::optional<double> parsed =
       is_read ? field.reading.number(text) : read_double(text, plan_.cells, buffer_);
   if (!parsed) {
-    return bad(text.empty() ? "empty" : is_read ? field.reading.problem.c_str() : "not a number",
+    return bad(text.empty() ? "empty"
+               : is_read    ? field.reading.problem.c_str()
+                            : "not a number",
                is_read ? field.reading.expected : "a number");
   }
   double value = *parsed;
@@ -297,11 +303,8 @@ BadCell RowEncoder::unknown_word(std::size_t f, std::size_t c, std::string_view 
         const bool is_of_column = by_value || vocabulary.column(i + 1) == field.columns[c];
         return is_of_column ? vocabulary.value(i + 1) : std::string_view();
       });
-  BadCell cell{f,
-               field.columns[c],
-               "not in the vocabulary of the training data",
-               "a word of the training data",
-               shown_cell(word)};
+  BadCell cell{f, field.columns[c], "not in the vocabulary of the training data",
+               "a word of the training data", shown_cell(word)};
   cell.fix = did_you_mean(near) + (near.empty() ? "" : " ") +
              "Without --strict-words it counts as unknown and has row 0";
   return cell;

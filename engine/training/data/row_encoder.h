@@ -83,8 +83,8 @@ class RowEncoder {
                                      std::uint8_t* to);
   /// False where the text has no id.
   BadCell unknown_word(std::size_t f, std::size_t c, std::string_view word) const;
-  bool store_id(std::size_t f, std::size_t c, std::string_view text,
-                ColumnStatistics& statistics, std::uint8_t* to);
+  bool store_id(std::size_t f, std::size_t c, std::string_view text, ColumnStatistics& statistics,
+                std::uint8_t* to);
 
   const TablePlan& plan_;
   const std::size_t capacity_;

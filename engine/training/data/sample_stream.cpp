@@ -12,12 +12,12 @@
 #include "engine/formats/text_stream.h"
 #include "engine/graph/selector.h"
 #include "engine/graph/text.h"
+#include "engine/training/data/cells/unknown_words.h"
 #include "engine/training/data/encode_files.h"
 #include "engine/training/data/prepare_table.h"
 #include "engine/training/data/shown_problems.h"
 #include "engine/training/data/table_file.h"
 #include "engine/training/data/table_manifest.h"
-#include "engine/training/data/unknown_words.h"
 
 namespace tandem {
 namespace {
@@ -246,8 +246,8 @@ std::shared_ptr<const DataSource> encode_tables(const TableRequest& request,
   if (!problems.empty() && request.config.table()->on_bad == OnBad::error)
     refuse_rows(std::move(problems));
   if (warnings != nullptr) {
-    *warnings = unknown_warnings(
-        unknown_words(request.plan, table.eval.fields, request.vocabularies));
+    *warnings =
+        unknown_warnings(unknown_words(request.plan, table.eval.fields, request.vocabularies));
   }
   const std::string first_bad = problems.empty() ? "" : to_string(problems[0]);
   check_not_empty(table.eval.rows(), paths, first_bad);

@@ -36,8 +36,9 @@ DelimitedReader open_reader(const DataConfig& config, const std::string& path) {
   DelimitedReader reader(path, known, is_csv);
   if (is_csv) {
     const TextTable& table = *config.table();
-    reader.find_form({finds_separator(config) ? std::string(known_separators) : std::string(1, known),
-                      table.header, columns_of_fields(config), table.columns.size()});
+    reader.find_form(
+        {finds_separator(config) ? std::string(known_separators) : std::string(1, known),
+         table.header, columns_of_fields(config), table.columns.size()});
   }
   return reader;
 }
@@ -74,8 +75,7 @@ std::vector<std::string> header_of(DelimitedReader& reader, const std::string& f
   std::vector<std::string> names = header_names(reader.fields(), reader.form());
   std::unordered_set<std::string_view> known;
   for (std::size_t i = 0; i < names.size(); ++i) {
-    if (!known.insert(names[i]).second)
-      fail("two columns have the name `" + names[i] + "`", i + 1);
+    if (!known.insert(names[i]).second) fail("two columns have the name `" + names[i] + "`", i + 1);
   }
   return names;
 }
@@ -106,7 +106,8 @@ std::vector<std::string> table_columns(const DataConfig& config, const std::stri
     if (finds_separator(config) && form.separator != known_separators[0])
       notes->push_back(shown_path(path) + " is separated by " + separator_words(form.separator));
     if (form.has_index) {
-      notes->push_back(shown_path(path) + ": the rows begin with an index that the header does not " +
+      notes->push_back(shown_path(path) +
+                       ": the rows begin with an index that the header does not " +
                        "name, the column `" + name_of_unnamed(0) + "`");
     }
   };
@@ -176,9 +177,9 @@ void TableFile::match_header(const std::vector<std::string>& names,
     const auto exact = places.find(plan_.columns[c]);
     const std::size_t near =
         exact == places.end() ? find_column(names, plan_.columns[c]) : std::string::npos;
-    cell_of_[c] = exact != places.end() ? exact->second : near == std::string::npos
-                                                              ? -1
-                                                              : static_cast<int>(near);
+    cell_of_[c] = exact != places.end()       ? exact->second
+                  : near == std::string::npos ? -1
+                                              : static_cast<int>(near);
     if (cell_of_[c] >= 0 || may_lack[c] != 0) continue;
     problems.push_back({.message = "the header does not name the column `" + plan_.columns[c] + "`",
                         .file = name_,

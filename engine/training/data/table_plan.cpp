@@ -99,8 +99,9 @@ void FieldPlanner::find_columns() {
       const bool is_one = plan_.columns.size() == 1 &&
                           plan_.columns[0].find_first_of(known_separators) != std::string::npos;
       if (is_one)
-        fix = "the cells are separated in another way: data.kind = \"csv\" finds it, "
-              "data.separator says it";
+        fix =
+            "the cells are separated in another way: data.kind = \"csv\" finds it, "
+            "data.separator says it";
       report(field_.where, "no column `" + name + "` in " + file_, std::move(fix));
       errors_.back().expected = "one of " + listed(plan_.columns);
       continue;
@@ -135,8 +136,7 @@ void FieldPlanner::split(const std::string& separator, std::int64_t most, std::i
 }
 
 void FieldPlanner::read_text(TextReading reading, bool are_ids) {
-  if (is_number())
-    report(": the text of a column is read once, before other functions of numbers");
+  if (is_number()) report(": the text of a column is read once, before other functions of numbers");
   to_.reading = std::move(reading);
   whole_ = are_ids;
 }

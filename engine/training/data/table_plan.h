@@ -83,8 +83,8 @@ struct TablePlan {
   std::vector<TableField> fields;
   std::vector<VocabularyPlan> vocabularies;
   CellText cells;
-  bool refuses_unknown = false;  // words that vocabularies lack make a row a bad one
-  std::vector<std::string> notes;  // what was found out and is not as it is written
+  bool refuses_unknown = false;                // words that vocabularies lack make a row a bad one
+  std::vector<std::string> notes;              // what was found out and is not as it is written
   std::string tokenizer_path;                  // "": none is named
   std::shared_ptr<const Tokenizer> tokenizer;  // null until a field takes it
 };

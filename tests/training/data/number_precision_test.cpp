@@ -22,7 +22,7 @@ Json expected_numbers() {
   return Json::parse(read_file(TANDEM_SOURCE_DIR "/tests/data/field_numbers.json"));
 }
 
-std::vector<double> all_numbers(const DataSource& source) {
+std::vector<double> numbers_of_source(const DataSource& source) {
   TensorType type = source.fields()[0].sample;
   type.shape.insert(type.shape.begin(), source.samples());
   HostTensor result(type);
@@ -37,7 +37,7 @@ std::vector<double> all_numbers(const DataSource& source) {
 std::vector<double> of_array(const HostTensor& array, const Texts& functions) {
   FieldConfig field{.name = "x", .from = "a"};
   for (const std::string& text : functions) field.as.push_back(parse_transform(text));
-  return all_numbers(*make_array_source({{"a", array}}, {field}));
+  return numbers_of_source(*make_array_source({{"a", array}}, {field}));
 }
 
 std::string toml_list(const Texts& texts) {
@@ -55,12 +55,13 @@ TEST(NumberPrecision, TablesRoundOnce) {
     for (const std::string cell : each["cells"]) rows += cell + "\n";
     write_file(folder / "train.csv", rows);
     const DataConfig config = testing::data_config(
-        folder, "kind = 'csv'\ntrain = { files = ['train.csv'] }\nfields = { x = { from = 'a', as = [" +
-                    toml_list(each["functions"].get<Texts>()) + "] } }\n");
+        folder,
+        "kind = 'csv'\ntrain = { files = ['train.csv'] }\nfields = { x = { from = 'a', as = [" +
+            toml_list(each["functions"].get<Texts>()) + "] } }\n");
     const auto wanted = each["values"].get<std::vector<double>>();
-    EXPECT_EQ(all_numbers(*open_data(config).train), wanted);
+    EXPECT_EQ(numbers_of_source(*open_data(config).train), wanted);
     // The second time from the arrays that were prepared.
-    EXPECT_EQ(all_numbers(*open_data(config).train), wanted);
+    EXPECT_EQ(numbers_of_source(*open_data(config).train), wanted);
   }
 }
 
@@ -69,15 +70,16 @@ TEST(NumberPrecision, ArraysRoundOnce) {
   for (const Json& each : expected["cases"]) {
     SCOPED_TRACE(each["functions"].dump());
     std::vector<double> values;
-    for (const std::string cell : each["cells"]) values.push_back(std::strtod(cell.c_str(), nullptr));
+    for (const std::string cell : each["cells"])
+      values.push_back(std::strtod(cell.c_str(), nullptr));
     const auto count = static_cast<std::int64_t>(values.size());
     const auto wanted = each["values"].get<std::vector<double>>();
     EXPECT_EQ(of_array(HostTensor::from<double>({count}, values), each["functions"].get<Texts>()),
               wanted);
-    EXPECT_EQ(of_array(HostTensor::from<double>({count, 1}, values),
-                       {"flatten", each["functions"][0]})
-                  .size(),
-              wanted.size());
+    EXPECT_EQ(
+        of_array(HostTensor::from<double>({count, 1}, values), {"flatten", each["functions"][0]})
+            .size(),
+        wanted.size());
   }
 }
 
@@ -98,8 +100,8 @@ TEST(NumberPrecision, PixelsRoundOnce) {
   std::iota(bytes.begin(), bytes.end(), std::uint8_t{0});
   const Texts functions{"scale(1/255)", "normalize(0.485, 0.229)"};
   for (const std::int64_t samples : {1, 1024}) {
-    const std::vector<double> got = of_array(
-        HostTensor::from<std::uint8_t>({samples, 1024 / samples}, bytes), functions);
+    const std::vector<double> got =
+        of_array(HostTensor::from<std::uint8_t>({samples, 1024 / samples}, bytes), functions);
     ASSERT_EQ(got.size(), bytes.size());
     for (std::size_t i = 0; i < got.size(); ++i) EXPECT_EQ(got[i], wanted[i % 256]) << i;
   }

@@ -8,9 +8,9 @@
 
 #include "engine/formats/files.h"
 #include "engine/graph/error.h"
-#include "engine/training/data/cell_number.h"
+#include "engine/training/data/cells/cell_number.h"
+#include "engine/training/data/cells/dates.h"
 #include "engine/training/data/data_source.h"
-#include "engine/training/data/dates.h"
 #include "engine/training/data/prepare_table.h"
 #include "tests/training/data/data_config_text.h"
 #include "tests/training/error_text.h"
@@ -44,32 +44,36 @@ std::vector<double> numbers_of(const DataSource& source) {
   return numbers;
 }
 
-std::vector<double> read(const std::string& text, const std::string& field,
-                         const std::string& keys = "", std::vector<std::string>* said = nullptr) {
+std::vector<double> read_table(const std::string& text, const std::string& field,
+                               const std::string& keys = "",
+                               std::vector<std::string>* said = nullptr) {
   const TemporaryFolder folder;
   write_file(folder / "t.csv", text);
   OpenOptions options;
-  if (said != nullptr) options.on_message = [said](const std::string& line) { said->push_back(line); };
+  if (said != nullptr)
+    options.on_message = [said](const std::string& line) { said->push_back(line); };
   return numbers_of(*open_data(data_config(folder, toml(keys, field)), options).train);
 }
 
-std::string refusal(const std::string& text, const std::string& field, const std::string& keys = "") {
-  return error_of([&] { read(text, field, keys); });
+std::string refusal(const std::string& text, const std::string& field,
+                    const std::string& keys = "") {
+  return error_of([&] { read_table(text, field, keys); });
 }
 
 TEST(TableDialects, Separators) {
   const std::vector<double> wanted{1.5, 2, -3, 4};
-  EXPECT_EQ(read("a,b\n1.5,2\n-3,4\n", "{ from = ['a', 'b'] }"), wanted);
-  EXPECT_EQ(read("a;b\n1.5;2\n-3;4\n", "{ from = ['a', 'b'] }"), wanted);
-  EXPECT_EQ(read("a\tb\r\n1.5\t2\r\n-3\t4\r\n", "{ from = ['a', 'b'] }"), wanted);
-  EXPECT_EQ(read("\xef\xbb\xbf\"a\"|\"b\"\n\"1.5\"|2\n-3|4\n", "{ from = ['a', 'b'] }"), wanted);
-  EXPECT_EQ(read("sep=;\na;b\n1.5;2\n-3;4\n", "{ from = ['a', 'b'] }"), wanted);
-  EXPECT_EQ(read("a,b;c\n1,5;2\n-3,0;4\n", "{ from = ['a,b', 'c'] }",
-                 "separator = ';'\ndecimal = ','"),
+  EXPECT_EQ(read_table("a,b\n1.5,2\n-3,4\n", "{ from = ['a', 'b'] }"), wanted);
+  EXPECT_EQ(read_table("a;b\n1.5;2\n-3;4\n", "{ from = ['a', 'b'] }"), wanted);
+  EXPECT_EQ(read_table("a\tb\r\n1.5\t2\r\n-3\t4\r\n", "{ from = ['a', 'b'] }"), wanted);
+  EXPECT_EQ(read_table("\xef\xbb\xbf\"a\"|\"b\"\n\"1.5\"|2\n-3|4\n", "{ from = ['a', 'b'] }"),
             wanted);
-  EXPECT_EQ(read("1.5;2\n-3;4\n", "{ from = ['a', 'b'] }", "columns = ['a', 'b']"), wanted);
+  EXPECT_EQ(read_table("sep=;\na;b\n1.5;2\n-3;4\n", "{ from = ['a', 'b'] }"), wanted);
+  EXPECT_EQ(read_table("a,b;c\n1,5;2\n-3,0;4\n", "{ from = ['a,b', 'c'] }",
+                       "separator = ';'\ndecimal = ','"),
+            wanted);
+  EXPECT_EQ(read_table("1.5;2\n-3;4\n", "{ from = ['a', 'b'] }", "columns = ['a', 'b']"), wanted);
   std::vector<std::string> said;
-  read("a;b\n1;2\n", "'a'", "", &said);
+  read_table("a;b\n1;2\n", "'a'", "", &said);
   EXPECT_THAT(said, ::testing::Contains(HasSubstr("t.csv is separated by semicolons")));
 }
 
@@ -81,7 +85,7 @@ TEST(TableDialects, SeparatorOfALargeFile) {
     text += std::to_string(i % 1000) + ";1\n";
     wanted.push_back(i % 1000);
   }
-  EXPECT_EQ(read(text, "'a'"), wanted);
+  EXPECT_EQ(read_table(text, "'a'"), wanted);
 }
 
 TEST(TableDialects, TsvWithOtherSeparators) {
@@ -92,11 +96,12 @@ TEST(TableDialects, TsvWithOtherSeparators) {
 }
 
 TEST(TableDialects, IndicesAndHeaders) {
-  EXPECT_EQ(read(",a,b\n0,5,6\n1,7,8\n", "{ from = ['a', 'b'] }"), (std::vector<double>{5, 6, 7, 8}));
-  EXPECT_EQ(read("\"a\",\"b\"\n\"1\",5,6\n\"2\",7,8\n", "{ from = ['a', 'b'] }"),
+  EXPECT_EQ(read_table(",a,b\n0,5,6\n1,7,8\n", "{ from = ['a', 'b'] }"),
+            (std::vector<double>{5, 6, 7, 8}));
+  EXPECT_EQ(read_table("\"a\",\"b\"\n\"1\",5,6\n\"2\",7,8\n", "{ from = ['a', 'b'] }"),
             (std::vector<double>{5, 6, 7, 8}));
   std::vector<std::string> said;
-  EXPECT_EQ(read("AGE,Name\n5,x\n", "'age'", "", &said), std::vector<double>{5});
+  EXPECT_EQ(read_table("AGE,Name\n5,x\n", "'age'", "", &said), std::vector<double>{5});
   EXPECT_THAT(said, ::testing::Contains(HasSubstr("`age` is the column `AGE`")));
   EXPECT_THAT(refusal("Age,AGE\n5,6\n", "'age'"), HasSubstr("no column `age`"));
   EXPECT_THAT(refusal("a,b\n1,2,3\n4,5,6\n4,5,7\n", "'a'"), HasSubstr("a field more"));
@@ -104,47 +109,53 @@ TEST(TableDialects, IndicesAndHeaders) {
 
 TEST(TableDialects, MarksOfNumbers) {
   const std::vector<double> wanted{1234567.5, -12.25};
-  EXPECT_EQ(read("a;b\n1234567,5;0\n-12,25;0\n", "'a'", "decimal = ','"), wanted);
-  EXPECT_EQ(read("a;b\n1.234.567,5;0\n-12,25;0\n", "'a'", "decimal = ','\nthousands = '.'"), wanted);
-  EXPECT_EQ(read("a,b\n\"1,234,567.5\",0\n-12.25,0\n", "'a'", "thousands = ','"), wanted);
-  EXPECT_EQ(read("a,b\n1 234 567.5,0\n-12.25,0\n", "'a'", "thousands = 'space'"), wanted);
-  EXPECT_EQ(read("a;b\n1.234;0\n7;0\n", "{ from = 'a', as = ['int64'] }",
-                 "decimal = ','\nthousands = '.'"),
+  EXPECT_EQ(read_table("a;b\n1234567,5;0\n-12,25;0\n", "'a'", "decimal = ','"), wanted);
+  EXPECT_EQ(read_table("a;b\n1.234.567,5;0\n-12,25;0\n", "'a'", "decimal = ','\nthousands = '.'"),
+            wanted);
+  EXPECT_EQ(read_table("a,b\n\"1,234,567.5\",0\n-12.25,0\n", "'a'", "thousands = ','"), wanted);
+  EXPECT_EQ(read_table("a,b\n1 234 567.5,0\n-12.25,0\n", "'a'", "thousands = 'space'"), wanted);
+  EXPECT_EQ(read_table("a;b\n1.234;0\n7;0\n", "{ from = 'a', as = ['int64'] }",
+                       "decimal = ','\nthousands = '.'"),
             (std::vector<double>{1234, 7}));
-  EXPECT_EQ(read("a;b\n1,5e3;0\n", "'a'", "decimal = ','"), std::vector<double>{1500});
+  EXPECT_EQ(read_table("a;b\n1,5e3;0\n", "'a'", "decimal = ','"), std::vector<double>{1500});
   // Without the key that says so nothing is guessed.
-  EXPECT_THAT(refusal("a;b\n1,5;0\n", "'a'"), AllOf(HasSubstr("t.csv:2:1"), HasSubstr("data.decimal = \",\"")));
+  EXPECT_THAT(refusal("a;b\n1,5;0\n", "'a'"),
+              AllOf(HasSubstr("t.csv:2:1"), HasSubstr("data.decimal = \",\"")));
   EXPECT_THAT(refusal("a,b\n\"1,234,567\",0\n", "'a'"), HasSubstr("data.thousands = \",\""));
-  EXPECT_THAT(refusal("a;b\n1.234,5;0\n", "'a'"), AllOf(HasSubstr("data.decimal = \",\""), HasSubstr("data.thousands = \".\"")));
+  EXPECT_THAT(refusal("a;b\n1.234,5;0\n", "'a'"),
+              AllOf(HasSubstr("data.decimal = \",\""), HasSubstr("data.thousands = \".\"")));
   EXPECT_THAT(refusal("a;b\n12,34;0\n", "'a'", "thousands = ','"), HasSubstr("not a number"));
   EXPECT_THAT(refusal("a;b\n1.5;0\n", "'a'", "decimal = ','"), HasSubstr("data.decimal = \".\""));
-  EXPECT_THAT(refusal("a;b\n1;0\n", "'a'", "thousands = '.'"), HasSubstr("the same mark as data.decimal"));
+  EXPECT_THAT(refusal("a;b\n1;0\n", "'a'", "thousands = '.'"),
+              HasSubstr("the same mark as data.decimal"));
 }
 
 TEST(TableDialects, SpellingsOfNothing) {
   for (const std::string word : {"", "NA", "n/a", "N/A", "NaN", "nan", "None", "null", "NULL", "-",
                                  "?", " ", "#N/A", "<NA>"}) {
     SCOPED_TRACE(word);
-    EXPECT_EQ(read("a,b\n1," + word + "\n2,7\n", "{ from = 'b', as = ['missing(-1)'] }"),
+    EXPECT_EQ(read_table("a,b\n1," + word + "\n2,7\n", "{ from = 'b', as = ['missing(-1)'] }"),
               (std::vector<double>{-1, 7}));
     EXPECT_THAT(refusal("a,b\n1," + word + "\n", "'b'"), HasSubstr("missing(0)"));
   }
   // Of words they are words, unless they are named.
   const std::string words = "a,b\n1,NA\n2,x\n3,NA\n4,-\n";
-  EXPECT_EQ(read(words, "{ from = 'b', as = [\"missing('none')\", \"classes('NA', 'x', '-')\"] }"),
-            (std::vector<double>{0, 1, 0, 2}));
-  EXPECT_EQ(read(words, "{ from = 'b', as = [\"missing('none')\", \"classes('none', 'x')\"] }",
+  EXPECT_EQ(
+      read_table(words, "{ from = 'b', as = [\"missing('none')\", \"classes('NA', 'x', '-')\"] }"),
+      (std::vector<double>{0, 1, 0, 2}));
+  EXPECT_EQ(
+      read_table(words, "{ from = 'b', as = [\"missing('none')\", \"classes('none', 'x')\"] }",
                  "missing = ['NA', '-']"),
-            (std::vector<double>{0, 1, 0, 0}));
+      (std::vector<double>{0, 1, 0, 0}));
   EXPECT_THAT(refusal("a,b\n1,NA\n", "{ from = 'b', as = ['missing(0)'] }", "missing = ['-']"),
               AllOf(HasSubstr("not a number"), HasSubstr("data.missing")));
 }
 
 TEST(TableDialects, BooleansAndWholeNumbers) {
-  EXPECT_EQ(read("a,b\nTrue,1.0\nFALSE,2\n", "{ from = 'a', as = ['int64'] }"),
+  EXPECT_EQ(read_table("a,b\nTrue,1.0\nFALSE,2\n", "{ from = 'a', as = ['int64'] }"),
             (std::vector<double>{1, 0}));
-  EXPECT_EQ(read("a,b\nTrue,1.0\nfalse,2\n", "'a'"), (std::vector<double>{1, 0}));
-  EXPECT_EQ(read("a,b\nTrue,1.0\nFALSE,2\n", "{ from = 'b', as = ['int32'] }"),
+  EXPECT_EQ(read_table("a,b\nTrue,1.0\nfalse,2\n", "'a'"), (std::vector<double>{1, 0}));
+  EXPECT_EQ(read_table("a,b\nTrue,1.0\nFALSE,2\n", "{ from = 'b', as = ['int32'] }"),
             (std::vector<double>{1, 2}));
   EXPECT_THAT(refusal("a,b\n1.5,0\n", "{ from = 'a', as = ['int64'] }"),
               HasSubstr("not a whole number in range"));
@@ -158,8 +169,8 @@ TEST(TableDialects, BooleansAndWholeNumbers) {
 
 // Python's datetime reads the same dates (tests/scripts/field_numbers.py).
 TEST(TableDialects, DatesAsPythonReadsThem) {
-  const auto expected = nlohmann::json::parse(
-      read_file(TANDEM_SOURCE_DIR "/tests/data/field_numbers.json"))["dates"];
+  const auto expected =
+      nlohmann::json::parse(read_file(TANDEM_SOURCE_DIR "/tests/data/field_numbers.json"))["dates"];
   for (const auto& [name, value] : expected[0]["parts"].items()) {
     SCOPED_TRACE(name);
     std::string text = "a,b\n";
@@ -168,20 +179,23 @@ TEST(TableDialects, DatesAsPythonReadsThem) {
       text += date["cell"].get<std::string>() + ",0\n";
       wanted.push_back(date["parts"][name].get<double>());
     }
-    EXPECT_EQ(read(text, "{ from = 'a', as = ['" + name + "', 'float64'] }"), wanted);
+    EXPECT_EQ(read_table(text, "{ from = 'a', as = ['" + name + "', 'float64'] }"), wanted);
   }
 }
 
 TEST(TableDialects, TimesAsNumbersAndOtherForms) {
-  EXPECT_EQ(read("a,b\n1700000000,0\n1700000000123,0\n2023-11-14T22:13:20Z,0\nNaN,0\n",
-                 "{ from = 'a', as = ['missing(1700000001)', 'unix_time', 'normalize(1.7e9, 1)'] }"),
+  EXPECT_EQ(read_table(
+                "a,b\n1700000000,0\n1700000000123,0\n2023-11-14T22:13:20Z,0\nNaN,0\n",
+                "{ from = 'a', as = ['missing(1700000001)', 'unix_time', 'normalize(1.7e9, 1)'] }"),
             (std::vector<double>{0, 0.12299990653991699, 0, 1}));
-  EXPECT_EQ(read("a,b\n31.12.2023,0\n1.2.2024,0\n",
-                 "{ from = 'a', as = [\"yearday('%d.%m.%Y')\"] }"),
+  EXPECT_EQ(read_table("a,b\n31.12.2023,0\n1.2.2024,0\n",
+                       "{ from = 'a', as = [\"yearday('%d.%m.%Y')\"] }"),
             (std::vector<double>{365, 32}));
-  EXPECT_EQ(read("a,b\n2024-03-01,0\n2024-03-03,0\n", "{ from = 'a', as = ['weekday', 'one_hot(7)'] }"),
+  EXPECT_EQ(read_table("a,b\n2024-03-01,0\n2024-03-03,0\n",
+                       "{ from = 'a', as = ['weekday', 'one_hot(7)'] }"),
             (std::vector<double>{0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1}));
-  for (const std::string cell : {"31.12.2023", "20240301", "2024-02-30", "2024-03-01T25:00", "soon"}) {
+  for (const std::string cell :
+       {"31.12.2023", "20240301", "2024-02-30", "2024-03-01T25:00", "soon"}) {
     EXPECT_THAT(refusal("a,b\n" + cell + ",0\n", "{ from = 'a', as = ['unix_time'] }"),
                 AllOf(HasSubstr("not a date"), HasSubstr("'%d.%m.%Y'")));
   }

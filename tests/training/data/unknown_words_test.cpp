@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "engine/formats/files.h"
+#include "engine/training/data/cells/unknown_words.h"
 #include "engine/training/data/data_source.h"
-#include "engine/training/data/unknown_words.h"
 #include "tests/training/data/data_config_text.h"
 #include "tests/training/error_text.h"
 
@@ -22,10 +22,9 @@ using testing::TemporaryFolder;
 using Texts = std::vector<std::string>;
 
 std::string nearest_of(const std::string& word, const Texts& known) {
-  return nearest_word(word, static_cast<std::int64_t>(known.size()),
-                      [&](std::int64_t i) -> std::string_view {
-                        return known[static_cast<std::size_t>(i)];
-                      });
+  return nearest_word(
+      word, static_cast<std::int64_t>(known.size()),
+      [&](std::int64_t i) -> std::string_view { return known[static_cast<std::size_t>(i)]; });
 }
 
 TEST(UnknownWords, TheNearestKnownOne) {
@@ -48,8 +47,10 @@ Texts said_of(const std::string& train, const std::string& eval, const std::stri
   OpenOptions options;
   options.on_message = [&](const std::string& line) { said.push_back(line); };
   const DataConfig config = data_config(
-      folder, "kind = 'csv'\ntrain = { files = ['train.csv'] }\neval = { files = ['eval.csv'] }\n"
-              "fields = { ids = { from = 'color', as = [" + functions + "] } }\n");
+      folder,
+      "kind = 'csv'\ntrain = { files = ['train.csv'] }\neval = { files = ['eval.csv'] }\n"
+      "fields = { ids = { from = 'color', as = [" +
+          functions + "] } }\n");
   open_data(config, options);
   Texts again;
   options.on_message = [&](const std::string& line) { again.push_back(line); };
@@ -69,9 +70,9 @@ TEST(UnknownWords, HeldOutDataIsWarnedOf) {
 TEST(UnknownWords, OtherSpellings) {
   const Texts said =
       said_of("color\nred\ngreen\n", "color\nred \nGREEN\nviolet\nred\n", "'vocabulary'");
-  EXPECT_THAT(said, Contains(AllOf(HasSubstr("3 of 4"), HasSubstr("\"red \" (known is \"red\")"),
-                                   HasSubstr("\"GREEN\" (known is \"green\")"),
-                                   HasSubstr("\"violet\";"))));
+  EXPECT_THAT(
+      said, Contains(AllOf(HasSubstr("3 of 4"), HasSubstr("\"red \" (known is \"red\")"),
+                           HasSubstr("\"GREEN\" (known is \"green\")"), HasSubstr("\"violet\";"))));
 }
 
 TEST(UnknownWords, AFewAreNone) {
@@ -90,7 +91,8 @@ TEST(UnknownWords, WhetherTheirRowIsTrained) {
   EXPECT_THAT(said_of(rows, rows, "'vocabulary'"),
               Contains(AllOf(HasSubstr("note"), HasSubstr("row 0 of ids"),
                              HasSubstr("vocabulary(min_count=2)"))));
-  EXPECT_THAT(said_of(rows, rows, "'vocabulary(min_count=2)'"), Not(Contains(HasSubstr("row 0 of ids"))));
+  EXPECT_THAT(said_of(rows, rows, "'vocabulary(min_count=2)'"),
+              Not(Contains(HasSubstr("row 0 of ids"))));
   // Row 0 fills up short lists, too.
   EXPECT_THAT(said_of(rows, rows, "\"split('|', max=2)\", 'vocabulary'"),
               Not(Contains(HasSubstr("row 0 of ids"))));
@@ -98,8 +100,11 @@ TEST(UnknownWords, WhetherTheirRowIsTrained) {
 }
 
 TEST(UnknownWords, AClassIsNamed) {
-  EXPECT_THAT(error_of([&] { said_of("color\nred\nBlue\n", "color\nred\n", "\"classes('red', 'blue')\""); }),
-              AllOf(HasSubstr("train.csv:3:1"), HasSubstr("none of the classes"), HasSubstr("did you mean \"blue\"?")));
+  EXPECT_THAT(error_of([&] {
+                said_of("color\nred\nBlue\n", "color\nred\n", "\"classes('red', 'blue')\"");
+              }),
+              AllOf(HasSubstr("train.csv:3:1"), HasSubstr("none of the classes"),
+                    HasSubstr("did you mean \"blue\"?")));
 }
 
 }  // namespace

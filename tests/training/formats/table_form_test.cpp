@@ -81,7 +81,9 @@ std::vector<std::string> first_row(const std::string& path) {
 
 TEST(TableForm, ReadersFindIt) {
   const TemporaryFolder folder;
-  write_file(folder / "bom", "\xef\xbb\xbf" "a;b\r\n1;2\r\n");
+  write_file(folder / "bom",
+             "\xef\xbb\xbf"
+             "a;b\r\n1;2\r\n");
   EXPECT_THAT(first_row(folder / "bom"), ElementsAre("a", "b"));
   write_file(folder / "excel", "sep=|\r\na|b;c\r\n1|2\r\n");
   EXPECT_THAT(first_row(folder / "excel"), ElementsAre("a", "b;c"));
@@ -96,19 +98,24 @@ TEST(TableForm, OtherFormatsByName) {
     write_file(folder / "x.csv", bytes);
     return error_of([&] { TextStream stream(folder / "x.csv"); });
   };
-  EXPECT_THAT(refusal("PAR1\x15\x04"s), AllOf(HasSubstr("this is a Parquet file"), HasSubstr("read_parquet")));
+  EXPECT_THAT(refusal("PAR1\x15\x04"s),
+              AllOf(HasSubstr("this is a Parquet file"), HasSubstr("read_parquet")));
   EXPECT_THAT(refusal("PAR1abc\0PAR1"s), HasSubstr("Parquet"));
   EXPECT_THAT(refusal("ARROW1\0\0"s), AllOf(HasSubstr("Arrow"), HasSubstr("read_feather")));
   EXPECT_THAT(refusal("FEA1\0\0\0\0"s), HasSubstr("Feather"));
-  EXPECT_THAT(refusal("PK\x03\x04\x14\0\x06\0\x08\0\0\0!\0aaaabbbbcccc\x13\0\0\0[Content_Types].xml"s),
-              AllOf(HasSubstr("Excel workbook (.xlsx)"), HasSubstr("save it as CSV")));
-  EXPECT_THAT(refusal("PK\x03\x04\x14\0\0\0\0\0\0\0!\0aaaabbbbcccc\x05\0\0\0x.npyabc"s), HasSubstr(".npz"));
+  EXPECT_THAT(
+      refusal("PK\x03\x04\x14\0\x06\0\x08\0\0\0!\0aaaabbbbcccc\x13\0\0\0[Content_Types].xml"s),
+      AllOf(HasSubstr("Excel workbook (.xlsx)"), HasSubstr("save it as CSV")));
+  EXPECT_THAT(refusal("PK\x03\x04\x14\0\0\0\0\0\0\0!\0aaaabbbbcccc\x05\0\0\0x.npyabc"s),
+              HasSubstr(".npz"));
   EXPECT_THAT(refusal("PK\x03\x04\x14\0\0\0\0\0\0\0!\0aaaabbbbcccc\x05\0\0\0x.csvabc"s),
               AllOf(HasSubstr("a zip archive"), HasSubstr("gzip")));
   EXPECT_THAT(refusal("\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"s), HasSubstr(".xls"));
   EXPECT_THAT(refusal("\x89HDF\r\n\x1a\n"s), HasSubstr("HDF5"));
   EXPECT_THAT(refusal("SQLite format 3\0"s), HasSubstr("SQLite"));
-  EXPECT_THAT(refusal("\xff\xfe" "a\0,\0"s), AllOf(HasSubstr("UTF-16"), HasSubstr("iconv")));
+  EXPECT_THAT(refusal("\xff\xfe"
+                      "a\0,\0"s),
+              AllOf(HasSubstr("UTF-16"), HasSubstr("iconv")));
   EXPECT_EQ(refusal("PAR1,ORC\n1,2\n"), "no error");  // names of columns
 }
 

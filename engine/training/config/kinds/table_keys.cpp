@@ -12,10 +12,8 @@ void visit_cells(KeyVisitor& v, CellText& c) {
   v.key("thousands", c.thousands, written_if(c.thousands != ThousandsMark::none),
         "what stands between groups of three digits");
   v.when_read([&](const TableReader& table) {
-    const bool are_commas =
-        c.decimal == DecimalMark::comma && c.thousands == ThousandsMark::comma;
-    const bool are_points =
-        c.decimal == DecimalMark::point && c.thousands == ThousandsMark::point;
+    const bool are_commas = c.decimal == DecimalMark::comma && c.thousands == ThousandsMark::comma;
+    const bool are_points = c.decimal == DecimalMark::point && c.thousands == ThousandsMark::point;
     if (!are_commas && !are_points) return;
     const ConfigValue* const place = table.find("thousands");
     table.report(place ? place->where : table.where(), "thousands",

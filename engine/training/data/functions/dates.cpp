@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "engine/training/config/config_keys.h"
-#include "engine/training/data/dates.h"
+#include "engine/training/data/cells/dates.h"
 #include "engine/training/data/functions/field_function.h"
 #include "engine/training/data/table_plan.h"
 

@@ -9,8 +9,8 @@ void NumberFunction::run(const SampleArray& sample) const {
   const auto value = [this](double x) { return of(x); };
   if (is_float(result())) return functions::map_numbers(sample, 0, sample.elements(), value);
   with_type(sample.type.dtype, [&](auto zero) {
-    functions::map_values(sample.as<decltype(zero)>(), sample.elements(),
-                          sample.to<std::int64_t>(), value);
+    functions::map_values(sample.as<decltype(zero)>(), sample.elements(), sample.to<std::int64_t>(),
+                          value);
   });
 }
 

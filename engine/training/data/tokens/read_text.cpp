@@ -10,10 +10,10 @@
 #include "engine/formats/sha256.h"
 #include "engine/formats/text_stream.h"
 #include "engine/training/config/config_value.h"
+#include "engine/training/data/cells/unknown_words.h"
 #include "engine/training/data/tokens/read_tokens.h"
 #include "engine/training/data/tokens/text_encoder.h"
 #include "engine/training/data/tokens/token_samples.h"
-#include "engine/training/data/unknown_words.h"
 
 namespace tandem {
 namespace {
@@ -238,11 +238,11 @@ TextSplits read_text(const DataConfig& config, const ArrayNames& names, const Op
       return splits;
     }
     const TextFiles& kind = *config.text();
-    splits.train = read_text_split(kind, config.train, *encoder, names, options, errors,
-                                   splits.warnings);
+    splits.train =
+        read_text_split(kind, config.train, *encoder, names, options, errors, splits.warnings);
     if (!config.eval.files.empty())
-      splits.eval = read_text_split(kind, config.eval, *encoder, names, options, errors,
-                                    splits.warnings);
+      splits.eval =
+          read_text_split(kind, config.eval, *encoder, names, options, errors, splits.warnings);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::data) throw;
     const auto& found = error.diagnostics();

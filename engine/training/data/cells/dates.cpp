@@ -1,4 +1,4 @@
-#include "engine/training/data/dates.h"
+#include "engine/training/data/cells/dates.h"
 
 #include <charconv>
 #include <chrono>

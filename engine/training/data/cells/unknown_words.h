@@ -27,9 +27,9 @@ struct UnknownWords {
   }
 };
 
-/// What is most like an unknown word of the known ones: one that differs in spaces, then in the case
-/// of letters, then as a number is written ("1.0" and "1"), then in few letters; "" where none is.
-/// `known(i)` is asked for i below `count`.
+/// What is most like an unknown word of the known ones: one that differs in spaces, then in the
+/// case of letters, then as a number is written ("1.0" and "1"), then in few letters; "" where none
+/// is. `known(i)` is asked for i below `count`.
 std::string nearest_word(std::string_view word, std::int64_t count,
                          const std::function<std::string_view(std::int64_t)>& known);
 

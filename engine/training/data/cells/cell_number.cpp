@@ -1,4 +1,4 @@
-#include "engine/training/data/cell_number.h"
+#include "engine/training/data/cells/cell_number.h"
 
 #include <locale.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include <limits>
 
 #include "engine/graph/text.h"
-#include "engine/training/data/dates.h"
+#include "engine/training/data/cells/dates.h"
 
 namespace tandem {
 namespace {
@@ -94,8 +94,8 @@ bool reads_with(std::string_view cell, DecimalMark decimal, ThousandsMark thousa
 }  // namespace
 
 bool is_usual_missing(std::string_view cell) {
-  constexpr std::array<std::string_view, 13> words{"na",   "n/a",  "nan", "none", "null", "nil", "#n/a",
-                                                   "<na>", "-nan", "-",   "--",   "?",    "."};
+  constexpr std::array<std::string_view, 13> words{
+      "na", "n/a", "nan", "none", "null", "nil", "#n/a", "<na>", "-nan", "-", "--", "?", "."};
   constexpr std::size_t longest = 8;
   if (!cell.empty() && (is_digit(cell.front()) || is_digit(cell.back()))) return false;
   const std::string_view text = stripped(cell);
@@ -113,7 +113,8 @@ std::optional<std::string_view> plain_number(std::string_view cell, const CellTe
   const std::size_t sign = !text.empty() && text[0] == '-' ? 1 : 0;
   std::size_t whole = sign;
   while (whole < text.size() && (is_digit(text[whole]) || text[whole] == thousands)) ++whole;
-  if (thousands != 0 && !has_groups(text.substr(sign, whole - sign), thousands)) return std::nullopt;
+  if (thousands != 0 && !has_groups(text.substr(sign, whole - sign), thousands))
+    return std::nullopt;
   buffer.clear();
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];

@@ -1,4 +1,4 @@
-#include "engine/training/data/unknown_words.h"
+#include "engine/training/data/cells/unknown_words.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 
 #include "engine/graph/selector.h"
 #include "engine/graph/text.h"
-#include "engine/training/data/cell_number.h"
+#include "engine/training/data/cells/cell_number.h"
 
 namespace tandem {
 namespace {
@@ -104,8 +104,7 @@ std::vector<std::string> unknown_warnings(const std::vector<UnknownWords>& all) 
     std::string examples;
     for (const UnknownWords::Example& example : words.examples) {
       examples += (examples.empty() ? ": " : ", ") + shown_cell(example.word);
-      if (!example.nearest.empty())
-        examples += " (known is " + shown_cell(example.nearest) + ")";
+      if (!example.nearest.empty()) examples += " (known is " + shown_cell(example.nearest) + ")";
     }
     if (words.are_tokens) {
       warnings.push_back(fmt::format(
