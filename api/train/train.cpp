@@ -49,6 +49,7 @@ struct Trainer::Impl {
   std::unique_ptr<OperatorLog> operator_log;  // likewise, and with a trace
   std::unique_ptr<Training> training;
   std::vector<SavedVocabulary> vocabularies;
+  std::vector<std::string> data_warnings;
   FingerprintPtr fingerprint;
   std::vector<Diagnostic> mixed_samples;  // warnings of steps that are cut
 
@@ -273,6 +274,7 @@ Trainer::Trainer(const std::string& config_path, TrainOptions options) {
 
 void Trainer::Impl::build_training(DataSets data) {
   vocabularies = data.vocabularies;
+  data_warnings = data.warnings;
   if (!resume_from.empty()) refuse_other_vocabularies(resume_from, vocabularies);
   TrainingHooks hooks;
   if (!options.trace_path.empty() && !options.dry_run && rank() == 0)
@@ -375,6 +377,7 @@ TrainResult Trainer::run() {
   Impl& my = held(impl_, trainer_handle);
   TrainResult result;
   result.rank = my.rank();
+  result.warnings = my.data_warnings;
   if (my.has_run) {
     throw Error(
         ErrorKind::usage,
