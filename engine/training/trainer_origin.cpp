@@ -11,8 +11,10 @@ constexpr double most_seconds = 60;  // of a run that is made again
 
 }  // namespace
 
-// The same seed and samples give the same bits, so that the step begins with the states that it had.
-std::optional<NotFiniteOrigin> Training::Impl::find_origin(std::optional<std::uint64_t>& step) const {
+// The same seed and samples give the same bits, so that the step begins with the states that it
+// had.
+std::optional<NotFiniteOrigin> Training::Impl::find_origin(
+    std::optional<std::uint64_t>& step) const {
   if (first_step > 0 || parts.ranks || parts.staged != nullptr || data.buckets) return std::nullopt;
   if (seconds_since(started) > most_seconds) return std::nullopt;
   try {
@@ -31,8 +33,8 @@ std::optional<NotFiniteOrigin> Training::Impl::find_origin(std::optional<std::ui
     if (start.sample >= epochs->count()) start = {start.epoch + 1, 0};
     const std::shared_ptr<const EpochSamples> epoch = epochs->of(start.epoch);
     const auto first = static_cast<std::size_t>(start.sample);
-    const std::size_t count = std::min(static_cast<std::size_t>(config.batch_size),
-                                       epoch->samples.size() - first);
+    const std::size_t count =
+        std::min(static_cast<std::size_t>(config.batch_size), epoch->samples.size() - first);
     const Augmentation augmentation =
         Augmentation{config.seed, start.epoch, epoch->repeats}.part(first, count);
     return not_finite_origin(config, parts, *its.data.train,

@@ -203,10 +203,14 @@ Seen seen(const Session& session, const Scope& scope, const std::string& name) {
 }
 
 bool is_element_wise(const onnx::NodeProto& node) {
-  return is_one_of(node, {"Add",     "And",  "BitwiseAnd",     "BitwiseOr", "BitwiseXor",
-                          "Div",     "Equal", "Greater",       "GreaterOrEqual", "Less",
-                          "LessOrEqual", "Max", "Mean", "Min", "Mod", "Mul", "Or", "Pow", "PRelu",
-                          "Sub", "Sum", "Where", "Xor"});
+  return is_one_of(node, {"Add",       "And",         "BitwiseAnd",
+                          "BitwiseOr", "BitwiseXor",  "Div",
+                          "Equal",     "Greater",     "GreaterOrEqual",
+                          "Less",      "LessOrEqual", "Max",
+                          "Mean",      "Min",         "Mod",
+                          "Mul",       "Or",          "Pow",
+                          "PRelu",     "Sub",         "Sum",
+                          "Where",     "Xor"});
 }
 
 Reduction reduction_of(const Scope& scope, const onnx::NodeProto& node, std::size_t rank) {
@@ -255,8 +259,8 @@ void follow_traits(const Session& session, Scope& scope, const onnx::NodeProto& 
     if (!asks_for_shape) {
       traits.numbered = numbers_samples(session, scope, node, operands, y) ||
                         any([](const SampleTraits& x) { return x.numbered; });
-      traits.random = y.is_unchanged() &&
-                      (draws(node) || any([](const SampleTraits& x) { return x.random; }));
+      traits.random =
+          y.is_unchanged() && (draws(node) || any([](const SampleTraits& x) { return x.random; }));
       traits.cut = cut_axis(session, scope, node, operands, y);
       traits.constant_columns = constant_columns(node, operands, y);
       traits.before = elements_before(session, node, operands, y);

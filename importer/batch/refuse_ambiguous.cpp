@@ -163,11 +163,12 @@ void refuse_ambiguous(Session& session, Scope& scope, const onnx::NodeProto& nod
 void refuse_ambiguous_output(const Session& session, const std::string& name, const Term& term) {
   const BatchRecord* old = session.old_batch;
   if (old == nullptr || old->batch != 1 || term.samples.total != Total::sum) return;
-  throw Error(ErrorKind::usage,
-              Diagnostic{.message = "the output is a sum over the samples of a file with a batch of "
-                                    "1: whether it was divided by their number does not show",
-                         .path = name,
-                         .fix = fixed_batch_fix(*old)});
+  throw Error(
+      ErrorKind::usage,
+      Diagnostic{.message = "the output is a sum over the samples of a file with a batch of "
+                            "1: whether it was divided by their number does not show",
+                 .path = name,
+                 .fix = fixed_batch_fix(*old)});
 }
 
 }  // namespace tandem::importer

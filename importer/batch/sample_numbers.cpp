@@ -39,8 +39,8 @@ std::optional<Place> place_of(const NodeContext& node, const Seen& data) {
 }  // namespace
 
 SampleLookup sample_lookup(NodeContext& node, const BatchRecord& old) {
-  static constexpr std::string_view lookups[] = {"Gather",        "GatherND", "ScatterND",
-                                                 "GatherElements", "Scatter", "ScatterElements"};
+  static constexpr std::string_view lookups[] = {"Gather",         "GatherND", "ScatterND",
+                                                 "GatherElements", "Scatter",  "ScatterElements"};
   const std::string& op = node.node().op_type();
   const bool looks_up = std::find(std::begin(lookups), std::end(lookups), op) != std::end(lookups);
   if (old.batch != 1 || !looks_up || node.input_count() < 2) return SampleLookup::none;
@@ -54,8 +54,9 @@ SampleLookup sample_lookup(NodeContext& node, const BatchRecord& old) {
   if (indices.changed.empty()) return term.constant ? SampleLookup::none : SampleLookup::unclear;
   const std::int64_t entries = (*data.before)[place->axis];
   if (entries == 1) {
-    const bool is_constant = term.constant || (place->by_tuples && place->column < 64 &&
-                                               (term.samples.constant_columns >> place->column & 1));
+    const bool is_constant =
+        term.constant || (place->by_tuples && place->column < 64 &&
+                          (term.samples.constant_columns >> place->column & 1));
     if (!is_constant) return place->by_tuples ? SampleLookup::unclear : SampleLookup::literal;
   }
   const bool is_plain = indices.changed.size() == 1 && term.samples.before == 1 &&

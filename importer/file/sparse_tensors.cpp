@@ -54,7 +54,7 @@ class Densify {
     if (indices.dtype() != DType::int64 || (!is_flat && indices.shape() != Shape{count, rank}))
       fail(where, "indices", fmt::format("int64 [{}] or [{}, {}]", count, count, rank),
            to_string(indices.type()));
-    const Ints numbers = indices.integers();
+    const std::vector<std::int64_t> numbers = indices.integers();
     const std::int64_t elements = element_count(shape);
     std::vector<std::int64_t> result;
     for (std::int64_t i = 0; i < count; ++i) {

@@ -28,7 +28,7 @@ nlohmann::json one_cases() {
   return nlohmann::json::parse(file);
 }
 
-HostTensor tensor_of(const nlohmann::json& given) {
+HostTensor one_tensor(const nlohmann::json& given) {
   const Shape shape = given["shape"].get<Shape>();
   if (given.value("type", "float32") == "int64")
     return HostTensor::from(shape, given["values"].get<std::vector<std::int64_t>>());
@@ -53,19 +53,20 @@ TEST(BatchOfOne, ComputesWhatPyTorchDoes) {
     try {
       result = import_for_four(OnnxFile::open(one_folder() / name));
     } catch (const Error& error) {
-      ADD_FAILURE() << error.what();
+      if (!each["may_refuse"]) ADD_FAILURE() << error.what();
       continue;
     }
     NamedTensors inputs;
     for (const nlohmann::json& input : each["inputs"]) {
       if (result.graph.find_input(input["name"]) != nullptr)
-        inputs.emplace_back(input["name"], tensor_of(input));
+        inputs.emplace_back(input["name"], one_tensor(input));
     }
     const HostTensor got = run_graph(result.graph, inputs).at(0).second;
-    const HostTensor want = tensor_of(each["outputs"]);
+    const HostTensor want = one_tensor(each["outputs"]);
     ASSERT_EQ(got.shape(), want.shape());
     for (std::int64_t i = 0; i < want.type().elements(); ++i)
-      ASSERT_NEAR(got.number(i), want.number(i), 2e-5 * std::max(1.0, std::abs(want.number(i)))) << i;
+      ASSERT_NEAR(got.number(i), want.number(i), 2e-5 * std::max(1.0, std::abs(want.number(i))))
+          << i;
   }
   EXPECT_GT(count, 30);
 }

@@ -1,5 +1,5 @@
-// Functions that exporters take apart, in float32 at extreme values: results and slopes are those of
-// PyTorch's own functions in float64 (tests/scripts/stable_functions.py).
+// Functions that exporters take apart, in float32 at extreme values: results and slopes are those
+// of PyTorch's own functions in float64 (tests/scripts/stable_functions.py).
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -17,7 +17,7 @@ namespace {
 
 using StableJson = nlohmann::json;
 
-ModelMaker model_of(const StableJson& json) {
+ModelMaker stable_model(const StableJson& json) {
   ModelMaker m;
   m.input("x", json.at("x").at("shape").get<Shape>()).output("y");
   for (const auto& [name, value] : json.at("constants").items()) {
@@ -51,7 +51,7 @@ TEST(StableFunctions, AreThoseOfPyTorch) {
   for (const StableJson& json : StableJson::parse(file)) {
     SCOPED_TRACE(json.at("name").get<std::string>());
     Graph forward =
-        import_graph(model_of(json).file(), engine_operators(), with_evaluator()).graph;
+        import_graph(stable_model(json).file(), engine_operators(), with_evaluator()).graph;
     PassContext context{engine_operators(), reference_evaluator(), {}, {}};
     GraphBuilder builder(engine_operators(), run_passes(std::move(forward), context));
     const ValueId y = builder.graph().outputs[0].value;
@@ -75,7 +75,7 @@ TEST(StableFunctions, AreTheOperatorsOfTheFileInRange) {
   for (const StableJson& json : StableJson::parse(file)) {
     SCOPED_TRACE(json.at("name").get<std::string>());
     const Graph plain =
-        import_graph(model_of(json).file(), engine_operators(), with_evaluator()).graph;
+        import_graph(stable_model(json).file(), engine_operators(), with_evaluator()).graph;
     PassContext context{engine_operators(), reference_evaluator(), {}, {}};
     const Graph stable = run_passes(plain, context);
     HostTensor x(TensorType{DType::float32, json.at("x").at("shape").get<Shape>()});

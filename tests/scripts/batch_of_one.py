@@ -107,10 +107,12 @@ CASES = {
     "per_element": ([x], lambda n, x: n.f(x).pow(2).sum() / (x.shape[0] * T), False),
     "one_hot_of_samples": ([x, lengths * 0], lambda n, x, l: n.f(x).mean(1)[:, :1] * F.one_hot(l, x.shape[0]).float(), False),
     "noise": ([x], lambda n, x: n.f(x) * torch.rand(x.shape[0], 1, 1), False),
-    "split_samples": ([x], lambda n, x: torch.cat([n.f(p) for p in x.split(1)]), False),
+    "split_samples": ([x], lambda n, x: torch.cat([n.f(p) for p in x.split(1)]), True),
     "written_rows": ([x, lengths], lambda n, x, l: torch.zeros(x.shape[0], T).index_put((rows(x), l - 1), n.f(x)[:, 0, 0]), False),
 }
 
+# PyTorch's value or a refusal: the list of parts is as long as the file's batch.
+EITHER = {"split_samples"}
 # The newer exporter folds these into one row, or into labels == 0, which many fine models have, too.
 FOLDED = {("buffer_of_samples", "dynamo"), ("one_hot_of_samples", "dynamo")}
 
@@ -147,6 +149,7 @@ def main():
             cases.append({
                 "file": path.name,
                 "inputs": [{"name": k, "shape": list(v.shape), "type": "float32" if v.is_floating_point() else "int64", "values": [round(e, 6) if v.is_floating_point() else e for e in v.flatten().tolist()]} for k, v in zip(names, inputs)],
+                "may_refuse": name in EITHER,
                 "outputs": {"shape": list(y.shape), "values": [float(f"{e:.7g}") for e in y.flatten().tolist()]} if is_shown else None,
             })
     (HERE / "cases.json").write_text("[\n" + ",\n".join(json.dumps(c) for c in cases) + "\n]\n")

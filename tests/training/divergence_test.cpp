@@ -156,19 +156,20 @@ RunParts parts_with(testing::SmallEngine& engine, const std::string& f, double b
 }
 
 TEST_F(DivergenceTest, TheOperatorWhereItBeganIsNamed) {
-  train_ = make_array_source(
-      {{"x", HostTensor(TensorType{DType::float32, {22, 6}})},
-       {"labels", HostTensor(TensorType{DType::int64, {22}})}});
+  train_ = make_array_source({{"x", HostTensor(TensorType{DType::float32, {22, 6}})},
+                              {"labels", HostTensor(TensorType{DType::int64, {22}})}});
   const auto text = [&](const std::string& f, double bias) {
     Training training(testing::small_config(folder_.path()), parts_with(engine_, f, bias),
                       {train_, nullptr}, {});
     return testing::error_text([&] { training.run("", {}); });
   };
   // The first step's forward pass: no learning rate has been used.
-  EXPECT_THAT(text("Log", 0), AllOf(HasSubstr("the loss is not finite at step 1"),
-                                    HasSubstr("body.act: inf begins here, in Log: its operand is 0"),
-                                    Not(HasSubstr(lower_rate))));
-  EXPECT_THAT(text("Exp", 200), HasSubstr("body.act: inf begins here, in Exp: its operand is above"));
+  EXPECT_THAT(text("Log", 0),
+              AllOf(HasSubstr("the loss is not finite at step 1"),
+                    HasSubstr("body.act: inf begins here, in Log: its operand is 0"),
+                    Not(HasSubstr(lower_rate))));
+  EXPECT_THAT(text("Exp", 200),
+              HasSubstr("body.act: inf begins here, in Exp: its operand is above"));
   // A finite loss with a slope that is none.
   EXPECT_THAT(text("Sqrt", 0), AllOf(HasSubstr("a parameter or running statistic is not finite"),
                                      HasSubstr("begins here, in the gradient of Sqrt: its operand "

@@ -15,8 +15,7 @@ ValueId complement(const Match& match, ValueId value) {
     return match.is_number(sub->inputs[0], 1.0) ? sub->inputs[1] : ValueId{};
   const Node* add = match.is(value, "Add");
   if (add == nullptr) return {};
-  const ValueId other =
-      match.other_where(*add, [&](ValueId v) { return match.is_number(v, 1.0); });
+  const ValueId other = match.other_where(*add, [&](ValueId v) { return match.is_number(v, 1.0); });
   const Node* neg = other ? match.is(other, "Neg") : nullptr;
   return neg == nullptr ? ValueId{} : neg->inputs[0];
 }
@@ -25,8 +24,8 @@ ValueId complement(const Match& match, ValueId value) {
 bool is_shifted(const Match& match, ValueId x) {
   const Node* sub = match.is(x, "Sub");
   if (sub == nullptr) return false;
-  static constexpr std::array passed{"Cast", "Clip", "Expand", "Identity", "Reshape",
-                                     "StopGradient"};
+  static constexpr std::array passed{"Cast",     "Clip",    "Expand",
+                                     "Identity", "Reshape", "StopGradient"};
   ValueId shift = sub->inputs[1];
   for (int step = 0; step < 8; ++step) {
     if (match.is(shift, "ReduceMax") != nullptr) return true;
@@ -141,8 +140,8 @@ std::optional<StableLogarithm> of_reduction(const Match& match, ValueId value) {
     const ValueId shift = builder.cast(whole, type.dtype);
     const ValueId powers = builder.add_node("Exp", {builder.sub(from, shift)});
     const ValueId total = builder.reduce_sum(powers, axes, keepdims);
-    ValueId result = builder.add(builder.add_node("Log", {total}),
-                                 builder.reshape(shift, type.shape));
+    ValueId result =
+        builder.add(builder.add_node("Log", {total}), builder.reshape(shift, type.shape));
     if (is_mean) result = builder.sub(result, builder.scalar(std::log(count), type.dtype));
     return result;
   };
@@ -170,8 +169,8 @@ std::optional<StableLogarithm> of_function(const Match& match, ValueId value) {
     const Node* sigmoid = match.is(other, "Sigmoid");
     if (sigmoid != nullptr && match.graph().type(other) == match.graph().type(value)) {
       const ValueId x = sigmoid->inputs[0];
-      found = {"-Softplus(x)", {x},
-               [x](GraphRewrite& to) { return minus_softplus(to, to.mapped(x)); }};
+      found = {
+          "-Softplus(x)", {x}, [x](GraphRewrite& to) { return minus_softplus(to, to.mapped(x)); }};
       return found;
     }
   }
@@ -192,8 +191,8 @@ std::optional<StableLogarithm> of_one_plus(const Match& match, ValueId value) {
 
 /// Operators that put the elements of their first operand elsewhere.
 bool only_moves(const Node& node) {
-  static constexpr std::array names{"Expand", "Gather", "Identity", "Reshape", "Slice",
-                                    "Transpose"};
+  static constexpr std::array names{"Expand",  "Gather", "Identity",
+                                    "Reshape", "Slice",  "Transpose"};
   return std::find(names.begin(), names.end(), node.op->name) != names.end();
 }
 

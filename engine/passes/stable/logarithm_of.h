@@ -13,8 +13,8 @@ namespace tandem {
 
 /// The logarithm of a value, as operators that stay in range.
 struct StableLogarithm {
-  std::string name;              // of what it has become, for people
-  std::vector<ValueId> leaves;   // of the old graph, that it reads
+  std::string name;             // of what it has become, for people
+  std::vector<ValueId> leaves;  // of the old graph, that it reads
   std::function<ValueId(GraphRewrite&)> build;
 };
 

@@ -18,8 +18,7 @@ Product find_product(const Match& match, const Node& node) {
   if (node.op->name != "Where") return {};
   const Node* equal = match.is(node.inputs[0], "Equal");
   if (equal == nullptr) return {};
-  const ValueId x =
-      match.other_where(*equal, [&](ValueId v) { return match.is_number(v, 0.0); });
+  const ValueId x = match.other_where(*equal, [&](ValueId v) { return match.is_number(v, 0.0); });
   if (!x || (node.inputs[1] != x && !match.is_number(node.inputs[1], 0.0))) return {};
   ValueId inner = node.inputs[2];
   if (const Node* nan = match.is(inner, "Where")) {
@@ -51,9 +50,8 @@ Graph stable_entropies(const Graph& graph, PassContext& context) {
     const ValueId x = to.mapped(found.x), y = to.mapped(found.y);
     const DType dtype = builder.dtype(x);
     const ValueId zero = builder.scalar(0, dtype);
-    const ValueId is_limit =
-        builder.add_node("And", {builder.add_node("Equal", {x, zero}),
-                                 builder.add_node("LessOrEqual", {y, zero})});
+    const ValueId is_limit = builder.add_node(
+        "And", {builder.add_node("Equal", {x, zero}), builder.add_node("LessOrEqual", {y, zero})});
     const ValueId safe = builder.add_node("Where", {is_limit, builder.scalar(1, dtype), y});
     const ValueId product = builder.mul(x, builder.add_node("Log", {safe}));
     to.replace(node.outputs[0], product);

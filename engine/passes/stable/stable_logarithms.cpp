@@ -2,8 +2,8 @@
 // Softplus, LogSoftmax and sums of shifted exponentials.
 #include "engine/graph/rewrite.h"
 #include "engine/passes/match.h"
-#include "engine/passes/stable/stable.h"
 #include "engine/passes/stable/logarithm_of.h"
+#include "engine/passes/stable/stable.h"
 
 namespace tandem {
 namespace {
@@ -45,8 +45,8 @@ Graph stable_logarithms(const Graph& graph, PassContext& context) {
       const std::vector<NodeId> others = match.interior(y, {found.x});
       if (!may_become_one(context, graph, id, others)) return false;
       to.scope_of(id, others);
-      to.replace(y, to.builder().add_node("LogSoftmax", {to.mapped(found.x)},
-                                          {{"axis", found.axis}}));
+      to.replace(y,
+                 to.builder().add_node("LogSoftmax", {to.mapped(found.x)}, {{"axis", found.axis}}));
       context.notes.push_back(node.path + ": LogSoftmax");
       return true;
     }

@@ -29,7 +29,8 @@ bool is_sum_of_powers(const Match& match, ValueId value, int depth = 6) {
     const ValueId a = mul->inputs[0], b = mul->inputs[1];
     return (is_sum(a) && (is_positive(b) || is_sum(b))) || (is_positive(a) && is_sum(b));
   }
-  if (const Node* div = match.is(value, "Div")) return is_positive(div->inputs[1]) && is_sum(div->inputs[0]);
+  if (const Node* div = match.is(value, "Div"))
+    return is_positive(div->inputs[1]) && is_sum(div->inputs[0]);
   if (const Node* moved = match.is(value, "Reshape")) return is_sum(moved->inputs[0]);
   const Node* sum = match.is(value, "ReduceSum");
   if (sum == nullptr) sum = match.is(value, "ReduceMean");
@@ -61,7 +62,8 @@ Graph stable_roots(const Graph& graph, PassContext& context) {
     const ValueId is_zero = builder.add_node("Equal", {x, zero});
     const ValueId safe = builder.add_node("Where", {is_zero, builder.scalar(1, dtype), x});
     std::vector<ValueId> inputs{safe};
-    for (std::size_t i = 1; i < node.inputs.size(); ++i) inputs.push_back(to.mapped(node.inputs[i]));
+    for (std::size_t i = 1; i < node.inputs.size(); ++i)
+      inputs.push_back(to.mapped(node.inputs[i]));
     const ValueId root = builder.add_node(node.op->name, std::move(inputs), node.attributes);
     to.replace(node.outputs[0], builder.add_node("Where", {is_zero, zero, root}));
     context.notes.push_back(node.path + ": a root with the slope 0 at 0");

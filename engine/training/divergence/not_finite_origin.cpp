@@ -135,9 +135,9 @@ class Walk {
     bool is_any = false;
     for (const Node& node : graph_.nodes) {
       if (node.phase != Phase::forward || node.path != gradient.path) continue;
-      const bool has_cause =
-          std::any_of(causes.begin(), causes.end(),
-                      [&](const Cause& each) { return each.op == node.op->name; });
+      const bool has_cause = std::any_of(causes.begin(), causes.end(), [&](const Cause& each) {
+        return each.op == node.op->name;
+      });
       if (has_cause) return node.op->name;
       if (!is_any) op = node.op->name;
       is_any = true;
@@ -234,8 +234,8 @@ Diagnostic NotFiniteOrigin::diagnostic() const {
   d.path = path;
   d.message = fmt::format("{} begins here, in {}{}", is_nan ? "nan" : "inf",
                           is_gradient ? "the gradient of " : "", op);
-  const auto* known = std::find_if(causes.begin(), causes.end(),
-                                   [&](const Cause& each) { return each.op == op; });
+  const auto* known =
+      std::find_if(causes.begin(), causes.end(), [&](const Cause& each) { return each.op == op; });
   if (known != causes.end()) {
     const std::string_view why = is_gradient ? known->gradient : known->forward;
     if (!why.empty()) d.message += fmt::format(": {}", why);
