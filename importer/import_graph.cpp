@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "engine/graph/rewrite.h"
+#include "importer/batch/refuse_ambiguous.h"
 #include "importer/bindings.h"
 #include "importer/branches.h"
 #include "importer/chosen_rows.h"
@@ -70,7 +72,9 @@ class Import {
         lower_node(session_, scope_, graph_.node(n));
     }
     bool only_text = graph_.output_size() > 0;
+    std::set<std::string> told;  // a file may list an output twice
     for (const onnx::ValueInfoProto& output : graph_.output()) {
+      if (!told.insert(output.name()).second) continue;
       if (is_text(output)) {
         session_.note(output.name(), "this output is text: it is left out, and exported as it is");
         continue;
@@ -95,6 +99,12 @@ class Import {
                                    .fix = "`eval` and `predict` run it in stages; to train the "
                                           "model, export it with outputs that have an entry for "
                                           "each sample"});
+        continue;
+      }
+      try {
+        refuse_ambiguous_output(session_, output.name(), *term);
+      } catch (const Error& error) {
+        session_.report("bad_operator", "", error.diagnostics()[0]);
         continue;
       }
       outputs_.emplace_back(output.name(), term->type);
