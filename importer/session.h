@@ -93,6 +93,7 @@ struct Session {
   std::map<std::vector<std::int64_t>, ValueId> row_masks;  // of chosen rows, by what made them
   std::size_t asked = 0;  // how often a node could not be lowered before more is known
   int looking = 0;        // at bodies of nodes that are not lowered: they ask for nothing
+  std::vector<BatchNormUse> batch_norms;
 
   Session(const OnnxFile::Content& content, const OperatorSet& set,
           const ImportOptions& constraints)

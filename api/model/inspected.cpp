@@ -117,7 +117,25 @@ Json to_json(const Inspected& inspected) {
     if (note.row >= 0) entry["row"] = note.row;
     json["export_notes"].push_back(std::move(entry));
   }
+  json["notices"] = notices_json(inspected.notices);
   return json;
+}
+
+Json notices_json(const std::vector<ModelNotice>& notices) {
+  Json list = Json::array();
+  for (const ModelNotice& notice : notices) {
+    Json entry{{"kind", notice.kind},
+               {"warning", notice.is_warning},
+               {"text", notice.text},
+               {"fix", notice.fix},
+               {"names", notice.names}};
+    if (notice.kind == "quantized") {
+      entry["trained"] = notice.trained;
+      entry["all"] = notice.all;
+    }
+    list.push_back(std::move(entry));
+  }
+  return list;
 }
 
 std::string problems_text(const Inspected& inspected) {
@@ -145,6 +163,11 @@ std::string to_text(const Inspected& inspected, const std::string& path, bool pa
       fmt::format("{}: opset {}, IR {}, {}\n", std::filesystem::path(path).filename().string(),
                   summary.opset, summary.ir_version, summary.producer);
   if (!inspected.problems.empty()) text += problems_text(inspected);
+  bool any_warning = false, any_note = !summary.notes.empty();
+  for (const ModelNotice& notice : inspected.notices) {
+    (notice.is_warning ? any_warning : any_note) = true;
+    if (notice.is_warning) text += "warning: " + in_one_line(notice) + "\n";
+  }
   if (!inspected.export_notes.empty()) text += "what the export has lost\n";
   for (const ExportNote& note : inspected.export_notes)
     text += "  " + note.text + "\n    mended by " + note.fix + "\n";
@@ -168,12 +191,18 @@ std::string to_text(const Inspected& inspected, const std::string& path, bool pa
   }
   if (!inspected.recognised.empty()) text += "recognised\n";
   for (const std::string& note : inspected.recognised) text += "  " + note + "\n";
-  if (!summary.notes.empty()) text += "notes\n";
+  if (any_note) text += "notes\n";
+  for (const ModelNotice& notice : inspected.notices) {
+    if (!notice.is_warning) text += "  " + in_one_line(notice) + "\n";
+  }
   for (const std::string& note : summary.notes) text += "  " + note + "\n";
   if (!inspected.problems.empty()) return text;
-  return text + (inspected.export_notes.empty()
-                     ? "ready to train\n"
-                     : "ready to train, but for what the export has lost (above)\n");
+  text += "ready to train";
+  if (!inspected.export_notes.empty()) text += ", but for what the export has lost (above)";
+  if (any_warning)
+    text +=
+        inspected.export_notes.empty() ? ", but see the warning above" : "; see the warning, too";
+  return text + "\n";
 }
 
 }  // namespace tandem::api

@@ -105,6 +105,7 @@ const TrainingImport& Model::import(std::int64_t batch, bool training, std::int6
     result = imported();
   }
   options.stage = nullptr;
+  refuse_rules_without_operators(result.model);
   if (!has_own_training) tuning_.apply(options, result.model);
   return imported_.emplace(std::tuple{batch, training, length}, std::move(result)).first->second;
 }
@@ -147,7 +148,7 @@ ImportOptions Model::import_options(std::int64_t batch, bool training, std::int6
   ImportOptions options;
   options.bind = bound_dimensions(config_, length);
   options.batch = batch;
-  options.batch_norm = config_.model.train_batch_norm ? "train" : "inference";
+  add_model_rules(config_, options);
   options.training = training;
   options.evaluate = engine_.evaluate;
   options.rows = *rows_;

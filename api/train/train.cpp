@@ -470,6 +470,10 @@ std::string Trainer::summary() const {
                         share_text(my.config.batch_size, my.ranks->ranks())) +
             shared_text(graph, resolved);
   for (const std::string& line : table_lines(resolved)) text += "\n" + line;
+  for (const ModelNotice& notice : my.model->notices()) {
+    text += notice.is_warning ? "\nwarning    " : "\nnote       ";
+    text += in_one_line(notice);
+  }
   for (const Diagnostic& d : my.model->export_warnings()) text += "\nwarning    " + to_string(d);
   for (const Diagnostic& d : my.mixed_samples) text += "\nwarning    " + to_string(d);
   for (const Diagnostic& d : resolved.warnings) {

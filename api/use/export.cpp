@@ -159,6 +159,7 @@ std::string export_onnx(const Engine& engine, const OnnxFile& file, const RunCon
   options.opset = form.opset;
   options.all_states = true;
   options.import.bind = bound_dimensions(config);
+  add_model_rules(config, options.import);
   options.import.evaluate = engine.evaluate;
   options.import.rows = rows_rules(config, [&](const ShapeRule& rule) {
     return trained_vocabulary_rows(config, weights, rule);
