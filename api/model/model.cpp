@@ -10,7 +10,7 @@
 #include "api/use/loaded_weights.h"
 #include "engine/formats/files.h"
 #include "engine/graph/error.h"
-#include "engine/graph/selector.h"
+#include "engine/graph/parameter_names.h"
 #include "engine/graph/text.h"
 #include "engine/losses/loss.h"
 #include "engine/training/algorithm/algorithm_settings.h"
@@ -156,8 +156,9 @@ ImportOptions Model::import_options(std::int64_t batch, bool training, std::int6
 }
 
 std::vector<Diagnostic> Model::export_warnings() {
-  const auto covers = [](const std::string& at, const State& state) {
-    return Selector(at).covers_parameter(state.path, state.name);
+  const ParameterNames names(micro_batch().graph);
+  const auto covers = [&](const std::string& at, const State& state) {
+    return names.covers(Selector(at), state);
   };
   // Rows of what does not train at all, frozen or beside adapters, need no rule.
   const auto is_fixed = [&](const ExportNote& note) {

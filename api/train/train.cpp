@@ -22,6 +22,7 @@
 #include "engine/training/checkpoints/run_directory.h"
 #include "engine/training/ranks/gathered.h"
 #include "engine/training/ranks/start_checks.h"
+#include "engine/training/reader_notes.h"
 #include "engine/training/trainer.h"
 #include "placement/report/cache_cost.h"
 #include "placement/report/placement_report.h"
@@ -484,6 +485,8 @@ std::string Trainer::summary() const {
   for (const Diagnostic& d : resolved.notes) {
     text += "\nnote       " + to_string(d);
   }
+  for (const std::string& note : reader_notes(my.config, my.model->micro_batch().graph))
+    text += "\nnote       " + note;
   for (const std::string& note : program.lowered().notes) text += "\nnote       " + note;
   return text;
 }

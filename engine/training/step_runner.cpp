@@ -6,6 +6,7 @@
 #include "engine/training/averages/weights_in_use.h"
 #include "engine/training/data/buckets/buckets.h"
 #include "engine/training/data/buckets/cut_source.h"
+#include "engine/training/divergence/training_mode.h"
 #include "engine/training/evaluation.h"
 #include "engine/training/loss_scale.h"
 #include "engine/training/ranks/random_samples.h"
@@ -138,6 +139,7 @@ void StepRunner::Impl::build() {
   programs.clear();
   const std::vector<MicroBatchShape> all = shapes();
   refuse_small_shares(all, config, place.ranks);
+  std::vector<std::string> warnings;  // of all programs, each once
   for (const MicroBatchShape& shape : all) {
     TrainingRequest request;
     request.config = &config;
@@ -152,7 +154,16 @@ void StepRunner::Impl::build() {
     request.algorithm = parts.algorithm_for(shape.micro_batch, true);
     request.missed_steps = missed_steps;
     std::vector<std::string> notes;
-    TrainingGraph training = build_training_graph(*parts.operators, forward(shape, notes), request);
+    const Graph graph = forward(shape, notes);
+    TrainingModeReport report = check_training_mode(
+        graph, {shape.micro_batch, shape.all, config.model.sync_batch_norm,
+                shape.step < config.batch_size});
+    if (!report.problems.empty()) throw Error(ErrorKind::usage, std::move(report.problems));
+    for (std::string& warning : report.warnings) {
+      if (std::find(warnings.begin(), warnings.end(), warning) == warnings.end())
+        warnings.push_back(std::move(warning));
+    }
+    TrainingGraph training = build_training_graph(*parts.operators, graph, request);
     training.notes.insert(training.notes.end(), notes.begin(), notes.end());
     check_fed_inputs(training, config, request.fields);
     const auto made = programs.emplace(
@@ -162,6 +173,9 @@ void StepRunner::Impl::build() {
   // The update's program is the one people look at.
   for (const auto& [shape, bound] : programs) {
     if (shape.kind == MicroBatchKind::whole && shape.step == config.batch_size) main = &bound;
+  }
+  for (auto& [shape, bound] : programs) {
+    if (&bound == main) bound.notes.insert(bound.notes.end(), warnings.begin(), warnings.end());
   }
   fields = fed_fields(*main);
 }
