@@ -19,6 +19,7 @@
 #include "engine/training/divergence/reported_ids.h"
 #include "engine/training/initialise.h"
 #include "engine/training/loss_scale.h"
+#include "engine/training/optimizers/missed_steps.h"
 #include "engine/training/schedule.h"
 #include "tandem/tandem.h"
 
@@ -145,10 +146,29 @@ std::int64_t Session::Impl::samples_of(const FieldTypes& fed) {
   return samples.value_or(config.batch_size);
 }
 
+std::int64_t Session::Impl::taken() const {
+  const auto number = static_cast<std::int64_t>(steps);
+  const auto skipped = written.find(skipped_steps_state);  // where no program has it yet
+  return skipped == written.end() ? taken_steps(states, number)
+                                  : number - skipped->second.as<std::int64_t>()[0];
+}
+
+void Session::Impl::count_missed_steps(const FieldTypes& fed) {
+  TrainingRequest request;
+  request.config = &config;
+  request.samples = {config.batch_size, config.batch_size};
+  request.evaluate = engine.evaluate;
+  request.thawed = thawed;
+  request.fields = fields.value_or(fed);
+  if (parts.algorithm_for(config.batch_size, true)) return;
+  missed_steps = missed.change(forward(), request, taken());
+}
+
 BoundProgram& Session::Impl::training(std::int64_t batch, const FieldTypes& fed) {
   if (std::vector<bool> now = thawed_now(); trainings.empty() || thawed != now) {
     trainings.clear();
     thawed = std::move(now);
+    count_missed_steps(fed);
   }
   if (const auto found = trainings.find(batch); found != trainings.end()) return found->second;
   FieldTypes known_fields = fields.value_or(fed);
@@ -163,6 +183,7 @@ BoundProgram& Session::Impl::training(std::int64_t batch, const FieldTypes& fed)
     type.shape[0] = batch;
   }
   request.algorithm = parts.algorithm_for(batch, true);
+  if (!request.algorithm) request.missed_steps = missed_steps;
   std::vector<std::string> names;
   for (const auto& [name, type] : request.fields) names.push_back(name);
   const TrainingGraph graph =

@@ -11,6 +11,7 @@
 #include "api/model/model.h"
 #include "engine/training/averages/weights_in_use.h"
 #include "engine/training/loss_scale.h"
+#include "engine/training/optimizers/missed_steps.h"
 #include "engine/training/schedule.h"
 #include "tandem/tandem.h"
 
@@ -35,6 +36,8 @@ struct Session::Impl {
   std::optional<FieldTypes> fields;  // of the first feeds that a program was made for
   std::int64_t first_samples = 0;    // that they had
   std::vector<bool> thawed;          // by rule of parameters.freeze, as `trainings` were made
+  MissedSteps missed;
+  MissedStepCounts missed_steps;                   // of parameters that `trainings` train
   std::map<std::int64_t, BoundProgram> trainings;  // by batch size
   std::map<std::int64_t, std::unique_ptr<Program>> predictors;
   std::optional<double> learning_rate;  // that was set
@@ -54,6 +57,10 @@ struct Session::Impl {
   /// The program of a step of so many samples. Fields that the loss reads and the model does not
   /// have the types of the first feeds.
   BoundProgram& training(std::int64_t batch, const FieldTypes& fed);
+  /// Steps so far that the loss scale has not left out.
+  std::int64_t taken() const;
+  /// Takes note of what is frozen from the next step on.
+  void count_missed_steps(const FieldTypes& fed);
   /// Samples of a step: those that all inputs agree on, up to the batch size; else the batch size,
   /// beside which feeds are refused.
   std::int64_t samples_of(const FieldTypes& fed);

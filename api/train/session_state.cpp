@@ -27,6 +27,7 @@ struct Record {
   std::int64_t skipped_in_a_row = 0;
   std::optional<double> learning_rate;
   std::map<std::string, std::string> optimizers;  // by parameter, as checkpoints have them
+  MissedStepCounts missed_steps;                  // likewise
 };
 
 std::string to_json(const Record& record) {
@@ -34,7 +35,8 @@ std::string to_json(const Record& record) {
                               {"step", record.steps},
                               {"seed", record.seed},
                               {"skipped_in_a_row", record.skipped_in_a_row},
-                              {"optimizers", record.optimizers}};
+                              {"optimizers", record.optimizers},
+                              {"missed_steps", record.missed_steps}};
   if (record.learning_rate) json["lr"] = *record.learning_rate;
   return json.dump();
 }
@@ -57,6 +59,8 @@ Record record_of(const SafetensorsFile& file, const std::string& path) {
   record.skipped_in_a_row = static_cast<std::int64_t>(root.at("skipped_in_a_row").natural());
   for (const auto& [name, kind] : root.at("optimizers").object())
     record.optimizers[name] = kind.any_text();
+  for (const auto& [name, count] : root.at("missed_steps").object())
+    record.missed_steps[name] = static_cast<std::int64_t>(count.natural());
   if (const std::optional<JsonItem> lr = root.find("lr"))
     record.learning_rate = lr->number(0, 1e300);
   return record;
@@ -128,8 +132,8 @@ void Session::save_state(const std::string& path) const {
   for (const auto& [name, value] : my.written) {
     if (there.insert(name).second) tensors.push_back({name, value});
   }
-  const Record record{my.steps, my.config.seed, my.scale_watch.in_a_row(), my.learning_rate,
-                      my.optimizer_kinds()};
+  const Record record{my.steps,         my.config.seed,       my.scale_watch.in_a_row(),
+                      my.learning_rate, my.optimizer_kinds(), my.missed.after(my.taken())};
   NewFile place(path, path);
   const std::string made = place.make();
   write_safetensors(made, tensors, {{record_key, to_json(record)}});
@@ -149,6 +153,8 @@ void Session::restore_state(const std::string& path) {
   my.written.clear();
   for (const NamedTensor& tensor : file.tensors()) my.written[tensor.name] = tensor.tensor;
   my.steps = record.steps;
+  my.missed = MissedSteps();
+  my.missed.restore(record.missed_steps);
   my.learning_rate = record.learning_rate;
   const HostTensor* const skipped = file.find(skipped_steps_state);
   my.scale_watch.start(skipped != nullptr ? skipped->as<std::int64_t>()[0] : 0,

@@ -23,6 +23,7 @@
 #include "engine/training/checkpoints/run_directory.h"
 #include "engine/training/ranks/gathered.h"
 #include "engine/training/ranks/start_checks.h"
+#include "engine/training/reader_notes.h"
 #include "engine/training/trainer.h"
 #include "kernels/cpu/cpu_device.h"
 #include "placement/report/cache_cost.h"
@@ -52,6 +53,7 @@ struct Trainer::Impl {
   std::unique_ptr<OperatorLog> operator_log;  // likewise, and with a trace
   std::unique_ptr<Training> training;
   std::vector<SavedVocabulary> vocabularies;
+  std::vector<std::string> data_warnings;
   FingerprintPtr fingerprint;
   std::vector<Diagnostic> mixed_samples;  // warnings of steps that are cut
 
@@ -273,6 +275,7 @@ Trainer::Trainer(const std::string& config_path, TrainOptions options) {
 
 void Trainer::Impl::build_training(DataSets data) {
   vocabularies = data.vocabularies;
+  data_warnings = data.warnings;
   if (!resume_from.empty()) refuse_other_vocabularies(resume_from, vocabularies);
   TrainingHooks hooks;
   if (!options.trace_path.empty() && !options.dry_run && rank() == 0)
@@ -379,6 +382,7 @@ TrainResult Trainer::run() {
   Impl& my = held(impl_, trainer_handle);
   TrainResult result;
   result.rank = my.rank();
+  result.warnings = my.data_warnings;
   if (my.has_run) {
     throw Error(
         ErrorKind::usage,
@@ -479,6 +483,10 @@ std::string Trainer::summary() const {
                         share_text(my.config.batch_size, my.ranks->ranks())) +
             shared_text(graph, resolved);
   for (const std::string& line : table_lines(resolved)) text += "\n" + line;
+  for (const ModelNotice& notice : my.model->notices()) {
+    text += notice.is_warning ? "\nwarning    " : "\nnote       ";
+    text += in_one_line(notice);
+  }
   for (const Diagnostic& d : my.model->export_warnings()) text += "\nwarning    " + to_string(d);
   for (const Diagnostic& d : my.mixed_samples) text += "\nwarning    " + to_string(d);
   for (const Diagnostic& d : resolved.warnings) {
@@ -489,6 +497,8 @@ std::string Trainer::summary() const {
   for (const Diagnostic& d : resolved.notes) {
     text += "\nnote       " + to_string(d);
   }
+  for (const std::string& note : reader_notes(my.config, my.model->micro_batch().graph))
+    text += "\nnote       " + note;
   for (const std::string& note : program.lowered().notes) text += "\nnote       " + note;
   return text;
 }

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/graph/selector.h"
+#include "engine/graph/parameter_names.h"
 #include "engine/graph/text.h"
 #include "engine/operators/tables/table_nodes.h"
 #include "engine/operators/update_kind.h"
@@ -13,30 +13,23 @@
 namespace tandem {
 namespace {
 
-// A table's cache counts as the table.
-bool covers(const Selector& selector, const State& parameter) {
-  return selector.covers_parameter(parameter.path, parameter.source<CachedRows>());
-}
-
 /// Every selector must cover at least one parameter.
 class Selectors {
  public:
-  explicit Selectors(const Graph& graph) : graph_(graph) {}
+  explicit Selectors(const Graph& graph) : names(graph), graph_(graph) {}
 
   Selector parse(const std::string& text, const Where& where) {
     Selector selector(text);
-    std::vector<std::string> names;
-    for (const State& state : graph_.states) {
-      if (state.kind != StateKind::parameter) continue;
-      if (covers(selector, state)) return selector;
-      names.push_back(state.path);
-      names.push_back(state.name);
-    }
+    const bool any = std::any_of(graph_.states.begin(), graph_.states.end(), [&](const State& s) {
+      return s.kind == StateKind::parameter && names.covers(selector, s);
+    });
+    if (any) return selector;
     Diagnostic& d = problems.emplace_back(at(where, "", "\"" + text + "\" matches no parameter"));
-    d.fix = did_you_mean(nearest_name(text, names), "`tandem inspect MODEL` lists them");
+    d.fix = names.no_match_fix(text, graph_);
     return selector;
   }
 
+  const ParameterNames names;
   std::vector<Diagnostic> problems;
 
  private:
@@ -73,10 +66,11 @@ class Selectors {
 
 // The last one wins; null where only the base covers the parameter.
 using Groups = std::vector<std::pair<Selector, const OptimizerGroup*>>;
-const OptimizerGroup* group_of(const Groups& groups, const State& parameter) {
+const OptimizerGroup* group_of(const Groups& groups, const State& parameter,
+                               const ParameterNames& names) {
   const OptimizerGroup* last = nullptr;
   for (const auto& [selector, group] : groups) {
-    if (covers(selector, parameter)) last = group;
+    if (names.covers(selector, parameter)) last = group;
   }
   return last;
 }
@@ -147,11 +141,12 @@ std::vector<Chosen> choose_parameters(const Graph& graph, const TrainingRequest&
   std::vector<Chosen> chosen;
   for (const State& state : graph.states) {
     if (state.kind != StateKind::parameter || !state.trainable) continue;
-    const bool is_frozen = std::any_of(frozen.begin(), frozen.end(),
-                                       [&](const Selector& s) { return covers(s, state); });
+    const bool is_frozen = std::any_of(frozen.begin(), frozen.end(), [&](const Selector& s) {
+      return selectors.names.covers(s, state);
+    });
     if (is_frozen) continue;
     Chosen next{state, config.optimizer.base, config.optimizer.where, "optimizer.kind"};
-    const OptimizerGroup* last = group_of(groups, state);
+    const OptimizerGroup* last = group_of(groups, state, selectors.names);
     if (last != nullptr) {
       next.options = last->options;
       next.group = static_cast<int>(last - config.optimizer.groups.data());
@@ -170,16 +165,19 @@ std::vector<std::string> updated_by_rows(const RunConfig& config, const Graph& f
   Groups groups;
   for (const OptimizerGroup& group : config.optimizer.groups)
     groups.emplace_back(Selector(group.at), &group);
+  const ParameterNames parameter_names(forward);
   std::vector<std::string> names;
   for (const State& state : forward.states) {
     if (state.kind != StateKind::parameter || !state.trainable) continue;
-    const OptimizerGroup* group = group_of(groups, state);
+    const OptimizerGroup* group = group_of(groups, state, parameter_names);
     const UpdateChoice choice =
         choose_update(group != nullptr ? group->options : config.optimizer.base);
     const UpdateKind* kind = find_update_kind(choice.op);
     const bool has_fixed =
         std::any_of(config.parameters.fixed_rows.begin(), config.parameters.fixed_rows.end(),
-                    [&](const FixedRowsRule& rule) { return covers(Selector(rule.at), state); });
+                    [&](const FixedRowsRule& rule) {
+                      return parameter_names.covers(Selector(rule.at), state);
+                    });
     const bool by_rows =
         has_fixed || ((choice.lazy || choice.takes_rows) && only_lookups_read(forward, state));
     if (by_rows || (kind != nullptr && kind->whole_row)) names.push_back(state.name);

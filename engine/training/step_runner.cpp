@@ -3,9 +3,12 @@
 
 #include "engine/graph/error.h"
 #include "engine/plan/collectives.h"
+#include "engine/training/averages/weights_in_use.h"
 #include "engine/training/data/buckets/buckets.h"
 #include "engine/training/data/buckets/cut_source.h"
+#include "engine/training/divergence/training_mode.h"
 #include "engine/training/evaluation.h"
+#include "engine/training/loss_scale.h"
 #include "engine/training/ranks/random_samples.h"
 #include "engine/training/ranks/start_checks.h"
 #include "engine/training/step_runner_state.h"
@@ -21,7 +24,7 @@ StepRunner::StepRunner(const RunConfig& config, const RunParts& parts, StepData 
   for (const DataField& field : read.source->fields()) impl_->field_names.push_back(field.name);
   for (const std::int64_t bucket : read.buckets ? read.buckets->lengths : Shape{})
     impl_->cut[bucket] = cut_source(read.source, read.buckets->fields, bucket);
-  impl_->build(impl_->thawed_now());
+  impl_->build_where_due(impl_->thawed_now(), 0);
 }
 
 StepRunner::~StepRunner() = default;
@@ -106,12 +109,37 @@ Graph StepRunner::Impl::forward(const MicroBatchShape& shape,
   return with_random_samples({graph, samples}, {other, samples + 1}, shape.all, notes);
 }
 
-void StepRunner::Impl::build(std::vector<bool> rules) {
+std::int64_t StepRunner::Impl::taken_steps() const {
+  return tandem::taken_steps(states, static_cast<std::int64_t>(steps_done));
+}
+
+bool StepRunner::Impl::build_where_due(std::vector<bool> rules, std::int64_t taken) {
+  const std::vector<MicroBatchShape> all = shapes();
+  bool is_due = thawed != rules || programs.size() != all.size();
   thawed = std::move(rules);
+  if (!all.empty() && !parts.algorithm_for(all[0].micro_batch, true)) {
+    TrainingRequest request;
+    request.config = &config;
+    request.thawed = thawed;
+    MissedStepCounts now =
+        missed.change(parts.forward_for(all[0].micro_batch, true, all[0].length), request, taken);
+    is_due = is_due || now != missed_steps;
+    missed_steps = std::move(now);
+  }
+  if (!is_due) return false;
+  const std::vector<std::string> names = states.names();
+  build();
+  // Averages that these programs are the first to have begin as their parameters are.
+  initialise_averages(states, {names.begin(), names.end()});
+  return true;
+}
+
+void StepRunner::Impl::build() {
   for (MicroBatchErrors& own : errors) own.program = nullptr;
   programs.clear();
   const std::vector<MicroBatchShape> all = shapes();
   refuse_small_shares(all, config, place.ranks);
+  std::vector<std::string> warnings;  // of all programs, each once
   for (const MicroBatchShape& shape : all) {
     TrainingRequest request;
     request.config = &config;
@@ -124,8 +152,18 @@ void StepRunner::Impl::build(std::vector<bool> rules) {
     request.evaluate = parts.evaluate;
     request.thawed = thawed;
     request.algorithm = parts.algorithm_for(shape.micro_batch, true);
+    request.missed_steps = missed_steps;
     std::vector<std::string> notes;
-    TrainingGraph training = build_training_graph(*parts.operators, forward(shape, notes), request);
+    const Graph graph = forward(shape, notes);
+    TrainingModeReport report = check_training_mode(
+        graph, {shape.micro_batch, shape.all, config.model.sync_batch_norm,
+                shape.step < config.batch_size});
+    if (!report.problems.empty()) throw Error(ErrorKind::usage, std::move(report.problems));
+    for (std::string& warning : report.warnings) {
+      if (std::find(warnings.begin(), warnings.end(), warning) == warnings.end())
+        warnings.push_back(std::move(warning));
+    }
+    TrainingGraph training = build_training_graph(*parts.operators, graph, request);
     training.notes.insert(training.notes.end(), notes.begin(), notes.end());
     check_fed_inputs(training, config, request.fields);
     const auto made = programs.emplace(
@@ -136,15 +174,14 @@ void StepRunner::Impl::build(std::vector<bool> rules) {
   for (const auto& [shape, bound] : programs) {
     if (shape.kind == MicroBatchKind::whole && shape.step == config.batch_size) main = &bound;
   }
+  for (auto& [shape, bound] : programs) {
+    if (&bound == main) bound.notes.insert(bound.notes.end(), warnings.begin(), warnings.end());
+  }
   fields = fed_fields(*main);
 }
 
-void StepRunner::Impl::build_where_due(std::vector<bool> rules) {
-  if (thawed != rules || programs.size() != shapes().size()) build(std::move(rules));
-}
-
 void StepRunner::prepare(std::uint64_t steps_done, const RunLength& length,
-                         const std::map<std::string, bool>& thawed) {
+                         const FrozenSoFar& before) {
   Impl& my = *impl_;
   my.length = length;
   my.schedules.set_length(length);
@@ -152,10 +189,11 @@ void StepRunner::prepare(std::uint64_t steps_done, const RunLength& length,
   my.steps_done = steps_done;
   std::vector<bool> then = my.thawed_now();
   for (std::size_t i = 0; i < then.size(); ++i) {
-    const auto known = thawed.find(to_string(my.config.parameters.freeze[i]));
-    if (known != thawed.end()) then[i] = known->second;
+    const auto known = before.thawed.find(to_string(my.config.parameters.freeze[i]));
+    if (known != before.thawed.end()) then[i] = known->second;
   }
-  my.build_where_due(std::move(then));
+  my.missed.restore(before.missed_steps);
+  my.build_where_due(std::move(then), before.taken_steps);
 }
 
 void StepRunner::compare_ranks() const {
@@ -174,13 +212,17 @@ void StepRunner::compare_ranks() const {
   refuse_differences(*my.parts.ranks, facts);
 }
 
-std::map<std::string, bool> StepRunner::thawed() const {
-  std::map<std::string, bool> rules;
+FrozenSoFar StepRunner::frozen_so_far() const {
+  FrozenSoFar frozen;
   for (std::size_t i = 0; i < impl_->thawed.size(); ++i) {
     const FreezeRule& rule = impl_->config.parameters.freeze[i];
-    if (rule.until) rules[to_string(rule)] = impl_->thawed[i];
+    if (rule.until) frozen.thawed[to_string(rule)] = impl_->thawed[i];
   }
-  return rules;
+  frozen.taken_steps = impl_->taken_steps();
+  MissedStepCounts missed = impl_->missed.after(frozen.taken_steps);
+  if (!missed.empty() || !impl_->config.parameters.freeze.empty())
+    frozen.missed_steps = std::move(missed);
+  return frozen;
 }
 
 void StepRunner::Impl::open_loader() {
@@ -210,7 +252,7 @@ void StepRunner::Impl::open_loader() {
 void StepRunner::start(std::uint64_t steps_done, const DataPosition& position) {
   impl_->steps_done = steps_done;
   impl_->position = position;
-  impl_->build_where_due(impl_->thawed_now());
+  if (impl_->build_where_due(impl_->thawed_now(), impl_->taken_steps())) compare_ranks();
   const std::vector<std::string> names = impl_->states.names();
   impl_->has_buffers = std::any_of(names.begin(), names.end(), [&](const std::string& name) {
     return impl_->states.kind(name) == StateKind::buffer;

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/training/optimizers/missed_steps.h"
 #include "engine/training/step_runner.h"
 
 namespace tandem {
@@ -48,6 +49,8 @@ struct StepRunner::Impl {
   std::array<MicroBatchErrors, 4> errors;  // by ticket; programs report to them until they are gone
   std::map<MicroBatchShape, BoundProgram> programs;
   std::vector<bool> thawed;  // per freeze rule, as the programs were built
+  MissedSteps missed;
+  MissedStepCounts missed_steps;  // of what is trained, as the programs were built
   const BoundProgram* main = nullptr;
   std::unique_ptr<Loader> loader;
   double waited_before = 0;  // seconds that loaders which are gone kept steps waiting
@@ -60,8 +63,11 @@ struct StepRunner::Impl {
 
   LaunchedStep& oldest() { return steps[(steps_done - in_flight + 1) % steps.size()]; }
   std::vector<bool> thawed_now() const;
-  void build(std::vector<bool> rules);
-  void build_where_due(std::vector<bool> rules);
+  /// Makes the programs that follow `taken` steps that were not skipped; false where they are
+  /// there.
+  bool build_where_due(std::vector<bool> rules, std::int64_t taken);
+  void build();
+  std::int64_t taken_steps() const;
   std::vector<MicroBatchShape> shapes() const;
   /// What a program for a length is fed from; 0: there are no buckets.
   std::shared_ptr<const DataSource> source_of(std::int64_t length) const;

@@ -181,6 +181,30 @@ class LearningRates {
   std::map<std::pair<double, int>, ValueId> inputs_;
 };
 
+/// The step's number for parameters that have missed some: made once for all that have missed as
+/// many.
+class StepNumbers {
+ public:
+  StepNumbers(GraphBuilder& g, ValueId step, const MissedStepCounts& missed)
+      : g_(g), step_(step), missed_(missed) {}
+  ValueId of(const State& parameter) {
+    const auto found = missed_.find(parameter.source<CachedRows>());
+    if (found == missed_.end()) return step_;
+    ValueId& own = made_[found->second];
+    if (!own) {
+      g_.set_scope({step_input, Phase::update, {}});
+      own = g_.sub(step_, g_.constant(HostTensor::from<std::int64_t>({}, {found->second})));
+    }
+    return own;
+  }
+
+ private:
+  GraphBuilder& g_;
+  ValueId step_;
+  const MissedStepCounts& missed_;
+  std::map<std::int64_t, ValueId> made_;
+};
+
 void drop_outputs(Graph& graph) { graph.outputs.clear(); }
 
 /// Losses are found by the names of their outputs: the model's own output of such a name makes way.
@@ -441,9 +465,11 @@ TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& fo
     }
   }
   norms.keep_parameters();
+  StepNumbers steps(g, scalars.step, request.missed_steps);
   for (std::size_t i = 0; i < requests.size(); ++i) {
     const UpdateRequest& update = requests[i];
     UpdateScalars own = scalars;
+    own.step = steps.of(update.parameter);
     if (scales[i]) own.scale = scales[i];
     const ValueId made = updates.add(update, own);
     if (update.shares_states) state_shards.put_together(update, made);

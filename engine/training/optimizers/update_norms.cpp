@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "engine/graph/error.h"
-#include "engine/graph/selector.h"
+#include "engine/graph/parameter_names.h"
 #include "engine/graph/text.h"
 
 namespace tandem {
@@ -15,6 +15,7 @@ UpdateNorms::UpdateNorms(GraphBuilder& g, RankSums& ranks, const LogConfig& conf
   std::vector<bool> is_chosen(updates.size(), false);
   std::vector<std::string> paths;
   for (const UpdateRequest& update : updates) paths.push_back(update.parameter.path);
+  const ParameterNames names = config.norms.empty() ? ParameterNames() : ParameterNames(g.graph());
   for (const std::string& text : config.norms) {
     const Selector selector(text);
     bool any = false;
@@ -22,7 +23,7 @@ UpdateNorms::UpdateNorms(GraphBuilder& g, RankSums& ranks, const LogConfig& conf
       const State& parameter = updates[i].parameter;
       // A table's cache has the table's path, and would have its name.
       if (!parameter.derived.is_saved()) continue;
-      if (!selector.covers_parameter(parameter.path, parameter.name)) continue;
+      if (!names.covers(selector, parameter)) continue;
       any = true;
       is_chosen[i] = true;
     }
