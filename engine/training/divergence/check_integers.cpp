@@ -14,6 +14,7 @@
 #include "engine/operators/tables/rows.h"
 #include "engine/training/config/config_value.h"
 #include "engine/training/data/bounded_source.h"
+#include "engine/training/tables/column_lookups.h"
 
 namespace tandem {
 namespace {
@@ -156,6 +157,26 @@ void check_lookup(const RunConfig& config, const std::vector<Lookup>& all, const
   });
 }
 
+/// Columns of a field that look up rows of a table of their own, or a part of one.
+void check_columns(const Graph& graph, const ColumnLookup& lookup, const DataSource& source,
+                   std::vector<Diagnostic>& problems) {
+  const int index = source.find_field(lookup.input);
+  if (index < 0) return;
+  const TensorType& type = source.fields()[static_cast<std::size_t>(index)].sample;
+  const NamedValue* const input = graph.find_input(lookup.input);
+  if (!is_integer(type.dtype) || type.elements() != std::ssize(lookup.offsets) ||
+      input == nullptr || graph.type(input->value).rank() != type.rank() + 1)
+    return;
+  std::vector<std::int64_t> limits;
+  for (const std::int64_t offset : lookup.offsets)
+    limits.push_back(offset == ColumnLookup::unread ? -1 : lookup.rows - offset);
+  collect("an index of " + lookup.path + " into \"" + lookup.parameter + "\", which has " +
+              std::to_string(lookup.rows) + " rows",
+          "ids have to be rows of the table, which parameters.shape can give more; "
+          "vocabulary(by='table') numbers the values of each column from 1 on",
+          problems, [&] { source.check_elements(index, limits); });
+}
+
 /// Labels and weights of a term that have a range whatever the model.
 void check_ranges(const LossTerm& term, const DataSource& source,
                   std::vector<Diagnostic>& problems) {
@@ -241,7 +262,8 @@ std::shared_ptr<const DataSource> zero_out_of_range(const RunConfig& config, con
   return make_bounded_source(std::move(source), std::move(bounds));
 }
 
-void check_integer_fields(const RunConfig& config, const Graph& forward, const DataSource& source) {
+void check_integer_fields(const RunConfig& config, const Graph& forward, const DataSource& source,
+                          const Evaluator& evaluate) {
   std::vector<Diagnostic> problems;
   for (const LossTerm& term : config.loss.terms) {
     check_ranges(term, source, problems);
@@ -258,6 +280,13 @@ void check_integer_fields(const RunConfig& config, const Graph& forward, const D
   for (const Node& node : forward.nodes) check_loss_node(forward, node, source, problems);
   const std::vector<Lookup> all = lookups(forward);
   for (const Lookup& lookup : all) check_lookup(config, all, lookup, source, problems);
+  for (const ColumnLookup& lookup : column_lookups(forward, evaluate)) {
+    const bool is_whole = std::any_of(all.begin(), all.end(), [&](const Lookup& known) {
+      return known.path == lookup.path && known.table == lookup.parameter;
+    });
+    if (!is_whole && !gives_zeros(config, lookup.input))
+      check_columns(forward, lookup, source, problems);
+  }
   if (!problems.empty()) throw Error(ErrorKind::data, std::move(problems));
 }
 
