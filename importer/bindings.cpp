@@ -60,13 +60,14 @@ class Binder {
   }
 
   [[noreturn]] void wrong(const std::string& name, std::int64_t extent) const {
-    refuse(session_.file.path, name, "a dimension is bound to a bad extent", "1 or more",
-           std::to_string(extent));
+    refuse(session_.file.path, name, "a dimension is bound to a bad extent",
+           name == "batch" ? "1 or more" : "0 or more", std::to_string(extent));
   }
 
   void check_names(const std::set<std::string>& known) const {
     for (const auto& [name, extent] : session_.options.bind) {
-      if (extent < 1 || extent > largest_extent) wrong(name, extent);
+      const std::int64_t least = name == "batch" ? 1 : 0;
+      if (extent < least || extent > largest_extent) wrong(name, extent);
       if (known.count(name) > 0) continue;
       refuse(session_.file.path, name, "the model has no free dimension of this name",
              "one of " + joined(known));

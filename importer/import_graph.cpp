@@ -192,6 +192,15 @@ class Import {
     return left;
   }
 
+  /// A free dimension of 0, as a cache's length is, leaves nothing to feed.
+  bool is_bound_to_nothing(const BoundInput& input) const {
+    const auto& bind = session_.options.bind;
+    return std::any_of(bind.begin(), bind.end(), [&](const auto& bound) {
+      return bound.second == 0 &&
+             std::find(input.dims.begin(), input.dims.end(), bound.first) != input.dims.end();
+    });
+  }
+
   void place_inputs() {
     for (const BoundInput& input : bindings_.inputs) {
       const std::string& name = input.info->name();
@@ -203,8 +212,12 @@ class Import {
         if (!checked_elements(input.type.shape, most)) {
           refuse(file_.path, name, "the input is too large", "", to_string(input.type));
         }
-        term = session_.value(session_.builder.input(name, input.type));
-        session_.settle(name, term);
+        if (is_bound_to_nothing(input)) {
+          term = session_.constant(HostTensor(input.type));
+        } else {
+          term = session_.value(session_.builder.input(name, input.type));
+          session_.settle(name, term);
+        }
       }
       session_.record.shapes[name] = input.type.shape;
       scope_.names[name] = std::move(term);

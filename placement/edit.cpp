@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "engine/graph/text.h"
+#include "placement/device_binding.h"
 #include "placement/device_names.h"
 #include "placement/policy.h"
 #include "placement/policy_text.h"
@@ -105,8 +106,8 @@ bool is_count_of_auto(std::string_view comment) {
   return comment == "B" || comment == "KiB" || comment == "MiB" || comment == "GiB";
 }
 
-// Names are checked where they are written: rules that were there before may name what only
-// `--device` binds.
+// Names are checked where they are written: rules that were there before may name what only a
+// run's `--device` binds.
 void check_devices(const std::string& text, const std::string& path, const PolicyEdit& edit) {
   constexpr std::string_view device_keys[] = {"on", "run", "param", "state"};
   const PolicyText editor(text, path);
@@ -115,7 +116,10 @@ void check_devices(const std::string& text, const std::string& path, const Polic
   const ConfigValue tree = editor.tree();
   const std::string list = "rules." + std::to_string(*index) + ".";
   std::vector<Diagnostic> errors;
-  const DeviceNames names(parse_policy(text, path, {}, &errors).devices, {}, 0, errors);
+  std::vector<DeviceBinding> bindings = parse_policy(text, path, {}, &errors).devices;
+  for (DeviceBinding& device : parse_device_arguments(edit.devices))
+    bindings.push_back(std::move(device));
+  const DeviceNames names(bindings, {}, 0, errors);
   errors.clear();  // of other lines
   for (const auto& [key, value] : edit.set) {
     if (!contains(device_keys, key)) continue;

@@ -15,8 +15,9 @@ struct PolicyEdit {
   std::vector<std::pair<std::string, std::string>> filters;
   /// Attributes to give it: {"run", "cpu"}, {"lookahead", "2"}; values are TOML, else bare strings.
   std::vector<std::pair<std::string, std::string>> set;
-  std::vector<std::string> clear;  // attributes to take away
-  bool remove = false;             // the whole rule
+  std::vector<std::string> clear;         // attributes to take away
+  bool remove = false;                    // the whole rule
+  std::vector<std::string> devices = {};  // that rules may name too: "gpu=emulated:0"
 };
 
 /// The edited text. `set` changes the last rule of `rules` with that selector and those filters, or

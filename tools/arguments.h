@@ -28,6 +28,15 @@ inline void take_settings(std::vector<std::string>& values, std::vector<std::str
 /// `--weights`.
 void add_weights(CLI::App& command, std::string& weights);
 
+/// `--device`, repeatable.
+inline void add_device(CLI::App& command, std::vector<std::string>& devices) {
+  command
+      .add_option("--device", devices,
+                  "What a device name stands for: gpu=emulated:0,memory=2GiB,bandwidth=25GB/s")
+      ->type_name("NAME=USE")
+      ->allow_extra_args(false);
+}
+
 /// `--place` and `--device`, each repeatable.
 inline void add_placing(CLI::App& command, std::vector<std::string>& place,
                         std::vector<std::string>& devices) {
@@ -35,11 +44,7 @@ inline void add_placing(CLI::App& command, std::vector<std::string>& place,
       .add_option("--place", place, "A rule over the policy's: '{ at = \"fc1\", on = \"cpu\" }'")
       ->type_name("RULE")
       ->allow_extra_args(false);
-  command
-      .add_option("--device", devices,
-                  "What a device name stands for: gpu=emulated:0,memory=2GiB,bandwidth=25GB/s")
-      ->type_name("NAME=USE")
-      ->allow_extra_args(false);
+  add_device(command, devices);
 }
 
 }  // namespace tandem::tool

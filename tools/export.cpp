@@ -38,7 +38,12 @@ void add_form(CLI::App& command, api::ExportForm& form) {
 void add_verify(CLI::App& command, ExportArguments& arguments) {
   command.add_flag("--verify", arguments.verifies,
                    "Run the written .onnx and the run on the same samples and compare the outputs; "
-                   "onnxruntime does so too where python3 has it");
+                   "onnxruntime does so too where a Python has it (--python)");
+  command
+      .add_option("--python", arguments.verify.python,
+                  "The Python that --verify asks for onnxruntime (default: python3)")
+      ->envname("TANDEM_PYTHON")
+      ->type_name("PROGRAM");
   command
       .add_option("--data", arguments.verify.data,
                   "Files for --verify instead of the run's own data")

@@ -201,6 +201,7 @@ void add_edit(CLI::App& parent, Invocation& invocation) {
       "  tandem policy edit policy.toml --at 'head.**' --clear state\n"
       "  tandem policy edit policy.toml --at 'head.**' --remove\n"
       "  tandem policy edit policy.toml --at 'fc1.**' --set on=cpu --config train.toml\n"
+      "  tandem policy edit policy.toml --at 'fc1.**' --set on=acc --device acc=emulated:0\n"
       "With --config or --model a rule that would match nothing in the model is not written, nor "
       "an\n"
       "attribute that nothing of it can have: exit code 2.\n"
@@ -219,6 +220,7 @@ void add_edit(CLI::App& parent, Invocation& invocation) {
       ->allow_extra_args(false);
   command->add_flag("--remove", options->change.remove, "Take the whole rule away");
   add_model(*command, *options);
+  add_device(*command, options->policy.devices);
   command->add_flag("--json", invocation.json, "One JSON object on standard output");
   on_choice(*command, invocation, [options, file, &invocation] {
     for (const std::string& text : options->filters) {

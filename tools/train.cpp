@@ -224,8 +224,10 @@ void add_train(CLI::App& app, Invocation& invocation) {
       ->add_option("--trace-steps", options->trace_steps,
                    "Which: 100..104, or 100 (default: the third to the fifth that are taken)")
       ->type_name("FROM..TO");
-  command->add_flag("-v,--verbose", options->verbose,
-                    "With each log line: norms of gradients and updates (log.norms)");
+  command->add_flag(
+      "-v,--verbose", options->verbose,
+      "With each log line: norms of gradients and updates (log.norms); with the plan: "
+      "copies of values to another order in memory");
   add_placing(*command, options->train.place, options->train.devices);
   command->add_flag("--json", invocation.json, "Errors as a JSON object on standard output");
   command->footer(
@@ -244,6 +246,7 @@ void add_train(CLI::App& app, Invocation& invocation) {
     }
     if (!options->data.empty()) options->train.overrides.push_back("data=" + options->data);
     read_trace_steps(options->trace_steps, options->train);
+    options->train.verbose = options->verbose;
     Display display(options->verbose);
     options->train.on_progress = [&](const api::Progress& p) { display.progress(p); };
     options->train.on_message = [&](const std::string& text) { display.message(text); };
@@ -305,6 +308,9 @@ void add_train(CLI::App& app, Invocation& invocation) {
       say_how_to_go_on();
     else
       display.message(next_commands(invocation, result));
+    if (!result.best_metric.empty())
+      display.message(fmt::format("best       {} {:.5g}, the checkpoint of step {}",
+                                  result.best_metric, result.best_value, result.best_step));
     return result.interrupted ? stopped : 0;
   });
 }

@@ -16,26 +16,27 @@
 namespace tandem::api {
 namespace {
 
-/// Returns how many rows each vocabulary has.
-std::vector<std::int64_t> check_vocabularies(const TablePlan& plan,
-                                             const std::vector<ValueCounts>& all, CheckedData& to) {
-  std::vector<std::int64_t> rows;
+/// As training would number the values.
+std::vector<Vocabulary> check_vocabularies(const TablePlan& plan,
+                                           const std::vector<ValueCounts>& all, CheckedData& to) {
+  std::vector<Vocabulary> vocabularies;
   for (std::size_t v = 0; v < all.size(); ++v) {
-    std::int64_t kept = 0, rare = 0, distinct = 0;
+    std::int64_t rare = 0, distinct = 0;
     for (std::int64_t i = 0; i < all[v].size(); ++i) {
       if (all[v].times(i) == 0) continue;  // in bad rows only
       ++distinct;
       const bool frequent = all[v].times(i) >= plan.vocabularies[v].least;
-      kept += frequent;
       rare += frequent ? 0 : all[v].times(i);
     }
+    std::vector<std::int32_t> ids;
+    const Vocabulary& made = vocabularies.emplace_back(all[v], plan.vocabularies[v].least, ids,
+                                                       plan.vocabularies[v].by_table);
     to.vocabularies.push_back({{"name", plan.vocabularies[v].name},
-                               {"rows", kept + 1},
+                               {"rows", made.rows()},
                                {"distinct", distinct},
                                {"rare_values", rare}});
-    rows.push_back(kept + 1);
   }
-  return rows;
+  return vocabularies;
 }
 
 void add_failure(const std::exception_ptr& failure, CheckedData& to) {
@@ -123,7 +124,8 @@ void check_unknown_words(const TablePlan& plan, const std::vector<ValueCounts>& 
   std::vector<Vocabulary> vocabularies;
   for (std::size_t v = 0; v < known.size(); ++v) {
     std::vector<std::int32_t> ids;
-    vocabularies.emplace_back(known[v], plan.vocabularies[v].least, ids);
+    vocabularies.emplace_back(known[v], plan.vocabularies[v].least, ids,
+                              plan.vocabularies[v].by_table);
   }
   std::vector<bool> are_told(plan.vocabularies.size());
   for (std::size_t f = 0; f < plan.fields.size(); ++f) {
@@ -150,13 +152,16 @@ void check_unknown_words(const TablePlan& plan, const std::vector<ValueCounts>& 
   to.warnings = unknown_warnings(unknown_words(plan, fields, vocabularies));
 }
 
+/// The text that has an id in a column of a vocabulary; "" where none has.
+using TextOfId = std::function<std::string(std::int64_t id)>;
+
 /// A split by its statistics alone: it knows the ranges of its fields, and has no rows to give.
 class TableRanges final : public DataSource {
  public:
-  /// `path`: of its file; "" where there are several. `vocabulary_rows`: by their numbers; empty:
-  /// which ids occur is not known.
+  /// `path`: of its file; "" where there are several. `vocabularies`: by their numbers; empty:
+  /// which ids occur is not known. They outlive it.
   TableRanges(const CheckedSplit& split, const TablePlan& plan, std::string path,
-              const std::vector<std::int64_t>& vocabulary_rows, const OpenOptions& options)
+              const std::vector<Vocabulary>& vocabularies, const OpenOptions& options)
       : path_(std::move(path)), samples_(split.samples) {
     for (std::size_t f = 0; f < plan.fields.size(); ++f) {
       const TableField& field = plan.fields[f];
@@ -167,10 +172,18 @@ class TableRanges final : public DataSource {
         type.dtype = wanted->second;
       fields_.push_back({field.name, type});
       columns_.push_back(split.fields[f].columns);
-      if (!field.vocabulary || vocabulary_rows.empty()) continue;
-      for (CheckedColumn& column : columns_.back()) {
+      std::vector<TextOfId>& texts = texts_.emplace_back();
+      if (!field.vocabulary || vocabularies.empty()) continue;
+      const Vocabulary& vocabulary = vocabularies[*field.vocabulary];
+      const bool by_value = plan.vocabularies[*field.vocabulary].by_value;
+      for (std::size_t c = 0; c < field.columns.size(); ++c) {
+        const auto place = by_value ? 0u : static_cast<std::uint32_t>(field.columns[c]);
+        CheckedColumn& column = columns_.back()[c];
         column.least = 0;
-        column.greatest = static_cast<double>(vocabulary_rows[*field.vocabulary] - 1);
+        column.greatest = static_cast<double>(vocabulary.greatest_id(place));
+        texts.push_back([&vocabulary, place](std::int64_t id) {
+          return std::string(vocabulary.text_of(place, id));
+        });
       }
     }
   }
@@ -186,9 +199,30 @@ class TableRanges final : public DataSource {
     const auto passes = [&](double value) {
       return ignore != nullptr && value == static_cast<double>(*ignore);
     };
-    check(field, "0 to " + std::to_string(limit - 1), [&](const CheckedColumn& c) {
-      return (c.least < 0 && !passes(c.least)) || (c.greatest > most && !passes(c.greatest));
-    });
+    check(
+        field, "0 to " + std::to_string(limit - 1),
+        [&](const CheckedColumn& c) {
+          return (c.least < 0 && !passes(c.least)) || (c.greatest > most && !passes(c.greatest));
+        },
+        limit);
+  }
+  void check_elements(int field, std::span<const std::int64_t> limits) const override {
+    const std::vector<CheckedColumn>& columns = columns_[static_cast<std::size_t>(field)];
+    const std::size_t each = limits.size() / std::max<std::size_t>(columns.size(), 1);
+    std::vector<Diagnostic> problems;
+    for (std::size_t c = 0; c < columns.size(); ++c) {
+      const auto own = limits.subspan(c * each, each);
+      for (const std::int64_t limit : own) {
+        if (limit < 0) continue;
+        const auto most = static_cast<double>(limit) - 1;
+        add_misfit(
+            field, c, "0 to " + std::to_string(limit - 1), limit,
+            [&](const CheckedColumn& column) { return column.least < 0 || column.greatest > most; },
+            problems);
+        break;
+      }
+    }
+    if (!problems.empty()) throw Error(ErrorKind::data, std::move(problems));
   }
   void check_numbers(int field, double least, double most,
                      const std::string& expected) const override {
@@ -199,26 +233,38 @@ class TableRanges final : public DataSource {
  private:
   /// Throws where columns with values are out of range.
   template <class IsBad>
-  void check(int field, const std::string& expected, IsBad is_bad) const {
-    const auto f = static_cast<std::size_t>(field);
+  void check(int field, const std::string& expected, IsBad is_bad,
+             std::int64_t first_bad = -1) const {
     std::vector<Diagnostic> problems;
-    for (const CheckedColumn& column : columns_[f]) {
-      if (column.least > column.greatest || !is_bad(column)) continue;
-      Diagnostic& d = problems.emplace_back();
-      d.message = "out of range, `tandem train --dry-run` names rows";
-      d.file = path_;
-      d.path = "data.fields." + fields_[f].name;
-      d.expected = expected;
-      d.got = fmt::format("{:.6g} to {:.6g} in the column `{}`", column.least, column.greatest,
-                          column.name);
-    }
+    for (std::size_t c = 0; c < columns_[static_cast<std::size_t>(field)].size(); ++c)
+      add_misfit(field, c, expected, first_bad, is_bad, problems);
     if (!problems.empty()) throw Error(ErrorKind::data, std::move(problems));
+  }
+
+  /// `first_bad`: an id that is out of range, whose text is named; -1: none.
+  template <class IsBad>
+  void add_misfit(int field, std::size_t c, const std::string& expected, std::int64_t first_bad,
+                  IsBad is_bad, std::vector<Diagnostic>& problems) const {
+    const auto f = static_cast<std::size_t>(field);
+    const CheckedColumn& column = columns_[f][c];
+    if (column.least > column.greatest || !is_bad(column)) return;
+    Diagnostic& d = problems.emplace_back();
+    d.message = "out of range, `tandem train --dry-run` names rows";
+    d.file = path_;
+    d.path = "data.fields." + fields_[f].name;
+    d.expected = expected;
+    d.got = fmt::format("{:.6g} to {:.6g} in the column `{}`", column.least, column.greatest,
+                        column.name);
+    const bool has_texts = first_bad >= 0 && c < texts_[f].size();
+    const std::string text = has_texts ? texts_[f][c](first_bad) : "";
+    if (!text.empty()) d.got += fmt::format(", where \"{}\" is {}", text, first_bad);
   }
 
   std::string path_;
   std::int64_t samples_;
   std::vector<DataField> fields_;
   std::vector<std::vector<CheckedColumn>> columns_;  // by field
+  std::vector<std::vector<TextOfId>> texts_;         // by field and column; empty: no vocabulary
 };
 
 std::string only_path(const SplitConfig& split) {
@@ -246,7 +292,7 @@ CheckedData check_table(const RunConfig& run, const OpenOptions& options) {
   std::vector<ValueCounts> values, held;
   to.splits.push_back(check_files(config, plan, config.train, options, to, values));
   to.splits.back().name = "train";
-  const std::vector<std::int64_t> vocabulary_rows = check_vocabularies(plan, values, to);
+  const std::vector<Vocabulary> vocabularies = check_vocabularies(plan, values, to);
   if (!config.eval.files.empty()) {
     to.splits.push_back(check_files(config, plan, config.eval, options, to, held));
     to.splits.back().name = "eval";
@@ -255,17 +301,18 @@ CheckedData check_table(const RunConfig& run, const OpenOptions& options) {
   const VocabularyRows rows = [&](const ShapeRule& rule) {
     for (const TableField& field : plan.fields) {
       if (field.vocabulary && field.name == rule.vocabulary)
-        return vocabulary_rows[*field.vocabulary];
+        return vocabularies[*field.vocabulary].rows();
     }
     throw Error(ErrorKind::usage,
                 Diagnostic{.message = "no field with a vocabulary", .got = rule.vocabulary});
   };
+  const std::vector<Vocabulary> no_vocabularies;
   const auto sources = [&](const OpenOptions& as_model) {
     std::vector<std::shared_ptr<const DataSource>> splits{std::make_shared<TableRanges>(
-        to.splits[0], plan, only_path(config.train), vocabulary_rows, as_model)};
+        to.splits[0], plan, only_path(config.train), vocabularies, as_model)};
     if (to.splits.size() > 1) {
       splits.push_back(std::make_shared<TableRanges>(to.splits[1], plan, only_path(config.eval),
-                                                     std::vector<std::int64_t>{}, as_model));
+                                                     no_vocabularies, as_model));
     }
     return splits;
   };

@@ -47,7 +47,8 @@ void compare_with_model(const RunConfig& config, const VocabularyRows& rows,
   }
   for (const std::shared_ptr<const DataSource>& source : sources(as_model)) {
     try {
-      check_integer_fields(config, graph, *zero_out_of_range(config, graph, source));
+      check_integer_fields(config, graph, *zero_out_of_range(config, graph, source),
+                           engine.evaluate);
     } catch (const Error& error) {
       add_misfits(error, to);
     }

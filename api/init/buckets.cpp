@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "api/init/data/data_look.h"
+#include "api/init/roles.h"
 #include "engine/graph/text.h"
 #include "engine/training/config/config_value.h"
 
@@ -39,35 +40,41 @@ std::vector<std::int64_t> bucket_lengths(const ArrayFacts& array) {
 }
 
 /// What goes with ids and says nothing of its own of how long a text is.
-bool goes_with_ids(const std::string& input) { return names_mask(input) || names_segments(input); }
+bool goes_with_ids(const std::string& input) {
+  const Role role = role_named(input);
+  return role == Role::mask || role == Role::segments || role == Role::positions;
+}
 
 }  // namespace
 
+std::string BucketGuess::toml() const {
+  const std::string filled = pad == 0 ? "" : fmt::format(", pad = {}", pad);
+  return fmt::format("{{ field = {}{}, lengths = [ {} ], dimension = {}, fields = [ {} ] }}",
+                     toml_string(measured), filled, fmt::join(lengths, ", "),
+                     toml_string(dimension), joined(cut, ", ", toml_string));
+}
+
 std::optional<BucketGuess> guess_buckets(const std::vector<InputFacts>& inputs,
                                          const FieldGuesses& fields) {
-  if (fields.bind.size() != 1) return std::nullopt;
+  const auto is_length = [](const auto& bound) { return bound.second > 0; };
+  if (std::count_if(fields.bind.begin(), fields.bind.end(), is_length) != 1) return std::nullopt;
   BucketGuess guess;
-  guess.dimension = fields.bind.begin()->first;
+  guess.dimension = std::find_if(fields.bind.begin(), fields.bind.end(), is_length)->first;
   const ArrayFacts* array = nullptr;
-  std::string measured;  // the field whose values tell how long a sample is
-  std::vector<std::string> cut;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const std::vector<std::string>& dims = inputs[i].dims;
     const ArrayFacts* const from = fields.fields[i].from;
     if (std::find(dims.begin(), dims.end(), guess.dimension) == dims.end()) continue;
     if (from == nullptr || from->lengths.empty() || dims.size() != 2) return std::nullopt;
-    cut.push_back(inputs[i].name);
-    if (array != nullptr && !goes_with_ids(measured)) continue;
+    guess.cut.push_back(inputs[i].name);
+    if (array != nullptr && !goes_with_ids(guess.measured)) continue;
     array = from;
-    measured = inputs[i].name;
+    guess.measured = inputs[i].name;
   }
   if (array == nullptr || array->rows < least_samples) return std::nullopt;
   guess.lengths = bucket_lengths(*array);
   if (guess.lengths.empty()) return std::nullopt;
-  const std::string pad = array->pad == 0 ? "" : fmt::format(", pad = {}", array->pad);
-  guess.toml = fmt::format("{{ field = {}{}, lengths = [ {} ], dimension = {}, fields = [ {} ] }}",
-                           toml_string(measured), pad, fmt::join(guess.lengths, ", "),
-                           toml_string(guess.dimension), joined(cut, ", ", toml_string));
+  guess.pad = array->pad;
   guess.why = fmt::format(
       "half of the samples are at most {} long, the longest {}: batches are as long as theirs",
       length_of(array->lengths, 0.5), array->lengths.rbegin()->first);

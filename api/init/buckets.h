@@ -13,7 +13,13 @@ namespace tandem::api {
 struct BucketGuess {
   std::string dimension;
   std::vector<std::int64_t> lengths;  // ascending; the last one is that of the samples
-  std::string toml, why;              // of the key
+  std::string measured;               // the field whose values tell how long a sample is
+  std::int64_t pad = 0;
+  std::vector<std::string> cut;  // fields, in order
+  std::string why;               // of the key
+
+  /// The key's value.
+  std::string toml() const;
 };
 
 /// Where one free dimension is that of sequences many of which are much shorter than the longest.

@@ -26,6 +26,7 @@ namespace fs = std::filesystem;
 constexpr double held_out_part = 0.1;
 constexpr std::int64_t least_samples_to_hold_out = 20;
 constexpr std::int64_t usual_steps = 5000, most_epochs = 30;
+constexpr std::int64_t trial_length = 4;  // of free dimensions
 
 /// All that is known, and what was concluded first.
 struct Known {
@@ -177,9 +178,10 @@ void write_data(const Known& known, Draft& draft) {
   for (const GuessedKey& key : known.data->keys) data.keys.push_back(key);
   if (!known.data->tokenizer.empty()) {
     data.keys.push_back({"tokenizer", near_path(known.data->tokenizer, known.folder),
-                         "it lies beside the data", ""});
+                         "it lies beside the data or the model", ""});
   }
-  if (known.buckets) data.keys.push_back({"buckets", known.buckets->toml, known.buckets->why, ""});
+  if (known.buckets)
+    data.keys.push_back({"buckets", known.buckets->toml(), known.buckets->why, ""});
   train.keys.push_back({"files", files_toml(known.data->train, known.folder), "", ""});
   GuessedSection& eval = draft.section("data.eval");
   if (!known.data->eval.empty()) {
@@ -223,7 +225,9 @@ void write_fields(const Known& known, Draft& draft) {
                                                      : "{ from = \"ARRAY\" }";
     section.keys.push_back({field.name, value, field.why, todo});
   };
-  for (const FieldGuess& field : known.fields.fields) add(field);
+  for (const FieldGuess& field : known.fields.fields) {
+    if (!field.is_left_out) add(field);
+  }
   const bool is_there =
       std::any_of(known.fields.fields.begin(), known.fields.fields.end(),
                   [&](const auto& f) { return f.name == known.loss.labels.name; });
@@ -234,6 +238,21 @@ void write_fields(const Known& known, Draft& draft) {
   } else if (!known.loss.of_model) {
     add({.name = "labels", .todo = "the labels, as loss.terms names them"});
   }
+}
+
+/// Tables that have just as many rows as there are texts get one more.
+void write_rows(const Known& known, Draft& draft) {
+  std::string rules;
+  for (const FieldGuess& field : known.fields.fields) {
+    for (const auto& [table, rows] : field.rows)
+      rules += fmt::format("\n  {{ at = {}, rows = {} }},", toml_string(table), rows);
+  }
+  if (rules.empty()) return;
+  draft.section("parameters")
+      .keys.push_back({"shape", "[" + rules + "\n]",
+                       "a row for each text, and row 0 for what training lacks; values of a new "
+                       "shape begin anew",
+                       ""});
 }
 
 void write_eval(const Known& known, Draft& draft) {
@@ -257,6 +276,20 @@ std::optional<ModelFacts> model_with(const Engine& engine, const std::string& mo
   } catch (const Error&) {
     return std::nullopt;
   }
+}
+
+/// Which inputs are rows of tables does not depend on lengths, but a model with free dimensions
+/// cannot be taken apart: it is looked at with short ones.
+void find_tables(const Engine& engine, const std::string& model, bool in_stages, Known& known) {
+  Bindings bind;
+  for (const std::string& name : known.model.free) {
+    if (!name.empty() && name != "?") bind.emplace_back(name, trial_length);
+  }
+  std::optional<ModelFacts> bound = model_with(engine, model, bind, in_stages);
+  if (!bound) return;
+  known.model.tables = std::move(bound->tables);
+  known.model.input_rows = std::move(bound->input_rows);
+  known.inputs = inputs_of(known.model);
 }
 
 /// Free dimensions get the lengths of the samples, or buckets of shorter ones, too.
@@ -314,6 +347,8 @@ Known look(const Engine& engine, const std::string& model, const std::string& da
       known.fields.fields.push_back({.name = input.name});
   } else {
     known.data = look_into_data(data);
+    known.data->model_folder = fs::path(known.model.path).parent_path().string();
+    if (!known.model.free.empty()) find_tables(engine, model, in_stages, known);
     std::vector<std::string> outputs;
     for (const NamedValue& output : known.model.imported.graph.outputs)
       outputs.push_back(output.name);
@@ -328,7 +363,10 @@ Known look(const Engine& engine, const std::string& model, const std::string& da
     for (const ArrayFacts& array : known.data->arrays)
       known.samples = std::max(known.samples, array.rows);
   }
-  known.loss = guess_loss(known.model, known.fields, known.data ? &*known.data : nullptr);
+  known.loss =
+      guess_loss(known.model, known.inputs, known.fields, known.data ? &*known.data : nullptr);
+  if (known.buckets && known.loss.own_labels)  // as long as the ids that they are made of
+    known.buckets->cut.push_back(known.loss.labels.name);
   if (known.data) offer_columns(known.inputs, *known.data, known.loss, known.fields);
   known.network = &network_of(known.model);
   known.holds_out =
@@ -373,6 +411,7 @@ GuessedConfiguration guess_configuration(const Engine& engine, const std::string
   }
   write_data(known, draft);
   write_fields(known, draft);
+  write_rows(known, draft);
   write_eval(known, draft);
   if (known.data) {
     for (const std::string& note : known.data->notes) draft.notes.push_back(note);

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <map>
+#include <optional>
 
 #include "api/init/data/data_look.h"
 #include "engine/formats/files.h"
@@ -108,6 +110,23 @@ void add_parts(const HostTensor& tensor, ArrayFacts& array) {
   });
 }
 
+/// The value that a quarter of the rows or more end in at least twice; nothing where none is.
+std::optional<std::int64_t> padding_of(const HostTensor& tensor) {
+  constexpr std::int64_t most_rows = 10'000;
+  const Shape& shape = tensor.shape();
+  if (shape.size() != 2 || shape[1] < 3 || !is_integer(tensor.dtype())) return std::nullopt;
+  const std::int64_t rows = std::min(shape[0], most_rows), length = shape[1];
+  std::map<double, std::int64_t> ends;  // rows that end in this value twice or more
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const double last = tensor.number((row + 1) * length - 1);
+    if (last == tensor.number((row + 1) * length - 2)) ++ends[last];
+  }
+  const auto most = std::max_element(
+      ends.begin(), ends.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  if (most == ends.end() || 4 * most->second < rows) return std::nullopt;
+  return static_cast<std::int64_t>(most->first);
+}
+
 SplitPaths split(const std::vector<std::string>& files) {
   SplitPaths paths;
   for (const std::string& file : files) {
@@ -152,6 +171,7 @@ void add_array(DataFacts& facts, const std::string& name, const HostTensor& tens
                            .expected = to_string(found->sample),
                            .got = to_string(sample)});
   }
+  if (found->rows == 0) found->padding = padding_of(tensor);
   found->rows += tensor.shape()[0];
   found->numbers.add(tensor);
   add_parts(tensor, *found);

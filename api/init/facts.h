@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -47,11 +48,15 @@ struct ArrayFacts {
   std::vector<std::string> columns;  // of a text table
   bool stacked = false;              // the columns make an axis
   std::vector<std::string> made_by;  // functions that make such samples of the column's text
+  std::string made;                  // what init has made it of, as a reason; "": it is there
   bool is_ragged = false;            // lists of different lengths, filled up with 0
   /// Of sequences that are filled up with `pad`: how many of those that were looked at are so long.
   std::map<std::int64_t, std::int64_t> lengths;
   std::int64_t pad = 0;
-  TensorType sample;  // without the batch axis
+  /// Of rows of whole numbers: what fills many of them up at their ends.
+  std::optional<std::int64_t> padding;
+  std::string same_as;  // labels: the ids that they repeat
+  TensorType sample;    // without the batch axis
   std::int64_t rows = 0;
   bool is_label = false;              // called as what is learned
   bool is_text = false;               // a value at least is no number
@@ -62,11 +67,13 @@ struct ArrayFacts {
   std::int64_t missing = 0;           // empty fields of a table
   Numbers numbers;                    // of all elements
   std::vector<Numbers> by_part;       // of each column where they are stacked, or a row is numbers
+  std::vector<std::int64_t> texts_by_part;  // of columns that are stacked
   // Of columns that hold text; each counts its own where they are stacked.
   std::int64_t texts = 0;            // different ones, an empty one included
   bool may_have_more_texts = false;  // not all were looked at
   static constexpr std::size_t most_words = 1000;
   std::vector<std::string> words;  // all texts of one column in order, while they are that few
+  std::vector<std::int64_t> word_counts;  // how often each of them is there
 
   bool has_gaps() const { return missing > 0; }
 };
@@ -84,6 +91,7 @@ struct DataFacts {
   bool has_more_rows = false;                 // than were read
   std::vector<GuessedKey> keys;               // others of [data]
   std::string tokenizer;                      // tokenizer.json for texts; "": none
+  std::string model_folder;                   // that the model lies in, with its config.json
   bool chose_length = false;                  // of sequences, where the model leaves it free
   bool sizes_vary = false;                    // of pictures
   std::vector<std::string> notes;             // what was left out, and why
@@ -108,6 +116,15 @@ struct TableFacts {
   std::string input;  // whose values are the ids; "" where they are computed
 };
 
+/// What of an input looks up rows.
+struct InputRows {
+  /// By element of a sample: the rows of the table that it alone looks up, or of its part of one;
+  /// -1 where it looks up none. Empty: not known, or all elements look up the same rows.
+  std::vector<std::int64_t> of_elements;
+  /// By element: the table that it alone looks up, as selectors name it; "" where it shares one.
+  std::vector<std::string> tables;
+};
+
 struct ModelFacts {
   std::string path;  // absolute
   bool has_training_info = false;
@@ -117,12 +134,13 @@ struct ModelFacts {
   std::vector<ExportNote> export_notes;
   std::vector<ModelNotice> notices;
   std::vector<TableFacts> tables;
-  std::vector<std::string> free;     // dimensions behind axis 0 that nothing has bound
-  std::int64_t batch = 0;            // that outputs and values were computed for
-  std::int64_t fixed_batch = 0;      // the file takes no other; 0: any
-  std::vector<std::string> words;    // what an export of this program calls its classes
-  double bytes_per_sample = 0;       // of all values that a step computes forward
-  std::int64_t parameter_bytes = 0;  // of what trains
+  std::map<std::string, InputRows> input_rows;  // by input
+  std::vector<std::string> free;                // dimensions behind axis 0 that nothing has bound
+  std::int64_t batch = 0;                       // that outputs and values were computed for
+  std::int64_t fixed_batch = 0;                 // the file takes no other; 0: any
+  std::vector<std::string> words;               // what an export of this program calls its classes
+  double bytes_per_sample = 0;                  // of all values that a step computes forward
+  std::int64_t parameter_bytes = 0;             // of what trains
 
   /// Whether the file has BatchNormalization in training and in inference.
   bool mixes_batch_norms() const;

@@ -9,6 +9,7 @@
 #include "api/init/data/data_look.h"
 #include "api/init/fields.h"
 #include "api/init/losses/loss_form.h"
+#include "api/init/roles.h"
 #include "engine/graph/text.h"
 #include "engine/training/data/functions/call.h"
 
@@ -173,7 +174,41 @@ double percent_together(std::int64_t texts, std::int64_t rows) {
   return 100 * (1 - std::pow(1 - 1 / static_cast<double>(rows), others));
 }
 
-void add_text_ids(std::int64_t rows, const ArrayFacts& array, Functions& to) {
+/// Columns that each look up rows of a table of their own: which texts have a row there. Where a
+/// table has just as many rows as texts, what training lacks needs one more.
+void add_column_ids(const InputFacts& input, const ArrayFacts& array, Functions& to) {
+  std::string told, too_small;
+  for (std::size_t c = 0; c < input.element_rows.size(); ++c) {
+    const std::int64_t rows = input.element_rows[c];
+    const std::int64_t texts = array.texts_by_part[c] * (array.may_have_more_texts ? 2 : 1);
+    const std::string& table = input.element_tables[c];
+    told += fmt::format("{}{} of \"{}\" in {}", told.empty() ? "" : ", ", array.texts_by_part[c],
+                        array.columns[c], rows);
+    if (texts < rows) continue;
+    if (texts == rows && !array.may_have_more_texts && !table.empty()) {
+      to.rows[table] = texts + 1;
+      continue;
+    }
+    too_small += fmt::format("{}{}{} texts of \"{}\" and {} rows{}", too_small.empty() ? "" : "; ",
+                             array.may_have_more_texts ? "at least " : "", array.texts_by_part[c],
+                             array.columns[c], rows, table.empty() ? "" : " of \"" + table + "\"");
+  }
+  if (!too_small.empty()) {
+    to.why_not = too_small +
+                 ": each text needs a row of its own, and one is for what training lacks; "
+                 "parameters.shape gives a table more, and as = [ \"vocabulary(by='table')\" ] "
+                 "numbers the texts of each column";
+    return;
+  }
+  to.as.emplace_back("vocabulary(by='table')");
+  to.why = fmt::format(
+      "each column has a table of its own, and each of its texts a row there: {} rows; row 0 is "
+      "for what training lacks",
+      told);
+}
+
+void add_text_ids(const InputFacts& input, const ArrayFacts& array, Functions& to) {
+  const std::int64_t rows = input.table_rows;
   // Rows that nobody has looked at may hold as many again.
   const std::int64_t texts = array.texts * (array.may_have_more_texts ? 2 : 1);
   if (texts > 0 && texts < rows) {
@@ -191,6 +226,15 @@ void add_text_ids(std::int64_t rows, const ArrayFacts& array, Functions& to) {
                          list.size() > 1 ? ", the empty one included" : "");
     return;
   }
+  if (are_all && !input.table.empty()) {
+    to.as.emplace_back("vocabulary");
+    to.rows[input.table] = rows + 1;
+    to.why = fmt::format(
+        "{} different texts, as many as the table has rows, and one more row for what training "
+        "lacks",
+        rows);
+    return;
+  }
   to.as.push_back(fmt::format("hash({})", rows));
   to.why = fmt::format(
       "{}{} different texts share the table's {} rows by a hash, where about {:.0f} % of them have "
@@ -198,6 +242,20 @@ void add_text_ids(std::int64_t rows, const ArrayFacts& array, Functions& to) {
       "its own",
       array.may_have_more_texts ? "at least " : "", array.texts, rows,
       percent_together(array.texts, rows), array.texts + 1);
+}
+
+/// Where each column looks up rows of its own table.
+std::string misfit_of_columns(const InputFacts& input, const ArrayFacts& array) {
+  for (std::size_t c = 0; c < input.element_rows.size(); ++c) {
+    const Numbers& numbers = array.by_part[c];
+    const std::int64_t rows = input.element_rows[c];
+    if (numbers.count == 0 || (numbers.least >= 0 && numbers.most < static_cast<double>(rows)))
+      continue;
+    const std::string name = c < array.columns.size() ? " of \"" + array.columns[c] + "\"" : "";
+    return fmt::format("the values{} at element {} go from {}, its table has the rows 0 to {}",
+                       name, c, numbers_text(numbers), rows - 1);
+  }
+  return "";
 }
 
 }  // namespace
@@ -225,13 +283,15 @@ std::string misfit(const InputFacts& input, const ArrayFacts& array) {
   if (array.is_text) return "";
   if (array.numbers.count == 0) return "it holds no numbers";
   // Where a dimension is free nothing is known yet of what becomes of the input.
-  const bool may_fill = input.table_rows > 0 || has_free(wanted) || names_mask(input.name);
+  const bool may_fill = input.table_rows > 0 || has_free(wanted) || role_of(input) == Role::mask;
   if (array.is_ragged && (takes_floats || !may_fill))
     return "its lists have different lengths, and 0, which fills them up, may be a number of "
            "theirs";
   if (!array.numbers.finite && !takes_floats) return "it holds values that are no numbers";
   if (takes_floats) return "";
   if (!array.numbers.whole) return "it holds fractions, the input takes whole numbers";
+  if (!input.element_rows.empty() && array.by_part.size() == input.element_rows.size())
+    return misfit_of_columns(input, array);
   if (input.table_rows > 0 &&
       (array.numbers.least < 0 || array.numbers.most >= static_cast<double>(input.table_rows)))
     return fmt::format("its values go from {}, the table has the rows 0 to {}",
@@ -250,7 +310,11 @@ Functions functions_for(const InputFacts& input, const ArrayFacts& array) {
     return result;
   }
   if (array.is_text) {
-    add_text_ids(input.table_rows, array, result);
+    if (!input.element_rows.empty() && array.stacked &&
+        array.texts_by_part.size() == input.element_rows.size())
+      add_column_ids(input, array, result);
+    else
+      add_text_ids(input, array, result);
     add_shape(input.sample.shape, array, result);
     return result;
   }

@@ -6,6 +6,7 @@
 #include <cctype>
 
 #include "api/init/data/data_look.h"
+#include "api/init/roles.h"
 #include "engine/graph/text.h"
 #include "engine/training/config/config_value.h"
 
@@ -23,7 +24,7 @@ std::string quoted_names(const std::vector<const ArrayFacts*>& arrays) {
 class Matching {
  public:
   Matching(const std::vector<InputFacts>& inputs, const DataFacts& data)
-      : inputs_(inputs), free_(usable_arrays(data)), unread_(data.unread) {
+      : inputs_(inputs), data_(data), free_(usable_arrays(data)), unread_(data.unread) {
     lacks_target_ = std::none_of(free_.begin(), free_.end(),
                                  [](const ArrayFacts* array) { return array->is_label; }) &&
                     std::any_of(free_.begin(), free_.end(),
@@ -39,19 +40,24 @@ class Matching {
     for (std::size_t round = 0; round < inputs_.size(); ++round) {
       for (std::size_t i = 0; i < inputs_.size(); ++i) match_form(i);
     }
+    derive_fields(inputs_, data_, result_);
     for (std::size_t i = 0; i < inputs_.size(); ++i) explain(i);
     return std::move(result_);
   }
 
  private:
   bool is_open(std::size_t i) const {
-    return result_.fields[i].from == nullptr && result_.fields[i].todo.empty();
+    const FieldGuess& field = result_.fields[i];
+    return field.from == nullptr && field.todo.empty() && !field.is_left_out;
   }
   std::vector<const ArrayFacts*> fitting(std::size_t i) const {
     std::vector<const ArrayFacts*> arrays;
     const bool takes_labels = names_label(inputs_[i].name);  // of a model with its own loss
     for (const ArrayFacts* array : free_) {
       if (array->is_label && !takes_labels) continue;
+      // Masks and positions fit no input but their own, whatever its form.
+      const Role role = array->sample.shape.size() == 1 ? role_named(array->name) : Role::none;
+      if (role != role_of(inputs_[i])) continue;
       if (misfit(inputs_[i], *array).empty()) arrays.push_back(array);
     }
     return arrays;
@@ -65,6 +71,7 @@ class Matching {
     } else {
       field.from = array;
       field.as = functions.as;
+      field.rows = functions.rows;
       field.why = why + left_out_text(array->left_out) +
                   (functions.why.empty() ? "" : "; " + functions.why);
       bind_free(inputs_[i], *array);
@@ -95,7 +102,7 @@ class Matching {
     if (named.size() != 1) return;
     const std::string why_not = misfit(inputs_[i], *named[0]);
     if (why_not.empty())
-      take(i, named[0], "the array of this name");
+      take(i, named[0], named[0]->made.empty() ? "the array of this name" : named[0]->made);
     else
       result_.fields[i].todo =
           fmt::format("the array \"{}\" does not fit: {}", named[0]->name, why_not);
@@ -110,7 +117,9 @@ class Matching {
         return;  // two inputs want the one array
     }
     take(i, arrays[0],
-         fmt::format("the only array that fits {} by type and shape", to_string_free(i)));
+         arrays[0]->made.empty()
+             ? fmt::format("the only array that fits {} by type and shape", to_string_free(i))
+             : arrays[0]->made);
   }
   std::string to_string_free(std::size_t i) const {
     const InputFacts& input = inputs_[i];
@@ -142,11 +151,24 @@ class Matching {
   }
 
   const std::vector<InputFacts>& inputs_;
+  const DataFacts& data_;
   std::vector<const ArrayFacts*> free_;
   const std::map<std::string, std::string>& unread_;
   bool lacks_target_;  // columns of which none is called so
   FieldGuesses result_;
 };
+
+void take_element_rows(const ModelFacts& model, InputFacts& input) {
+  const auto reads = [&](const TableFacts& table) { return table.input == input.name; };
+  if (std::count_if(model.tables.begin(), model.tables.end(), reads) == 1)
+    input.table = std::find_if(model.tables.begin(), model.tables.end(), reads)->path;
+  const auto found = model.input_rows.find(input.name);
+  if (found == model.input_rows.end() || found->second.of_elements.empty()) return;
+  input.table.clear();
+  input.element_rows = found->second.of_elements;
+  input.element_tables = found->second.tables;
+  input.table_rows = *std::min_element(input.element_rows.begin(), input.element_rows.end());
+}
 
 }  // namespace
 
@@ -166,6 +188,7 @@ std::vector<InputFacts> inputs_of(const ModelFacts& model) {
     listed.insert(port.name);
     if (model.free.empty() && !read.contains(port.name)) continue;  // reaches no output
     inputs.push_back({port.name, model.sample_of(port), port.dims, rows_of(port.name)});
+    take_element_rows(model, inputs.back());
   }
   for (const NamedValue& input : model.imported.graph.inputs) {  // of training_info
     if (listed.contains(input.name)) continue;

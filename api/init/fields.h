@@ -18,9 +18,11 @@ struct FieldGuess {
   std::vector<std::string> as;
   std::string why;
   std::string todo;
-  bool lacks_array = false;          // open, since none of the data fits
-  std::string offer;                 // where it is open: a value to change, as TOML
-  std::vector<std::string> offered;  // the columns in it
+  bool lacks_array = false;                  // open, since none of the data fits
+  bool is_left_out = false;                  // the model needs none: its dimension is bound to 0
+  std::map<std::string, std::int64_t> rows;  // tables that need as many, by selector
+  std::string offer;                         // where it is open: a value to change, as TOML
+  std::vector<std::string> offered;          // the columns in it
 };
 
 struct FieldGuesses {
@@ -35,10 +37,16 @@ struct InputFacts {
   TensorType sample;              // free extents are -1
   std::vector<std::string> dims;  // as the file has them, axis 0 first
   std::int64_t table_rows = 0;    // its values are rows of a table of so many; 0: they are not
+  std::string table = {};         // the one that all elements look up, as selectors name it
+  /// Where elements look up rows of different tables: those of each; else empty. `table_rows` is
+  /// the least of them.
+  std::vector<std::int64_t> element_rows = {};
+  std::vector<std::string> element_tables = {};  // that no other element looks up; "" of others
 };
 std::vector<InputFacts> inputs_of(const ModelFacts& model);
 
-/// By name, then by the only array that fits in type and shape. An array serves one input.
+/// By name, then by the only array that fits in type and shape, then by what an input is for
+/// (roles.h), which no other array serves. An array serves one input.
 FieldGuesses guess_fields(const std::vector<InputFacts>& inputs, const DataFacts& data);
 
 struct LossChoice;  // api/init/loss.h
@@ -54,6 +62,7 @@ std::vector<const ArrayFacts*> usable_arrays(const DataFacts& data);
 /// nobody can tell which these are.
 struct Functions {
   std::vector<std::string> as;
+  std::map<std::string, std::int64_t> rows;  // tables that need as many, by selector
   std::string why;
   std::string why_not;
 };

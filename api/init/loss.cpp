@@ -6,6 +6,7 @@
 #include <set>
 #include <tuple>
 
+#include "api/init/next_token.h"
 #include "engine/training/config/config_value.h"
 
 namespace tandem::api {
@@ -107,20 +108,6 @@ std::vector<Candidate> candidates_of(const ModelFacts& model,
   return candidates;
 }
 
-std::string next_token_hint(const ModelFacts& model, const FieldGuesses& fields) {
-  for (const FieldGuess& field : fields.fields) {
-    if (field.from == nullptr || field.from->sample.shape.size() != 1 ||
-        is_float(field.from->sample.dtype))
-      continue;
-    for (const PortSummary& output : model.outputs()) {
-      if (output.bound.size() == 3 && output.bound[1] == field.from->sample.shape[0])
-        return fmt::format("; for the next token, store an array of labels: \"{}\" one place ahead",
-                           field.from->name);
-    }
-  }
-  return "";
-}
-
 }  // namespace
 
 std::span<const LossForm> all_loss_forms() {
@@ -174,7 +161,8 @@ std::string term_toml(const LossGuess& term, const std::string& labels) {
                      toml_string(term.value), term.labels_key, toml_string(labels), term.options);
 }
 
-LossChoice guess_loss(const ModelFacts& model, const FieldGuesses& fields, const DataFacts* data) {
+LossChoice guess_loss(const ModelFacts& model, const std::vector<InputFacts>& inputs,
+                      const FieldGuesses& fields, const DataFacts* data) {
   LossChoice choice;
   if (model.has_training_info) {
     choice.of_model = true;
@@ -199,10 +187,12 @@ LossChoice guess_loss(const ModelFacts& model, const FieldGuesses& fields, const
   std::vector<std::string> near_misses;
   const std::vector<Candidate> all = candidates_of(model, arrays, near_misses);
   if (all.empty()) {
+    std::string why_not;
+    if (auto next = next_token_loss(model, inputs, fields, *data, why_not)) return *std::move(next);
     choice.todo = "no array that is left goes with an output as labels";
     for (const std::string& miss : near_misses) choice.todo += "; " + miss;
     choice.todo += texts_among_numbers(arrays);
-    choice.todo += next_token_hint(model, fields);
+    if (!why_not.empty()) choice.todo += "; " + why_not;
     for (const std::string& note : data->notes) choice.todo += "; " + note;
     return choice;
   }
@@ -212,6 +202,13 @@ LossChoice guess_loss(const ModelFacts& model, const FieldGuesses& fields, const
   choice.labels.as = all[0].loss.as;
   choice.labels.why = "what the loss compares with";
   choice.why = all[0].loss.why;
+  if (are_unshifted(model, fields, *all[0].labels)) {
+    choice.labels.as.emplace_back("next");
+    choice.labels.why = fmt::format(
+        "they repeat \"{}\", as transformers' own loss takes them: the loss here compares each "
+        "place with the id that follows",
+        all[0].labels->same_as);
+  }
   if (!all[0].loss.doubt.empty()) {
     choice.todo = all[0].loss.doubt;
   } else if (all.size() > 1 && all[1].rank() == all[0].rank()) {

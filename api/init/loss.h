@@ -1,6 +1,8 @@
 // The loss that outputs of a model and labels of the data call for.
 #pragma once
 
+#include <memory>
+
 #include "api/init/fields.h"
 #include "api/init/losses/loss_form.h"
 
@@ -13,10 +15,13 @@ struct LossChoice {
   std::string todo;   // nothing could be chosen
   LossGuess term;     // where there is one, also as a suggestion
   FieldGuess labels;  // the field that the term reads
+  /// Of labels that are made of an input's array: what `labels.from` points to.
+  std::shared_ptr<const ArrayFacts> own_labels = nullptr;
 };
 
 /// `fields`: of the model's inputs, whose arrays are no labels. `data` null: there is none.
-LossChoice guess_loss(const ModelFacts& model, const FieldGuesses& fields, const DataFacts* data);
+LossChoice guess_loss(const ModelFacts& model, const std::vector<InputFacts>& inputs,
+                      const FieldGuesses& fields, const DataFacts* data);
 
 /// As an item of loss.terms.
 std::string term_toml(const LossGuess& term, const std::string& labels);

@@ -7,6 +7,7 @@
 #include "engine/formats/paths.h"
 #include "engine/graph/error.h"
 #include "engine/operators/tables/table_nodes.h"
+#include "engine/training/tables/column_lookups.h"
 
 namespace tandem::api {
 namespace {
@@ -60,6 +61,45 @@ std::vector<TableFacts> tables_of(const Graph& graph) {
     }
   }
   return tables;
+}
+
+/// Inputs whose elements look up rows of different tables, or parts of one.
+void add_input_rows(const Engine& engine, ModelFacts& facts) {
+  const Graph& graph = facts.imported.graph;
+  const std::vector<ColumnLookup> lookups = column_lookups(graph, engine.evaluate);
+  for (const NamedValue& input : graph.inputs) {
+    const TensorType& type = graph.type(input.value);
+    if (type.rank() != 2 || type.shape[0] < 1) continue;
+    std::vector<std::int64_t> rows = rows_of_elements(lookups, input.name, type.shape[1]);
+    const bool differ = std::any_of(rows.begin(), rows.end(),
+                                    [&](std::int64_t own) { return own != rows.front(); });
+    // Several tables with equal rows, or one that all look up: what a whole input is.
+    const bool are_all =
+        std::all_of(rows.begin(), rows.end(), [](std::int64_t r) { return r > 0; });
+    const bool is_one = std::any_of(lookups.begin(), lookups.end(), [&](const ColumnLookup& l) {
+      return l.input == input.name &&
+             std::all_of(l.offsets.begin(), l.offsets.end(),
+                         [&](std::int64_t offset) { return offset == l.offsets.front(); });
+    });
+    if (!are_all || (!differ && is_one)) continue;
+    std::vector<std::string> tables(rows.size());
+    for (const ColumnLookup& lookup : lookups) {
+      const auto reads = [](std::int64_t offset) { return offset != ColumnLookup::unread; };
+      const bool is_own =
+          lookup.input == input.name && lookup.offsets.size() == tables.size() &&
+          std::count_if(lookup.offsets.begin(), lookup.offsets.end(), reads) == 1 &&
+          std::count_if(lookups.begin(), lookups.end(), [&](const ColumnLookup& other) {
+            return other.parameter == lookup.parameter;
+          }) == 1;
+      if (!is_own) continue;
+      const auto element = std::find_if(lookup.offsets.begin(), lookup.offsets.end(), reads);
+      const State* const state = graph.find_state(lookup.parameter);
+      if (*element != 0 || state == nullptr) continue;
+      tables[static_cast<std::size_t>(element - lookup.offsets.begin())] =
+          state->path.empty() ? state->name : state->path;
+    }
+    facts.input_rows[input.name] = {std::move(rows), std::move(tables)};
+  }
 }
 
 [[noreturn]] void refuse_model(const std::string& path, const std::vector<Problem>& problems) {
@@ -130,6 +170,7 @@ ModelFacts look_into_model(const Engine& engine, const std::string& path,
   facts.export_notes = export_notes(file, facts.imported);
   if (!facts.has_training_info) facts.notices = model_notices(facts.imported);
   facts.tables = tables_of(facts.imported.graph);
+  add_input_rows(engine, facts);
   PassContext context{engine.operators, engine.evaluate, {}, {}};
   facts.forward = run_passes(facts.imported.graph, context, {});
   for (const Value& value : facts.forward.values) {

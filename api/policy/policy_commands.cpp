@@ -89,6 +89,7 @@ Report policy_explain(PolicyCase& of, const std::string& name, const std::string
   Explained explained = explain(resolved, items, of.graph(), name);
   const PlannedStep step = of.plan(PlannedPrograms::step);
   add_nodes(resolved, step.micro_batches.back().program.lowered, phase, explained);
+  add_costs(step, explained);
   return {explain_text(policy, resolved, explained), explain_json(policy, resolved, explained)};
 }
 

@@ -94,6 +94,7 @@ Report policy_edit(const std::string& path, const PolicyChange& change,
   edit.set = change.set;
   edit.clear = change.clear;
   edit.remove = change.remove;
+  edit.devices = model.devices;
   const std::string before = text_before(path);
   const std::string after = edit_policy(before, path, edit);
   const std::optional<ItemCounts> matched = matched_in(model, after, path, edit);

@@ -18,6 +18,7 @@
 #include "api/use/vocabularies.h"
 #include "engine/formats/files.h"
 #include "engine/formats/paths.h"
+#include "engine/lower/reorder_note.h"
 #include "engine/training/checkpoints/checkpoint.h"
 #include "engine/training/checkpoints/kept_defaults.h"
 #include "engine/training/checkpoints/run_directory.h"
@@ -420,6 +421,9 @@ TrainResult Trainer::run() {
   for (const auto& [name, value] : done.evaluation) result.evaluation[name] = value;
   for (const tandem::MetricTable& table : done.tables)
     result.tables.push_back({table.metric, table.names, table.numbers, table.is_matrix});
+  result.best_metric = done.best_metric;
+  result.best_value = done.best_value;
+  result.best_step = done.best_step;
   result.interrupted = done.interrupted;
   return result;
 }
@@ -499,7 +503,9 @@ std::string Trainer::summary() const {
   }
   for (const std::string& note : reader_notes(my.config, my.model->micro_batch().graph))
     text += "\nnote       " + note;
-  for (const std::string& note : program.lowered().notes) text += "\nnote       " + note;
+  for (const std::string& note : program.lowered().notes) {
+    if (my.options.verbose || !is_reorder_note(note)) text += "\nnote       " + note;
+  }
   return text;
 }
 

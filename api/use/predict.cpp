@@ -91,15 +91,34 @@ std::vector<std::string> words_of(const FieldWords& words, const LossTerm* term)
   return found == words.end() ? std::vector<std::string>() : found->second;
 }
 
+/// The axis of classes as the loss had it, by the shape of the labels that the run was trained on:
+/// the last one where both fit. -1 where that is not known.
+int trained_class_axis(const TrainedRun& run, const LossTerm* term, const TensorType& logits) {
+  const auto& fingerprint = run.content.position.fingerprint;
+  if (term == nullptr || fingerprint == nullptr || logits.rank() < 3) return -1;
+  const auto found = fingerprint->data.fields.find(term->labels);
+  if (found == fingerprint->data.fields.end()) return -1;
+  const auto are = [&](Shape labels) {
+    const std::string as_they_are = " " + to_string(labels);
+    labels.push_back(1);
+    return found->second.ends_with(as_they_are) || found->second.ends_with(" " + to_string(labels));
+  };
+  const Shape& shape = logits.shape;
+  if (are(Shape(shape.begin() + 1, shape.end() - 1))) return static_cast<int>(shape.size()) - 1;
+  return are(Shape(shape.begin() + 2, shape.end())) ? 1 : -1;
+}
+
 /// Values of the graph, and the arrays that are made of them.
-std::vector<PredictedValue> predicted_values(const RunConfig& config, const FieldWords& words,
+std::vector<PredictedValue> predicted_values(const TrainedRun& run, const FieldWords& words,
                                              const std::vector<TensorType>& types,
                                              const std::vector<std::string>& outputs,
                                              const PredictOptions& options) {
   std::vector<PredictedValue> values;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    const LossTerm* const term = term_of(config, outputs[i]);
-    values.emplace_back(outputs[i], types[i], term, form_of(options.as), options.class_axis);
+    const LossTerm* const term = term_of(run.config, outputs[i]);
+    const int axis =
+        options.class_axis >= 0 ? options.class_axis : trained_class_axis(run, term, types[i]);
+    values.emplace_back(outputs[i], types[i], term, form_of(options.as), axis);
     values.back().name_classes(words_of(words, term));
   }
   return values;
@@ -261,6 +280,7 @@ FieldWords wanted_words(TrainedModel& trained, const PredictOptions& options) {
 struct Written {
   std::vector<PredictedArray> arrays;
   std::unique_ptr<SampleStream> stream;
+  std::vector<std::string> notes = {};  // what was assumed of the values
 };
 
 Written written_in_stages(TrainedModel& trained, const PredictOptions& options,
@@ -275,7 +295,7 @@ Written written_in_stages(TrainedModel& trained, const PredictOptions& options,
   };
   const FieldWords words = wanted_words(trained, options);
   what.values = [&](const std::vector<std::string>& outputs, const std::vector<TensorType>& types) {
-    return predicted_values(config, words, types, outputs, options);
+    return predicted_values(trained.run(), words, types, outputs, options);
   };
   what.arrays = arrays_of;
   what.to = options.to;
@@ -296,9 +316,13 @@ Written written_as_ever(TrainedModel& trained, const PredictOptions& options,
   Prediction prediction(config, trained.parts(), outputs, trained.states(), trained.arenas());
   std::vector<TensorType> types;
   for (std::size_t i = 0; i < outputs.size(); ++i) types.push_back(prediction.type(i));
-  auto values = predicted_values(config, wanted_words(trained, options), types, outputs, options);
+  auto values =
+      predicted_values(trained.run(), wanted_words(trained, options), types, outputs, options);
   Written written;
   written.arrays = arrays_of(values, outputs);
+  for (const PredictedValue& value : values) {
+    if (!value.note().empty()) written.notes.push_back(value.note());
+  }
   if (file) file->start(written.arrays);
   written.stream = open_samples(trained, prediction.inputs(), options, options.ids);
   Predictor(trained, prediction, *written.stream, std::move(values), file).run(options);
@@ -335,6 +359,7 @@ Report predicted(const std::string& run, const PredictOptions& options,
   report.warnings = trained.run().warnings;
   for (std::string& warning : written.stream->warnings())
     report.warnings.push_back(std::move(warning));
+  report.warnings.insert(report.warnings.end(), written.notes.begin(), written.notes.end());
   const std::string to = options.to == "-" ? "standard output" : options.to;
   std::string columns;
   Json listed = Json::array();

@@ -215,7 +215,7 @@ std::shared_ptr<const DataSource> checked(TrainedModel& trained,
   const RunConfig& config = trained.config();
   const Graph& graph = trained.placed().forward(config.micro_batch_size(), true);
   source = zero_out_of_range(config, graph, std::move(source));
-  check_integer_fields(config, graph, *source);
+  check_integer_fields(config, graph, *source, trained.engine().evaluate);
   return source;
 }
 

@@ -151,11 +151,11 @@ std::vector<Vocabulary> load_vocabularies(TrainedModel& trained, const TablePlan
         run.exported() ? "take the one that `tandem export` wrote with this model" : whole_copy);
     try {
       const std::vector<std::string> no_names;
-      vocabularies.push_back(Vocabulary::parse(text, wanted.by_value ? no_names : plan.columns));
+      vocabularies.push_back(
+          Vocabulary::parse(text, wanted.by_value ? no_names : plan.columns, wanted.by_table));
     } catch (const std::invalid_argument& problem) {
-      refuse_vocabulary(path, problem.what(),
-                        std::string("one that counts by ") + (wanted.by_value ? "value" : "column"),
-                        "", whole_copy);
+      refuse_vocabulary(path, problem.what(), std::string("one that counts by ") + wanted.by(), "",
+                        whole_copy);
     }
   }
   expect_rows(trained, plan, vocabularies);

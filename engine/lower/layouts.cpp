@@ -6,6 +6,7 @@
 
 #include "engine/graph/error.h"
 #include "engine/lower/kernel_choice.h"
+#include "engine/lower/reorder_note.h"
 #include "engine/lower/select_kernel.h"
 #include "engine/operators/collectives/collective.h"
 
@@ -126,8 +127,8 @@ class LayoutWalk {
     const bool is_of_update =
         like.phase == Phase::update && (!made_by || to_.graph.node(made_by).phase == Phase::update);
     if (!is_of_update)
-      to_.notes.push_back("copy of '" + value.name + "' to " + to_string(layout) + " for " +
-                          like.path);
+      to_.notes.push_back(std::string(reorder_note) + value.name + "' to " + to_string(layout) +
+                          " for " + like.path);
     value.name += "/copy" + std::to_string(++copy_count_);
     value.kind = ValueKind::computed;
     value.constant = nullptr;

@@ -67,6 +67,11 @@ PredictedValue::PredictedValue(const std::string& name, const TensorType& type,
 void PredictedValue::find_classes(const std::string& name, const TensorType& type, int class_axis) {
   const auto rank = static_cast<int>(type.shape.size());
   const std::string axes = rank > 1 ? "1 to " + std::to_string(rank - 1) : "an axis of classes";
+  if (class_axis < 0 && rank == 3) {
+    class_axis = 2;
+    note_ = "the classes of \"" + name + "\", " + to_string(type) +
+            ", are taken to be on the last axis; --class-axis 1 says that they are on axis 1";
+  }
   if (class_axis < 0 && rank != 2) {
     refuse(name, "which axis of these logits counts the classes?", "--class-axis with " + axes,
            to_string(type), "or give the values out: --as values");

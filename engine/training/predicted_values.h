@@ -39,12 +39,15 @@ struct PredictedArray {
 class PredictedValue {
  public:
   /// `term`: the loss term that takes the value; may be null. `class_axis`: where the classes are,
-  /// the samples being axis 0; negative: axis 1 of two, else unknown. Throws Error{usage} where
-  /// there is no such form of the value.
+  /// the samples being axis 0; negative: axis 1 of two, the last of three, as losses have it where
+  /// both fit, which `note` says; else unknown. Throws Error{usage} where there is no such form of
+  /// the value.
   PredictedValue(const std::string& name, const TensorType& type, const LossTerm* term,
                  PredictionForm form, int class_axis);
 
   const std::vector<PredictedArray>& arrays() const { return arrays_; }
+  /// For people: what was assumed; "" where nothing was.
+  const std::string& note() const { return note_; }
   /// What classes are called, where the value gives any.
   void name_classes(const std::vector<std::string>& words);
   /// Appends a tensor for each array, axis 0 counting the samples as in `value`.
@@ -58,7 +61,8 @@ class PredictedValue {
 
   std::vector<PredictedArray> arrays_;
   std::vector<Made> made_;  // by array
-  Shape sample_;            // of the value
+  std::string note_;
+  Shape sample_;  // of the value
   std::size_t class_axis_ = 0;
 };
 

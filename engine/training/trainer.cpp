@@ -74,11 +74,11 @@ Training::Training(RunConfig config, RunParts parts, DataSets data, TrainingHook
   }
   if (algorithm == nullptr) my.position.optimizers = parameter_kinds(my.config, forward);
   if (my.config.data) my.position.functions = id_functions(*my.config.data);
-  check_integer_fields(my.config, forward, *my.data.train);
+  check_integer_fields(my.config, forward, *my.data.train, my.parts.evaluate);
   const auto say = [&](const std::string& note) { my.say(note); };
   check_finite_fields(my.config, forward, *my.data.train, say);
   if (my.data.eval) {
-    check_integer_fields(my.config, forward, *my.data.eval);
+    check_integer_fields(my.config, forward, *my.data.eval, my.parts.evaluate);
     check_finite_fields(my.config, forward, *my.data.eval, say);
     my.evaluation =
         std::make_unique<Evaluation>(my.config, my.parts, my.data.eval, my.states, my.arenas);

@@ -177,6 +177,11 @@ TrainingResult Training::Impl::finish() {
   result.evaluation = last_evaluation;
   result.tables = last_tables;
   result.interrupted = interrupted;
+  if (position.best) {
+    result.best_metric = position.best_metric;
+    result.best_value = *position.best;
+    result.best_step = position.best_step;
+  }
   if (!interrupted && rank() == 0) {
     nlohmann::ordered_json summary{{"steps", position.step}, {"samples", position.samples}};
     if (std::isfinite(last_loss)) summary["loss"] = last_loss;

@@ -81,6 +81,9 @@ struct TrainOptions {
   /// With each line of the log also what the operators of that step took, and how many ids and rows
   /// lookups in tables and their updates had.
   bool log_operators = false;
+  /// `summary` also has what only somebody who looks into a plan wants to know: copies of values
+  /// from one order in memory to another.
+  bool verbose = false;
   /// A Chrome trace of some steps, of rank 0; "": none. Of steps from `trace_first` to
   /// `trace_last`; 0: the third to the fifth of this process. They are waited for one by one.
   /// Beside what ran it has what the cost model expected, and the bytes in use on each device.
@@ -113,7 +116,11 @@ struct TrainResult {
   double loss = 0;                           // of the last step; NaN: none was left to do
   std::map<std::string, double> evaluation;  // last values of the metrics
   std::vector<MetricTable> tables;           // those that are more than one number
-  bool interrupted = false;                  // saved as `TrainOptions::stop` asked
+  /// The best checkpoint: its metric (eval.best), value and step. "": there is none.
+  std::string best_metric;
+  double best_value = 0;
+  std::uint64_t best_step = 0;
+  bool interrupted = false;  // saved as `TrainOptions::stop` asked
   std::vector<std::string> warnings;         // of the data; `on_message` was told of them
 };
 

@@ -282,6 +282,28 @@ AutoPlan AutoCase::plan_text(const std::string& text) {
   return measure_plan();
 }
 
+AutoPlan AutoCase::plan_behind(const AutoChoices& choices) {
+  constexpr int nowhere = -1;  // every choice is said, that of the default device as well
+  std::vector<std::string> rules;
+  for (const AutoRule& rule : auto_rules(groups_, choices, nowhere))
+    rules.push_back(to_toml(rule, devices_));
+  AutoPlan plan;
+  const std::function<void(std::size_t)> stack = [&](std::size_t next) {
+    if (next == rules.size())
+      plan = measure_plan();
+    else
+      of_.with_rule(rules[next], [&] { stack(next + 1); });
+  };
+  try {
+    of_.replace_policy(with_rules({}));
+    stack(0);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::usage) throw;
+    return impossible(error);
+  }
+  return plan;
+}
+
 std::optional<AutoPlan> AutoCase::plan(const std::vector<std::string>& rules) {
   std::string text;
   for (const std::string& rule : rules) text += rule + "\n";

@@ -65,6 +65,8 @@ class AutoCase {
   std::vector<std::string> rules_of(const AutoChoices& choices) const;
   /// Plans are remembered by what they come to. Nothing where a search has made as many as it may.
   std::optional<AutoPlan> plan(const std::vector<std::string>& rules);
+  /// These choices behind all rules of the file, whatever those say.
+  AutoPlan plan_behind(const AutoChoices& choices);
   /// A text as it stands; throws what is wrong with it.
   AutoPlan plan_text(const std::string& text);
   /// Without the rules that change nothing, and those that gain nothing; of many rules some may

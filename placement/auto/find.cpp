@@ -29,8 +29,9 @@ std::string ways_out(const std::vector<Remedy>& remedies) {
   std::string rules;
   for (const Remedy& remedy : remedies) {
     if (!remedy.suffices) continue;
-    rules += fmt::format("{}{}, which frees {}", rules.empty() ? "add the rule " : ", or ",
-                         remedy.rule, bytes_text(static_cast<double>(remedy.bytes)));
+    rules += fmt::format("{}{}, which frees {} and takes {:.3f} ms a step",
+                         rules.empty() ? "add the rule " : ", or ", remedy.rule,
+                         bytes_text(static_cast<double>(remedy.bytes)), remedy.seconds * 1e3);
   }
   return rules + (rules.empty() ? "" : ", or ") +
          "raise the budget, or use a smaller batch_size or micro_batch";
@@ -80,6 +81,25 @@ std::string line_of(const AutoPlan& plan) {
   return text + (plan.score.overflow > 0 ? " | does not fit" : "");
 }
 
+// Of a file whose rules leave nothing to search: a placement that they rule out and that is faster.
+std::string faster_beside(const FoundPlacement& found) {
+  if (found.pinned_by.empty() || !found.before) return "";
+  const auto fits = [](const AutoPlan& plan) {
+    return plan.score.possible && plan.score.overflow <= 0;
+  };
+  const std::pair<std::string, AutoPlan>* best = nullptr;
+  for (const auto& beside : found.baselines) {
+    if (fits(beside.second) &&
+        (best == nullptr || beside.second.score.seconds < best->second.score.seconds))
+      best = &beside;
+  }
+  constexpr double worth_a_word = 0.99;
+  if (best == nullptr || best->second.score.seconds > worth_a_word * found.before->score.seconds)
+    return "";
+  return fmt::format("faster    without these rules: {}, {:.3f} ms a step\n", best->first,
+                     best->second.score.seconds * 1e3);
+}
+
 // The best way to share out what ranks keep goes behind the rules of a placement.
 void add_sharding(AutoCase& of, std::vector<std::string>& rules, FoundPlacement& found) {
   std::vector<std::string> chosen;
@@ -125,6 +145,11 @@ bool FoundPlacement::is_old_better() const {
          before->score.seconds < after.score.seconds * (1 - 1e-9);
 }
 
+bool FoundPlacement::is_old_best() const {
+  return before && before->score.possible && before->score.overflow <= 0 &&
+         before->score.seconds <= after.score.seconds * (1 + 1e-9);
+}
+
 FoundPlacement find_placement(AutoCase& of, const std::string& before, int ranks,
                               const AutoWatch& watch) {
   FoundPlacement found;
@@ -143,9 +168,8 @@ FoundPlacement find_placement(AutoCase& of, const std::string& before, int ranks
                            .fix = "nothing was written"});
   }
   if (!best.score.possible) throw *of.error();
-  for (const auto& [name, choices] : of.baselines()) {
-    if (const auto plan = of.plan(of.rules_of(choices))) found.baselines.emplace_back(name, *plan);
-  }
+  for (const auto& [name, choices] : of.baselines())
+    found.baselines.emplace_back(name, of.plan_behind(choices));
   const std::vector<std::string> rules = of.rules_of(best.choices);
   if (best.score.overflow > 0 && ranks == 1) nothing_fits(of, rules, found);
   std::vector<std::string> fewer = of.simplified(rules);
@@ -170,14 +194,21 @@ std::string found_text(const FoundPlacement& found, const std::string& file, boo
     for (const std::string& line : found.lines) text += "  " + line + "\n";
     text += "]\n";
   }
-  text += "before    " + (found.before ? line_of(*found.before) : "not a valid policy") + "\n";
-  text += "after     " + line_of(found.after) + "\n";
+  if (found.is_old_best()) {
+    text += "as it is  " + line_of(*found.before) + "\n";
+    text += fmt::format("          nothing faster was found among {} placements{}\n", found.plans,
+                        found.is_old_better() ? "; the best of them: " + line_of(found.after) : "");
+  } else {
+    text += "before    " + (found.before ? line_of(*found.before) : "not a valid policy") + "\n";
+    text += "after     " + line_of(found.after) + "\n";
+  }
   for (const auto& [name, plan] : found.baselines) {
     const std::string outcome =
         !plan.score.possible ? "not possible" : line_of(plan).substr(0, line_of(plan).find(','));
     text += fmt::format("beside    {}: {}{}\n", name, outcome,
                         plan.score.overflow > 0 ? ", does not fit" : "");
   }
+  text += faster_beside(found);
   if (found.ranks > 1) text += sharding_text(found);
   text += fmt::format("{} placements compared by the cost model ({})", found.plans, found.times);
   if (found.stopped) {
@@ -217,6 +248,7 @@ std::string found_json(const FoundPlacement& found, const std::string& file, boo
                     {"changed", changed},
                     {"auto", found.lines},
                     {"before", found.before ? to_json(*found.before) : Json()},
+                    {"nothing_faster", found.is_old_best()},
                     {"after", to_json(found.after)},
                     {"baselines", baselines},
                     {"plans", found.plans},

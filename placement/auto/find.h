@@ -15,7 +15,7 @@ struct FoundPlacement {
   std::vector<std::string> lines;
   AutoPlan after;
   std::optional<AutoPlan> before;
-  std::vector<std::pair<std::string, AutoPlan>> baselines;
+  std::vector<std::pair<std::string, AutoPlan>> baselines;  // behind the rules of the file
   /// Of several ranks: ways to share out, and the one that was chosen.
   std::vector<std::pair<std::string, AutoPlan>> shardings;
   std::string sharding, why;
@@ -28,6 +28,8 @@ struct FoundPlacement {
   std::string times;                  // what the cost model takes for kernels
   /// The policy as it was is faster and fits: the search was short, or its groups too coarse.
   bool is_old_better() const;
+  /// The policy as it was fits, and none that was found is faster by more than rounding.
+  bool is_old_best() const;
 };
 
 /// `before`: the policy with its old list `auto`. `ranks`: how many train together; of more than

@@ -11,6 +11,7 @@
 #include "engine/graph/text.h"
 #include "engine/operators/operator.h"
 #include "engine/passes/tables/cached_tables.h"
+#include "placement/quantities.h"
 #include "placement/report/explain_groups.h"
 #include "placement/report/json.h"
 
@@ -105,6 +106,50 @@ ExplainedAttribute rows_ahead(const ParameterAttributes& table, const Lowered& l
   if (why.empty()) why.insert("no lookup on the host is read on one accelerator alone");
   reason.text += fmt::format("{}", fmt::join(why, "; "));
   return {"ahead", "no", &reason};
+}
+
+/// Why a node is on another device than the one that was asked for.
+std::string why_elsewhere(const ExplainedNode& node, const PlacedRow& row,
+                          const ResolvedPolicy& resolved, const Explained& of) {
+  const auto because = [&](const Reason& reason) -> std::string {
+    for (const FallBack& fallen : reason.fallen) {
+      if (fallen.device == node.requested) return fallen.because;
+    }
+    return "";
+  };
+  std::string why;
+  for (const std::string& reader : of.readers) {
+    const OperatorAttributes* op = resolved.find_node(reader);
+    if (why.empty() && op != nullptr) why = because(op->run.reason);
+  }
+  for (const std::string& name : of.parameters) {
+    const ParameterAttributes* parameter = resolved.find_parameter(name);
+    if (why.empty() && parameter != nullptr) why = because(parameter->state.reason);
+  }
+  return why.empty() ? row.reason : why;
+}
+
+std::string cost_text(const Explained& explained) {
+  if (!explained.cost) return "";
+  const ExplainedCost& cost = *explained.cost;
+  std::string text = fmt::format(
+      "  {:<10} {:.3f} ms of kernels in a step of {:.3f} ms, by the "
+      "cost model",
+      "cost", cost.kernels() * 1e3, cost.step * 1e3);
+  std::string phases;
+  for (const auto& [phase, seconds] :
+       {std::pair{Phase::forward, cost.forward}, std::pair{Phase::backward, cost.backward},
+        std::pair{Phase::update, cost.update}}) {
+    if (seconds > 0)
+      phases += fmt::format("{}{} {:.3f}", phases.empty() ? ": " : ", ", phase_name(phase),
+                            seconds * 1e3);
+  }
+  text += phases;
+  if (cost.copies > 0) {
+    text += fmt::format("; {} copies between devices, {}, waited for {:.3f} ms", cost.copies,
+                        bytes_text(static_cast<double>(cost.bytes)), cost.exposed * 1e3);
+  }
+  return text + "\n";
 }
 
 /// A grouped update has three results a parameter.
@@ -209,8 +254,44 @@ void add_nodes(const ResolvedPolicy& resolved, const Lowered& lowered, const std
           found.reason = "follows its operator " + reader + " (" + found.reason + ")";
       }
     }
+    if (found.requested != row.device) found.why_not = why_elsewhere(found, row, resolved, to);
     found.row = std::move(row);
     to.nodes.push_back(std::move(found));
+  }
+}
+
+void add_costs(const PlannedStep& step, Explained& to) {
+  const PlannedMicroBatch& last = step.micro_batches.back();
+  std::unordered_map<std::int32_t, double> seconds;  // by node of the last micro-batch
+  for (const SimulatedSpan& span : last.simulation.spans) {
+    const Queue& queue = last.program.plan.queues[static_cast<std::size_t>(span.queue)];
+    const Instruction& instruction = queue.instructions[static_cast<std::size_t>(span.index)];
+    if (instruction.kind == Instruction::Kind::run)
+      seconds[instruction.node.index] += span.end - span.start;
+  }
+  std::int64_t micro_batches = 0;
+  for (const PlannedMicroBatch& micro_batch : step.micro_batches)
+    micro_batches += micro_batch.times;
+  ExplainedCost& cost = to.cost.emplace();
+  cost.step = step.seconds;
+  for (ExplainedNode& node : to.nodes) {
+    if (const auto found = seconds.find(node.row.node.index); found != seconds.end())
+      node.seconds = found->second;
+    const auto times = static_cast<double>(micro_batches);
+    if (node.row.phase == Phase::forward) cost.forward += times * node.seconds;
+    if (node.row.phase == Phase::backward) cost.backward += times * node.seconds;
+    if (node.row.phase == Phase::update) cost.update += node.seconds;
+  }
+  std::set<std::string> names(to.readers.begin(), to.readers.end());
+  names.insert(to.parameters.begin(), to.parameters.end());
+  for (const Crossing& crossing : step.crossings) {
+    const bool is_its = names.contains(crossing.producer) ||
+                        std::any_of(crossing.consumers.begin(), crossing.consumers.end(),
+                                    [&](const std::string& name) { return names.contains(name); });
+    if (!is_its || crossing.scalar()) continue;
+    cost.copies += crossing.times;
+    cost.bytes += crossing.bytes * static_cast<std::size_t>(crossing.times);
+    cost.exposed += crossing.exposed_ms / 1e3 * static_cast<double>(crossing.times);
   }
 }
 
@@ -245,12 +326,24 @@ std::string explain_json(const Policy& policy, const ResolvedPolicy& resolved,
                      {"requested", resolved.device_name(node.requested)},
                      {"device", resolved.device_name(node.row.device)},
                      {"kernel", node.row.kernel},
-                     {"reason", node.reason}});
+                     {"reason", node.reason},
+                     {"why_not", node.why_not},
+                     {"ms", node.seconds * 1e3}});
   }
   Json json{{"path", explained.path}, {"kind", explained.kind}};
   if (!explained.groups.empty()) {
     json["counts"] = counts_json(explained.counts);
     json["groups"] = explained_groups_json(policy, resolved, explained);
+  }
+  if (explained.cost) {
+    const ExplainedCost& cost = *explained.cost;
+    json["cost"] = {{"forward_ms", cost.forward * 1e3},
+                    {"backward_ms", cost.backward * 1e3},
+                    {"update_ms", cost.update * 1e3},
+                    {"step_ms", cost.step * 1e3},
+                    {"copies", cost.copies},
+                    {"copied_bytes", cost.bytes},
+                    {"exposed_copies_ms", cost.exposed * 1e3}};
   }
   json["attributes"] = attributes;
   json["nodes"] = nodes;
@@ -259,7 +352,8 @@ std::string explain_json(const Policy& policy, const ResolvedPolicy& resolved,
 
 std::string explain_text(const Policy& policy, const ResolvedPolicy& resolved,
                          const Explained& explained) {
-  if (!explained.groups.empty()) return explained_groups_text(policy, resolved, explained);
+  if (!explained.groups.empty())
+    return explained_groups_text(policy, resolved, explained) + cost_text(explained);
   std::string text = explained.path + " (" + explained.kind + ")\n";
   for (const ExplainedAttribute& attribute : explained.attributes) {
     text +=
@@ -286,10 +380,11 @@ std::string explain_text(const Policy& policy, const ResolvedPolicy& resolved,
                         node.row.op, node.row.path, results_text(node.row.results), node.row.kernel,
                         node.reason);
     if (node.requested != node.row.device) {
-      text += fmt::format("  {:<21} requested {}\n", "", resolved.device_name(node.requested));
+      text += fmt::format("  {:<21} requested {}; it is here since: {}\n", "",
+                          resolved.device_name(node.requested), node.why_not);
     }
   }
-  return text;
+  return text + cost_text(explained);
 }
 
 }  // namespace tandem

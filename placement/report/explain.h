@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "placement/report/placement_report.h"
+#include "placement/report/planned_step.h"
 
 namespace tandem {
 
@@ -22,7 +23,20 @@ struct ExplainedNode {
   PlacedRow row;
   int requested = 0;
   std::string reason;
-  int rule = -1;  // that decided it; -1: none
+  std::string why_not;  // why it is not where it was requested; "" where it is
+  int rule = -1;        // that decided it; -1: none
+  double seconds = 0;   // of its kernel, by the cost model, in one micro-batch
+};
+
+/// What the nodes and copies take of a step, by the cost model.
+struct ExplainedCost {
+  double forward = 0, backward = 0, update = 0;  // seconds of kernels
+  double step = 0;                               // seconds of the whole step
+  std::int64_t copies = 0;                       // of what goes in or comes out, scalars left out
+  std::size_t bytes = 0;                         // of them
+  double exposed = 0;                            // seconds that are waited for them
+
+  double kernels() const { return forward + backward + update; }
 };
 
 /// What one line, or none, decides alike of several operators or parameters.
@@ -43,6 +57,7 @@ struct Explained {
   std::list<Reason> reasons;           // of attributes that are found here
   std::vector<ExplainedAttribute> attributes;
   std::vector<ExplainedNode> nodes;
+  std::optional<ExplainedCost> cost;               // in a planned step
   const ParameterAttributes* parameter = nullptr;  // where it is one
   std::vector<std::string> readers;                // operators whose nodes belong to it
   std::set<std::string> parameters;                // whose updates belong to it
@@ -57,6 +72,8 @@ Explained explain(const ResolvedPolicy& resolved, const PolicyItems& items, cons
 /// What became of it in a program. `phase`: "forward", "backward", "update" alone, or "" for all.
 void add_nodes(const ResolvedPolicy& resolved, const Lowered& lowered, const std::string& phase,
                Explained& to);
+/// What the nodes cost in a step whose last micro-batch has given them.
+void add_costs(const PlannedStep& step, Explained& to);
 std::string explain_text(const Policy& policy, const ResolvedPolicy& resolved,
                          const Explained& explained);
 std::string explain_json(const Policy& policy, const ResolvedPolicy& resolved,

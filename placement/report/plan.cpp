@@ -8,6 +8,7 @@
 
 #include "engine/graph/error.h"
 #include "engine/graph/text.h"
+#include "engine/lower/reorder_note.h"
 #include "engine/operators/operator.h"
 #include "placement/quantities.h"
 #include "placement/report/check.h"
@@ -361,8 +362,9 @@ std::string plan_text(const Policy& policy, const ResolvedPolicy& resolved, cons
                         bytes_text(step.limits[0]), bytes_text(step.memory[0].peak));
   }
   for (const Diagnostic& note : resolved.notes) text += "note        " + to_string(note) + "\n";
-  for (const std::string& note : step.micro_batches.back().program.lowered.notes)
-    text += "note        " + note + "\n";
+  for (const std::string& note : step.micro_batches.back().program.lowered.notes) {
+    if (!is_reorder_note(note)) text += "note        " + note + "\n";
+  }
   for (const Hint& hint : hints) {
     const std::string rule = rule_text(policy, hint.rule);
     text += "hint        " + (rule.empty() ? "" : rule + ": ") + hint.message + "\n";

@@ -11,11 +11,13 @@
 namespace tandem {
 namespace {
 
+/// Of two that make room one that takes so many times longer is left out.
+constexpr double much_slower = 2;
+
 constexpr const char* of_everything[] = {
-    "state = \"cpu\"",
-    "param = \"cpu\", state = \"cpu\"",
-    "acts = \"recompute\"",
-    "acts = \"offload\"",
+    "state = \"cpu\"",      "param = \"cpu\", state = \"cpu\"",
+    "acts = \"recompute\"", "acts = \"offload\"",
+    "on = \"cpu\"",
 };
 constexpr const char* together[] = {
     "state = \"cpu\", acts = \"recompute\"",
@@ -71,8 +73,15 @@ class Remedies {
   std::vector<Remedy> sorted() const {
     std::vector<Remedy> remedies;
     for (const Found& found : found_) remedies.push_back(found.remedy);
-    std::stable_sort(remedies.begin(), remedies.end(),
-                     [](const Remedy& a, const Remedy& b) { return a.bytes > b.bytes; });
+    std::stable_sort(remedies.begin(), remedies.end(), [](const Remedy& a, const Remedy& b) {
+      if (a.suffices != b.suffices) return a.suffices;
+      return a.suffices ? a.seconds < b.seconds : a.bytes > b.bytes;
+    });
+    if (!remedies.empty() && remedies.front().suffices) {
+      const double fastest = remedies.front().seconds;
+      std::erase_if(remedies,
+                    [&](const Remedy& remedy) { return remedy.seconds > much_slower * fastest; });
+    }
     return remedies;
   }
 

@@ -122,7 +122,7 @@ TEST(InitBuckets, AreOverOneDimensionOfEnoughSamples) {
   const auto guess = guess_buckets(inputs, fields);
   ASSERT_TRUE(guess);
   EXPECT_THAT(guess->lengths, ElementsAre(8, 24, 64));
-  EXPECT_EQ(guess->toml,
+  EXPECT_EQ(guess->toml(),
             "{ field = \"ids\", pad = 3, lengths = [ 8, 24, 64 ], dimension = \"s\", fields = [ "
             "\"attention_mask\", \"ids\" ] }");
   fields.bind["other"] = 4;

@@ -57,6 +57,13 @@ TEST_F(PolicyEditTest, RefusesWhatMeansNothingInTheModel) {
   EXPECT_THAT(text(), HasSubstr("fc1.**"));
 }
 
+TEST_F(PolicyEditTest, ADeviceMayBeNamedOnTheLine) {
+  EXPECT_EQ(edit("--at 'fc1.**' --set on=acc").code, 2);
+  const Ended named = edit("--at 'fc1.**' --set on=acc --device acc=emulated:0");
+  EXPECT_EQ(named.code, 0) << named.text;
+  EXPECT_THAT(text(), HasSubstr("on = \"acc\""));
+}
+
 TEST_F(PolicyEditTest, RulesThatMatchNothingCanBeTakenAway) {
   const Ended removed = edit("--at 'fc3.**' --remove --json" + config_);
   EXPECT_EQ(removed.code, 0) << removed.text;

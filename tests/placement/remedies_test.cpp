@@ -19,6 +19,7 @@ constexpr const char* weights = R"({ at = "**", param = "cpu", state = "cpu" })"
 constexpr const char* recompute = R"({ at = "**", acts = "recompute" })";
 constexpr const char* offload = R"({ at = "**", acts = "offload" })";
 constexpr const char* state_recompute = R"({ at = "**", state = "cpu", acts = "recompute" })";
+constexpr const char* host = R"({ at = "**", on = "cpu" })";
 constexpr const char* table = R"({ at = "embed.**", on = "cpu" })";
 constexpr std::size_t limit = 1000;
 
@@ -50,14 +51,32 @@ std::vector<std::string> rules_of(const std::vector<Remedy>& remedies) {
   return rules;
 }
 
-TEST(Remedies, ThoseThatFreeMostComeFirst) {
+TEST(Remedies, ThoseThatFitComeFirstThenThoseThatFreeMost) {
   const Tried tried = remedies_of(
       {{state, 1200}, {weights, 900}, {recompute, 1000}, {offload, 1400}, {table, 1100}});
   EXPECT_THAT(rules_of(tried.remedies), ElementsAre(weights, recompute, table, state, offload));
-  EXPECT_THAT(tried.rules, ElementsAre(state, weights, recompute, offload, table));
+  EXPECT_THAT(tried.rules, ElementsAre(state, weights, recompute, offload, host, table));
   EXPECT_EQ(tried.remedies[0].bytes, 600u);
   EXPECT_TRUE(tried.remedies[1].suffices) << "to the byte";
   EXPECT_FALSE(tried.remedies[2].suffices);
+}
+
+// Of those that fit the fastest comes first, and one that takes more than twice as long is none;
+// neither is one that does not even fit.
+TEST(Remedies, TheFastestComesFirstAndMuchSlowerOnesAreLeftOut) {
+  const ResolvedPolicy resolved = resolve_text("rules = [ { at = \"**\", on = \"gpu\" } ]\n");
+  const std::map<std::string, std::pair<std::size_t, double>> plans{
+      {state, {900, 3e-3}},    {weights, {100, 20e-3}}, {recompute, {990, 1.8e-3}},
+      {offload, {1200, 5e-3}}, {host, {0, 1.6e-3}},     {table, {1100, 1.7e-3}}};
+  const std::vector<Remedy> remedies =
+      find_remedies(resolved, of_gpu(1500), [&](const std::string& rule) {
+        const auto known = plans.find(rule);
+        if (known == plans.end()) throw Error(ErrorKind::usage, Diagnostic{.message = "no kernel"});
+        TriedPlan plan = of_gpu(known->second.first);
+        plan.seconds = known->second.second;
+        return plan;
+      });
+  EXPECT_THAT(rules_of(remedies), ElementsAre(host, recompute, state, table));
 }
 
 TEST(Remedies, TwoTogetherAreTriedWhereNoneIsEnough) {

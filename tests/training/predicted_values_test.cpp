@@ -75,8 +75,13 @@ TEST(PredictedValues, ClassesLieOnTheAxisThatIsNamed) {
   const HostTensor x = HostTensor::from<float>({1, 2, 3}, {0, 5, 1, 7, 2, 1});
   EXPECT_THAT(numbers(converted(x, &classes, PredictionForm::classes, 2)[0]), ElementsAre(1, 0));
   EXPECT_THAT(numbers(converted(x, &classes, PredictionForm::classes, 1)[0]), ElementsAre(1, 0, 0));
-  EXPECT_THAT(error_of([&] { converted(x, &classes, PredictionForm::automatic); }),
-              HasSubstr("--class-axis with 1 to 2"));
+  // As the loss has it where labels fit both ways; of more axes nobody can tell.
+  EXPECT_THAT(numbers(converted(x, &classes, PredictionForm::classes)[0]), ElementsAre(1, 0));
+  const PredictedValue assumed("y", x.type(), &classes, PredictionForm::classes, -1);
+  EXPECT_THAT(assumed.note(), HasSubstr("on the last axis; --class-axis 1"));
+  const HostTensor image(TensorType{DType::float32, {1, 2, 3, 4}});
+  EXPECT_THAT(error_of([&] { converted(image, &classes, PredictionForm::automatic); }),
+              HasSubstr("--class-axis with 1 to 3"));
   EXPECT_THAT(error_of([&] { converted(x, &classes, PredictionForm::automatic, 3); }),
               HasSubstr("no such axis"));
   EXPECT_EQ(converted(x, &classes, PredictionForm::values)[0].shape(), (Shape{1, 2, 3}));

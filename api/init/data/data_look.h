@@ -48,9 +48,6 @@ std::string without_split(const std::string& name);
 bool is_text(const std::string& name);
 /// Whether a name is one that labels have: "label", "y", "target".
 bool names_label(const std::string& name);
-/// Whether an input is called a mask of tokens, or their segments.
-bool names_mask(const std::string& name);
-bool names_segments(const std::string& name);
 /// Arrays with such a name are labels; where there are none, those that are called as an output of
 /// the model, or the one column with a name that much that is predicted has: "price".
 void mark_labels(const std::vector<InputFacts>& inputs, const std::vector<std::string>& outputs,

@@ -93,12 +93,6 @@ bool names_label(const std::string& name) {
   return has_word(name, words);
 }
 
-bool names_mask(const std::string& name) { return name.find("mask") != std::string::npos; }
-
-bool names_segments(const std::string& name) {
-  return name.find("type") != std::string::npos || name.find("segment") != std::string::npos;
-}
-
 void mark_labels(const std::vector<InputFacts>& inputs, const std::vector<std::string>& outputs,
                  DataFacts& facts) {
   static const std::set<std::string, std::less<>> often_predicted{

@@ -1,4 +1,6 @@
 // NumPy's archives, which name their arrays, and .npy files of one array each.
+#include <algorithm>
+
 #include "api/init/data/data_look.h"
 #include "engine/formats/arrays/npy.h"
 #include "engine/formats/arrays/npz_file.h"
@@ -8,6 +10,38 @@ namespace {
 
 bool takes_archive(const std::string& path) { return path.ends_with(".npz"); }
 bool takes_array(const std::string& path) { return path.ends_with(".npy"); }
+
+/// Whether labels repeat other ids wherever they are no numbers below 0, which stand for no label.
+bool repeats(const HostTensor& labels, const HostTensor& ids) {
+  bool any = false;
+  for (std::int64_t i = 0; i < labels.type().elements(); ++i) {
+    const double label = labels.number(i);
+    if (label < 0) continue;
+    if (label != ids.number(i)) return false;
+    any = true;
+  }
+  return any;
+}
+
+/// Tells rows of labels which rows of ids they repeat.
+void compare_labels(const NpzFile& file, DataFacts& facts) {
+  const std::vector<std::string> names = file.names();
+  const auto is_row_of_ids = [&](const ArrayFacts& array) {
+    return array.sample.shape.size() == 1 && array.sample.shape[0] > 1 &&
+           is_integer(array.sample.dtype) &&
+           std::find(names.begin(), names.end(), array.name) != names.end();
+  };
+  for (ArrayFacts& labels : facts.arrays) {
+    if (!names_label(labels.name) || !is_row_of_ids(labels)) continue;
+    const HostTensor values = file.read(labels.name, labels.sample.dtype);
+    for (const ArrayFacts& ids : facts.arrays) {
+      if (&ids == &labels || !is_row_of_ids(ids) || ids.sample.shape != labels.sample.shape)
+        continue;
+      const HostTensor others = file.read(ids.name, ids.sample.dtype);
+      if (others.shape() == values.shape() && repeats(values, others)) labels.same_as = ids.name;
+    }
+  }
+}
 
 /// One after the other, so that no more than one array is in memory.
 void look_into_archive(const std::string& path, DataFacts& facts) {
@@ -35,6 +69,7 @@ void look_into_archive(const std::string& path, DataFacts& facts) {
     }
     add_array(facts, name, file.read(name, type.dtype), path);
   }
+  compare_labels(file, facts);
 }
 
 void look_archives(const SplitPaths& paths, DataFacts& facts) {

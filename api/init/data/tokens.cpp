@@ -4,6 +4,7 @@
 
 #include "api/init/data/data_look.h"
 #include "api/init/fields.h"
+#include "api/init/roles.h"
 #include "engine/formats/files.h"
 #include "engine/graph/error.h"
 #include "engine/operators/checks.h"
@@ -68,7 +69,7 @@ void look_at_tokens(const SplitPaths& paths, DataFacts& facts) {
     facts.keys.push_back({"header_bytes", std::to_string(kind.header_bytes), "llm.c's header", ""});
 }
 
-bool is_mask(const InputFacts& input) { return names_mask(input.name); }
+bool is_mask(const InputFacts& input) { return role_of(input) == Role::mask; }
 
 /// Samples get the length of the model's inputs of that form, where all have one. An input that is
 /// called a mask says which tokens are there: all of them.
@@ -84,9 +85,18 @@ void fit_tokens(const std::vector<InputFacts>& inputs, DataFacts& facts) {
   facts.chose_length = is_known && length < 0;
   is_known &= length > 0;
   const char* const why = is_known             ? "what the model takes"
-                          : facts.chose_length ? "the model leaves it free: a usual length"
+                          : facts.chose_length ? "the model leaves it free: a usual length, as far "
+                                                 "as positions reach"
                                                : "";
   const bool is_open = !is_known && !facts.chose_length;
+  // No more than there are positions.
+  for (const InputFacts& input : inputs) {
+    const bool is_limit = role_of(input) == Role::positions && input.table_rows > 0;
+    if (!is_known && is_limit && input.table_rows < usual_length) {
+      length = input.table_rows;
+      is_known = true;
+    }
+  }
   facts.keys.push_back({"length", std::to_string(is_known ? length : usual_length), why,
                         is_open ? "how many tokens a sample has" : ""});
   if (is_known) {

@@ -13,10 +13,47 @@ bool is_one_score(const Shape& shape) {
   return squeezed(shape).empty() || (shape.size() >= 3 && shape.front() == 1);
 }
 
-/// Whether a tenth of the labels very likely holds both classes, which auc needs.
-bool has_both(const Numbers& numbers) {
-  const double ones = numbers.sum, zeros = static_cast<double>(numbers.count) - ones;
-  return std::min(ones, zeros) >= 100;
+/// How many labels are 0 and how many 1.
+struct Counts {
+  double zeros = 0, ones = 0;
+
+  double of_the_rarer() const { return std::min(zeros, ones); }
+  double share_of_ones() const { return ones / std::max(zeros + ones, 1.0); }
+  /// A tenth of the labels has both very likely, which auc needs: without one of 40 it is 0.9^40,
+  /// or 1.5 %.
+  bool has_both() const { return of_the_rarer() >= (is_rare() ? 40 : 100); }
+  /// Saying always the same is right in four of five: accuracy tells little.
+  bool is_rare() const { return of_the_rarer() > 0 && of_the_rarer() < 0.2 * (zeros + ones); }
+};
+
+Counts counts_of(const ArrayFacts& labels) {
+  if (!labels.is_text) {
+    const double ones = labels.numbers.sum;
+    return {static_cast<double>(labels.numbers.count) - ones, ones};
+  }
+  if (labels.word_counts.size() != 2) return {};
+  return {static_cast<double>(labels.word_counts[0]), static_cast<double>(labels.word_counts[1])};
+}
+
+/// Metrics, best first, and what is worth a word where one class is rare.
+void add_metrics(const LossCase& of, Counts counts, LossGuess& loss) {
+  if (!squeezed(of.shape).empty() || counts.of_the_rarer() == 0) return;
+  if (counts.is_rare()) {
+    loss.note = fmt::format("{:.3g} % of \"{}\" are 1: always saying {} is right in {:.3g} %",
+                            100 * counts.share_of_ones(), of.labels.name,
+                            counts.ones < counts.zeros ? "no" : "yes",
+                            100 * std::max(counts.share_of_ones(), 1 - counts.share_of_ones()));
+    if (counts.has_both()) loss.note += ", so `best` is auc";
+    loss.note += fmt::format(
+        "; `pos_weight = {:.4g}` in the loss term (zeros / ones) weighs both classes alike, and "
+        "probabilities are then too high",
+        counts.zeros / counts.ones);
+  }
+  if (!counts.has_both()) return;
+  if (counts.is_rare())
+    loss.metrics = {"auc", "auc_pr", "accuracy", "log_loss"};
+  else
+    loss.metrics.insert(loss.metrics.begin() + 1, "auc");
 }
 
 std::optional<LossGuess> guess_binary(const LossCase& of) {
@@ -39,10 +76,12 @@ std::optional<LossGuess> guess_binary(const LossCase& of) {
         fmt::format("\"{}\" has one number for each label, and \"{}\" holds two words: 1 is \"{}\"",
                     of.output, of.labels.name, words[1]);
     if (!of.labels.is_label) loss.certainty = 2;  // it may be anything
+    Counts counts = counts_of(of.labels);
+    if (words[0] != of.labels.words.front()) std::swap(counts.zeros, counts.ones);
+    add_metrics(of, counts, loss);
   } else {
     loss.as = label_functions(of.labels, false);
-    if (squeezed(of.shape).empty() && has_both(of.labels.numbers))
-      loss.metrics.insert(loss.metrics.begin() + 1, "auc");
+    add_metrics(of, counts_of(of.labels), loss);
     loss.why = fmt::format("\"{}\" has one number for each label, and \"{}\" holds 0 and 1 alone",
                            of.output, of.labels.name);
   }

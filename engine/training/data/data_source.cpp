@@ -4,7 +4,9 @@
 #include <cassert>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <mutex>
+#include <numeric>
 #include <stdexcept>
 
 #include "engine/formats/parallel_jobs.h"
@@ -38,6 +40,44 @@ int DataSource::find_field(std::string_view name) const {
   return -1;
 }
 
+void DataSource::check_elements(int field, std::span<const std::int64_t> limits) const {
+  constexpr std::int64_t samples_at_once = 4096;
+  const DataField& info = fields()[static_cast<std::size_t>(field)];
+  const auto each = static_cast<std::int64_t>(limits.size());
+  assert(each == info.sample.elements());
+  std::vector<Diagnostic> bad;
+  std::int64_t bad_rows = 0;
+  std::vector<std::int64_t> rows;
+  for (std::int64_t first = 0; first < samples(); first += samples_at_once) {
+    rows.resize(static_cast<std::size_t>(std::min(samples_at_once, samples() - first)));
+    std::iota(rows.begin(), rows.end(), first);
+    HostTensor values(
+        TensorType{info.sample.dtype, {static_cast<std::int64_t>(rows.size()), each}});
+    fill(field, rows, nullptr, values.data());
+    const std::vector<std::int64_t> ids = values.integers();
+    for (std::size_t r = 0; r < rows.size(); ++r) {
+      bool is_bad = false;
+      for (std::int64_t e = 0; e < each; ++e) {
+        const std::int64_t id = ids[r * limits.size() + static_cast<std::size_t>(e)];
+        const std::int64_t limit = limits[static_cast<std::size_t>(e)];
+        if (limit < 0 || (id >= 0 && id < limit)) continue;
+        is_bad = true;
+        if (bad.size() == shown_problems) break;
+        const std::string origin = origin_of(field, e, id);
+        bad.push_back({.message = "out of range",
+                       .file = describe(field, rows[r]),
+                       .path = "data.fields." + info.name,
+                       .expected = "0 to " + std::to_string(limit - 1),
+                       .got = std::to_string(id) + (origin.empty() ? "" : ", " + origin)});
+      }
+      bad_rows += is_bad ? 1 : 0;
+    }
+  }
+  if (bad.empty()) return;
+  tell_others(bad, 0, bad_rows, "rows");
+  throw Error(ErrorKind::data, std::move(bad));
+}
+
 std::uint64_t Augmentation::seed_of(std::size_t index) const {
   const bool is_first = repeats.empty() || repeats[index] == 0;
   return is_first ? seed : mix(seed, repeats[index]);
@@ -54,11 +94,15 @@ struct FieldPlan {
   bool augments = false;
 };
 
+/// What `origin_of` says of a field.
+using ValueOrigins =
+    std::function<std::string(const std::string& field, std::int64_t element, std::int64_t value)>;
+
 class ArraySource final : public DataSource {
  public:
   ArraySource(std::shared_ptr<const ArraySet> arrays, const std::vector<FieldConfig>& fields,
-              const OpenOptions& options, std::vector<Diagnostic>& errors)
-      : arrays_(std::move(arrays)) {
+              const OpenOptions& options, std::vector<Diagnostic>& errors, ValueOrigins origins)
+      : arrays_(std::move(arrays)), origins_(std::move(origins)) {
     samples_ = arrays_->rows();
     for (const FieldConfig& field : fields) add(field, options, errors);
   }
@@ -153,6 +197,10 @@ class ArraySource final : public DataSource {
         [](double value) { return number_text(value); });
   }
 
+  std::string origin_of(int field, std::int64_t element, std::int64_t value) const override {
+    return origins_ ? origins_(fields_[static_cast<std::size_t>(field)].name, element, value) : "";
+  }
+
   std::vector<std::int64_t> nan_samples(int field) const override {
     const ArrayRows& array = *plans_[static_cast<std::size_t>(field)].array;
     const TensorType& type = array.sample();
@@ -231,6 +279,10 @@ class ArraySource final : public DataSource {
         Diagnostic d = at_row(field, samples[i], "out of range");
         d.expected = expected;
         d.got = text(*wrong);
+        if constexpr (std::is_same_v<std::decay_t<decltype(*wrong)>, std::int64_t>) {
+          const std::string origin = origin_of(field, wrong - begin, *wrong);
+          if (!origin.empty()) d.got += ", " + origin;
+        }
         bad.push_back(std::move(d));
       }
     }
@@ -307,6 +359,7 @@ class ArraySource final : public DataSource {
   std::vector<DataField> fields_;
   std::vector<FieldPlan> plans_;
   std::int64_t samples_ = 0;
+  ValueOrigins origins_;
 };
 
 std::vector<FieldConfig> fields_of(const std::vector<FieldConfig>& fields, const ArraySet& arrays) {
@@ -321,9 +374,11 @@ std::vector<FieldConfig> fields_of(const std::vector<FieldConfig>& fields, const
 std::shared_ptr<const DataSource> make_source(std::shared_ptr<const ArraySet> arrays,
                                               const std::vector<FieldConfig>& fields,
                                               const OpenOptions& options,
-                                              std::vector<Diagnostic>& errors) {
+                                              std::vector<Diagnostic>& errors,
+                                              ValueOrigins origins = {}) {
   const std::vector<FieldConfig> wanted = fields_of(fields, *arrays);
-  return std::make_shared<ArraySource>(std::move(arrays), wanted, options, errors);
+  return std::make_shared<ArraySource>(std::move(arrays), wanted, options, errors,
+                                       std::move(origins));
 }
 
 // Held-out samples are chosen by a shuffle of their own and stay in the order of the files.
@@ -371,10 +426,14 @@ DataSets open_table(const DataConfig& config, const OpenOptions& options) {
   if (table.plan.tokenizer) {
     sets.vocabularies.push_back(saved_tokenizer(*table.plan.tokenizer, config.table()->tokenizer));
   }
-  sets.train = make_source(open_prepared(table, false), fields, options, errors);
+  const ValueOrigins origins = [table](const std::string& field, std::int64_t element,
+                                       std::int64_t value) {
+    return origin_in_table(table, field, element, value);
+  };
+  sets.train = make_source(open_prepared(table, false), fields, options, errors, origins);
   if (!errors.empty()) throw Error(ErrorKind::usage, std::move(errors));
   if (!config.eval.files.empty()) {
-    sets.eval = make_source(open_prepared(table, true), fields, options, errors);
+    sets.eval = make_source(open_prepared(table, true), fields, options, errors, origins);
   } else if (config.eval_fraction > 0) {
     DataSets parts = split_off(sets.train, config.eval_fraction, options.seed, config.where);
     sets.train = std::move(parts.train);

@@ -61,6 +61,15 @@ class DataSource {
   /// that is given. Throws Error{data} with file:row of the first ones (at most `shown_problems`)
   /// and their count.
   virtual void check_range(int field, std::int64_t limit, const std::int64_t* ignore) const = 0;
+  /// The same of ids whose places look up rows of different tables: 0 <= value < limits[e] at
+  /// element e of each sample, where that is not below 0. Reads the field whole.
+  virtual void check_elements(int field, std::span<const std::int64_t> limits) const;
+  /// What a value at an element of a sample was made of: "the text \"Rome\" of the column
+  /// \"city\""; "" where nothing more is known of it.
+  virtual std::string origin_of(int field, std::int64_t element, std::int64_t value) const {
+    (void)field, (void)element, (void)value;
+    return "";
+  }
   /// The same of a field of any type: least <= value <= most, and a number. `expected`: for people.
   virtual void check_numbers(int field, double least, double most,
                              const std::string& expected) const = 0;

@@ -27,6 +27,12 @@ class ForwardingSource : public DataSource {
   void check_range(int field, std::int64_t limit, const std::int64_t* ignore) const override {
     source_->check_range(field, limit, ignore);
   }
+  void check_elements(int field, std::span<const std::int64_t> limits) const override {
+    source_->check_elements(field, limits);
+  }
+  std::string origin_of(int field, std::int64_t element, std::int64_t value) const override {
+    return source_->origin_of(field, element, value);
+  }
   void check_numbers(int field, double least, double most,
                      const std::string& expected) const override {
     source_->check_numbers(field, least, most, expected);

@@ -68,7 +68,7 @@ std::string description(const DataConfig& config, const TablePlan& plan) {
     add("field " + field.text + (once != field.counts.end() ? "\ncounted before" : ""));
   }
   for (const VocabularyPlan& vocabulary : plan.vocabularies) {
-    add("vocabulary " + vocabulary.name + (vocabulary.by_value ? " by value " : " by column ") +
+    add("vocabulary " + vocabulary.name + " by " + vocabulary.by() + " " +
         std::to_string(vocabulary.least));
   }
   if (plan.tokenizer) add("tokenizer " + plan.tokenizer->sha256());
@@ -308,7 +308,7 @@ class Preparation {
   void choose_vocabularies(std::vector<ValueCounts> values) {
     for (std::size_t v = 0; v < values.size(); ++v) {
       const VocabularyPlan& plan = table_.plan.vocabularies[v];
-      vocabularies_.emplace_back(values[v], plan.least, ids_.emplace_back());
+      vocabularies_.emplace_back(values[v], plan.least, ids_.emplace_back(), plan.by_table);
       values[v] = {};
       SavedVocabulary saved;
       saved.name = plan.name;

@@ -38,6 +38,11 @@ struct PreparedTable {
 /// file:line:column of bad rows, Error{usage} for functions that do not fit.
 PreparedTable prepare_table(const DataConfig& config, const OpenOptions& options);
 
+/// What an id at an element of a field's samples stands for: "the text \"Rome\" of the column
+/// \"city\"", or its column alone; "" of a field that is none of the table's.
+std::string origin_in_table(const PreparedTable& table, const std::string& field,
+                            std::int64_t element, std::int64_t id);
+
 /// The split's fields as arrays, mapped.
 std::shared_ptr<const ArraySet> open_prepared(const PreparedTable& table, bool eval);
 /// Fields over those arrays: what is left of their functions.

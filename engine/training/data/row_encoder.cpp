@@ -10,9 +10,26 @@
 #include "engine/graph/text.h"
 #include "engine/training/data/cells/cell_number.h"
 #include "engine/training/data/cells/unknown_words.h"
+#include "engine/training/data/tokens/token_samples.h"
 
 namespace tandem {
 namespace {
+
+/// What `tokens` gives of one token.
+std::int64_t value_of_token(const EncodedTokens& tokens, TokenPart part, std::size_t i) {
+  switch (part) {
+    case TokenPart::ids:
+      return tokens.ids[i];
+    case TokenPart::mask:
+      return tokens.mask[i];
+    case TokenPart::types:
+      return tokens.types[i];
+    case TokenPart::targets:
+      break;
+  }
+  const bool follows = i + 1 < tokens.ids.size() && tokens.mask[i] != 0 && tokens.mask[i + 1] != 0;
+  return follows ? static_cast<std::int64_t>(tokens.ids[i + 1]) : ignored_target;
+}
 
 /// Words for messages: the first ones.
 std::string words_shown(const std::vector<std::string>& words) {
@@ -216,9 +233,7 @@ std::optional<BadCell> RowEncoder::take_tokens(std::size_t f, std::size_t c, std
   }
   const std::size_t size = size_of(field.stored.dtype);
   for (std::size_t i = 0; i < tokens_.ids.size(); ++i, to += size) {
-    const std::int64_t value = field.part == TokenPart::ids    ? tokens_.ids[i]
-                               : field.part == TokenPart::mask ? tokens_.mask[i]
-                                                               : tokens_.types[i];
+    const std::int64_t value = value_of_token(tokens_, field.part, i);
     statistics.values += tokens_.mask[i];
     statistics.take(static_cast<double>(value));
     store(field.stored.dtype, value, to);

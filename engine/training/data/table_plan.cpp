@@ -178,11 +178,13 @@ void FieldPlanner::end_as_vocabulary(VocabularyPlan wanted) {
     return;
   }
   const VocabularyPlan& known = plan_.vocabularies[i];
-  if (known.least == wanted.least && known.by_value == wanted.by_value) return;
+  if (known.least == wanted.least && known.by_value == wanted.by_value &&
+      known.by_table == wanted.by_table)
+    return;
   const auto other = std::find_if(plan_.fields.begin(), plan_.fields.end(),
                                   [&](const TableField& field) { return field.vocabulary == i; });
   const auto options = [](const VocabularyPlan& v) {
-    return "min_count " + std::to_string(v.least) + ", by " + (v.by_value ? "value" : "column");
+    return "min_count " + std::to_string(v.least) + ", by " + v.by();
   };
   report(": the vocabulary \"" + wanted.name + "\" has other options " +
              (other == plan_.fields.end() ? "before" : "in " + other->name) + ": " +

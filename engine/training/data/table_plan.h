@@ -20,6 +20,9 @@ struct VocabularyPlan {
   std::string name;        // of a function: "" where it is the field's
   std::int64_t least = 1;  // how often a value has to be there
   bool by_value = false;   // one id for a value in all columns
+  bool by_table = false;   // ids of each column from 1 on, for a table of each
+  /// "value", "table" or "column".
+  const char* by() const { return by_value ? "value" : by_table ? "table" : "column"; }
 };
 /// The name of the vocabulary that a function of a field makes ids of; "" of other functions.
 std::string vocabulary_name(const FieldConfig& field, const Transform& function);
@@ -35,7 +38,7 @@ struct TextReading {
 };
 
 /// What `tokens` gives of the tokens of a cell.
-enum class TokenPart : std::uint8_t { ids, mask, types };
+enum class TokenPart : std::uint8_t { ids, mask, types, targets };
 
 /// A field up to the array that is stored of it. The functions in order: `missing`, `split`, the
 /// numeric ones, and one that ends it; where none makes ids, its numbers are stored.

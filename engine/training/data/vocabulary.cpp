@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <functional>
+#include <map>
 #include <stdexcept>
 #include <unordered_map>
 
@@ -128,7 +129,8 @@ std::int32_t ValueCounts::find(std::uint32_t column, std::string_view value) con
   return slots_[slot_of(slot_hash(column, value), column, value)];
 }
 
-Vocabulary::Vocabulary(const ValueCounts& all, std::int64_t least, std::vector<std::int32_t>& ids) {
+Vocabulary::Vocabulary(const ValueCounts& all, std::int64_t least, std::vector<std::int32_t>& ids,
+                       bool by_table) {
   std::vector<std::int32_t> order;
   for (std::int64_t i = 0; i < all.size(); ++i) {
     if (all.times(i) >= std::max<std::int64_t>(least, 1)) {
@@ -146,6 +148,36 @@ Vocabulary::Vocabulary(const ValueCounts& all, std::int64_t least, std::vector<s
     values_.count(place, all.times(number));
     ids[static_cast<std::size_t>(number)] = place + 1;
   }
+  if (!by_table) return;
+  number_by_table();
+  for (std::int32_t& id : ids) {
+    if (id > 0) id = own_[static_cast<std::size_t>(id - 1)];
+  }
+}
+
+void Vocabulary::number_by_table() {
+  std::map<std::uint32_t, std::int32_t> last;  // ids of each column so far
+  own_.clear();
+  for (std::int64_t i = 0; i < values_.size(); ++i) own_.push_back(++last[values_.column(i)]);
+  for (const auto& [column, id] : last) own_rows_ = std::max<std::int64_t>(own_rows_, id + 1);
+}
+
+std::int64_t Vocabulary::greatest_id(std::uint32_t column) const {
+  std::int64_t greatest = 0;
+  for (std::int64_t i = 0; i < values_.size(); ++i) {
+    if (values_.column(i) != column) continue;
+    const std::int64_t own = own_.empty() ? i + 1 : own_[static_cast<std::size_t>(i)];
+    greatest = std::max(greatest, own);
+  }
+  return greatest;
+}
+
+std::string_view Vocabulary::text_of(std::uint32_t column, std::int64_t id) const {
+  for (std::int64_t i = 0; i < values_.size(); ++i) {
+    const std::int64_t own = own_.empty() ? i + 1 : own_[static_cast<std::size_t>(i)];
+    if (own == id && values_.column(i) == column) return values_.value(i);
+  }
+  return "";
 }
 
 std::string Vocabulary::text(const std::vector<std::string>& columns) const {
@@ -160,7 +192,8 @@ std::string Vocabulary::text(const std::vector<std::string>& columns) const {
   return text;
 }
 
-Vocabulary Vocabulary::parse(std::string_view text, const std::vector<std::string>& columns) {
+Vocabulary Vocabulary::parse(std::string_view text, const std::vector<std::string>& columns,
+                             bool by_table) {
   std::unordered_map<std::string, std::uint32_t> numbers;
   for (std::size_t i = 0; i < columns.size(); ++i) {
     numbers.emplace(columns[i], static_cast<std::uint32_t>(i));
@@ -199,6 +232,7 @@ Vocabulary Vocabulary::parse(std::string_view text, const std::vector<std::strin
     if (place != line - 1) fail("a value for the second time");
     result.values_.count(place, times);
   }
+  if (by_table) result.number_by_table();
   return result;
 }
 

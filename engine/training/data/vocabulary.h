@@ -41,31 +41,46 @@ class ValueCounts {
 };
 
 /// Id 0 stands for every value that is unknown or rarer than the least count. Ids from 1 are in the
-/// order of falling counts, then of columns, then of the values' bytes.
+/// order of falling counts, then of columns, then of the values' bytes: over all columns, which
+/// look rows of one table up, or in each column from 1 on, for a table of each.
 class Vocabulary {
  public:
   Vocabulary() = default;
   /// The values of `all` that occur `least` times. `ids[number]` becomes the id of each of them.
-  Vocabulary(const ValueCounts& all, std::int64_t least, std::vector<std::int32_t>& ids);
+  Vocabulary(const ValueCounts& all, std::int64_t least, std::vector<std::int32_t>& ids,
+             bool by_table = false);
 
-  /// Ids, 0 included: rows of a table that they look up.
-  std::int64_t rows() const { return values_.size() + 1; }
+  /// Ids, 0 included: rows of a table that they look up; of several tables, of the largest.
+  std::int64_t rows() const { return own_.empty() ? size() : own_rows_; }
+  /// Values, 0 included.
+  std::int64_t size() const { return values_.size() + 1; }
   std::int32_t id(std::uint32_t column, std::string_view value) const {
-    return values_.find(column, value) + 1;
+    const std::int32_t place = values_.find(column, value);
+    return place < 0 || own_.empty() ? place + 1 : own_[static_cast<std::size_t>(place)];
   }
-  /// Of an id from 1 on.
-  std::string_view value(std::int64_t id) const { return values_.value(id - 1); }
-  std::uint32_t column(std::int64_t id) const { return values_.column(id - 1); }
+  /// Of a place in the list of values, from 1 on: the id where columns share a table.
+  std::string_view value(std::int64_t place) const { return values_.value(place - 1); }
+  std::uint32_t column(std::int64_t place) const { return values_.column(place - 1); }
+
+  /// Of a column; 0 where it has no values.
+  std::int64_t greatest_id(std::uint32_t column) const;
+  /// Of an id of a column; "" where it has none.
+  std::string_view text_of(std::uint32_t column, std::int64_t id) const;
 
   /// "column<TAB>value<TAB>count" a line after one with these words; an id is its line's number,
-  /// from 0. Tabs, line ends and backslashes in names and values are \t, \n, \r, \\. Columns have
-  /// no name where `columns` is empty.
+  /// from 0, or that among the lines of its column. Tabs, line ends and backslashes in names and
+  /// values are \t, \n, \r, \\. Columns have no name where `columns` is empty.
   std::string text(const std::vector<std::string>& columns) const;
   /// Throws std::invalid_argument (what is wrong).
-  static Vocabulary parse(std::string_view text, const std::vector<std::string>& columns);
+  static Vocabulary parse(std::string_view text, const std::vector<std::string>& columns,
+                          bool by_table = false);
 
  private:
+  void number_by_table();
+
   ValueCounts values_;
+  std::vector<std::int32_t> own_;  // by value: its id in its column; empty: all share one table
+  std::int64_t own_rows_ = 1;
 };
 
 /// "vocabulary.NAME.tsv" with `_` for what is not plain in a name; numbered where it is `taken`.

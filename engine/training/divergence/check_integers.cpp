@@ -15,6 +15,7 @@
 #include "engine/training/config/config_value.h"
 #include "engine/training/data/bounded_source.h"
 #include "engine/training/divergence/label_checks.h"
+#include "engine/training/tables/column_lookups.h"
 
 namespace tandem {
 namespace {
@@ -172,6 +173,26 @@ void check_lengths(const Graph& graph, const Node& node, const DataSource& sourc
           });
 }
 
+/// Columns of a field that look up rows of a table of their own, or a part of one.
+void check_columns(const Graph& graph, const ColumnLookup& lookup, const DataSource& source,
+                   std::vector<Diagnostic>& problems) {
+  const int index = source.find_field(lookup.input);
+  if (index < 0) return;
+  const TensorType& type = source.fields()[static_cast<std::size_t>(index)].sample;
+  const NamedValue* const input = graph.find_input(lookup.input);
+  if (!is_integer(type.dtype) || type.elements() != std::ssize(lookup.offsets) ||
+      input == nullptr || graph.type(input->value).rank() != type.rank() + 1)
+    return;
+  std::vector<std::int64_t> limits;
+  for (const std::int64_t offset : lookup.offsets)
+    limits.push_back(offset == ColumnLookup::unread ? -1 : lookup.rows - offset);
+  collect("an index of " + lookup.path + " into \"" + lookup.parameter + "\", which has " +
+              std::to_string(lookup.rows) + " rows",
+          "ids have to be rows of the table, which parameters.shape can give more; "
+          "vocabulary(by='table') numbers the values of each column from 1 on",
+          problems, [&] { source.check_elements(index, limits); });
+}
+
 /// Labels and weights of a term that have a range whatever the model.
 void check_ranges(const LossTerm& term, const DataSource& source,
                   std::vector<Diagnostic>& problems) {
@@ -263,7 +284,8 @@ std::shared_ptr<const DataSource> zero_out_of_range(const RunConfig& config, con
   return make_bounded_source(std::move(source), std::move(bounds));
 }
 
-void check_integer_fields(const RunConfig& config, const Graph& forward, const DataSource& source) {
+void check_integer_fields(const RunConfig& config, const Graph& forward, const DataSource& source,
+                          const Evaluator& evaluate) {
   std::vector<Diagnostic> problems;
   for (const LossTerm& term : config.loss.terms) {
     check_ranges(term, source, problems);
@@ -284,6 +306,13 @@ void check_integer_fields(const RunConfig& config, const Graph& forward, const D
   }
   const std::vector<Lookup> all = lookups(forward);
   for (const Lookup& lookup : all) check_lookup(config, all, lookup, source, problems);
+  for (const ColumnLookup& lookup : column_lookups(forward, evaluate)) {
+    const bool is_whole = std::any_of(all.begin(), all.end(), [&](const Lookup& known) {
+      return known.path == lookup.path && known.table == lookup.parameter;
+    });
+    if (!is_whole && !gives_zeros(config, lookup.input))
+      check_columns(forward, lookup, source, problems);
+  }
   if (!problems.empty()) throw Error(ErrorKind::data, std::move(problems));
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "engine/graph/graph.h"
+#include "engine/passes/pass.h"
 #include "engine/training/config/run_config.h"
 #include "engine/training/data/data_source.h"
 
@@ -12,7 +13,10 @@ namespace tandem {
 /// negative numbers; lengths of recurrent layers from 1 to the number of steps; indices of lookups in parameters must be rows of the table, from 0, or, in fields
 /// with `out_of_range = "zero"`, name none (absent_id). Reads these fields whole. Throws
 /// Error{data} with file:row of the first bad ones. `forward`: the imported graph, for any batch.
-void check_integer_fields(const RunConfig& config, const Graph& forward, const DataSource& source);
+/// `evaluate` computes which columns of an input look up rows of which table, behind slices and
+/// sums with constants; where it is empty those are not checked.
+void check_integer_fields(const RunConfig& config, const Graph& forward, const DataSource& source,
+                          const Evaluator& evaluate = {});
 
 /// Fields with `out_of_range = "zero"` look up zeros in place of what the table lacks: their ids
 /// become absent_id. Throws Error{usage} where such a field looks nothing up, where its tables have

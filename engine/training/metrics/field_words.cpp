@@ -30,7 +30,7 @@ bool are_casts(std::span<const Transform> functions) {
 /// Values by their ids, of which 0 is that of all unknown ones. Where columns count by themselves,
 /// the field's is the first of `columns`: ids of others are none of its words.
 std::vector<std::string> words_of(const SavedVocabulary& saved,
-                                  const std::vector<std::string>& columns) {
+                                  const std::vector<std::string>& columns, bool by_table) {
   if (saved.rows > most_words) return {};
   Vocabulary vocabulary;
   try {
@@ -41,10 +41,12 @@ std::vector<std::string> words_of(const SavedVocabulary& saved,
                            .file = saved.path.empty() ? saved.file_name : saved.path,
                            .fix = "take a whole copy of the vocabulary"});
   }
-  if (vocabulary.rows() > most_words) return {};
+  if (vocabulary.size() > most_words) return {};
   std::vector<std::string> words(1);
-  for (std::int64_t id = 1; id < vocabulary.rows(); ++id)
+  for (std::int64_t id = 1; id < vocabulary.size(); ++id) {
+    if (by_table && vocabulary.column(id) != 0) continue;  // each column has ids of its own
     words.emplace_back(vocabulary.column(id) == 0 ? vocabulary.value(id) : std::string_view());
+  }
   return words;
 }
 
@@ -83,7 +85,8 @@ std::vector<std::string> words_of(const DataConfig& data, const FieldConfig& fie
     const bool by_value = function.vocabulary()->by_value;
     if (of == nullptr || (!by_value && field.columns.size() != 1)) return {};
     return words_of(*of,
-                    by_value ? std::vector<std::string>() : columns_of(data, field, vocabulary));
+                    by_value ? std::vector<std::string>() : columns_of(data, field, vocabulary),
+                    function.vocabulary()->by_table);
   }
   return {};
 }

@@ -22,6 +22,10 @@
   FUNCTION(resize)                       \
   FUNCTION(one_hot)                      \
   FUNCTION(mask)                         \
+  FUNCTION(positions)                    \
+  FUNCTION(fill)                         \
+  FUNCTION(next)                         \
+  FUNCTION(shift_right)                  \
   FUNCTION(cast)                         \
   FUNCTION(log1p)                        \
   FUNCTION(bucketize)                    \

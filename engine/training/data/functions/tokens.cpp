@@ -1,6 +1,6 @@
 // tokens(length=128): the ids that data.tokenizer makes of a text, special ones included, cut or
 // filled up to one length; give="mask" is 1 for each of them and 0 behind, give="types" their
-// segments.
+// segments, give="targets" at each place the id that follows, -100 where none does.
 #include <fmt/format.h>
 
 #include "engine/training/data/functions/field_function.h"
@@ -18,11 +18,12 @@ struct Tokens final : TextFunction {
     if (const auto id = call.take_number("pad")) encoding.pad = whole(*id, 0, "pad");
     if (encoding.pad >= 1 << 22) throw std::invalid_argument("pad is below 4194304");
     if (const auto given = call.take_text("give")) {
-      if (*given != "ids" && *given != "mask" && *given != "types")
-        throw std::invalid_argument("give is 'ids', 'mask' or 'types'");
-      part = *given == "ids"    ? TokenPart::ids
-             : *given == "mask" ? TokenPart::mask
-                                : TokenPart::types;
+      if (*given != "ids" && *given != "mask" && *given != "types" && *given != "targets")
+        throw std::invalid_argument("give is 'ids', 'mask', 'types' or 'targets'");
+      part = *given == "ids"     ? TokenPart::ids
+             : *given == "mask"  ? TokenPart::mask
+             : *given == "types" ? TokenPart::types
+                                 : TokenPart::targets;
     }
     if (const auto special = call.take_number("special"))
       encoding.adds_special = whole(*special, 0, "special") != 0;

@@ -1,5 +1,6 @@
-// vocabulary(min_count=10, name="ids"): the number of each (column, value), or of each value, that
-// occurs so often in the training data. A model keeps it as a file, which is compared.
+// vocabulary(min_count=10, name="ids", by="column"): the number of each (column, value) that occurs
+// so often in the training data; by="value" of each value, by="table" of each value in its column,
+// from 1 on. A model keeps it as a file, which is compared.
 #include "engine/training/data/functions/field_function.h"
 #include "engine/training/data/table_plan.h"
 
@@ -19,9 +20,10 @@ struct VocabularyIds final : TextFunction {
       plan.by_value = true;
     }
     if (const auto by = call.take_text("by")) {
-      if (*by != "value" && *by != "column")
-        throw std::invalid_argument("by is 'column' or 'value'");
+      if (*by != "value" && *by != "column" && *by != "table")
+        throw std::invalid_argument("by is 'column', 'value' or 'table'");
       plan.by_value = *by == "value";
+      plan.by_table = *by == "table";
     }
     call.count(0, 0, "vocabulary(min_count=10, name='ids')");
   }

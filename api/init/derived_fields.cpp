@@ -1,0 +1,261 @@
+// Fields that follow from others: a mask, positions and segments from the ids beside them, what a
+// decoder reads from the labels, caches of length 0.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "api/init/data/data_look.h"
+#include "api/init/losses/loss_form.h"
+#include "api/init/roles.h"
+
+namespace tandem::api {
+namespace {
+
+constexpr const char* export_without_cache =
+    "optimum writes one with `--task text-generation` (not `text-generation-with-past`), "
+    "torch.onnx.export with model.config.use_cache = False";
+
+bool is_decoders(const std::string& name) { return name.starts_with("decoder_"); }
+
+/// Where an extent is free on either side nothing speaks against it.
+bool may_be_as_long(const InputFacts& a, const InputFacts& b) {
+  const std::int64_t x = a.sample.shape.at(0), y = b.sample.shape.at(0);
+  return x < 0 || y < 0 || x == y;
+}
+
+class Derivation {
+ public:
+  Derivation(const std::vector<InputFacts>& inputs, const DataFacts& data, FieldGuesses& guesses)
+      : inputs_(inputs), data_(data), guesses_(guesses) {}
+
+  void run() {
+    each(Role::decoder_ids, [&](std::size_t i) { derive_decoder_ids(i); });
+    each(Role::mask, [&](std::size_t i) { derive_mask(i); });
+    each(Role::positions, [&](std::size_t i) { derive_positions(i); });
+    each(Role::segments, [&](std::size_t i) { derive_segments(i); });
+    each(Role::past, [&](std::size_t i) { leave_past_out(i); });
+    each(Role::switches, [&](std::size_t i) {
+      field(i).todo =
+          "it says which half of a merged decoder runs, with or without a cache; training takes a "
+          "file without one: " +
+          std::string(export_without_cache);
+    });
+    each(Role::encoder_states, [&](std::size_t i) {
+      field(i).todo =
+          "it is what an encoder in another file computes; training takes a file of both: export "
+          "the whole model, with input_ids and decoder_input_ids";
+    });
+  }
+
+ private:
+  template <class Derive>
+  void each(Role role, const Derive& derive) {
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+      const FieldGuess& open = guesses_.fields[i];
+      if (open.from == nullptr && open.todo.empty() && role_of(inputs_[i]) == role) derive(i);
+    }
+  }
+  FieldGuess& field(std::size_t i) { return guesses_.fields[i]; }
+
+  /// The field of ids that an input goes with: a row of as many, of the same half of the model.
+  /// Null where there is none, or several.
+  const FieldGuess* ids_beside(std::size_t i) {
+    if (inputs_[i].sample.shape.size() != 1) return nullptr;
+    std::vector<std::size_t> found;
+    for (std::size_t other = 0; other < inputs_.size(); ++other) {
+      const InputFacts& ids = inputs_[other];
+      const Role role = role_of(ids);
+      const bool is_ids = role == Role::none || role == Role::decoder_ids;
+      if (other == i || !is_ids || !is_integer(ids.sample.dtype) || ids.sample.shape.size() != 1 ||
+          !may_be_as_long(inputs_[i], ids) || is_decoders(ids.name) != is_decoders(inputs_[i].name))
+        continue;
+      if (guesses_.fields[other].from != nullptr) found.push_back(other);
+    }
+    if (found.size() > 1) {  // ids are rows of a table
+      std::erase_if(found, [&](std::size_t other) { return inputs_[other].table_rows == 0; });
+    }
+    return found.size() == 1 ? &guesses_.fields[found[0]] : nullptr;
+  }
+
+  /// The functions of the ids and one more.
+  void take(std::size_t i, const FieldGuess& ids, const std::string& function, std::string why) {
+    FieldGuess& to = field(i);
+    to.from = ids.from;
+    to.as = ids.as;
+    to.as.push_back(function);
+    finish(i, std::move(why));
+  }
+  /// Another element type than that of the functions, and free dimensions.
+  void finish(std::size_t i, std::string why) {
+    const InputFacts& input = inputs_[i];
+    FieldGuess& to = field(i);
+    if (input.sample.dtype != DType::int64) to.as.emplace_back(name_of(input.sample.dtype));
+    to.why = std::move(why);
+    if (input.sample.shape.at(0) < 0 && input.dims.size() > 1)
+      guesses_.bind.emplace(input.dims[1], to.from->sample.shape.at(0));
+  }
+
+  void no_ids(std::size_t i, const std::string& what) {
+    field(i).todo = fmt::format("{} goes with a row of ids, and which one cannot be told: {}", what,
+                                "{ from = \"IDS\", as = [ … ] }");
+  }
+
+  void derive_mask(std::size_t i) {
+    const FieldGuess* ids = ids_beside(i);
+    if (ids == nullptr) return;
+    const ArrayFacts& array = *ids->from;
+    if (is_decoders(inputs_[i].name))
+      return take(i, *ids, "fill(1)",
+                  "1 everywhere: what fills a decoder up stands behind its ids, which do not see "
+                  "it, and has no label");
+    if (array.padding)
+      return take(i, *ids, fmt::format("mask(pad={})", *array.padding),
+                  fmt::format("1 up to the last id that is not {}, which fills rows of \"{}\" up",
+                              *array.padding, array.name));
+    if (array.is_ragged)
+      return take(i, *ids, "mask(pad=0)", "1 for the values of a list, 0 for what fills it up");
+    take(i, *ids, "fill(1)",
+         fmt::format("1 everywhere: nothing in \"{}\" looks like padding", array.name));
+  }
+
+  void derive_positions(std::size_t i) {
+    const InputFacts& input = inputs_[i];
+    if (input.sample.shape.empty()) {
+      field(i).todo =
+          "it has one place for each token and no axis of the batch, so that no field fits it: "
+          "export without it, and without a cache; " +
+          std::string(export_without_cache);
+      return;
+    }
+    const FieldGuess* ids = ids_beside(i);
+    if (ids == nullptr) return no_ids(i, "the position of each token");
+    const std::int64_t length = ids->from->sample.shape.at(0);
+    if (input.table_rows > 0 && length > input.table_rows) {
+      field(i).todo =
+          fmt::format("samples are {} long, and the table of positions has {} rows: shorten them",
+                      length, input.table_rows);
+      return;
+    }
+    take(i, *ids, "positions", "0, 1, 2, … along each sample");
+  }
+
+  void derive_segments(std::size_t i) {
+    const FieldGuess* ids = ids_beside(i);
+    if (ids == nullptr) return no_ids(i, "the segment of each token");
+    take(i, *ids, "fill(0)", "0 everywhere: samples are single texts, so to say of one segment");
+  }
+
+  /// Labels that could be what a decoder writes; null where there are none or several.
+  const ArrayFacts* labels_of(const InputFacts& input) const {
+    const ArrayFacts* found = nullptr;
+    for (const ArrayFacts* array : usable_arrays(data_)) {
+      const TensorType& type = array->sample;
+      if (!array->is_label || array->is_text || type.shape.size() != 1 || type.shape[0] < 2 ||
+          !is_integer(type.dtype) || !array->numbers.whole || guesses_.used.contains(array))
+        continue;
+      const std::int64_t wanted = input.sample.shape.at(0);
+      if (wanted > 0 && wanted != type.shape[0]) continue;
+      if (found != nullptr) return nullptr;
+      found = array;
+    }
+    return found;
+  }
+
+  void derive_decoder_ids(std::size_t i) {
+    const ArrayFacts* labels = labels_of(inputs_[i]);
+    if (labels == nullptr) {
+      field(i).todo =
+          "what the decoder reads is the labels, one place later, and no row of labels fits: "
+          "{ from = \"LABELS\", as = [ \"shift_right(start=0, pad=0)\" ] }";
+      return;
+    }
+    const auto [start, pad, file] = start_of_decoder();
+    FieldGuess& to = field(i);
+    to.as = label_functions(*labels, true);
+    to.as.push_back(
+        fmt::format("shift_right(start={}, pad={})", start.value_or(0), pad.value_or(0)));
+    to.from = labels;
+    if (!start) {
+      to.offer = field_toml(to);
+      to.from = nullptr;
+      to.as.clear();
+      to.todo = fmt::format(
+          "\"{}\" one place later; which id does the decoder start with, and which one fills up? "
+          "decoder_start_token_id and pad_token_id of the model's config.json say it, which "
+          "would be read beside the model (T5: 0 and 0, BART: 2 and 1)",
+          labels->name);
+      if (inputs_[i].sample.shape.at(0) < 0 && inputs_[i].dims.size() > 1)
+        guesses_.bind.emplace(inputs_[i].dims[1], labels->sample.shape.at(0));
+      return;
+    }
+    finish(i, fmt::format("\"{}\" one place later, behind decoder_start_token_id of {}",
+                          labels->name, file));
+  }
+
+  struct DecoderStart {
+    std::optional<std::int64_t> start, pad;
+    std::string file;
+  };
+  /// Of the model's config.json, as transformers and optimum write it beside the model.
+  DecoderStart start_of_decoder() const {
+    namespace fs = std::filesystem;
+    DecoderStart found;
+    for (const char* name : {"config.json", "generation_config.json"}) {
+      std::ifstream file(fs::path(data_.model_folder) / name);
+      if (!file) continue;
+      const auto json = nlohmann::json::parse(file, nullptr, false);
+      if (!json.is_object()) continue;
+      const auto id = [&](const char* key) -> std::optional<std::int64_t> {
+        const auto at = json.find(key);
+        if (at == json.end() || !at->is_number_integer() || *at < 0) return std::nullopt;
+        return at->get<std::int64_t>();
+      };
+      if (!found.start) {
+        found.start = id("decoder_start_token_id");
+        if (found.start) found.file = name;
+      }
+      if (!found.pad) found.pad = id("pad_token_id");
+    }
+    return found;
+  }
+
+  /// Free dimensions of caches that nothing else has become 0, so that the input holds nothing.
+  void leave_past_out(std::size_t i) {
+    const InputFacts& input = inputs_[i];
+    for (std::size_t axis = 0; axis < input.sample.shape.size(); ++axis) {
+      if (input.sample.shape[axis] >= 0 || axis + 1 >= input.dims.size()) continue;
+      const std::string& name = input.dims[axis + 1];
+      const bool is_shared =
+          std::any_of(inputs_.begin(), inputs_.end(), [&](const InputFacts& other) {
+            return role_of(other) != Role::past &&
+                   std::find(other.dims.begin(), other.dims.end(), name) != other.dims.end();
+          });
+      if (is_shared || name.empty() || name == "?") continue;
+      guesses_.bind[name] = 0;
+      field(i).is_left_out = true;
+      field(i).why = "a cache that is empty";
+    }
+    if (!field(i).is_left_out) {
+      field(i).todo =
+          "it is the cache of earlier calls, and its length is fixed: training takes a file "
+          "without a cache; " +
+          std::string(export_without_cache);
+    }
+  }
+
+  const std::vector<InputFacts>& inputs_;
+  const DataFacts& data_;
+  FieldGuesses& guesses_;
+};
+
+}  // namespace
+
+void derive_fields(const std::vector<InputFacts>& inputs, const DataFacts& data,
+                   FieldGuesses& guesses) {
+  Derivation(inputs, data, guesses).run();
+}
+
+}  // namespace tandem::api

@@ -1,0 +1,34 @@
+// Inputs whose columns are ids of different tables: which element of a sample looks up rows of
+// which one.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/graph/graph.h"
+#include "engine/passes/pass.h"
+
+namespace tandem {
+
+/// A lookup in a parameter of some elements of an input, behind slices, reshapes and sums with
+/// constants alone.
+struct ColumnLookup {
+  std::string input, parameter, path;  // path: of the lookup
+  std::int64_t rows = 0;               // of the table
+  /// By element of a sample: what is added to it before it is looked up; `unread` where it is not.
+  std::vector<std::int64_t> offsets;
+  static constexpr std::int64_t unread = INT64_MIN;
+};
+
+/// Those of inputs [batch, elements..] of which each looked up id depends on one element of its own
+/// sample. Lookups of whole inputs as they are count as well.
+std::vector<ColumnLookup> column_lookups(const Graph& graph, const Evaluator& evaluate);
+
+/// How many ids an element may have, 0 and up, so that all of its lookups name rows: the rows of
+/// its table; where offsets give columns parts of one table, the part up to the next offset. -1
+/// where nothing looks it up.
+std::vector<std::int64_t> rows_of_elements(const std::vector<ColumnLookup>& lookups,
+                                           const std::string& input, std::int64_t elements);
+
+}  // namespace tandem

@@ -1,0 +1,106 @@
+// Columns of texts that each look up a table of their own, and vocabularies beside the rows that
+// tables have.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "api/init/fields.h"
+#include "engine/formats/files.h"
+#include "tandem/init.h"
+#include "tests/api/small_model.h"
+#include "tests/training/error_text.h"
+#include "tests/training/formats/temporary_folder.h"
+
+namespace tandem::api {
+namespace {
+
+using tandem::testing::error_of;
+using tandem::testing::SmallModel;
+using tandem::testing::TemporaryFolder;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+/// ids [8, 2]: column 0 looks up a table of `rows[0]` rows, column 1 one of `rows[1]`; their sum is
+/// `logits` [8, 1].
+std::string own_tables_model(std::int64_t first, std::int64_t second) {
+  return SmallModel()
+      .input("ids", {8, 2}, 7)
+      .weight("first.weight", {first, 1}, 0.5f)
+      .weight("second.weight", {second, 1}, 0.25f)
+      .integer("zero", 0)
+      .integer("one", 1)
+      .node("Gather", "column0", {"ids", "zero"}, "id0", {{"axis", 1}})
+      .node("Gather", "column1", {"ids", "one"}, "id1", {{"axis", 1}})
+      .node("Gather", "first", {"first.weight", "id0"}, "a")
+      .node("Gather", "second", {"second.weight", "id1"}, "b")
+      .node("Add", "add", {"a", "b"}, "logits")
+      .output("logits", {8, 1})
+      .bytes();
+}
+
+/// Eight colours and two sizes over 64 rows.
+std::string colours_and_sizes() {
+  std::string rows = "colour,size,label\n";
+  for (int i = 0; i < 64; ++i)
+    rows += "c" + std::to_string(i % 8) + "," + (i % 2 == 0 ? "big" : "small") + "," +
+            std::to_string(i / 3 % 2) + "\n";
+  return rows;
+}
+
+class InitOwnTables : public ::testing::Test {
+ protected:
+  InitReport guessed(std::int64_t first, std::int64_t second) const {
+    write_file(folder_ / "model.onnx", own_tables_model(first, second));
+    write_file(folder_ / "train.csv", colours_and_sizes());
+    return init(folder_ / "model.onnx", {.data = folder_ / "train.csv"});
+  }
+  void train(const std::vector<std::string>& overrides) const {
+    TrainOptions options;
+    options.run_dir = folder_ / "run";
+    options.overrides = overrides;
+    options.dry_run = true;
+    Trainer trainer(folder_ / "train.toml", options);
+    trainer.run();
+  }
+  TemporaryFolder folder_;
+};
+
+TEST_F(InitOwnTables, EachColumnHasIdsOfItsOwn) {
+  const InitReport report = guessed(9, 3);
+  EXPECT_THAT(report.open, IsEmpty()) << report.text;
+  const std::string config = read_file(folder_ / "train.toml");
+  EXPECT_THAT(config, HasSubstr("vocabulary(by='table')"));
+  EXPECT_THAT(config, ::testing::Not(HasSubstr("hash(")));
+  train({});
+}
+
+// As many rows as texts leave none for what training lacks.
+TEST_F(InitOwnTables, ATableWithARowForEachTextGetsOneMore) {
+  const InitReport report = guessed(8, 2);
+  EXPECT_THAT(report.open, IsEmpty()) << report.text;
+  const std::string config = read_file(folder_ / "train.toml");
+  EXPECT_THAT(config, AllOf(HasSubstr("rows = 9"), HasSubstr("rows = 3")));
+  train({});
+}
+
+TEST_F(InitOwnTables, ATableThatIsTooSmallIsNamedWithItsColumn) {
+  const InitReport report = guessed(5, 3);
+  ASSERT_THAT(report.open, ::testing::Not(IsEmpty()));
+  EXPECT_THAT(report.text, HasSubstr("8 texts of \"colour\" and 5 rows"));
+}
+
+// Before the first step: field, column, value, row and table.
+TEST_F(InitOwnTables, AnIdWithoutARowIsNamedBeforeTraining) {
+  guessed(9, 3);
+  write_file(folder_ / "model.onnx", own_tables_model(7, 3));
+  const std::string error = error_of([&] { train({}); });
+  EXPECT_THAT(error, AllOf(HasSubstr("data.fields.ids"), HasSubstr("\"first.weight\", which has 7"),
+                           HasSubstr("train.csv:"), HasSubstr("the text \"c"),
+                           HasSubstr("of the column \"colour\"")));
+}
+
+}  // namespace
+}  // namespace tandem::api

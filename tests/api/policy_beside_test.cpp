@@ -1,0 +1,125 @@
+// Times that policy commands print: of placements beside the one that was found, and of what is
+// explained. Each is what `policy plan` says of that placement.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tandem/tandem.h"
+#include "tests/training/formats/temporary_folder.h"
+
+namespace tandem::api {
+namespace {
+
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+
+class PolicyBesideTest : public ::testing::Test {
+ protected:
+  PolicyBesideTest() {
+    write("profile.json", R"({ "tandem_device_profile": 1, "devices": {
+  "cpu": { "flops_per_second": 2e9, "bytes_per_second": 4e9, "kernel_overhead_seconds": 1e-7 },
+  "gpu": { "flops_per_second": 4e10, "bytes_per_second": 4e10, "kernel_overhead_seconds": 4e-7,
+           "link_bytes_per_second": 5e9, "link_latency_seconds": 1e-6 } } })");
+  }
+  void write(const std::string& name, const std::string& content) const {
+    std::ofstream(folder_ / name, std::ios::binary) << content;
+  }
+  void write_policy(const std::string& name, const std::string& rule) const {
+    write(name, "policy = 1\nrules = [ " + rule + " ]\n");
+  }
+  PolicyOptions options(const std::string& network, const std::string& policy) const {
+    const std::string data = std::string(TANDEM_SOURCE_DIR) + "/tests/data/parity/";
+    std::ifstream file(data + network + ".json");
+    const Json fixture = Json::parse(file);
+    const Json& loss = fixture["loss"];
+    PolicyOptions options;
+    options.model = data + network + "_torchscript.onnx";
+    options.bind = {{"batch", fixture["batch"].get<std::int64_t>()}};
+    options.overrides = {"optimizer.kind=\"adam\"",
+                         "loss.terms=[{name=\"loss\", kind=\"softmax_cross_entropy\", logits=" +
+                             loss["logits"].dump() + ", labels=" + loss["labels"].dump() + "}]"};
+    options.policy = folder_ / policy;
+    options.devices = {"gpu=emulated:0,memory=256MiB"};
+    options.profile = folder_ / "profile.json";
+    return options;
+  }
+  Json step_ms(PolicyOptions options, const std::string& policy) const {
+    options.policy = folder_ / policy;
+    return Json::parse(policy_plan(options).report.json)["time"]["step_ms"];
+  }
+
+  testing::TemporaryFolder folder_;
+};
+
+class PolicyBesideOf : public PolicyBesideTest,
+                       public ::testing::WithParamInterface<const char*> {};
+
+// Also where rules of the file place everything.
+TEST_P(PolicyBesideOf, PlacementsAreWhatTheyAreCalled) {
+  const std::pair<const char*, const char*> alone[] = {
+      {"all on cpu", R"({ at = "**", on = "cpu" })"},
+      {"all on gpu", R"({ at = "**", on = "gpu" })"},
+      {"optimizer state on cpu, else gpu", R"({ at = "**", on = "gpu", state = "cpu" })"},
+      {"weights on cpu, computed with on gpu",
+       R"({ at = "**", on = "gpu", param = "cpu", state = "cpu" })"}};
+  for (const char* rule : {"", R"({ at = "**", on = "gpu" })", R"({ at = "**", on = "cpu" })"}) {
+    SCOPED_TRACE(rule);
+    write_policy("policy.toml", rule);
+    const PolicyOptions with = options(GetParam(), "policy.toml");
+    PolicyAutoOptions automatic;
+    automatic.most_plans = 20;
+    automatic.to = folder_ / "found.toml";
+    std::filesystem::remove(automatic.to);
+    const Json report = Json::parse(policy_auto(with, automatic).json);
+    EXPECT_EQ(report["before"]["step_ms"], step_ms(with, "policy.toml"));
+    for (const auto& [name, only] : alone) {
+      write_policy("alone.toml", only);
+      const Json time = step_ms(with, "alone.toml");
+      bool any = false;
+      for (const Json& beside : report["baselines"]) {
+        if (beside["name"] != name) continue;
+        EXPECT_EQ(beside["step_ms"], time) << name;
+        any = true;
+      }
+      EXPECT_TRUE(any) << name;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Networks, PolicyBesideOf, ::testing::Values("mlp", "lenet5"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST_F(PolicyBesideTest, SaysThatNothingFasterWasFound) {
+  write_policy("best.toml", "");
+  const PolicyOptions with = options("mlp", "best.toml");
+  policy_auto(with, {});
+  const Report again = policy_auto(with, {});
+  EXPECT_THAT(again.text, HasSubstr("nothing faster was found among "));
+  EXPECT_TRUE(Json::parse(again.json)["nothing_faster"]);
+}
+
+// Rules that leave nothing to search may rule out what is faster.
+TEST_F(PolicyBesideTest, TellsWhatRulesOfTheFileRuleOut) {
+  write_policy("slow.toml", R"({ at = "**", on = "cpu" })");
+  const Report report = policy_auto(options("lenet5", "slow.toml"), {});
+  EXPECT_THAT(report.text, HasSubstr("faster    without these rules: "));
+}
+
+TEST_F(PolicyBesideTest, ExplainTellsWhatItCosts) {
+  write_policy("all.toml", R"({ at = "**", on = "gpu", state = "cpu" })");
+  const PolicyOptions with = options("mlp", "all.toml");
+  const Report report = policy_explain(with, "**", "");
+  EXPECT_THAT(report.text, HasSubstr("\n  cost       "));
+  const Json cost = Json::parse(report.json)["cost"];
+  EXPECT_EQ(cost["step_ms"], step_ms(with, "all.toml"));
+  EXPECT_GT(cost["forward_ms"].get<double>(), 0);
+  EXPECT_GT(cost["backward_ms"].get<double>(), 0);
+  EXPECT_GT(cost["update_ms"].get<double>(), 0);
+  EXPECT_GT(cost["copied_bytes"].get<std::int64_t>(), 0) << "gradients and weights cross";
+}
+
+}  // namespace
+}  // namespace tandem::api
