@@ -15,8 +15,10 @@
 #include "engine/training/algorithm/initial_states.h"
 #include "engine/training/averages/weights_in_use.h"
 #include "engine/training/checkpoints/checkpoint.h"
+#include "engine/training/compiled_ahead.h"
 #include "engine/training/data/number_text.h"
 #include "engine/training/divergence/reported_ids.h"
+#include "engine/training/freeze_rules.h"
 #include "engine/training/initialise.h"
 #include "engine/training/loss_scale.h"
 #include "engine/training/schedule.h"
@@ -115,6 +117,8 @@ struct Session::Impl {
   void refuse_unknown(const Feeds& feeds);
   /// Fields that the loss reads and the model does not: their types come from the first feeds.
   void build(const FieldTypes& fed);
+  /// Throws before the first step what the programs of later phases of freezing would throw.
+  void check_later_phases(TrainingRequest request);
   Program& predictor(std::int64_t batch);
   /// The extent of axis 0 that all fed inputs of the model have. Throws Error{usage}.
   std::int64_t batch_of(const FieldTypes& fed);
@@ -134,13 +138,7 @@ Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&&) noexcept = default;
 
 std::vector<bool> Session::Impl::thawed_now() const {
-  std::vector<bool> now;
-  for (const FreezeRule& rule : config.parameters.freeze) {
-    const std::optional<Duration>& turn = rule.from ? rule.from : rule.until;
-    const bool passed = turn && length.has_passed(*turn, static_cast<std::int64_t>(steps));
-    now.push_back(rule.from ? !passed : passed);
-  }
-  return now;
+  return thawed_after(config.parameters.freeze, length, static_cast<std::int64_t>(steps), {});
 }
 
 void Session::Impl::refuse_unknown(const Feeds& feeds) {
@@ -187,9 +185,27 @@ void Session::Impl::build(const FieldTypes& fed) {
   const TrainingGraph graph = build_training_graph(engine.operators, forward(), request);
   const std::vector<std::string> known = states.names();
   training = bind_program(graph, parts, states, arenas, names);
+  if (!fields) check_later_phases(request);
   fields = std::move(request.fields);
   write_states();
   initialise_averages(states, {known.begin(), known.end()});
+}
+
+void Session::Impl::check_later_phases(TrainingRequest request) {
+  const std::vector<FreezeRule>& rules = config.parameters.freeze;
+  const std::vector<FreezePhase> phases = freeze_phases(rules, length);
+  CompiledAhead ahead(parts, states);
+  ahead.has_of_phase(training);
+  for (std::size_t i = 1; i < phases.size(); ++i) {
+    ahead.begin_phase();
+    try {
+      request.thawed = phases[i].thawed;
+      ahead.add(build_training_graph(engine.operators, forward(), request).graph, parts);
+      ahead.check_fit();
+    } catch (const Error& error) {
+      throw error_in_phase(error, rules, phases[i - 1], phases[i]);
+    }
+  }
 }
 
 void Session::Impl::write_states() {

@@ -47,6 +47,9 @@ class StepRunner {
   /// `start`.
   void prepare(std::uint64_t steps_done, const RunLength& length,
                const std::map<std::string, bool>& thawed);
+  /// Throws what the programs of later phases of parameters.freeze would throw once they are due:
+  /// what is refused, and memory that they need together with the programs `beside` them.
+  void check_later_phases(const std::vector<const BoundProgram*>& beside) const;
   /// By rule of parameters.freeze with an end, "fc1 until 1.5 epochs": whether it had ended in the
   /// last step. It then never holds again, whatever becomes of the batch size.
   std::map<std::string, bool> thawed() const;

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/training/run_programs.h"
 #include "engine/training/step_runner.h"
 
 namespace tandem {
@@ -49,6 +50,7 @@ struct StepRunner::Impl {
   std::map<MicroBatchShape, BoundProgram> programs;
   std::vector<bool> thawed;  // per freeze rule, as the programs were built
   const BoundProgram* main = nullptr;
+  bool has_rates = false;  // learning rates are those of the configuration
   std::unique_ptr<Loader> loader;
   double waited_before = 0;  // seconds that loaders which are gone kept steps waiting
   std::uint64_t steps_done = 0, base_ticket = 0, next_ticket = 0;
@@ -62,7 +64,10 @@ struct StepRunner::Impl {
   std::vector<bool> thawed_now() const;
   void build(std::vector<bool> rules);
   void build_where_due(std::vector<bool> rules);
-  std::vector<MicroBatchShape> shapes() const;
+  /// The programs of steps from here to the end of the run, but for other phases of freezing.
+  std::vector<StepProgram> needed() const;
+  /// Where rules of parameters.freeze stand like `rules`.
+  TrainingGraph training_graph(const MicroBatchShape& shape, const std::vector<bool>& rules) const;
   /// What a program for a length is fed from; 0: there are no buckets.
   std::shared_ptr<const DataSource> source_of(std::int64_t length) const;
   void open_loader();
@@ -70,7 +75,7 @@ struct StepRunner::Impl {
   double denominator(const LossTerm& term, const MicroBatch& first) const;
   /// The forward graph of a program.
   Graph forward(const MicroBatchShape& shape, std::vector<std::string>& notes) const;
-  RunParts parts_for(const MicroBatchShape& shape) const;
+  RunParts parts_for(const StepProgram& program) const;
   void feed_scalars(const LaunchedStep& step, const MicroBatch& first);
   void launch(LaunchedStep& step, const MicroBatch& first);
   void read(LaunchedStep& step);

@@ -93,15 +93,16 @@ void Training::Impl::launch(MicroBatchWatch* watch_of_micro_batches) {
       own.interrupted = is_asked_to_stop();
     }
     runner->launch(watch_of_micro_batches, own.number());
-  } catch (const Error&) {   // a sample that cannot be read: what was trained until then stays
+  } catch (const Error& error) {  // what was trained until then stays
     if (parts.ranks) throw;  // other ranks wait within this step, and cannot save with this one
     while (runner->in_flight() > 0) judge(take());
     if (position.step > first_step && runner->states_are_whole()) {
       save(false, true);
       say(
-          fmt::format("step {} is saved: --resume goes on from there, with --accept-changes where "
-                      "files of the data are mended or left out for that",
-                      position.step));
+          fmt::format("step {} is saved: --resume goes on from there", position.step) +
+          (error.kind() == ErrorKind::data ? ", with --accept-changes where files of the data are "
+                                             "mended or left out for that"
+                                           : ""));
     }
     throw;
   }

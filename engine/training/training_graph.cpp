@@ -12,6 +12,7 @@
 #include "engine/training/algorithm/algorithm_graph.h"
 #include "engine/training/config/config_names.h"
 #include "engine/training/config/config_value.h"
+#include "engine/training/freeze_rules.h"
 #include "engine/training/loss_scale.h"
 #include "engine/training/optimizers/gradient_clipping.h"
 #include "engine/training/optimizers/layer_decay.h"
@@ -322,6 +323,8 @@ TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& fo
   const std::vector<FixedRows> all_fixed = fixed_rows(config.parameters, g.graph());
 
   std::vector<Chosen> chosen = choose_parameters(g.graph(), request);
+  for (std::string& line : FreezeRules(config.parameters).without_effect(g.graph()))
+    result.notes.push_back(std::move(line));
   if (config.optimizer.layer_decay < 1)
     decay_by_layers(g.graph(), config.optimizer, chosen, result.notes);
   std::vector<ValueId> wanted;
@@ -352,6 +355,19 @@ TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& fo
     if (!update.shares_states || split != nullptr)
       update.rows = kept_rows(g.graph(), chosen[i], gradients[i], split, ranks, result.notes);
     const FixedRows* fixed = find_fixed_rows(all_fixed, update.parameter);
+    if (split != nullptr && clipping.reads_weights(update.group)) {
+      refuse_split_table(*split, update.parameter.path,
+                         "optimizer.clip_adaptive reads whole rows, of which a split table has "
+                         "halves",
+                         "clip_adaptive = 0 for this table", "",
+                         "add { at = \"" + update.parameter.path +
+                             "\", clip_adaptive = 0 } to optimizer.groups, or leave the table out "
+                             "of parameters.storage");
+    }
+    if (split != nullptr && is_in_norms(config.log, update.parameter)) {
+      result.notes.push_back("log.norms: " + update.parameter.path +
+                             " has norm.gradient alone, for parameters.storage keeps it as halves");
+    }
     if (update.shares_states && (split != nullptr || fixed != nullptr)) {
       problems.push_back(of_rows_in_parts(chosen[i], split != nullptr));
       continue;
@@ -412,7 +428,8 @@ TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& fo
     }
     return squares;
   };
-  UpdateNorms norms(g, ranks, config.log, requests);
+  UpdateNorms norms(g, ranks, config.log, requests, resting_parameters(g.graph(), request),
+                    [&](const State& parameter) { return find_split_table(splits, parameter); });
   norms.add_gradients(updates, requests, is_scaled ? seed.dy : ValueId{});
   g.set_scope({"optimizer.scale", Phase::update, {}});
   std::vector<ValueId> scales(requests.size());  // of single updates, beside scalars.scale

@@ -7,6 +7,7 @@
 #include "engine/graph/selector.h"
 #include "engine/operators/operator.h"
 #include "engine/operators/update_kind.h"
+#include "engine/training/freeze_rules.h"
 #include "engine/training/optimizers/optimizer.h"
 #include "engine/training/tables/fed_integers.h"
 #include "placement/quantities.h"
@@ -19,9 +20,7 @@ bool covers(const std::string& at, const State& state) {
 }
 
 bool is_trained(const RunConfig& config, const State& table) {
-  return table.trainable &&
-         std::none_of(config.parameters.freeze.begin(), config.parameters.freeze.end(),
-                      [&](const auto& rule) { return !rule.until && covers(rule.at, table); });
+  return table.trainable && !FreezeRules(config.parameters).always_freezes(table);
 }
 
 /// That update the table, where it is trained.

@@ -13,7 +13,7 @@
 #include "kernels/cpu/cpu_device.h"
 #include "placement/auto/tried_model.h"
 #include "placement/derive.h"
-#include "placement/report/run_memory.h"
+#include "engine/runtime/run_memory.h"
 
 namespace tandem::testing {
 
