@@ -9,7 +9,7 @@
 
 #include "api/model/model.h"
 #include "engine/runtime/run_memory.h"
-#include "engine/training/run_programs.h"
+#include "engine/training/programs/run_programs.h"
 #include "placement/auto/tried_model.h"
 #include "placement/report/device_profile.h"
 #include "placement/report/network.h"

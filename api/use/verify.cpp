@@ -234,9 +234,9 @@ VerifyReport verify_export(const std::string& run, const std::string& exported_f
                                              .got = std::to_string(options.samples)});
   }
   TrainedRun opened = open_trained(run, options);
-  const bool is_split = std::any_of(
-      opened.config.parameters.storage.begin(), opened.config.parameters.storage.end(),
-      [](const StorageRule& rule) { return rule.kind == StorageKind::split_bfloat16; });
+  const bool is_split =
+      std::any_of(opened.config.parameters.storage.begin(), opened.config.parameters.storage.end(),
+                  [](const StorageRule& rule) { return rule.kind == StorageKind::split_bfloat16; });
   compute_plainly(opened);
   const std::int64_t fixed = fixed_batch(OnnxFile::open(exported_file));
   opened.config.batch_size = fixed > 0 ? fixed : options.samples;
@@ -261,8 +261,9 @@ VerifyReport verify_export(const std::string& run, const std::string& exported_f
   std::string head = fmt::format("verify      {} against {}\nsamples     {}, {}\n", exported_file,
                                  own.run().path, samples.range.count, samples.source);
   if (is_split)
-    head += "storage     tables of split_bfloat16 are read in float32, as the file holds them; the "
-            "run's own lookups round them to bfloat16\n";
+    head +=
+        "storage     tables of split_bfloat16 are read in float32, as the file holds them; the "
+        "run's own lookups round them to bfloat16\n";
   std::vector<std::string> warnings = own.run().warnings;
   VerifyJson json{{"file", exported_file}};
   own.run().describe(json);

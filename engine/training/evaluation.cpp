@@ -12,8 +12,8 @@
 #include "engine/training/logs/log_members.h"
 #include "engine/training/metrics/evaluated_metrics.h"
 #include "engine/training/metrics/metric_fields.h"
+#include "engine/training/programs/run_programs.h"
 #include "engine/training/ranks/gathered.h"
-#include "engine/training/run_programs.h"
 #include "engine/training/staged/programs.h"
 #include "engine/training/weight_sums.h"
 

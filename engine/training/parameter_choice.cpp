@@ -8,8 +8,8 @@
 #include "engine/operators/update_kind.h"
 #include "engine/training/config/config_names.h"
 #include "engine/training/config/config_value.h"
-#include "engine/training/freeze_rules.h"
 #include "engine/training/optimizers/optimizer.h"
+#include "engine/training/programs/freeze_rules.h"
 
 namespace tandem {
 namespace {

@@ -3,13 +3,13 @@
 
 #include "engine/graph/error.h"
 #include "engine/plan/collectives.h"
-#include "engine/training/compiled_ahead.h"
 #include "engine/training/data/buckets/buckets.h"
 #include "engine/training/data/buckets/cut_source.h"
 #include "engine/training/evaluation.h"
+#include "engine/training/programs/compiled_ahead.h"
+#include "engine/training/programs/run_programs.h"
 #include "engine/training/ranks/random_samples.h"
 #include "engine/training/ranks/start_checks.h"
-#include "engine/training/run_programs.h"
 #include "engine/training/step_runner_state.h"
 
 namespace tandem {

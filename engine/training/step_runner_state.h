@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/training/run_programs.h"
+#include "engine/training/programs/run_programs.h"
 #include "engine/training/step_runner.h"
 
 namespace tandem {

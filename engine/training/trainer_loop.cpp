@@ -98,8 +98,7 @@ void Training::Impl::launch(MicroBatchWatch* watch_of_micro_batches) {
     while (runner->in_flight() > 0) judge(take());
     if (position.step > first_step && runner->states_are_whole()) {
       save(false, true);
-      say(
-          fmt::format("step {} is saved: --resume goes on from there", position.step) +
+      say(fmt::format("step {} is saved: --resume goes on from there", position.step) +
           (error.kind() == ErrorKind::data ? ", with --accept-changes where files of the data are "
                                              "mended or left out for that"
                                            : ""));

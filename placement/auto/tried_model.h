@@ -11,7 +11,7 @@
 namespace tandem {
 
 /// Which programs a plan counts the memory of: those of the first full step; or all of the run
-/// (engine/training/run_programs.h).
+/// (engine/training/programs/run_programs.h).
 enum class PlannedPrograms : std::uint8_t { step, run };
 
 class TriedModel {

@@ -7,8 +7,8 @@
 #include "engine/graph/selector.h"
 #include "engine/operators/operator.h"
 #include "engine/operators/update_kind.h"
-#include "engine/training/freeze_rules.h"
 #include "engine/training/optimizers/optimizer.h"
+#include "engine/training/programs/freeze_rules.h"
 #include "engine/training/tables/fed_integers.h"
 #include "placement/quantities.h"
 

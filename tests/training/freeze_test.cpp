@@ -1,5 +1,5 @@
-// parameters.freeze in whole trainings: which rule decides, what later programs need is known before
-// the first step, and every number is logged however a step is cut.
+// parameters.freeze in whole trainings: which rule decides, what later programs need is known
+// before the first step, and every number is logged however a step is cut.
 #include <set>
 
 #include "engine/plan/plan.h"
@@ -31,8 +31,8 @@ class FreezeTest : public testing::TrainingRun {
 // The page says that the last rule that covers a parameter counts.
 TEST_F(FreezeTest, TheLastRuleCounts) {
   const auto steps = [&](const std::string& rules) {
-    const Trained run = this->run({"steps=6", "log.norms=['fc1:weight']", "optimizer.lr=0.1",
-                                   "parameters.freeze=" + rules});
+    const Trained run = this->run(
+        {"steps=6", "log.norms=['fc1:weight']", "optimizer.lr=0.1", "parameters.freeze=" + rules});
     messages_ = run.messages;
     return changed_of(run.result.run_dir);
   };
@@ -93,11 +93,9 @@ TEST_F(FreezeTest, MemoryIsThatOfTheLargestPhase) {
   const auto peak = [&](const std::string& rules) {
     std::size_t most = 0;
     RunParts parts = engine_.parts();
-    parts.options.accept = [&](const Plan& plan) {
-      most = std::max(most, plan.memory.at(0).peak);
-    };
-    Training(testing::small_config(folder_.path(), {"steps=9", "optimizer.kind=adam",
-                                                    "parameters.freeze=" + rules}),
+    parts.options.accept = [&](const Plan& plan) { most = std::max(most, plan.memory.at(0).peak); };
+    Training(testing::small_config(
+                 folder_.path(), {"steps=9", "optimizer.kind=adam", "parameters.freeze=" + rules}),
              parts, {train_, eval_}, {});
     return most;
   };

@@ -1,5 +1,5 @@
 // Which programs a run consists of: a table, counted by hand.
-#include "engine/training/run_programs.h"
+#include "engine/training/programs/run_programs.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -26,8 +26,7 @@ std::string text_of(const StepProgram& program) {
 
 std::vector<std::string> steps_of(const std::vector<std::string>& keys, const RunCounts& counts) {
   std::vector<std::string> texts;
-  for (const StepProgram& program :
-       step_programs(testing::small_config("/folder", keys), counts))
+  for (const StepProgram& program : step_programs(testing::small_config("/folder", keys), counts))
     texts.push_back(text_of(program));
   return texts;
 }
@@ -40,9 +39,9 @@ TEST(RunProgramsTest, AStepHasAProgramForEachPlaceOfAMicroBatch) {
   EXPECT_THAT(steps_of({"batch_size=8", "micro_batch=2"}, {.samples = 19}),
               ElementsAre("2 of 8 first x1", "2 of 8 middle x2", "2 of 8 last x1 rows",
                           "2 of 3 first x0", "1 of 3 last x0"));
-  EXPECT_THAT(steps_of({"data={kind=\"npz\", train={files=[\"d.npz\"]}, drop_last=true}"},
-                       {.samples = 22}),
-              ElementsAre("8 of 8 whole x1 rows"));
+  EXPECT_THAT(
+      steps_of({"data={kind=\"npz\", train={files=[\"d.npz\"]}, drop_last=true}"}, {.samples = 22}),
+      ElementsAre("8 of 8 whole x1 rows"));
   // Fewer samples than a batch: every step has them all.
   EXPECT_THAT(steps_of({}, {.samples = 5}), ElementsAre("5 of 5 whole x1 rows"));
 }

@@ -33,8 +33,7 @@ struct Release {
   void operator()(T* value) const { release(value); }
 };
 using MatchContext =
-    std::unique_ptr<pcre2_match_context,
-                    Release<pcre2_match_context, &pcre2_match_context_free>>;
+    std::unique_ptr<pcre2_match_context, Release<pcre2_match_context, &pcre2_match_context_free>>;
 using JitStack = std::unique_ptr<pcre2_jit_stack, Release<pcre2_jit_stack, &pcre2_jit_stack_free>>;
 
 MatchContext copy_of(pcre2_match_context* limits) {
@@ -57,8 +56,9 @@ class TimeLimit {
     if (now - start_ < most_) return;
     const double worked = seconds_of(CLOCK_THREAD_CPUTIME_ID);  // slow to ask
     if (has_worked_ && worked - worked_ > most_)
-      throw std::invalid_argument("the tokenizer's pattern takes too long over this text: its time "
-                                  "grows faster than the text");
+      throw std::invalid_argument(
+          "the tokenizer's pattern takes too long over this text: its time "
+          "grows faster than the text");
     if (!has_worked_) worked_ = worked;
     has_worked_ = true;
   }
@@ -102,7 +102,8 @@ Pattern::Pattern(const std::string& expression) {
   PCRE2_SIZE at = 0;
   compiled->code =
       pcre2_compile(reinterpret_cast<PCRE2_SPTR>(expression.data()), expression.size(),
-                    PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C | PCRE2_USE_OFFSET_LIMIT, &error, &at, context.get());
+                    PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C | PCRE2_USE_OFFSET_LIMIT,
+                    &error, &at, context.get());
   if (compiled->code == nullptr)
     throw std::invalid_argument(error_text(error) + " at byte " + std::to_string(at));
   pcre2_jit_compile(compiled->code, PCRE2_JIT_COMPLETE);  // slower without, but as right

@@ -48,8 +48,7 @@ UpdateNorms::UpdateNorms(GraphBuilder& g, RankSums& ranks, const LogConfig& conf
   if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
   for (std::size_t i = 0; i < updates.size(); ++i) {
     const State& parameter = updates[i].parameter;
-    if (is_chosen[i])
-      chosen_.push_back({i, parameter.name, parameter.path, is_split(parameter)});
+    if (is_chosen[i]) chosen_.push_back({i, parameter.name, parameter.path, is_split(parameter)});
   }
 }
 

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/training/freeze_rules.h"
 #include "engine/training/micro_batch_programs.h"
+#include "engine/training/programs/freeze_rules.h"
 
 namespace tandem {
 
@@ -21,7 +21,7 @@ struct RunCounts {
 /// A program of training steps.
 struct StepProgram {
   MicroBatchShape shape;
-  std::int64_t times = 0;        // in a full step; 0: steps of other sizes or lengths run it
+  std::int64_t times = 0;         // in a full step; 0: steps of other sizes or lengths run it
   bool takes_rows_ahead = false;  // rows that the next step looks up may be fetched in this one
 
   /// Whether a full step of the longest samples runs it.
@@ -30,15 +30,15 @@ struct StepProgram {
 
 /// An evaluation, of which each rank runs its part.
 struct EvaluationPrograms {
-  std::int64_t micro_batch = 1;  // samples
+  std::int64_t micro_batch = 1;     // samples
   std::vector<std::int64_t> sizes;  // of micro-batches, one program each
   /// How often each rank runs a program where ranks exchange rows or products in it; 0: each runs
   /// its own micro-batches and no others.
   std::int64_t rounds = 0;
 };
 
-/// Those of steps, the full step's first; with buckets the longest ones before others, so that these
-/// share their memory.
+/// Those of steps, the full step's first; with buckets the longest ones before others, so that
+/// these share their memory.
 std::vector<StepProgram> step_programs(const RunConfig& config, const RunCounts& counts);
 
 /// Whether ranks exchange parts of parameters where they run the model.

@@ -1,10 +1,10 @@
-// Programs that a run needs only later, compiled without memory: before its first step the run hears
-// what it would be refused, and whether all fits.
+// Programs that a run needs only later, compiled without memory: before its first step the run
+// hears what it would be refused, and whether all fits.
 #pragma once
 
 #include "engine/runtime/run_memory.h"
-#include "engine/training/freeze_rules.h"
 #include "engine/training/micro_batch_programs.h"
+#include "engine/training/programs/freeze_rules.h"
 
 namespace tandem {
 

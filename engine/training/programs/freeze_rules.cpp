@@ -1,4 +1,4 @@
-#include "engine/training/freeze_rules.h"
+#include "engine/training/programs/freeze_rules.h"
 
 #include <algorithm>
 
@@ -77,8 +77,7 @@ std::vector<FreezePhase> freeze_phases(const std::vector<FreezeRule>& rules,
     const std::optional<Duration>& turn = rule.from ? rule.from : rule.until;
     if (!turn || turn->unit == Duration::Unit::seconds) continue;
     const bool in_epochs = turn->unit == Duration::Unit::epochs;
-    const std::int64_t done =
-        turn->steps(length.steps_per_epoch) + (in_epochs ? length.origin : 0);
+    const std::int64_t done = turn->steps(length.steps_per_epoch) + (in_epochs ? length.origin : 0);
     if (done > 0 && done < length.steps) borders.push_back(done);
   }
   std::sort(borders.begin(), borders.end());

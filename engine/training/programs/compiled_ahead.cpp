@@ -1,4 +1,4 @@
-#include "engine/training/compiled_ahead.h"
+#include "engine/training/programs/compiled_ahead.h"
 
 #include "engine/runtime/state_entry.h"
 

@@ -1,4 +1,4 @@
-#include "engine/training/run_programs.h"
+#include "engine/training/programs/run_programs.h"
 
 #include <algorithm>
 
@@ -91,8 +91,7 @@ RunPrograms programs_of(const RunConfig& config, const RunCounts& counts, const 
                         bool exchanges) {
   RunPrograms programs;
   programs.steps = step_programs(config, counts);
-  if (counts.eval_samples > 0)
-    programs.evaluation = evaluation_programs(config, counts, exchanges);
+  if (counts.eval_samples > 0) programs.evaluation = evaluation_programs(config, counts, exchanges);
   programs.phases = freeze_phases(config.parameters.freeze, length);
   return programs;
 }
