@@ -36,6 +36,8 @@ std::string text_of(const CheckedData& checked) {
                             number_text(c.least), number_text(c.greatest),
                             c.distinct < 0 ? "-" : std::to_string(c.distinct));
         if (c.cut > 0) text += fmt::format("    {} values beyond `max` of split\n", c.cut);
+        if (c.unknown > 0)
+          text += fmt::format("    {} values are not in the vocabulary of training\n", c.unknown);
         if (c.bad_numbers > 0) text += fmt::format("    {} are not finite\n", c.bad_numbers);
       }
       text += fmt::format("    {} a sample\n", to_string(field.sample));
@@ -48,6 +50,7 @@ std::string text_of(const CheckedData& checked) {
   }
   if (!checked.problems.empty()) text += "problems:\n";
   for (const Diagnostic& d : checked.problems) text += "  " + to_string(d) + "\n";
+  for (const std::string& warning : checked.warnings) text += "warning: " + warning + "\n";
   for (const std::string& note : checked.notes) text += "note: " + note + "\n";
   if (!text.empty()) text.pop_back();
   return text;
@@ -70,6 +73,7 @@ Json json_of(const CheckedData& checked) {
           column["greatest"] = c.greatest;
         }
         if (c.distinct >= 0) column["distinct"] = c.distinct;
+        if (c.unknown >= 0) column["unknown"] = c.unknown;
         columns.push_back(std::move(column));
       }
       fields.push_back({{"name", field.name},
@@ -85,6 +89,7 @@ Json json_of(const CheckedData& checked) {
   for (const Diagnostic& d : checked.problems) {
     json["problems"].push_back(diagnostic_json(d));
   }
+  json["warnings"] = checked.warnings;
   json["notes"] = checked.notes;
   return json;
 }

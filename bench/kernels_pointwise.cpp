@@ -1,13 +1,13 @@
 // Times of the CPU's pointwise, normalisation, attention and update kernels, at the sizes of the
 // bench networks.
 #include <benchmark/benchmark.h>
-#include <omp.h>
 
 #include <algorithm>
 #include <chrono>
 #include <functional>
 
 #include "engine/graph/builder.h"
+#include "kernels/cpu/cpu_device.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/cpu/isa.h"
 
@@ -31,7 +31,7 @@ const KernelList& kernels() {
 }
 
 const DeviceFacts& facts() {
-  static const DeviceFacts value{"cpu", processor_features(), omp_get_max_threads()};
+  static const DeviceFacts value{"cpu", processor_features(), usable_cores()};
   return value;
 }
 

@@ -1,7 +1,6 @@
 // Speed of the product and pooling kernels alone, on the shapes of the bench networks: every kernel
 // that takes a node, in the layout it proposes first. `OMP_NUM_THREADS` sets the team size.
 #include <benchmark/benchmark.h>
-#include <omp.h>
 
 #include <array>
 #include <cstdlib>
@@ -11,6 +10,7 @@
 
 #include "engine/graph/builder.h"
 #include "engine/operators/operator.h"
+#include "kernels/cpu/cpu_device.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/cpu/isa.h"
 
@@ -70,7 +70,7 @@ class Prepared {
     builder.node(work.op, ids, work.attributes);
     graph_ = builder.finish();
     facts_.features = processor_features();
-    facts_.threads = omp_get_max_threads();
+    facts_.threads = usable_cores();
     request_.node = &graph_.nodes[0];
     request_.facts = &facts_;
     const auto operand = [&](ValueId id) {

@@ -2,7 +2,7 @@
 // 184,968 rows, 624,000 lookups a step, 80 columns with lazy Adam and 1 column with FTRL.
 // Usage: bench_rows [threads] [repeats]
 #include <fmt/format.h>
-#include <omp.h>
+
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "engine/optimizers/settings.h"
+#include "kernels/cpu/cpu_device.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/rows/row_rule.h"
 #include "kernels/cpu/rows/rows.h"
@@ -246,7 +247,7 @@ void run_sizes(int threads) {
 
 int main(int argc, char** argv) {
   using namespace tandem;
-  const int threads = argc > 1 ? std::atoi(argv[1]) : omp_get_max_threads();
+  const int threads = argc > 1 ? std::atoi(argv[1]) : usable_cores();
   if (argc > 2) repeats = std::atoi(argv[2]);
   const Isa isa = isa_of({"cpu", processor_features(), threads});
   bandwidth = in_place_bandwidth(threads);

@@ -14,6 +14,11 @@ namespace {
 
 constexpr std::int64_t largest_extent = std::int64_t{1} << 40;
 
+// Some exporters write -1 for an extent that is free.
+bool is_fixed(const onnx::TensorShapeProto_Dimension& dim) {
+  return dim.has_dim_value() && dim.dim_value() >= 0;
+}
+
 class Binder {
  public:
   explicit Binder(Session& session) : session_(session) {}
@@ -121,9 +126,9 @@ class Binder {
   // -1 where it stays free; that is reported.
   std::int64_t extent(const std::string& input, const onnx::TensorShapeProto_Dimension& dim,
                       int axis) {
-    if (dim.has_dim_value()) {
+    if (is_fixed(dim)) {
       const std::int64_t fixed = dim.dim_value();
-      if (fixed < 0 || fixed > largest_extent) {
+      if (fixed > largest_extent) {
         problem("free_dimension", input, fmt::format("bad extent of axis {}", axis), "0 or more",
                 std::to_string(fixed), "");
         return -1;
@@ -160,7 +165,7 @@ class Binder {
 std::vector<std::string> dims_of(const onnx::ValueInfoProto& info) {
   std::vector<std::string> dims;
   for (const auto& dim : info.type().tensor_type().shape().dim()) {
-    dims.push_back(dim.has_dim_value()       ? std::to_string(dim.dim_value())
+    dims.push_back(is_fixed(dim)             ? std::to_string(dim.dim_value())
                    : dim.dim_param().empty() ? "?"
                                              : dim.dim_param());
   }

@@ -17,6 +17,7 @@
 #include "importer/file/adapter_nodes.h"
 #include "importer/file/model_edits.h"
 #include "importer/file/onnx_content.h"
+#include "importer/file/random_edits.h"
 #include "importer/file/tensor_data.h"
 #include "importer/grown_tables.h"
 #include "importer/tied_names.h"
@@ -157,7 +158,10 @@ class Export {
     const bool trains = model_.training_info_size() > 0;
     if (options_.free_batch && !trains) free_batch();
     if (!options_.outputs.empty()) cut_to_outputs(model_, options_.outputs, batch_name());
-    if (options_.inference && !trains) to_inference_form(model_);
+    if (options_.inference && !trains) {
+      to_inference_form(model_);
+      add_note(drop_randomness(model_, file_, operators_, options_.import));
+    }
     if (!options_.adapters.empty())
       add_adapter_nodes(model_, options_.adapters, shared_, file_.path());
     if (model_.graph().name().empty()) model_.mutable_graph()->set_name("graph");
@@ -394,8 +398,7 @@ class Export {
     for (const Transformation& transformation : export_transformations()) {
       if (transformation.is_wanted(options_)) transformation.apply(exported, options_);
     }
-    for (const std::string& note : exported.notes)
-      result_.note += (result_.note.empty() ? "" : "\n") + note;
+    for (const std::string& note : exported.notes) add_note(note);
     // From here on as if this had been the file.
     auto made = std::make_shared<OnnxFile::Content>();
     made->path = content_.path;
@@ -531,6 +534,10 @@ class Export {
     }
   }
 
+  void add_note(const std::string& note) {
+    if (!note.empty()) result_.note += (result_.note.empty() ? "" : "\n") + note;
+  }
+
   // What was wrong with the imported file already does not keep its weights from being written.
   void check(const std::string& made) {
     const auto complaint = [](const auto& model) -> std::string {
@@ -546,8 +553,7 @@ class Export {
     const bool from_memory = file_.path().empty();
     if (now != (from_memory ? complaint(as_read()) : complaint(file_.path().string())))
       refuse(file_.path(), "", "the changed model does not pass ONNX's checker", "", now);
-    if (!result_.note.empty()) result_.note += "\n";
-    result_.note += "ONNX's checker refuses the model, as it refuses the one it comes from: " + now;
+    add_note("ONNX's checker refuses the model, as it refuses the one it comes from: " + now);
   }
 
   // What a file from memory was.

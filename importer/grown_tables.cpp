@@ -6,6 +6,7 @@
 #include <map>
 
 #include "engine/graph/host_memory.h"
+#include "engine/graph/parameter_names.h"
 #include "engine/graph/selector.h"
 #include "engine/graph/text.h"
 #include "engine/operators/tables/table_nodes.h"
@@ -26,12 +27,29 @@ Diagnostic at(const RowsRule& rule, std::string message, std::string path = "") 
           .path = std::move(path)};
 }
 
+// The modules that look a table up, by its name: what ParameterNames has once nodes are lowered.
+std::multimap<std::string, std::string> names_by_lookups(const OnnxFile::Content& file,
+                                                         const std::vector<bool>& needed) {
+  const ModulePaths modules(*file.model);
+  const onnx::GraphProto& graph = file.model->graph();
+  std::multimap<std::string, std::string> found;
+  for (int n = 0; n < graph.node_size(); ++n) {
+    const onnx::NodeProto& node = graph.node(n);
+    if (!needed[static_cast<std::size_t>(n)] || node.op_type() != "Gather" ||
+        node.input_size() == 0)
+      continue;
+    found.emplace(node.input(0), module_of_path(modules.operator_path(node)));
+  }
+  return found;
+}
+
 // Rules by the parameter that they cover; the last one counts.
 std::map<std::string, const RowsRule*> covered(
     const OnnxFile::Content& file, const std::unordered_map<std::string, Role>& roles,
     const std::unordered_map<std::string, std::string>& shared, const std::vector<RowsRule>& rules,
-    std::vector<Diagnostic>& problems) {
+    const std::vector<bool>& needed, std::vector<Diagnostic>& problems) {
   std::map<std::string, const RowsRule*> result;
+  const auto lookups = names_by_lookups(file, needed);
   for (const RowsRule& rule : rules) {
     const Selector selector(rule.at);
     std::vector<std::string> names;
@@ -44,7 +62,13 @@ std::map<std::string, const RowsRule*> covered(
       const std::string path = parameter_path(tensor.name());
       names.push_back(path);
       names.push_back(tensor.name());
-      if (!selector.covers_parameter(path, tensor.name())) continue;
+      const auto [begin, end] = lookups.equal_range(tensor.name());
+      const bool is_looked_up = std::any_of(begin, end, [&](const auto& lookup) {
+        names.push_back(lookup.second + ":weight");
+        return path == tensor.name() &&
+               (selector.matches(names.back()) || selector.matches(lookup.second));
+      });
+      if (!is_looked_up && !selector.covers_parameter(path, tensor.name())) continue;
       any = true;
       const auto first = shared.find(tensor.name());
       result[first == shared.end() ? tensor.name() : first->second] = &rule;
@@ -76,7 +100,7 @@ GrownTables grown_tables(const OnnxFile::Content& file, const std::vector<bool>&
   GrownTables tables;
   if (rules.empty()) return tables;
   std::vector<Diagnostic> problems;
-  const auto chosen = covered(file, roles, shared, rules, problems);
+  const auto chosen = covered(file, roles, shared, rules, needed, problems);
   for (const auto& [name, rule] : chosen) {
     TensorType type = file.initializers.at(name).type();
     if (type.shape.empty()) {

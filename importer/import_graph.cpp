@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "engine/graph/rewrite.h"
+#include "engine/graph/selector.h"
+#include "importer/batch/refuse_ambiguous.h"
 #include "importer/bindings.h"
 #include "importer/branches.h"
 #include "importer/chosen_rows.h"
@@ -13,6 +16,7 @@
 #include "importer/grown_tables.h"
 #include "importer/import_content.h"
 #include "importer/problems.h"
+#include "importer/quantized_weights.h"
 #include "importer/tied_names.h"
 #include "importer/training_info/algorithm_import.h"
 #include "importer/training_info/artifacts.h"
@@ -45,6 +49,7 @@ class Import {
         session_(file, operators, options) {
     needed_ = needed_nodes(graph_, wanted_names(graph_, algorithm));
     roles_ = initializer_roles(file_, needed_);
+    train_buffers(options, algorithm != nullptr);
     if (algorithm != nullptr) algorithm->settle(roles_);
     shared_ = shared_initializers(file_, roles_);
     tables_ = grown_tables(file_, needed_, roles_, shared_, options.rows);
@@ -70,7 +75,9 @@ class Import {
         lower_node(session_, scope_, graph_.node(n));
     }
     bool only_text = graph_.output_size() > 0;
+    std::set<std::string> told;  // a file may list an output twice
     for (const onnx::ValueInfoProto& output : graph_.output()) {
+      if (!told.insert(output.name()).second) continue;
       if (is_text(output)) {
         session_.note(output.name(), "this output is text: it is left out, and exported as it is");
         continue;
@@ -95,6 +102,12 @@ class Import {
                                    .fix = "`eval` and `predict` run it in stages; to train the "
                                           "model, export it with outputs that have an entry for "
                                           "each sample"});
+        continue;
+      }
+      try {
+        refuse_ambiguous_output(session_, output.name(), *term);
+      } catch (const Error& error) {
+        session_.report("bad_operator", "", error.diagnostics()[0]);
         continue;
       }
       outputs_.emplace_back(output.name(), term->type);
@@ -125,11 +138,32 @@ class Import {
     if (session_.reports.empty() && algorithm_ == nullptr) settle_states(result.graph);
     if (session_.reports.empty()) check_readers(result.graph, file_, tables_);
     result.aliases = tied_names(file_, needed_, shared_, result.graph);
+    result.batch_norms = session_.batch_norms;
     summarize(result);
+    if (session_.reports.empty()) settle_randomness(result);
     return result;
   }
 
  private:
+  // Recognised buffers that a rule trains all the same; all of them under training_info, whose
+  // bindings say what changes.
+  void train_buffers(const ImportOptions& options, bool all) {
+    for (auto& [name, role] : roles_) {
+      if (!role.is_recognised_buffer) continue;
+      const std::string path = parameter_path(name);
+      const bool wanted =
+          std::any_of(options.trained_buffers.begin(), options.trained_buffers.end(),
+                      [&, &name = name](const std::string& at) {
+                        return Selector(at).covers_parameter(path, name);
+                      });
+      if (!all && !wanted) continue;
+      role.trainable = true;
+      role.is_recognised_buffer = false;
+      role.trained_by_rule = wanted;
+      role.reason = "parameters.train names it";
+    }
+  }
+
   // What the next stage reads of this one.
   void place_stage_outputs() {
     if (session_.stage.requests.empty()) return;
@@ -263,6 +297,19 @@ class Import {
     }
   }
 
+  void settle_randomness(ImportResult& result) const {
+    result.randomness = random_uses(result.graph);
+    for (RandomUse& use : result.randomness) {
+      for (const OperatorRule& rule : session_.options.random_rules) {
+        if (!Selector(rule.at).matches(use.path)) continue;
+        use.is_on = rule.mode == "always" || (rule.mode == "known" && use.kind.empty());
+        use.by_rule = rule.mode != "known";
+      }
+    }
+    if (session_.options.training) return;
+    result.graph = without_randomness(result.graph, session_.operators, result.randomness);
+  }
+
   void summarize(ImportResult& result) {
     const onnx::ModelProto& model = *file_.model;
     ModelSummary& summary = result.summary;
@@ -314,8 +361,12 @@ class Import {
       } else {
         parameter.trainable = role.trainable;
       }
+      parameter.is_recognised_buffer = role.is_recognised_buffer;
+      parameter.trained_by_rule = role.trained_by_rule;
+      if (parameter.trainable) parameter.doubt = role.doubt;
       summary.parameters.push_back(std::move(parameter));
     }
+    result.quantized = quantized_weights(file_);
     for (ParameterSummary& fixed : fixed_weights(file_))
       summary.parameters.push_back(std::move(fixed));
     for (const onnx::NodeProto& node : graph_.node()) {

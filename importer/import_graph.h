@@ -12,6 +12,7 @@
 #include "engine/graph/graph.h"
 #include "engine/operators/operator.h"
 #include "engine/passes/pass.h"
+#include "engine/passes/randomness.h"
 #include "importer/file/onnx_file.h"
 #include "importer/stages.h"
 
@@ -35,6 +36,12 @@ struct WeightAdapters {
   HostTensor a, b;
 };
 
+/// What the operators do whose path a selector matches. Of several rules the last one counts.
+struct OperatorRule {
+  std::string at;
+  std::string mode;
+};
+
 struct ImportOptions {
   /// Extents of free dimensions, by the names that the file gives them.
   std::vector<std::pair<std::string, std::int64_t>> bind;
@@ -43,7 +50,8 @@ struct ImportOptions {
   /// "train": normalise by the batch in training, whatever the file says; "inference": by the
   /// running statistics; "file": as each node says.
   std::string batch_norm = "train";
-  /// False: Dropout passes its input on and BatchNormalization reads the running statistics.
+  /// False: Dropout passes its input on, BatchNormalization reads the running statistics, and
+  /// random numbers that `randomness` of the result says are off are left out.
   bool training = true;
   /// Without it nothing folds, and computed shapes are errors.
   Evaluator evaluate;
@@ -59,6 +67,13 @@ struct ImportOptions {
   /// What was computed of the batch so far, which outlives the import: where data decides extents
   /// the graph ends there (ImportResult::stage). Null: such nodes are problems.
   const StageValues* stage = nullptr;
+  /// `batch_norm` of some of them.
+  std::vector<OperatorRule> batch_norm_rules;
+  /// Random numbers outside of training: "known" leaves out those of a known form, "train" others,
+  /// too, "always" none. Without a rule "known".
+  std::vector<OperatorRule> random_rules;
+  /// Buffers that were recognised by name or values and train all the same, as selectors.
+  std::vector<std::string> trained_buffers;
 };
 
 /// Something that keeps a model from being trained.
@@ -89,6 +104,16 @@ struct ParameterSummary {
   bool in_graph = false;  // a State of the graph; false: a constant, or read by nothing
   bool trainable = false;
   std::string reason;
+  bool is_recognised_buffer = false;  // by its name or its values, not by what the file says
+  bool trained_by_rule = false;       // it would be, without ImportOptions::trained_buffers
+  std::string doubt;                  // of one that trains: why it may be a buffer
+};
+
+/// Weights that are whole numbers of few bits: no step changes them.
+struct QuantizedWeights {
+  std::int64_t numbers = 0;
+  std::string types;                   // "int8, uint4"
+  std::vector<std::string> operators;  // that read them, each type once
 };
 
 struct ModelSummary {
@@ -117,6 +142,13 @@ struct BatchRewrite {
   bool has_free_form = true;  // a target without the batch, as Reshape and Expand have
 };
 
+/// A BatchNormalization of the file.
+struct BatchNormUse {
+  std::string path;
+  bool file_trains = false;  // its training_mode, or what older versions have for it
+  bool trains = false;       // in a training step
+};
+
 struct ImportResult {
   Graph graph;
   ModelSummary summary;
@@ -127,6 +159,9 @@ struct ImportResult {
   std::map<std::string, std::string> aliases;
   std::int64_t file_batch = 0;  // axis 0 of the inputs as fixed in the file; 0 where it is free
   StageImport stage;            // of ImportOptions::stage
+  QuantizedWeights quantized;
+  std::vector<RandomUse> randomness;  // of the graph, or of what it was before some was left out
+  std::vector<BatchNormUse> batch_norms;
 };
 
 /// Parameters and running statistics become states; integer initializers and small computed values

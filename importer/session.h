@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/graph/builder.h"
+#include "importer/batch/sample_traits.h"
 #include "importer/file/onnx_content.h"
 #include "importer/import_graph.h"
 #include "importer/paths.h"
@@ -27,6 +28,7 @@ struct Term {
   std::shared_ptr<const std::vector<Term>> sequence;  // a sequence of tensors instead of a tensor
   std::shared_ptr<const ChosenRows> rows;             // that data chooses along an axis
   std::shared_ptr<const CountedExtents> counts;       // which of its integers are numbers of those
+  SampleTraits samples;                               // where a batch is bound anew
   std::string key;                                    // in an import by stages: its name there
   bool none = false;                                  // an optional without a value
   bool bad = false;                                   // made by a node that could not be imported
@@ -91,6 +93,7 @@ struct Session {
   std::map<std::vector<std::int64_t>, ValueId> row_masks;  // of chosen rows, by what made them
   std::size_t asked = 0;  // how often a node could not be lowered before more is known
   int looking = 0;        // at bodies of nodes that are not lowered: they ask for nothing
+  std::vector<BatchNormUse> batch_norms;
 
   Session(const OnnxFile::Content& content, const OperatorSet& set,
           const ImportOptions& constraints)

@@ -2,7 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "importer/batch/batch_operands.h"
+#include "importer/batch/follow_traits.h"
+#include "importer/batch/old_batch.h"
+#include "importer/batch/refuse_ambiguous.h"
 #include "importer/file/initializers.h"
 #include "importer/file/tensor_data.h"
 #include "importer/inlined.h"
@@ -228,14 +233,12 @@ bool lower_for_batch(Session& session, Scope& scope, const onnx::NodeProto& node
   }
 }
 
-// What fails with another batch than the file's holds that one in a constant.
-std::string fixed_batch_fix(const BatchRecord& old) {
-  return fmt::format(
-      "the file was exported with a batch of {}, which it holds here: export it with a free one "
-      "(dynamic_axes, dynamic_shapes), or train with batch_size = {} (of several ranks: so many "
-      "for "
-      "each) and data.drop_last = true",
-      old.batch, old.batch);
+// Whether a node stands for nodes of its own, which are lowered one by one.
+bool has_parts(const Session& session, const onnx::NodeProto& node) {
+  const bool has_bodies =
+      std::any_of(node.attribute().begin(), node.attribute().end(),
+                  [](const auto& each) { return each.has_g() || each.graphs_size() > 0; });
+  return has_bodies || function_of(session, node) != nullptr;
 }
 
 // Operators in the graphs of a node that is not lowered itself, so that all that are missing are
@@ -293,6 +296,10 @@ void lower_node(Session& session, Scope& scope, const onnx::NodeProto& node) {
   try {
     if (is_unknown || session.old_batch == nullptr || !lower_for_batch(session, scope, node, path))
       lower_operator(session, scope, node, path, is_unknown);
+    if (!is_unknown && session.old_batch != nullptr && !has_parts(session, node)) {
+      follow_traits(session, scope, node);
+      refuse_ambiguous(session, scope, node, path);
+    }
     is_lowered = !is_unknown;
   } catch (const Unknown& error) {
     session.request(error.request, error.terms);

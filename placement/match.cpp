@@ -24,7 +24,8 @@ void add_once(std::vector<int>& to, int item) {
 
 PolicyItems::PolicyItems(const Graph& graph,
                          const std::unordered_map<std::string, std::string>& raw_names,
-                         const std::vector<AddedPart>& added) {
+                         const std::vector<AddedPart>& added)
+    : names(graph) {
   std::unordered_map<std::string, int> known;
   const auto add = [&](const std::string& path, const std::string& op) {
     const auto [place, fresh] = known.try_emplace(path, static_cast<int>(operators.size()));
@@ -195,12 +196,18 @@ RuleMatches RuleMatcher::match(const PolicyRule& rule, unsigned filters) const {
     const PolicyItems::Parameter& parameter = items_.parameters[p];
     const State& state = graph_.states[parameter.state];
     if (!large(static_cast<int>(p))) continue;
+    const std::vector<std::string> further =
+        of_optimizer ? items_.names.further_names(state) : std::vector<std::string>();
     if (of_optimizer && state.kind == StateKind::parameter &&
-        (rule.at.matches("optimizer." + state.name) ||
-         rule.at.matches("optimizer." + state.path))) {
+        (rule.at.matches("optimizer." + state.name) || rule.at.matches("optimizer." + state.path) ||
+         std::any_of(further.begin(), further.end(), [&](const std::string& name) {
+           return rule.at.matches("optimizer." + name);
+         }))) {
       matches.updates.push_back(static_cast<int>(p));
     }
-    if (rule.at.covers_parameter(state.path, state.name)) {
+    // Without a role it means operators: a parameter of several belongs to all of them.
+    if (rule.at.covers_parameter(state.path, state.name) ||
+        (rule.at.text().find(':') != std::string::npos && items_.names.covers(rule.at, state))) {
       const auto pass = [&](const std::vector<int>& readers) {
         return (!readers.empty() || (rule.op.empty() && !rule.after && !rule.before)) &&
                std::all_of(readers.begin(), readers.end(),
@@ -225,6 +232,7 @@ Diagnostic RuleMatcher::explain_nothing(const PolicyRule& rule) const {
   for (const PolicyItems::Parameter& parameter : items_.parameters) {
     const State& state = graph_.states[parameter.state];
     all.push_back(state.path.empty() ? state.name : state.path);
+    for (std::string& name : items_.names.further_names(state)) all.push_back(std::move(name));
   }
   constexpr const char* names_are_listed = "`tandem policy names` lists all";
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/graph/graph.h"
+#include "engine/graph/parameter_names.h"
 #include "placement/counts.h"
 #include "placement/policy.h"
 
@@ -37,6 +38,7 @@ struct PolicyItems {
   std::vector<Operator> operators;  // in the graph's order, then the added parts
   std::vector<Parameter> parameters;
   std::vector<int> operator_of_node;
+  ParameterNames names;  // further ones of parameters, by what reads them
 
   PolicyItems(const Graph& graph, const std::unordered_map<std::string, std::string>& raw_names,
               const std::vector<AddedPart>& added);

@@ -5,7 +5,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 tools/setup.sh
 cmake --preset cpu
-cmake --build --preset cpu --target tandem_tool
+cmake --build --preset cpu --target tandem_installed # program, library and MPI plugin, so that launch and install work
 
 config=models/digits/train.toml
 policy=models/digits/policy.toml

@@ -28,6 +28,9 @@ void add_trained(CLI::App& command, api::TrainedOptions& options, std::string& r
   add_weights(command, options.weights);
   command.add_flag("--accept-changes", options.accept_changes,
                    "Use a model that has changed since the checkpoint was written");
+  command.add_flag("--strict-words", options.strict_words,
+                   "Refuse rows with words that the vocabularies of the training data lack (exit "
+                   "code 4)");
   command
       .add_option("--config", options.config,
                   "The train.toml of an .onnx file (default: guessed from it and --data)")

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Checks and measures on a machine with a card what only a card can tell, in parts of at most nine minutes. `--help` has the options.
+# Checks and measures on a machine with a card what only a card can tell, in parts of at most four minutes. `--help` has the options.
 #
-#   tools/gpu_run.sh PART      1 check, 2 sanitize, 3 times, 4 profile; report
+#   tools/gpu_run.sh PART      1 check, 2 times, 3 sanitize, 4 profile; report
 #
 # docs/cuda.md tells how, docs/gpu/STATUS.md what it proves.
 # Exit codes: 0 all passed, 1 something failed or nothing passed, 2 usage, 3 no card, 4 out of time: --resume goes on.

@@ -63,8 +63,8 @@ void add_inspect(CLI::App& app, Invocation& invocation) {
       ->add_option("--stage", options->inspect.stage,
                    "Print a stage: graph, training, placement, lowered, plan")
       ->check(CLI::IsMember({"graph", "training", "placement", "lowered", "plan"}));
-  command->add_option("--batch-norm", options->inspect.batch_norm, "train or inference")
-      ->check(CLI::IsMember({"train", "inference"}));
+  command->add_option("--batch-norm", options->inspect.batch_norm, "train, inference or file")
+      ->check(CLI::IsMember({"train", "inference", "file"}));
   command
       ->add_option("--without", options->inspect.without,
                    "Leave out a pass (repeatable), of those below")

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "api/check/checked_data.h"
+#include "engine/training/data/cells/unknown_words.h"
 #include "engine/training/data/encode_files.h"
 #include "engine/training/data/shown_problems.h"
 #include "engine/training/data/table_file.h"
@@ -113,6 +114,42 @@ CheckedSplit check_files(const DataConfig& config, const TablePlan& plan, const 
   return result;
 }
 
+/// Held-out words that training lacks, and what is said of them. Where a vocabulary has one id for
+/// a value in all columns, its first column stands for them all.
+void check_unknown_words(const TablePlan& plan, const std::vector<ValueCounts>& known,
+                         const std::vector<ValueCounts>& held, CheckedSplit& split,
+                         CheckedData& to) {
+  std::vector<std::vector<ColumnStatistics>> fields;
+  std::vector<Vocabulary> vocabularies;
+  for (std::size_t v = 0; v < known.size(); ++v) {
+    std::vector<std::int32_t> ids;
+    vocabularies.emplace_back(known[v], plan.vocabularies[v].least, ids);
+  }
+  std::vector<bool> are_told(plan.vocabularies.size());
+  for (std::size_t f = 0; f < plan.fields.size(); ++f) {
+    const TableField& field = plan.fields[f];
+    fields.emplace_back(field.columns.size());
+    if (!field.vocabulary) continue;
+    const std::size_t v = *field.vocabulary;
+    const bool by_value = plan.vocabularies[v].by_value;
+    for (std::size_t c = 0; c < field.columns.size(); ++c) {
+      if (by_value && are_told[v]) continue;
+      are_told[v] = true;
+      ColumnStatistics& found = fields[f][c];
+      const auto column = by_value ? 0u : static_cast<std::uint32_t>(field.columns[c]);
+      for (std::int64_t n = 0; n < held[v].size(); ++n) {
+        if (held[v].column(n) != column || held[v].times(n) == 0) continue;
+        found.values += held[v].times(n);
+        if (vocabularies[v].id(column, held[v].value(n)) > 0) continue;
+        found.unknown += held[v].times(n);
+        found.take_unknown(held[v].value(n));
+      }
+      split.fields[f].columns[c].unknown = found.unknown;
+    }
+  }
+  to.warnings = unknown_warnings(unknown_words(plan, fields, vocabularies));
+}
+
 /// A split by its statistics alone: it knows the ranges of its fields, and has no rows to give.
 class TableRanges final : public DataSource {
  public:
@@ -203,8 +240,9 @@ CheckedData check_table(const RunConfig& run, const OpenOptions& options) {
       }
     }
   }
-  const TablePlan plan = plan_table(config, table_columns(config, first), problems);
+  const TablePlan plan = plan_table(config, table_columns(config, first, &to.notes), problems);
   if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
+  to.notes.insert(to.notes.end(), plan.notes.begin(), plan.notes.end());
   std::vector<ValueCounts> values, held;
   to.splits.push_back(check_files(config, plan, config.train, options, to, values));
   to.splits.back().name = "train";
@@ -212,6 +250,7 @@ CheckedData check_table(const RunConfig& run, const OpenOptions& options) {
   if (!config.eval.files.empty()) {
     to.splits.push_back(check_files(config, plan, config.eval, options, to, held));
     to.splits.back().name = "eval";
+    check_unknown_words(plan, values, held, to.splits.back(), to);
   }
   const VocabularyRows rows = [&](const ShapeRule& rule) {
     for (const TableField& field : plan.fields) {

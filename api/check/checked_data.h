@@ -21,6 +21,7 @@ namespace tandem::api {
 struct CheckedColumn {
   std::string name;
   std::int64_t values = 0, missing = 0, cut = 0, distinct = -1, bad_numbers = 0;
+  std::int64_t unknown = -1;  // that the training data's vocabulary lacks; -1: there is none
   double least = std::numeric_limits<double>::infinity(), greatest = -least;
 };
 struct CheckedField {
@@ -39,7 +40,8 @@ struct CheckedData {
   std::vector<Diagnostic> problems;
   bool broken = false;  // a file as a whole, or ids and labels that the model does not take
   nlohmann::ordered_json vocabularies = nlohmann::ordered_json::array();
-  std::vector<std::string> notes;  // what was not looked at, and why
+  std::vector<std::string> notes;  // what was not looked at, and why, and what was found out
+  std::vector<std::string> warnings;
 };
 
 /// Reads all rows of text tables, and writes nothing.

@@ -60,15 +60,23 @@ void guess_model(const Known& known, Draft& draft) {
   const std::string file = near_path(known.model.path, known.folder);
   auto bound = known.fields.bind;
   if (known.buckets) bound.erase(known.buckets->dimension);  // each step has its own length
-  if (bound.empty()) {
-    top.keys.push_back({"model", file, "", ""});
-  } else {
-    const std::string bind = joined(bound, ", ", [](const auto& one) {
-      return fmt::format("{} = {}", toml_key(one.first), one.second);
-    });
-    top.keys.push_back({"model", fmt::format("{{ file = {}, bind = {{ {} }} }}", file, bind),
-                        "free dimensions of the file, as long as the samples are", ""});
+  std::string keys, why;
+  if (!bound.empty()) {
+    keys += ", bind = { " +
+            joined(bound, ", ",
+                   [](const auto& one) {
+                     return fmt::format("{} = {}", toml_key(one.first), one.second);
+                   }) +
+            " }";
+    why = "free dimensions of the file, as long as the samples are";
   }
+  if (known.model.mixes_batch_norms()) {
+    keys += ", batch_norm = \"file\"";
+    why += (why.empty() ? "" : "; ") +
+           std::string("the file has BatchNormalization in training and in inference");
+  }
+  top.keys.push_back(
+      {"model", keys.empty() ? file : fmt::format("{{ file = {}{} }}", file, keys), why, ""});
   for (const std::string& name : known.model.free) {
     top.keys.push_back(
         {"model.bind", "", "",
@@ -376,6 +384,11 @@ GuessedConfiguration guess_configuration(const Engine& engine, const std::string
     if (const std::string unread = unread_columns(known); !unread.empty())
       draft.notes.push_back("nothing reads the columns " + unread);
   }
+  for (const ModelNotice& notice : known.model.notices) {
+    if (notice.kind == "batch_norm_modes") continue;  // the configuration does as the file says
+    std::vector<std::string>& list = notice.is_warning ? draft.warnings : draft.model_notes;
+    list.push_back(on_one_line(in_one_line(notice)));
+  }
   for (const ExportNote& note : known.model.export_notes)
     draft.notes.push_back("the export has lost something: " + note.text + "; mended by " +
                           note.fix);
@@ -385,7 +398,9 @@ GuessedConfiguration guess_configuration(const Engine& engine, const std::string
                 (known.data ? "it and from its data" : "it alone") +
                 ". A comment says why; `tandem config explain KEY` says what a key means, "
                 "`tandem train train.toml --dry-run` checks all of it.";
+  for (const std::string& warning : draft.warnings) result.head += "\nWarning: " + warning + ".";
   for (const std::string& note : draft.notes) result.head += "\nNote: " + note + ".";
+  for (const std::string& note : draft.model_notes) result.head += "\nNote: " + note + ".";
   GuessedPolicy policy = guess_policy(known.model);
   result.policy = std::move(policy.text);
   result.rules = std::move(policy.rules);

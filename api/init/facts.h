@@ -12,6 +12,7 @@
 #include "api/model/engine.h"
 #include "engine/training/config/data_config.h"
 #include "importer/export_notes.h"
+#include "importer/model_notices.h"
 #include "importer/training_info/training_info.h"
 
 namespace tandem::api {
@@ -114,6 +115,7 @@ struct ModelFacts {
   Graph forward;  // after the passes; empty where dimensions are free
   std::shared_ptr<const TrainingAlgorithm> algorithm;
   std::vector<ExportNote> export_notes;
+  std::vector<ModelNotice> notices;
   std::vector<TableFacts> tables;
   std::vector<std::string> free;     // dimensions behind axis 0 that nothing has bound
   std::int64_t batch = 0;            // that outputs and values were computed for
@@ -122,6 +124,8 @@ struct ModelFacts {
   double bytes_per_sample = 0;       // of all values that a step computes forward
   std::int64_t parameter_bytes = 0;  // of what trains
 
+  /// Whether the file has BatchNormalization in training and in inference.
+  bool mixes_batch_norms() const;
   /// Operators of this type, in the file or after the passes.
   std::int64_t count(const std::string& op) const;
   /// Float outputs with an entry for each sample, and scalars.

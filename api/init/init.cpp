@@ -41,9 +41,11 @@ std::string shown(const std::string& path) {
 
 std::string report_text(const InitReport& report, const Draft& draft) {
   std::string text;
+  for (const std::string& warning : draft.warnings) text += "warning    " + warning + "\n";
   for (const std::string& file : report.files) text += "wrote      " + shown(file) + "\n";
   for (const ToldChoice& choice : told_choices(draft)) text += choice.text + "\n";
   for (const std::string& note : draft.notes) text += "note       " + note + "\n";
+  for (const std::string& note : draft.model_notes) text += "note       " + note + "\n";
   for (const Diagnostic& d : report.open)
     text += on_one_line("TODO       " + d.path + ": " + d.message) + "\n";
   const std::string config = shown(report.files[0]);
@@ -65,7 +67,12 @@ nlohmann::ordered_json report_json(const InitReport& report, const Draft& draft)
       keys.push_back(std::move(item));
     }
   }
-  return {{"files", report.files}, {"keys", std::move(keys)}, {"notes", draft.notes}};
+  std::vector<std::string> notes = draft.notes;
+  notes.insert(notes.end(), draft.model_notes.begin(), draft.model_notes.end());
+  return {{"files", report.files},
+          {"keys", std::move(keys)},
+          {"notes", std::move(notes)},
+          {"warnings", draft.warnings}};
 }
 
 }  // namespace

@@ -128,6 +128,7 @@ ModelFacts look_into_model(const Engine& engine, const std::string& path,
   if (words.size() == 1) facts.words = words.begin()->second;
   if (!summary.problems.empty()) return facts;
   facts.export_notes = export_notes(file, facts.imported);
+  if (!facts.has_training_info) facts.notices = model_notices(facts.imported);
   facts.tables = tables_of(facts.imported.graph);
   PassContext context{engine.operators, engine.evaluate, {}, {}};
   facts.forward = run_passes(facts.imported.graph, context, {});
@@ -141,6 +142,13 @@ ModelFacts look_into_model(const Engine& engine, const std::string& path,
       facts.parameter_bytes += static_cast<std::int64_t>(state.start.bytes());
   }
   return facts;
+}
+
+bool ModelFacts::mixes_batch_norms() const {
+  const auto& all = imported.batch_norms;
+  const auto trains = [](const BatchNormUse& use) { return use.file_trains; };
+  return !has_training_info && std::any_of(all.begin(), all.end(), trains) &&
+         !std::all_of(all.begin(), all.end(), trains);
 }
 
 std::int64_t ModelFacts::count(const std::string& op) const {

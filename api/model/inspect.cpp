@@ -104,6 +104,7 @@ Inspected open_for_inspection(const Engine& engine, const std::string& path,
   }
   if (result.imported.summary.problems.empty())
     result.export_notes = export_notes(file, result.imported);
+  if (!result.has_training_info) result.notices = model_notices(result.imported);
   return result;
 }
 

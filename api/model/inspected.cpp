@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "engine/graph/parameter_names.h"
 #include "engine/graph/text.h"
 #include "placement/report/json.h"
 
@@ -31,7 +32,39 @@ std::string with_fix(const std::string& reason, const std::string& fix) {
   return fix.empty() ? reason : reason + " (" + fix + ")";
 }
 
-std::string parameters_text(const ModelSummary& summary, bool all) {
+/// Paths of operators that read a parameter, and the names that it has from them.
+struct Readers {
+  std::vector<std::string> operators, further_names;
+};
+
+Readers readers_of(const ParameterNames& names, const Graph& graph, const std::string& parameter) {
+  const State* state = graph.find_state(parameter);
+  if (state == nullptr) return {};
+  Readers readers{{}, names.further_names(*state)};
+  for (const ParameterReader& reader : names.readers(*state)) {
+    std::vector<std::string>& ops = readers.operators;
+    if (std::find(ops.begin(), ops.end(), reader.op) == ops.end()) ops.push_back(reader.op);
+  }
+  return readers;
+}
+
+/// "; read by q_proj.MatMul: also called q_proj:weight", the first few of many.
+std::string readers_text(const Readers& readers) {
+  const auto listed = [](const std::vector<std::string>& names) {
+    constexpr std::size_t shown = 4;
+    const std::vector<std::string> first(
+        names.begin(), names.begin() + static_cast<std::ptrdiff_t>(std::min(shown, names.size())));
+    const std::size_t more = names.size() - first.size();
+    return joined(first) + (more > 0 ? fmt::format(" and {} more", more) : "");
+  };
+  if (readers.operators.empty()) return "";
+  std::string text = "; read by " + listed(readers.operators);
+  if (!readers.further_names.empty()) text += ": also called " + listed(readers.further_names);
+  return text;
+}
+
+std::string parameters_text(const Inspected& inspected, bool all) {
+  const ModelSummary& summary = inspected.imported.summary;
   std::int64_t trained = 0, elements = 0, statistics = 0;
   for (const ParameterSummary& p : summary.parameters) {
     trained += p.trainable;
@@ -44,13 +77,16 @@ std::string parameters_text(const ModelSummary& summary, bool all) {
   if (others > 0) text += fmt::format(", {} that do not train", others);
   if (!all) return text + (summary.parameters.empty() ? "\n" : "; --parameters lists them\n");
   text += "\n";
+  const Graph& graph = inspected.imported.graph;
+  const ParameterNames names(graph);
   for (const ParameterSummary& p : summary.parameters) {
     text += fmt::format("  {} {:<40} {:<24} {}\n",
                         p.trainable       ? "train "
                         : is_statistic(p) ? "kept  "
                                           : "frozen",
                         p.path == p.name ? p.name : p.path + " (" + p.name + ")",
-                        tandem::to_string(p.type), p.reason);
+                        tandem::to_string(p.type),
+                        p.reason + readers_text(readers_of(names, graph, p.name)));
   }
   return text;
 }
@@ -82,14 +118,19 @@ Json to_json(const Inspected& inspected) {
   json["missing_operators"] = json["export_notes"] = Json::array();
   for (const PortSummary& port : summary.inputs) json["inputs"].push_back(port_json(port));
   for (const PortSummary& port : summary.outputs) json["outputs"].push_back(port_json(port));
+  const Graph& graph = inspected.imported.graph;
+  const ParameterNames names(graph);
   for (const ParameterSummary& p : summary.parameters) {
+    const Readers readers = readers_of(names, graph, p.name);
     json["parameters"].push_back({{"name", p.name},
                                   {"path", p.path},
                                   {"shape", p.type.shape},
                                   {"dtype", name_of(p.type.dtype)},
                                   {"trainable", p.trainable},
                                   {"running_statistics", is_statistic(p)},
-                                  {"reason", p.reason}});
+                                  {"reason", p.reason},
+                                  {"read_by", readers.operators},
+                                  {"further_names", readers.further_names}});
   }
   json["operators"] = summary.operators;
   json["nodes"] = summary.nodes;
@@ -117,7 +158,25 @@ Json to_json(const Inspected& inspected) {
     if (note.row >= 0) entry["row"] = note.row;
     json["export_notes"].push_back(std::move(entry));
   }
+  json["notices"] = notices_json(inspected.notices);
   return json;
+}
+
+Json notices_json(const std::vector<ModelNotice>& notices) {
+  Json list = Json::array();
+  for (const ModelNotice& notice : notices) {
+    Json entry{{"kind", notice.kind},
+               {"warning", notice.is_warning},
+               {"text", notice.text},
+               {"fix", notice.fix},
+               {"names", notice.names}};
+    if (notice.kind == "quantized") {
+      entry["trained"] = notice.trained;
+      entry["all"] = notice.all;
+    }
+    list.push_back(std::move(entry));
+  }
+  return list;
 }
 
 std::string problems_text(const Inspected& inspected) {
@@ -145,6 +204,11 @@ std::string to_text(const Inspected& inspected, const std::string& path, bool pa
       fmt::format("{}: opset {}, IR {}, {}\n", std::filesystem::path(path).filename().string(),
                   summary.opset, summary.ir_version, summary.producer);
   if (!inspected.problems.empty()) text += problems_text(inspected);
+  bool any_warning = false, any_note = !summary.notes.empty();
+  for (const ModelNotice& notice : inspected.notices) {
+    (notice.is_warning ? any_warning : any_note) = true;
+    if (notice.is_warning) text += "warning: " + in_one_line(notice) + "\n";
+  }
   if (!inspected.export_notes.empty()) text += "what the export has lost\n";
   for (const ExportNote& note : inspected.export_notes)
     text += "  " + note.text + "\n    mended by " + note.fix + "\n";
@@ -158,7 +222,7 @@ std::string to_text(const Inspected& inspected, const std::string& path, bool pa
   for (const PortSummary& port : summary.inputs) text += port_text(port);
   text += "outputs\n";
   for (const PortSummary& port : summary.outputs) text += port_text(port);
-  text += parameters_text(summary, parameters);
+  text += parameters_text(inspected, parameters);
   text += "operators\n ";
   for (const auto& [op, count] : summary.operators) text += fmt::format(" {}×{}", op, count);
   text += "\n";
@@ -168,12 +232,18 @@ std::string to_text(const Inspected& inspected, const std::string& path, bool pa
   }
   if (!inspected.recognised.empty()) text += "recognised\n";
   for (const std::string& note : inspected.recognised) text += "  " + note + "\n";
-  if (!summary.notes.empty()) text += "notes\n";
+  if (any_note) text += "notes\n";
+  for (const ModelNotice& notice : inspected.notices) {
+    if (!notice.is_warning) text += "  " + in_one_line(notice) + "\n";
+  }
   for (const std::string& note : summary.notes) text += "  " + note + "\n";
   if (!inspected.problems.empty()) return text;
-  return text + (inspected.export_notes.empty()
-                     ? "ready to train\n"
-                     : "ready to train, but for what the export has lost (above)\n");
+  text += "ready to train";
+  if (!inspected.export_notes.empty()) text += ", but for what the export has lost (above)";
+  if (any_warning)
+    text +=
+        inspected.export_notes.empty() ? ", but see the warning above" : "; see the warning, too";
+  return text + "\n";
 }
 
 }  // namespace tandem::api

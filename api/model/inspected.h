@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "importer/export_notes.h"
+#include "importer/model_notices.h"
 #include "importer/training_info/training_info.h"
 #include "placement/counts.h"
 
@@ -21,6 +22,7 @@ struct Inspected {
   std::vector<std::string> recognised;
   std::vector<Problem> problems;  // what blocks training; missing operators first
   std::vector<ExportNote> export_notes;
+  std::vector<ModelNotice> notices;
   bool has_training_info = false;
   std::shared_ptr<const TrainingAlgorithm> algorithm;  // what that says, where it could be read
 };
@@ -28,6 +30,7 @@ struct Inspected {
 Json to_json(const Inspected& inspected);
 /// `parameters`: listed one by one, else counted.
 std::string to_text(const Inspected& inspected, const std::string& path, bool parameters);
+Json notices_json(const std::vector<ModelNotice>& notices);
 /// How far the model is from training, a table of missing operators, the other problems.
 std::string problems_text(const Inspected& inspected);
 

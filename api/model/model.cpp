@@ -10,7 +10,7 @@
 #include "api/use/loaded_weights.h"
 #include "engine/formats/files.h"
 #include "engine/graph/error.h"
-#include "engine/graph/selector.h"
+#include "engine/graph/parameter_names.h"
 #include "engine/graph/text.h"
 #include "engine/losses/loss.h"
 #include "engine/training/algorithm/algorithm_settings.h"
@@ -106,6 +106,7 @@ const TrainingImport& Model::import(std::int64_t batch, bool training, std::int6
     result = imported();
   }
   options.stage = nullptr;
+  refuse_rules_without_operators(result.model);
   if (!has_own_training) tuning_.apply(options, result.model);
   return imported_.emplace(std::tuple{batch, training, length}, std::move(result)).first->second;
 }
@@ -148,7 +149,7 @@ ImportOptions Model::import_options(std::int64_t batch, bool training, std::int6
   ImportOptions options;
   options.bind = bound_dimensions(config_, length);
   options.batch = batch;
-  options.batch_norm = config_.model.train_batch_norm ? "train" : "inference";
+  add_model_rules(config_, options);
   options.training = training;
   options.evaluate = engine_.evaluate;
   options.rows = *rows_;
@@ -156,15 +157,16 @@ ImportOptions Model::import_options(std::int64_t batch, bool training, std::int6
 }
 
 std::vector<Diagnostic> Model::export_warnings() {
-  const auto covers = [](const std::string& at, const State& state) {
-    return Selector(at).covers_parameter(state.path, state.name);
+  const ParameterNames names(micro_batch().graph);
+  const auto covers = [&](const std::string& at, const State& state) {
+    return names.covers(Selector(at), state);
   };
   // Rows of what does not train at all, frozen or beside adapters, need no rule.
   const auto is_fixed = [&](const ExportNote& note) {
     const State* state = micro_batch().graph.find_state(note.parameter);
     if (note.row < 0 || state == nullptr) return false;
     const ParametersConfig& parameters = config_.parameters;
-    return !state->trainable || FreezeRules(parameters).always_freezes(*state) ||
+    return !state->trainable || FreezeRules(parameters, names).always_freezes(*state) ||
            std::any_of(parameters.fixed_rows.begin(), parameters.fixed_rows.end(),
                        [&](const FixedRowsRule& rule) {
                          return covers(rule.at, *state) &&

@@ -18,6 +18,7 @@
 #include "api/table_rows.h"
 #include "engine/training/data/data_source.h"
 #include "engine/training/micro_batch_programs.h"
+#include "importer/model_notices.h"
 #include "importer/training_info/training_info.h"
 #include "placement/derive.h"
 #include "placement/tables/table_caches.h"
@@ -68,6 +69,8 @@ class Model {
   /// What the export of the file has lost, and how that is mended; but rows that the configuration
   /// fixes.
   std::vector<Diagnostic> export_warnings();
+  /// What people have to know of it in training, but for what the configuration settles.
+  std::vector<ModelNotice> notices();
   /// Where a step is cut into parts of the batch (`by`: "micro_batch" or "ranks"): the node in
   /// which samples meet, so that the step is not that of the whole batch. Throws Error{usage} where
   /// the model's own loss is no sum or mean over samples.
@@ -93,11 +96,17 @@ class Model {
   const TrainingImport& import(std::int64_t batch, bool training, std::int64_t length = 0);
   ImportOptions import_options(std::int64_t batch, bool training, std::int64_t length = 0);
   void refuse_buckets_that_do_not_fit() const;
+  void refuse_rules_without_operators(const ImportResult& imported) const;
+  bool is_frozen(const State& state) const;
+  void add_moving_statistics(std::vector<ModelNotice>& notices);
 
   FineTuning tuning_;
   std::map<std::tuple<std::int64_t, bool, std::int64_t>, TrainingImport> imported_;
   bool needs_stages_ = false;
 };
+
+/// Rules of [model] on operators, and buffers that train, as an import takes them.
+void add_model_rules(const RunConfig& config, ImportOptions& options);
 
 /// The extents of the model's free dimensions: model.bind, and that of data.buckets, which is
 /// `length`; 0: the longest.

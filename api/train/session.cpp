@@ -19,6 +19,7 @@
 #include "engine/training/divergence/reported_ids.h"
 #include "engine/training/initialise.h"
 #include "engine/training/loss_scale.h"
+#include "engine/training/optimizers/missed_steps.h"
 #include "engine/training/programs/compiled_ahead.h"
 #include "engine/training/programs/freeze_rules.h"
 #include "engine/training/schedule.h"
@@ -88,6 +89,7 @@ struct Session::Impl {
   std::shared_ptr<Arenas> arenas = make_arenas();
   std::optional<FieldTypes> fields;  // of the first feeds that a program was made for
   std::vector<bool> thawed;          // by rule of parameters.freeze, as `training` was made
+  MissedSteps missed;
   BoundProgram training;
   std::map<std::int64_t, std::unique_ptr<Program>> predictors;
   std::uint64_t steps = 0, predictions = 0;
@@ -180,6 +182,10 @@ void Session::Impl::build(const FieldTypes& fed) {
   request.thawed = thawed;
   request.fields = fields.value_or(fed);
   request.algorithm = parts.algorithm_for(config.batch_size, true);
+  if (!request.algorithm) {
+    const std::int64_t taken = taken_steps(states, static_cast<std::int64_t>(steps));
+    request.missed_steps = missed.change(forward(), request, taken);
+  }
   std::vector<std::string> names;
   for (const auto& [name, type] : request.fields) names.push_back(name);
   const TrainingGraph graph = build_training_graph(engine.operators, forward(), request);

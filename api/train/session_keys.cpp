@@ -14,9 +14,9 @@ namespace {
 
 // Keys, and whole sections of them; what a value needs of a Session is in `check_values`.
 constexpr std::string_view honoured[] = {
-    "model", "model.bind", "model.batch_norm", "policy", "device",
+    "model", "model.bind", "model.batch_norm", "model.random", "policy",    "device",
     "steps",  // the length of a schedule
-    "seed",  "threads",    "parameters",       "loss",   "optimizer", "precision",
+    "seed",  "threads",    "parameters",       "loss",         "optimizer", "precision",
 };
 
 bool is_in(std::string_view key, std::string_view section) {

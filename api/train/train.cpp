@@ -22,6 +22,7 @@
 #include "engine/training/checkpoints/run_directory.h"
 #include "engine/training/ranks/gathered.h"
 #include "engine/training/ranks/start_checks.h"
+#include "engine/training/reader_notes.h"
 #include "engine/training/trainer.h"
 #include "placement/report/cache_cost.h"
 #include "placement/report/placement_report.h"
@@ -49,6 +50,7 @@ struct Trainer::Impl {
   std::unique_ptr<OperatorLog> operator_log;  // likewise, and with a trace
   std::unique_ptr<Training> training;
   std::vector<SavedVocabulary> vocabularies;
+  std::vector<std::string> data_warnings;
   FingerprintPtr fingerprint;
   std::vector<Diagnostic> mixed_samples;  // warnings of steps that are cut
 
@@ -273,6 +275,7 @@ Trainer::Trainer(const std::string& config_path, TrainOptions options) {
 
 void Trainer::Impl::build_training(DataSets data) {
   vocabularies = data.vocabularies;
+  data_warnings = data.warnings;
   if (!resume_from.empty()) refuse_other_vocabularies(resume_from, vocabularies);
   TrainingHooks hooks;
   if (!options.trace_path.empty() && !options.dry_run && rank() == 0)
@@ -375,6 +378,7 @@ TrainResult Trainer::run() {
   Impl& my = held(impl_, trainer_handle);
   TrainResult result;
   result.rank = my.rank();
+  result.warnings = my.data_warnings;
   if (my.has_run) {
     throw Error(
         ErrorKind::usage,
@@ -467,6 +471,10 @@ std::string Trainer::summary() const {
                         share_text(my.config.batch_size, my.ranks->ranks())) +
             shared_text(graph, resolved);
   for (const std::string& line : table_lines(resolved)) text += "\n" + line;
+  for (const ModelNotice& notice : my.model->notices()) {
+    text += notice.is_warning ? "\nwarning    " : "\nnote       ";
+    text += in_one_line(notice);
+  }
   for (const Diagnostic& d : my.model->export_warnings()) text += "\nwarning    " + to_string(d);
   for (const Diagnostic& d : my.mixed_samples) text += "\nwarning    " + to_string(d);
   for (const Diagnostic& d : resolved.warnings) {
@@ -477,6 +485,8 @@ std::string Trainer::summary() const {
   for (const Diagnostic& d : resolved.notes) {
     text += "\nnote       " + to_string(d);
   }
+  for (const std::string& note : reader_notes(my.config, my.model->micro_batch().graph))
+    text += "\nnote       " + note;
   for (const std::string& note : program.lowered().notes) text += "\nnote       " + note;
   return text;
 }

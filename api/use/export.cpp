@@ -129,10 +129,7 @@ PeftPlaces peft_places(const std::string& to) {
           (fs::path(to) / config_name).string()};
 }
 
-std::string export_peft(const CheckpointContent& content, Model& model, const std::string& to) {
-  const PeftAdapter adapter =
-      peft_adapter(model.adapted(), content.model,
-                   std::filesystem::path(model.config().model.file).filename().string());
+std::string write_peft(const PeftAdapter& adapter, const std::string& to) {
   const PeftPlaces places = peft_places(to);
   if (!to.ends_with(".safetensors")) make_directories(to);
   std::string text = write_whole(places.tensors, [&](const std::string& made) {
@@ -159,6 +156,7 @@ std::string export_onnx(const Engine& engine, const OnnxFile& file, const RunCon
   options.opset = form.opset;
   options.all_states = true;
   options.import.bind = bound_dimensions(config);
+  add_model_rules(config, options.import);
   options.import.evaluate = engine.evaluate;
   options.import.rows = rows_rules(config, [&](const ShapeRule& rule) {
     return trained_vocabulary_rows(config, weights, rule);
@@ -255,15 +253,20 @@ std::string export_run(const std::string& run_or_checkpoint, const std::string& 
   if (as_peft) files = {peft_places(to).tensors, peft_places(to).config};
   files.insert(files.end(), vocabularies.paths().begin(), vocabularies.paths().end());
   refuse_files_in_use(files, whole, found.run_dir);
-  vocabularies.make();  // before the weights take their place, which go with them
   std::string text =
       fmt::format("checkpoint  {} ({}{})\n", found.path, which, weights_text(chosen));
   const bool is_tuned = !config.parameters.lora.empty() || !config.parameters.head.empty();
   std::optional<Model> model;
   if (is_tuned || as_peft)
     model.emplace(engine, config, file, ModelOptions{.run_dir = found.run_dir});
+  PeftAdapter adapter;
+  if (as_peft)
+    adapter =
+        peft_adapter(model->adapted(), found.content.model, model->micro_batch().graph,
+                     settings.names, std::filesystem::path(config.model.file).filename().string());
+  vocabularies.make();  // before the weights take their place, which go with them
   if (as_peft) {
-    text += export_peft(found.content, *model, to);
+    text += write_peft(adapter, to);
   } else {
     if (is_tuned) complete_weights(found, *model, adapters, to.ends_with(".onnx"), exported);
     rename_tensors(found.content, settings.names, to);

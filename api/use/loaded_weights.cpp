@@ -44,7 +44,10 @@ std::unique_ptr<WeightsFile> open_model_weights(const WeightsFormat& format,
 }
 
 LoadingParts loading_parts(const ImportResult& model) {
-  LoadingParts parts{.open = open_model_weights, .aliases = model.aliases, .other_names = {}};
+  LoadingParts parts;
+  parts.names = ParameterNames(model.graph);
+  parts.open = open_model_weights;
+  parts.aliases = model.aliases;
   for (const ParameterSummary& parameter : model.summary.parameters)
     parts.other_names.insert(parameter.name);
   return parts;

@@ -6,6 +6,7 @@
 
 #include "engine/formats/named_tensor.h"
 #include "engine/passes/lora.h"
+#include "tandem/tandem.h"
 
 namespace tandem::api {
 
@@ -16,11 +17,14 @@ struct PeftAdapter {
 };
 
 /// `tensors`: what a checkpoint has of the model: adapters, and what trained beside them, which
-/// becomes modules_to_save. Adapters get PEFT's orientation, [r, in] and [out, r]. Throws
-/// Error{usage} where a weight's name says no module ("fc1.weight" does), where something else of a
-/// module with adapters trained, and where rules give weights different dropouts, for which PEFT
+/// becomes modules_to_save. A tensor's module is that of its name ("fc1" of "fc1.weight"), else of
+/// the operator of `graph` that reads it, then without `names.strip` and behind `names.add`.
+/// Weights get PyTorch's orientation, adapters PEFT's, [r, in] and [out, r]. Throws Error{usage}
+/// where a tensor has no module or several, where something else of a module with adapters trained,
+/// where no name has the prefix, and where rules give weights different dropouts, for which PEFT
 /// has one number.
 PeftAdapter peft_adapter(const std::vector<AdaptedWeight>& adapted,
-                         const std::vector<NamedTensor>& tensors, const std::string& base_model);
+                         const std::vector<NamedTensor>& tensors, const Graph& graph,
+                         const ExportNames& names, const std::string& base_model);
 
 }  // namespace tandem::api

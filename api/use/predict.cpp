@@ -333,6 +333,8 @@ Report predicted(const std::string& run, const PredictOptions& options,
 
   Report report;
   report.warnings = trained.run().warnings;
+  for (std::string& warning : written.stream->warnings())
+    report.warnings.push_back(std::move(warning));
   const std::string to = options.to == "-" ? "standard output" : options.to;
   std::string columns;
   Json listed = Json::array();

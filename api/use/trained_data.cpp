@@ -92,13 +92,15 @@ SplitConfig array_files(const std::vector<std::string>& needed, const DataConfig
   return split;
 }
 
-std::shared_ptr<const DataSource> open_arrays(DataConfig data, SplitConfig split,
-                                              const OpenOptions& options) {
+std::shared_ptr<const DataSource> open_arrays(TrainedModel& trained, DataConfig data,
+                                              SplitConfig split, const OpenOptions& options) {
   data.train = std::move(split);
   data.eval = {};
   data.eval_fraction = 0;
   data.forget_training();
-  return open_data(data, options).train;
+  DataSets sets = open_data(data, options);
+  for (std::string& warning : sets.warnings) trained.warn(std::move(warning));
+  return sets.train;
 }
 
 // ---------------------------------------------------------------- tables
@@ -123,7 +125,8 @@ bool reads(const std::vector<FieldConfig>& fields, const std::string& column) {
 }
 
 TableRequest table_request(TrainedModel& trained, DataConfig wanted, std::vector<std::string> files,
-                           std::vector<std::string> columns, OpenOptions options) {
+                           std::vector<std::string> columns, OpenOptions options,
+                           bool refuses_unknown) {
   TableRequest request;
   request.config = std::move(wanted);
   request.paths = std::move(files);
@@ -137,6 +140,8 @@ TableRequest table_request(TrainedModel& trained, DataConfig wanted, std::vector
   request.plan = plan_table(request.config, std::move(columns), misfits);
   if (!misfits.empty()) throw Error(ErrorKind::usage, std::move(misfits));
   request.vocabularies = load_vocabularies(trained, request.plan);
+  request.plan.refuses_unknown = refuses_unknown;
+  if (refuses_unknown) request.config.table()->on_bad = OnBad::error;
   return request;
 }
 
@@ -227,6 +232,7 @@ class CheckedStream final : public SampleStream {
   std::int64_t rows() const override { return stream_->rows(); }
   std::int64_t left_out() const override { return stream_->left_out(); }
   std::string first_bad() const override { return stream_->first_bad(); }
+  std::vector<std::string> warnings() const override { return stream_->warnings(); }
   std::vector<IdTexts> take_ids() override { return stream_->take_ids(); }
   double part_read() const override { return stream_->part_read(); }
 
@@ -281,8 +287,8 @@ std::unique_ptr<SampleStream> open_samples(TrainedModel& trained,
       const bool is_new = std::find(columns.begin(), columns.end(), id) == columns.end();
       if (is_new && std::holds_alternative<JsonLines>(data.kind)) columns.push_back(id);
     }
-    TableRequest request =
-        table_request(trained, std::move(wanted), files, std::move(columns), options);
+    TableRequest request = table_request(trained, std::move(wanted), files, std::move(columns),
+                                         options, how.strict_words);
     request.ids = ids;
     return std::make_unique<CheckedStream>(trained, stream_table(std::move(request)));
   }
@@ -296,7 +302,8 @@ std::unique_ptr<SampleStream> open_samples(TrainedModel& trained,
   std::vector<std::string> arrays = inputs;
   if (data.images() == nullptr) add_id_arrays(ids, wanted, arrays);
   SplitConfig split = array_files(data_arrays(wanted, arrays), data, files);
-  auto source = checked(trained, open_arrays(std::move(wanted), std::move(split), options));
+  auto source =
+      checked(trained, open_arrays(trained, std::move(wanted), std::move(split), options));
   auto id_of = ids_of_samples(source, ids, data.images() != nullptr);
   return stream_samples(std::move(source), std::move(id_of));
 }
@@ -326,7 +333,7 @@ std::shared_ptr<const DataSource> open_held_out(TrainedModel& trained, const Tra
   if (!data.table()) {
     SplitConfig split =
         files.empty() ? data.eval : array_files(data_arrays(wanted, names), data, files);
-    return checked(trained, open_arrays(std::move(wanted), std::move(split), options));
+    return checked(trained, open_arrays(trained, std::move(wanted), std::move(split), options));
   }
   std::vector<std::string> paths = files;
   for (const ArrayFiles& list : data.eval.files) {
@@ -338,12 +345,16 @@ std::shared_ptr<const DataSource> open_held_out(TrainedModel& trained, const Tra
                 "evaluate on files");
   }
   std::vector<std::string> columns = table_columns(data, paths[0]);
-  TableRequest request =
-      table_request(trained, std::move(wanted), paths, std::move(columns), options);
+  TableRequest request = table_request(trained, std::move(wanted), paths, std::move(columns),
+                                       options, how.strict_words);
   ReadingProgress progress(paths, how);
   request.on_read = [&](std::uint64_t bytes) { progress.add(bytes); };
   const WorkFolder folder("the encoded rows");
-  return checked(trained, folder.written_by([&] { return encode_tables(request, folder.path()); }));
+  std::vector<std::string> warnings;
+  auto source = checked(
+      trained, folder.written_by([&] { return encode_tables(request, folder.path(), &warnings); }));
+  for (std::string& warning : warnings) trained.warn(std::move(warning));
+  return source;
 }
 
 }  // namespace tandem::api

@@ -225,6 +225,9 @@ TrainedModel::TrainedModel(TrainedRun run, const std::vector<std::string>& value
       model_(open_model()),
       placed_(model_, policy_in_use(), run_.placing, nullptr, values),
       parts_(placed_.run_parts()) {
+  for (const ModelNotice& notice : model_->notices()) {
+    if (notice.kind == "random_on") run_.warnings.push_back(in_one_line(notice));
+  }
   if (!model_->requests().empty()) {
     staged_ = std::make_unique<StagedModel>(*model_, placed_, parts_, states_, arenas_,
                                             [this](Graph& graph) { start_states(graph); });

@@ -68,6 +68,8 @@ class TrainedModel {
 
   const RunConfig& config() const { return run_.config; }
   const TrainedRun& run() const { return run_; }
+  /// What reports are to warn of.
+  void warn(std::string warning) { run_.warnings.push_back(std::move(warning)); }
   const RunParts& parts() const { return parts_; }
   StateStore& states() { return states_; }
   const std::shared_ptr<Arenas>& arenas() const { return arenas_; }

@@ -9,7 +9,7 @@
 #include "engine/formats/files.h"
 #include "engine/formats/sha256.h"
 #include "engine/graph/error.h"
-#include "engine/graph/selector.h"
+#include "engine/graph/parameter_names.h"
 #include "engine/training/checkpoints/checkpoint.h"
 #include "engine/training/data/images/image_list.h"
 #include "engine/training/data/images/read_images.h"
@@ -90,11 +90,12 @@ void expect_hash(const std::map<std::string, std::string>& known, const std::str
 /// Throws where a table that has a row for each word has more or fewer.
 void expect_rows(TrainedModel& trained, const TablePlan& plan,
                  const std::vector<Vocabulary>& vocabularies) {
+  if (trained.run().shape.empty()) return;
+  const ParameterNames names(trained.imported());
   for (const State& state : trained.imported().states) {
     const ShapeRule* last = nullptr;
     for (const ShapeRule& rule : trained.run().shape) {
-      if (state.kind == StateKind::parameter &&
-          Selector(rule.at).covers_parameter(state.path, state.name))
+      if (state.kind == StateKind::parameter && names.covers(Selector(rule.at), state))
         last = &rule;
     }
     if (last == nullptr || last->vocabulary.empty()) continue;

@@ -183,14 +183,38 @@ bool DelimitedReader::skip_line() {
   return true;
 }
 
-bool DelimitedReader::next() {
-  if (!started_) {
-    started_ = true;
-    while (filled_ < 3 && more()) {
-    }
-    if (std::string_view(buffer_).substr(0, std::min<std::size_t>(filled_, 3)) == "\xef\xbb\xbf")
-      begin_ = 3;
+void DelimitedReader::skip_byte_order_mark() {
+  if (started_) return;
+  started_ = true;
+  while (filled_ < 3 && more()) {
   }
+  if (std::string_view(buffer_).substr(0, std::min<std::size_t>(filled_, 3)) == "\xef\xbb\xbf")
+    begin_ = 3;
+}
+
+void DelimitedReader::find_form(const TableHints& hints) {
+  constexpr std::size_t looked_at = std::size_t{1} << 16;
+  skip_byte_order_mark();
+  while (filled_ - begin_ < looked_at && more()) {
+  }
+  const auto text = [&] { return std::string_view(buffer_).substr(begin_, filled_ - begin_); };
+  constexpr std::string_view mark = "sep=";
+  const std::string_view line = text().substr(0, text().find('\n'));
+  const std::size_t rest = line.size() - std::min(line.size(), mark.size());
+  if (line.starts_with(mark) && (rest == 1 || (rest == 2 && line.back() == '\r')) &&
+      line.size() < text().size()) {
+    separator_ = line[mark.size()];
+    begin_ += line.size() + 1;
+    ++next_line_;
+    return;
+  }
+  const TableForm found = find_table_form(text(), ended_, hints);
+  separator_ = found.separator;
+  has_index_ = found.has_index;
+}
+
+bool DelimitedReader::next() {
+  skip_byte_order_mark();
   fields_.clear();
   spans_.clear();
   problem_.clear();

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/formats/table_form.h"
 #include "engine/formats/text_stream.h"
 
 namespace tandem {
@@ -20,6 +21,11 @@ class DelimitedReader {
   /// From byte `from` on, which is in line `line`; a gzip file only from its start.
   DelimitedReader(const std::string& path, char separator, bool quotes, std::uint64_t from = 0,
                   std::int64_t line = 1);
+
+  /// Finds the separator by the first rows, before any is read. A first line "sep=;", as Excel
+  /// takes it, names it.
+  void find_form(const TableHints& hints);
+  TableForm form() const { return {separator_, has_index_}; }
 
   /// Reads a row; false at the end. Errors as TextStream, and for rows and runs of empty lines
   /// above 16 MiB and rows of more than 2^20 fields.
@@ -56,6 +62,7 @@ class DelimitedReader {
   /// Sets text_at_ to the first line from begin_ on that is not empty. Where there is none, goes to
   /// the end of the file and returns false.
   bool find_text();
+  void skip_byte_order_mark();
   [[noreturn]] void refuse_fields() const;
   void split_plain(std::size_t end);
   /// Past the row; npos where its quotes are broken.
@@ -69,6 +76,7 @@ class DelimitedReader {
   std::string path_;
   TextStream stream_;
   char separator_;
+  bool has_index_ = false;
   bool quotes_, ended_ = false, started_ = false, empty_line_ = false;
   std::string buffer_, unescaped_, problem_;
   std::size_t begin_ = 0, filled_ = 0;

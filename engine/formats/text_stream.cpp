@@ -24,24 +24,69 @@ std::FILE* open_standard_input() {
   return copy < 0 ? nullptr : fdopen(copy, "rb");
 }
 
-/// What a file is whose first bytes no text has; "" for what may be one.
-std::string_view other_format(std::string_view bytes) {
+struct OtherFormat {
+  std::string_view start, name, remedy;
+};
+
+constexpr std::string_view unpack_it = "unpack it, or pack it with gzip, which is read as it is";
+constexpr std::string_view save_as_text = "open it and save it as CSV (UTF-8)";
+
+/// Whether text may be so: a column may be called PAR1.
+bool may_be_text(std::string_view bytes) {
+  const std::string_view first = bytes.substr(0, std::size_t{1} << 12);
+  return std::none_of(first.begin(), first.end(), [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return (byte < ' ' && c != '\t' && c != '\r' && c != '\n') || byte == 0xff;
+  });
+}
+
+/// What a file is whose first bytes no text has; null for what may be one.
+const OtherFormat* other_format(std::string_view bytes) {
   using namespace std::string_view_literals;
-  constexpr std::pair<std::string_view, std::string_view> known[] = {
+  static constexpr OtherFormat known[] = {
       {"\xfd"
        "7zXZ\0"sv,
-       "an xz file"},
-      {"\x28\xb5\x2f\xfd"sv, "a Zstandard file"},
-      {"BZh91AY&SY"sv, "a bzip2 file"},
-      {"PK\x03\x04"sv, "a zip archive"},
-      {"\x04\x22\x4d\x18"sv, "an LZ4 file"},
-      {"PAR1\x15"sv, "a Parquet file"},
-      {"\xff\xfe"sv, "text in UTF-16"},
-      {"\xfe\xff"sv, "text in UTF-16"}};
-  for (const auto& [start, format] : known) {
-    if (bytes.starts_with(start)) return format;
+       "an xz file", unpack_it},
+      {"\x28\xb5\x2f\xfd"sv, "a Zstandard file", unpack_it},
+      {"BZh91AY&SY"sv, "a bzip2 file", unpack_it},
+      {"\x04\x22\x4d\x18"sv, "an LZ4 file", unpack_it},
+      {"PAR1"sv, "a Parquet file",
+       "convert it: pandas.read_parquet(\"x.parquet\").to_csv(\"x.csv\", index=False)"},
+      {"ARROW1"sv, "an Arrow file (Feather)",
+       "convert it: pandas.read_feather(\"x.feather\").to_csv(\"x.csv\", index=False)"},
+      {"FEA1"sv, "a Feather file",
+       "convert it: pandas.read_feather(\"x.feather\").to_csv(\"x.csv\", index=False)"},
+      {"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"sv, "an Excel workbook (.xls)", save_as_text},
+      {"\x89HDF\r\n"sv, "an HDF5 file",
+       "convert it: pandas.read_hdf(\"x.h5\").to_csv(\"x.csv\", index=False), or write arrays as "
+       ".npz"},
+      {"SQLite format 3\0"sv, "an SQLite database", "export the table as CSV"},
+      {"\x93NUMPY"sv, "a NumPy array", "data.kind = \"npz\""},
+      {"ORC"sv, "an ORC file", "convert it to CSV"},
+      {"Obj\x01"sv, "an Avro file", "convert it to CSV"},
+      {"\xff\xfe"sv, "text in UTF-16",
+       "convert it: iconv -f UTF-16 -t UTF-8 x.csv > y.csv (Excel: save it as CSV UTF-8)"},
+      {"\xfe\xff"sv, "text in UTF-16",
+       "convert it: iconv -f UTF-16 -t UTF-8 x.csv > y.csv (Excel: save it as CSV UTF-8)"}};
+  for (const OtherFormat& format : known) {
+    if (bytes.starts_with(format.start) && !(may_be_text(format.start) && may_be_text(bytes)))
+      return &format;
   }
-  return "";
+  static constexpr OtherFormat workbook{"", "an Excel workbook (.xlsx)", save_as_text};
+  static constexpr OtherFormat arrays{"", "an .npz archive", "data.kind = \"npz\""};
+  static constexpr OtherFormat archive{"", "a zip archive", unpack_it};
+  if (!bytes.starts_with("PK\x03\x04"sv)) return nullptr;
+  const std::string_view first = bytes.substr(0, std::size_t{1} << 16);
+  if (first.find("[Content_Types].xml") != first.npos || first.find("xl/") != first.npos)
+    return &workbook;
+  constexpr std::size_t name_at = 30;
+  const std::size_t length =
+      bytes.size() < name_at
+          ? 0
+          : static_cast<unsigned char>(bytes[26]) + 256u * static_cast<unsigned char>(bytes[27]);
+  return bytes.size() >= name_at + length && bytes.substr(name_at, length).ends_with(".npy")
+             ? &arrays
+             : &archive;
 }
 
 }  // namespace
@@ -102,12 +147,11 @@ TextStream::TextStream(const std::string& path, std::uint64_t from)
   my.load();
   const bool marked = my.filled >= 2 && my.input[0] == 0x1f && my.input[1] == 0x8b;
   const auto* start = reinterpret_cast<const char*>(my.input.data());
-  const std::string_view format = other_format({start, my.filled});
-  if (!format.empty()) {
-    throw Error(ErrorKind::data, Diagnostic{.message = "this is " + std::string(format),
+  if (const OtherFormat* const format = other_format({start, my.filled})) {
+    throw Error(ErrorKind::data, Diagnostic{.message = "this is " + std::string(format->name),
                                             .file = my.path,
                                             .expected = "text in UTF-8, plain or gzipped",
-                                            .fix = "convert it first"});
+                                            .fix = std::string(format->remedy)});
   }
   if (!marked && path.ends_with(".gz")) {
     throw Error(ErrorKind::data, Diagnostic{.message = "this is no gzip file",
@@ -120,6 +164,7 @@ TextStream::TextStream(const std::string& path, std::uint64_t from)
 }
 
 TextStream::~TextStream() = default;
+TextStream::TextStream(TextStream&&) noexcept = default;
 
 std::size_t TextStream::Impl::unpack(char* to, std::size_t bytes) {
   stream.next_out = reinterpret_cast<Bytef*>(to);

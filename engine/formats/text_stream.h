@@ -18,6 +18,7 @@ class TextStream {
   /// byte `from` on, which only plain text can be read from.
   explicit TextStream(const std::string& path, std::uint64_t from = 0);
   ~TextStream();
+  TextStream(TextStream&&) noexcept;
   TextStream(const TextStream&) = delete;
   TextStream& operator=(const TextStream&) = delete;
 

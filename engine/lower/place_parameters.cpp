@@ -21,7 +21,22 @@ ValueId with_weight_output(PlacedEdit& edit, NodeId update, DType dtype, ValueId
   return outputs.back();
 }
 
+// What an update of another kind, or whatever else has the last word on the master, left there, in
+// the weight's type. `weight`: what it overwrites where that lies on its own device.
+ValueId converted(PlacedEdit& edit, ValueId master, DType dtype, ValueId weight) {
+  const NodeId writer = edit.graph().value(master).producer;
+  const NodeId cast = edit.add("Cast", {master}, {{"to", std::string(name_of(dtype))}}, writer);
+  const ValueId narrow = edit.graph().node(cast).outputs[0];
+  if (!weight) return narrow;
+  const NodeId assign = edit.add("Assign", {weight, narrow}, {}, writer);
+  return edit.graph().node(assign).outputs[0];
+}
+
 }  // namespace
+
+bool makes_weight(const Node& writer) {
+  return is_optimizer_update(writer) && !update_kind(writer).whole_row;
+}
 
 ValueId add_weight(PlacedEdit& edit, std::size_t s, int device, DType dtype) {
   Graph& graph = edit.graph();
@@ -47,9 +62,13 @@ ValueId add_weight(PlacedEdit& edit, std::size_t s, int device, DType dtype) {
   if (!(master.final == master.initial)) {
     const NodeId update = graph.value(master.final).producer;
     const bool is_here = edit.state_device(s) == device;
+    const ValueId overwritten = is_here ? weight : ValueId{};
     ValueId fresh = master.final;
-    if (dtype != master.start.dtype())
-      fresh = with_weight_output(edit, update, dtype, is_here ? weight : ValueId{});
+    if (dtype != master.start.dtype()) {
+      fresh = makes_weight(graph.node(update))
+                  ? with_weight_output(edit, update, dtype, overwritten)
+                  : converted(edit, master.final, dtype, overwritten);
+    }
     if (!(fresh == master.final)) edit.graph().value(fresh).name = value.name + "/new";
     state.final = fresh;
     if (!is_here) {

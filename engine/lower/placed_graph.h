@@ -102,8 +102,12 @@ inline bool is_view(const Node& node) { return node.op->view != nullptr; }
 /// `value`, or what it is a view of.
 ValueId behind_views(const Graph& graph, ValueId value);
 
+/// Whether this update can also give out the new master in 16 bits.
+bool makes_weight(const Node& writer);
+
 /// Splits the weight of parameter `state` from its master: `device` and `dtype` are where it lies
-/// and its type. Everyone but the update reads it from now on, and it is refreshed after that.
+/// and its type. Everyone but updates reads it from now on, and what writes the master last
+/// refreshes it.
 ValueId add_weight(PlacedEdit& edit, std::size_t state, int device, DType dtype);
 
 // Each pass returns a new graph.

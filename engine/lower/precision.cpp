@@ -1,6 +1,7 @@
 // 16-bit floats where a device is fast with them (Operator::precision): products compute in them,
 // statistics and losses in float32, the rest in the type of its operands. Masters and moments stay
-// float32; what is read of a parameter is a weight of 16 bits, written by the update itself.
+// float32; what is read of a parameter is a weight of 16 bits, written by the update itself where
+// it can, else converted after it.
 #include <algorithm>
 #include <cassert>
 #include <map>
@@ -103,11 +104,6 @@ class Narrowing {
     return read;
   }
 
-  // Updates of whole rows, and of rows alone, do not.
-  static bool writes_weights(const Node& update) {
-    return is_optimizer_update(update) && !update_kind(update).whole_row;
-  }
-
   void add_weights() {
     const std::vector<std::string>& without = edit_.context().options.without_weights;
     const std::size_t states = edit_.graph().states.size();
@@ -116,8 +112,9 @@ class Narrowing {
       if (state.kind != StateKind::parameter || dtype(state.initial) != DType::float32) continue;
       if (std::find(without.begin(), without.end(), state.name) != without.end()) continue;
       if (!wants_half(state.initial)) continue;
+      // After an update of some rows, all of them would be converted.
       const NodeId writer = edit_.graph().value(state.final).producer;
-      if (writer && !writes_weights(edit_.graph().node(writer))) continue;
+      if (writer && edit_.graph().node(writer).op->role == Role::rows_update) continue;
       add_weight(edit_, s, edit_.place(s).param, half_);
     }
   }

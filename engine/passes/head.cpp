@@ -4,7 +4,7 @@
 #include <optional>
 #include <set>
 
-#include "engine/graph/selector.h"
+#include "engine/graph/parameter_names.h"
 #include "engine/graph/text.h"
 #include "engine/operators/operator.h"
 
@@ -133,18 +133,16 @@ class LastLayers {
 
   std::optional<LastLayer> named(const LayerRule& rule) {
     const Selector selector(rule.at);
+    const ParameterNames names(graph_);
     std::optional<LastLayer> found;
     std::string other;  // a parameter that it covers and that is no such weight
-    std::vector<std::string> names;
     for (const State& state : graph_.states) {
       if (state.kind != StateKind::parameter) continue;
-      names.push_back(state.path);
-      names.push_back(state.name);
-      if (selector.covers_parameter(state.path, state.name)) other = state.path;
+      if (names.covers(selector, state)) other = state.path;
     }
     for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
       const std::optional<LastLayer> layer = product(NodeId{static_cast<std::int32_t>(n)});
-      if (!layer || !selector.covers_parameter(layer->weight->path, layer->weight->name)) continue;
+      if (!layer || !names.covers(selector, *layer->weight)) continue;
       if (found) {
         fail(rule, rule.at, "`at` covers several layers", "one layer",
              "\"" + found->weight->path + "\" and \"" + layer->weight->path + "\"",
@@ -156,8 +154,7 @@ class LastLayers {
     if (found) return found;
     if (other.empty())
       fail(rule, "", "\"" + rule.at + "\" matches no parameter", "", "",
-           did_you_mean(nearest_name(rule.at, names),
-                        "`tandem inspect MODEL --parameters` lists them"));
+           names.no_match_fix(rule.at, graph_));
     else
       fail(rule, other, "this parameter is not the weight of a layer", what_a_head_is, "",
            "name the weight of the last layer");

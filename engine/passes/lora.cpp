@@ -6,8 +6,8 @@
 #include <map>
 #include <optional>
 
+#include "engine/graph/parameter_names.h"
 #include "engine/graph/rewrite.h"
-#include "engine/graph/selector.h"
 #include "engine/graph/text.h"
 
 namespace tandem {
@@ -92,34 +92,23 @@ std::optional<Diagnostic> rank_problem(const AdaptedWeight& weight) {
   return d;
 }
 
-/// The names that selectors can mean, for the nearest one.
-std::vector<std::string> parameter_names(const Graph& graph) {
-  std::vector<std::string> names;
-  for (const State& state : graph.states) {
-    if (state.kind != StateKind::parameter) continue;
-    names.push_back(state.path);
-    names.push_back(state.name);
-  }
-  return names;
-}
-
 Diagnostic no_match(const Diagnostic& where, const std::string& key, const std::string& at,
                     const Graph& graph) {
   Diagnostic d = lora_problem(where, "", key + ": \"" + at + "\" matches no parameter");
-  d.fix = did_you_mean(nearest_name(at, parameter_names(graph)),
-                       "`tandem inspect MODEL --parameters` lists them");
+  d.fix = ParameterNames(graph).no_match_fix(at, graph);
   return d;
 }
 
 /// `graph` with everything but `train` frozen.
 Graph frozen_but(Graph graph, const std::vector<TrainedRule>& train,
                  const std::set<std::string>& new_layers) {
+  const ParameterNames names(graph);
   std::vector<Diagnostic> problems;
   std::vector<Selector> trained;
   for (const TrainedRule& rule : train) {
     trained.emplace_back(rule.at);
     const bool any = std::any_of(graph.states.begin(), graph.states.end(), [&](const State& s) {
-      return s.kind == StateKind::parameter && trained.back().covers_parameter(s.path, s.name);
+      return s.kind == StateKind::parameter && names.covers(trained.back(), s);
     });
     if (!any) problems.push_back(no_match(rule.where, "parameters.train", rule.at, graph));
   }
@@ -127,9 +116,8 @@ Graph frozen_but(Graph graph, const std::vector<TrainedRule>& train,
   for (State& state : graph.states) {
     if (state.kind != StateKind::parameter || state.held_by != HeldBy::checkpoint) continue;
     const bool trains = new_layers.contains(state.name) ||
-                        std::any_of(trained.begin(), trained.end(), [&](const Selector& s) {
-                          return s.covers_parameter(state.path, state.name);
-                        });
+                        std::any_of(trained.begin(), trained.end(),
+                                    [&](const Selector& s) { return names.covers(s, state); });
     if (trains && state.trainable) continue;
     if (state.trainable) state.reason = "frozen: parameters.lora trains adapters instead";
     state.trainable = false;
@@ -198,6 +186,7 @@ std::int64_t AdaptedWeight::fan_in() const {
 std::vector<AdaptedWeight> adapted_weights(const Graph& graph,
                                            const std::vector<AdapterRule>& rules) {
   const auto readers = readers_of(graph);
+  const ParameterNames names(graph);
   std::vector<Diagnostic> problems;
   std::map<std::size_t, const AdapterRule*> chosen;  // by state
   std::map<std::size_t, bool> out_first;
@@ -208,7 +197,7 @@ std::vector<AdaptedWeight> adapted_weights(const Graph& graph,
     for (std::size_t s = 0; s < graph.states.size(); ++s) {
       const State& state = graph.states[s];
       if (state.kind != StateKind::parameter || state.held_by != HeldBy::checkpoint ||
-          !selector.covers_parameter(state.path, state.name))
+          !names.covers(selector, state))
         continue;
       any = true;
       const std::vector<WeightReader> read_by = readers_of_weight(graph, readers, state);
@@ -235,7 +224,8 @@ std::vector<AdaptedWeight> adapted_weights(const Graph& graph,
   std::vector<AdaptedWeight> result;
   for (const auto& [s, rule] : chosen) {
     const State& state = graph.states[s];
-    AdaptedWeight weight{state.name, state.path, state.start.type(), out_first.at(s), *rule};
+    AdaptedWeight weight{state.name,      state.path, state.start.type(),
+                         out_first.at(s), *rule,      names.further(state)};
     if (std::optional<Diagnostic> problem = rank_problem(weight))
       problems.push_back(std::move(*problem));
     else if (graph.find_state(weight.a()) != nullptr || graph.find_state(weight.b()) != nullptr)

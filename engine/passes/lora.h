@@ -10,6 +10,7 @@
 
 #include "engine/graph/error.h"
 #include "engine/graph/graph.h"
+#include "engine/graph/parameter_names.h"
 #include "engine/operators/operator.h"
 
 namespace tandem {
@@ -40,6 +41,7 @@ struct AdaptedWeight {
   TensorType type;
   bool out_first = false;
   AdapterRule rule;
+  std::vector<ParameterReader> readers;  // that give the weight further names
 
   std::string a() const { return name + "/lora_a"; }
   std::string b() const { return name + "/lora_b"; }

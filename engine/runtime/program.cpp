@@ -77,6 +77,11 @@ struct Program::Impl {
   std::vector<Ring> doubled;        // buffers with two copies; turns go by `steps`, not tickets
   std::vector<int> ring_of_buffer;  // inputs, then outputs, then doubled; -1
   std::vector<std::unique_ptr<Memory>> constants;
+  std::vector<StateStore::Entry*> written;  // that a step changes
+  struct ReadMirror {
+    StateStore::Entry *mirror, *master;
+  };
+  std::vector<ReadMirror> mirrors;
   StepContext context;
   ErrorWord error;
   Probe probe;
@@ -96,6 +101,12 @@ struct Program::Impl {
   }
 
   void adopt_states(StateStore& states, std::vector<std::byte*>& base);
+  void find_mirrors(StateStore& states);
+  /// Other programs may write a parameter of which they have no Mirror, as one that reads all of it
+  /// in float32.
+  void refresh_mirrors();
+  /// Of a step that has been launched, which refreshes the mirrors that it has.
+  void note_writes();
   void place(StateStore& states, const ProgramOptions& options, std::vector<std::byte*>& base);
   void place_constants(std::vector<std::byte*>& base);
   void pin_host(StateStore& states);
@@ -139,6 +150,27 @@ void Program::Impl::adopt_states(StateStore& states, std::vector<std::byte*>& ba
   }
 }
 
+void Program::Impl::find_mirrors(StateStore& states) {
+  for (const State& state : lowered.graph.states) {
+    StateStore::Entry* entry = states.find(state.name);
+    if (!(state.final == state.initial)) written.push_back(entry);
+    const auto* mirror = state.derived.as<Mirror>();
+    if (mirror != nullptr && states.has(mirror->of))
+      mirrors.push_back({entry, states.find(mirror->of)});
+  }
+}
+
+void Program::Impl::refresh_mirrors() {
+  for (const ReadMirror& read : mirrors) {
+    if (read.mirror->shown != read.master->writes) read.mirror->follow(*read.master);
+  }
+}
+
+void Program::Impl::note_writes() {
+  for (StateStore::Entry* entry : written) ++entry->writes;
+  for (const ReadMirror& read : mirrors) read.mirror->shown = read.master->writes;
+}
+
 void Program::Impl::place_constants(std::vector<std::byte*>& base) {
   for (std::size_t d = 0; d < lowered.devices.size(); ++d) {
     std::size_t total = 0;
@@ -180,6 +212,7 @@ void Program::Impl::place(StateStore& states, const ProgramOptions& options,
   for (const NamedValue& input : graph.inputs) add_ring(input, options.input_slots, inputs);
   for (const NamedValue& output : graph.outputs) add_ring(output, options.output_slots, outputs);
   adopt_states(states, base);
+  find_mirrors(states);
   place_constants(base);
   for (std::size_t d = 0; d < lowered.devices.size(); ++d) {
     if (plan.memory[d].arena == 0) continue;
@@ -330,7 +363,12 @@ void Program::Impl::run_mixed(std::uint64_t ticket) {
     const int index = ring_of_buffer[b];
     if (index >= 0) mixed->set_slot(static_cast<int>(b), ring(index).slot(turn(index, ticket)));
   }
-  if (arenas->take(mixed.get(), [this] { mixed->drain(); })) mixed->begin();
+  // The plan's waits rest on steps that use the places of slots in turn. After another program's
+  // step, and where a ticket does not follow the last one, all work has ended first.
+  const bool is_in_turn = steps == 0 || ticket == tickets[steps % tickets.size()] + 1;
+  const bool is_first = arenas->take(mixed.get(), [this] { mixed->drain(); });
+  if (!is_first && !is_in_turn) mixed->drain();
+  if (is_first || !is_in_turn) mixed->begin();
   ++steps;
   tickets[steps % tickets.size()] = ticket;
   mixed->launch(context, steps);
@@ -367,7 +405,9 @@ void Program::launch(const StepContext& context, std::uint64_t ticket) {
   Impl& impl = *impl_;
   impl.context = context;
   if (impl.context.error == nullptr) impl.context.error = &impl.error;
+  impl.refresh_mirrors();
   impl.lowered.devices[0]->on_lane([&impl, ticket] { impl.run_on_lane(ticket); });
+  impl.note_writes();
 }
 
 void Program::Impl::run_on_lane(std::uint64_t ticket) {

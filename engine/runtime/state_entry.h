@@ -25,7 +25,11 @@ struct StateStore::Entry {
   Device* device = nullptr;
   std::unique_ptr<Memory> memory;  // null for a value without elements
   HostPins pins;
+  std::uint64_t writes = 0;  // launched steps of programs that write it
+  std::uint64_t shown = 0;   // of a Mirror: `writes` of its master that it has seen
 
+  /// A Mirror takes what its master holds now. Blocking.
+  void follow(const Entry& master);
   /// What others see.
   const TensorType& seen() const { return tail != nullptr ? whole : type; }
 };

@@ -161,6 +161,7 @@ void StateStore::write(const std::string& name, const HostTensor& value) {
     if (!mirror->derived.is_of<Mirror>(name)) continue;
     const DType dtype = mirror->type.dtype;  // a weight may be of 16 bits
     write(mirror->name, dtype == value.dtype() ? value : value.converted(dtype));
+    mirror->shown = entry.writes;
   }
   write_cached(name, 0, row_count(entry.type), value.data());
   forget_ahead(entry);
@@ -283,6 +284,18 @@ void StateStore::write_rows(const std::string& name, std::int64_t first, std::in
   store_rows(entry, first, rows, from);
 }
 
+void StateStore::Entry::follow(const Entry& master) {
+  HostTensor now = read_memory(master);
+  if (master.tail != nullptr) {
+    const HostTensor tops = std::move(now), tails = read_memory(*master.tail);
+    now = HostTensor(master.whole);
+    join_floats(static_cast<const std::uint16_t*>(tops.data()), tails.as<std::int16_t>().data(),
+                now.as<float>().data(), now.type().elements());
+  }
+  write_memory(*this, converted_rows(master, row_count(master.type), now.data(), type.dtype));
+  shown = master.writes;
+}
+
 StateStore::Entry& StateStore::create(const State& state, const StateLayout& layout,
                                       Device& device) {
   assert(!has(state.name));
@@ -312,9 +325,10 @@ StateStore::Entry& StateStore::create(const State& state, const StateLayout& lay
     return made;
   } else if (const auto* mirror = made.derived.as<Mirror>(); mirror && has(mirror->of)) {
     // One that comes after its master has been trained or loaded shows what that holds now.
+    Entry& master = *find(mirror->of);
     const HostTensor now = read(mirror->of);
-    write(made.name,
-          converted_rows(*find(mirror->of), row_count(now.type()), now.data(), made.type.dtype));
+    write(made.name, converted_rows(master, row_count(now.type()), now.data(), made.type.dtype));
+    made.shown = master.writes;
   } else {
     write(made.name, state.start);
   }

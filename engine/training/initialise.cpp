@@ -11,7 +11,7 @@
 
 #include "engine/formats/parallel_jobs.h"
 #include "engine/graph/error.h"
-#include "engine/graph/selector.h"
+#include "engine/graph/parameter_names.h"
 #include "engine/graph/shard_parts.h"
 #include "engine/training/config/config_value.h"
 #include "engine/training/loading/load_weights.h"
@@ -179,19 +179,19 @@ std::optional<Diagnostic> out_of_range(const InitRule& rule, const State& state)
 }
 
 /// Paths of parameters whose rows a rule sets and that no init rule covers.
-std::vector<std::string> tables_at_zero(const ParametersConfig& config, const Graph& graph) {
-  const auto covered = [](const auto& rules, const State& state) {
-    return std::any_of(rules.begin(), rules.end(), [&](const auto& rule) {
-      return Selector(rule.at).covers_parameter(state.path, state.name);
-    });
+std::vector<std::string> tables_at_zero(const ParametersConfig& config, const Graph& graph,
+                                        const ParameterNames& names) {
+  const auto covered = [&](const auto& rules, const State& state) {
+    return std::any_of(rules.begin(), rules.end(),
+                       [&](const auto& rule) { return names.covers(Selector(rule.at), state); });
   };
-  std::vector<std::string> names;
+  std::vector<std::string> paths;
   for (const State& state : graph.states) {
     if (state.kind != StateKind::parameter || !state.starts_at_zero || !holds_own_values(state))
       continue;
-    if (covered(config.shape, state) && !covered(config.init, state)) names.push_back(state.path);
+    if (covered(config.shape, state) && !covered(config.init, state)) paths.push_back(state.path);
   }
-  return names;
+  return paths;
 }
 
 /// Initial values where no program holds the states yet; has what is used here of a StateStore.
@@ -224,7 +224,7 @@ std::vector<std::string> initialise_all(const ParametersConfig& config, std::uin
     for (const State& state : graph.states) {
       const bool is_teacher = state.held_by == HeldBy::teacher;
       if (state.kind != StateKind::parameter || !holds_own_values(state) || is_teacher) continue;
-      if (!selector.covers_parameter(state.path, state.name)) continue;
+      if (!parts.names.covers(selector, state)) continue;
       ++matched;
       if (std::optional<Diagnostic> problem = out_of_range(rule, state)) {
         problems.push_back(std::move(*problem));
@@ -232,11 +232,13 @@ std::vector<std::string> initialise_all(const ParametersConfig& config, std::uin
       }
       initialise(rule, seed, state, states);
     }
-    if (matched == 0)
+    if (matched == 0) {
       problems.push_back(at(rule.where, "", "\"" + rule.at + "\" matches no parameter"));
+      problems.back().fix = parts.names.no_match_fix(rule.at, graph);
+    }
     notes.push_back("initialised " + std::to_string(matched) + " parameters: " + rule.at);
   }
-  for (const std::string& name : tables_at_zero(config, graph)) {
+  for (const std::string& name : tables_at_zero(config, graph, parts.names)) {
     notes.push_back(name +
                     " starts at zeros: [parameters] shape gives it rows and no init rule "
                     "covers it (right for a wide part; deep embeddings usually start at "

@@ -81,6 +81,20 @@ UpdateScalars add_scaled_step(GraphBuilder& g, ValueId scale, const std::optiona
   return {.step = made[5], .scale = made[3], .skip = made[4]};
 }
 
+std::int64_t taken_steps(const StateStore& states, std::int64_t steps) {
+  if (!states.has(skipped_steps_state)) return steps;
+  return steps - states.read(skipped_steps_state).as<std::int64_t>()[0];
+}
+
+std::int64_t taken_steps(const CheckpointContent& content) {
+  const auto steps = static_cast<std::int64_t>(content.position.step);
+  for (const NamedTensor& saved : content.optimizer) {
+    if (saved.name == skipped_steps_state && saved.tensor.type() == TensorType{DType::int64, {}})
+      return steps - saved.tensor.as<std::int64_t>()[0];
+  }
+  return steps;
+}
+
 std::vector<NamedTensor> restore_loss_scale(StateStore& states, const PrecisionConfig& precision,
                                             const CheckpointContent& content,
                                             const std::string& checkpoint) {

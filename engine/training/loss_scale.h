@@ -35,6 +35,11 @@ UpdateScalars add_scaled_step(GraphBuilder& g, ValueId scale, const std::optiona
                               const PrecisionConfig& precision, ValueId step,
                               const std::vector<ValueId>& squares);
 
+/// Of so many steps those that no loss scale has skipped, which updates count.
+std::int64_t taken_steps(const StateStore& states, std::int64_t steps);
+/// The same of the steps of a checkpoint.
+std::int64_t taken_steps(const CheckpointContent& content);
+
 /// Writes what a checkpoint says of the loss scale into `states`, but for a fixed scale, which is
 /// the configuration's. Gives back what this run has no states for, which its own checkpoints carry
 /// on. Throws Error{data} naming `checkpoint` and the state where a value cannot be.

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/graph/selector.h"
+#include "engine/graph/parameter_names.h"
 #include "engine/graph/text.h"
 #include "engine/operators/tables/table_nodes.h"
 #include "engine/operators/update_kind.h"
@@ -14,30 +14,23 @@
 namespace tandem {
 namespace {
 
-// A table's cache counts as the table.
-bool covers(const Selector& selector, const State& parameter) {
-  return selector.covers_parameter(parameter.path, parameter.source<CachedRows>());
-}
-
 /// Every selector must cover at least one parameter.
 class Selectors {
  public:
-  explicit Selectors(const Graph& graph) : graph_(graph) {}
+  explicit Selectors(const Graph& graph) : names(graph), graph_(graph) {}
 
   Selector parse(const std::string& text, const Where& where) {
     Selector selector(text);
-    std::vector<std::string> names;
-    for (const State& state : graph_.states) {
-      if (state.kind != StateKind::parameter) continue;
-      if (covers(selector, state)) return selector;
-      names.push_back(state.path);
-      names.push_back(state.name);
-    }
+    const bool any = std::any_of(graph_.states.begin(), graph_.states.end(), [&](const State& s) {
+      return s.kind == StateKind::parameter && names.covers(selector, s);
+    });
+    if (any) return selector;
     Diagnostic& d = problems.emplace_back(at(where, "", "\"" + text + "\" matches no parameter"));
-    d.fix = did_you_mean(nearest_name(text, names), "`tandem inspect MODEL` lists them");
+    d.fix = names.no_match_fix(text, graph_);
     return selector;
   }
 
+  const ParameterNames names;
   std::vector<Diagnostic> problems;
 
  private:
@@ -74,10 +67,11 @@ class Selectors {
 
 // The last one wins; null where only the base covers the parameter.
 using Groups = std::vector<std::pair<Selector, const OptimizerGroup*>>;
-const OptimizerGroup* group_of(const Groups& groups, const State& parameter) {
+const OptimizerGroup* group_of(const Groups& groups, const State& parameter,
+                               const ParameterNames& names) {
   const OptimizerGroup* last = nullptr;
   for (const auto& [selector, group] : groups) {
-    if (covers(selector, parameter)) last = group;
+    if (names.covers(selector, parameter)) last = group;
   }
   return last;
 }
@@ -129,7 +123,7 @@ struct OtherKind {
 std::vector<Chosen> choose_parameters(const Graph& graph, const TrainingRequest& request) {
   const RunConfig& config = *request.config;
   Selectors selectors(graph);
-  const FreezeRules frozen(config.parameters);
+  const FreezeRules frozen(config.parameters, selectors.names);
   std::vector<const FreezeRule*> frozen_by;
   Groups groups;
   for (std::size_t i = 0; i < config.parameters.freeze.size(); ++i) {
@@ -147,7 +141,7 @@ std::vector<Chosen> choose_parameters(const Graph& graph, const TrainingRequest&
     if (state.kind != StateKind::parameter || !state.trainable) continue;
     if (frozen.freezes(state, request.thawed)) continue;
     Chosen next{state, config.optimizer.base, config.optimizer.where, "optimizer.kind"};
-    const OptimizerGroup* last = group_of(groups, state);
+    const OptimizerGroup* last = group_of(groups, state, selectors.names);
     if (last != nullptr) {
       next.options = last->options;
       next.group = static_cast<int>(last - config.optimizer.groups.data());
@@ -163,7 +157,8 @@ std::vector<Chosen> choose_parameters(const Graph& graph, const TrainingRequest&
 }
 
 std::vector<State> resting_parameters(const Graph& graph, const TrainingRequest& request) {
-  const FreezeRules rules(request.config->parameters);
+  const ParameterNames names(graph);
+  const FreezeRules rules(request.config->parameters, names);
   std::vector<State> resting;
   for (const State& state : graph.states) {
     if (state.kind == StateKind::parameter && state.trainable && !rules.always_freezes(state) &&
@@ -177,16 +172,19 @@ std::vector<std::string> updated_by_rows(const RunConfig& config, const Graph& f
   Groups groups;
   for (const OptimizerGroup& group : config.optimizer.groups)
     groups.emplace_back(Selector(group.at), &group);
+  const ParameterNames parameter_names(forward);
   std::vector<std::string> names;
   for (const State& state : forward.states) {
     if (state.kind != StateKind::parameter || !state.trainable) continue;
-    const OptimizerGroup* group = group_of(groups, state);
+    const OptimizerGroup* group = group_of(groups, state, parameter_names);
     const UpdateChoice choice =
         choose_update(group != nullptr ? group->options : config.optimizer.base);
     const UpdateKind* kind = find_update_kind(choice.op);
     const bool has_fixed =
         std::any_of(config.parameters.fixed_rows.begin(), config.parameters.fixed_rows.end(),
-                    [&](const FixedRowsRule& rule) { return covers(Selector(rule.at), state); });
+                    [&](const FixedRowsRule& rule) {
+                      return parameter_names.covers(Selector(rule.at), state);
+                    });
     const bool by_rows =
         has_fixed || ((choice.lazy || choice.takes_rows) && only_lookups_read(forward, state));
     if (by_rows || (kind != nullptr && kind->whole_row)) names.push_back(state.name);

@@ -3,9 +3,12 @@
 
 #include "engine/graph/error.h"
 #include "engine/plan/collectives.h"
+#include "engine/training/averages/weights_in_use.h"
 #include "engine/training/data/buckets/buckets.h"
 #include "engine/training/data/buckets/cut_source.h"
+#include "engine/training/divergence/training_mode.h"
 #include "engine/training/evaluation.h"
+#include "engine/training/loss_scale.h"
 #include "engine/training/programs/compiled_ahead.h"
 #include "engine/training/programs/run_programs.h"
 #include "engine/training/ranks/random_samples.h"
@@ -23,7 +26,7 @@ StepRunner::StepRunner(const RunConfig& config, const RunParts& parts, StepData 
   for (const DataField& field : read.source->fields()) impl_->field_names.push_back(field.name);
   for (const std::int64_t bucket : read.buckets ? read.buckets->lengths : Shape{})
     impl_->cut[bucket] = cut_source(read.source, read.buckets->fields, bucket);
-  impl_->build(impl_->thawed_now());
+  impl_->build_where_due(impl_->thawed_now(), 0);
 }
 
 StepRunner::~StepRunner() = default;
@@ -78,7 +81,9 @@ Graph StepRunner::Impl::forward(const MicroBatchShape& shape,
 }
 
 TrainingGraph StepRunner::Impl::training_graph(const MicroBatchShape& shape,
-                                               const std::vector<bool>& rules) const {
+                                               const std::vector<bool>& rules,
+                                               const MissedStepCounts& missed,
+                                               std::vector<std::string>& warnings) const {
   TrainingRequest request;
   request.config = &config;
   request.fields = field_types(*source_of(shape.length), shape.micro_batch);
@@ -90,29 +95,68 @@ TrainingGraph StepRunner::Impl::training_graph(const MicroBatchShape& shape,
   request.evaluate = parts.evaluate;
   request.thawed = rules;
   request.algorithm = parts.algorithm_for(shape.micro_batch, true);
+  request.missed_steps = missed;
   std::vector<std::string> notes;
-  TrainingGraph training = build_training_graph(*parts.operators, forward(shape, notes), request);
+  const Graph graph = forward(shape, notes);
+  TrainingModeReport report = check_training_mode(
+      graph,
+      {shape.micro_batch, shape.all, config.model.sync_batch_norm, shape.step < config.batch_size});
+  if (!report.problems.empty()) throw Error(ErrorKind::usage, std::move(report.problems));
+  for (std::string& warning : report.warnings) {
+    if (std::find(warnings.begin(), warnings.end(), warning) == warnings.end())
+      warnings.push_back(std::move(warning));
+  }
+  TrainingGraph training = build_training_graph(*parts.operators, graph, request);
   training.notes.insert(training.notes.end(), notes.begin(), notes.end());
   check_fed_inputs(training, config, request.fields);
   return training;
 }
 
-void StepRunner::Impl::build(std::vector<bool> rules) {
+std::int64_t StepRunner::Impl::taken_steps() const {
+  return tandem::taken_steps(states, static_cast<std::int64_t>(steps_done));
+}
+
+bool StepRunner::Impl::build_where_due(std::vector<bool> rules, std::int64_t taken) {
+  const std::vector<StepProgram> all = needed();
+  bool is_due = thawed != rules || programs.size() != all.size();
   thawed = std::move(rules);
+  if (!all.empty() && !parts.algorithm_for(all[0].shape.micro_batch, true)) {
+    const MicroBatchShape& shape = all[0].shape;
+    TrainingRequest request;
+    request.config = &config;
+    request.thawed = thawed;
+    MissedStepCounts now =
+        missed.change(parts.forward_for(shape.micro_batch, true, shape.length), request, taken);
+    is_due = is_due || now != missed_steps;
+    missed_steps = std::move(now);
+  }
+  if (!is_due) return false;
+  const std::vector<std::string> names = states.names();
+  build();
+  // Averages that these programs are the first to have begin as their parameters are.
+  initialise_averages(states, {names.begin(), names.end()});
+  return true;
+}
+
+void StepRunner::Impl::build() {
   for (MicroBatchErrors& own : errors) own.program = nullptr;
   programs.clear();
   std::vector<MicroBatchShape> shapes;
   for (const StepProgram& program : needed()) shapes.push_back(program.shape);
   refuse_small_shares(shapes, config, place.ranks);
+  std::vector<std::string> warnings;  // of all programs, each once
   for (const StepProgram& program : needed()) {
+    const TrainingGraph training = training_graph(program.shape, thawed, missed_steps, warnings);
     const auto made = programs.emplace(
-        program.shape, bind_program(training_graph(program.shape, thawed), parts_for(program),
-                                    states, arenas, field_names));
+        program.shape, bind_program(training, parts_for(program), states, arenas, field_names));
     if (programs.size() == 1) main = &made.first->second;
   }
   // The update's program is the one people look at.
   for (const auto& [shape, bound] : programs) {
     if (shape.kind == MicroBatchKind::whole && shape.step == config.batch_size) main = &bound;
+  }
+  for (auto& [shape, bound] : programs) {
+    if (&bound == main) bound.notes.insert(bound.notes.end(), warnings.begin(), warnings.end());
   }
   has_rates = std::any_of(programs.begin(), programs.end(), [](const auto& program) {
     return !program.second.learning_rates.empty();  // that of the update alone is fed them
@@ -120,12 +164,8 @@ void StepRunner::Impl::build(std::vector<bool> rules) {
   fields = fed_fields(*main);
 }
 
-void StepRunner::Impl::build_where_due(std::vector<bool> rules) {
-  if (thawed != rules || programs.size() != needed().size()) build(std::move(rules));
-}
-
 void StepRunner::prepare(std::uint64_t steps_done, const RunLength& length,
-                         const std::map<std::string, bool>& thawed) {
+                         const FrozenSoFar& before) {
   Impl& my = *impl_;
   my.length = length;
   my.schedules.set_length(length);
@@ -133,10 +173,11 @@ void StepRunner::prepare(std::uint64_t steps_done, const RunLength& length,
   my.steps_done = steps_done;
   std::vector<bool> then = my.thawed_now();
   for (std::size_t i = 0; i < then.size(); ++i) {
-    const auto known = thawed.find(to_string(my.config.parameters.freeze[i]));
-    if (known != thawed.end()) then[i] = known->second;
+    const auto known = before.thawed.find(to_string(my.config.parameters.freeze[i]));
+    if (known != before.thawed.end()) then[i] = known->second;
   }
-  my.build_where_due(std::move(then));
+  my.missed.restore(before.missed_steps);
+  my.build_where_due(std::move(then), before.taken_steps);
 }
 
 void StepRunner::compare_ranks() const {
@@ -164,11 +205,22 @@ void StepRunner::check_later_phases(const std::vector<const BoundProgram*>& besi
   CompiledAhead ahead(my.parts, my.states);
   for (const BoundProgram* bound : beside) ahead.has(*bound);
   for (const auto& [shape, bound] : my.programs) ahead.has_of_phase(bound);
+  const std::vector<StepProgram> needed = my.needed();
+  MissedSteps missed = my.missed;
+  std::vector<std::string> warnings;  // those of the first phase
   for (std::size_t i = 1; i < phases.size(); ++i) {
     ahead.begin_phase();
     try {
-      for (const StepProgram& program : my.needed()) {
-        const TrainingGraph training = my.training_graph(program.shape, phases[i].thawed);
+      const MicroBatchShape& first = needed.front().shape;
+      TrainingRequest request;
+      request.config = &my.config;
+      request.thawed = phases[i].thawed;
+      const MissedStepCounts counts =
+          missed.change(my.parts.forward_for(first.micro_batch, true, first.length), request,
+                        phases[i].first_step - 1);
+      for (const StepProgram& program : needed) {
+        const TrainingGraph training =
+            my.training_graph(program.shape, phases[i].thawed, counts, warnings);
         ahead.add(training.graph, my.parts_for(program));
       }
       ahead.check_fit();
@@ -178,13 +230,17 @@ void StepRunner::check_later_phases(const std::vector<const BoundProgram*>& besi
   }
 }
 
-std::map<std::string, bool> StepRunner::thawed() const {
-  std::map<std::string, bool> rules;
+FrozenSoFar StepRunner::frozen_so_far() const {
+  FrozenSoFar frozen;
   for (std::size_t i = 0; i < impl_->thawed.size(); ++i) {
     const FreezeRule& rule = impl_->config.parameters.freeze[i];
-    if (rule.until) rules[to_string(rule)] = impl_->thawed[i];
+    if (rule.until) frozen.thawed[to_string(rule)] = impl_->thawed[i];
   }
-  return rules;
+  frozen.taken_steps = impl_->taken_steps();
+  MissedStepCounts missed = impl_->missed.after(frozen.taken_steps);
+  if (!missed.empty() || !impl_->config.parameters.freeze.empty())
+    frozen.missed_steps = std::move(missed);
+  return frozen;
 }
 
 void StepRunner::Impl::open_loader() {
@@ -214,7 +270,7 @@ void StepRunner::Impl::open_loader() {
 void StepRunner::start(std::uint64_t steps_done, const DataPosition& position) {
   impl_->steps_done = steps_done;
   impl_->position = position;
-  impl_->build_where_due(impl_->thawed_now());
+  if (impl_->build_where_due(impl_->thawed_now(), impl_->taken_steps())) compare_ranks();
   const std::vector<std::string> names = impl_->states.names();
   impl_->has_buffers = std::any_of(names.begin(), names.end(), [&](const std::string& name) {
     return impl_->states.kind(name) == StateKind::buffer;

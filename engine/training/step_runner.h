@@ -36,6 +36,16 @@ struct StepData {
   std::shared_ptr<const Buckets> buckets;  // null: all samples are of one length
 };
 
+/// What rules of parameters.freeze have made of a run so far.
+struct FrozenSoFar {
+  /// By rule with an end, "fc1 until 1.5 epochs": whether it had ended in the last step. It then
+  /// never holds again, whatever becomes of the batch size.
+  std::map<std::string, bool> thawed;
+  std::int64_t taken_steps = 0;  // that no loss scale has skipped
+  /// By parameter: how many of these it was frozen in; older checkpoints do not say.
+  std::optional<MissedStepCounts> missed_steps;
+};
+
 class StepRunner {
  public:
   StepRunner(const RunConfig& config, const RunParts& parts, StepData data, const RunLength& length,
@@ -43,16 +53,14 @@ class StepRunner {
   ~StepRunner();
 
   /// Builds the programs of the step after `steps_done`, of a run that now has this length, in
-  /// which rules of parameters.freeze stood like `thawed` (others as the length says); before
+  /// which rules of parameters.freeze stood like `before` (others as the length says); before
   /// `start`.
-  void prepare(std::uint64_t steps_done, const RunLength& length,
-               const std::map<std::string, bool>& thawed);
+  void prepare(std::uint64_t steps_done, const RunLength& length, const FrozenSoFar& before);
   /// Throws what the programs of later phases of parameters.freeze would throw once they are due:
   /// what is refused, and memory that they need together with the programs `beside` them.
   void check_later_phases(const std::vector<const BoundProgram*>& beside) const;
-  /// By rule of parameters.freeze with an end, "fc1 until 1.5 epochs": whether it had ended in the
-  /// last step. It then never holds again, whatever becomes of the batch size.
-  std::map<std::string, bool> thawed() const;
+  /// After the last step.
+  FrozenSoFar frozen_so_far() const;
   /// Several ranks: throws where their programs do not have the same exchanges in the same order.
   void compare_ranks() const;
   /// Starts the loader threads.

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/training/optimizers/missed_steps.h"
 #include "engine/training/programs/run_programs.h"
 #include "engine/training/step_runner.h"
 
@@ -49,6 +50,8 @@ struct StepRunner::Impl {
   std::array<MicroBatchErrors, 4> errors;  // by ticket; programs report to them until they are gone
   std::map<MicroBatchShape, BoundProgram> programs;
   std::vector<bool> thawed;  // per freeze rule, as the programs were built
+  MissedSteps missed;
+  MissedStepCounts missed_steps;  // of what is trained, as the programs were built
   const BoundProgram* main = nullptr;
   bool has_rates = false;  // learning rates are those of the configuration
   std::unique_ptr<Loader> loader;
@@ -62,12 +65,18 @@ struct StepRunner::Impl {
 
   LaunchedStep& oldest() { return steps[(steps_done - in_flight + 1) % steps.size()]; }
   std::vector<bool> thawed_now() const;
-  void build(std::vector<bool> rules);
-  void build_where_due(std::vector<bool> rules);
+  /// Makes the programs that follow `taken` steps that were not skipped; false where they are
+  /// there.
+  bool build_where_due(std::vector<bool> rules, std::int64_t taken);
+  void build();
+  std::int64_t taken_steps() const;
   /// The programs of steps from here to the end of the run, but for other phases of freezing.
   std::vector<StepProgram> needed() const;
-  /// Where rules of parameters.freeze stand like `rules`.
-  TrainingGraph training_graph(const MicroBatchShape& shape, const std::vector<bool>& rules) const;
+  /// Where rules of parameters.freeze stand like `rules`, and what trains then has missed so many
+  /// steps. Adds what is doubtful of it in training, each once.
+  TrainingGraph training_graph(const MicroBatchShape& shape, const std::vector<bool>& rules,
+                               const MissedStepCounts& missed,
+                               std::vector<std::string>& warnings) const;
   /// What a program for a length is fed from; 0: there are no buckets.
   std::shared_ptr<const DataSource> source_of(std::int64_t length) const;
   void open_loader();

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "engine/graph/error.h"
-#include "engine/training/averages/weights_in_use.h"
 #include "engine/training/divergence/reported_ids.h"
 #include "engine/training/evaluation.h"
 #include "engine/training/step_runner_state.h"
@@ -139,10 +138,7 @@ void StepRunner::launch(MicroBatchWatch* watch, float signals) {
   if (std::vector<bool> now = my.thawed_now(); my.thawed != now) {
     assert(my.in_flight == 0);
     my.close_loader();
-    const std::vector<std::string> names = my.states.names();
-    my.build(std::move(now));
-    initialise_averages(my.states, {names.begin(), names.end()});
-    compare_ranks();
+    if (my.build_where_due(std::move(now), my.taken_steps())) compare_ranks();
     my.open_loader();
   }
   const std::uint64_t number = my.steps_done + 1;

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "engine/metrics/metric.h"
+#include "engine/training/averages/weights_in_use.h"
 #include "engine/training/checkpoints/best_measures.h"
 #include "engine/training/checkpoints/checkpoint_room.h"
 #include "engine/training/checkpoints/frozen_states.h"
@@ -147,16 +148,17 @@ void Training::Impl::take_over(CheckpointContent& content, const std::string& pa
                       {static_cast<std::int64_t>(content.position.step), content.position.data});
   // The states of its last step: some appear when frozen parameters thaw.
   runner->prepare(std::max<std::uint64_t>(content.position.step, 1) - 1, length,
-                  content.position.thawed);
+                  {content.position.thawed, taken_steps(content), content.position.missed_steps});
   refuse_other_frozen(without_unknown(content.position.frozen, states, position.frozen),
                       position.frozen, config, path);
-  restore_states(states, content);
+  const std::set<std::string> restored = restore_states(states, content);
   carried = restore_loss_scale(states, config.precision, content, path);
   if (states.has(skipped_steps_state)) {
     const std::int64_t skipped = states.read(skipped_steps_state).as<std::int64_t>()[0];
     refuse_more_skipped(content.position, skipped, path);
     scale_watch.start(skipped, content.position.skipped_in_a_row);
   }
+  initialise_averages(states, restored);
   if (config.parameters.freeze.empty()) refuse_unknown_states(states, content);
 }
 
@@ -331,7 +333,9 @@ void Training::Impl::save(bool finished, bool keep_all) {
 CheckpointSources Training::Impl::sources() const {
   CheckpointSources sources = sources_of(states);
   sources.position = position;
-  sources.position.thawed = runner->thawed();
+  const FrozenSoFar frozen = runner->frozen_so_far();
+  sources.position.thawed = frozen.thawed;
+  sources.position.missed_steps = frozen.missed_steps;
   sources.position.plateaus = runner->schedules().plateaus();
   if (parts.aliases) sources.aliases = parts.aliases();
   std::set<std::string> held;

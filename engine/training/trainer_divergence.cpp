@@ -87,7 +87,7 @@ void Training::Impl::refuse_bad_loss(const StepResult& result) {
     }
     causes = bad_data(good.data, result.start);
   }
-  if (causes.empty()) problems[0].fix = with_float16_advice(lower_rate);
+  if (causes.empty()) causes = origin_of(result.step, problems[0].fix);
   append(std::move(causes), problems);
   throw Error(ErrorKind::diverged, std::move(problems));
 }
@@ -135,7 +135,7 @@ void Training::Impl::refuse_own_bad_states() {
         state, fmt::format(" at step {}; it was finite at step {}", position.step, since.step)));
   }
   std::vector<Diagnostic> causes = bad_data(good.data, position.data);
-  if (causes.empty()) problems[0].fix = with_float16_advice(lower_rate);
+  if (causes.empty()) causes = origin_of(std::nullopt, problems[0].fix);
   append(std::move(causes), problems);
   throw Error(ErrorKind::diverged, std::move(problems));
 }

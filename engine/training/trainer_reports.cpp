@@ -190,6 +190,7 @@ TrainingResult Training::Impl::finish() {
       summary["copied_bytes_per_step"] =
           static_cast<double>(bytes) / static_cast<double>(position.step - first_step);
     }
+    if (!data.warnings.empty()) summary["warnings"] = data.warnings;
     for (const auto& [name, value] : last_evaluation) summary["eval"][name] = value;
     if (position.best)
       summary["best"] = {{"metric", position.best_metric},

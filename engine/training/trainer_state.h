@@ -16,6 +16,7 @@
 #include "engine/training/checkpoints/checkpoint.h"
 #include "engine/training/checkpoints/run_directory.h"
 #include "engine/training/divergence/finite_watch.h"
+#include "engine/training/divergence/not_finite_origin.h"
 #include "engine/training/evaluation.h"
 #include "engine/training/loss_scale.h"
 #include "engine/training/ranks/gathered.h"
@@ -197,6 +198,12 @@ struct Training::Impl {
   std::vector<int> fed(const DataSource& source) const;
   /// What training data between two places is not finite; of the last epoch's worth of it.
   std::vector<Diagnostic> bad_data(const DataPosition& from, const DataPosition& to) const;
+  // trainer_origin.cpp: in which operator they began.
+  /// Of a step, or of the first one that leaves states which are not finite (then `step` is set):
+  /// the run is made again up to there. Nothing where that takes long, or is not possible.
+  std::optional<NotFiniteOrigin> find_origin(std::optional<std::uint64_t>& step) const;
+  /// The same for people, and what helps (`fix`).
+  std::vector<Diagnostic> origin_of(std::optional<std::uint64_t> step, std::string& fix) const;
   /// Of values that are not finite: what float16 adds to `fix`.
   std::string with_float16_advice(const char* fix) const;
   /// Of a run that has diverged: says with the first thing what --resume goes on from.

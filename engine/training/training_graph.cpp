@@ -182,6 +182,30 @@ class LearningRates {
   std::map<std::pair<double, int>, ValueId> inputs_;
 };
 
+/// The step's number for parameters that have missed some: made once for all that have missed as
+/// many.
+class StepNumbers {
+ public:
+  StepNumbers(GraphBuilder& g, ValueId step, const MissedStepCounts& missed)
+      : g_(g), step_(step), missed_(missed) {}
+  ValueId of(const State& parameter) {
+    const auto found = missed_.find(parameter.source<CachedRows>());
+    if (found == missed_.end()) return step_;
+    ValueId& own = made_[found->second];
+    if (!own) {
+      g_.set_scope({step_input, Phase::update, {}});
+      own = g_.sub(step_, g_.constant(HostTensor::from<std::int64_t>({}, {found->second})));
+    }
+    return own;
+  }
+
+ private:
+  GraphBuilder& g_;
+  ValueId step_;
+  const MissedStepCounts& missed_;
+  std::map<std::int64_t, ValueId> made_;
+};
+
 void drop_outputs(Graph& graph) { graph.outputs.clear(); }
 
 /// Losses are found by the names of their outputs: the model's own output of such a name makes way.
@@ -323,8 +347,11 @@ TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& fo
   const std::vector<FixedRows> all_fixed = fixed_rows(config.parameters, g.graph());
 
   std::vector<Chosen> chosen = choose_parameters(g.graph(), request);
-  for (std::string& line : FreezeRules(config.parameters).without_effect(g.graph()))
-    result.notes.push_back(std::move(line));
+  if (!config.parameters.freeze.empty()) {
+    const ParameterNames names(g.graph());
+    for (std::string& line : FreezeRules(config.parameters, names).without_effect(g.graph()))
+      result.notes.push_back(std::move(line));
+  }
   if (config.optimizer.layer_decay < 1)
     decay_by_layers(g.graph(), config.optimizer, chosen, result.notes);
   std::vector<ValueId> wanted;
@@ -364,7 +391,7 @@ TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& fo
                              "\", clip_adaptive = 0 } to optimizer.groups, or leave the table out "
                              "of parameters.storage");
     }
-    if (split != nullptr && is_in_norms(config.log, update.parameter)) {
+    if (split != nullptr && is_in_norms(config.log, ParameterNames(g.graph()), update.parameter)) {
       result.notes.push_back("log.norms: " + update.parameter.path +
                              " has norm.gradient alone, for parameters.storage keeps it as halves");
     }
@@ -458,9 +485,11 @@ TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& fo
     }
   }
   norms.keep_parameters();
+  StepNumbers steps(g, scalars.step, request.missed_steps);
   for (std::size_t i = 0; i < requests.size(); ++i) {
     const UpdateRequest& update = requests[i];
     UpdateScalars own = scalars;
+    own.step = steps.of(update.parameter);
     if (scales[i]) own.scale = scales[i];
     const ValueId made = updates.add(update, own);
     if (update.shares_states) state_shards.put_together(update, made);

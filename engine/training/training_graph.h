@@ -1,6 +1,7 @@
 // From a forward graph to a training graph: loss, gradients, accumulation, clipping and updates.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,9 @@ enum class MicroBatchKind : std::uint8_t {
   last,    // gradients are added, then the update
 };
 
+/// Steps of a run in which parameters were not trained, by name (optimizers/missed_steps.h).
+using MissedStepCounts = std::map<std::string, std::int64_t>;
+
 struct TrainingRequest {
   const RunConfig* config = nullptr;
   FieldTypes fields;
@@ -30,7 +34,9 @@ struct TrainingRequest {
   Shardings shards;          // of several ranks
   std::vector<bool> thawed;  // by rule of parameters.freeze: it does not hold now; without one it
                              // holds
-  Evaluator evaluate;        // empty: arithmetic on constants stays in the graph
+  MissedStepCounts missed_steps;  // of parameters that are trained: their optimizers' steps are
+                                  // those of the run less these
+  Evaluator evaluate;             // empty: arithmetic on constants stays in the graph
   /// The model's own; null: loss and optimizer of the configuration.
   std::shared_ptr<const TrainingAlgorithm> algorithm = nullptr;
 };

@@ -6,6 +6,7 @@
 
 #include "importer/batch/batch_indices.h"
 #include "importer/batch/old_batch.h"
+#include "importer/batch/sample_numbers.h"
 #include "importer/file/tensor_data.h"
 #include "importer/node_context.h"
 
@@ -259,12 +260,18 @@ void BatchOperands::follow_samples(const std::string& path) {
   if (data == nullptr) return;
   NodeContext context(session_, scope_, node_, 0, path);
   const Term before = context.in(1);
-  std::optional<HostTensor> indices = indices_for_batch(context, *session_.old_batch, *data);
-  if (!indices) return;
-  const Shape& now = indices->shape();
-  while (now[axis_] == before.type.shape[axis_]) ++axis_;
-  const std::int64_t extent = now[axis_];
-  put(node_.input(1), before, session_.constant(std::move(*indices)));
+  if (sample_lookup(context, *session_.old_batch) == SampleLookup::own) {
+    const BatchRecord& old = *session_.old_batch;
+    const Shape& shape = *shape_before(session_, scope_, node_.input(1));
+    while (before.type.shape[axis_] == shape[axis_]) ++axis_;
+    put(node_.input(1), before, indices_in_samples(context, old));
+  } else {
+    std::optional<HostTensor> indices = indices_for_batch(context, *session_.old_batch, *data);
+    if (!indices) return;
+    while (indices->shape()[axis_] == before.type.shape[axis_]) ++axis_;
+    put(node_.input(1), before, session_.constant(std::move(*indices)));
+  }
+  const std::int64_t extent = scope_.find(node_.input(1))->type.shape[axis_];
   if (node_.op_type() != "ScatterND" || !context.has(2)) return;
   const Term updates = context.in(2);  // their first axes are those of the indices
   if (updates.type.shape.size() > axis_ && updates.type.shape[axis_] != extent &&

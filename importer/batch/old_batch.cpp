@@ -1,6 +1,17 @@
 #include "importer/batch/old_batch.h"
 
+#include <fmt/format.h>
+
 namespace tandem::importer {
+
+std::string fixed_batch_fix(const BatchRecord& old) {
+  return fmt::format(
+      "the file was exported with a batch of {}, which it holds here: export it with a free one "
+      "(dynamic_axes, dynamic_shapes), or train with batch_size = {} (of several ranks: so many "
+      "for "
+      "each) and data.drop_last = true",
+      old.batch, old.batch);
+}
 
 const Shape* shape_before(const Session& session, const Scope& scope, const std::string& name) {
   const BatchRecord* old = session.old_batch;

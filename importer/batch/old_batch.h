@@ -8,6 +8,9 @@
 
 namespace tandem::importer {
 
+/// What helps where constants of the file hold its batch.
+std::string fixed_batch_fix(const BatchRecord& old);
+
 /// The shape that a name of the scope had; null where nothing is bound anew or the name had none.
 const Shape* shape_before(const Session& session, const Scope& scope, const std::string& name);
 

@@ -1,4 +1,5 @@
-// Tensors kept in files beside the model: opened without ever leaving the model's folder.
+// Tensors kept in files beside the model: opened in its folder, or in that of the real file which
+// the model's path is a link to, and nowhere else.
 #pragma once
 
 #include <filesystem>
@@ -17,8 +18,8 @@ class ExternalFiles {
       : model_(std::move(model)), folder_(std::move(folder)) {}
 
   /// The tensor's elements, viewing the mapped file (copied where they are not aligned).
-  /// Throws Error for a location outside the folder, a link, anything but a regular file, or a
-  /// range that the file does not have.
+  /// Throws Error for a location outside the folders, a link that leads out of them, anything but
+  /// a regular file, or a range that the file does not have.
   HostTensor read(const onnx::TensorProto& tensor, const TensorType& type);
 
  private:
@@ -27,6 +28,8 @@ class ExternalFiles {
     std::size_t size = 0;
   };
   const Mapping& open(const std::string& location, const std::string& tensor);
+  /// A descriptor of the file; -1 and errno where there is none. Throws where it lies elsewhere.
+  int find(const std::filesystem::path& relative, const std::string& tensor) const;
 
   std::filesystem::path model_;
   std::filesystem::path folder_;

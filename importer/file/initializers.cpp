@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "importer/buffers/buffer_signs.h"
 #include "importer/file/added_biases.h"
 #include "importer/file/moves.h"
 #include "importer/operators/all.h"
@@ -182,8 +183,25 @@ bool is_of_a_formula(const OnnxFile::Content& file, const std::string& name,
   return is_named_so || value.shape().empty();
 }
 
+/// One that the file does not tell apart from a buffer: its name or its values may.
+Role parameter_or_buffer(const std::string& name, const HostTensor& value, const Uses& use,
+                         const BufferSigns& signs, bool file_says, std::string reason) {
+  Role role = state(StateKind::parameter, true, std::move(reason));
+  const bool is_weight = !use.weight_of.empty() || !use.bias_of.empty();
+  const auto sign = signs.find(name, value, is_weight);
+  if (!sign) return role;
+  if (!sign->is_sure || file_says) {
+    role.doubt = sign->reason;
+    return role;
+  }
+  role.trainable = false;
+  role.reason = "recognised as a buffer: " + sign->reason;
+  role.is_recognised_buffer = true;
+  return role;
+}
+
 Role role_of(const std::string& name, const HostTensor& value, const Uses& use, const Kinds& kinds,
-             bool is_made_up, const std::string& output) {
+             const BufferSigns& signs, bool is_made_up, const std::string& output) {
   if (is_float8(value.dtype())) {
     return constant(fmt::format(
         "{} is not trained: keep the weight in float32 and quantize it in the graph to train it",
@@ -205,8 +223,9 @@ Role role_of(const std::string& name, const HostTensor& value, const Uses& use, 
       return state(StateKind::buffer, false, "the file calls it a buffer");
     if (kind->second == "CONSTANT_TENSOR") return constant("the file calls it a constant");
     if (kind->second == "PARAMETER") {
-      return state(StateKind::parameter, true,
-                   fmt::format("the file calls it a parameter, and it reaches '{}'", output));
+      return parameter_or_buffer(
+          name, value, use, signs, true,
+          fmt::format("the file calls it a parameter, and it reaches '{}'", output));
     }
   }
   // Names that the exporter made up belong to weights that it moved, or to constants that it
@@ -216,8 +235,9 @@ Role role_of(const std::string& name, const HostTensor& value, const Uses& use, 
     return constant(is_made_up ? "computed by the exporter, and not in the place of a weight"
                                : "the file lists its parameters, and this is none of them");
   }
-  return state(StateKind::parameter, true,
-               fmt::format("a {} initializer that reaches '{}'", name_of(value.dtype()), output));
+  return parameter_or_buffer(
+      name, value, use, signs, false,
+      fmt::format("a {} initializer that reaches '{}'", name_of(value.dtype()), output));
 }
 
 }  // namespace
@@ -259,6 +279,7 @@ std::unordered_map<std::string, Role> initializer_roles(const OnnxFile::Content&
   const onnx::GraphProto& graph = file.model->graph();
   const Kinds kinds(graph);
   const auto uses = all_uses(file, needed);
+  const BufferSigns signs(file, needed);
   const std::string output = graph.output_size() > 0 ? graph.output(0).name() : "";
   const bool numbered = numbers_are_names(file);
   std::unordered_map<std::string, Role> roles;
@@ -271,8 +292,8 @@ std::unordered_map<std::string, Role> initializer_roles(const OnnxFile::Content&
     } else {
       const bool is_made_up =
           (!numbered && is_generated_name(name)) || is_of_a_formula(file, name, value);
-      roles[name] =
-          role_of(name, value, use == uses.end() ? Uses{} : use->second, kinds, is_made_up, output);
+      roles[name] = role_of(name, value, use == uses.end() ? Uses{} : use->second, kinds, signs,
+                            is_made_up, output);
     }
   }
   return roles;

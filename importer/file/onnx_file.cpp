@@ -15,6 +15,7 @@
 #include "importer/file/check_file.h"
 #include "importer/file/external_data.h"
 #include "importer/file/onnx_content.h"
+#include "importer/file/sparse_tensors.h"
 #include "importer/file/tensor_data.h"
 #include "importer/training_info/artifacts.h"
 
@@ -103,10 +104,11 @@ std::shared_ptr<const OnnxFile::Content> read(std::string_view bytes, std::files
   content->folder = std::move(folder);
   content->limits = limits;
   content->model = parse(bytes, content->path, limits);
+  content->external = std::make_shared<ExternalFiles>(content->path, content->folder);
+  make_dense(*content->model, *content);
   check_file(*content);
   lift_branch_weights(*content->model);
   content->attribute_weights = lift_attribute_weights(*content->model);
-  content->external = std::make_shared<ExternalFiles>(content->path, content->folder);
   for (const onnx::TensorProto& tensor : content->model->graph().initializer()) {
     // Tensors of other types are refused where a node reads them.
     if (!dtype_from_onnx(tensor.data_type())) continue;
@@ -189,7 +191,12 @@ std::vector<std::filesystem::path> external_files(const std::filesystem::path& m
     return {};
   }
   std::vector<std::filesystem::path> files;
-  for (const std::string& location : locations.all) files.push_back(model.parent_path() / location);
+  std::error_code failed;
+  const std::filesystem::path real = std::filesystem::canonical(model, failed).parent_path();
+  for (const std::string& location : locations.all) {
+    files.push_back(model.parent_path() / location);
+    if (!failed && !std::filesystem::exists(files.back(), failed)) files.back() = real / location;
+  }
   return files;
 }
 

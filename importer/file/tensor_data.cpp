@@ -182,7 +182,7 @@ HostTensor read_tensor(const Proto& tensor, const OnnxFile::Content& content,
   const int fields = (tensor.float_data_size() > 0) + (tensor.int32_data_size() > 0) +
                      (tensor.int64_data_size() > 0) + (tensor.uint64_data_size() > 0) +
                      (tensor.double_data_size() > 0) + (tensor.string_data_size() > 0) +
-                     tensor.has_raw_data();
+                     !tensor.raw_data().empty();
   const bool external = tensor.data_location() == Proto::EXTERNAL;
   if (tensor.has_segment()) refuse(content.path, where, "tensors in segments are not supported");
   if (fields > (external ? 0 : 1)) {
@@ -195,7 +195,8 @@ HostTensor read_tensor(const Proto& tensor, const OnnxFile::Content& content,
     if (type.dtype == DType::boolean) settle_booleans(result);
     return result;
   }
-  if (tensor.has_raw_data()) return from_raw(tensor, type, content, where);
+  if (tensor.has_raw_data() && (fields == 0 || !tensor.raw_data().empty()))
+    return from_raw(tensor, type, content, where);
   return from_fields(tensor, type, content, where);
 }
 

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "engine/graph/selector.h"
 #include "importer/node_context.h"
 
 namespace tandem::importer::operators {
@@ -19,8 +20,13 @@ bool file_trains(NodeContext& node) {
 
 bool trains(NodeContext& node) {
   const ImportOptions& options = node.session().options;
-  if (!options.training || options.batch_norm == "inference") return false;
-  return options.batch_norm == "train" || file_trains(node);
+  BatchNormUse& use = node.session().batch_norms.emplace_back(node.path(), file_trains(node));
+  std::string mode = options.batch_norm;
+  for (const OperatorRule& rule : options.batch_norm_rules) {
+    if (Selector(rule.at).matches(use.path)) mode = rule.mode;
+  }
+  use.trains = mode == "train" || (mode == "file" && use.file_trains);
+  return options.training && use.trains;
 }
 
 // How the nodes of the file read an initializer that holds running statistics.

@@ -50,6 +50,7 @@ TrainingImport import_training(const OnnxFile& file, const OperatorSet& operator
   if (!has_training_info(file)) return {import_graph(file, operators, options), nullptr};
   ImportOptions own = options;
   own.batch_norm = "file";
+  own.batch_norm_rules.clear();
   const OnnxFile::Content content = importer::step_content(file.content());
   importer::AlgorithmImport algorithm(file.content());
   TrainingImport result;

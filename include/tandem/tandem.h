@@ -111,14 +111,15 @@ struct TrainResult {
   std::map<std::string, double> evaluation;  // last values of the metrics
   std::vector<MetricTable> tables;           // those that are more than one number
   bool interrupted = false;                  // saved as `TrainOptions::stop` asked
+  std::vector<std::string> warnings;         // of the data; `on_message` was told of them
 };
 
 /// A run described by a train.toml, of one process or of as many as a launcher has started for it
 /// (docs/processes.md): on all of them but rank 0 nothing is told and `summary` is empty. Any
 /// number of Trainers and Sessions live side by side and one after the other; threads may use
-/// different ones at a time, but one of them one at a time. A call leaves the thread that makes it,
-/// and its OpenMP team, as they were: rounding, denormals, number of threads. One that was moved
-/// from throws Error{usage}, until another is assigned to it.
+/// different ones at a time, but one of them one at a time. A call leaves the thread that makes it
+/// as it was: rounding, denormals, number of OpenMP threads. One that was moved from throws
+/// Error{usage}, until another is assigned to it.
 class Trainer {
  public:
   /// Reads and checks the configuration, the model and the data. Throws Error with all that is
@@ -237,6 +238,9 @@ struct TrainedOptions {
   /// Error{usage}. The report's warnings tell what was accepted.
   bool accept_changes = false;
   std::string config;  // the train.toml of an exported model
+  /// A word that the vocabularies of the training data lack is Error{data} with its row, instead of
+  /// the row 0 of its table and a warning where there are many. Bad rows are then never left out.
+  bool strict_words = false;
   /// Files in the format of the configuration's [data]: "rows.tsv", "-" (standard input, tables
   /// only), "images=t10k.gz" where files have names.
   std::vector<std::string> data;

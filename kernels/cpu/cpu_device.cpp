@@ -1,6 +1,5 @@
 #include "kernels/cpu/cpu_device.h"
 
-#include <omp.h>
 #include <sched.h>
 #include <sys/mman.h>
 
@@ -22,6 +21,7 @@
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/cpu/cpu_stream.h"
 #include "kernels/cpu/isa.h"
+#include "kernels/cpu/threads/onednn_regions.h"
 
 namespace tandem {
 namespace {
@@ -115,12 +115,6 @@ class Denormals {
     _mm_setcsr((_mm_getcsr() & ~bits) | bits_);
 #endif
   }
-  void apply_to_team(int threads) const {
-    apply();
-    if (threads < 2) return;
-#pragma omp parallel num_threads(threads)
-    apply();
-  }
 
  private:
   static constexpr unsigned bits = 0x8040;  // MXCSR: flush to zero, denormals are zero
@@ -128,26 +122,19 @@ class Denormals {
   unsigned bits_;
 };
 
-// The settings of the compute lane, on this thread and its OpenMP team, until it goes: both are the
-// caller's, who may compute with them between two steps, or run another program with other threads.
+// The settings of the compute lane on this thread, which its team takes over in each region, until
+// it goes: they are the caller's, who may compute between two steps.
 class LaneSettings {
  public:
-  explicit LaneSettings(int threads)
-      : threads_(threads),
-        threads_before_(omp_get_max_threads()),
-        before_(Denormals::of_this_thread()) {
-    omp_set_num_threads(threads);
-    Denormals::flushed().apply_to_team(threads);
+  explicit LaneSettings(int threads) : onednn_(threads), before_(Denormals::of_this_thread()) {
+    Denormals::flushed().apply();
   }
-  ~LaneSettings() {
-    before_.apply_to_team(threads_);
-    omp_set_num_threads(threads_before_);
-  }
+  ~LaneSettings() { before_.apply(); }
   LaneSettings(const LaneSettings&) = delete;
   LaneSettings& operator=(const LaneSettings&) = delete;
 
  private:
-  int threads_, threads_before_;
+  OneDnnTeam onednn_;
   Denormals before_;
 };
 

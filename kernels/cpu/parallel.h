@@ -1,11 +1,11 @@
-// Fork and join on the compute lane's OpenMP team. Work is cut into parts before the region, never
-// by whoever happens to come first, so that results do not depend on timing.
+// Regions of work that the threads of the compute lane share. Work is cut into parts before the
+// region, never by whoever happens to come first, so that results do not depend on timing.
 #pragma once
-
-#include <omp.h>
 
 #include <algorithm>
 #include <cstdint>
+
+#include "kernels/cpu/threads/thread_team.h"
 
 namespace tandem {
 
@@ -28,19 +28,15 @@ inline Range part_of(std::int64_t count, int part, int parts, std::int64_t unit 
   return {std::min(first * unit, count), std::min(last * unit, count)};
 }
 
-/// Calls f(part) for each part of 0..parts. Inside another region, or where the system grants fewer
-/// threads, a thread takes several parts.
+/// Calls f(part) for each part of 0..parts, on the calling thread's team. Inside another region, or
+/// where there are fewer cores, a thread takes several parts.
 template <class F>
 void parallel_parts(int parts, F&& f) {
   if (parts <= 1) {
     if (parts == 1) f(0);
     return;
   }
-#pragma omp parallel num_threads(parts)
-  {
-    const int team = omp_get_num_threads();
-    for (int part = omp_get_thread_num(); part < parts; part += team) f(part);
-  }
+  ThreadTeam::of_this_thread().run(parts, PartFunction(f));
 }
 
 /// How many parts are worth while: 1 where `work` is below two grains.

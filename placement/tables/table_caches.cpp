@@ -4,7 +4,7 @@
 #include <limits>
 #include <tuple>
 
-#include "engine/graph/selector.h"
+#include "engine/graph/parameter_names.h"
 #include "engine/operators/operator.h"
 #include "engine/operators/update_kind.h"
 #include "engine/training/optimizers/optimizer.h"
@@ -15,19 +15,16 @@
 namespace tandem {
 namespace {
 
-bool covers(const std::string& at, const State& state) {
-  return Selector(at).covers_parameter(state.path, state.name);
-}
-
-bool is_trained(const RunConfig& config, const State& table) {
-  return table.trainable && !FreezeRules(config.parameters).always_freezes(table);
+bool is_trained(const ParameterNames& names, const RunConfig& config, const State& table) {
+  return table.trainable && !FreezeRules(config.parameters, names).always_freezes(table);
 }
 
 /// That update the table, where it is trained.
-const OptimizerOptions& options_of(const RunConfig& config, const State& table) {
+const OptimizerOptions& options_of(const ParameterNames& names, const RunConfig& config,
+                                   const State& table) {
   const OptimizerOptions* options = &config.optimizer.base;
   for (const OptimizerGroup& group : config.optimizer.groups) {
-    if (covers(group.at, table)) options = &group.options;  // the last one wins
+    if (names.covers(Selector(group.at), table)) options = &group.options;  // the last one wins
   }
   return *options;
 }
@@ -60,8 +57,9 @@ std::string obstacle(const Graph& micro_batch, const RunConfig& config, const St
         return "the loss term \"" + term.name + "\" reads all of it";
     }
   }
-  if (!is_trained(config, table)) return "";
-  const UpdateChoice choice = choose_update(options_of(config, table));
+  const ParameterNames names(micro_batch);
+  if (!is_trained(names, config, table)) return "";
+  const UpdateChoice choice = choose_update(options_of(names, config, table));
   if (find_update_kind(choice.op)->whole_tensor)
     return "the optimizer's step needs the norm of the whole table; kinds that update rows: " +
            kinds_of_rows();
@@ -97,13 +95,15 @@ std::int64_t rows_of(const CacheSize& size, std::int64_t rows, std::int64_t row_
 
 }  // namespace
 
-std::int64_t trained_row_bytes(const RunConfig& config, const State& table) {
+std::int64_t trained_row_bytes(const Graph& micro_batch, const RunConfig& config,
+                               const State& table) {
   const TensorType& type = table.start.type();
   Shape row = type.shape;
   row[0] = 1;
   std::int64_t bytes = element_count(row) * static_cast<std::int64_t>(size_of(type.dtype));
-  if (!is_trained(config, table)) return bytes;
-  const UpdateChoice choice = choose_update(options_of(config, table));
+  const ParameterNames names(micro_batch);
+  if (!is_trained(names, config, table)) return bytes;
+  const UpdateChoice choice = choose_update(options_of(names, config, table));
   const UpdateKind& kind = *find_update_kind(choice.op);
   constexpr std::int64_t float_bytes = 4;
   for (std::size_t k = 0; k < kind.states.size(); ++k) {
@@ -146,7 +146,7 @@ std::vector<TableCache> TableCaches::choose(const Graph& micro_batch, const RunC
   for (std::size_t i = 0; i < constraints.size(); ++i) {
     const State& table = *micro_batch.find_state(constraints[i].parameter);
     caches[i].off = obstacle(micro_batch, config, table);
-    const std::int64_t row_bytes = trained_row_bytes(config, table);
+    const std::int64_t row_bytes = trained_row_bytes(micro_batch, config, table);
     const std::int64_t rows = rows_of(constraints[i].size, table.start.shape()[0], row_bytes);
     if (caches[i].off.empty() && rows < 1) {
       caches[i].off = cache_text(constraints[i].size) + " holds no row: one takes " +
@@ -179,7 +179,8 @@ std::vector<TableCache> TableCaches::choose(const Graph& micro_batch, const RunC
       caches[i].hit_rate = (*hot)->hit_rate;
       caches[i].cold_rows = (*hot)->cold_rows;
       caches[i].bytes =
-          group.rows * trained_row_bytes(config, *micro_batch.find_state(constraints[i].parameter));
+          group.rows *
+          trained_row_bytes(micro_batch, config, *micro_batch.find_state(constraints[i].parameter));
     }
   }
   return caches;

@@ -36,8 +36,9 @@ class TableCaches {
   std::map<std::pair<std::string, std::int64_t>, std::optional<HotRows>> known_;
 };
 
-/// Bytes of a table's row with its optimizer states.
-std::int64_t trained_row_bytes(const RunConfig& config, const State& table);
+/// Bytes of a row of the graph's table with its optimizer states.
+std::int64_t trained_row_bytes(const Graph& micro_batch, const RunConfig& config,
+                               const State& table);
 
 /// The caches of a policy, for the forward graphs of its run.
 std::vector<CachedTable> cached_tables(const ResolvedPolicy& resolved);

@@ -139,18 +139,18 @@ TEST_F(InitColumns, FewerColumnsThanTheInputTakesAreNamed) {
 }
 
 TEST_F(InitColumns, AColumnWithATextAmongItsNumbersIsNamed) {
-  const std::string named = "; \"a\" holds the text \"NA\" in line 3 of rows.csv";
+  const std::string named = "; \"a\" holds the text \"oops\" in line 3 of rows.csv";
   const InitReport report =
-      guess(score_of(4), few_numbers("a,b,c,d,label\n0,1,2,1,0\nNA,1,2,1,1\n"));
+      guess(score_of(4), few_numbers("a,b,c,d,label\n0,1,2,1,0\noops,1,2,1,1\n"));
   ASSERT_EQ(report.open.size(), 1u) << text();
   EXPECT_THAT(report.open[0].message,
               AllOf(HasSubstr("takes 4 columns, and 3 are left: [ \"b\", \"c\", \"d\" ]" + named),
                     HasSubstr("an empty field would be filled")));
-  write_file(folder_ / "rows.csv", "a,label\n1,0\nNA,1\n");
+  write_file(folder_ / "rows.csv", "a,label\n1,0\noops,1\n");
   EXPECT_THAT(open_in_training(), HasSubstr("no array fits"));
   EXPECT_THAT(open_in_training(), HasSubstr(named));
-  write_file(folder_ / "rows.csv", few_numbers("b,c,d,e,label\n0,1,2,1,0.5\n0,1,2,1,NA\n"));
-  EXPECT_THAT(open_in_training(), HasSubstr("\"label\" holds the text \"NA\" in line 3"));
+  write_file(folder_ / "rows.csv", few_numbers("b,c,d,e,label\n0,1,2,1,0.5\n0,1,2,1,oops\n"));
+  EXPECT_THAT(open_in_training(), HasSubstr("\"label\" holds the text \"oops\" in line 3"));
 }
 
 TEST_F(InitColumns, NamesAreThoseThatTrainingReads) {

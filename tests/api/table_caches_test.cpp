@@ -88,7 +88,8 @@ RunConfig with_optimizer(const std::string& keys) {
 }
 
 std::int64_t bytes_with(const std::string& keys) {
-  return trained_row_bytes(with_optimizer(keys), *lookup_graph(3).find_state("table"));
+  const Graph graph = lookup_graph(3);
+  return trained_row_bytes(graph, with_optimizer(keys), *graph.find_state("table"));
 }
 
 TEST(TableCachesTest, ARowTakesItsStates) {
@@ -103,7 +104,8 @@ TEST(TableCachesTest, ARowTakesItsStates) {
   EXPECT_EQ(bytes_with("{kind=\"sgd\", groups=[{at=\"table\", kind=\"adagrad\"}]}"), 24);
   RunConfig frozen = with_optimizer("{kind=\"adam\"}");
   frozen.parameters.freeze.push_back({.at = "table"});
-  EXPECT_EQ(trained_row_bytes(frozen, *lookup_graph(3).find_state("table")), 12);
+  const Graph graph = lookup_graph(3);
+  EXPECT_EQ(trained_row_bytes(graph, frozen, *graph.find_state("table")), 12);
 }
 
 // Two tables of the same ids share the rows of the smaller cache.

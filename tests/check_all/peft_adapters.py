@@ -39,7 +39,10 @@ def convolutions(folder):
 def bert(folder):
     run("models/lora/run.sh", TANDEM_BINARY=str(BINARY), TANDEM_MODELS=str(folder / "models"), TANDEM_RUNS=str(folder / "runs"), TANDEM_PEER_PYTHON=sys.executable)
     trained = folder / "runs" / "lora-0001"
-    return compare("lora", trained / "adapter", trained / "lora.onnx", "--bert", folder / "models" / "lora")
+    run(BINARY, "export", trained, "--to", trained / "inner", "--format", "peft", "--strip", "model.")
+    results = [compare("lora", trained / "adapter", trained / "lora.onnx", "--bert", folder / "models" / "lora")]
+    results.append(compare("lora --strip", trained / "inner", trained / "lora.onnx", "--bert", folder / "models" / "lora", "--inner"))
+    return all(results)
 
 
 def main():

@@ -218,10 +218,9 @@ TEST(BadFile, ExternalLocations) {
   for (const std::string& location :
        {std::string("../outside.bin"), std::string("sub/../../outside.bin"),
         (folder.path() / "outside.bin").string(), std::string(""), std::string("#x"),
-        std::string("data.bin\0x", 10), std::string("./data.bin"), std::string("sub//data.bin"),
-        std::string("link.bin"), std::string("up/outside.bin"), std::string("hard.bin"),
-        std::string("fifo"), std::string("sub"), std::string("missing.bin"),
-        std::string("/dev/zero")}) {
+        std::string("data.bin\0x", 10), std::string("sub//data.bin"), std::string("link.bin"),
+        std::string("up/outside.bin"), std::string("hard.bin"), std::string("fifo"),
+        std::string("sub"), std::string("missing.bin"), std::string("/dev/zero")}) {
     EXPECT_THAT(error_of([&] { open(location); }), HasSubstr("w: ")) << location;
   }
   EXPECT_THAT(error_of([&] { open("data.bin", "-8"); }), HasSubstr("offset"));

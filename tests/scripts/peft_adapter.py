@@ -73,12 +73,17 @@ def main():
     parser.add_argument("adapter")
     parser.add_argument("merged")
     parser.add_argument("--bert", type=pathlib.Path)
+    parser.add_argument("--inner", action="store_true", help="the adapter is that of the model inside the wrapper: export --strip model.")
     options = parser.parse_args()
     base, inputs = bert(options.bert) if options.bert else digits()
     tensors = [torch.tensor(array) for array in inputs.values()]
     with torch.no_grad():
         plain = base.eval()(*tensors)
-        adapted = peft.PeftModel.from_pretrained(base, options.adapter).eval()(*tensors)
+        if options.inner:
+            base.model = peft.PeftModel.from_pretrained(base.model, options.adapter)
+            adapted = base.eval()(*tensors)
+        else:
+            adapted = peft.PeftModel.from_pretrained(base, options.adapter).eval()(*tensors)
     (expected,) = onnxruntime.InferenceSession(options.merged).run(["logits"], inputs)
     assert (plain - adapted).abs().max() > 1e-3, "the adapter changes nothing"
     torch.testing.assert_close(adapted, torch.tensor(expected), rtol=1e-4, atol=1e-4)

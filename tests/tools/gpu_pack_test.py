@@ -109,6 +109,7 @@ class Usage(unittest.TestCase):
             for arguments, code, part in (
                 (["--fast"], 2, "unknown option --fast"),
                 (["--to"], 2, "--to needs a value"),
+                (["--measure", "/nowhere"], 2, "there is no /nowhere"),
                 (["--build", empty, "--to", empty], SKIPPED, "there is no program tandem"),
             ):
                 ended = subprocess.run([PACK, *arguments], capture_output=True, text=True)

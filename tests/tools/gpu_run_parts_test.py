@@ -14,29 +14,46 @@ from gpu_run_support import ROOT, GpuRunTest, gpu_run, gpu_run_parts  # noqa: E4
 
 
 class Parts(GpuRunTest):
+    def test_every_stage_ends_in_a_part_that_does_nothing_else(self):
+        seconds = 60 * gpu_run.parse(["1"]).minutes
+        self.assertEqual(seconds, 240)
+        run = gpu_run.Run(gpu_run.parse(["1", "--binary", str(self.program())]))
+        for part in gpu_run_parts.PARTS:
+            with unittest.mock.patch.object(gpu_run_parts, "find_tool", lambda name: "/" + name):
+                stages = gpu_run_parts.Parts(run).stages(part)
+            self.assertTrue(stages)
+            for stage in stages:
+                self.assertLessEqual(stage.limit + 30, seconds, stage.label)  # to unpack and to archive
+
+    def test_what_tells_most_comes_first(self):
+        run = gpu_run.Run(gpu_run.parse(["1", "--binary", str(self.program())]))
+        first = [stage.label for stage in gpu_run_parts.Parts(run).stages("1")]
+        self.assertEqual(first[:4], ["smoke", "parity", "gradients", "graphs"])
+        self.assertEqual(gpu_run_parts.PARTS["2"], "times")
+
     def test_times_beside_every_variant_in_both_ways_of_feeding(self):
         code, verdicts, results = self.call("times")
         self.assertEqual(code, 0, self.errors.getvalue())
-        torch = [f"mlp_b32 torch {variant}" for variant in ("eager", "compile", "graphs")]
-        self.assertEqual(list(verdicts), ["machine", "export mlp_b32", "mlp_b32", *torch, "mlp_b32, again"])
-        report = (self.folder / "home" / "run" / "part3-mlp_b32" / "report.md").read_text()
+        torch = [f"mlp_b32 torch {variant}" for variant in ("eager", "graphs", "compile")]
+        self.assertEqual(list(verdicts), ["machine", "export mlp_b32", "mlp_b32", *torch[:2], "mlp_b32, again", torch[2]])
+        report = (self.folder / "home" / "run" / "part2-mlp_b32" / "report.md").read_text()
         self.assertEqual(report.count("| mlp_b32 | Tandem |  | loader | 0.5 | 0.4 | 0.6 |"), 2)
         self.assertIn("| mlp_b32 | PyTorch 2.x | graphs | the card | 1 |  |  | 0.5 | 1.00 |", report)
         self.assertIn("| mlp_b32 | PyTorch 2.x | eager | loader | 2 |  |  | 1 | 2.00 |", report)
-        self.assertTrue((self.out / "part3-mlp_b32.tar.gz").exists())
+        self.assertTrue((self.out / "part2-mlp_b32.tar.gz").exists())
 
     def test_tf32_is_asked_of_both_sides(self):
         for more in ([], ["--tf32"]):
             self.call("times", *more)
             for label in ("mlp_b32", "mlp_b32__again", "mlp_b32_torch_eager"):
-                log = self.folder / "home" / "run" / "part3-mlp_b32" / (label + ".log")
+                log = self.folder / "home" / "run" / "part2-mlp_b32" / (label + ".log")
                 self.assertEqual("--tf32" in log.read_text().splitlines()[0], bool(more), label)
 
     def test_tools_that_are_missing_are_skipped(self):
         with unittest.mock.patch.object(gpu_run_parts, "find_tool", lambda name: None), unittest.mock.patch.object(
-            gpu_run_parts, "AFTER_SANITIZERS", {"parity16": 20}
+            gpu_run_parts, "BEFORE_SANITIZERS", {"parity16": 20}
         ):
-            _, verdicts, _ = self.call("2")
+            _, verdicts, _ = self.call("3")
             self.assertEqual(verdicts["racecheck rows"]["verdict"], "skipped")
             self.assertEqual(verdicts["memcheck networks"]["why"], "compute-sanitizer is not in PATH")
             _, verdicts, _ = self.call("4")
@@ -60,9 +77,9 @@ class Parts(GpuRunTest):
             """,
         )
         with unittest.mock.patch.object(gpu_run_parts, "find_tool", lambda name: str(tool)), unittest.mock.patch.object(
-            gpu_run_parts, "AFTER_SANITIZERS", {}
+            gpu_run_parts, "BEFORE_SANITIZERS", {}
         ):
-            code, verdicts, results = self.call("2")
+            code, verdicts, results = self.call("3")
         self.assertEqual(code, 1)
         bad = [label for label, verdict in verdicts.items() if verdict["verdict"] == "failed"]
         self.assertEqual(bad, ["racecheck rows"])
@@ -122,8 +139,8 @@ class Report(GpuRunTest):
     def test_one_page_of_all_parts(self):
         with unittest.mock.patch.object(gpu_run_parts, "CHECK", {"env": 40}):
             self.call("1")
-        self.call("3")
-        for archives in ([], [self.out / "part1.tar.gz", self.out / "part3-mlp_b32.tar.gz"]):
+        self.call("2")
+        for archives in ([], [self.out / "part1.tar.gz", self.out / "part2-mlp_b32.tar.gz"]):
             path = self.folder / "page.md"
             with contextlib.redirect_stdout(io.StringIO()):
                 self.assertEqual(gpu_run.main(["report", *map(str, archives), "--to", str(path)]), 0)

@@ -106,7 +106,7 @@ class Usage(GpuRunTest):
         with unittest.mock.patch.dict(os.environ):
             os.environ.pop("OUT", None)
             self.assertEqual(gpu_run.parse(["1"]).out, gpu_run.HOME / "results")
-        self.assertEqual(gpu_run.parse(["1"]).minutes, 9)
+        self.assertEqual(gpu_run.parse(["1"]).minutes, 4)
 
     def test_a_pack_has_to_be_there(self):
         ended = self.run_script("1", "--out", self.out, "--pack", self.folder / "none.tar.xz", env=self.driver(init=0, cards=1))
@@ -114,7 +114,7 @@ class Usage(GpuRunTest):
         self.assertIn("tools/gpu_pack.sh makes it", ended.stderr)
 
     def test_workloads_are_those_of_the_program(self):
-        code, _, _ = self.call("3", "--workload", "three")
+        code, _, _ = self.call("2", "--workload", "three")
         self.assertEqual(code, 2)
         self.assertIn("there is no three: one, two, mlp_b32", self.errors.getvalue())
 
@@ -228,8 +228,8 @@ class GoingOn(GpuRunTest):
         self.assertIn("there is no part1.tar.gz", self.errors.getvalue())
         with unittest.mock.patch.object(gpu_run_parts, "CHECK", {"env": 40}):
             self.call("1")
-        self.assertEqual(self.call("2", "--resume", self.out / "part1.tar.gz")[0], 2)
-        self.assertIn("is not of part2, but of part1", self.errors.getvalue())
+        self.assertEqual(self.call("3", "--resume", self.out / "part1.tar.gz")[0], 2)
+        self.assertIn("is not of part3, but of part1", self.errors.getvalue())
 
     def test_the_archive_is_there_after_each_stage(self):
         seen = []

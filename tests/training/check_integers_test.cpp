@@ -209,5 +209,103 @@ TEST(BinaryLabels, AreZeroOneOrBetween) {
           HasSubstr("\nmemory:50: "), Not(HasSubstr("memory:51: "))));
 }
 
+/// What is wrong with the labels of a term; `scores`: the shape of the value "s" that it reads.
+std::string labels_of(const std::string& term, const HostTensor& labels, const Shape& scores) {
+  static const OperatorSet operators = all_operators();
+  GraphBuilder b(operators);
+  const ValueId x = b.input("x", {DType::float32, scores});
+  b.rename(b.add_node("Identity", {x}), "s");
+  b.output("y", b.add_node("Relu", {b.graph().find_value("s")}));
+  const RunConfig config =
+      config_of("label = 'label'", {"loss.terms=[{name='t', labels='label', " + term + "}]"});
+  try {
+    check_integer_fields(config, b.finish(), *make_array_source({{"label", labels}}));
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+// PyTorch's cosine_embedding_loss takes 1 and -1; a 0 would make neither a loss nor an error.
+TEST(SignLabels, AreOneOrMinusOneAndNothingBetween) {
+  const std::string term = "kind='cosine_embedding', input1='s', input2='s'";
+  const Shape scores{1, 4};
+  EXPECT_EQ(labels_of(term, HostTensor::from<float>({3}, {1, -1, 1}), scores), "no error");
+  EXPECT_EQ(labels_of(term, HostTensor::from<std::int64_t>({2}, {1, -1}), scores), "no error");
+  EXPECT_THAT(labels_of(term, HostTensor::from<std::int64_t>({3}, {1, 0, 0}), scores),
+              AllOf(HasSubstr("memory:2: data.fields.label"), HasSubstr("memory:3: "),
+                    HasSubstr("expected -1 or 1, got 0")));
+  EXPECT_THAT(labels_of(term, HostTensor::from<float>({2}, {0.5f, 1}), scores),
+              HasSubstr("got 0.5"));
+  EXPECT_THAT(labels_of(term, HostTensor::from<float>({2}, {1, 2}), scores), HasSubstr("got 2"));
+}
+
+// F.kl_div of a negative target is nan: it takes its logarithm.
+TEST(KlDivTargets, AreNotNegative) {
+  const std::string term = "kind='kl_div', log_probabilities='s'";
+  // The key of the labels is `targets` there.
+  const auto error = [&](const std::string& more, std::vector<float> values) {
+    const RunConfig config = config_of(
+        "label = 'label'", {"loss.terms=[{name='t', targets='label', " + term + more + "}]"});
+    const auto source = make_array_source({{"label", HostTensor::from<float>({1, 2}, values)}});
+    return error_of(
+        [&] { check_integer_fields(config, lookups(DType::int64, {{5, {}}}), *source); });
+  };
+  EXPECT_THAT(error("", {0.5f, -0.5f}), HasSubstr("got -0.5"));
+  const RunConfig logs = config_of(
+      "label = 'label'",
+      {"loss.terms=[{name='t', targets='label', log_target=true, " + term + "}]"});
+  check_integer_fields(logs, lookups(DType::int64, {{5, {}}}),
+                       *make_array_source({{"label", HostTensor::from<float>({1, 2}, {-1, -2})}}));
+}
+
+// F.cross_entropy's mean is nan where every target is ignored.
+TEST(ClassLabels, OneOfThemHasToCount) {
+  const std::string term = "kind='softmax_cross_entropy', logits='s', ";
+  const Shape scores{1, 3};
+  const HostTensor ignored = HostTensor::from<std::int64_t>({3}, {-100, -100, -100});
+  EXPECT_THAT(labels_of(term + "ignore_index=-100", ignored, scores),
+              AllOf(HasSubstr("no label of the loss term \"t\" counts"), HasSubstr("nan")));
+  EXPECT_EQ(labels_of(term + "ignore_index=-100",
+                      HostTensor::from<std::int64_t>({3}, {-100, 2, -100}), scores),
+            "no error");
+  EXPECT_EQ(labels_of(term + "ignore_index=-100, reduction='sum'", ignored, scores), "no error");
+  const HostTensor ones = HostTensor::from<std::int64_t>({2}, {1, 1});
+  EXPECT_THAT(labels_of(term + "class_weights=[1.0, 0.0, 1.0]", ones, scores),
+              HasSubstr("no label"));
+}
+
+// Of a value inside the graph, not an output, too.
+TEST(ClassLabels, HaveToBeClassesOfInnerValues) {
+  EXPECT_THAT(labels_of("kind='softmax_cross_entropy', logits='s'",
+                        HostTensor::from<std::int64_t>({2}, {1, 3}), {1, 3}),
+              AllOf(HasSubstr("memory:2"), HasSubstr("not a class of \"s\""), HasSubstr("got 3")));
+}
+
+// torch.nn.utils.rnn.pack_padded_sequence: "Length of all samples has to be greater than 0".
+TEST(LengthsOfSequences, AreOneToTheNumberOfSteps) {
+  static const OperatorSet operators = all_operators();
+  GraphBuilder b(operators);
+  const ValueId x = b.input("x", {DType::float32, {5, 2, 1, 8}});
+  const ValueId lengths = b.input("lengths", {DType::int32, {2}});
+  const ValueId r = b.constant(HostTensor({DType::float32, {1, 8, 2}}));
+  b.set_scope({"rnn.LSTM", Phase::forward, {}});
+  b.output("y", b.node("RnnScan", {x, r, {}, lengths}, {{"kind", std::string("lstm")},
+                                {"activations", std::string("Sigmoid,Tanh,Tanh")},
+                                {"alphas", Floats(3)},
+                                {"betas", Floats(3)}})[0]);
+  const Graph graph = b.finish();
+  const RunConfig config = config_of("lengths = 'lengths'");
+  const auto error = [&](const std::vector<std::int32_t>& values) {
+    const auto count = static_cast<std::int64_t>(values.size());
+    const auto source =
+        make_array_source({{"lengths", HostTensor::from<std::int32_t>({count}, values)}});
+    return error_of([&] { check_integer_fields(config, graph, *source); });
+  };
+  EXPECT_EQ(error({1, 5, 3}), "no error");
+  EXPECT_THAT(error({2, 0}), AllOf(HasSubstr("memory:2"), HasSubstr("expected 1 to 5, got 0")));
+  EXPECT_THAT(error({6}), HasSubstr("a length of rnn.LSTM, which has 5 steps"));
+}
+
 }  // namespace
 }  // namespace tandem

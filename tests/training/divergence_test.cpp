@@ -129,6 +129,64 @@ TEST_F(DivergenceTest, NaNInTheDataIsRefusedWithItsRows) {
   EXPECT_THAT(error_of({}).what(), HasSubstr("memory:3: data.fields.x: nan in the data"));
 }
 
+// logits = f(x w + 1) v, of x = 0.
+RunParts parts_with(testing::SmallEngine& engine, const std::string& f, double bias) {
+  RunParts parts = engine.parts();
+  parts.forward = [&engine, f, bias](std::int64_t batch, bool) {
+    GraphBuilder g(engine.operators);
+    const ValueId x = g.input("x", {DType::float32, {batch, 6}});
+    const auto state = [&](const char* name, const Shape& shape) {
+      State state;
+      state.name = state.path = name;
+      state.trainable = true;
+      state.start = HostTensor(TensorType{DType::float32, shape});
+      for (float& each : state.start.as<float>()) each = 0.5f;
+      return g.state(std::move(state));
+    };
+    const ValueId w = state("w", {6, 4}), v = state("v", {4, 3});
+    g.set_scope({"first", Phase::forward, {}});
+    const ValueId h = g.add(g.matmul(x, w), g.scalar(bias, DType::float32));
+    g.set_scope({"body.act", Phase::forward, {}});
+    const ValueId y = g.add_node(f, {h});
+    g.set_scope({"head", Phase::forward, {}});
+    g.output("logits", g.matmul(y, v));
+    return g.finish();
+  };
+  return parts;
+}
+
+TEST_F(DivergenceTest, TheOperatorWhereItBeganIsNamed) {
+  train_ = make_array_source({{"x", HostTensor(TensorType{DType::float32, {22, 6}})},
+                              {"labels", HostTensor(TensorType{DType::int64, {22}})}});
+  const auto text = [&](const std::string& f, double bias) {
+    Training training(testing::small_config(folder_.path()), parts_with(engine_, f, bias),
+                      {train_, nullptr}, {});
+    return testing::error_text([&] { training.run("", {}); });
+  };
+  // The first step's forward pass: no learning rate has been used.
+  EXPECT_THAT(text("Log", 0),
+              AllOf(HasSubstr("the loss is not finite at step 1"),
+                    HasSubstr("body.act: inf begins here, in Log: its operand is 0"),
+                    Not(HasSubstr(lower_rate))));
+  EXPECT_THAT(text("Exp", 200),
+              HasSubstr("body.act: inf begins here, in Exp: its operand is above"));
+  // A finite loss with a slope that is none.
+  EXPECT_THAT(text("Sqrt", 0), AllOf(HasSubstr("a parameter or running statistic is not finite"),
+                                     HasSubstr("begins here, in the gradient of Sqrt: its operand "
+                                               "is 0, where its slope is infinite"),
+                                     Not(HasSubstr(lower_rate))));
+}
+
+// A learning rate that is too high: the operator, and what helps.
+TEST_F(DivergenceTest, TheOperatorOfALaterStepIsNamed) {
+  const std::string text = testing::error_text([&] {
+    Training training(testing::small_config(folder_.path(), {"optimizer.lr=1e30", "steps=9"}),
+                      engine_.parts(), {train_, nullptr}, {});
+    training.run("", {});
+  });
+  EXPECT_THAT(text, AllOf(HasSubstr("begins here, in "), HasSubstr(lower_rate)));
+}
+
 TEST_F(DivergenceTest, NaNThatTheModelTakesOutIsNoted) {
   train_ = data_with(std::nanf(""), {4, 6});
   RunParts parts = engine_.parts();

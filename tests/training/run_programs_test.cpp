@@ -122,7 +122,8 @@ TEST(FreezeRulesTest, TheLastRuleThatCoversAParameterDecides) {
   const RunConfig config = testing::small_config(
       "/folder", {"parameters.freeze=[{at='fc1.**'}, {at='fc1:weight', until='2 steps'}, "
                   "{at='fc2'}, {at='fc?.**', from='3 steps'}, {at='**:bias'}]"});
-  const FreezeRules rules(config.parameters);
+  const ParameterNames names(graph);
+  const FreezeRules rules(config.parameters, names);
   const auto rule_of = [&](const std::string& name) {
     const FreezeRule* rule = rules.of(*graph.find_state(name));
     return rule == nullptr ? "none" : rule->at;

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Checks and measures on a machine with a card what only a card can tell, in parts of at most nine minutes.
+"""Checks and measures on a machine with a card what only a card can tell, in parts of at most four minutes, the most telling first.
 
-    tools/gpu_run.sh 1 | check      environment, every kernel once, parity, gradients, graphs, NCCL
-    tools/gpu_run.sh 2 | sanitize   memcheck and racecheck of what uses shared memory; 16 bits, TF32, partitions, overlap
-    tools/gpu_run.sh 3 | times      step times of one workload beside PyTorch's eager, compiled and CUDA-graph runs
+    tools/gpu_run.sh 1 | check      every kernel once, parity, gradients, graphs; then environment and NCCL
+    tools/gpu_run.sh 2 | times      step times of one workload beside PyTorch's eager, CUDA-graph and compiled runs
+    tools/gpu_run.sh 3 | sanitize   16 bits, TF32, partitions, overlap; memcheck and racecheck of what uses shared memory
     tools/gpu_run.sh 4 | profile    which kernels of that workload take longest, and a profile of each
     tools/gpu_run.sh report [ARCHIVE…]   docs/gpu/DATE-CARD.md from the archives of all parts
 
@@ -29,12 +29,13 @@ import time
 
 import gpu_run_card
 import gpu_run_report
-from gpu_run_parts import PARTS, Parts, find_tool
+from gpu_run_parts import PARTS, WITH_WORKLOAD, Parts, find_tool
 from gpu_run_stage import Results, is_done, run_stage
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HOME = ROOT / "build-gpu-pack"  # git ignores it
 USAGE, NO_CARD, OUT_OF_TIME = 2, 3, 4
+MINUTES = 4  # of a part, where nothing is asked: three of them fit into a visit of a quarter of an hour
 MOST_BYTES = 8 << 20  # of one file in an archive
 LEAST_SECONDS = 5  # less than that is not worth a start
 FACTS = """\
@@ -103,7 +104,7 @@ class Run:
         self.part = options.part
         # The libraries of the card are looked for among this interpreter's packages.
         self.env = {"VIRTUAL_ENV": said([self.python, "-c", "import sys; print(sys.prefix)"])} if self.python != "python3" else {}
-        self.name = f"part{self.part}" + (f"-{self.workload}" if self.part in ("3", "4") else "")
+        self.name = f"part{self.part}" + (f"-{self.workload}" if self.part in WITH_WORKLOAD else "")
         self.folder = HOME / "run" / self.name
         self.end = time.monotonic() + 60 * options.minutes
         self.binary = options.binary or unpack(options.pack, HOME / "run")
@@ -199,12 +200,12 @@ def parse(arguments):
     parser = argparse.ArgumentParser(
         prog="tools/gpu_run.sh", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("part", help="1 check, 2 sanitize, 3 times, 4 profile, or report")
+    parser.add_argument("part", help="1 check, 2 times, 3 sanitize, 4 profile, or report")
     parser.add_argument("archives", nargs="*", type=pathlib.Path, help="of report: those to read (default: build-gpu-pack/results)")
     parser.add_argument("--pack", type=pathlib.Path, default=HOME / "tandem-gpu.tar.xz", help="what tools/gpu_pack.sh has made")
     parser.add_argument("--binary", type=pathlib.Path, help="a finished build folder instead of a pack")
     parser.add_argument("--out", type=pathlib.Path, help="where the archive goes (default: $OUT, else build-gpu-pack/results)")
-    parser.add_argument("--minutes", type=float, default=9, help="the whole part, at least 1 (default 9)")
+    parser.add_argument("--minutes", type=float, default=MINUTES, help=f"the whole part, at least 1 (default {MINUTES})")
     parser.add_argument(
         "--resume", nargs="?", type=pathlib.Path, const=pathlib.Path(), help="go on from this archive (default: the part's last)"
     )
@@ -242,7 +243,7 @@ def check_workload(run):
     listed = subprocess.run([run.binary / "gpu_check", "list"], capture_output=True, text=True)
     if listed.returncode != 0:
         raise UsageError(f"{run.binary / 'gpu_check'} does not run: {(listed.stderr.strip().splitlines() or ['no word'])[-1]}")
-    if run.part in ("3", "4") and run.workload not in listed.stdout.split():
+    if run.part in WITH_WORKLOAD and run.workload not in listed.stdout.split():
         raise UsageError(f"--workload: there is no {run.workload}: {', '.join(listed.stdout.split())}")
 
 

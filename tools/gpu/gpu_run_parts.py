@@ -9,13 +9,15 @@ import sys
 from gpu_run_stage import Stage
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PARTS = {"1": "check", "2": "sanitize", "3": "times", "4": "profile"}
+PARTS = {"1": "check", "2": "times", "3": "sanitize", "4": "profile"}
+WITH_WORKLOAD = ("2", "4")
 
-# Seconds that each may take.
-CHECK = {"env": 40, "smoke": 90, "parity": 150, "gradients": 90, "graphs": 60, "nccl": 60}
-AFTER_SANITIZERS = {"parity16": 90, "parity_tf32": 60, "partitions": 60, "overlap": 60}
-SANITIZED, TIMES, PROFILE, EXPORT = 75, 90, 240, 120
-TORCH = {"eager": 90, "compile": 200, "graphs": 90}
+# Seconds that each may take: less than a part has, so that each ends in a call with --resume that does nothing else.
+CHECK = {"smoke": 90, "parity": 150, "gradients": 90, "graphs": 60, "env": 40, "nccl": 60}
+BEFORE_SANITIZERS = {"parity16": 90, "parity_tf32": 60, "partitions": 60, "overlap": 60}
+SANITIZED, TIMES, PROFILE, EXPORT = 75, 90, 200, 120
+TORCH = {"eager": 90, "graphs": 90}
+COMPILED = {"compile": 200}  # which takes longest, and comes last
 
 # The operators whose kernels use shared memory, in groups of one process each: `--only` takes what contains one of these.
 SHARED_MEMORY = {
@@ -77,13 +79,13 @@ class Parts:
 
     def sanitize(self):
         stages = []
-        for tool in SUMMARIES:
-            for group, operators in SHARED_MEMORY.items():
-                stages.append(self.sanitized(tool, group, "|".join(name + "/" for name in operators)))
-        for stage, limit in AFTER_SANITIZERS.items():
+        for stage, limit in BEFORE_SANITIZERS.items():
             if stage == "overlap":
                 stages.append(self.export("wide_deep_host_tables"))
             stages.append(self.gpu_check(stage, limit))
+        for tool in SUMMARIES:
+            for group, operators in SHARED_MEMORY.items():
+                stages.append(self.sanitized(tool, group, "|".join(name + "/" for name in operators)))
         return stages
 
     def sanitized(self, tool, group, only):
@@ -111,11 +113,14 @@ class Parts:
     def times(self):
         """Ours, PyTorch's variants, and ours again: a card that has become warm, or slower, shows."""
         name = self.run.workload
-        torch = [
-            Stage("torch", self.script("gpu_torch.py", name, "--variant", variant, *self.tf32()), limit, f"{name} torch {variant}")
-            for variant, limit in TORCH.items()
-        ]
-        return [self.export(name), self.ours(), *torch, self.ours(", again")]
+
+        def torch(variants):
+            return [
+                Stage("torch", self.script("gpu_torch.py", name, "--variant", variant, *self.tf32()), limit, f"{name} torch {variant}")
+                for variant, limit in variants.items()
+            ]
+
+        return [self.export(name), self.ours(), *torch(TORCH), self.ours(", again"), *torch(COMPILED)]
 
     def profile(self):
         name, program = self.run.workload, find_tool("ncu")

@@ -1,13 +1,16 @@
 // Text tables with a header: csv and tsv.
 #include <algorithm>
-#include <charconv>
 
 #include "api/init/data/column_texts.h"
 #include "api/init/data/data_look.h"
 #include "api/init/data/table_arrays.h"
+#include "api/init/fields.h"
 #include "engine/formats/delimited.h"
 #include "engine/graph/error.h"
 #include "engine/graph/text.h"
+#include "engine/training/config/config_value.h"
+#include "engine/training/data/cells/cell_number.h"
+#include "engine/training/data/cells/dates.h"
 
 namespace tandem::api::looks {
 namespace {
@@ -17,47 +20,89 @@ constexpr std::size_t most_columns = 1 << 16;
 bool takes_csv(const std::string& path) { return has_ending(path, {".csv"}); }
 bool takes_tsv(const std::string& path) { return has_ending(path, {".tsv"}); }
 
-std::optional<double> number_of(std::string_view text) {
-  text = trimmed(text);
-  if (!text.empty() && text.front() == '+') text.remove_prefix(1);
-  double x = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), x);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return x;
-}
+/// A file of a table, and what was found out about it.
+struct Opening {
+  bool is_csv = true;
+  CellText cells;
+
+  DelimitedReader reader(const std::string& path) const {
+    DelimitedReader reader(path, is_csv ? ',' : '\t', is_csv);
+    if (is_csv) reader.find_form({});
+    return reader;
+  }
+};
+
+/// Of a column beside its facts.
+struct ColumnLook {
+  EachOnce once;
+  std::int64_t missing_words = 0;      // NA and the like, which a column of words has as words
+  std::int64_t dates = 0, others = 0;  // cells that are no number
+  Numbers times;                       // of the dates
+};
 
 TensorType type_of_column(const ArrayFacts& column) {
-  return {column.numbers.whole && !column.is_text ? DType::int64 : DType::float32, {}};
+  const bool is_whole = column.numbers.whole && !column.is_text && column.made_by.empty();
+  return {is_whole ? DType::int64 : DType::float32, {}};
 }
 
-void add_cell(std::string_view cell, const RowPlace& place, ArrayFacts& column) {
+bool has_point(std::string_view cell, const CellText& cells) {
+  std::string buffer;
+  const std::optional<std::string_view> number = plain_number(cell, cells, buffer);
+  const bool has_digits = cell.find_first_of("0123456789") != std::string_view::npos;
+  return number && has_digits && number->find_first_of(".eE") != std::string_view::npos;
+}
+
+void add_cell(std::string_view cell, const RowPlace& place, const CellText& cells,
+              ArrayFacts& column, ColumnLook& look) {
+  std::string buffer;
   ++column.rows;
   if (cell.empty()) {
     ++column.missing;
-  } else if (const auto x = number_of(cell)) {
+  } else if (const auto x = read_double(cell, cells, buffer)) {
     column.numbers.add(*x);
-    column.has_points = column.has_points || cell.find_first_of(".eE") != std::string_view::npos;
+    column.has_points = column.has_points || has_point(cell, cells);
+  } else if (is_usual_missing(cell)) {
+    ++look.missing_words;
   } else {
     if (!column.is_text) column.first_text = text_in_row(cell, place);
     column.is_text = true;
+    const std::optional<DateTime> date = read_date(cell);
+    if (date) look.times.add(date->seconds);
+    ++(date ? look.dates : look.others);
   }
 }
 
-void add_cells(const std::vector<std::string_view>& cells, const RowPlace& place, DataFacts& facts,
-               std::vector<EachOnce>& once) {
-  for (std::size_t i = 0; i < cells.size(); ++i) {
-    add_cell(cells[i], place, facts.arrays[i]);
-    once[i].add(cells[i]);
+void add_cells(const std::vector<std::string_view>& row, const RowPlace& place,
+               const CellText& cells, DataFacts& facts, std::vector<ColumnLook>& looks) {
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    add_cell(row[i], place, cells, facts.arrays[i], looks[i]);
+    looks[i].once.add(row[i]);
   }
+}
+
+/// What is known of a column once all of it was read.
+void settle_column(const ColumnLook& look, ArrayFacts& column) {
+  const bool are_dates = look.dates > 0 && look.others == 0 && column.numbers.count == 0;
+  const bool are_numbers = !column.is_text && column.numbers.count > 0;
+  if (are_dates || are_numbers)
+    column.missing += look.missing_words;
+  else if (look.missing_words > 0)
+    column.is_text = true;
+  if (!are_dates) return;
+  column.is_text = false;
+  column.first_text.clear();
+  column.numbers = look.times;
+  column.has_points = true;
+  column.made_by = {"unix_time"};
 }
 
 /// The rows behind the files' headers, within the bounds.
 template <class Visit>
-TableBounds each_row(const std::vector<std::string>& paths, char separator, bool quotes,
+TableBounds each_row(const std::vector<std::string>& paths, const Opening& opening,
                      std::size_t columns, const Visit& visit) {
   TableBounds bounds;
   for (const std::string& path : paths) {
-    DelimitedReader reader(path, separator, quotes);
+    DelimitedReader reader = opening.reader(path);
     if (names_in_header(reader).empty()) continue;
     while (reader.next()) {
       const auto& cells = reader.fields();
@@ -91,7 +136,8 @@ void take_header(const RowPlace& place, const std::vector<std::string>& header, 
                                               .line = static_cast<int>(place.line),
                                               .expected = "names of columns in UTF-8"});
     }
-    if (!number_of(name) && !name.empty()) continue;
+    std::string buffer;
+    if (!read_double(name, {}, buffer) && !name.empty()) continue;
     facts.problem = "the first row names no columns (\"" + name + "\"): name them in data.columns";
     return;
   }
@@ -108,22 +154,107 @@ void take_header(const RowPlace& place, const std::vector<std::string>& header, 
   }
 }
 
-void look_table(const SplitPaths& paths, DataFacts& facts, char separator, bool quotes) {
+/// The marks of numbers: those by which most columns hold nothing but numbers, points before
+/// fractions where others make no more. The reason, for train.toml; "" where numbers are written
+/// plainly.
+std::string find_marks(const SplitPaths& paths, std::size_t columns, Opening& opening) {
+  constexpr std::int64_t most_rows = 1000;
+  const std::vector<CellText> forms{{DecimalMark::point, ThousandsMark::none, {}},
+                                    {DecimalMark::comma, ThousandsMark::none, {}},
+                                    {DecimalMark::point, ThousandsMark::comma, {}},
+                                    {DecimalMark::comma, ThousandsMark::point, {}},
+                                    {DecimalMark::point, ThousandsMark::space, {}},
+                                    {DecimalMark::comma, ThousandsMark::space, {}}};
+  struct ColumnForms {
+    std::vector<char> fits;
+    bool has_numbers = false;
+    std::string example;  // that is no plain number
+  };
+  std::vector<ColumnForms> looks(columns,
+                                 ColumnForms{std::vector<char>(forms.size(), 1), false, ""});
+  std::string buffer;
+  std::int64_t rows = 0;
+  each_row(paths.train, opening, columns, [&](const auto& row, const RowPlace&) {
+    if (++rows > most_rows) return;
+    for (std::size_t c = 0; c < columns; ++c) {
+      if (row[c].empty() || is_usual_missing(row[c])) continue;
+      looks[c].has_numbers = true;
+      for (std::size_t f = 0; f < forms.size(); ++f)
+        looks[c].fits[f] = looks[c].fits[f] != 0 && read_double(row[c], forms[f], buffer) ? 1 : 0;
+      if (looks[c].example.empty() && !read_double(row[c], {}, buffer)) looks[c].example = row[c];
+    }
+  });
+  const auto count = [&](std::size_t f) {
+    return std::count_if(looks.begin(), looks.end(), [&](const ColumnForms& column) {
+      return column.has_numbers && column.fits[f] != 0;
+    });
+  };
+  std::size_t best = 0;
+  for (std::size_t f = 1; f < forms.size(); ++f) {
+    if (count(f) > count(best)) best = f;
+  }
+  // "1,234" may be either: between cells that commas separate it is a thousand.
+  const bool by_commas =
+      opening.is_csv && opening.reader(paths.train.at(0)).form().separator == ',';
+  if (best == 1 && by_commas && count(2) == count(1)) best = 2;
+  opening.cells = forms[best];
+  for (const ColumnForms& column : looks) {
+    if (best > 0 && column.fits[best] != 0 && !column.example.empty())
+      return "as numbers are written: " + shown_text(column.example);
+  }
+  return "";
+}
+
+/// Unnamed columns are indices, as pandas and R write them.
+void leave_indices_out(DataFacts& facts) {
+  std::erase_if(facts.arrays, [&](const ArrayFacts& column) {
+    const bool is_index = column.name.starts_with("Unnamed: ");
+    if (is_index)
+      facts.notes.push_back("the column \"" + column.name +
+                            "\", which has no name, is left out: " + "an index");
+    return is_index;
+  });
+}
+
+void add_form_keys(const SplitPaths& paths, const std::string& why, const Opening& opening,
+                   DataFacts& facts) {
+  if (opening.is_csv) {
+    const char separator = opening.reader(paths.train.at(0)).form().separator;
+    const std::string word = separator == '\t'  ? "tab"
+                             : separator == '|' ? "bar"
+                                                : std::string(1, separator);
+    if (separator != ',')
+      facts.keys.push_back({"separator", toml_string(word), "as the first rows show", ""});
+  }
+  const CellText& cells = opening.cells;
+  if (cells.decimal == DecimalMark::comma) facts.keys.push_back({"decimal", "\",\"", why, ""});
+  constexpr const char* marks[] = {"none", ",", ".", "space", "_"};
+  if (cells.thousands != ThousandsMark::none) {
+    facts.keys.push_back(
+        {"thousands", toml_string(marks[static_cast<std::size_t>(cells.thousands)]), why, ""});
+  }
+}
+
+void look_table(const SplitPaths& paths, DataFacts& facts, bool is_csv) {
   facts.train = {{"", paths.train, {}}};
   if (!paths.eval.empty()) facts.eval = {{"", paths.eval, {}}};
+  Opening opening{is_csv, {}};
   for (const std::string& path : paths.train) {
-    DelimitedReader reader(path, separator, quotes);
+    DelimitedReader reader = opening.reader(path);
     const std::vector<std::string> header = names_in_header(reader);
     if (header.empty()) continue;
     take_header({path, reader.line()}, header, facts);
     if (!facts.problem.empty()) return;
   }
   const auto read = [&](const auto& visit) {
-    return each_row(paths.train, separator, quotes, facts.arrays.size(), visit);
+    return each_row(paths.train, opening, facts.arrays.size(), visit);
   };
-  std::vector<EachOnce> once(facts.arrays.size());
-  const TableBounds bounds =
-      read([&](const auto& cells, const RowPlace& place) { add_cells(cells, place, facts, once); });
+  add_form_keys(paths, find_marks(paths, facts.arrays.size(), opening), opening, facts);
+  std::vector<ColumnLook> looks(facts.arrays.size());
+  const TableBounds bounds = read([&](const auto& row, const RowPlace& place) {
+    add_cells(row, place, opening.cells, facts, looks);
+  });
+  for (std::size_t i = 0; i < looks.size(); ++i) settle_column(looks[i], facts.arrays[i]);
   facts.rows_read = bounds.rows();
   facts.has_more_rows = bounds.is_over();
   const auto holds_text = [](const ArrayFacts& column) { return column.is_text; };
@@ -138,12 +269,20 @@ void look_table(const SplitPaths& paths, DataFacts& facts, char separator, bool 
   for (std::size_t i = 0; i < facts.arrays.size(); ++i) {
     ArrayFacts& column = facts.arrays[i];
     column.sample = type_of_column(column);
-    column.is_identifier = once[i].holds() && (column.is_text || column.numbers.whole);
+    const bool is_date = !column.made_by.empty();
+    column.is_identifier =
+        looks[i].once.holds() && (column.is_text || (column.numbers.whole && !is_date));
+    if (is_date) {
+      facts.notes.push_back("\"" + column.name +
+                            "\" holds dates: unix_time makes seconds of them, weekday, hour, month "
+                            "and others a part");
+    }
   }
+  leave_indices_out(facts);
 }
 
-void look_csv(const SplitPaths& paths, DataFacts& facts) { look_table(paths, facts, ',', true); }
-void look_tsv(const SplitPaths& paths, DataFacts& facts) { look_table(paths, facts, '\t', false); }
+void look_csv(const SplitPaths& paths, DataFacts& facts) { look_table(paths, facts, true); }
+void look_tsv(const SplitPaths& paths, DataFacts& facts) { look_table(paths, facts, false); }
 
 }  // namespace
 

@@ -74,10 +74,7 @@ ArrayFacts measured(const DataFacts& facts, const std::string& column,
 std::vector<std::string> names_in_header(DelimitedReader& reader) {
   bool found = reader.next();
   while (found && reader.is_empty_line()) found = reader.next();
-  std::vector<std::string> names;
-  if (!found) return names;
-  for (const std::string_view field : reader.fields()) names.emplace_back(trimmed(field));
-  return names;
+  return found ? header_names(reader.fields(), reader.form()) : std::vector<std::string>();
 }
 
 std::string text_in_row(std::string_view text, const RowPlace& place) {
@@ -136,6 +133,7 @@ void add_stacks(const std::vector<InputFacts>& inputs, DataFacts& facts) {
   ColumnList others, of_numbers, of_text;
   for (const ArrayFacts& column : columns) {
     if (!column.sample.shape.empty()) continue;  // a list
+    if (!column.made_by.empty()) continue;       // dates, which have functions of their own
     const auto [prefix, number] = prefix_of(column.name);
     if (number >= 0) groups[prefix].push_back(&column);
     if (column.is_label || is_input(column)) continue;

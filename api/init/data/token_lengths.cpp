@@ -27,6 +27,7 @@ class TextReader {
                                 : ',',
                 kind == "csv") {
     if (is_json_) return;
+    if (kind == "csv") reader_.find_form({});
     const std::vector<std::string> names = names_in_header(reader_);
     place_ =
         static_cast<std::size_t>(std::find(names.begin(), names.end(), column) - names.begin());

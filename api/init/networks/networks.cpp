@@ -5,7 +5,7 @@
 #include <cctype>
 
 #include "api/init/networks/network.h"
-#include "engine/graph/selector.h"
+#include "engine/graph/parameter_names.h"
 
 namespace tandem::api {
 namespace networks {
@@ -56,6 +56,7 @@ std::int64_t RunLength::warmup() const { return std::clamp<std::int64_t>(steps /
 
 std::vector<std::string> table_selectors(const ModelFacts& model,
                                          const std::vector<const TableFacts*>& tables) {
+  const ParameterNames names(model.imported.graph);
   std::vector<std::string> selectors;
   for (const TableFacts* table : tables) {
     const std::string pattern = pattern_of(table->path);
@@ -64,8 +65,7 @@ std::vector<std::string> table_selectors(const ModelFacts& model,
     const bool is_exact = std::all_of(
         model.imported.graph.states.begin(), model.imported.graph.states.end(),
         [&](const State& state) {
-          return state.kind != StateKind::parameter ||
-                 !selector.covers_parameter(state.path, state.name) ||
+          return state.kind != StateKind::parameter || !names.covers(selector, state) ||
                  std::any_of(tables.begin(), tables.end(),
                              [&](const TableFacts* t) { return t->path == state.path; });
         });

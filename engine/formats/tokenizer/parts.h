@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -62,6 +63,8 @@ class TokenModel {
   virtual void encode(std::string_view word, std::vector<std::uint32_t>& ids,
                       ModelScratch& scratch) const = 0;
   virtual const TokenTable& tokens() const = 0;
+  /// What stands for text that is in no token.
+  virtual std::optional<std::uint32_t> unknown() const = 0;
 };
 
 /// Tokens that are put around those of a text.

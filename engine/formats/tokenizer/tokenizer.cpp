@@ -90,6 +90,8 @@ const std::string* Tokenizer::token(std::uint32_t id) const {
   return added != nullptr ? added : model_->tokens().token(id);
 }
 
+std::optional<std::uint32_t> Tokenizer::unknown() const { return model_->unknown(); }
+
 std::optional<std::uint32_t> Tokenizer::find(std::string_view token) const {
   const auto added = added_.find_token(token);
   return added ? added : model_->tokens().find(token);

@@ -70,6 +70,8 @@ class Tokenizer {
   /// Null where there is none.
   const std::string* token(std::uint32_t id) const;
   std::optional<std::uint32_t> find(std::string_view token) const;
+  /// The token for text that is in no other one.
+  std::optional<std::uint32_t> unknown() const;
   /// Of the file.
   const std::string& sha256() const { return sha256_; }
 

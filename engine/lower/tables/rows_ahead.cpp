@@ -26,12 +26,13 @@ std::vector<char> awaited_nodes(PlacedEdit& edit) {
   return awaited;
 }
 
-// The step's number, which is known before the gradients are; with a loss scale an update counts
-// the steps that were taken.
+// The step's number, which is known before the gradients are. An update counts the steps that were
+// taken, with a loss scale, and less those that its parameter has missed.
 ValueId fed_step(const Graph& graph, ValueId of_update) {
   const NodeId producer = graph.value(of_update).producer;
-  if (!producer || graph.node(producer).op->name != "LossScale") return of_update;
-  return graph.node(producer).inputs[3];
+  if (!producer) return of_update;
+  const Node& node = graph.node(producer);
+  return fed_step(graph, node.inputs[node.op->name == "LossScale" ? 3 : 0]);
 }
 
 }  // namespace

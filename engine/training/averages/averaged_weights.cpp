@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "engine/graph/error.h"
-#include "engine/graph/selector.h"
+#include "engine/graph/parameter_names.h"
 #include "engine/graph/text.h"
 #include "engine/training/config/config_names.h"
 #include "engine/training/config/config_value.h"
@@ -25,12 +25,13 @@ class AveragesOf {
     const std::string key = std::string("optimizer.") + average_names[static_cast<int>(average_)];
     g_.set_scope({key, Phase::update, {}});
     rate_ = g_.input(key, TensorType{DType::float32, {}});
+    const ParameterNames named(g_.graph());
     std::vector<std::string> names;
     bool any = false;
     for (const UpdateRequest& update : updates) {
       const State& parameter = update.parameter;
       names.push_back(parameter.path);
-      if (!selector_.covers_parameter(parameter.path, parameter.source<CachedRows>())) continue;
+      if (!named.covers(selector_, parameter)) continue;
       if (std::find(splits.begin(), splits.end(), parameter.name) != splits.end())
         refuse_split(parameter, key);
       any = true;

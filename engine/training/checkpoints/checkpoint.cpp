@@ -285,15 +285,33 @@ void write_state(StateStore& states, const std::string& name, const HostTensor& 
 
 }  // namespace
 
-void restore_states(StateStore& states, const CheckpointContent& content) {
+namespace {
+
+/// Whether it belongs to a parameter that the run up to the checkpoint has never trained.
+bool is_of_untrained(const std::string& state, const CheckpointContent& content) {
+  if (!content.position.missed_steps) return false;
+  const std::int64_t taken = taken_steps(content);
+  return std::any_of(content.position.missed_steps->begin(), content.position.missed_steps->end(),
+                     [&](const auto& missed) {
+                       return missed.second == taken && state.starts_with(missed.first + "/");
+                     });
+}
+
+}  // namespace
+
+std::set<std::string> restore_states(StateStore& states, const CheckpointContent& content) {
   std::map<std::string, const HostTensor*> loaded;
   for (const NamedTensor& t : content.model) loaded[t.name] = &t.tensor;
   for (const NamedTensor& t : content.optimizer) loaded[t.name] = &t.tensor;
   std::vector<Diagnostic> problems;
+  std::set<std::string> restored;
   for (const std::string& name : states.names()) {
     if (is_sum(name) || is_loss_scale_state(name)) continue;
     if (states.held_by(name) != HeldBy::checkpoint) continue;
     const auto found = loaded.find(name);
+    const bool is_moment = states.kind(name) == StateKind::optimizer;
+    if (found == loaded.end() && is_moment && is_of_untrained(name, content)) continue;
+    restored.insert(name);
     const StateShard* const shard = states.shard(name);
     const TensorType& type = shard != nullptr ? shard->whole : states.type(name);
     if (found == loaded.end() || found->second->type() != type) {
@@ -316,6 +334,7 @@ void restore_states(StateStore& states, const CheckpointContent& content) {
       write_state(states, name, *found->second);
   }
   if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
+  return restored;
 }
 
 void refuse_unknown_states(const StateStore& states, const CheckpointContent& content) {

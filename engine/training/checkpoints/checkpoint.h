@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -53,10 +54,12 @@ struct TrainingPosition {
   std::map<std::string, std::string> vocabularies;  // sha256 by file name, of the training data's
   std::map<std::string, std::string> optimizers;  // kinds by parameter; older checkpoints lack them
   std::map<std::string, std::string> functions;   // id_functions; older checkpoints lack them
-  std::map<std::string, bool> thawed;             // StepRunner::thawed; older checkpoints lack it
-  PlateauStates plateaus;                         // older checkpoints lack them
-  std::map<std::string, std::string> frozen;      // sha256 by state, of those that others hold
-  FingerprintPtr fingerprint;  // a file of its own; null: older checkpoints lack it
+  std::map<std::string, bool> thawed;             // FrozenSoFar; older checkpoints lack it
+  /// Of FrozenSoFar, by parameter; older checkpoints lack them.
+  std::optional<std::map<std::string, std::int64_t>> missed_steps;
+  PlateauStates plateaus;                     // older checkpoints lack them
+  std::map<std::string, std::string> frozen;  // sha256 by state, of those that others hold
+  FingerprintPtr fingerprint;                 // a file of its own; null: older checkpoints lack it
 };
 
 struct CheckpointContent {
@@ -146,9 +149,10 @@ void prune_checkpoints(const std::string& folder, std::int64_t keep, std::uint64
 void collect_states(const StateStore& states, CheckpointContent& content);
 /// Writes loaded tensors back, of what ranks share out the own part, large ones by several threads
 /// and without keeping the files' pages in memory; those of the loss scale are
-/// restore_loss_scale's, and what others hold (State::held_by) stays as it is. States that the
-/// checkpoint lacks or that have another shape: Error{usage}.
-void restore_states(StateStore& states, const CheckpointContent& content);
+/// restore_loss_scale's, and what others hold (State::held_by) stays as it is, as do moments
+/// of parameters that the run has not trained yet. Gives back the names of those that it wrote.
+/// Others that the checkpoint lacks or that have another shape: Error{usage}.
+std::set<std::string> restore_states(StateStore& states, const CheckpointContent& content);
 
 /// Error{usage} where the checkpoint holds optimizer states that this run does not have.
 void refuse_unknown_states(const StateStore& states, const CheckpointContent& content);

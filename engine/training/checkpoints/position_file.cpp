@@ -154,6 +154,7 @@ std::string position_text(const TrainingPosition& p) {
   if (!p.optimizers.empty()) json["optimizers"] = p.optimizers;
   if (!p.functions.empty()) json["functions"] = p.functions;
   if (!p.thawed.empty()) json["thawed"] = p.thawed;
+  if (p.missed_steps) json["missed_steps"] = *p.missed_steps;
   if (!p.frozen.empty()) json["frozen"] = p.frozen;
   for (const auto& [name, state] : p.plateaus) {
     Json& plateau = json["plateaus"][name];
@@ -194,6 +195,11 @@ TrainingPosition read_position(const std::string& file) {
   p.optimizers = entries_of(root, "optimizers", [](const JsonItem& i) { return i.text(); });
   p.functions = entries_of(root, "functions", [](const JsonItem& i) { return i.any_text(); });
   p.thawed = entries_of(root, "thawed", [](const JsonItem& i) { return i.boolean(); });
+  if (root.find("missed_steps")) {
+    p.missed_steps = entries_of(root, "missed_steps", [&](const JsonItem& item) {
+      return static_cast<std::int64_t>(item.natural(1, p.step));
+    });
+  }
   p.frozen = entries_of(root, "frozen", [](const JsonItem& i) { return i.sha256(); });
   p.plateaus = read_plateaus(root, p.step);
   expect_counts_that_fit(root, p);

@@ -47,7 +47,7 @@ constexpr std::pair<std::string_view, std::string_view> other_words[] = {
 
 constexpr std::string_view page_head =
     "# The keys of train.toml\n\n"
-    "Written by `tandem config keys --markdown` from the table that also checks the file; do not "
+    "Written from the table that also checks the file; do not "
     "edit. `tandem config explain KEY` shows one key.\n\n"
     "- Paths are relative to the file; those given on the command line, to the current folder "
     "where "

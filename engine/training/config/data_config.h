@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -46,6 +47,25 @@ template <>
 inline constexpr std::string_view names_of<OnBad> = "error|skip";
 inline constexpr std::string_view on_bad_help =
     "a row or picture that cannot be read: an error, or it is left out and counted";
+/// What stands between the cells of a csv file.
+enum class Separator : std::uint8_t { automatic, comma, semicolon, tab, bar };
+template <>
+inline constexpr std::string_view names_of<Separator> = "auto|,|;|tab|bar";
+enum class DecimalMark : std::uint8_t { point, comma };
+template <>
+inline constexpr std::string_view names_of<DecimalMark> = ".|,";
+/// What stands between groups of three digits.
+enum class ThousandsMark : std::uint8_t { none, comma, point, space, underscore };
+template <>
+inline constexpr std::string_view names_of<ThousandsMark> = "none|,|.|space|_";
+/// How cells spell numbers and nothing.
+struct CellText {
+  DecimalMark decimal = DecimalMark::point;
+  ThousandsMark thousands = ThousandsMark::none;
+  /// Spellings of an empty cell, in every column; unset: the usual ones, of numbers alone.
+  std::optional<std::vector<std::string>> missing;
+  bool operator==(const CellText&) const = default;
+};
 /// Fields are made of columns.
 struct TextTable {
   static constexpr std::string_view arrays = "";
@@ -53,13 +73,15 @@ struct TextTable {
                                    .refusal = "the files of a table follow each other"};
   std::vector<std::string> columns;  // empty: the header names them
   bool header = false;               // the first row names the columns
-  OnBad on_bad = OnBad::error;       // rows that cannot be read
-  std::string cache;                 // absolute: where prepared tables lie
-  std::string tokenizer;             // absolute: the file of the function `tokens`; "": none
+  CellText cells;
+  OnBad on_bad = OnBad::error;  // rows that cannot be read
+  std::string cache;            // absolute: where prepared tables lie
+  std::string tokenizer;        // absolute: the file of the function `tokens`; "": none
   bool operator==(const TextTable&) const = default;
 };
 struct CsvTable : TextTable {
   static constexpr std::string_view name = "csv";
+  Separator separator = Separator::automatic;  // found in each file's first rows
   bool operator==(const CsvTable&) const = default;
 };
 struct TsvTable : TextTable {
@@ -257,6 +279,8 @@ void visit(KeyVisitor& v, TokenFiles& c);
 void visit(KeyVisitor& v, TextFiles& c);
 void visit(KeyVisitor& v, JsonLines& c);
 void visit(KeyVisitor& v, TextLines& c);
+/// How cells of csv and tsv files are written.
+void visit_cells(KeyVisitor& v, CellText& c);
 /// What all tables have: bad rows, where they are prepared, and their tokenizer.
 void visit_rows(KeyVisitor& v, TextTable& c);
 void visit(KeyVisitor& v, DataConfig& c);

@@ -175,6 +175,7 @@ static void visit(KeyVisitor&, IdxFiles&) {}
 static void visit(KeyVisitor&, CifarFiles&) {}
 static void visit(KeyVisitor&, NpzFiles&) {}
 static void visit(KeyVisitor& v, TextTable& c) {
+  visit_cells(v, c.cells);
   v.when_read([&](const TableReader& table) { c.header = table.find("columns") == nullptr; });
   v.key("columns", column_names(c.columns), by_default("(the first row names them)"),
         written_if(!c.columns.empty()),
@@ -189,6 +190,13 @@ static void visit(KeyVisitor& v, TextTable& c) {
                    "columns, or header = true");
     }
   });
+}
+
+static void visit(KeyVisitor& v, CsvTable& c) {
+  v.key(
+      "separator", c.separator, written_if(c.separator != Separator::automatic),
+      "what stands between cells; auto: of these four the one that the first rows of a file show");
+  visit(v, static_cast<TextTable&>(c));
 }
 
 std::string_view DataConfig::kind_name() const {

@@ -12,10 +12,19 @@
 
 namespace tandem {
 
+/// What the operators do that a selector covers; the last rule that covers one counts.
+struct ModeRule {
+  std::string at = "**";
+  std::string mode;
+  Where where;
+  bool operator==(const ModeRule&) const = default;
+};
+
 struct ModelConfig {
   std::string file;                          // absolute
   std::map<std::string, std::int64_t> bind;  // free dimensions by name
-  bool train_batch_norm = true;              // batch_norm = "train" | "inference"
+  std::vector<ModeRule> batch_norm;          // "train" (without a rule), "inference", "file"
+  std::vector<ModeRule> random;              // "known" (without a rule), "train", "always"
   bool sync_batch_norm = false;              // statistics over the samples of all ranks
   Where where;
   bool operator==(const ModelConfig&) const = default;

@@ -21,6 +21,32 @@ KeyForm extents(std::map<std::string, std::int64_t>& member) {
           }};
 }
 
+/// A word for all operators, or a list of rules.
+KeyForm mode_rules(std::vector<ModeRule>& member, std::string_view words) {
+  return {string_value | list_value,
+          [&](const Found& found) {
+            member.clear();
+            if (found.value.kind == Kind::string) member.push_back({"**", found.value.text});
+            for (const ConfigValue& item : found.value.items) {
+              const ConfigValue *at = item.find("at"), *mode = item.find("mode");
+              if (item.kind != Kind::table || at == nullptr || mode == nullptr) continue;
+              if (at->kind != Kind::string || mode->kind != Kind::string) continue;
+              member.push_back({at->text, mode->text, item.where});
+            }
+          },
+          [&, words] {
+            if (member.empty()) return toml_string(words_of(words).front());
+            if (member.size() == 1 && member[0].at == "**") return toml_string(member[0].mode);
+            std::vector<std::string> rules;
+            for (const ModeRule& rule : member) {
+              rules.push_back(
+                  toml_table({{"at", toml_string(rule.at)}, {"mode", toml_string(rule.mode)}}));
+            }
+            return toml_list(rules);
+          },
+          std::string(words)};
+}
+
 KeyForm compute_type(DType& member) {
   return {string_value,
           [&](const Found& found) { member = dtype_from_name(found.value.text).value_or(member); },
@@ -81,8 +107,25 @@ void visit(KeyVisitor& v, ModelConfig& c) {
   v.key("bind", extents(c.bind),
         parts(".*", integer_value, "extent of this dimension", at_least(1)),
         "extents of free dimensions by name; the batch follows from batch_size");
-  v.key("batch_norm", true_or_false(c.train_batch_norm, "train|inference"),
-        "BatchNormalization in inference form: train it, or keep its statistics fixed");
+  const auto rules = [&](std::string_view name, std::vector<ModeRule>& member,
+                         std::string_view words, std::string_view operators,
+                         std::string_view help) {
+    v.key(name, mode_rules(member, words), parts("[]", table_value, "one rule"),
+          parts("[].at", selector_value, required, operators),
+          parts("[].mode", string_value, required, one_of(words), "as the word for all"), help);
+  };
+  rules("batch_norm", c.batch_norm, "train|inference|file", "which BatchNormalization",
+        "BatchNormalization in training: train normalises by the batch and moves the running "
+        "statistics, whatever the file says; inference normalises by the running statistics, which "
+        "stay; file does what each node's training_mode says. One word for all, or a list of rules "
+        "{ at, mode } of which the last one that covers an operator counts; what no rule covers "
+        "trains");
+  rules("random", c.random, "known|train|always", "which operators that draw random numbers",
+        "random numbers outside of training (Dropout is always off there): known leaves out those "
+        "that modules have in training alone and whose form is recognised (stochastic depth, "
+        "dropout as a chain of operators, noise); train leaves out others, too, by their mean; "
+        "always draws them in evaluation, prediction and the exported file as well. One word for "
+        "all, or a list of rules { at, mode } as for batch_norm");
   v.key(
       "sync_batch_norm", c.sync_batch_norm,
       "of several ranks: BatchNormalization takes its statistics from the samples of all of them, "

@@ -90,7 +90,7 @@ struct LoraRule {
   bool operator==(const LoraRule&) const = default;
 };
 
-/// Parameters that train beside adapters.
+/// Parameters that train beside adapters; recognised buffers that train all the same.
 struct TrainRule {
   std::string at;
   Where where;

@@ -211,7 +211,8 @@ void visit(KeyVisitor& v, ParametersConfig& c) {
            "covers a weight counts");
   v.key("train", trained_parameters(c.train), written_if(!c.train.empty()),
         parts("[]", selector_value, "which parameters"),
-        "with lora: what trains beside the adapters and a new last layer");
+        "with lora: what trains beside the adapters and a new last layer; without it: tensors that "
+        "were recognised as buffers and train all the same");
   v.tables("shape", c.shape, "one rule", visit_shape,
            "tables that the file holds a placeholder of: rows that they get at import, where only "
            "lookups (Gather along axis 0) read them");
@@ -221,12 +222,6 @@ void visit(KeyVisitor& v, ParametersConfig& c) {
   v.tables("fixed_rows", c.fixed_rows, "one rule", visit_fixed_rows,
            "rows that keep the values they start with, as those of PyTorch's padding_idx; rows of "
            "several rules add up");
-  v.when_read([&](const TableReader& table) {
-    if (!c.train.empty() && c.lora.empty())
-      table.report(table.find("train")->where, "train",
-                   "everything trains already: there are no adapters", "parameters.lora beside it",
-                   "", "leave it out; parameters.freeze says what does not train");
-  });
 }
 
 }  // namespace tandem

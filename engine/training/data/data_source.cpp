@@ -359,6 +359,7 @@ DataSets open_table(const DataConfig& config, const OpenOptions& options) {
   std::vector<Diagnostic> errors;
   DataSets sets;
   sets.vocabularies = table.vocabularies;
+  sets.warnings = table.warnings;
   if (table.plan.tokenizer) {
     sets.vocabularies.push_back(saved_tokenizer(*table.plan.tokenizer, config.table()->tokenizer));
   }
@@ -379,19 +380,20 @@ DataSets open_table(const DataConfig& config, const OpenOptions& options) {
 struct ReadSplits {
   std::shared_ptr<const ArraySet> train, eval;
   std::vector<SavedVocabulary> vocabularies;
+  std::vector<std::string> warnings;
 };
 
 ReadSplits read_splits(const DataConfig& config, const ArrayNames& names,
                        const OpenOptions& options, std::vector<Diagnostic>& errors) {
   if (config.images()) {
     const ImageSplits images = read_images(config, names, options, errors);
-    ReadSplits splits{images.train, images.eval, {}};
+    ReadSplits splits{images.train, images.eval, {}, {}};
     if (!images.classes.empty()) splits.vocabularies.push_back(saved_classes(images.classes));
     return splits;
   }
   if (config.text()) {
     TextSplits text = read_text(config, names, options, errors);
-    ReadSplits splits{text.train, text.eval, {}};
+    ReadSplits splits{text.train, text.eval, {}, std::move(text.warnings)};
     if (text.vocabulary) splits.vocabularies.push_back(*std::move(text.vocabulary));
     return splits;
   }
@@ -415,8 +417,9 @@ DataSets open_sets(const DataConfig& config, const OpenOptions& options) {
   }
   std::vector<Diagnostic> broken, misfits;  // of the files, of the functions
   DataSets sets;
-  auto [train, eval, vocabularies] = read_splits(config, names, options, broken);
+  auto [train, eval, vocabularies, warnings] = read_splits(config, names, options, broken);
   sets.vocabularies = std::move(vocabularies);
+  sets.warnings = std::move(warnings);
   OpenOptions taken = options;
   for (const FieldConfig& field :
        train&& eval ? fields_of(config.fields, *train) : std::vector<FieldConfig>{}) {

@@ -91,6 +91,7 @@ class FileInBlocks {
 
   const std::size_t number;
   const std::string path;
+  char separator = ',';                // of files of several blocks
   std::int64_t blocks = 1, dealt = 0;  // guarded by the mutex of all files
   std::exception_ptr failure;
   std::atomic<bool> over = false;
@@ -232,6 +233,7 @@ std::optional<Block> Reading::next_block(FileInBlocks* own) {
   if (begun_ < files_.size() && begun_ <= last_) {
     FileInBlocks& file = *files_[begun_++];
     file.blocks = blocks_of(file.path);
+    if (file.blocks > 1) file.separator = separator_of(config_, file.path);
     return deal(file);
   }
   for (std::size_t i = 0; i < begun_; ++i) {
@@ -319,7 +321,7 @@ void Reading::read(const Block& block, Worker& worker) {
   if (!file.is_turn_of(block.number)) {
     std::uint64_t from = no_end;
     try {
-      rows = std::make_unique<TableFile>(config_, plan_, file.path, begin - 1, 1);
+      rows = std::make_unique<TableFile>(config_, plan_, file.path, file.separator, begin - 1, 1);
       rows->reader().end_at(end);
       if (rows->reader().skip_line()) {
         from = rows->reader().position();
@@ -350,7 +352,8 @@ void Reading::read(const Block& block, Worker& worker) {
           file.arrays = std::make_unique<ArrayWriter>(plan_, options_.prefixes[file.number]);
         }
       } else {
-        rows = std::make_unique<TableFile>(config_, plan_, file.path, file.position, file.line);
+        rows = std::make_unique<TableFile>(config_, plan_, file.path, file.separator, file.position,
+                                           file.line);
       }
       rows->reader().end_at(end);
       try_to_fill();

@@ -15,6 +15,7 @@
 #include "engine/formats/files.h"
 #include "engine/formats/parallel_jobs.h"
 #include "engine/training/config/config_value.h"
+#include "engine/training/data/cells/unknown_words.h"
 #include "engine/training/data/encode_files.h"
 #include "engine/training/data/shown_problems.h"
 #include "engine/training/data/table_file.h"
@@ -53,6 +54,14 @@ std::string description(const DataConfig& config, const TablePlan& plan) {
   text += config.table()->header ? " header" : "";
   text += config.table()->on_bad == OnBad::skip ? " skip\n" : "\n";
   const auto add = [&](const std::string& line) { text += line + "\n"; };
+  const CellText& cells = plan.cells;
+  add("cells " + std::to_string(static_cast<int>(cells.decimal)) +
+      std::to_string(static_cast<int>(cells.thousands)) + (cells.missing ? " missing" : ""));
+  if (cells.missing) {
+    for (const std::string& word : *cells.missing) add("missing " + word);
+  }
+  if (const auto* csv = std::get_if<CsvTable>(&config.kind))
+    add("separator " + std::to_string(static_cast<int>(csv->separator)));
   for (const std::string& name : plan.columns) add("column " + name);
   for (const TableField& field : plan.fields) {
     const auto once = std::find(field.counts.begin(), field.counts.end(), false);
@@ -363,6 +372,32 @@ class Preparation {
   std::vector<std::vector<std::int32_t>> ids_;  // by vocabulary: number in training → id
 };
 
+/// The vocabularies of a table that is there.
+std::vector<Vocabulary> read_vocabularies(const PreparedTable& table) {
+  std::vector<Vocabulary> vocabularies;
+  const std::vector<std::string> no_names;
+  for (std::size_t v = 0; v < table.vocabularies.size(); ++v) {
+    const bool by_value = table.plan.vocabularies[v].by_value;
+    vocabularies.push_back(Vocabulary::parse(read_file(table.vocabularies[v].path),
+                                             by_value ? no_names : table.plan.columns));
+  }
+  return vocabularies;
+}
+
+template <class Say>
+void tell_unknown_words(PreparedTable& table, const Say& say) {
+  const std::string untrained = untrained_note(table.plan, table.train.fields);
+  if (!untrained.empty()) say("note       " + untrained);
+  const auto has_unknown = [](const std::vector<ColumnStatistics>& columns) {
+    return std::any_of(columns.begin(), columns.end(),
+                       [](const ColumnStatistics& column) { return column.unknown > 0; });
+  };
+  if (std::none_of(table.eval.fields.begin(), table.eval.fields.end(), has_unknown)) return;
+  table.warnings =
+      unknown_warnings(unknown_words(table.plan, table.eval.fields, read_vocabularies(table)));
+  for (const std::string& warning : table.warnings) say("warning    held-out data: " + warning);
+}
+
 }  // namespace
 
 PreparedTable prepare_table(const DataConfig& config, const OpenOptions& options) {
@@ -373,12 +408,15 @@ PreparedTable prepare_table(const DataConfig& config, const OpenOptions& options
   if (train.empty() && missing.empty()) missing.push_back({.message = "no file is named"});
   if (!missing.empty()) throw Error(ErrorKind::data, std::move(missing));
   PreparedTable table;
-  table.plan = plan_table(config, table_columns(config, train[0]), misfits);
+  std::vector<std::string> notes;
+  table.plan = plan_table(config, table_columns(config, train[0], &notes), misfits);
   if (!misfits.empty()) throw Error(ErrorKind::usage, std::move(misfits));
+  notes.insert(notes.end(), table.plan.notes.begin(), table.plan.notes.end());
   const auto say = [&](const std::string& text) {
     if (options.on_message) options.on_message(text);
   };
 
+  for (const std::string& note : notes) say("data       " + note);
   const std::string parent =
       config.table()->cache + "/" + short_hash(description(config, table.plan));
   const std::vector<Stamp> stamps = stamps_of(config);
@@ -407,6 +445,7 @@ PreparedTable prepare_table(const DataConfig& config, const OpenOptions& options
       sync_directory(parent);
     }
   }
+  tell_unknown_words(table, say);
   for (const PreparedSplit* split : {&table.train, &table.eval}) {
     if (split->bad() == 0) continue;
     std::string first;

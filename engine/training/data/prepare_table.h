@@ -28,7 +28,8 @@ struct PreparedTable {
   TablePlan plan;
   PreparedSplit train, eval;
   std::vector<SavedVocabulary> vocabularies;
-  bool built = false;  // now; else it was up to date
+  std::vector<std::string> warnings;  // of held-out words that training lacks
+  bool built = false;                 // now; else it was up to date
 };
 
 /// Finds the table in the folder `config.cache`, or makes it there: DATA/FILES/, DATA naming files,

@@ -1,8 +1,5 @@
 #include "engine/training/data/row_encoder.h"
 
-#include <locale.h>
-#include <stdlib.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -11,61 +8,16 @@
 
 #include "engine/formats/tokenizer/utf8.h"
 #include "engine/graph/text.h"
+#include "engine/training/data/cells/cell_number.h"
+#include "engine/training/data/cells/unknown_words.h"
 
 namespace tandem {
 namespace {
 
-/// Of a number as std::from_chars takes it, which tells too small ones from too large ones by
-/// nothing: 0 for 1e-400, infinity for 1e400.
-double nearest(std::string_view number) {
-  static const locale_t plain = ::newlocale(LC_ALL_MASK, "C", nullptr);
-  return ::strtod_l(std::string(number).c_str(), nullptr, plain);
-}
-
-/// Infinity only of a number that is too large: 1e400.
-template <class T>
-std::optional<T> number_in(std::string_view text) {
-  text = trimmed(text);
-  if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || end != text.data() + text.size()) return std::nullopt;
-  if constexpr (std::is_floating_point_v<T>) {
-    if (error == std::errc::result_out_of_range) {
-      value = nearest(text);
-    } else if (error != std::errc() || !std::isfinite(value)) {
-      return std::nullopt;
-    }
-  } else if (error != std::errc()) {
-    return std::nullopt;
-  }
-  return value;
-}
-
-/// For messages: long text is cut in front of a character of UTF-8, control characters are \xNN.
-std::string shown(std::string_view text) {
-  constexpr std::size_t most = 60, longest_character = 4;
-  constexpr char digits[] = "0123456789abcdef";
-  std::size_t cut = std::min(text.size(), most);
-  const auto is_inside = [&] { return (static_cast<unsigned char>(text[cut]) & 0xc0) == 0x80; };
-  const bool is_long = cut < text.size();
-  while (is_long && cut > most - longest_character + 1 && is_inside()) --cut;
-  std::string plain;
-  for (const char c : text.substr(0, cut)) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte >= ' ' && byte != 0x7f) {
-      plain += c;
-    } else {
-      plain += {'\\', 'x', digits[byte >> 4], digits[byte & 15]};
-    }
-  }
-  return "\"" + plain + (is_long ? "…\"" : "\"");
-}
-
 /// Words for messages: the first ones.
 std::string words_shown(const std::vector<std::string>& words) {
   constexpr std::size_t most = 10;
-  const auto in_quotes = [](const std::string& word) { return shown(word); };
+  const auto in_quotes = [](const std::string& word) { return shown_cell(word); };
   return joined(std::span(words).first(std::min(words.size(), most)), ", ", in_quotes) +
          (words.size() > most ? ", …" : "");
 }
@@ -94,14 +46,15 @@ void store(DType dtype, std::int64_t value, std::uint8_t* to) {
 }
 
 template <class Bad>
-std::optional<BadCell> take_integer(const TableField& field, std::string_view text,
+std::optional<BadCell> take_integer(const TableField& field, const CellText& cells,
+                                    std::string& buffer, std::string_view text,
                                     ColumnStatistics& statistics, std::uint8_t* to,
                                     const Bad& bad) {
   std::optional<BadCell> problem;
   with_type(field.stored.dtype, [&](auto zero) {
     using T = decltype(zero);
     if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
-      const std::optional<T> value = number_in<T>(text);
+      const std::optional<T> value = read_whole<T>(text, cells, buffer);
       if (value) {
         std::memcpy(to, &*value, sizeof *value);
         statistics.take(static_cast<double>(*value));
@@ -110,7 +63,7 @@ std::optional<BadCell> take_integer(const TableField& field, std::string_view te
       const std::string range = "a whole number from " +
                                 std::to_string(std::numeric_limits<T>::min()) + " to " +
                                 std::to_string(std::numeric_limits<T>::max());
-      const bool number = number_in<double>(text).has_value();
+      const bool number = read_double(text, cells, buffer).has_value();
       problem = bad(text.empty() ? "empty"
                     : number     ? "not a whole number in range"
                                  : "not a number",
@@ -122,11 +75,19 @@ std::optional<BadCell> take_integer(const TableField& field, std::string_view te
 
 }  // namespace
 
+void ColumnStatistics::take_unknown(std::string_view word) {
+  if (unknown_examples.size() == most_examples ||
+      std::find(unknown_examples.begin(), unknown_examples.end(), word) != unknown_examples.end())
+    return;
+  unknown_examples.emplace_back(word);
+}
+
 void ColumnStatistics::add(const ColumnStatistics& other) {
   values += other.values;
   empty += other.empty;
   cut += other.cut;
   unknown += other.unknown;
+  for (const std::string& word : other.unknown_examples) take_unknown(word);
   if (other.least <= other.greatest) {
     take(other.least);
     take(other.greatest);
@@ -179,12 +140,26 @@ std::optional<BadCell> RowEncoder::take(const std::vector<std::string_view>& cel
   return std::nullopt;
 }
 
+/// An empty cell, or one of the spellings of it.
+bool RowEncoder::is_missing(const TableField& field, std::string_view cell) const {
+  if (cell.empty()) return true;
+  if (!plan_.cells.missing) return field.parses() && is_usual_missing(cell);
+  const std::vector<std::string>& words = *plan_.cells.missing;
+  const std::string_view text = trimmed(cell);
+  if (text.empty() && field.parses()) return true;
+  return std::any_of(words.begin(), words.end(),
+                     [&](const std::string& word) { return trimmed(word) == text; });
+}
+
 std::optional<BadCell> RowEncoder::take_cell(std::size_t f, std::size_t c, std::string_view cell,
                                              std::uint8_t* to) {
   const TableField& field = plan_.fields[f];
   ColumnStatistics& statistics = row_statistics_[f][c];
-  if (cell.empty()) {
+  missing_ = {};
+  if (is_missing(field, cell)) {
     ++statistics.empty;
+    missing_ = cell;
+    cell = {};
     if (!field.missing.empty()) cell = field.missing[field.missing.size() > 1 ? c : 0];
   }
   if (field.tokenizer) return take_tokens(f, c, cell, to);
@@ -219,10 +194,26 @@ std::optional<BadCell> RowEncoder::take_tokens(std::size_t f, std::size_t c, std
   try {
     field.tokenizer->encode(text, field.encoding, scratch_, tokens_);
   } catch (const std::invalid_argument& problem) {
-    return BadCell{f,           field.columns[c], "not a text for the tokenizer", problem.what(),
-                   shown(text), text.empty()};
+    return BadCell{f,
+                   field.columns[c],
+                   "not a text for the tokenizer",
+                   problem.what(),
+                   shown_cell(text),
+                   text.empty()};
   }
   statistics.cut += tokens_.cut;
+  const std::optional<std::uint32_t> unknown =
+      field.part == TokenPart::ids ? field.tokenizer->unknown() : std::nullopt;
+  if (unknown) {
+    const auto count = std::count(tokens_.ids.begin(), tokens_.ids.end(), *unknown);
+    if (count > 0 && plan_.refuses_unknown) {
+      return BadCell{f, field.columns[c], "holds what is in no token of the tokenizer",
+                     "text of its vocabulary", shown_cell(text)};
+    }
+    statistics.unknown += count;
+    const std::size_t known = result_.fields[f][c].unknown_examples.size();
+    if (count > 0 && known < ColumnStatistics::most_examples) statistics.take_unknown(text);
+  }
   const std::size_t size = size_of(field.stored.dtype);
   for (std::size_t i = 0; i < tokens_.ids.size(); ++i, to += size) {
     const std::int64_t value = field.part == TokenPart::ids    ? tokens_.ids[i]
@@ -241,19 +232,37 @@ std::optional<BadCell> RowEncoder::take_value(std::size_t f, std::size_t c, std:
   ColumnStatistics& statistics = row_statistics_[f][c];
   ++statistics.values;
   const auto bad = [&](const char* message, std::string expected) {
-    return BadCell{f, field.columns[c], message, std::move(expected), shown(text), text.empty()};
+    BadCell cell{f, field.columns[c], message, std::move(expected), shown_cell(text), text.empty()};
+    if (text.empty() && !missing_.empty()) cell.got = shown_cell(missing_);
+    if (!text.empty() && field.parses())
+      cell.fix = field.reading.number ? field.reading.fix : remedy_of_number(text, plan_.cells);
+    return cell;
   };
   const auto take_id = [&](std::string_view value) -> std::optional<BadCell> {
-    if (store_id(field, c, value, statistics, to)) return std::nullopt;
-    return bad(text.empty() ? "empty" : "none of the classes", words_shown(field.words));
+    if (store_id(f, c, value, statistics, to)) return std::nullopt;
+    if (field.vocabulary) return unknown_word(f, c, value);
+    BadCell cell = bad(text.empty() ? "empty" : "none of the classes", words_shown(field.words));
+    const std::string near = nearest_word(value, static_cast<std::int64_t>(field.words.size()),
+                                          [&](std::int64_t i) -> std::string_view {
+                                            return field.words[static_cast<std::size_t>(i)];
+                                          });
+    if (!near.empty() && !text.empty()) cell.fix = did_you_mean(near);
+    return cell;
   };
   if (!field.parses()) return take_id(text);
   const DType dtype = field.stored.dtype;
-  if (field.numeric.empty() && is_integer(dtype)) {
-    return take_integer(field, text, statistics, to, bad);
+  const bool is_read = static_cast<bool>(field.reading.number);
+  if (field.numeric.empty() && !is_read && is_integer(dtype)) {
+    return take_integer(field, plan_.cells, buffer_, text, statistics, to, bad);
   }
-  const std::optional<double> parsed = number_in<double>(text);
-  if (!parsed) return bad(text.empty() ? "empty" : "not a number", "a number");
+  const std::optional<double> parsed =
+      is_read ? field.reading.number(text) : read_double(text, plan_.cells, buffer_);
+  if (!parsed) {
+    return bad(text.empty() ? "empty"
+               : is_read    ? field.reading.problem.c_str()
+                            : "not a number",
+               is_read ? field.reading.expected : "a number");
+  }
   double value = *parsed;
   if (std::isinf(value)) return bad("out of range", "a number up to 1.8e308");
   for (const TableField::Number& number : field.numeric) value = number.function->of(value);
@@ -284,8 +293,26 @@ std::optional<BadCell> RowEncoder::take_value(std::size_t f, std::size_t c, std:
   return std::nullopt;
 }
 
-bool RowEncoder::store_id(const TableField& field, std::size_t c, std::string_view text,
+/// Of a word where unknown ones are refused.
+BadCell RowEncoder::unknown_word(std::size_t f, std::size_t c, std::string_view word) const {
+  const TableField& field = plan_.fields[f];
+  const Vocabulary& vocabulary = (*vocabularies_)[*field.vocabulary];
+  const bool by_value = plan_.vocabularies[*field.vocabulary].by_value;
+  const std::string near =
+      nearest_word(word, vocabulary.rows() - 1, [&](std::int64_t i) -> std::string_view {
+        const bool is_of_column = by_value || vocabulary.column(i + 1) == field.columns[c];
+        return is_of_column ? vocabulary.value(i + 1) : std::string_view();
+      });
+  BadCell cell{f, field.columns[c], "not in the vocabulary of the training data",
+               "a word of the training data", shown_cell(word)};
+  cell.fix = did_you_mean(near) + (near.empty() ? "" : " ") +
+             "Without --strict-words it counts as unknown and has row 0";
+  return cell;
+}
+
+bool RowEncoder::store_id(std::size_t f, std::size_t c, std::string_view text,
                           ColumnStatistics& statistics, std::uint8_t* to) {
+  const TableField& field = plan_.fields[f];
   std::int64_t id = 0;
   if (!field.vocabulary) {
     id = field.ids[c](text);
@@ -297,7 +324,12 @@ bool RowEncoder::store_id(const TableField& field, std::size_t c, std::string_vi
     const auto column = by_value ? 0u : static_cast<std::uint32_t>(field.columns[c]);
     if (vocabularies_ != nullptr) {
       id = (*vocabularies_)[number].id(column, text);
-      statistics.unknown += id == 0;
+      if (id == 0) {
+        if (plan_.refuses_unknown) return false;
+        ++statistics.unknown;
+        const std::size_t known = result_.fields[f][c].unknown_examples.size();
+        if (known < ColumnStatistics::most_examples) statistics.take_unknown(text);
+      }
       statistics.take(static_cast<double>(id));
     } else {
       const std::int32_t value = result_.values[number].find_or_add(column, text);

@@ -18,6 +18,8 @@ struct ColumnStatistics {
   std::int64_t values = 0, empty = 0;
   std::int64_t cut = 0;      // values beyond the most that are kept of a cell
   std::int64_t unknown = 0;  // that the vocabulary does not have
+  static constexpr std::size_t most_examples = 3;
+  std::vector<std::string> unknown_examples;  // the first different ones
   double least = std::numeric_limits<double>::infinity();
   double greatest = -std::numeric_limits<double>::infinity();
 
@@ -25,6 +27,7 @@ struct ColumnStatistics {
     least = value < least ? value : least;
     greatest = value > greatest ? value : greatest;
   }
+  void take_unknown(std::string_view word);
   void add(const ColumnStatistics& other);
 };
 
@@ -41,6 +44,7 @@ struct BadCell {
   const char* message = "";
   std::string expected, got;
   bool empty = false;
+  std::string fix = {};
 };
 
 /// Holds up to `capacity` rows until they are cleared away; counts them in `result`.
@@ -70,6 +74,7 @@ class RowEncoder {
     std::size_t row_bytes = 0;
   };
 
+  bool is_missing(const TableField& field, std::string_view cell) const;
   std::optional<BadCell> take_cell(std::size_t f, std::size_t c, std::string_view cell,
                                    std::uint8_t* to);
   std::optional<BadCell> take_value(std::size_t f, std::size_t c, std::string_view text,
@@ -77,8 +82,9 @@ class RowEncoder {
   std::optional<BadCell> take_tokens(std::size_t f, std::size_t c, std::string_view text,
                                      std::uint8_t* to);
   /// False where the text has no id.
-  bool store_id(const TableField& field, std::size_t c, std::string_view text,
-                ColumnStatistics& statistics, std::uint8_t* to);
+  BadCell unknown_word(std::size_t f, std::size_t c, std::string_view word) const;
+  bool store_id(std::size_t f, std::size_t c, std::string_view text, ColumnStatistics& statistics,
+                std::uint8_t* to);
 
   const TablePlan& plan_;
   const std::size_t capacity_;
@@ -90,6 +96,8 @@ class RowEncoder {
   std::vector<std::pair<std::size_t, std::int32_t>> seen_;  // values of this row
   EncodeScratch scratch_;
   EncodedTokens tokens_;
+  std::string buffer_;        // of a number that is not written plainly
+  std::string_view missing_;  // how the cell says that it is empty
 };
 
 /// Rows that take about 8 MiB, 4096 at most.

@@ -12,6 +12,7 @@
 #include "engine/formats/text_stream.h"
 #include "engine/graph/selector.h"
 #include "engine/graph/text.h"
+#include "engine/training/data/cells/unknown_words.h"
 #include "engine/training/data/encode_files.h"
 #include "engine/training/data/prepare_table.h"
 #include "engine/training/data/shown_problems.h"
@@ -149,6 +150,11 @@ class TableStream final : public SampleStream {
   std::int64_t rows() const override { return rows_; }
   std::int64_t left_out() const override { return left_out_; }
   std::string first_bad() const override { return first_bad_; }
+  std::vector<std::string> warnings() const override {
+    return encoder_ ? unknown_warnings(
+                          unknown_words(request_.plan, counts_.fields, request_.vocabularies))
+                    : std::vector<std::string>();
+  }
   std::vector<IdTexts> take_ids() override { return std::exchange(ids_, {}); }
   double part_read() const override {
     const double read = read_ + (file_ ? static_cast<double>(file_->taken()) : 0);
@@ -211,7 +217,8 @@ std::unique_ptr<SampleStream> stream_table(TableRequest request) {
 }
 
 std::shared_ptr<const DataSource> encode_tables(const TableRequest& request,
-                                                const std::string& folder) {
+                                                const std::string& folder,
+                                                std::vector<std::string>* warnings) {
   PreparedTable table;
   table.folder = folder;
   table.plan = request.plan;
@@ -238,6 +245,10 @@ std::shared_ptr<const DataSource> encode_tables(const TableRequest& request,
   }
   if (!problems.empty() && request.config.table()->on_bad == OnBad::error)
     refuse_rows(std::move(problems));
+  if (warnings != nullptr) {
+    *warnings =
+        unknown_warnings(unknown_words(request.plan, table.eval.fields, request.vocabularies));
+  }
   const std::string first_bad = problems.empty() ? "" : to_string(problems[0]);
   check_not_empty(table.eval.rows(), paths, first_bad);
   if (table.eval.bad() > 0 && request.options.on_message) {

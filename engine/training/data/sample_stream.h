@@ -36,6 +36,8 @@ class SampleStream {
   virtual std::int64_t rows() const = 0;
   virtual std::int64_t left_out() const { return 0; }
   virtual std::string first_bad() const { return ""; }
+  /// What is to be said of the words of all rows so far.
+  virtual std::vector<std::string> warnings() const { return {}; }
   /// Of the rows that were read since the last call, bad ones too: a text for each id that was
   /// asked for.
   virtual std::vector<IdTexts> take_ids() { return {}; }
@@ -66,7 +68,9 @@ std::unique_ptr<SampleStream> stream_table(TableRequest request);
 
 /// All rows, for sources that are read in any order: arrays in `folder`, which may be removed once
 /// this returns. `on_message` of the options hears of rows that were left out.
+/// `warnings` gets what is to be said of words.
 std::shared_ptr<const DataSource> encode_tables(const TableRequest& request,
-                                                const std::string& folder);
+                                                const std::string& folder,
+                                                std::vector<std::string>* warnings = nullptr);
 
 }  // namespace tandem

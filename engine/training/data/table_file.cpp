@@ -17,11 +17,30 @@ bool has_whole_lines(const DataConfig& config) {
          std::holds_alternative<TextLines>(config.kind);
 }
 
-DelimitedReader open_reader(const DataConfig& config, const std::string& path,
-                            std::uint64_t from = 0, std::int64_t line = 1) {
-  const bool csv = std::holds_alternative<CsvTable>(config.kind);
-  const bool whole_lines = has_whole_lines(config);  // which no line feed cuts
-  return {path, csv ? ',' : whole_lines ? '\n' : '\t', csv, from, line};
+/// Of a csv file whose separator is to be found none yet.
+char known_separator(const DataConfig& config) {
+  constexpr char all[] = {',', ',', ';', '\t', '|'};
+  if (const auto* csv = std::get_if<CsvTable>(&config.kind))
+    return all[static_cast<std::size_t>(csv->separator)];
+  return has_whole_lines(config) ? '\n' : '\t';  // a line feed cuts no line
+}
+
+bool finds_separator(const DataConfig& config) {
+  const auto* const csv = std::get_if<CsvTable>(&config.kind);
+  return csv != nullptr && csv->separator == Separator::automatic;
+}
+
+DelimitedReader open_reader(const DataConfig& config, const std::string& path) {
+  const bool is_csv = std::holds_alternative<CsvTable>(config.kind);
+  const char known = known_separator(config);
+  DelimitedReader reader(path, known, is_csv);
+  if (is_csv) {
+    const TextTable& table = *config.table();
+    reader.find_form(
+        {finds_separator(config) ? std::string(known_separators) : std::string(1, known),
+         table.header, columns_of_fields(config), table.columns.size()});
+  }
+  return reader;
 }
 
 /// Keys that an object may be without: those that `may_lack` names, and those whose fields say what
@@ -53,14 +72,10 @@ std::vector<std::string> header_of(DelimitedReader& reader, const std::string& f
   while (found && reader.is_empty_line()) found = reader.next();
   if (!found) fail("the file is empty: the first row names the columns", 0);
   if (!reader.problem().empty()) fail(reader.problem(), reader.problem_field() + 1);
-  std::vector<std::string> names;
+  std::vector<std::string> names = header_names(reader.fields(), reader.form());
   std::unordered_set<std::string_view> known;
-  for (const std::string_view field : reader.fields()) {
-    const std::string_view name = trimmed(field);
-    const bool twice = !known.insert(name).second;
-    names.emplace_back(name);
-    if (names.back().empty()) fail("a column without a name", names.size());
-    if (twice) fail("two columns have the name `" + names.back() + "`", names.size());
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (!known.insert(names[i]).second) fail("two columns have the name `" + names[i] + "`", i + 1);
   }
   return names;
 }
@@ -70,7 +85,7 @@ void expect_same_header(const std::vector<std::string>& columns,
   for (std::size_t i = 0; i < std::max(names.size(), columns.size()); ++i) {
     const std::string expected = i < columns.size() ? columns[i] : "";
     const std::string got = i < names.size() ? names[i] : "";
-    if (expected == got) continue;
+    if (find_column({expected}, got) == 0) continue;
     throw Error(ErrorKind::data,
                 Diagnostic{.message = "the header names other columns",
                            .file = file,
@@ -83,7 +98,19 @@ void expect_same_header(const std::vector<std::string>& columns,
 
 }  // namespace
 
-std::vector<std::string> table_columns(const DataConfig& config, const std::string& path) {
+std::vector<std::string> table_columns(const DataConfig& config, const std::string& path,
+                                       std::vector<std::string>* notes) {
+  const auto tell = [&](const DelimitedReader& reader) {
+    const TableForm form = reader.form();
+    if (notes == nullptr) return;
+    if (finds_separator(config) && form.separator != known_separators[0])
+      notes->push_back(shown_path(path) + " is separated by " + separator_words(form.separator));
+    if (form.has_index) {
+      notes->push_back(shown_path(path) +
+                       ": the rows begin with an index that the header does not " +
+                       "name, the column `" + name_of_unnamed(0) + "`");
+    }
+  };
   if (!config.table()->columns.empty()) return config.table()->columns;
   struct stat status;
   if (::stat(path.c_str(), &status) == 0 && S_ISFIFO(status.st_mode)) {
@@ -95,7 +122,13 @@ std::vector<std::string> table_columns(const DataConfig& config, const std::stri
                            .fix = "name them in data.columns, and keep data.header = true"});
   }
   DelimitedReader reader = open_reader(config, path);
+  tell(reader);
   return header_of(reader, shown_path(path));
+}
+
+char separator_of(const DataConfig& config, const std::string& path) {
+  return finds_separator(config) ? open_reader(config, path).form().separator
+                                 : known_separator(config);
 }
 
 TableFile::TableFile(const DataConfig& config, const TablePlan& plan, const std::string& path,
@@ -124,10 +157,10 @@ TableFile::TableFile(const DataConfig& config, const TablePlan& plan, const std:
 }
 
 TableFile::TableFile(const DataConfig& config, const TablePlan& plan, const std::string& path,
-                     std::uint64_t from, std::int64_t line)
+                     char separator, std::uint64_t from, std::int64_t line)
     : plan_(plan),
       name_(shown_path(path)),
-      reader_(open_reader(config, path, from, line)),
+      reader_(path, separator, std::holds_alternative<CsvTable>(config.kind), from, line),
       json_(json_rows(config, plan, {})),
       may_name_columns_(!has_whole_lines(config)),
       header_(true),
@@ -141,9 +174,13 @@ void TableFile::match_header(const std::vector<std::string>& names,
   std::unordered_map<std::string_view, int> places;
   for (const std::string& name : names) places.emplace(name, static_cast<int>(places.size()));
   for (std::size_t c = 0; c < plan_.columns.size(); ++c) {
-    const auto found = places.find(plan_.columns[c]);
-    cell_of_[c] = found == places.end() ? -1 : found->second;
-    if (found != places.end() || may_lack[c] != 0) continue;
+    const auto exact = places.find(plan_.columns[c]);
+    const std::size_t near =
+        exact == places.end() ? find_column(names, plan_.columns[c]) : std::string::npos;
+    cell_of_[c] = exact != places.end()       ? exact->second
+                  : near == std::string::npos ? -1
+                                              : static_cast<int>(near);
+    if (cell_of_[c] >= 0 || may_lack[c] != 0) continue;
     problems.push_back({.message = "the header does not name the column `" + plan_.columns[c] + "`",
                         .file = name_,
                         .line = 1});
@@ -293,7 +330,8 @@ std::optional<Diagnostic> TableFile::take(RowEncoder& encoder) {
                .column = json_ ? 0 : cell_of_[bad->column] + 1,
                .path = "data.fields." + plan_.fields[bad->field].name,
                .expected = bad->expected,
-               .got = bad->got};
+               .got = bad->got,
+               .fix = bad->fix};
   if (bad->empty) d.fix = "begin `as` with \"missing(0)\" to give empty fields a value";
   if (reader_.line() == 1 && !header_ && may_name_columns_ && !bad->empty) {
     d.fix = "where the first row names the columns, set data.header = true";

@@ -21,9 +21,10 @@ class TableFile {
   /// in training. `path` "-": standard input. Throws Error{data} for a header that does not fit.
   TableFile(const DataConfig& config, const TablePlan& plan, const std::string& path,
             const std::vector<char>& may_lack = {});
-  /// Plain text from byte `from` on, which is in line `line`, behind the header if there is one.
+  /// Plain text from byte `from` on, which is in line `line`, behind the header if there is one,
+  /// with the separator that the file was found to have.
   TableFile(const DataConfig& config, const TablePlan& plan, const std::string& path,
-            std::uint64_t from, std::int64_t line);
+            char separator, std::uint64_t from, std::int64_t line);
 
   /// Goes to the next row; false at the end.
   bool next();
@@ -67,7 +68,11 @@ class TableFile {
   std::vector<std::string_view> cells_;
 };
 
-/// Names of the columns: those of the configuration, or of the file's first row.
-std::vector<std::string> table_columns(const DataConfig& config, const std::string& path);
+/// Names of the columns: those of the configuration, or of the file's first row. `notes` are told
+/// what was found out about the file.
+std::vector<std::string> table_columns(const DataConfig& config, const std::string& path,
+                                       std::vector<std::string>* notes = nullptr);
+/// What separates the cells of a file.
+char separator_of(const DataConfig& config, const std::string& path);
 
 }  // namespace tandem

@@ -20,6 +20,7 @@ std::int64_t manifest_count(const JsonItem& json) {
 
 Json statistics_json(const ColumnStatistics& s) {
   Json json{{"values", s.values}, {"empty", s.empty}, {"cut", s.cut}, {"unknown", s.unknown}};
+  if (!s.unknown_examples.empty()) json["unknown_examples"] = s.unknown_examples;
   if (s.least <= s.greatest) {
     json["least"] = s.least;
     json["greatest"] = s.greatest;
@@ -34,6 +35,9 @@ ColumnStatistics statistics_of(const JsonItem& json) {
   s.empty = manifest_count(json.at("empty"));
   s.cut = manifest_count(json.at("cut"));
   s.unknown = manifest_count(json.at("unknown"));
+  if (const auto examples = json.find("unknown_examples")) {
+    for (const JsonItem& word : examples->list()) s.unknown_examples.push_back(word.any_text());
+  }
   if (const auto least = json.find("least")) {
     s.least = least->number(lowest, most);
     s.greatest = json.at("greatest").number(s.least, most);

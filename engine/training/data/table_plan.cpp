@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "engine/formats/table_form.h"
 #include "engine/graph/selector.h"
 #include "engine/graph/text.h"
 #include "engine/operators/checks.h"
@@ -72,6 +73,7 @@ void FieldPlanner::add() {
   for (const std::string& column : field_.columns) to_.text += "\n" + column;
   for (std::size_t i = 0; i < taken_; ++i) to_.text += "\n" + field_.as[i].text;
   store();
+  to_.text += "\n" + std::string(name_of(to_.stored.dtype));
   if (errors_.size() == before) plan_.fields.push_back(std::move(to_));
 }
 
@@ -84,16 +86,31 @@ void FieldPlanner::report(const std::string& problem, std::string fix) {
   report(function_->where, function_->text + problem, std::move(fix));
 }
 
+/// What a function before made the number of.
+std::string FieldPlanner::last_number() const {
+  return to_.numeric.empty() ? field_.as[taken_ - 1].text : to_.numeric.back().transform.text;
+}
+
 void FieldPlanner::find_columns() {
   for (const std::string& name : field_.columns) {
-    const auto found = std::find(plan_.columns.begin(), plan_.columns.end(), name);
-    if (found == plan_.columns.end()) {
-      report(field_.where, "no column `" + name + "` in " + file_,
-             did_you_mean(nearest_name(name, plan_.columns)));
+    const std::size_t found = find_column(plan_.columns, name);
+    if (found == std::string::npos) {
+      std::string fix = did_you_mean(nearest_name(name, plan_.columns));
+      const bool is_one = plan_.columns.size() == 1 &&
+                          plan_.columns[0].find_first_of(known_separators) != std::string::npos;
+      if (is_one)
+        fix =
+            "the cells are separated in another way: data.kind = \"csv\" finds it, "
+            "data.separator says it";
+      report(field_.where, "no column `" + name + "` in " + file_, std::move(fix));
       errors_.back().expected = "one of " + listed(plan_.columns);
-    } else {
-      to_.columns.push_back(static_cast<std::size_t>(found - plan_.columns.begin()));
+      continue;
     }
+    to_.columns.push_back(found);
+    if (plan_.columns[found] == name) continue;
+    const std::string note = "`" + name + "` is the column `" + plan_.columns[found] + "`";
+    if (std::find(plan_.notes.begin(), plan_.notes.end(), note) == plan_.notes.end())
+      plan_.notes.push_back(note);
   }
 }
 
@@ -118,10 +135,15 @@ void FieldPlanner::split(const std::string& separator, std::int64_t most, std::i
   to_.pad = pad;
 }
 
+void FieldPlanner::read_text(TextReading reading, bool are_ids) {
+  if (is_number()) report(": the text of a column is read once, before other functions of numbers");
+  to_.reading = std::move(reading);
+  whole_ = are_ids;
+}
+
 void FieldPlanner::take_number(const NumberFunction& function) {
   if (whole_) {
-    report(": no function of numbers follows " + to_.numeric.back().transform.text +
-           ", whose whole numbers are ids");
+    report(": no function of numbers follows " + last_number() + ", whose whole numbers are ids");
   }
   whole_ = !is_float(function.result());
   to_.numeric.push_back({*function_, &function});
@@ -134,7 +156,7 @@ void FieldPlanner::end_as_number(DType dtype) {
 
 void FieldPlanner::end_as_ids() {
   if (is_number() && !whole_)
-    report(": takes text or whole numbers", "bucketize after " + to_.numeric.back().transform.text);
+    report(": takes text or whole numbers", "bucketize after " + last_number());
   ended_ = true;
 }
 
@@ -193,6 +215,16 @@ void FieldPlanner::end_as_tokens(TokenPart part, const EncodeOptions& encoding) 
   }
 }
 
+/// Whether functions of numbers act on the array, so that it is not to be rounded.
+bool FieldPlanner::computes_on() const {
+  if (to_.reading.number && !to_.rest.empty()) return true;  // float32 has no seconds of today
+  for (const Transform& function : to_.rest) {
+    if (function.function->computes_numbers()) return true;
+    if (!function.function->only_copies({DType::float32, {}})) return false;
+  }
+  return false;
+}
+
 void FieldPlanner::store() {
   Shape shape;
   if (field_.stacked) shape.push_back(static_cast<std::int64_t>(to_.columns.size()));
@@ -202,7 +234,7 @@ void FieldPlanner::store() {
   DType stored = DType::int32;
   to_.logical = DType::int64;
   if (!to_.makes_ids() && !whole_)
-    stored = to_.logical = number_;
+    stored = to_.logical = number_ == DType::float32 && computes_on() ? DType::float64 : number_;
   else if (!to_.ids.empty() && std::max(to_.ids_below, to_.pad) > most)
     stored = DType::int64;
   to_.stored = {stored, shape};
@@ -221,6 +253,7 @@ TablePlan plan_table(const DataConfig& config, std::vector<std::string> columns,
   TablePlan plan;
   plan.columns = std::move(columns);
   plan.tokenizer_path = config.table()->tokenizer;
+  plan.cells = config.table()->cells;
   std::string file = "the files";
   for (const SplitConfig* split : {&config.eval, &config.train}) {
     if (!split->files.empty() && !split->files[0].paths.empty()) file = split->files[0].paths[0];

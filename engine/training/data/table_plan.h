@@ -27,6 +27,13 @@ std::string vocabulary_name(const FieldConfig& field, const Transform& function)
 /// The id of a value's text; -1 where it has none, which is an error.
 using ValueIds = std::function<std::int64_t(std::string_view value)>;
 
+/// A number that a function reads from text in a way of its own; `problem`, `expected` and `fix`
+/// are said of a cell that it cannot read.
+struct TextReading {
+  std::function<std::optional<double>(std::string_view cell)> number;  // empty: the usual way
+  std::string problem, expected, fix;
+};
+
 /// What `tokens` gives of the tokens of a cell.
 enum class TokenPart : std::uint8_t { ids, mask, types };
 
@@ -44,6 +51,7 @@ struct TableField {
   std::string separator;             // "": each character of UTF-8 is a value
   std::int64_t most = 0;             // values of one cell that are kept; 0: a cell is one value
   std::int64_t pad = 0;
+  TextReading reading;
   std::vector<Number> numeric;
   std::vector<ValueIds> ids;       // one a column, where a formula makes them
   std::int64_t ids_below = 0;      // by that formula
@@ -66,7 +74,7 @@ struct TableField {
 
   bool makes_ids() const { return vocabulary || !ids.empty() || tokenizer; }
   /// Needs a number of each value.
-  bool parses() const { return !makes_ids() || !numeric.empty(); }
+  bool parses() const { return !makes_ids() || !numeric.empty() || reading.number; }
   std::int64_t values_of_a_cell() const { return most > 0 ? most : 1; }
 };
 
@@ -74,6 +82,9 @@ struct TablePlan {
   std::vector<std::string> columns;
   std::vector<TableField> fields;
   std::vector<VocabularyPlan> vocabularies;
+  CellText cells;
+  bool refuses_unknown = false;                // words that vocabularies lack make a row a bad one
+  std::vector<std::string> notes;              // what was found out and is not as it is written
   std::string tokenizer_path;                  // "": none is named
   std::shared_ptr<const Tokenizer> tokenizer;  // null until a field takes it
 };
@@ -91,11 +102,13 @@ class FieldPlanner {
   // For FieldFunction::take_text, of the function that is taken:
   TableField& field() { return to_; }
   /// The functions before made a number of the text.
-  bool is_number() const { return !to_.numeric.empty(); }
+  bool is_number() const { return !to_.numeric.empty() || to_.reading.number; }
   /// `problem` follows the function's text.
   void report(const std::string& problem, std::string fix = "");
   /// Up to `most` values; the id `pad` where there are fewer.
   void split(const std::string& separator, std::int64_t most, std::int64_t pad);
+  /// In place of the usual way; `are_ids`: the numbers are whole, and below 2^31.
+  void read_text(TextReading reading, bool are_ids);
   void take_number(const NumberFunction& function);
   /// The text is read as numbers of that type.
   void end_as_number(DType dtype);
@@ -109,6 +122,8 @@ class FieldPlanner {
   void find_columns();
   void take(const Transform& function);
   void end_as_ids();
+  std::string last_number() const;
+  bool computes_on() const;
   void store();
 
   const FieldConfig& field_;

@@ -7,6 +7,11 @@
 namespace tandem {
 
 void TransformPlan::append(const Transform& transform) {
+  const bool goes_on = !steps_.empty() && steps_.back().to.dtype == DType::float32 &&
+                       to_.dtype == DType::float32 &&
+                       steps_.back().transform.function->computes_numbers() &&
+                       transform.function->computes_numbers();
+  if (goes_on) steps_.back().to.dtype = to_.dtype = DType::float64;
   Step step{.transform = transform,
             .from = to_,
             .to = transform.function->type_of(to_),

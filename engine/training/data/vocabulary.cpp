@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <unordered_map>
 
+#include "engine/formats/table_form.h"
 #include "engine/graph/host_memory.h"
 #include "engine/training/data/random.h"
 
@@ -187,9 +188,11 @@ Vocabulary Vocabulary::parse(std::string_view text, const std::vector<std::strin
     if (first > 0 && columns.empty()) fail("a value of one column, expected those of any column");
     if (first == 0 && !columns.empty()) fail("a value of any column, expected those of one column");
     if (first > 0) {
-      const auto found = numbers.find(unescaped(row.substr(0, first)));
-      if (found == numbers.end()) fail("no such column");
-      column = found->second;
+      const std::string name = unescaped(row.substr(0, first));
+      const auto found = numbers.find(name);
+      const std::size_t near = found == numbers.end() ? find_column(columns, name) : 0;
+      if (near == std::string::npos) fail("no such column");
+      column = found != numbers.end() ? found->second : static_cast<std::uint32_t>(near);
     }
     const std::string value = unescaped(row.substr(first + 1, last - first - 1));
     const std::int32_t place = result.values_.find_or_add(column, value);

@@ -14,6 +14,7 @@
 #include "engine/operators/tables/rows.h"
 #include "engine/training/config/config_value.h"
 #include "engine/training/data/bounded_source.h"
+#include "engine/training/divergence/label_checks.h"
 
 namespace tandem {
 namespace {
@@ -156,6 +157,21 @@ void check_lookup(const RunConfig& config, const std::vector<Lookup>& all, const
   });
 }
 
+/// Lengths of recurrent layers that come from the data.
+void check_lengths(const Graph& graph, const Node& node, const DataSource& source,
+                   std::vector<Diagnostic>& problems) {
+  if (node.op->name != std::string_view("RnnScan") || node.inputs.size() <= 3 || !node.inputs[3])
+    return;
+  const int field = source.find_field(copied_input(graph, node.inputs[3]));
+  if (field < 0) return;
+  const std::int64_t steps = graph.type(node.inputs[0]).shape[0];
+  collect("a length of " + node.path + ", which has " + std::to_string(steps) + " steps",
+          "leave out empty sequences, and cut the others to the steps of the model", problems, [&] {
+            source.check_numbers(field, 1, static_cast<double>(steps),
+                                 "1 to " + std::to_string(steps));
+          });
+}
+
 /// Labels and weights of a term that have a range whatever the model.
 void check_ranges(const LossTerm& term, const DataSource& source,
                   std::vector<Diagnostic>& problems) {
@@ -170,8 +186,14 @@ void check_ranges(const LossTerm& term, const DataSource& source,
   if (term.kind->labels.form == LabelForm::zero_to_one)
     check(term.labels, 0, 1, "0 to 1", "a label",
           "labels are 0 for no and 1 for yes, or a probability between");
-  if (term.kind->labels.form == LabelForm::signs)
-    check(term.labels, -1, 1, "-1 to 1", "a label", "labels are -1 for no and 1 for yes");
+  if (term.kind->labels.form == LabelForm::signs) {
+    check(term.labels, -1, 1, "-1 or 1", "a label", "labels are -1 for no and 1 for yes");
+    if (problems.empty()) check_signs(term, source, "a label" + of_term, problems);
+  }
+  // PyTorch's kl_div gives nan for them.
+  if (term.kind->name == "kl_div" && !term.flag("log_target"))
+    check(term.labels, 0, std::numeric_limits<double>::max(), "0 or more", "a target",
+          "targets are probabilities; log_target = true takes their logarithms");
   check(term.sample_weights, 0, std::numeric_limits<double>::max(), "a finite number from 0 on",
         "a weight", "a weight is 0 for a sample that does not count, 1 for one that does");
 }
@@ -247,15 +269,19 @@ void check_integer_fields(const RunConfig& config, const Graph& forward, const D
     check_ranges(term, source, problems);
     if (term.kind->labels.form != LabelForm::classes) continue;
     const NamedValue* output = forward.find_output(term.values[0]);
+    const ValueId scores = output != nullptr ? output->value : forward.find_value(term.values[0]);
     const int field = source.find_field(term.labels);
-    if (output == nullptr || field < 0) continue;
-    const auto classes =
-        class_count(forward.type(output->value).shape, source.fields()[field].sample);
+    if (!scores || field < 0) continue;
+    const auto classes = class_count(forward.type(scores).shape, source.fields()[field].sample);
     if (!classes) continue;
     check_classes(source, term.labels, *classes, term.integer("ignore_index"),
                   "a label is not a class of \"" + term.values[0] + "\"", problems);
+    if (problems.empty()) check_any_label_counts(term, source, problems);
   }
-  for (const Node& node : forward.nodes) check_loss_node(forward, node, source, problems);
+  for (const Node& node : forward.nodes) {
+    check_loss_node(forward, node, source, problems);
+    check_lengths(forward, node, source, problems);
+  }
   const std::vector<Lookup> all = lookups(forward);
   for (const Lookup& lookup : all) check_lookup(config, all, lookup, source, problems);
   if (!problems.empty()) throw Error(ErrorKind::data, std::move(problems));

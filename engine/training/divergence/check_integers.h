@@ -7,10 +7,12 @@
 
 namespace tandem {
 
-/// Labels of cross-entropy terms must be classes of their logits (or ignored), those of binary ones
-/// from 0 to 1; indices of lookups in parameters must be rows of the table, from 0, or, in fields
-/// with `out_of_range = "zero"`, name none (absent_id). Reads these fields whole. Throws
-/// Error{data} with file:row of the first bad ones. `forward`: the imported graph, for any batch.
+/// Labels of cross-entropy terms must be classes of their logits (or ignored), and one of them at
+/// least has to count; those of binary ones from 0 to 1, signs -1 or 1, targets of kl_div no
+/// negative numbers; lengths of recurrent layers from 1 to the number of steps; indices of lookups
+/// in parameters must be rows of the table, from 0, or, in fields with `out_of_range = "zero"`,
+/// name none (absent_id). Reads these fields whole. Throws Error{data} with file:row of the first
+/// bad ones. `forward`: the imported graph, for any batch.
 void check_integer_fields(const RunConfig& config, const Graph& forward, const DataSource& source);
 
 /// Fields with `out_of_range = "zero"` look up zeros in place of what the table lacks: their ids

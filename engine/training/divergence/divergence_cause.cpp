@@ -16,14 +16,6 @@ namespace {
 constexpr std::size_t most_shown = 5;
 constexpr std::size_t piece = 256;  // samples
 
-/// "train.npz:17" as file and row.
-void set_place(Diagnostic& d, const std::string& place) {
-  const std::size_t colon = place.rfind(':');
-  d.file = place.substr(0, colon);
-  if (colon != std::string::npos)
-    std::from_chars(place.data() + colon + 1, place.data() + place.size(), d.line);
-}
-
 /// The samples of a field that are as bad as `wanted`.
 std::vector<std::int64_t> bad_samples(const DataSource& source, int field,
                                       std::span<const std::int64_t> samples,
@@ -130,6 +122,13 @@ ZeroWeights reason_of(const LossTerm& term, const DataSource& source,
 }
 
 }  // namespace
+
+void set_place(Diagnostic& d, const std::string& place) {
+  const std::size_t colon = place.rfind(':');
+  d.file = place.substr(0, colon);
+  if (colon != std::string::npos)
+    std::from_chars(place.data() + colon + 1, place.data() + place.size(), d.line);
+}
 
 std::vector<Diagnostic> not_finite_samples(const DataSource& source, const std::vector<int>& fields,
                                            std::span<const std::int64_t> samples,

@@ -13,6 +13,9 @@
 
 namespace tandem {
 
+/// Sets file and line to those of "train.npz:17", as DataSource::describe gives a sample's place.
+void set_place(Diagnostic& d, const std::string& place);
+
 /// Samples with nan in float fields as the graph is fed them, or, where there is none, with
 /// infinities: file and row of the first ones (at most 5), and how many there are. `augmentation`
 /// null: none. A sample that cannot be read is left out.

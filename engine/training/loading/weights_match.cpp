@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/graph/selector.h"
+#include "engine/graph/parameter_names.h"
 #include "engine/training/loading/name_rules.h"
 
 namespace tandem {
@@ -36,7 +36,7 @@ class Matcher {
       const bool is_model = state.kind == StateKind::parameter || state.kind == StateKind::buffer;
       if (!is_model || !holds_own_values(state) || state.held_by == HeldBy::teacher) continue;
       known_.insert(state.name);
-      if (selector_.covers_parameter(state.path, state.name)) take(state);
+      if (parts_.names.covers(selector_, state)) take(state);
     }
     if (narrow_ > 0)
       match_.notes.push_back(std::to_string(narrow_) +
@@ -87,7 +87,7 @@ class Matcher {
     const Shape shape = file_.type(*name).shape, &expected = whole_shape(state);
     const Shape turned(shape.rbegin(), shape.rend());
     const bool transposed =
-        transpose_ && shape.size() == 2 && transpose_->covers_parameter(state.path, state.name);
+        transpose_ && shape.size() == 2 && parts_.names.covers(*transpose_, state);
     if ((transposed ? turned : shape) == expected) {
       narrow_ += is_float8(file_.type(*name).dtype) ? 1 : 0;
       match_.pairs.push_back({*name, &state, transposed});

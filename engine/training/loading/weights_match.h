@@ -9,6 +9,7 @@
 
 #include "engine/formats/weights/weights_file.h"
 #include "engine/graph/graph.h"
+#include "engine/graph/parameter_names.h"
 #include "engine/training/config/parameters_config.h"
 
 namespace tandem {
@@ -16,6 +17,7 @@ namespace tandem {
 /// What loading has to know of the model beside its graph, and of files beside what the engine
 /// reads.
 struct LoadingParts {
+  ParameterNames names;  // by what reads them in the model
   WeightsOpener open;
   std::map<std::string, std::string> aliases;  // tied weights: {"head.weight", "token.weight"}
   std::set<std::string> other_names;           // of the model's weights, needed or not

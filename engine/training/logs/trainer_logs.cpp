@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "engine/graph/error.h"
-#include "engine/graph/selector.h"
+#include "engine/graph/parameter_names.h"
 #include "engine/graph/text.h"
 #include "engine/training/trainer_state.h"
 
@@ -67,10 +67,11 @@ std::vector<std::pair<std::string, std::string>> Training::Impl::histogram_param
   }
   std::vector<bool> is_used(config.log.histograms.size(), false);
   const std::vector<Selector> selectors(config.log.histograms.begin(), config.log.histograms.end());
+  const ParameterNames names = selectors.empty() ? ParameterNames() : ParameterNames(forward());
   for (const State* const parameter : parameters) {
     bool is_chosen = false;
     for (std::size_t i = 0; i < selectors.size(); ++i) {
-      if (!selectors[i].covers_parameter(parameter->path, parameter->name)) continue;
+      if (!names.covers(selectors[i], *parameter)) continue;
       is_chosen = is_used[i] = true;
     }
     if (is_chosen) chosen.emplace_back(parameter->name, parameter->path);

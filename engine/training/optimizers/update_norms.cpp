@@ -3,16 +3,16 @@
 #include <algorithm>
 
 #include "engine/graph/error.h"
-#include "engine/graph/selector.h"
+#include "engine/graph/parameter_names.h"
 #include "engine/graph/text.h"
 
 namespace tandem {
 
-bool is_in_norms(const LogConfig& config, const State& parameter) {
+bool is_in_norms(const LogConfig& config, const ParameterNames& names, const State& parameter) {
   // A table's cache has the table's path, and would have its name.
   return parameter.derived.is_saved() &&
          std::any_of(config.norms.begin(), config.norms.end(), [&](const std::string& text) {
-           return Selector(text).covers_parameter(parameter.path, parameter.name);
+           return names.covers(Selector(text), parameter);
          });
 }
 
@@ -26,16 +26,17 @@ UpdateNorms::UpdateNorms(GraphBuilder& g, RankSums& ranks, const LogConfig& conf
   std::vector<std::string> paths;
   for (const UpdateRequest& update : updates) paths.push_back(update.parameter.path);
   for (const State& state : resting) paths.push_back(state.path);
+  const ParameterNames names = config.norms.empty() ? ParameterNames() : ParameterNames(g.graph());
   for (const std::string& text : config.norms) {
     const Selector selector(text);
     bool any = std::any_of(resting.begin(), resting.end(), [&](const State& state) {
-      return state.derived.is_saved() && selector.covers_parameter(state.path, state.name);
+      return state.derived.is_saved() && names.covers(selector, state);
     });
     for (std::size_t i = 0; i < updates.size(); ++i) {
       const State& parameter = updates[i].parameter;
       // A table's cache has the table's path, and would have its name.
       if (!parameter.derived.is_saved()) continue;
-      if (!selector.covers_parameter(parameter.path, parameter.name)) continue;
+      if (!names.covers(selector, parameter)) continue;
       any = true;
       is_chosen[i] = true;
     }

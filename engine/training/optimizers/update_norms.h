@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/graph/builder.h"
+#include "engine/graph/parameter_names.h"
 #include "engine/training/config/report_config.h"
 #include "engine/training/optimizers/optimizer.h"
 #include "engine/training/rank_sums.h"
@@ -13,7 +14,7 @@
 namespace tandem {
 
 /// Whether a selector of log.norms covers it.
-bool is_in_norms(const LogConfig& config, const State& parameter);
+bool is_in_norms(const LogConfig& config, const ParameterNames& names, const State& parameter);
 
 /// Adds outputs to one training graph: "norm.gradient.PATH", the Euclidean norm of a gradient
 /// before it is clipped, without the scale of the loss, and "norm.update.PATH", that of what a step

@@ -6,14 +6,14 @@
 
 namespace tandem {
 
-FreezeRules::FreezeRules(const ParametersConfig& config) : rules_(config.freeze) {
+FreezeRules::FreezeRules(const ParametersConfig& config, const ParameterNames& names)
+    : rules_(config.freeze), names_(names) {
   for (const FreezeRule& rule : rules_) selectors_.emplace_back(rule.at);
 }
 
 int FreezeRules::last_of(const State& parameter) const {
   for (std::size_t i = selectors_.size(); i-- > 0;) {
-    if (selectors_[i].covers_parameter(parameter.path, parameter.source<CachedRows>()))
-      return static_cast<int>(i);
+    if (names_.covers(selectors_[i], parameter)) return static_cast<int>(i);
   }
   return -1;
 }

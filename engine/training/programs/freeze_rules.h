@@ -7,6 +7,7 @@
 
 #include "engine/graph/error.h"
 #include "engine/graph/graph.h"
+#include "engine/graph/parameter_names.h"
 #include "engine/graph/selector.h"
 #include "engine/training/run_length.h"
 
@@ -15,8 +16,9 @@ namespace tandem {
 /// The rule that decides about each parameter: the last one that covers it.
 class FreezeRules {
  public:
-  /// Throws Error{usage} for a selector that cannot be read.
-  explicit FreezeRules(const ParametersConfig& config);
+  /// Of a graph with these names, which outlive this. Throws Error{usage} for a selector that
+  /// cannot be read.
+  FreezeRules(const ParametersConfig& config, const ParameterNames& names);
 
   /// Null where none covers the parameter: it trains. A table's cache counts as the table.
   const FreezeRule* of(const State& parameter) const;
@@ -31,6 +33,7 @@ class FreezeRules {
   int last_of(const State& parameter) const;
 
   const std::vector<FreezeRule>& rules_;
+  const ParameterNames& names_;
   std::vector<Selector> selectors_;
 };
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "engine/graph/error.h"
-#include "engine/graph/selector.h"
+#include "engine/graph/parameter_names.h"
 #include "engine/graph/shard_parts.h"
 #include "engine/graph/text.h"
 #include "engine/operators/tables/rows.h"
@@ -16,13 +16,8 @@ namespace tandem {
 namespace {
 
 Diagnostic no_parameter(const FixedRowsRule& rule, const Graph& graph) {
-  std::vector<std::string> names;
-  for (const State& state : graph.states) {
-    if (is_parameter(state)) names.insert(names.end(), {state.path, state.name});
-  }
   Diagnostic d = at(rule.where, "", "\"" + rule.at + "\" matches no parameter");
-  d.fix =
-      did_you_mean(nearest_name(rule.at, names), "`tandem inspect MODEL --parameters` lists them");
+  d.fix = ParameterNames(graph).no_match_fix(rule.at, graph);
   return d;
 }
 
@@ -83,12 +78,13 @@ std::vector<FixedRows> fixed_rows(const ParametersConfig& config, const Graph& g
   std::vector<FixedRows> all;
   std::vector<Diagnostic> problems;
   std::vector<bool> is_used(config.fixed_rows.size(), false);
+  const ParameterNames names(graph);
   for (const State& state : graph.states) {
     if (!is_parameter(state)) continue;
     FixedRows fixed{state.name, nullptr, {}};
     for (std::size_t i = 0; i < is_used.size(); ++i) {
       const FixedRowsRule& rule = config.fixed_rows[i];
-      if (!Selector(rule.at).covers_parameter(state.path, state.name)) continue;
+      if (!names.covers(Selector(rule.at), state)) continue;
       is_used[i] = true;
       fixed.rule = &rule;
       for (const std::int64_t row : rule.rows) {

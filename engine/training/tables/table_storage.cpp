@@ -1,7 +1,7 @@
 #include "engine/training/tables/table_storage.h"
 
 #include "engine/graph/error.h"
-#include "engine/graph/selector.h"
+#include "engine/graph/parameter_names.h"
 #include "engine/graph/text.h"
 #include "engine/operators/operator.h"
 #include "engine/operators/tables/table_nodes.h"
@@ -32,21 +32,18 @@ void refuse_split_table(const SplitTable& table, const std::string& path, std::s
 }
 
 std::vector<SplitTable> split_tables(const ParametersConfig& config, const Graph& graph) {
+  if (config.storage.empty()) return {};
+  const ParameterNames names(graph);
   std::vector<Diagnostic> problems;
   std::vector<Selector> selectors;
   for (const StorageRule& rule : config.storage) {
     const Selector& selector = selectors.emplace_back(rule.at);
     bool any = false;
-    std::vector<std::string> names;
-    for (const State& state : graph.states) {
-      if (!is_parameter(state)) continue;
-      any = any || selector.covers_parameter(state.path, state.name);
-      names.push_back(state.path);
-      names.push_back(state.name);
-    }
+    for (const State& state : graph.states)
+      any = any || (is_parameter(state) && names.covers(selector, state));
     if (any) continue;
     Diagnostic d = at(rule.where, "", "\"" + rule.at + "\" matches no parameter");
-    d.fix = did_you_mean(nearest_name(rule.at, names), "`tandem inspect MODEL` lists them");
+    d.fix = names.no_match_fix(rule.at, graph);
     problems.push_back(std::move(d));
   }
   if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
@@ -55,7 +52,7 @@ std::vector<SplitTable> split_tables(const ParametersConfig& config, const Graph
     if (!is_parameter(state)) continue;
     const StorageRule* last = nullptr;
     for (std::size_t i = 0; i < selectors.size(); ++i) {
-      if (selectors[i].covers_parameter(state.path, state.name)) last = &config.storage[i];
+      if (names.covers(selectors[i], state)) last = &config.storage[i];
     }
     if (last != nullptr && last->kind == StorageKind::split_bfloat16)
       tables.push_back({state.name, last});

@@ -1,7 +1,5 @@
 #include "kernels/cpu/convolution/onednn.h"
 
-#include <omp.h>
-
 #include <cassert>
 
 namespace tandem {
@@ -10,14 +8,6 @@ dnnl::memory::desc onednn_desc(const Shape& shape, const Layout& layout) {
   assert(layout.is_strided());
   return {dnnl::memory::dims(shape.begin(), shape.end()), dnnl::memory::data_type::f32,
           dnnl::memory::dims(layout.strides.begin(), layout.strides.end())};
-}
-
-OneDnnTeam::OneDnnTeam(int threads) : before_(omp_get_max_threads()) {
-  if (threads != before_) omp_set_num_threads(threads);
-}
-
-OneDnnTeam::~OneDnnTeam() {
-  if (omp_get_max_threads() != before_) omp_set_num_threads(before_);
 }
 
 OneDnnCall::OneDnnCall(const dnnl::engine& engine, const dnnl::primitive& primitive,

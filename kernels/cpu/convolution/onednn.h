@@ -9,23 +9,12 @@
 #include <oneapi/dnnl/dnnl.hpp>
 
 #include "engine/device/kernel.h"
+#include "kernels/cpu/threads/onednn_regions.h"
 
 namespace tandem {
 
 /// Float32 descriptor of a strided value, as the layout says.
 dnnl::memory::desc onednn_desc(const Shape& shape, const Layout& layout);
-
-/// Sets OpenMP's team size for oneDNN, which asks for it when a primitive is made and when it runs.
-class OneDnnTeam {
- public:
-  explicit OneDnnTeam(int threads);
-  ~OneDnnTeam();
-  OneDnnTeam(const OneDnnTeam&) = delete;
-  OneDnnTeam& operator=(const OneDnnTeam&) = delete;
-
- private:
-  int before_;
-};
 
 /// A primitive with its memory objects made beforehand; a run sets their addresses and executes.
 class OneDnnCall {

@@ -62,6 +62,50 @@ TEST_F(MixedTest, ProgramsTakeTurns) {
   }
 }
 
+// Steps that do not take the places of slots in turn: an evaluation that begins anew, or runs for
+// other ranks alone.
+TEST_F(MixedTest, TicketsMayComeInAnyOrder) {
+  const Graph graph = mlp_training(operators, 4, {7, 6, 5, 3}, Update::adam);
+  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    SCOPED_TRACE(seed);
+    Machine machine(1);
+    OwnProgram own = make_program(graph, operators, machine.devices,
+                                  random_placement(graph, machine.devices, seed));
+    for (const std::uint64_t ticket : {0, 1, 2, 0, 0, 5, 3, 4, 4, 1, 0})
+      run_step(*own.program, random_feeds(graph, 5, static_cast<int>(ticket)), ticket);
+    machine.synchronize();
+    EXPECT_EQ(joined(machine.monitor->order_errors()), "");
+  }
+}
+
+// A program without weights of 16 bits beside its masters leaves those of another one stale.
+TEST_F(MixedTest, WeightsFollowMastersThatAnotherProgramWrites) {
+  const Graph graph = mlp_training(operators, 4, {7, 6, 5, 3}, Update::adam);
+  Machine machine(1);
+  Placement placement;
+  for (const Device* device : machine.devices) placement.devices.push_back(device->name());
+  placement.nodes.assign(graph.nodes.size(), {1, "test"});
+  placement.states.assign(graph.states.size(), {1, 1, "test"});
+  ProgramOptions half;
+  half.lower.compute = DType::bfloat16;
+  const auto loss_of = [&](Program& program, std::uint64_t ticket) {
+    run_step(program, random_feeds(graph, 5, static_cast<int>(ticket)), ticket);
+    return *static_cast<const float*>(program.output(0, ticket));
+  };
+  StateStore states;
+  const auto arenas = make_arenas();
+  Program narrow(graph, placement, operators, machine.devices, states, arenas, half);
+  Program wide(graph, placement, operators, machine.devices, states, arenas, {});
+  ASSERT_TRUE(states.has("fc1.weight/weight"));
+  loss_of(narrow, 0);
+  for (std::uint64_t ticket = 1; ticket < 4; ++ticket) loss_of(wide, ticket);
+  StateStore others;
+  Program alone(graph, placement, operators, machine.devices, others, make_arenas(), half);
+  for (const std::string& name : states.names()) others.write(name, states.read(name));
+  EXPECT_EQ(loss_of(narrow, 4), loss_of(alone, 4));
+  EXPECT_EQ(joined(machine.monitor->order_errors()), "");
+}
+
 TEST_F(MixedTest, RandomGraphs) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE(seed);

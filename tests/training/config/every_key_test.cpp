@@ -41,6 +41,8 @@ std::vector<Settings> surroundings() {
   std::vector<Settings> all{
       {},
       {"precision.compute=float16"},
+      {"model={file='m.onnx', batch_norm=[{at='a', mode='train'}], random=[{at='a', "
+       "mode='train'}]}"},
       {"optimizer.momentum=0.5", "optimizer.groups=[{at='a'}]"},
       {"data={kind='npz', train={files={x='a'}}, eval={fraction=0.5}}"},
       {"data={kind='csv', columns=['x'], train={files=['a']}, fields={x='x'}}"},

@@ -126,7 +126,7 @@ TEST(RunConfig, ReadsEveryKey) {
   const RunConfig c = parse(full);
   EXPECT_EQ(c.model.file, "/folder/net.onnx");
   EXPECT_EQ(c.model.bind.at("sequence"), 128);
-  EXPECT_FALSE(c.model.train_batch_norm);
+  EXPECT_EQ(c.model.batch_norm.at(0).mode, "inference");
   EXPECT_EQ(c.policy, "/folder/policy.toml");
   EXPECT_EQ(c.device, "cpu");
   EXPECT_EQ(c.batch_size, 16);

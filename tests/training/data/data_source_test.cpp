@@ -64,8 +64,7 @@ std::vector<double> numbers(const HostTensor& tensor) {
 
 TEST(Transforms, ComputeWhatTheySay) {
   const HostTensor bytes = HostTensor::from<std::uint8_t>({1, 2, 1, 2}, {0, 51, 102, 255});
-  EXPECT_EQ(numbers(apply(bytes, {"scale(1/255)"})),
-            (std::vector<double>{0, 51 * (1.0f / 255), 102 * (1.0f / 255), 255 * (1.0f / 255)}));
+  EXPECT_EQ(numbers(apply(bytes, {"scale(1/255)"})), (std::vector<double>{0, 0.2f, 0.4f, 1}));
   EXPECT_EQ(numbers(apply(bytes, {"normalize(51, 2)"})),
             (std::vector<double>{-25.5, 0, 25.5, 102}));
   EXPECT_EQ(numbers(apply(bytes, {"normalize([0, 102], [51, 153])"})),

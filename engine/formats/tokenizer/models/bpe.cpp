@@ -43,6 +43,7 @@ class Bpe final : public TokenModel {
   }
 
   const TokenTable& tokens() const override { return tokens_; }
+  std::optional<std::uint32_t> unknown() const override { return unknown_id_; }
 
   void encode(std::string_view word, std::vector<std::uint32_t>& ids,
               ModelScratch& scratch) const override {

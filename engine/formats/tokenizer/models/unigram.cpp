@@ -52,6 +52,9 @@ class Unigram final : public TokenModel {
   }
 
   const TokenTable& tokens() const override { return tokens_; }
+  std::optional<std::uint32_t> unknown() const override {
+    return unknown_ == no_id ? std::nullopt : std::optional(unknown_);
+  }
 
   void encode(std::string_view word, std::vector<std::uint32_t>& ids,
               ModelScratch& scratch) const override {

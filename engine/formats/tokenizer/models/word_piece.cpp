@@ -19,6 +19,7 @@ class WordPiece final : public TokenModel {
   }
 
   const TokenTable& tokens() const override { return tokens_; }
+  std::optional<std::uint32_t> unknown() const override { return unknown_; }
 
   void encode(std::string_view word, std::vector<std::uint32_t>& ids,
               ModelScratch& scratch) const override {

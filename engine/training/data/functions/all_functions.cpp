@@ -26,6 +26,7 @@
   FUNCTION(log1p)                        \
   FUNCTION(bucketize)                    \
   FUNCTION(missing)                      \
+  FUNCTION(dates)                        \
   FUNCTION(split)                        \
   FUNCTION(characters)                   \
   FUNCTION(tokens)                       \

@@ -1,4 +1,5 @@
-// float32, int64, …: to that element type. What is no number of an integer type is refused.
+// float32, int64, …: to that element type. What is no number of an integer type is refused. Among
+// functions of numbers float32 rounds nothing: the last one of them does.
 #include <cmath>
 #include <limits>
 
@@ -87,9 +88,12 @@ struct Cast final : FieldFunction {
   TensorType type_of(const TensorType& from) const override { return {dtype, from.shape}; }
   bool only_copies(const TensorType& from) const override { return from.dtype == dtype; }
   bool keeps_whole_numbers() const override { return is_integer(dtype); }
+  bool computes_numbers() const override {
+    return dtype == DType::float32 || dtype == DType::float64;
+  }
   void run(const SampleArray& sample) const override {
     with_type(sample.type.dtype, [&](auto x) {
-      with_type(dtype, [&](auto y) {
+      with_type(sample.result_type.dtype, [&](auto y) {
         using To = decltype(y);
         const auto* values = sample.as<decltype(x)>();
         if constexpr (std::is_integral_v<To> && !std::is_same_v<To, bool>) {

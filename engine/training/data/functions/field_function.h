@@ -69,6 +69,9 @@ class FieldFunction {
   virtual bool only_copies(const TensorType&) const { return false; }
   /// Every whole number stays what it is, in another type at most.
   virtual bool keeps_whole_numbers() const { return false; }
+  /// Arithmetic on single numbers, in double. Where such functions follow each other, what is
+  /// between them is float64 and the last one alone rounds: `result_type` of `run` says to what.
+  virtual bool computes_numbers() const { return false; }
   /// `run` may be given images of any height and width, whatever `type_of` was asked for.
   virtual bool takes_any_size() const { return false; }
   /// Thread safe. Throws std::invalid_argument where a value does not fit.
@@ -136,10 +139,12 @@ class NumberFunction : public FieldFunction {
   /// Of the result: float32, or int64 for whole numbers, which fit into 32 bits: text tables store
   /// them so.
   virtual DType result() const { return DType::float32; }
-  /// In double; whoever stores the result rounds it to the type above.
+  /// In double; whoever stores the result rounds it to the type above, once behind the last
+  /// function of numbers.
   virtual double of(double x) const = 0;
 
   TensorType type_of(const TensorType& from) const final { return {result(), from.shape}; }
+  bool computes_numbers() const final { return true; }
   void run(const SampleArray& sample) const final;
   bool take_text(FieldPlanner& plan) const final;
 };

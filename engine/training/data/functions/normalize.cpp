@@ -1,18 +1,12 @@
-// normalize(mean, std): (x - mean) / std, float32, with one number each or one for each index of
-// axis 0.
+// normalize(mean, std): (x - mean) / std, float32, computed in double, with one number each or one
+// for each index of axis 0.
 #include <fmt/format.h>
 
 #include "engine/training/data/functions/field_function.h"
-
-#pragma GCC optimize("O3")  // the loop below vectorises only so
+#include "engine/training/data/functions/map_numbers.h"
 
 namespace tandem::functions {
 namespace {
-
-template <class T>
-void normalize_values(const T* x, std::int64_t count, float mean, float std, float* y) {
-  for (std::int64_t i = 0; i < count; ++i) y[i] = (static_cast<float>(x[i]) - mean) / std;
-}
 
 struct Normalize final : FieldFunction {
   std::vector<double> mean, std;
@@ -36,15 +30,13 @@ struct Normalize final : FieldFunction {
     }
     return {DType::float32, from.shape};
   }
+  bool computes_numbers() const override { return true; }
   void run(const SampleArray& sample) const override {
-    with_type(sample.type.dtype, [&](auto zero) {
-      const auto each = sample.elements() / static_cast<std::int64_t>(mean.size());
-      for (std::size_t c = 0; c < mean.size(); ++c) {
-        const std::int64_t first = static_cast<std::int64_t>(c) * each;
-        normalize_values(sample.as<decltype(zero)>() + first, each, static_cast<float>(mean[c]),
-                         static_cast<float>(std[c]), sample.to<float>() + first);
-      }
-    });
+    const auto each = sample.elements() / static_cast<std::int64_t>(mean.size());
+    for (std::size_t c = 0; c < mean.size(); ++c) {
+      map_numbers(sample, static_cast<std::int64_t>(c) * each, each,
+                  [m = mean[c], s = std[c]](double x) { return (x - m) / s; });
+    }
   }
   std::string decides_ids() const override {
     return fmt::format("normalize({}; {})", fmt::join(mean, ", "), fmt::join(std, ", "));

@@ -1,17 +1,11 @@
-// scale(1/255): x times the factor, float32.
+// scale(1/255): x times the factor, float32, computed in double.
 #include <fmt/format.h>
 
 #include "engine/training/data/functions/field_function.h"
-
-#pragma GCC optimize("O3")  // the loop below vectorises only so
+#include "engine/training/data/functions/map_numbers.h"
 
 namespace tandem::functions {
 namespace {
-
-template <class T>
-void scale_values(const T* x, std::int64_t count, float factor, float* y) {
-  for (std::int64_t i = 0; i < count; ++i) y[i] = static_cast<float>(x[i]) * factor;
-}
 
 struct Scale final : FieldFunction {
   double factor = 1;
@@ -22,11 +16,9 @@ struct Scale final : FieldFunction {
   }
 
   TensorType type_of(const TensorType& from) const override { return {DType::float32, from.shape}; }
+  bool computes_numbers() const override { return true; }
   void run(const SampleArray& sample) const override {
-    with_type(sample.type.dtype, [&](auto zero) {
-      scale_values(sample.as<decltype(zero)>(), sample.elements(), static_cast<float>(factor),
-                   sample.to<float>());
-    });
+    map_numbers(sample, 0, sample.elements(), [by = factor](double x) { return x * by; });
   }
   std::string decides_ids() const override { return fmt::format("scale({})", factor); }
 };

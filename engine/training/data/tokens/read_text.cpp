@@ -1,5 +1,7 @@
 #include "engine/training/data/tokens/read_text.h"
 
+#include <algorithm>
+#include <mutex>
 #include <stdexcept>
 
 #include "engine/formats/claim.h"
@@ -8,6 +10,7 @@
 #include "engine/formats/sha256.h"
 #include "engine/formats/text_stream.h"
 #include "engine/training/config/config_value.h"
+#include "engine/training/data/cells/unknown_words.h"
 #include "engine/training/data/tokens/read_tokens.h"
 #include "engine/training/data/tokens/text_encoder.h"
 #include "engine/training/data/tokens/token_samples.h"
@@ -122,10 +125,14 @@ Vocabulary count_characters(const TextFiles& kind, const std::vector<std::string
 std::shared_ptr<const ArraySet> read_text_split(const TextFiles& kind, const SplitConfig& split,
                                                 const TextEncoder& encoder, const ArrayNames& names,
                                                 const OpenOptions& options,
-                                                std::vector<Diagnostic>& errors) {
+                                                std::vector<Diagnostic>& errors,
+                                                std::vector<std::string>& warnings) {
   const std::size_t before = errors.size();
   const std::vector<std::string> paths = text_paths(split, errors);
   if (errors.size() > before) return nullptr;
+  const std::optional<std::uint32_t> unknown = encoder.unknown();
+  std::mutex counting;
+  UnknownWords count{.field = "tokens", .column = "the text"};
   std::vector<std::unique_ptr<TokenSequence>> sequences;
   ordered_jobs(
       text_threads(options), static_cast<std::int64_t>(paths.size()),
@@ -145,9 +152,20 @@ std::shared_ptr<const ArraySet> read_text_split(const TextFiles& kind, const Spl
                          std::to_string(ids.size()) + " tokens so far");
           }
         });
+        const auto lacking = unknown ? std::count(ids.begin(), ids.end(), *unknown) : 0;
+        {
+          const std::lock_guard lock(counting);
+          count.values += static_cast<std::int64_t>(ids.size());
+          count.unknown += lacking;
+        }
         return std::make_unique<TokenList>(path, std::move(ids));
       },
       [&](std::int64_t, std::unique_ptr<TokenList> made) { sequences.push_back(std::move(made)); });
+  for (std::string& warning : unknown_warnings({count})) {
+    if (options.on_message)
+      options.on_message("warning    " + shown_path(paths.at(0)) + ": " + warning);
+    warnings.push_back(std::move(warning));
+  }
   TokenScan scan;
   scan.vocabulary = encoder.size();
   scan.threads = text_threads(options);
@@ -220,9 +238,11 @@ TextSplits read_text(const DataConfig& config, const ArrayNames& names, const Op
       return splits;
     }
     const TextFiles& kind = *config.text();
-    splits.train = read_text_split(kind, config.train, *encoder, names, options, errors);
+    splits.train =
+        read_text_split(kind, config.train, *encoder, names, options, errors, splits.warnings);
     if (!config.eval.files.empty())
-      splits.eval = read_text_split(kind, config.eval, *encoder, names, options, errors);
+      splits.eval =
+          read_text_split(kind, config.eval, *encoder, names, options, errors, splits.warnings);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::data) throw;
     const auto& found = error.diagnostics();

@@ -40,6 +40,7 @@ class CharacterEncoder final : public TextEncoder {
     for (std::size_t at = 0; at < text.size();) ids.push_back(ids_[next_character(text, at)]);
   }
   std::int64_t size() const override { return size_; }
+  std::optional<std::uint32_t> unknown() const override { return 0; }
 
  private:
   std::vector<std::uint32_t> ids_;
@@ -57,6 +58,7 @@ class TokenEncoder final : public TextEncoder {
     ids.insert(ids.end(), encoded.ids.begin(), encoded.ids.end());
   }
   std::int64_t size() const override { return tokenizer_->size(); }
+  std::optional<std::uint32_t> unknown() const override { return tokenizer_->unknown(); }
 
  private:
   std::shared_ptr<const Tokenizer> tokenizer_;

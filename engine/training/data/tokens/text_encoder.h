@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,8 @@ class TextEncoder {
                       std::vector<std::uint32_t>& ids) const = 0;
   /// Ids are below.
   virtual std::int64_t size() const = 0;
+  /// The id of text that the vocabulary lacks.
+  virtual std::optional<std::uint32_t> unknown() const { return std::nullopt; }
 };
 
 std::unique_ptr<const TextEncoder> byte_encoder();

@@ -1,0 +1,372 @@
+#include "engine/passes/randomness.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <set>
+#include <string_view>
+
+#include "engine/graph/rewrite.h"
+#include "engine/passes/noise.h"
+
+namespace tandem {
+namespace {
+
+/// Exporters write shares and factors as float32 numbers, each rounded by itself.
+bool is_near(double a, double b) { return std::abs(a - b) <= 1e-4 * std::max(1.0, std::abs(b)); }
+
+/// x times `factor`.
+struct Scaled {
+  ValueId x;
+  double factor = 1;
+};
+
+/// What one of the two cases of a mask makes of x.
+struct Case {
+  double factor = 0, shift = 0;  // of x, and what is added
+  double share = 0;              // how often
+};
+
+struct Cases {
+  Case below, above;
+  void times(double factor) {
+    for (Case* c : {&below, &above}) c->factor *= factor, c->shift *= factor;
+  }
+  void plus(double shift) { below.shift += shift, above.shift += shift; }
+};
+
+/// Dropout: what is kept makes up for what is left out.
+bool is_dropout(const Case& dropped, const Case& kept, double scale) {
+  return dropped.factor == 0 && dropped.shift == 0 && kept.shift == 0 &&
+         is_near(kept.factor * scale * kept.share, 1);
+}
+
+/// Of Klambauer et al. (2017), as PyTorch has it: dropped elements are -alpha, and a and b bring
+/// back mean and deviation.
+bool is_alpha_dropout(const Case& dropped, const Case& kept, double scale) {
+  constexpr double alpha = 1.7580993408473766;
+  const double a = 1 / std::sqrt((alpha * alpha * dropped.share + 1) * kept.share);
+  return dropped.factor == 0 && is_near(kept.factor * scale, a) &&
+         is_near(kept.shift, alpha * a * dropped.share) &&
+         is_near(dropped.shift, -alpha * a * kept.share);
+}
+
+/// Without a factor that makes up for it, as `scale_by_keep = False` has it.
+bool is_bare_mask(const Case& dropped, const Case& kept, double scale) {
+  return dropped.factor == 0 && dropped.shift == 0 && kept.shift == 0 &&
+         is_near(kept.factor * scale, 1);
+}
+
+class Recognition {
+ public:
+  explicit Recognition(const Graph& graph)
+      : graph_(graph), noise_(graph), readers_(readers_of(graph)) {
+    for (const NamedValue& output : graph.outputs) outputs_.insert(output.value.index);
+    for (const State& state : graph.states) outputs_.insert(state.final.index);
+  }
+
+  std::vector<RandomUse> run() {
+    for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
+      const Node& node = graph_.nodes[n];
+      if (!node.op->random || node.op->name == "Dropout") continue;
+      RandomUse& use = uses_.emplace_back();
+      use.path = node.path;
+      use.op = node.op->name;
+      use.drawn = node.outputs[0];
+      use.drawn_name = graph_.value(use.drawn).name;
+      use.dtype = graph_.type(use.drawn).dtype;
+      sources_.push_back(NodeId{static_cast<std::int32_t>(n)});
+    }
+    for (std::size_t i = 0; i < uses_.size(); ++i) recognise(sources_[i], uses_[i]);
+    return std::move(uses_);
+  }
+
+ private:
+  /// Goes from the draw to where its numbers meet others; each such place has to be known.
+  void recognise(NodeId source, RandomUse& use) {
+    std::vector<ValueId> todo{use.drawn};
+    std::vector<NodeId> meetings;
+    bool ends = false;  // in an output, or in a form that is not known
+    if (const Noise* noise = noise_.find(use.drawn)) use.mean = noise->mean();
+    while (!todo.empty()) {
+      const ValueId value = todo.back();
+      todo.pop_back();
+      ends = ends || outputs_.contains(value.index);
+      for (const NodeId reader : readers_[static_cast<std::size_t>(value.index)]) {
+        const ValueId made = graph_.node(reader).outputs[0];
+        if (noise_.find(made) != nullptr) {
+          todo.push_back(made);
+        } else if (std::find(meetings.begin(), meetings.end(), reader) == meetings.end()) {
+          meetings.push_back(reader);
+        }
+      }
+    }
+    std::string kind;
+    std::vector<RandomUse::Bypass> bypasses;
+    known_.clear();
+    for (const NodeId meeting : meetings) {
+      if (ends) return;
+      const std::string found = meet(source, meeting, bypasses);
+      if (!found.empty() && kind.empty()) kind = found;
+    }
+    if (ends || kind.empty()) return;
+    for (const NodeId meeting : meetings) {
+      if (!known_.contains(meeting.index)) return;
+    }
+    use.kind = kind;
+    use.bypasses = std::move(bypasses);
+    use.is_on = false;
+  }
+
+  /// What the place where `source` meets other numbers is; "" where that is not known.
+  std::string meet(NodeId source, NodeId meeting, std::vector<RandomUse::Bypass>& bypasses) {
+    const Node& node = graph_.node(meeting);
+    const std::string_view op = node.op->name;
+    if (op == "Where") {
+      const Noise* mask = of_source(source, node.inputs[0]);
+      return mask != nullptr && mask->is_mask() ? masked(source, meeting, *mask, bypasses) : "";
+    }
+    if (node.inputs.size() != 2) return "";
+    const bool noise_first = of_source(source, node.inputs[0]) != nullptr;
+    const Noise* noise = of_source(source, node.inputs[noise_first ? 0 : 1]);
+    const ValueId x = node.inputs[noise_first ? 1 : 0];
+    if (noise == nullptr || noise_.is_derived(x)) return "";
+    if (op == "Mul" && noise->is_mask()) return masked(source, meeting, *noise, bypasses);
+    if (noise->is_mask()) return "";
+    if (op == "Add" || (op == "Sub" && !noise_first)) {
+      if (!is_centred(*noise, 0)) return "";
+      return bypass(meeting, x, bypasses) ? "noise added" : "";
+    }
+    if (op == "Mul") return multiplied(meeting, *noise, x, bypasses);
+    if (op != "PRelu" || noise_first) return "";
+    known_.insert(meeting.index);
+    return "RReLU";
+  }
+
+  const Noise* of_source(NodeId source, ValueId value) const {
+    const Noise* noise = noise_.find(value);
+    return noise != nullptr && noise->source == source ? noise : nullptr;
+  }
+
+  static bool is_centred(const Noise& noise, double centre) {
+    const double spread = std::max(std::abs(noise.second), std::abs(centre));
+    return std::abs(noise.mean() - centre) <= 1e-5 * spread;
+  }
+
+  /// x times numbers of mean 1; times numbers of mean 0 and added to x; RReLU as
+  /// Where(x <= 0, x * slope, x), whose slopes become their mean.
+  std::string multiplied(NodeId meeting, const Noise& noise, ValueId x,
+                         std::vector<RandomUse::Bypass>& bypasses) {
+    const ValueId product = graph_.node(meeting).outputs[0];
+    if (is_centred(noise, 1)) return bypass(meeting, x, bypasses) ? "noise multiplied" : "";
+    const NodeId next = only_reader(product);
+    if (!next) return "";
+    const Node& reader = graph_.node(next);
+    if (reader.op->name == "Where" && reader.inputs[0] != product) {
+      const ValueId other = reader.inputs[reader.inputs[1] == product ? 2 : 1];
+      if (!(other == x) || !compares_with_zero(reader.inputs[0], x)) return "";
+      known_.insert(meeting.index);
+      return "RReLU";
+    }
+    if (reader.op->name != "Add" || !is_centred(noise, 0)) return "";
+    const ValueId other = reader.inputs[reader.inputs[0] == product ? 1 : 0];
+    if (!(scaled(x).x == scaled(other).x)) return "";
+    if (!add_bypass(reader.outputs[0], other, bypasses)) return "";
+    known_.insert(meeting.index);
+    return "noise added";
+  }
+
+  bool compares_with_zero(ValueId condition, ValueId x) const {
+    const NodeId id = graph_.value(condition).producer;
+    if (!id || graph_.node(id).inputs.size() != 2) return false;
+    const Node& node = graph_.node(id);
+    return (node.inputs[0] == x && noise_.number(node.inputs[1]) == 0.0) ||
+           (node.inputs[1] == x && noise_.number(node.inputs[0]) == 0.0);
+  }
+
+  bool bypass(NodeId meeting, ValueId x, std::vector<RandomUse::Bypass>& bypasses) {
+    if (!add_bypass(graph_.node(meeting).outputs[0], x, bypasses)) return false;
+    known_.insert(meeting.index);
+    return true;
+  }
+
+  bool add_bypass(ValueId value, ValueId instead, std::vector<RandomUse::Bypass>& bypasses) const {
+    if (graph_.type(value) != graph_.type(instead) || graph_.is_constant(instead)) return false;
+    bypasses.push_back({value, instead, graph_.value(value).name, graph_.value(instead).name});
+    return true;
+  }
+
+  /// The one node that reads a value which is no output.
+  NodeId only_reader(ValueId value) const {
+    const auto& readers = readers_[static_cast<std::size_t>(value.index)];
+    return readers.size() == 1 && !outputs_.contains(value.index) ? readers[0] : NodeId{};
+  }
+
+  /// Through products with numbers and what passes numbers on.
+  Scaled scaled(ValueId value) const {
+    Scaled result{value, 1};
+    for (int depth = 0; depth < 8; ++depth) {
+      const NodeId id = graph_.value(result.x).producer;
+      if (!id) break;
+      const Node& node = graph_.node(id);
+      const std::string_view op = node.op->name;
+      if (op == "Identity" || op == "StopGradient") {
+        result.x = node.inputs[0];
+        continue;
+      }
+      if (op != "Mul" && op != "Div") break;
+      const auto right = noise_.number(node.inputs[1]), left = noise_.number(node.inputs[0]);
+      if (right && *right != 0) {
+        result = {node.inputs[0], op == "Mul" ? result.factor * *right : result.factor / *right};
+      } else if (left && op == "Mul") {
+        result = {node.inputs[1], result.factor * *left};
+      } else {
+        break;
+      }
+    }
+    return result;
+  }
+
+  /// Follows what a mask has made of x through numbers that it is multiplied by or that are added,
+  /// until a law holds that outside of training gives x. A bare mask is one where none does.
+  std::string masked(NodeId source, NodeId meeting, const Noise& mask,
+                     std::vector<RandomUse::Bypass>& bypasses) {
+    const Node& node = graph_.node(meeting);
+    ValueId x;
+    Cases cases;
+    if (node.op->name == "Mul") {
+      x = node.inputs[of_source(source, node.inputs[0]) == &mask ? 1 : 0];
+      cases.below.factor = mask.first, cases.above.factor = mask.second;
+    } else {
+      const auto then = noise_.number(node.inputs[1]), otherwise = noise_.number(node.inputs[2]);
+      if (!then == !otherwise) return "";
+      x = node.inputs[then ? 2 : 1];
+      const Case fixed{0, then ? *then : *otherwise}, kept{1, 0};
+      const bool fixed_below = (mask.first != 0) == then.has_value();
+      cases.below = fixed_below ? fixed : kept;
+      cases.above = fixed_below ? kept : fixed;
+    }
+    if (noise_.is_derived(x)) return "";
+    cases.below.share = mask.share, cases.above.share = 1 - mask.share;
+    std::vector<NodeId> read{meeting};  // nodes that read the draw on the way
+    ValueId value = node.outputs[0];
+    const auto found = [&](const auto& law, ValueId at) {
+      if (!holds(law, cases, x, at, bypasses)) return false;
+      for (const NodeId id : read) known_.insert(id.index);
+      return true;
+    };
+    const Cases bare = cases;
+    for (;;) {
+      if (found(is_dropout, value)) return kind_of(source, x);
+      if (found(is_alpha_dropout, value)) return "alpha dropout";
+      const NodeId next = only_reader(value);
+      if (!next || !follow(source, mask, next, value, cases, read)) break;
+      value = graph_.node(next).outputs[0];
+    }
+    cases = bare;
+    read = {meeting};
+    return found(is_bare_mask, node.outputs[0]) ? kind_of(source, x) : "";
+  }
+
+  template <class Law>
+  bool holds(const Law& law, const Cases& cases, ValueId x, ValueId value,
+             std::vector<RandomUse::Bypass>& bypasses) const {
+    for (const Scaled& from : {Scaled{x, 1}, scaled(x)}) {
+      const bool is_so =
+          law(cases.below, cases.above, from.factor) || law(cases.above, cases.below, from.factor);
+      if (is_so && add_bypass(value, from.x, bypasses)) return true;
+    }
+    return false;
+  }
+
+  /// One step from `value`; false where it is not one that numbers alone decide.
+  bool follow(NodeId source, const Noise& mask, NodeId next, ValueId value, Cases& cases,
+              std::vector<NodeId>& read) const {
+    const Node& node = graph_.node(next);
+    const std::string_view op = node.op->name;
+    if (op == "Identity") return true;
+    if (node.inputs.size() != 2) return false;
+    const bool is_first = node.inputs[0] == value;
+    const ValueId other = node.inputs[is_first ? 1 : 0];
+    if (other == value) return false;
+    if (const Noise* more = of_source(source, other)) {
+      if (!more->goes_with(mask) || (op != "Add" && op != "Mul")) return false;
+      for (auto [c, number] :
+           {std::pair{&cases.below, more->first}, std::pair{&cases.above, more->second}}) {
+        if (op == "Add") c->shift += number;
+        if (op == "Mul") c->factor *= number, c->shift *= number;
+      }
+      read.push_back(next);
+      return true;
+    }
+    const auto number = noise_.number(other);
+    if (!number) return false;
+    if (op == "Mul")
+      cases.times(*number);
+    else if (op == "Div" && is_first && *number != 0)
+      cases.times(1 / *number);
+    else if (op == "Add")
+      cases.plus(*number);
+    else if (op == "Sub" && is_first)
+      cases.plus(-*number);
+    else
+      return false;
+    return true;
+  }
+
+  /// By how many elements one number of the mask is for.
+  std::string kind_of(NodeId source, ValueId x) const {
+    const std::int64_t drawn = graph_.type(graph_.node(source).outputs[0]).elements();
+    const TensorType& type = graph_.type(x);
+    if (drawn == type.elements()) return "dropout";
+    return drawn == 1 || drawn == type.shape[0] ? "stochastic depth" : "dropout of channels";
+  }
+
+  const Graph& graph_;
+  const NoiseMap noise_;
+  const std::vector<std::vector<NodeId>> readers_;
+  std::set<std::int32_t> outputs_;
+  std::set<std::int32_t> known_;  // of the draw that is looked at: nodes whose meaning is known
+  std::vector<RandomUse> uses_;
+  std::vector<NodeId> sources_;
+};
+
+}  // namespace
+
+std::vector<RandomUse> random_uses(const Graph& graph) {
+  const bool any = std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const Node& node) {
+    return node.op->random && node.op->name != "Dropout";
+  });
+  return any ? Recognition(graph).run() : std::vector<RandomUse>{};
+}
+
+Graph without_randomness(const Graph& graph, const OperatorSet& operators,
+                         const std::vector<RandomUse>& uses) {
+  const bool any =
+      std::any_of(uses.begin(), uses.end(), [](const RandomUse& use) { return !use.is_on; });
+  if (!any) return graph;
+  const auto visit = [&](GraphRewrite& rewrite, NodeId id) {
+    const Node& node = graph.node(id);
+    GraphBuilder& g = rewrite.builder();
+    for (const RandomUse& use : uses) {
+      if (use.is_on) continue;
+      for (const RandomUse::Bypass& bypass : use.bypasses) {
+        if (!(node.outputs[0] == bypass.value)) continue;
+        rewrite.scope_of(id);
+        rewrite.replace(bypass.value, g.add_node("Identity", {rewrite.mapped(bypass.instead)}));
+        return true;
+      }
+      if (!use.bypasses.empty() || !(node.outputs[0] == use.drawn)) continue;
+      const TensorType& type = graph.type(use.drawn);
+      rewrite.scope_of(id);
+      rewrite.replace(
+          use.drawn,
+          g.expand(g.filled(use.mean, {type.dtype, Shape(type.shape.size(), 1)}), type.shape));
+      return true;
+    }
+    return false;
+  };
+  return remove_dead(rewrite(graph, operators, visit), operators);
+}
+
+}  // namespace tandem

@@ -1,0 +1,46 @@
+// Random numbers that a network draws in training alone: dropout, stochastic depth and noise that
+// exporters write as chains of operators, and what evaluation computes in their place.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/graph/graph.h"
+#include "engine/operators/operator.h"
+
+namespace tandem {
+
+/// An operator that draws random numbers, other than Dropout, which has an inference form of its
+/// own.
+struct RandomUse {
+  std::string path, op;  // "stages.1.RandomUniformLike"; "RandomUniformLike"
+  std::string kind;      // "stochastic depth", "dropout", …; "" where the form is not known
+  ValueId drawn;
+  std::string drawn_name;  // of the value
+  DType dtype = DType::float32;
+  bool is_on = true;     // outside of training; `random_uses` says so where the form is not known
+  bool by_rule = false;  // a rule of the user says so
+
+  /// Outside of training `value` is what `instead` is.
+  struct Bypass {
+    ValueId value, instead;
+    std::string name, instead_name;
+  };
+  std::vector<Bypass> bypasses;
+  /// Without bypasses the numbers are their mean.
+  double mean = 0;
+};
+
+/// All that an output of the graph depends on, in the order of the graph.
+///
+/// Known is what becomes the identity (or, of RReLU, LeakyRelu): x times a mask of zeros and
+/// 1 / (share that is kept), whatever the mask's extents and wherever the factor stands; such a
+/// mask without the factor; alpha dropout; x plus numbers of mean 0 and a fixed spread; x times
+/// numbers of mean 1; PRelu with drawn slopes. A draw that anything else reads as well is unknown.
+std::vector<RandomUse> random_uses(const Graph& graph);
+
+/// The graph outside of training: what is not on is left out. `uses` are of this graph.
+Graph without_randomness(const Graph& graph, const OperatorSet& operators,
+                         const std::vector<RandomUse>& uses);
+
+}  // namespace tandem

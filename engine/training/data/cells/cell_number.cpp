@@ -1,0 +1,245 @@
+#include "engine/training/data/cells/cell_number.h"
+
+#include <locale.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+#include "engine/graph/text.h"
+#include "engine/training/data/cells/dates.h"
+
+namespace tandem {
+namespace {
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+std::string_view stripped(std::string_view text) {
+  constexpr std::string_view blanks = " \t\r\n";
+  const std::size_t first = text.find_first_not_of(blanks);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(blanks) - first + 1);
+}
+
+std::string lower_text(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return lower;
+}
+
+char mark_of(DecimalMark mark) { return mark == DecimalMark::comma ? ',' : '.'; }
+char mark_of(ThousandsMark mark) {
+  constexpr char marks[] = {0, ',', '.', ' ', '_'};
+  return marks[static_cast<std::size_t>(mark)];
+}
+
+/// Of a number as std::from_chars takes it, which tells too small ones from too large ones by
+/// nothing: 0 for 1e-400, infinity for 1e400.
+double nearest(std::string_view number) {
+  static const locale_t plain = ::newlocale(LC_ALL_MASK, "C", nullptr);
+  return ::strtod_l(std::string(number).c_str(), nullptr, plain);
+}
+
+template <class T>
+std::optional<T> number_in(std::string_view text) {
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || end != text.data() + text.size()) return std::nullopt;
+  if constexpr (std::is_floating_point_v<T>) {
+    if (error == std::errc::result_out_of_range) {
+      value = nearest(text);
+    } else if (error != std::errc() || !std::isfinite(value)) {
+      return std::nullopt;
+    }
+  } else if (error != std::errc()) {
+    return std::nullopt;
+  }
+  return value;
+}
+
+/// 1 and 0; -1 of another word.
+int truth_of(std::string_view text) {
+  if (text == "True" || text == "true" || text == "TRUE") return 1;
+  if (text == "False" || text == "false" || text == "FALSE") return 0;
+  return -1;
+}
+
+/// "1,234,567": the first group has one to three digits, the others three.
+bool has_groups(std::string_view digits, char mark) {
+  std::size_t count = 0;
+  bool is_first = true;
+  for (const char c : digits) {
+    if (is_digit(c)) {
+      ++count;
+    } else if (c != mark || count == 0 || count > 3 || (!is_first && count != 3)) {
+      return false;
+    } else {
+      is_first = false;
+      count = 0;
+    }
+  }
+  return is_first || count == 3;
+}
+
+/// Whether a cell is a number with these marks.
+bool reads_with(std::string_view cell, DecimalMark decimal, ThousandsMark thousands) {
+  std::string buffer;
+  const CellText cells{decimal, thousands, {}};
+  return read_double(cell, cells, buffer).has_value();
+}
+
+}  // namespace
+
+bool is_usual_missing(std::string_view cell) {
+  constexpr std::array<std::string_view, 13> words{
+      "na", "n/a", "nan", "none", "null", "nil", "#n/a", "<na>", "-nan", "-", "--", "?", "."};
+  constexpr std::size_t longest = 8;
+  if (!cell.empty() && (is_digit(cell.front()) || is_digit(cell.back()))) return false;
+  const std::string_view text = stripped(cell);
+  if (text.empty()) return true;
+  if (text.size() > longest) return false;
+  return std::find(words.begin(), words.end(), lower_text(text)) != words.end();
+}
+
+std::optional<std::string_view> plain_number(std::string_view cell, const CellText& cells,
+                                             std::string& buffer) {
+  std::string_view text = trimmed(cell);
+  if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
+  const char decimal = mark_of(cells.decimal), thousands = mark_of(cells.thousands);
+  if (decimal == '.' && thousands == 0) return text;
+  const std::size_t sign = !text.empty() && text[0] == '-' ? 1 : 0;
+  std::size_t whole = sign;
+  while (whole < text.size() && (is_digit(text[whole]) || text[whole] == thousands)) ++whole;
+  if (thousands != 0 && !has_groups(text.substr(sign, whole - sign), thousands))
+    return std::nullopt;
+  buffer.clear();
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == decimal && decimal != '.' && i == whole) {
+      buffer += '.';
+    } else if (c == '.' && decimal != '.' && i >= whole) {
+      return std::nullopt;
+    } else if (i >= whole || c != thousands || thousands == 0) {
+      buffer += c;
+    }
+  }
+  return buffer;
+}
+
+std::optional<double> read_double(std::string_view cell, const CellText& cells,
+                                  std::string& buffer) {
+  const std::optional<std::string_view> text = plain_number(cell, cells, buffer);
+  if (text) {
+    if (const std::optional<double> value = number_in<double>(*text)) return value;
+  }
+  const int truth = truth_of(trimmed(cell));
+  return truth < 0 ? std::nullopt : std::optional<double>(truth);
+}
+
+template <class T>
+std::optional<T> read_whole(std::string_view cell, const CellText& cells, std::string& buffer) {
+  const std::optional<std::string_view> text = plain_number(cell, cells, buffer);
+  if (text) {
+    if (const std::optional<T> value = number_in<T>(*text)) return value;
+  }
+  // Up to 2^53 doubles are the number that is written.
+  constexpr double exact = 9007199254740992;
+  const std::optional<double> value = read_double(cell, cells, buffer);
+  if (!value || std::abs(*value) > exact || std::trunc(*value) != *value ||
+      *value < static_cast<double>(std::numeric_limits<T>::min()) ||
+      *value > static_cast<double>(std::numeric_limits<T>::max()))
+    return std::nullopt;
+  return static_cast<T>(*value);
+}
+
+template std::optional<std::int8_t> read_whole(std::string_view, const CellText&, std::string&);
+template std::optional<std::int16_t> read_whole(std::string_view, const CellText&, std::string&);
+template std::optional<std::int32_t> read_whole(std::string_view, const CellText&, std::string&);
+template std::optional<std::int64_t> read_whole(std::string_view, const CellText&, std::string&);
+template std::optional<std::uint8_t> read_whole(std::string_view, const CellText&, std::string&);
+template std::optional<std::uint16_t> read_whole(std::string_view, const CellText&, std::string&);
+template std::optional<std::uint32_t> read_whole(std::string_view, const CellText&, std::string&);
+template std::optional<std::uint64_t> read_whole(std::string_view, const CellText&, std::string&);
+
+std::string remedy_of_number(std::string_view cell, const CellText& cells) {
+  const std::string_view text = stripped(cell);
+  if (text.empty()) return "";
+  if (is_usual_missing(text))
+    return "data.missing leaves this spelling out: name it there, or set data.missing = [ \"" +
+           std::string(text) + "\" ]";
+  const bool is_point = cells.decimal == DecimalMark::point;
+  if (!is_point && reads_with(text, DecimalMark::point, ThousandsMark::none))
+    return "data.decimal = \".\"";
+  const bool takes_comma = is_point && reads_with(text, DecimalMark::comma, ThousandsMark::none);
+  const bool takes_groups = cells.thousands == ThousandsMark::none &&
+                            text.find(',') != std::string_view::npos &&
+                            reads_with(text, DecimalMark::point, ThousandsMark::comma);
+  if (takes_comma && takes_groups)
+    return "data.decimal = \",\" where the comma stands before a fraction, data.thousands = \",\" "
+           "where it stands between thousands";
+  if (takes_comma) return "data.decimal = \",\"";
+  if (takes_groups) return "data.thousands = \",\"";
+  struct Marks {
+    DecimalMark decimal;
+    ThousandsMark thousands;
+    const char* keys;
+  };
+  constexpr Marks others[] = {
+      {DecimalMark::comma, ThousandsMark::point, "data.decimal = \",\" and data.thousands = \".\""},
+      {DecimalMark::comma, ThousandsMark::space,
+       "data.decimal = \",\" and data.thousands = \"space\""},
+      {DecimalMark::point, ThousandsMark::space, "data.thousands = \"space\""},
+      {DecimalMark::point, ThousandsMark::underscore, "data.thousands = \"_\""}};
+  for (const Marks& marks : others) {
+    if (reads_with(text, marks.decimal, marks.thousands)) return marks.keys;
+  }
+  const std::string lower = lower_text(text);
+  constexpr std::pair<std::string_view, std::string_view> pairs[] = {
+      {"no", "yes"}, {"n", "y"}, {"f", "t"}, {"off", "on"}};
+  for (const auto& [first, second] : pairs) {
+    if (lower != first && lower != second) continue;
+    const bool is_upper = text[0] >= 'A' && text[0] <= 'Z';
+    const auto as_written = [&](std::string_view word) {
+      std::string result(word);
+      for (std::size_t i = 0; i < result.size(); ++i) {
+        const bool is_capital = is_upper && (i == 0 || (text.size() > 1 && text[1] < 'a'));
+        if (is_capital) result[i] = static_cast<char>(result[i] - 'a' + 'A');
+      }
+      return result;
+    };
+    return "as = [ \"classes('" + as_written(first) + "', '" + as_written(second) +
+           "')\" ] makes 0 and 1 of these words";
+  }
+  if (read_date(text)) return "as = [ \"unix_time\" ] makes seconds since 1970 of a date";
+  if (text.back() == '%')
+    return "take the percent sign out of the file: 12.5 instead of 12.5%, in all rows";
+  for (const std::string_view sign : {"$", "€", "£", "¥", "₹", "CHF", "EUR", "USD", "GBP"}) {
+    if (text.starts_with(sign) || text.ends_with(sign))
+      return "take the currency out of the file: 9.99 instead of " + std::string(text);
+  }
+  return "";
+}
+
+std::string shown_cell(std::string_view text) {
+  constexpr std::size_t most = 60, longest_character = 4;
+  constexpr char digits[] = "0123456789abcdef";
+  std::size_t cut = std::min(text.size(), most);
+  const auto is_inside = [&] { return (static_cast<unsigned char>(text[cut]) & 0xc0) == 0x80; };
+  const bool is_long = cut < text.size();
+  while (is_long && cut > most - longest_character + 1 && is_inside()) --cut;
+  std::string plain;
+  for (const char c : text.substr(0, cut)) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= ' ' && byte != 0x7f) {
+      plain += c;
+    } else {
+      plain += {'\\', 'x', digits[byte >> 4], digits[byte & 15]};
+    }
+  }
+  return "\"" + plain + (is_long ? "…\"" : "\"");
+}
+
+}  // namespace tandem

@@ -1,0 +1,40 @@
+// Numbers in cells of text tables: how they are written, what stands for none, and what to say
+// where a cell holds something else.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "engine/training/config/data_config.h"
+
+namespace tandem {
+
+/// Of numbers: NA, N/A, NaN, None, null, nil, #N/A, <NA>, -, ?, . and the like; or nothing but
+/// spaces.
+bool is_usual_missing(std::string_view cell);
+
+/// A cell as std::from_chars takes numbers: without spaces around it, marks of thousands and a plus
+/// sign, and with a decimal point. Unset where the marks stand elsewhere than in numbers. `buffer`
+/// holds what had to be changed.
+std::optional<std::string_view> plain_number(std::string_view cell, const CellText& cells,
+                                             std::string& buffer);
+
+/// Infinity only of a number that is too large: 1e400. true and false, in any of three cases, are 1
+/// and 0.
+std::optional<double> read_double(std::string_view cell, const CellText& cells,
+                                  std::string& buffer);
+/// Also of whole numbers that are written with a point: 5.0.
+template <class T>
+std::optional<T> read_whole(std::string_view cell, const CellText& cells, std::string& buffer);
+
+/// What makes a number of a cell that is none: a key, a function, or a change of the file; "" where
+/// nothing is known.
+std::string remedy_of_number(std::string_view cell, const CellText& cells);
+
+/// In quotes, for messages: long text is cut in front of a character of UTF-8, control characters
+/// are \xNN.
+std::string shown_cell(std::string_view text);
+
+}  // namespace tandem

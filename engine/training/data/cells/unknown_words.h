@@ -1,0 +1,49 @@
+// Words that the vocabularies of the training data lack: what is said where there are many.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/training/data/row_encoder.h"
+
+namespace tandem {
+
+/// Of the values that a field takes from one column.
+struct UnknownWords {
+  std::string field, column;
+  std::int64_t values = 0, unknown = 0;
+  struct Example {
+    std::string word, nearest;  // nearest: of the known words; "" where none is near
+  };
+  std::vector<Example> examples;
+  bool is_untrained = false;  // no training sample has the row that they share
+  bool are_tokens = true;     // of a tokenizer, or characters, whose vocabulary is given
+
+  double share() const {
+    return values > 0 ? static_cast<double>(unknown) / static_cast<double>(values) : 0;
+  }
+};
+
+/// What is most like an unknown word of the known ones: one that differs in spaces, then in the
+/// case of letters, then as a number is written ("1.0" and "1"), then in few letters; "" where none
+/// is. `known(i)` is asked for i below `count`.
+std::string nearest_word(std::string_view word, std::int64_t count,
+                         const std::function<std::string_view(std::int64_t)>& known);
+
+/// Columns with unknown words, by the statistics of their fields.
+std::vector<UnknownWords> unknown_words(const TablePlan& plan,
+                                        const std::vector<std::vector<ColumnStatistics>>& fields,
+                                        const std::vector<Vocabulary>& vocabularies);
+
+/// A sentence for each column in which more than 3 of 100 values are unknown.
+std::vector<std::string> unknown_warnings(const std::vector<UnknownWords>& all);
+
+/// The vocabularies whose row for unknown words no training sample has, by the statistics of the
+/// training data: what to say of them, or "".
+std::string untrained_note(const TablePlan& plan,
+                           const std::vector<std::vector<ColumnStatistics>>& fields);
+
+}  // namespace tandem

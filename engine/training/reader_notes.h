@@ -1,0 +1,17 @@
+// Which parameters the selectors of a configuration mean by the operators that read them: said
+// before a run, since no name of the parameter shows it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/graph/graph.h"
+#include "engine/training/config/run_config.h"
+
+namespace tandem {
+
+/// A line for each selector that means some parameter by a reader alone: `parameters.freeze
+/// "q_proj:weight" means 2 parameters by what reads them: onnx::MatMul_12 as q_proj:weight, …`.
+std::vector<std::string> reader_notes(const RunConfig& config, const Graph& graph);
+
+}  // namespace tandem

@@ -1,0 +1,174 @@
+#include "importer/batch/refuse_ambiguous.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <set>
+#include <string_view>
+
+#include "importer/batch/follow_traits.h"
+#include "importer/batch/old_batch.h"
+#include "importer/batch/sample_numbers.h"
+#include "importer/file/onnx_content.h"
+
+namespace tandem::importer {
+namespace {
+
+using Total = SampleTraits::Total;
+
+class Check {
+ public:
+  Check(Session& session, Scope& scope, const onnx::NodeProto& node, const std::string& path)
+      : context_(session, scope, node, 0, path), node_(node), batch_(session.old_batch->batch) {
+    for (const std::string& name : node.input()) operands_.push_back(seen(session, scope, name));
+    for (const std::string& name : node.output()) {
+      outputs_.push_back(seen(session, scope, name));
+      if (outputs_.back().has_changed()) follows_ = true;
+    }
+  }
+
+  void run() {
+    if (operands_.empty() || outputs_.empty()) return;
+    scaled_total();
+    if (batch_ != 1) return;
+    lookup();
+    part_of_the_batch();
+    written_into_one_sample();
+    broadcast();
+    one_hot();
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& what, const char* readings) const {
+    context_.fail(fmt::format("{} a batch of {}: {}", what, batch_, readings));
+  }
+
+  bool is_op(std::initializer_list<std::string_view> names) const {
+    return std::find(names.begin(), names.end(), node_.op_type()) != names.end();
+  }
+
+  void lookup() {
+    if (sample_lookup(context_, *context_.session().old_batch) != SampleLookup::unclear) return;
+    fail("the indices look along the samples of a file with",
+         "whether they mean their own sample or any of them does not show");
+  }
+
+  // x[0], x[-1:]: the sample, or the first one of many.
+  void part_of_the_batch() const {
+    if (!is_op({"Gather", "GatherND", "GatherElements", "Slice"})) return;
+    if (!operands_[0].has_changed() || follows_ || !outputs_[0].is_tensor) return;
+    fail("it takes one place along the samples of a file with",
+         "whether it means the sample that there is or this one of many does not show");
+  }
+
+  void written_into_one_sample() const {
+    if (!is_op({"Scatter", "ScatterElements", "ScatterND"}) || follows_) return;
+    const bool any = std::any_of(operands_.begin(), operands_.end(),
+                                 [](const Seen& x) { return x.has_changed(); });
+    if (!any) return;
+    fail("what each sample writes goes into one tensor of a file with",
+         "whether each sample has its own does not show");
+  }
+
+  void broadcast() const {
+    if (!follows_ || !outputs_[0].is_tensor) return;
+    if (!is_element_wise(node_) && !is_op({"Concat", "Expand"})) return;
+    const std::size_t rank = outputs_[0].before->size();
+    for (const Seen& x : operands_) {
+      if (!x.is_unchanged()) continue;
+      std::size_t shared = 0;  // axes of samples that its extents of 1 are broadcast along
+      for (const std::int64_t axis : outputs_[0].changed) {
+        const std::size_t distance = rank - static_cast<std::size_t>(axis);
+        const Shape& own = x.term->type.shape;
+        if (own.size() < distance || own[own.size() - distance] != 1) continue;
+        ++shared;
+        if (x.term->samples.random)
+          fail("random numbers were drawn for", "whether each sample has its own does not show");
+        if (x.term->samples.cut == distance)
+          fail("the first entries of a longer tensor meet the samples of",
+               "whether there is one for each sample or one for all does not show");
+      }
+      if (shared > 1 && x.term->constant)
+        fail("a constant of one entry for each pair of samples was made for",
+             "an identity matrix, for instance, is 1 there");
+    }
+  }
+
+  // A number of classes that is the batch's.
+  void one_hot() const {
+    if (!is_op({"OneHot"}) || !operands_[0].has_changed() || operands_.size() < 2) return;
+    const Seen& depth = operands_[1];
+    if (!depth.is_tensor || !depth.term->constant || depth.term->constant->number(0) != 1) return;
+    fail("it has one class in a file with",
+         "whether that counts the samples or the classes does not show");
+  }
+
+  // sum / B and mean * B, with the batch as a number.
+  void scaled_total() const {
+    if (!is_op({"Div", "Mul"}) || operands_.size() != 2) return;
+    for (std::size_t i = 0; i < (node_.op_type() == "Div" ? 1u : 2u); ++i) {
+      const Seen &total = operands_[i], &other = operands_[1 - i];
+      if (!total.is_tensor || total.term->samples.total == Total::none) continue;
+      if (!other.is_tensor || !other.term->constant) continue;
+      const std::optional<double> number = single_number(*other.term->constant);
+      if (!number || !counts_samples(total.term->samples, *number)) continue;
+      context_.fail(
+          fmt::format("a {} over the samples is {} by {}, which may count the samples of the batch "
+                      "of {} with which the file was exported",
+                      total.term->samples.total == Total::sum ? "sum" : "mean",
+                      node_.op_type() == "Div" ? "divided" : "multiplied", *number, batch_));
+    }
+  }
+
+  static std::optional<double> single_number(const HostTensor& tensor) {
+    if (tensor.type().elements() != 1) return std::nullopt;
+    return tensor.number(0);
+  }
+
+  // Whether a sum of batch * [others] entries is scaled by batch and some of the others, or a mean
+  // over a batch of one by exactly 1.
+  bool counts_samples(const SampleTraits& samples, double number) const {
+    const double count = node_.op_type() == "Div" ? number : 1 / number;
+    if (samples.total == Total::mean) return batch_ == 1 && number == 1;
+    const Shape& summed = *samples.summed;
+    std::set<std::int64_t> products{summed[0]};
+    for (std::size_t i = 1; i < summed.size(); ++i) {
+      std::set<std::int64_t> more = products;
+      for (const std::int64_t product : products) more.insert(product * summed[i]);
+      products = std::move(more);
+    }
+    return std::any_of(products.begin(), products.end(), [&](std::int64_t product) {
+      const auto entries = static_cast<double>(product);
+      return std::abs(count - entries) <= 1e-6 * entries;
+    });
+  }
+
+  NodeContext context_;
+  const onnx::NodeProto& node_;
+  const std::int64_t batch_;
+  std::vector<Seen> operands_, outputs_;
+  bool follows_ = false;  // any output
+};
+
+}  // namespace
+
+void refuse_ambiguous(Session& session, Scope& scope, const onnx::NodeProto& node,
+                      const std::string& path) {
+  if (!domain_of(node.domain()).empty()) return;
+  Check(session, scope, node, path).run();
+}
+
+void refuse_ambiguous_output(const Session& session, const std::string& name, const Term& term) {
+  const BatchRecord* old = session.old_batch;
+  if (old == nullptr || old->batch != 1 || term.samples.total != Total::sum) return;
+  throw Error(
+      ErrorKind::usage,
+      Diagnostic{.message = "the output is a sum over the samples of a file with a batch of "
+                            "1: whether it was divided by their number does not show",
+                 .path = name,
+                 .fix = fixed_batch_fix(*old)});
+}
+
+}  // namespace tandem::importer

@@ -1,0 +1,177 @@
+#include "importer/model_notices.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "engine/graph/text.h"
+
+namespace tandem {
+namespace {
+
+/// "a, b, c and 4 more"
+std::string some_of(const std::vector<std::string>& texts) {
+  constexpr std::size_t shown = 4;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(texts.size(), shown); ++i)
+    text += (i == 0 ? "" : ", ") + texts[i];
+  if (texts.size() > shown) text += fmt::format(" and {} more", texts.size() - shown);
+  return text;
+}
+
+std::string quoted(const std::string& text) { return "\"" + text + "\""; }
+
+/// `[ { at = "a", mode = "b" }, … ]`
+std::string rules_of(const std::vector<std::string>& names, const std::string& mode) {
+  std::string text;
+  for (const std::string& name : names) {
+    text += fmt::format("{}{{ at = {}{} }}", text.empty() ? "" : ", ", quoted(name),
+                        mode.empty() ? "" : ", mode = " + quoted(mode));
+  }
+  return "[ " + text + " ]";
+}
+
+const char* plural(std::size_t count, const char* one, const char* many) {
+  return count == 1 ? one : many;
+}
+
+void add_randomness(const ImportResult& model, std::vector<ModelNotice>& notices) {
+  ModelNotice on{"random_on"}, off{"random_off"};
+  std::map<std::string, std::vector<std::string>> kinds;
+  std::vector<std::string> shown;
+  for (const RandomUse& use : model.randomness) {
+    if (use.is_on) {
+      if (use.by_rule) continue;
+      on.names.push_back(use.path);
+      shown.push_back(fmt::format("{} ({})", use.path, use.op));
+    } else {
+      off.names.push_back(use.path);
+      kinds[use.kind.empty() ? "by model.random" : use.kind].push_back(use.path);
+    }
+  }
+  if (!on.names.empty()) {
+    const std::size_t count = on.names.size();
+    on.is_warning = true;
+    on.text = fmt::format(
+        "{} {} random numbers in evaluation, prediction and the exported file as in training: {}",
+        count, plural(count, "operator draws", "operators draw"), some_of(shown));
+    on.fix = fmt::format(
+        "model.random = {} leaves {} out there (the mean stands for {}), mode = \"always\" says "
+        "that it is meant",
+        rules_of(on.names, "train"), plural(count, "it", "them"), plural(count, "it", "them"));
+    notices.push_back(std::move(on));
+  }
+  if (off.names.empty()) return;
+  std::vector<std::string> parts;
+  for (const auto& [kind, paths] : kinds)
+    parts.push_back(fmt::format("{}: {}", kind, some_of(paths)));
+  const std::size_t count = off.names.size();
+  off.text = fmt::format(
+      "{} random {} in training alone, and {} off in evaluation, prediction and the exported file: "
+      "{}",
+      count, plural(count, "operator is", "operators are"), plural(count, "is", "are"),
+      joined(parts, "; "));
+  off.fix = "model.random = \"always\" keeps them on";
+  notices.push_back(std::move(off));
+}
+
+void add_buffers(const ImportResult& model,
+                 const std::function<bool(const ParameterSummary&)>& is_settled,
+                 std::vector<ModelNotice>& notices) {
+  ModelNotice sure{"buffers"}, doubtful{"possible_buffers"};
+  std::vector<std::string> sure_shown, doubtful_shown;
+  constexpr std::string_view head = "recognised as a buffer: ";
+  for (const ParameterSummary& p : model.summary.parameters) {
+    if (p.is_recognised_buffer && !p.trainable && p.reason.starts_with(head)) {
+      sure.names.push_back(p.path);
+      sure_shown.push_back(fmt::format("{} ({})", p.path, p.reason.substr(head.size())));
+    } else if (p.trainable && !p.doubt.empty() && !(is_settled && is_settled(p))) {
+      doubtful.names.push_back(p.path);
+      doubtful_shown.push_back(fmt::format("{} ({})", p.path, p.doubt));
+    }
+  }
+  if (!sure.names.empty()) {
+    const std::size_t count = sure.names.size();
+    std::vector<std::string> names;
+    for (const std::string& name : sure.names) names.push_back(quoted(name));
+    sure.text = fmt::format("{} {} recognised as {} and {} not train: {}", count,
+                            plural(count, "tensor was", "tensors were"),
+                            plural(count, "a buffer", "buffers"), plural(count, "does", "do"),
+                            some_of(sure_shown));
+    sure.fix = fmt::format("parameters.train = [ {} ] trains {} all the same", joined(names, ", "),
+                           plural(count, "it", "them"));
+    notices.push_back(std::move(sure));
+  }
+  if (doubtful.names.empty()) return;
+  const std::size_t count = doubtful.names.size();
+  doubtful.text = fmt::format("{} {} and may be {} that the model never trained: {}", count,
+                              plural(count, "tensor trains", "tensors train"),
+                              plural(count, "a buffer", "buffers"), some_of(doubtful_shown));
+  doubtful.fix = fmt::format("if so, parameters.freeze = {}", rules_of(doubtful.names, ""));
+  notices.push_back(std::move(doubtful));
+}
+
+void add_batch_norms(const ImportResult& model, std::vector<ModelNotice>& notices) {
+  std::vector<std::string> training, inference;
+  bool differs = false;
+  for (const BatchNormUse& use : model.batch_norms) {
+    (use.file_trains ? training : inference).push_back(use.path);
+    differs = differs || use.trains != use.file_trains;
+  }
+  if (training.empty() || inference.empty() || !differs) return;
+  ModelNotice notice{"batch_norm_modes"};
+  notice.names = inference;
+  notice.text = fmt::format(
+      "the file has BatchNormalization in training ({}) and in inference ({}), and the "
+      "configuration says otherwise for some of them",
+      some_of(training), some_of(inference));
+  notice.fix = "model.batch_norm = \"file\" does what the file says of each";
+  notice.is_warning = true;
+  notices.push_back(std::move(notice));
+}
+
+std::string with_commas(std::int64_t number) {
+  std::string text = std::to_string(number);
+  for (std::size_t at = text.size(); at > 3;) text.insert(at -= 3, ",");
+  return text;
+}
+
+void add_quantized(const ImportResult& model, std::vector<ModelNotice>& notices) {
+  constexpr double small_part = 0.05;
+  const QuantizedWeights& quantized = model.quantized;
+  if (quantized.numbers == 0) return;
+  ModelNotice notice{"quantized"};
+  for (const ParameterSummary& p : model.summary.parameters) {
+    if (p.trainable) notice.trained += p.type.elements();
+  }
+  notice.all = notice.trained + quantized.numbers;
+  const double part = static_cast<double>(notice.trained) / static_cast<double>(notice.all);
+  notice.is_warning = part < small_part;
+  notice.text = fmt::format(
+      "{}{} of {} weights train ({:.2g} %): the other {} are whole numbers ({}) that {} {}, and no "
+      "step changes those",
+      notice.is_warning ? "only " : "", with_commas(notice.trained), with_commas(notice.all),
+      100 * part, with_commas(quantized.numbers), quantized.types, joined(quantized.operators),
+      plural(quantized.operators.size(), "reads", "read"));
+  notice.fix = "train the float model that it was made of, and quantize the result";
+  notices.insert(notices.begin(), std::move(notice));
+}
+
+}  // namespace
+
+std::vector<ModelNotice> model_notices(
+    const ImportResult& model, const std::function<bool(const ParameterSummary&)>& is_settled) {
+  std::vector<ModelNotice> notices;
+  add_randomness(model, notices);
+  add_buffers(model, is_settled, notices);
+  add_batch_norms(model, notices);
+  add_quantized(model, notices);
+  return notices;
+}
+
+std::string in_one_line(const ModelNotice& notice) {
+  return notice.fix.empty() ? notice.text : notice.text + "; " + notice.fix;
+}
+
+}  // namespace tandem

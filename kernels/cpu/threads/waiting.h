@@ -1,0 +1,89 @@
+// Waits of a few microseconds between threads: spinning first, then sleeping in the kernel.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace tandem {
+
+/// How long the threads of a team spin before they sleep: a short time while others use the cores.
+/// Spinning for long on a core that others use costs twice: the time is lost, and the scheduler
+/// takes it off the thread's next turns.
+class SpinTime {
+ public:
+  static constexpr std::int64_t quiet_ns = 1'000'000;
+  static constexpr std::int64_t crowded_ns = 20'000;
+  static constexpr std::int64_t unknown_ns =
+      100'000;  // where the system does not tell the waiting time
+
+  /// The budget for waits of now.
+  std::int64_t nanoseconds(std::int64_t now_ns) const {
+    return now_ns < crowded_until_.load(std::memory_order_relaxed) ? crowded_ns : quiet_ns;
+  }
+  void set_crowded(std::int64_t until_ns) {
+    crowded_until_.store(until_ns, std::memory_order_relaxed);
+  }
+
+ private:
+  std::atomic<std::int64_t> crowded_until_{0};  // ns of the steady clock
+};
+
+/// How long the scheduler lets one thread wait for a core although it could run (run_delay in
+/// /proc/thread-self/schedstat). A few microseconds of it a second on a quiet machine, beside a
+/// busy loop half of the time.
+class WaitingForCore {
+ public:
+  WaitingForCore() = default;
+  ~WaitingForCore();
+  WaitingForCore(const WaitingForCore&) = delete;
+  WaitingForCore& operator=(const WaitingForCore&) = delete;
+
+  /// To be called by always the same thread: tells `time` whether the cores are crowded, and gives
+  /// the budget for waits of now. Reads the number at most every 2 ms; a reading takes 2 µs.
+  std::int64_t report(SpinTime& time, std::int64_t now_ns);
+
+ private:
+  std::int64_t read() const;
+
+  int file_ = -2;  // -1: there is none; -2: not opened yet
+  std::int64_t read_at_ = 0, waited_ = 0;
+};
+
+std::int64_t steady_ns();
+/// Sleeps while `word` has the value `expected`, or until somebody wakes it; returns early at
+/// times.
+void sleep_while(std::atomic<std::uint32_t>& word, std::uint32_t expected);
+void wake_all(std::atomic<std::uint32_t>& word);
+
+/// Tells the processor that this is a spinning thread.
+inline void spin_pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+/// Spins until `is_ready()`, as long as `time` allows; whether it became ready.
+template <class Ready>
+bool spin_until(Ready&& is_ready, SpinTime& time, WaitingForCore& thread) {
+  constexpr int looks = 32;  // between two readings of the clock
+  for (int i = 0; i < looks; ++i) {
+    if (is_ready()) return true;
+    spin_pause();
+  }
+  const std::int64_t begin = steady_ns();
+  std::int64_t limit = SpinTime::crowded_ns;
+  bool has_reported = false;
+  for (;;) {
+    for (int i = 0; i < looks; ++i) {
+      if (is_ready()) return true;
+      spin_pause();
+    }
+    const std::int64_t now = steady_ns();
+    if (now - begin < limit) continue;
+    if (has_reported) return false;
+    has_reported = true;
+    limit = thread.report(time, now);
+  }
+}
+
+}  // namespace tandem

@@ -1,0 +1,158 @@
+"""Models exported with a batch of one, by both exporters, and what PyTorch computes with a batch of four.
+
+    python tests/scripts/batch_of_one.py [--keep]   # torch, onnx, onnxscript; --keep: only files that are missing
+
+Writes tests/data/batch_of_one/NAME.EXPORTER.onnx and cases.json. `outputs` null: the file does not
+show what the model means, so that it has to be refused.
+"""
+
+import json
+import logging
+import pathlib
+import sys
+import warnings
+
+import onnx
+import torch
+import torch.nn.functional as F
+
+warnings.filterwarnings("ignore")
+logging.disable(logging.CRITICAL)
+HERE = pathlib.Path(__file__).parents[1] / "data" / "batch_of_one"
+B, T, C = 4, 5, 6
+
+
+class Net(torch.nn.Module):
+    def __init__(self, of):
+        super().__init__()
+        generator = torch.Generator().manual_seed(3)
+
+        def values(*shape):
+            return torch.randn(*shape, generator=generator)
+
+        self.f = torch.nn.Linear(C, C)
+        self.o = torch.nn.Linear(C, 3)
+        self.table = torch.nn.Embedding(16, C)
+        for p in self.parameters():
+            p.data = values(*p.shape) * 0.5
+        self.token = torch.nn.Parameter(values(1, 1, C))
+        self.register_buffer("numbers", torch.arange(32))
+        self.register_buffer("rows", values(32, C))
+        self.register_buffer("types", torch.zeros(1, T, dtype=torch.long))
+        self.of = of
+
+    def forward(self, *inputs):
+        return self.of(self, *inputs)
+
+
+x = torch.sin(torch.arange(B * T * C).float() * 0.7).reshape(B, T, C).mul(1e6).round().div(1e6)
+ids = torch.tensor([[3, 9, 1, 0, 0], [4, 2, 15, 7, 0], [15, 0, 0, 0, 0], [1, 2, 3, 4, 14]])
+lengths = torch.tensor([2, 5, 1, 4])
+
+
+def rows(x):
+    return torch.arange(x.shape[0])
+
+
+def scattered(net, x, places):
+    y = net.f(x)[:, :, 0] * 1
+    y[rows(x), places] = 0.5
+    return y
+
+
+def pair_logits(net, x):
+    z = F.normalize(net.f(x).mean(1), dim=-1)
+    return z @ z.T
+
+
+def sample_by_sample(net, x):
+    return torch.stack([net.o(x[b]).mean(0) for b in range(x.shape[0])])
+
+
+# name: (inputs, function, whether the file shows what is meant)
+CASES = {
+    # Lookups that number the samples
+    "argmax_place": ([x], lambda n, x: n.o(n.f(x)[rows(x), x[:, :, 0].argmax(1)]), True),
+    "end_of_text": ([ids], lambda n, i: n.o(n.f(n.table(i))[rows(i), i.argmax(-1)]), True),
+    "last_token": ([ids], lambda n, i: n.o(n.table(i))[rows(i), (i == 0).int().argmax(-1) - 1], True),
+    "lengths": ([x, lengths], lambda n, x, l: n.o(n.f(x)[rows(x), l - 1]), True),
+    "fixed_place": ([x], lambda n, x: n.o(n.f(x)[rows(x), 2]), True),
+    "buffer_of_numbers": ([x], lambda n, x: n.o(n.f(x)[n.numbers[: x.shape[0]], x[:, :, 1].argmax(1)]), True),
+    "columns": ([x], lambda n, x: n.o(x)[rows(x), :, x[:, :3, 0].argmax(1)], True),
+    "grid": ([x], lambda n, x: n.f(x)[rows(x)[:, None], x[:, :, :2].argmax(1)], True),
+    "all_samples": ([x], lambda n, x: n.o(n.f(x)[rows(x)]), True),
+    "flat": ([x], lambda n, x: n.f(x).reshape(-1, C)[rows(x) * T + x[:, :, 0].argmax(1)], True),
+    "written": ([x, lengths], lambda n, x, l: scattered(n, x, l - 1), True),
+    "written_at_2": ([x], lambda n, x: scattered(n, x, 2), True),
+    # Broadcasting
+    "class_token": ([x], lambda n, x: n.f(torch.cat([n.token.expand(x.shape[0], -1, -1), x], 1)), True),
+    "positions": ([x], lambda n, x: n.f(x + n.table(torch.arange(T)[None])), True),
+    "token_types": ([x], lambda n, x: n.f(x + n.table(n.types)), True),
+    "mask": ([x], lambda n, x: torch.softmax(x @ x.transpose(1, 2) + torch.full((x.shape[0], T, T), -9.0).triu(1), -1), True),
+    "zeros": ([x], lambda n, x: torch.cat([torch.zeros(x.shape[0], 1, C), n.f(x)], 1), True),
+    "gathered": ([x], lambda n, x: torch.gather(n.f(x), 1, x.argsort(1)), True),
+    "picked": ([x], lambda n, x: n.f(x).gather(1, (x[:, :, :1].argmax(1, keepdim=True)).expand(-1, -1, C)), True),
+    "windows": ([x], lambda n, x: n.f(x.reshape(x.shape[0] * T, C)).reshape(x.shape[0], T, C).mean(1), True),
+    "mean_loss": ([x], lambda n, x: 0.5 * n.f(x).pow(2).mean(), True),
+    "quotient": ([x], lambda n, x: -0.5 * n.f(x).pow(2).sum() / n.f(x).abs().sum().clamp(min=1), True),
+    # What a batch of one does not show
+    "sample_by_sample": ([x], sample_by_sample, False),
+    "first_sample": ([x], lambda n, x: n.f(x) + n.f(x[0]), False),
+    "last_sample": ([x], lambda n, x: n.f(x) + x[-1:], False),
+    "buffer_of_samples": ([x], lambda n, x: n.f(x).mean(1) + n.rows[: x.shape[0]], False),
+    "pairs": ([x], lambda n, x: pair_logits(n, x) * (1 - torch.eye(x.shape[0])), False),
+    "pair_loss": ([x], lambda n, x: F.cross_entropy(pair_logits(n, x), rows(x)), False),
+    "sum_loss": ([x], lambda n, x: -0.5 * n.f(x).pow(2).sum(), False),
+    "per_batch": ([x], lambda n, x: n.f(x).pow(2).sum() / x.shape[0], False),
+    "per_element": ([x], lambda n, x: n.f(x).pow(2).sum() / (x.shape[0] * T), False),
+    "one_hot_of_samples": ([x, lengths * 0], lambda n, x, l: n.f(x).mean(1)[:, :1] * F.one_hot(l, x.shape[0]).float(), False),
+    "noise": ([x], lambda n, x: n.f(x) * torch.rand(x.shape[0], 1, 1), False),
+    "split_samples": ([x], lambda n, x: torch.cat([n.f(p) for p in x.split(1)]), True),
+    "written_rows": ([x, lengths], lambda n, x, l: torch.zeros(x.shape[0], T).index_put((rows(x), l - 1), n.f(x)[:, 0, 0]), False),
+}
+
+# PyTorch's value or a refusal: the list of parts is as long as the file's batch.
+EITHER = {"split_samples"}
+# The newer exporter folds these into one row, or into labels == 0, which many fine models have, too.
+FOLDED = {("buffer_of_samples", "dynamo"), ("one_hot_of_samples", "dynamo")}
+
+
+def main():
+    HERE.mkdir(exist_ok=True)
+    cases = []
+    for name, (inputs, of, is_shown) in CASES.items():
+        net = Net(of).eval()
+        ones = tuple(v[:1].clone() for v in inputs)
+        for exporter in ("script", "dynamo"):
+            if (name, exporter) in FOLDED:
+                continue
+            path = HERE / f"{name}.{exporter}.onnx"
+            names = [f"in{i}" for i in range(len(inputs))]
+            more = {"verbose": False, "external_data": False} if exporter == "dynamo" else {"do_constant_folding": False}
+            try:
+                if "--keep" not in sys.argv or not path.exists():
+                    torch.onnx.export(net, ones, path, dynamo=exporter == "dynamo", opset_version=20,
+                                      input_names=names, output_names=["y"], **more)
+            except Exception as error:
+                print(f"{path.name}: not exported: {str(error).splitlines()[0][:90]}")
+                path.unlink(missing_ok=True)
+                continue
+            model = onnx.load(path)
+            model.ClearField("metadata_props")
+            model.graph.ClearField("value_info")
+            for node in model.graph.node:
+                node.ClearField("metadata_props")
+                node.ClearField("doc_string")
+            onnx.save(model, path)
+            with torch.no_grad():
+                y = net(*[v.clone() for v in inputs])
+            cases.append({
+                "file": path.name,
+                "inputs": [{"name": k, "shape": list(v.shape), "type": "float32" if v.is_floating_point() else "int64", "values": [round(e, 6) if v.is_floating_point() else e for e in v.flatten().tolist()]} for k, v in zip(names, inputs)],
+                "may_refuse": name in EITHER,
+                "outputs": {"shape": list(y.shape), "values": [float(f"{e:.7g}") for e in y.flatten().tolist()]} if is_shown else None,
+            })
+    (HERE / "cases.json").write_text("[\n" + ",\n".join(json.dumps(c) for c in cases) + "\n]\n")
+
+
+main()

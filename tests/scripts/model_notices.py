@@ -1,0 +1,352 @@
+"""Writes tests/data/notices/: small networks exported by both of PyTorch's exporters, and expected.json.
+
+python tests/scripts/model_notices.py
+
+random/NAME.WAY.onnx: modules that draw random numbers in training, with what `module.eval()` gives in float64 (null where
+it draws there, too). buffers/NAME.WAY.onnx: modules with buffers, which of them the module registered, and which of its
+parameters train. quantized/NAME.onnx: made by onnxruntime's quantization, with the numbers of its weights by type.
+batch_norm.onnx: a frozen backbone in inference beside a neck in training, with PyTorch's losses.
+"""
+
+import contextlib
+import io
+import json
+import logging
+import math
+import pathlib
+import sys
+import tempfile
+import warnings
+
+import numpy
+import onnx
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+FOLDER = pathlib.Path(__file__).parent.parent / "data" / "notices"
+
+
+class InTraining(nn.Module):
+    """f in training, x itself in evaluation."""
+
+    def __init__(self, f):
+        super().__init__()
+        self.f = f
+
+    def forward(self, x):
+        return self.f(x) if self.training else x
+
+
+class Always(InTraining):
+    def forward(self, x):
+        return self.f(x)
+
+
+def rows(x):
+    return [x.shape[0]] + [1] * (x.ndim - 1)
+
+
+def stochastic_depth(x, shape, keep=0.8, scaled=True):  # as torchvision and timm have it
+    noise = torch.empty(shape, dtype=x.dtype).bernoulli_(keep)
+    return x * (noise.div_(keep) if scaled else noise)
+
+
+def floored(x, keep=0.8):  # as transformers has it
+    return x.div(keep) * (keep + torch.rand(rows(x), dtype=x.dtype)).floor_()
+
+
+def hidden(x, drop=0.2):
+    return torch.where(torch.rand_like(x) > drop, x / (1 - drop), torch.zeros_like(x))
+
+
+def filled(x, drop=0.2):
+    return x.masked_fill(torch.rand_like(x) < drop, 0.0) / (1 - drop)
+
+
+def masked(x, keep=0.8):
+    return x * (torch.rand_like(x) < keep).to(x.dtype) / keep
+
+
+def reparametrized(x):
+    return x + torch.randn_like(x) * torch.exp(0.5 * x)
+
+
+RANDOM = {
+    "depth_rows": (InTraining(lambda x: stochastic_depth(x, rows(x))), "stochastic depth"),
+    "depth_batch": (InTraining(lambda x: stochastic_depth(x, [1] * x.ndim)), "stochastic depth"),
+    "depth_unscaled": (InTraining(lambda x: stochastic_depth(x, rows(x), scaled=False)), "stochastic depth"),
+    "depth_floor": (InTraining(floored), "stochastic depth"),
+    "dropout_where": (InTraining(hidden), "dropout"),
+    "dropout_fill": (InTraining(filled), "dropout"),
+    "dropout_mask": (InTraining(masked), "dropout"),
+    "dropout_bernoulli": (InTraining(lambda x: x * torch.bernoulli(torch.full_like(x, 0.8)) / 0.8), "dropout"),
+    "dropout_2d": (nn.Dropout2d(0.2), "dropout of channels"),
+    "dropout_alpha": (nn.AlphaDropout(0.2), "alpha dropout"),
+    "dropout_alpha_2d": (nn.FeatureAlphaDropout(0.2), "alpha dropout"),
+    "noise_added": (InTraining(lambda x: x + 0.1 * torch.randn_like(x)), "noise added"),
+    "noise_relative": (InTraining(lambda x: x + 0.1 * x.detach() * torch.randn_like(x)), "noise added"),
+    "noise_uniform": (InTraining(lambda x: x + 0.2 * (torch.rand_like(x) - 0.5)), "noise added"),
+    "noise_multiplied": (InTraining(lambda x: x * (1 + 0.1 * torch.randn_like(x))), "noise multiplied"),
+    "rrelu": (nn.RReLU(), "RReLU"),
+    "gumbel": (Always(lambda x: F.gumbel_softmax(x, dim=1)), ""),
+    "reparametrized": (Always(reparametrized), ""),
+    "drawn_gate": (Always(lambda x: x * torch.bernoulli(torch.sigmoid(x))), ""),
+}
+
+
+class Around(nn.Module):
+    """The draw's place has a name of its own, beside and behind layers."""
+
+    def __init__(self, middle):
+        super().__init__()
+        self.first, self.middle, self.last = nn.Conv2d(3, 3, 1), middle, nn.Conv2d(3, 2, 1)
+
+    def forward(self, x):
+        return self.last(x + self.middle(self.first(x)))
+
+
+def sines(positions, width, interleaved=True):
+    rates = torch.exp(torch.arange(0, width, 2) * (-math.log(10000.0) / width))
+    angles = torch.arange(positions)[:, None] * rates
+    pairs = torch.stack([angles.sin(), angles.cos()], -1)
+    return pairs.flatten(1) if interleaved else torch.cat([angles.sin(), angles.cos()], 1)
+
+
+class Normalized(nn.Module):
+    sure, doubtful = ["mean", "std", "pe"], ["temperature"]
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("mean", torch.tensor([0.5, 0.4, 0.3]).view(1, 3, 1, 1))
+        self.register_buffer("std", torch.tensor([0.2, 0.25, 0.3]).view(1, 3, 1, 1))
+        self.register_buffer("pe", sines(16, 6)[None])
+        self.register_buffer("temperature", torch.tensor(2.0))
+        self.position = nn.Parameter(torch.zeros(1, 16, 6))
+        self.gamma = nn.Parameter(torch.full((6,), 1e-2))
+        self.conv, self.norm, self.fc = nn.Conv2d(3, 6, 3, padding=1), nn.LayerNorm(6), nn.Linear(6, 4)
+
+    def forward(self, x):
+        h = self.conv((x - self.mean) / self.std).flatten(2).transpose(1, 2)
+        h = self.norm(h + self.pe + self.position) * self.gamma
+        return self.fc(h.mean(1)) / self.temperature
+
+
+class Attention(nn.Module):
+    sure, doubtful = ["inv_freq", "bias_mask", "slopes_mask"], ["slopes"]
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("inv_freq", 1.0 / 10000 ** (torch.arange(0, 16, 2) / 16))
+        self.register_buffer("bias_mask", torch.full((8, 8), float("-inf")).triu(1))
+        self.register_buffer("slopes_mask", torch.tril(torch.ones(8, 8)))
+        self.register_buffer("slopes", 2.0 ** -torch.arange(2.0, 10.0, 2.0).view(1, 4, 1, 1))
+        self.relative_position_bias = nn.Parameter(torch.randn(4, 8, 8) * 0.02)
+        self.logit_scale = nn.Parameter(torch.tensor(2.659))
+        self.qkv, self.out = nn.Linear(64, 192, bias=False), nn.Linear(64, 64)
+
+    def forward(self, x):
+        q, k, v = self.qkv(x).view(x.shape[0], 8, 3, 4, 16).permute(2, 0, 3, 1, 4).unbind(0)
+        angles = torch.arange(8.0)[:, None] * self.inv_freq
+        cos, sin = torch.cat([angles.cos()] * 2, 1), torch.cat([angles.sin()] * 2, 1)
+        turn = lambda t: t * cos + torch.cat([-t[..., 8:], t[..., :8]], -1) * sin
+        scores = turn(q) @ turn(k).transpose(-1, -2) * self.logit_scale + self.relative_position_bias
+        scores = (scores - self.slopes) + self.bias_mask
+        h = (scores.softmax(-1) * self.slopes_mask) @ v
+        return self.out(h.transpose(1, 2).reshape(x.shape[0], 8, 64))
+
+
+class Filters(nn.Module):
+    sure, doubtful = ["edges", "running_mean", "window", "grid_x"], ["blur", "class_weights"]
+
+    def __init__(self):
+        super().__init__()
+        sobel = torch.tensor([[1.0, 0, -1], [2, 0, -2], [1, 0, -1]])
+        self.register_buffer("edges", torch.stack([sobel, sobel.T])[:, None])
+        blur = torch.tensor([1.0, 2, 1])
+        self.register_buffer("blur", (blur[:, None] * blur / 16)[None, None].repeat(2, 1, 1, 1))
+        self.register_buffer("running_mean", torch.randn(2, 1, 1))
+        self.register_buffer("window", torch.hann_window(8))
+        self.register_buffer("grid_x", torch.arange(8.0).expand(8, 8).clone())
+        self.register_buffer("class_weights", torch.tensor([1.0, 2.0, 0.5]))
+        self.shift = nn.Parameter(torch.zeros(1, 1, 8, 8))
+        self.conv, self.norm, self.fc = nn.Conv2d(2, 4, 3), nn.GroupNorm(2, 4), nn.Linear(4, 3)
+
+    def forward(self, x):
+        h = F.conv2d(x - self.shift, self.edges, padding=1) - self.running_mean
+        h = F.conv2d(h, self.blur, padding=1, groups=2) * self.window + self.grid_x
+        return self.fc(self.norm(self.conv(h)).mean((2, 3))) * self.class_weights
+
+
+class Spectral(nn.Module):
+    """Nothing but what trains, and what looks like a buffer."""
+
+    sure, doubtful = [], ["tau", "mask"]
+
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(10, 6)
+        self.scale, self.bias = nn.Parameter(torch.ones(6)), nn.Parameter(torch.zeros(6))
+        self.alpha = nn.Parameter(torch.zeros(1))
+        self.tau = nn.Parameter(torch.tensor(0.07))
+        self.mask = nn.Parameter(torch.tensor([0.3, 0.1, 0.4, 0.2, 0.9, 0.5]))
+        self.gates = nn.Parameter(torch.linspace(0, 1, 6))
+        self.prelu, self.fc = nn.PReLU(), nn.Linear(6, 3)
+
+    def forward(self, x):
+        h = self.table(x) * self.scale + self.bias
+        h = h + self.alpha * self.prelu(h) * self.mask * self.gates
+        return self.fc(h.mean(1)) / self.tau
+
+
+BUFFERS = {
+    "normalized": (Normalized(), torch.randn(2, 3, 4, 4)),
+    "attention": (Attention(), torch.randn(2, 8, 64)),
+    "filters": (Filters(), torch.randn(2, 1, 8, 8)),
+    "learned": (Spectral(), torch.randint(0, 10, (2, 5))),
+}
+
+
+def export(model, args, path, way):
+    options = {"opset_version": 18, "input_names": ["x"], "output_names": ["y"]}
+    if way == "dynamo":
+        options |= {"dynamo": True, "optimize": False, "external_data": False}
+        options["dynamic_shapes"] = {list(model.forward.__code__.co_varnames)[1]: {0: torch.export.Dim("batch")}}
+    else:
+        options |= {"dynamo": False, "training": torch.onnx.TrainingMode.TRAINING, "do_constant_folding": False}
+        options["dynamic_axes"] = {"x": {0: "batch"}, "y": {0: "batch"}}
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        torch.onnx.export(model.train(), args, path, **options)
+    proto = onnx.load(path)
+    for node in proto.graph.node:
+        kept = [p for p in node.metadata_props if p.key == "pkg.torch.onnx.name_scopes"]
+        del node.metadata_props[:]
+        node.metadata_props.extend(kept)
+        node.doc_string = ""
+    onnx.save(proto, path)
+
+
+def numbers(tensor):
+    return [float(v) for v in tensor.detach().double().flatten()]
+
+
+def random_cases(answers):
+    x = torch.arange(36.0).view(3, 3, 2, 2) / 18 - 1
+    for name, (middle, kind) in RANDOM.items():
+        torch.manual_seed(0)
+        model = Around(middle)
+        for way in ["torchscript", "dynamo"]:
+            path = FOLDER / "random" / f"{name}.{way}.onnx"
+            try:
+                export(model, (x,), path, way)
+            except Exception:  # not every exporter takes every module
+                path.unlink(missing_ok=True)
+                continue
+            y = numbers(model.double().eval()(x.double())) if kind else None
+            model.float()
+            answers[f"random/{path.name}"] = {"kind": kind, "x": numbers(x), "y": y}
+
+
+def buffer_cases(answers):
+    for name, (model, x) in BUFFERS.items():
+        for way in ["torchscript", "dynamo"]:
+            path = FOLDER / "buffers" / f"{name}.{way}.onnx"
+            export(model, (x,), path, way)
+            trains = [n for n, _ in model.named_parameters()]
+            buffers = [n for n, _ in model.named_buffers()]
+            answers[f"buffers/{path.name}"] = {
+                "trains": trains, "buffers": buffers, "sure": model.sure, "doubtful": model.doubtful}
+
+
+def quantized_cases(answers):
+    from onnxruntime.quantization import CalibrationDataReader, QuantType, quantize_dynamic, quantize_static
+
+    class Reader(CalibrationDataReader):
+        def __init__(self):
+            self.left = [{"x": numpy.linspace(-1, 1, 64, dtype=numpy.float32).reshape(2, 32)}]
+
+        def get_next(self):
+            return self.left.pop() if self.left else None
+
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(32, 48), nn.ReLU(), nn.Linear(48, 32), nn.ReLU(), nn.Linear(32, 4))
+    (FOLDER / "quantized").mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as scratch:
+        path = pathlib.Path(scratch) / "float.onnx"
+        export(model, (torch.randn(2, 32),), path, "torchscript")
+        quantize_dynamic(path, FOLDER / "quantized/dynamic.onnx", weight_type=QuantType.QInt8)
+        quantize_dynamic(path, FOLDER / "quantized/unsigned.onnx", weight_type=QuantType.QUInt8, per_channel=True)
+        quantize_static(path, FOLDER / "quantized/static.onnx", Reader(), weight_type=QuantType.QInt8)
+        first = ["/0/Gemm", "/0/Gemm_MatMul", "/0/Gemm_Add"]
+        quantize_dynamic(path, FOLDER / "quantized/last.onnx", weight_type=QuantType.QInt8, nodes_to_exclude=first)
+    weights = 32 * 48 + 48 * 32 + 32 * 4
+    biases = 48 + 32 + 4
+    # Scales of weights are float numbers that reach the output: one a tensor, or a channel.
+    answers["quantized/dynamic.onnx"] = {"quantized": weights, "trained": biases + 3, "type": "INT8"}
+    answers["quantized/unsigned.onnx"] = {"quantized": weights, "trained": biases + biases, "type": "UINT8"}
+    answers["quantized/static.onnx"] = {"quantized": weights + biases, "trained": 0, "type": "INT32, INT8"}
+    answers["quantized/last.onnx"] = {"quantized": weights - 32 * 48, "trained": biases + 2 + 32 * 48, "type": "INT8"}
+
+
+def batch_norm_case(answers):
+    torch.manual_seed(5)
+    block = lambda a, b: nn.Sequential(nn.Conv2d(a, b, 1), nn.BatchNorm2d(b), nn.ReLU())
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.backbone, self.neck, self.fc = block(2, 4), block(4, 4), nn.Linear(4, 3)
+
+        def forward(self, x):
+            return self.fc(self.neck(self.backbone(x)).mean((2, 3)))
+
+    model = Net()
+    with torch.no_grad():
+        for m in model.modules():
+            if isinstance(m, nn.BatchNorm2d):
+                m.running_mean.uniform_(-0.5, 0.5)
+                m.running_var.uniform_(0.5, 1.5)
+    x, labels = torch.randn(16, 2, 3, 3), torch.randint(0, 3, (16,))
+    model.train()
+    model.backbone.eval()
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        torch.onnx.export(model, (x[:8],), FOLDER / "batch_norm.onnx", dynamo=False, opset_version=18,
+                          training=torch.onnx.TrainingMode.PRESERVE, do_constant_folding=False, input_names=["x"],
+                          output_names=["y"], dynamic_axes={"x": {0: "batch"}, "y": {0: "batch"}})
+    start = {k: v.clone() for k, v in model.state_dict().items()}
+    losses = {}
+    for mode in ["file", "train", "inference"]:
+        model.load_state_dict(start)
+        model.double().train(mode != "inference")
+        if mode == "file":
+            model.backbone.eval()
+        model.backbone.requires_grad_(False)
+        trained = [p for p in model.parameters() if p.requires_grad]
+        optimizer = torch.optim.SGD(trained, lr=0.1)
+        losses[mode] = []
+        for part in [slice(0, 8), slice(8, 16)]:
+            loss = F.cross_entropy(model(x[part].double()), labels[part])
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            losses[mode].append(loss.item())
+        model.float()
+    answers["batch_norm.onnx"] = {"x": numbers(x), "labels": labels.tolist(), "losses": losses}
+
+
+def main():
+    warnings.filterwarnings("ignore")
+    logging.disable(logging.CRITICAL)
+    for folder in ["random", "buffers"]:
+        (FOLDER / folder).mkdir(parents=True, exist_ok=True)
+    answers = {}
+    random_cases(answers)
+    buffer_cases(answers)
+    quantized_cases(answers)
+    batch_norm_case(answers)
+    text = ",\n".join(f"  {json.dumps(k)}: {json.dumps(v)}" for k, v in answers.items())
+    (FOLDER / "expected.json").write_text("{\n" + text + "\n}\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

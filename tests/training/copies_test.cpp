@@ -1,0 +1,187 @@
+// Whatever writes a parameter after its update, every copy of it that another program of the run
+// reads shows what was written: a weight of 16 bits, one on another device, rows fetched ahead.
+#include <cmath>
+
+#include "engine/training/averages/weights_in_use.h"
+#include "engine/training/checkpoints/checkpoint.h"
+#include "engine/training/evaluation.h"
+#include "engine/training/parameter_choice.h"
+#include "tests/engine/runtime/machine.h"
+#include "tests/harness/program_check.h"
+#include "tests/training/training_run.h"
+
+namespace tandem {
+namespace {
+
+using testing::Trained;
+using Keys = std::vector<std::string>;
+
+struct Writer {
+  const char* name;
+  Keys keys;
+};
+
+const std::vector<Writer> writers{
+    {"update", {}},
+    {"adam", {"optimizer.kind=adam", "optimizer.lr=0.05"}},
+    {"clipped", {"optimizer.clip_norm=0.5", "optimizer.clip_adaptive=0.5"}},
+    {"look-ahead in each step", {"optimizer.lookahead={k=1, alpha=0.5}"}},
+    {"look-ahead in every third", {"optimizer.lookahead={k=3, alpha=0.7}", "optimizer.kind=adam"}},
+    {"look-ahead of one layer", {"optimizer.lookahead={at=\"fc1\", k=2, alpha=0.5}"}},
+    {"update of a whole tensor", {"optimizer.kind=lamb", "optimizer.lr=0.05"}},
+    {"update of factored states", {"optimizer.kind=adafactor", "optimizer.lr=0.05"}},
+    {"update of whole rows", {"optimizer.groups=[{at=\"*:weight\", kind=\"group_ftrl\", lr=0.1}]"}},
+    {"rows that stay", {"parameters.fixed_rows=[{at=\"fc2:weight\", rows=[1]}]"}},
+    {"evaluation of an average", {"optimizer.ema={decay=0.5}", "eval.weights=ema"}},
+    {"evaluation of the mean",
+     {"optimizer.swa={start=\"1 steps\", every=\"1 steps\"}", "optimizer.lookahead={k=2}",
+      "eval.weights=swa"}},
+    {"thaw", {"parameters.freeze=[{at=\"fc1\", until=\"3 steps\"}]"}},
+    {"thaw with look-ahead",
+     {"parameters.freeze=[{at=\"fc1\", until=\"3 steps\"}]", "optimizer.lookahead={k=2}"}},
+    {"freeze", {"parameters.freeze=[{at=\"fc1\", from=\"3 steps\"}]"}},
+};
+
+struct Home {
+  const char* name;
+  int param, state;  // devices
+};
+const std::vector<Home> homes{
+    {"all on the accelerator", 1, 1}, {"masters on the host", 1, 0}, {"all on the host", 0, 0}};
+
+class CopiesTest : public testing::TrainingRun {
+ protected:
+  void SetUp() override {
+    train_ = testing::small_data(22, 3);
+    eval_ = testing::small_data(7, 9);
+  }
+
+  RunParts placed_parts(const Home& home, const Keys& keys) {
+    RunParts parts = engine_.parts();
+    parts.devices = machine_.devices;
+    parts.place = [home](const Graph& graph) {
+      Placement placement;
+      placement.devices = {"cpu", "emulated:0"};
+      for (const Node& node : graph.nodes) {
+        const int device = node.phase == Phase::update ? home.state : 1;
+        placement.nodes.push_back({device, "test"});
+      }
+      for (const State& state : graph.states) {
+        const bool is_parameter = state.kind == StateKind::parameter;
+        placement.states.push_back({home.state, is_parameter ? home.param : home.state, "test"});
+      }
+      return placement;
+    };
+    parts.options.lower.compute = DType::bfloat16;
+    parts.options.lower.without_weights =
+        updated_by_rows(placed_config(keys), parts.forward(8, true));
+    return parts;
+  }
+
+  RunConfig placed_config(const Keys& keys) const {
+    RunConfig config = testing::small_config(folder_.path(), keys);
+    config.data->shuffle.kind = ShuffleConfig::Kind::none;
+    return config;
+  }
+
+  Trained train(const Keys& keys, RunParts parts) {
+    Trained run;
+    TrainingHooks hooks;
+    hooks.on_progress = [&](const TrainingProgress& p) {
+      (p.evaluation ? run.evaluations : run.steps).push_back(p);
+    };
+    run.training = std::make_unique<Training>(placed_config(keys), std::move(parts),
+                                              DataSets{train_, eval_}, hooks);
+    run.result = run.training->run("", {});
+    EXPECT_THAT(machine_.monitor->order_errors(), ::testing::IsEmpty());
+    return run;
+  }
+
+  /// What an evaluation of the run's last weights says in programs of their own.
+  double evaluated_alone(const Trained& run, const Keys& keys, const RunParts& parts,
+                         std::uint64_t step) {
+    const RunConfig config = placed_config(keys);
+    CheckpointContent content =
+        read_checkpoint(run.result.run_dir + "/checkpoints/" + checkpoint_name(step));
+    use_weights(content, config.eval.weights, run.result.run_dir);
+    content.optimizer.clear();
+    StateStore states;
+    Evaluation evaluation(config, parts, eval_, states, make_arenas());
+    restore_states(states, content);
+    return evaluation.run()->at(0).second;
+  }
+
+  /// Weights that are not their masters', rounded.
+  static std::string stale_copy(const StateStore& states) {
+    for (const std::string& name : states.names()) {
+      if (!states.has(name + "/weight")) continue;
+      const HostTensor weight = states.read(name + "/weight"),
+                       master = states.read(name).converted(weight.dtype());
+      if (std::memcmp(weight.data(), master.data(), master.bytes()) != 0) return name;
+    }
+    return "";
+  }
+
+  testing::Machine machine_{1};
+};
+
+// Evaluations during a run, whose programs are others, are those of the checkpoints of their steps.
+TEST_F(CopiesTest, AreReadByEvaluationsAsTheyWereWritten) {
+  for (const Home& home : homes) {
+    for (const Writer& writer : writers) {
+      for (const char* micro : {"micro_batch=8", "micro_batch=4"}) {
+        SCOPED_TRACE(std::string(writer.name) + ", " + home.name + ", " + micro);
+        Keys keys{"steps=6", "eval.every=\"1 steps\"", "checkpoint.every=\"1 steps\"",
+                  "checkpoint.keep=0", micro};
+        keys.insert(keys.end(), writer.keys.begin(), writer.keys.end());
+        const RunParts parts = placed_parts(home, keys);
+        const Trained run = train(keys, parts);
+        ASSERT_EQ(run.evaluations.size(), 6u);
+        for (const std::uint64_t step : {1, 2, 3, 4, 6}) {
+          EXPECT_EQ(Trained::value(run.evaluations[step - 1], "loss"),
+                    evaluated_alone(run, keys, parts, step))
+              << "step " << step;
+        }
+      }
+    }
+  }
+}
+
+// The next step's forward pass, in another program where there are micro-batches.
+TEST_F(CopiesTest, AreReadByTheNextStepAsTheyWereWritten) {
+  for (const Home& home : homes) {
+    for (const Writer& writer : writers) {
+      SCOPED_TRACE(std::string(writer.name) + ", " + home.name);
+      const bool evaluates = std::string(writer.name).starts_with("evaluation");
+      Keys keys{"steps=6"};
+      keys.insert(keys.end(), writer.keys.begin(), writer.keys.end());
+      if (evaluates) keys.push_back("eval.weights=trained");
+      const RunParts parts = placed_parts(home, keys);
+      const Trained whole = train(keys, parts);
+      for (const char* micro : {"micro_batch=4", "micro_batch=2"}) {
+        Keys small = keys;
+        small.push_back(micro);
+        const Trained run = train(small, parts);
+        EXPECT_EQ(stale_copy(run.training->states()), "") << micro;
+        // Sums of gradients are rounded at other places.
+        for (std::size_t i = 0; i < whole.steps.size(); ++i) {
+          const double expected = Trained::value(whole.steps[i], "loss");
+          EXPECT_NEAR(Trained::value(run.steps[i], "loss"), expected, 0.02 * expected)
+              << micro << ", step " << i + 1;
+        }
+      }
+      EXPECT_EQ(stale_copy(whole.training->states()), "");
+      RunParts in_float32 = parts;
+      in_float32.options.lower.compute = DType::float32;
+      const Trained exact = train(keys, in_float32);
+      for (std::size_t i = 0; i < whole.steps.size(); ++i) {
+        const double expected = Trained::value(exact.steps[i], "loss");
+        EXPECT_NEAR(Trained::value(whole.steps[i], "loss"), expected, 0.05 * expected)
+            << "step " << i + 1;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tandem
