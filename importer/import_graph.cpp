@@ -6,8 +6,8 @@
 #include <set>
 
 #include "engine/graph/rewrite.h"
-#include "importer/batch/refuse_ambiguous.h"
 #include "engine/graph/selector.h"
+#include "importer/batch/refuse_ambiguous.h"
 #include "importer/bindings.h"
 #include "importer/branches.h"
 #include "importer/chosen_rows.h"

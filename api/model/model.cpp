@@ -17,6 +17,7 @@
 #include "engine/training/config/config_value.h"
 #include "engine/training/divergence/check_integers.h"
 #include "engine/training/parameter_choice.h"
+#include "engine/training/programs/freeze_rules.h"
 #include "engine/training/tables/row_counts.h"
 #include "engine/training/tables/table_storage.h"
 #include "importer/export_notes.h"
@@ -167,11 +168,7 @@ std::vector<Diagnostic> Model::export_warnings() {
     const State* state = micro_batch().graph.find_state(note.parameter);
     if (note.row < 0 || state == nullptr) return false;
     const ParametersConfig& parameters = config_.parameters;
-    return !state->trainable ||
-           std::any_of(parameters.freeze.begin(), parameters.freeze.end(),
-                       [&](const FreezeRule& rule) {
-                         return !rule.until && !rule.from && covers(rule.at, *state);
-                       }) ||
+    return !state->trainable || FreezeRules(parameters, names).always_freezes(*state) ||
            std::any_of(parameters.fixed_rows.begin(), parameters.fixed_rows.end(),
                        [&](const FixedRowsRule& rule) {
                          return covers(rule.at, *state) &&

@@ -3,6 +3,7 @@
 #include "engine/graph/builder.h"
 #include "engine/graph/error.h"
 #include "engine/losses/loss.h"
+#include "engine/training/programs/freeze_rules.h"
 
 namespace tandem::api {
 
@@ -57,6 +58,7 @@ Graph sample_training_graph(const Engine& engine, const RunConfig& config, const
   request.kind = request.samples.whole() ? MicroBatchKind::whole : MicroBatchKind::last;
   request.fields = guessed_fields(config, forward);
   request.evaluate = engine.evaluate;
+  request.thawed = thawed_where_most_trains(config.parameters.freeze);
   const bool has_loss = !config.loss.terms.empty() || algorithm != nullptr;
   request.algorithm = std::move(algorithm);
   return build_training_graph(engine.operators,

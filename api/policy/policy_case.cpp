@@ -58,18 +58,12 @@ int ranks_of(const PolicyOptions& options) {
                                            .got = std::to_string(options.ranks)});
 }
 
-/// Each shape of a full step with its number of micro-batches.
-std::vector<std::pair<MicroBatchShape, std::int64_t>> step_shapes(const RunConfig& config,
-                                                                  const RankPlace& place) {
-  std::vector<std::pair<MicroBatchShape, std::int64_t>> shapes;
-  const std::vector<MicroBatchShape> needed =
-      needed_shapes(config.batch_size, config.batch_size, config.micro_batch_size(), false, place);
-  refuse_small_shares(needed, config, place.ranks);
-  for (const MicroBatchShape& shape : needed) {
-    const std::int64_t micro_batches = config.batch_size / config.micro_batch_size();
-    shapes.emplace_back(shape, shape.kind == MicroBatchKind::middle ? micro_batches - 2 : 1);
-  }
-  return shapes;
+/// Nobody knows how long a run is without its data: every border between phases is in it.
+RunLength length_of(const RunConfig& config, const DataSets& data) {
+  if (data.train) return run_length(config, data.epoch_samples());
+  RunLength length;
+  length.steps = config.steps.value_or(RunLength::unlimited);
+  return length;
 }
 
 }  // namespace
@@ -183,17 +177,46 @@ StoredProfile PolicyCase::profile(const std::string& device, bool measure) {
   return stored;
 }
 
-TrainingGraph PolicyCase::training() {
-  resolved();  // what is wrong in the policy is said before what is wrong in the data
-  return training_graph(step_shapes(config_, place_).back().first, data().train.get());
+RunPrograms PolicyCase::programs() {
+  const DataSets& data = this->data();
+  RunCounts counts;
+  if (data.train) counts.samples = data.epoch_samples();
+  if (data.eval) counts.eval_samples = data.eval->samples();
+  if (data.buckets) counts.lengths = data.buckets->lengths;
+  counts.place = place_;
+  const bool exchanges = place_.ranks > 1 && shares_parameters(shardings_of(resolved()));
+  RunPrograms programs = programs_of(config_, counts, length_of(config_, data), exchanges);
+  std::vector<MicroBatchShape> shapes;
+  for (const StepProgram& program : programs.steps) shapes.push_back(program.shape);
+  refuse_small_shares(shapes, config_, place_.ranks);
+  return programs;
 }
 
-TrainingGraph PolicyCase::training_graph(const MicroBatchShape& shape, const DataSource* source) {
+TrainingGraph PolicyCase::training() {
+  resolved();  // what is wrong in the policy is said before what is wrong in the data
+  const RunPrograms all = programs();
+  MicroBatchShape update;
+  for (const StepProgram& program : all.steps) {
+    if (program.is_of_full_step()) update = program.shape;
+  }
+  return training_graph(update, all.phases.front().thawed);
+}
+
+std::shared_ptr<const DataSource> PolicyCase::source_of(std::int64_t length) {
+  const DataSets& sets = data();
+  if (!sets.buckets || length == 0 || length == sets.buckets->longest()) return sets.train;
+  return cut_source(sets.train, sets.buckets->fields, length);
+}
+
+TrainingGraph PolicyCase::training_graph(const MicroBatchShape& shape,
+                                         const std::vector<bool>& thawed) {
+  const std::shared_ptr<const DataSource> source = source_of(shape.length);
   Graph forward = placed().forward(shape.micro_batch, true, shape.length);
   TrainingRequest request;
   request.config = &config_;
   request.kind = shape.kind;
   request.samples = {shape.micro_batch, shape.step};
+  request.thawed = thawed;
   if (place_.ranks > 1) {
     request.ranks = {place_.ranks, shape.micro_batch, shape.micro_batch, place_.rank};
     request.shards = shardings_of(placed().resolved());
@@ -209,61 +232,52 @@ TrainingGraph PolicyCase::training_graph(const MicroBatchShape& shape, const Dat
   return training;
 }
 
-void PolicyCase::add_other_programs(const PlannedStep& step, const ProgramOptions& options,
-                                    RunMemory& memory) {
-  const DataSets& data = this->data();
-  const auto add = [&](const Graph& graph, bool rows_ahead) {
-    ProgramOptions own = options;
-    own.lower.rows_ahead = rows_ahead;
-    memory.add(compile_program(graph, placed().place(graph), engine_->operators, devices(), own));
-  };
-  if (data.train) {
-    const std::int64_t samples = data.epoch_samples(), micro_batch = config_.micro_batch_size();
-    const bool drop_last = config_.data && config_.data->drop_last;
-    const std::vector<MicroBatchShape> shapes =
-        needed_shapes(samples, config_.batch_size, micro_batch, drop_last, place_);
-    for (const MicroBatchShape& shape : shapes) {
-      if (std::any_of(step.micro_batches.begin(), step.micro_batches.end(),
-                      [&](const PlannedMicroBatch& known) { return known.shape == shape; }))
-        continue;
-      const bool ends_full_step =
-          place_.ranks == 1 && shape.step == std::min(config_.batch_size, samples) &&
-          (shape.kind == MicroBatchKind::whole || shape.kind == MicroBatchKind::last);
-      add(training_graph(shape, data.train.get()).graph, ends_full_step);
-    }
-    // Full steps have all lengths; what was planned above has the longest.
-    for (std::size_t i = 0; data.buckets && i + 1 < data.buckets->lengths.size(); ++i) {
-      const std::int64_t length = data.buckets->lengths[i];
-      const auto source = cut_source(data.train, data.buckets->fields, length);
-      for (MicroBatchShape shape : shapes) {
-        if (shape.step != config_.batch_size) continue;
-        shape.length = length;
-        add(training_graph(shape, source.get()).graph, false);
-      }
-    }
+CompiledProgram PolicyCase::compiled(const Graph& graph, const ProgramOptions& options) {
+  return compile_program(graph, placed().place(graph), engine_->operators, devices(), options);
+}
+
+Graph PolicyCase::evaluation_graph(std::int64_t size, const EvaluationPrograms& all) {
+  const DataSource& source = *data().eval;
+  TrainingRequest request;
+  request.config = &config_;
+  request.fields = field_types(source, size);
+  request.algorithm = placed().model().algorithm(size, false);
+  request.samples = {size, config_.loss.terms.empty() ? size : source.samples()};
+  if (all.rounds > 0) {  // else each rank runs its own samples as a process alone would
+    request.ranks = {place_.ranks, size, all.micro_batch, place_.rank};
+    request.shards = shardings_of(placed().resolved());
   }
-  if (!data.eval) return;
-  const std::int64_t samples = data.eval->samples(), micro_batch = config_.micro_batch_size();
-  std::vector<std::int64_t> sizes{std::min(micro_batch, samples), samples % micro_batch};
-  if (sizes[0] == sizes[1]) sizes.pop_back();
-  for (const std::int64_t size : sizes) {
-    if (size == 0) continue;
-    TrainingRequest request;
-    request.config = &config_;
-    request.fields = field_types(*data.eval, size);
-    request.algorithm = placed().model().algorithm(size, false);
-    request.samples = {size, config_.loss.terms.empty() ? size : samples};
-    if (place_.ranks > 1) {
-      request.ranks = {place_.ranks, size, size, place_.rank};
-      request.shards = shardings_of(placed().resolved());
+  return build_evaluation_graph(engine_->operators, placed().forward(size, false), request);
+}
+
+void PolicyCase::add_other_programs(const RunPrograms& run, ProgramOptions options,
+                                    RunMemory& memory) {
+  const auto add_steps = [&](const FreezePhase& phase, bool all) {
+    for (const StepProgram& program : run.steps) {
+      if (program.is_of_full_step() && !all) continue;
+      options.lower.rows_ahead = program.takes_rows_ahead;
+      const CompiledProgram made =
+          compiled(training_graph(program.shape, phase.thawed).graph, options);
+      add_layouts(made.lowered, options.lower.fixed_layouts);
+      memory.add_of_phase(made.lowered, made.plan);
     }
-    add(build_evaluation_graph(engine_->operators, placed().forward(size, false), request), false);
+  };
+  add_steps(run.phases.front(), false);
+  options.lower.rows_ahead = false;
+  for (const std::int64_t size : run.evaluation.sizes)
+    memory.add(compiled(evaluation_graph(size, run.evaluation), options));
+  for (std::size_t i = 1; i < run.phases.size(); ++i) {
+    memory.begin_phase();
+    try {
+      add_steps(run.phases[i], true);
+    } catch (const Error& error) {
+      throw error_in_phase(error, config_.parameters.freeze, run.phases[i - 1], run.phases[i]);
+    }
   }
 }
 
 PlannedStep PolicyCase::plan(PlannedPrograms programs) {
   const ResolvedPolicy& policy = resolved();
-  const DataSets& data = this->data();
   const std::vector<Device*>& devices = this->devices();
   std::vector<DeviceProfile> profiles, of_caches;
   for (std::size_t d = 0; d < devices.size(); ++d) {
@@ -279,34 +293,25 @@ PlannedStep PolicyCase::plan(PlannedPrograms programs) {
   RunMemory memory;
   ProgramOptions options;
   options.lower = placed().lower_options();
-  for (const auto& [shape, times] : step_shapes(config_, place_)) {
-    const TrainingGraph training = training_graph(shape, data.train.get());
+  const RunPrograms run = this->programs();
+  for (const StepProgram& program : run.steps) {
+    if (!program.is_of_full_step()) continue;
     PlannedMicroBatch micro_batch;
-    micro_batch.shape = shape;
-    micro_batch.times = times;
-    options.lower.rows_ahead = place_.ranks == 1 && (shape.kind == MicroBatchKind::whole ||
-                                                     shape.kind == MicroBatchKind::last);
-    micro_batch.program = compile_program(training.graph, placed().place(training.graph),
-                                          engine_->operators, devices, options);
+    micro_batch.shape = program.shape;
+    micro_batch.times = program.times;
+    options.lower.rows_ahead = program.takes_rows_ahead;
+    micro_batch.program =
+        compiled(training_graph(program.shape, run.phases.front().thawed).graph, options);
     const Lowered& lowered = micro_batch.program.lowered;
     micro_batch.simulation = simulate(micro_batch.program.plan, lowered, profiles);
-    if (step.micro_batches.empty()) {  // the first program fixes how states lie in memory
-      for (std::size_t s = 0; s < lowered.states.size(); ++s) {
-        options.lower.fixed_layouts.emplace_back(lowered.graph.states[s].name,
-                                                 lowered.states[s].layout);
-      }
-    }
-    add_cache_costs(policy, lowered, micro_batch.program.plan, of_caches, times, step.caches);
-    memory.add(micro_batch.program);
+    // The first program of a state fixes how it lies in memory.
+    add_layouts(lowered, options.lower.fixed_layouts);
+    add_cache_costs(policy, lowered, micro_batch.program.plan, of_caches, program.times,
+                    step.caches);
+    memory.add_of_phase(lowered, micro_batch.program.plan);
     step.add(std::move(micro_batch), imported().graph);
   }
-  if (programs == PlannedPrograms::run) {
-    try {
-      add_other_programs(step, options, memory);
-    } catch (const Error& error) {  // a size that the model does not take: the run itself says so
-      if (error.kind() != ErrorKind::usage) throw;
-    }
-  }
+  if (programs == PlannedPrograms::run) add_other_programs(run, options, memory);
   step.set_memory(memory.uses(), policy, devices);
   return step;
 }

@@ -8,10 +8,11 @@
 #include <vector>
 
 #include "api/model/model.h"
+#include "engine/runtime/run_memory.h"
+#include "engine/training/programs/run_programs.h"
 #include "placement/auto/tried_model.h"
 #include "placement/report/device_profile.h"
 #include "placement/report/network.h"
-#include "placement/report/run_memory.h"
 #include "tandem/tandem.h"
 
 namespace tandem::api {
@@ -58,10 +59,15 @@ class PolicyCase final : public TriedModel {
   StoredProfile profile(const std::string& device, bool measure);
 
  private:
-  TrainingGraph training_graph(const MicroBatchShape& shape, const DataSource* source);
-  /// Adds the programs of a run besides those of `step`.
-  void add_other_programs(const PlannedStep& step, const ProgramOptions& options,
-                          RunMemory& memory);
+  /// Those of the whole run, on the first of its ranks.
+  RunPrograms programs();
+  TrainingGraph training_graph(const MicroBatchShape& shape, const std::vector<bool>& thawed);
+  Graph evaluation_graph(std::int64_t size, const EvaluationPrograms& all);
+  /// Of steps with samples of this length; null without data.
+  std::shared_ptr<const DataSource> source_of(std::int64_t length);
+  CompiledProgram compiled(const Graph& graph, const ProgramOptions& options);
+  /// Adds the programs of a run besides those of its first full step.
+  void add_other_programs(const RunPrograms& run, ProgramOptions options, RunMemory& memory);
   const DataSets& data() { return config_.data ? data_->sets() : no_data_; }
 
   RunConfig config_;

@@ -20,6 +20,8 @@
 #include "engine/training/initialise.h"
 #include "engine/training/loss_scale.h"
 #include "engine/training/optimizers/missed_steps.h"
+#include "engine/training/programs/compiled_ahead.h"
+#include "engine/training/programs/freeze_rules.h"
 #include "engine/training/schedule.h"
 #include "tandem/tandem.h"
 
@@ -92,13 +94,7 @@ Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&&) noexcept = default;
 
 std::vector<bool> Session::Impl::thawed_now() const {
-  std::vector<bool> now;
-  for (const FreezeRule& rule : config.parameters.freeze) {
-    const std::optional<Duration>& turn = rule.from ? rule.from : rule.until;
-    const bool passed = turn && length.has_passed(*turn, static_cast<std::int64_t>(steps));
-    now.push_back(rule.from ? !passed : passed);
-  }
-  return now;
+  return thawed_after(config.parameters.freeze, length, static_cast<std::int64_t>(steps), {});
 }
 
 void Session::Impl::refuse_unknown(const Feeds& feeds) {
@@ -192,12 +188,30 @@ BoundProgram& Session::Impl::training(std::int64_t batch, const FieldTypes& fed)
   for (std::string& name : states.names()) known.insert(std::move(name));
   BoundProgram bound = bind_program(graph, parts, states, arenas, names);
   if (!fields) {
+    check_later_phases(request, bound);
     fields = std::move(known_fields);
     first_samples = batch;
   }
   known.merge(write_states());
   initialise_averages(states, known);
   return trainings.emplace(batch, std::move(bound)).first->second;
+}
+
+void Session::Impl::check_later_phases(TrainingRequest request, const BoundProgram& first) {
+  const std::vector<FreezeRule>& rules = config.parameters.freeze;
+  const std::vector<FreezePhase> phases = freeze_phases(rules, length);
+  CompiledAhead ahead(parts, states);
+  ahead.has_of_phase(first);
+  for (std::size_t i = 1; i < phases.size(); ++i) {
+    ahead.begin_phase();
+    try {
+      request.thawed = phases[i].thawed;
+      ahead.add(build_training_graph(engine.operators, forward(), request).graph, parts);
+      ahead.check_fit();
+    } catch (const Error& error) {
+      throw error_in_phase(error, rules, phases[i - 1], phases[i]);
+    }
+  }
 }
 
 std::set<std::string> Session::Impl::write_states() {

@@ -59,6 +59,8 @@ struct Session::Impl {
   BoundProgram& training(std::int64_t batch, const FieldTypes& fed);
   /// Steps so far that the loss scale has not left out.
   std::int64_t taken() const;
+  /// Throws before the first step what the programs of later phases of freezing would throw.
+  void check_later_phases(TrainingRequest request, const BoundProgram& first);
   /// Takes note of what is frozen from the next step on.
   void count_missed_steps(const FieldTypes& fed);
   /// Samples of a step: those that all inputs agree on, up to the batch size; else the batch size,

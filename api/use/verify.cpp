@@ -27,13 +27,15 @@ using VerifyJson = nlohmann::ordered_json;
 
 constexpr std::uint64_t seed_of_inputs = 1;
 
-/// On the host in float32, whatever the run's policy says: what is compared is the file. A teacher
-/// is no part of either, and its own file may be gone.
+/// On the host in float32, whatever the run's policy says: what is compared is the file. Tables of
+/// split storage are read whole, as the file has them. A teacher is no part of either, and its own
+/// file may be gone.
 void compute_plainly(TrainedRun& run) {
   run.config.policy.clear();
   run.config.device = "cpu";
   run.config.precision = {};
   run.config.distillation = {};
+  run.config.parameters.storage.clear();
   run.placing = {};
 }
 
@@ -232,6 +234,9 @@ VerifyReport verify_export(const std::string& run, const std::string& exported_f
                                              .got = std::to_string(options.samples)});
   }
   TrainedRun opened = open_trained(run, options);
+  const bool is_split =
+      std::any_of(opened.config.parameters.storage.begin(), opened.config.parameters.storage.end(),
+                  [](const StorageRule& rule) { return rule.kind == StorageKind::split_bfloat16; });
   compute_plainly(opened);
   const std::int64_t fixed = fixed_batch(OnnxFile::open(exported_file));
   opened.config.batch_size = fixed > 0 ? fixed : options.samples;
@@ -255,6 +260,10 @@ VerifyReport verify_export(const std::string& run, const std::string& exported_f
   }
   std::string head = fmt::format("verify      {} against {}\nsamples     {}, {}\n", exported_file,
                                  own.run().path, samples.range.count, samples.source);
+  if (is_split)
+    head +=
+        "storage     tables of split_bfloat16 are read in float32, as the file holds them; the "
+        "run's own lookups round them to bfloat16\n";
   std::vector<std::string> warnings = own.run().warnings;
   VerifyJson json{{"file", exported_file}};
   own.run().describe(json);

@@ -12,17 +12,13 @@
 #include "engine/training/logs/log_members.h"
 #include "engine/training/metrics/evaluated_metrics.h"
 #include "engine/training/metrics/metric_fields.h"
+#include "engine/training/programs/run_programs.h"
 #include "engine/training/ranks/gathered.h"
 #include "engine/training/staged/programs.h"
 #include "engine/training/weight_sums.h"
 
 namespace tandem {
 namespace {
-
-bool shares_parameters(const Shardings& shards) {
-  return std::any_of(shards.begin(), shards.end(),
-                     [](const auto& shard) { return !keeps_parameter_whole(shard.second); });
-}
 
 TensorType made_type(const BoundProgram& bound, const std::string& name) {
   const Graph& graph = bound.program->lowered().graph;
@@ -176,26 +172,20 @@ Evaluation::Evaluation(const RunConfig& config, const RunParts& parts,
   const std::int64_t all = my.all_samples->samples();
   const RankPlace place = place_of(parts);
   my.source = make_part_source(my.all_samples, share_of(all, place));
-  const std::int64_t samples = my.source->samples();
-  // As large as that of a training step on one rank, so that it takes no more memory.
-  const std::int64_t most = share_of(config.micro_batch_size(), {0, place.ranks}).count;
-  my.micro_batch = std::max<std::int64_t>(1, std::min(most, samples));
   const bool exchanges = place.ranks > 1 && shares_parameters(parts.shards);
-  if (exchanges) {
-    const std::int64_t largest = share_of(all, {0, place.ranks}).count;
-    my.micro_batch = std::max<std::int64_t>(1, std::min(most, largest));
-    my.rounds = (largest + my.micro_batch - 1) / my.micro_batch;
-  }
+  RunCounts counts;
+  counts.eval_samples = all;
+  counts.place = place;
+  const EvaluationPrograms needed = evaluation_programs(config, counts, exchanges);
+  my.micro_batch = needed.micro_batch;
+  my.rounds = needed.rounds;
   for (const DataField& field : my.source->fields()) my.names.push_back(field.name);
   if (parts.staged != nullptr) {
     my.staged = &parts;
     my.arenas = std::move(arenas);
     return;
   }
-  std::vector<std::int64_t> sizes{std::min(my.micro_batch, samples), samples % my.micro_batch};
-  if (my.rounds > 0 && samples == 0) sizes.push_back(1);
-  for (const std::int64_t size : sizes) {
-    if (size == 0 || my.programs.count(size) > 0) continue;
+  for (const std::int64_t size : needed.sizes) {
     TrainingRequest request;
     request.config = &config;
     request.fields = field_types(*my.source, size);
@@ -239,6 +229,11 @@ TrainingGraph Evaluation::Impl::with_losses(const RunParts& parts, Graph forward
 Evaluation::~Evaluation() = default;
 std::int64_t Evaluation::samples() const { return impl_->all_samples->samples(); }
 std::int64_t Evaluation::own_samples() const { return impl_->source->samples(); }
+std::vector<const BoundProgram*> Evaluation::programs() const {
+  std::vector<const BoundProgram*> all;
+  for (const auto& [size, bound] : impl_->programs) all.push_back(&bound);
+  return all;
+}
 const std::vector<MetricTable>& Evaluation::tables() const { return impl_->tables; }
 
 void Evaluation::Impl::sum_denominators(const BoundProgram& bound) {

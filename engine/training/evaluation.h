@@ -34,6 +34,8 @@ class Evaluation {
   std::optional<Values> run(const std::function<bool(std::int64_t samples)>& stops = {});
   /// Of the last run: the metrics that are more than one number.
   const std::vector<MetricTable>& tables() const;
+  /// Those that it keeps; none of a model in stages.
+  std::vector<const BoundProgram*> programs() const;
   std::int64_t samples() const;      // of all ranks
   std::int64_t own_samples() const;  // of this one
 

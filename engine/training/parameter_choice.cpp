@@ -9,6 +9,7 @@
 #include "engine/training/config/config_names.h"
 #include "engine/training/config/config_value.h"
 #include "engine/training/optimizers/optimizer.h"
+#include "engine/training/programs/freeze_rules.h"
 
 namespace tandem {
 namespace {
@@ -91,8 +92,7 @@ bool only_lookups_read(const Graph& graph, const State& parameter) {
 std::vector<Chosen> ever_chosen(const RunConfig& config, const Graph& forward) {
   TrainingRequest request;
   request.config = &config;
-  for (const FreezeRule& rule : config.parameters.freeze)
-    request.thawed.push_back(rule.until || rule.from);
+  request.thawed = thawed_where_most_trains(config.parameters.freeze);
   std::vector<Chosen> chosen = choose_parameters(forward, request);
   std::erase_if(chosen, [](const Chosen& c) { return !c.parameter.derived.is_saved(); });
   return chosen;
@@ -123,15 +123,13 @@ struct OtherKind {
 std::vector<Chosen> choose_parameters(const Graph& graph, const TrainingRequest& request) {
   const RunConfig& config = *request.config;
   Selectors selectors(graph);
-  std::vector<Selector> frozen;
+  const FreezeRules frozen(config.parameters, selectors.names);
   std::vector<const FreezeRule*> frozen_by;
   Groups groups;
   for (std::size_t i = 0; i < config.parameters.freeze.size(); ++i) {
     const FreezeRule& rule = config.parameters.freeze[i];
-    Selector selector = selectors.parse(rule.at, rule.where);
-    if (i < request.thawed.size() && request.thawed[i]) continue;
-    frozen.push_back(std::move(selector));
-    frozen_by.push_back(&rule);
+    selectors.parse(rule.at, rule.where);
+    if (i >= request.thawed.size() || !request.thawed[i]) frozen_by.push_back(&rule);
   }
   for (const OptimizerGroup& group : config.optimizer.groups) {
     groups.emplace_back(selectors.parse(group.at, group.where), &group);
@@ -141,10 +139,7 @@ std::vector<Chosen> choose_parameters(const Graph& graph, const TrainingRequest&
   std::vector<Chosen> chosen;
   for (const State& state : graph.states) {
     if (state.kind != StateKind::parameter || !state.trainable) continue;
-    const bool is_frozen = std::any_of(frozen.begin(), frozen.end(), [&](const Selector& s) {
-      return selectors.names.covers(s, state);
-    });
-    if (is_frozen) continue;
+    if (frozen.freezes(state, request.thawed)) continue;
     Chosen next{state, config.optimizer.base, config.optimizer.where, "optimizer.kind"};
     const OptimizerGroup* last = group_of(groups, state, selectors.names);
     if (last != nullptr) {
@@ -159,6 +154,18 @@ std::vector<Chosen> choose_parameters(const Graph& graph, const TrainingRequest&
   }
   if (chosen.empty()) refuse_nothing_to_train(config, graph, frozen_by);
   return chosen;
+}
+
+std::vector<State> resting_parameters(const Graph& graph, const TrainingRequest& request) {
+  const ParameterNames names(graph);
+  const FreezeRules rules(request.config->parameters, names);
+  std::vector<State> resting;
+  for (const State& state : graph.states) {
+    if (state.kind == StateKind::parameter && state.trainable && !rules.always_freezes(state) &&
+        rules.freezes(state, request.thawed))
+      resting.push_back(state);
+  }
+  return resting;
 }
 
 std::vector<std::string> updated_by_rows(const RunConfig& config, const Graph& forward) {

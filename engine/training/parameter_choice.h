@@ -21,6 +21,10 @@ struct Chosen {
 /// Throws Error{usage}: nothing to train, selectors that match no parameter (nearest name given).
 std::vector<Chosen> choose_parameters(const Graph& graph, const TrainingRequest& request);
 
+/// Parameters that do not train now, but in other steps of the run: those of rules of freeze that
+/// begin or end.
+std::vector<State> resting_parameters(const Graph& graph, const TrainingRequest& request);
+
 /// The name of the optimizer's kind by the name of the parameter, of all that this configuration
 /// ever trains: what a checkpoint says of its optimizers. Throws Error{usage} where rules of freeze
 /// leave nothing to train in the last steps.

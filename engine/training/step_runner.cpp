@@ -9,6 +9,8 @@
 #include "engine/training/divergence/training_mode.h"
 #include "engine/training/evaluation.h"
 #include "engine/training/loss_scale.h"
+#include "engine/training/programs/compiled_ahead.h"
+#include "engine/training/programs/run_programs.h"
 #include "engine/training/ranks/random_samples.h"
 #include "engine/training/ranks/start_checks.h"
 #include "engine/training/step_runner_state.h"
@@ -46,54 +48,23 @@ double StepRunner::waited_for_data() const {
 }
 
 std::vector<bool> StepRunner::Impl::thawed_now() const {
-  std::vector<bool> result = thawed;
-  const std::vector<FreezeRule>& rules = config.parameters.freeze;
-  result.resize(rules.size());
-  for (std::size_t i = 0; i < rules.size(); ++i) {
-    const auto done = static_cast<std::int64_t>(steps_done);
-    if (rules[i].from)
-      result[i] = !length.has_passed(*rules[i].from, done);
-    else
-      result[i] = result[i] || (rules[i].until && length.has_passed(*rules[i].until, done));
-  }
-  return result;
+  return thawed_after(config.parameters.freeze, length, static_cast<std::int64_t>(steps_done),
+                      thawed);
 }
 
-// Rows are fetched for a step of the same shape alone: in the programs of full steps, of the
-// longest bucket, since the states that hold them are as long as the ids of one program. Of several
-// ranks each updates the rows of all, which those that one of them looks up next do not tell.
-RunParts StepRunner::Impl::parts_for(const MicroBatchShape& shape) const {
+RunParts StepRunner::Impl::parts_for(const StepProgram& program) const {
   RunParts own = parts;
-  const bool is_longest = shape.length == (data.buckets ? data.buckets->longest() : 0);
-  own.options.lower.rows_ahead =
-      place.ranks == 1 && is_longest &&
-      shape.step == std::min(config.batch_size, data.epochs->count()) &&
-      (shape.kind == MicroBatchKind::whole || shape.kind == MicroBatchKind::last);
+  own.options.lower.rows_ahead = program.takes_rows_ahead;
   return own;
 }
 
-std::vector<MicroBatchShape> StepRunner::Impl::shapes() const {
-  const bool drop_last = config.data && config.data->drop_last;
-  const auto needed_by = [&](std::int64_t samples) {
-    return needed_shapes(samples, config.batch_size, config.micro_batch_size(), drop_last, place);
-  };
-  const std::int64_t samples = data.epochs->count();
-  std::vector<MicroBatchShape> all = needed_by(samples);
-  // Resumed with another batch size, this epoch may end with a step of its own.
-  for (const MicroBatchShape& shape :
-       needed_by(std::max<std::int64_t>(0, samples - position.sample))) {
-    if (std::find(all.begin(), all.end(), shape) == all.end()) all.push_back(shape);
-  }
-  if (!data.buckets) return all;
-  // The longest first, whose memory the others then share; the last step of an epoch has no other.
-  std::vector<MicroBatchShape> of_lengths;
-  for (auto length = cut.rbegin(); length != cut.rend(); ++length) {
-    for (MicroBatchShape shape : all) {
-      shape.length = length->first;
-      if (length == cut.rbegin() || shape.step == config.batch_size) of_lengths.push_back(shape);
-    }
-  }
-  return of_lengths;
+std::vector<StepProgram> StepRunner::Impl::needed() const {
+  RunCounts counts;
+  counts.samples = data.epochs->count();
+  counts.samples_read = position.sample;
+  if (data.buckets) counts.lengths = data.buckets->lengths;
+  counts.place = place;
+  return tandem::step_programs(config, counts);
 }
 
 std::shared_ptr<const DataSource> StepRunner::Impl::source_of(std::int64_t length) const {
@@ -109,20 +80,53 @@ Graph StepRunner::Impl::forward(const MicroBatchShape& shape,
   return with_random_samples({graph, samples}, {other, samples + 1}, shape.all, notes);
 }
 
+TrainingGraph StepRunner::Impl::training_graph(const MicroBatchShape& shape,
+                                               const std::vector<bool>& rules,
+                                               const MissedStepCounts& missed,
+                                               std::vector<std::string>& warnings) const {
+  TrainingRequest request;
+  request.config = &config;
+  request.fields = field_types(*source_of(shape.length), shape.micro_batch);
+  request.kind = shape.kind;
+  request.samples = {shape.micro_batch, shape.step};
+  request.ranks = {place.ranks, shape.micro_batch, share_of(shape.all, {0, place.ranks}).count,
+                   place.rank};
+  request.shards = parts.shards;
+  request.evaluate = parts.evaluate;
+  request.thawed = rules;
+  request.algorithm = parts.algorithm_for(shape.micro_batch, true);
+  request.missed_steps = missed;
+  std::vector<std::string> notes;
+  const Graph graph = forward(shape, notes);
+  TrainingModeReport report = check_training_mode(
+      graph,
+      {shape.micro_batch, shape.all, config.model.sync_batch_norm, shape.step < config.batch_size});
+  if (!report.problems.empty()) throw Error(ErrorKind::usage, std::move(report.problems));
+  for (std::string& warning : report.warnings) {
+    if (std::find(warnings.begin(), warnings.end(), warning) == warnings.end())
+      warnings.push_back(std::move(warning));
+  }
+  TrainingGraph training = build_training_graph(*parts.operators, graph, request);
+  training.notes.insert(training.notes.end(), notes.begin(), notes.end());
+  check_fed_inputs(training, config, request.fields);
+  return training;
+}
+
 std::int64_t StepRunner::Impl::taken_steps() const {
   return tandem::taken_steps(states, static_cast<std::int64_t>(steps_done));
 }
 
 bool StepRunner::Impl::build_where_due(std::vector<bool> rules, std::int64_t taken) {
-  const std::vector<MicroBatchShape> all = shapes();
+  const std::vector<StepProgram> all = needed();
   bool is_due = thawed != rules || programs.size() != all.size();
   thawed = std::move(rules);
-  if (!all.empty() && !parts.algorithm_for(all[0].micro_batch, true)) {
+  if (!all.empty() && !parts.algorithm_for(all[0].shape.micro_batch, true)) {
+    const MicroBatchShape& shape = all[0].shape;
     TrainingRequest request;
     request.config = &config;
     request.thawed = thawed;
     MissedStepCounts now =
-        missed.change(parts.forward_for(all[0].micro_batch, true, all[0].length), request, taken);
+        missed.change(parts.forward_for(shape.micro_batch, true, shape.length), request, taken);
     is_due = is_due || now != missed_steps;
     missed_steps = std::move(now);
   }
@@ -137,37 +141,14 @@ bool StepRunner::Impl::build_where_due(std::vector<bool> rules, std::int64_t tak
 void StepRunner::Impl::build() {
   for (MicroBatchErrors& own : errors) own.program = nullptr;
   programs.clear();
-  const std::vector<MicroBatchShape> all = shapes();
-  refuse_small_shares(all, config, place.ranks);
+  std::vector<MicroBatchShape> shapes;
+  for (const StepProgram& program : needed()) shapes.push_back(program.shape);
+  refuse_small_shares(shapes, config, place.ranks);
   std::vector<std::string> warnings;  // of all programs, each once
-  for (const MicroBatchShape& shape : all) {
-    TrainingRequest request;
-    request.config = &config;
-    request.fields = field_types(*source_of(shape.length), shape.micro_batch);
-    request.kind = shape.kind;
-    request.samples = {shape.micro_batch, shape.step};
-    request.ranks = {place.ranks, shape.micro_batch, share_of(shape.all, {0, place.ranks}).count,
-                     place.rank};
-    request.shards = parts.shards;
-    request.evaluate = parts.evaluate;
-    request.thawed = thawed;
-    request.algorithm = parts.algorithm_for(shape.micro_batch, true);
-    request.missed_steps = missed_steps;
-    std::vector<std::string> notes;
-    const Graph graph = forward(shape, notes);
-    TrainingModeReport report = check_training_mode(
-        graph, {shape.micro_batch, shape.all, config.model.sync_batch_norm,
-                shape.step < config.batch_size});
-    if (!report.problems.empty()) throw Error(ErrorKind::usage, std::move(report.problems));
-    for (std::string& warning : report.warnings) {
-      if (std::find(warnings.begin(), warnings.end(), warning) == warnings.end())
-        warnings.push_back(std::move(warning));
-    }
-    TrainingGraph training = build_training_graph(*parts.operators, graph, request);
-    training.notes.insert(training.notes.end(), notes.begin(), notes.end());
-    check_fed_inputs(training, config, request.fields);
+  for (const StepProgram& program : needed()) {
+    const TrainingGraph training = training_graph(program.shape, thawed, missed_steps, warnings);
     const auto made = programs.emplace(
-        shape, bind_program(training, parts_for(shape), states, arenas, field_names));
+        program.shape, bind_program(training, parts_for(program), states, arenas, field_names));
     if (programs.size() == 1) main = &made.first->second;
   }
   // The update's program is the one people look at.
@@ -177,6 +158,9 @@ void StepRunner::Impl::build() {
   for (auto& [shape, bound] : programs) {
     if (&bound == main) bound.notes.insert(bound.notes.end(), warnings.begin(), warnings.end());
   }
+  has_rates = std::any_of(programs.begin(), programs.end(), [](const auto& program) {
+    return !program.second.learning_rates.empty();  // that of the update alone is fed them
+  });
   fields = fed_fields(*main);
 }
 
@@ -200,7 +184,8 @@ void StepRunner::compare_ranks() const {
   const Impl& my = *impl_;
   if (my.place.ranks == 1) return;
   std::vector<RankFact> facts;
-  for (const MicroBatchShape& shape : my.shapes()) {
+  for (const StepProgram& needed : my.needed()) {
+    const MicroBatchShape& shape = needed.shape;
     const Program& program = *my.programs.at(shape).program;
     const std::string length = shape.length > 0 ? " of length " + std::to_string(shape.length) : "";
     facts.push_back(
@@ -210,6 +195,39 @@ void StepRunner::compare_ranks() const {
          "data.drop_last = true"});
   }
   refuse_differences(*my.parts.ranks, facts);
+}
+
+void StepRunner::check_later_phases(const std::vector<const BoundProgram*>& beside) const {
+  const Impl& my = *impl_;
+  const std::vector<FreezeRule>& rules = my.config.parameters.freeze;
+  const std::vector<FreezePhase> phases = freeze_phases(rules, my.length);
+  if (phases.size() < 2) return;
+  CompiledAhead ahead(my.parts, my.states);
+  for (const BoundProgram* bound : beside) ahead.has(*bound);
+  for (const auto& [shape, bound] : my.programs) ahead.has_of_phase(bound);
+  const std::vector<StepProgram> needed = my.needed();
+  MissedSteps missed = my.missed;
+  std::vector<std::string> warnings;  // those of the first phase
+  for (std::size_t i = 1; i < phases.size(); ++i) {
+    ahead.begin_phase();
+    try {
+      const MicroBatchShape& first = needed.front().shape;
+      TrainingRequest request;
+      request.config = &my.config;
+      request.thawed = phases[i].thawed;
+      const MissedStepCounts counts =
+          missed.change(my.parts.forward_for(first.micro_batch, true, first.length), request,
+                        phases[i].first_step - 1);
+      for (const StepProgram& program : needed) {
+        const TrainingGraph training =
+            my.training_graph(program.shape, phases[i].thawed, counts, warnings);
+        ahead.add(training.graph, my.parts_for(program));
+      }
+      ahead.check_fit();
+    } catch (const Error& error) {
+      throw error_in_phase(error, rules, phases[i - 1], phases[i]);
+    }
+  }
 }
 
 FrozenSoFar StepRunner::frozen_so_far() const {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/training/optimizers/missed_steps.h"
+#include "engine/training/programs/run_programs.h"
 #include "engine/training/step_runner.h"
 
 namespace tandem {
@@ -52,6 +53,7 @@ struct StepRunner::Impl {
   MissedSteps missed;
   MissedStepCounts missed_steps;  // of what is trained, as the programs were built
   const BoundProgram* main = nullptr;
+  bool has_rates = false;  // learning rates are those of the configuration
   std::unique_ptr<Loader> loader;
   double waited_before = 0;  // seconds that loaders which are gone kept steps waiting
   std::uint64_t steps_done = 0, base_ticket = 0, next_ticket = 0;
@@ -68,7 +70,13 @@ struct StepRunner::Impl {
   bool build_where_due(std::vector<bool> rules, std::int64_t taken);
   void build();
   std::int64_t taken_steps() const;
-  std::vector<MicroBatchShape> shapes() const;
+  /// The programs of steps from here to the end of the run, but for other phases of freezing.
+  std::vector<StepProgram> needed() const;
+  /// Where rules of parameters.freeze stand like `rules`, and what trains then has missed so many
+  /// steps. Adds what is doubtful of it in training, each once.
+  TrainingGraph training_graph(const MicroBatchShape& shape, const std::vector<bool>& rules,
+                               const MissedStepCounts& missed,
+                               std::vector<std::string>& warnings) const;
   /// What a program for a length is fed from; 0: there are no buckets.
   std::shared_ptr<const DataSource> source_of(std::int64_t length) const;
   void open_loader();
@@ -79,7 +87,7 @@ struct StepRunner::Impl {
   double denominator(const LossTerm& term, const MicroBatch& first) const;
   /// The forward graph of a program.
   Graph forward(const MicroBatchShape& shape, std::vector<std::string>& notes) const;
-  RunParts parts_for(const MicroBatchShape& shape) const;
+  RunParts parts_for(const StepProgram& program) const;
   void feed_scalars(const LaunchedStep& step, const MicroBatch& first);
   void launch(LaunchedStep& step, const MicroBatch& first);
   void read(LaunchedStep& step);

@@ -162,7 +162,7 @@ void StepRunner::launch(MicroBatchWatch* watch, float signals) {
   step.signals = signals;
   step.result.step = number;
   step.result.start = my.position;
-  if (!my.main->learning_rates.empty())
+  if (my.has_rates)
     step.result.lr =
         my.config.optimizer.base.lr * my.schedules.factor(0, static_cast<std::int64_t>(number));
   MicroBatch first;

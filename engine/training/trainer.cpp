@@ -86,6 +86,8 @@ Training::Training(RunConfig config, RunParts parts, DataSets data, TrainingHook
       my.say("evaluations, and so the best checkpoint, are of the " +
              std::string(choice_name(weights)) + " weights");
   }
+  my.runner->check_later_phases(my.evaluation ? my.evaluation->programs()
+                                              : std::vector<const BoundProgram*>{});
 }
 
 Training::~Training() = default;

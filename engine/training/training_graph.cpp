@@ -18,6 +18,7 @@
 #include "engine/training/optimizers/optimizer.h"
 #include "engine/training/optimizers/update_norms.h"
 #include "engine/training/parameter_choice.h"
+#include "engine/training/programs/freeze_rules.h"
 #include "engine/training/ranks/shard_products.h"
 #include "engine/training/ranks/shard_tables.h"
 #include "engine/training/ranks/state_shards.h"
@@ -346,6 +347,11 @@ TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& fo
   const std::vector<FixedRows> all_fixed = fixed_rows(config.parameters, g.graph());
 
   std::vector<Chosen> chosen = choose_parameters(g.graph(), request);
+  if (!config.parameters.freeze.empty()) {
+    const ParameterNames names(g.graph());
+    for (std::string& line : FreezeRules(config.parameters, names).without_effect(g.graph()))
+      result.notes.push_back(std::move(line));
+  }
   if (config.optimizer.layer_decay < 1)
     decay_by_layers(g.graph(), config.optimizer, chosen, result.notes);
   std::vector<ValueId> wanted;
@@ -376,6 +382,19 @@ TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& fo
     if (!update.shares_states || split != nullptr)
       update.rows = kept_rows(g.graph(), chosen[i], gradients[i], split, ranks, result.notes);
     const FixedRows* fixed = find_fixed_rows(all_fixed, update.parameter);
+    if (split != nullptr && clipping.reads_weights(update.group)) {
+      refuse_split_table(*split, update.parameter.path,
+                         "optimizer.clip_adaptive reads whole rows, of which a split table has "
+                         "halves",
+                         "clip_adaptive = 0 for this table", "",
+                         "add { at = \"" + update.parameter.path +
+                             "\", clip_adaptive = 0 } to optimizer.groups, or leave the table out "
+                             "of parameters.storage");
+    }
+    if (split != nullptr && is_in_norms(config.log, ParameterNames(g.graph()), update.parameter)) {
+      result.notes.push_back("log.norms: " + update.parameter.path +
+                             " has norm.gradient alone, for parameters.storage keeps it as halves");
+    }
     if (update.shares_states && (split != nullptr || fixed != nullptr)) {
       problems.push_back(of_rows_in_parts(chosen[i], split != nullptr));
       continue;
@@ -436,7 +455,8 @@ TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& fo
     }
     return squares;
   };
-  UpdateNorms norms(g, ranks, config.log, requests);
+  UpdateNorms norms(g, ranks, config.log, requests, resting_parameters(g.graph(), request),
+                    [&](const State& parameter) { return find_split_table(splits, parameter); });
   norms.add_gradients(updates, requests, is_scaled ? seed.dy : ValueId{});
   g.set_scope({"optimizer.scale", Phase::update, {}});
   std::vector<ValueId> scales(requests.size());  // of single updates, beside scalars.scale

@@ -10,8 +10,8 @@
 
 namespace tandem {
 
-/// Which programs a plan counts the memory of: those of a full step; or also those of shorter last
-/// batches and of evaluations, where the data needs them.
+/// Which programs a plan counts the memory of: those of the first full step; or all of the run
+/// (engine/training/programs/run_programs.h).
 enum class PlannedPrograms : std::uint8_t { step, run };
 
 class TriedModel {

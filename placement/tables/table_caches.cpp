@@ -8,6 +8,7 @@
 #include "engine/operators/operator.h"
 #include "engine/operators/update_kind.h"
 #include "engine/training/optimizers/optimizer.h"
+#include "engine/training/programs/freeze_rules.h"
 #include "engine/training/tables/fed_integers.h"
 #include "placement/quantities.h"
 
@@ -15,11 +16,7 @@ namespace tandem {
 namespace {
 
 bool is_trained(const ParameterNames& names, const RunConfig& config, const State& table) {
-  return table.trainable && std::none_of(config.parameters.freeze.begin(),
-                                         config.parameters.freeze.end(), [&](const auto& rule) {
-                                           return !rule.until &&
-                                                  names.covers(Selector(rule.at), table);
-                                         });
+  return table.trainable && !FreezeRules(config.parameters, names).always_freezes(table);
 }
 
 /// That update the table, where it is trained.

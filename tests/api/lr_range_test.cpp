@@ -104,6 +104,16 @@ TEST_F(LrRangeTest, RatesRiseUntilTheLossDiverges) {
   EXPECT_EQ(lr_range(config_, options_).text, report.text) << "over its own files, the same again";
 }
 
+TEST_F(LrRangeTest, MicroBatchesHaveTheSameRates) {
+  options_.steps = 10;
+  options_.to = 1e-3;
+  const Json whole = Json::parse(lr_range(config_, options_).json);
+  options_.overrides = {"micro_batch=8"};
+  const Json cut = Json::parse(lr_range(config_, options_).json);
+  ASSERT_EQ(cut["points"].size(), 10u);
+  for (std::size_t i = 0; i < 10; ++i) EXPECT_EQ(cut["points"][i]["lr"], whole["points"][i]["lr"]);
+}
+
 TEST_F(LrRangeTest, GroupsFollowInProportion) {
   options_.overrides = {"optimizer.lr=0.01", "optimizer.groups=[{at='**', lr=0.1}]"};
   options_.steps = 10;

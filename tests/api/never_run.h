@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "engine/graph/builder.h"
+#include "engine/runtime/run_memory.h"
 #include "engine/training/config/config_value.h"
 #include "engine/training/training_graph.h"
 #include "kernels/cpu/cpu_device.h"
 #include "placement/auto/tried_model.h"
 #include "placement/derive.h"
-#include "placement/report/run_memory.h"
 
 namespace tandem::testing {
 

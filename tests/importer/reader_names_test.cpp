@@ -188,7 +188,9 @@ TEST(ReaderNames, AdaptersAreThoseOfTheModule) {
   const Graph graph = imported(folded_attention());
   LoraRequest request;
   request.rules = {{.at = "**.{q_proj,v_proj}:weight", .rank = 2, .alpha = 4}};
-  request.draw = [](const std::string&, const TensorType& type, double) { return HostTensor(type); };
+  request.draw = [](const std::string&, const TensorType& type, double) {
+    return HostTensor(type);
+  };
   const Graph adapted = add_lora(graph, engine_operators(), request);
   EXPECT_THAT(meant(adapted, "**.q_proj:weight/lora_a"), ElementsAre("onnx::MatMul_12/lora_a"));
   EXPECT_THAT(meant(adapted, "**.q_proj:weight"), ElementsAre("onnx::MatMul_12"));

@@ -172,6 +172,26 @@ TEST_F(TableStorageTest, OptimizersUpdateRows) {
   EXPECT_EQ(count(frozen, "RowsUpdate"), 0);
 }
 
+// What reads the table besides lookups is refused with its key, or does without the halves.
+TEST_F(TableStorageTest, LimitsAndNormsOfGradients) {
+  EXPECT_THAT(
+      refused({"optimizer.clip_adaptive=0.1"}),
+      AllOf(HasSubstr("table:weight"), HasSubstr("optimizer.clip_adaptive reads whole rows"),
+            HasSubstr("{ at = \"table:weight\", clip_adaptive = 0 } to optimizer.groups"),
+            HasSubstr("parameters.storage")));
+  make({"optimizer.clip_adaptive=0.1",
+        "optimizer.groups=[{at=\"table:weight\", clip_adaptive=0.0}]"});
+  make({"optimizer.clip_value=0.1"});
+  make({"optimizer.clip_norm=0.1"});
+  const TrainingGraph made = make({"log.norms=[\"**\"]"});
+  EXPECT_NE(made.graph.find_output("norm.gradient.table:weight"), nullptr);
+  EXPECT_EQ(made.graph.find_output("norm.update.table:weight"), nullptr);
+  EXPECT_NE(made.graph.find_output("norm.update.fc:weight"), nullptr);
+  EXPECT_THAT(made.notes,
+              ::testing::Contains(AllOf(HasSubstr("table:weight has norm.gradient alone"),
+                                        HasSubstr("parameters.storage"))));
+}
+
 // Half as many ids as the table has rows: a float32 table gets a dense update then.
 TEST_F(TableStorageTest, GradientsStayRowsHoweverMany) {
   EXPECT_EQ(count(make({"optimizer.kind=adam", "parameters.storage=[]"}), "RowsUpdate"), 0);

@@ -197,7 +197,9 @@ void visit_fixed_rows(KeyVisitor& v, FixedRowsRule& rule) {
 }  // namespace
 
 void visit(KeyVisitor& v, ParametersConfig& c) {
-  v.tables("freeze", c.freeze, "one rule", visit_freeze, "parameters that do not train");
+  v.tables("freeze", c.freeze, "one rule", visit_freeze,
+           "parameters that do not train; the last rule that covers a parameter decides alone, and "
+           "one that decides nothing is named");
   v.tables("load", c.load, "one rule", visit_load, "values from other files");
   v.tables("init", c.init, "one rule", visit_init, "new initial values");
   v.tables(
@@ -218,7 +220,8 @@ void visit(KeyVisitor& v, ParametersConfig& c) {
            "how tables that only lookups read are kept between steps; files hold float32 all the "
            "same");
   v.tables("fixed_rows", c.fixed_rows, "one rule", visit_fixed_rows,
-           "rows that keep the values they start with, as those of PyTorch's padding_idx");
+           "rows that keep the values they start with, as those of PyTorch's padding_idx; rows of "
+           "several rules add up");
 }
 
 }  // namespace tandem

@@ -204,8 +204,8 @@ void visit(KeyVisitor& v, RunConfig& c) {
   v.key("run_dir", path(c.run_dir), "exactly this run directory");
   v.section(
       "parameters", c.parameters,
-      "which parameters train, and what they start from; the last rule that covers a parameter "
-      "wins");
+      "which parameters train, and what they start from; of rules in one list the last one that "
+      "covers a parameter counts, and load comes after init");
   v.section("loss", c.loss, "the loss; left out where the graph ends in a scalar loss");
   v.section("distillation", c.distillation, written_if(c.distillation.has_teacher()),
             "a trained model that this one learns from, beside its labels");

@@ -57,7 +57,7 @@ void check_signs(const LossTerm& term, const DataSource& source, const std::stri
 }
 
 void check_any_label_counts(const LossTerm& term, const DataSource& source,
-                      std::vector<Diagnostic>& problems) {
+                            std::vector<Diagnostic>& problems) {
   const int field = source.find_field(term.labels);
   if (!weighs_labels(term) || field < 0 || term.reduction != LossReduction::mean) return;
   const DType dtype = source.fields()[static_cast<std::size_t>(field)].sample.dtype;

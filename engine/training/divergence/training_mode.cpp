@@ -23,8 +23,7 @@ class TrainingMode {
       const std::string_view op = node.op->name;
       if (op == "BatchNormalizationTraining") check_batch_normalization(node);
       if (op == "LayerNormalization") check_normalized_part(node);
-      if (node.op->role == Role::convolution || node.op->role == Role::pooling)
-        check_windows(node);
+      if (node.op->role == Role::convolution || node.op->role == Role::pooling) check_windows(node);
       if (op.starts_with("Reduce")) check_reduction(node);
       if (op == "Div") check_division(node);
       if (op == "Attention") check_mask(node, 3);
@@ -50,10 +49,10 @@ class TrainingMode {
   }
 
   void warn(const Node& node, const std::string& message) {
-    report_.warnings.push_back("warning: " + node.path + ": " + message +
-                               (of_.ends_epoch ? " (in the last step of an epoch, of " +
-                                                     samples_text(of_.samples) + ")"
-                                               : ""));
+    report_.warnings.push_back(
+        "warning: " + node.path + ": " + message +
+        (of_.ends_epoch ? " (in the last step of an epoch, of " + samples_text(of_.samples) + ")"
+                        : ""));
   }
 
   std::string larger_batch() const {
@@ -138,8 +137,9 @@ class TrainingMode {
     for (std::int64_t i = 0; i < std::min(below.type.elements(), most_elements); ++i)
       has_zero = has_zero || below.constant->number(i) == 0;
     if (has_zero)
-      warn(node, "divides by a constant 0, as the deviation of one value does (correction = 1): "
-                 "the result is nan or infinite");
+      warn(node,
+           "divides by a constant 0, as the deviation of one value does (correction = 1): "
+           "the result is nan or infinite");
   }
 
   /// Whether every key of some query has a score that softmax makes 0.

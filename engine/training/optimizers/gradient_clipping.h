@@ -23,6 +23,8 @@ class GradientClipping {
 
   /// Whether the gradients of a group (-1: of none) are changed one by one: they have to be dense.
   bool changes_elements(int group) const;
+  /// Whether the limit rests on the weights themselves.
+  bool reads_weights(int group) const { return adaptive(group) > 0; }
   /// Whether gradients are scaled to a norm.
   bool has_norms() const;
   /// Whether all that happens is clip_norm of all parameters together.

@@ -8,17 +8,30 @@
 
 namespace tandem {
 
+bool is_in_norms(const LogConfig& config, const ParameterNames& names, const State& parameter) {
+  // A table's cache has the table's path, and would have its name.
+  return parameter.derived.is_saved() &&
+         std::any_of(config.norms.begin(), config.norms.end(), [&](const std::string& text) {
+           return names.covers(Selector(text), parameter);
+         });
+}
+
 UpdateNorms::UpdateNorms(GraphBuilder& g, RankSums& ranks, const LogConfig& config,
-                         const std::vector<UpdateRequest>& updates)
+                         const std::vector<UpdateRequest>& updates,
+                         const std::vector<State>& resting,
+                         const std::function<bool(const State& parameter)>& is_split)
     : g_(g), ranks_(ranks) {
   std::vector<Diagnostic> problems;
   std::vector<bool> is_chosen(updates.size(), false);
   std::vector<std::string> paths;
   for (const UpdateRequest& update : updates) paths.push_back(update.parameter.path);
+  for (const State& state : resting) paths.push_back(state.path);
   const ParameterNames names = config.norms.empty() ? ParameterNames() : ParameterNames(g.graph());
   for (const std::string& text : config.norms) {
     const Selector selector(text);
-    bool any = false;
+    bool any = std::any_of(resting.begin(), resting.end(), [&](const State& state) {
+      return state.derived.is_saved() && names.covers(selector, state);
+    });
     for (std::size_t i = 0; i < updates.size(); ++i) {
       const State& parameter = updates[i].parameter;
       // A table's cache has the table's path, and would have its name.
@@ -35,8 +48,8 @@ UpdateNorms::UpdateNorms(GraphBuilder& g, RankSums& ranks, const LogConfig& conf
   }
   if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
   for (std::size_t i = 0; i < updates.size(); ++i) {
-    if (is_chosen[i])
-      chosen_.push_back({i, updates[i].parameter.name, updates[i].parameter.path, {}});
+    const State& parameter = updates[i].parameter;
+    if (is_chosen[i]) chosen_.push_back({i, parameter.name, parameter.path, is_split(parameter)});
   }
 }
 
@@ -59,6 +72,7 @@ void UpdateNorms::add_gradients(Updates& updates, const std::vector<UpdateReques
 
 void UpdateNorms::keep_parameters() {
   for (Chosen& chosen : chosen_) {
+    if (chosen.is_split) continue;
     const State& parameter = *g_.graph().find_state(chosen.name);
     g_.set_scope(update_scope(parameter));
     chosen.before = g_.add_node("Copy", {parameter.initial});
@@ -67,6 +81,7 @@ void UpdateNorms::keep_parameters() {
 
 void UpdateNorms::add_updates() {
   for (const Chosen& chosen : chosen_) {
+    if (chosen.is_split) continue;
     const State parameter = *g_.graph().find_state(chosen.name);
     g_.set_scope(update_scope(parameter));
     const ValueId change = g_.sub(parameter.final, chosen.before);

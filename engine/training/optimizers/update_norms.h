@@ -1,24 +1,32 @@
 // log.norms: how large the gradients and the updates of chosen parameters are.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "engine/graph/builder.h"
+#include "engine/graph/parameter_names.h"
 #include "engine/training/config/report_config.h"
 #include "engine/training/optimizers/optimizer.h"
 #include "engine/training/rank_sums.h"
 
 namespace tandem {
 
+/// Whether a selector of log.norms covers it.
+bool is_in_norms(const LogConfig& config, const ParameterNames& names, const State& parameter);
+
 /// Adds outputs to one training graph: "norm.gradient.PATH", the Euclidean norm of a gradient
 /// before it is clipped, without the scale of the loss, and "norm.update.PATH", that of what a step
 /// adds to the parameter. A step of several micro-batches has one of each.
 class UpdateNorms {
  public:
-  /// Throws Error{usage} for a selector that matches none of the updated parameters.
+  /// Throws Error{usage} for a selector that matches none of the updated parameters and none that
+  /// are `resting`: these have norms in the steps that train them. Split tables have no norm of
+  /// their update.
   UpdateNorms(GraphBuilder& g, RankSums& ranks, const LogConfig& config,
-              const std::vector<UpdateRequest>& updates);
+              const std::vector<UpdateRequest>& updates, const std::vector<State>& resting,
+              const std::function<bool(const State& parameter)>& is_split);
 
   /// Of gradients that are summed over ranks and not clipped yet. `scale`: of the loss, or none.
   void add_gradients(Updates& updates, const std::vector<UpdateRequest>& requests, ValueId scale);
@@ -33,7 +41,8 @@ class UpdateNorms {
   struct Chosen {
     std::size_t update;
     std::string name, path;  // of the parameter
-    ValueId before;
+    bool is_split = false;   // in halves: what its update adds is not known
+    ValueId before = {};
   };
   void add(const std::string& name, ValueId sum_of_squares, bool is_part);
 

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <ctime>
+
 #include "engine/formats/tokenizer/tokenizer.h"
 #include "tests/training/formats/tokenizer_cases.h"
 
@@ -144,6 +146,36 @@ TEST_F(TokenizerRefusals, TextThatGrowsWithoutAnEndIsRefused) {
   EXPECT_THROW(tokenizer->encode("a", {}, scratch, encoded), std::invalid_argument);
   json["added_tokens"] = Json::parse(R"([{"id": 9, "content": "xa", "normalized": true}])");
   EXPECT_THAT(refusal(json), AllOf(HasSubstr("too long a text"), HasSubstr("added_tokens[0]")));
+}
+
+// Steps that back-track are counted by PCRE2; walks to the end of the text from each place are not.
+TEST_F(TokenizerRefusals, ExpressionsThatTakeMoreThanLinearTimeAreStopped) {
+  const auto seconds_and_message = [](const std::string& regex, const std::string& text) {
+    Json json = small();
+    json["pre_tokenizer"] = {
+        {"type", "Split"}, {"behavior", "Isolated"}, {"pattern", {{"Regex", regex}}}};
+    const auto tokenizer = Tokenizer::parse("tokenizer.json", json.dump());
+    EncodeScratch scratch;
+    EncodedTokens encoded;
+    const std::clock_t start = std::clock();
+    std::string message;
+    try {
+      tokenizer->encode(text, {}, scratch, encoded);
+    } catch (const std::invalid_argument& problem) {
+      message = problem.what();
+    }
+    return std::pair(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC, message);
+  };
+  const std::string letters(400'000, 'a');
+  for (const char* regex : {"(a+)+[bc]", "(a|aa)+[bc]", "a(?=a*[bc]|)", "a{1,60000}[bc]",
+                            "(?<=a)(?=a*[bc]|)a", "(?:(?:a{1,3}){1,9}[bc]|a)"}) {
+    const auto [seconds, message] = seconds_and_message(regex, letters);
+    EXPECT_THAT(message, HasSubstr("the tokenizer's pattern")) << regex;
+    EXPECT_LT(seconds, 10) << regex;  // a sanitizer slows it down
+  }
+  std::string words;
+  for (int i = 0; i < 100'000; ++i) words += "hello w\u00f6rld ";
+  EXPECT_EQ(seconds_and_message("'s| ?\\p{L}+|\\s+(?!\\S)|\\s+", words).second, "");
 }
 
 TEST_F(TokenizerRefusals, TokensWithoutAnEndAreRefused) {

@@ -1,5 +1,5 @@
-// Sums of the plans of a run's programs, as the programs take their memory: engine/runtime.
-#include "placement/report/run_memory.h"
+// Sums of the plans of a run's programs, as the programs take their memory: program.cpp.
+#include "engine/runtime/run_memory.h"
 
 #include <algorithm>
 
@@ -7,9 +7,16 @@
 
 namespace tandem {
 
-void RunMemory::add(const CompiledProgram& program) {
-  const Lowered& lowered = program.lowered;
-  const Plan& plan = program.plan;
+void add_layouts(const Lowered& lowered, StateLayouts& layouts) {
+  for (std::size_t s = 0; s < lowered.states.size(); ++s) {
+    const std::string& name = lowered.graph.states[s].name;
+    const bool is_known = std::any_of(layouts.begin(), layouts.end(),
+                                      [&](const auto& known) { return known.first == name; });
+    if (!is_known) layouts.emplace_back(name, lowered.states[s].layout);
+  }
+}
+
+void RunMemory::add(const Lowered& lowered, const Plan& plan, std::size_t OnDevice::*own) {
   devices_.resize(std::max(devices_.size(), plan.memory.size()));
   std::vector<std::size_t> states(plan.memory.size(), 0);  // of this program
   for (const State& state : lowered.graph.states) {
@@ -27,8 +34,13 @@ void RunMemory::add(const CompiledProgram& program) {
     if (use.peak >= to.highest.peak) to.highest = use;
     to.arena = std::max(to.arena, use.arena);
     const std::size_t shared = use.arena + states[d];
-    to.own += use.peak > shared ? use.peak - shared : 0;
+    to.*own += use.peak > shared ? use.peak - shared : 0;
+    to.peak = std::max(to.peak, to.states + to.arena + to.own + to.of_phase);
   }
+}
+
+void RunMemory::begin_phase() {
+  for (OnDevice& device : devices_) device.of_phase = 0;
 }
 
 std::vector<MemoryUse> RunMemory::uses() const {
@@ -37,9 +49,15 @@ std::vector<MemoryUse> RunMemory::uses() const {
     uses.push_back(device.highest);
     uses.back().parameters = device.parameters;
     uses.back().state = device.state;
-    uses.back().peak = device.states + device.arena + device.own;
+    uses.back().peak = device.peak;
   }
   return uses;
+}
+
+Plan RunMemory::as_plan() const {
+  Plan plan;
+  plan.memory = uses();
+  return plan;
 }
 
 }  // namespace tandem

@@ -1,0 +1,33 @@
+// Programs that a run needs only later, compiled without memory: before its first step the run
+// hears what it would be refused, and whether all fits.
+#pragma once
+
+#include "engine/runtime/run_memory.h"
+#include "engine/training/micro_batch_programs.h"
+#include "engine/training/programs/freeze_rules.h"
+
+namespace tandem {
+
+class CompiledAhead {
+ public:
+  /// Of a run whose first programs have their memory already, and states in `states`.
+  CompiledAhead(const RunParts& parts, const StateStore& states);
+
+  /// A program that is there: for the first phase alone, or to the end of the run.
+  void has_of_phase(const BoundProgram& bound);
+  void has(const BoundProgram& bound);
+
+  /// Programs of the next phase.
+  void begin_phase() { memory_.begin_phase(); }
+  /// Throws what making the program would throw. `parts`: of this program.
+  void add(const Graph& graph, const RunParts& parts);
+  /// Throws where the programs of the run so far do not fit together.
+  void check_fit() const;
+
+ private:
+  const RunParts& parts_;
+  StateLayouts layouts_;
+  RunMemory memory_;
+};
+
+}  // namespace tandem
