@@ -31,7 +31,12 @@ struct OtherFormat {
 constexpr std::string_view unpack_it = "unpack it, or pack it with gzip, which is read as it is";
 constexpr std::string_view save_as_text = "open it and save it as CSV (UTF-8)";
 
-/// Whether text may be so: a column may be called PAR1.
+/// A column may be called PAR1, or ORC.
+bool is_name(std::string_view start) {
+  return std::all_of(start.begin(), start.end(),
+                     [](char c) { return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'); });
+}
+
 bool may_be_text(std::string_view bytes) {
   const std::string_view first = bytes.substr(0, std::size_t{1} << 12);
   return std::none_of(first.begin(), first.end(), [](char c) {
@@ -69,8 +74,8 @@ const OtherFormat* other_format(std::string_view bytes) {
       {"\xfe\xff"sv, "text in UTF-16",
        "convert it: iconv -f UTF-16 -t UTF-8 x.csv > y.csv (Excel: save it as CSV UTF-8)"}};
   for (const OtherFormat& format : known) {
-    if (bytes.starts_with(format.start) && !(may_be_text(format.start) && may_be_text(bytes)))
-      return &format;
+    if (!bytes.starts_with(format.start)) continue;
+    if (!(is_name(format.start) && may_be_text(bytes))) return &format;
   }
   static constexpr OtherFormat workbook{"", "an Excel workbook (.xlsx)", save_as_text};
   static constexpr OtherFormat arrays{"", "an .npz archive", "data.kind = \"npz\""};

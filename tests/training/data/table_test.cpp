@@ -301,8 +301,8 @@ TEST(Table, BadRowsHaveAPlace) {
   EXPECT_THAT(said.back(), HasSubstr("5 of 7 rows were left out; the first: " + a + ":2:2"));
   said.clear();
   open_data(config("on_bad = 'skip'\n"), options);
-  ASSERT_EQ(said.size(), 1u);
-  EXPECT_THAT(said[0], HasSubstr("5 of 7 rows"));
+  ASSERT_FALSE(said.empty());
+  EXPECT_THAT(said.back(), HasSubstr("5 of 7 rows"));
 
   write_file(folder / "a", "a\n");
   EXPECT_THAT(error_of([&] { open_data(config("on_bad = 'skip'\n")); }),
@@ -441,7 +441,11 @@ TEST(PreparedTable, IsMadeOnceAndAgainWhereSomethingChanged) {
   EXPECT_FALSE(prepare(config).built);
 
   DataConfig scaled = config;  // what acts on the arrays needs no new ones
+  scaled.fields[2].as.push_back(parse_transform("reshape(1)"));
+  EXPECT_FALSE(prepare(scaled).built);
   scaled.fields[2].as.push_back(parse_transform("scale(2)"));
+  EXPECT_TRUE(prepare(scaled).built);  // of float64 in place of float32
+  scaled.fields[2].as.back() = parse_transform("scale(3)");
   EXPECT_FALSE(prepare(scaled).built);
   DataConfig counted = config;
   counted.fields[0].as[1] = parse_transform("vocabulary(min_count=3)");
