@@ -97,7 +97,7 @@ class Model {
   ImportOptions import_options(std::int64_t batch, bool training, std::int64_t length = 0);
   void refuse_buckets_that_do_not_fit() const;
   void refuse_rules_without_operators(const ImportResult& imported) const;
-  bool is_frozen(const State& state) const;
+  bool is_frozen(const State& state);
   void add_moving_statistics(std::vector<ModelNotice>& notices);
 
   FineTuning tuning_;

@@ -8,6 +8,7 @@
 #include "engine/graph/selector.h"
 #include "engine/graph/text.h"
 #include "engine/training/config/config_value.h"
+#include "engine/training/programs/freeze_rules.h"
 
 namespace tandem::api {
 namespace {
@@ -79,12 +80,10 @@ void Model::refuse_rules_without_operators(const ImportResult& imported) const {
   if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
 }
 
-bool Model::is_frozen(const State& state) const {
+bool Model::is_frozen(const State& state) {
   if (state.kind != StateKind::parameter) return false;
-  const auto& rules = config_.parameters.freeze;
-  return !state.trainable || std::any_of(rules.begin(), rules.end(), [&](const FreezeRule& rule) {
-    return !rule.until && !rule.from && Selector(rule.at).covers_parameter(state.path, state.name);
-  });
+  const ParameterNames names(micro_batch().graph);
+  return !state.trainable || FreezeRules(config_.parameters, names).always_freezes(state);
 }
 
 // Statistics of layers whose own parameters are frozen: whoever freezes a part of a network seldom
