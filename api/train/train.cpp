@@ -24,7 +24,7 @@
 #include "engine/training/checkpoints/run_directory.h"
 #include "engine/training/ranks/gathered.h"
 #include "engine/training/ranks/start_checks.h"
-#include "engine/training/reader_notes.h"
+#include "engine/training/start/reader_notes.h"
 #include "engine/training/trainer.h"
 #include "kernels/cpu/cpu_device.h"
 #include "placement/report/cache_cost.h"

@@ -93,7 +93,7 @@ void Training::Impl::launch(MicroBatchWatch* watch_of_micro_batches) {
       own.interrupted = is_asked_to_stop();
     }
     runner->launch(watch_of_micro_batches, own.number());
-  } catch (const Error& error) {  // what was trained until then stays
+  } catch (const Error& error) {                       // what was trained until then stays
     if (parts.ranks && parts.ranks->failure()) throw;  // a rank is gone, nothing is to be agreed on
     while (runner->in_flight() > 0) judge(take());
     if (position.step > first_step && runner->states_are_whole()) {

@@ -120,8 +120,8 @@ struct TrainResult {
   std::string best_metric;
   double best_value = 0;
   std::uint64_t best_step = 0;
-  bool interrupted = false;  // saved as `TrainOptions::stop` asked
-  std::vector<std::string> warnings;         // of the data; `on_message` was told of them
+  bool interrupted = false;           // saved as `TrainOptions::stop` asked
+  std::vector<std::string> warnings;  // of the data; `on_message` was told of them
 };
 
 /// A run described by a train.toml, of one process or of as many as a launcher has started for it

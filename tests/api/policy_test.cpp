@@ -376,7 +376,6 @@ TEST_F(PolicyTest, RemediesArePlanned) {
   const Json remedies = Json::parse(full.report.json)["remedies"];
   ASSERT_GE(remedies.size(), 1u) << full.report.text;
   EXPECT_THAT(full.report.text, HasSubstr("remedies    one of these behind the policy's rules:\n"));
-  bool any = false;
   double last = 0;
   for (const Json& remedy : remedies) {
     SCOPED_TRACE(remedy.dump());
@@ -390,9 +389,8 @@ TEST_F(PolicyTest, RemediesArePlanned) {
     if (!remedy["suffices"].get<bool>()) continue;
     EXPECT_GE(remedy["step_ms"].get<double>(), last) << "fastest first";
     last = remedy["step_ms"];
-    any = true;
   }
-  EXPECT_TRUE(any) << full.report.text;
+  EXPECT_GT(last, 0) << "none suffices: " << full.report.text;
 }
 
 // A run keeps a program for each size and place of a micro-batch: what fits by the plan also

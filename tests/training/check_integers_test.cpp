@@ -248,13 +248,14 @@ TEST(KlDivTargets, AreNotNegative) {
     const RunConfig config = config_of(
         "label = 'label'", {"loss.terms=[{name='t', targets='label', " + term + more + "}]"});
     const auto source = make_array_source({{"label", HostTensor::from<float>({1, 2}, values)}});
-    return error_of(
-        [&] { check_integer_fields(config, lookups(DType::int64, {{5, {}}}), *source); });
+    return error_of([&] {
+      check_integer_fields(config, lookups(DType::int64, {{5, {}}}), *source);
+    });
   };
   EXPECT_THAT(error("", {0.5f, -0.5f}), HasSubstr("got -0.5"));
-  const RunConfig logs = config_of(
-      "label = 'label'",
-      {"loss.terms=[{name='t', targets='label', log_target=true, " + term + "}]"});
+  const RunConfig logs =
+      config_of("label = 'label'",
+                {"loss.terms=[{name='t', targets='label', log_target=true, " + term + "}]"});
   check_integer_fields(logs, lookups(DType::int64, {{5, {}}}),
                        *make_array_source({{"label", HostTensor::from<float>({1, 2}, {-1, -2})}}));
 }
@@ -290,10 +291,11 @@ TEST(LengthsOfSequences, AreOneToTheNumberOfSteps) {
   const ValueId lengths = b.input("lengths", {DType::int32, {2}});
   const ValueId r = b.constant(HostTensor({DType::float32, {1, 8, 2}}));
   b.set_scope({"rnn.LSTM", Phase::forward, {}});
-  b.output("y", b.node("RnnScan", {x, r, {}, lengths}, {{"kind", std::string("lstm")},
-                                {"activations", std::string("Sigmoid,Tanh,Tanh")},
-                                {"alphas", Floats(3)},
-                                {"betas", Floats(3)}})[0]);
+  b.output("y", b.node("RnnScan", {x, r, {}, lengths},
+                       {{"kind", std::string("lstm")},
+                        {"activations", std::string("Sigmoid,Tanh,Tanh")},
+                        {"alphas", Floats(3)},
+                        {"betas", Floats(3)}})[0]);
   const Graph graph = b.finish();
   const RunConfig config = config_of("lengths = 'lengths'");
   const auto error = [&](const std::vector<std::int32_t>& values) {

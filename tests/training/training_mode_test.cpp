@@ -62,9 +62,10 @@ TEST_F(TrainingMode, BatchNormalizationNeedsTwoValuesOfAChannel) {
 
 TEST_F(TrainingMode, StatisticsOverRanksCountTheSamplesOfAll) {
   EXPECT_EQ(batch_normalization({1, 3}, {.samples = 1, .all_samples = 4}).problems.size(), 1u);
-  EXPECT_THAT(batch_normalization({1, 3}, {.samples = 1, .all_samples = 4,
-                                           .statistics_over_ranks = true}).problems,
-              IsEmpty());
+  EXPECT_THAT(
+      batch_normalization({1, 3}, {.samples = 1, .all_samples = 4, .statistics_over_ranks = true})
+          .problems,
+      IsEmpty());
 }
 
 // "Expected more than 1 spatial element when training"
@@ -104,10 +105,10 @@ TEST_F(TrainingMode, GroupsOfOneValueAreRefusedForOneSample) {
 // "Kernel size can't be greater than actual input size"
 TEST_F(TrainingMode, AKernelLargerThanItsInputGivesNothing) {
   scope("stem.Conv");
-  b_.output("y", b_.add_node("Conv", {input({2, 1, 2, 2}), zeros({4, 1, 3, 3})},
-                             {{"strides", Ints{1, 1}},
-                              {"pads", Ints{0, 0, 0, 0}},
-                              {"dilations", Ints{1, 1}}}));
+  b_.output("y",
+            b_.add_node(
+                "Conv", {input({2, 1, 2, 2}), zeros({4, 1, 3, 3})},
+                {{"strides", Ints{1, 1}}, {"pads", Ints{0, 0, 0, 0}}, {"dilations", Ints{1, 1}}}));
   ASSERT_EQ(report().problems.size(), 1u);
   EXPECT_THAT(report().problems[0].message, HasSubstr("larger than its padded input"));
 }
@@ -127,8 +128,7 @@ TEST_F(TrainingMode, SoDoesAPoolingWindow) {
 TEST_F(TrainingMode, TheLargestOfNothingIsRefusedAndTheMeanTold) {
   const ValueId x = input({2, 0});
   scope("max.ReduceMax");
-  b_.output("m", b_.add_node("ReduceMax", {x},
-                             {{"axes", Ints{1}}, {"keepdims", std::int64_t{0}}}));
+  b_.output("m", b_.add_node("ReduceMax", {x}, {{"axes", Ints{1}}, {"keepdims", std::int64_t{0}}}));
   scope("mean.ReduceMean");
   b_.output("a", b_.reduce_mean(x, {1}, false));
   ASSERT_EQ(report().problems.size(), 1u);

@@ -11,10 +11,11 @@ namespace tandem {
 /// Labels of cross-entropy terms must be classes of their logits (or ignored), and one of them at
 /// least has to count; those of binary ones from 0 to 1, signs -1 or 1, targets of kl_div no
 /// negative numbers; lengths of recurrent layers from 1 to the number of steps; indices of lookups
-/// in parameters must be rows of the table, from 0, or, in fields with `out_of_range = "zero"`, name none (absent_id). Reads these fields whole. Throws
-/// Error{data} with file:row of the first bad ones. `forward`: the imported graph, for any batch.
-/// `evaluate` computes which columns of an input look up rows of which table, behind slices and
-/// sums with constants; where it is empty those are not checked.
+/// in parameters must be rows of the table, from 0, or, in fields with `out_of_range = "zero"`,
+/// name none (absent_id). Reads these fields whole. Throws Error{data} with file:row of the first
+/// bad ones. `forward`: the imported graph, for any batch. `evaluate` computes which columns of an
+/// input look up rows of which table, behind slices and sums with constants; where it is empty
+/// those are not checked.
 void check_integer_fields(const RunConfig& config, const Graph& forward, const DataSource& source,
                           const Evaluator& evaluate = {});
 

@@ -11,7 +11,7 @@ namespace {
 
 /// In the vocabulary's file; "" where it has none, as of what it does not know.
 std::string vocabulary_text(const PreparedTable& table, const TableField& field, std::size_t column,
-                    std::int64_t id) {
+                            std::int64_t id) {
   const VocabularyPlan& plan = table.plan.vocabularies[*field.vocabulary];
   const SavedVocabulary& saved = table.vocabularies.at(*field.vocabulary);
   if (id < 1 || saved.path.empty()) return "";

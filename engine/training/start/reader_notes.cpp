@@ -1,4 +1,4 @@
-#include "engine/training/reader_notes.h"
+#include "engine/training/start/reader_notes.h"
 
 #include "engine/graph/parameter_names.h"
 
