@@ -16,7 +16,7 @@ constexpr std::int64_t largest_extent = std::int64_t{1} << 40;
 
 // Some exporters write -1 for an extent that is free.
 bool is_fixed(const onnx::TensorShapeProto_Dimension& dim) {
-  return dim.has_dim_value() && dim.dim_value() >= 0;
+  return dim.has_dim_value() && dim.dim_value() != -1;
 }
 
 class Binder {
@@ -129,7 +129,7 @@ class Binder {
                       int axis) {
     if (is_fixed(dim)) {
       const std::int64_t fixed = dim.dim_value();
-      if (fixed > largest_extent) {
+      if (fixed < 0 || fixed > largest_extent) {
         problem("free_dimension", input, fmt::format("bad extent of axis {}", axis), "0 or more",
                 std::to_string(fixed), "");
         return -1;
