@@ -48,7 +48,7 @@ bool is_vocabulary(std::string_view name, std::string_view stem = "") {
 
 /// Files that training writes into the directory of a run.
 bool is_of_a_run(const std::string& name) {
-  constexpr std::array<std::string_view, 9> names{
+  constexpr std::array<std::string_view, 10> names{
       "train.resolved.toml", "started.json", "policy.toml",   "placement.json", "plan.json",
       "operators.json",      "summary.json", "metrics.jsonl", "metrics.csv",    "train.log"};
   return is_vocabulary(name) || std::find(names.begin(), names.end(), name) != names.end();
