@@ -204,6 +204,8 @@ LossChoice guess_loss(const ModelFacts& model, const std::vector<InputFacts>& in
   choice.why = all[0].loss.why;
   if (are_unshifted(model, fields, *all[0].labels)) {
     choice.labels.as.emplace_back("next");
+    if (choice.term.options.find("ignore_index") == std::string::npos)
+      choice.term.options += ", ignore_index = -100";
     choice.labels.why = fmt::format(
         "they repeat \"{}\", as transformers' own loss takes them: the loss here compares each "
         "place with the id that follows",

@@ -9,6 +9,7 @@
 
 #include "engine/formats/files.h"
 #include "engine/formats/paths.h"
+#include "engine/optimizers/optimizer.h"
 #include "engine/training/start/resumed_config.h"
 #include "tandem/tandem.h"
 #include "tests/api/digits.h"

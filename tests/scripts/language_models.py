@@ -38,6 +38,7 @@ def export(name, model, inputs, dims, output_dims):
         output_names=["logits"],
         dynamic_axes={**dims, "logits": output_dims},
     )
+    model.eval()  # the exporter leaves the module in training form, with Dropout
 
 
 def main():
