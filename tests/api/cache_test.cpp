@@ -118,6 +118,7 @@ rules = [
   TrainResult resume(const std::string& run, const std::string& cache, int steps) const {
     TrainOptions again = options(run, cache, {"steps=" + std::to_string(steps)});
     again.resume = true;
+    again.accept_changes = true;  // of the placement
     return Trainer(folder_ / "train.toml", again).run();
   }
   PolicyOptions policy(const std::string& cache) const {
