@@ -280,7 +280,7 @@ void add_train(CLI::App& app, Invocation& invocation) {
     } catch (const Error& error) {
       display.end_line();
       const int code = report(error, invocation.json);
-      say_how_to_go_on();
+      if (error.kind() != ErrorKind::usage) say_how_to_go_on();
       return code;
     }
     display.end_line();
