@@ -223,10 +223,14 @@ void add_form_keys(const SplitPaths& paths, const std::string& why, const Openin
     const std::string word = separator == '\t'  ? "tab"
                              : separator == '|' ? "bar"
                                                 : std::string(1, separator);
-    if (separator != ',')
+    if (separator != ',') {
       facts.keys.push_back({"separator", toml_string(word), "as the first rows show", ""});
+      facts.notes.push_back("cells are separated by " + separator_words(separator));
+    }
   }
   const CellText& cells = opening.cells;
+  if (!why.empty())
+    facts.notes.push_back("marks of numbers (data.decimal, data.thousands) are set " + why);
   if (cells.decimal == DecimalMark::comma) facts.keys.push_back({"decimal", "\",\"", why, ""});
   constexpr const char* marks[] = {"none", ",", ".", "space", "_"};
   if (cells.thousands != ThousandsMark::none) {
