@@ -172,7 +172,8 @@ int launch(int ranks, int restarts, int least, const std::vector<std::string>& c
     if (!may_go_better(code) || again >= restarts) {
       const int result = exit_code(code, note.has_saved());
       const bool is_refused = result == static_cast<int>(ErrorKind::usage);
-      if (result != 0 && !is_refused && trains) say_how_to_go_on(invocation, ranks, command, run_dir);
+      if (result != 0 && !is_refused && trains)
+        say_how_to_go_on(invocation, ranks, command, run_dir);
       return result;
     }
     std::fprintf(stderr, "tandem launch: the run has ended with exit code %d; try %d of %d %s\n",
