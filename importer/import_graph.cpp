@@ -12,6 +12,7 @@
 #include "importer/branches.h"
 #include "importer/chosen_rows.h"
 #include "importer/file/initializers.h"
+#include "importer/file/stored_halves.h"
 #include "importer/file/tensor_data.h"
 #include "importer/grown_tables.h"
 #include "importer/import_content.h"
@@ -54,6 +55,7 @@ class Import {
     shared_ = shared_initializers(file_, roles_);
     tables_ = grown_tables(file_, needed_, roles_, shared_, options.rows);
     resized_ = resized_parameters(file_, options.resized);
+    halves_ = stored_halves(file_);
     bindings_ = bind_inputs(session_);
   }
 
@@ -256,6 +258,11 @@ class Import {
       state.trainable = role.trainable;
       state.reason = role.reason;
       state.start = value->second;
+      if (role.trainable && halves_.contains(tensor.name())) {
+        state.start = value->second.converted(DType::float32);
+        session_.note(state.path, "the file keeps it in 16 bits and casts it: it trains in float32, "
+                                  "and is exported in 16 bits");
+      }
       if (const auto table = tables_.find(tensor.name()); table != tables_.end()) {
         state.start = zeros_of(table->first, tables_);
         state.starts_at_zero = true;
@@ -410,6 +417,7 @@ class Import {
   std::vector<bool> needed_;
   Roles roles_;
   std::unordered_map<std::string, std::string> shared_;  // initializers that are an earlier one
+  std::set<std::string> halves_;  // initializers of 16 bits that are float32 here
   GrownTables tables_;
   GrownTables resized_;  // parameters of other shapes, which anything may read
   Bindings bindings_;

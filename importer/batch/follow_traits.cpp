@@ -90,7 +90,7 @@ bool draws(const onnx::NodeProto& node) {
 // The axis, from the end, that a Slice of one value for all samples cuts to the file's batch.
 std::size_t cut_axis(const Session& session, const Scope& scope, const onnx::NodeProto& node,
                      const std::vector<Seen>& operands, const Seen& y) {
-  if (operands.empty()) return 0;
+  if (operands.empty() || !is_float(y.term->type.dtype)) return 0;  // integers are indices
   if (is_element_wise(node) || is_one_of(node, {"Cast", "CastLike", "Identity"})) {
     for (const Seen& x : operands) {
       if (x.is_tensor && x.term->samples.cut > 0 && x.term->type.shape == y.term->type.shape)

@@ -211,6 +211,30 @@ TEST(ValidFile, OddDeclarations) {
   EXPECT_EQ(run_graph(result.graph, {{"x", zeros_2_3()}}).at(0).second.shape(), (Shape{2, 3}));
 }
 
+// Weights in 16 bits that every reader casts train in float32, through a Transpose, too; others
+// stay what they are.
+TEST(ValidFile, WeightsInHalfPrecisionBehindCasts) {
+  for (const bool is_cast : {true, false}) {
+    ModelMaker m;
+    m.input("x", {2, 3}).output("y");
+    onnx::TensorProto& tensor = *m.graph().add_initializer();
+    tensor.set_name("w");
+    tensor.set_data_type(onnx::TensorProto::FLOAT16);
+    tensor.add_dims(3);
+    tensor.add_dims(2);
+    for (const int bits : {0x3c00, 0x4400, 0x4000, 0x4500, 0x4200, 0x4600})
+      tensor.add_int32_data(bits);  // 1 4, 2 5, 3 6
+    set(m.node("Transpose", {"w"}, {"t"}), "perm", std::vector<std::int64_t>{1, 0});
+    set(m.node("Cast", {"t"}, {"f"}), "to", std::int64_t{onnx::TensorProto::FLOAT});
+    m.node("Add", {"x", "f"}, {"y"});
+    if (!is_cast) m.output("t");
+    const ImportResult result = import_graph(m.file(), engine_operators(), with_evaluator());
+    ASSERT_EQ(result.graph.states.size(), 1u);
+    EXPECT_EQ(result.graph.states[0].start.dtype(), is_cast ? DType::float32 : DType::float16);
+    expect_weights(m.file());
+  }
+}
+
 // Tensors with an empty raw_data beside the field that they use.
 TEST(ValidFile, EmptyRawData) {
   ModelMaker m;

@@ -111,10 +111,10 @@ CASES = {
     "written_rows": ([x, lengths], lambda n, x, l: torch.zeros(x.shape[0], T).index_put((rows(x), l - 1), n.f(x)[:, 0, 0]), False),
 }
 
-# PyTorch's value or a refusal: the list of parts is as long as the file's batch.
-EITHER = {"split_samples"}
-# The newer exporter folds these into one row, or into labels == 0, which many fine models have, too.
-FOLDED = {("buffer_of_samples", "dynamo"), ("one_hot_of_samples", "dynamo")}
+# PyTorch's value or a refusal: a list of parts as long as the file's batch, indices for each element.
+EITHER = {"split_samples", "written_at_2"}
+# The newer exporter folds these into one row, leaves the Slice out, or writes labels == 0: fine models have that, too.
+FOLDED = {("buffer_of_samples", "dynamo"), ("last_sample", "dynamo"), ("one_hot_of_samples", "dynamo")}
 
 
 def main():
