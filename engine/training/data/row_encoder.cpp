@@ -173,9 +173,11 @@ std::optional<BadCell> RowEncoder::take_cell(std::size_t f, std::size_t c, std::
   const TableField& field = plan_.fields[f];
   ColumnStatistics& statistics = row_statistics_[f][c];
   missing_ = {};
+  marks_ = &plan_.cells;
   if (is_missing(field, cell)) {
     ++statistics.empty;
     missing_ = cell;
+    marks_ = &plain_;
     cell = {};
     if (!field.missing.empty()) cell = field.missing[field.missing.size() > 1 ? c : 0];
   }
@@ -250,7 +252,7 @@ std::optional<BadCell> RowEncoder::take_value(std::size_t f, std::size_t c, std:
     BadCell cell{f, field.columns[c], message, std::move(expected), shown_cell(text), text.empty()};
     if (text.empty() && !missing_.empty()) cell.got = shown_cell(missing_);
     if (!text.empty() && field.parses())
-      cell.fix = field.reading.number ? field.reading.fix : remedy_of_number(text, plan_.cells);
+      cell.fix = field.reading.number ? field.reading.fix : remedy_of_number(text, *marks_);
     return cell;
   };
   const auto take_id = [&](std::string_view value) -> std::optional<BadCell> {
@@ -268,10 +270,10 @@ std::optional<BadCell> RowEncoder::take_value(std::size_t f, std::size_t c, std:
   const DType dtype = field.stored.dtype;
   const bool is_read = static_cast<bool>(field.reading.number);
   if (field.numeric.empty() && !is_read && is_integer(dtype)) {
-    return take_integer(field, plan_.cells, buffer_, text, statistics, to, bad);
+    return take_integer(field, *marks_, buffer_, text, statistics, to, bad);
   }
   const std::optional<double> parsed =
-      is_read ? field.reading.number(text) : read_double(text, plan_.cells, buffer_);
+      is_read ? field.reading.number(text) : read_double(text, *marks_, buffer_);
   if (!parsed) {
     return bad(text.empty() ? "empty"
                : is_read    ? field.reading.problem.c_str()

@@ -96,8 +96,10 @@ class RowEncoder {
   std::vector<std::pair<std::size_t, std::int32_t>> seen_;  // values of this row
   EncodeScratch scratch_;
   EncodedTokens tokens_;
-  std::string buffer_;        // of a number that is not written plainly
-  std::string_view missing_;  // how the cell says that it is empty
+  std::string buffer_;               // of a number that is not written plainly
+  std::string_view missing_;         // how the cell says that it is empty
+  CellText plain_;                   // as a configuration writes what stands for it
+  const CellText* marks_ = &plain_;  // of the text that is read
 };
 
 /// Rows that take about 8 MiB, 4096 at most.

@@ -118,6 +118,10 @@ TEST(TableDialects, MarksOfNumbers) {
                        "decimal = ','\nthousands = '.'"),
             (std::vector<double>{1234, 7}));
   EXPECT_EQ(read_table("a;b\n1,5e3;0\n", "'a'", "decimal = ','"), std::vector<double>{1500});
+  // What stands for an empty field is written as TOML has numbers.
+  EXPECT_EQ(
+      read_table("a;b\n;0\n2,5;0\n", "{ from = 'a', as = ['missing(1.25)'] }", "decimal = ','"),
+      (std::vector<double>{1.25, 2.5}));
   // Without the key that says so nothing is guessed.
   EXPECT_THAT(refusal("a;b\n1,5;0\n", "'a'"),
               AllOf(HasSubstr("t.csv:2:1"), HasSubstr("data.decimal = \",\"")));
