@@ -80,7 +80,7 @@ class Remedies {
     if (!remedies.empty() && remedies.front().suffices) {
       const double fastest = remedies.front().seconds;
       std::erase_if(remedies,
-                    [&](const Remedy& remedy) { return remedy.seconds > much_slower * fastest; });
+                    [&](const Remedy& remedy) { return remedy.seconds > (remedy.suffices ? much_slower : 1) * fastest; });
     }
     return remedies;
   }

@@ -39,7 +39,8 @@ using TryRule = std::function<TriedPlan(const std::string& rule)>;
 /// `full` does not fit. Rules about the device, optimizer state, weights and activations of
 /// everything and about the largest table of a device; two of them together where none suffices
 /// alone. First those that make it fit, by the time of a step, then those that free most. One that
-/// takes much longer than another that makes it fit is left out.
+/// takes much longer than another that makes it fit is left out, and one that does not make it fit
+/// where it takes longer.
 std::vector<Remedy> find_remedies(const ResolvedPolicy& resolved, const TriedPlan& full,
                                   const TryRule& try_rule);
 

@@ -76,7 +76,7 @@ TEST(Remedies, TheFastestComesFirstAndMuchSlowerOnesAreLeftOut) {
         plan.seconds = known->second.second;
         return plan;
       });
-  EXPECT_THAT(rules_of(remedies), ElementsAre(host, recompute, state, table));
+  EXPECT_THAT(rules_of(remedies), ElementsAre(host, recompute, state));
 }
 
 TEST(Remedies, TwoTogetherAreTriedWhereNoneIsEnough) {

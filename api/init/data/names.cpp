@@ -118,12 +118,25 @@ void mark_labels(const std::vector<InputFacts>& inputs, const std::vector<std::s
         is_one_of(array.name, outputs, [](const std::string& output) { return output; });
   }
   if (has_labels()) return;
-  std::vector<ArrayFacts*> candidates;
-  for (ArrayFacts& array : facts.arrays) {
-    if (!array.columns.empty() && !is_input(array) && has_word(array.name, often_predicted))
-      candidates.push_back(&array);
-  }
-  if (candidates.size() == 1) candidates[0]->is_label = true;
+  const auto mark_the_only = [&](const auto& is_candidate) {
+    std::vector<ArrayFacts*> candidates;
+    for (ArrayFacts& array : facts.arrays) {
+      if (!array.columns.empty() && !is_input(array) && is_candidate(array))
+        candidates.push_back(&array);
+    }
+    if (candidates.size() == 1) candidates[0]->is_label = true;
+    return candidates.size() == 1;
+  };
+  if (mark_the_only([](const ArrayFacts& array) { return has_word(array.name, often_predicted); }))
+    return;
+  // A question that rows answer.
+  mark_the_only([](const ArrayFacts& array) {
+    static const std::set<std::vector<std::string>> answers{
+        {"no", "yes"}, {"false", "true"}, {"n", "y"}, {"f", "t"}};
+    std::vector<std::string> words = words_of(array);
+    for (std::string& word : words) word = lower(word);
+    return answers.contains(words);
+  });
 }
 
 std::string without_split(const std::string& name) {

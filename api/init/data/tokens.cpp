@@ -110,6 +110,7 @@ void fit_tokens(const std::vector<InputFacts>& inputs, DataFacts& facts) {
   ArrayFacts mask;
   mask.name = std::find_if(inputs.begin(), inputs.end(), is_mask)->name;
   mask.source = "mask";
+  mask.made = "the tokens' own: 1 for each that is there";
   mask.sample = facts.arrays.at(0).sample;
   mask.rows = facts.arrays.at(0).rows;
   mask.numbers.add(1);
