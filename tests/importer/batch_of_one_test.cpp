@@ -58,7 +58,7 @@ TEST(BatchOfOne, ComputesWhatPyTorchDoes) {
     }
     NamedTensors inputs;
     for (const nlohmann::json& input : each["inputs"]) {
-      if (result.graph.find_input(input["name"]) != nullptr)
+      if (result.graph.find_input(input["name"].get<std::string>()) != nullptr)
         inputs.emplace_back(input["name"], one_tensor(input));
     }
     const HostTensor got = run_graph(result.graph, inputs).at(0).second;

@@ -58,8 +58,9 @@ TEST(StableFunctions, AreThoseOfPyTorch) {
     const ValueId x = builder.graph().find_input("x")->value;
     StableJson dy = json.at("dy");
     dy["type"] = "float32";
-    const std::vector<ValueId> dx =
-        add_gradients(builder, {{y, builder.constant(tensor_of(dy))}}, {x});
+    const GradientSeed seeds[] = {{y, builder.constant(tensor_of(dy))}};
+    const ValueId wanted[] = {x};
+    const std::vector<ValueId> dx = add_gradients(builder, seeds, wanted);
     builder.output("dx", dx[0]);
     StableJson given = json.at("x");
     given["type"] = "float32";
