@@ -99,9 +99,9 @@ int trained_class_axis(const TrainedRun& run, const LossTerm* term, const Tensor
   const auto found = fingerprint->data.fields.find(term->labels);
   if (found == fingerprint->data.fields.end()) return -1;
   const auto are = [&](Shape labels) {
-    const std::string as_they_are = " " + to_string(labels);
+    const std::string as_they_are = to_string(labels);  // behind the element type: "int64[6]"
     labels.push_back(1);
-    return found->second.ends_with(as_they_are) || found->second.ends_with(" " + to_string(labels));
+    return found->second.ends_with(as_they_are) || found->second.ends_with(to_string(labels));
   };
   const Shape& shape = logits.shape;
   if (are(Shape(shape.begin() + 1, shape.end() - 1))) return static_cast<int>(shape.size()) - 1;
