@@ -178,7 +178,8 @@ std::string ParameterNames::no_match_fix(const std::string& selector, const Grap
   for (const State& state : graph.states) {
     if (state.kind != StateKind::parameter) continue;
     for (const ParameterReader& reader : further(state)) {
-      if (parsed.matches(reader.module) && !reader.role.empty())
+      const bool is_read_there = parsed.matches(reader.module) || parsed.matches(reader.op);
+      if (is_read_there && !reader.role.empty())
         return "other modules read \"" + state.path + "\" as well: name it \"" +
                reader_name(reader) + "\" or \"" + state.path + "\"";
     }
