@@ -2,6 +2,8 @@
 // no access out of order.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "engine/graph/builder.h"
 #include "tests/engine/runtime/machine.h"
 #include "tests/harness/program_check.h"
@@ -80,7 +82,7 @@ TEST_F(MixedTest, TicketsMayComeInAnyOrder) {
 
 // A program without weights of 16 bits beside its masters leaves those of another one stale.
 TEST_F(MixedTest, WeightsFollowMastersThatAnotherProgramWrites) {
-  const Graph graph = mlp_training(operators, 4, {7, 6, 5, 3}, Update::adam);
+  const Graph graph = mlp_training(operators, 4, {7, 6, 5, 3}, Update::momentum);
   Machine machine(1);
   Placement placement;
   for (const Device* device : machine.devices) placement.devices.push_back(device->name());
@@ -102,7 +104,9 @@ TEST_F(MixedTest, WeightsFollowMastersThatAnotherProgramWrites) {
   StateStore others;
   Program alone(graph, placement, operators, machine.devices, others, make_arenas(), half);
   for (const std::string& name : states.names()) others.write(name, states.read(name));
-  EXPECT_EQ(loss_of(narrow, 4), loss_of(alone, 4));
+  const float loss = loss_of(alone, 4);
+  EXPECT_TRUE(std::isfinite(loss));
+  EXPECT_EQ(loss_of(narrow, 4), loss);
   EXPECT_EQ(joined(machine.monitor->order_errors()), "");
 }
 
