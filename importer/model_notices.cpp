@@ -72,7 +72,7 @@ void add_randomness(const ImportResult& model, std::vector<ModelNotice>& notices
       "{}",
       count, plural(count, "operator is", "operators are"), plural(count, "is", "are"),
       joined(parts, "; "));
-  off.fix = "model.random = \"always\" keeps them on";
+  off.fix = fmt::format("model.random = \"always\" keeps {} on", plural(count, "it", "them"));
   notices.push_back(std::move(off));
 }
 
