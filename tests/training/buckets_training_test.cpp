@@ -80,11 +80,12 @@ class BucketsTraining : public testing::TrainingRun {
     };
     return parts;
   }
-  DataSets in_buckets() const { return {train_, nullptr, {}, order_, buckets_}; }
+  DataSets in_buckets() const { return {train_, nullptr, {}, {}, order_, buckets_}; }
   /// The same samples in the same steps, all of them as long as the longest.
   DataSets filled_up(const RunConfig& config) const {
     const auto below = order_ ? order_ : shuffled_order(sequence_count, {});
-    return {train_, nullptr, {}, bucketed_order(below, buckets_, config.batch_size, true), nullptr};
+    return {train_, nullptr, {}, {}, bucketed_order(below, buckets_, config.batch_size, true),
+            nullptr};
   }
 
   Trained train(const std::vector<std::string>& keys, bool cuts, std::uint64_t stop_after = 0,
