@@ -103,7 +103,7 @@ class Densify {
 
 void make_dense(onnx::ModelProto& model, const OnnxFile::Content& content) {
   Densify densify(content);
-  densify.graph(*model.mutable_graph());
+  if (model.has_graph()) densify.graph(*model.mutable_graph());
   for (onnx::FunctionProto& function : *model.mutable_functions())
     densify.nodes(*function.mutable_node());
 }

@@ -29,7 +29,8 @@ const std::string notices_folder = std::string(TANDEM_SOURCE_DIR) + "/tests/data
 Json expected_of(const std::string& part) {
   std::ifstream stream(notices_folder + "expected.json");
   Json chosen = Json::object();
-  for (const auto& [name, value] : Json::parse(stream).items()) {
+  const Json all = Json::parse(stream);
+  for (const auto& [name, value] : all.items()) {
     if (name.starts_with(part)) chosen[name] = value;
   }
   return chosen;

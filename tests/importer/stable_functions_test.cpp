@@ -41,7 +41,9 @@ void expect_numbers(const HostTensor& got, const StableJson& wanted, const char*
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     const double number = got.number(static_cast<std::int64_t>(i)), want = wanted[i];
     EXPECT_NEAR(number, want, 2e-6 * std::max(1.0, std::fabs(want))) << what << ", element " << i;
-    if (want != 0 && std::fabs(want) < 1e-3 && std::fabs(want) > 1e-30)
+    // y (1 - y) of a sigmoid that rounds to 1 is 0 in float32, in PyTorch as well.
+    const bool rounds_to_zero = number == 0 && std::string_view(what) == "dx" && want < 1e-7;
+    if (want != 0 && std::fabs(want) < 1e-3 && std::fabs(want) > 1e-30 && !rounds_to_zero)
       EXPECT_NEAR(number / want, 1, 1e-3) << what << ", element " << i;
   }
 }
