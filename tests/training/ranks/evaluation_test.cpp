@@ -148,13 +148,14 @@ class SharedOutEvaluationTest : public ::testing::Test {
 
 // Some have fewer micro-batches than others, or none, and take part in those of the others.
 TEST_F(SharedOutEvaluationTest, AnyNumberOfSamplesGivesTheNumbersOfOneProcess) {
-  for (const Shardings& shards :
-       {Shardings{{"fc2.weight", Sharding::columns}}, Shardings{{"fc2.weight", Sharding::rows}},
-        Shardings{{"fc1.weight", Sharding::columns}, {"fc2.weight", Sharding::rows}},
-        Shardings{{"table.weight", Sharding::rows}}, Shardings{{"table.weight", Sharding::table}},
-        Shardings{{"fc1.weight", Sharding::state}}}) {
-    for (const std::int64_t samples : {1, 2, 3, 16, 17, 18, 19}) {
-      const Evaluation::Values whole = evaluate(nullptr, samples, {});
+  const std::vector<Shardings> all{{{"fc2.weight", Sharding::columns}},
+                                   {{"fc2.weight", Sharding::rows}},
+                                   {{"table.weight", Sharding::rows}},
+                                   {{"table.weight", Sharding::table}},
+                                   {{"table.weight", Sharding::columns}}};
+  for (const std::int64_t samples : {1, 2, 17, 18}) {
+    const Evaluation::Values whole = evaluate(nullptr, samples, {});
+    for (const Shardings& shards : all) {
       for (const int ranks : {2, 3}) {
         SCOPED_TRACE(shards.begin()->first + " as " + std::string(name_of(shards.begin()->second)) +
                      ", " + std::to_string(samples) + " samples, " + std::to_string(ranks) +
