@@ -296,7 +296,7 @@ void Trainer::Impl::build_training(DataSets data) {
   hooks.on_run_dir = options.on_run_dir;
   hooks.on_start = [this](const std::string& run_dir) {
     record.run_dir = normal_path(run_dir);
-    write_file(run_dir + "/" + start_record_file, to_json(record));
+    replace_file(run_dir + "/" + start_record_file, to_json(record));
   };
   hooks.stop_requested = [this] { return stops(); };
   if (options.on_progress) {

@@ -48,7 +48,7 @@ files = [ "train.npz" ]
                                    {"labels", HostTensor(TensorType{DType::int64, {2}})}});
   const std::string text =
       tandem::testing::error_of([&] { Trainer(folder / "train.toml", {}).run(); }, ErrorKind::data);
-  EXPECT_THAT(text, AllOf(HasSubstr("rnn"), HasSubstr("a length of sequence_lens is out of range"),
+  EXPECT_THAT(text, AllOf(HasSubstr("rnn"), HasSubstr("a length of rnn, which has 5 steps"),
                           HasSubstr("got 6")));
 }
 

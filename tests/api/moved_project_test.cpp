@@ -92,7 +92,7 @@ TEST_F(MovedProject, IsFoundBesideTheRun) {
   EXPECT_EQ(loss_of(run + "/checkpoints/step-00000004"), loss);
   PredictOptions predict;
   predict.data = {(laptop() / "data/digits_test.npz").string()};
-  predict.to = to("p.npy");
+  predict.to = to("p.npz");
   predict_run(run, predict);
   EXPECT_THAT(export_run(run, to("trained.onnx")), HasSubstr("trained.onnx"));
   EXPECT_TRUE(verify_export(run, to("trained.onnx"), {}).agrees);
@@ -176,8 +176,8 @@ TEST_F(MovedProject, KeysAreNoFiles) {
                     data = " --data " + (cluster() / "data/digits_test.npz").string();
   for (const std::string& command :
        {"eval" + run + data + key, "eval" + run + key + data,
-        "predict" + run + data + key + " --to " + to("p.npy"),
-        "predict" + run + data + " --output logits" + key + " --to " + to("q.npy"),
+        "predict" + run + data + key + " --to " + to("p.npz"),
+        "predict" + run + data + " --output logits" + key + " --to " + to("q.npz"),
         "export" + run + " --to " + to("w.onnx") + key,
         "export" + run + key + " --to " + to("x.onnx"),
         "export" + run + " --to " + to("y.onnx") + " --verify" + data + key}) {

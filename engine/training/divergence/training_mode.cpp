@@ -23,7 +23,6 @@ class TrainingMode {
       const std::string_view op = node.op->name;
       if (op == "BatchNormalizationTraining") check_batch_normalization(node);
       if (op == "LayerNormalization") check_normalized_part(node);
-      if (node.op->role == Role::convolution || node.op->role == Role::pooling) check_windows(node);
       if (op.starts_with("Reduce")) check_reduction(node);
       if (op == "Div") check_division(node);
       if (op == "Attention") check_mask(node, 3);
@@ -106,15 +105,6 @@ class TrainingMode {
       return;
     }
     warn(node, "a normalization of one value: each result is the bias, whatever the input");
-  }
-
-  void check_windows(const Node& node) {
-    const Shape& y = graph_.type(node.outputs[0]).shape;
-    const bool is_empty = std::any_of(y.begin(), y.end(), [](auto extent) { return extent == 0; });
-    if (!is_empty || element_count(shape(node)) == 0) return;
-    refuse(node, "the kernel is larger than its padded input: the result is empty",
-           "an input that a window fits into", to_string(shape(node)) + " to " + to_string(y),
-           "feed larger images or sequences, or export the model for these");
   }
 
   void check_reduction(const Node& node) {

@@ -26,8 +26,8 @@ struct TrainingModeReport {
 
 /// `forward`: imported for training with so many samples.
 /// Refused: BatchNormalization by a batch with one value for each channel, instance and group
-/// normalization of one value, convolutions and pooling with no window that fits, the largest or
-/// least of nothing.
+/// normalization of one value, the largest or least of nothing. Kernels larger than their input are
+/// refused where types are inferred.
 /// Warned about: normalization of one value otherwise (the result is the bias), a division by a
 /// constant 0 (the deviation of one value), the mean of nothing, a constant mask that hides all
 /// keys of a query.
