@@ -14,6 +14,7 @@
 #include "engine/training/data/buckets/buckets.h"
 #include "engine/training/data/buckets/cut_source.h"
 #include "engine/training/evaluation.h"
+#include "engine/training/optimizers/missed_steps.h"
 #include "importer/batch/fixed_batch.h"
 #include "kernels/emulated/emulated_device.h"
 #include "placement/report/data_sheets.h"
@@ -209,7 +210,8 @@ std::shared_ptr<const DataSource> PolicyCase::source_of(std::int64_t length) {
 }
 
 TrainingGraph PolicyCase::training_graph(const MicroBatchShape& shape,
-                                         const std::vector<bool>& thawed) {
+                                         const std::vector<bool>& thawed,
+                                         const MissedStepCounts& missed) {
   const std::shared_ptr<const DataSource> source = source_of(shape.length);
   Graph forward = placed().forward(shape.micro_batch, true, shape.length);
   TrainingRequest request;
@@ -225,6 +227,7 @@ TrainingGraph PolicyCase::training_graph(const MicroBatchShape& shape,
   request.fields =
       source ? field_types(*source, shape.micro_batch) : guessed_fields(config_, forward);
   request.algorithm = placed().model().algorithm(shape.micro_batch, true);
+  if (request.algorithm == nullptr) request.missed_steps = missed;
   if (from_model_ && config_.loss.terms.empty() && request.algorithm == nullptr)
     forward = with_sample_loss(*engine_, forward);
   TrainingGraph training = build_training_graph(engine_->operators, forward, request);
@@ -252,12 +255,23 @@ Graph PolicyCase::evaluation_graph(std::int64_t size, const EvaluationPrograms& 
 
 void PolicyCase::add_other_programs(const RunPrograms& run, ProgramOptions options,
                                     RunMemory& memory) {
+  MissedSteps missed;
+  // Each number of missed steps is a constant of the programs.
+  const auto missed_before = [&](const FreezePhase& phase) {
+    const MicroBatchShape& shape = run.steps.front().shape;
+    TrainingRequest request;
+    request.config = &config_;
+    request.thawed = phase.thawed;
+    return missed.change(placed().forward(shape.micro_batch, true, shape.length), request,
+                         phase.first_step - 1);
+  };
   const auto add_steps = [&](const FreezePhase& phase, bool all) {
+    const MissedStepCounts counts = missed_before(phase);
     for (const StepProgram& program : run.steps) {
       if (program.is_of_full_step() && !all) continue;
       options.lower.rows_ahead = program.takes_rows_ahead;
       const CompiledProgram made =
-          compiled(training_graph(program.shape, phase.thawed).graph, options);
+          compiled(training_graph(program.shape, phase.thawed, counts).graph, options);
       add_layouts(made.lowered, options.lower.fixed_layouts);
       memory.add_of_phase(made.lowered, made.plan);
     }

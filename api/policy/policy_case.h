@@ -61,7 +61,8 @@ class PolicyCase final : public TriedModel {
  private:
   /// Those of the whole run, on the first of its ranks.
   RunPrograms programs();
-  TrainingGraph training_graph(const MicroBatchShape& shape, const std::vector<bool>& thawed);
+  TrainingGraph training_graph(const MicroBatchShape& shape, const std::vector<bool>& thawed,
+                               const MissedStepCounts& missed = {});
   Graph evaluation_graph(std::int64_t size, const EvaluationPrograms& all);
   /// Of steps with samples of this length; null without data.
   std::shared_ptr<const DataSource> source_of(std::int64_t length);

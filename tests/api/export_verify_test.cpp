@@ -160,7 +160,7 @@ TEST_F(ExportVerify, OtherEnginesAreNotAskedForWhatIsDrawn) {
                                          .output("y", {8, 3})
                                          .output("noisy", {8, 3})
                                          .bytes());
-  write_file(folder_ / "noisy.toml", R"(model = "noisy.onnx"
+  write_file(folder_ / "noisy.toml", R"(model = { file = "noisy.onnx", random = "always" }
 batch_size = 8
 steps = 1
 [loss]

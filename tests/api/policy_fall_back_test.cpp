@@ -190,7 +190,7 @@ TEST_F(PolicyFallBackTest, ExplainShowsRequestedAndActual) {
   ASSERT_FALSE(fallen.empty());
   const Report report = policy_explain(of, fallen[0]["path"], "");
   EXPECT_THAT(report.text, AllOf(HasSubstr("requested gpu by policy.toml:3  at = \"**\": Relu: "),
-                                 HasSubstr("requested gpu\n")));
+                                 HasSubstr("requested gpu; it is here since: Relu: ")));
   const Json json = Json::parse(report.json);
   const Json& run = json["attributes"]["run"];
   EXPECT_EQ(run["requested"], "gpu");

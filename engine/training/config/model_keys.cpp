@@ -26,7 +26,9 @@ KeyForm mode_rules(std::vector<ModeRule>& member, std::string_view words) {
   return {string_value | list_value,
           [&](const Found& found) {
             member.clear();
-            if (found.value.kind == Kind::string) member.push_back({"**", found.value.text});
+            const bool is_word = found.value.kind == Kind::string;
+            if (is_word && found.value.text != words_of(words).front())  // as without a key
+              member.push_back({"**", found.value.text});
             for (const ConfigValue& item : found.value.items) {
               const ConfigValue *at = item.find("at"), *mode = item.find("mode");
               if (item.kind != Kind::table || at == nullptr || mode == nullptr) continue;
