@@ -89,7 +89,8 @@ TEST(RandomNumbers, AreWhatEvalGivesOutsideOfTraining) {
 
 TEST(RandomNumbers, LeaveTheExportedFile) {
   const ScratchFolder scratch;
-  for (const auto& [name, of] : expected_of("random/").items()) {
+  const Json expected = expected_of("random/");
+  for (const auto& [name, of] : expected.items()) {
     SCOPED_TRACE(name);
     const std::string kind = of["kind"];
     const std::filesystem::path to = scratch.path() / "exported.onnx";
@@ -151,7 +152,8 @@ TEST(RandomNumbers, AreNamed) {
 }
 
 TEST(Buffers, OfClassicExportsDoNotTrainWhereThatIsSure) {
-  for (const auto& [name, of] : expected_of("buffers/").items()) {
+  const Json expected = expected_of("buffers/");
+  for (const auto& [name, of] : expected.items()) {
     SCOPED_TRACE(name);
     const ImportResult model = import_file(notices_folder + name, for_batch(2, true));
     std::vector<std::string> doubtful, sure;
@@ -196,7 +198,8 @@ TEST(Buffers, TrainWhereARuleSaysSo) {
 }
 
 TEST(Quantized, WeightsAreCounted) {
-  for (const auto& [name, of] : expected_of("quantized/").items()) {
+  const Json expected = expected_of("quantized/");
+  for (const auto& [name, of] : expected.items()) {
     SCOPED_TRACE(name);
     ImportOptions options = for_batch(2, true);
     options.collect_problems = true;

@@ -24,7 +24,7 @@ KeyForm extents(std::map<std::string, std::int64_t>& member) {
 /// A word for all operators, or a list of rules.
 KeyForm mode_rules(std::vector<ModeRule>& member, std::string_view words) {
   return {string_value | list_value,
-          [&](const Found& found) {
+          [&member, words](const Found& found) {
             member.clear();
             const bool is_word = found.value.kind == Kind::string;
             if (is_word && found.value.text != words_of(words).front())  // as without a key
@@ -36,7 +36,7 @@ KeyForm mode_rules(std::vector<ModeRule>& member, std::string_view words) {
               member.push_back({at->text, mode->text, item.where});
             }
           },
-          [&, words] {
+          [&member, words] {
             if (member.empty()) return toml_string(words_of(words).front());
             if (member.size() == 1 && member[0].at == "**") return toml_string(member[0].mode);
             std::vector<std::string> rules;
