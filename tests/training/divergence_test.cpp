@@ -228,18 +228,15 @@ TEST_F(DivergenceTest, OtherwiseTheRateIsTheAdvice) {
 }
 
 TEST_F(DivergenceTest, WeightsThatAreAllZeroAreNamed) {
-  EXPECT_THAT(
-      error_of({terms(", class_weights=[0, 0, 0]")}).what(),
-      AllOf(HasSubstr("the loss is not finite at step 1"),
-            HasSubstr("loss.loss: the weighted mean over all labels of step 1 is 0 / 0: the "
-                      "class weights of all of them are 0"),
-            Not(HasSubstr(lower_rate))));
+  EXPECT_THAT(error_of({terms(", class_weights=[0, 0, 0]")}).what(),
+              AllOf(HasSubstr("no label of the loss term \"loss\" counts"),
+                    HasSubstr("class_weights"), Not(HasSubstr(lower_rate))));
   HostTensor ignored(TensorType{DType::int64, {8}});
   for (std::int64_t& label : ignored.as<std::int64_t>()) label = -1;
   train_ = make_array_source(
       {{"x", HostTensor(TensorType{DType::float32, {8, 6}})}, {"labels", ignored}});
   EXPECT_THAT(error_of({terms(", ignore_index=-1")}).what(),
-              HasSubstr("is 0 / 0: ignore_index leaves out all of them"));
+              HasSubstr("no label of the loss term \"loss\" counts"));
 }
 
 TEST_F(DivergenceTest, OfSeveralWeightsTheOneThatIsZeroIsNamed) {
