@@ -260,8 +260,9 @@ class Import {
       state.start = value->second;
       if (role.trainable && halves_.contains(tensor.name())) {
         state.start = value->second.converted(DType::float32);
-        session_.note(state.path, "the file keeps it in 16 bits and casts it: it trains in float32, "
-                                  "and is exported in 16 bits");
+        session_.note(state.path,
+                      "the file keeps it in 16 bits and casts it: it trains in float32, "
+                      "and is exported in 16 bits");
       }
       if (const auto table = tables_.find(tensor.name()); table != tables_.end()) {
         state.start = zeros_of(table->first, tables_);

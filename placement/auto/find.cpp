@@ -197,8 +197,9 @@ std::string found_text(const FoundPlacement& found, const std::string& file, boo
   if (found.is_old_best()) {
     text += "as it is  " + line_of(*found.before) + "\n";
     if (found.pinned_by.empty())
-      text += fmt::format("          nothing faster was found among {} placements{}\n", found.plans,
-                        found.is_old_better() ? "; the best of them: " + line_of(found.after) : "");
+      text +=
+          fmt::format("          nothing faster was found among {} placements{}\n", found.plans,
+                      found.is_old_better() ? "; the best of them: " + line_of(found.after) : "");
   } else {
     text += "before    " + (found.before ? line_of(*found.before) : "not a valid policy") + "\n";
     text += "after     " + line_of(found.after) + "\n";

@@ -79,8 +79,9 @@ class Remedies {
     });
     if (!remedies.empty() && remedies.front().suffices) {
       const double fastest = remedies.front().seconds;
-      std::erase_if(remedies,
-                    [&](const Remedy& remedy) { return remedy.seconds > (remedy.suffices ? much_slower : 1) * fastest; });
+      std::erase_if(remedies, [&](const Remedy& remedy) {
+        return remedy.seconds > (remedy.suffices ? much_slower : 1) * fastest;
+      });
     }
     return remedies;
   }

@@ -328,7 +328,8 @@ TEST_F(PolicyTest, ExplainCutsLongTexts) {
     }
   }
   const Report report = policy_explain(many, "**");
-  EXPECT_EQ(std::count(report.text.begin(), report.text.end(), '\n'), 1 + 40 + 1);  // operator, values, cost
+  EXPECT_EQ(std::count(report.text.begin(), report.text.end(), '\n'),
+            1 + 40 + 1);  // operator, values, cost
   EXPECT_THAT(report.text, HasSubstr(" more lines: --json has all\n"));
 }
 
