@@ -106,7 +106,7 @@ struct ParameterSummary {
   std::string reason;
   bool is_recognised_buffer = false;  // by its name or its values, not by what the file says
   bool trained_by_rule = false;       // it would be, without ImportOptions::trained_buffers
-  std::string doubt;                  // of one that trains: why it may be a buffer
+  std::string doubt;                  // why it may be a buffer although it trains
 };
 
 /// Weights that are whole numbers of few bits: no step changes them.

@@ -18,7 +18,7 @@ struct ModelNotice {
   std::string fix;                 // the key to write, or what else helps
   std::vector<std::string> names;  // operators or parameters that it is about
   bool is_warning = false;
-  /// Of `quantized`: numbers that train, and all that are weights.
+  /// For the notice `quantized`: how many numbers train, and how many are weights.
   std::int64_t trained = 0, all = 0;
 };
 

@@ -57,7 +57,7 @@ std::int64_t elements_of(const onnx::TensorProto& tensor) {
   return count;
 }
 
-/// Of operators that pack several numbers into one byte: numbers a byte.
+/// How many numbers an operator packs into one byte.
 std::int64_t packed(const onnx::NodeProto& node, std::int32_t type) {
   if (type != onnx::TensorProto::UINT8 && type != onnx::TensorProto::INT8) return 1;
   if (node.op_type() == "MatMulBnb4" || node.op_type() == "MatMulFpQ4") return 2;

@@ -6,7 +6,7 @@
 
 namespace tandem::importer {
 
-/// Of dynamic and static quantisation, of tables, and of packed weights of com.microsoft.
+/// Operators of dynamic and static quantisation, tables, and packed weights of com.microsoft.
 QuantizedWeights quantized_weights(const OnnxFile::Content& file);
 
 }  // namespace tandem::importer

@@ -16,7 +16,7 @@ struct BucketGuess {
   std::string measured;               // the field whose values tell how long a sample is
   std::int64_t pad = 0;
   std::vector<std::string> cut;  // fields, in order
-  std::string why;               // of the key
+  std::string why;               // the reason for the key, as a comment
 
   /// The key's value.
   std::string toml() const;

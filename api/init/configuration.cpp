@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 constexpr double held_out_part = 0.1;
 constexpr std::int64_t least_samples_to_hold_out = 20;
 constexpr std::int64_t usual_steps = 5000, most_epochs = 30;
-constexpr std::int64_t trial_length = 4;  // of free dimensions
+constexpr std::int64_t trial_length = 4;  // extent that free dimensions get to look at the model
 
 /// All that is known, and what was concluded first.
 struct Known {

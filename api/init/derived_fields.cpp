@@ -99,8 +99,9 @@ class Derivation {
   }
 
   void no_ids(std::size_t i, const std::string& what) {
-    field(i).todo = fmt::format("{} goes with a row of ids, and which one cannot be told: {}", what,
-                                "{ from = \"IDS\", as = [ … ] }");
+    field(i).todo =
+        fmt::format("{} belongs to one of several inputs of ids, and it is not clear to which: {}",
+                    what, "{ from = \"IDS\", as = [ … ] }");
   }
 
   void derive_mask(std::size_t i) {
@@ -199,7 +200,7 @@ class Derivation {
     std::optional<std::int64_t> start, pad;
     std::string file;
   };
-  /// Of the model's config.json, as transformers and optimum write it beside the model.
+  /// The model's config.json, which transformers and optimum write next to the model.
   DecoderStart start_of_decoder() const {
     namespace fs = std::filesystem;
     DecoderStart found;

@@ -32,7 +32,7 @@ struct Todo {
 struct Draft {
   std::deque<GuessedSection> sections;  // in the order of the file; they stay where they are
   std::vector<std::string> notes;       // for people, of the whole
-  std::vector<std::string> warnings;    // of the model, which a run says as well
+  std::vector<std::string> warnings;    // about the model; a run prints them, too
   std::vector<std::string> model_notes;
 
   /// The section of this name, which is added where there is none.

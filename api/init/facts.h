@@ -53,7 +53,7 @@ struct ArrayFacts {
   /// Of sequences that are filled up with `pad`: how many of those that were looked at are so long.
   std::map<std::int64_t, std::int64_t> lengths;
   std::int64_t pad = 0;
-  /// Of rows of whole numbers: what fills many of them up at their ends.
+  /// The number that fills many rows of whole numbers up at their ends.
   std::optional<std::int64_t> padding;
   std::string same_as;  // labels: the ids that they repeat
   TensorType sample;    // without the batch axis

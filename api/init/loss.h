@@ -15,7 +15,7 @@ struct LossChoice {
   std::string todo;   // nothing could be chosen
   LossGuess term;     // where there is one, also as a suggestion
   FieldGuess labels;  // the field that the term reads
-  /// Of labels that are made of an input's array: what `labels.from` points to.
+  /// For labels that are made of an input's array: what `labels.from` points to.
   std::shared_ptr<const ArrayFacts> own_labels = nullptr;
 };
 

@@ -56,7 +56,7 @@ void add_model_rules(const RunConfig& config, ImportOptions& options) {
 
 void Model::refuse_rules_without_operators(const ImportResult& imported) const {
   std::vector<Diagnostic> problems;
-  if (options_.in_stages) return;  // of a trained model, whose training has asked
+  if (options_.in_stages) return;  // the model is trained: its training has checked this
   check_rules(config_.model.batch_norm, "model.batch_norm", "no BatchNormalization",
               imported.batch_norms, problems);
   check_rules(config_.model.random, "model.random", "no operator that draws random numbers",

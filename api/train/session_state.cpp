@@ -18,7 +18,7 @@
 namespace tandem::api {
 namespace {
 
-constexpr const char* record_key = "tandem.session";  // of the file's metadata
+constexpr const char* record_key = "tandem.session";  // in the file's metadata
 constexpr int record_format = 1;
 
 /// What the file says beside tensors.

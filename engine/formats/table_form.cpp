@@ -66,7 +66,7 @@ bool same_but_for_case(std::string_view a, std::string_view b) {
 /// What the first rows are with one separator.
 struct Cut {
   TableForm form;
-  std::size_t cells = 0;  // of the first row
+  std::size_t cells = 0;  // in the first row
   bool is_even = false;   // all rows have as many, or one more behind a header
   bool agrees = false;    // with what is known
 };

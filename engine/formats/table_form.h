@@ -15,8 +15,8 @@ inline constexpr std::string_view known_separators = ",;\t|";
 struct TableHints {
   std::string separators{known_separators};  // that may be, at least one
   bool has_header = true;
-  std::vector<std::string> names;  // of columns that are needed
-  std::size_t columns = 0;         // of each row; 0: unknown
+  std::vector<std::string> names;  // the columns that are needed
+  std::size_t columns = 0;         // in each row; 0: unknown
 };
 
 struct TableForm {

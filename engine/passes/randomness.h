@@ -16,7 +16,7 @@ struct RandomUse {
   std::string path, op;  // "stages.1.RandomUniformLike"; "RandomUniformLike"
   std::string kind;      // "stochastic depth", "dropout", …; "" where the form is not known
   ValueId drawn;
-  std::string drawn_name;  // of the value
+  std::string drawn_name;  // the name of the drawn value
   DType dtype = DType::float32;
   bool is_on = true;     // outside of training; `random_uses` says so where the form is not known
   bool by_rule = false;  // a rule of the user says so

@@ -105,7 +105,7 @@ struct Program::Impl {
   /// Other programs may write a parameter of which they have no Mirror, as one that reads all of it
   /// in float32.
   void refresh_mirrors();
-  /// Of a step that has been launched, which refreshes the mirrors that it has.
+  /// Counts the writes of a launched step, which has refreshed the mirrors it reads.
   void note_writes();
   void place(StateStore& states, const ProgramOptions& options, std::vector<std::byte*>& base);
   void place_constants(std::vector<std::byte*>& base);

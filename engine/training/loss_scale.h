@@ -35,7 +35,7 @@ UpdateScalars add_scaled_step(GraphBuilder& g, ValueId scale, const std::optiona
                               const PrecisionConfig& precision, ValueId step,
                               const std::vector<ValueId>& squares);
 
-/// Of so many steps those that no loss scale has skipped, which updates count.
+/// The number of steps, without those that a loss scale skipped; updates count these.
 std::int64_t taken_steps(const StateStore& states, std::int64_t steps);
 /// The same of the steps of a checkpoint.
 std::int64_t taken_steps(const CheckpointContent& content);

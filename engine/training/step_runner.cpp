@@ -144,7 +144,7 @@ void StepRunner::Impl::build() {
   std::vector<MicroBatchShape> shapes;
   for (const StepProgram& program : needed()) shapes.push_back(program.shape);
   refuse_small_shares(shapes, config, place.ranks);
-  std::vector<std::string> warnings;  // of all programs, each once
+  std::vector<std::string> warnings;  // of all programs, without repeats
   for (const StepProgram& program : needed()) {
     const TrainingGraph training = training_graph(program.shape, thawed, missed_steps, warnings);
     const auto made = programs.emplace(

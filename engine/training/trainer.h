@@ -45,7 +45,7 @@ struct TrainingResult {
   double loss = 0;  // of the last step; NaN where none was left to do and the log does not tell it
   std::vector<std::pair<std::string, double>> evaluation;
   std::vector<MetricTable> tables;  // metrics of it that are more than one number
-  /// Of the best checkpoint; "": there is none.
+  /// The best checkpoint; "": there is none.
   std::string best_metric = {};
   double best_value = 0;
   std::uint64_t best_step = 0;

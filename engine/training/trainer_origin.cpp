@@ -7,7 +7,7 @@
 namespace tandem {
 namespace {
 
-constexpr double most_seconds = 60;  // of a run that is made again
+constexpr double most_seconds = 60;  // longer runs are not repeated
 
 }  // namespace
 

@@ -73,7 +73,7 @@ Term indices_in_samples(NodeContext& node, const BatchRecord& old) {
   const std::int64_t entries = (*data.before)[place.axis] / old.batch;
   const std::size_t rank = x.type.shape.size();
   const auto at = static_cast<std::size_t>(indices.changed[0]);
-  const std::int64_t each = (*indices.before)[at] / old.batch;  // of a sample
+  const std::int64_t each = (*indices.before)[at] / old.batch;  // elements per sample
   const std::int64_t columns = place.by_tuples ? x.type.shape.back() : 1;
 
   Shape shape(rank, 1), column(rank, 1);

@@ -34,7 +34,7 @@ class BufferSigns {
 
   const OnnxFile::Content& file_;
   std::unordered_set<std::string> convolved_;  // weights of convolutions
-  std::unordered_set<std::string> divisors_;   // of anything
+  std::unordered_set<std::string> divisors_;   // names of values that something is divided by
   std::unordered_set<std::string> loss_weights_;
   std::unordered_map<std::string, bool> means_;    // subtracted from an input; true: then divided
   std::unordered_map<std::string, bool> spreads_;  // that divide one; true: after a subtraction

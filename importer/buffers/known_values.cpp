@@ -97,7 +97,7 @@ double common_ratio(const HostTensor& tensor) {
   if (count < 4 || squeezed(tensor).size() != 1) return 0;
   const double first = tensor.number(0);
   if (first == 0 || !std::isfinite(first)) return 0;
-  // Of the ends: a rounding of neighbours would add up.
+  // Computed from both ends: rounding of differences would add up.
   const double ratio =
       std::pow(std::abs(tensor.number(count - 1) / first), 1 / static_cast<double>(count - 1));
   if (!(ratio > 0) || std::abs(ratio - 1) < 1e-3) return 0;

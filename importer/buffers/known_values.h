@@ -22,10 +22,11 @@ bool is_triangle(const HostTensor& tensor);
 bool is_binary(const HostTensor& tensor);
 /// All elements are the same number.
 bool is_uniform_tensor(const HostTensor& tensor);
-/// Of a convolution: kernels of whole numbers (or eighths) each of which adds up to 0, as Sobel,
-/// Laplace and their like have.
+/// A convolution's weight: kernels of whole numbers (or eighths) each of which adds up to 0, as
+/// Sobel, Laplace and their like have.
 bool is_derivative_filter(const HostTensor& weight);
-/// Of a convolution: one symmetric kernel of positive numbers that add up to 1, for all channels.
+/// A convolution's weight: one symmetric kernel of positive numbers that add up to 1, for all
+/// channels.
 bool is_smoothing_filter(const HostTensor& weight);
 /// Hann's or Hamming's window.
 bool is_window(const HostTensor& tensor);

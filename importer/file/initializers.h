@@ -18,7 +18,7 @@ struct Role {
   std::string reason;
   bool is_recognised_buffer = false;  // by its name or its values, not by what the file says
   bool trained_by_rule = false;       // it would be, without ImportOptions::trained_buffers
-  std::string doubt;                  // of a parameter: why it may be a buffer
+  std::string doubt;                  // why the parameter may be a buffer
 };
 
 /// Names of all values that a node reads, those that its graphs capture included.

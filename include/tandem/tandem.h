@@ -121,7 +121,7 @@ struct TrainResult {
   double best_value = 0;
   std::uint64_t best_step = 0;
   bool interrupted = false;           // saved as `TrainOptions::stop` asked
-  std::vector<std::string> warnings;  // of the data; `on_message` was told of them
+  std::vector<std::string> warnings;  // about the data; `on_message` got them, too
 };
 
 /// A run described by a train.toml, of one process or of as many as a launcher has started for it

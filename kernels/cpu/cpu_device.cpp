@@ -259,7 +259,7 @@ int usable_cores() {
 std::optional<int> asked_threads() {
   const char* const text = std::getenv("OMP_NUM_THREADS");
   if (text == nullptr) return std::nullopt;
-  const std::string_view list(text);  // of nested levels: "4,2"
+  const std::string_view list(text);  // nested levels, as in "4,2"
   const std::size_t first = std::min(list.find_first_not_of(" \t"), list.size());
   int number = 0;
   const auto [end, error] = std::from_chars(list.data() + first, list.data() + list.size(), number);

@@ -25,7 +25,7 @@ struct ExplainedNode {
   std::string reason;
   std::string why_not;  // why it is not where it was requested; "" where it is
   int rule = -1;        // that decided it; -1: none
-  double seconds = 0;   // of its kernel, by the cost model, in one micro-batch
+  double seconds = 0;   // its kernel's time in one micro-batch by the cost model
 };
 
 /// What the nodes and copies take of a step, by the cost model.
@@ -33,7 +33,7 @@ struct ExplainedCost {
   double forward = 0, backward = 0, update = 0;  // seconds of kernels
   double step = 0;                               // seconds of the whole step
   std::int64_t copies = 0;                       // of what goes in or comes out, scalars left out
-  std::size_t bytes = 0;                         // of them
+  std::size_t bytes = 0;                         // that these copies move
   double exposed = 0;                            // seconds that are waited for them
 
   double kernels() const { return forward + backward + update; }

@@ -11,7 +11,7 @@
 namespace tandem {
 namespace {
 
-/// Of two that make room one that takes so many times longer is left out.
+/// A remedy that takes so many times longer than another one is left out.
 constexpr double much_slower = 2;
 
 constexpr const char* of_everything[] = {

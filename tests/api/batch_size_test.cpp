@@ -66,7 +66,7 @@ TEST_F(BatchSizeTest, TheLargestThatFitsIsTakenAndKept) {
   TrainOptions more = options("auto", 1 << 20);
   more.overrides[0] = "steps=2";
   more.resume = true;
-  more.accept_changes = true;  // of the device's memory
+  more.accept_changes = true;  // the device's memory changed
   Trainer(config_, more).run();
   EXPECT_EQ(size_of_run(), expected);
   EXPECT_THAT(said_,

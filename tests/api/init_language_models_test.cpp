@@ -63,7 +63,7 @@ class InitLanguageModels : public ::testing::Test {
     return init(folder_ / "model.onnx", {.data = folder_ / "data", .to = folder_.path()});
   }
   std::string config() const { return read_file(folder_ / "train.toml"); }
-  /// Of the first step over all samples, before anything is trained.
+  /// The loss of the first step over all samples, before anything is trained.
   double first_loss() const {
     TrainOptions options;
     options.run_dir = folder_ / "run";

@@ -276,7 +276,7 @@ TEST(ClassLabels, OneOfThemHasToCount) {
               HasSubstr("no label"));
 }
 
-// Of a value inside the graph, not an output, too.
+// Also for a value inside the graph that is no output.
 TEST(ClassLabels, HaveToBeClassesOfInnerValues) {
   EXPECT_THAT(labels_of("kind='softmax_cross_entropy', logits='s'",
                         HostTensor::from<std::int64_t>({2}, {1, 3}), {1, 3}),

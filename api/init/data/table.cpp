@@ -32,12 +32,12 @@ struct Opening {
   }
 };
 
-/// Of a column beside its facts.
+/// What is counted of a column besides its facts.
 struct ColumnLook {
   EachOnce once;
   std::int64_t missing_words = 0;      // NA and the like, which a column of words has as words
   std::int64_t dates = 0, others = 0;  // cells that are no number
-  Numbers times;                       // of the dates
+  Numbers times;                       // dates as seconds since 1970
 };
 
 TensorType type_of_column(const ArrayFacts& column) {

@@ -96,8 +96,8 @@ std::string tokenizer_near(const DataFacts& facts) {
   return "";
 }
 
-/// Of several inputs of ids each has the column that it is called after: "query_ids" the texts of
-/// "query". Null where that is none, or several.
+/// Where there are several inputs of ids, each takes the column it is named after: "query_ids" the
+/// texts of "query". Null where that is none, or several.
 const ArrayFacts* column_for(const InputFacts& input, const std::vector<ArrayFacts>& texts) {
   const ArrayFacts* found = nullptr;
   for (const ArrayFacts& column : texts) {

@@ -55,7 +55,7 @@ struct TrainingPosition {
   std::map<std::string, std::string> optimizers;  // kinds by parameter; older checkpoints lack them
   std::map<std::string, std::string> functions;   // id_functions; older checkpoints lack them
   std::map<std::string, bool> thawed;             // FrozenSoFar; older checkpoints lack it
-  /// Of FrozenSoFar, by parameter; older checkpoints lack them.
+  /// The counts of FrozenSoFar by parameter; older checkpoints lack them.
   std::optional<std::map<std::string, std::int64_t>> missed_steps;
   PlateauStates plateaus;                     // older checkpoints lack them
   std::map<std::string, std::string> frozen;  // sha256 by state, of those that others hold

@@ -70,7 +70,7 @@ bool is_earlier_command_line(std::string_view source);
 /// Lays `key.path.0=value` over the tree. `source`: what messages name in place of a file.
 void apply_override(ConfigValue& root, const std::string& text, std::vector<Diagnostic>& errors,
                     std::string_view source = command_line);
-/// Of what is written at two places: whether the first one counts more, because it stands on a
+/// Whether the first of two places counts more than the second, because it stands on a
 /// command line and the other one in a file, or on an earlier command line.
 bool outranks(const Where& one, const Where& other);
 

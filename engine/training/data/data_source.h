@@ -127,7 +127,7 @@ struct DataSets {
   std::shared_ptr<const DataSource> train;
   std::shared_ptr<const DataSource> eval;  // null where there is none
   std::vector<SavedVocabulary> vocabularies;
-  std::vector<std::string> warnings = {};  // of held-out words that training lacks
+  std::vector<std::string> warnings = {};  // about held-out words that training lacks
   /// Of the training samples; null: a shuffle of them, as the configuration says.
   std::shared_ptr<const SampleOrder> order = nullptr;
   std::shared_ptr<const Buckets> buckets = nullptr;  // null: all samples are of one length

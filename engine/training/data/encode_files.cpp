@@ -91,7 +91,7 @@ class FileInBlocks {
 
   const std::size_t number;
   const std::string path;
-  char separator = ',';                // of files of several blocks
+  char separator = ',';                // found in the first block, used for all
   std::int64_t blocks = 1, dealt = 0;  // guarded by the mutex of all files
   std::exception_ptr failure;
   std::atomic<bool> over = false;

@@ -28,7 +28,7 @@ struct PreparedTable {
   TablePlan plan;
   PreparedSplit train, eval;
   std::vector<SavedVocabulary> vocabularies;
-  std::vector<std::string> warnings;  // of held-out words that training lacks
+  std::vector<std::string> warnings;  // about held-out words that training lacks
   bool built = false;                 // now; else it was up to date
 };
 

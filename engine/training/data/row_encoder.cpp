@@ -310,7 +310,7 @@ std::optional<BadCell> RowEncoder::take_value(std::size_t f, std::size_t c, std:
   return std::nullopt;
 }
 
-/// Of a word where unknown ones are refused.
+/// The error for an unknown word where these are refused.
 BadCell RowEncoder::unknown_word(std::size_t f, std::size_t c, std::string_view word) const {
   const TableField& field = plan_.fields[f];
   const Vocabulary& vocabulary = (*vocabularies_)[*field.vocabulary];

@@ -13,7 +13,7 @@
 
 namespace tandem {
 
-/// Of the values that a field takes from one column.
+/// Statistics of the values that a field takes from one column.
 struct ColumnStatistics {
   std::int64_t values = 0, empty = 0;
   std::int64_t cut = 0;      // values beyond the most that are kept of a cell
@@ -96,10 +96,10 @@ class RowEncoder {
   std::vector<std::pair<std::size_t, std::int32_t>> seen_;  // values of this row
   EncodeScratch scratch_;
   EncodedTokens tokens_;
-  std::string buffer_;               // of a number that is not written plainly
+  std::string buffer_;               // a number without its marks, before it is parsed
   std::string_view missing_;         // how the cell says that it is empty
   CellText plain_;                   // as a configuration writes what stands for it
-  const CellText* marks_ = &plain_;  // of the text that is read
+  const CellText* marks_ = &plain_;  // how numbers are written in the text being read
 };
 
 /// Rows that take about 8 MiB, 4096 at most.

@@ -17,7 +17,7 @@ bool has_whole_lines(const DataConfig& config) {
          std::holds_alternative<TextLines>(config.kind);
 }
 
-/// Of a csv file whose separator is to be found none yet.
+/// For a csv file whose separator still has to be found: none yet.
 char known_separator(const DataConfig& config) {
   constexpr char all[] = {',', ',', ';', '\t', '|'};
   if (const auto* csv = std::get_if<CsvTable>(&config.kind))

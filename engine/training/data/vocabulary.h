@@ -62,9 +62,9 @@ class Vocabulary {
   std::string_view value(std::int64_t place) const { return values_.value(place - 1); }
   std::uint32_t column(std::int64_t place) const { return values_.column(place - 1); }
 
-  /// Of a column; 0 where it has no values.
+  /// The largest id of a column; 0 where it has no values.
   std::int64_t greatest_id(std::uint32_t column) const;
-  /// Of an id of a column; "" where it has none.
+  /// The text of a column's id; "" where it has none.
   std::string_view text_of(std::uint32_t column, std::int64_t id) const;
 
   /// "column<TAB>value<TAB>count" a line after one with these words; an id is its line's number,

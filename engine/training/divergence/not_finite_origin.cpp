@@ -17,7 +17,7 @@ namespace tandem {
 namespace {
 
 constexpr std::int64_t most_state_bytes = std::int64_t{2} << 30;
-constexpr std::int64_t most_elements = std::int64_t{1} << 28;  // of a value that is looked at
+constexpr std::int64_t most_elements = std::int64_t{1} << 28;  // larger values are not looked at
 
 /// What makes a result infinite or NaN, by operator.
 struct Cause {

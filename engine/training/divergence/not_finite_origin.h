@@ -15,7 +15,7 @@ namespace tandem {
 struct NotFiniteOrigin {
   std::string path, op;
   bool is_nan = false;       // else an infinity
-  bool is_gradient = false;  // of the operator at that path
+  bool is_gradient = false;  // it began in the gradient of the operator at that path
 
   /// "the first value that is not finite: -inf, by Log", at the path; with what makes it so.
   Diagnostic diagnostic() const;

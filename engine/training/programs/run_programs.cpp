@@ -66,7 +66,7 @@ bool shares_parameters(const Shardings& shards) {
 
 EvaluationPrograms evaluation_programs(const RunConfig& config, const RunCounts& counts,
                                        bool exchanges) {
-  const RankPlace first{0, counts.place.ranks};  // of which none has more samples
+  const RankPlace first{0, counts.place.ranks};  // no rank has more samples than rank 0
   const std::int64_t samples = share_of(counts.eval_samples, counts.place).count;
   // As large as that of a training step on one rank, so that it takes no more memory.
   const std::int64_t most = share_of(config.micro_batch_size(), first).count;

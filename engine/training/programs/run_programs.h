@@ -14,7 +14,7 @@ struct RunCounts {
   std::int64_t samples = 0;       // of an epoch; 0: not known, steps are full ones
   std::int64_t samples_read = 0;  // of the epoch in which a resumed run goes on
   std::int64_t eval_samples = 0;  // of all ranks; 0: no evaluation
-  Shape lengths = {};             // of the buckets, ascending; empty: there are none
+  Shape lengths = {};             // the buckets' lengths, ascending; empty: no buckets
   RankPlace place = {};
 };
 

@@ -17,7 +17,7 @@ struct GivenKeys {
 struct StartRecord {
   std::string run_dir;              // absolute, then
   std::string config;               // absolute: the train.toml, or the ONNX file of a guessed run
-  std::string text;                 // of the train.toml; "" of a guessed run
+  std::string text;                 // the train.toml; "" for a guessed run
   int ranks = 1;                    // how many processes trained together
   std::vector<GivenKeys> commands;  // in their order; those without keys are left out
   std::vector<std::string> place, devices;  // as TrainOptions has them

@@ -83,7 +83,7 @@ void parallel_start(void (*work)(void*), void* data, unsigned wanted) {
 }
 
 void parallel_end() {
-  if (place.region != &own_region) return;  // of one thread
+  if (place.region != &own_region) return;  // the region had one thread only
   ThreadTeam::of_this_thread().join();
   place.region = nullptr;
 }

@@ -73,7 +73,7 @@ struct ThreadTeam::Impl {
   std::vector<std::unique_ptr<Worker>> workers;
   SpinTime spin_time;
   Region region;                                                 // the one under way
-  WaitingForCore waiting_for_core;                               // of the calling thread
+  WaitingForCore waiting_for_core;                               // for the calling thread
   int cores = 0;                                                 // 0: not asked yet
   alignas(cache_line) std::atomic<std::uint32_t> unfinished{0};  // shares of workers; caller_sleeps
 

@@ -12,7 +12,7 @@ class SpinTime;
 /// Work of one region: called with each part of 0..parts.
 class PartFunction {
  public:
-  PartFunction() = default;  // of no part at all
+  PartFunction() = default;  // not callable
   template <class F>
   requires(!std::is_same_v<std::remove_cv_t<F>, PartFunction>) explicit PartFunction(F& f)
       : object_(const_cast<void*>(static_cast<const void*>(&f))),

@@ -142,7 +142,7 @@ TEST(TableDialects, SpellingsOfNothing) {
               (std::vector<double>{-1, 7}));
     EXPECT_THAT(refusal("a,b\n1," + word + "\n", "'b'"), HasSubstr("missing(0)"));
   }
-  // Of words they are words, unless they are named.
+  // A column of words stays words, unless it is named.
   const std::string words = "a,b\n1,NA\n2,x\n3,NA\n4,-\n";
   EXPECT_EQ(
       read_table(words, "{ from = 'b', as = [\"missing('none')\", \"classes('NA', 'x', '-')\"] }"),

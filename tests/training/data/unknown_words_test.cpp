@@ -54,7 +54,7 @@ Texts said_of(const std::string& train, const std::string& eval, const std::stri
   open_data(config, options);
   Texts again;
   options.on_message = [&](const std::string& line) { again.push_back(line); };
-  open_data(config, options);  // of the prepared table the same is said
+  open_data(config, options);  // the prepared table gives the same warnings
   std::erase_if(said, [](const std::string& line) { return line.find("preparing") != line.npos; });
   EXPECT_EQ(said, again);
   return said;

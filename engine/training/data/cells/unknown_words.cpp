@@ -11,7 +11,7 @@
 namespace tandem {
 namespace {
 
-constexpr double most_unknown = 0.03;  // of the values of a column, without a warning
+constexpr double most_unknown = 0.03;  // share of a column's values without a warning
 
 std::string lower_word(std::string_view text) {
   std::string lower(text);

@@ -11,7 +11,7 @@
 
 namespace tandem {
 
-/// Of the values that a field takes from one column.
+/// Statistics of the values that a field takes from one column.
 struct UnknownWords {
   std::string field, column;
   std::int64_t values = 0, unknown = 0;
@@ -20,7 +20,7 @@ struct UnknownWords {
   };
   std::vector<Example> examples;
   bool is_untrained = false;  // no training sample has the row that they share
-  bool are_tokens = true;     // of a tokenizer, or characters, whose vocabulary is given
+  bool are_tokens = true;  // tokens or characters of a given vocabulary; false: words of a column
 
   double share() const {
     return values > 0 ? static_cast<double>(unknown) / static_cast<double>(values) : 0;

@@ -17,7 +17,7 @@ namespace tandem {
 struct TextSplits {
   std::shared_ptr<const ArraySet> train, eval;
   std::optional<SavedVocabulary> vocabulary;  // of what decides the ids
-  std::vector<std::string> warnings = {};     // of tokens that it lacks
+  std::vector<std::string> warnings = {};     // about tokens that it lacks
 };
 
 /// Opens the arrays of these names. Characters are those of the training data, or
