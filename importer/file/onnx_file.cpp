@@ -14,6 +14,7 @@
 #include "importer/branches.h"
 #include "importer/file/check_file.h"
 #include "importer/file/external_data.h"
+#include "importer/file/narrow_integers.h"
 #include "importer/file/onnx_content.h"
 #include "importer/file/sparse_tensors.h"
 #include "importer/file/tensor_data.h"
@@ -106,6 +107,7 @@ std::shared_ptr<const OnnxFile::Content> read(std::string_view bytes, std::files
   content->model = parse(bytes, content->path, limits);
   content->external = std::make_shared<ExternalFiles>(content->path, content->folder);
   make_dense(*content->model, *content);
+  widen_narrow_integers(*content->model, *content);
   check_file(*content);
   lift_branch_weights(*content->model);
   content->attribute_weights = lift_attribute_weights(*content->model);

@@ -235,6 +235,69 @@ TEST(ValidFile, WeightsInHalfPrecisionBehindCasts) {
   }
 }
 
+// Weights of 4 and 2 bits are those numbers where DequantizeLinear alone reads them: y = x + 0.5 (w
+// - zero point). The first element is in the lowest bits; a byte may be filled in part.
+TEST(ValidFile, WeightsOfFourAndTwoBits) {
+  struct Case {
+    onnx::TensorProto::DataType type;
+    std::string bytes, zero;
+    std::vector<float> expected;
+  };
+  using Proto = onnx::TensorProto;
+  const std::vector<Case> cases{
+      {Proto::INT4, "\x87\xf0\x71", "\x01", {3, -4.5f, -0.5f, -1, 0, 3}},  // 7 -8 0 -1 1 7
+      {Proto::UINT4, "\x87\xf0\x71", "\x01", {3, 3.5f, -0.5f, 7, 0, 3}},   // 7 8 0 15 1 7
+      {Proto::INT2, std::string("\xe4\x06", 2), "\x00", {0, 0.5f, -1, -0.5f, -1, 0.5f}},
+      {Proto::UINT2, std::string("\xe4\x06", 2), "\x01", {-0.5f, 0, 0.5f, 1, 0.5f, 0}}};
+  for (const Case& each : cases) {
+    for (const bool in_fields : {false, true}) {
+      SCOPED_TRACE(onnx::TensorProto_DataType_Name(each.type));
+      ModelMaker m(25);
+      m.input("x", {2, 3}).output("y");
+      const auto add = [&](const char* name, const Shape& shape, const std::string& bytes) {
+        onnx::TensorProto& tensor = *m.graph().add_initializer();
+        tensor.set_name(name);
+        tensor.set_data_type(each.type);
+        for (const std::int64_t extent : shape) tensor.add_dims(extent);
+        for (const char byte : bytes) {
+          if (in_fields) tensor.add_int32_data(static_cast<unsigned char>(byte));
+        }
+        if (!in_fields) tensor.set_raw_data(bytes);
+      };
+      add("w", {2, 3}, each.bytes);
+      add("zero", {}, each.zero.empty() ? std::string(1, '\0') : each.zero);
+      onnx::TensorProto& scale = *m.graph().add_initializer();
+      scale.set_name("scale");
+      scale.set_data_type(Proto::FLOAT);
+      scale.add_float_data(0.5f);
+      m.node("DequantizeLinear", {"w", "scale", "zero"}, {"d"});
+      m.node("Add", {"x", "d"}, {"y"});
+      const ImportResult result = import_graph(m.file(), engine_operators(), with_evaluator());
+      const HostTensor y = run_graph(result.graph, {{"x", zeros_2_3()}}).at(0).second;
+      for (std::size_t i = 0; i < each.expected.size(); ++i)
+        EXPECT_EQ(y.number(static_cast<std::int64_t>(i)), each.expected[i]) << i;
+    }
+  }
+}
+
+// A zero point of 4 bits of QuantizeLinear is the range of its result, which int8 would widen.
+TEST(ValidFile, FourBitsThatAreARangeAreNamed) {
+  ModelMaker m(21);
+  m.input("x", {2, 3}).output("y");
+  onnx::TensorProto& zero = *m.graph().add_initializer();
+  zero.set_name("zero");
+  zero.set_data_type(onnx::TensorProto::INT4);
+  zero.set_raw_data(std::string(1, '\0'));
+  onnx::TensorProto& scale = *m.graph().add_initializer();
+  scale.set_name("scale");
+  scale.set_data_type(onnx::TensorProto::FLOAT);
+  scale.add_float_data(0.5f);
+  m.node("QuantizeLinear", {"x", "scale", "zero"}, {"q"});
+  m.node("DequantizeLinear", {"q", "scale", "zero"}, {"y"});
+  EXPECT_THAT(error_of([&] { import_graph(m.file(), engine_operators(), with_evaluator()); }),
+              HasSubstr("INT4"));
+}
+
 // Tensors with an empty raw_data beside the field that they use.
 TEST(ValidFile, EmptyRawData) {
   ModelMaker m;
