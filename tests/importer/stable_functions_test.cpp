@@ -43,8 +43,9 @@ void expect_numbers(const HostTensor& got, const StableJson& wanted, const char*
     EXPECT_NEAR(number, want, 2e-6 * std::max(1.0, std::fabs(want))) << what << ", element " << i;
     // y (1 - y) of a sigmoid that rounds to 1 is 0 in float32, in PyTorch as well.
     const bool rounds_to_zero = number == 0 && std::string_view(what) == "dx" && want < 1e-7;
-    if (want != 0 && std::fabs(want) < 1e-3 && std::fabs(want) > 1e-30 && !rounds_to_zero)
+    if (want != 0 && std::fabs(want) < 1e-3 && std::fabs(want) > 1e-30 && !rounds_to_zero) {
       EXPECT_NEAR(number / want, 1, 1e-3) << what << ", element " << i;
+    }
   }
 }
 
