@@ -296,9 +296,13 @@ void lower_node(Session& session, Scope& scope, const onnx::NodeProto& node) {
   try {
     if (is_unknown || session.old_batch == nullptr || !lower_for_batch(session, scope, node, path))
       lower_operator(session, scope, node, path, is_unknown);
-    if (!is_unknown && session.old_batch != nullptr && !has_parts(session, node)) {
-      follow_traits(session, scope, node);
-      refuse_ambiguous(session, scope, node, path);
+    if (!is_unknown && session.old_batch != nullptr) {
+      if (has_parts(session, node)) {
+        refuse_one_iteration(session, scope, node, path);
+      } else {
+        follow_traits(session, scope, node);
+        refuse_ambiguous(session, scope, node, path);
+      }
     }
     is_lowered = !is_unknown;
   } catch (const Unknown& error) {

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "importer/batch/batch_indices.h"
+#include "importer/batch/follow_traits.h"
 #include "importer/batch/old_batch.h"
 #include "importer/batch/sample_numbers.h"
 #include "importer/file/tensor_data.h"
@@ -168,15 +169,37 @@ class SameAlong {
 
 namespace {
 
-// The first slice along the axis, so many times.
-Term widened(NodeContext& context, const Term& term, std::size_t axis, std::int64_t extent) {
+// The first so many entries along the axis.
+Term entries_in_front(NodeContext& context, const Term& term, std::size_t axis,
+                      std::int64_t entries) {
   Shape shape = term.type.shape;
-  shape[axis] = 1;
-  const Term slice = context.make(
+  shape[axis] = entries;
+  return context.make(
       "Slice", {term},
       {{"starts", Ints(shape.size(), 0)}, {"sizes", shape}, {"steps", Ints(shape.size(), 1)}});
+}
+
+// The first slice along the axis, so many times.
+Term widened(NodeContext& context, const Term& term, std::size_t axis, std::int64_t extent) {
+  const Term slice = entries_in_front(context, term, axis, 1);
+  Shape shape = term.type.shape;
   shape[axis] = extent;
   return context.expand(slice, shape);
+}
+
+// The entries of the first sample, one after the other for each of so many samples.
+Term repeated_samples(NodeContext& context, const Term& term, std::size_t axis,
+                      std::int64_t entries, std::int64_t samples) {
+  const Term sample = entries_in_front(context, term, axis, entries);
+  Shape shape = sample.type.shape;
+  const auto at = static_cast<std::ptrdiff_t>(axis);
+  shape.insert(shape.begin() + at, 1);
+  const Term apart = context.reshape(sample, shape);
+  shape[axis] = samples;
+  const Term all = context.expand(apart, shape);
+  shape.erase(shape.begin() + at);
+  shape[axis] = entries * samples;
+  return context.reshape(all, shape);
 }
 
 }  // namespace
@@ -198,8 +221,9 @@ BatchOperands::BatchOperands(Session& session, Scope& scope, const onnx::NodePro
   const Consumer* consumer = consumer_of(node);
   if (consumer == nullptr) return;
 
-  // Operands that follow the batch say where it is.
+  // Operands that follow the batch say where it is, and whether it is in front in its axis.
   std::optional<BatchAxis> batch;
+  bool is_in_front = node.op_type() != "Expand";
   std::vector<std::size_t> fixed;
   for (int n = 0; n < node.input_size(); ++n) {
     const auto i = static_cast<std::size_t>(n);
@@ -216,6 +240,7 @@ BatchOperands::BatchOperands(Session& session, Scope& scope, const onnx::NodePro
     const std::optional<BatchAxis> here = changed_axis(*before, term->type.shape, *old);
     if (!here || (batch && *batch != *here)) return;
     batch = here;
+    is_in_front = is_in_front && term->samples.before == 1;
   }
   NodeContext context(session, scope, node, 0, path);
   if (node.op_type() == "Expand") {  // here the target does
@@ -226,22 +251,32 @@ BatchOperands::BatchOperands(Session& session, Scope& scope, const onnx::NodePro
   if (!batch || batch->distance < consumer->least_distance) return;
   if (node.op_type() == "Concat" && joins_at(context, batch->distance)) return;
 
-  std::vector<std::pair<std::size_t, std::size_t>> places;  // operand and axis
+  struct Place {
+    std::size_t operand = 0, axis = 0;
+    bool is_same = true;  // along the axis; else from sample to sample
+  };
+  const std::int64_t entries = batch->old_extent / old->batch;  // of a sample
+  std::vector<Place> places;
   for (const std::size_t i : fixed) {
     const Term& term = context.in(i);
     const std::size_t rank = term.type.shape.size();
     if (rank < batch->distance) continue;
     const std::size_t axis = rank - batch->distance;
     if (term.type.shape[axis] != batch->old_extent) continue;
-    if (!is_same_along(session.builder.graph(), term, axis)) return;
-    places.emplace_back(i, axis);
+    const bool is_same = is_same_along(session.builder.graph(), term, axis);
+    const bool is_of_one_sample =
+        old->batch == 1 || (term.constant && is_equal_in_samples(*term.constant, axis, entries));
+    if (!is_same && (entries == 1 || !is_in_front || !is_of_one_sample)) return;
+    places.push_back({i, axis, is_same});
   }
-  for (const auto& [i, axis] : places) {
+  for (const auto& [i, axis, is_same] : places) {
     const std::string& name = node.input(static_cast<int>(i));
     const auto same = [&](const Changed& each) { return each.name == name; };
     if (std::any_of(changed_.begin(), changed_.end(), same)) continue;
     const Term term = context.in(i);
-    put(name, term, widened(context, term, axis, batch->new_extent));
+    put(name, term,
+        is_same ? widened(context, term, axis, batch->new_extent)
+                : repeated_samples(context, term, axis, entries, old->new_batch));
     axis_ = axis;
   }
 }

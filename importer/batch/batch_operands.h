@@ -7,7 +7,8 @@
 namespace tandem::importer {
 
 /// While it lives, operands of one node that have the file's batch along the batch axis, and the
-/// same values for every sample of it, have this import's batch in the node's scope; so have
+/// same values for every sample of it, have this import's batch in the node's scope; an axis of
+/// [samples, entries] has the entries of the file's one sample for each. So have
 /// constant indices that name one sample after the other. Only where a batch is bound anew, and
 /// where one reading is possible: another operand shows the axis.
 class BatchOperands {

@@ -41,22 +41,6 @@ std::vector<Seen> seen_operands(const Session& session, const Scope& scope,
   return operands;
 }
 
-// Whether an axis of samples with so many entries each repeats those of the first one.
-bool is_equal_in_samples(const HostTensor& tensor, std::size_t axis, std::int64_t entries) {
-  const Shape& shape = tensor.shape();
-  const std::int64_t bytes = static_cast<std::int64_t>(tensor.bytes());
-  if (bytes == 0 || entries <= 0 || shape[axis] % entries != 0) return false;
-  const std::int64_t outer = operators::elements_of(shape, 0, axis);
-  const std::int64_t samples = shape[axis] / entries, size = bytes / outer / samples;
-  const char* data = static_cast<const char*>(tensor.data());
-  for (std::int64_t o = 0; o < outer; ++o, data += samples * size) {
-    // Every sample is equal to the one before it.
-    if (std::memcmp(data, data + size, static_cast<std::size_t>((samples - 1) * size)) != 0)
-      return false;
-  }
-  return true;
-}
-
 // Values that tell samples apart by their number: constants that the file computes from shapes, and
 // places among all samples.
 bool numbers_samples(const Session& session, const Scope& scope, const onnx::NodeProto& node,
@@ -200,6 +184,21 @@ Seen seen(const Session& session, const Scope& scope, const std::string& name) {
     if ((*result.before)[i] != now[i]) result.changed.push_back(static_cast<std::int64_t>(i));
   }
   return result;
+}
+
+bool is_equal_in_samples(const HostTensor& tensor, std::size_t axis, std::int64_t entries) {
+  const Shape& shape = tensor.shape();
+  const std::int64_t bytes = static_cast<std::int64_t>(tensor.bytes());
+  if (bytes == 0 || entries <= 0 || shape[axis] % entries != 0) return false;
+  const std::int64_t outer = operators::elements_of(shape, 0, axis);
+  const std::int64_t samples = shape[axis] / entries, size = bytes / outer / samples;
+  const char* data = static_cast<const char*>(tensor.data());
+  for (std::int64_t o = 0; o < outer; ++o, data += samples * size) {
+    // Every sample is equal to the one before it.
+    if (std::memcmp(data, data + size, static_cast<std::size_t>((samples - 1) * size)) != 0)
+      return false;
+  }
+  return true;
 }
 
 bool is_element_wise(const onnx::NodeProto& node) {

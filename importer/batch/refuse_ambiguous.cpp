@@ -11,12 +11,17 @@
 #include "importer/batch/follow_traits.h"
 #include "importer/batch/old_batch.h"
 #include "importer/batch/sample_numbers.h"
+#include "importer/file/initializers.h"
 #include "importer/file/onnx_content.h"
 
 namespace tandem::importer {
 namespace {
 
 using Total = SampleTraits::Total;
+
+constexpr const char* one_iteration =
+    "a loop of one iteration makes one result of all samples, in a file with a batch of 1: whether "
+    "its iterations count the samples does not show";
 
 class Check {
  public:
@@ -38,6 +43,7 @@ class Check {
     written_into_one_sample();
     broadcast();
     one_hot();
+    taken_from_a_loop();
   }
 
  private:
@@ -105,6 +111,14 @@ class Check {
          "whether that counts the samples or the classes does not show");
   }
 
+  // What a loop of one iteration has put into a sequence.
+  void taken_from_a_loop() const {
+    if (!is_op({"ConcatFromSequence", "SequenceAt"}) || operands_[0].term == nullptr) return;
+    const Term& sequence = *operands_[0].term;
+    if (!sequence.sequence || sequence.samples.total == Total::none) return;
+    if (outputs_[0].is_unchanged()) context_.fail(one_iteration);
+  }
+
   // sum / B and mean * B, with the batch as a number.
   void scaled_total() const {
     if (!is_op({"Div", "Mul"}) || operands_.size() != 2) return;
@@ -158,6 +172,32 @@ void refuse_ambiguous(Session& session, Scope& scope, const onnx::NodeProto& nod
                       const std::string& path) {
   if (!domain_of(node.domain()).empty()) return;
   Check(session, scope, node, path).run();
+}
+
+void refuse_one_iteration(Session& session, Scope& scope, const onnx::NodeProto& node,
+                          const std::string& path) {
+  const bool is_loop = domain_of(node.domain()).empty() && node.op_type() == "Loop";
+  if (!is_loop || session.old_batch->batch != 1 || node.input_size() == 0) return;
+  const auto follows = [&](const std::string& name) {
+    return seen(session, scope, name).has_changed();
+  };
+  const std::vector<std::string> reads = reads_of(node);
+  if (std::none_of(reads.begin(), reads.end(), follows)) return;
+  if (std::any_of(node.output().begin(), node.output().end(), follows)) return;
+  const Term* count = scope.find(node.input(0));
+  const bool is_once = count != nullptr && count->constant &&
+                       count->constant->type().elements() == 1 && count->constant->number(0) == 1;
+  for (const std::string& name : node.output()) {
+    const auto at = scope.names.find(name);
+    if (at == scope.names.end()) continue;
+    if (at->second.sequence && at->second.sequence->size() == 1) {
+      at->second.samples.total = Total::sum;  // whether it is shows where a tensor is made of it
+      at->second.samples.summed = std::make_shared<const Shape>(Shape{1});
+    }
+    const Seen y = seen(session, scope, name);
+    if (!is_once || !y.is_tensor || !is_float(y.term->type.dtype)) continue;
+    NodeContext(session, scope, node, 0, path).fail(one_iteration);
+  }
 }
 
 void refuse_ambiguous_output(const Session& session, const std::string& name, const Term& term) {

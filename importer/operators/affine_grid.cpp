@@ -2,13 +2,14 @@
 
 #include "importer/file/tensor_data.h"
 #include "importer/node_context.h"
+#include "importer/operators/rebatch.h"
 
 namespace tandem::importer::operators {
 
 // theta [N, axes, axes + 1], size [N, C, d...] to [N, d..., axes]; coordinates begin with the last
 // axis. -1 and 1 are the ends of an axis (with align_corners the middles of the elements there).
 void affine_grid(NodeContext& node) {
-  const Ints size = node.static_integers(1, "size");
+  const Ints size = affine_grid_size(node, node.static_integers(1, "size"));
   const auto axes = static_cast<std::int64_t>(size.size()) - 2;
   if (axes < 2 || axes > 3 || !checked_elements(size, std::int64_t{1} << 32)) {
     node.fail("size", "[N, C] and two or three extents", to_string(Shape(size)));

@@ -1,6 +1,7 @@
 // CenterCropPad: the middle of x, or x in the middle of zeros.
 
 #include "importer/operators/ranges.h"
+#include "importer/operators/rebatch.h"
 
 namespace tandem::importer::operators {
 
@@ -42,7 +43,8 @@ void center_crop_pad(NodeContext& node) {
     node.axes(*given, node.rank(0));  // distinct
     axes = *given;
   }
-  const Ints wanted = node.static_integers(1, "shape");
+  Ints wanted = node.static_integers(1, "shape");
+  if (!node.has_attribute("axes")) wanted = resize_target(node, wanted);
   if (wanted.size() != axes.size()) {
     node.fail("length of the shape", std::to_string(axes.size()), std::to_string(wanted.size()));
   }

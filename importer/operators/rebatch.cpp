@@ -181,6 +181,19 @@ Ints resize_target(NodeContext& node, const Ints& target) {
   return followed_target(node, target, false);
 }
 
+Ints affine_grid_size(NodeContext& node, const Ints& size) {
+  remember(node, size);
+  const std::optional<Before> old = before(node, size);
+  const Shape& x = node.shape(0);
+  const bool follows = old && !x.empty() && x.size() == old->x.size() && x[0] != old->x[0] &&
+                       !size.empty() && size[0] == old->x[0];
+  if (!follows) return size;
+  Ints result = size;
+  result[0] = x[0];
+  note_rewrite(node, old->y, 0, false);
+  return result;
+}
+
 void refuse_part_of_batch(NodeContext& node) {
   const BatchRecord* old = node.session().old_batch;
   const Shape* x = shape_before(node, 0);

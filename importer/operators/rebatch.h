@@ -18,8 +18,11 @@ Shape reshape_target(NodeContext& node, const Ints& target, bool allow_zero);
 /// The same for Expand.
 Ints expand_target(NodeContext& node, const Ints& target);
 
-/// The same for extents that Resize gives to all axes of input 0.
+/// The same for extents that Resize, MaxUnpool and CenterCropPad give to all axes of input 0.
 Ints resize_target(NodeContext& node, const Ints& target);
+
+/// The same for the size of an AffineGrid, whose first extent is that of input 0.
+Ints affine_grid_size(NodeContext& node, const Ints& size);
 
 /// Throws where input 0 of a ScatterElements or ScatterND has this import's batch, and its indices
 /// or updates still have the file's: it would write into some samples alone.

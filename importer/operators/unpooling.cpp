@@ -5,6 +5,7 @@
 
 #include "importer/file/tensor_data.h"
 #include "importer/operators/ranges.h"
+#include "importer/operators/rebatch.h"
 #include "importer/operators/window.h"
 
 namespace tandem::importer::operators {
@@ -42,7 +43,10 @@ void max_unpool(NodeContext& node) {
                      {zeros, node.reshape(node.in(1), {count}), node.reshape(node.in(0), {count})},
                      {{"reduction", std::string("none")}});
   y = node.reshape(y, shape);
-  if (node.has(2)) y = fitted(node, y, node.static_integers(2, "output_shape"), false);
+  if (node.has(2)) {
+    const Ints target = resize_target(node, node.static_integers(2, "output_shape"));
+    y = fitted(node, y, target, false);
+  }
   node.out(0, y);
 }
 

@@ -99,6 +99,30 @@ TEST(FixedBatch, Mask) {
   expect_rows(m, {3, 3});
 }
 
+// Sizes that name all axes: those of the grid, of what MaxPool took apart, of a cut.
+TEST(FixedBatch, SizesOfOperators) {
+  ModelMaker grid;
+  grid.input("x", {2, 2, 3}).output("y").integers("size", {2, 1, 3, 4});
+  grid.node("AffineGrid", {"x", "size"}, {"y"});
+  expect_rows(grid, {2, 3});
+
+  ModelMaker unpooled;
+  unpooled.input("x", {2, 1, 4, 4}).output("y").integers("size", {2, 1, 5, 4});
+  const std::vector<std::int64_t> twos{2, 2};
+  onnx::NodeProto& pool = unpooled.node("MaxPool", {"x"}, {"p", "places"});
+  set(pool, "kernel_shape", twos);
+  set(pool, "strides", twos);
+  onnx::NodeProto& back = unpooled.node("MaxUnpool", {"p", "places", "size"}, {"y"});
+  set(back, "kernel_shape", twos);
+  set(back, "strides", twos);
+  expect_rows(unpooled, {1, 4, 4});
+
+  ModelMaker cut;
+  cut.input("x", {2, 3, 5}).output("y").integers("size", {2, 3, 3});
+  cut.node("CenterCropPad", {"x", "size"}, {"y"});
+  expect_rows(cut, {3, 5});
+}
+
 // Attention over positions first: [T, B, heads, d] becomes [T B, heads d] in front of a product,
 // and [T, B, ...] behind it. T is a multiple of the file's batch.
 TEST(FixedBatch, BatchBehindPositions) {

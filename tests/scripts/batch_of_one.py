@@ -39,6 +39,7 @@ class Net(torch.nn.Module):
         self.register_buffer("numbers", torch.arange(32))
         self.register_buffer("rows", values(32, C))
         self.register_buffer("types", torch.zeros(1, T, dtype=torch.long))
+        self.sums, self.means = (torch.nn.EmbeddingBag(16, C, mode=mode, _weight=values(16, C)) for mode in ("sum", "mean"))
         self.of = of
 
     def forward(self, *inputs):
@@ -69,6 +70,25 @@ def sample_by_sample(net, x):
     return torch.stack([net.o(x[b]).mean(0) for b in range(x.shape[0])])
 
 
+def in_heads(x):
+    """[B * 2, T, C / 2] of [B, T, C], as attention of two heads has it."""
+    return x.reshape(*x.shape[:2], 2, C // 2).transpose(1, 2).reshape(x.shape[0] * 2, x.shape[1], C // 2)
+
+
+def relative(net, x):
+    """Scores of places, one table for all samples: as DeBERTa repeats it."""
+    q = in_heads(net.f(x))
+    return q @ in_heads(net.f(net.rows[None, :8])).repeat(q.shape[0] // 2, 1, 1).transpose(1, 2)
+
+
+def probe(net, x):
+    """Pooling by a query that is a parameter: as SigLIP's head."""
+    x = net.f(x)
+    k = x.transpose(0, 1).reshape(T, -1, C // 2).transpose(0, 1)
+    q = net.token.repeat(x.shape[0], 1, 1).transpose(0, 1).reshape(1, -1, C // 2).transpose(0, 1)
+    return (torch.softmax(q @ k.transpose(1, 2), -1) @ k).transpose(0, 1).reshape(x.shape[0], C)
+
+
 # name: (inputs, function, whether the file shows what is meant)
 CASES = {
     # Lookups that number the samples
@@ -93,10 +113,20 @@ CASES = {
     "gathered": ([x], lambda n, x: torch.gather(n.f(x), 1, x.argsort(1)), True),
     "picked": ([x], lambda n, x: n.f(x).gather(1, (x[:, :, :1].argmax(1, keepdim=True)).expand(-1, -1, C)), True),
     "windows": ([x], lambda n, x: n.f(x.reshape(x.shape[0] * T, C)).reshape(x.shape[0], T, C).mean(1), True),
+    "relative": ([x], relative, True),
+    "probe": ([x], probe, True),
+    "flat_positions": ([x], lambda n, x: n.f(x).reshape(-1, C) + n.rows[:T].repeat(x.shape[0], 1), True),
+    "positions_first": ([x], lambda n, x: n.f(x).transpose(0, 1).reshape(-1, C) + n.rows[:T].repeat_interleave(x.shape[0], 0), True),
+    "affine": ([x], lambda n, x: F.affine_grid(n.o(x)[:, :2], (x.shape[0], 1, 4, 3), align_corners=False), True),
     "mean_loss": ([x], lambda n, x: 0.5 * n.f(x).pow(2).mean(), True),
+    "chunks": ([x], lambda n, x: torch.cat([n.f(p).mean(1) for p in x.chunk(x.shape[0])]), True),
     "quotient": ([x], lambda n, x: -0.5 * n.f(x).pow(2).sum() / n.f(x).abs().sum().clamp(min=1), True),
     # What a batch of one does not show
     "sample_by_sample": ([x], sample_by_sample, False),
+    "iterated": ([x], lambda n, x: torch.stack([n.o(s).mean(0) for s in x]), False),
+    "unbound": ([x], lambda n, x: n.f(x).mean(1) + n.f(x).unbind(0)[0].mean(0), False),
+    "bags": ([ids], lambda n, i: n.o(n.sums(i)), False),
+    "bags_of_offsets": ([ids], lambda n, i: n.o(n.means(i.reshape(-1), torch.arange(0, i.numel(), T))), False),
     "first_sample": ([x], lambda n, x: n.f(x) + n.f(x[0]), False),
     "last_sample": ([x], lambda n, x: n.f(x) + x[-1:], False),
     "buffer_of_samples": ([x], lambda n, x: n.f(x).mean(1) + n.rows[: x.shape[0]], False),
@@ -111,8 +141,8 @@ CASES = {
     "written_rows": ([x, lengths], lambda n, x, l: torch.zeros(x.shape[0], T).index_put((rows(x), l - 1), n.f(x)[:, 0, 0]), False),
 }
 
-# PyTorch's value or a refusal: a list of parts as long as the file's batch, indices for each element.
-EITHER = {"split_samples", "written_at_2"}
+# PyTorch's value or a refusal: a list of parts as long as the file's batch, indices for each element, samples behind places.
+EITHER = {"split_samples", "written_at_2", "positions_first"}
 # The newer exporter folds these into one row, leaves the Slice out, or writes labels == 0: fine models have that, too.
 FOLDED = {("buffer_of_samples", "dynamo"), ("last_sample", "dynamo"), ("one_hot_of_samples", "dynamo")}
 
