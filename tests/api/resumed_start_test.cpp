@@ -238,7 +238,9 @@ TEST_F(ResumedStart, ADamagedRecordIsNamed) {
 // A choice of the new command line leaves out options of the first one, as it does those of a file.
 TEST(ResumedConfig, LaterCommandLinesOverrideEarlierOnes) {
   const tandem::testing::TemporaryFolder folder;
-  write_file(folder / "train.toml", "model = \"m.onnx\"\n[optimizer]\nkind = \"adam\"\nlr = 0.1\n");
+  write_file(folder / "m.onnx", "");
+  write_file(folder / "train.toml",
+             "model = \"m.onnx\"\nsteps = 1\n[optimizer]\nkind = \"adam\"\nlr = 0.1\n");
   StartRecord started;
   started.commands = {{{"optimizer.kind=sgd", "optimizer.momentum=0.9", "optimizer.lr=0.2"}, "/"},
                       {{"optimizer.lr=0.3"}, "/"}};

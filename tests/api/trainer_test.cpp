@@ -178,7 +178,7 @@ TEST_F(ApiTrainerTest, FilesThatAreGoneAreToldWithTheirKeys) {
   fs::rename(folder_ / "model.onnx", folder_ / "moved.onnx");
   const std::string of_run = "`model` of " + run + "/train.resolved.toml:";
   EXPECT_THAT(error_of([&] { evaluate_run(run, {}); }), HasSubstr(of_run));
-  EXPECT_THAT(error_of([&] { export_run(run, folder_ / "weights.npz"); }), HasSubstr(of_run));
+  EXPECT_THAT(error_of([&] { export_run(run, folder_ / "trained.onnx"); }), HasSubstr(of_run));
   TrainOptions again = options({"steps=1"});
   again.run_dir = folder_ / "again";
   EXPECT_THAT(error_of([&] { Trainer(here, again); }),

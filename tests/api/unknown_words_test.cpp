@@ -178,7 +178,7 @@ TEST(SeparatedTables, TrainAlikeFromInitOn) {
   EXPECT_EQ(losses("\t", ".", &tabs), wanted);
   EXPECT_EQ(losses("|", ",", &bars), wanted);
   EXPECT_THAT(commas, Not(HasSubstr("separator")));
-  EXPECT_THAT(semicolons, AllOf(HasSubstr("separator  = \";\""), HasSubstr("decimal    = \",\"")));
+  EXPECT_THAT(semicolons, AllOf(HasSubstr("separator = \";\""), HasSubstr("decimal = \",\"")));
   EXPECT_THAT(tabs, HasSubstr("\"tab\""));
   EXPECT_THAT(bars, HasSubstr("\"bar\""));
 }

@@ -44,6 +44,7 @@ class FixtureRuns {
     options.overrides.insert(options.overrides.end(), more.begin(), more.end());
     options.run_dir = folder_ / run;
     options.resume = resume;
+    options.accept_changes = resume;  // the rules are others than those of the start
     api::Trainer(folder_ / "train.toml", options).run();
   }
 
