@@ -3,15 +3,18 @@
 #include <csignal>
 #include <cstdint>
 #include <ctime>
+#include <string_view>
 
+#include <sys/time.h>
 #include <unistd.h>
 
+#include "tandem/tandem.h"
 #include "tools/launch_note.h"
 
 namespace tandem::tool {
 namespace {
 
-volatile std::sig_atomic_t received = 0, interrupts_waiting = 0;
+volatile std::sig_atomic_t received = 0, interrupts_waiting = 0, ends_unheard = 0, is_told = 0;
 const api::StopToken* volatile asked = nullptr;  // stays: signals come until the process ends
 
 // Batch systems signal a launcher and its ranks, of which one passes it on to the other.
@@ -24,6 +27,18 @@ std::int64_t milliseconds() {
   return now.tv_sec * 1000 + now.tv_nsec / 1'000'000;
 }
 
+void write_to_stderr(std::string_view text) {
+  [[maybe_unused]] const auto written = write(STDERR_FILENO, text.data(), text.size());
+}
+
+/// SIGALRM after so long; a system call that Linux lets signal handlers make.
+void wake_after(int milliseconds) {
+  const itimerval once{
+      .it_interval = {},
+      .it_value = {.tv_sec = milliseconds / 1000, .tv_usec = milliseconds % 1000 * 1000}};
+  setitimer(ITIMER_REAL, &once, nullptr);
+}
+
 void on_signal(int signal) {
   if (received != 0) {
     if (signal == SIGHUP) return;  // a closed terminal is told by the kernel and by the shell
@@ -34,12 +49,23 @@ void on_signal(int signal) {
   received = signal;
   received_at = milliseconds();
   if (asked != nullptr) asked->request_stop();
-  if (interrupts_waiting != 0) alarm(1);
+  wake_after(800);
 }
 
 /// A read that began after the signal, or went on behind a part of what it wanted, waits as before:
 /// it is interrupted again.
-void on_alarm(int) { alarm(1); }
+void on_alarm(int) {
+  if (ends_unheard != 0) {
+    write_to_stderr("\ntandem: interrupted\n");
+    _exit(128 + received);
+  }
+  if (is_told == 0)
+    write_to_stderr(
+        "\ntandem: interrupted: what is under way is finished first; a second Ctrl-C or SIGTERM "
+        "ends it at once, without saving\n");
+  is_told = 1;
+  if (interrupts_waiting != 0) wake_after(1000);
+}
 
 void handle(int signal, void (*handler)(int), bool restarts) {
   struct sigaction action {};
@@ -54,8 +80,9 @@ void handle(int signal, void (*handler)(int), bool restarts) {
 void catch_interrupts(const api::StopToken& stop, Waiting waiting) {
   const bool restarts = waiting == Waiting::goes_on;
   asked = new api::StopToken(stop);
+  is_told = api::launched().rank > 0 ? 1 : 0;  // one rank tells for all
   interrupts_waiting = restarts ? 0 : 1;
-  if (!restarts) handle(SIGALRM, on_alarm, false);
+  handle(SIGALRM, on_alarm, restarts);
   handle(SIGINT, on_signal, restarts);
   handle(SIGTERM, on_signal, restarts);
   handle(SIGUSR1, on_signal, restarts);  // mpirun passes it on and lets its ranks go on
@@ -64,6 +91,8 @@ void catch_interrupts(const api::StopToken& stop, Waiting waiting) {
   if (before.sa_handler != SIG_IGN) handle(SIGHUP, on_signal, restarts);
   note_signals_are_caught();
 }
+
+void when_unheard(Unheard how) { ends_unheard = how == Unheard::ends ? 1 : 0; }
 
 int interrupted_by() { return received; }
 

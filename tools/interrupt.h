@@ -19,6 +19,11 @@ enum class Waiting { goes_on, fails };
 /// EINTR until the command has ended.
 void catch_interrupts(const api::StopToken& stop, Waiting waiting);
 
+/// What becomes of a signal that the command has not ended by after 0.8 s: `ends` is for work that
+/// has nothing to save, `tells` (as it is without a call) says that what is under way is finished.
+enum class Unheard { ends, tells };
+void when_unheard(Unheard how);
+
 /// The signal that came first, or 0.
 int interrupted_by();
 

@@ -198,7 +198,8 @@ void add_train(CLI::App& app, Invocation& invocation) {
   command->add_flag(
       "--resume", options->train.resume,
       "Go on with --run-dir or with the newest unfinished run, as it was started: keys, "
-      "--place and --device of then hold");
+      "--place and --device of then hold; one that has reached its length goes on to that of "
+      "train.toml");
   command->add_flag("--accept-changes", options->train.accept_changes,
                     "Resume although the model or the data have changed since the checkpoint, or "
                     "placement, devices or length are not those of the start");
@@ -259,7 +260,10 @@ void add_train(CLI::App& app, Invocation& invocation) {
     std::signal(SIGPIPE, SIG_IGN);  // a closed terminal or `| head` ends the display, not the run
     std::optional<api::Trainer> trainer;
     try {
+      // Import, tokens and plans may take long and ask nobody. Ranks end together, by their launch.
+      if (api::launched().ranks == 1) when_unheard(Unheard::ends);
       trainer.emplace(options->config, options->train);
+      when_unheard(Unheard::tells);
     } catch (const ErrorElsewhere&) {
       throw;
     } catch (const Error& error) {
