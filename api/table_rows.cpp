@@ -1,13 +1,18 @@
 #include "api/table_rows.h"
 
 #include <algorithm>
-#include <cctype>
+#include <map>
+#include <set>
+#include <string_view>
 
 #include "engine/formats/files.h"
 #include "engine/graph/error.h"
 #include "engine/graph/selector.h"
 #include "engine/training/config/config_value.h"
+#include "engine/training/data/functions/field_function.h"
 #include "engine/training/data/prepare_table.h"
+#include "engine/training/data/table_plan.h"
+#include "engine/training/data/vocabulary.h"
 #include "importer/parameter_path.h"
 
 namespace tandem::api {
@@ -22,26 +27,37 @@ namespace {
   throw Error(ErrorKind::usage, std::move(d));
 }
 
-bool is_plain(const std::string& name) {
-  return std::all_of(name.begin(), name.end(), [](unsigned char c) {
-    return std::isalnum(c) != 0 || c == '_' || c == '-' || c == '.';
-  });
-}
+/// The vocabulary of a field in a run directory; no file where the field has none.
+struct VocabularyFile {
+  std::string name;
+  bool by_table = false;  // the ids of each column are counted from 1 on
+};
 
-/// The file of the field's vocabulary; "" where it has none, or where names of vocabularies are
-/// changed for file names: then two could share one.
-std::string vocabulary_file(const RunConfig& config, const std::string& field) {
-  if (!config.data) return "";
-  std::string file;
+VocabularyFile vocabulary_file(const RunConfig& config, const std::string& field) {
+  VocabularyFile file;
+  if (!config.data) return file;
+  std::map<std::string, std::string> files;  // by the name of the vocabulary
+  std::vector<std::string> taken;
   for (const FieldConfig& known : config.data->fields) {
     for (const Transform& function : known.as) {
       const std::string name = vocabulary_name(known, function);
       if (name.empty()) continue;
-      if (!is_plain(name)) return "";
-      if (known.name == field) file = "vocabulary." + name + ".tsv";
+      if (!files.contains(name)) taken.push_back(files[name] = vocabulary_file_name(name, taken));
+      if (known.name == field) file = {files[name], function.function->vocabulary()->by_table};
     }
   }
   return file;
+}
+
+/// Rows of a table for the lines of a vocabulary: the first, with words, stands for id 0, each
+/// other one for an id, of its column where each has a table of its own.
+std::int64_t vocabulary_rows(std::string_view text, bool by_table) {
+  if (!by_table) return std::count(text.begin(), text.end(), '\n');
+  std::map<std::string_view, std::int64_t> ids;  // by column
+  std::int64_t most = 0;
+  for (std::size_t at = text.find('\n') + 1; at < text.size(); at = text.find('\n', at) + 1)
+    most = std::max(most, ++ids[text.substr(at, text.find('\t', at) - at)]);
+  return most + 1;
 }
 
 }  // namespace
@@ -76,33 +92,39 @@ std::int64_t prepared_vocabulary_rows(const RunConfig& config, const ShapeRule& 
 std::optional<std::int64_t> saved_vocabulary_rows(const RunConfig& config,
                                                   const std::string& run_dir,
                                                   const ShapeRule& rule) {
-  const std::string file = vocabulary_file(config, rule.vocabulary);
-  if (run_dir.empty() || file.empty()) return std::nullopt;
-  const std::string path = run_dir + "/" + file;
+  const VocabularyFile file = vocabulary_file(config, rule.vocabulary);
+  if (run_dir.empty() || file.name.empty()) return std::nullopt;
+  const std::string path = run_dir + "/" + file.name;
   if (!path_exists(path)) return std::nullopt;
   const std::string text = read_file(path);
   if (text.empty() || text.back() != '\n') {
-    throw Error(ErrorKind::data,
-                Diagnostic{.message = "the vocabulary's file is cut",
-                           .file = path,
-                           .fix = "resume with a whole copy of the run directory"});
+    throw Error(ErrorKind::data, Diagnostic{.message = "the vocabulary's file is cut",
+                                            .file = path,
+                                            .fix = "take a whole copy of the run directory"});
   }
-  // The line with the words stands for id 0, each other one for an id.
-  return std::count(text.begin(), text.end(), '\n');
+  return vocabulary_rows(text, file.by_table);
 }
 
-std::int64_t trained_vocabulary_rows(const RunConfig& config,
+// The file's own names do not tell a table that only its reader has a name for ("embed:weight" of
+// onnx::Gather_12), and a later rule may take tables from an earlier one by such a name.
+std::int64_t trained_vocabulary_rows(const RunConfig& config, const std::string& run_dir,
                                      const std::vector<NamedTensor>& weights,
                                      const ShapeRule& rule) {
+  std::set<std::int64_t> rows;  // of the weights that the rule means by their own names
   for (const NamedTensor& weight : weights) {
     const ShapeRule* last = nullptr;  // the one that counts for this weight
     for (const ShapeRule& other : config.parameters.shape) {
       if (Selector(other.at).covers_parameter(importer::parameter_path(weight.name), weight.name))
         last = &other;
     }
-    if (last == &rule && !weight.tensor.shape().empty()) return weight.tensor.shape()[0];
+    if (last == &rule && !weight.tensor.shape().empty()) rows.insert(weight.tensor.shape()[0]);
   }
-  fail_rows(rule, "the weights hold no parameter of this rule", "");
+  if (rows.size() == 1) return *rows.begin();
+  if (const auto saved = saved_vocabulary_rows(config, run_dir, rule)) return *saved;
+  if (!rows.empty()) return *rows.begin();
+  if (run_dir.empty()) return prepared_vocabulary_rows(config, rule, {});
+  fail_rows(rule, "neither a weight of this name nor the vocabulary is in the run", "",
+            "take a whole copy of the run directory");
 }
 
 }  // namespace tandem::api

@@ -29,8 +29,10 @@ std::optional<std::int64_t> saved_vocabulary_rows(const RunConfig& config,
                                                   const std::string& run_dir,
                                                   const ShapeRule& rule);
 
-/// Rows that weights of the run have: needs no data.
-std::int64_t trained_vocabulary_rows(const RunConfig& config,
+/// Rows that the rule's tables have in a run: those of its weights, else of the vocabulary that
+/// lies in `run_dir`. Needs no data where that is not "". Throws Error{usage} where neither is
+/// there.
+std::int64_t trained_vocabulary_rows(const RunConfig& config, const std::string& run_dir,
                                      const std::vector<NamedTensor>& weights,
                                      const ShapeRule& rule);
 

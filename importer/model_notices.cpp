@@ -137,23 +137,49 @@ std::string with_commas(std::int64_t number) {
   return text;
 }
 
+/// Whether a gradient of the outputs comes to each value: it passes neither whole numbers nor
+/// StopGradient.
+std::vector<bool> reached_by_gradients(const Graph& graph) {
+  std::vector<bool> reached(graph.values.size());
+  const auto reach = [&](ValueId value) {
+    if (value && is_float(graph.type(value).dtype)) reached[value.index] = true;
+  };
+  for (const NamedValue& output : graph.outputs) reach(output.value);
+  for (std::size_t n = graph.nodes.size(); n-- > 0;) {  // readers stand behind what they read
+    const Node& node = graph.nodes[n];
+    const bool is_reached =
+        std::any_of(node.outputs.begin(), node.outputs.end(),
+                    [&](ValueId output) { return output && reached[output.index]; });
+    if (!is_reached || node.op->name == std::string_view("StopGradient")) continue;
+    for (const ValueId input : node.inputs) reach(input);
+  }
+  return reached;
+}
+
 void add_quantized(const ImportResult& model, std::vector<ModelNotice>& notices) {
   constexpr double small_part = 0.05;
   const QuantizedWeights& quantized = model.quantized;
   if (quantized.numbers == 0) return;
   ModelNotice notice{"quantized"};
-  for (const ParameterSummary& p : model.summary.parameters) {
-    if (p.trainable) notice.trained += p.type.elements();
+  const std::vector<bool> reached = reached_by_gradients(model.graph);
+  std::int64_t cut_off = 0;  // before whole numbers
+  for (const State& state : model.graph.states) {
+    if (state.kind != StateKind::parameter || !state.trainable) continue;
+    (reached[state.initial.index] ? notice.trained : cut_off) += state.start.type().elements();
   }
-  notice.all = notice.trained + quantized.numbers;
+  notice.all = notice.trained + cut_off + quantized.numbers;
   const double part = static_cast<double>(notice.trained) / static_cast<double>(notice.all);
   notice.is_warning = part < small_part;
   notice.text = fmt::format(
-      "{}{} of {} weights train ({:.2g} %): the other {} are whole numbers ({}) that {} {}, and no "
-      "step changes those",
+      "{}{} of {} weights train ({:.2g} %): {}{} are whole numbers ({}) that {} {}, and no step "
+      "changes those",
       notice.is_warning ? "only " : "", with_commas(notice.trained), with_commas(notice.all),
-      100 * part, with_commas(quantized.numbers), quantized.types, joined(quantized.operators),
-      plural(quantized.operators.size(), "reads", "read"));
+      100 * part, cut_off == 0 ? "the other " : "", with_commas(quantized.numbers), quantized.types,
+      joined(quantized.operators), plural(quantized.operators.size(), "reads", "read"));
+  if (cut_off > 0)
+    notice.text +=
+        fmt::format("; {} more lie before such operators, through which no gradient passes",
+                    with_commas(cut_off));
   notice.fix = "train the float model that it was made of, and quantize the result";
   notices.insert(notices.begin(), std::move(notice));
 }

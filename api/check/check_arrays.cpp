@@ -132,6 +132,7 @@ CheckedData check_arrays(const RunConfig& run, const OpenOptions& options) {
     all.insert(all.end(), why.begin(), why.end());
   };
   const DataSets sets = open_data(*run.data, open);
+  to.warnings = sets.warnings;
   to.splits.push_back(
       check_source("train", *sets.train, BrokenSamples(std::move(left_out[0])), to.problems));
   if (sets.eval) {

@@ -62,6 +62,7 @@ CheckedSplit check_files(const DataConfig& config, const TablePlan& plan, const 
                          const OpenOptions& options, CheckedData& to,
                          std::vector<ValueCounts>& all) {
   CheckedSplit result;
+  std::vector<std::vector<ColumnStatistics>> found;
   std::vector<std::string> paths;
   for (const ArrayFiles& files : split.files) {
     paths.insert(paths.end(), files.paths.begin(), files.paths.end());
@@ -77,6 +78,7 @@ CheckedSplit check_files(const DataConfig& config, const TablePlan& plan, const 
     for (const std::size_t column : field.columns) {
       checked.columns.emplace_back().name = plan.columns[column];
     }
+    found.emplace_back(field.columns.size());
   }
   for (std::size_t i = 0; i < paths.size(); ++i) {
     EncodedFile& file = encoded.files[i];
@@ -92,12 +94,18 @@ CheckedSplit check_files(const DataConfig& config, const TablePlan& plan, const 
         column.values += s.values;
         column.missing += s.empty;
         column.cut += s.cut;
+        if (plan.fields[f].tokenizer)
+          column.unknown = std::max<std::int64_t>(column.unknown, 0) + s.unknown;
+        found[f][c].add(s);
         column.least = std::min(column.least, s.least);
         column.greatest = std::max(column.greatest, s.greatest);
       }
     }
   }
   refuse_empty(result, paths, to);
+  const bool is_training = &split == &config.train;
+  for (std::string& warning : token_warnings(plan, found))
+    to.warnings.push_back((is_training ? "training data: " : "") + std::move(warning));
   all = std::move(encoded.values);
   for (std::size_t f = 0; f < plan.fields.size(); ++f) {
     const TableField& field = plan.fields[f];
@@ -117,16 +125,10 @@ CheckedSplit check_files(const DataConfig& config, const TablePlan& plan, const 
 
 /// Held-out words that training lacks, and what is said of them. Where a vocabulary has one id for
 /// a value in all columns, its first column stands for them all.
-void check_unknown_words(const TablePlan& plan, const std::vector<ValueCounts>& known,
+void check_unknown_words(const TablePlan& plan, const std::vector<Vocabulary>& vocabularies,
                          const std::vector<ValueCounts>& held, CheckedSplit& split,
                          CheckedData& to) {
   std::vector<std::vector<ColumnStatistics>> fields;
-  std::vector<Vocabulary> vocabularies;
-  for (std::size_t v = 0; v < known.size(); ++v) {
-    std::vector<std::int32_t> ids;
-    vocabularies.emplace_back(known[v], plan.vocabularies[v].least, ids,
-                              plan.vocabularies[v].by_table);
-  }
   std::vector<bool> are_told(plan.vocabularies.size());
   for (std::size_t f = 0; f < plan.fields.size(); ++f) {
     const TableField& field = plan.fields[f];
@@ -149,20 +151,21 @@ void check_unknown_words(const TablePlan& plan, const std::vector<ValueCounts>& 
       split.fields[f].columns[c].unknown = found.unknown;
     }
   }
-  to.warnings = unknown_warnings(unknown_words(plan, fields, vocabularies));
+  for (std::string& warning : unknown_warnings(unknown_words(plan, fields, vocabularies)))
+    to.warnings.push_back(std::move(warning));
 }
 
 /// The text that has an id in a column of a vocabulary; "" where none has.
 using TextOfId = std::function<std::string(std::int64_t id)>;
 
-/// A split by its statistics alone: it knows the ranges of its fields, and has no rows to give.
+/// A split by its statistics alone: it knows the ranges of its fields, and has no samples to give.
 class TableRanges final : public DataSource {
  public:
   /// `path`: of its file; "" where there are several. `vocabularies`: by their numbers; empty:
   /// which ids occur is not known. They outlive it.
   TableRanges(const CheckedSplit& split, const TablePlan& plan, std::string path,
               const std::vector<Vocabulary>& vocabularies, const OpenOptions& options)
-      : path_(std::move(path)), samples_(split.samples) {
+      : path_(std::move(path)) {
     for (std::size_t f = 0; f < plan.fields.size(); ++f) {
       const TableField& field = plan.fields[f];
       if (!field.rest.empty()) continue;  // of its values more is known once those have acted
@@ -189,7 +192,7 @@ class TableRanges final : public DataSource {
   }
 
   const std::vector<DataField>& fields() const override { return fields_; }
-  std::int64_t samples() const override { return samples_; }
+  std::int64_t samples() const override { return 0; }
   void fill(int, std::span<const std::int64_t>, const Augmentation*, void*) const override {
     assert(false && "statistics hold no rows");
   }
@@ -261,7 +264,6 @@ class TableRanges final : public DataSource {
   }
 
   std::string path_;
-  std::int64_t samples_;
   std::vector<DataField> fields_;
   std::vector<std::vector<CheckedColumn>> columns_;  // by field
   std::vector<std::vector<TextOfId>> texts_;         // by field and column; empty: no vocabulary
@@ -296,7 +298,7 @@ CheckedData check_table(const RunConfig& run, const OpenOptions& options) {
   if (!config.eval.files.empty()) {
     to.splits.push_back(check_files(config, plan, config.eval, options, to, held));
     to.splits.back().name = "eval";
-    check_unknown_words(plan, values, held, to.splits.back(), to);
+    check_unknown_words(plan, vocabularies, held, to.splits.back(), to);
   }
   const VocabularyRows rows = [&](const ShapeRule& rule) {
     for (const TableField& field : plan.fields) {

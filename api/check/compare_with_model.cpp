@@ -8,7 +8,9 @@
 #include "api/model/engine.h"
 #include "api/model/model.h"
 #include "engine/passes/pass.h"
+#include "engine/training/divergence/absent_ids.h"
 #include "engine/training/divergence/check_integers.h"
+#include "engine/training/divergence/hidden_keys.h"
 #include "engine/training/training_graph.h"
 
 namespace tandem::api {
@@ -45,14 +47,23 @@ void compare_with_model(const RunConfig& config, const VocabularyRows& rows,
                        to_string(error.diagnostics().at(0)));
     return;
   }
+  HiddenKeys hidden(graph, engine.evaluate);
+  AbsentIds absent(config, graph);
   for (const std::shared_ptr<const DataSource>& source : sources(as_model)) {
     try {
       check_integer_fields(config, graph, *zero_out_of_range(config, graph, source),
                            engine.evaluate);
+      hidden.add(*source);
+      if (source->samples() > 0)
+        absent.add(*source);
+      else
+        absent.add_ranges(*source);
     } catch (const Error& error) {
       add_misfits(error, to);
     }
   }
+  for (std::vector<std::string> more : {absent.warnings(), hidden.warnings()})
+    to.warnings.insert(to.warnings.end(), more.begin(), more.end());
 }
 
 }  // namespace tandem::api

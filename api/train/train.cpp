@@ -22,6 +22,8 @@
 #include "engine/training/checkpoints/checkpoint.h"
 #include "engine/training/checkpoints/kept_defaults.h"
 #include "engine/training/checkpoints/run_directory.h"
+#include "engine/training/divergence/absent_ids.h"
+#include "engine/training/divergence/hidden_keys.h"
 #include "engine/training/ranks/gathered.h"
 #include "engine/training/ranks/start_checks.h"
 #include "engine/training/start/reader_notes.h"
@@ -55,6 +57,7 @@ struct Trainer::Impl {
   std::unique_ptr<Training> training;
   std::vector<SavedVocabulary> vocabularies;
   std::vector<std::string> data_warnings;
+  void add_data_warnings(DataSets& data);
   FingerprintPtr fingerprint;
   std::vector<Diagnostic> mixed_samples;  // warnings of steps that are cut
 
@@ -274,8 +277,31 @@ Trainer::Trainer(const std::string& config_path, TrainOptions options) {
   impl_->is_prepared = true;
 }
 
+/// What is to be said of ids that name no row and of masks that hide all keys. A rank that does not
+/// speak looks at nothing.
+void Trainer::Impl::add_data_warnings(DataSets& data) {
+  if (rank() != 0 || has_training_info(model->file())) return;
+  const Graph& forward = placed.forward(config.micro_batch_size(), true);
+  const auto add = [&](const DataSource* source, const char* what) {
+    if (source == nullptr) return;
+    AbsentIds absent(config, forward);
+    HiddenKeys hidden(forward, engine.evaluate);
+    absent.add(*source);
+    hidden.add(*source);
+    for (const std::vector<std::string>& found : {absent.warnings(), hidden.warnings()}) {
+      for (const std::string& warning : found) {
+        data.warnings.push_back(what + warning);
+        if (options.on_message) options.on_message("warning    " + data.warnings.back());
+      }
+    }
+  };
+  add(data.train.get(), "training data: ");
+  add(data.eval.get(), "held-out data: ");
+}
+
 void Trainer::Impl::build_training(DataSets data) {
   vocabularies = data.vocabularies;
+  add_data_warnings(data);
   data_warnings = data.warnings;
   if (!resume_from.empty()) refuse_other_vocabularies(resume_from, vocabularies);
   TrainingHooks hooks;

@@ -160,7 +160,7 @@ std::string export_onnx(const Engine& engine, const OnnxFile& file, const RunCon
   add_model_rules(config, options.import);
   options.import.evaluate = engine.evaluate;
   options.import.rows = rows_rules(config, [&](const ShapeRule& rule) {
-    return trained_vocabulary_rows(config, weights, rule);
+    return trained_vocabulary_rows(config, model.run_dir, weights, rule);
   });
   const ExportResult result = export_graph(file, engine.operators, values, to, options);
   std::string text = joined(result.files, "\n", written);
@@ -238,6 +238,7 @@ std::string export_run(const std::string& run_or_checkpoint, const std::string& 
   use_weights(found.content, chosen, found.path);
   const Engine engine(config.threads);
   ExportedModel exported;
+  exported.run_dir = found.run_dir;
   exported.metadata = functions_metadata(found.content);
   exported.metadata.merge(vocabulary_hashes(found.run_dir, found.content.position.vocabularies));
   exported.metadata.merge(words_metadata(config, found.run_dir));

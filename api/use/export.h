@@ -20,6 +20,7 @@ struct ExportedModel {
   std::map<std::string, std::string> metadata;
   std::vector<WeightAdapters> adapters;  // that become nodes of their own
   std::map<std::string, Shape> resized;  // of last layers, see ImportOptions
+  std::string run_dir = {};              // that the weights are of; "": of none
 };
 
 /// `content.model` is written, tied weights once; their other names go into the metadata of

@@ -14,7 +14,9 @@
 #include "engine/training/config/config_names.h"
 #include "engine/training/data/id_functions.h"
 #include "engine/training/data/table_file.h"
+#include "engine/training/divergence/absent_ids.h"
 #include "engine/training/divergence/check_integers.h"
+#include "engine/training/divergence/hidden_keys.h"
 
 namespace tandem::api {
 namespace {
@@ -209,35 +211,69 @@ class ReadingProgress {
   double bytes_ = 0, read_ = 0;
 };
 
-/// Ids and labels as training takes them, or what is wrong with them.
+/// Ids and labels as training takes them, or what is wrong with them; and what is to be said of
+/// ids that name no row and of masks that hide all keys.
+class DataChecks {
+ public:
+  explicit DataChecks(TrainedModel& trained)
+      : config_(trained.config()),
+        graph_(trained.placed().forward(config_.micro_batch_size(), true)),
+        evaluate_(trained.engine().evaluate),
+        absent_(config_, graph_),
+        hidden_(graph_, evaluate_) {}
+
+  std::shared_ptr<const DataSource> checked(std::shared_ptr<const DataSource> source) {
+    absent_.add(*source);
+    source = zero_out_of_range(config_, graph_, std::move(source));
+    check_integer_fields(config_, graph_, *source, evaluate_);
+    hidden_.add(*source);
+    return source;
+  }
+  std::vector<std::string> warnings() const {
+    std::vector<std::string> all = absent_.warnings();
+    for (std::string& warning : hidden_.warnings()) all.push_back(std::move(warning));
+    return all;
+  }
+
+ private:
+  const RunConfig& config_;
+  const Graph& graph_;
+  const Evaluator& evaluate_;
+  AbsentIds absent_;
+  HiddenKeys hidden_;
+};
+
 std::shared_ptr<const DataSource> checked(TrainedModel& trained,
                                           std::shared_ptr<const DataSource> source) {
-  const RunConfig& config = trained.config();
-  const Graph& graph = trained.placed().forward(config.micro_batch_size(), true);
-  source = zero_out_of_range(config, graph, std::move(source));
-  check_integer_fields(config, graph, *source, trained.engine().evaluate);
+  DataChecks checks(trained);
+  source = checks.checked(std::move(source));
+  for (std::string& warning : checks.warnings()) trained.warn(std::move(warning));
   return source;
 }
 
 class CheckedStream final : public SampleStream {
  public:
   CheckedStream(TrainedModel& trained, std::unique_ptr<SampleStream> stream)
-      : trained_(trained), stream_(std::move(stream)) {}
+      : checks_(trained), stream_(std::move(stream)) {}
 
   std::optional<SampleRange> next(std::int64_t most) override {
     std::optional<SampleRange> range = stream_->next(most);
-    if (range) range->source = checked(trained_, std::move(range->source));
+    if (range) range->source = checks_.checked(std::move(range->source));
     return range;
   }
   std::int64_t rows() const override { return stream_->rows(); }
   std::int64_t left_out() const override { return stream_->left_out(); }
   std::string first_bad() const override { return stream_->first_bad(); }
-  std::vector<std::string> warnings() const override { return stream_->warnings(); }
+  std::vector<std::string> warnings() const override {
+    std::vector<std::string> all = stream_->warnings();
+    for (std::string& warning : checks_.warnings()) all.push_back(std::move(warning));
+    return all;
+  }
   std::vector<IdTexts> take_ids() override { return stream_->take_ids(); }
   double part_read() const override { return stream_->part_read(); }
 
  private:
-  TrainedModel& trained_;
+  DataChecks checks_;
   std::unique_ptr<SampleStream> stream_;
 };
 
@@ -321,6 +357,7 @@ std::shared_ptr<const DataSource> open_held_out(TrainedModel& trained, const Tra
     whole.forget_training();
     const DataSets sets = open_data(whole, options);
     expect_vocabularies(trained.run(), sets.vocabularies);
+    for (const std::string& warning : sets.warnings) trained.warn(warning);
     return checked(trained, sets.eval);
   }
   if (files.empty() && data.eval.files.empty()) {

@@ -24,7 +24,8 @@ std::unique_ptr<SampleStream> open_samples(TrainedModel& trained,
 
 /// All of `options.data` with all fields that the model and its loss need; without files the data
 /// that the configuration holds out. Tables are encoded now: `options.on_progress` hears of it.
-/// Adds to the model's warnings what is to be said of words that training lacks.
+/// Adds to the model's warnings what is to be said of words and ids that training lacks, and of
+/// masks that hide all keys.
 std::shared_ptr<const DataSource> open_held_out(TrainedModel& trained,
                                                 const TrainedOptions& options);
 

@@ -222,7 +222,7 @@ std::shared_ptr<Model> TrainedModel::open_model() {
   const VocabularyRows rows = [this](const ShapeRule& rule) {
     const std::vector<ShapeRule>& rules = run_.config.parameters.shape;
     const auto same = std::find(rules.rbegin(), rules.rend(), rule);
-    return trained_vocabulary_rows(run_.config, run_.content.model, *same);
+    return trained_vocabulary_rows(run_.config, run_.vocabulary_stem, run_.content.model, *same);
   };
   return std::make_shared<Model>(engine_, run_.config, std::move(file),
                                  ModelOptions{.rows = rows, .in_stages = true});

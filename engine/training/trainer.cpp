@@ -13,6 +13,7 @@
 #include "engine/training/divergence/check_finite.h"
 #include "engine/training/divergence/check_integers.h"
 #include "engine/training/divergence/finite_check.h"
+#include "engine/training/divergence/label_checks.h"
 #include "engine/training/initialise.h"
 #include "engine/training/parameter_choice.h"
 #include "engine/training/ranks/end_on_ranks.h"
@@ -77,6 +78,14 @@ Training::Training(RunConfig config, RunParts parts, DataSets data, TrainingHook
   check_integer_fields(my.config, forward, *my.data.train, my.parts.evaluate);
   const auto say = [&](const std::string& note) { my.say(note); };
   check_finite_fields(my.config, forward, *my.data.train, say);
+  if (my.rank() == 0 && !my.data.buckets) {
+    const std::string weightless = weightless_steps(my.config, label_means(forward), *my.data.train,
+                                                    my.epochs->of(0)->samples, my.length.steps);
+    if (!weightless.empty()) {
+      my.say("warning    " + weightless);
+      my.data.warnings.push_back(weightless);
+    }
+  }
   if (my.data.eval) {
     check_integer_fields(my.config, forward, *my.data.eval, my.parts.evaluate);
     check_finite_fields(my.config, forward, *my.data.eval, say);

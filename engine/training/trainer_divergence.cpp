@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "engine/training/data/number_text.h"
+#include "engine/training/divergence/check_integers.h"
 #include "engine/training/divergence/divergence_cause.h"
 #include "engine/training/trainer_state.h"
 
@@ -50,6 +51,8 @@ void Training::Impl::refuse_bad_loss(const StepResult& result) {
   samples.erase(samples.begin(), samples.begin() + result.start.sample);
   samples.resize(static_cast<std::size_t>(result.samples));
   append(weightless_means(config, *data.train, samples, "all labels of " + step), causes);
+  append(weightless_means(label_means(forward()), *data.train, samples, "all labels of " + step),
+         causes);
   bool is_known = true;  // what the states are behind
   const auto count_skipped = [&](const StepResult& of) {
     if (of.loss_scale) scale_watch.note(of.skipped_steps);

@@ -281,11 +281,13 @@ def quantized_cases(answers):
         quantize_dynamic(path, FOLDER / "quantized/last.onnx", weight_type=QuantType.QInt8, nodes_to_exclude=first)
     weights = 32 * 48 + 48 * 32 + 32 * 4
     biases = 48 + 32 + 4
-    # Scales of weights are float numbers that reach the output: one a tensor, or a channel.
-    answers["quantized/dynamic.onnx"] = {"quantized": weights, "trained": biases + 3, "type": "INT8"}
-    answers["quantized/unsigned.onnx"] = {"quantized": weights, "trained": biases + biases, "type": "UINT8"}
-    answers["quantized/static.onnx"] = {"quantized": weights + biases, "trained": 0, "type": "INT32, INT8"}
-    answers["quantized/last.onnx"] = {"quantized": weights - 32 * 48, "trained": biases + 2 + 32 * 48, "type": "INT8"}
+    # Scales of weights are float numbers: one a tensor, or a channel. MatMulInteger has whole numbers as its result,
+    # so that of float numbers only those of the last layer get a gradient: 4 biases, and its scales.
+    last = 4
+    answers["quantized/dynamic.onnx"] = {"quantized": weights, "trained": last + 1, "float": biases + 3, "type": "INT8"}
+    answers["quantized/unsigned.onnx"] = {"quantized": weights, "trained": last + last, "float": biases + biases, "type": "UINT8"}
+    answers["quantized/static.onnx"] = {"quantized": weights + biases, "trained": 0, "float": 0, "type": "INT32, INT8"}
+    answers["quantized/last.onnx"] = {"quantized": weights - 32 * 48, "trained": last + 1, "float": biases + 2 + 32 * 48, "type": "INT8"}
 
 
 def batch_norm_case(answers):

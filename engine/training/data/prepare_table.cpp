@@ -392,10 +392,16 @@ void tell_unknown_words(PreparedTable& table, const Say& say) {
     return std::any_of(columns.begin(), columns.end(),
                        [](const ColumnStatistics& column) { return column.unknown > 0; });
   };
+  for (std::string& warning : token_warnings(table.plan, table.train.fields)) {
+    table.warnings.push_back("training data: " + std::move(warning));
+    say("warning    " + table.warnings.back());
+  }
   if (std::none_of(table.eval.fields.begin(), table.eval.fields.end(), has_unknown)) return;
-  table.warnings =
-      unknown_warnings(unknown_words(table.plan, table.eval.fields, read_vocabularies(table)));
-  for (const std::string& warning : table.warnings) say("warning    held-out data: " + warning);
+  for (std::string& warning :
+       unknown_warnings(unknown_words(table.plan, table.eval.fields, read_vocabularies(table)))) {
+    say("warning    held-out data: " + warning);
+    table.warnings.push_back(std::move(warning));
+  }
 }
 
 }  // namespace

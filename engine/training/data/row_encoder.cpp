@@ -224,7 +224,9 @@ std::optional<BadCell> RowEncoder::take_tokens(std::size_t f, std::size_t c, std
   const std::optional<std::uint32_t> unknown =
       field.part == TokenPart::ids ? field.tokenizer->unknown() : std::nullopt;
   if (unknown) {
-    const auto count = std::count(tokens_.ids.begin(), tokens_.ids.end(), *unknown);
+    std::int64_t count = 0;  // padding may have the same id
+    for (std::size_t i = 0; i < tokens_.ids.size(); ++i)
+      count += tokens_.mask[i] != 0 && tokens_.ids[i] == *unknown ? 1 : 0;
     if (count > 0 && plan_.refuses_unknown) {
       return BadCell{f, field.columns[c], "holds what is in no token of the tokenizer",
                      "text of its vocabulary", shown_cell(text)};
@@ -316,7 +318,7 @@ BadCell RowEncoder::unknown_word(std::size_t f, std::size_t c, std::string_view 
   const Vocabulary& vocabulary = (*vocabularies_)[*field.vocabulary];
   const bool by_value = plan_.vocabularies[*field.vocabulary].by_value;
   const std::string near =
-      nearest_word(word, vocabulary.rows() - 1, [&](std::int64_t i) -> std::string_view {
+      nearest_word(word, vocabulary.size() - 1, [&](std::int64_t i) -> std::string_view {
         const bool is_of_column = by_value || vocabulary.column(i + 1) == field.columns[c];
         return is_of_column ? vocabulary.value(i + 1) : std::string_view();
       });

@@ -14,7 +14,6 @@
 #include "engine/operators/tables/rows.h"
 #include "engine/training/config/config_value.h"
 #include "engine/training/data/bounded_source.h"
-#include "engine/training/divergence/label_checks.h"
 #include "engine/training/tables/column_lookups.h"
 
 namespace tandem {
@@ -237,6 +236,31 @@ void check_loss_node(const Graph& graph, const Node& node, const DataSource& sou
 
 }  // namespace
 
+std::vector<LabelMean> label_means(const Graph& forward) {
+  std::vector<LabelMean> means;
+  for (const Node& node : forward.nodes) {
+    if (node.op->name != std::string_view("LabelWeights") || !node.attributes.flag("ignore"))
+      continue;
+    const bool divides =
+        std::any_of(forward.nodes.begin(), forward.nodes.end(), [&](const Node& quotient) {
+          if (quotient.op->name != std::string_view("Div")) return false;
+          const Value& below = forward.value(quotient.inputs[1]);
+          return below.producer && forward.node(below.producer).inputs[0] == node.outputs[0];
+        });
+    const std::string input = copied_input(forward, node.inputs[0]);
+    if (divides && !input.empty())
+      means.push_back({input, node.attributes.integer("ignore_index"), node.path});
+  }
+  return means;
+}
+
+std::int64_t looked_up_rows(const Graph& forward, const std::string& field) {
+  for (const Lookup& lookup : lookups(forward)) {
+    if (lookup.field == field) return lookup.rows;
+  }
+  return 0;
+}
+
 std::shared_ptr<const DataSource> zero_out_of_range(const RunConfig& config, const Graph& forward,
                                                     std::shared_ptr<const DataSource> source) {
   if (!source || !config.data) return source;
@@ -304,6 +328,9 @@ void check_integer_fields(const RunConfig& config, const Graph& forward, const D
     check_loss_node(forward, node, source, problems);
     check_lengths(forward, node, source, problems);
   }
+  if (problems.empty())
+    for (const LabelMean& mean : label_means(forward))
+      check_any_label_counts(mean, source, problems);
   const std::vector<Lookup> all = lookups(forward);
   for (const Lookup& lookup : all) check_lookup(config, all, lookup, source, problems);
   for (const ColumnLookup& lookup : column_lookups(forward, evaluate)) {

@@ -5,6 +5,7 @@
 #include "engine/passes/pass.h"
 #include "engine/training/config/run_config.h"
 #include "engine/training/data/data_source.h"
+#include "engine/training/divergence/label_checks.h"
 
 namespace tandem {
 
@@ -18,6 +19,12 @@ namespace tandem {
 /// those are not checked.
 void check_integer_fields(const RunConfig& config, const Graph& forward, const DataSource& source,
                           const Evaluator& evaluate = {});
+
+/// Means over labels, straight from the data, that losses inside the model take.
+std::vector<LabelMean> label_means(const Graph& forward);
+
+/// The rows of the first table that a field's ids look up; 0 where they look none up.
+std::int64_t looked_up_rows(const Graph& forward, const std::string& field);
 
 /// Fields with `out_of_range = "zero"` look up zeros in place of what the table lacks: their ids
 /// become absent_id. Throws Error{usage} where such a field looks nothing up, where its tables have

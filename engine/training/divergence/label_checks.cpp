@@ -8,12 +8,14 @@
 #include "engine/training/data/number_text.h"
 #include "engine/training/data/shown_problems.h"
 #include "engine/training/divergence/divergence_cause.h"
+#include "engine/training/evaluation.h"
 #include "engine/training/weight_sums.h"
 
 namespace tandem {
 namespace {
 
-/// Calls `use` with so many samples of a field at a time, as numbers, and the first one's number.
+/// Calls `use` with so many samples of a field at a time, as numbers, and the first one's number,
+/// until it returns false.
 template <class Use>
 void read_in_pieces(const DataSource& source, int field, Use use) {
   constexpr std::int64_t piece = 4096;
@@ -26,8 +28,15 @@ void read_in_pieces(const DataSource& source, int field, Use use) {
     type.shape[0] = static_cast<std::int64_t>(samples.size());
     HostTensor values(type);
     source.fill(field, samples, nullptr, values.data());
-    use(values, first);
+    if (!use(values, first)) return;
   }
+}
+
+bool has_other(const HostTensor& labels, std::int64_t ignored) {
+  for (std::int64_t i = 0; i < labels.type().elements(); ++i) {
+    if (labels.number(i) != static_cast<double>(ignored)) return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -51,6 +60,7 @@ void check_signs(const LossTerm& term, const DataSource& source, const std::stri
       d.expected = "-1 or 1";
       d.got = number_text(value);
     }
+    return true;
   });
   tell_others(problems, before, count, "rows");
   if (count > 0) problems[before].fix = "labels are -1 for no and 1 for yes";
@@ -80,6 +90,91 @@ void check_any_label_counts(const LossTerm& term, const DataSource& source,
     d.got = "ignore_index = " + std::to_string(*ignored);
   d.fix = "correct the labels, ignore_index or class_weights";
   problems.push_back(std::move(d));
+}
+
+void check_any_label_counts(const LabelMean& mean, const DataSource& source,
+                            std::vector<Diagnostic>& problems) {
+  const int field = source.find_field(mean.labels);
+  if (field < 0 || source.samples() == 0) return;
+  bool any = false;
+  read_in_pieces(source, field, [&](const HostTensor& values, std::int64_t) {
+    any = has_other(values, mean.ignored);
+    return !any;
+  });
+  if (any) return;
+  Diagnostic& d = problems.emplace_back();
+  d.path = "data.fields." + mean.labels;
+  d.message =
+      "no label of the loss at " + mean.path + " counts: its mean would be 0 / 0, which is nan";
+  d.expected = "a label that its ignore_index does not leave out";
+  d.got = std::to_string(mean.ignored) + " alone";
+  d.fix = "correct the labels";
+}
+
+std::vector<Diagnostic> weightless_means(const std::vector<LabelMean>& inside,
+                                         const DataSource& source,
+                                         std::span<const std::int64_t> samples,
+                                         const std::string& what) {
+  std::vector<Diagnostic> found;
+  for (const LabelMean& mean : inside) {
+    const int field = source.find_field(mean.labels);
+    if (field < 0 || samples.empty()) continue;
+    HostTensor values(field_types(source, std::ssize(samples)).at(mean.labels));
+    source.fill(field, samples, nullptr, values.data());
+    if (has_other(values, mean.ignored)) continue;
+    Diagnostic& d = found.emplace_back();
+    d.path = mean.path;
+    d.message = "the mean over " + what + " is 0 / 0: its ignore_index leaves out all of them";
+    d.expected = "a label that counts";
+    d.got = std::to_string(mean.ignored) + " alone";
+    d.fix = "use a larger batch_size, or leave out samples without a label that counts";
+  }
+  return found;
+}
+
+std::string weightless_steps(const RunConfig& config, const std::vector<LabelMean>& inside,
+                             const DataSource& source, std::span<const std::int64_t> samples,
+                             std::int64_t steps) {
+  using Samples = std::span<const std::int64_t>;
+  constexpr std::size_t most_samples = std::size_t{1} << 20;
+  samples = samples.first(std::min(samples.size(), most_samples));
+  const auto batch = static_cast<std::size_t>(config.batch_size);
+  const bool drops = config.data && config.data->drop_last;
+  const auto told = [&](const std::string& mean, const auto& counts) -> std::string {
+    std::int64_t looked_at = 0, first = 0, none = 0;
+    for (std::size_t at = 0; at < samples.size() && looked_at < steps; at += batch) {
+      const Samples some = samples.subspan(at, std::min(batch, samples.size() - at));
+      if (drops && some.size() < batch) break;
+      ++looked_at;
+      try {
+        if (counts(some)) continue;
+      } catch (const Error&) {  // of a sample that cannot be read, which its step says
+        continue;
+      }
+      if (none++ == 0) first = looked_at;
+    }
+    if (none == 0) return "";
+    return "of the loss " + mean + " no label counts in " + std::to_string(none) +
+           " of the first " + std::to_string(looked_at) + " steps of an epoch, the first of them " +
+           std::to_string(first) +
+           ": the mean of such a step is 0 / 0, as PyTorch's, and ends the run; use a larger "
+           "batch_size, reduction = \"sum\", or leave out samples without a label that counts";
+  };
+  for (const LossTerm& term : config.loss.terms) {
+    const std::string& field = weighs_labels(term) ? term.labels : term.sample_weights;
+    if (!has_weights(term) || source.find_field(field) < 0) continue;
+    if (term.reduction != LossReduction::mean) continue;
+    std::string text = told("term \"" + term.name + "\"",
+                            [&](Samples some) { return weight_sum(term, source, some) != 0; });
+    if (!text.empty()) return text;
+  }
+  for (const LabelMean& mean : inside) {
+    std::string text = told("at " + mean.path, [&](Samples some) {
+      return weightless_means({mean}, source, some, "").empty();
+    });
+    if (!text.empty()) return text;
+  }
+  return "";
 }
 
 }  // namespace tandem

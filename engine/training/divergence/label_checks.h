@@ -1,11 +1,13 @@
 // Labels that make no loss: signs that are none, and labels of which none counts.
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "engine/graph/error.h"
-#include "engine/training/config/loss_config.h"
+#include "engine/training/config/run_config.h"
 #include "engine/training/data/data_source.h"
 
 namespace tandem {
@@ -20,5 +22,27 @@ void check_signs(const LossTerm& term, const DataSource& source, const std::stri
 /// term would be 0 / 0.
 void check_any_label_counts(const LossTerm& term, const DataSource& source,
                             std::vector<Diagnostic>& problems);
+
+/// A mean over the labels of a loss inside the model that ignores one label.
+struct LabelMean {
+  std::string labels;  // the field
+  std::int64_t ignored = 0;
+  std::string path;
+};
+void check_any_label_counts(const LabelMean& mean, const DataSource& source,
+                            std::vector<Diagnostic>& problems);
+
+/// The same of these samples alone, which are all that a step reads: `what` they are.
+std::vector<Diagnostic> weightless_means(const std::vector<LabelMean>& inside,
+                                         const DataSource& source,
+                                         std::span<const std::int64_t> samples,
+                                         const std::string& what);
+
+/// What is to be said of steps in which no label of a mean counts, or every sample weight is 0: of
+/// the first steps that read `samples`, `steps` at most. "": there are none. Micro-batches without
+/// such a label are none, since a mean is over the step. `inside`: means of the model itself.
+std::string weightless_steps(const RunConfig& config, const std::vector<LabelMean>& inside,
+                             const DataSource& source, std::span<const std::int64_t> samples,
+                             std::int64_t steps);
 
 }  // namespace tandem

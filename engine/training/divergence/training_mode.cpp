@@ -153,8 +153,10 @@ class TrainingMode {
     if (input >= node.inputs.size() || !node.inputs[input]) return;
     const Value& mask = graph_.value(node.inputs[input]);
     if (mask.constant == nullptr || mask.kind != ValueKind::constant) return;
-    if (hides_a_row(*mask.constant))
-      warn(node, "the mask hides every key of a query, whose result is then nan");
+    if (!hides_a_row(*mask.constant)) return;
+    const bool gives_zeros = node.op->name == std::string_view("Attention");
+    warn(node, std::string("the mask hides every key of a query, whose result is then ") +
+                   (gives_zeros ? "0" : "nan"));
   }
 
   void check_masked_scores(const Node& node) {

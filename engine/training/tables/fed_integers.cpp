@@ -69,6 +69,18 @@ bool FedIntegers::add(ValueId value) {
 void FedIntegers::read(std::int64_t micro_batch) {
   std::vector<std::int64_t> samples(static_cast<std::size_t>(samples_));
   std::iota(samples.begin(), samples.end(), micro_batch * samples_);
+  read(samples);
+}
+
+std::vector<int> FedIntegers::fields() const {
+  std::vector<int> read;
+  for (const Input& input : inputs_) {
+    if (input.needed) read.push_back(input.field);
+  }
+  return read;
+}
+
+void FedIntegers::read(std::span<const std::int64_t> samples) {
   for (const Input& input : inputs_) {
     if (!input.needed) continue;
     HostTensor& to = values_[input.value.index];

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,12 @@ class FedIntegers {
   /// Micro-batches that the data fills.
   std::int64_t micro_batches() const { return samples_ == 0 ? 0 : source_.samples() / samples_; }
   void read(std::int64_t micro_batch);
+  /// As many as `samples()`.
+  void read(std::span<const std::int64_t> samples);
+  /// Of a micro-batch; 0: nothing was added that the data decides.
+  std::int64_t samples() const { return samples_; }
+  /// Of the source, that are read.
+  std::vector<int> fields() const;
   const HostTensor& value(ValueId id) const { return values_[id.index]; }
 
  private:

@@ -11,8 +11,6 @@
 namespace tandem {
 namespace {
 
-constexpr double most_unknown = 0.03;  // share of a column's values without a warning
-
 std::string lower_word(std::string_view text) {
   std::string lower(text);
   for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
@@ -83,7 +81,7 @@ std::vector<UnknownWords> unknown_words(const TablePlan& plan,
       const Vocabulary& vocabulary = vocabularies.at(v);
       std::vector<std::int64_t> ids;  // of words of this column
       const auto column = static_cast<std::uint32_t>(field.columns[c]);
-      for (std::int64_t id = 1; id < vocabulary.rows(); ++id) {
+      for (std::int64_t id = 1; id < vocabulary.size(); ++id) {
         if (plan.vocabularies[v].by_value || vocabulary.column(id) == column) ids.push_back(id);
       }
       for (const std::string& word : found.unknown_examples) {
@@ -119,6 +117,15 @@ std::vector<std::string> unknown_warnings(const std::vector<UnknownWords>& all) 
         words.is_untrained ? ", which no training sample has" : ""));
   }
   return warnings;
+}
+
+std::vector<std::string> token_warnings(const TablePlan& plan,
+                                        const std::vector<std::vector<ColumnStatistics>>& fields) {
+  std::vector<std::vector<ColumnStatistics>> of_tokens = fields;
+  for (std::size_t f = 0; f < plan.fields.size(); ++f) {
+    if (!plan.fields[f].tokenizer) of_tokens[f].assign(fields[f].size(), {});
+  }
+  return unknown_warnings(unknown_words(plan, of_tokens, {}));
 }
 
 std::string untrained_note(const TablePlan& plan,

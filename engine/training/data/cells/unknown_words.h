@@ -11,6 +11,9 @@
 
 namespace tandem {
 
+/// Up to this share of a column's values nothing is said of those that are unknown.
+inline constexpr double most_unknown = 0.03;
+
 /// Statistics of the values that a field takes from one column.
 struct UnknownWords {
   std::string field, column;
@@ -40,6 +43,10 @@ std::vector<UnknownWords> unknown_words(const TablePlan& plan,
 
 /// A sentence for each column in which more than 3 of 100 values are unknown.
 std::vector<std::string> unknown_warnings(const std::vector<UnknownWords>& all);
+
+/// The same of tokens alone, which need no vocabulary of the training data.
+std::vector<std::string> token_warnings(const TablePlan& plan,
+                                        const std::vector<std::vector<ColumnStatistics>>& fields);
 
 /// The vocabularies whose row for unknown words no training sample has, by the statistics of the
 /// training data: what to say of them, or "".

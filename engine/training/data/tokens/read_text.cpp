@@ -140,10 +140,14 @@ std::shared_ptr<const ArraySet> read_text_split(const TextFiles& kind, const Spl
         const std::string& path = paths[static_cast<std::size_t>(i)];
         std::vector<std::uint32_t> ids;
         EncodeScratch scratch;
-        std::size_t claimed = 0;  // ids that memory was looked for
+        std::size_t claimed = 0;                // ids that memory was looked for
+        std::int64_t encoded = 0, lacking = 0;  // ends of documents are no tokens of the text
         for_documents(path, kind.documents, [&](std::string_view text) {
           check_token_stop(options);
+          const auto before = std::ssize(ids);
           encoder.encode(text, scratch, ids);
+          encoded += std::ssize(ids) - before;
+          if (unknown) lacking += std::count(ids.begin() + before, ids.end(), *unknown);
           if (kind.windows.document_end >= 0)
             ids.push_back(static_cast<std::uint32_t>(kind.windows.document_end));
           if (ids.capacity() > claimed) {  // the next time it grows, it takes as much again
@@ -152,10 +156,9 @@ std::shared_ptr<const ArraySet> read_text_split(const TextFiles& kind, const Spl
                          std::to_string(ids.size()) + " tokens so far");
           }
         });
-        const auto lacking = unknown ? std::count(ids.begin(), ids.end(), *unknown) : 0;
         {
           const std::lock_guard lock(counting);
-          count.values += static_cast<std::int64_t>(ids.size());
+          count.values += encoded;
           count.unknown += lacking;
         }
         return std::make_unique<TokenList>(path, std::move(ids));

@@ -1,0 +1,45 @@
+// Ids above the rows of their table, which out_of_range = "zero" lets pass: how many there are.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/graph/graph.h"
+#include "engine/training/config/run_config.h"
+#include "engine/training/data/data_source.h"
+
+namespace tandem {
+
+/// Counts them in fields that have that key, column by column. Negative ids do not count: they mean
+/// that there is none, as behind a short list.
+class AbsentIds {
+ public:
+  /// `forward`: the graph that looks ids up; for any batch.
+  AbsentIds(const RunConfig& config, const Graph& forward);
+
+  /// Reads the fields whole. `source`: as the data has its ids, before zero_out_of_range.
+  void add(const DataSource& source);
+  /// The same of a source that has no rows, but ranges of columns: it has no counts.
+  void add_ranges(const DataSource& source);
+  /// A sentence for each column of which more than 3 of 100 ids name no row, or whose range exceeds
+  /// the rows.
+  std::vector<std::string> warnings() const;
+
+ private:
+  struct Column {
+    std::string name;
+    std::int64_t values = 0, absent = 0;
+    std::vector<std::int64_t> examples;  // the first different ones
+  };
+  struct Field {
+    std::string name;
+    std::int64_t rows = 0;  // of its table
+    std::vector<Column> columns;
+    std::vector<std::string> ranges;  // that exceed the rows
+  };
+
+  std::vector<Field> fields_;
+};
+
+}  // namespace tandem
