@@ -16,6 +16,7 @@
 #include "engine/graph/text.h"
 #include "engine/training/checkpoints/run_directory.h"
 #include "engine/training/config/changed_keys.h"
+#include "engine/training/start/ended_run.h"
 
 namespace tandem::api {
 namespace {
@@ -71,6 +72,18 @@ std::set<std::string> arguments_in(const std::string& policy) {
     if (is_one) found.insert(line.substr(at));
   }
   return found;
+}
+
+/// "epochs = 3, steps = 40"
+std::string length_text(const RunConfig& config) {
+  std::string text;
+  const auto settings = flat_settings(to_toml(config));
+  for (const char* key : {"epochs", "steps", "max_time"}) {
+    const auto found = settings.find(key);
+    if (found != settings.end())
+      text += (text.empty() ? "" : ", ") + std::string(key) + " = " + found->second;
+  }
+  return text;
 }
 
 std::string listed_arguments(const std::set<std::string>& all) {
@@ -166,12 +179,45 @@ RunConfig ResumedRun::config(const std::vector<std::string>& now) const {
   return read_resumed_config(config_file(), started_, moved_, now);
 }
 
+std::string ResumedRun::take_longer_length(const RunConfig& config,
+                                           const std::vector<std::string>& now) {
+  if (is_guessed(config_path_) || config_file() != config_path_) return "";
+  const std::optional<RunConfig> recorded = recorded_config(started_, moved_);
+  const std::optional<EndedRun> ended = ended_run(run_dir_);
+  if (!recorded || !ended) return "";
+  RunConfig then = config;
+  then.steps = recorded->steps;
+  then.epochs = recorded->epochs;
+  then.max_seconds = recorded->max_seconds;
+  const bool is_asked =
+      any_says(options_.overrides, "steps") || any_says(options_.overrides, "epochs");
+  StartRecord without = without_lengths(started_);
+  RunConfig longer;
+  try {
+    if (!has_reached_length(then, *ended)) return "";
+    if (is_asked && !has_reached_length(config, *ended)) return "";
+    longer = read_resumed_config(config_path_, without, moved_, now);
+    if (has_reached_length(longer, *ended)) return "";
+  } catch (const Error&) {  // train.toml alone says no length, or one that is none
+    return "";
+  }
+  started_ = std::move(without);
+  goes_on_longer_ = true;
+  return fmt::format(
+      "the run has reached the length that it was started with ({}): it goes on to that of {} ({})",
+      length_text(then), is_asked ? "this command line" : config_path_, length_text(longer));
+}
+
 void ResumedRun::add_changed_lengths(const RunConfig& config, std::vector<Diagnostic>& to) const {
+  // A run that was killed as it began may have the record of now and the resolved file of before.
+  const std::optional<RunConfig> recorded = recorded_config(started_, moved_);
   const std::string file = run_dir_ + "/" + resolved_name;
-  if (!path_exists(file)) return;
-  const auto then = flat_settings(resolved_again(read_file(file), file));
+  if (!recorded && !path_exists(file)) return;
+  const auto then =
+      flat_settings(recorded ? to_toml(*recorded) : resolved_again(read_file(file), file));
   const auto now = flat_settings(to_toml(config));
   for (const std::string key : {"epochs", "steps", "max_time"}) {
+    if (goes_on_longer_ && key != "max_time") continue;
     const std::string before = value_of(then, key), is = value_of(now, key);
     if (before == is || any_says(options_.overrides, key)) continue;
     Diagnostic d;
@@ -195,7 +241,8 @@ void ResumedRun::add_changed_placement(const RunConfig& config,
   const std::string before = read_file(file, most_policy_bytes);
   const RunPolicy policy = read_run_policy(config, {.place = place, .devices = devices()});
   if (policy.text == before) return;
-  const std::string fix = "leave it out, or policy=" + file + " keeps the rules of the start";
+  const std::string fix = "leave it out, or policy=" + file +
+                          " keeps the rules of the start; --accept-changes takes the new ones";
   const auto add = [&](std::string message, std::string path, std::string expected,
                        std::string got) {
     Diagnostic d;

@@ -34,6 +34,12 @@ class ResumedRun {
   /// The file that `config` reads.
   std::string config_file() const;
 
+  /// Where the run has reached the length that it was started with, and train.toml under the new
+  /// command line says a longer one: earlier command lines have no word on the length any more. A
+  /// line for people, or "". `config` and `now` as `config` has them, with a number of samples a
+  /// batch.
+  std::string take_longer_length(const RunConfig& config, const std::vector<std::string>& now);
+
   /// Lines for people: what the run goes on with. Throws Error{usage} naming all that is not as at
   /// the start of placement, devices and length, unless changes are accepted or, of a length, the
   /// new command line has the key. `place`: all rules that `config` is placed by.
@@ -54,7 +60,8 @@ class ResumedRun {
   std::string run_dir_, config_path_;
   TrainOptions options_;
   bool is_recorded_ = false;  // else an older Tandem has started it
-  StartRecord started_;       // with rules and devices of the new command line
+  bool goes_on_longer_ = false;
+  StartRecord started_;  // with rules and devices of the new command line
   MovedPaths moved_;
 };
 

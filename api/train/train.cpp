@@ -186,16 +186,18 @@ PolicyOptions planning_of(const std::string& config_path, const std::vector<std:
   return planning;
 }
 
+std::string resolved_file(const std::string& run_dir) { return run_dir + "/train.resolved.toml"; }
+
 /// A run that was started with a size goes on with it, whatever would fit now.
 std::int64_t batch_size_of_run(const std::string& run_dir) {
-  return read_run_config(run_dir + "/train.resolved.toml").batch_size;
+  return read_run_config(resolved_file(run_dir)).batch_size;
 }
 
 /// Settings that the run was started with and that are other defaults now.
 std::vector<std::string> defaults_of_run(const std::string& config_file,
                                          const std::vector<std::string>& overrides,
                                          const std::string& run_dir) {
-  const std::string resolved = run_dir + "/train.resolved.toml";
+  const std::string resolved = resolved_file(run_dir);
   if (!path_exists(resolved) || !path_exists(config_file)) return {};
   return kept_defaults(read_file(config_file), config_file, overrides, read_file(resolved));
 }
@@ -240,20 +242,27 @@ Trainer::Trainer(const std::string& config_path, TrainOptions options) {
     record = resumed ? resumed->record(count) : record_of_start(config_path, given, count);
   });
   if (config.batch_choice.is_open) {
+    // One that was killed as it began has not recorded its size yet.
+    const bool is_recorded = !resume_from.empty() && path_exists(resolved_file(resume_from));
     const std::string size = from_rank_0(ranks, "batch size", [&] {
       const std::int64_t found =
-          resume_from.empty()
-              ? fitting_batch_size(config, planning_of(config_path, overrides, options, group))
-              : batch_size_of_run(resume_from);
+          is_recorded
+              ? batch_size_of_run(resume_from)
+              : fitting_batch_size(config, planning_of(config_path, overrides, options, group));
       return std::to_string(found);
     });
-    say(resume_from.empty() ? batch_size_text(config, std::stoll(size))
-                            : "batch_size " + size + ", as the run was started with");
+    say(is_recorded ? "batch_size " + size + ", as the run was started with"
+                    : batch_size_text(config, std::stoll(size)));
     overrides.push_back("batch_size=" + size);
     on_all_ranks(ranks, "configuration", read_config);
   }
   on_all_ranks(ranks, "configuration", [&] {
     if (!resumed) return;
+    if (const std::string line = resumed->take_longer_length(config, overrides); !line.empty()) {
+      read_config();
+      record = resumed->record(count);
+      say(line);
+    }
     if (!is_guessed(config_file)) {
       const std::vector<std::string> kept =
           defaults_of_run(config_file, resumed->all_keys(overrides), resume_from);

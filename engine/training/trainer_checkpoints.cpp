@@ -59,6 +59,8 @@ std::shared_ptr<const void> Training::Impl::start(
   if (parts.ranks) refuse_other_states();
   on_rank_0_first(parts.ranks.get(), "logs", [&] { open_logs(); });
   if (rank() > 0) return lock;
+  // The record comes first: a run that is killed here goes on by it.
+  if (hooks.on_start) hooks.on_start(directory->path());
   for (const auto& [name, content] : files) {
     const std::string there = directory->path() + "/" + name;
     if (name == resolved_config_file && path_exists(there)) {
@@ -68,7 +70,7 @@ std::shared_ptr<const void> Training::Impl::start(
     }
     directory->write_file(name, content);
   }
-  if (hooks.on_start) hooks.on_start(directory->path());
+  directory->begin();
   for (const std::string& note : notes) directory->log_text(note);
   notes.clear();
   return lock;
@@ -210,7 +212,7 @@ void Training::Impl::resume(const std::string& run_dir) {
   say("resumed at step " + std::to_string(position.step));
   if (position.step >= static_cast<std::uint64_t>(length.steps)) {
     say("nothing left to do: the run is at step " + std::to_string(position.step) + " of " +
-        std::to_string(length.steps));
+        std::to_string(length.steps) + "; it goes on with more steps or epochs");
   } else if (patience_has_run_out()) {
     say("nothing left to do: " + not_improved() +
         "; it goes on with a larger eval.patience, 0 or another eval.best");

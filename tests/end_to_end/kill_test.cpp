@@ -23,7 +23,8 @@ using testing::program;
 
 const std::string config = std::string(TANDEM_SOURCE_DIR) + "/models/digits/train.toml";
 
-pid_t start(const fs::path& run, bool resume, int kill_at_operation) {
+pid_t start(const fs::path& run, std::vector<std::string> words, bool resume,
+            int kill_at_operation) {
   const pid_t child = fork();
   if (child != 0) return child;
   if (kill_at_operation > 0)
@@ -31,24 +32,22 @@ pid_t start(const fs::path& run, bool resume, int kill_at_operation) {
   const std::string log = run.string() + ".log";
   if (freopen(log.c_str(), "a", stderr) == nullptr || freopen("/dev/null", "w", stdout) == nullptr)
     _exit(99);
-  std::vector<std::string> words{program,
-                                 "train",
-                                 config,
-                                 "steps=40",
-                                 "log.every=5 steps",
-                                 "eval.every=20 steps",
-                                 "checkpoint.every=8 steps",
-                                 "checkpoint.keep=2",
-                                 "optimizer.kind=adamw",
-                                 "log.also=[\"csv\", \"tensorboard\"]",
-                                 "--run-dir",
-                                 run.string()};
+  words.insert(words.begin(), {program, "train"});
+  words.insert(words.end(), {"--run-dir", run.string()});
   if (resume) words.push_back("--resume");
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   execv(program.c_str(), arguments.data());
   _exit(98);
+}
+
+pid_t start(const fs::path& run, bool resume, int kill_at_operation) {
+  return start(
+      run,
+      {config, "steps=40", "log.every=5 steps", "eval.every=20 steps", "checkpoint.every=8 steps",
+       "checkpoint.keep=2", "optimizer.kind=adamw", "log.also=[\"csv\", \"tensorboard\"]"},
+      resume, kill_at_operation);
 }
 
 int finish(pid_t child) {
@@ -135,6 +134,38 @@ TEST_F(KillTest, AtEveryFileOperation) {
     fs::remove_all(run);
   }
   EXPECT_GT(operation, 40);
+}
+
+// It has reached the length of its command line, and goes on to that of its file.
+TEST_F(KillTest, LongAsItGoesOnToALongerLength) {
+  const fs::path folder = fs::path(config).parent_path(), file = root_ / "longer.toml";
+  std::ofstream(file) << "model = \"" << (folder / "model.onnx").string() << "\"\n"
+                      << "batch_size = 64\nsteps = 4\n"
+                      << R"toml([loss]
+terms = [ { name = "loss", kind = "softmax_cross_entropy", logits = "logits", labels = "labels" } ]
+[optimizer]
+kind = "adam"
+[data]
+kind = "npz"
+fields = { image = { from = "images", as = [ "scale(1/16)" ] }, labels = "labels" }
+train = { files = [ ")toml"
+                      << (folder / "digits_train.npz").string() << "\" ] }\n";
+  const fs::path whole = root_ / "longer", first = root_ / "first", run = root_ / "goes-on";
+  ASSERT_EQ(finish(start(whole, {file}, false, 0)), 0) << contents(whole.string() + ".log");
+  ASSERT_EQ(finish(start(first, {file, "steps=2"}, false, 0)), 0)
+      << contents(first.string() + ".log");
+  const fs::path weights = fs::path("checkpoints") / "step-00000004" / "model.safetensors";
+  int operation = 1;
+  for (;; ++operation) {
+    fs::remove_all(run);
+    fs::copy(first, run, fs::copy_options::recursive);
+    if (finish(start(run, {file}, true, operation)) == 0) break;
+    for (int attempt = 0; attempt < 2; ++attempt)
+      ASSERT_EQ(finish(start(run, {file}, true, 0)), 0) << contents(run.string() + ".log");
+    ASSERT_EQ(contents(run / weights), contents(whole / weights)) << "operation " << operation;
+    ASSERT_TRUE(fs::exists(run / "summary.json")) << "operation " << operation;
+  }
+  EXPECT_GT(operation, 20);
 }
 
 TEST_F(KillTest, AtRandomTimes) {

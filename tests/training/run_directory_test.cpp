@@ -78,7 +78,7 @@ TEST_F(RunDirectoryTest, ARunThatCannotBeWrittenSaysWhatToDo) {
     throw Error(ErrorKind::runtime,
                 Diagnostic{.message = "cannot do it", .file = std::string(file)});
   });
-  EXPECT_EQ(testing::error_text([&] { RunDirectory::resume(path, 1); }),
+  EXPECT_EQ(testing::error_text([&] { RunDirectory::resume(path, 1).begin(); }),
             path +
                 "/summary.json: cannot do it (a run goes on in its own directory: make it and "
                 "its files writable)");
@@ -179,7 +179,9 @@ TEST_F(RunDirectoryTest, ResumingFromTheStartKeepsNoLine) {
 TEST_F(RunDirectoryTest, AResumedRunIsUnfinishedAgain) {
   const std::string path = logged({1});
   std::ofstream(path + "/summary.json") << "{}";
-  RunDirectory::resume(path, 1);
+  RunDirectory run = RunDirectory::resume(path, 1);
+  EXPECT_EQ(RunDirectory::newest_unfinished(runs(), "digits"), "");  // it may still be refused
+  run.begin();
   EXPECT_EQ(RunDirectory::newest_unfinished(runs(), "digits"), path);
 }
 

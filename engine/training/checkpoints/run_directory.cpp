@@ -23,6 +23,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr const char* summary_file = "/summary.json";
+
 std::string numbered(const std::string& name, int number) {
   char text[16];
   std::snprintf(text, sizeof text, "-%04d", number);
@@ -210,12 +212,14 @@ void RunDirectory::try_resume(const std::string& path) {
   });
 }
 
+bool RunDirectory::has_ended(const std::string& path) { return path_exists(path + summary_file); }
+
 std::string RunDirectory::newest_unfinished(const std::string& parent, const std::string& name) {
   if (!is_directory(parent)) return "";
   int best = 0;
   for (const std::string& folder : list_directory(parent)) {
     const int number = number_of(folder, name);
-    if (number > best && !path_exists(parent + "/" + folder + "/summary.json")) best = number;
+    if (number > best && !has_ended(parent + "/" + folder)) best = number;
   }
   return best > 0 ? parent + "/" + numbered(name, best) : "";
 }
@@ -274,11 +278,15 @@ RunDirectory RunDirectory::resume(const std::string& path, std::uint64_t step) {
       const std::size_t keep = run.read_metrics(text, step);
       if (keep < text.size()) truncate_file(metrics, keep);
     }
-    if (path_exists(path + "/summary.json")) remove_all(path + "/summary.json");
     make_directories(run.checkpoints());
     run.open_files();
     return run;
   });
+}
+
+void RunDirectory::begin() {
+  if (!log_ || !has_ended(path_)) return;
+  mended_by(same_folder, [&] { remove_all(path_ + summary_file); });
 }
 
 std::optional<double> RunDirectory::evaluated(std::uint64_t step, const std::string& metric) const {

@@ -25,11 +25,16 @@ class RunDirectory {
                          const std::string& name);
   /// Throws where nothing can be written into the run that is there, and leaves nothing.
   static void try_resume(const std::string& path);
-  /// The newest unfinished run NAME-* in `parent` (no summary.json), or "".
+  /// Whether the run of a directory has ended, and was not interrupted (it has a summary.json).
+  static bool has_ended(const std::string& path);
+  /// The newest run NAME-* in `parent` that has not ended, or "".
   static std::string newest_unfinished(const std::string& parent, const std::string& name);
   /// Opens an existing run and cuts metrics.jsonl back to lines up to `step`, torn lines and an
   /// evaluation of that step that was not finite removed.
   static RunDirectory resume(const std::string& path, std::uint64_t step);
+  /// From now on a run that goes on counts as unfinished again: all is recorded that the next one
+  /// would go on with.
+  void begin();
 
   /// The directory in which another process trains: nothing is written into it. What `resume` tells
   /// is told of the lines up to `step`.

@@ -123,6 +123,16 @@ RunConfig read_resumed_config(const std::string& path, const StartRecord& starte
   return parsed(text_of_config(path), path, overrides, true, &resumed);
 }
 
+std::optional<RunConfig> recorded_config(const StartRecord& started, const MovedPaths& moved) {
+  if (started.text.empty()) return std::nullopt;
+  const Resumed resumed{started, moved};
+  try {
+    return parsed(started.text, started.config, {}, false, &resumed);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
 NamedRun named_run(const std::string& path, const std::vector<std::string>& overrides) {
   std::vector<Diagnostic> ignored;
   ConfigValue tree = parse_toml(text_of_config(path), path, ignored);

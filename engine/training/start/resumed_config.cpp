@@ -22,7 +22,18 @@ void make_absolute(ConfigValue& value, const std::string& key, const std::string
   if (path_exists(there)) value.text = there;
 }
 
+bool is_length(const std::string& item) {
+  const std::string key = item.substr(0, item.find('='));
+  return key == "steps" || key == "epochs";
+}
+
 }  // namespace
+
+StartRecord without_lengths(StartRecord started) {
+  for (GivenKeys& given : started.commands) std::erase_if(given.overrides, is_length);
+  std::erase_if(started.commands, [](const GivenKeys& given) { return given.overrides.empty(); });
+  return started;
+}
 
 void lay_over(ConfigValue& tree, const StartRecord& started, std::vector<Diagnostic>& errors) {
   for (std::size_t i = 0; i < started.commands.size(); ++i) {

@@ -2,6 +2,7 @@
 // started and resumed it, under the new one.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +20,13 @@ void lay_over(ConfigValue& tree, const StartRecord& started, std::vector<Diagnos
 /// As read_run_config. `moved`: where absolute paths of earlier command lines lie now.
 RunConfig read_resumed_config(const std::string& path, const StartRecord& started,
                               const MovedPaths& moved, const std::vector<std::string>& overrides);
+
+/// What the record says by itself: its train.toml under its command lines. Nothing of a guessed
+/// run, of one that goes by its resolved configuration, and where this version refuses it.
+std::optional<RunConfig> recorded_config(const StartRecord& started, const MovedPaths& moved);
+
+/// The record without `steps` and `epochs` of its command lines.
+StartRecord without_lengths(StartRecord started);
 
 /// What the keys of a run's directory say, also where others are wrong.
 struct NamedRun {

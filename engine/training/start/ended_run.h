@@ -1,0 +1,26 @@
+// Where a run has ended that is to go on: whether it has reached a length.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "engine/training/config/run_config.h"
+#include "engine/training/run_length.h"
+
+namespace tandem {
+
+struct EndedRun {
+  RunPlace place;            // of its newest checkpoint
+  std::int64_t samples = 0;  // of an epoch
+};
+
+/// Of a run directory whose run has ended (it has a summary.json). Nothing of one that was
+/// interrupted, and where its newest checkpoint does not say how many samples an epoch has.
+std::optional<EndedRun> ended_run(const std::string& run_dir);
+
+/// Whether nothing would be left to do by `steps` and `epochs` of a configuration; max_time counts
+/// anew in each process.
+bool has_reached_length(const RunConfig& config, const EndedRun& run);
+
+}  // namespace tandem
