@@ -199,6 +199,12 @@ struct Training::Impl {
   /// What training data between two places is not finite; of the last epoch's worth of it.
   std::vector<Diagnostic> bad_data(const DataPosition& from, const DataPosition& to) const;
   // trainer_origin.cpp: in which operator they began.
+  /// The run as it was at its newest checkpoint before a step, or at its start. Null where that is
+  /// too far behind.
+  std::unique_ptr<Training> repeated(std::uint64_t before) const;
+  /// The first step that leaves states which are not finite; the last one where none does.
+  std::optional<std::uint64_t> first_bad_step() const;
+  std::optional<NotFiniteOrigin> origin_in_step(std::uint64_t step) const;
   /// Of a step, or of the first one that leaves states which are not finite (then `step` is set):
   /// the run is made again up to there. Nothing where that takes long, or is not possible.
   std::optional<NotFiniteOrigin> find_origin(std::optional<std::uint64_t>& step) const;

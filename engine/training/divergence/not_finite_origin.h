@@ -2,33 +2,30 @@
 // look at every value.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
-#include <string>
+#include <vector>
 
-#include "engine/graph/error.h"
 #include "engine/training/data/data_source.h"
+#include "engine/training/divergence/origin_search.h"
 #include "engine/training/micro_batch_programs.h"
 
 namespace tandem {
 
-struct NotFiniteOrigin {
-  std::string path, op;
-  bool is_nan = false;       // else an infinity
-  bool is_gradient = false;  // it began in the gradient of the operator at that path
-
-  /// "the first value that is not finite: -inf, by Log", at the path; with what makes it so.
-  Diagnostic diagnostic() const;
+struct StepFacts {
+  std::uint64_t number = 1;
+  std::vector<bool> thawed;  // by rule of parameters.freeze
 };
 
 /// Of one training step over these samples, with the values that `states` has, which stay as they
-/// are. Infinities that are meant, such as masks, are none that the loss or a gradient has. Nothing
-/// where all is finite, or where the step cannot be run again beside the run: several ranks, models
-/// in stages, tables.
+/// are: of its loss, or of what updates read where the loss is finite. Nothing where all is finite,
+/// or where the step cannot be run again beside the run: several ranks, models in stages, states
+/// of more than 2 GiB.
 std::optional<NotFiniteOrigin> not_finite_origin(const RunConfig& config, const RunParts& parts,
                                                  const DataSource& source,
                                                  std::span<const std::int64_t> samples,
                                                  const Augmentation& augmentation,
-                                                 const StateStore& states, std::uint64_t step);
+                                                 const StateStore& states, const StepFacts& step);
 
 }  // namespace tandem
