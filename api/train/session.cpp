@@ -41,6 +41,15 @@ FieldTypes types_of(const Feeds& feeds) {
   return types;
 }
 
+/// Of an input that is fed with `got` instead of `expected`; `or_else`: what else it may be.
+Diagnostic of_other_type(const std::string& input, const TensorType& expected,
+                         const TensorType& got, const char* or_else = "") {
+  return {.message = "this input is fed with another type",
+          .path = input,
+          .expected = to_string(expected) + or_else,
+          .got = to_string(got)};
+}
+
 void feed(Program& program, const Feeds& feeds, const FieldTypes& types, std::uint64_t ticket) {
   const Graph& graph = program.lowered().graph;
   std::vector<Diagnostic> problems;
@@ -49,18 +58,13 @@ void feed(Program& program, const Feeds& feeds, const FieldTypes& types, std::ui
     const TensorType& type = graph.type(graph.inputs[i].value);
     if (name.starts_with("optimizer.")) continue;
     const auto found = feeds.find(name);
-    Diagnostic d;
-    d.path = name;
-    d.expected = to_string(type);
     if (found == feeds.end()) {
-      d.message = "this input is not fed";
-      problems.push_back(std::move(d));
+      problems.push_back(
+          {.message = "this input is not fed", .path = name, .expected = to_string(type)});
       continue;
     }
     if (types.at(name) != type) {
-      d.message = "this input is fed with another type";
-      d.got = to_string(types.at(name));
-      problems.push_back(std::move(d));
+      problems.push_back(of_other_type(name, type, types.at(name)));
       continue;
     }
     const std::vector<std::byte>& bytes = found->second.bytes;
@@ -126,20 +130,21 @@ void Session::Impl::refuse_unknown(const Feeds& feeds) {
   if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
 }
 
-std::int64_t Session::Impl::samples_of(const FieldTypes& fed) {
-  const Graph& graph = forward();
+bool Session::Impl::has_batch_axis(ValueId input) {
+  const Shape& shape = forward().type(input).shape;
+  return !shape.empty() && shape[0] == config.batch_size;
+}
+
+std::optional<std::int64_t> Session::Impl::samples_of(const FieldTypes& fed) {
   std::optional<std::int64_t> samples;
-  for (const NamedValue& input : graph.inputs) {
+  for (const NamedValue& input : forward().inputs) {
     const auto found = fed.find(input.name);
-    const Shape& whole = graph.type(input.value).shape;
-    const bool is_batch = !whole.empty() && whole[0] == config.batch_size;
-    if (found == fed.end() || found->second.shape.empty() || !is_batch) continue;
+    if (found == fed.end() || found->second.shape.empty() || !has_batch_axis(input.value)) continue;
     const std::int64_t own = found->second.shape[0];
-    if (own < 1 || own > config.batch_size || samples.value_or(own) != own)
-      return config.batch_size;
+    if (own < 1 || samples.value_or(own) != own) return std::nullopt;
     samples = own;
   }
-  return samples.value_or(config.batch_size);
+  return samples;
 }
 
 std::int64_t Session::Impl::taken() const {
@@ -188,7 +193,7 @@ BoundProgram& Session::Impl::training(std::int64_t batch, const FieldTypes& fed)
   for (std::string& name : states.names()) known.insert(std::move(name));
   BoundProgram bound = bind_program(graph, parts, states, arenas, names);
   if (!fields) {
-    check_later_phases(request, bound);
+    check_later_phases(request, bound, batch);
     fields = std::move(known_fields);
     first_samples = batch;
   }
@@ -197,16 +202,21 @@ BoundProgram& Session::Impl::training(std::int64_t batch, const FieldTypes& fed)
   return trainings.emplace(batch, std::move(bound)).first->second;
 }
 
-void Session::Impl::check_later_phases(TrainingRequest request, const BoundProgram& first) {
+void Session::Impl::check_later_phases(TrainingRequest request, const BoundProgram& first,
+                                       std::int64_t batch) {
   const std::vector<FreezeRule>& rules = config.parameters.freeze;
   const std::vector<FreezePhase> phases = freeze_phases(rules, length);
   CompiledAhead ahead(parts, states);
   ahead.has_of_phase(first);
+  MissedSteps missed_then = missed;
   for (std::size_t i = 1; i < phases.size(); ++i) {
     ahead.begin_phase();
     try {
       request.thawed = phases[i].thawed;
-      ahead.add(build_training_graph(engine.operators, forward(), request).graph, parts);
+      if (!request.algorithm)
+        request.missed_steps = missed_then.change(forward(), request, phases[i].first_step - 1);
+      ahead.add(build_training_graph(engine.operators, model.forward(batch, true), request).graph,
+                parts);
       ahead.check_fit();
     } catch (const Error& error) {
       throw error_in_phase(error, rules, phases[i - 1], phases[i]);
@@ -245,7 +255,8 @@ double Session::step(const std::map<std::string, Array>& feeds) {
   Impl& my = held(impl_, session_handle);
   const FieldTypes types = types_of(feeds);
   my.refuse_unknown(feeds);
-  BoundProgram& training = my.training(my.samples_of(types), types);
+  const std::int64_t most = my.config.batch_size;  // beside it feeds are refused
+  BoundProgram& training = my.training(std::min(my.samples_of(types).value_or(most), most), types);
   Program& program = *training.program;
   const std::uint64_t ticket = my.steps;
   feed(program, feeds, types, ticket);
@@ -304,30 +315,23 @@ Program& Session::Impl::predictor(std::int64_t batch) {
   return *predictors.emplace(batch, std::move(program)).first->second;
 }
 
-std::int64_t Session::Impl::batch_of(const FieldTypes& fed) {
-  const Graph& graph = forward();
-  std::optional<std::int64_t> batch;
-  for (const NamedValue& input : graph.inputs) {
+Program& Session::Impl::predictor_for(const FieldTypes& fed) {
+  const std::optional<std::int64_t> samples = samples_of(fed);
+  std::vector<Diagnostic> problems;
+  bool is_any_fed = false;
+  for (const NamedValue& input : forward().inputs) {
     const auto found = fed.find(input.name);
-    const Shape& shape = graph.type(input.value).shape;
-    if (found == fed.end() || shape.empty()) continue;
-    Shape own = found->second.shape;
-    if (!own.empty() && own[0] > 0 && batch.value_or(own[0]) == own[0]) {
-      batch = own[0];
-      own[0] = shape[0];
-      if (own == shape) continue;
-    }
-    Diagnostic d;
-    d.path = input.name;
-    d.message = "this input is fed with another type";
-    own = shape;
-    own[0] = batch.value_or(shape[0]);
-    d.expected = to_string(TensorType{graph.type(input.value).dtype, own}) +
-                 (batch ? "" : ", or another batch on axis 0");
-    d.got = to_string(found->second);
-    throw Error(ErrorKind::usage, std::move(d));
+    if (found == fed.end()) continue;
+    is_any_fed = true;
+    TensorType expected = forward().type(input.value);
+    const bool is_batch = has_batch_axis(input.value);
+    if (is_batch) expected.shape[0] = samples.value_or(config.batch_size);
+    if (found->second != expected)
+      problems.push_back(of_other_type(input.name, expected, found->second,
+                                       is_batch && !samples ? ", or another batch on axis 0" : ""));
   }
-  if (batch) return *batch;
+  if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
+  if (is_any_fed) return predictor(samples.value_or(config.batch_size));
   throw Error(ErrorKind::usage,
               Diagnostic{.message = "predict needs at least one fed array with a batch axis"});
 }
@@ -336,7 +340,7 @@ std::map<std::string, Array> Session::predict(const std::map<std::string, Array>
   Impl& my = held(impl_, session_handle);
   const FieldTypes types = types_of(feeds);
   my.refuse_unknown(feeds);
-  Program& program = my.predictor(my.batch_of(types));
+  Program& program = my.predictor_for(types);
   const std::uint64_t ticket = my.predictions++;
   feed(program, feeds, types, ticket);
   StepContext context;

@@ -60,15 +60,18 @@ struct Session::Impl {
   /// Steps so far that the loss scale has not left out.
   std::int64_t taken() const;
   /// Throws before the first step what the programs of later phases of freezing would throw.
-  void check_later_phases(TrainingRequest request, const BoundProgram& first);
+  /// `first`: that of this step, for so many samples.
+  void check_later_phases(TrainingRequest request, const BoundProgram& first, std::int64_t batch);
   /// Takes note of what is frozen from the next step on.
   void count_missed_steps(const FieldTypes& fed);
-  /// Samples of a step: those that all inputs agree on, up to the batch size; else the batch size,
-  /// beside which feeds are refused.
-  std::int64_t samples_of(const FieldTypes& fed);
+  /// Whether axis 0 of an input of the model is that of the samples.
+  bool has_batch_axis(ValueId input);
+  /// The samples in which all fed inputs of the model agree; nothing where they do not.
+  std::optional<std::int64_t> samples_of(const FieldTypes& fed);
   Program& predictor(std::int64_t batch);
-  /// The extent of axis 0 that all fed inputs of the model have. Throws Error{usage}.
-  std::int64_t batch_of(const FieldTypes& fed);
+  /// For so many samples as are fed. Throws Error{usage} where inputs of the model are fed with
+  /// other types, before a program is made for them, or none is fed.
+  Program& predictor_for(const FieldTypes& fed);
   /// Throws where the step that was taken has no finite loss, or no loss scale helps.
   void refuse_divergence(const BoundProgram& training, double loss, std::uint64_t ticket);
   /// Hands `written` to the states that exist since a program was made; their names.

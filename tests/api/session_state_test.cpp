@@ -91,6 +91,22 @@ TEST(SessionBatches, AllFeedsHaveTheSame) {
   EXPECT_THAT(error_of([&] { session.step(feeds); }), HasSubstr("labels"));
 }
 
+TEST(SessionBatches, AFirstStepOfFewerBeforeAThaw) {
+  const Settings thaws{"optimizer.kind=adam", "optimizer.lr=0.01",
+                       "parameters.freeze=[{ at = \"conv*:*\", until = \"2 steps\" }]"};
+  Session session = session_of(thaws);
+  const auto start = session.parameters();
+  session.step(training_digits().batch(0, 3));
+  session.step(training_digits().batch(0, 8));
+  const auto frozen = session.parameters();
+  session.step(training_digits().batch(0, 8));
+  for (const auto& [name, value] : session.parameters()) {
+    if (!name.starts_with("conv")) continue;
+    EXPECT_EQ(frozen.at(name).bytes, start.at(name).bytes) << name;
+    EXPECT_NE(value.bytes, start.at(name).bytes) << name;
+  }
+}
+
 // ---------------------------------------------------------------- the whole state
 
 struct StateCase {
@@ -251,7 +267,9 @@ TEST(SessionLearningRate, ActsFromTheNextStepOn) {
   // first of two warm-up steps.
   const Settings group{"optimizer.groups=[{ at = \"fc2:*\", lr = 0.01 }]"};
   EXPECT_NEAR(moved_by(0.2, group).first, 0.2 * step, 1e-6);
-  EXPECT_NEAR(moved_by(0.2, {"optimizer.schedule={ warmup = \"2 steps\" }"}).first, step, 1e-6);
+  EXPECT_NEAR(
+      moved_by(0.2, {"optimizer.schedule={ kind = \"constant\", warmup = \"2 steps\" }"}).first,
+      step, 1e-6);
 }
 
 TEST(SessionLearningRate, IsPartOfTheState) {
