@@ -265,10 +265,7 @@ std::string export_run(const std::string& run_or_checkpoint, const std::string& 
   if (is_tuned || as_peft)
     model.emplace(engine, config, *file, ModelOptions{.run_dir = found.run_dir});
   PeftAdapter adapter;
-  if (as_peft)
-    adapter =
-        peft_adapter(model->adapted(), found.content.model, model->micro_batch().graph,
-                     settings.names, std::filesystem::path(config.model.file).filename().string());
+  if (as_peft) adapter = peft_adapter(found.content, *model, found.path, settings.names);
   vocabularies.make();  // before the weights take their place, which go with them
   if (as_peft) {
     text += write_peft(adapter, to);

@@ -4,8 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "api/model/model.h"
 #include "engine/formats/named_tensor.h"
-#include "engine/passes/lora.h"
+#include "engine/training/checkpoints/checkpoint.h"
 #include "tandem/tandem.h"
 
 namespace tandem::api {
@@ -16,15 +17,14 @@ struct PeftAdapter {
   std::vector<NamedTensor> tensors;
 };
 
-/// `tensors`: what a checkpoint has of the model: adapters, and what trained beside them, which
-/// becomes modules_to_save. A tensor's module is that of its name ("fc1" of "fc1.weight"), else of
-/// the operator of `graph` that reads it, then without `names.strip` and behind `names.add`.
-/// Weights get PyTorch's orientation, adapters PEFT's, [r, in] and [out, r]. Throws Error{usage}
-/// where a tensor has no module or several, where something else of a module with adapters trained,
-/// where no name has the prefix, and where rules give weights different dropouts, for which PEFT
-/// has one number.
-PeftAdapter peft_adapter(const std::vector<AdaptedWeight>& adapted,
-                         const std::vector<NamedTensor>& tensors, const Graph& graph,
-                         const ExportNames& names, const std::string& base_model);
+/// `content`: what a checkpoint at `path` has of the model: adapters, and what trained beside them,
+/// whose modules become modules_to_save, whole: with what did not train. A tensor's module is that
+/// of its name ("fc1" of "fc1.weight"), else of the operator that reads it, then without
+/// `names.strip` and behind `names.add`. Weights get PyTorch's orientation, adapters PEFT's, [r,
+/// in] and [out, r]. Throws Error{usage} where a tensor has no module or several, where PEFT would
+/// not adapt what is adapted here, where no name has the prefix, and where rules give weights
+/// different dropouts, for which PEFT has one number.
+PeftAdapter peft_adapter(CheckpointContent content, Model& model, const std::string& path,
+                         const ExportNames& names);
 
 }  // namespace tandem::api
