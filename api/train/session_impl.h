@@ -78,7 +78,8 @@ struct Session::Impl {
   std::set<std::string> write_states();
   /// The base of a learning rate as it is now.
   double base_rate(double base) const;
-  /// By parameter, as checkpoints record them; none where training_info has the optimizer.
+  /// By parameter, as checkpoints record them, and which averages are kept; none where
+  /// training_info has the optimizer.
   std::map<std::string, std::string> optimizer_kinds();
   /// A parameter or buffer as it is now, also where no program holds it yet.
   HostTensor read(const State& state) const;

@@ -179,7 +179,14 @@ void Session::set_learning_rate(double lr) {
 
 std::map<std::string, std::string> Session::Impl::optimizer_kinds() {
   if (parts.algorithm_for(config.batch_size, true) != nullptr) return {};
-  return parameter_kinds(config, forward());
+  std::map<std::string, std::string> kinds = parameter_kinds(config, forward());
+  const auto add_average = [&](const char* key, bool is_kept) {
+    kinds[key] = is_kept ? "kept" : "none";
+  };
+  add_average("optimizer.ema", config.optimizer.ema.has_value());
+  add_average("optimizer.swa", config.optimizer.swa.has_value());
+  add_average("optimizer.lookahead", config.optimizer.lookahead.has_value());
+  return kinds;
 }
 
 }  // namespace tandem::api

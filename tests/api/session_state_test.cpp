@@ -248,6 +248,28 @@ TEST(SessionStateTest, WhatIsNoStateOfThisSessionIsRefused) {
 // ---------------------------------------------------------------- the learning rate
 
 // SGD without momentum: w - lr g, so that a step of twice the rate is twice as long.
+// An average that begins anew, or is dropped, would be a silent difference.
+TEST(SessionStateFile, AveragesAreThoseOfTheSavedSession) {
+  const TemporaryFolder folder;
+  const Settings plain{"optimizer.kind=sgd", "optimizer.lr=0.1"};
+  for (const char* key : {"ema={ decay = 0.9 }", "swa={ start = \"1 steps\", every = \"1 steps\" }",
+                          "lookahead={ k = 2 }"}) {
+    SCOPED_TRACE(key);
+    const std::string setting = std::string("optimizer.") + key;
+    Settings averaged = plain;
+    averaged.push_back(setting);
+    const std::string name = setting.substr(0, setting.find('='));
+    session_of(plain).save_state(folder / "plain.safetensors");
+    session_of(averaged).save_state(folder / "averaged.safetensors");
+    Session with = session_of(averaged), without = session_of(plain);
+    EXPECT_THAT(error_of([&] { with.restore_state(folder / "plain.safetensors"); }),
+                HasSubstr(name));
+    EXPECT_THAT(error_of([&] { without.restore_state(folder / "averaged.safetensors"); }),
+                HasSubstr(name));
+    with.restore_state(folder / "averaged.safetensors");
+  }
+}
+
 TEST(SessionLearningRate, ActsFromTheNextStepOn) {
   const auto moved_by = [](double lr, Settings settings) {
     settings.insert(settings.end(), {"optimizer.kind=sgd", "optimizer.lr=0.1"});
