@@ -84,6 +84,17 @@ bool has_groups(std::string_view digits, char mark) {
   return is_first || count == 3;
 }
 
+/// With a space in place of the no-break ones that French and Swiss tables have between thousands
+/// (U+00A0 and the narrow U+202F).
+std::string with_plain_spaces(std::string_view text) {
+  std::string plain(text);
+  for (const std::string_view wide : {"\xc2\xa0", "\xe2\x80\xaf"}) {
+    for (std::size_t at = plain.find(wide); at != std::string::npos; at = plain.find(wide, at + 1))
+      plain.replace(at, wide.size(), " ");
+  }
+  return plain;
+}
+
 /// Whether a cell is a number with these marks.
 bool reads_with(std::string_view cell, DecimalMark decimal, ThousandsMark thousands) {
   std::string buffer;
@@ -107,6 +118,11 @@ bool is_usual_missing(std::string_view cell) {
 std::optional<std::string_view> plain_number(std::string_view cell, const CellText& cells,
                                              std::string& buffer) {
   std::string_view text = trimmed(cell);
+  std::string with_spaces;
+  if (cells.thousands == ThousandsMark::space) {
+    with_spaces = with_plain_spaces(text);
+    text = with_spaces;
+  }
   if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
   const char decimal = mark_of(cells.decimal), thousands = mark_of(cells.thousands);
   if (decimal == '.' && thousands == 0) return text;
@@ -173,9 +189,10 @@ std::string remedy_of_number(std::string_view cell, const CellText& cells) {
   const bool is_point = cells.decimal == DecimalMark::point;
   if (!is_point && reads_with(text, DecimalMark::point, ThousandsMark::none))
     return "data.decimal = \".\"";
-  const bool takes_comma = is_point && reads_with(text, DecimalMark::comma, ThousandsMark::none);
-  const bool takes_groups = cells.thousands == ThousandsMark::none &&
-                            text.find(',') != std::string_view::npos &&
+  const bool has_comma = text.find(',') != std::string_view::npos;
+  const bool takes_comma =
+      is_point && has_comma && reads_with(text, DecimalMark::comma, ThousandsMark::none);
+  const bool takes_groups = cells.thousands == ThousandsMark::none && has_comma &&
                             reads_with(text, DecimalMark::point, ThousandsMark::comma);
   if (takes_comma && takes_groups)
     return "data.decimal = \",\" where the comma stands before a fraction, data.thousands = \",\" "
