@@ -206,5 +206,24 @@ TEST_F(TableStorageTest, GradientsStayRowsHoweverMany) {
   EXPECT_EQ(count(first, "MarkRows"), 1);
 }
 
+// The rows that got a gradient are marked where the table's update is placed, in every program of a
+// step: a last batch of one micro-batch has a program of its own.
+TEST_F(TableStorageTest, MarksOfRowsArePartOfTheUpdate) {
+  for (const MicroBatchKind kind :
+       {MicroBatchKind::whole, MicroBatchKind::first, MicroBatchKind::last}) {
+    const TrainingGraph made =
+        make({"optimizer.kind=lazy_adam", "optimizer.clip_value=0.1", "parameters.storage=[]"},
+             Reads::rows, DType::float32, kind);
+    int marks = 0;
+    for (const Node& node : made.graph.nodes) {
+      if (node.op->name != "MarkRows") continue;
+      ++marks;
+      EXPECT_EQ(node.phase, Phase::update);
+      EXPECT_THAT(node.path, HasSubstr("table"));
+    }
+    EXPECT_EQ(marks, 1);
+  }
+}
+
 }  // namespace
 }  // namespace tandem
