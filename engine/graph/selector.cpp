@@ -255,6 +255,31 @@ std::size_t product_of_counts(std::string_view expression) {
   return product;
 }
 
+// Whether a look-ahead stands inside of another one. The automaton begins the inner one anew at
+// every place that the outer one reaches: with a depth of n the time is the path's length to the
+// power of n.
+bool nests_look_aheads(std::string_view expression) {
+  std::vector<bool> groups;  // the open ones: whether it is a look-ahead
+  bool is_class = false;     // inside of []
+  for (std::size_t i = 0; i < expression.size(); ++i) {
+    const char c = expression[i];
+    if (c == '\\') {
+      ++i;
+    } else if (is_class || c == '[') {
+      is_class = c != ']';
+    } else if (c == ')') {
+      if (!groups.empty()) groups.pop_back();
+    } else if (c == '(') {
+      const std::string_view kind = expression.substr(i, 3);
+      const bool is_look_ahead = kind == "(?=" || kind == "(?!";
+      if (is_look_ahead && std::find(groups.begin(), groups.end(), true) != groups.end())
+        return true;
+      groups.push_back(is_look_ahead);
+    }
+  }
+  return false;
+}
+
 // libstdc++'s automaton without back-tracking: time is linear in the path whatever is nested in
 // what. It refuses back-references, which cannot be had in linear time.
 std::regex linear_time_regex(std::string_view expression) {
@@ -274,6 +299,10 @@ Selector::Selector(std::string_view text) : text_(text) {
     if (expression.size() * product_of_counts(expression) > largest_expression)
       fail(text, "the regular expression repeats too much: matching it could take very long",
            "smaller numbers in {}, or * and +");
+    if (nests_look_aheads(expression))
+      fail(text,
+           "a look-ahead inside of another one is not understood: matching it could take very long",
+           "write them one behind the other, or use two rules");
     try {
       pattern->regex = linear_time_regex(expression);
     } catch (const std::regex_error& error) {

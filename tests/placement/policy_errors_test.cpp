@@ -130,6 +130,11 @@ TEST(PolicyErrors, Selectors) {
   EXPECT_EQ(at("re:(a)\\1"),
             "3:19 back-references are not understood: matching them could take very long "
             "(write the repeated part out, or use two rules)");
+  EXPECT_EQ(at("re:(?=.*a(?!.*b)).*"),
+            "3:19 a look-ahead inside of another one is not understood: matching it could take "
+            "very long (write them one behind the other, or use two rules)");
+  EXPECT_THAT(at("re:(?=.*[(?=])(?=.*b)\\\\(?=z"), HasSubstr("cannot be read"))
+      << "one behind the other, and in brackets, they are understood";
   EXPECT_EQ(rule(R"({ at = "**", after = "a}", before = "{", on = "cpu" })"),
             "3:22 a } without its {\n3:37 a { without its }");
 }

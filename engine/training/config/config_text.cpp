@@ -71,41 +71,54 @@ std::optional<ShuffleConfig> parse_shuffle(std::string_view text) {
   return ShuffleConfig{Kind::buffer, *size};
 }
 
-std::optional<std::vector<std::string>> expand_braces(const std::string& text) {
-  constexpr std::size_t limit = 100'000;
-  const std::size_t open = text.find('{');
-  if (open == std::string::npos) return std::vector<std::string>{text};
-  const std::size_t close = text.find('}', open);
-  if (close == std::string::npos) return std::nullopt;
-  const std::string inside = text.substr(open + 1, close - open - 1);
+namespace {
+
+constexpr std::size_t most_names = 100'000, most_braces = 64;
+
+/// What one pair of braces stands for.
+std::optional<std::vector<std::string>> names_in_braces(std::string_view inside) {
   std::vector<std::string> choices;
   const std::size_t dots = inside.find("..");
-  if (dots != std::string::npos) {
-    const std::string first = inside.substr(0, dots), last = inside.substr(dots + 2);
-    const auto low = whole_number<std::uint64_t>(first), high = whole_number<std::uint64_t>(last);
-    if (!low || !high || *low > *high || *high - *low >= limit) return std::nullopt;
-    for (std::uint64_t i = *low; i <= *high; ++i) {
-      std::string number = std::to_string(i);
-      if (first.size() > 1 && first[0] == '0' && number.size() < first.size()) {  // {000..146}
-        number.insert(0, first.size() - number.size(), '0');
-      }
-      choices.push_back(std::move(number));
-    }
-  } else {
-    std::size_t start = 0;
-    while (true) {
+  if (dots == std::string_view::npos) {
+    for (std::size_t start = 0;;) {
       const std::size_t comma = inside.find(',', start);
-      choices.push_back(inside.substr(start, comma - start));
-      if (comma == std::string::npos) break;
+      choices.emplace_back(inside.substr(start, comma - start));
+      if (comma == std::string_view::npos) return choices;
       start = comma + 1;
     }
   }
-  const auto rests = expand_braces(text.substr(close + 1));
-  if (!rests || choices.size() * rests->size() > limit) return std::nullopt;
-  std::vector<std::string> names;
-  for (const std::string& choice : choices) {
-    for (const std::string& rest : *rests) names.push_back(text.substr(0, open) + choice + rest);
+  const std::string first(inside.substr(0, dots)), last(inside.substr(dots + 2));
+  const auto low = whole_number<std::uint64_t>(first), high = whole_number<std::uint64_t>(last);
+  if (!low || !high || *low > *high || *high - *low >= most_names) return std::nullopt;
+  for (std::uint64_t i = *low; i <= *high; ++i) {
+    std::string number = std::to_string(i);
+    if (first.size() > 1 && first[0] == '0' && number.size() < first.size()) {  // {000..146}
+      number.insert(0, first.size() - number.size(), '0');
+    }
+    choices.push_back(std::move(number));
   }
+  return choices;
+}
+
+}  // namespace
+
+std::optional<std::vector<std::string>> expand_braces(const std::string& text) {
+  std::vector<std::string> names{""};
+  std::size_t at = 0, braces = 0;
+  for (std::size_t open; (open = text.find('{', at)) != std::string::npos;) {
+    const std::size_t close = text.find('}', open);
+    if (close == std::string::npos || ++braces > most_braces) return std::nullopt;
+    const auto choices = names_in_braces(std::string_view(text).substr(open + 1, close - open - 1));
+    if (!choices || choices->size() * names.size() > most_names) return std::nullopt;
+    std::vector<std::string> longer;
+    for (const std::string& name : names) {
+      for (const std::string& choice : *choices)
+        longer.push_back(name + text.substr(at, open - at) + choice);
+    }
+    names = std::move(longer);
+    at = close + 1;
+  }
+  for (std::string& name : names) name += text.substr(at);
   return names;
 }
 

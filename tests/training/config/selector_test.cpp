@@ -32,6 +32,7 @@ TEST(Selector, MatchesWholePathsOnly) {
       {"blocks.*.norm?.**", {"blocks.3.norm1.Add", "blocks.3.norm2"}, {"blocks.3.x.norm1"}},
       {"re:'blocks\\.(1|3)\\..*'", {"blocks.1.x", "blocks.3.y"}, {"blocks.2.x", "a.blocks.1.x"}},
       {"re:a+", {"a", "aaa"}, {"ab", ""}},
+      {"re:(?=.*a)(?!.*b[(?=]).*", {"a", "xab"}, {"xab(", "b"}},
   };
   for (const Case& c : cases) {
     const Selector selector(c.selector);
@@ -60,9 +61,9 @@ TEST(Selector, CoversParametersByPathRawNameScopeAndReaders) {
 }
 
 TEST(Selector, RefusesWhatItCannotRead) {
-  for (const char* text :
-       {"", "a**", "**b", "a.x**.b", "{1..", "a}", "{5..1}", "{x..3}", "re:'('", "re:'(a)\\1'",
-        "re:'((a{20}){20}){20}'", "re:a{99999999999999999999}", "re:'(\\{{30}){30}{9}'"}) {
+  for (const char* text : {"", "a**", "**b", "a.x**.b", "{1..", "a}", "{5..1}", "{x..3}", "re:'('",
+                           "re:'(a)\\1'", "re:'((a{20}){20}){20}'", "re:a{99999999999999999999}",
+                           "re:'(\\{{30}){30}{9}'", "re:(?=.*(?!.*b)).*"}) {
     try {
       const Selector selector(text);
       ADD_FAILURE() << text;

@@ -178,6 +178,26 @@ TEST_F(TokenizerRefusals, ExpressionsThatTakeMoreThanLinearTimeAreStopped) {
   EXPECT_EQ(seconds_and_message("'s| ?\\p{L}+|\\s+(?!\\S)|\\s+", words).second, "");
 }
 
+// As many characters of a word are tried as the longest token has.
+TEST_F(TokenizerRefusals, LongWordsOfAWordPieceTakeLinearTime) {
+  Json json = small();
+  json["model"] = {{"type", "WordPiece"},
+                   {"vocab", {{"[UNK]", 0}, {"\u00fc", 1}, {"##\u00fc", 2}, {"##\u00fcabc", 3}}},
+                   {"max_input_chars_per_word", 65'536}};
+  const auto tokenizer = Tokenizer::parse("tokenizer.json", json.dump());
+  EncodeScratch scratch;
+  EncodedTokens encoded;
+  std::string word;
+  for (int i = 0; i < 60'000; ++i) word += "\u00fc";
+  const std::clock_t start = std::clock();
+  tokenizer->encode(word + "abc", {}, scratch, encoded);
+  EXPECT_LT(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC, 10);
+  ASSERT_EQ(encoded.ids.size(), 60'000);
+  EXPECT_EQ(encoded.ids.front(), 1);
+  EXPECT_EQ(encoded.ids[1], 2);
+  EXPECT_EQ(encoded.ids.back(), 3);
+}
+
 TEST_F(TokenizerRefusals, TokensWithoutAnEndAreRefused) {
   // Of each byte of a token that is looked for much more memory would be taken.
   const std::string endless((std::size_t{1} << 24) + 1, 'x');

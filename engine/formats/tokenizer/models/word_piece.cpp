@@ -1,4 +1,7 @@
-// WordPiece: the longest token that a word begins with, then the longest of the rest.
+// WordPiece: the longest token that a word begins with, then the longest of the rest. No more of a
+// word is tried than the longest token has, so that its time is linear in the word.
+#include <algorithm>
+
 #include "engine/formats/tokenizer/parts.h"
 
 namespace tandem::token_models {
@@ -12,6 +15,10 @@ class WordPiece final : public TokenModel {
     if (const auto most = find_set(item, "max_input_chars_per_word"))
       most_characters_ = most->natural(0, 1 << 16);
     tokens_.read(item.at("vocab"));
+    for (std::uint32_t token = 0; token < tokens_.size(); ++token) {
+      if (const std::string* text = tokens_.token(token))
+        longest_ = std::max(longest_, text->size());
+    }
     const std::string unknown = text_at(item, "unk_token", "[UNK]");
     const auto id = tokens_.find(unknown);
     if (!id) item.refuse("the unknown token \"" + unknown + "\" is not in the vocabulary");
@@ -30,7 +37,7 @@ class WordPiece final : public TokenModel {
     for (std::size_t begin = 0; begin < word.size();) {
       scratch.text = begin > 0 ? prefix_ : "";
       const std::size_t prefix = scratch.text.size();
-      scratch.text += word.substr(begin);
+      scratch.text += word.substr(begin, longest_ + 1);
       std::string_view rest = scratch.text;
       std::optional<std::uint32_t> found;
       while (rest.size() > prefix && !(found = tokens_.find(rest))) {
@@ -52,6 +59,7 @@ class WordPiece final : public TokenModel {
   TokenTable tokens_;
   std::string prefix_;
   std::uint64_t most_characters_;
+  std::size_t longest_ = 0;  // bytes of a token
   std::uint32_t unknown_ = 0;
 };
 

@@ -10,7 +10,9 @@ std::vector<std::string> expand_names(const Found& found, const ConfigValue& tex
   if (text.kind != ConfigValue::Kind::string) return {};
   auto names = expand_braces(text.text);
   if (names) return *std::move(names);
-  Found{found.table, found.key, text}.report("braces hold {0..9} or {a,b}", "", describe(text));
+  Found{found.table, found.key, text}.report("braces do not fit, or make too many names",
+                                             "{0..9} or {a,b}, 100000 names at most",
+                                             describe(text));
   return {};
 }
 
