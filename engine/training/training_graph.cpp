@@ -7,6 +7,7 @@
 
 #include "engine/gradient/gradient.h"
 #include "engine/graph/error.h"
+#include "engine/graph/parameter_names.h"
 #include "engine/graph/rewrite.h"
 #include "engine/operators/update_kind.h"
 #include "engine/training/algorithm/algorithm_graph.h"
@@ -46,6 +47,29 @@ std::optional<Diagnostic> wrong_type(const Chosen& chosen, bool has_states) {
   d.expected = "float32";
   d.got = to_string(type);
   return d;
+}
+
+// Without the averages of parameters that all rest now: they begin when these train.
+OptimizerConfig averages_of_now(OptimizerConfig config, const Graph& graph,
+                                const std::vector<UpdateRequest>& updates,
+                                const std::vector<State>& resting) {
+  if (resting.empty()) return config;
+  const ParameterNames names(graph);
+  const auto leave_out = [&](auto& average) {
+    if (!average) return;
+    const Selector selector(average->at);
+    const bool is_now = std::any_of(updates.begin(), updates.end(), [&](const auto& update) {
+      return names.covers(selector, update.parameter);
+    });
+    const bool is_later = std::any_of(resting.begin(), resting.end(), [&](const State& state) {
+      return names.covers(selector, state);
+    });
+    if (!is_now && is_later) average.reset();
+  };
+  leave_out(config.ema);
+  leave_out(config.swa);
+  leave_out(config.lookahead);
+  return config;
 }
 
 // A kind whose step rests on all of a tensor, or of a matrix's row, of which each rank has a part.
@@ -107,6 +131,7 @@ ValueId mark(GraphBuilder& g, const State& parameter, const RowGradient& rows,
   state.start = HostTensor(TensorType{DType::boolean, {parameter.start.shape()[0]}});
   state.starts_at_zero = true;
   share_like(state, parameter);
+  g.set_scope(update_scope(parameter));
   const ValueId before = g.state(std::move(state));
   std::vector<ValueId> inputs{before};
   inputs.insert(inputs.end(), rows.ids.begin(), rows.ids.end());
@@ -455,7 +480,8 @@ TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& fo
     }
     return squares;
   };
-  UpdateNorms norms(g, ranks, config.log, requests, resting_parameters(g.graph(), request),
+  const std::vector<State> resting = resting_parameters(g.graph(), request);
+  UpdateNorms norms(g, ranks, config.log, requests, resting,
                     [&](const State& parameter) { return find_split_table(splits, parameter); });
   norms.add_gradients(updates, requests, is_scaled ? seed.dy : ValueId{});
   g.set_scope({"optimizer.scale", Phase::update, {}});
@@ -496,7 +522,8 @@ TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& fo
   }
   std::vector<std::string> split_names;
   for (const SplitTable& split : splits) split_names.push_back(split.name);
-  result.averages = add_averages(g, config.optimizer, requests, split_names);
+  result.averages = add_averages(g, averages_of_now(config.optimizer, g.graph(), requests, resting),
+                                 requests, split_names);
   norms.add_updates();
   result.norms = norms.names();
   check_state_names(g.graph());

@@ -81,15 +81,29 @@ TEST_F(AveragesTest, CheckpointsHaveThem) {
               HasSubstr("the checkpoint has no swa weights"));
 }
 
-// Those of a layer that thaws begin with its values.
+// Those of a layer that thaws begin with its values, also where there is no other one before.
 TEST_F(AveragesTest, OfWhatThawsBeginsThere) {
-  const Keys keys{"steps=4", "optimizer.ema={decay=0.5}",
-                  "parameters.freeze=[{at=\"fc1\", until=\"3 steps\"}]", "optimizer.lr=0.0"};
-  const Trained trained = run(keys);
-  const StateStore& states = trained.training->states();
-  const HostTensor weight = states.read("fc1.weight"), ema = states.read("fc1.weight/ema");
-  for (std::int64_t i = 0; i < weight.type().elements(); ++i)
-    EXPECT_FLOAT_EQ(static_cast<float>(ema.number(i)), static_cast<float>(weight.number(i)));
+  for (const char* at : {"**", "fc1"}) {
+    SCOPED_TRACE(at);
+    const std::string which = std::string("at='") + at + "'";
+    const Keys keys{"steps=4", "optimizer.ema={decay=0.5, " + which + "}",
+                    "optimizer.lookahead={k=2, " + which + "}",
+                    "parameters.freeze=[{at=\"fc1\", until=\"3 steps\"}]", "optimizer.lr=0.0"};
+    const Trained trained = run(keys);
+    const StateStore& states = trained.training->states();
+    const HostTensor weight = states.read("fc1.weight");
+    for (const char* name : {"fc1.weight/ema", "fc1.weight/slow"}) {
+      const HostTensor average = states.read(name);
+      for (std::int64_t i = 0; i < weight.type().elements(); ++i)
+        EXPECT_FLOAT_EQ(static_cast<float>(average.number(i)),
+                        static_cast<float>(weight.number(i)));
+    }
+    for (const std::uint64_t stop : {2, 3}) {
+      const Trained stopped = run(keys, stop);
+      const Trained resumed = run(keys, 0, stopped.result.run_dir);
+      EXPECT_EQ(testing::difference(resumed.training->states(), states), "");
+    }
+  }
 }
 
 TEST_F(AveragesTest, NormsAreLogged) {
