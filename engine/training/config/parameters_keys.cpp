@@ -205,7 +205,8 @@ void visit(KeyVisitor& v, ParametersConfig& c) {
   v.tables(
       "head", c.head, "one layer", visit_head,
       "last layers that get another width, in the exported file, too: weight and bias start as "
-      "PyTorch's Linear does, or by init; load passes over them where a file has another shape");
+      "PyTorch's Linear does, or by init; load passes over them where a file has another shape; "
+      "two rules for one layer are refused");
   v.tables("lora", c.lora, "one rule", visit_lora,
            "adapters of low rank that train in place of all other parameters; the last rule that "
            "covers a weight counts");
