@@ -270,6 +270,8 @@ class Test:
 
 def main():
     program = os.path.abspath(sys.argv[1])
+    torch.set_num_threads(1)  # small networks; and other tests run beside this one
+    os.environ["OMP_NUM_THREADS"] = "1"
     with tempfile.TemporaryDirectory() as folder:
         test = Test(program, pathlib.Path(folder))
         failed = test.run()
