@@ -6,16 +6,28 @@
 #include <unordered_map>
 
 #include "engine/graph/selector.h"
+#include "importer/file/traced_mode.h"
 #include "importer/node_context.h"
 
 namespace tandem::importer::operators {
 namespace {
 
-// As the file says: an attribute since version 14; 4 or 5 outputs before; is_test before version 7.
-bool file_trains(NodeContext& node) {
+// As ONNX says it: an attribute since version 14; 4 or 5 outputs before; is_test before version 7.
+bool node_trains(NodeContext& node) {
   if (node.version() >= 14) return node.flag("training_mode", false);
   if (node.version() < 7) return !node.flag("is_test", false) && node.output_count() > 1;
   return node.output_count() > 1;
+}
+
+// As the file says. Nobody writes a training_mode of 1 without meaning it; 0 is the default, which
+// tools write where an exporter left it open.
+bool file_trains(NodeContext& node) {
+  return node_trains(node) || traced_in_training(node.node()).value_or(false);
+}
+
+bool is_unsaid(NodeContext& node) {
+  return node.version() >= 14 && !node.has_attribute("training_mode") &&
+         !traced_in_training(node.node()) && omits_training_mode(*node.session().file.model);
 }
 
 bool trains(NodeContext& node) {
@@ -24,6 +36,15 @@ bool trains(NodeContext& node) {
   std::string mode = options.batch_norm;
   for (const OperatorRule& rule : options.batch_norm_rules) {
     if (Selector(rule.at).matches(use.path)) mode = rule.mode;
+  }
+  if (mode == "file" && options.training && is_unsaid(node)) {
+    node.unsupported(
+        "the file does not say whether it trains: torch.onnx.export(dynamo=True) notes the mode in "
+        "the node's name and metadata alone, and they are lost",
+        fmt::format("the file as the exporter wrote it; or model.batch_norm = \"inference\" or "
+                    "\"train\", or rules: [ {{ at = \"**\", mode = \"inference\" }}, {{ at = "
+                    "\"{}\", mode = \"train\" }} ]",
+                    node.path()));
   }
   use.trains = mode == "train" || (mode == "file" && use.file_trains);
   return options.training && use.trains;
@@ -128,8 +149,8 @@ void write_back(NodeContext& node, const Statistics& statistics, const Term& val
     node.unsupported(
         fmt::format("its running statistics '{}' are a weight, or another operator's, too",
                     state->name),
-        "export the model in training mode, which keeps them apart; batch_norm = "
-        "\"inference\" trains the rest of the model");
+        "export the model in training mode (with dynamo=True also with optimize=False), which "
+        "keeps them apart; batch_norm = \"inference\" trains the rest of the model");
   }
   if (in_place && !(state->final == initial)) {  // of a body that is run more than once
     node.unsupported(

@@ -1,0 +1,118 @@
+// A backbone in inference beside a neck in training in a file of torch.onnx.export(dynamo=True):
+// losses beside PyTorch's, and what `init` writes (tests/scripts/traced_batch_norm.py).
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "engine/formats/arrays/npy.h"
+#include "engine/formats/files.h"
+#include "tandem/init.h"
+#include "tandem/tandem.h"
+#include "tests/api/error_of.h"
+#include "tests/training/formats/temporary_folder.h"
+
+namespace tandem::api {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using Json = nlohmann::json;
+using tandem::testing::TemporaryFolder;
+
+const std::string traced = std::string(TANDEM_SOURCE_DIR) + "/tests/data/notices/traced/";
+
+Json expected_json() {
+  std::ifstream stream(traced + "expected.json");
+  return Json::parse(stream);
+}
+
+/// 16 samples in two steps; the backbone does not train.
+void write_traced_run(const TemporaryFolder& folder, const std::string& model,
+                      const std::string& frozen) {
+  const Json of = expected_json();
+  write_npz(folder / "train.npz",
+            {{"x", HostTensor::from<float>({16, 2, 3, 3}, of["x"].get<std::vector<float>>())},
+             {"labels", HostTensor::from<std::int64_t>(
+                            {16}, of["labels"].get<std::vector<std::int64_t>>())}});
+  std::ofstream(folder / "train.toml") << "model = \"" << traced << model << R"("
+batch_size = 8
+epochs = 1
+[parameters]
+freeze = [ { at = ")" << frozen << R"(" } ]
+[loss]
+terms = [ { kind = "softmax_cross_entropy", logits = "y", labels = "labels" } ]
+[optimizer]
+kind = "sgd"
+lr = 0.1
+[data]
+kind = "npz"
+[data.train]
+files = [ "train.npz" ]
+shuffle = "none"
+[log]
+every = "1 steps"
+)";
+}
+
+std::vector<double> traced_losses(const TemporaryFolder& folder, const std::string& mode) {
+  TrainOptions options;
+  options.run_dir = folder / ("run_" + mode);
+  options.overrides = {"model.batch_norm=" + mode};
+  Trainer(folder / "train.toml", options).run();
+  std::vector<double> losses;
+  std::ifstream stream(options.run_dir + "/metrics.jsonl");
+  for (std::string line; std::getline(stream, line);) {
+    const Json json = Json::parse(line);
+    if (json.contains("loss") && !json.contains("phase")) losses.push_back(json["loss"]);
+  }
+  return losses;
+}
+
+TEST(TracedBatchNorm, TrainsAsPyTorchDoes) {
+  const Json expected = expected_json()["losses"];
+  for (const char* model : {"mixed.onnx", "names.onnx"}) {
+    const TemporaryFolder folder;
+    write_traced_run(folder, model, "backbone.**");
+    for (const char* mode : {"file", "train", "inference"}) {
+      SCOPED_TRACE(std::string(model) + " " + mode);
+      const std::vector<double> losses = traced_losses(folder, mode);
+      ASSERT_EQ(losses.size(), 2u);
+      for (std::size_t i = 0; i < 2; ++i) EXPECT_NEAR(losses[i], expected[mode][i], 2e-5);
+    }
+  }
+}
+
+TEST(TracedBatchNorm, WithoutAWordOfItsModeIsRefused) {
+  const TemporaryFolder folder;
+  write_traced_run(folder, "stripped.onnx", "backbone.**");
+  TrainOptions options;
+  options.dry_run = true;
+  options.overrides = {"model.batch_norm=file"};
+  const std::string text =
+      tandem::testing::error_of([&] { Trainer(folder / "train.toml", options); });
+  EXPECT_THAT(text, AllOf(HasSubstr("the file does not say whether it trains"),
+                          HasSubstr("{ at = \"BatchNormalization#0\", mode = \"train\" }")));
+}
+
+TEST(TracedBatchNorm, InitTakesTheModesOfAFileThatMixesThem) {
+  for (const char* model : {"mixed.onnx", "names.onnx", "eval.onnx", "stripped.onnx"}) {
+    SCOPED_TRACE(model);
+    const TemporaryFolder folder;
+    InitOptions options;
+    options.to = folder / "";
+    init(traced + model, options);
+    const std::string text = read_file(folder / "train.toml");
+    const std::string name = model;
+    if (name == "mixed.onnx" || name == "names.onnx") {
+      EXPECT_THAT(text, HasSubstr("batch_norm = \"file\""));
+    } else {
+      EXPECT_THAT(text, Not(HasSubstr("batch_norm")));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tandem::api
