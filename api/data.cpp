@@ -35,7 +35,7 @@ std::string text_of(const CheckedData& checked) {
                             c.name == field.name ? "" : c.name, c.values, c.missing,
                             number_text(c.least), number_text(c.greatest),
                             c.distinct < 0 ? "-" : std::to_string(c.distinct));
-        if (c.cut > 0) text += fmt::format("    {} values beyond `max` of split\n", c.cut);
+        if (c.cut > 0) text += fmt::format("    {} {}\n", c.cut, c.limit);
         if (c.unknown > 0)
           text += fmt::format("    {} values are not in the vocabulary of training\n", c.unknown);
         if (c.bad_numbers > 0) text += fmt::format("    {} are not finite\n", c.bad_numbers);

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "api/check/checked_data.h"
+#include "engine/training/data/cells/cut_tokens.h"
 #include "engine/training/data/cells/unknown_words.h"
 #include "engine/training/data/encode_files.h"
 #include "engine/training/data/shown_problems.h"
@@ -77,6 +78,10 @@ CheckedSplit check_files(const DataConfig& config, const TablePlan& plan, const 
     checked.sample = {field.logical, field.stored.shape};
     for (const std::size_t column : field.columns) {
       checked.columns.emplace_back().name = plan.columns[column];
+      checked.columns.back().limit = field.tokenizer           ? "tokens beyond `length` of tokens"
+                                     : field.separator.empty() ? "characters beyond `max` of "
+                                                                 "characters"
+                                                               : "values beyond `max` of split";
     }
     found.emplace_back(field.columns.size());
   }
@@ -104,6 +109,8 @@ CheckedSplit check_files(const DataConfig& config, const TablePlan& plan, const 
   }
   refuse_empty(result, paths, to);
   const bool is_training = &split == &config.train;
+  for (const std::string& note : cut_token_notes(plan, found))
+    to.notes.push_back((is_training ? "training data: " : "held-out data: ") + note);
   for (std::string& warning : token_warnings(plan, found))
     to.warnings.push_back((is_training ? "training data: " : "") + std::move(warning));
   all = std::move(encoded.values);

@@ -20,6 +20,7 @@ namespace tandem::api {
 /// Of what a field takes from one column.
 struct CheckedColumn {
   std::string name;
+  const char* limit = "";  // what `cut` counts: "values beyond `max` of split"
   std::int64_t values = 0, missing = 0, cut = 0, distinct = -1, bad_numbers = 0;
   std::int64_t unknown = -1;  // that the training data's vocabulary lacks; -1: there is none
   double least = std::numeric_limits<double>::infinity(), greatest = -least;

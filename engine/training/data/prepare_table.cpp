@@ -15,6 +15,7 @@
 #include "engine/formats/files.h"
 #include "engine/formats/parallel_jobs.h"
 #include "engine/training/config/config_value.h"
+#include "engine/training/data/cells/cut_tokens.h"
 #include "engine/training/data/cells/unknown_words.h"
 #include "engine/training/data/encode_files.h"
 #include "engine/training/data/shown_problems.h"
@@ -388,6 +389,10 @@ template <class Say>
 void tell_unknown_words(PreparedTable& table, const Say& say) {
   const std::string untrained = untrained_note(table.plan, table.train.fields);
   if (!untrained.empty()) say("note       " + untrained);
+  for (const std::string& note : cut_token_notes(table.plan, table.train.fields))
+    say("note       training data: " + note);
+  for (const std::string& note : cut_token_notes(table.plan, table.eval.fields))
+    say("note       held-out data: " + note);
   const auto has_unknown = [](const std::vector<ColumnStatistics>& columns) {
     return std::any_of(columns.begin(), columns.end(),
                        [](const ColumnStatistics& column) { return column.unknown > 0; });
