@@ -253,8 +253,10 @@ std::optional<BadCell> RowEncoder::take_value(std::size_t f, std::size_t c, std:
   const auto bad = [&](const char* message, std::string expected) {
     BadCell cell{f, field.columns[c], message, std::move(expected), shown_cell(text), text.empty()};
     if (text.empty() && !missing_.empty()) cell.got = shown_cell(missing_);
-    if (!text.empty() && field.parses())
-      cell.fix = field.reading.number ? field.reading.fix : remedy_of_number(text, *marks_);
+    if (text.empty() || !field.parses()) return cell;
+    cell.fix = remedy_of_number(text, *marks_);
+    const bool are_marks = cell.fix.starts_with("data.");  // of a number that stands for a time
+    if (field.reading.number && !are_marks) cell.fix = field.reading.fix;
     return cell;
   };
   const auto take_id = [&](std::string_view value) -> std::optional<BadCell> {
@@ -275,7 +277,7 @@ std::optional<BadCell> RowEncoder::take_value(std::size_t f, std::size_t c, std:
     return take_integer(field, *marks_, buffer_, text, statistics, to, bad);
   }
   const std::optional<double> parsed =
-      is_read ? field.reading.number(text) : read_double(text, *marks_, buffer_);
+      is_read ? field.reading.number(text, *marks_) : read_double(text, *marks_, buffer_);
   if (!parsed) {
     return bad(text.empty() ? "empty"
                : is_read    ? field.reading.problem.c_str()

@@ -22,10 +22,39 @@ inline void tell_others(std::vector<Diagnostic>& problems, std::size_t first, st
   problems[first].message += " (and " + std::to_string(count - 1) + " " + what + " more)";
 }
 
-/// The same where reading ended with the last one that is shown: nobody knows what follows.
+/// Keeps the first three of those that say the same of one field of rows, and the number of others.
+inline void fold_alike(std::vector<Diagnostic>& problems) {
+  constexpr std::size_t kept_of_a_kind = 3;
+  struct Kind {
+    std::string text;
+    std::size_t last = 0, count = 0;
+  };
+  std::vector<Kind> kinds;
+  std::vector<Diagnostic> kept;
+  for (Diagnostic& d : problems) {
+    const std::string text =
+        d.message + "\n" + d.expected + "\n" + d.path + "\n" + std::to_string(d.column);
+    auto kind = kinds.begin();
+    while (kind != kinds.end() && kind->text != text) ++kind;
+    if (kind == kinds.end()) kind = kinds.insert(kinds.end(), Kind{text});
+    if (++kind->count > kept_of_a_kind) continue;
+    kind->last = kept.size();
+    kept.push_back(std::move(d));
+  }
+  for (const Kind& kind : kinds) {
+    if (kind.count > kept_of_a_kind)
+      kept[kind.last].message +=
+          " (and in " + std::to_string(kind.count - kept_of_a_kind) + " rows after it)";
+  }
+  problems = std::move(kept);
+}
+
+/// Folds those that are alike, where reading ended with the last one: nobody knows what follows.
 inline void tell_end_of_reading(std::vector<Diagnostic>& problems) {
-  if (problems.size() < shown_problems) return;
-  problems[0].message += " (the first " + std::to_string(problems.size()) + ", there may be more)";
+  const std::size_t count = problems.size();
+  fold_alike(problems);
+  if (count < shown_problems) return;
+  problems[0].message += " (the first " + std::to_string(count) + ", there may be more)";
 }
 
 }  // namespace tandem

@@ -7,6 +7,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "engine/formats/table_form.h"
+#include "engine/graph/selector.h"
 #include "engine/graph/text.h"
 
 namespace tandem {
@@ -183,8 +185,13 @@ void TableFile::match_header(const std::vector<std::string>& names,
     if (cell_of_[c] >= 0 || may_lack[c] != 0) continue;
     problems.push_back({.message = "the header does not name the column `" + plan_.columns[c] + "`",
                         .file = name_,
-                        .line = 1});
+                        .line = 1,
+                        .fix = did_you_mean(nearest_name(plan_.columns[c], names))});
   }
+  const bool is_one =
+      names.size() == 1 && names[0].find_first_of(known_separators) != names[0].npos;
+  if (!problems.empty() && is_one)
+    problems.back().fix = "the cells are separated in another way: " + plan_.separator_fix;
   if (!problems.empty()) throw Error(ErrorKind::data, std::move(problems));
   names_ = names;
   same_ = names == plan_.columns;

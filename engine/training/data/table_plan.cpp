@@ -98,10 +98,7 @@ void FieldPlanner::find_columns() {
       std::string fix = did_you_mean(nearest_name(name, plan_.columns));
       const bool is_one = plan_.columns.size() == 1 &&
                           plan_.columns[0].find_first_of(known_separators) != std::string::npos;
-      if (is_one)
-        fix =
-            "the cells are separated in another way: data.kind = \"csv\" finds it, "
-            "data.separator says it";
+      if (is_one) fix = "the cells are separated in another way: " + plan_.separator_fix;
       report(field_.where, "no column `" + name + "` in " + file_, std::move(fix));
       errors_.back().expected = "one of " + listed(plan_.columns);
       continue;
@@ -256,6 +253,11 @@ TablePlan plan_table(const DataConfig& config, std::vector<std::string> columns,
   plan.columns = std::move(columns);
   plan.tokenizer_path = config.table()->tokenizer;
   plan.cells = config.table()->cells;
+  const auto* const csv = std::get_if<CsvTable>(&config.kind);
+  plan.separator_fix = csv == nullptr ? "data.kind = \"csv\" finds it, data.separator says it"
+                       : csv->separator == Separator::automatic
+                           ? "data.separator says it"
+                           : "data.separator = \"auto\" finds it";
   std::string file = "the files";
   for (const SplitConfig* split : {&config.eval, &config.train}) {
     if (!split->files.empty() && !split->files[0].paths.empty()) file = split->files[0].paths[0];

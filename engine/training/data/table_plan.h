@@ -33,7 +33,8 @@ using ValueIds = std::function<std::int64_t(std::string_view value)>;
 /// A number that a function reads from text in a way of its own; `problem`, `expected` and `fix`
 /// are said of a cell that it cannot read.
 struct TextReading {
-  std::function<std::optional<double>(std::string_view cell)> number;  // empty: the usual way
+  /// `cells`: the marks of numbers in this cell. Empty: the usual way.
+  std::function<std::optional<double>(std::string_view cell, const CellText& cells)> number;
   std::string problem, expected, fix;
 };
 
@@ -86,9 +87,10 @@ struct TablePlan {
   std::vector<TableField> fields;
   std::vector<VocabularyPlan> vocabularies;
   CellText cells;
-  bool refuses_unknown = false;                // words that vocabularies lack make a row a bad one
-  std::vector<std::string> notes;              // what was found out and is not as it is written
-  std::string tokenizer_path;                  // "": none is named
+  std::string separator_fix;       // what to do where cells are separated in another way
+  bool refuses_unknown = false;    // words that vocabularies lack make a row a bad one
+  std::vector<std::string> notes;  // what was found out and is not as it is written
+  std::string tokenizer_path;      // "": none is named
   std::shared_ptr<const Tokenizer> tokenizer;  // null until a field takes it
 };
 
@@ -142,7 +144,8 @@ class FieldPlanner {
   DType number_ = DType::float32;  // that text is read as
 };
 
-/// Reports functions that do not fit. `columns`: of the files, in order.
+/// Reports functions that do not fit. `columns`: of the files, in order; those are told by the
+/// first one of training, else of evaluation.
 TablePlan plan_table(const DataConfig& config, std::vector<std::string> columns,
                      std::vector<Diagnostic>& errors);
 

@@ -23,6 +23,7 @@ using testing::data_config;
 using ::testing::ElementsAre;
 using testing::error_of;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using testing::TemporaryFolder;
 
 /// [data] with these keys, a file and the field x.
@@ -58,6 +59,21 @@ std::vector<double> read_table(const std::string& text, const std::string& field
 std::string refusal(const std::string& text, const std::string& field,
                     const std::string& keys = "") {
   return error_of([&] { read_table(text, field, keys); });
+}
+
+// Each row of a column in which all are wrong would say the same.
+TEST(TableDialects, EqualErrorsOfAColumnAreToldOnceWithTheirCount) {
+  std::string text = "a;b\n";
+  for (int i = 0; i < 9; ++i) text += "x" + std::to_string(i) + ";" + std::to_string(i) + "\n";
+  const std::string error = refusal(text, "{ from = ['a', 'b'] }");
+  EXPECT_THAT(error,
+              AllOf(HasSubstr("t.csv:2:1"), HasSubstr("t.csv:4:1"),
+                    HasSubstr("(and in 6 rows after it)"), ::testing::Not(HasSubstr("t.csv:5:1"))));
+}
+
+TEST(TableDialects, AnotherSeparatorIsFoundByAKeyOfTheKind) {
+  EXPECT_THAT(refusal("a;b\n1;2\n", "'a'", "separator = ','"),
+              HasSubstr("data.separator = \"auto\" finds it"));
 }
 
 TEST(TableDialects, Separators) {
@@ -114,11 +130,26 @@ TEST(TableDialects, MarksOfNumbers) {
             wanted);
   EXPECT_EQ(read_table("a,b\n\"1,234,567.5\",0\n-12.25,0\n", "'a'", "thousands = ','"), wanted);
   EXPECT_EQ(read_table("a,b\n1 234 567.5,0\n-12.25,0\n", "'a'", "thousands = 'space'"), wanted);
+  // No-break spaces, as French and Swiss tables have them: U+00A0 and the narrow U+202F.
+  EXPECT_EQ(read_table("a,b\n1\u00a0234\u202f567.5,0\n-12.25,0\n", "'a'", "thousands = 'space'"),
+            wanted);
   EXPECT_EQ(read_table("a;b\n1.234;0\n7;0\n", "{ from = 'a', as = ['int64'] }",
                        "decimal = ','\nthousands = '.'"),
             (std::vector<double>{1234, 7}));
   EXPECT_EQ(read_table("a;b\n1,5e3;0\n", "'a'", "decimal = ','"), std::vector<double>{1500});
   // What stands for an empty field is written as TOML has numbers.
+  // Seconds since 1970 are a number as well; what stands for an empty field has its own marks.
+  EXPECT_EQ(read_table("a;b\n1700000001,5;0\n;0\n",
+                       "{ from = 'a', as = ['missing(1.5)', "
+                       "'unix_time', 'float64'] }",
+                       "decimal = ','"),
+            (std::vector<double>{1700000001.5, 1.5}));
+  EXPECT_EQ(read_table("a;b\n1.700.000.001;0\n", "{ from = 'a', as = ['unix_time', 'float64'] }",
+                       "decimal = ','\nthousands = '.'"),
+            std::vector<double>{1700000001});
+  EXPECT_THAT(
+      refusal("a;b\n1700000001.5;0\n", "{ from = 'a', as = ['unix_time'] }", "decimal = ','"),
+      HasSubstr("data.decimal = \".\""));
   EXPECT_EQ(
       read_table("a;b\n;0\n2,5;0\n", "{ from = 'a', as = ['missing(1.25)'] }", "decimal = ','"),
       (std::vector<double>{1.25, 2.5}));
@@ -130,6 +161,8 @@ TEST(TableDialects, MarksOfNumbers) {
               AllOf(HasSubstr("data.decimal = \",\""), HasSubstr("data.thousands = \".\"")));
   EXPECT_THAT(refusal("a;b\n12,34;0\n", "'a'", "thousands = ','"), HasSubstr("not a number"));
   EXPECT_THAT(refusal("a;b\n1.5;0\n", "'a'", "decimal = ','"), HasSubstr("data.decimal = \".\""));
+  // No comma, no remedy of commas: a number that is too large.
+  EXPECT_THAT(refusal("a,b\n1e400,0\n", "'a'"), Not(HasSubstr("data.decimal")));
   EXPECT_THAT(refusal("a;b\n1;0\n", "'a'", "thousands = '.'"),
               HasSubstr("the same mark as data.decimal"));
 }

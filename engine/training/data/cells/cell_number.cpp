@@ -186,6 +186,8 @@ std::string remedy_of_number(std::string_view cell, const CellText& cells) {
   if (is_usual_missing(text))
     return "data.missing leaves this spelling out: name it there, or set data.missing = [ \"" +
            std::string(text) + "\" ]";
+  std::string buffer;
+  if (read_double(text, cells, buffer)) return "";  // a number, but not one that is taken
   const bool is_point = cells.decimal == DecimalMark::point;
   if (!is_point && reads_with(text, DecimalMark::point, ThousandsMark::none))
     return "data.decimal = \".\"";

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "engine/graph/text.h"
+#include "engine/training/data/cells/cell_number.h"
 
 namespace tandem {
 namespace {
@@ -128,7 +129,11 @@ std::optional<DateTime> by_format(std::string_view cell, const std::string& form
   return rest.is_over() ? time_of(clock, 0) : std::nullopt;
 }
 
-std::optional<DateTime> by_number(std::string_view text) {
+std::optional<DateTime> by_number(std::string_view cell, const CellText& cells) {
+  std::string buffer;
+  const std::optional<std::string_view> number = plain_number(cell, cells, buffer);
+  if (!number) return std::nullopt;
+  const std::string_view text = *number;
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (text.empty() || error != std::errc() || end != text.data() + text.size() ||
@@ -159,11 +164,12 @@ std::optional<DateTime> read_date(std::string_view cell) {
   return time_of(clock, zone);
 }
 
-std::optional<DateTime> read_time(std::string_view cell, const std::string& format) {
+std::optional<DateTime> read_time(std::string_view cell, const std::string& format,
+                                  const CellText& cells) {
   if (!format.empty()) return by_format(cell, format);
   const std::string_view text = trimmed(cell);
   if (const std::optional<DateTime> date = read_date(text)) return date;
-  return by_number(text);
+  return by_number(text, cells);
 }
 
 double part_of(const DateTime& time, TimePart part) {

@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "engine/training/config/data_config.h"
+
 namespace tandem {
 
 struct DateTime {
@@ -19,8 +21,9 @@ std::optional<DateTime> read_date(std::string_view cell);
 /// As `format` says, of %Y %m %d %H %M %S %y (1969 to 2068), any other characters as they are; or
 /// for an empty one a date of ISO 8601, or the time as a number: seconds since 1970, from 1e11 on
 /// milliseconds, from 1e14 microseconds, from 1e17 nanoseconds. Eight digits that are a date
-/// without its strokes are none of these.
-std::optional<DateTime> read_time(std::string_view cell, const std::string& format);
+/// without its strokes are none of these. `cells`: the marks of such a number.
+std::optional<DateTime> read_time(std::string_view cell, const std::string& format,
+                                  const CellText& cells = {});
 
 enum class TimePart : std::uint8_t {
   unix_time,

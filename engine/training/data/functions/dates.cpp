@@ -39,8 +39,9 @@ struct DatePart final : TextFunction {
         format.empty() ? "2024-03-01, 2024-03-01T12:30:00Z, or seconds or milliseconds since 1970"
                        : "a date as " + format;
     plan.read_text(
-        {[p = part, form = format](std::string_view text) -> std::optional<double> {
-           const std::optional<DateTime> time = read_time(text, form);
+        {[p = part, form = format](std::string_view text,
+                                   const CellText& cells) -> std::optional<double> {
+           const std::optional<DateTime> time = read_time(text, form, cells);
            return time ? std::optional<double>(part_of(*time, p)) : std::nullopt;
          },
          "not a date", expected,
