@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "api/init/data/table_arrays.h"
@@ -32,6 +33,20 @@ ColumnList elements_of(const InputFacts& input, ColumnList columns) {
   element.sample.shape.clear();
   std::erase_if(columns, [&](const ArrayFacts* array) { return !misfit(element, *array).empty(); });
   return columns;
+}
+
+/// Whether some are dates, and unix_time reads the numbers of the others as they are: it takes
+/// eight digits for a date, and from 1e11 on other units than seconds.
+bool may_be_times(const ColumnList& columns) {
+  constexpr double eight_digits = 1e7, nine_digits = 1e8, milliseconds = 1e11;
+  const auto is_date = [](const ArrayFacts* column) { return !column->made_by.empty(); };
+  return std::any_of(columns.begin(), columns.end(), is_date) &&
+         std::all_of(columns.begin(), columns.end(), [&](const ArrayFacts* column) {
+           const Numbers& numbers = column->numbers;
+           const double most = std::max(std::abs(numbers.least), std::abs(numbers.most));
+           return is_date(column) || most < eight_digits ||
+                  (numbers.least >= nine_digits && most < milliseconds);
+         });
 }
 
 /// Leaves identifiers out where there are more columns than are wanted, and enough without them.
@@ -99,7 +114,8 @@ void offer_columns(const std::vector<InputFacts>& inputs, const DataFacts& data,
     ColumnList columns = elements_of(inputs[i], untaken);
     const std::vector<std::string> left_out = leave_identifiers_out(columns, wanted);
     if (columns.empty()) continue;
-    const ArrayFacts offered = stacked_columns(field.name, columns);
+    ArrayFacts offered = stacked_columns(field.name, columns);
+    if (may_be_times(columns)) offered.made_by = {"unix_time"};
     InputFacts as_many = inputs[i];
     as_many.sample.shape = offered.sample.shape;
     const Functions functions = functions_for(as_many, offered);

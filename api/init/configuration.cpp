@@ -12,6 +12,7 @@
 #include "api/init/buckets.h"
 #include "api/init/fields.h"
 #include "api/init/loss.h"
+#include "api/init/model_config.h"
 #include "api/init/networks/network.h"
 #include "engine/formats/paths.h"
 #include "engine/graph/error.h"
@@ -40,6 +41,8 @@ struct Known {
   std::int64_t samples = 0;  // to train on; 0: not known
   RunLength length;
   std::optional<BucketGuess> buckets;
+  std::map<std::string, std::int64_t> said_bind;
+  std::string unbound;  // why lengths of the samples are not those of the model
 
   bool holds_out = false;  // a part of the training data
 };
@@ -60,6 +63,7 @@ void guess_model(const Known& known, Draft& draft) {
   GuessedSection& top = draft.section("");
   const std::string file = near_path(known.model.path, known.folder);
   auto bound = known.fields.bind;
+  bound.insert(known.said_bind.begin(), known.said_bind.end());
   if (known.buckets) bound.erase(known.buckets->dimension);  // each step has its own length
   std::string keys, why;
   if (!bound.empty()) {
@@ -86,8 +90,8 @@ void guess_model(const Known& known, Draft& draft) {
                "number"
              : fmt::format(
                    "how long is \"{}\"? Write model = {{ file = {}, bind = {{ {} = 16 }} }} "
-                   "with its length",
-                   name, file, toml_key(name))});
+                   "with its length{}",
+                   name, file, toml_key(name), known.unbound.empty() ? "" : "; " + known.unbound)});
   }
   if (run_name(known.model.path) != known.model.path) {
     top.keys.push_back({"name", toml_string(run_name(known.model.path)),
@@ -150,7 +154,8 @@ void guess_epochs(Known& known, Draft& draft) {
   known.length.steps = epochs * a_epoch;
 }
 
-void write_loss(const Known& known, Draft& draft) {
+/// `trains`: what is said of training is wanted.
+void write_loss(const Known& known, bool trains, Draft& draft) {
   const LossChoice& loss = known.loss;
   GuessedSection& section = draft.section("loss");
   if (loss.of_model && loss.todo.empty()) {
@@ -162,7 +167,7 @@ void write_loss(const Known& known, Draft& draft) {
   const std::string labels = loss.labels.name.empty() ? "labels" : loss.labels.name;
   const std::string term = loss.term.kind.empty() ? "" : "[ " + term_toml(loss.term, labels) + " ]";
   section.keys.push_back({loss.of_model ? "output" : "terms", term, loss.why, loss.todo});
-  if (!loss.term.note.empty()) draft.notes.push_back(loss.term.note);
+  if (!loss.term.note.empty() && trains) draft.notes.push_back(loss.term.note);
 }
 
 void write_data(const Known& known, Draft& draft) {
@@ -226,12 +231,13 @@ void write_fields(const Known& known, Draft& draft) {
     section.keys.push_back({field.name, value, field.why, todo});
   };
   for (const FieldGuess& field : known.fields.fields) {
-    if (!field.is_left_out) add(field);
+    if (!field.is_left_out && !field.is_said) add(field);
   }
   const bool is_there =
       std::any_of(known.fields.fields.begin(), known.fields.fields.end(),
                   [&](const auto& f) { return f.name == known.loss.labels.name; });
-  if (known.loss.labels.from != nullptr && !is_there) {
+  const bool has_labels = known.loss.labels.from != nullptr || !known.loss.labels.todo.empty();
+  if (has_labels && !is_there) {
     FieldGuess labels = known.loss.labels;
     if (!known.loss.todo.empty()) labels.todo = goes_with_loss;
     add(labels);
@@ -240,12 +246,35 @@ void write_fields(const Known& known, Draft& draft) {
   }
 }
 
+/// How the values of a table are distributed in the file, as a rule of parameters.init; "" where
+/// all are 0.
+std::string init_rule(const ModelFacts& model, const std::string& table) {
+  const std::vector<State>& states = model.imported.graph.states;
+  const auto state = std::find_if(states.begin(), states.end(), [&](const State& one) {
+    return one.path == table || one.name == table;
+  });
+  if (state == states.end() || state->start.bytes() == 0) return "";
+  Numbers values;
+  values.add(state->start);
+  const double mean = values.mean(), deviation = values.deviation();
+  if (!values.finite || (deviation == 0 && mean == 0)) return "";
+  const std::string at = toml_string(table);
+  if (deviation == 0)
+    return fmt::format("{{ at = {}, kind = \"constant\", value = {:.6g} }}", at, mean);
+  const bool is_centred = std::abs(mean) < 0.1 * deviation;
+  return fmt::format("{{ at = {}, kind = \"normal\"{}, std = {:.6g} }}", at,
+                     is_centred ? "" : fmt::format(", mean = {:.6g}", mean), deviation);
+}
+
 /// Tables that have just as many rows as there are texts get one more.
 void write_rows(const Known& known, Draft& draft) {
-  std::string rules;
+  std::string rules, values;
   for (const FieldGuess& field : known.fields.fields) {
-    for (const auto& [table, rows] : field.rows)
+    for (const auto& [table, rows] : field.rows) {
       rules += fmt::format("\n  {{ at = {}, rows = {} }},", toml_string(table), rows);
+      if (const std::string rule = init_rule(known.model, table); !rule.empty())
+        values += "\n  " + rule + ",";
+    }
   }
   if (rules.empty()) return;
   draft.section("parameters")
@@ -253,6 +282,10 @@ void write_rows(const Known& known, Draft& draft) {
                        "a row for each text, and row 0 for what training lacks; values of a new "
                        "shape begin anew",
                        ""});
+  if (values.empty()) return;
+  draft.section("parameters")
+      .keys.push_back(
+          {"init", "[" + values + "\n]", "with the mean and deviation that the file's have", ""});
 }
 
 void write_eval(const Known& known, Draft& draft) {
@@ -268,12 +301,14 @@ void write_eval(const Known& known, Draft& draft) {
 
 using Bindings = std::vector<std::pair<std::string, std::int64_t>>;
 
-/// Nothing where the model cannot have these lengths.
+/// Nothing where the model cannot have these lengths; `why` is then what it says.
 std::optional<ModelFacts> model_with(const Engine& engine, const std::string& model,
-                                     const Bindings& bind, bool in_stages) {
+                                     const Bindings& bind, bool in_stages,
+                                     std::string* why = nullptr) {
   try {
     return look_into_model(engine, model, bind, in_stages);
-  } catch (const Error&) {
+  } catch (const Error& error) {
+    if (why != nullptr && !error.diagnostics().empty()) *why = error.diagnostics()[0].message;
     return std::nullopt;
   }
 }
@@ -281,12 +316,17 @@ std::optional<ModelFacts> model_with(const Engine& engine, const std::string& mo
 /// Which inputs are rows of tables does not depend on lengths, but a model with free dimensions
 /// cannot be taken apart: it is looked at with short ones.
 void find_tables(const Engine& engine, const std::string& model, bool in_stages, Known& known) {
-  Bindings bind;
+  Bindings bind(known.said_bind.begin(), known.said_bind.end());
   for (const std::string& name : known.model.free) {
     if (!name.empty() && name != "?") bind.emplace_back(name, trial_length);
   }
   std::optional<ModelFacts> bound = model_with(engine, model, bind, in_stages);
   if (!bound) return;
+  known.network = &network_of(*bound);
+  if (const std::int64_t most = positions_of(*bound, trial_length); most > 0) {
+    const std::int64_t said = known.data->most_length;
+    known.data->most_length = said > 0 ? std::min(said, most) : most;
+  }
   known.model.tables = std::move(bound->tables);
   known.model.input_rows = std::move(bound->input_rows);
   known.inputs = inputs_of(known.model);
@@ -295,11 +335,16 @@ void find_tables(const Engine& engine, const std::string& model, bool in_stages,
 /// Free dimensions get the lengths of the samples, or buckets of shorter ones, too.
 void bind_free_dimensions(const Engine& engine, const std::string& model, bool in_stages,
                           Known& known) {
-  const Bindings bind(known.fields.bind.begin(), known.fields.bind.end());
-  std::optional<ModelFacts> bound = model_with(engine, model, bind, in_stages);
+  Bindings bind(known.fields.bind.begin(), known.fields.bind.end());
+  bind.insert(bind.end(), known.said_bind.begin(), known.said_bind.end());
+  std::string why;
+  std::optional<ModelFacts> bound = model_with(engine, model, bind, in_stages, &why);
   if (!bound) {
     // A length of the data's is what the model has to take; one that was chosen is asked for.
     if (!known.data->chose_length) look_into_model(engine, model, bind, in_stages);
+    for (const auto& [name, length] : known.fields.bind)
+      known.unbound += fmt::format("{}{} = {}", known.unbound.empty() ? "" : ", ", name, length);
+    known.unbound = fmt::format("the model does not take {}: {}", known.unbound, why);
     known.fields.bind.clear();
     return;
   }
@@ -326,7 +371,10 @@ std::string unread_columns(const Known& known) {
     add(field.from);
     read.insert(field.offered.begin(), field.offered.end());
   }
+  for (const auto& [field, columns] : known.data->said.fields)
+    read.insert(columns.begin(), columns.end());
   add(known.loss.labels.from);
+  read.insert(known.loss.labels.offered.begin(), known.loss.labels.offered.end());
   std::vector<std::string> unread;
   for (const ArrayFacts& array : known.data->arrays) {
     if (!read.empty() && array.columns.size() == 1 && read.insert(array.columns[0]).second)
@@ -337,17 +385,33 @@ std::string unread_columns(const Known& known) {
   return joined(std::span(unread).first(shown)) + (unread.size() > shown ? ", …" : "");
 }
 
+/// Dimensions whose lengths are said are as if the file had them.
+void bind_as_said(const Engine& engine, const std::string& model, const GuessScope& scope,
+                  Known& known) {
+  for (const std::string& name : known.model.free) {
+    if (const auto found = scope.bind.find(name); found != scope.bind.end())
+      known.said_bind.insert(*found);
+  }
+  if (known.said_bind.empty()) return;
+  const Bindings bind(known.said_bind.begin(), known.said_bind.end());
+  known.model = look_into_model(engine, model, bind, scope.in_stages);
+}
+
 Known look(const Engine& engine, const std::string& model, const std::string& data,
-           bool in_stages) {
+           const GuessScope& scope) {
+  const bool in_stages = scope.in_stages;
   Known known;
   known.model = look_into_model(engine, model, {}, in_stages);
+  bind_as_said(engine, model, scope, known);
   known.inputs = inputs_of(known.model);
   if (data.empty()) {
     for (const InputFacts& input : known.inputs)
       known.fields.fields.push_back({.name = input.name});
   } else {
-    known.data = look_into_data(data);
+    known.data = look_into_data(data, scope.said);
     known.data->model_folder = fs::path(known.model.path).parent_path().string();
+    known.data->model_stem = fs::path(known.model.path).replace_extension("").string();
+    known.data->most_length = positions_in_config(known.data->model_folder);
     if (!known.model.free.empty()) find_tables(engine, model, in_stages, known);
     std::vector<std::string> outputs;
     for (const NamedValue& output : known.model.imported.graph.outputs)
@@ -363,14 +427,19 @@ Known look(const Engine& engine, const std::string& model, const std::string& da
     for (const ArrayFacts& array : known.data->arrays)
       known.samples = std::max(known.samples, array.rows);
   }
-  known.loss =
-      guess_loss(known.model, known.inputs, known.fields, known.data ? &*known.data : nullptr);
+  if (scope.has_loss)
+    known.loss.of_model = true;  // nothing is open
+  else
+    known.loss =
+        guess_loss(known.model, known.inputs, known.fields, known.data ? &*known.data : nullptr);
   if (known.buckets && known.loss.own_labels)  // as long as the ids that they are made of
     known.buckets->cut.push_back(known.loss.labels.name);
   if (known.data) offer_columns(known.inputs, *known.data, known.loss, known.fields);
-  known.network = &network_of(known.model);
+  const bool is_seen = known.model.free.empty() || known.network == nullptr;
+  if (is_seen) known.network = &network_of(known.model);
   known.holds_out =
-      known.data && known.data->eval.empty() && known.samples >= least_samples_to_hold_out;
+      known.data && known.data->eval.empty() &&
+      (known.samples >= least_samples_to_hold_out || !scope.trains);  // all of it is used then
   if (known.holds_out)
     known.samples -= std::llround(held_out_part * static_cast<double>(known.samples));
   return known;
@@ -395,19 +464,20 @@ std::string near_path(const std::string& path, const std::string& folder) {
 
 GuessedConfiguration guess_configuration(const Engine& engine, const std::string& model,
                                          const std::string& data, const std::string& folder,
-                                         bool in_stages) {
-  Known known = look(engine, model, data, in_stages);
+                                         const GuessScope& scope) {
+  Known known = look(engine, model, data, scope);
   known.folder = folder;
   GuessedConfiguration result;
   Draft& draft = result.draft;
   guess_model(known, draft);
   guess_batch(engine, known, draft);
   guess_epochs(known, draft);
-  write_loss(known, draft);
+  if (!scope.has_loss) write_loss(known, scope.trains, draft);
   if (!known.model.has_training_info) {
     known.network->optimize(known.model, known.length, draft.section("optimizer"));
-    draft.notes.push_back("optimizer and schedule are those of " +
-                          std::string(known.network->name));
+    if (scope.trains)
+      draft.notes.push_back("optimizer and schedule are those of " +
+                            std::string(known.network->name));
   }
   write_data(known, draft);
   write_fields(known, draft);
@@ -415,7 +485,7 @@ GuessedConfiguration guess_configuration(const Engine& engine, const std::string
   write_eval(known, draft);
   if (known.data) {
     for (const std::string& note : known.data->notes) draft.notes.push_back(note);
-    if (known.data->rows_read > 0) {
+    if (known.data->rows_read > 0 && scope.trains) {
       draft.notes.push_back(fmt::format("columns were measured over {} {} rows",
                                         known.data->has_more_rows ? "the first" : "all",
                                         known.data->rows_read));

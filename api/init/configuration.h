@@ -1,6 +1,8 @@
 // A whole configuration, guessed from a model and its data.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,13 +22,21 @@ struct GuessedConfiguration {
   std::vector<std::string> rules;  // of it, as --place takes them
 };
 
+/// How much of it is asked for.
+struct GuessScope {
+  bool trains = true;      // else the model is used: how it trains is not told
+  bool in_stages = false;  // a model in which data decides extents is looked at as far as known
+  bool has_loss = false;   // its terms and their fields are said
+  SaidOfData said = {};
+  std::map<std::string, std::int64_t> bind = {};  // free dimensions whose lengths are said
+};
+
 /// Paths in it are relative to `folder`, where that is near. `data`: a file or a folder, "" for
-/// none. `in_stages`: a model in which data decides extents is looked at as far as they are known.
-/// Throws Error{usage} where the model cannot train or the data is not there, Error{data} where
-/// files are broken.
+/// none. Throws Error{usage} where the model cannot train or the data is not there, Error{data}
+/// where files are broken.
 GuessedConfiguration guess_configuration(const Engine& engine, const std::string& model,
                                          const std::string& data, const std::string& folder,
-                                         bool in_stages = false);
+                                         const GuessScope& scope = {});
 
 /// "model" says less than its folder.
 std::string run_name(const std::string& model);

@@ -6,9 +6,12 @@
 #include <optional>
 
 #include "api/init/data/data_look.h"
+#include "api/init/fields.h"
 #include "engine/formats/files.h"
 #include "engine/formats/paths.h"
+#include "engine/formats/text_stream.h"
 #include "engine/graph/error.h"
+#include "engine/graph/text.h"
 #include "engine/training/data/functions/field_function.h"
 
 namespace tandem::api {
@@ -22,6 +25,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// What an export writes beside itself: no data.
+bool is_vocabulary(const std::string& file) {
+  const std::string name = fs::path(file).filename().string();
+  return name.find("vocabulary.") != std::string::npos && name.ends_with(".tsv") &&
+         (name.starts_with("vocabulary.") || name.find(".vocabulary.") != std::string::npos);
+}
+
 const DataLook* look_of(const std::string& path) {
   for (const DataLook& look : all_data_looks()) {
     if (look.takes(path)) return &look;
@@ -31,8 +41,9 @@ const DataLook* look_of(const std::string& path) {
 
 std::string known_files() {
   return "MNIST's IDX files, CIFAR's .bin, train.bin of token ids, .npz, .npy, .csv and .tsv "
-         "with a header, or .jsonl (and .gz of these), or a sub-folder of .jpg and .png for each "
-         "class";
+         "with a header, or .jsonl (and .gz of these), .txt (data.kind = \"text\"), or a "
+         "sub-folder of "
+         ".jpg and .png for each class";
 }
 
 [[noreturn]] void refuse(const std::string& path, std::string message, std::string expected,
@@ -41,6 +52,19 @@ std::string known_files() {
                                            .file = path,
                                            .expected = std::move(expected),
                                            .fix = std::move(fix)});
+}
+
+/// Plain text beside data of another kind says something of it: "classes.txt".
+void leave_remarks_out(const std::string& folder, std::vector<std::string>& files) {
+  const auto is_remark = [](const std::string& file) { return file.ends_with(".txt"); };
+  const auto is_data = [&](const std::string& file) {
+    return !is_remark(file) && look_of(file) != nullptr;
+  };
+  const std::span<const DataLook> all = all_data_looks();
+  const bool is_whole = std::any_of(all.begin(), all.end(), [&](const DataLook& look) {
+    return look.takes_folder != nullptr && look.takes_folder(folder);
+  });
+  if (is_whole || std::any_of(files.begin(), files.end(), is_data)) std::erase_if(files, is_remark);
 }
 
 std::vector<std::string> files_of(const std::string& path) {
@@ -53,8 +77,10 @@ std::vector<std::string> files_of(const std::string& path) {
   std::vector<std::string> files;
   for (const std::string& name : list_directory(path)) {
     const std::string file = path + "/" + name;
-    if (!name.starts_with('.') && fs::is_regular_file(file, failed)) files.push_back(file);
+    if (!name.starts_with('.') && !is_vocabulary(name) && fs::is_regular_file(file, failed))
+      files.push_back(file);
   }
+  leave_remarks_out(path, files);
   return files;
 }
 
@@ -85,6 +111,10 @@ const DataLook& choose_kind(const std::string& path, std::vector<std::string>& f
     }
     chosen = look;
     taken.push_back(file);
+  }
+  if (chosen == nullptr && files.size() == 1) {  // a file of another known format says what it is
+    char first = 0;
+    TextStream(files[0]).read(&first, 1);
   }
   if (chosen == nullptr) refuse(path, "no file of a known kind of data", known_files());
   if (taken.size() < files.size()) {
@@ -191,8 +221,28 @@ void fit_data(const std::vector<InputFacts>& inputs, DataFacts& facts,
   }
 }
 
-DataFacts look_into_data(const std::string& path) {
+bool SaidOfData::takes(const std::vector<InputFacts>& inputs, const std::string& column) const {
+  return std::any_of(inputs.begin(), inputs.end(), [&](const InputFacts& input) {
+    const auto found = fields.find(input.name);
+    return found != fields.end() &&
+           std::find(found->second.begin(), found->second.end(), column) != found->second.end();
+  });
+}
+
+std::string kind_of_data(const std::string& path) {
+  try {
+    DataFacts facts;
+    std::vector<std::string> files = files_of(path);
+    const DataLook* const whole = look_of_folder(path, files);
+    return std::string(whole != nullptr ? whole->kind : choose_kind(path, files, facts).kind);
+  } catch (const Error&) {  // which looking into it says
+    return "";
+  }
+}
+
+DataFacts look_into_data(const std::string& path, SaidOfData said) {
   DataFacts facts;
+  facts.said = std::move(said);
   facts.path = normal_path(path);
   if (facts.path.size() > 1 && facts.path.ends_with('/')) facts.path.pop_back();
   std::vector<std::string> files = files_of(facts.path);
@@ -211,7 +261,8 @@ DataFacts look_into_data(const std::string& path) {
                 Diagnostic{.message = facts.arrays.empty() ? "there are no arrays in the data"
                                                            : "there are no samples",
                            .file = files.front(),
-                           .expected = "arrays whose axis 0 counts samples"});
+                           .expected = "arrays whose axis 0 counts samples",
+                           .fix = joined(facts.notes, "; ")});
   }
   return facts;
 }

@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
-#include <nlohmann/json.hpp>
+#include <optional>
 
 #include "api/init/data/data_look.h"
 #include "api/init/losses/loss_form.h"
+#include "api/init/model_config.h"
 #include "api/init/roles.h"
+#include "engine/graph/text.h"
 
 namespace tandem::api {
 namespace {
@@ -17,8 +17,6 @@ namespace {
 constexpr const char* export_without_cache =
     "optimum writes one with `--task text-generation` (not `text-generation-with-past`), "
     "torch.onnx.export with model.config.use_cache = False";
-
-bool is_decoders(const std::string& name) { return name.starts_with("decoder_"); }
 
 /// Where an extent is free on either side nothing speaks against it.
 bool may_be_as_long(const InputFacts& a, const InputFacts& b) {
@@ -32,6 +30,12 @@ class Derivation {
       : inputs_(inputs), data_(data), guesses_(guesses) {}
 
   void run() {
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+      const FieldGuess& open = field(i);
+      if (open.from == nullptr && open.todo.empty() && !open.is_said &&
+          data_.choices.contains(inputs_[i].name))
+        ask_which_text(i);
+    }
     each(Role::decoder_ids, [&](std::size_t i) { derive_decoder_ids(i); });
     each(Role::mask, [&](std::size_t i) { derive_mask(i); });
     each(Role::positions, [&](std::size_t i) { derive_positions(i); });
@@ -55,16 +59,16 @@ class Derivation {
   void each(Role role, const Derive& derive) {
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
       const FieldGuess& open = guesses_.fields[i];
-      if (open.from == nullptr && open.todo.empty() && role_of(inputs_[i]) == role) derive(i);
+      if (open.from == nullptr && open.todo.empty() && !open.is_said && role_of(inputs_[i]) == role)
+        derive(i);
     }
   }
   FieldGuess& field(std::size_t i) { return guesses_.fields[i]; }
 
-  /// The field of ids that an input goes with: a row of as many, of the same half of the model.
-  /// Null where there is none, or several.
-  const FieldGuess* ids_beside(std::size_t i) {
-    if (inputs_[i].sample.shape.size() != 1) return nullptr;
+  /// Inputs of ids that an input goes with: rows of as many, of the same half of the model.
+  std::vector<std::size_t> all_ids_beside(std::size_t i) const {
     std::vector<std::size_t> found;
+    if (inputs_[i].sample.shape.size() != 1) return found;
     for (std::size_t other = 0; other < inputs_.size(); ++other) {
       const InputFacts& ids = inputs_[other];
       const Role role = role_of(ids);
@@ -72,12 +76,88 @@ class Derivation {
       if (other == i || !is_ids || !is_integer(ids.sample.dtype) || ids.sample.shape.size() != 1 ||
           !may_be_as_long(inputs_[i], ids) || is_decoders(ids.name) != is_decoders(inputs_[i].name))
         continue;
-      if (guesses_.fields[other].from != nullptr) found.push_back(other);
+      found.push_back(other);
     }
+    return found;
+  }
+  /// The one that has a field; null where there is none, or several.
+  const FieldGuess* ids_beside(std::size_t i) {
+    std::vector<std::size_t> found = all_ids_beside(i);
+    std::erase_if(found, [&](std::size_t other) { return guesses_.fields[other].from == nullptr; });
     if (found.size() > 1) {  // ids are rows of a table
       std::erase_if(found, [&](std::size_t other) { return inputs_[other].table_rows == 0; });
     }
     return found.size() == 1 ? &guesses_.fields[found[0]] : nullptr;
+  }
+
+  /// The functions of a choice as this input takes it.
+  FieldGuess choice_of(std::size_t i, const ArrayFacts& array,
+                       const std::vector<std::string>& more) const {
+    FieldGuess choice;
+    choice.from = &array;
+    choice.as = array.made_by;
+    choice.as.insert(choice.as.end(), more.begin(), more.end());
+    if (inputs_[i].sample.dtype != DType::int64)
+      choice.as.emplace_back(name_of(inputs_[i].sample.dtype));
+    return choice;
+  }
+  /// A line for each of these texts, as long as all of them.
+  void offer_texts(std::size_t i, const std::vector<ArrayFacts>& texts,
+                   const std::vector<std::string>& more) {
+    FieldGuess& to = field(i);
+    for (const ArrayFacts& text : texts) {
+      to.offer += (to.offer.empty() ? "" : "\n") + field_toml(choice_of(i, text, more));
+      to.offered.push_back(text.columns.at(0));
+    }
+    if (inputs_[i].sample.shape.at(0) < 0 && inputs_[i].dims.size() > 1)
+      guesses_.bind.emplace(inputs_[i].dims[1], texts.at(0).sample.shape.at(0));
+  }
+  void ask_which_text(std::size_t i) {
+    const std::vector<ArrayFacts>& texts = data_.choices.at(inputs_[i].name);
+    const auto name = [](const ArrayFacts& text) { return "\"" + text.columns.at(0) + "\""; };
+    const Role role = role_of(inputs_[i]);
+    if (role == Role::decoder_ids) {
+      const auto [start, pad, file] = start_of_decoder();
+      offer_texts(i, texts, {shift_text(start, pad.value_or(texts[0].padding.value_or(0)))});
+      field(i).todo = fmt::format(
+          "which of the columns {} does the model write? The line of it stays, here and for the "
+          "labels; \"{}\" takes another one{}",
+          joined(texts, ", ", name), source_ids(), start ? "" : ". " + std::string(asks_for_start));
+      return;
+    }
+    offer_texts(i, texts, {});
+    if (role == Role::mask || role == Role::segments) {
+      field(i).todo = fmt::format("goes with \"{}\": the same column", source_ids());
+      return;
+    }
+    field(i).todo = fmt::format(
+        "which of the columns {} does it read? A field takes one; where a sample is several of "
+        "them, as a prompt with its answer, write these as one column into the file first",
+        joined(texts, ", ", name));
+  }
+  /// The input that a choice of texts is for.
+  std::string source_ids() const {
+    for (const InputFacts& input : inputs_) {
+      if (data_.choices.contains(input.name) && role_of(input) == Role::none) return input.name;
+    }
+    return "input_ids";
+  }
+  /// Where the ids beside an input are open, so is this one, as are the lines for it.
+  bool goes_with_choice(std::size_t i, const std::string& function) {
+    for (const std::size_t ids : all_ids_beside(i)) {
+      const auto choices = data_.choices.find(inputs_[ids].name);
+      if (choices == data_.choices.end() || guesses_.fields[ids].from != nullptr) continue;
+      std::vector<std::string> more{function};
+      if (role_of(inputs_[ids]) == Role::decoder_ids) {
+        const auto [start, pad, file] = start_of_decoder();
+        more.insert(more.begin(),
+                    shift_text(start, pad.value_or(choices->second[0].padding.value_or(0))));
+      }
+      offer_texts(i, choices->second, more);
+      field(i).todo = fmt::format("goes with \"{}\": the same column", inputs_[ids].name);
+      return true;
+    }
+    return false;
   }
 
   /// The functions of the ids and one more.
@@ -98,15 +178,33 @@ class Derivation {
       guesses_.bind.emplace(input.dims[1], to.from->sample.shape.at(0));
   }
 
-  void no_ids(std::size_t i, const std::string& what) {
-    field(i).todo =
-        fmt::format("{} belongs to one of several inputs of ids, and it is not clear to which: {}",
-                    what, "{ from = \"IDS\", as = [ … ] }");
+  /// `function` makes it of the ids.
+  void no_ids(std::size_t i, const std::string& what, const std::string& function) {
+    if (goes_with_choice(i, function)) return;
+    std::vector<std::string> names;
+    for (const std::size_t ids : all_ids_beside(i)) {
+      if (inputs_[ids].name != inputs_[i].name) names.push_back("\"" + inputs_[ids].name + "\"");
+    }
+    if (names.empty()) {
+      field(i).todo = what + " belongs to an input of ids, and the model has none";
+      return;
+    }
+    if (names.size() == 1) {
+      field(i).todo = fmt::format(
+          "{} belongs to {}: once its field is there, the same with \"{}\" behind its "
+          "functions",
+          what, names[0], function);
+      return;
+    }
+    field(i).todo = fmt::format(
+        "{} belongs to one of the inputs {}, and it is not clear to which: "
+        "{{ from = \"IDS\", as = [ \"{}\" ] }}",
+        what, joined(names), function);
   }
 
   void derive_mask(std::size_t i) {
     const FieldGuess* ids = ids_beside(i);
-    if (ids == nullptr) return;
+    if (ids == nullptr) return no_ids(i, "what tells tokens from what fills up", "fill(1)");
     const ArrayFacts& array = *ids->from;
     if (is_decoders(inputs_[i].name))
       return take(i, *ids, "fill(1)",
@@ -132,7 +230,7 @@ class Derivation {
       return;
     }
     const FieldGuess* ids = ids_beside(i);
-    if (ids == nullptr) return no_ids(i, "the position of each token");
+    if (ids == nullptr) return no_ids(i, "the position of each token", "positions");
     const std::int64_t length = ids->from->sample.shape.at(0);
     if (input.table_rows > 0 && length > input.table_rows) {
       field(i).todo =
@@ -145,7 +243,7 @@ class Derivation {
 
   void derive_segments(std::size_t i) {
     const FieldGuess* ids = ids_beside(i);
-    if (ids == nullptr) return no_ids(i, "the segment of each token");
+    if (ids == nullptr) return no_ids(i, "the segment of each token", "fill(0)");
     take(i, *ids, "fill(0)", "0 everywhere: samples are single texts, so to say of one segment");
   }
 
@@ -169,57 +267,52 @@ class Derivation {
     const ArrayFacts* labels = labels_of(inputs_[i]);
     if (labels == nullptr) {
       field(i).todo =
-          "what the decoder reads is the labels, one place later, and no row of labels fits: "
+          "what the decoder reads is the labels, one place later, and no row of labels fits, nor "
+          "is "
+          "a column of texts called as what a model writes (\"target\", \"summary\", \"labels\"): "
           "{ from = \"LABELS\", as = [ \"shift_right(start=0, pad=0)\" ] }";
       return;
     }
     const auto [start, pad, file] = start_of_decoder();
     FieldGuess& to = field(i);
     to.as = label_functions(*labels, true);
-    to.as.push_back(
-        fmt::format("shift_right(start={}, pad={})", start.value_or(0), pad.value_or(0)));
+    const bool is_made = !labels->made.empty() && labels->padding;
+    to.as.push_back(shift_text(start, pad.value_or(is_made ? *labels->padding : 0)));
     to.from = labels;
+    const std::string name = is_made ? labels->source : labels->name;
     if (!start) {
       to.offer = field_toml(to);
       to.from = nullptr;
       to.as.clear();
-      to.todo = fmt::format(
-          "\"{}\" one place later; which id does the decoder start with, and which one fills up? "
-          "decoder_start_token_id and pad_token_id of the model's config.json say it, which "
-          "would be read beside the model (T5: 0 and 0, BART: 2 and 1)",
-          labels->name);
+      to.offered = labels->columns;
+      to.todo = fmt::format("\"{}\" one place later; {}", name, asks_for_start);
       if (inputs_[i].sample.shape.at(0) < 0 && inputs_[i].dims.size() > 1)
         guesses_.bind.emplace(inputs_[i].dims[1], labels->sample.shape.at(0));
       return;
     }
-    finish(i, fmt::format("\"{}\" one place later, behind decoder_start_token_id of {}",
-                          labels->name, file));
+    finish(i,
+           fmt::format("\"{}\" one place later, behind decoder_start_token_id of {}", name, file));
   }
 
+  static constexpr const char* asks_for_start =
+      "which id does the decoder start with, and which one fills up? decoder_start_token_id and "
+      "pad_token_id of the model's config.json say it, which would be read beside the model (T5: 0 "
+      "and 0, BART: 2 and 1)";
+  static std::string shift_text(std::optional<std::int64_t> start, std::int64_t pad) {
+    return fmt::format("shift_right(start={}, pad={})", start.value_or(0), pad);
+  }
   struct DecoderStart {
     std::optional<std::int64_t> start, pad;
     std::string file;
   };
-  /// The model's config.json, which transformers and optimum write next to the model.
   DecoderStart start_of_decoder() const {
-    namespace fs = std::filesystem;
     DecoderStart found;
-    for (const char* name : {"config.json", "generation_config.json"}) {
-      std::ifstream file(fs::path(data_.model_folder) / name);
-      if (!file) continue;
-      const auto json = nlohmann::json::parse(file, nullptr, false);
-      if (!json.is_object()) continue;
-      const auto id = [&](const char* key) -> std::optional<std::int64_t> {
-        const auto at = json.find(key);
-        if (at == json.end() || !at->is_number_integer() || *at < 0) return std::nullopt;
-        return at->get<std::int64_t>();
-      };
-      if (!found.start) {
-        found.start = id("decoder_start_token_id");
-        if (found.start) found.file = name;
-      }
-      if (!found.pad) found.pad = id("pad_token_id");
+    if (const auto start = number_in_config(data_.model_folder, "decoder_start_token_id")) {
+      found.start = start->value;
+      found.file = start->file;
     }
+    if (const auto pad = number_in_config(data_.model_folder, "pad_token_id"))
+      found.pad = pad->value;
     return found;
   }
 

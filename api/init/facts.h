@@ -74,24 +74,45 @@ struct ArrayFacts {
   static constexpr std::size_t most_words = 1000;
   std::vector<std::string> words;  // all texts of one column in order, while they are that few
   std::vector<std::int64_t> word_counts;  // how often each of them is there
+  std::string rare_text;  // of few words: one in hardly any row, as `first_text`; "": there is none
+  std::int64_t rare_count = 0;  // how often it is there
 
   bool has_gaps() const { return missing > 0; }
 };
+
+struct InputFacts;  // api/init/fields.h
 
 /// Which number of the array, or of one of its columns, float32 does not hold; "" where it holds
 /// all.
 std::string beyond_float32(const ArrayFacts& array);
 
+/// What is said of the data before it is looked into, by an export's record or a command line.
+struct SaidOfData {
+  std::optional<DecimalMark> decimal;
+  std::optional<ThousandsMark> thousands;
+  std::optional<std::vector<std::string>> missing;
+  /// Fields that are said, with the columns or arrays that they are made of.
+  std::map<std::string, std::vector<std::string>> fields;
+
+  /// Whether the field of an input is made of this column or array.
+  bool takes(const std::vector<InputFacts>& inputs, const std::string& column) const;
+};
+
 struct DataFacts {
+  SaidOfData said;
   std::string path;
-  std::string kind;                           // data.kind; "": there is no data
-  std::vector<ArrayFiles> train, eval;        // as `files` of the configuration takes them
-  std::vector<ArrayFacts> arrays;             // of the training files
-  std::int64_t rows_read = 0;                 // of a text table, for what is known of its columns
-  bool has_more_rows = false;                 // than were read
-  std::vector<GuessedKey> keys;               // others of [data]
-  std::string tokenizer;                      // tokenizer.json for texts; "": none
-  std::string model_folder;                   // that the model lies in, with its config.json
+  std::string kind;                     // data.kind; "": there is no data
+  std::vector<ArrayFiles> train, eval;  // as `files` of the configuration takes them
+  std::vector<ArrayFacts> arrays;       // of the training files
+  std::int64_t rows_read = 0;           // of a text table, for what is known of its columns
+  bool has_more_rows = false;           // than were read
+  std::vector<GuessedKey> keys;         // others of [data]
+  std::string tokenizer;                // tokenizer.json for texts; "": none
+  std::string model_folder;             // that the model lies in, with its config.json
+  std::string model_stem;               // the model's path without ".onnx"
+  std::int64_t most_length = 0;         // tokens that it has positions for; 0: not known
+  /// By input: what it may be made of, where nobody can tell which of these texts is meant.
+  std::map<std::string, std::vector<ArrayFacts>> choices;
   bool chose_length = false;                  // of sequences, where the model leaves it free
   bool sizes_vary = false;                    // of pictures
   std::vector<std::string> notes;             // what was left out, and why
@@ -103,8 +124,9 @@ struct DataFacts {
 /// Looks into a file or a folder: file names say what is held out. Throws Error{usage} where it is
 /// not there or nothing in it is data, Error{data} where files are broken, empty or without
 /// samples.
-DataFacts look_into_data(const std::string& path);
-struct InputFacts;  // api/init/fields.h
+DataFacts look_into_data(const std::string& path, SaidOfData said = {});
+/// data.kind of a file or a folder, as its names say; "" where they say none.
+std::string kind_of_data(const std::string& path);
 /// Settles what of the data depends on the inputs that it is for, and on the names of outputs.
 void fit_data(const std::vector<InputFacts>& inputs, DataFacts& facts,
               const std::vector<std::string>& outputs = {});
@@ -151,6 +173,10 @@ struct ModelFacts {
   /// The type of an input without its batch axis; free extents are -1.
   TensorType sample_of(const PortSummary& input) const;
 };
+
+/// How many places the model's own tables of positions have; 0: it has none that is seen. `length`:
+/// that of the sequences which the model was looked at with.
+std::int64_t positions_of(const ModelFacts& model, std::int64_t length);
 
 /// Throws Error{usage} where the model cannot train, with what is missing. `in_stages`: where data
 /// decides extents the facts are those of what is known without it.

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
+#include <span>
 
 #include "api/init/data/data_look.h"
 #include "api/init/roles.h"
@@ -21,6 +23,17 @@ std::string quoted_names(const std::vector<const ArrayFacts*>& arrays) {
   return text;
 }
 
+/// As messages name what an array holds: the columns "a", "b".
+std::string array_text(const ArrayFacts& array) {
+  constexpr std::size_t most = 8;
+  if (!array.stacked) return fmt::format("the values of \"{}\"", array.name);
+  const auto quoted = [](const std::string& name) { return "\"" + name + "\""; };
+  const std::span<const std::string> shown(array.columns);
+  return fmt::format("the columns {}{}",
+                     joined(shown.first(std::min(most, shown.size())), ", ", quoted),
+                     shown.size() > most ? fmt::format(" and {} more", shown.size() - most) : "");
+}
+
 class Matching {
  public:
   Matching(const std::vector<InputFacts>& inputs, const DataFacts& data)
@@ -29,7 +42,27 @@ class Matching {
                                  [](const ArrayFacts* array) { return array->is_label; }) &&
                     std::any_of(free_.begin(), free_.end(),
                                 [](const ArrayFacts* array) { return !array->columns.empty(); });
-    for (const InputFacts& input : inputs) result_.fields.push_back({.name = input.name});
+    const auto is_whole = [](const InputFacts& input) {  // what is free, samples have to bind
+      return std::none_of(input.sample.shape.begin(), input.sample.shape.end(),
+                          [](std::int64_t extent) { return extent < 0; });
+    };
+    const bool is_table = data.rows_read > 0 && data.tokenizer.empty();
+    const bool are_said =
+        is_table && std::all_of(inputs.begin(), inputs.end(), [&](const auto& input) {
+          return is_whole(input) && data.said.fields.contains(input.name);
+        });
+    for (const InputFacts& input : inputs) {
+      result_.fields.push_back({.name = input.name});
+      result_.fields.back().is_said = are_said;
+    }
+    const auto is_said = [&](const ArrayFacts* array) {
+      return are_said &&
+             std::any_of(array->columns.begin(), array->columns.end(),
+                         [&](const auto& column) { return data.said.takes(inputs, column); });
+    };
+    std::copy_if(free_.begin(), free_.end(), std::inserter(result_.used, result_.used.end()),
+                 is_said);
+    std::erase_if(free_, is_said);
   }
 
   FieldGuesses run() {
@@ -48,7 +81,7 @@ class Matching {
  private:
   bool is_open(std::size_t i) const {
     const FieldGuess& field = result_.fields[i];
-    return field.from == nullptr && field.todo.empty() && !field.is_left_out;
+    return field.from == nullptr && field.todo.empty() && !field.is_left_out && !field.is_said;
   }
   std::vector<const ArrayFacts*> fitting(std::size_t i) const {
     std::vector<const ArrayFacts*> arrays;
@@ -66,8 +99,8 @@ class Matching {
     FieldGuess& field = result_.fields[i];
     const Functions functions = functions_for(inputs_[i], *array);
     if (!functions.why_not.empty()) {
-      field.todo = fmt::format("\"{}\" {} is meant, it seems: {}", array->name,
-                               to_string(array->sample), functions.why_not);
+      field.todo =
+          fmt::format("{} seem to be meant, but {}", array_text(*array), functions.why_not);
     } else {
       field.from = array;
       field.as = functions.as;
@@ -108,7 +141,7 @@ class Matching {
           fmt::format("the array \"{}\" does not fit: {}", named[0]->name, why_not);
   }
   void match_form(std::size_t i) {
-    if (!is_open(i)) return;
+    if (!is_open(i) || data_.choices.contains(inputs_[i].name)) return;
     const std::vector<const ArrayFacts*> arrays = fitting(i);
     if (arrays.size() != 1) return;
     for (std::size_t other = 0; other < inputs_.size(); ++other) {

@@ -20,6 +20,7 @@ struct FieldGuess {
   std::string todo;
   bool lacks_array = false;                  // open, since none of the data fits
   bool is_left_out = false;                  // the model needs none: its dimension is bound to 0
+  bool is_said = false;                      // by a record or a command line
   std::map<std::string, std::int64_t> rows;  // tables that need as many, by selector
   std::string offer;                         // where it is open: a value to change, as TOML
   std::vector<std::string> offered;          // the columns in it

@@ -20,11 +20,11 @@ bool is_guessed(const std::string& path);
 /// data decides extents.
 enum class GuessedUse : std::uint8_t { training, evaluation, prediction };
 
-/// `overrides`: keys, and the data as "data=PATH". Throws Error{usage} with everything that could
-/// not be guessed and that they do not say. `options` hear what was guessed, and get the policy's
-/// rules.
+/// `overrides`: keys, and the data as "data=PATH". `has_loss`: they say the terms of the loss and
+/// all fields of it. Throws Error{usage} with everything that could not be guessed and that they do
+/// not say. `options` hear what was guessed, and get the policy's rules.
 RunConfig guessed_run_config(const std::string& model, TrainOptions& options,
                              std::vector<std::string> overrides,
-                             GuessedUse use = GuessedUse::training);
+                             GuessedUse use = GuessedUse::training, bool has_loss = false);
 
 }  // namespace tandem::api

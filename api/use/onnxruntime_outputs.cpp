@@ -100,7 +100,8 @@ OnnxruntimeOutputs onnxruntime_outputs(const std::string& python, const std::str
       result.why_not = errno != 0 ? "cannot start " + python + ": " + std::strerror(errno)
                                   : python + " was ended by a signal";
     } else if (code == module_is_missing) {
-      result.why_not = python + " has no module " + last_line(words);
+      result.why_not = python + " has no module " + last_line(words) +
+                       " (--python, or TANDEM_PYTHON, names another Python)";
     } else if (code != 0) {
       result.why_not = "it fails: " + last_line(words);
     } else {

@@ -1,5 +1,6 @@
-// How a model's inputs are made of its data, in the metadata of an exported file: eval and predict
-// without a train.toml then read new data as the training did, not as they would guess from it.
+// How a model's inputs and its loss are made of its data, in the metadata of an exported file: eval
+// and predict without a train.toml then read new data as the training did, not as they would guess
+// from it.
 #pragma once
 
 #include <map>
@@ -10,15 +11,25 @@
 
 namespace tandem::api {
 
-/// For the metadata of an export: "data.kind", "data.columns" of tables without a first line of
-/// names, and "data.fields.NAME", as TOML, of all fields that are no labels or weights of the loss.
-std::map<std::string, std::string> fields_metadata(const RunConfig& config);
+/// For the metadata of an export: "data.kind"; for tables "data.columns" where the first line names
+/// none, "data.decimal", "data.thousands" and "data.missing"; "data.fields.NAME", as TOML, of the
+/// model's inputs; and "loss.terms", "loss.fields.NAME" of the fields that they and metrics read,
+/// "eval.metrics" and "model.bind", of whose lengths the inputs are. `outputs`: those that the file
+/// keeps; none: all. Terms of values that it may not have are left out.
+std::map<std::string, std::string> fields_metadata(const RunConfig& config,
+                                                   const std::vector<std::string>& outputs = {});
 
-/// The keys that say so, "data.fields.x={ … }", where `data` is a file of the kind that the model
-/// was trained on. `stem`: what the names of the files beside the model begin with. Fields that an
-/// override says something of are the user's.
-std::vector<std::string> recorded_fields(const std::map<std::string, std::string>& metadata,
-                                         const std::string& data, const std::string& stem,
-                                         const std::vector<std::string>& overrides);
+struct RecordedKeys {
+  std::vector<std::string> keys;  // "data.fields.x={ … }"
+  bool has_loss = false;          // they say its terms, with the fields of these
+};
+
+/// The keys that say so of `data`, a file or a folder of the kind that the model was trained on;
+/// csv and tsv are one. `stem`: what the names of the files beside the model begin with. What an
+/// override says something of is the user's. Throws Error{usage} where the data is of another kind,
+/// and the inputs are recorded.
+RecordedKeys recorded_keys(const std::map<std::string, std::string>& metadata,
+                           const std::string& data, const std::string& stem,
+                           const std::vector<std::string>& overrides);
 
 }  // namespace tandem::api

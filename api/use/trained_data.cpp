@@ -9,6 +9,7 @@
 #include "api/use/vocabularies.h"
 #include "api/work_folder.h"
 #include "engine/formats/files.h"
+#include "engine/formats/text_stream.h"
 #include "engine/graph/error.h"
 #include "engine/graph/text.h"
 #include "engine/training/config/config_names.h"
@@ -131,6 +132,8 @@ TableRequest table_request(TrainedModel& trained, DataConfig wanted, std::vector
                            bool refuses_unknown) {
   TableRequest request;
   request.config = std::move(wanted);
+  request.config.eval = {};  // messages name the file that is read, not one of training
+  request.config.train.files = {{"", {shown_path(files[0])}, {}}};
   request.paths = std::move(files);
   request.options = std::move(options);
   const DataConfig& all = *trained.config().data;

@@ -78,16 +78,17 @@ RunConfig guessed_config(const std::string& model, const TrainedOptions& options
   }
   TrainOptions listens;
   listens.on_message = options.on_message;
-  const std::vector<std::string> recorded = recorded_fields(
-      OnnxFile::open(model).metadata(), options.data[0], vocabulary_stem(model), options.overrides);
-  std::vector<std::string> overrides = recorded;
+  const RecordedKeys recorded = recorded_keys(OnnxFile::open(model).metadata(), options.data[0],
+                                              vocabulary_stem(model), options.overrides);
+  std::vector<std::string> overrides = recorded.keys;
   overrides.insert(overrides.end(), options.overrides.begin(), options.overrides.end());
   overrides.push_back("data=" + options.data[0]);
   RunConfig config;
   try {
     config = guessed_run_config(
         model, listens, std::move(overrides),
-        use == TrainedUse::predict ? GuessedUse::prediction : GuessedUse::evaluation);
+        use == TrainedUse::predict ? GuessedUse::prediction : GuessedUse::evaluation,
+        recorded.has_loss);
   } catch (const Error& error) {  // what is wrong with the data, or cannot be told of it
     std::vector<Diagnostic> all = error.diagnostics();
     std::string& fix = all.back().fix;

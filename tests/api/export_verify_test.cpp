@@ -139,7 +139,7 @@ TEST_F(ExportVerify, PythonIsNamedWhereItIsNoHelp) {
   fs::permissions(folder_ / "python", fs::perms::owner_all);
   options.python = folder_ / "python";
   report = verify_export(run_, file_, options);
-  EXPECT_THAT(report.text, HasSubstr("has no module onnxruntime"));
+  EXPECT_THAT(report.text, HasSubstr("has no module onnxruntime (--python, or TANDEM_PYTHON, "));
   write_file(folder_ / "python", "#!/bin/sh\necho 'Fail: no such operator' >&2\nexit 1\n");
   report = verify_export(run_, file_, options);
   EXPECT_THAT(report.text, HasSubstr("it fails: Fail: no such operator"));

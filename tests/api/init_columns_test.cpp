@@ -121,6 +121,23 @@ TEST_F(InitColumns, ALabelThatTheLossAloneKnowsLeavesColumnsToConfirm) {
   train_two_steps();
 }
 
+// Dates among numbers: what is offered reads both.
+TEST_F(InitColumns, ColumnsWithADateAreOfferedWithItsFunction) {
+  std::string rows = "signup,age,last,calls,target\n";
+  for (int i = 0; i < 60; ++i)
+    rows += "2020-0" + std::to_string(1 + i % 9) + "-01," + std::to_string(20 + i % 9) + "," +
+            std::to_string(1716548752 + 1000 * i) + "," + std::to_string(i % 4) + "," +
+            std::to_string(i % 2) + "\n";
+  const InitReport report = guess(score_of(4), rows);
+  ASSERT_EQ(report.open.size(), 1u) << text();
+  std::string edited = text();
+  EXPECT_THAT(edited, HasSubstr("as = [ \"unix_time\", \"float32\", \"normalize("));
+  const std::size_t at = edited.find("\n# numbers = {");
+  ASSERT_NE(at, std::string::npos) << edited;
+  write_file(folder_ / "train.toml", edited.erase(at + 1, 2));
+  train_two_steps();
+}
+
 TEST_F(InitColumns, MoreColumnsThanTheInputTakesAreOfferedToShorten) {
   const InitReport report = guess(score_of(3), customers("target"));
   ASSERT_EQ(report.open.size(), 1u) << text();

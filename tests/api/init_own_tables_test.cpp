@@ -86,10 +86,42 @@ TEST_F(InitOwnTables, ATableWithARowForEachTextGetsOneMore) {
   train({});
 }
 
+// Not at zeros, which an embedding has a hard time to leave: the mean and deviation of the values
+// that the file has, uniform from -0.5 to 0.5 and from -0.25 to 0.25 here.
+TEST_F(InitOwnTables, RowsOfATableThatGrowsBeginAsTheFileHasThem) {
+  guessed(8, 2);
+  const std::string config = read_file(folder_ / "train.toml");
+  EXPECT_THAT(config, ::testing::ContainsRegex(
+                          "at = \"first.weight\", kind = \"normal\",.* std = 0\\.[23]"));
+  train({});
+}
+
+// NA and n/a among words say that there is none: one value like an empty field, not two more words.
+TEST_F(InitOwnTables, SpellingsOfNothingAreNoWordsOfTheirOwn) {
+  std::string rows = "colour,size,label\n";
+  for (int i = 0; i < 64; ++i) {
+    const std::string colour = i == 5   ? "NA"
+                               : i == 6 ? "n/a"
+                               : i == 7 ? ""
+                                        : "c" + std::to_string(i % 8);
+    rows += colour + "," + (i % 2 == 0 ? "big" : "small") + "," + std::to_string(i / 3 % 2) + "\n";
+  }
+  write_file(folder_ / "model.onnx", own_tables_model(9, 3));
+  write_file(folder_ / "train.csv", rows);
+  const InitReport report = init(folder_ / "model.onnx", {.data = folder_ / "train.csv"});
+  EXPECT_THAT(report.open, IsEmpty()) << report.text;
+  EXPECT_THAT(read_file(folder_ / "train.toml"),
+              AllOf(HasSubstr("missing = [ \"NA\", \"n/a\" ]"), HasSubstr("rows = 10"),
+                    HasSubstr("9 of \"colour\" in 9")));
+  EXPECT_THAT(report.text, HasSubstr("empty fields are also spelt"));
+  train({});
+}
+
 TEST_F(InitOwnTables, ATableThatIsTooSmallIsNamedWithItsColumn) {
   const InitReport report = guessed(5, 3);
   ASSERT_THAT(report.open, ::testing::Not(IsEmpty()));
-  EXPECT_THAT(report.text, HasSubstr("8 texts of \"colour\" and 5 rows"));
+  EXPECT_THAT(report.text, AllOf(HasSubstr("8 texts of \"colour\" and 5 rows"),
+                                 HasSubstr("the columns \"colour\", \"size\" seem to be meant")));
 }
 
 // Before the first step: field, column, value, row and table.

@@ -418,6 +418,20 @@ TEST_F(InitTableRun, TwoWordsAreZeroAndOne) {
   EXPECT_EQ(train({"steps=2"}).steps, 2u);
 }
 
+// One label of a hundred is none of the two words: where it stands is what mends it.
+TEST_F(InitTableRun, AWordThatIsNoLabelIsNamed) {
+  std::string rows = "a,b,c,d,churned\n";
+  for (int i = 0; i < 120; ++i)
+    rows += std::to_string(i % 7) + ".5,1,2," + std::to_string(i % 3) + "," +
+            (i == 40      ? "maybe"
+             : i % 2 == 0 ? "yes"
+                          : "no") +
+            "\n";
+  const InitReport report = guess(dense(1), rows);
+  EXPECT_THAT(report.text, AllOf(HasSubstr("\"churned\" holds 3 different texts"),
+                                 HasSubstr("the text \"maybe\" in line 42 of rows.csv")));
+}
+
 TEST_F(InitTableRun, AucIsMeasuredWhereBothClassesAreHeldOut) {
   std::string few = "a,b,c,d,label\n", many = few;
   for (int i = 0; i < 400; ++i) {

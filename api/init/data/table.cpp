@@ -1,5 +1,8 @@
 // Text tables with a header: csv and tsv.
 #include <algorithm>
+#include <cctype>
+#include <map>
+#include <set>
 
 #include "api/init/data/column_texts.h"
 #include "api/init/data/data_look.h"
@@ -9,6 +12,7 @@
 #include "engine/graph/error.h"
 #include "engine/graph/text.h"
 #include "engine/training/config/config_value.h"
+#include "engine/training/config/key_forms.h"
 #include "engine/training/data/cells/cell_number.h"
 #include "engine/training/data/cells/dates.h"
 
@@ -36,6 +40,7 @@ struct Opening {
 struct ColumnLook {
   EachOnce once;
   std::int64_t missing_words = 0;      // NA and the like, which a column of words has as words
+  std::set<std::string> spellings;     // of these
   std::int64_t dates = 0, others = 0;  // cells that are no number
   Numbers times;                       // dates as seconds since 1970
 };
@@ -52,17 +57,25 @@ bool has_point(std::string_view cell, const CellText& cells) {
   return number && has_digits && number->find_first_of(".eE") != std::string_view::npos;
 }
 
+/// Whether it is one of the spellings of an empty field that are named.
+bool is_listed(std::string_view cell, const CellText& cells) {
+  return cells.missing &&
+         std::any_of(cells.missing->begin(), cells.missing->end(),
+                     [&](const std::string& word) { return trimmed(word) == trimmed(cell); });
+}
+
 void add_cell(std::string_view cell, const RowPlace& place, const CellText& cells,
               ArrayFacts& column, ColumnLook& look) {
   std::string buffer;
   ++column.rows;
-  if (cell.empty()) {
+  if (cell.empty() || is_listed(cell, cells)) {
     ++column.missing;
   } else if (const auto x = read_double(cell, cells, buffer)) {
     column.numbers.add(*x);
     column.has_points = column.has_points || has_point(cell, cells);
-  } else if (is_usual_missing(cell)) {
+  } else if (!cells.missing && is_usual_missing(cell)) {
     ++look.missing_words;
+    look.spellings.emplace(trimmed(cell));
   } else {
     if (!column.is_text) column.first_text = text_in_row(cell, place);
     column.is_text = true;
@@ -80,11 +93,39 @@ void add_cells(const std::vector<std::string_view>& row, const RowPlace& place,
   }
 }
 
+/// A word that says of nothing else than that a value is missing. "none" and "nil" may be classes.
+bool is_only_missing(const std::string& spelling) {
+  std::string lower = spelling;
+  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return !lower.empty() && lower != "none" && lower != "nil";
+}
+
+/// The spellings of an empty field in all columns, where some stand among texts, which have them as
+/// words else: data.missing. None where a column that is learned has one.
+std::vector<std::string> find_missing(const std::vector<ColumnLook>& looks,
+                                      const DataFacts& facts) {
+  std::set<std::string> all;
+  bool are_wanted = false, is_label = false;
+  for (std::size_t i = 0; i < looks.size(); ++i) {
+    const ColumnLook& look = looks[i];
+    const ArrayFacts& column = facts.arrays[i];
+    const bool holds_words = column.is_text && look.others > 0;
+    for (const std::string& spelling : look.spellings) {
+      const bool is_taken = !holds_words || is_only_missing(spelling);
+      if (is_taken && !spelling.empty()) all.insert(spelling);
+      are_wanted = are_wanted || (holds_words && is_taken);
+      is_label = is_label || names_label(column.name);
+    }
+  }
+  if (!are_wanted || is_label) return {};
+  return {all.begin(), all.end()};
+}
+
 /// What is known of a column once all of it was read.
-void settle_column(const ColumnLook& look, ArrayFacts& column) {
+void settle_column(const ColumnLook& look, const CellText& cells, ArrayFacts& column) {
   const bool are_dates = look.dates > 0 && look.others == 0 && column.numbers.count == 0;
   const bool are_numbers = !column.is_text && column.numbers.count > 0;
-  if (are_dates || are_numbers)
+  if (are_dates || are_numbers || (cells.missing && look.others > 0))
     column.missing += look.missing_words;
   else if (look.missing_words > 0)
     column.is_text = true;
@@ -154,55 +195,96 @@ void take_header(const RowPlace& place, const std::vector<std::string>& header, 
   }
 }
 
-/// The marks of numbers: those by which most columns hold nothing but numbers, points before
-/// fractions where others make no more. The reason, for train.toml; "" where numbers are written
-/// plainly.
-std::string find_marks(const SplitPaths& paths, std::size_t columns, Opening& opening) {
+struct FormCounts {
+  std::int64_t cells = 0;
+  std::vector<std::int64_t> fits;  // by form
+  std::string example;             // that is no plain number
+
+  /// Whether they are numbers of this form, but for a bad one among many.
+  bool are(std::size_t form) const { return cells > 0 && fits[form] * 20 >= cells * 19; }
+};
+
+/// The marks of numbers: those by which most columns hold numbers, points before fractions where
+/// others make no more. What is said stays. The reason, for train.toml; "" where numbers are
+/// written plainly.
+std::string find_marks(const SplitPaths& paths, const DataFacts& facts, Opening& opening) {
   constexpr std::int64_t most_rows = 1000;
-  const std::vector<CellText> forms{{DecimalMark::point, ThousandsMark::none, {}},
-                                    {DecimalMark::comma, ThousandsMark::none, {}},
-                                    {DecimalMark::point, ThousandsMark::comma, {}},
-                                    {DecimalMark::comma, ThousandsMark::point, {}},
-                                    {DecimalMark::point, ThousandsMark::space, {}},
-                                    {DecimalMark::comma, ThousandsMark::space, {}}};
-  struct ColumnForms {
-    std::vector<char> fits;
-    bool has_numbers = false;
-    std::string example;  // that is no plain number
+  std::vector<CellText> forms{{DecimalMark::point, ThousandsMark::none, {}},
+                              {DecimalMark::comma, ThousandsMark::none, {}},
+                              {DecimalMark::point, ThousandsMark::comma, {}},
+                              {DecimalMark::comma, ThousandsMark::point, {}},
+                              {DecimalMark::point, ThousandsMark::space, {}},
+                              {DecimalMark::comma, ThousandsMark::space, {}}};
+  const SaidOfData& said = facts.said;
+  const auto is_refused = [&](const CellText& form) {
+    return (said.decimal && form.decimal != *said.decimal) ||
+           (said.thousands && form.thousands != *said.thousands);
   };
-  std::vector<ColumnForms> looks(columns,
-                                 ColumnForms{std::vector<char>(forms.size(), 1), false, ""});
+  std::erase_if(forms, is_refused);
+  if (forms.empty()) forms.push_back({});
+  if (said.decimal) forms.front().decimal = *said.decimal;
+  if (said.thousands) forms.front().thousands = *said.thousands;
+  const std::size_t columns = facts.arrays.size();
+  std::vector<FormCounts> looks(columns, {.fits = std::vector<std::int64_t>(forms.size())});
   std::string buffer;
   std::int64_t rows = 0;
   each_row(paths.train, opening, columns, [&](const auto& row, const RowPlace&) {
     if (++rows > most_rows) return;
     for (std::size_t c = 0; c < columns; ++c) {
-      if (row[c].empty() || is_usual_missing(row[c])) continue;
-      looks[c].has_numbers = true;
+      if (row[c].empty() || is_usual_missing(row[c]) || is_listed(row[c], opening.cells)) continue;
+      ++looks[c].cells;
       for (std::size_t f = 0; f < forms.size(); ++f)
-        looks[c].fits[f] = looks[c].fits[f] != 0 && read_double(row[c], forms[f], buffer) ? 1 : 0;
+        looks[c].fits[f] += read_double(row[c], forms[f], buffer) ? 1 : 0;
       if (looks[c].example.empty() && !read_double(row[c], {}, buffer)) looks[c].example = row[c];
     }
   });
   const auto count = [&](std::size_t f) {
-    return std::count_if(looks.begin(), looks.end(), [&](const ColumnForms& column) {
-      return column.has_numbers && column.fits[f] != 0;
-    });
+    return std::count_if(looks.begin(), looks.end(),
+                         [&](const FormCounts& column) { return column.are(f); });
   };
   std::size_t best = 0;
   for (std::size_t f = 1; f < forms.size(); ++f) {
     if (count(f) > count(best)) best = f;
   }
+  const auto find = [&](DecimalMark decimal, ThousandsMark thousands) {
+    const auto found = std::find_if(forms.begin(), forms.end(), [&](const CellText& form) {
+      return form.decimal == decimal && form.thousands == thousands;
+    });
+    return static_cast<std::size_t>(found - forms.begin());
+  };
   // "1,234" may be either: between cells that commas separate it is a thousand.
+  const std::size_t fractions = find(DecimalMark::comma, ThousandsMark::none),
+                    groups = find(DecimalMark::point, ThousandsMark::comma);
   const bool by_commas =
       opening.is_csv && opening.reader(paths.train.at(0)).form().separator == ',';
-  if (best == 1 && by_commas && count(2) == count(1)) best = 2;
-  opening.cells = forms[best];
-  for (const ColumnForms& column : looks) {
-    if (best > 0 && column.fits[best] != 0 && !column.example.empty())
+  if (best == fractions && by_commas && groups < forms.size() && count(groups) == count(fractions))
+    best = groups;
+  opening.cells.decimal = forms[best].decimal;
+  opening.cells.thousands = forms[best].thousands;
+  const bool is_plain =
+      forms[best].decimal == DecimalMark::point && forms[best].thousands == ThousandsMark::none;
+  for (const FormCounts& column : looks) {
+    if (!is_plain && column.are(best) && !column.example.empty())
       return "as numbers are written: " + shown_text(column.example);
   }
   return "";
+}
+
+/// By column of few words: the rarest, where it is in one of a hundred rows at most.
+std::map<std::size_t, std::string> rare_words(DataFacts& facts) {
+  constexpr std::size_t most_words = 20;
+  std::map<std::size_t, std::string> rare;
+  for (std::size_t i = 0; i < facts.arrays.size(); ++i) {
+    ArrayFacts& column = facts.arrays[i];
+    if (!column.is_text || column.words.size() < 3 || column.words.size() > most_words) continue;
+    std::size_t rarest = column.words[0].empty() ? 1 : 0;  // an empty field is no word
+    for (std::size_t w = rarest; w < column.words.size(); ++w) {
+      if (column.word_counts[w] < column.word_counts[rarest]) rarest = w;
+    }
+    column.rare_count = column.word_counts[rarest];
+    if (column.rare_count * 100 <= column.rows) rare[i] = column.words[rarest];
+  }
+  return rare;
 }
 
 /// Unnamed columns are indices, as pandas and R write them.
@@ -229,7 +311,7 @@ void add_form_keys(const SplitPaths& paths, const std::string& why, const Openin
     }
   }
   const CellText& cells = opening.cells;
-  if (!why.empty())
+  if (!why.empty() && !(facts.said.decimal && facts.said.thousands))
     facts.notes.push_back("marks of numbers (data.decimal, data.thousands) are set " + why);
   if (cells.decimal == DecimalMark::comma) facts.keys.push_back({"decimal", "\",\"", why, ""});
   constexpr const char* marks[] = {"none", ",", ".", "space", "_"};
@@ -243,6 +325,7 @@ void look_table(const SplitPaths& paths, DataFacts& facts, bool is_csv) {
   facts.train = {{"", paths.train, {}}};
   if (!paths.eval.empty()) facts.eval = {{"", paths.eval, {}}};
   Opening opening{is_csv, {}};
+  opening.cells.missing = facts.said.missing;
   for (const std::string& path : paths.train) {
     DelimitedReader reader = opening.reader(path);
     const std::vector<std::string> header = names_in_header(reader);
@@ -253,12 +336,21 @@ void look_table(const SplitPaths& paths, DataFacts& facts, bool is_csv) {
   const auto read = [&](const auto& visit) {
     return each_row(paths.train, opening, facts.arrays.size(), visit);
   };
-  add_form_keys(paths, find_marks(paths, facts.arrays.size(), opening), opening, facts);
+  add_form_keys(paths, find_marks(paths, facts, opening), opening, facts);
   std::vector<ColumnLook> looks(facts.arrays.size());
   const TableBounds bounds = read([&](const auto& row, const RowPlace& place) {
     add_cells(row, place, opening.cells, facts, looks);
   });
-  for (std::size_t i = 0; i < looks.size(); ++i) settle_column(looks[i], facts.arrays[i]);
+  if (std::vector<std::string> missing = find_missing(looks, facts); !missing.empty()) {
+    const std::string list = toml_list_of_strings(missing);
+    facts.keys.push_back(
+        {"missing", list, "they stand among texts, and say that there is none", ""});
+    facts.notes.push_back("empty fields are also spelt " + list +
+                          ": data.missing, without which they are words like others");
+    opening.cells.missing = std::move(missing);
+  }
+  for (std::size_t i = 0; i < looks.size(); ++i)
+    settle_column(looks[i], opening.cells, facts.arrays[i]);
   facts.rows_read = bounds.rows();
   facts.has_more_rows = bounds.is_over();
   const auto holds_text = [](const ArrayFacts& column) { return column.is_text; };
@@ -266,9 +358,19 @@ void look_table(const SplitPaths& paths, DataFacts& facts, bool is_csv) {
   if (std::any_of(facts.arrays.begin(), facts.arrays.end(), holds_text)) {
     ColumnTexts texts;
     read([&](const auto& cells, const RowPlace&) {
-      for (std::size_t i = 0; i < cells.size(); ++i) texts.add(i, cells[i]);
+      for (std::size_t i = 0; i < cells.size(); ++i)
+        texts.add(i, is_listed(cells[i], opening.cells) ? std::string_view() : cells[i]);
     });
     texts.tell(facts.arrays, !bounds.is_over());
+    std::map<std::size_t, std::string> rare = rare_words(facts);
+    const auto find = [&](const auto& cells, const RowPlace& place) {
+      std::erase_if(rare, [&](const auto& one) {
+        const bool is_here = cells[one.first] == one.second;
+        if (is_here) facts.arrays[one.first].rare_text = text_in_row(one.second, place);
+        return is_here;
+      });
+    };
+    if (!rare.empty()) read(find);
   }
   for (std::size_t i = 0; i < facts.arrays.size(); ++i) {
     ArrayFacts& column = facts.arrays[i];

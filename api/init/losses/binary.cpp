@@ -90,11 +90,23 @@ std::optional<LossGuess> guess_binary(const LossCase& of) {
   return loss;
 }
 
-/// Of two words, one of which no list can hold.
+/// Of two words, one of which no list can hold, or beside which others stand.
 std::string miss_of_two_words(const LossCase& of) {
-  const bool are_two = of.labels.is_text && of.labels.texts == 2;
-  const bool fit = squeezed(of.shape) == squeezed(of.labels.sample.shape) && is_one_score(of.shape);
-  return are_two && fit ? unlisted_labels(of) : "";
+  const ArrayFacts& labels = of.labels;
+  const bool fit = squeezed(of.shape) == squeezed(labels.sample.shape) && is_one_score(of.shape);
+  if (!labels.is_text || !fit) return "";
+  if (labels.texts == 2 && !labels.has_gaps()) return unlisted_labels(of);
+  if (!labels.is_label) return "";
+  std::string miss;
+  if (labels.has_gaps())
+    miss = fmt::format("\"{}\" has {} empty fields, and each row needs a label", labels.name,
+                       labels.missing);
+  if (!labels.rare_text.empty())
+    miss = fmt::format(
+        "\"{}\" holds {} different texts where \"{}\" tells two apart: {} stands {}", labels.name,
+        labels.texts, of.output, labels.rare_text,
+        labels.rare_count == 1 ? "there alone" : fmt::format("in {} rows", labels.rare_count));
+  return miss.empty() ? "" : miss + "; mend the file, or leave such rows out of it";
 }
 
 }  // namespace
