@@ -16,7 +16,9 @@ std::string text_of(const GuessedKey& key) {
     return text + toml_key(key.name) + " = " + key.value + "\n";
   }
   text += comment("TODO " + key.name + ": " + key.todo);
-  if (!key.value.empty()) text += "# " + on_one_line(toml_key(key.name) + " = " + key.value) + "\n";
+  std::istringstream values(key.value);  // a line for each of several suggestions
+  for (std::string value; std::getline(values, value);)
+    text += "# " + on_one_line(toml_key(key.name) + " = " + value) + "\n";
   return text;
 }
 
@@ -114,7 +116,9 @@ std::string to_toml(const Draft& draft, const std::string& head) {
   for (std::string line; std::getline(lines, line);) text += comment(line);
   for (const GuessedSection& section : draft.sections) {
     if (section.keys.empty()) continue;
-    const bool any = std::any_of(section.keys.begin(), section.keys.end(),
+    // Lines of fields are taken as they are, so that their section is there.
+    const bool any = section.name == "data.fields" ||
+                     std::any_of(section.keys.begin(), section.keys.end(),
                                  [](const GuessedKey& key) { return key.todo.empty(); });
     if (!section.name.empty()) text += (any ? "\n[" : "\n# [") + section.name + "]\n";
     for (const GuessedKey& key : section.keys) text += text_of(key);

@@ -9,7 +9,7 @@
 namespace tandem::api {
 
 /// One key. `value` is TOML. Where `todo` says what is missing, the value is a suggestion, written
-/// as a comment, or "".
+/// as a comment, or "", or several, each on a line of its own.
 struct GuessedKey {
   std::string name;
   std::string value;

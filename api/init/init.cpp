@@ -18,11 +18,11 @@ namespace fs = std::filesystem;
 /// Before anything is read: neither of the two files may be there.
 void refuse_existing(const std::vector<std::string>& files, const std::string& folder) {
   std::vector<Diagnostic> problems;
-  if (!is_directory(folder)) {
-    problems.push_back({.message = "there is no such folder",
+  if (path_exists(folder) && !is_directory(folder)) {
+    problems.push_back({.message = "this is no folder",
                         .file = "--to",
                         .got = folder,
-                        .fix = "make it first"});
+                        .fix = "name a folder; one that is not there is made"});
   }
   for (const std::string& file : files) {
     std::error_code failed;
@@ -94,6 +94,7 @@ InitReport init(const std::string& model_path, const InitOptions& options) {
     report.open.push_back({.message = todo.text, .file = report.files[0], .path = todo.key});
   const std::string text = to_toml(guess.draft, guess.head);
   if (report.open.empty()) parse_run_config(text, report.files[0]);  // else a fault of this program
+  make_directories(folder);
   write_output(report.files[0], text, "train.toml", "");
   write_output(report.files[1], guess.policy, "policy.toml", "");
   report.text = report_text(report, guess.draft);

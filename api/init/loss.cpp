@@ -147,6 +147,7 @@ Shape squeezed(const Shape& shape) {
 
 std::vector<std::string> label_functions(const ArrayFacts& labels, bool whole) {
   std::vector<std::string> functions = labels.made_by;
+  if (!functions.empty() && functions.back().starts_with("tokens")) return functions;
   if (whole && (!labels.columns.empty() || is_float(labels.sample.dtype))) {
     const std::vector<std::string> casts = integer_casts(labels, DType::int64);
     functions.insert(functions.end(), casts.begin(), casts.end());
@@ -197,6 +198,8 @@ LossChoice guess_loss(const ModelFacts& model, const std::vector<InputFacts>& in
     return choice;
   }
   choice.term = all[0].loss;
+  if (data->kind == "tokens" || data->kind == "text")  // ids that follow
+    choice.term.metrics.insert(choice.term.metrics.begin(), "perplexity");
   choice.labels.from = all[0].labels;
   choice.labels.name = all[0].labels->stacked ? "labels" : all[0].labels->name;
   choice.labels.as = all[0].loss.as;

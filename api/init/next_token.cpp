@@ -39,6 +39,57 @@ std::vector<std::string> label_functions(const FieldGuess& ids) {
   return functions;
 }
 
+/// The loss of scores of ids at each place.
+LossChoice loss_of_ids(const PortSummary& scores, std::int64_t ignored) {
+  LossChoice choice;
+  choice.term.kind = "softmax_cross_entropy";
+  choice.term.value_key = "logits";
+  choice.term.value = scores.name;
+  choice.term.labels_key = "labels";
+  choice.term.options = fmt::format(", ignore_index = {}", ignored);
+  choice.term.metrics = {"perplexity", "accuracy"};
+  choice.labels.name = "labels";
+  return choice;
+}
+
+/// Labels of a line for each of these texts.
+void offer_labels(const std::vector<ArrayFacts>& texts, bool are_next, FieldGuess& labels) {
+  for (const ArrayFacts& text : texts) {
+    FieldGuess one;
+    one.from = &text;
+    one.as = text.made_by;
+    if (are_next) one.as = label_functions(one);
+    labels.offer += (labels.offer.empty() ? "" : "\n") + field_toml(one);
+    labels.offered.push_back(text.columns.at(0));
+  }
+}
+
+/// Of a model with a decoder, which learns to write labels: only where these are choices there is
+/// anything to say.
+std::optional<LossChoice> loss_of_decoder(const std::vector<PortSummary>& outputs,
+                                          const InputFacts& decoder, const DataFacts& data,
+                                          std::string& why_not) {
+  const auto choices = data.choices.find(decoder.name);
+  const PortSummary* const scores =
+      choices == data.choices.end() ? nullptr : scores_of(outputs, choices->second.at(0));
+  if (scores == nullptr) {
+    why_not = fmt::format(
+        "the model writes what \"{}\" reads: its labels are the ids of another text than the "
+        "source, in a column that is called \"target\", \"summary\" or \"labels\"; where they are "
+        "tokens(length=N, pad=P), loss.terms has ignore_index = P, since P fills them up",
+        decoder.name);
+    return std::nullopt;
+  }
+  LossChoice choice = loss_of_ids(*scores, choices->second[0].padding.value_or(0));
+  choice.why = fmt::format(
+      "\"{}\" scores every id at each place of what the decoder writes; ignore_index is what fills "
+      "labels up (another pad of the field is another one)",
+      scores->name);
+  choice.labels.todo = fmt::format("what \"{}\" is made of, without shift_right", decoder.name);
+  offer_labels(choices->second, false, choice.labels);
+  return choice;
+}
+
 }  // namespace
 
 std::optional<LossChoice> next_token_loss(const ModelFacts& model,
@@ -46,9 +97,15 @@ std::optional<LossChoice> next_token_loss(const ModelFacts& model,
                                           const FieldGuesses& fields, const DataFacts& data,
                                           std::string& why_not) {
   const std::vector<PortSummary> outputs = model.outputs();
+  for (const InputFacts& input : inputs) {
+    if (role_of(input) == Role::decoder_ids) return loss_of_decoder(outputs, input, data, why_not);
+  }
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const FieldGuess& ids = fields.fields[i];
-    if (data.kind == "tokens" || !are_ids(inputs[i], ids)) continue;
+    const auto choices = data.choices.find(inputs[i].name);
+    const bool is_open = fields.fields[i].from == nullptr && choices != data.choices.end();
+    FieldGuess ids = fields.fields[i];
+    if (is_open) ids.from = &choices->second.at(0);
+    if (data.kind == "tokens" || data.kind == "text" || !are_ids(inputs[i], ids)) continue;
     const PortSummary* const scores = scores_of(outputs, *ids.from);
     if (scores == nullptr) continue;
     if (!is_causal(model)) {
@@ -59,19 +116,18 @@ std::optional<LossChoice> next_token_loss(const ModelFacts& model,
           scores->name, inputs[i].name);
       continue;
     }
-    LossChoice choice;
-    auto labels = std::make_shared<ArrayFacts>(*ids.from);
-    choice.term.kind = "softmax_cross_entropy";
-    choice.term.value_key = "logits";
-    choice.term.value = scores->name;
-    choice.term.labels_key = "labels";
-    choice.term.options = ", ignore_index = -100";
-    choice.term.metrics = {"perplexity", "accuracy"};
+    LossChoice choice = loss_of_ids(*scores, -100);
     choice.why = fmt::format(
         "\"{}\" scores every id at each place and sees earlier places alone: a language model, "
         "which is trained on the id that follows",
         scores->name);
-    choice.labels.name = "labels";
+    if (is_open) {
+      choice.labels.todo =
+          fmt::format("goes with \"{}\": the same column, one place ahead", inputs[i].name);
+      offer_labels(choices->second, true, choice.labels);
+      return choice;
+    }
+    auto labels = std::make_shared<ArrayFacts>(*ids.from);
     choice.labels.as = label_functions(ids);
     choice.labels.why =
         fmt::format("\"{}\" one place ahead, -100 where nothing follows", inputs[i].name);

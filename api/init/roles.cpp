@@ -25,6 +25,8 @@ std::string lower_name(std::string name) {
 
 }  // namespace
 
+bool is_decoders(const std::string& name) { return name.starts_with("decoder_"); }
+
 Role role_named(const std::string& input) {
   static const Words masks{"mask", "attention_mask", "attn_mask"};
   static const Words positions{"position_ids", "positions",      "position",

@@ -26,6 +26,9 @@ enum class Role : std::uint8_t {
 Role role_named(const std::string& name);
 Role role_of(const InputFacts& input);
 
+/// Whether an input is of the half that writes: "decoder_input_ids".
+bool is_decoders(const std::string& name);
+
 /// Fields of inputs that no array is for and that follow from another field: of a mask, positions
 /// and segments from the ids beside them, of what a decoder reads from the labels. Where a role
 /// cannot be filled the field says why. Of caches the free dimensions are bound to 0.

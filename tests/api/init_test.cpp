@@ -441,8 +441,8 @@ TEST_F(InitTest, NeverOverwrites) {
   const std::string before = text();
   EXPECT_THAT(error_of([&] { guess(net); }), HasSubstr("is there already"));
   EXPECT_EQ(text(), before);
-  EXPECT_THAT(error_of([&] { init(net, {.to = folder_ / "none"}); }),
-              HasSubstr("there is no such folder"));
+  EXPECT_THAT(error_of([&] { init(net, {.to = folder_ / "policy.toml"}); }),
+              HasSubstr("this is no folder"));
 }
 
 TEST_F(InitTest, RefusesDataThatIsNone) {

@@ -113,8 +113,19 @@ void add_texts(const Json& object, const std::vector<ArrayFacts>& arrays, Column
   }
 }
 
+bool names_conversation(const std::string& key) {
+  return key == "messages" || key == "conversations" || key == "conversation";
+}
+
 /// A key as an array, where all of its values have one form.
 void settle(const std::string& name, std::int64_t lines, KeyFacts key, DataFacts& facts) {
+  if (!key.refused.empty() && names_conversation(name)) {
+    facts.notes.push_back(fmt::format(
+        "the key \"{}\" is left out: it holds conversations; write each as one text under the key "
+        "\"text\", as tokenizer.apply_chat_template(messages, tokenize=False) of transformers does",
+        name));
+    return;
+  }
   if (!key.refused.empty() || (key.has_lists && key.has_others)) {
     facts.notes.push_back(
         fmt::format("the key \"{}\" is left out: it holds {}", name,

@@ -86,9 +86,11 @@ void fit_table(const std::vector<InputFacts>& inputs, DataFacts& facts);
 /// called a label, which may be among them.
 void add_stacks(const std::vector<InputFacts>& inputs, DataFacts& facts);
 
-/// Where `tokenizer.json` lies beside the data, adds for each input that takes a row of whole
-/// numbers an array of its name: the ids that the tokenizer makes of the first column of texts, or
-/// what tells real ones from filled up ones. Inputs of other lengths each have their own.
+/// For each input that takes a row of whole numbers an array of its name: the ids that a
+/// tokenizer.json beside the model or the data makes of the column of texts, or what tells real
+/// ones from filled up ones. Inputs of other lengths each have their own. What a decoder learns is
+/// the array "labels", of the texts that are called so. Where several columns are left for the one
+/// input of ids, they are its choices.
 void add_token_arrays(const std::vector<InputFacts>& inputs, DataFacts& facts);
 
 }  // namespace tandem::api

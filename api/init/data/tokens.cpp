@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "api/init/data/data_look.h"
+#include "api/init/data/token_windows.h"
 #include "api/init/fields.h"
 #include "api/init/roles.h"
 #include "engine/formats/files.h"
@@ -15,7 +16,6 @@ namespace {
 
 constexpr std::int64_t most_tokens = 1 << 20;  // that are read of a file
 constexpr std::int64_t llm_c_header = 1024, llm_c_magic = 20240520;
-constexpr std::int64_t usual_length = 256;
 
 bool takes_tokens(const std::string& path) {
   const std::string name = std::filesystem::path(path).filename().string();
@@ -28,7 +28,7 @@ bool takes_tokens(const std::string& path) {
 /// that their upper halves are.
 TokenFiles storage_of(const std::string& path) {
   TokenFiles kind;
-  kind.windows.length = usual_length;
+  kind.windows.length = usual_window;
   const auto bytes = static_cast<std::int64_t>(file_size(path));
   if (bytes % 4 == 0 && bytes > llm_c_header) {
     std::int64_t first = 0;
@@ -50,7 +50,7 @@ void look_at_tokens(const SplitPaths& paths, DataFacts& facts) {
   if (!paths.eval.empty()) facts.eval = {{"", paths.eval, {}}};
   const TokenFiles kind = storage_of(paths.train.at(0));
   ArrayFacts tokens;
-  tokens.sample = {DType::int64, {usual_length}};
+  tokens.sample = {DType::int64, {usual_window}};
   for (const std::string& path : paths.train) {
     const TokenFile file(path, kind.element, kind.header_bytes);
     std::vector<std::int64_t> ids(static_cast<std::size_t>(std::min(file.tokens(), most_tokens)));
@@ -69,11 +69,22 @@ void look_at_tokens(const SplitPaths& paths, DataFacts& facts) {
     facts.keys.push_back({"header_bytes", std::to_string(kind.header_bytes), "llm.c's header", ""});
 }
 
+}  // namespace
+
+DataLook tokens() {
+  return {.kind = "tokens", .takes = takes_tokens, .look = look_at_tokens, .fit = fit_windows};
+}
+
+}  // namespace tandem::api::looks
+
+namespace tandem::api {
+namespace {
+
 bool is_mask(const InputFacts& input) { return role_of(input) == Role::mask; }
 
-/// Samples get the length of the model's inputs of that form, where all have one. An input that is
-/// called a mask says which tokens are there: all of them.
-void fit_tokens(const std::vector<InputFacts>& inputs, DataFacts& facts) {
+}  // namespace
+
+void fit_windows(const std::vector<InputFacts>& inputs, DataFacts& facts) {
   std::int64_t length = 0;  // -1: the model leaves it free
   bool is_known = true;
   for (const InputFacts& input : inputs) {
@@ -89,20 +100,22 @@ void fit_tokens(const std::vector<InputFacts>& inputs, DataFacts& facts) {
                                                  "as positions reach"
                                                : "";
   const bool is_open = !is_known && !facts.chose_length;
-  // No more than there are positions.
+  std::int64_t most = usual_window;  // no more than there are positions
   for (const InputFacts& input : inputs) {
     const bool is_limit = role_of(input) == Role::positions && input.table_rows > 0;
-    if (!is_known && is_limit && input.table_rows < usual_length) {
-      length = input.table_rows;
-      is_known = true;
-    }
+    if (is_limit) most = std::min(most, input.table_rows);
   }
-  facts.keys.push_back({"length", std::to_string(is_known ? length : usual_length), why,
+  if (facts.most_length > 0) most = std::min(most, facts.most_length);
+  if (!is_known && most < usual_window) {
+    length = most;
+    is_known = true;
+  }
+  facts.keys.push_back({"length", std::to_string(is_known ? length : usual_window), why,
                         is_open ? "how many tokens a sample has" : ""});
   if (is_known) {
     for (ArrayFacts& array : facts.arrays) {
       // Windows of the usual length as windows of this one, within one of them a file.
-      array.rows = std::max<std::int64_t>(array.rows * usual_length / length, 1);
+      array.rows = std::max<std::int64_t>(array.rows * usual_window / length, 1);
       array.sample.shape[0] = length;
     }
   }
@@ -117,10 +130,4 @@ void fit_tokens(const std::vector<InputFacts>& inputs, DataFacts& facts) {
   facts.arrays.push_back(std::move(mask));
 }
 
-}  // namespace
-
-DataLook tokens() {
-  return {.kind = "tokens", .takes = takes_tokens, .look = look_at_tokens, .fit = fit_tokens};
-}
-
-}  // namespace tandem::api::looks
+}  // namespace tandem::api

@@ -64,6 +64,13 @@ std::optional<LossGuess> guess_numbers(const LossCase& of, std::int64_t count) {
     loss.options = ", ignore_index = " + ignore;
     loss.why += ", where " + ignore + " is no class and does not count";
   }
+  if (!of.labels.made.empty() && of.labels.padding) {  // texts that a decoder writes
+    loss.options = fmt::format(", ignore_index = {}", *of.labels.padding);
+    loss.why = fmt::format(
+        "\"{}\" scores every id at each place; labels are the ids {}, where {} fills up and does "
+        "not count (another pad of the field is another ignore_index)",
+        of.output, of.labels.made, *of.labels.padding);
+  }
   // Labels that use the last class go with this output more surely than those that do not.
   loss.certainty = in_range && numbers.most == static_cast<double>(count - 1) ? 3 : 2;
   return loss;
@@ -81,6 +88,7 @@ std::optional<LossGuess> guess_classes(const LossCase& of) {
   loss->value = of.op == "Softmax" ? of.before : of.output;
   loss->labels_key = "labels";
   loss->metrics = {"accuracy"};
+  if (!of.labels.made.empty()) loss->metrics.insert(loss->metrics.begin(), "perplexity");
   if (of.op == "Softmax")
     loss->why += "; the model ends in a Softmax, which the loss applies itself: its input is named";
   return loss;

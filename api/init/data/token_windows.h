@@ -1,0 +1,23 @@
+// What windows of token ids need to know of a model, whatever file the ids come from.
+#pragma once
+
+#include <vector>
+
+#include "api/init/facts.h"
+
+namespace tandem::api {
+
+struct InputFacts;  // api/init/fields.h
+
+/// The length of windows where nothing says another one.
+inline constexpr std::int64_t usual_window = 256;
+
+/// Samples get the length of the model's inputs of that form, where all have one. An input that is
+/// called a mask says which tokens are there: all of them.
+void fit_windows(const std::vector<InputFacts>& inputs, DataFacts& facts);
+
+/// The tokenizer.json that an export wrote with the model, that beside the data, or that beside the
+/// model, where exporters write it; "" for none.
+std::string tokenizer_near(const DataFacts& facts);
+
+}  // namespace tandem::api

@@ -1,0 +1,20 @@
+// The config.json that transformers and optimum write next to a model.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace tandem::api {
+
+struct ConfigNumber {
+  std::int64_t value = 0;
+  std::string file;  // "config.json", or "generation_config.json"
+};
+/// A whole number of 0 or more that the folder's files have under this key.
+std::optional<ConfigNumber> number_in_config(const std::string& folder, const char* key);
+
+/// Tokens that the model has positions for, as the folder's config.json says; 0: it does not.
+std::int64_t positions_in_config(const std::string& folder);
+
+}  // namespace tandem::api

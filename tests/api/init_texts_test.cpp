@@ -1,0 +1,318 @@
+// What `init` makes of columns of texts for language models: which one is read, which one a decoder
+// writes, how long samples become, and what is said of tokens that are left out. Losses are those
+// of transformers (tests/scripts/language_models.py).
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "engine/formats/files.h"
+#include "tandem/init.h"
+#include "tandem/tandem.h"
+#include "tests/training/formats/temporary_folder.h"
+#include "tests/training/formats/tokenizer_cases.h"
+
+namespace tandem::api {
+namespace {
+
+using tandem::testing::TemporaryFolder;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using Json = nlohmann::json;
+namespace fs = std::filesystem;
+
+const std::string& fixtures() {
+  static const std::string folder = std::string(TANDEM_SOURCE_DIR) + "/tests/data/language_models/";
+  return folder;
+}
+
+/// "w3" to "w39" are the ids 3 to 39, 0 fills up.
+std::string word_tokenizer() {
+  Json words{{"[PAD]", 0}, {"[UNK]", 1}};
+  for (int id = 2; id < 40; ++id) words["w" + std::to_string(id)] = id;
+  return Json{{"version", "1.0"},
+              {"added_tokens", Json::array()},
+              {"normalizer", nullptr},
+              {"pre_tokenizer", {{"type", "WhitespaceSplit"}}},
+              {"post_processor", nullptr},
+              {"model", {{"type", "WordLevel"}, {"unk_token", "[UNK]"}, {"vocab", words}}}}
+      .dump();
+}
+
+std::string text_of(const Json& ids) {
+  std::string text;
+  for (const Json& id : ids) {
+    if (id.get<int>() >= 0) text += (text.empty() ? "w" : " w") + std::to_string(id.get<int>());
+  }
+  return text;
+}
+
+/// `count` words, which differ from text to text.
+std::string words(int count, int first) {
+  std::string text;
+  for (int i = 0; i < count; ++i)
+    text += (i > 0 ? " w" : "w") + std::to_string(3 + (first * 5 + i * (1 + first % 7)) % 37);
+  return text;
+}
+
+class InitTexts : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (tandem::testing::lacks_text_libraries()) GTEST_SKIP() << "no PCRE2 or utf8proc";
+    fs::create_directory(folder_ / "data");
+    put("tokenizer.json", word_tokenizer());
+  }
+  void put(const std::string& name, const std::string& text) const {
+    write_file(folder_ / name, text);
+  }
+  void take_model(const std::string& name) const {
+    fs::copy_file(fixtures() + name + ".onnx", folder_ / "model.onnx");
+  }
+  /// Twelve rows of texts of these names, from `least` to `most` words long.
+  void put_texts(const std::vector<std::string>& columns, int least, int most) const {
+    std::string lines;
+    for (int row = 0; row < 12; ++row) {
+      Json object;
+      int shift = 0;
+      for (const std::string& column : columns)
+        object[column] = column == "label"
+                             ? Json(row % 3)
+                             : Json(words(row == 0 ? most : least, row + 13 * shift++));
+      lines += object.dump() + "\n";
+    }
+    put("data/train.jsonl", lines);
+  }
+  InitReport guessed(const std::string& file = "data") const {
+    for (const char* name : {"train.toml", "policy.toml"}) fs::remove(folder_ / name);
+    return init(folder_ / "model.onnx", {.data = folder_ / file, .to = folder_.path()});
+  }
+  std::string config() const { return read_file(folder_ / "train.toml"); }
+  std::vector<std::string> open_keys(const InitReport& report) const {
+    std::vector<std::string> keys;
+    for (const Diagnostic& todo : report.open) keys.push_back(todo.path);
+    return keys;
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(InitTexts, AT5LearnsTheTextThatItWrites) {
+  take_model("t5");
+  put("config.json", "{\"decoder_start_token_id\": 0, \"pad_token_id\": 0}");
+  const Json all = Json::parse(read_file(fixtures() + "losses.json"));
+  std::string lines;
+  for (std::size_t row = 0; row < 8; ++row)
+    lines +=
+        Json{{"source", text_of(all["ids"][row])}, {"target", text_of(all["labels"][row])}}.dump() +
+        "\n";
+  put("data/train.jsonl", lines);
+  const InitReport report = guessed();
+  EXPECT_THAT(report.open, IsEmpty()) << report.text;
+  EXPECT_THAT(report.text, AllOf(Not(HasSubstr("a language model")), HasSubstr("ignore_index")));
+  EXPECT_THAT(
+      config(),
+      AllOf(HasSubstr("labels = { from = \"target\", as = [ \"tokens(length=8, pad=0)\" ] }"),
+            HasSubstr("input_ids = { from = \"source\""), HasSubstr("shift_right")));
+  TrainOptions options;
+  options.run_dir = folder_ / "run";
+  options.overrides = {"batch_size=8", "epochs=1", "optimizer={ kind = \"sgd\", lr = 1e-9 }",
+                       "data.train.shuffle=\"none\""};
+  EXPECT_NEAR(Trainer(folder_ / "train.toml", options).run().loss,
+              all["losses"]["t5"].get<double>(), 1e-5);
+}
+
+TEST_F(InitTexts, ATextOfADecoderThatNothingNamesIsAskedFor) {
+  take_model("t5");
+  put("config.json", "{\"decoder_start_token_id\": 0, \"pad_token_id\": 0}");
+  put_texts({"first", "second"}, 3, 5);
+  const InitReport report = guessed();
+  EXPECT_THAT(open_keys(report),
+              AllOf(Contains("data.fields.input_ids"), Contains("data.fields.decoder_input_ids"),
+                    Contains("data.fields.labels")));
+  EXPECT_THAT(config(), AllOf(Not(HasSubstr("targets")), HasSubstr("attention")));
+}
+
+// One text alone is the source of nothing.
+TEST_F(InitTexts, ADecoderIsNotTrainedOnItsSource) {
+  take_model("t5");
+  put_texts({"text"}, 3, 5);
+  const InitReport report = guessed();
+  EXPECT_THAT(open_keys(report), AllOf(Contains("loss.terms"), Contains("data.fields.labels")));
+  EXPECT_THAT(report.text, HasSubstr("\"target\""));
+  EXPECT_THAT(config(), Not(HasSubstr("give='targets'")));
+}
+
+TEST_F(InitTexts, OneOfTwoTextsIsNotChosenSilently) {
+  take_model("llama");
+  for (const auto& [one, other] :
+       {std::pair{"prompt", "completion"}, {"question", "answer"}, {"instruction", "output"}}) {
+    put_texts({one, other}, 3, 9);
+    const InitReport report = guessed();
+    EXPECT_THAT(open_keys(report),
+                AllOf(Contains("data.fields.input_ids"), Contains("data.fields.attention_mask"),
+                      Contains("data.fields.position_ids"), Contains("data.fields.labels")))
+        << one;
+    for (const std::string column : {one, other})
+      EXPECT_THAT(config(), HasSubstr("# input_ids = { from = \"" + column +
+                                      "\", as = [ \"tokens(length=16)\" ] }"));
+    EXPECT_THAT(report.text, AllOf(HasSubstr("as one column"), Not(HasSubstr("nothing reads"))));
+  }
+}
+
+// Two columns of texts are no row of two ids, either.
+TEST_F(InitTexts, APairOfTextsOfAClassifierIsAskedFor) {
+  take_model("bert");
+  put_texts({"premise", "hypothesis", "label"}, 3, 9);
+  const InitReport report = guessed();
+  EXPECT_THAT(open_keys(report), Contains("data.fields.input_ids"));
+  EXPECT_THAT(config(),
+              AllOf(HasSubstr("# input_ids = { from = \"premise\""),
+                    HasSubstr("# input_ids = { from = \"hypothesis\""), Not(HasSubstr("hash"))));
+}
+
+TEST_F(InitTexts, TheLinesOfAChoiceTrainAsTheyAre) {
+  take_model("llama");
+  put_texts({"prompt", "completion"}, 3, 9);
+  guessed();
+  std::string text = config();
+  for (std::size_t at = 0; (at = text.find("# ", at)) != std::string::npos; at += 2) {
+    const std::size_t end = text.find('\n', at);
+    const std::string line = text.substr(at, end - at);
+    if (line.find(" = { from = \"prompt\"") != std::string::npos) text.erase(at, 2);
+  }
+  put("train.toml", text);
+  TrainOptions options;
+  options.run_dir = folder_ / "run";
+  options.overrides = {"steps=2"};
+  EXPECT_EQ(Trainer(folder_ / "train.toml", options).run().steps, 2u);
+}
+
+TEST_F(InitTexts, AnIdentifierIsNoText) {
+  take_model("llama");
+  put_texts({"id", "text"}, 3, 9);
+  EXPECT_THAT(guessed().open, IsEmpty());
+  EXPECT_THAT(config(), HasSubstr("input_ids = { from = \"text\""));
+}
+
+// The table of its positions, which it looks up itself, has 32 rows.
+TEST_F(InitTexts, SamplesAreNoLongerThanTheModelsPositions) {
+  take_model("bert");
+  put_texts({"text", "label"}, 5, 45);
+  const InitReport report = guessed();
+  EXPECT_THAT(report.open, IsEmpty()) << report.text;
+  EXPECT_THAT(config(), HasSubstr("tokens(length=32)"));
+  // 13 of 45 + 11 * 5 tokens.
+  EXPECT_THAT(report.text, HasSubstr("1 of 12 texts of \"text\" are longer than 32 tokens, the "
+                                     "longest has 45: 13 % of the tokens are left out"));
+}
+
+TEST_F(InitTexts, ConfigJsonSaysHowLongSamplesMayBe) {
+  take_model("llama");
+  put("config.json", "{\"max_position_embeddings\": 20}");
+  put_texts({"text"}, 5, 45);
+  guessed();
+  EXPECT_THAT(config(), HasSubstr("tokens(length=20)"));
+  put("config.json",
+      "{\"model_type\": \"roberta\", \"max_position_embeddings\": 20, "
+      "\"pad_token_id\": 1}");
+  guessed();
+  EXPECT_THAT(config(), HasSubstr("tokens(length=18)"));
+}
+
+TEST_F(InitTexts, TrainingAndDataCheckTellWhatIsLeftOut) {
+  take_model("llama");
+  put("config.json", "{\"max_position_embeddings\": 20}");
+  put_texts({"text"}, 5, 45);
+  guessed();
+  std::vector<std::string> said;
+  TrainOptions options;
+  options.run_dir = folder_ / "run";
+  options.overrides = {"steps=1"};
+  options.on_message = [&](const std::string& line) { said.push_back(line); };
+  Trainer(folder_ / "train.toml", options).run();
+  const std::string note = "25 of 100 tokens of `text` (25 %) are left out";
+  EXPECT_EQ(std::count_if(said.begin(), said.end(),
+                          [&](const auto& line) { return line.find(note) != std::string::npos; }),
+            1);
+  const std::string checked = data_check(folder_ / "train.toml").report.text;
+  EXPECT_THAT(checked, AllOf(HasSubstr("25 tokens beyond `length` of tokens"), HasSubstr(note)));
+}
+
+TEST_F(InitTexts, PlainTextBecomesWindows) {
+  take_model("llama");
+  std::string text;
+  for (int line = 0; line < 900; ++line) text += words(10, line) + "\n";
+  put("corpus.txt", text);
+  const InitReport report = guessed("corpus.txt");
+  EXPECT_THAT(report.open, IsEmpty()) << report.text;
+  EXPECT_THAT(config(), AllOf(HasSubstr("kind = \"text\""), HasSubstr("tokenizer = "),
+                              HasSubstr("\"targets\""), HasSubstr("\"perplexity\"")));
+  TrainOptions options;
+  options.run_dir = folder_ / "run";
+  options.overrides = {"steps=2"};
+  EXPECT_EQ(Trainer(folder_ / "train.toml", options).run().steps, 2u);
+}
+
+TEST_F(InitTexts, PlainTextBesideOtherDataIsLeftAlone) {
+  take_model("llama");
+  put_texts({"text"}, 3, 9);
+  put("data/README.txt", "what this is\n");
+  EXPECT_THAT(guessed().open, IsEmpty());
+  EXPECT_THAT(config(), HasSubstr("kind = \"jsonl\""));
+}
+
+TEST_F(InitTexts, AMissingTokenizerIsAskedForOnce) {
+  fs::remove(folder_ / "tokenizer.json");
+  take_model("llama");
+  put_texts({"text"}, 3, 9);
+  const InitReport report = guessed();
+  EXPECT_THAT(open_keys(report), ::testing::ElementsAre("data.tokenizer")) << report.text;
+  EXPECT_THAT(report.text, HasSubstr("put the model's tokenizer.json next to it"));
+}
+
+TEST_F(InitTexts, ConversationsAreNamed) {
+  take_model("llama");
+  put("data/train.jsonl",
+      "{\"messages\": [{\"role\": \"user\", \"content\": \"w3\"}], \"source\": \"w4 w5\"}\n");
+  EXPECT_THAT(guessed().text, HasSubstr("apply_chat_template"));
+}
+
+TEST_F(InitTexts, AFolderThatIsNotThereIsMade) {
+  take_model("llama");
+  put_texts({"text"}, 3, 9);
+  init(folder_ / "model.onnx", {.data = folder_ / "data", .to = folder_ / "new/folder"});
+  EXPECT_TRUE(path_exists(folder_ / "new/folder/train.toml"));
+}
+
+// Its own tokenizer, lengths and fields go with the file.
+TEST_F(InitTexts, AnExportIsEvaluatedOnOtherTexts) {
+  take_model("llama");
+  put_texts({"text"}, 3, 12);
+  guessed();
+  TrainOptions options;
+  options.run_dir = folder_ / "run";
+  options.overrides = {"steps=2"};
+  Trainer(folder_ / "train.toml", options).run();
+  fs::create_directory(folder_ / "out");
+  export_run(folder_ / "run", folder_ / "out/merged.onnx");
+  ASSERT_TRUE(path_exists(folder_ / "out/merged.tokenizer.json"));
+  fs::create_directory(folder_ / "new");
+  put("new/short.jsonl", "{\"text\": \"w3 w4 w5\"}\n{\"text\": \"w6 w7\"}\n");
+  TrainedOptions use;
+  use.data = {folder_ / "new/short.jsonl"};
+  const Json bare = Json::parse(evaluate_run(folder_ / "out/merged.onnx", use).json);
+  use.config = folder_ / "train.toml";
+  const Json configured = Json::parse(evaluate_run(folder_ / "out/merged.onnx", use).json);
+  EXPECT_EQ(bare["metrics"], configured["metrics"]);
+  const InitReport report = init(folder_ / "out/merged.onnx",
+                                 {.data = folder_ / "new/short.jsonl", .to = folder_ / "new"});
+  EXPECT_THAT(report.open, IsEmpty()) << report.text;
+  EXPECT_THAT(read_file(folder_ / "new/train.toml"), HasSubstr("merged.tokenizer.json"));
+}
+
+}  // namespace
+}  // namespace tandem::api
