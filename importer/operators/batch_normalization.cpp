@@ -4,6 +4,7 @@
 #include <array>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "engine/graph/selector.h"
 #include "importer/file/traced_mode.h"
@@ -23,31 +24,6 @@ bool node_trains(NodeContext& node) {
 // tools write where an exporter left it open.
 bool file_trains(NodeContext& node) {
   return node_trains(node) || traced_in_training(node.node()).value_or(false);
-}
-
-bool is_unsaid(NodeContext& node) {
-  return node.version() >= 14 && !node.has_attribute("training_mode") &&
-         !traced_in_training(node.node()) && omits_training_mode(*node.session().file.model);
-}
-
-bool trains(NodeContext& node) {
-  const ImportOptions& options = node.session().options;
-  BatchNormUse& use = node.session().batch_norms.emplace_back(node.path(), file_trains(node));
-  std::string mode = options.batch_norm;
-  for (const OperatorRule& rule : options.batch_norm_rules) {
-    if (Selector(rule.at).matches(use.path)) mode = rule.mode;
-  }
-  if (mode == "file" && options.training && is_unsaid(node)) {
-    node.unsupported(
-        "the file does not say whether it trains: torch.onnx.export(dynamo=True) notes the mode in "
-        "the node's name and metadata alone, and they are lost",
-        fmt::format("the file as the exporter wrote it; or model.batch_norm = \"inference\" or "
-                    "\"train\", or rules: [ {{ at = \"**\", mode = \"inference\" }}, {{ at = "
-                    "\"{}\", mode = \"train\" }} ]",
-                    node.path()));
-  }
-  use.trains = mode == "train" || (mode == "file" && use.file_trains);
-  return options.training && use.trains;
 }
 
 // How the nodes of the file read an initializer that holds running statistics.
@@ -125,6 +101,33 @@ Statistics statistics_of(NodeContext& node, std::size_t input) {
   return {};
 }
 
+// Of statistics that the file computes the mode says nothing: nobody moves them.
+bool is_unsaid(NodeContext& node) {
+  return node.version() >= 14 && !node.has_attribute("training_mode") &&
+         !traced_in_training(node.node()) && omits_training_mode(*node.session().file.model) &&
+         statistics_of(node, 3).state != nullptr;
+}
+
+bool trains(NodeContext& node) {
+  const ImportOptions& options = node.session().options;
+  BatchNormUse& use = node.session().batch_norms.emplace_back(node.path(), file_trains(node));
+  std::string mode = options.batch_norm;
+  for (const OperatorRule& rule : options.batch_norm_rules) {
+    if (Selector(rule.at).matches(use.path)) mode = rule.mode;
+  }
+  if (mode == "file" && options.training && is_unsaid(node)) {
+    node.unsupported(
+        "the file does not say whether it trains: torch.onnx.export(dynamo=True) notes the mode in "
+        "the node's name and metadata alone, and they are lost",
+        fmt::format("the file as the exporter wrote it; or model.batch_norm = \"inference\" or "
+                    "\"train\", or rules: [ {{ at = \"**\", mode = \"inference\" }}, {{ at = "
+                    "\"{}\", mode = \"train\" }} ]",
+                    node.path()));
+  }
+  use.trains = mode == "train" || (mode == "file" && use.file_trains);
+  return options.training && use.trains;
+}
+
 // What the calls of a module so far have made of its statistics.
 Term statistics_so_far(NodeContext& node, std::size_t input, const State* state) {
   if (state == nullptr) return node.in(input);
@@ -162,6 +165,42 @@ void write_back(NodeContext& node, const Statistics& statistics, const Term& val
   session.builder.write_state(initial, final);
 }
 
+// Whether an operand is a function of what is fed: statistics of the batch that the file computes.
+bool comes_from_data(NodeContext& node, const Term& term) {
+  if (term.is_constant()) return false;
+  const Graph& graph = node.session().builder.graph();
+  std::unordered_set<std::int32_t> seen;
+  std::vector<ValueId> open{term.id};
+  while (!open.empty()) {
+    const ValueId value = open.back();
+    open.pop_back();
+    if (!value || !seen.insert(static_cast<std::int32_t>(value.index)).second) continue;
+    const NodeId producer = graph.value(value).producer;
+    if (producer) {
+      const auto& inputs = graph.node(producer).inputs;
+      open.insert(open.end(), inputs.begin(), inputs.end());
+      continue;
+    }
+    for (const NamedValue& input : graph.inputs) {
+      if (input.value == value) return true;
+    }
+  }
+  return false;
+}
+
+// (x - mean) / sqrt(var + epsilon) scale + bias as a chain, whose gradient passes through the
+// statistics, too; those of the operator BatchNormalization are constants.
+Term by_computed_statistics(NodeContext& node, const std::vector<Term>& inputs, double epsilon) {
+  const Term& x = inputs[0];
+  Shape channels(x.type.shape.size(), 1);
+  channels[1] = x.type.shape[1];
+  const Term shifted = node.make("Add", {inputs[4], node.scalar(epsilon, x.type.dtype)});
+  const Term factor = node.make("Div", {inputs[1], node.make("Sqrt", {shifted})});
+  const Term centred = node.make("Sub", {x, node.reshape(inputs[3], channels)});
+  const Term scaled = node.make("Mul", {centred, node.reshape(factor, channels)});
+  return node.make("Add", {scaled, node.reshape(inputs[2], channels)});
+}
+
 // Mean and variance of each channel of x [N, C, ...] over the batch: outputs 3 and 4 before version
 // 14, which files name and hardly ever read.
 void out_saved_statistics(NodeContext& node, const Term& x) {
@@ -191,7 +230,10 @@ void batch_normalization(NodeContext& node) {
   if (!trains(node)) {
     for (std::size_t i : {3, 4})
       inputs[i] = node.cast(statistics_so_far(node, i, statistics_of(node, i).state), dtype);
-    const Term y = node.make("BatchNormalization", inputs, {{"epsilon", epsilon}});
+    const bool of_batch = node.session().options.training &&
+                          (comes_from_data(node, inputs[3]) || comes_from_data(node, inputs[4]));
+    const Term y = of_batch ? by_computed_statistics(node, inputs, epsilon)
+                            : node.make("BatchNormalization", inputs, {{"epsilon", epsilon}});
     node.out(0, node.cast(y, node.dtype(0)));
     for (std::size_t i : {3, 4}) {
       node.out(i - 2, node.in(i));

@@ -85,6 +85,19 @@ TEST(TracedBatchNorm, TrainsAsPyTorchDoes) {
   }
 }
 
+/// The gradient passes through statistics of the batch that the file computes.
+TEST(TracedBatchNorm, WithoutRunningStatisticsTrainsAsPyTorchDoes) {
+  const Json expected = expected_json()["computed_losses"];
+  const TemporaryFolder folder;
+  write_traced_run(folder, "computed.onnx", "fc");
+  for (const char* mode : {"file", "train", "inference"}) {
+    SCOPED_TRACE(mode);
+    const std::vector<double> losses = traced_losses(folder, mode);
+    ASSERT_EQ(losses.size(), 2u);
+    for (std::size_t i = 0; i < 2; ++i) EXPECT_NEAR(losses[i], expected[mode][i], 2e-5);
+  }
+}
+
 TEST(TracedBatchNorm, WithoutAWordOfItsModeIsRefused) {
   const TemporaryFolder folder;
   write_traced_run(folder, "stripped.onnx", "backbone.**");

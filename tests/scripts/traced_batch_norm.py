@@ -4,8 +4,8 @@ python tests/scripts/traced_batch_norm.py
 
 mixed.onnx: a backbone in inference beside a neck in training, with PyTorch's losses in float64 for that, for both in
 training and for both in inference. names.onnx: the same without metadata, as version converters leave it. stripped.onnx:
-without names, too. eval.onnx: the network in evaluation. kinds.onnx: other modules that differ in training, with the
-attribute training of each.
+without names, too. eval.onnx: the network in evaluation. computed.onnx: without running statistics in the backbone.
+kinds.onnx: other modules that differ in training, with the attribute training of each.
 """
 
 import contextlib
@@ -70,7 +70,7 @@ def export(model, x, path):
     return proto
 
 
-def losses_of(model, x, labels):
+def losses_of(model, x, labels, frozen):
     start = {k: v.clone() for k, v in model.state_dict().items()}
     losses = {}
     for mode in ["file", "train", "inference"]:
@@ -78,7 +78,7 @@ def losses_of(model, x, labels):
         model.double().train(mode != "inference")
         if mode == "file":
             model.backbone.eval()
-        model.backbone.requires_grad_(False)
+        frozen.requires_grad_(False)
         optimizer = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.1)
         losses[mode] = []
         for part in [slice(0, 8), slice(8, 16)]:
@@ -110,10 +110,15 @@ def main():
     for node in proto.graph.node:
         node.name = ""
     onnx.save(proto, FOLDER / "stripped.onnx")
+    computed = Net()
+    computed.backbone[1] = nn.BatchNorm2d(4, track_running_stats=False)
+    computed.train().backbone.eval()
+    export(computed, x[:8], FOLDER / "computed.onnx")
     kinds = Kinds()
     export(kinds, x[:8], FOLDER / "kinds.onnx")
     answers = {
-        "x": x.double().flatten().tolist(), "labels": labels.tolist(), "losses": losses_of(model, x, labels),
+        "x": x.double().flatten().tolist(), "labels": labels.tolist(), "losses": losses_of(model, x, labels, model.backbone),
+        "computed_losses": losses_of(computed, x, labels, computed.fc),
         "training": {n: m.training for n, m in kinds.named_children()}}
     (FOLDER / "expected.json").write_text(json.dumps(answers) + "\n")
 
