@@ -59,17 +59,16 @@ std::shared_ptr<const void> Training::Impl::start(
   if (parts.ranks) refuse_other_states();
   on_rank_0_first(parts.ranks.get(), "logs", [&] { open_logs(); });
   if (rank() > 0) return lock;
-  // The record comes first: a run that is killed here goes on by it.
-  if (hooks.on_start) hooks.on_start(directory->path());
+  // Before the record of this start: it says where the project was until now.
   for (const auto& [name, content] : files) {
     const std::string there = directory->path() + "/" + name;
-    if (name == resolved_config_file && path_exists(there)) {
-      for (const std::string& change :  // before it is known that the project was moved
-           changed_keys(resolved_again(read_file(there), there), content))
-        say("the configuration has changed since the last start: " + change);
-    }
-    directory->write_file(name, content);
+    if (name != resolved_config_file || !path_exists(there)) continue;
+    for (const std::string& change : changed_keys(resolved_again(read_file(there), there), content))
+      say("the configuration has changed since the last start: " + change);
   }
+  // The record comes first: a run that is killed here goes on by it.
+  if (hooks.on_start) hooks.on_start(directory->path());
+  for (const auto& [name, content] : files) directory->write_file(name, content);
   directory->begin();
   for (const std::string& note : notes) directory->log_text(note);
   notes.clear();
