@@ -1,4 +1,5 @@
 // Trained weights of a run as ONNX, safetensors or npz.
+#include <algorithm>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -79,6 +80,14 @@ void rename_tensors(CheckpointContent& content, const ExportNames& names, const 
   if (to.ends_with(".onnx"))
     refuse_names(to, "the names in an .onnx file are the model's own", "",
                  "leave --strip and --add out, or write .safetensors or .npz");
+  const auto has_prefix = [&](const NamedTensor& tensor) {
+    return tensor.name.size() > names.strip.size() && tensor.name.starts_with(names.strip);
+  };
+  if (!names.strip.empty() && !content.model.empty() &&
+      std::none_of(content.model.begin(), content.model.end(), has_prefix))
+    refuse_names(to, "no tensor's name begins with what --strip takes away", names.strip,
+                 "leave --strip out, or give the beginning of names like `" +
+                     content.model.front().name + "`");
   std::set<std::string> taken;
   for (NamedTensor& tensor : content.model) {
     const std::string name = exported_name(tensor.name, names);
@@ -242,7 +251,7 @@ std::string export_run(const std::string& run_or_checkpoint, const std::string& 
   exported.metadata = functions_metadata(found.content);
   exported.metadata.merge(vocabulary_hashes(found.run_dir, found.content.position.vocabularies));
   exported.metadata.merge(words_metadata(config, found.run_dir));
-  exported.metadata.merge(fields_metadata(config));
+  exported.metadata.merge(fields_metadata(config, settings.form.outputs));
   VocabularyCopies vocabularies(found.run_dir, to);
   if (const std::string moved = moved_paths_of(resolved).text(); !moved.empty())
     found.warnings.push_back(moved);

@@ -101,6 +101,12 @@ TEST_F(LoadedWeightsTest, ExportsLoseAndGetPrefixes) {
   EXPECT_THAT(
       error_of([&] { export_run(folder_ / "run", folder_ / "m.onnx", "", false, "", names); }),
       HasSubstr("the names in an .onnx file are the model's own"));
+  EXPECT_THAT(
+      error_of([&] {
+        export_run(folder_ / "run", folder_ / "n.npz", "", false, "", {.strip = "fc3."});
+      }),
+      AllOf(HasSubstr("no tensor's name begins with"), HasSubstr("fc3."), HasSubstr("conv1.")));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "n.npz"));
 }
 
 TEST_F(LoadedWeightsTest, WhatARunStartsFromIsNotWrittenOver) {
