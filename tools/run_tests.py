@@ -26,6 +26,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 LONG = re.compile(r"(^|/)Long|\.Long")  # the suite, its instantiation or the test
 BEGINS = re.compile(rb"\[ RUN      \] (\S+)")
 ENDS = re.compile(rb"\[ *(OK|FAILED|SKIPPED) *\] ([^\s,]+).*\((\d+) ms\)")
+NO_TEST = 77  # the exit status where no test was asked for: ctest says that it was skipped
 RESULTS = {b"OK": "passed", b"FAILED": "failed", b"SKIPPED": "skipped"}
 SKIPPED_BECAUSE = re.compile(rb": Skipped\n(.*)")
 
@@ -180,7 +181,7 @@ def main():
         os.makedirs(os.path.dirname(asked.times), exist_ok=True)
         with open(asked.times, "w") as file:
             json.dump({"program": os.path.basename(asked.program), "tests": run.tests}, file, indent=0)
-    return 1 if run.failures else 0
+    return 1 if run.failures else 0 if names else NO_TEST
 
 
 if __name__ == "__main__":
