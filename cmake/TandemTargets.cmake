@@ -37,6 +37,26 @@ if(TANDEM_SANITIZE)
   add_link_options(-fsanitize=${TANDEM_SANITIZE})
 endif()
 
+# The linker: mold or lld, where the compiler takes it, need a quarter of the time of GNU's.
+set(TANDEM_LINKER AUTO CACHE STRING "Linker of programs: AUTO (mold, else lld, else the compiler's own), or what -fuse-ld takes")
+include(CheckLinkerFlag)
+set(program_linker "")
+foreach(linker mold lld)
+  if(TANDEM_LINKER STREQUAL "AUTO" AND NOT program_linker)
+    check_linker_flag(CXX -fuse-ld=${linker} TANDEM_LINKS_WITH_${linker})
+    if(TANDEM_LINKS_WITH_${linker})
+      set(program_linker ${linker})
+    endif()
+  endif()
+endforeach()
+if(NOT TANDEM_LINKER STREQUAL "AUTO")
+  set(program_linker ${TANDEM_LINKER})
+endif()
+if(program_linker) # shared libraries keep the compiler's own: mold 1.10 never ends over a list in --exclude-libs
+  string(PREPEND CMAKE_EXE_LINKER_FLAGS "-fuse-ld=${program_linker} ")
+  message(STATUS "linker of programs: ${program_linker}")
+endif()
+
 # tandem_sources(OUT [EXCLUDE REGEX…] GLOB…): files below the current folder, found again at every build.
 function(tandem_sources out)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "EXCLUDE")

@@ -193,6 +193,7 @@ esac
 
 [[ $(uname -m) == x86_64 ]] || system_onednn || die "the packaged oneDNN is for x86-64 only: install oneDNN 3 first"
 install_packages "${packages[@]}"
+(install_packages mold) || say "no mold: programs are linked by the compiler's own linker, which takes longer"
 mkdir -p "$deps"
 exec 9>"$deps/.lock"
 flock 9 # two setups at once: the second waits and then finds everything there
