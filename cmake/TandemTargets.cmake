@@ -37,12 +37,13 @@ if(TANDEM_SANITIZE)
   add_link_options(-fsanitize=${TANDEM_SANITIZE})
 endif()
 
-# The linker: mold or lld, where the compiler takes it, need a quarter of the time of GNU's.
+# The linker: mold or lld, where the compiler takes it, need a quarter of the time of GNU's. Programs with CUDA or
+# sanitizers keep the compiler's own: nobody has tried the others there.
 set(TANDEM_LINKER AUTO CACHE STRING "Linker of programs: AUTO (mold, else lld, else the compiler's own), or what -fuse-ld takes")
 include(CheckLinkerFlag)
 set(program_linker "")
 foreach(linker mold lld)
-  if(TANDEM_LINKER STREQUAL "AUTO" AND NOT program_linker)
+  if(TANDEM_LINKER STREQUAL "AUTO" AND TANDEM_CUDA STREQUAL "OFF" AND NOT TANDEM_SANITIZE AND NOT program_linker)
     check_linker_flag(CXX -fuse-ld=${linker} TANDEM_LINKS_WITH_${linker})
     if(TANDEM_LINKS_WITH_${linker})
       set(program_linker ${linker})
