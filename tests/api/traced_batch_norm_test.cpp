@@ -29,9 +29,9 @@ Json expected_json() {
   return Json::parse(stream);
 }
 
-/// 16 samples in two steps; the backbone does not train.
+/// 16 samples in two steps; what `frozen` covers does not train.
 void write_traced_run(const TemporaryFolder& folder, const std::string& model,
-                      const std::string& frozen) {
+                      const std::string& frozen, const std::string& rate = "0.1") {
   const Json of = expected_json();
   write_npz(folder / "train.npz",
             {{"x", HostTensor::from<float>({16, 2, 3, 3}, of["x"].get<std::vector<float>>())},
@@ -46,7 +46,7 @@ freeze = [ { at = ")" << frozen << R"(" } ]
 terms = [ { kind = "softmax_cross_entropy", logits = "y", labels = "labels" } ]
 [optimizer]
 kind = "sgd"
-lr = 0.1
+lr = )" << rate << R"(
 [data]
 kind = "npz"
 [data.train]
@@ -89,7 +89,7 @@ TEST(TracedBatchNorm, TrainsAsPyTorchDoes) {
 TEST(TracedBatchNorm, WithoutRunningStatisticsTrainsAsPyTorchDoes) {
   const Json expected = expected_json()["computed_losses"];
   const TemporaryFolder folder;
-  write_traced_run(folder, "computed.onnx", "fc");
+  write_traced_run(folder, "computed.onnx", "fc", "2");  // so that wrong gradients show
   for (const char* mode : {"file", "train", "inference"}) {
     SCOPED_TRACE(mode);
     const std::vector<double> losses = traced_losses(folder, mode);
