@@ -89,7 +89,9 @@ class InferenceForm {
       }
     }
     keep_outputs(node, 1);
+    // Written out, as names that torch.export gave may still say training.
     erase_attribute(node, "training_mode");
+    if (version_ >= 14) set_integer(node, "training_mode", 0);
     if (version_ < 7) set_integer(node, "is_test", 1);
     *nodes_.Mutable(index) = std::move(node);
     for (const auto& [from, to] : copies) {

@@ -13,17 +13,15 @@
 namespace tandem::importer::operators {
 namespace {
 
-// As ONNX says it: an attribute since version 14; 4 or 5 outputs before; is_test before version 7.
-bool node_trains(NodeContext& node) {
-  if (node.version() >= 14) return node.flag("training_mode", false);
+// As the file says: an attribute since version 14, and what torch.export notes beside the node where
+// there is none; 4 or 5 outputs before; is_test before version 7.
+bool file_trains(NodeContext& node) {
+  if (node.version() >= 14) {
+    if (node.has_attribute("training_mode")) return node.flag("training_mode", false);
+    return traced_in_training(node.node()).value_or(false);
+  }
   if (node.version() < 7) return !node.flag("is_test", false) && node.output_count() > 1;
   return node.output_count() > 1;
-}
-
-// As the file says. Nobody writes a training_mode of 1 without meaning it; 0 is the default, which
-// tools write where an exporter left it open.
-bool file_trains(NodeContext& node) {
-  return node_trains(node) || traced_in_training(node.node()).value_or(false);
 }
 
 // How the nodes of the file read an initializer that holds running statistics.
