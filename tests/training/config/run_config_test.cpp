@@ -453,8 +453,6 @@ TEST(RunConfig, ErrorsByKind) {
               HasSubstr("classes: this key is missing"));
   EXPECT_THAT(first_error(text + "[parameters]\nlora = [ { at = 'fc', rank = 0 } ]\n"),
               HasSubstr("out of range"));
-  EXPECT_THAT(first_error(text + "[parameters]\ntrain = [ 'fc' ]\n"),
-              HasSubstr("there are no adapters"));
   EXPECT_THAT(first_error(text + "[eval]\nmetrics = ['loss']\nbest = 'accuracy'\n"),
               HasSubstr("not one of the metrics"));
   EXPECT_THAT(first_error(text + "[drop]\nlast = 1\n"), HasSubstr("unknown key"));
