@@ -273,7 +273,12 @@ TEST(Export, InferenceForm) {
     const onnx::ModelProto model = load_model(to);
     ASSERT_EQ(model.graph().node_size(), 2) << opset;
     EXPECT_EQ(model.graph().node(0).output_size(), 1);
-    EXPECT_EQ(model.graph().node(0).attribute_size(), 0);
+    const auto& attributes = model.graph().node(0).attribute();
+    ASSERT_EQ(attributes.size(), opset >= 14 ? 1 : 0);
+    for (const onnx::AttributeProto& attribute : attributes) {
+      EXPECT_EQ(attribute.name(), "training_mode");
+      EXPECT_EQ(attribute.i(), 0);
+    }
     EXPECT_EQ(model.graph().node(1).output_size(), 1);
     EXPECT_LE(model.graph().node(1).input_size(), 2);
   }
