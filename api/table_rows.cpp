@@ -110,7 +110,7 @@ std::optional<std::int64_t> saved_vocabulary_rows(const RunConfig& config,
 std::int64_t trained_vocabulary_rows(const RunConfig& config, const std::string& run_dir,
                                      const std::vector<NamedTensor>& weights,
                                      const ShapeRule& rule) {
-  std::set<std::int64_t> rows;  // of the weights that the rule means by their own names
+  std::set<std::int64_t> rows;  // found in the weights whose names the rule covers
   for (const NamedTensor& weight : weights) {
     const ShapeRule* last = nullptr;  // the one that counts for this weight
     for (const ShapeRule& other : config.parameters.shape) {

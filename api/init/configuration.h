@@ -24,7 +24,7 @@ struct GuessedConfiguration {
 
 /// How much of it is asked for.
 struct GuessScope {
-  bool trains = true;      // else the model is used: how it trains is not told
+  bool trains = true;      // false: the model is only used, and nothing is said of its training
   bool in_stages = false;  // a model in which data decides extents is looked at as far as known
   bool has_loss = false;   // its terms and their fields are said
   SaidOfData said = {};

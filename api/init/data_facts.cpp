@@ -25,7 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What an export writes beside itself: no data.
+/// Whether an export wrote this file next to its model, so that it is no data.
 bool is_vocabulary(const std::string& file) {
   const std::string name = fs::path(file).filename().string();
   return name.find("vocabulary.") != std::string::npos && name.ends_with(".tsv") &&

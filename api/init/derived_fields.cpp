@@ -142,7 +142,8 @@ class Derivation {
     }
     return "input_ids";
   }
-  /// Where the ids beside an input are open, so is this one, as are the lines for it.
+  /// An input that is made from ids is open while the choice of these ids is; each proposed line
+  /// for the ids then gets one for the input.
   bool goes_with_choice(std::size_t i, const std::string& function) {
     for (const std::size_t ids : all_ids_beside(i)) {
       const auto choices = data_.choices.find(inputs_[ids].name);

@@ -74,7 +74,7 @@ struct ArrayFacts {
   static constexpr std::size_t most_words = 1000;
   std::vector<std::string> words;  // all texts of one column in order, while they are that few
   std::vector<std::int64_t> word_counts;  // how often each of them is there
-  std::string rare_text;  // of few words: one in hardly any row, as `first_text`; "": there is none
+  std::string rare_text;  // a word that few rows have, written as `first_text`; "": there is none
   std::int64_t rare_count = 0;  // how often it is there
 
   bool has_gaps() const { return missing > 0; }
@@ -103,9 +103,9 @@ struct DataFacts {
   std::string path;
   std::string kind;                     // data.kind; "": there is no data
   std::vector<ArrayFiles> train, eval;  // as `files` of the configuration takes them
-  std::vector<ArrayFacts> arrays;       // of the training files
-  std::int64_t rows_read = 0;           // of a text table, for what is known of its columns
-  bool has_more_rows = false;           // than were read
+  std::vector<ArrayFacts> arrays;       // those in the training files
+  std::int64_t rows_read = 0;           // rows of a text table that were looked at
+  bool has_more_rows = false;           // whether the table goes on after them
   std::vector<GuessedKey> keys;         // others of [data]
   std::string tokenizer;                // tokenizer.json for texts; "": none
   std::string model_folder;             // that the model lies in, with its config.json

@@ -64,8 +64,8 @@ void offer_labels(const std::vector<ArrayFacts>& texts, bool are_next, FieldGues
   }
 }
 
-/// Of a model with a decoder, which learns to write labels: only where these are choices there is
-/// anything to say.
+/// The loss of a model with a decoder, whose labels are a text column. Nothing where the data has
+/// no column to choose.
 std::optional<LossChoice> loss_of_decoder(const std::vector<PortSummary>& outputs,
                                           const InputFacts& decoder, const DataFacts& data,
                                           std::string& why_not) {

@@ -41,7 +41,7 @@ FieldTypes types_of(const Feeds& feeds) {
   return types;
 }
 
-/// Of an input that is fed with `got` instead of `expected`; `or_else`: what else it may be.
+/// The error for an input that is fed with the type `got`; `or_else`: which other type it may have.
 Diagnostic of_other_type(const std::string& input, const TensorType& expected,
                          const TensorType& got, const char* or_else = "") {
   return {.message = "this input is fed with another type",
@@ -255,7 +255,7 @@ double Session::step(const std::map<std::string, Array>& feeds) {
   Impl& my = held(impl_, session_handle);
   const FieldTypes types = types_of(feeds);
   my.refuse_unknown(feeds);
-  const std::int64_t most = my.config.batch_size;  // beside it feeds are refused
+  const std::int64_t most = my.config.batch_size;  // larger batches are refused
   BoundProgram& training = my.training(std::min(my.samples_of(types).value_or(most), most), types);
   Program& program = *training.program;
   const std::uint64_t ticket = my.steps;

@@ -221,7 +221,7 @@ class PeftExport {
   std::set<std::string> targets_, saved_, as_in_file_;
   std::map<std::string, std::int64_t> ranks_;  // by module
   std::map<std::string, double> alphas_;
-  std::map<std::string, PeftPlace> places_;  // of what trained beside the adapters
+  std::map<std::string, PeftPlace> places_;  // of tensors that trained next to the adapters
   std::set<std::string> taken_, written_;
   std::vector<NamedTensor> tensors_;
 };

@@ -50,7 +50,7 @@ class PeftNames {
   explicit PeftNames(const ExportNames& names) : names_(names) {}
 
   PeftPlace renamed(PeftPlace place, const std::string& tensor);
-  /// Of any module of the model; "" where --strip leaves nothing of it.
+  /// The exported name of a module; "" where --strip leaves nothing of it.
   std::string renamed_module(const std::string& module) const;
   /// A prefix that nothing has would leave names that no module of the base has.
   void check_strip(const std::set<std::string>& modules) const;

@@ -20,7 +20,7 @@ namespace {
 
 constexpr const char *kind_key = "data.kind", *terms_key = "loss.terms";
 constexpr std::string_view fields_key = "data.fields.", loss_fields_key = "loss.fields.";
-/// Keys of [data], [eval] and of the model that are recorded as they are, beside fields.
+/// Keys of [data], [eval] and of the model that are recorded next to the fields, as they are.
 constexpr const char* plain_keys[] = {"data.columns", "data.decimal", "data.thousands",
                                       "data.missing", "eval.metrics", "model.bind"};
 // Kinds whose fields are recorded: the files name their columns or arrays.

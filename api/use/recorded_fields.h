@@ -25,9 +25,9 @@ struct RecordedKeys {
 };
 
 /// The keys that say so of `data`, a file or a folder of the kind that the model was trained on;
-/// csv and tsv are one. `stem`: what the names of the files beside the model begin with. What an
-/// override says something of is the user's. Throws Error{usage} where the data is of another kind,
-/// and the inputs are recorded.
+/// csv and tsv count as one kind. `stem`: how the names of the files next to the model begin. Keys
+/// that an override sets are left out. Throws Error{usage} where the data is of another kind, and
+/// the inputs are recorded.
 RecordedKeys recorded_keys(const std::map<std::string, std::string>& metadata,
                            const std::string& data, const std::string& stem,
                            const std::vector<std::string>& overrides);

@@ -13,8 +13,8 @@
 namespace tandem::importer::operators {
 namespace {
 
-// As the file says: an attribute since version 14, and what torch.export notes beside the node where
-// there is none; 4 or 5 outputs before; is_test before version 7.
+// As the file says: an attribute since version 14, and what torch.export notes beside the node
+// where there is none; 4 or 5 outputs before; is_test before version 7.
 bool file_trains(NodeContext& node) {
   if (node.version() >= 14) {
     if (node.has_attribute("training_mode")) return node.flag("training_mode", false);
@@ -99,7 +99,8 @@ Statistics statistics_of(NodeContext& node, std::size_t input) {
   return {};
 }
 
-// Of statistics that the file computes the mode says nothing: nobody moves them.
+// Whether "file" has no answer: neither an attribute nor a traced call tells the mode. Statistics
+// that the file computes need none, since no step moves them.
 bool is_unsaid(NodeContext& node) {
   return node.version() >= 14 && !node.has_attribute("training_mode") &&
          !traced_in_training(node.node()) && omits_training_mode(*node.session().file.model) &&

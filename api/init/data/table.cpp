@@ -40,7 +40,7 @@ struct Opening {
 struct ColumnLook {
   EachOnce once;
   std::int64_t missing_words = 0;      // NA and the like, which a column of words has as words
-  std::set<std::string> spellings;     // of these
+  std::set<std::string> spellings;     // how the missing words are spelt
   std::int64_t dates = 0, others = 0;  // cells that are no number
   Numbers times;                       // dates as seconds since 1970
 };

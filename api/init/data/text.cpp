@@ -11,7 +11,7 @@
 namespace tandem::api::looks {
 namespace {
 
-constexpr std::int64_t bytes_a_token = 4;  // of English, about
+constexpr std::int64_t bytes_a_token = 4;  // an English text has about so many
 
 bool takes_plain_text(const std::string& path) {
   return path.ends_with(".txt") && file_size(path) > 0;
@@ -38,7 +38,7 @@ void look_at_plain_text(const SplitPaths& paths, DataFacts& facts) {
 
 void fit_plain_text(const std::vector<InputFacts>& inputs, DataFacts& facts) {
   facts.tokenizer = tokenizer_near(facts);
-  double most = 255;  // of bytes
+  double most = 255;  // the largest id where bytes are the tokens
   if (facts.tokenizer.empty()) {
     facts.keys.push_back(
         {"tokenizer", "\"bytes\"", "",

@@ -90,7 +90,8 @@ std::optional<LossGuess> guess_binary(const LossCase& of) {
   return loss;
 }
 
-/// Of two words, one of which no list can hold, or beside which others stand.
+/// Why a column of labels that looks like two classes is not taken: it has a third word, or one of
+/// its words cannot stand in a list.
 std::string miss_of_two_words(const LossCase& of) {
   const ArrayFacts& labels = of.labels;
   const bool fit = squeezed(of.shape) == squeezed(labels.sample.shape) && is_one_score(of.shape);

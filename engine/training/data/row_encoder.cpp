@@ -255,7 +255,8 @@ std::optional<BadCell> RowEncoder::take_value(std::size_t f, std::size_t c, std:
     if (text.empty() && !missing_.empty()) cell.got = shown_cell(missing_);
     if (text.empty() || !field.parses()) return cell;
     cell.fix = remedy_of_number(text, *marks_);
-    const bool are_marks = cell.fix.starts_with("data.");  // of a number that stands for a time
+    const bool are_marks =
+        cell.fix.starts_with("data.");  // the cell is a time, written as a number
     if (field.reading.number && !are_marks) cell.fix = field.reading.fix;
     return cell;
   };

@@ -49,7 +49,8 @@ struct AlikeSamples {
   std::int64_t first = 0, count = 0;
 };
 
-/// Of at most `most` kinds, and of those beyond them whose elements are all one: rows of padding.
+/// Samples with the same values, counted once each: the first `most` different ones, and later ones
+/// only where all of their elements are equal (rows of padding).
 std::vector<AlikeSamples> alike_samples(const DataSource& source, const std::vector<int>& fields,
                                         std::int64_t most) {
   constexpr std::int64_t piece = 256, most_bytes = std::int64_t{1} << 30;
@@ -213,7 +214,7 @@ void HiddenKeys::add(const DataSource& source) {
   for (std::size_t m = 0; m < masks_.size(); ++m) {
     if (!fed.add(masks_[m].value) || fed.samples() < 1) continue;
     const Shape& shape = graph_.type(masks_[m].value).shape;
-    if (shape[0] % fed.samples() != 0) continue;  // of no sample alone
+    if (shape[0] % fed.samples() != 0) continue;  // an entry mixes samples
     computed.push_back(m);
     elements += element_count(shape) / fed.samples();
   }

@@ -33,10 +33,10 @@ class HiddenKeys {
   struct Mask {
     ValueId value;
     Form form = Form::added;
-    double hidden = 0;         // of the two others: what stands in the place of a hidden score
-    bool gives_zeros = false;  // Attention, and a Softmax whose nan is replaced
-    std::vector<std::string> paths;   // of what reads it
-    std::vector<std::string> inputs;  // of the graph, that it is computed of
+    double hidden = 0;                // the score of a hidden key, where the mask is boolean
+    bool gives_zeros = false;         // Attention, and a Softmax whose nan is replaced
+    std::vector<std::string> paths;   // operators that read it
+    std::vector<std::string> inputs;  // inputs of the graph that it is computed from
   };
   struct Found {
     std::int64_t samples = 0;

@@ -22,9 +22,9 @@ struct Marks {
 using MarkedValues = std::map<std::int32_t, Marks>;
 
 struct NotFiniteOrigin {
-  std::string path;           // of the operator or the parameter
+  std::string path;           // the operator's or the parameter's
   std::string op;             // "": a parameter had it before the step
-  bool is_nan = false;        // else an infinity
+  bool is_nan = false;        // false: it is an infinity
   bool is_gradient = false;   // it began in the gradient of the operator at that path
   std::string given_by = {};  // "the buffer mask": whose infinity or NaN the operator reads
 

@@ -11,12 +11,12 @@
 namespace tandem {
 
 struct EndedRun {
-  RunPlace place;            // of its newest checkpoint
-  std::int64_t samples = 0;  // of an epoch
+  RunPlace place;            // where its newest checkpoint was saved
+  std::int64_t samples = 0;  // samples of an epoch
 };
 
-/// Of a run directory whose run has ended (it has a summary.json). Nothing of one that was
-/// interrupted, and where its newest checkpoint does not say how many samples an epoch has.
+/// Reads where the run of this directory ended. Nothing where it was interrupted (there is no
+/// summary.json), or where its newest checkpoint does not say how many samples an epoch has.
 std::optional<EndedRun> ended_run(const std::string& run_dir);
 
 /// Whether nothing would be left to do by `steps` and `epochs` of a configuration; max_time counts

@@ -35,9 +35,9 @@ class FedIntegers {
   void read(std::int64_t micro_batch);
   /// As many as `samples()`.
   void read(std::span<const std::int64_t> samples);
-  /// Of a micro-batch; 0: nothing was added that the data decides.
+  /// The samples of a micro-batch; 0 where no added value depends on the data.
   std::int64_t samples() const { return samples_; }
-  /// Of the source, that are read.
+  /// The fields of the source that are read.
   std::vector<int> fields() const;
   const HostTensor& value(ValueId id) const { return values_[id.index]; }
 
