@@ -1,5 +1,7 @@
 #include "engine/formats/tokenizer/utf8.h"
 
+#include <algorithm>
+
 namespace tandem {
 namespace {
 
@@ -73,6 +75,27 @@ std::string with_replacements(std::string_view bytes) {
     at += length > 0 ? length : bad;
   }
   return text;
+}
+
+std::string printable(std::string_view text) {
+  constexpr char digits[] = "0123456789abcdef";
+  const auto is_control = [](char32_t c) { return c < 0x20 || (c >= 0x7f && c < 0xa0); };
+  std::string shown;
+  std::size_t bad = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t bytes = valid_bytes(text, at, bad);
+    std::size_t behind = at;
+    if (bytes > 0 && !is_control(next_character(text, behind))) {
+      shown += text.substr(at, bytes);
+      at += bytes;
+      continue;
+    }
+    for (const std::size_t end = at + std::max<std::size_t>(bytes, 1); at < end; ++at) {
+      const auto byte = static_cast<unsigned char>(text[at]);
+      shown += {'\\', 'x', digits[byte >> 4], digits[byte & 15]};
+    }
+  }
+  return shown;
 }
 
 }  // namespace tandem

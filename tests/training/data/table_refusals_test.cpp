@@ -255,6 +255,13 @@ TEST_F(TableRefusals, ControlCharactersOfCellsSteerNoTerminal) {
   write("\x1b[31m\x7f" + std::string(1, '\0') + "ü\n");
   EXPECT_THAT(error_of([&] { open_data(one_column("")); }),
               HasSubstr("got \"\\x1b[31m\\x7f\\x00ü\""));
+  write(
+      "\x9b"
+      "31m\xc2\x9b"
+      "ü\xe2\x82\n");  // the same command as one byte, and as a character
+  EXPECT_THAT(error_of([&] { open_data(one_column("")); }),
+              HasSubstr("got \"\\x9b"
+                        "31m\\xc2\\x9bü\\xe2\\x82\""));
 }
 
 TEST_F(TableRefusals, PatternsOfShellsAreNone) {

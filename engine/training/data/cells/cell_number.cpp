@@ -9,6 +9,7 @@
 #include <cmath>
 #include <limits>
 
+#include "engine/formats/tokenizer/utf8.h"
 #include "engine/graph/text.h"
 #include "engine/training/data/cells/dates.h"
 
@@ -244,21 +245,11 @@ std::string remedy_of_number(std::string_view cell, const CellText& cells) {
 
 std::string shown_cell(std::string_view text) {
   constexpr std::size_t most = 60, longest_character = 4;
-  constexpr char digits[] = "0123456789abcdef";
   std::size_t cut = std::min(text.size(), most);
   const auto is_inside = [&] { return (static_cast<unsigned char>(text[cut]) & 0xc0) == 0x80; };
   const bool is_long = cut < text.size();
   while (is_long && cut > most - longest_character + 1 && is_inside()) --cut;
-  std::string plain;
-  for (const char c : text.substr(0, cut)) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte >= ' ' && byte != 0x7f) {
-      plain += c;
-    } else {
-      plain += {'\\', 'x', digits[byte >> 4], digits[byte & 15]};
-    }
-  }
-  return "\"" + plain + (is_long ? "…\"" : "\"");
+  return "\"" + printable(text.substr(0, cut)) + (is_long ? "…\"" : "\"");
 }
 
 }  // namespace tandem

@@ -33,8 +33,7 @@ std::optional<T> read_whole(std::string_view cell, const CellText& cells, std::s
 /// nothing is known.
 std::string remedy_of_number(std::string_view cell, const CellText& cells);
 
-/// In quotes, for messages: long text is cut in front of a character of UTF-8, control characters
-/// are \xNN.
+/// In quotes, for messages: long text is cut in front of a character of UTF-8, and printable().
 std::string shown_cell(std::string_view text);
 
 }  // namespace tandem
