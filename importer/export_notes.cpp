@@ -160,10 +160,9 @@ class Finding {
 
   static void say_computed(std::vector<std::string>& parts, const Counted& unnamed,
                            const Counted& frozen) {
-    unnamed.say(parts, "tensor trains that the exporter computed, without a name of the model",
-                "tensors train that the exporter computed, without a name of the model");
-    frozen.say(parts, "tensor that it computed does not train",
-               "tensors that it computed do not train");
+    unnamed.say(parts, "tensor was computed by the exporter and has no name in the model",
+                "tensors were computed by the exporter and have no name in the model");
+    frozen.say(parts, "computed tensor does not train", "computed tensors do not train");
   }
 
   /// Ties of the model are matrices; biases and scales are equal before any training.

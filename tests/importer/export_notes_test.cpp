@@ -64,7 +64,7 @@ TEST(ExportNotes, SayWhatIsLost) {
   EXPECT_THAT(text_of("gpt.dynamo_default.onnx", "for_inference"),
               AllOf(HasSubstr("(position.weight, …)"), HasSubstr("does not train")));
   EXPECT_THAT(text_of("gpt.torchscript_default.onnx", "for_inference"),
-              AllOf(HasSubstr("that it computed does not train (onnx::Add_"),
+              AllOf(HasSubstr("computed tensor does not train (onnx::Add_"),
                     HasSubstr("are the same tensors now")));
   EXPECT_THAT(text_of("bag_padding.torchscript.onnx", "padding_row"),
               AllOf(HasSubstr("table:weight: row 0 alone is zeros"),
