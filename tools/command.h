@@ -88,6 +88,8 @@ template <class Report>
 int print(const Report& report, const Invocation& invocation) {
   return print(report.text, report.json, invocation.json);
 }
+/// A line on standard error, which steers no terminal.
+void say(const std::string& text);
 void print_warnings(const std::vector<std::string>& warnings);  // to standard error
 
 }  // namespace tandem::tool

@@ -24,9 +24,7 @@ void add_data(CLI::App& app, Invocation& invocation) {
     command->add_option("config", options->config, "The train.toml")->required();
     command->add_option("overrides", options->data.overrides, "Keys to set: data.on_bad=skip");
     command->add_flag("--json", invocation.json, "One JSON object on standard output");
-    options->data.on_message = [](const std::string& text) {
-      std::fprintf(stderr, "%s\n", text.c_str());
-    };
+    options->data.on_message = say;
     return std::pair(command, options);
   };
   {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "tandem/tandem.h"
+#include "tandem/terminal.h"
 #include "tools/command.h"
 #include "tools/failing_files.h"
 
@@ -25,21 +26,6 @@ void open_standard_streams() {
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
     if (fcntl(fd, F_GETFD) == -1 && open("/dev/null", O_RDWR) == -1) _exit(1);
   }
-}
-
-/// Control characters of file names and keys shown as \xNN: they must not steer a terminal.
-std::string printable(const std::string& text) {
-  constexpr char digits[] = "0123456789abcdef";
-  std::string shown;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if ((byte >= 0x20 || c == '\n' || c == '\t') && byte != 0x7f) {
-      shown += c;
-    } else {
-      shown += {'\\', 'x', digits[byte >> 4], digits[byte & 15]};
-    }
-  }
-  return shown;
 }
 
 constexpr std::size_t most_lines = 50, most_objects = 1000;
@@ -70,7 +56,7 @@ int report(const Error& error, bool json) {
     text += (text.empty() ? "" : "\n") + to_string(all[i]);
   if (all.size() > most_lines)
     text += "\n... and " + std::to_string(all.size() - most_lines) + " more";
-  std::fprintf(stderr, "tandem: %s\n", printable(text).c_str());
+  say("tandem: " + text);
   return static_cast<int>(error.kind());
 }
 
@@ -296,13 +282,14 @@ int run(int argc, char** argv) {
 
 }  // namespace
 
+void say(const std::string& text) { std::fprintf(stderr, "%s\n", api::for_terminal(text).c_str()); }
+
 void print_warnings(const std::vector<std::string>& warnings) {
-  for (const std::string& warning : warnings)
-    std::fprintf(stderr, "warning: %s\n", warning.c_str());
+  for (const std::string& warning : warnings) say("warning: " + warning);
 }
 
 int print(const std::string& text, const std::string& json, bool as_json) {
-  const std::string& chosen = as_json ? json : text;
+  const std::string chosen = as_json ? json : api::for_terminal(text);
   std::fwrite(chosen.data(), 1, chosen.size(), stdout);
   if (chosen.empty() || chosen.back() != '\n') std::fputc('\n', stdout);
   return 0;

@@ -98,7 +98,7 @@ void add_predict(CLI::App& app, Invocation& invocation) {
       if (report.rank > 0) return 0;
       print_warnings(report.warnings);
       if (invocation.json) return print(report.text, report.json, true);
-      std::fprintf(stderr, "%s\n", report.text.c_str());
+      say(report.text);
       return 0;
     });
   });

@@ -49,7 +49,7 @@ void add_tune(CLI::App& app, Invocation& invocation) {
       "'batch_size=[32,64]' --trials 16");
   on_choice(*command, invocation, [options, &invocation] {
     api::TuneOptions& how = options->tune;
-    how.on_message = [](const std::string& text) { std::fprintf(stderr, "%s\n", text.c_str()); };
+    how.on_message = say;
     catch_interrupts(how.stop, Waiting::goes_on);
     std::signal(SIGPIPE, SIG_IGN);  // a closed display ends nothing
     return until_interrupted([&] {

@@ -11,6 +11,7 @@
 #include "api/report/html.h"
 #include "api/runs/run_record.h"
 #include "engine/formats/files.h"
+#include "engine/formats/tokenizer/utf8.h"
 #include "engine/graph/error.h"
 #include "engine/training/config/changed_keys.h"
 #include "engine/training/config/run_config.h"
@@ -29,14 +30,6 @@ RunJson json_number(double value) {
 
 std::string json_text_of(const RunJson& json) {
   return json.dump(2, ' ', false, RunJson::error_handler_t::replace);
-}
-
-/// For terminals: control characters of names must not steer one.
-std::string printable_text(std::string text) {
-  for (char& c : text) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-  }
-  return text;
 }
 
 std::string age_text(std::int64_t seconds) {
@@ -188,7 +181,7 @@ Report list_runs(const std::string& folder) {
     try {
       runs.push_back(read_run(path, /*with_series=*/false));
     } catch (const Error& error) {
-      report.warnings.push_back(printable_text(path + ": " + error.what()));
+      report.warnings.push_back(printable(path + ": " + error.what()));
     }
   }
   std::stable_sort(runs.begin(), runs.end(), [](const RunRecord& a, const RunRecord& b) {
@@ -199,14 +192,14 @@ Report list_runs(const std::string& folder) {
   RunJson json{{"folder", where}, {"runs", RunJson::array()}};
   const std::int64_t now = std::time(nullptr);
   for (const RunRecord& run : runs) {
-    rows.push_back({printable_text(run.name),
-                    printable_text(std::filesystem::path(run.model).filename().string()),
-                    run_state_name(run.state), printable_text(best_text(run)),
+    rows.push_back({printable(run.name),
+                    printable(std::filesystem::path(run.model).filename().string()),
+                    run_state_name(run.state), printable(best_text(run)),
                     std::to_string(run.step), run.loss ? number_text(*run.loss) : "-",
                     duration_text(run.seconds), age_text(now - run.changed)});
     json["runs"].push_back(run_json(run));
   }
-  report.text = runs.empty() ? "no runs in " + printable_text(where) + "\n" : text_table(rows, 4);
+  report.text = runs.empty() ? "no runs in " + printable(where) + "\n" : text_table(rows, 4);
   report.json = json_text_of(json);
   return report;
 }
@@ -231,9 +224,9 @@ Report compare_runs(const std::string& a, const std::string& b) {
     const std::string x = in(then), y = in(now);
     if (x == y) continue;
     const auto shown = [](const std::string& value) {
-      return value.empty() ? std::string("-") : printable_text(value);
+      return value.empty() ? std::string("-") : printable(value);
     };
-    rows.push_back({"  " + printable_text(key), shown(x), shown(y)});
+    rows.push_back({"  " + printable(key), shown(x), shown(y)});
     changed[key] = {x.empty() ? RunJson(nullptr) : RunJson(x),
                     y.empty() ? RunJson(nullptr) : RunJson(y)};
   }
@@ -245,11 +238,11 @@ Report compare_runs(const std::string& a, const std::string& b) {
     report.text += fmt::format(
         "policy.toml differs: tandem policy diff {0}/policy.toml {1}/policy.toml --config "
         "{1}/train.resolved.toml\n",
-        printable_text(first.path), printable_text(second.path));
+        printable(first.path), printable(second.path));
   std::vector<std::vector<std::string>> results{
-      {"  ", printable_text(first.name), printable_text(second.name), ""}};
+      {"  ", printable(first.name), printable(second.name), ""}};
   for (const RunResult& result : results_of(first, second))
-    results.push_back({"  " + printable_text(result.name), result.a, result.b, result.difference});
+    results.push_back({"  " + printable(result.name), result.a, result.b, result.difference});
   report.text += "result\n" + text_table(results, 1);
   const RunJson json{{"configuration", changed},
                      {"same_policy", same_policy},

@@ -77,15 +77,19 @@ std::string with_replacements(std::string_view bytes) {
   return text;
 }
 
-std::string printable(std::string_view text) {
+std::string printable(std::string_view text, std::string_view kept) {
   constexpr char digits[] = "0123456789abcdef";
-  const auto is_control = [](char32_t c) { return c < 0x20 || (c >= 0x7f && c < 0xa0); };
+  const auto steers = [&](char32_t c) {
+    if (c < 0x80 && kept.find(static_cast<char>(c)) != std::string_view::npos) return false;
+    const bool is_control = c < 0x20 || (c >= 0x7f && c < 0xa0);
+    return is_control || (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
+  };
   std::string shown;
   std::size_t bad = 0;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t bytes = valid_bytes(text, at, bad);
     std::size_t behind = at;
-    if (bytes > 0 && !is_control(next_character(text, behind))) {
+    if (bytes > 0 && !steers(next_character(text, behind))) {
       shown += text.substr(at, bytes);
       at += bytes;
       continue;

@@ -37,8 +37,8 @@ void append_character(std::string& to, char32_t character);
 /// The bytes as text: what is no character becomes U+FFFD, one for the longest beginning of one.
 std::string with_replacements(std::string_view bytes);
 
-/// For a terminal, which they must not steer: control characters, and bytes that are no UTF-8, as
-/// \xNN.
-std::string printable(std::string_view text);
+/// For a terminal, which they must not steer: control characters other than `kept`, characters that
+/// change the direction of writing, and bytes that are no UTF-8, as \xNN.
+std::string printable(std::string_view text, std::string_view kept = "");
 
 }  // namespace tandem

@@ -1,0 +1,13 @@
+// Text for people, as a terminal may get it.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace tandem::api {
+
+/// Line breaks and tabs stay. Other control characters, characters that change the direction of
+/// writing, and bytes that are no UTF-8 become \xNN: names and cells of data steer no terminal.
+std::string for_terminal(std::string_view text);
+
+}  // namespace tandem::api
