@@ -25,8 +25,9 @@ std::string number_text(double value) {
 std::string text_of(const CheckedData& checked) {
   std::string text;
   for (const CheckedSplit& split : checked.splits) {
-    text += fmt::format("{}: {} samples", split.name, split.samples);
-    if (split.bad > 0) text += fmt::format(", {} bad rows", split.bad);
+    text +=
+        fmt::format("{}: {} sample{}", split.name, split.samples, split.samples == 1 ? "" : "s");
+    if (split.bad > 0) text += fmt::format(", {} bad row{}", split.bad, split.bad == 1 ? "" : "s");
     text += fmt::format("\n  {:<20} {:<16} {:>12} {:>10} {:>12} {:>12} {:>10}\n", "field", "column",
                         "values", "missing", "least", "greatest", "distinct");
     for (const CheckedField& field : split.fields) {
@@ -44,9 +45,18 @@ std::string text_of(const CheckedData& checked) {
     }
   }
   for (const Json& v : checked.vocabularies) {
-    text += fmt::format("vocabulary {}: {} rows, of {} different values; {} values are rarer\n",
-                        v["name"].get<std::string>(), v["rows"].get<std::int64_t>(),
-                        v["distinct"].get<std::int64_t>(), v["rare_values"].get<std::int64_t>());
+    const auto name = v["name"].get<std::string>();
+    const auto rows = v["rows"].get<std::int64_t>(), distinct = v["distinct"].get<std::int64_t>(),
+               rare = v["rare_values"].get<std::int64_t>();
+    text +=
+        v["by"] == "table"
+            ? fmt::format(
+                  "vocabulary {}: {} different values in all columns; the largest of "
+                  "the columns' tables has {} rows",
+                  name, distinct, rows)
+            : fmt::format("vocabulary {}: {} rows, of {} different values", name, rows, distinct);
+    if (rare > 0) text += fmt::format("; {} values are rarer than min_count and share row 0", rare);
+    text += "\n";
   }
   if (!checked.problems.empty()) text += "problems:\n";
   for (const Diagnostic& d : checked.problems) text += "  " + to_string(d) + "\n";

@@ -33,6 +33,7 @@ std::vector<Vocabulary> check_vocabularies(const TablePlan& plan,
     const Vocabulary& made = vocabularies.emplace_back(all[v], plan.vocabularies[v].least, ids,
                                                        plan.vocabularies[v].by_table);
     to.vocabularies.push_back({{"name", plan.vocabularies[v].name},
+                               {"by", plan.vocabularies[v].by()},
                                {"rows", made.rows()},
                                {"distinct", distinct},
                                {"rare_values", rare}});

@@ -258,13 +258,18 @@ DataFacts look_into_data(const std::string& path, SaidOfData said) {
                                [](const ArrayFacts& array) { return array.rows > 0; });
   if (!any && facts.problem.empty()) {
     throw Error(ErrorKind::data,
-                Diagnostic{.message = facts.arrays.empty() ? "there are no arrays in the data"
-                                                           : "there are no samples",
-                           .file = files.front(),
-                           .expected = "arrays whose axis 0 counts samples",
-                           .fix = joined(facts.notes, "; ")});
+                is_table
+                    ? Diagnostic{.message = "there are no samples",
+                                 .file = files.front(),
+                                 .expected = "rows, below names of columns"}
+                    : Diagnostic{.message = facts.arrays.empty() ? "there are no arrays in the data"
+                                                                 : "there are no samples",
+                                 .file = files.front(),
+                                 .expected = "arrays whose axis 0 counts samples",
+                                 .fix = joined(facts.notes, "; ")});
   }
   return facts;
 }
 
 }  // namespace tandem::api
+    const bool is_table = facts.kind == "csv" || facts.kind == "tsv";

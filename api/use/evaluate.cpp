@@ -109,8 +109,8 @@ EvaluationReport evaluated(const std::string& run, const TrainedOptions& options
     for (std::string& line : compare_held_out(trained.run().used(), *config.data, samples))
       report.warnings.push_back(std::move(line));
   }
-  report.text = fmt::format("{}\ndata        {}: {} samples\n", trained.run().text(),
-                            joined_names(options.data), samples);
+  report.text = fmt::format("{}\ndata        {}: {} sample{}\n", trained.run().text(),
+                            joined_names(options.data), samples, samples == 1 ? "" : "s");
   Json metrics = Json::object();
   for (const auto& [name, value] : values) {
     report.text += fmt::format("{:<11} {}\n", name, number_text(value));

@@ -89,7 +89,8 @@ RunConfig guessed_config(const std::string& model, const TrainedOptions& options
         model, listens, std::move(overrides),
         use == TrainedUse::predict ? GuessedUse::prediction : GuessedUse::evaluation,
         recorded.has_loss);
-  } catch (const Error& error) {  // what is wrong with the data, or cannot be told of it
+  } catch (const Error& error) {  // a broken file, which no configuration mends; or what is open
+    if (error.kind() == ErrorKind::data) throw;
     std::vector<Diagnostic> all = error.diagnostics();
     std::string& fix = all.back().fix;
     fix += std::string(fix.empty() ? "" : ", and then ") + "add --config train.toml, which says it";

@@ -89,7 +89,7 @@ ids = { from = [ "a", "b" ], as = [ )" << as
 TEST_F(DataTest, TheVocabularyStaysWithTheRun) {
   configure("'vocabulary(name=\"words\")'");
   EXPECT_EQ(train("run"), "no error");
-  EXPECT_THAT(messages_, Contains(HasSubstr("preparing 1 files")));
+  EXPECT_THAT(messages_, Contains(HasSubstr("preparing 1 file")));
   EXPECT_EQ(read_file(folder_ / "run/vocabulary.words.tsv"),
             "column\tvalue\tcount\n\tu\t7\n\tv\t5\n\tw\t4\n");
   EXPECT_TRUE(path_exists(folder_ / "run/vocabulary.labels.tsv"));
@@ -165,14 +165,14 @@ TEST_F(DataTest, PreparingForTheRowsOfATableIsSaidOnce) {
     });
   };
   EXPECT_EQ(train("run", false, {rows, "data.on_bad=\"skip\""}), "no error");
-  EXPECT_EQ(said("preparing 1 files"), 1);
+  EXPECT_EQ(said("preparing 1 file"), 1);
   EXPECT_EQ(said("1 of 5 rows were left out"), 1);
 
   const Ended dry =
       run_program("train " + (folder_ / "train.toml") + " '" + rows +
                   "' data.on_bad=skip 'data.cache=\"" + (folder_ / "other") + "\"' --dry-run 2>&1");
   EXPECT_EQ(dry.code, 0);
-  EXPECT_THAT(dry.text, HasSubstr("preparing 1 files"));
+  EXPECT_THAT(dry.text, HasSubstr("preparing 1 file"));
   EXPECT_THAT(dry.text, HasSubstr("nothing was trained, no run directory was written"));
   EXPECT_TRUE(path_exists(folder_ / "other"));
   EXPECT_FALSE(path_exists(folder_ / "runs/train-0001"));

@@ -165,9 +165,71 @@ TEST_F(RecordedTable, MessagesNameTheFileThatIsRead) {
   write_file(folder_ / "other.csv", "size;share;gone\n70,5;0,2;no\n");
   TrainedOptions options;
   options.data = {folder_ / "other.csv"};
-  EXPECT_THAT(error_of([&] { evaluate_run(run_, options); }),
-              AllOf(HasSubstr("no column `plan` in " + (folder_ / "other.csv")),
-                    Not(HasSubstr("train.csv"))));
+  for (const std::string& model : {run_, exported_}) {
+    const auto message =
+        AllOf(HasSubstr((folder_ / "other.csv") + ":1: the header does not name the column `plan`"),
+              Not(HasSubstr("train.csv")), Not(HasSubstr("command line")), Not(HasSubstr("{")));
+    EXPECT_THAT(error_of([&] { evaluate_run(model, options); }, ErrorKind::data), message);
+    EXPECT_THAT(error_of([&] { predicted(model, folder_ / "other.csv"); }, ErrorKind::data),
+                message);
+  }
+}
+
+// A broken file is told of as a run tells of it: no configuration would mend it.
+TEST_F(RecordedTable, BrokenFilesAreBadDataForAnExportToo) {
+  const std::string utf16("\xff\xfes\0i\0z\0e\0\n\0", 12);
+  for (const std::string& text :
+       {std::string(), std::string("size;plan;share;gone\n"),
+        std::string("size;plan;share;gone\n70,5;a;0,2;no\n70,5;a\n"), utf16}) {
+    write_file(folder_ / "broken.csv", text);
+    for (const std::string& model : {run_, exported_}) {
+      TrainedOptions options;
+      options.data = {folder_ / "broken.csv"};
+      const auto is_short = AllOf(HasSubstr("broken.csv"), Not(HasSubstr("--config")));
+      EXPECT_THAT(error_of([&] { evaluate_run(model, options); }, ErrorKind::data), is_short);
+      EXPECT_THAT(error_of([&] { predicted(model, folder_ / "broken.csv"); }, ErrorKind::data),
+                  is_short);
+    }
+  }
+}
+
+// The training data's mean and deviation of `size` are 70 and 40, by normalize.
+TEST_F(RecordedTable, NumbersFarFromThoseOfTheTraining) {
+  const auto warnings_of = [&](const std::string& size, int rows) {
+    std::string text = "size;plan;share;gone\n";
+    for (int i = 0; i < rows; ++i) text += size + (i % 2 == 0 ? ";a;0,2;no\n" : ";b;0,9;yes\n");
+    write_file(folder_ / "new.csv", text);
+    std::string all;
+    for (const std::string& model : {run_, exported_}) {
+      TrainedOptions options;
+      options.data = {folder_ / "new.csv"};
+      const auto of_eval = Json::parse(evaluate_run(model, options).json)["warnings"];
+      PredictOptions predicting;
+      predicting.data = options.data;
+      predicting.to = folder_ / "predicted.tsv";
+      EXPECT_EQ(Json::parse(predict_run(model, predicting).json)["warnings"], of_eval);
+      all += of_eval.dump();
+    }
+    return all;
+  };
+  EXPECT_EQ(warnings_of("270", 30), "[][]");   // 5 deviations
+  EXPECT_EQ(warnings_of("7000", 29), "[][]");  // too few rows to tell
+  EXPECT_THAT(warnings_of("7000", 30),
+              HasSubstr("the mean of `size` is 7000, which is 173 standard deviations above the "
+                        "mean of the training data"));
+  EXPECT_THAT(warnings_of("-1000", 30), HasSubstr("26.8 standard deviations below"));
+}
+
+TEST_F(RecordedTable, ManyRowsThatAreLeftOutAreAWarning) {
+  write_file(folder_ / "new.csv", rows(97, true) + "70,5;a;0,2;maybe\n70.5;a;0,2;no\n");
+  TrainedOptions options;
+  options.data = {folder_ / "new.csv"};
+  options.overrides = {"data.on_bad=skip"};
+  const auto warnings = Json::parse(evaluate_run(run_, options).json)["warnings"];
+  ASSERT_EQ(warnings.size(), 1u) << warnings;
+  EXPECT_THAT(warnings[0].get<std::string>(),
+              AllOf(HasSubstr("2 of 99 rows were left out; the first: "), HasSubstr("new.csv:99:4"),
+                    HasSubstr("none of the classes")));
 }
 
 TEST_F(RecordedTable, AHeaderOfAnotherSeparatorIsToldByTheKey) {

@@ -175,7 +175,9 @@ void take_header(const RowPlace& place, const std::vector<std::string>& header, 
       throw Error(ErrorKind::data, Diagnostic{.message = "the first row is no text",
                                               .file = std::string(place.path),
                                               .line = static_cast<int>(place.line),
-                                              .expected = "names of columns in UTF-8"});
+                                              .expected = "names of columns in UTF-8",
+                                              .fix = "iconv -f WINDOWS-1252 -t UTF-8 FILE > NEW "
+                                                     "converts a file of Windows or Latin-1"});
     }
     std::string buffer;
     if (!read_double(name, {}, buffer) && !name.empty()) continue;

@@ -54,7 +54,8 @@ void check_held_out(const TableReader& table, const DataConfig& c) {
     if (!files)
       table.report(table.where(), "", "neither files nor a fraction of the training data");
   } else if (files) {
-    table.report(fraction->where, "fraction", "either files or a fraction of the training data");
+    table.report(fraction->where, "fraction", "either files or a fraction of the training data", "",
+                 "", "data.eval={files=[…]} on the command line replaces both");
   } else if (c.eval_fraction <= 0 || c.eval_fraction >= 1) {
     table.report(fraction->where, "fraction", "out of range", "above 0 and below 1",
                  toml_number(c.eval_fraction));

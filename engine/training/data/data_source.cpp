@@ -454,7 +454,7 @@ ReadSplits read_splits(const DataConfig& config, const ArrayNames& names,
                        const OpenOptions& options, std::vector<Diagnostic>& errors) {
   if (config.images()) {
     const ImageSplits images = read_images(config, names, options, errors);
-    ReadSplits splits{images.train, images.eval, {}, {}};
+    ReadSplits splits{images.train, images.eval, {}, images.warnings};
     if (!images.classes.empty()) splits.vocabularies.push_back(saved_classes(images.classes));
     return splits;
   }

@@ -16,6 +16,7 @@
 #include "engine/formats/parallel_jobs.h"
 #include "engine/training/config/config_value.h"
 #include "engine/training/data/cells/cut_tokens.h"
+#include "engine/training/data/cells/number_warnings.h"
 #include "engine/training/data/cells/unknown_words.h"
 #include "engine/training/data/encode_files.h"
 #include "engine/training/data/shown_problems.h"
@@ -228,8 +229,10 @@ class Preparation {
     for (const auto* paths : {&train, &eval}) {
       for (const std::string& path : *paths) bytes_ += file_size(path);
     }
-    say("data       preparing " + std::to_string(train.size() + eval.size()) + " files, " +
-        std::to_string(bytes_ >> 20) + " MiB, into " + table_.folder);
+    const std::size_t files = train.size() + eval.size();
+    say("data       preparing " + std::to_string(files) + (files == 1 ? " file" : " files") +
+        (bytes_ >> 20 > 0 ? ", " + std::to_string(bytes_ >> 20) + " MiB," : "") + " into " +
+        table_.folder);
     remove_all(folder_);
     make_directories(folder_);
     choose_vocabularies(encode(train, false, nullptr));
@@ -405,6 +408,13 @@ void tell_unknown_words(PreparedTable& table, const Say& say) {
   for (std::string& warning :
        unknown_warnings(unknown_words(table.plan, table.eval.fields, read_vocabularies(table)))) {
     say("warning    held-out data: " + warning);
+  for (const PreparedSplit* split : {&table.train, &table.eval}) {
+    for (const std::string& warning : mixed_dates(table.plan, split->fields)) {
+      table.warnings.push_back(
+          (split == &table.train ? "training data: " : "held-out data: ") + warning);
+      say("warning    " + table.warnings.back());
+    }
+  }
     table.warnings.push_back(std::move(warning));
   }
 }
@@ -463,8 +473,15 @@ PreparedTable prepare_table(const DataConfig& config, const OpenOptions& options
     for (const PreparedFile& file : split->files) {
       if (first.empty()) first = file.first_bad;
     }
-    say("data       " + std::to_string(split->bad()) + " of " +
-        std::to_string(split->rows() + split->bad()) + " rows were left out; the first: " + first);
+    const std::int64_t rows = split->rows() + split->bad();
+    const bool is_train = split == &table.train;
+    std::string text = left_out_text(split->bad(), rows, first);
+    if (!are_many_left_out(split->bad(), rows)) {
+      say("data       " + text);
+      continue;
+    }
+    table.warnings.push_back((is_train ? "training data: " : "held-out data: ") + std::move(text));
+    say("warning    " + table.warnings.back());
   }
   return table;
 }

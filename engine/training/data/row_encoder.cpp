@@ -39,6 +39,34 @@ std::string words_shown(const std::vector<std::string>& words) {
          (words.size() > most ? ", …" : "");
 }
 
+/// Bytes below 0x80 are looked at first, since most text has no others.
+bool is_utf8(std::string_view text) {
+  const bool is_ascii = std::all_of(text.begin(), text.end(),
+                                    [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+  return is_ascii || invalid_utf8(text) == std::string_view::npos;
+}
+
+/// A class that a word may be another spelling of: the nearest one, else the only one that begins
+/// with its first letter: Y of Yes.
+std::string nearest_class(std::string_view word, const std::vector<std::string>& classes) {
+  if (word.empty()) return "";
+  const std::string near = nearest_word(
+      word, static_cast<std::int64_t>(classes.size()),
+      [&](std::int64_t i) -> std::string_view { return classes[static_cast<std::size_t>(i)]; });
+  if (!near.empty()) return near;
+  const auto lower = [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  };
+  const auto begins_alike = [&](const std::string& name) {
+    return lower(name[0]) == lower(word[0]);
+  };
+  const auto found = std::find_if(classes.begin(), classes.end(), begins_alike);
+  const bool is_only =
+      found != classes.end() && std::none_of(found + 1, classes.end(), begins_alike);
+  const bool is_letter = lower(word[0]) >= 'a' && lower(word[0]) <= 'z';
+  return is_only && is_letter ? *found : "";
+}
+
 /// Where the first character ends; npos where it is the last one. What is no UTF-8 is taken byte by
 /// byte.
 std::size_t character_end(std::string_view text) {
@@ -105,10 +133,11 @@ void ColumnStatistics::add(const ColumnStatistics& other) {
   cut += other.cut;
   unknown += other.unknown;
   for (const std::string& word : other.unknown_examples) take_unknown(word);
-  if (other.least <= other.greatest) {
-    take(other.least);
-    take(other.greatest);
-  }
+  dates += other.dates;
+  small_times += other.small_times;
+  sum += other.sum;
+  least = std::min(least, other.least);
+  greatest = std::max(greatest, other.greatest);
 }
 
 std::size_t rows_at_a_time(const TablePlan& plan) {
@@ -135,6 +164,7 @@ RowEncoder::RowEncoder(const TablePlan& plan, std::size_t capacity,
 std::optional<BadCell> RowEncoder::take(const std::vector<std::string_view>& cells,
                                         std::int64_t line) {
   seen_.clear();
+  row_ = &cells;
   for (std::size_t f = 0; f < plan_.fields.size(); ++f) {
     const TableField& field = plan_.fields[f];
     Out& out = outs_[f];
@@ -172,7 +202,7 @@ std::optional<BadCell> RowEncoder::take_cell(std::size_t f, std::size_t c, std::
                                              std::uint8_t* to) {
   const TableField& field = plan_.fields[f];
   ColumnStatistics& statistics = row_statistics_[f][c];
-  missing_ = {};
+  missing_.reset();
   marks_ = &plan_.cells;
   if (is_missing(field, cell)) {
     ++statistics.empty;
@@ -252,23 +282,27 @@ std::optional<BadCell> RowEncoder::take_value(std::size_t f, std::size_t c, std:
   ++statistics.values;
   const auto bad = [&](const char* message, std::string expected) {
     BadCell cell{f, field.columns[c], message, std::move(expected), shown_cell(text), text.empty()};
-    if (text.empty() && !missing_.empty()) cell.got = shown_cell(missing_);
+    if (missing_) cell.got = shown_cell(*missing_);
+    if (missing_ && !text.empty()) {
+      cell.got += ", for which `missing` has " + shown_cell(text);
+      return cell;
+    }
     if (text.empty() || !field.parses()) return cell;
-    cell.fix = remedy_of_number(text, *marks_);
-    const bool are_marks =
-        cell.fix.starts_with("data.");  // the cell is a time, written as a number
-    if (field.reading.number && !are_marks) cell.fix = field.reading.fix;
+    cell.fix = remedy_of_marks(text, *marks_, fraction_cell());
+    if (cell.fix.empty() && field.reading.fix) cell.fix = field.reading.fix(text);
+    if (cell.fix.empty()) cell.fix = remedy_of_number(text, *marks_, fraction_cell());
     return cell;
   };
   const auto take_id = [&](std::string_view value) -> std::optional<BadCell> {
     if (store_id(f, c, value, statistics, to)) return std::nullopt;
+    if (!is_utf8(value)) {
+      BadCell cell = bad("no text in UTF-8", "text in UTF-8");
+      cell.fix = "iconv -f WINDOWS-1252 -t UTF-8 FILE > NEW converts a file of Windows or Latin-1";
+      return cell;
+    }
     if (field.vocabulary) return unknown_word(f, c, value);
     BadCell cell = bad(text.empty() ? "empty" : "none of the classes", words_shown(field.words));
-    const std::string near = nearest_word(value, static_cast<std::int64_t>(field.words.size()),
-                                          [&](std::int64_t i) -> std::string_view {
-                                            return field.words[static_cast<std::size_t>(i)];
-                                          });
-    if (!near.empty() && !text.empty()) cell.fix = did_you_mean(near);
+    cell.fix = did_you_mean(nearest_class(value, field.words));
     return cell;
   };
   if (!field.parses()) return take_id(text);
@@ -286,6 +320,14 @@ std::optional<BadCell> RowEncoder::take_value(std::size_t f, std::size_t c, std:
                is_read ? field.reading.expected : "a number");
   }
   double value = *parsed;
+  if (is_read && !missing_) {
+    constexpr std::size_t behind_year = 4;
+    const bool is_date = text.size() > behind_year && text[behind_year] == '-';
+    statistics.dates += is_date ? 1 : 0;
+    statistics.small_times += !is_date && value >= 0 && value < 100'000 ? 1 : 0;
+  }
+  const bool has_fraction = value != std::trunc(value) && !missing_;
+  if (has_fraction && fraction_.text.empty()) take_fraction(field.columns[c], text);
   if (std::isinf(value)) return bad("out of range", "a number up to 1.8e308");
   for (const TableField::Number& number : field.numeric) value = number.function->of(value);
   if (field.makes_ids()) {
@@ -315,6 +357,22 @@ std::optional<BadCell> RowEncoder::take_value(std::size_t f, std::size_t c, std:
   return std::nullopt;
 }
 
+void RowEncoder::take_fraction(std::size_t column, std::string_view text) {
+  const bool has_mark = text.find_first_of(".,") != std::string_view::npos;
+  if (has_mark && read_double(text, plan_.cells, buffer_))
+    fraction_ = {plan_.columns[column], std::string(text)};
+}
+
+const FractionCell& RowEncoder::fraction_cell() {
+  for (const TableField& field : plan_.fields) {
+    if (!field.parses() || field.most > 0) continue;
+    for (const std::size_t column : field.columns) {
+      if (fraction_.text.empty()) take_fraction(column, (*row_)[column]);
+    }
+  }
+  return fraction_;
+}
+
 /// The error for an unknown word where these are refused.
 BadCell RowEncoder::unknown_word(std::size_t f, std::size_t c, std::string_view word) const {
   const TableField& field = plan_.fields[f];
@@ -327,8 +385,8 @@ BadCell RowEncoder::unknown_word(std::size_t f, std::size_t c, std::string_view 
       });
   BadCell cell{f, field.columns[c], "not in the vocabulary of the training data",
                "a word of the training data", shown_cell(word)};
-  cell.fix = did_you_mean(near) + (near.empty() ? "" : " ") +
-             "Without --strict-words it counts as unknown and has row 0";
+  cell.fix = did_you_mean(near) + (near.empty() ? "" : " or, ") +
+             "without --strict-words it counts as unknown and has row 0";
   return cell;
 }
 
@@ -336,6 +394,9 @@ bool RowEncoder::store_id(std::size_t f, std::size_t c, std::string_view text,
                           ColumnStatistics& statistics, std::uint8_t* to) {
   const TableField& field = plan_.fields[f];
   std::int64_t id = 0;
+  const bool are_characters = field.most > 0 && field.separator.empty();
+  const bool is_known = field.vocabulary && vocabularies_ != nullptr;
+  if (!is_known && !are_characters && !is_utf8(text)) return false;
   if (!field.vocabulary) {
     id = field.ids[c](text);
     if (id < 0) return false;
@@ -347,7 +408,7 @@ bool RowEncoder::store_id(std::size_t f, std::size_t c, std::string_view text,
     if (vocabularies_ != nullptr) {
       id = (*vocabularies_)[number].id(column, text);
       if (id == 0) {
-        if (plan_.refuses_unknown) return false;
+        if (plan_.refuses_unknown || (!are_characters && !is_utf8(text))) return false;
         ++statistics.unknown;
         const std::size_t known = result_.fields[f][c].unknown_examples.size();
         if (known < ColumnStatistics::most_examples) statistics.take_unknown(text);

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/training/data/cells/number_remedy.h"
 #include "engine/training/data/table_plan.h"
 
 namespace tandem {
@@ -20,10 +21,14 @@ struct ColumnStatistics {
   std::int64_t unknown = 0;  // that the vocabulary does not have
   static constexpr std::size_t most_examples = 3;
   std::vector<std::string> unknown_examples;  // the first different ones
+  std::int64_t dates = 0;                     // by ISO 8601, of fields that read times
+  std::int64_t small_times = 0;               // plain numbers from 0 to 100000, of these
+  double sum = 0;                             // of what `take` was given
   double least = std::numeric_limits<double>::infinity();
   double greatest = -std::numeric_limits<double>::infinity();
 
   void take(double value) {
+    sum += value;
     least = value < least ? value : least;
     greatest = value > greatest ? value : greatest;
   }
@@ -81,8 +86,11 @@ class RowEncoder {
                                     std::uint8_t* to);
   std::optional<BadCell> take_tokens(std::size_t f, std::size_t c, std::string_view text,
                                      std::uint8_t* to);
-  /// False where the text has no id.
+  /// A number with a mark that was read of this row, or with a fraction of one before.
+  const FractionCell& fraction_cell();
+  void take_fraction(std::size_t column, std::string_view text);
   BadCell unknown_word(std::size_t f, std::size_t c, std::string_view word) const;
+  /// False where the text has no id, or is no text.
   bool store_id(std::size_t f, std::size_t c, std::string_view text, ColumnStatistics& statistics,
                 std::uint8_t* to);
 
@@ -96,10 +104,12 @@ class RowEncoder {
   std::vector<std::pair<std::size_t, std::int32_t>> seen_;  // values of this row
   EncodeScratch scratch_;
   EncodedTokens tokens_;
-  std::string buffer_;               // a number without its marks, before it is parsed
-  std::string_view missing_;         // how the cell says that it is empty
-  CellText plain_;                   // as a configuration writes what stands for it
-  const CellText* marks_ = &plain_;  // how numbers are written in the text being read
+  std::string buffer_;                       // a number without its marks, before it is parsed
+  std::optional<std::string_view> missing_;  // how the cell says that it is empty
+  CellText plain_;                           // as a configuration writes what stands for it
+  const CellText* marks_ = &plain_;          // how numbers are written in the text being read
+  const std::vector<std::string_view>* row_ = nullptr;  // that is taken
+  FractionCell fraction_;
 };
 
 /// Rows that take about 8 MiB, 4096 at most.

@@ -12,6 +12,7 @@
 #include "engine/formats/text_stream.h"
 #include "engine/graph/selector.h"
 #include "engine/graph/text.h"
+#include "engine/training/data/cells/number_warnings.h"
 #include "engine/training/data/cells/unknown_words.h"
 #include "engine/training/data/encode_files.h"
 #include "engine/training/data/prepare_table.h"
@@ -34,6 +35,16 @@ void check_not_empty(std::int64_t samples, const std::vector<std::string>& paths
   Diagnostic d{.message = "there are no samples", .file = shown_path(paths.at(0))};
   if (!first_bad.empty()) d.fix = "the first bad row: " + first_bad;
   throw Error(ErrorKind::data, std::move(d));
+}
+
+/// What is to be said of columns that are not as in training.
+std::vector<std::string> column_warnings(const TableRequest& request,
+                                         const std::vector<std::vector<ColumnStatistics>>& fields) {
+  std::vector<std::string> all =
+      unknown_warnings(unknown_words(request.plan, fields, request.vocabularies));
+  for (const auto& found : {far_numbers(request.plan, fields), mixed_dates(request.plan, fields)})
+    all.insert(all.end(), found.begin(), found.end());
+  return all;
 }
 
 class WholeStream final : public SampleStream {
@@ -151,9 +162,7 @@ class TableStream final : public SampleStream {
   std::int64_t left_out() const override { return left_out_; }
   std::string first_bad() const override { return first_bad_; }
   std::vector<std::string> warnings() const override {
-    return encoder_ ? unknown_warnings(
-                          unknown_words(request_.plan, counts_.fields, request_.vocabularies))
-                    : std::vector<std::string>();
+    return encoder_ ? column_warnings(request_, counts_.fields) : std::vector<std::string>();
   }
   std::vector<IdTexts> take_ids() override { return std::exchange(ids_, {}); }
   double part_read() const override {
@@ -246,15 +255,15 @@ std::shared_ptr<const DataSource> encode_tables(const TableRequest& request,
   if (!problems.empty() && request.config.table()->on_bad == OnBad::error)
     refuse_rows(std::move(problems));
   if (warnings != nullptr) {
-    *warnings =
-        unknown_warnings(unknown_words(request.plan, table.eval.fields, request.vocabularies));
+    *warnings = column_warnings(request, table.eval.fields);
   }
   const std::string first_bad = problems.empty() ? "" : to_string(problems[0]);
   check_not_empty(table.eval.rows(), paths, first_bad);
-  if (table.eval.bad() > 0 && request.options.on_message) {
-    request.options.on_message("data       " + std::to_string(table.eval.bad()) + " of " +
-                               std::to_string(table.eval.rows() + table.eval.bad()) +
-                               " rows were left out; the first: " + first_bad);
+  const std::int64_t left_out = table.eval.bad(), rows = table.eval.rows() + left_out;
+  if (warnings != nullptr && are_many_left_out(left_out, rows)) {
+    warnings->insert(warnings->begin(), left_out_text(left_out, rows, first_bad));
+  } else if (left_out > 0 && request.options.on_message) {
+    request.options.on_message("data       " + left_out_text(left_out, rows, first_bad));
   }
   return source_of_arrays(open_prepared(table, true), array_fields(table, request.config.fields),
                           request.options);

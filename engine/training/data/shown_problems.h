@@ -22,6 +22,16 @@ inline void tell_others(std::vector<Diagnostic>& problems, std::size_t first, st
   problems[first].message += " (and " + std::to_string(count - 1) + " " + what + " more)";
 }
 
+/// What is said of rows that were left out; `first_bad` tells why the first one was. `what`:
+/// "rows".
+inline std::string left_out_text(std::int64_t bad, std::int64_t all, const std::string& first_bad,
+                                 const std::string& what = "rows") {
+  return std::to_string(bad) + " of " + std::to_string(all) + " " + what +
+         " were left out; the first: " + first_bad;
+}
+/// Whether more than 1 of 100 were, of which a warning tells.
+inline bool are_many_left_out(std::int64_t bad, std::int64_t all) { return bad * 100 > all; }
+
 /// Keeps the first three of those that say the same of one field of rows, and the number of others.
 inline void fold_alike(std::vector<Diagnostic>& problems) {
   constexpr std::size_t kept_of_a_kind = 3;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <span>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -98,6 +99,15 @@ void expect_same_header(const std::vector<std::string>& columns,
   }
 }
 
+/// A class is a label as a rule, which nothing can stand for.
+std::string fix_of_empty(const TableField& field) {
+  const std::string skips = "data.on_bad = \"skip\" leaves such rows out";
+  return field.words.empty() ? "begin `as` with \"missing(0)\" to give empty fields a value; for "
+                               "labels, which nothing can stand for, " +
+                                   skips
+                             : skips;
+}
+
 }  // namespace
 
 std::vector<std::string> table_columns(const DataConfig& config, const std::string& path,
@@ -126,6 +136,37 @@ std::vector<std::string> table_columns(const DataConfig& config, const std::stri
   DelimitedReader reader = open_reader(config, path);
   tell(reader);
   return header_of(reader, shown_path(path));
+}
+
+std::vector<Diagnostic> missing_columns(const std::vector<std::string>& columns,
+                                        const std::vector<std::string>& header,
+                                        const std::string& file, const std::string& separator_fix) {
+  std::vector<Diagnostic> problems;
+  for (const std::string& name : columns) {
+    if (find_column(header, name) != std::string::npos) continue;
+    problems.push_back({.message = "the header does not name the column `" + name + "`",
+                        .file = file,
+                        .line = 1,
+                        .fix = did_you_mean(nearest_name(name, header))});
+  }
+  if (problems.empty()) return problems;
+  const bool has_none = problems.size() == columns.size() && columns.size() > 1;
+  if (has_none) {
+    problems.resize(1);
+    problems[0].message = "the header names none of the columns";
+    problems[0].fix = "the first line has to name the columns";
+  }
+  const auto shown = [](const std::vector<std::string>& names) {
+    constexpr std::size_t most_names = 40;
+    return joined(std::span(names).first(std::min(names.size(), most_names))) +
+           (names.size() > most_names ? ", …" : "");
+  };
+  problems[0].expected = has_none ? shown(columns) : "all columns that are read";
+  problems[0].got = shown(header);
+  const bool is_one =
+      header.size() == 1 && header[0].find_first_of(known_separators) != std::string::npos;
+  if (is_one) problems[0].fix = "the cells are separated in another way: " + separator_fix;
+  return problems;
 }
 
 char separator_of(const DataConfig& config, const std::string& path) {
@@ -172,7 +213,7 @@ TableFile::TableFile(const DataConfig& config, const TablePlan& plan, const std:
 
 void TableFile::match_header(const std::vector<std::string>& names,
                              const std::vector<char>& may_lack) {
-  std::vector<Diagnostic> problems;
+  std::vector<std::string> wanted;
   std::unordered_map<std::string_view, int> places;
   for (const std::string& name : names) places.emplace(name, static_cast<int>(places.size()));
   for (std::size_t c = 0; c < plan_.columns.size(); ++c) {
@@ -182,16 +223,9 @@ void TableFile::match_header(const std::vector<std::string>& names,
     cell_of_[c] = exact != places.end()       ? exact->second
                   : near == std::string::npos ? -1
                                               : static_cast<int>(near);
-    if (cell_of_[c] >= 0 || may_lack[c] != 0) continue;
-    problems.push_back({.message = "the header does not name the column `" + plan_.columns[c] + "`",
-                        .file = name_,
-                        .line = 1,
-                        .fix = did_you_mean(nearest_name(plan_.columns[c], names))});
+    if (may_lack[c] == 0) wanted.push_back(plan_.columns[c]);
   }
-  const bool is_one =
-      names.size() == 1 && names[0].find_first_of(known_separators) != names[0].npos;
-  if (!problems.empty() && is_one)
-    problems.back().fix = "the cells are separated in another way: " + plan_.separator_fix;
+  std::vector<Diagnostic> problems = missing_columns(wanted, names, name_, plan_.separator_fix);
   if (!problems.empty()) throw Error(ErrorKind::data, std::move(problems));
   names_ = names;
   same_ = names == plan_.columns;
@@ -339,7 +373,7 @@ std::optional<Diagnostic> TableFile::take(RowEncoder& encoder) {
                .expected = bad->expected,
                .got = bad->got,
                .fix = bad->fix};
-  if (bad->empty) d.fix = "begin `as` with \"missing(0)\" to give empty fields a value";
+  if (bad->empty) d.fix = fix_of_empty(plan_.fields[bad->field]);
   if (reader_.line() == 1 && !header_ && may_name_columns_ && !bad->empty) {
     d.fix = "where the first row names the columns, set data.header = true";
   }

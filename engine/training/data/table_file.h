@@ -72,6 +72,11 @@ class TableFile {
 /// what was found out about the file.
 std::vector<std::string> table_columns(const DataConfig& config, const std::string& path,
                                        std::vector<std::string>* notes = nullptr);
+/// For each of these columns that a header, the first line of `file`, does not name: what is wrong.
+/// `separator_fix`: what to do where its cells are separated in another way.
+std::vector<Diagnostic> missing_columns(const std::vector<std::string>& columns,
+                                        const std::vector<std::string>& header,
+                                        const std::string& file, const std::string& separator_fix);
 /// What separates the cells of a file.
 char separator_of(const DataConfig& config, const std::string& path);
 

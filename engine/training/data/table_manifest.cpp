@@ -20,6 +20,8 @@ std::int64_t manifest_count(const JsonItem& json) {
 
 Json statistics_json(const ColumnStatistics& s) {
   Json json{{"values", s.values}, {"empty", s.empty}, {"cut", s.cut}, {"unknown", s.unknown}};
+  if (s.dates > 0) json["dates"] = s.dates;
+  if (s.small_times > 0) json["small_times"] = s.small_times;
   if (!s.unknown_examples.empty()) json["unknown_examples"] = s.unknown_examples;
   if (s.least <= s.greatest) {
     json["least"] = s.least;
@@ -35,6 +37,8 @@ ColumnStatistics statistics_of(const JsonItem& json) {
   s.empty = manifest_count(json.at("empty"));
   s.cut = manifest_count(json.at("cut"));
   s.unknown = manifest_count(json.at("unknown"));
+  if (const auto dates = json.find("dates")) s.dates = manifest_count(*dates);
+  if (const auto times = json.find("small_times")) s.small_times = manifest_count(*times);
   if (const auto examples = json.find("unknown_examples")) {
     for (const JsonItem& word : examples->list()) s.unknown_examples.push_back(word.any_text());
   }

@@ -10,7 +10,7 @@ namespace tandem {
 /// Of the arrays and the manifest, part of the table's key. Raised where the same configuration and
 /// files make other arrays than before (what a function gives, how values are stored or ordered),
 /// so that tables of older programs are not taken for today's.
-constexpr int table_format = 3;
+constexpr int table_format = 4;
 
 /// The arrays of one source file are PREFIX.FIELD and PREFIX.lines.
 std::string table_prefix(const std::string& folder, bool eval, std::size_t file);

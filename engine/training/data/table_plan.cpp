@@ -141,6 +141,7 @@ void FieldPlanner::read_text(TextReading reading, bool are_ids) {
 void FieldPlanner::take_number(const NumberFunction& function) {
   if (whole_) {
     report(": no function of numbers follows " + last_number() + ", whose whole numbers are ids");
+      to_.columns.push_back(0);  // functions of the field count it, and the field is not planned
   }
   whole_ = !is_float(function.result());
   to_.numeric.push_back({*function_, &function});

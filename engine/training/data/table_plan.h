@@ -30,12 +30,13 @@ std::string vocabulary_name(const FieldConfig& field, const Transform& function)
 /// The id of a value's text; -1 where it has none, which is an error.
 using ValueIds = std::function<std::int64_t(std::string_view value)>;
 
-/// A number that a function reads from text in a way of its own; `problem`, `expected` and `fix`
-/// are said of a cell that it cannot read.
+/// A number that a function reads from text in a way of its own; `problem`, `expected` and what
+/// `fix` gives are said of a cell that it cannot read.
 struct TextReading {
   /// `cells`: the marks of numbers in this cell. Empty: the usual way.
   std::function<std::optional<double>(std::string_view cell, const CellText& cells)> number;
-  std::string problem, expected, fix;
+  std::string problem, expected;
+  std::function<std::string(std::string_view cell)> fix;
 };
 
 /// What `tokens` gives of the tokens of a cell.

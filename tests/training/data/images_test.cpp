@@ -253,6 +253,7 @@ TEST_F(ImageData, BadPicturesAreErrorsOrLeftOut) {
   EXPECT_THAT(labels(*sets.train), ElementsAre(0, 1));
   EXPECT_EQ(sets.train->describe(0, 1), folder_ / "train/b/2.png");
   EXPECT_THAT(said_, AllOf(HasSubstr("2 of 4 pictures were left out"), HasSubstr("a/2.png")));
+  EXPECT_THAT(sets.warnings, ElementsAre(HasSubstr("training data: 2 of 4 pictures")));
   for (const char* path : {"train/a/1.png", "train/b/2.png"}) put(path, "text.png");
   EXPECT_THAT(error_of([&] { open(config("on_bad = 'skip'")); }), HasSubstr("neither a JPEG"));
 }

@@ -234,7 +234,7 @@ TEST(TableDialects, TimesAsNumbersAndOtherForms) {
   for (const std::string cell :
        {"31.12.2023", "20240301", "2024-02-30", "2024-03-01T25:00", "soon"}) {
     EXPECT_THAT(refusal("a,b\n" + cell + ",0\n", "{ from = 'a', as = ['unix_time'] }"),
-                AllOf(HasSubstr("not a date"), HasSubstr("'%d.%m.%Y'")));
+                HasSubstr("neither a number nor a date"));
   }
   EXPECT_THAT(refusal("a,b\n1,0\n", "{ from = 'a', as = [\"unix_time('%q')\"] }"), HasSubstr("%Y"));
 }

@@ -148,7 +148,9 @@ TEST_F(TableRefusals, TextIsCutBetweenCharacters) {
   const std::string text = error_of([&] { open_data(one_column("")); });
   EXPECT_THAT(text, HasSubstr("got \"" + before + "…\""));
   EXPECT_THAT(text, HasSubstr("got \"" + before + "y…\""));
-  EXPECT_THAT(text, HasSubstr("got \"" + bytes.substr(0, 57) + "…\""));
+  std::string shown;
+  for (int i = 0; i < 57; ++i) shown += "\\x80";
+  EXPECT_THAT(text, HasSubstr("got \"" + shown + "…\""));
 }
 
 TEST_F(TableRefusals, ANameThatNoHeaderHas) {

@@ -11,7 +11,6 @@
 
 #include "engine/formats/tokenizer/utf8.h"
 #include "engine/graph/text.h"
-#include "engine/training/data/cells/dates.h"
 
 namespace tandem {
 namespace {
@@ -96,13 +95,6 @@ std::string with_plain_spaces(std::string_view text) {
   return plain;
 }
 
-/// Whether a cell is a number with these marks.
-bool reads_with(std::string_view cell, DecimalMark decimal, ThousandsMark thousands) {
-  std::string buffer;
-  const CellText cells{decimal, thousands, {}};
-  return read_double(cell, cells, buffer).has_value();
-}
-
 }  // namespace
 
 bool is_usual_missing(std::string_view cell) {
@@ -180,68 +172,6 @@ template std::optional<std::uint8_t> read_whole(std::string_view, const CellText
 template std::optional<std::uint16_t> read_whole(std::string_view, const CellText&, std::string&);
 template std::optional<std::uint32_t> read_whole(std::string_view, const CellText&, std::string&);
 template std::optional<std::uint64_t> read_whole(std::string_view, const CellText&, std::string&);
-
-std::string remedy_of_number(std::string_view cell, const CellText& cells) {
-  const std::string_view text = stripped(cell);
-  if (text.empty()) return "";
-  if (is_usual_missing(text))
-    return "data.missing leaves this spelling out: name it there, or set data.missing = [ \"" +
-           std::string(text) + "\" ]";
-  std::string buffer;
-  if (read_double(text, cells, buffer)) return "";  // a number, but not one that is taken
-  const bool is_point = cells.decimal == DecimalMark::point;
-  if (!is_point && reads_with(text, DecimalMark::point, ThousandsMark::none))
-    return "data.decimal = \".\"";
-  const bool has_comma = text.find(',') != std::string_view::npos;
-  const bool takes_comma =
-      is_point && has_comma && reads_with(text, DecimalMark::comma, ThousandsMark::none);
-  const bool takes_groups = cells.thousands == ThousandsMark::none && has_comma &&
-                            reads_with(text, DecimalMark::point, ThousandsMark::comma);
-  if (takes_comma && takes_groups)
-    return "data.decimal = \",\" where the comma stands before a fraction, data.thousands = \",\" "
-           "where it stands between thousands";
-  if (takes_comma) return "data.decimal = \",\"";
-  if (takes_groups) return "data.thousands = \",\"";
-  struct Marks {
-    DecimalMark decimal;
-    ThousandsMark thousands;
-    const char* keys;
-  };
-  constexpr Marks others[] = {
-      {DecimalMark::comma, ThousandsMark::point, "data.decimal = \",\" and data.thousands = \".\""},
-      {DecimalMark::comma, ThousandsMark::space,
-       "data.decimal = \",\" and data.thousands = \"space\""},
-      {DecimalMark::point, ThousandsMark::space, "data.thousands = \"space\""},
-      {DecimalMark::point, ThousandsMark::underscore, "data.thousands = \"_\""}};
-  for (const Marks& marks : others) {
-    if (reads_with(text, marks.decimal, marks.thousands)) return marks.keys;
-  }
-  const std::string lower = lower_text(text);
-  constexpr std::pair<std::string_view, std::string_view> pairs[] = {
-      {"no", "yes"}, {"n", "y"}, {"f", "t"}, {"off", "on"}};
-  for (const auto& [first, second] : pairs) {
-    if (lower != first && lower != second) continue;
-    const bool is_upper = text[0] >= 'A' && text[0] <= 'Z';
-    const auto as_written = [&](std::string_view word) {
-      std::string result(word);
-      for (std::size_t i = 0; i < result.size(); ++i) {
-        const bool is_capital = is_upper && (i == 0 || (text.size() > 1 && text[1] < 'a'));
-        if (is_capital) result[i] = static_cast<char>(result[i] - 'a' + 'A');
-      }
-      return result;
-    };
-    return "as = [ \"classes('" + as_written(first) + "', '" + as_written(second) +
-           "')\" ] makes 0 and 1 of these words";
-  }
-  if (read_date(text)) return "as = [ \"unix_time\" ] makes seconds since 1970 of a date";
-  if (text.back() == '%')
-    return "take the percent sign out of the file: 12.5 instead of 12.5%, in all rows";
-  for (const std::string_view sign : {"$", "€", "£", "¥", "₹", "CHF", "EUR", "USD", "GBP"}) {
-    if (text.starts_with(sign) || text.ends_with(sign))
-      return "take the currency out of the file: 9.99 instead of " + std::string(text);
-  }
-  return "";
-}
 
 std::string shown_cell(std::string_view text) {
   constexpr std::size_t most = 60, longest_character = 4;

@@ -1,5 +1,5 @@
-// Numbers in cells of text tables: how they are written, what stands for none, and what to say
-// where a cell holds something else.
+// Numbers in cells of text tables: how they are written, what stands for none, how messages show
+// cells.
 #pragma once
 
 #include <cstdint>
@@ -28,10 +28,6 @@ std::optional<double> read_double(std::string_view cell, const CellText& cells,
 /// Also of whole numbers that are written with a point: 5.0.
 template <class T>
 std::optional<T> read_whole(std::string_view cell, const CellText& cells, std::string& buffer);
-
-/// What makes a number of a cell that is none: a key, a function, or a change of the file; "" where
-/// nothing is known.
-std::string remedy_of_number(std::string_view cell, const CellText& cells);
 
 /// In quotes, for messages: long text is cut in front of a character of UTF-8, and printable().
 std::string shown_cell(std::string_view text);

@@ -166,10 +166,24 @@ std::optional<DateTime> read_date(std::string_view cell) {
 
 std::optional<DateTime> read_time(std::string_view cell, const std::string& format,
                                   const CellText& cells) {
-  if (!format.empty()) return by_format(cell, format);
+  if (!format.empty()) {
+    if (const std::optional<DateTime> date = by_format(cell, format)) return date;
+  }
   const std::string_view text = trimmed(cell);
   if (const std::optional<DateTime> date = read_date(text)) return date;
   return by_number(text, cells);
+}
+
+std::vector<std::string> formats_of_date(std::string_view cell) {
+  std::vector<std::string> found;
+  for (const char* const day :
+       {"%d.%m.%Y", "%d.%m.%y", "%Y.%m.%d", "%Y/%m/%d", "%Y%m%d", "%d/%m/%Y", "%m/%d/%Y",
+        "%d-%m-%Y", "%m-%d-%Y", "%d/%m/%y", "%m/%d/%y"}) {
+    for (const char* const clock : {"", " %H:%M", " %H:%M:%S", "T%H:%M:%S"}) {
+      if (by_format(cell, std::string(day) + clock)) found.push_back(std::string(day) + clock);
+    }
+  }
+  return found;
 }
 
 double part_of(const DateTime& time, TimePart part) {

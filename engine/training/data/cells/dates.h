@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "engine/training/config/data_config.h"
 
@@ -18,12 +19,16 @@ struct DateTime {
 /// +0200. Without a zone it is UTC. Unset where it is no such date.
 std::optional<DateTime> read_date(std::string_view cell);
 
-/// As `format` says, of %Y %m %d %H %M %S %y (1969 to 2068), any other characters as they are; or
-/// for an empty one a date of ISO 8601, or the time as a number: seconds since 1970, from 1e11 on
-/// milliseconds, from 1e14 microseconds, from 1e17 nanoseconds. Eight digits that are a date
-/// without its strokes are none of these. `cells`: the marks of such a number.
+/// As `format` says, of %Y %m %d %H %M %S %y (1969 to 2068), any other characters as they are; else
+/// a date of ISO 8601; else the time as a number: seconds since 1970, from 1e11 on milliseconds,
+/// from 1e14 microseconds, from 1e17 nanoseconds. Eight digits that are a date without its strokes
+/// are none of these. `format`: "" for the others alone. `cells`: the marks of such a number.
 std::optional<DateTime> read_time(std::string_view cell, const std::string& format,
                                   const CellText& cells = {});
+
+/// Forms that read a date which is not written by ISO 8601: several where nobody knows whether the
+/// day or the month comes first.
+std::vector<std::string> formats_of_date(std::string_view cell);
 
 enum class TimePart : std::uint8_t {
   unix_time,

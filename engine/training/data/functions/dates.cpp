@@ -1,7 +1,8 @@
 // unix_time, year, month, day, weekday, yearday, hour, minute: what a date in a column says, as a
-// number. unix_time('%d.%m.%Y') reads dates of another form than ISO 8601.
+// number. unix_time('%d.%m.%Y') reads dates of that form besides those of ISO 8601.
 #include <fmt/format.h>
 
+#include "engine/graph/text.h"
 #include "engine/training/config/config_keys.h"
 #include "engine/training/data/cells/dates.h"
 #include "engine/training/data/functions/field_function.h"
@@ -35,19 +36,23 @@ struct DatePart final : TextFunction {
   }
 
   bool take_text(FieldPlanner& plan) const override {
-    const std::string expected =
-        format.empty() ? "2024-03-01, 2024-03-01T12:30:00Z, or seconds or milliseconds since 1970"
-                       : "a date as " + format;
-    plan.read_text(
-        {[p = part, form = format](std::string_view text,
-                                   const CellText& cells) -> std::optional<double> {
-           const std::optional<DateTime> time = read_time(text, form, cells);
-           return time ? std::optional<double>(part_of(*time, p)) : std::nullopt;
-         },
-         "not a date", expected,
-         format.empty() ? name + "('%d.%m.%Y') reads dates of another form, by %Y %m %d %H %M %S"
-                        : ""},
-        part != TimePart::unix_time);
+    std::string expected =
+        "a number (of a time: seconds or milliseconds since 1970), or a date as ";
+    expected += (format.empty() ? "" : format + " or ") + "2024-03-01 or 2024-03-01T12:30:00Z";
+    plan.read_text({[p = part, form = format](std::string_view text,
+                                              const CellText& cells) -> std::optional<double> {
+                      const std::optional<DateTime> time = read_time(text, form, cells);
+                      return time ? std::optional<double>(part_of(*time, p)) : std::nullopt;
+                    },
+                    "neither a number nor a date", expected,
+                    [as = name](std::string_view text) {
+                      const auto call = [&](const std::string& form) {
+                        return as + "('" + form + "')";
+                      };
+                      const std::vector<std::string> forms = formats_of_date(text);
+                      return forms.empty() ? "" : joined(forms, " or ", call) + " reads such dates";
+                    }},
+                   part != TimePart::unix_time);
     return true;
   }
   std::string decides_ids() const override {

@@ -22,6 +22,7 @@ struct ImageList {
   std::vector<std::string> lists;    // files that labels were read from
   std::vector<LabelPlace> places;    // one a label; empty where folders are classes
   std::vector<Diagnostic> left_out;  // of pictures that are not in it any more
+  std::vector<std::string> warnings;
 };
 
 /// The pictures of a split. With labels: folder after folder, and in each class after class as

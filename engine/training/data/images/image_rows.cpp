@@ -89,8 +89,11 @@ void leave_bad_out(Looked& looked, ImageList& list, const OpenOptions& options) 
   if (!list.places.empty()) list.places.resize(kept);
   looked.sizes.resize(kept);
   if (options.on_bad_pictures) return;
-  say(options, std::to_string(looked.bad) + " of " + std::to_string(all) +
-                   " pictures were left out; the first: " + first);
+  const std::string text =
+      left_out_text(looked.bad, std::ssize(looked.problems), first, "pictures");
+  if (!are_many_left_out(looked.bad, std::ssize(looked.problems))) return say(options, text);
+  list.warnings.push_back(text);
+  if (options.on_message) options.on_message("warning    " + text);
 }
 
 /// How a picture that cannot be read is mended.

@@ -47,11 +47,11 @@ class LabelRows final : public RowMaker {
 
 std::shared_ptr<const ArraySet> read_split(const ImageFiles& kind, const SplitConfig& split,
                                            const ArrayNames& names, const OpenOptions& options,
-                                           std::vector<std::string>& classes, bool held_out,
+                                           ImageSplits& splits, bool held_out,
                                            std::vector<Diagnostic>& errors) {
   const std::size_t before = errors.size();
   const bool with_labels = wants(names, "labels");
-  ImageList list = list_images(kind, split, with_labels, classes, errors);
+  ImageList list = list_images(kind, split, with_labels, splits.classes, errors);
   if (errors.size() > before) return nullptr;
   auto set = std::make_shared<ArraySet>();
   std::shared_ptr<const ImageRows> images;
@@ -59,6 +59,8 @@ std::shared_ptr<const ArraySet> read_split(const ImageFiles& kind, const SplitCo
     images = ImageRows::open(kind, list, options, errors);
     if (options.on_bad_pictures && !list.left_out.empty())
       options.on_bad_pictures(held_out, std::move(list.left_out));
+    for (const std::string& warning : list.warnings)
+      splits.warnings.push_back((held_out ? "held-out data: " : "training data: ") + warning);
     if (!images) return nullptr;
     set->add(ArrayRows("images", images->sample(), images));
   } else {
@@ -81,10 +83,10 @@ ImageSplits read_images(const DataConfig& config, const ArrayNames& names,
   const ImageFiles& kind = *config.images();
   ImageSplits splits;
   splits.classes = options.classes;
-  splits.train = read_split(kind, config.train, names, options, splits.classes, false, errors);
+  splits.train = read_split(kind, config.train, names, options, splits, false, errors);
   // Without the classes of the training data nothing can be said of the held-out ones.
   if (!splits.train || config.eval.files.empty()) return splits;
-  splits.eval = read_split(kind, config.eval, names, options, splits.classes, true, errors);
+  splits.eval = read_split(kind, config.eval, names, options, splits, true, errors);
   return splits;
 }
 

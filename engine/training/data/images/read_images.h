@@ -14,6 +14,7 @@ namespace tandem {
 struct ImageSplits {
   std::shared_ptr<const ArraySet> train, eval;
   std::vector<std::string> classes;  // by number; empty where no field takes labels
+  std::vector<std::string> warnings;
 };
 
 /// Opens the arrays of these names. Classes are those of the training data, or `options.classes`;

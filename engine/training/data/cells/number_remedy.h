@@ -1,0 +1,27 @@
+// What makes a number of a cell that is none.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "engine/training/config/data_config.h"
+
+namespace tandem {
+
+/// A cell of the same file that was read as a number with a point or comma; without text: none was
+/// met.
+struct FractionCell {
+  std::string column, text;
+};
+
+/// The key that reads the cell: the marks of numbers, or a spelling of an empty one. Where `other`
+/// is not the same number under these marks, what is said is to write both alike. "" where no key
+/// is known.
+std::string remedy_of_marks(std::string_view cell, const CellText& cells,
+                            const FractionCell& other = {});
+
+/// The same, else a function, or a change of the file.
+std::string remedy_of_number(std::string_view cell, const CellText& cells,
+                             const FractionCell& other = {});
+
+}  // namespace tandem
