@@ -257,6 +257,7 @@ DataFacts look_into_data(const std::string& path, SaidOfData said) {
   const bool any = std::any_of(facts.arrays.begin(), facts.arrays.end(),
                                [](const ArrayFacts& array) { return array.rows > 0; });
   if (!any && facts.problem.empty()) {
+    const bool is_table = facts.kind == "csv" || facts.kind == "tsv";
     throw Error(ErrorKind::data,
                 is_table
                     ? Diagnostic{.message = "there are no samples",
@@ -272,4 +273,3 @@ DataFacts look_into_data(const std::string& path, SaidOfData said) {
 }
 
 }  // namespace tandem::api
-    const bool is_table = facts.kind == "csv" || facts.kind == "tsv";

@@ -143,13 +143,13 @@ TableRequest table_request(TrainedModel& trained, DataConfig wanted, std::vector
   }
   std::vector<Diagnostic> misfits;
   request.plan = plan_table(request.config, std::move(columns), misfits);
-  if (!misfits.empty()) throw Error(ErrorKind::usage, std::move(misfits));
-  request.vocabularies = load_vocabularies(trained, request.plan);
-  request.plan.refuses_unknown = refuses_unknown;
   std::vector<Diagnostic> absent =
       missing_columns(columns_of_fields(request.config), request.plan.columns,
                       request.config.train.files[0].paths[0], request.plan.separator_fix);
   if (!absent.empty()) throw Error(ErrorKind::data, std::move(absent));
+  if (!misfits.empty()) throw Error(ErrorKind::usage, std::move(misfits));
+  request.vocabularies = load_vocabularies(trained, request.plan);
+  request.plan.refuses_unknown = refuses_unknown;
   if (refuses_unknown) request.config.table()->on_bad = OnBad::error;
   return request;
 }

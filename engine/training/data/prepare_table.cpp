@@ -404,17 +404,17 @@ void tell_unknown_words(PreparedTable& table, const Say& say) {
     table.warnings.push_back("training data: " + std::move(warning));
     say("warning    " + table.warnings.back());
   }
+  for (const PreparedSplit* split : {&table.train, &table.eval}) {
+    for (const std::string& warning : mixed_dates(table.plan, split->fields)) {
+      table.warnings.push_back((split == &table.train ? "training data: " : "held-out data: ") +
+                               warning);
+      say("warning    " + table.warnings.back());
+    }
+  }
   if (std::none_of(table.eval.fields.begin(), table.eval.fields.end(), has_unknown)) return;
   for (std::string& warning :
        unknown_warnings(unknown_words(table.plan, table.eval.fields, read_vocabularies(table)))) {
     say("warning    held-out data: " + warning);
-  for (const PreparedSplit* split : {&table.train, &table.eval}) {
-    for (const std::string& warning : mixed_dates(table.plan, split->fields)) {
-      table.warnings.push_back(
-          (split == &table.train ? "training data: " : "held-out data: ") + warning);
-      say("warning    " + table.warnings.back());
-    }
-  }
     table.warnings.push_back(std::move(warning));
   }
 }

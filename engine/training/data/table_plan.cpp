@@ -101,6 +101,7 @@ void FieldPlanner::find_columns() {
       if (is_one) fix = "the cells are separated in another way: " + plan_.separator_fix;
       report(field_.where, "no column `" + name + "` in " + file_, std::move(fix));
       errors_.back().expected = "one of " + listed(plan_.columns);
+      to_.columns.push_back(0);  // functions of the field count it, and the field is not planned
       continue;
     }
     to_.columns.push_back(found);
@@ -141,7 +142,6 @@ void FieldPlanner::read_text(TextReading reading, bool are_ids) {
 void FieldPlanner::take_number(const NumberFunction& function) {
   if (whole_) {
     report(": no function of numbers follows " + last_number() + ", whose whole numbers are ids");
-      to_.columns.push_back(0);  // functions of the field count it, and the field is not planned
   }
   whole_ = !is_float(function.result());
   to_.numeric.push_back({*function_, &function});

@@ -333,8 +333,7 @@ TEST(Table, TooLargeNumbersAreNumbers) {
 
 TEST(Table, AnyCharactersAreText) {
   const TemporaryFolder folder;
-  write_file(folder / "a",
-             std::string("1\t\x1b\u00fc\n\xff\tx\n9\t\xff\xfe\n2\t") + '\0' + "\n");
+  write_file(folder / "a", std::string("1\t\x1b\u00fc\n\xff\tx\n9\t\xff\xfe\n2\t") + '\0' + "\n");
   for (int i = 0; i < 2; ++i) {
     const DataSets sets =
         open_data(tsv(folder, "'n', 't'", "x = 'n'\ny = { from = 't', as = ['vocabulary'] }\n",
