@@ -22,6 +22,15 @@ using Total = SampleTraits::Total;
 constexpr const char* one_iteration =
     "a loop of one iteration makes one result of all samples, in a file with a batch of 1: whether "
     "its iterations count the samples does not show";
+constexpr const char* one_part =
+    "a sequence has one part in a file with a batch of 1: whether its parts count the samples does "
+    "not show";
+
+/// Marks a sequence; whether anything depends on it shows where a tensor is made of it.
+void mark_parts(Term& sequence) {
+  sequence.samples.total = Total::sum;
+  sequence.samples.summed = std::make_shared<const Shape>(Shape{1});
+}
 
 class Check {
  public:
@@ -43,7 +52,8 @@ class Check {
     written_into_one_sample();
     broadcast();
     one_hot();
-    taken_from_a_loop();
+    split_into_samples();
+    taken_from_a_sequence();
   }
 
  private:
@@ -111,12 +121,31 @@ class Check {
          "whether that counts the samples or the classes does not show");
   }
 
-  // What a loop of one iteration has put into a sequence.
-  void taken_from_a_loop() const {
+  // Parts of an axis of one sample: one part alone is the first of split(1), or all of
+  // chunk(batch).
+  void split_into_samples() {
+    if (!is_op({"Split", "SplitToSequence"}) || !operands_[0].has_changed()) return;
+    const std::int64_t rank = context_.rank(0);
+    const auto axis = static_cast<std::size_t>(context_.axis(context_.integer("axis", 0), rank));
+    if ((*operands_[0].before)[axis] != 1 || operands_[0].term->type.shape[axis] == 1) return;
+    if (is_op({"Split"}) && node_.output_size() == 1)
+      fail("it has one part along the samples of a file with",
+           "whether that is the first sample or all of them does not show");
+    const auto made = context_.scope().names.find(node_.output(0));
+    if (made == context_.scope().names.end() || !made->second.sequence) return;
+    const std::vector<Term>& parts = *made->second.sequence;
+    if (parts.size() > 1) mark_parts(made->second);
+  }
+
+  // The one part of a sequence: of a split, or of a loop of one iteration. Bodies of loops take
+  // each part of a split in its turn.
+  void taken_from_a_sequence() const {
     if (!is_op({"ConcatFromSequence", "SequenceAt"}) || operands_[0].term == nullptr) return;
     const Term& sequence = *operands_[0].term;
     if (!sequence.sequence || sequence.samples.total == Total::none) return;
-    if (outputs_[0].is_unchanged()) context_.fail(one_iteration);
+    const bool is_from_outside = context_.scope().names.count(node_.input(0)) == 0;
+    if (is_from_outside && sequence.sequence->size() > 1) return;
+    if (outputs_[0].is_unchanged()) context_.fail(one_part);
   }
 
   // sum / B and mean * B, with the batch as a number.
@@ -190,10 +219,7 @@ void refuse_one_iteration(Session& session, Scope& scope, const onnx::NodeProto&
   for (const std::string& name : node.output()) {
     const auto at = scope.names.find(name);
     if (at == scope.names.end()) continue;
-    if (at->second.sequence && at->second.sequence->size() == 1) {
-      at->second.samples.total = Total::sum;  // whether it is shows where a tensor is made of it
-      at->second.samples.summed = std::make_shared<const Shape>(Shape{1});
-    }
+    if (at->second.sequence && at->second.sequence->size() == 1) mark_parts(at->second);
     const Seen y = seen(session, scope, name);
     if (!is_once || !y.is_tensor || !is_float(y.term->type.dtype)) continue;
     NodeContext(session, scope, node, 0, path).fail(one_iteration);

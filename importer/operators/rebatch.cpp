@@ -221,13 +221,18 @@ std::int64_t end_in_batch(NodeContext& node, std::size_t axis, std::int64_t star
   const Shape& now = node.shape(0);
   if (x == nullptr || x->size() != now.size() || (*x)[axis] == now[axis]) return end;
   const std::int64_t extent = (*x)[axis];
+  const std::int64_t batch = node.session().old_batch->batch;
+  if (start == 0 && end == extent && batch == 1)
+    node.fail(
+        "a range ends where the one sample does that the file has: whether it means all "
+        "samples or the first one of many does not show in a batch of 1");
   if (start == 0 && end >= extent) return std::max(end, now[axis]);
   const bool is_first = start == 0 && end == 1;
   const bool counts_from_ends = start <= 0 && (end < 0 || end >= extent);
   if (is_first || counts_from_ends) return end >= extent ? std::max(end, now[axis]) : end;
   node.fail(
       fmt::format("a range counts samples of the batch of {} with which the file was exported",
-                  node.session().old_batch->batch),
+                  batch),
       "all samples, the first one, or bounds that count from the end",
       fmt::format("{} to {} of {}", start, end, extent));
 }

@@ -29,7 +29,8 @@ Ints affine_grid_size(NodeContext& node, const Ints& size);
 void refuse_part_of_batch(NodeContext& node);
 
 /// The end of a range along an axis of input 0, from `start` on: one that was the whole of the
-/// file's batch is the whole of this one. Throws where a bound counts the file's samples.
+/// file's batch is the whole of this one. Throws where a bound counts the file's samples, and where
+/// x[0:1] and x[:batch] are one in a file with a batch of one.
 std::int64_t end_in_batch(NodeContext& node, std::size_t axis, std::int64_t start,
                           std::int64_t end);
 

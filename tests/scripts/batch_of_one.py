@@ -121,6 +121,11 @@ CASES = {
     "mean_loss": ([x], lambda n, x: 0.5 * n.f(x).pow(2).mean(), True),
     "chunks": ([x], lambda n, x: torch.cat([n.f(p).mean(1) for p in x.chunk(x.shape[0])]), True),
     "quotient": ([x], lambda n, x: -0.5 * n.f(x).pow(2).sum() / n.f(x).abs().sum().clamp(min=1), True),
+    "all_from_the_first": ([x], lambda n, x: n.f(x) + n.f(x)[0:], True),
+    "mean_of_samples": ([x], lambda n, x: n.f(x) + n.f(x).mean(0, keepdim=True), True),
+    "largest_of_samples": ([x], lambda n, x: n.f(x) - x.amax(0, keepdim=True), True),
+    "reversed_samples": ([x], lambda n, x: n.f(x) + x.flip(0), True),
+    "first_place": ([x], lambda n, x: n.f(x) + n.f(x)[:, 0:1], True),
     # What a batch of one does not show
     "sample_by_sample": ([x], sample_by_sample, False),
     "iterated": ([x], lambda n, x: torch.stack([n.o(s).mean(0) for s in x]), False),
@@ -137,14 +142,26 @@ CASES = {
     "per_element": ([x], lambda n, x: n.f(x).pow(2).sum() / (x.shape[0] * T), False),
     "one_hot_of_samples": ([x, lengths * 0], lambda n, x, l: n.f(x).mean(1)[:, :1] * F.one_hot(l, x.shape[0]).float(), False),
     "noise": ([x], lambda n, x: n.f(x) * torch.rand(x.shape[0], 1, 1), False),
+    "first_range": ([x], lambda n, x: n.f(x) + n.f(x)[0:1], False),
+    "range_of_all": ([x], lambda n, x: n.f(x) + n.f(x)[: x.shape[0]] * 0.5, False),
+    "narrowed": ([x], lambda n, x: n.f(x) + x.narrow(0, 0, 1), False),
+    "first_of_second_axis": ([x], lambda n, x: n.f(x) + x.transpose(0, 1)[:, 0:1].transpose(0, 1), False),
+    "first_rows": ([x], lambda n, x: n.f(x) + n.f(x).reshape(-1, C)[:T].reshape(1, T, C), False),
+    "first_part": ([x], lambda n, x: n.f(x) + n.f(x).split(1)[0], False),
+    "rolled": ([x], lambda n, x: n.f(x) + x.roll(1, 0), False),
+    "kept_axis": ([x], lambda n, x: n.f(x) + x[0].unsqueeze(0), False),
     "split_samples": ([x], lambda n, x: torch.cat([n.f(p) for p in x.split(1)]), True),
     "written_rows": ([x, lengths], lambda n, x, l: torch.zeros(x.shape[0], T).index_put((rows(x), l - 1), n.f(x)[:, 0, 0]), False),
 }
 
 # PyTorch's value or a refusal: a list of parts as long as the file's batch, indices for each element, samples behind places.
-EITHER = {"split_samples", "written_at_2", "positions_first"}
+EITHER = {"chunks", "split_samples", "written_at_2", "positions_first"}
 # The newer exporter folds these into one row, leaves the Slice out, or writes labels == 0: fine models have that, too.
-FOLDED = {("buffer_of_samples", "dynamo"), ("last_sample", "dynamo"), ("one_hot_of_samples", "dynamo")}
+FOLDED = {"buffer_of_samples", "last_sample", "one_hot_of_samples", "first_range", "range_of_all", "narrowed",
+          "first_of_second_axis", "first_rows"}
+# Without its optimizer ("plain") these Slices and lists of parts stay.
+PLAIN = {"first_range", "range_of_all", "narrowed", "first_rows", "first_part", "rolled", "kept_axis",
+         "all_from_the_first", "first_place", "split_samples"}
 
 
 def main():
@@ -153,15 +170,16 @@ def main():
     for name, (inputs, of, is_shown) in CASES.items():
         net = Net(of).eval()
         ones = tuple(v[:1].clone() for v in inputs)
-        for exporter in ("script", "dynamo"):
-            if (name, exporter) in FOLDED:
+        for exporter in ("script", "dynamo", "plain"):
+            if (exporter == "dynamo" and name in FOLDED) or (exporter == "plain" and name not in PLAIN):
                 continue
             path = HERE / f"{name}.{exporter}.onnx"
             names = [f"in{i}" for i in range(len(inputs))]
-            more = {"verbose": False, "external_data": False} if exporter == "dynamo" else {"do_constant_folding": False}
+            newer = {"verbose": False, "external_data": False, "optimize": exporter == "dynamo"}
+            more = {"do_constant_folding": False} if exporter == "script" else newer
             try:
                 if "--keep" not in sys.argv or not path.exists():
-                    torch.onnx.export(net, ones, path, dynamo=exporter == "dynamo", opset_version=20,
+                    torch.onnx.export(net, ones, path, dynamo=exporter != "script", opset_version=20,
                                       input_names=names, output_names=["y"], **more)
             except Exception as error:
                 print(f"{path.name}: not exported: {str(error).splitlines()[0][:90]}")
@@ -178,7 +196,7 @@ def main():
                 y = net(*[v.clone() for v in inputs])
             cases.append({
                 "file": path.name,
-                "inputs": [{"name": k, "shape": list(v.shape), "type": "float32" if v.is_floating_point() else "int64", "values": [round(e, 6) if v.is_floating_point() else e for e in v.flatten().tolist()]} for k, v in zip(names, inputs)],
+                "inputs": [{"name": k, "shape": list(v.shape), "type": "float32" if v.is_floating_point() else "int64", "values": [round(e, 6) if v.is_floating_point() else e for e in v.flatten().tolist()]} for k, v in zip(names, inputs) if is_shown],
                 "may_refuse": name in EITHER,
                 "outputs": {"shape": list(y.shape), "values": [float(f"{e:.7g}") for e in y.flatten().tolist()]} if is_shown else None,
             })
