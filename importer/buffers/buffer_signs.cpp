@@ -5,6 +5,8 @@
 #include <cctype>
 #include <string_view>
 
+#include "importer/buffers/distance_tables.h"
+#include "importer/buffers/frozen_norms.h"
 #include "importer/buffers/known_values.h"
 
 namespace tandem::importer {
@@ -79,7 +81,7 @@ std::string in_words(const char* what, bool sure) {
 }  // namespace
 
 BufferSigns::BufferSigns(const OnnxFile::Content& file, const std::vector<bool>& needed)
-    : file_(file) {
+    : file_(file), frozen_affines_(frozen_affines(file, needed)) {
   const onnx::GraphProto& graph = file.model->graph();
   for (int n = 0; n < graph.node_size(); ++n) {
     if (!needed[static_cast<std::size_t>(n)]) continue;
@@ -184,7 +186,18 @@ std::optional<BufferSign> BufferSigns::find(const std::string& name, const HostT
     const bool is_dfl = name.ends_with("dfl.conv.weight");
     if (is_count(value)) return BufferSign{is_dfl, "it counts 0, 1, 2, …"};
   }
-  if (is_weight) return std::nullopt;
+  if (const auto affine = frozen_affines_.find(name); affine != frozen_affines_.end()) {
+    return BufferSign{affine->second, affine->second
+                                          ? "the affine part of a frozen batch normalization"
+                                          : "it lies beside running statistics that are constants"};
+  }
+  constexpr std::int64_t least_of_matrix = 9;
+  if (is_weight) {
+    const bool is_choice =
+        value.shape().size() == 2 && is_binary(value) && value.type().elements() >= least_of_matrix;
+    if (is_choice) return BufferSign{false, "a matrix of zeros and ones alone, as the identity"};
+    return std::nullopt;
+  }
   if (is_rotary_frequencies(value)) return BufferSign{true, "the frequencies of rotary embeddings"};
   if (is_additive_mask(value)) return BufferSign{true, "a mask of 0 and large negative numbers"};
   if (is_triangle(value)) return BufferSign{true, "a causal mask of 0 and 1"};
@@ -192,6 +205,7 @@ std::optional<BufferSign> BufferSigns::find(const std::string& name, const HostT
   if (is_count(value)) return BufferSign{true, "it counts 0, 1, 2, …"};
   if (auto sign = by_place(name, value)) return sign;
   if (auto sign = by_name(name, value)) return sign;
+  if (is_distance_table(value)) return BufferSign{false, "its numbers grow with distances alone"};
   if (is_geometric(value)) return BufferSign{false, "it is a geometric series"};
   if (is_binary(value) && value.type().elements() >= 4)
     return BufferSign{false, "it has zeros and ones alone, as masks do"};

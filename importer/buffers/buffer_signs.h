@@ -38,6 +38,7 @@ class BufferSigns {
   std::unordered_set<std::string> loss_weights_;
   std::unordered_map<std::string, bool> means_;    // subtracted from an input; true: then divided
   std::unordered_map<std::string, bool> spreads_;  // that divide one; true: after a subtraction
+  std::unordered_map<std::string, bool> frozen_affines_;  // of batch normalizations; true: sure
 };
 
 }  // namespace tandem::importer

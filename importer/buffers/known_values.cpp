@@ -63,17 +63,20 @@ bool turns(const Table& table) {
   return any_turns;
 }
 
-/// Columns c and c + distance of each block of 2 distance columns are a sine and a cosine.
+/// Columns c and c + distance of each block of 2 distance columns are a sine and a cosine, times
+/// one number everywhere.
 bool is_on_circles(const Table& table, std::int64_t distance) {
   if (distance < 1 || table.columns % (2 * distance) != 0) return false;
   bool any_differs = false;
+  double radius = 0;  // squared
   for (std::int64_t p = 0; p < table.positions; ++p) {
     if (table.is_zero(p)) continue;
     for (std::int64_t c = 0; c < table.columns; ++c) {
       if (c / distance % 2 != 0) continue;
-      const double a = table.at(p, c), b = table.at(p, c + distance);
-      if (!(std::abs(a * a + b * b - 1) <= 10 * tolerance(table.tensor))) return false;
-      any_differs = any_differs || (std::abs(a) > 0.01 && std::abs(b) > 0.01);
+      const double a = table.at(p, c), b = table.at(p, c + distance), here = a * a + b * b;
+      if (radius == 0) radius = here;
+      if (!(std::abs(here - radius) <= 10 * tolerance(table.tensor) * radius)) return false;
+      any_differs = any_differs || std::min(a * a, b * b) > 1e-4 * radius;
     }
   }
   return any_differs;
