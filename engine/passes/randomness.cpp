@@ -8,59 +8,18 @@
 
 #include "engine/graph/rewrite.h"
 #include "engine/passes/noise.h"
+#include "engine/passes/random_masks.h"
 
 namespace tandem {
 namespace {
 
-/// Exporters write shares and factors as float32 numbers, each rounded by itself.
-bool is_near(double a, double b) { return std::abs(a - b) <= 1e-4 * std::max(1.0, std::abs(b)); }
-
-/// x times `factor`.
-struct Scaled {
-  ValueId x;
-  double factor = 1;
-};
-
-/// What one of the two cases of a mask makes of x.
-struct Case {
-  double factor = 0, shift = 0;  // of x, and what is added
-  double share = 0;              // how often
-};
-
-struct Cases {
-  Case below, above;
-  void times(double factor) {
-    for (Case* c : {&below, &above}) c->factor *= factor, c->shift *= factor;
-  }
-  void plus(double shift) { below.shift += shift, above.shift += shift; }
-};
-
-/// Dropout: what is kept makes up for what is left out.
-bool is_dropout(const Case& dropped, const Case& kept, double scale) {
-  return dropped.factor == 0 && dropped.shift == 0 && kept.shift == 0 &&
-         is_near(kept.factor * scale * kept.share, 1);
-}
-
-/// Of Klambauer et al. (2017), as PyTorch has it: dropped elements are -alpha, and a and b bring
-/// back mean and deviation.
-bool is_alpha_dropout(const Case& dropped, const Case& kept, double scale) {
-  constexpr double alpha = 1.7580993408473766;
-  const double a = 1 / std::sqrt((alpha * alpha * dropped.share + 1) * kept.share);
-  return dropped.factor == 0 && is_near(kept.factor * scale, a) &&
-         is_near(kept.shift, alpha * a * dropped.share) &&
-         is_near(dropped.shift, -alpha * a * kept.share);
-}
-
-/// Without a factor that makes up for it, as `scale_by_keep = False` has it.
-bool is_bare_mask(const Case& dropped, const Case& kept, double scale) {
-  return dropped.factor == 0 && dropped.shift == 0 && kept.shift == 0 &&
-         is_near(kept.factor * scale, 1);
-}
-
 class Recognition {
  public:
   explicit Recognition(const Graph& graph)
-      : graph_(graph), noise_(graph), readers_(readers_of(graph)) {
+      : graph_(graph),
+        noise_(graph),
+        readers_(readers_of(graph)),
+        masks_(noise_, readers_, outputs_) {
     for (const NamedValue& output : graph.outputs) outputs_.insert(output.value.index);
     for (const State& state : graph.states) outputs_.insert(state.final.index);
   }
@@ -104,6 +63,7 @@ class Recognition {
     std::string kind;
     std::vector<RandomUse::Bypass> bypasses;
     known_.clear();
+    masked_.clear();
     for (const NodeId meeting : meetings) {
       if (ends) return;
       const std::string found = meet(source, meeting, bypasses);
@@ -113,6 +73,7 @@ class Recognition {
     for (const NodeId meeting : meetings) {
       if (!known_.contains(meeting.index)) return;
     }
+    if (!masks_.agree(masked_)) return;
     use.kind = kind;
     use.bypasses = std::move(bypasses);
     use.is_on = false;
@@ -159,7 +120,7 @@ class Recognition {
                          std::vector<RandomUse::Bypass>& bypasses) {
     const ValueId product = graph_.node(meeting).outputs[0];
     if (is_centred(noise, 1)) return bypass(meeting, x, bypasses) ? "noise multiplied" : "";
-    const NodeId next = only_reader(product);
+    const NodeId next = masks_.only_reader(product);
     if (!next) return "";
     const Node& reader = graph_.node(next);
     if (reader.op->name == "Where" && reader.inputs[0] != product) {
@@ -170,7 +131,7 @@ class Recognition {
     }
     if (reader.op->name != "Add" || !is_centred(noise, 0)) return "";
     const ValueId other = reader.inputs[reader.inputs[0] == product ? 1 : 0];
-    if (!(scaled(x).x == scaled(other).x)) return "";
+    if (!(masks_.scaled(x).x == masks_.scaled(other).x)) return "";
     if (!add_bypass(reader.outputs[0], other, bypasses)) return "";
     known_.insert(meeting.index);
     return "noise added";
@@ -196,122 +157,15 @@ class Recognition {
     return true;
   }
 
-  /// The one node that reads a value which is no output.
-  NodeId only_reader(ValueId value) const {
-    const auto& readers = readers_[static_cast<std::size_t>(value.index)];
-    return readers.size() == 1 && !outputs_.contains(value.index) ? readers[0] : NodeId{};
-  }
-
-  /// Through products with numbers and what passes numbers on.
-  Scaled scaled(ValueId value) const {
-    Scaled result{value, 1};
-    for (int depth = 0; depth < 8; ++depth) {
-      const NodeId id = graph_.value(result.x).producer;
-      if (!id) break;
-      const Node& node = graph_.node(id);
-      const std::string_view op = node.op->name;
-      if (op == "Identity" || op == "StopGradient") {
-        result.x = node.inputs[0];
-        continue;
-      }
-      if (op != "Mul" && op != "Div") break;
-      const auto right = noise_.number(node.inputs[1]), left = noise_.number(node.inputs[0]);
-      if (right && *right != 0) {
-        result = {node.inputs[0], op == "Mul" ? result.factor * *right : result.factor / *right};
-      } else if (left && op == "Mul") {
-        result = {node.inputs[1], result.factor * *left};
-      } else {
-        break;
-      }
-    }
-    return result;
-  }
-
-  /// Follows what a mask has made of x through numbers that it is multiplied by or that are added,
-  /// until a law holds that outside of training gives x. A bare mask is one where none does.
   std::string masked(NodeId source, NodeId meeting, const Noise& mask,
                      std::vector<RandomUse::Bypass>& bypasses) {
-    const Node& node = graph_.node(meeting);
-    ValueId x;
-    Cases cases;
-    if (node.op->name == "Mul") {
-      x = node.inputs[of_source(source, node.inputs[0]) == &mask ? 1 : 0];
-      cases.below.factor = mask.first, cases.above.factor = mask.second;
-    } else {
-      const auto then = noise_.number(node.inputs[1]), otherwise = noise_.number(node.inputs[2]);
-      if (!then == !otherwise) return "";
-      x = node.inputs[then ? 2 : 1];
-      const Case fixed{0, then ? *then : *otherwise}, kept{1, 0};
-      const bool fixed_below = (mask.first != 0) == then.has_value();
-      cases.below = fixed_below ? fixed : kept;
-      cases.above = fixed_below ? kept : fixed;
-    }
-    if (noise_.is_derived(x)) return "";
-    cases.below.share = mask.share, cases.above.share = 1 - mask.share;
-    std::vector<NodeId> read{meeting};  // nodes that read the draw on the way
-    ValueId value = node.outputs[0];
-    const auto found = [&](const auto& law, ValueId at) {
-      if (!holds(law, cases, x, at, bypasses)) return false;
-      for (const NodeId id : read) known_.insert(id.index);
-      return true;
-    };
-    const Cases bare = cases;
-    for (;;) {
-      if (found(is_dropout, value)) return kind_of(source, x);
-      if (found(is_alpha_dropout, value)) return "alpha dropout";
-      const NodeId next = only_reader(value);
-      if (!next || !follow(source, mask, next, value, cases, read)) break;
-      value = graph_.node(next).outputs[0];
-    }
-    cases = bare;
-    read = {meeting};
-    return found(is_bare_mask, node.outputs[0]) ? kind_of(source, x) : "";
-  }
-
-  template <class Law>
-  bool holds(const Law& law, const Cases& cases, ValueId x, ValueId value,
-             std::vector<RandomUse::Bypass>& bypasses) const {
-    for (const Scaled& from : {Scaled{x, 1}, scaled(x)}) {
-      const bool is_so =
-          law(cases.below, cases.above, from.factor) || law(cases.above, cases.below, from.factor);
-      if (is_so && add_bypass(value, from.x, bypasses)) return true;
-    }
-    return false;
-  }
-
-  /// One step from `value`; false where it is not one that numbers alone decide.
-  bool follow(NodeId source, const Noise& mask, NodeId next, ValueId value, Cases& cases,
-              std::vector<NodeId>& read) const {
-    const Node& node = graph_.node(next);
-    const std::string_view op = node.op->name;
-    if (op == "Identity") return true;
-    if (node.inputs.size() != 2) return false;
-    const bool is_first = node.inputs[0] == value;
-    const ValueId other = node.inputs[is_first ? 1 : 0];
-    if (other == value) return false;
-    if (const Noise* more = of_source(source, other)) {
-      if (!more->goes_with(mask) || (op != "Add" && op != "Mul")) return false;
-      for (auto [c, number] :
-           {std::pair{&cases.below, more->first}, std::pair{&cases.above, more->second}}) {
-        if (op == "Add") c->shift += number;
-        if (op == "Mul") c->factor *= number, c->shift *= number;
-      }
-      read.push_back(next);
-      return true;
-    }
-    const auto number = noise_.number(other);
-    if (!number) return false;
-    if (op == "Mul")
-      cases.times(*number);
-    else if (op == "Div" && is_first && *number != 0)
-      cases.times(1 / *number);
-    else if (op == "Add")
-      cases.plus(*number);
-    else if (op == "Sub" && is_first)
-      cases.plus(-*number);
-    else
-      return false;
-    return true;
+    auto place = masks_.find(source, meeting, mask);
+    if (!place || !add_bypass(place->value, place->instead, bypasses)) return "";
+    for (const NodeId id : place->read) known_.insert(id.index);
+    const bool is_alpha = place->law == MaskedPlace::Law::alpha_dropout;
+    std::string kind = is_alpha ? "alpha dropout" : kind_of(source, place->instead);
+    masked_.push_back(std::move(*place));
+    return kind;
   }
 
   /// By how many elements one number of the mask is for.
@@ -326,7 +180,9 @@ class Recognition {
   const NoiseMap noise_;
   const std::vector<std::vector<NodeId>> readers_;
   std::set<std::int32_t> outputs_;
-  std::set<std::int32_t> known_;  // of the draw that is looked at: nodes whose meaning is known
+  const RandomMasks masks_;
+  std::set<std::int32_t> known_;     // of the draw that is looked at: nodes whose meaning is known
+  std::vector<MaskedPlace> masked_;  // of the draw that is looked at
   std::vector<RandomUse> uses_;
   std::vector<NodeId> sources_;
 };

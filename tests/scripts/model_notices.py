@@ -1,6 +1,6 @@
 """Writes tests/data/notices/: small networks exported by both of PyTorch's exporters, and expected.json.
 
-python tests/scripts/model_notices.py
+python tests/scripts/model_notices.py [--keep]   # --keep: only files that are missing
 
 random/NAME.WAY.onnx: modules that draw random numbers in training, with what `module.eval()` gives in float64 (null where
 it draws there, too). buffers/NAME.WAY.onnx: modules with buffers, which of them the module registered, and which of its
@@ -25,6 +25,7 @@ import torch.nn.functional as F
 from torch import nn
 
 FOLDER = pathlib.Path(__file__).parent.parent / "data" / "notices"
+KEEP = "--keep" in sys.argv
 
 
 class InTraining(nn.Module):
@@ -72,6 +73,31 @@ def reparametrized(x):
     return x + torch.randn_like(x) * torch.exp(0.5 * x)
 
 
+def drawn(x, share=0.3):
+    return (torch.rand_like(x) < share).to(x.dtype)
+
+
+def with_mask(f, mask=drawn):
+    """f(x, m) with one mask m, which f may use more than once."""
+    return InTraining(lambda x: f(x, mask(x)))
+
+
+def step_by_step(x, scale=1.0, keep=0.8):  # one mask for all steps, as recurrent layers have it
+    m = (torch.rand(x.shape[0], 1, *x.shape[2:]) < keep).to(x.dtype) * scale
+    return torch.cat([x[:, i : i + 1] * m for i in range(x.shape[1])], 1)
+
+
+class Token(nn.Module):
+    """f of x, a mask, and a token that is learned."""
+
+    def __init__(self, f):
+        super().__init__()
+        self.token, self.f = nn.Parameter(torch.full((1, 3, 1, 1), 0.5)), f
+
+    def forward(self, x):
+        return self.f(x, drawn(x), self.token.expand(x.shape[0], -1, 2, 2)) if self.training else x
+
+
 RANDOM = {
     "depth_rows": (InTraining(lambda x: stochastic_depth(x, rows(x))), "stochastic depth"),
     "depth_batch": (InTraining(lambda x: stochastic_depth(x, [1] * x.ndim)), "stochastic depth"),
@@ -89,6 +115,20 @@ RANDOM = {
     "noise_uniform": (InTraining(lambda x: x + 0.2 * (torch.rand_like(x) - 0.5)), "noise added"),
     "noise_multiplied": (InTraining(lambda x: x * (1 + 0.1 * torch.randn_like(x))), "noise multiplied"),
     "rrelu": (nn.RReLU(), "RReLU"),
+    "less_masked": (with_mask(lambda x, m: x - x * m), "dropout"),
+    "dropout_less": (with_mask(lambda x, m: (x - x * m) / 0.7), "dropout"),
+    "dropout_steps": (InTraining(lambda x: step_by_step(x, 1.25)), "dropout"),
+    "mask_steps": (InTraining(step_by_step), "dropout"),
+    # One mask chooses between two values: the sum of both is in no evaluation.
+    "zoneout": (with_mask(lambda x, m: m * x + (1 - m) * x.tanh()), ""),
+    "zoneout_sum": (with_mask(lambda x, m: x + m * (x.tanh() - x)), ""),
+    "zoneout_where": (with_mask(lambda x, m: x.masked_fill(m > 0, 0.0) + m * x.tanh()), ""),
+    "flipped": (with_mask(lambda x, m: x.flip(-1) * m + x * (1 - m), lambda x: drawn(x[:, :1, :1, :1], 0.5)), ""),
+    "either": (with_mask(lambda x, m: (x * m).exp() + (x.tanh() * (1 - m)).exp()), ""),
+    "either_scaled": (with_mask(lambda x, m: x * m / 0.3 + x.tanh() * (1 - m) / 0.7), ""),
+    "masked_twice": (with_mask(lambda x, m: x * m + x.tanh() * m / 0.3), ""),
+    "mask_token": (Token(lambda x, m, token: x * (1 - m) + token * m), ""),
+    "token_added": (Token(lambda x, m, token: x + token * m), ""),
     "gumbel": (Always(lambda x: F.gumbel_softmax(x, dim=1)), ""),
     "reparametrized": (Always(reparametrized), ""),
     "drawn_gate": (Always(lambda x: x * torch.bernoulli(torch.sigmoid(x))), ""),
@@ -199,7 +239,77 @@ class Spectral(nn.Module):
         return self.fc(h.mean(1)) / self.tau
 
 
+class Frozen(nn.Module):
+    """As torchvision, DETR and detectron2 have it: all four are buffers."""
+
+    def __init__(self, scaled_first):
+        super().__init__()
+        self.scaled_first = scaled_first
+        for name in ["weight", "bias", "running_mean", "running_var"]:
+            self.register_buffer(name, torch.rand(4) + 0.5)
+
+    def forward(self, x):
+        column = lambda t: t.view(1, -1, 1, 1)
+        if self.scaled_first:
+            scale = self.weight * (self.running_var + 1e-5).rsqrt()
+            return x * column(scale) + column(self.bias - self.running_mean * scale)
+        scale = column(self.weight) * (column(self.running_var) + 1e-5).rsqrt()
+        return x * scale + (column(self.bias) - column(self.running_mean) * scale)
+
+
+class Affine(nn.Module):
+    """Fixed statistics, and a scale and a shift that are learned."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight, self.bias = nn.Parameter(torch.rand(4, 1, 1)), nn.Parameter(torch.rand(4, 1, 1))
+        self.register_buffer("running_mean", torch.rand(4, 1, 1))
+        self.register_buffer("running_var", torch.rand(4, 1, 1) + 0.5)
+
+    def forward(self, x):
+        return (x - self.running_mean) / (self.running_var + 1e-5).sqrt() * self.weight + self.bias
+
+
+class Norms(nn.Module):
+    sure = [f"{m}.{n}" for m in ["bn1", "bn2"] for n in ["weight", "bias", "running_mean", "running_var"]]
+    sure += ["fixed.running_mean", "fixed.running_var"]
+    doubtful = ["fixed.weight", "fixed.bias"]
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.bn1, self.bn2, self.fixed = nn.Conv2d(2, 4, 1), Frozen(False), Frozen(True), Affine()
+        self.bn3, self.fc = nn.BatchNorm2d(4), nn.Linear(4, 3)
+
+    def forward(self, x):
+        return self.fc(self.bn3(self.fixed(self.bn2(self.bn1(self.conv(x))).relu())).mean((2, 3)))
+
+
+class Tables(nn.Module):
+    """Tables that somebody has computed, and learned ones that lie beside them."""
+
+    sure, doubtful = ["pe"], ["distances", "identity", "order"]
+
+    def __init__(self):
+        super().__init__()
+        places = torch.arange(4)
+        self.register_buffer("pe", sines(4, 6) * 1.7)
+        self.register_buffer("distances", -(places - places[:, None]).abs() * torch.tensor([0.5, 0.25]).view(2, 1, 1))
+        self.register_buffer("identity", torch.eye(6))
+        self.register_buffer("order", torch.eye(6)[[3, 1, 0, 2, 5, 4]])
+        self.position = nn.Parameter(F.normalize(torch.randn(4, 6), dim=1))
+        self.bias = nn.Parameter(torch.randn(2, 4, 4))
+        self.square, self.fc = nn.Parameter(torch.eye(6) * 0.5 + 0.01), nn.Linear(6, 3)
+
+    def forward(self, x):
+        h = (x + self.pe + self.position) @ self.identity @ self.square @ self.order
+        heads = h.view(x.shape[0], 4, 2, 3).transpose(1, 2)
+        scores = heads @ heads.transpose(-1, -2) + self.distances + self.bias
+        return self.fc((scores.softmax(-1) @ heads).transpose(1, 2).reshape(x.shape[0], 4, 6))
+
+
 BUFFERS = {
+    "norms": (Norms(), torch.randn(2, 2, 4, 4)),
+    "tables": (Tables(), torch.randn(2, 4, 6)),
     "normalized": (Normalized(), torch.randn(2, 3, 4, 4)),
     "attention": (Attention(), torch.randn(2, 8, 64)),
     "filters": (Filters(), torch.randn(2, 1, 8, 8)),
@@ -208,6 +318,8 @@ BUFFERS = {
 
 
 def export(model, args, path, way):
+    if KEEP and path.exists():
+        return
     options = {"opset_version": 18, "input_names": ["x"], "output_names": ["y"]}
     if way == "dynamo":
         options |= {"dynamo": True, "optimize": False, "external_data": False}
@@ -344,8 +456,11 @@ def main():
     answers = {}
     random_cases(answers)
     buffer_cases(answers)
-    quantized_cases(answers)
-    batch_norm_case(answers)
+    if KEEP:
+        answers |= {k: v for k, v in json.loads((FOLDER / "expected.json").read_text()).items() if k not in answers}
+    else:
+        quantized_cases(answers)
+        batch_norm_case(answers)
     text = ",\n".join(f"  {json.dumps(k)}: {json.dumps(v)}" for k, v in answers.items())
     (FOLDER / "expected.json").write_text("{\n" + text + "\n}\n")
 
