@@ -38,6 +38,24 @@ bool is_shifted(const Match& match, ValueId x) {
   return false;
 }
 
+/// Whether what is taken from x, of so many axes, is the same number along the reduced axes, and is
+/// added again, as a shape of the same elements in their order, to the sum over that row.
+bool is_one_a_row(const Shape& taken, const Shape& added, std::size_t axes, const LogSumExp& sum) {
+  Shape rows(axes - taken.size(), 1);
+  rows.insert(rows.end(), taken.begin(), taken.end());
+  Shape of_sums;
+  for (std::size_t axis = 0; axis < axes; ++axis) {
+    const auto at = static_cast<std::int64_t>(axis);
+    const bool is_reduced = std::find(sum.axes.begin(), sum.axes.end(), at) != sum.axes.end();
+    if (is_reduced && rows[axis] != 1) return false;
+    if (!is_reduced || sum.keepdims) of_sums.push_back(rows[axis]);
+  }
+  if (added.size() > of_sums.size()) return false;
+  Shape aligned(of_sums.size() - added.size(), 1);
+  aligned.insert(aligned.end(), added.begin(), added.end());
+  return aligned == of_sums;
+}
+
 bool same_type(const Match& match, ValueId a, ValueId b) {
   return match.graph().type(a).dtype == match.graph().type(b).dtype;
 }
@@ -247,12 +265,13 @@ std::optional<LogSumExp> log_sum_exp(const Match& match, ValueId value) {
     std::optional<LogSumExp> found = of_log(add->inputs[i]);
     const Node* shifted = found ? match.is(found->x, "Sub") : nullptr;
     if (shifted == nullptr) continue;
-    ValueId shift = add->inputs[1 - i];
-    if (shift != shifted->inputs[1]) {
-      const Node* reshape = match.is(shift, "Reshape");
-      if (reshape == nullptr || reshape->inputs[0] != shifted->inputs[1]) continue;
-    }
+    const ValueId taken = shifted->inputs[1], added = add->inputs[1 - i];
+    const Node* reshape = added == taken ? nullptr : match.is(added, "Reshape");
+    if (added != taken && (reshape == nullptr || reshape->inputs[0] != taken)) continue;
+    const auto shape_of = [&](ValueId v) -> const Shape& { return match.graph().type(v).shape; };
     if (match.graph().type(found->x) != match.graph().type(shifted->inputs[0])) continue;
+    if (!is_one_a_row(shape_of(taken), shape_of(added), shape_of(found->x).size(), *found))
+      continue;
     found->x = shifted->inputs[0];
     return found;
   }
