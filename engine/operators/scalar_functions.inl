@@ -138,7 +138,7 @@ TANDEM_FUNCTION(leaky_relu, "LeakyRelu", 1, floats, .attributes = {{"alpha", 0.0
                 .gradient = {[](Slope& g) { return g.by("LeakyReluGrad", g.x); }},
                 .recurrent = true)
 
-// min(max(x, min), max); the derivative on the border is 1
+// min(max(x, min), max); the derivative on the border is 0
 TANDEM_FUNCTION(clip, "Clip", 1, numbers, .attributes = {{"min", -infinity}, {"max", infinity}},
                 .gradient = {[](Slope& g) { return g.by("ClipGrad", g.x); }})
 
@@ -280,8 +280,8 @@ TANDEM_FUNCTION(relu_grad, "ReluGrad", 2, floats, .with = "y")
 TANDEM_FUNCTION(leaky_relu_grad, "LeakyReluGrad", 2, floats, .attributes = {{"alpha", 0.01}},
                 .with = "x")
 
-// min < x < max ? dy : 0; where one of them is infinite, or the largest float, the other one is
-// included
+// min < x < max ? dy : 0; the bounds themselves are flat, whether there is one or two, as PyTorch's
+// clamp
 TANDEM_FUNCTION(clip_grad, "ClipGrad", 2, floats,
                 .attributes = {{"min", -infinity}, {"max", infinity}}, .with = "x")
 

@@ -112,9 +112,9 @@ bool is_rounded(const Graph& graph, ValueId id) {
 Term straight_through(NodeContext& node, const Term& x, DType dtype) {
   const Graph& graph = node.session().builder.graph();
   const Node* cast = x.is_constant() || x.rows ? nullptr : producer_of(graph, x.id, "Cast");
-  const Node* below = cast != nullptr ? producer_of(graph, cast->inputs[0], "Clip") : nullptr;
-  const Node* clip = below != nullptr ? producer_of(graph, below->inputs[0], "Clip") : nullptr;
-  if (clip == nullptr || !is_rounded(graph, clip->inputs[0])) return node.cast(x, dtype);
+  const Node* below = cast != nullptr ? producer_of(graph, cast->inputs[0], "Where") : nullptr;
+  const Node* above = below != nullptr ? producer_of(graph, below->inputs[2], "Where") : nullptr;
+  if (above == nullptr || !is_rounded(graph, above->inputs[2])) return node.cast(x, dtype);
   return node.cast(node.session().value(cast->inputs[0]), dtype);
 }
 
@@ -126,7 +126,11 @@ bool is_quantized(DType dtype) {
 }
 
 Term cut_to(NodeContext& node, const Term& x, double low, double high) {
-  return node.make("Clip", {node.make("Clip", {x}, {{"min", low}})}, {{"max", high}});
+  const auto bounded = [&](const Term& number, const char* outside, double bound) {
+    const Term at = node.scalar(bound, number.type.dtype);
+    return node.make("Where", {node.make(outside, {number, at}), at, number});
+  };
+  return bounded(bounded(x, "Greater", high), "Less", low);
 }
 
 Term saturated(NodeContext& node, const Term& x, DType to) {

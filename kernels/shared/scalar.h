@@ -372,15 +372,10 @@ template <class T>
 TANDEM_HOST_DEVICE inline T leaky_relu_grad(T dy, T x, T alpha) {
   return x > T(0) ? dy : alpha * dy;
 }
-// At a bound PyTorch's hardtanh and clamp with two ends are flat, its clamp with one is not.
-template <class T>
-TANDEM_HOST_DEVICE inline bool has_two_ends(T low, T high) {
-  return low > T(-3.4e38) && high < T(3.4e38);  // files have the largest float for no end
-}
+// Flat at its bounds, as PyTorch's clamp and hardtanh.
 template <class T>
 TANDEM_HOST_DEVICE inline T clip_grad(T dy, T x, T low, T high) {
-  const bool passes = has_two_ends(low, high) ? x > low && x < high : x >= low && x <= high;
-  return passes ? dy : T(0);
+  return x > low && x < high ? dy : T(0);
 }
 
 // d/dx x Phi(x) = Phi(x) + x phi(x)
