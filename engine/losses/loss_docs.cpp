@@ -38,7 +38,7 @@ these, the keys below it, and those of every term: `name`, `weight`, `reduction`
 
 - **One loss an element.** Where a formula is of one element, a sample has as many losses as the value has elements for it. Integer
   labels leave the class axis out: the last one, or axis 1; where both fit, the last, which a note at the start says.
-- **reduction.** `mean` is over all losses of the step, `sum` adds them, `batchmean` divides the sum by the number of samples. Micro-batches,
+- **reduction.** `mean` is over all losses of the step, `sum` adds them, `batchmean` divides the sum by the number of samples, whatever their weights. Micro-batches,
   the shorter batch at the end of an epoch and evaluation give the mean over all their samples, not a mean of means.
 - **Weights.** A loss counts as often as its weights say: with class weight c and sample weight s, the mean is Σ c s loss / Σ c s. So a sample of
   weight 2 is one that is there twice, and one of weight 0 is not there, as long as its loss is finite (0 times infinity is no number) and its label valid. `sample_weights` names a data field with a number from 0 on for each sample,

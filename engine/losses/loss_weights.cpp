@@ -127,8 +127,7 @@ std::optional<ValueId> reduced(LossBuilder& b, Losses found, ValueId sample_weig
       weights = g.mul(g.reshape(g.cast(weights, DType::float32), matrix), column);
     } else {
       weights = column;
-      losses_a_weight = reduction == LossReduction::batchmean ? 1 / static_cast<double>(*a_sample)
-                                                              : static_cast<double>(matrix[1]);
+      losses_a_weight = static_cast<double>(matrix[1]);
     }
   }
   if (reduction == LossReduction::sum) return sum_of(b, found.losses);
@@ -137,11 +136,11 @@ std::optional<ValueId> reduced(LossBuilder& b, Losses found, ValueId sample_weig
            "mean or sum, or neither ignore_index nor class_weights");
     return std::nullopt;
   }
+  if (reduction == LossReduction::batchmean) return b.times(sum_of(b, found.losses), 1 / in_step);
   if (weights) {
     const ValueId below = denominator(b, weights, losses_a_weight, dtype, samples, fed);
     return g.div(sum_of(b, found.losses), below);
   }
-  if (reduction == LossReduction::batchmean) return b.times(sum_of(b, found.losses), 1 / in_step);
   if (samples.whole())
     return g.reduce_mean(found.losses, all_axes(g.shape(found.losses).size()), false);
   return b.times(sum_of(b, found.losses), 1.0 / (count / samples.micro_batch * samples.step));

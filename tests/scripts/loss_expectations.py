@@ -187,7 +187,7 @@ def sample_weights():
     keep("weights_mse_each", "mse", pattern((5, 3)), target,
          lambda x: F.mse_loss(x, target.double(), weight=each.double()), each)
     keep("weights_mse_batchmean", 'mse, reduction = "batchmean"', pattern((5, 3)), target,
-         lambda x: (w.double() * square(x).sum(1)).sum() / w.sum(), w)
+         lambda x: (w.double() * square(x).sum(1)).sum() / 5, w)
     z = classes_of((5,), 2)
     weighted(pattern((5, 1)), z, w[:, None],
              lambda x: F.binary_cross_entropy_with_logits(x, z.double()[:, None], reduction="none",

@@ -81,6 +81,40 @@ TEST_F(SampleWeights, MicroBatchesEqualTheWholeBatchWithClassWeights) {
   expect_micro_batches_add_up(", class_weights=[0.5, 2.0, 1.0], ignore_index=-1", true);
 }
 
+TEST_F(SampleWeights, MicroBatchesAddUpToAMeanOverSamples) {
+  expect_micro_batches_add_up(", reduction=\"batchmean\"", false);
+}
+
+// The sum, by the number of samples: of 8, 8 and 6.
+TEST_F(SampleWeights, DoNotCountInBatchmean) {
+  train_ = eval_ = data_with(some_weights());
+  const auto losses_of = [&](const char* reduction) {
+    return run(
+        {"epochs=1", terms(weighted + ", reduction=\"" + reduction + "\""), "optimizer.lr=0.0"});
+  };
+  const Trained sum = losses_of("sum"), mean = losses_of("batchmean");
+  const std::vector<double> samples{8, 8, 6};
+  ASSERT_EQ(mean.steps.size(), samples.size());
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    const double wanted = sum.all("loss")[i] / samples[i];
+    EXPECT_NEAR(mean.all("loss")[i], wanted, 1e-6 * wanted) << i;
+  }
+  const double evaluated = Trained::value(sum.evaluations.back(), "loss") / 22;
+  EXPECT_NEAR(Trained::value(mean.evaluations.back(), "loss"), evaluated, 1e-6 * evaluated);
+}
+
+// Steps without weight have a loss of 0, and the run goes on.
+TEST_F(SampleWeights, ThatAreAllZeroAddNothingToBatchmean) {
+  train_ = data_with(std::vector<float>(8, 0));
+  for (const char* micro_batch : {"micro_batch=4", "micro_batch=2"}) {
+    const Trained trained = run(
+        {"epochs=1", "batch_size=4", micro_batch, terms(weighted + ", reduction=\"batchmean\"")});
+    ASSERT_EQ(trained.steps.size(), 2u) << micro_batch;
+    EXPECT_EQ(trained.all("loss")[0], 0) << micro_batch;
+    EXPECT_EQ(trained.all("loss")[1], 0) << micro_batch;
+  }
+}
+
 TEST_F(SampleWeights, AreCopiesOfSamples) {
   const std::vector<float> weights{1, 2, 0, 3, 1, 0};
   const std::vector<int> times{1, 2, 0, 3, 1, 0};

@@ -164,7 +164,7 @@ std::vector<Diagnostic> weightless_means(const RunConfig& config, const DataSour
     const bool of_labels = weighs_labels(term);
     const std::string& first = of_labels ? term.labels : term.sample_weights;
     if (!has_weights(term) || source.find_field(first) < 0) continue;
-    if (term.reduction == LossReduction::sum || samples.empty()) continue;
+    if (term.reduction != LossReduction::mean || samples.empty()) continue;
     if (sum_of_weights(term, source, samples) != 0) continue;
     const ZeroWeights reason = reason_of(term, source, samples);
     Diagnostic d = at(term.where, "loss." + term.name,
