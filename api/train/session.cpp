@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "api/train/array.h"
+#include "api/train/check_feeds.h"
 #include "api/train/moved_from.h"
 #include "api/train/session_impl.h"
 #include "api/train/session_keys.h"
@@ -253,10 +254,12 @@ double Session::step(const std::map<std::string, Array>& feeds) {
   const FieldTypes types = types_of(feeds);
   my.refuse_unknown(feeds);
   const std::int64_t most = my.config.batch_size;  // larger batches are refused
-  BoundProgram& training = my.training(std::min(my.samples_of(types).value_or(most), most), types);
+  const std::int64_t batch = std::min(my.samples_of(types).value_or(most), most);
+  BoundProgram& training = my.training(batch, types);
   Program& program = *training.program;
   const std::uint64_t ticket = my.steps;
   feed(program, feeds, types, ticket);
+  my.check_fed_values(feeds, types, batch);
   if (training.step_input >= 0) {
     *static_cast<std::int64_t*>(program.input_slot(training.step_input, ticket)) =
         static_cast<std::int64_t>(my.steps + 1);
@@ -281,6 +284,12 @@ double Session::step(const std::map<std::string, Array>& feeds) {
   const double loss = *static_cast<const float*>(program.output(training.loss_output, ticket));
   my.refuse_divergence(training, loss, ticket);
   return loss;
+}
+
+void Session::Impl::check_fed_values(const Feeds& feeds, const FieldTypes& fed,
+                                     std::int64_t batch) {
+  if (!checks) checks.emplace(config, forward(), engine.evaluate);
+  check_feeds(*checks, feeds, fed, batch);
 }
 
 void Session::Impl::refuse_divergence(const BoundProgram& training, double loss,

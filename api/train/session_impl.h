@@ -10,6 +10,7 @@
 
 #include "api/model/model.h"
 #include "engine/training/averages/weights_in_use.h"
+#include "engine/training/divergence/check_integers.h"
 #include "engine/training/loss_scale.h"
 #include "engine/training/optimizers/missed_steps.h"
 #include "engine/training/schedule.h"
@@ -44,6 +45,7 @@ struct Session::Impl {
   std::uint64_t steps = 0, predictions = 0;
   LossScaleWatch scale_watch;
   ErrorWord errors;
+  std::optional<FieldChecks> checks;  // of what is fed, since the first step
   /// Parameters that were set, or start elsewhere than in the file, before a program holds them.
   std::map<std::string, HostTensor> written;
 
@@ -70,6 +72,8 @@ struct Session::Impl {
   /// For so many samples as are fed. Throws Error{usage} where inputs of the model are fed with
   /// other types, before a program is made for them, or none is fed.
   Program& predictor_for(const FieldTypes& fed);
+  /// Throws Error{data} for labels and ids out of range that are fed for the next step.
+  void check_fed_values(const Feeds& feeds, const FieldTypes& fed, std::int64_t batch);
   /// Throws where the step that was taken has no finite loss, or no loss scale helps.
   void refuse_divergence(const BoundProgram& training, double loss, std::uint64_t ticket);
   /// Hands `written` to the states that exist since a program was made; their names.

@@ -145,7 +145,7 @@ void check_lookup(const RunConfig& config, const std::vector<Lookup>& all, const
   const std::string meaning =
       "an index of " + lookup.path + " into \"" + lookup.table + "\", which has " + rows + " rows";
   const std::string fix =
-      could && !zeros
+      could && config.data && !zeros
           ? "out_of_range = \"zero\" in data.fields." + lookup.field + " looks up zeros for it"
           : "ids have to be rows of the table, which parameters.shape can give more";
   collect(meaning, fix, problems, [&] {
@@ -308,10 +308,23 @@ std::shared_ptr<const DataSource> zero_out_of_range(const RunConfig& config, con
   return make_bounded_source(std::move(source), std::move(bounds));
 }
 
-void check_integer_fields(const RunConfig& config, const Graph& forward, const DataSource& source,
-                          const Evaluator& evaluate) {
+struct FieldChecks::Found {
+  std::vector<Lookup> lookups;
+  std::vector<ColumnLookup> columns;
+  std::vector<LabelMean> means;
+};
+
+FieldChecks::FieldChecks(const RunConfig& config, const Graph& forward, const Evaluator& evaluate)
+    : config_(config),
+      forward_(forward),
+      found_(new Found{lookups(forward), column_lookups(forward, evaluate), label_means(forward)}) {
+}
+FieldChecks::~FieldChecks() = default;
+
+void FieldChecks::check(const DataSource& source) const {
+  const Graph& forward = forward_;
   std::vector<Diagnostic> problems;
-  for (const LossTerm& term : config.loss.terms) {
+  for (const LossTerm& term : config_.loss.terms) {
     check_ranges(term, source, problems);
     if (term.kind->labels.form != LabelForm::classes) continue;
     const NamedValue* output = forward.find_output(term.values[0]);
@@ -329,18 +342,22 @@ void check_integer_fields(const RunConfig& config, const Graph& forward, const D
     check_lengths(forward, node, source, problems);
   }
   if (problems.empty())
-    for (const LabelMean& mean : label_means(forward))
-      check_any_label_counts(mean, source, problems);
-  const std::vector<Lookup> all = lookups(forward);
-  for (const Lookup& lookup : all) check_lookup(config, all, lookup, source, problems);
-  for (const ColumnLookup& lookup : column_lookups(forward, evaluate)) {
+    for (const LabelMean& mean : found_->means) check_any_label_counts(mean, source, problems);
+  const std::vector<Lookup>& all = found_->lookups;
+  for (const Lookup& lookup : all) check_lookup(config_, all, lookup, source, problems);
+  for (const ColumnLookup& lookup : found_->columns) {
     const bool is_whole = std::any_of(all.begin(), all.end(), [&](const Lookup& known) {
       return known.path == lookup.path && known.table == lookup.parameter;
     });
-    if (!is_whole && !gives_zeros(config, lookup.input))
+    if (!is_whole && !gives_zeros(config_, lookup.input))
       check_columns(forward, lookup, source, problems);
   }
   if (!problems.empty()) throw Error(ErrorKind::data, std::move(problems));
+}
+
+void check_integer_fields(const RunConfig& config, const Graph& forward, const DataSource& source,
+                          const Evaluator& evaluate) {
+  FieldChecks(config, forward, evaluate).check(source);
 }
 
 }  // namespace tandem

@@ -1,5 +1,9 @@
-// Labels and lookup indices that come straight from the data, checked once before a run.
+// Labels and lookup indices that come straight from the data: a run checks all of them before its
+// first step, a Session those of each step.
 #pragma once
+
+#include <memory>
+#include <vector>
 
 #include "engine/graph/graph.h"
 #include "engine/passes/pass.h"
@@ -8,6 +12,23 @@
 #include "engine/training/divergence/label_checks.h"
 
 namespace tandem {
+
+/// What the values of fields have to be, found once for a graph, for checks of any number of
+/// sources. Configuration and graph outlive it.
+class FieldChecks {
+ public:
+  FieldChecks(const RunConfig& config, const Graph& forward, const Evaluator& evaluate = {});
+  ~FieldChecks();
+
+  /// As check_integer_fields says.
+  void check(const DataSource& source) const;
+
+ private:
+  struct Found;
+  const RunConfig& config_;
+  const Graph& forward_;
+  std::unique_ptr<const Found> found_;
+};
 
 /// Labels of cross-entropy terms must be classes of their logits (or ignored), and one of them at
 /// least has to count; those of binary ones from 0 to 1, signs -1 or 1, targets of kl_div no

@@ -1,0 +1,122 @@
+#include "api/train/check_feeds.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "engine/graph/dtype_dispatch.h"
+#include "engine/graph/error.h"
+#include "engine/training/data/array_set.h"
+#include "engine/training/data/forwarding_source.h"
+#include "engine/training/divergence/divergence_cause.h"
+
+namespace tandem::api {
+namespace {
+
+/// False where a value is not, is NaN, or is of a type that is left to slower checks.
+bool are_within(const HostTensor& tensor, double least, double most) {
+  const auto all_of = [&](auto zero) {
+    const auto values = tensor.as<decltype(zero)>();
+    return std::all_of(values.begin(), values.end(), [&](auto value) {
+      const auto number = static_cast<double>(value);
+      return number >= least && number <= most;
+    });
+  };
+  if (is_integer(tensor.dtype())) return with_type(integer_types, tensor.dtype(), all_of);
+  const bool is_wide = tensor.dtype() == DType::float32 || tensor.dtype() == DType::float64;
+  return is_wide && with_type(wide_floats, tensor.dtype(), all_of);
+}
+
+/// Arrays with equally many rows. One pass tells that all values are right, which they mostly are.
+class FedSource final : public ForwardingSource {
+ public:
+  FedSource(std::shared_ptr<const DataSource> source, std::vector<HostTensor> arrays)
+      : ForwardingSource(std::move(source)), arrays_(std::move(arrays)) {}
+
+  void check_range(int field, std::int64_t limit, const std::int64_t* ignore) const override {
+    if (!is_right(field, 0, static_cast<double>(limit) - 1))
+      source_->check_range(field, limit, ignore);
+  }
+  void check_numbers(int field, double least, double most,
+                     const std::string& expected) const override {
+    if (!is_right(field, least, most)) source_->check_numbers(field, least, most, expected);
+  }
+
+ private:
+  bool is_right(int field, double least, double most) const {
+    return are_within(arrays_[static_cast<std::size_t>(field)], least, most);
+  }
+
+  std::vector<HostTensor> arrays_;
+};
+
+/// Views the feeds.
+class FedArrays {
+ public:
+  void add(const std::string& name, const HostTensor& array) {
+    TensorType sample = array.type();
+    sample.shape.erase(sample.shape.begin());
+    ArrayRows rows(name, std::move(sample));
+    rows.append(array, "");
+    set_->add(std::move(rows));
+    arrays_.push_back(array);
+  }
+  /// Null where there are none.
+  std::shared_ptr<const DataSource> source() && {
+    if (arrays_.empty()) return nullptr;
+    std::vector<Diagnostic> problems;
+    set_->finish(problems);
+    if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
+    return std::make_shared<FedSource>(source_of_arrays(std::move(set_)), std::move(arrays_));
+  }
+
+ private:
+  std::shared_ptr<ArraySet> set_ = std::make_shared<ArraySet>();
+  std::vector<HostTensor> arrays_;
+};
+
+/// A problem of a row that lies in no file, for whoever has fed it. `has_rows`: else the whole
+/// array was one.
+Diagnostic of_feed(Diagnostic d, bool has_rows) {
+  constexpr std::string_view of_data = "data.fields.";
+  if (d.path.starts_with(of_data)) d.path.erase(0, of_data.size());
+  if (d.file.starts_with(":")) set_place(d, std::string(d.file));
+  if (d.file.empty() && d.line > 0 && has_rows)
+    d.message = "row " + std::to_string(d.line) + ": " + d.message;
+  d.line = d.file.empty() ? 0 : d.line;
+  return d;
+}
+
+}  // namespace
+
+void check_feeds(const FieldChecks& checks, const std::map<std::string, Array>& feeds,
+                 const FieldTypes& types, std::int64_t samples) {
+  FedArrays by_sample, whole;
+  for (const auto& [name, array] : feeds) {
+    const TensorType& type = types.at(name);
+    // The checks only read.
+    HostTensor tensor(type, const_cast<std::byte*>(array.bytes.data()), nullptr);
+    if (!type.shape.empty() && type.shape[0] == samples) {
+      by_sample.add(name, tensor);
+      continue;
+    }
+    Shape one_row = type.shape;
+    one_row.insert(one_row.begin(), 1);
+    whole.add(name, tensor.reshaped(std::move(one_row)));
+  }
+  std::vector<Diagnostic> problems;
+  for (FedArrays* arrays : {&by_sample, &whole}) {
+    const std::shared_ptr<const DataSource> source = std::move(*arrays).source();
+    if (!source) continue;
+    try {
+      checks.check(*source);
+    } catch (const Error& error) {
+      for (const Diagnostic& d : error.diagnostics())
+        problems.push_back(of_feed(d, arrays == &by_sample));
+    }
+  }
+  if (!problems.empty()) throw Error(ErrorKind::data, std::move(problems));
+}
+
+}  // namespace tandem::api

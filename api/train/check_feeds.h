@@ -1,0 +1,19 @@
+// What a Session is fed, checked before the step as the data of a run is.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "engine/training/divergence/check_integers.h"
+#include "engine/training/losses.h"
+#include "tandem/tandem.h"
+
+namespace tandem::api {
+
+/// Throws Error{data} naming array and row, from 1, of labels and ids that are out of range.
+/// `types`: of the feeds; `samples`: extents of axis 0 of those that have one entry a sample.
+void check_feeds(const FieldChecks& checks, const std::map<std::string, Array>& feeds,
+                 const FieldTypes& types, std::int64_t samples);
+
+}  // namespace tandem::api
