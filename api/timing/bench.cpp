@@ -99,13 +99,13 @@ void profile(const TracedSteps& traced, Profile& profile) {
 }
 
 /// Per device that of the micro-batch with the highest peak.
-Plan highest_memory(const TracedSteps& traced) {
-  Plan highest;
+std::vector<MemoryUse> highest_memory(const TracedSteps& traced) {
+  std::vector<MemoryUse> highest;
   for (const TracedProgram& program : traced.programs()) {
     const std::vector<MemoryUse>& memory = program.program->plan().memory;
-    highest.memory.resize(memory.size());
+    highest.resize(memory.size());
     for (std::size_t d = 0; d < memory.size(); ++d) {
-      if (memory[d].peak >= highest.memory[d].peak) highest.memory[d] = memory[d];
+      if (memory[d].peak >= highest[d].peak) highest[d] = memory[d];
     }
   }
   return highest;

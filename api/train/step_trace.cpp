@@ -10,6 +10,7 @@
 
 #include "api/output_file.h"
 #include "api/timing/trace_slices.h"
+#include "engine/graph/error.h"
 
 namespace tandem::api {
 namespace {
@@ -43,8 +44,9 @@ TraceJson order_event(const char* name, const TraceJson& of, int place) {
 
 }  // namespace
 
-StepTrace::StepTrace(std::string path, std::uint64_t first, std::uint64_t last)
-    : path_(std::move(path)), first_(first), last_(last) {
+StepTrace::StepTrace(std::string path, std::uint64_t first, std::uint64_t last,
+                     std::function<void(const std::string&)> warn)
+    : path_(std::move(path)), first_(first), last_(last), warn_(std::move(warn)) {
   // Whoever names a file that is no trace hears of it before the run.
   write_output(path_, trace_text(events_), "--trace", trace_mark);
 }
@@ -92,7 +94,14 @@ void StepTrace::add_step(std::uint64_t step, double start, double end, TraceJson
 void StepTrace::write(bool at_end) {
   if (is_written_ || (!at_end && newest_ < last_) || events_.empty()) return;
   is_written_ = true;
-  write_output(path_, trace_text(from_zero(std::exchange(events_, {}))), "--trace", trace_mark);
+  try {
+    write_output(path_, trace_text(from_zero(std::exchange(events_, {}))), "--trace", trace_mark);
+  } catch (const Error& error) {
+    if (warn_) {
+      warn_("warning    the trace was not written, the run is as it would be without: " +
+            to_string(error.diagnostics().at(0)));
+    }
+  }
 }
 
 double StepTrace::seconds(ProbeTime time) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -14,8 +15,9 @@ class StepTrace {
  public:
   /// Writes into `path`. Steps from `first` to `last`; 0: the third to the fifth that this process
   /// takes, when programs and files are warm. Throws Error{usage} where the path is no place for a
-  /// trace.
-  StepTrace(std::string path, std::uint64_t first, std::uint64_t last);
+  /// trace. `warn` hears of what fails later.
+  StepTrace(std::string path, std::uint64_t first, std::uint64_t last,
+            std::function<void(const std::string&)> warn = {});
 
   /// Asked of steps in their order.
   bool wants(std::uint64_t step);
@@ -25,7 +27,8 @@ class StepTrace {
   /// before the prediction of the last one has ended is moved behind it, with all that follows.
   void add_step(std::uint64_t step, double start, double end, nlohmann::ordered_json events);
 
-  /// Writes the file once the last step is there, or with `at_end` whatever there is.
+  /// Writes the file once the last step is there, or with `at_end` whatever there is. Where it
+  /// cannot be written, a warning says so: the run is worth more than its trace.
   void write(bool at_end);
 
   /// Seconds on the clock of `add_step`, where events are timed here.
@@ -34,6 +37,7 @@ class StepTrace {
  private:
   std::string path_;
   std::uint64_t first_, last_;
+  std::function<void(const std::string&)> warn_;
   bool is_written_ = false;
   std::uint64_t newest_ = 0;
   double moved_ = 0, ended_ = 0;  // microseconds: of the steps from now on; the end of the last one

@@ -1,5 +1,6 @@
 // tandem::api::Trainer: a run from a train.toml.
 #include <filesystem>
+#include <map>
 #include <set>
 
 #include <fmt/format.h>
@@ -315,8 +316,8 @@ void Trainer::Impl::build_training(DataSets data) {
   if (!resume_from.empty()) refuse_other_vocabularies(resume_from, vocabularies);
   TrainingHooks hooks;
   if (!options.trace_path.empty() && !options.dry_run && rank() == 0)
-    trace =
-        std::make_unique<StepTrace>(options.trace_path, options.trace_first, options.trace_last);
+    trace = std::make_unique<StepTrace>(options.trace_path, options.trace_first, options.trace_last,
+                                        options.on_message);
   if (options.log_operators || trace) {
     operator_log =
         std::make_unique<OperatorLog>(engine, placed, options.log_operators, trace.get());
@@ -383,16 +384,15 @@ void Trainer::Impl::build_training(DataSets data) {
 
 TrainingResult Trainer::Impl::run_traced(
     const std::vector<std::pair<std::string, std::string>>& files) {
-  if (!trace) return training->run(resume_from, files);
+  const auto write_trace = [&] {
+    if (trace) trace->write(/*at_end=*/true);
+  };
   try {
     const TrainingResult done = training->run(resume_from, files);
-    trace->write(/*at_end=*/true);
+    write_trace();
     return done;
   } catch (...) {
-    try {
-      trace->write(/*at_end=*/true);
-    } catch (const Error&) {  // the first error is the one to tell
-    }
+    write_trace();
     throw;
   }
 }
@@ -487,6 +487,21 @@ std::string Trainer::Impl::threads_note() const {
   return is_asked ? " (OMP_NUM_THREADS)" : "";
 }
 
+/// What crosses between devices in a full step.
+static std::vector<Crossing> crossings_of_step(const Training& training) {
+  std::map<const Program*, std::int64_t> times;
+  for (const BoundProgram* micro_batch : training.step_programs())
+    ++times[micro_batch->program.get()];
+  std::vector<Crossing> all;
+  for (const auto& [program, count] : times) {
+    for (Crossing& crossing : crossings_of(program->lowered(), program->plan())) {
+      crossing.times = count;
+      all.push_back(std::move(crossing));
+    }
+  }
+  return all;
+}
+
 std::string Trainer::summary() const {
   const Impl& my = held(impl_, trainer_handle);
   if (my.rank() > 0) return "";
@@ -511,10 +526,10 @@ std::string Trainer::summary() const {
       "plan       {} instructions, {} threads{}\n{}"
       "training   {}{} steps per epoch, batch {}",
       my.config.model.file, elements, parameters,
-      placement_line(program.lowered(), program.plan(), my.placed.policy().policy, resolved,
-                     my.config.batch_size / my.config.micro_batch_size()),
+      placement_line(my.training->memory(), crossings_of_step(*my.training),
+                     my.placed.policy().policy, resolved),
       instructions, my.engine.cpu->facts().threads, my.threads_note(),
-      memory_text(program.plan(), resolved), steps, my.training->steps_per_epoch(),
+      memory_text(my.training->memory(), resolved), steps, my.training->steps_per_epoch(),
       my.config.batch_size);
   if (my.ranks)
     text += fmt::format("\nranks      {}, {} on this machine: each computes {} samples of a step",

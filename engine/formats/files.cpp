@@ -11,11 +11,13 @@
 #include <atomic>
 #include <cassert>
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <utility>
 
+#include "engine/formats/exchange_paths.h"
 #include "engine/graph/error.h"
 
 namespace tandem {
@@ -183,6 +185,14 @@ void rename_path(const std::string& from, const std::string& to) {
   before("rename", to);
   if (std::rename(from.c_str(), to.c_str()) != 0)
     fail_file("rename " + from + " to this", to, errno);
+}
+
+bool exchange_paths(const std::string& one, const std::string& other) {
+  before("exchange", other);
+  if (::renameat2(AT_FDCWD, one.c_str(), AT_FDCWD, other.c_str(), RENAME_EXCHANGE) == 0)
+    return true;
+  if (errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP) return false;
+  fail_file("exchange " + one + " with this", other, errno);
 }
 
 void sync_directory(const std::string& path) {

@@ -197,15 +197,15 @@ void StepRunner::compare_ranks() const {
   refuse_differences(*my.parts.ranks, facts);
 }
 
-void StepRunner::check_later_phases(const std::vector<const BoundProgram*>& beside) const {
+std::vector<MemoryUse> StepRunner::check_later_phases(
+    const std::vector<const BoundProgram*>& beside) const {
   const Impl& my = *impl_;
   const std::vector<FreezeRule>& rules = my.config.parameters.freeze;
   const std::vector<FreezePhase> phases = freeze_phases(rules, my.length);
-  if (phases.size() < 2) return;
   CompiledAhead ahead(my.parts, my.states);
-  for (const BoundProgram* bound : beside) ahead.has(*bound);
-  for (const auto& [shape, bound] : my.programs) ahead.has_of_phase(bound);
   const std::vector<StepProgram> needed = my.needed();
+  for (const StepProgram& program : needed) ahead.has_of_phase(my.programs.at(program.shape));
+  for (const BoundProgram* bound : beside) ahead.has(*bound);
   MissedSteps missed = my.missed;
   std::vector<std::string> warnings;  // those of the first phase
   for (std::size_t i = 1; i < phases.size(); ++i) {
@@ -228,6 +228,7 @@ void StepRunner::check_later_phases(const std::vector<const BoundProgram*>& besi
       throw error_in_phase(error, rules, phases[i - 1], phases[i]);
     }
   }
+  return ahead.memory();
 }
 
 FrozenSoFar StepRunner::frozen_so_far() const {

@@ -95,8 +95,8 @@ Training::Training(RunConfig config, RunParts parts, DataSets data, TrainingHook
       my.say("evaluations, and so the best checkpoint, are of the " +
              std::string(choice_name(weights)) + " weights");
   }
-  my.runner->check_later_phases(my.evaluation ? my.evaluation->programs()
-                                              : std::vector<const BoundProgram*>{});
+  my.memory = my.runner->check_later_phases(my.evaluation ? my.evaluation->programs()
+                                                          : std::vector<const BoundProgram*>{});
 }
 
 Training::~Training() = default;
@@ -104,6 +104,7 @@ const BoundProgram& Training::main_program() const { return impl_->runner->main_
 std::vector<const BoundProgram*> Training::step_programs() const {
   return impl_->runner->step_programs();
 }
+const std::vector<MemoryUse>& Training::memory() const { return impl_->memory; }
 StateStore& Training::states() { return impl_->states; }
 std::int64_t Training::total_steps() const {
   return impl_->length.is_limited() ? impl_->length.steps : 0;

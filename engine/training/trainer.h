@@ -75,6 +75,9 @@ class Training {
   const BoundProgram& main_program() const;
   /// Of the micro-batches of a full step, in order; one may come several times.
   std::vector<const BoundProgram*> step_programs() const;
+  /// Per device: what all programs of the run hold together, those of evaluations and of later
+  /// phases of parameters.freeze too.
+  const std::vector<MemoryUse>& memory() const;
   StateStore& states();
   std::int64_t total_steps() const;  // 0: until max_time
   std::int64_t steps_per_epoch() const;

@@ -255,6 +255,7 @@ void Training::Impl::resume_best() {
   } else if (evaluated_step == position.step && *position.evaluated < position.step) {
     // The evaluation came after the save: it was interrupted and made up for, and then killed.
     position.evaluated = position.step;
+    saved_is_behind = true;
     const std::string& metric = config.eval.best;
     if (const auto value = metric.empty() || is_measured_anew
                                ? std::nullopt
@@ -311,7 +312,8 @@ std::string Training::Impl::not_improved() const {
 }
 
 void Training::Impl::save(bool finished, bool keep_all) {
-  if (saved_step == position.step && position.step > 0) return;
+  const bool is_saved = saved_step == position.step && position.step > 0;
+  if (is_saved && !saved_is_behind) return;
   position.finished = finished;
   refuse_bad_states();
   CheckpointOptions options;
@@ -329,7 +331,8 @@ void Training::Impl::save(bool finished, bool keep_all) {
                       position.best_step);
   });
   saved_step = position.step;
-  if (!config.log.histograms_every) log_histograms();
+  saved_is_behind = false;
+  if (!config.log.histograms_every && !is_saved) log_histograms();
 }
 
 CheckpointSources Training::Impl::sources() const {

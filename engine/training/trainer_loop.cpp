@@ -36,6 +36,7 @@ TrainingResult Training::Impl::train() {
   const auto told = [&] { return parts.ranks ? signals : signals_now(); };
   // Interrupted in that evaluation.
   if (first_step > 0 && evaluated_step != first_step && eval_every.due(first_step)) goes_on();
+  if (saved_is_behind && !is_at_end() && !patience_has_run_out()) save(false);
   for (std::uint64_t next = first_step + 1;
        next <= static_cast<std::uint64_t>(length.steps) && !interrupted && !patience_has_run_out();
        ++next) {

@@ -118,8 +118,7 @@ bool Training::Impl::evaluate() {
   try {
     return measure();
   } catch (const Error& error) {  // what was trained stays; what has diverged only if it is the end
-    const bool at_end = position.step >= static_cast<std::uint64_t>(length.steps);
-    if (at_end || error.kind() != ErrorKind::diverged || data_is_the_cause) save(false, true);
+    if (is_at_end() || error.kind() != ErrorKind::diverged || data_is_the_cause) save(false, true);
     throw;
   }
 }
@@ -155,16 +154,19 @@ bool Training::Impl::measure() {
   refuse_bad_metrics();
   // A resumed run that was at its end knows it; a new eval.best has none yet.
   const bool is_known = std::exchange(position.evaluated, position.step) == position.step;
-  if (!is_known) take_in(last_evaluation);
+  if (!is_known) {
+    take_in(last_evaluation);
+    saved_is_behind = saved_step == position.step && position.step > 0;
+  }
   if (is_known && position.best) return true;
   for (const auto& [name, value] : last_evaluation) {
     if (name != config.eval.best) continue;
     take_in(value);
     if (position.best_step != position.step) continue;
-    if (saved_step == position.step)
+    if (saved_step == position.step && !saved_is_behind)
       write_best();
     else
-      save(false);
+      save(is_at_end());
   }
   return !patience_has_run_out();
 }

@@ -39,6 +39,7 @@ struct Training::Impl {
   RunLength length;
   std::unique_ptr<StepRunner> runner;
   std::unique_ptr<Evaluation> evaluation;
+  std::vector<MemoryUse> memory;  // per device: of all programs of the run together
   std::unique_ptr<RunDirectory> directory;
   TrainingPosition position;
   std::vector<std::pair<std::string, double>> last_evaluation;
@@ -53,7 +54,8 @@ struct Training::Impl {
   std::vector<std::pair<std::string, std::string>> histograms;  // of histogram_parameters
   bool data_is_the_cause = false;  // of what is not finite; what was trained is as good as before
   std::uint64_t saved_step = 0;
-  bool interrupted = false;  // by hooks.stop_requested
+  bool saved_is_behind = false;  // the checkpoint of that step lacks an evaluation of it
+  bool interrupted = false;      // by hooks.stop_requested
   RankTimes rank_times;
   int told_slowest = -1;                        // the rank that was last said to be the slowest
   StepSignals signals;                          // of all ranks, in the newest step that was taken
@@ -145,7 +147,8 @@ struct Training::Impl {
   /// Whether `eval.patience` evaluations, the last ones, were not better.
   bool patience_has_run_out() const;
   std::string not_improved() const;  // says so
-  /// Nothing where this step was saved. `keep_all`: whatever checkpoint.keep says.
+  /// Nothing where this step was saved with its evaluation. `keep_all`: whatever checkpoint.keep
+  /// says.
   void save(bool finished, bool keep_all = false);
   CheckpointSources sources() const;
   std::map<std::string, std::string> vocabulary_hashes() const;
@@ -156,6 +159,7 @@ struct Training::Impl {
   void log_error(const Error& error);
   /// What is told of any line; `values` and what else it has come on top.
   TrainingProgress progress_now() const;
+  bool is_at_end() const { return position.step >= static_cast<std::uint64_t>(length.steps); }
   /// Until the last step, or until max_time; negative: not known.
   double seconds_left() const;
   void report(const TrainingProgress& progress) const;

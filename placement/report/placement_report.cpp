@@ -187,28 +187,29 @@ std::string placement_json(const Lowered& lowered, const RunPolicy& policy,
   return json.dump(1) + "\n";
 }
 
-std::string placement_line(const Lowered& lowered, const Plan& plan, const Policy& policy,
-                           const ResolvedPolicy& resolved, std::int64_t micro_batches) {
+std::string placement_line(const std::vector<MemoryUse>& memory,
+                           const std::vector<Crossing>& crossings, const Policy& policy,
+                           const ResolvedPolicy& resolved) {
   const std::vector<ItemCounts> counts = resolved.counts_by_device();
   std::string line = "placement:";
   for (std::size_t i = 0; i < resolved.devices.size(); ++i) {
     const std::size_t d = (i + 1) % resolved.devices.size();  // the cpu comes last
     line += fmt::format(" {} {} {} |", resolved.devices[d].name,
                         count_text(static_cast<std::size_t>(counts[d].operators), "operator"),
-                        bytes_text(plan.memory[d].peak));
+                        bytes_text(memory[d].peak));
   }
-  const Traffic traffic = traffic_of(crossings_of(lowered, plan));
-  line += fmt::format(" {} crossing{}, {}/{} |", traffic.copies, traffic.copies == 1 ? "" : "s",
-                      bytes_text(traffic.bytes), micro_batches == 1 ? "step" : "micro-batch");
+  const Traffic traffic = traffic_of(crossings);
+  line += fmt::format(" {} crossing{}, {}/step |", traffic.copies, traffic.copies == 1 ? "" : "s",
+                      bytes_text(traffic.bytes));
   const std::string& file = policy.file;
   return line + (file.empty() ? " no policy"
                               : " policy " + std::filesystem::path(file).filename().string());
 }
 
-std::string memory_text(const Plan& plan, const ResolvedPolicy& resolved) {
+std::string memory_text(const std::vector<MemoryUse>& memory, const ResolvedPolicy& resolved) {
   std::string text;
-  for (std::size_t d = 0; d < plan.memory.size(); ++d) {
-    const MemoryUse& use = plan.memory[d];
+  for (std::size_t d = 0; d < memory.size(); ++d) {
+    const MemoryUse& use = memory[d];
     text += fmt::format(
         "memory     {}: parameters {}, state {}, gradients {}, activations {}, workspace {}, peak "
         "{} at {}\n",

@@ -44,10 +44,11 @@ std::vector<std::string> table_lines(const ResolvedPolicy& resolved);
 std::string placement_json(const Lowered& lowered, const RunPolicy& policy,
                            const ResolvedPolicy& resolved);
 /// "placement: gpu 188 operators 1.2 GiB | cpu 10 operators 0.4 GiB | 4 crossings, 8.6 MiB/step |
-/// policy policy.toml"; `micro_batches` of this plan make a step.
-std::string placement_line(const Lowered& lowered, const Plan& plan, const Policy& policy,
-                           const ResolvedPolicy& resolved, std::int64_t micro_batches);
+/// policy policy.toml". `memory`: per device; `crossings`: of a step.
+std::string placement_line(const std::vector<MemoryUse>& memory,
+                           const std::vector<Crossing>& crossings, const Policy& policy,
+                           const ResolvedPolicy& resolved);
 /// One line a device: parameters, state, gradients, activations, workspace, peak.
-std::string memory_text(const Plan& plan, const ResolvedPolicy& resolved);
+std::string memory_text(const std::vector<MemoryUse>& memory, const ResolvedPolicy& resolved);
 
 }  // namespace tandem

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -286,6 +287,26 @@ TEST_F(TrainTraceTest, AStepThatNeverComesLeavesAnEmptyTrace) {
   TrainOptions options;
   options.trace_first = options.trace_last = 100;
   EXPECT_TRUE(run("short", options).empty());
+}
+
+// The disk is full, the folder is gone: the run is worth more than its trace.
+TEST_F(TrainTraceTest, ATraceThatCannotBeWrittenEndsNoRun) {
+  std::filesystem::create_directory(folder_ / "traces");
+  std::vector<std::string> messages;
+  TrainOptions options;
+  options.overrides = {"steps=8", "eval.every=100 epochs", "log.every=1 steps"};
+  options.run_dir = folder_ / "run";
+  options.trace_path = folder_ / "traces/trace.json";
+  options.on_message = [&](const std::string& text) { messages.push_back(text); };
+  options.on_progress = [&](const Progress&) { std::filesystem::remove_all(folder_ / "traces"); };
+  const TrainResult result = Trainer(TANDEM_SOURCE_DIR "/models/digits/train.toml", options).run();
+  EXPECT_EQ(result.steps, 8u);
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "run/summary.json"));
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "run/checkpoints/step-00000008"));
+  int told = 0;
+  for (const std::string& text : messages)
+    told += text.starts_with("warning    the trace was not written");
+  EXPECT_EQ(told, 1);
 }
 
 TEST_F(TrainTraceTest, AFileThatIsNoTraceStays) {

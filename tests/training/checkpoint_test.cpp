@@ -105,12 +105,13 @@ TEST_F(CheckpointTest, TheManifestListsEveryFile) {
   }
 }
 
-TEST_F(CheckpointTest, AnExistingStepIsKept) {
+TEST_F(CheckpointTest, AnExistingStepIsReplaced) {
   write(7);
   CheckpointContent other = content_of(7);
-  other.position.samples = 1;
+  other.position.samples = 100;
   write_checkpoint(folder_.path(), other);
-  EXPECT_EQ(read_checkpoint(path(7)).position.samples, 224u);
+  EXPECT_EQ(read_checkpoint(path(7)).position.samples, 100u);
+  EXPECT_EQ(list_directory(folder_.path()), (std::vector<std::string>{checkpoint_name(7)}));
 }
 
 TEST_F(CheckpointTest, NothingThereIsNoCheckpoint) {

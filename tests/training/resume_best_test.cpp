@@ -56,6 +56,11 @@ class ResumeBestTest : public testing::TrainingRun {
     const std::string path = run_dir + "/checkpoints/best";
     return fs::exists(path) ? testing::lines_of(path).at(0) : "";
   }
+  /// state.json of the newest checkpoint.
+  static std::string last_position(const std::string& run_dir) {
+    const std::string folder = run_dir + "/checkpoints";
+    return read_file(folder + "/" + list_checkpoints(folder).back() + "/state.json");
+  }
   static nlohmann::json summary_of(const std::string& run_dir) {
     std::ifstream file(run_dir + "/summary.json");
     nlohmann::json summary = nlohmann::json::parse(file);
@@ -77,6 +82,7 @@ class ResumeBestTest : public testing::TrainingRun {
         EXPECT_EQ(summary_of(left), summary_of(expected));
         EXPECT_EQ(testing::metrics_of(left), testing::metrics_of(expected));
         EXPECT_EQ(testing::difference(resumed.training->states(), whole.training->states()), "");
+        EXPECT_EQ(last_position(left), last_position(expected));
       }
       fs::remove_all(left);
       if (HasFailure()) return;

@@ -5,8 +5,10 @@
 #include <charconv>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "engine/formats/exchange_paths.h"
 #include "engine/formats/files.h"
 #include "engine/formats/parallel_jobs.h"
 #include "engine/formats/row_shards.h"
@@ -176,12 +178,11 @@ void write_checkpoint(const std::string& folder, const CheckpointSources& source
   assert(sources.shards.empty());
   make_directories(folder);
   const std::string final_path = folder + "/" + checkpoint_name(sources.position.step);
-  if (path_exists(final_path)) return;
   const std::string path = unfinished_name(final_path);
   remove_all(path);
   try {
     write_files(path, sources, options);
-    rename_path(path, final_path);
+    finish_checkpoint(final_path);
   } catch (...) {  // its room may be what the next one lacks
     try {
       remove_all(path);
@@ -189,7 +190,17 @@ void write_checkpoint(const std::string& folder, const CheckpointSources& source
     }
     throw;
   }
-  sync_directory(folder);
+}
+
+void finish_checkpoint(const std::string& path) {
+  const std::string made = unfinished_name(path);
+  if (path_exists(path)) {
+    exchange_paths(made, path);
+    remove_all(made);  // the older one, or this one where they cannot be exchanged
+  } else {
+    rename_path(made, path);
+  }
+  sync_directory(std::filesystem::path(path).parent_path().string());
 }
 
 std::vector<std::string> list_checkpoints(const std::string& folder) {

@@ -95,7 +95,8 @@ std::optional<std::uint64_t> checkpoint_step(const std::string& name);
 /// No run gets so far; sums with it stay within 64 bits.
 constexpr std::uint64_t most_checkpoint_step = 1'000'000'000'000'000;
 
-/// Writes `folder`/step-N as step-N.new, syncs, renames. An existing one of that step is kept.
+/// Writes `folder`/step-N as step-N.new, syncs, renames. An existing one of that step is replaced
+/// at once, or kept where the file system cannot do that.
 void write_checkpoint(const std::string& folder, const CheckpointSources& sources,
                       const CheckpointOptions& options = {});
 void write_checkpoint(const std::string& folder, const CheckpointContent& content,

@@ -55,6 +55,10 @@ void finish_files(const std::string& path, const TrainingPosition& position,
 /// The name under which a checkpoint is written.
 std::string unfinished_name(const std::string& path);
 
+/// Gives the whole checkpoint that lies at unfinished_name(`path`) its name. One that has the name
+/// goes, where the two can be exchanged at once; else it stays, and the new one goes.
+void finish_checkpoint(const std::string& path);
+
 /// Throws Error{usage} where the file is of a format that a newer program has written, Error{data}
 /// where it says none.
 void expect_checkpoint_format(const JsonItem& root);

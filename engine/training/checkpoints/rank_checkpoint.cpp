@@ -167,14 +167,12 @@ void write_rank_checkpoint(const std::string& folder, const CheckpointSources& s
                            RowExchange& exchange) {
   const std::string final_path = folder + "/" + checkpoint_name(sources.position.step);
   const std::string path = unfinished_name(final_path);
-  const bool is_new = from_rank_0(&ranks, "the folder of a checkpoint", [&] {
-                        make_directories(folder);
-                        if (path_exists(final_path)) return std::string();
-                        remove_all(path);
-                        make_directory(path);
-                        return path;
-                      }) == path;
-  if (!is_new) return;
+  on_rank_0_first(&ranks, "the folder of a checkpoint", [&] {
+    if (ranks.rank() > 0) return;
+    make_directories(folder);
+    remove_all(path);
+    make_directory(path);
+  });
   const std::vector<PartLayout> parts{
       layout_of("model", sources.model, weights_metadata(sources.aliases), options),
       layout_of("optimizer", sources.optimizer, {{"format", "pt"}}, options)};
@@ -190,8 +188,7 @@ void write_rank_checkpoint(const std::string& folder, const CheckpointSources& s
     on_all_ranks(&ranks, "the manifest of a checkpoint", [&] {
       if (ranks.rank() > 0) return;
       finish_files(path, sources.position, listed(parts, all));
-      rename_path(path, final_path);
-      sync_directory(folder);
+      finish_checkpoint(final_path);
     });
   } catch (...) {  // its room may be what the next one lacks
     if (ranks.rank() == 0) {

@@ -1,5 +1,5 @@
 // Programs that a run needs only later, compiled without memory: before its first step the run
-// hears what it would be refused, and whether all fits.
+// hears what it would be refused, whether all fits, and what it holds.
 #pragma once
 
 #include "engine/runtime/run_memory.h"
@@ -23,6 +23,8 @@ class CompiledAhead {
   void add(const Graph& graph, const RunParts& parts);
   /// Throws where the programs of the run so far do not fit together.
   void check_fit() const;
+  /// Per device: what the programs of the run so far hold together.
+  std::vector<MemoryUse> memory() const { return memory_.uses(); }
 
  private:
   const RunParts& parts_;

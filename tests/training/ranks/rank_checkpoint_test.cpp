@@ -192,20 +192,23 @@ TEST_F(RankCheckpoint, DamageIsFoundByWhoeverLooks) {
   }
 }
 
-// A run that stopped just before the other ranks heard of it: nothing is written again.
-TEST_F(RankCheckpoint, OneThatIsThereIsKept) {
+// Of a step whose evaluation was made up for; nobody sees the step without a checkpoint.
+TEST_F(RankCheckpoint, OneThatIsThereIsReplacedAtOnce) {
   write_alone(folder_.path());
   const std::string manifest = (folder_ / checkpoint_name(step)) + "/manifest.json";
   const std::string before = read_file(manifest);
-  bool is_touched = false;
+  bool is_exchanged = false, is_there = true;
   set_file_hook([&](std::string_view operation, std::string_view) {
-    is_touched = is_touched || operation == "create";
+    is_exchanged = is_exchanged || operation == "exchange";
+    is_there = is_there && path_exists(manifest);
   });
   const std::vector<std::string> errors = write(2, folder_.path());
   set_file_hook({});
   EXPECT_THAT(errors, Each(IsEmpty()));
-  EXPECT_FALSE(is_touched);
+  EXPECT_TRUE(is_exchanged);
+  EXPECT_TRUE(is_there);
   EXPECT_EQ(read_file(manifest), before);
+  EXPECT_EQ(list_directory(folder_.path()), (std::vector<std::string>{checkpoint_name(step)}));
 }
 
 }  // namespace
