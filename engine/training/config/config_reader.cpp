@@ -55,6 +55,9 @@ std::vector<TableReader> TableReader::tables(std::string_view key) const {
 
 std::string TableReader::resolve(const ConfigValue& text, const std::string& folder) const {
   namespace fs = std::filesystem;
+  if (text.text.find('\0') != std::string::npos)
+    report(text.where, "", "a path cannot hold the character NUL", "a path",
+           toml_string(text.text));
   const fs::path path(text.text);
   std::error_code ignored;
   if (text.where.file == command_line && path_exists(text.text)) {

@@ -109,6 +109,29 @@ void refuse_shared_names(const TableReader& root, const RunConfig& c) {
   }
 }
 
+/// It is the name of a folder, with a number behind it, and part of what people read.
+void check_name(const TableReader& root, const RunConfig& c) {
+  constexpr std::size_t most_bytes = 200;
+  const std::string& text = c.name;
+  const ConfigValue* name = root.find("name");
+  const auto refuse = [&](const char* message, std::string expected, std::string got) {
+    root.report(name ? name->where : Where{c.file}, "name", message, std::move(expected),
+                std::move(got));
+  };
+  const bool has_slash = text.find('/') != std::string::npos;
+  const bool has_control =
+      name != nullptr && std::any_of(text.begin(), text.end(), [](unsigned char byte) {
+        return byte < 0x20 || byte == 0x7f;
+      });
+  if (text.empty() || has_slash || has_control)
+    refuse("not the name of a folder", "letters and digits, without / and control characters",
+           toml_string(text));
+  else if (name != nullptr && text.size() > most_bytes)
+    refuse("too long for the name of a folder",
+           "at most " + std::to_string(most_bytes) + " bytes, a number follows",
+           std::to_string(text.size()));
+}
+
 /// What keys of several sections, or all of them, make together.
 void check_run(const TableReader& root, const RunConfig& c) {
   if (c.micro_batch > 0 && c.batch_choice.is_open) {
@@ -128,11 +151,7 @@ void check_run(const TableReader& root, const RunConfig& c) {
     root.report({c.file, 1, 1}, "", "nothing says when the run ends", "epochs, steps or max_time",
                 "", "write `epochs = 10`");
   }
-  if (c.name.empty() || c.name.find('/') != std::string::npos) {
-    const ConfigValue* name = root.find("name");
-    root.report(name ? name->where : Where{c.file}, "name", "not the name of a folder", "",
-                toml_string(c.name));
-  }
+  check_name(root, c);
   // Without max_time either, it is an error of its own.
   const bool may_need_length = has_length || !root.find("max_time");
   const TableReader optimizer = root.table("optimizer");
