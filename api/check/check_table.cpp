@@ -30,8 +30,8 @@ std::vector<Vocabulary> check_vocabularies(const TablePlan& plan,
       rare += frequent ? 0 : all[v].times(i);
     }
     std::vector<std::int32_t> ids;
-    const Vocabulary& made = vocabularies.emplace_back(all[v], plan.vocabularies[v].least, ids,
-                                                       plan.vocabularies[v].by_table);
+    vocabularies.push_back(training_vocabulary(plan.vocabularies[v], plan.columns, all[v], ids));
+    const Vocabulary& made = vocabularies.back();
     to.vocabularies.push_back({{"name", plan.vocabularies[v].name},
                                {"by", plan.vocabularies[v].by()},
                                {"rows", made.rows()},

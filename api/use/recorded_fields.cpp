@@ -13,6 +13,7 @@
 #include "engine/training/config/key_forms.h"
 #include "engine/training/config/key_visitor.h"
 #include "engine/training/config/kinds/metric_keys.h"
+#include "engine/training/data/table_plan.h"
 #include "engine/training/data/tokens/read_text.h"
 
 namespace tandem::api {
@@ -28,7 +29,7 @@ constexpr std::string_view kinds[] = {"csv", "tsv", "jsonl", "npz"};
 
 std::string toml_of(const FieldConfig& field) {
   std::vector<std::string> functions;
-  for (const Transform& transform : field.as) functions.push_back(transform.text);
+  for (const Transform& transform : field.as) functions.push_back(text_without_file(transform));
   std::string text =
       "{ from = " + (field.stacked ? toml_list_of_strings(field.columns) : toml_string(field.from));
   if (!functions.empty()) text += ", as = " + toml_list_of_strings(functions);

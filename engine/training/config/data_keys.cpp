@@ -1,5 +1,6 @@
 // The keys of [data].
 #include <algorithm>
+#include <optional>
 #include <stdexcept>
 
 #include "engine/formats/files.h"
@@ -102,10 +103,21 @@ void check_place(const Found& found, const Transform& function) {
   }
 }
 
+/// The function with the file that it names under an absolute path, as keys have theirs.
+std::string with_absolute_file(const Found& found) {
+  std::string text = found.value.text;
+  const std::optional<std::string> file = Call(text).take_text("file");
+  if (!file || file->empty()) return text;
+  ConfigValue path = found.value;
+  path.text = *file;
+  const std::size_t place = text.find(*file, text.find("file"));
+  return text.replace(place, file->size(), found.table.resolve(path));
+}
+
 void read_function(const Found& found, std::vector<Transform>& to) {
   if (found.value.kind != Kind::string) return;
   try {
-    Transform function = parse_transform(found.value.text);
+    Transform function = parse_transform(with_absolute_file(found));
     function.where = found.value.where;
     check_place(found, function);
     to.push_back(std::move(function));

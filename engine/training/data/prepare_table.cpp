@@ -72,6 +72,7 @@ std::string description(const DataConfig& config, const TablePlan& plan) {
   for (const VocabularyPlan& vocabulary : plan.vocabularies) {
     add("vocabulary " + vocabulary.name + " by " + vocabulary.by() + " " +
         std::to_string(vocabulary.least));
+    if (!vocabulary.file.empty()) add("taken " + short_hash(text_of_file(vocabulary)));
   }
   if (plan.tokenizer) add("tokenizer " + plan.tokenizer->sha256());
   for (const std::string& path : paths_of(config.train)) add("train " + path);
@@ -312,7 +313,8 @@ class Preparation {
   void choose_vocabularies(std::vector<ValueCounts> values) {
     for (std::size_t v = 0; v < values.size(); ++v) {
       const VocabularyPlan& plan = table_.plan.vocabularies[v];
-      vocabularies_.emplace_back(values[v], plan.least, ids_.emplace_back(), plan.by_table);
+      vocabularies_.push_back(
+          training_vocabulary(plan, table_.plan.columns, values[v], ids_.emplace_back()));
       values[v] = {};
       SavedVocabulary saved;
       saved.name = plan.name;
@@ -322,7 +324,9 @@ class Preparation {
       const std::vector<std::string> no_names;
       saved.sha256 =
           write_file(folder_ + "/" + saved.file_name,
-                     vocabularies_[v].text(plan.by_value ? no_names : table_.plan.columns))
+                     plan.file.empty()
+                         ? vocabularies_[v].text(plan.by_value ? no_names : table_.plan.columns)
+                         : text_of_file(plan))
               .sha256;
       table_.vocabularies.push_back(std::move(saved));
     }
@@ -410,6 +414,10 @@ void tell_unknown_words(PreparedTable& table, const Say& say) {
                                warning);
       say("warning    " + table.warnings.back());
     }
+  }
+  for (std::string& warning : taken_warnings(table.plan, table.train.fields)) {
+    table.warnings.push_back("training data: " + std::move(warning));
+    say("warning    " + table.warnings.back());
   }
   if (std::none_of(table.eval.fields.begin(), table.eval.fields.end(), has_unknown)) return;
   for (std::string& warning :

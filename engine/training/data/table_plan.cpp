@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <stdexcept>
 
+#include "engine/formats/files.h"
 #include "engine/formats/table_form.h"
 #include "engine/graph/selector.h"
 #include "engine/graph/text.h"
@@ -62,6 +64,44 @@ void count_columns_once(std::vector<TableField>& fields) {
 std::string vocabulary_name(const FieldConfig& field, const Transform& function) {
   const VocabularyPlan* const plan = function.function->vocabulary();
   return plan == nullptr ? "" : plan->name.empty() ? field.name : plan->name;
+}
+
+std::string text_without_file(const Transform& function) {
+  const VocabularyPlan* const plan = function.function->vocabulary();
+  if (plan == nullptr || plan->file.empty()) return function.text;
+  std::string options;
+  if (!plan->name.empty()) options = "name='" + plan->name + "', ";
+  if (!options.empty() || plan->by_table || plan->by_value)
+    options += "by='" + std::string(plan->by()) + "'";
+  return options.empty() ? "vocabulary" : "vocabulary(" + options + ")";
+}
+
+std::string text_of_file(const VocabularyPlan& plan) {
+  if (path_exists(plan.file) && !is_directory(plan.file)) return read_file(plan.file);
+  throw Error(ErrorKind::data,
+              Diagnostic{.message = "no such file, which a `vocabulary` takes its numbers from",
+                         .file = plan.file,
+                         .fix = "`tandem export` writes it beside the model: keep them together"});
+}
+
+Vocabulary training_vocabulary(const VocabularyPlan& plan, const std::vector<std::string>& columns,
+                               const ValueCounts& all, std::vector<std::int32_t>& ids) {
+  if (plan.file.empty()) return Vocabulary(all, plan.least, ids, plan.by_table);
+  try {
+    const std::vector<std::string> no_names;
+    Vocabulary taken =
+        Vocabulary::parse(text_of_file(plan), plan.by_value ? no_names : columns, plan.by_table);
+    ids.clear();
+    for (std::int64_t i = 0; i < all.size(); ++i)
+      ids.push_back(taken.id(all.column(i), all.value(i)));
+    return taken;
+  } catch (const std::invalid_argument& problem) {
+    throw Error(ErrorKind::data,
+                Diagnostic{.message = problem.what(),
+                           .file = plan.file,
+                           .expected = std::string("a vocabulary that counts by ") + plan.by() +
+                                       ", of columns that the data has"});
+  }
 }
 
 void FieldPlanner::add() {
@@ -177,17 +217,18 @@ void FieldPlanner::end_as_vocabulary(VocabularyPlan wanted) {
   }
   const VocabularyPlan& known = plan_.vocabularies[i];
   if (known.least == wanted.least && known.by_value == wanted.by_value &&
-      known.by_table == wanted.by_table)
+      known.by_table == wanted.by_table && known.file == wanted.file)
     return;
   const auto other = std::find_if(plan_.fields.begin(), plan_.fields.end(),
                                   [&](const TableField& field) { return field.vocabulary == i; });
   const auto options = [](const VocabularyPlan& v) {
-    return "min_count " + std::to_string(v.least) + ", by " + v.by();
+    return "min_count " + std::to_string(v.least) + ", by " + v.by() +
+           (v.file.empty() ? "" : ", file " + v.file);
   };
   report(": the vocabulary \"" + wanted.name + "\" has other options " +
              (other == plan_.fields.end() ? "before" : "in " + other->name) + ": " +
              options(known) + " there, " + options(wanted) + " here",
-         "give both the same min_count and by, or this one another name");
+         "give both the same min_count, by and file, or this one another name");
 }
 
 void FieldPlanner::end_as_tokens(TokenPart part, const EncodeOptions& encoding) {

@@ -21,11 +21,22 @@ struct VocabularyPlan {
   std::int64_t least = 1;  // how often a value has to be there
   bool by_value = false;   // one id for a value in all columns
   bool by_table = false;   // ids of each column from 1 on, for a table of each
+  std::string file;        // absolute: says the ids of training; "": training data are counted
   /// "value", "table" or "column".
   const char* by() const { return by_value ? "value" : by_table ? "table" : "column"; }
 };
 /// The name of the vocabulary that a function of a field makes ids of; "" of other functions.
 std::string vocabulary_name(const FieldConfig& field, const Transform& function);
+/// The function as it is written, without the file that a vocabulary was taken from: a model has
+/// its own copy.
+std::string text_without_file(const Transform& function);
+/// What a vocabulary's `file` holds. Throws Error{data} where it is not there.
+std::string text_of_file(const VocabularyPlan& plan);
+/// The vocabulary of training: that of the plan's file, or of the values that occur in the training
+/// data. `ids[number]` becomes the id of each of them. Throws Error{data} where the file is none of
+/// these columns.
+Vocabulary training_vocabulary(const VocabularyPlan& plan, const std::vector<std::string>& columns,
+                               const ValueCounts& all, std::vector<std::int32_t>& ids);
 
 /// The id of a value's text; -1 where it has none, which is an error.
 using ValueIds = std::function<std::int64_t(std::string_view value)>;

@@ -128,6 +128,24 @@ std::vector<std::string> token_warnings(const TablePlan& plan,
   return unknown_warnings(unknown_words(plan, of_tokens, {}));
 }
 
+std::vector<std::string> taken_warnings(const TablePlan& plan,
+                                        const std::vector<std::vector<ColumnStatistics>>& fields) {
+  std::vector<std::string> warnings;
+  for (std::size_t f = 0; f < plan.fields.size(); ++f) {
+    const TableField& field = plan.fields[f];
+    if (!field.vocabulary) continue;
+    const std::string& file = plan.vocabularies[*field.vocabulary].file;
+    for (std::size_t c = 0; c < field.columns.size() && !file.empty(); ++c) {
+      const ColumnStatistics& found = fields[f][c];
+      if (found.unknown == 0) continue;
+      warnings.push_back(fmt::format("{} of {} values of `{}` are not in {}; they share row 0",
+                                     found.unknown, found.values, plan.columns[field.columns[c]],
+                                     file));
+    }
+  }
+  return warnings;
+}
+
 std::string untrained_note(const TablePlan& plan,
                            const std::vector<std::vector<ColumnStatistics>>& fields) {
   std::vector<std::string> names;
@@ -135,6 +153,7 @@ std::string untrained_note(const TablePlan& plan,
   for (std::size_t f = 0; f < plan.fields.size(); ++f) {
     const TableField& field = plan.fields[f];
     if (!field.vocabulary || pads_row_0(plan, *field.vocabulary)) continue;
+    if (!plan.vocabularies[*field.vocabulary].file.empty()) continue;  // it has that model's values
     bool has_unknown = false;
     for (std::size_t g = 0; g < plan.fields.size(); ++g) {
       if (plan.fields[g].vocabulary != field.vocabulary) continue;

@@ -48,6 +48,11 @@ std::vector<std::string> unknown_warnings(const std::vector<UnknownWords>& all);
 std::vector<std::string> token_warnings(const TablePlan& plan,
                                         const std::vector<std::vector<ColumnStatistics>>& fields);
 
+/// Of training data whose vocabulary is taken from a file, a sentence for each column with words
+/// that the file lacks.
+std::vector<std::string> taken_warnings(const TablePlan& plan,
+                                        const std::vector<std::vector<ColumnStatistics>>& fields);
+
 /// The vocabularies whose row for unknown words no training sample has, by the statistics of the
 /// training data: what to say of them, or "".
 std::string untrained_note(const TablePlan& plan,

@@ -1,6 +1,7 @@
-// vocabulary(min_count=10, name="ids", by="column"): the number of each (column, value) that occurs
-// so often in the training data; by="value" of each value, by="table" of each value in its column,
-// from 1 on. A model keeps it as a file, which is compared.
+// vocabulary(min_count=10, name="ids", by="column", file="F"): the number of each (column, value)
+// that occurs so often in the training data; by="value" of each value, by="table" of each value in
+// its column, from 1 on. A model keeps it as a file, which is compared. `file` names such a file of
+// another model, whose numbers are taken.
 #include "engine/training/data/functions/field_function.h"
 #include "engine/training/data/table_plan.h"
 
@@ -11,8 +12,9 @@ struct VocabularyIds final : TextFunction {
   VocabularyPlan plan;
 
   explicit VocabularyIds(Call& call) {
-    if (const auto least = call.take_number("min_count"))
-      plan.least = whole(*least, 1, "min_count");
+    const auto least = call.take_number("min_count");
+    const bool has_least = least.has_value();
+    if (least) plan.least = whole(*least, 1, "min_count");
     if (const auto shared = call.take_text("name")) {
       plan.name = *shared;
       if (shared->empty() || shared->find_first_of("/\\") != std::string::npos)
@@ -24,6 +26,13 @@ struct VocabularyIds final : TextFunction {
         throw std::invalid_argument("by is 'column', 'value' or 'table'");
       plan.by_value = *by == "value";
       plan.by_table = *by == "table";
+    }
+    if (auto file = call.take_text("file")) {
+      if (file->empty()) throw std::invalid_argument("the file of a vocabulary has a name");
+      if (has_least)
+        throw std::invalid_argument(
+            "`min_count` counts values, which a vocabulary's file has done");
+      plan.file = *std::move(file);
     }
     call.count(0, 0, "vocabulary(min_count=10, name='ids')");
   }
