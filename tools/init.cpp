@@ -15,10 +15,15 @@ void add_init(CLI::App& app, Invocation& invocation) {
   CLI::App* command =
       app.add_subcommand("init", "Write a train.toml and a policy.toml for a model and its data");
   command->add_option("model", options->model, "The ONNX file")->required();
-  command->add_option("--data", options->init.data,
-                      "A file or folder: MNIST's IDX files, CIFAR's .bin, .npz, .npy, .csv, "
-                      ".tsv or .jsonl, train.bin of token ids, a folder of pictures for each "
-                      "class");
+  command->add_option(
+      "--data", options->init.data,
+      "A file or folder: MNIST's IDX files, CIFAR's .bin, .npz, .npy, .csv, "
+      ".tsv or .jsonl, text in .txt, train.bin of token ids, a folder of pictures for each "
+      "class");
+  command->add_option(
+      "--eval", options->init.eval,
+      "Held-out data: a file or folder of the same kind (default: what names of "
+      "files say, as \"valid\", \"test\", \"hold_out\", else a tenth of the samples)");
   command->add_option("--to", options->init.to, "The folder to write into (default: the model's)");
   command->add_flag("--json", invocation.json, "An object instead of text");
   command->footer(
@@ -26,7 +31,8 @@ void add_init(CLI::App& app, Invocation& invocation) {
       "reason as a comment.\n"
       "What could not be guessed is marked # TODO and named here. Files that are there are never "
       "overwritten.\n"
-      "Example: tandem init model.onnx --data mnist/");
+      "Example: tandem init model.onnx --data mnist/\n"
+      "         tandem init model.onnx --data rows.csv --eval later_rows.csv");
   on_choice(*command, invocation, [options, &invocation] {
     const api::InitReport report = api::init(options->model, options->init);
     print_warnings(report.warnings);

@@ -1,11 +1,14 @@
-// Columns of a table that are offered for an input which no array fits: which of them are meant is
-// asked, with their names and functions to change.
+// Columns of a table for an input which no array fits: they are taken where they are as many, else
+// offered, with their names and functions to change.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
+#include <optional>
 #include <set>
 
+#include "api/init/column_tables.h"
 #include "api/init/data/table_arrays.h"
 #include "api/init/fields.h"
 #include "api/init/loss.h"
@@ -35,18 +38,21 @@ ColumnList elements_of(const InputFacts& input, ColumnList columns) {
   return columns;
 }
 
-/// Whether some are dates, and unix_time reads the numbers of the others as they are: it takes
-/// eight digits for a date, and from 1e11 on other units than seconds.
-bool may_be_times(const ColumnList& columns) {
+bool is_date(const ArrayFacts* column) { return !column->made_by.empty(); }
+
+/// Numbers that unix_time does not read as they are: it takes eight digits for a date, and from
+/// 1e11 on other units than seconds.
+ColumnList taken_for_dates(const ColumnList& columns) {
   constexpr double eight_digits = 1e7, nine_digits = 1e8, milliseconds = 1e11;
-  const auto is_date = [](const ArrayFacts* column) { return !column->made_by.empty(); };
-  return std::any_of(columns.begin(), columns.end(), is_date) &&
-         std::all_of(columns.begin(), columns.end(), [&](const ArrayFacts* column) {
-           const Numbers& numbers = column->numbers;
-           const double most = std::max(std::abs(numbers.least), std::abs(numbers.most));
-           return is_date(column) || most < eight_digits ||
-                  (numbers.least >= nine_digits && most < milliseconds);
-         });
+  ColumnList taken;
+  for (const ArrayFacts* column : columns) {
+    const Numbers& numbers = column->numbers;
+    const double most = std::max(std::abs(numbers.least), std::abs(numbers.most));
+    const bool is_read =
+        most < eight_digits || (numbers.least >= nine_digits && most < milliseconds);
+    if (!is_date(column) && !is_read) taken.push_back(column);
+  }
+  return taken;
 }
 
 /// Leaves identifiers out where there are more columns than are wanted, and enough without them.
@@ -98,6 +104,83 @@ std::string left_out_text(const std::vector<std::string>& columns) {
                      columns.size() == 1 ? "an identifier" : "identifiers");
 }
 
+namespace {
+
+/// What is offered for one input, or taken for it.
+struct Offer {
+  ColumnList columns;
+  std::vector<std::string> left_out;  // identifiers
+  std::string why;                    // these and no others, where that is not their number alone
+};
+
+/// Whether the columns are no guess: they are as many as the input takes, and no other open input
+/// could have them.
+bool are_the_only(const std::vector<InputFacts>& inputs, const FieldGuesses& guesses,
+                  std::size_t place, const Offer& offer) {
+  if (!offer.why.empty() ||
+      static_cast<std::int64_t>(offer.columns.size()) != inputs[place].sample.shape[0])
+    return false;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const FieldGuess& other = guesses.fields[i];
+    if (other.other_order) return false;
+    if (i == place || !other.lacks_array || other.from != nullptr) continue;
+    if (!elements_of(inputs[i], offer.columns).empty()) return false;
+  }
+  return true;
+}
+
+void make_offer(const std::vector<InputFacts>& inputs, std::size_t place, const Offer& offer,
+                const ColumnList& untaken, const std::string& target, FieldGuesses& guesses) {
+  const InputFacts& input = inputs[place];
+  FieldGuess& field = guesses.fields[place];
+  const bool takes_floats = is_float(input.sample.dtype);
+  auto offered = std::make_shared<ArrayFacts>(stacked_columns(field.name, offer.columns));
+  const bool has_dates = takes_floats && std::any_of(offer.columns.begin(), offer.columns.end(),
+                                                     [](const auto* c) { return is_date(c); });
+  const ColumnList misread = has_dates ? taken_for_dates(offer.columns) : ColumnList();
+  if (has_dates && misread.empty()) offered->made_by = {"unix_time"};
+  InputFacts as_many = input;
+  as_many.sample.shape = offered->sample.shape;
+  const Functions functions = functions_for(as_many, *offered);
+  const std::string type = fmt::format("{}[{}]", name_of(input.sample.dtype), joined(input.dims));
+  const std::string left_out = left_out_text(offer.left_out);
+  const bool is_taken = takes_floats && target.empty() && misread.empty() &&
+                        functions.why_not.empty() && are_the_only(inputs, guesses, place, offer);
+  if (is_taken) {
+    field.from = offered.get();
+    field.own = offered;
+    field.as = functions.as;
+    field.todo.clear();
+    field.why = fmt::format("the columns that are left, as many as {} takes{}{}", type,
+                            has_dates ? "; dates count in seconds since 1970" : "", left_out) +
+                (functions.why.empty() ? "" : "; " + functions.why);
+    return;
+  }
+  FieldGuess value;
+  value.from = offered.get();
+  if (functions.why_not.empty()) value.as = functions.as;
+  field.offer = field_toml(value);
+  field.offered = offered->columns;
+  field.todo =
+      which_columns(input, *offered, untaken, static_cast<std::size_t>(input.sample.shape[0])) +
+      offer.why + left_out;
+  if (!functions.why_not.empty()) field.todo += "; but " + functions.why_not;
+  if (!misread.empty())
+    field.todo += fmt::format(
+        "; unix_time, which makes numbers of the dates, would take those of {} for dates, too: "
+        "write the dates as numbers into the file",
+        joined(misread, ", ", [](const ArrayFacts* c) { return quoted_column(c->name); }));
+  for (const FieldGuess& other : guesses.fields) {
+    if (other.other_order)
+      field.todo += "; the columns of \"" + other.name +
+                    "\" stand in another order than its tables, so "
+                    "may these";
+  }
+  field.todo += target;
+}
+
+}  // namespace
+
 void offer_columns(const std::vector<InputFacts>& inputs, const DataFacts& data,
                    const LossChoice& loss, FieldGuesses& guesses) {
   std::set<std::string> taken;
@@ -106,26 +189,24 @@ void offer_columns(const std::vector<InputFacts>& inputs, const DataFacts& data,
   const ArrayFacts* labels = loss.todo.empty() ? loss.labels.from : nullptr;
   if (labels != nullptr) taken.insert(labels->columns.begin(), labels->columns.end());
   const ColumnList untaken = untaken_columns(data, taken);
+  const std::string target = of_target(labels, loss, data);
+  const std::optional<ColumnSplit> split = split_columns(inputs, guesses, untaken);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    FieldGuess& field = guesses.fields[i];
     const Shape& shape = inputs[i].sample.shape;
-    if (!field.lacks_array || shape.size() != 1 || shape[0] < 1) continue;
+    if (!guesses.fields[i].lacks_array || shape.size() != 1 || shape[0] < 1) continue;
     const auto wanted = static_cast<std::size_t>(shape[0]);
-    ColumnList columns = elements_of(inputs[i], untaken);
-    const std::vector<std::string> left_out = leave_identifiers_out(columns, wanted);
-    if (columns.empty()) continue;
-    ArrayFacts offered = stacked_columns(field.name, columns);
-    if (may_be_times(columns)) offered.made_by = {"unix_time"};
-    InputFacts as_many = inputs[i];
-    as_many.sample.shape = offered.sample.shape;
-    const Functions functions = functions_for(as_many, offered);
-    FieldGuess value;
-    value.from = &offered;
-    if (functions.why_not.empty()) value.as = functions.as;
-    field.offer = field_toml(value);
-    field.offered = offered.columns;
-    field.todo = which_columns(inputs[i], offered, untaken, wanted) + left_out_text(left_out) +
-                 of_target(labels, loss, data);
+    Offer offer;
+    if (split && (i == split->ids || i == split->numbers)) {
+      offer.columns = i == split->ids ? split->of_ids : split->of_numbers;
+      offer.why = fmt::format(
+          ", if the whole numbers of {} are words, which is the only way in which all columns have "
+          "a place",
+          joined(split->words, ", ", [](const ArrayFacts* c) { return quoted_column(c->name); }));
+    } else {
+      offer.columns = elements_of(inputs[i], untaken);
+      offer.left_out = leave_identifiers_out(offer.columns, wanted);
+    }
+    if (!offer.columns.empty()) make_offer(inputs, i, offer, untaken, target, guesses);
   }
 }
 

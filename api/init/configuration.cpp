@@ -14,6 +14,7 @@
 #include "api/init/loss.h"
 #include "api/init/model_config.h"
 #include "api/init/networks/network.h"
+#include "api/init/said_keys.h"
 #include "engine/formats/paths.h"
 #include "engine/graph/error.h"
 #include "engine/graph/text.h"
@@ -57,6 +58,17 @@ std::string files_toml(const std::vector<ArrayFiles>& files, const std::string& 
     return toml_key(array.name) + " = " + list(array.paths);
   };
   return "{ " + joined(files, ", ", item) + " }";
+}
+
+/// As a terminal shows them.
+std::string files_text(const std::vector<ArrayFiles>& files) {
+  std::vector<std::string> all;
+  for (const ArrayFiles& array : files)
+    all.insert(all.end(), array.paths.begin(), array.paths.end());
+  return shown_names(all, [](const std::string& path) {
+    const std::string near = fs::path(path).lexically_relative(current_folder()).string();
+    return near.empty() || near.starts_with("..") ? path : near;
+  });
 }
 
 void guess_model(const Known& known, Draft& draft) {
@@ -180,6 +192,14 @@ void write_data(const Known& known, Draft& draft) {
     return;
   }
   data.keys.push_back({"kind", toml_string(known.data->kind), "", ""});
+  if (const std::int64_t rows = known.loss.unlabelled; rows > 0) {
+    const std::string what = fmt::format(
+        "{} {} no \"{}\"", rows, rows == 1 ? "row has" : "rows have", known.loss.labels.from->name);
+    data.keys.push_back({"on_bad", "\"skip\"", what + ", and are left out", ""});
+    draft.notes.push_back(what +
+                          ": data.on_bad = \"skip\" leaves them out, as any other row that cannot "
+                          "be read, which the run counts");
+  }
   for (const GuessedKey& key : known.data->keys) data.keys.push_back(key);
   if (!known.data->tokenizer.empty()) {
     data.keys.push_back({"tokenizer", near_path(known.data->tokenizer, known.folder),
@@ -188,11 +208,19 @@ void write_data(const Known& known, Draft& draft) {
   if (known.buckets)
     data.keys.push_back({"buckets", known.buckets->toml(), known.buckets->why, ""});
   train.keys.push_back({"files", files_toml(known.data->train, known.folder), "", ""});
+  draft.files.push_back({"data.train.files", "train      " + files_text(known.data->train)});
   GuessedSection& eval = draft.section("data.eval");
   if (!known.data->eval.empty()) {
     eval.keys.push_back({"files", files_toml(known.data->eval, known.folder),
-                         "held out, as the names of the files say", ""});
+                         known.data->said.held_out.empty()
+                             ? "held out, as the names of the files say"
+                             : "held out, as --eval says",
+                         ""});
+    draft.files.push_back({"data.eval.files", "held out   " + files_text(known.data->eval)});
   } else if (known.holds_out) {
+    draft.files.push_back({"data.eval.fraction",
+                           "held out   a tenth of the samples  (no file is named as held out; "
+                           "--eval names one)"});
     eval.keys.push_back({"fraction", fmt::format("{:g}", held_out_part),
                          "no file is named as held out: a tenth of the samples, chosen by the seed",
                          ""});
@@ -427,6 +455,10 @@ Known look(const Engine& engine, const std::string& model, const std::string& da
     for (const ArrayFacts& array : known.data->arrays)
       known.samples = std::max(known.samples, array.rows);
   }
+  for (FieldGuess& field : known.fields.fields) {
+    if (known.data && known.data->said.fields.contains(field.name))
+      field = {.name = field.name, .is_said = true};
+  }
   if (scope.has_loss)
     known.loss.of_model = true;  // nothing is open
   else
@@ -455,11 +487,30 @@ std::string run_name(const std::string& model) {
   return stem;
 }
 
-std::string near_path(const std::string& path, const std::string& folder) {
+std::string near_path_text(const std::string& path, const std::string& folder) {
   const std::string normal = normal_path(path);
-  const std::string relative = fs::path(normal).lexically_relative(normal_path(folder)).string();
+  std::string relative = fs::path(normal).lexically_relative(normal_path(folder)).string();
   const bool is_far = relative.empty() || relative.starts_with("../../..");
-  return toml_string(is_far ? normal : relative);
+  return is_far ? normal : relative;
+}
+
+std::string near_path(const std::string& path, const std::string& folder) {
+  return toml_string(near_path_text(path, folder));
+}
+
+GuessScope training_scope(const std::string& model, const std::string& data,
+                          const std::string& folder, const std::vector<std::string>& overrides) {
+  GuessScope scope;
+  scope.recorded = recorded_training(model, data, folder, overrides);
+  scope.has_loss = scope.recorded.has_loss;
+  scope.said = said_of_data(scope.recorded.keys, true);
+  const SaidOfData now = said_of_data(overrides, false);
+  if (now.decimal) scope.said.decimal = now.decimal;
+  if (now.thousands) scope.said.thousands = now.thousands;
+  if (now.missing) scope.said.missing = now.missing;
+  scope.bind = said_bind(scope.recorded.keys);
+  for (const auto& [name, length] : said_bind(overrides)) scope.bind[name] = length;
+  return scope;
 }
 
 GuessedConfiguration guess_configuration(const Engine& engine, const std::string& model,
@@ -472,6 +523,7 @@ GuessedConfiguration guess_configuration(const Engine& engine, const std::string
   guess_model(known, draft);
   guess_batch(engine, known, draft);
   guess_epochs(known, draft);
+  draft.section("loss");  // its place in the file
   if (!scope.has_loss) write_loss(known, scope.trains, draft);
   if (!known.model.has_training_info) {
     known.network->optimize(known.model, known.length, draft.section("optimizer"));
@@ -483,6 +535,7 @@ GuessedConfiguration guess_configuration(const Engine& engine, const std::string
   write_fields(known, draft);
   write_rows(known, draft);
   write_eval(known, draft);
+  if (known.data) lay_over(scope.recorded, known.model.path, *known.data, draft);
   if (known.data) {
     for (const std::string& note : known.data->notes) draft.notes.push_back(note);
     if (known.data->rows_read > 0 && scope.trains) {

@@ -157,14 +157,55 @@ std::optional<std::int64_t> padding_of(const HostTensor& tensor) {
   return static_cast<std::int64_t>(most->first);
 }
 
-SplitPaths split(const std::vector<std::string>& files) {
+std::string listed_names(const std::vector<std::string>& files) {
+  return shown_names(files, [](const std::string& file) {
+    return "\"" + fs::path(file).filename().string() + "\"";
+  });
+}
+
+/// Of several files, some of which are called as training data, those whose names say nothing are
+/// left out.
+SplitPaths split(const std::vector<std::string>& files, DataFacts& facts) {
   SplitPaths paths;
+  std::vector<std::string> unnamed;
+  const auto is_for_training = [](const std::string& file) {
+    return names_training(fs::path(file).filename().string());
+  };
+  const bool any_for_training = std::any_of(files.begin(), files.end(), is_for_training);
   for (const std::string& file : files) {
-    const std::string name = fs::path(file).filename().string();
-    const bool held_out = names_held_out(name) && !names_training(name);
-    (held_out ? paths.eval : paths.train).push_back(file);
+    const bool held_out = names_held_out(fs::path(file).filename().string());
+    if (is_for_training(file))
+      paths.train.push_back(file);
+    else
+      (held_out ? paths.eval : any_for_training ? unnamed : paths.train).push_back(file);
   }
   if (paths.train.empty()) std::swap(paths.train, paths.eval);
+  if (!unnamed.empty())
+    facts.notes.push_back(listed_names(unnamed) + " left out: " +
+                          (unnamed.size() == 1 ? "its name says" : "their names say") +
+                          " neither that it is for training, as " + listed_names(paths.train) +
+                          " does, nor that it is held out; data.train.files may name more");
+  return paths;
+}
+
+/// The files that are held out as a command line says; names of others do not count then.
+SplitPaths split_as_said(const DataLook& look, std::vector<std::string> files, DataFacts& facts) {
+  std::vector<std::string> held = files_of(facts.said.held_out);
+  if (&choose_kind(facts.said.held_out, held, facts) != &look)
+    refuse(facts.said.held_out, "the held-out data is of another kind than the training data",
+           std::string(look.kind));
+  std::error_code failed;
+  std::erase_if(files, [&](const std::string& file) {
+    return std::any_of(held.begin(), held.end(), [&](const std::string& other) {
+      return fs::equivalent(file, other, failed);
+    });
+  });
+  if (files.empty()) refuse(facts.path, "all of the data is held out", "other files to train on");
+  SplitPaths paths = split(files, facts);
+  if (!paths.eval.empty())
+    facts.notes.push_back(listed_names(paths.eval) +
+                          " left out: called as held out, as others are by --eval");
+  paths.eval = std::move(held);
   return paths;
 }
 
@@ -244,16 +285,21 @@ DataFacts look_into_data(const std::string& path, SaidOfData said) {
   DataFacts facts;
   facts.said = std::move(said);
   facts.path = normal_path(path);
+  if (!facts.said.held_out.empty()) facts.said.held_out = normal_path(facts.said.held_out);
   if (facts.path.size() > 1 && facts.path.ends_with('/')) facts.path.pop_back();
   std::vector<std::string> files = files_of(facts.path);
   if (const DataLook* whole = look_of_folder(facts.path, files)) {
     facts.kind = whole->kind;
-    whole->look({{facts.path}, {}}, facts);
+    SplitPaths paths{{facts.path}, {}};
+    if (!facts.said.held_out.empty()) paths.eval = {facts.said.held_out};
+    whole->look(paths, facts);
     return facts;
   }
   const DataLook& look = choose_kind(facts.path, files, facts);
   facts.kind = look.kind;
-  look.look(split(files), facts);
+  look.look(facts.said.held_out.empty() ? split(files, facts)
+                                        : split_as_said(look, std::move(files), facts),
+            facts);
   const bool any = std::any_of(facts.arrays.begin(), facts.arrays.end(),
                                [](const ArrayFacts& array) { return array.rows > 0; });
   if (!any && facts.problem.empty()) {

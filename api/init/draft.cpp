@@ -80,15 +80,19 @@ std::vector<Todo> Draft::todos() const {
   std::vector<Todo> all;
   for (const GuessedSection& section : sections) {
     for (const GuessedKey& key : section.keys) {
-      if (!key.todo.empty())
-        all.push_back({(section.name.empty() ? "" : section.name + ".") + key.name, key.todo});
+      if (key.todo.empty()) continue;
+      const std::string before = section.name.empty() ? "" : section.name + ".";
+      const bool is_open = key.value.empty() || key.value.find("\"ARRAY\"") != std::string::npos ||
+                           key.value.find('\n') != std::string::npos;
+      all.push_back({before + key.name, key.todo,
+                     is_open ? "" : before + toml_key(key.name) + "=" + key.value});
     }
   }
   return all;
 }
 
 std::vector<ToldChoice> told_choices(const Draft& draft) {
-  std::vector<ToldChoice> told;
+  std::vector<ToldChoice> told = draft.files;
   const auto tell = [&](const std::string& section, const GuessedKey& key, std::string label) {
     if (!key.todo.empty()) return;
     label.resize(std::max<std::size_t>(label.size(), 10), ' ');

@@ -27,18 +27,7 @@ struct GuessedSection {
 struct Todo {
   std::string key;  // "data.fields.image"
   std::string text;
-};
-
-struct Draft {
-  std::deque<GuessedSection> sections;  // in the order of the file; they stay where they are
-  std::vector<std::string> notes;       // for people, of the whole
-  std::vector<std::string> warnings;    // about the model; a run prints them, too
-  std::vector<std::string> model_notes;
-
-  /// The section of this name, which is added where there is none.
-  GuessedSection& section(std::string_view name);
-  const GuessedKey* find(std::string_view section, std::string_view key) const;
-  std::vector<Todo> todos() const;
+  std::string line;  // "KEY=VALUE", as suggested; "": nothing is
 };
 
 /// A choice as a terminal shows it: "loss       [ … ]  (why)".
@@ -46,6 +35,20 @@ struct ToldChoice {
   std::string key;  // "data.fields.image"
   std::string text;
 };
+
+struct Draft {
+  std::deque<GuessedSection> sections;  // in the order of the file; they stay where they are
+  std::vector<std::string> notes;       // for people, of the whole
+  std::vector<std::string> warnings;    // about the model; a run prints them, too
+  std::vector<std::string> model_notes;
+  std::vector<ToldChoice> files;  // of which data
+
+  /// The section of this name, which is added where there is none.
+  GuessedSection& section(std::string_view name);
+  const GuessedKey* find(std::string_view section, std::string_view key) const;
+  std::vector<Todo> todos() const;
+};
+
 /// Those that matter most, without what is open.
 std::vector<ToldChoice> told_choices(const Draft& draft);
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -78,9 +79,15 @@ struct ArrayFacts {
   std::int64_t rare_count = 0;  // how often it is there
 
   bool has_gaps() const { return missing > 0; }
+  /// Of one row in twenty at most.
+  bool has_few_gaps() const { return missing > 0 && missing * 20 <= rows; }
 };
 
 struct InputFacts;  // api/init/fields.h
+
+/// Up to three of the files, "and N more".
+std::string shown_names(const std::vector<std::string>& files,
+                        const std::function<std::string(const std::string&)>& shown);
 
 /// Which number of the array, or of one of its columns, float32 does not hold; "" where it holds
 /// all.
@@ -88,6 +95,7 @@ std::string beyond_float32(const ArrayFacts& array);
 
 /// What is said of the data before it is looked into, by an export's record or a command line.
 struct SaidOfData {
+  std::string held_out;  // a file or a folder; "": names of files say it
   std::optional<DecimalMark> decimal;
   std::optional<ThousandsMark> thousands;
   std::optional<std::vector<std::string>> missing;

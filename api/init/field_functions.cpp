@@ -11,6 +11,7 @@
 #include "api/init/losses/loss_form.h"
 #include "api/init/roles.h"
 #include "engine/graph/text.h"
+#include "engine/training/config/config_value.h"
 #include "engine/training/data/functions/call.h"
 
 namespace tandem::api {
@@ -177,7 +178,7 @@ double percent_together(std::int64_t texts, std::int64_t rows) {
 /// Columns that each look up rows of a table of their own: which texts have a row there. Where a
 /// table has just as many rows as texts, what training lacks needs one more.
 void add_column_ids(const InputFacts& input, const ArrayFacts& array, Functions& to) {
-  std::string told, too_small;
+  std::string told, too_small, rules;
   for (std::size_t c = 0; c < input.element_rows.size(); ++c) {
     const std::int64_t rows = input.element_rows[c];
     const std::int64_t texts = array.texts_by_part[c] * (array.may_have_more_texts ? 2 : 1);
@@ -192,12 +193,14 @@ void add_column_ids(const InputFacts& input, const ArrayFacts& array, Functions&
     too_small += fmt::format("{}{}{} texts of \"{}\" and {} rows{}", too_small.empty() ? "" : "; ",
                              array.may_have_more_texts ? "at least " : "", array.texts_by_part[c],
                              array.columns[c], rows, table.empty() ? "" : " of \"" + table + "\"");
+    if (!table.empty())
+      rules += fmt::format("{}{{ at = {}, rows = {} }}", rules.empty() ? "" : ", ",
+                           toml_string(table), texts + 1);
   }
   if (!too_small.empty()) {
     to.why_not = too_small +
-                 ": each text needs a row of its own, and one is for what training lacks; "
-                 "parameters.shape gives a table more, and as = [ \"vocabulary(by='table')\" ] "
-                 "numbers the texts of each column";
+                 ": each text needs a row of its own, and one is for what training lacks" +
+                 (rules.empty() ? "" : "; parameters.shape = [ " + rules + " ] gives a table more");
     return;
   }
   to.as.emplace_back("vocabulary(by='table')");

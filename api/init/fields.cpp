@@ -7,6 +7,7 @@
 #include <iterator>
 #include <span>
 
+#include "api/init/column_tables.h"
 #include "api/init/data/data_look.h"
 #include "api/init/roles.h"
 #include "engine/graph/text.h"
@@ -101,6 +102,7 @@ class Matching {
     if (!functions.why_not.empty()) {
       field.todo =
           fmt::format("{} seem to be meant, but {}", array_text(*array), functions.why_not);
+      offer_tables(inputs_[i], *array, field);
     } else {
       field.from = array;
       field.as = functions.as;

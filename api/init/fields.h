@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <string_view>
@@ -15,11 +16,14 @@ namespace tandem::api {
 struct FieldGuess {
   std::string name;                  // of the input or of the loss's labels
   const ArrayFacts* from = nullptr;  // null where `todo` says why
+  std::shared_ptr<const ArrayFacts> own =
+      nullptr;  // what `from` points to, if it is not the data's
   std::vector<std::string> as;
   std::string why;
   std::string todo;
   bool lacks_array = false;                  // open, since none of the data fits
   bool is_left_out = false;                  // the model needs none: its dimension is bound to 0
+  bool other_order = false;                  // open, since the columns would fit in another one
   bool is_said = false;                      // by a record or a command line
   std::map<std::string, std::int64_t> rows;  // tables that need as many, by selector
   std::string offer;                         // where it is open: a value to change, as TOML
@@ -51,8 +55,9 @@ std::vector<InputFacts> inputs_of(const ModelFacts& model);
 FieldGuesses guess_fields(const std::vector<InputFacts>& inputs, const DataFacts& data);
 
 struct LossChoice;  // api/init/loss.h
-/// Where no array fits an input of a row, and the data has columns that nothing else takes: offers
-/// these, and asks which of them are meant.
+/// Where no array fits an input of a row, and the data has columns that nothing else takes: takes
+/// these if they are as many and the target has its own name; else offers them, and asks which of
+/// them are meant.
 void offer_columns(const std::vector<InputFacts>& inputs, const DataFacts& data,
                    const LossChoice& loss, FieldGuesses& guesses);
 

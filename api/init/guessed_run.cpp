@@ -4,12 +4,11 @@
 #include <filesystem>
 
 #include "api/init/configuration.h"
+#include "api/init/said_keys.h"
 #include "engine/formats/files.h"
 #include "engine/formats/paths.h"
 #include "engine/graph/error.h"
 #include "engine/training/config/config_check.h"
-#include "engine/training/config/config_names.h"
-#include "engine/training/config/config_value.h"
 
 namespace tandem::api {
 namespace {
@@ -25,78 +24,17 @@ std::string take_data(std::vector<std::string>& overrides) {
   return data;
 }
 
-/// The word of these that a key has; none where it has another value, which reading refuses.
-template <class T>
-std::optional<T> said_word(const ConfigValue& table, std::string_view key) {
-  const ConfigValue* const value = table.find(key);
-  for (const auto& choice : choices_of<T>) {
-    if (value != nullptr && value->text == choice.name) return choice.value;
-  }
-  return std::nullopt;
-}
-
-/// What a field is made of; none where that is not said.
-std::vector<std::string> said_columns(const ConfigValue& field) {
-  const ConfigValue* const from =
-      field.kind == ConfigValue::Kind::table ? field.find("from") : &field;
-  std::vector<std::string> columns;
-  const auto add = [&](const ConfigValue& one) {
-    if (const auto names = expand_braces(one.text))
-      columns.insert(columns.end(), names->begin(), names->end());
-  };
-  if (from == nullptr) return columns;
-  if (from->kind == ConfigValue::Kind::string) add(*from);
-  for (const ConfigValue& one : from->items) add(one);
-  return columns;
-}
-
-/// What keys say of the data's cells and, where `has_fields`, of what its columns are for.
-SaidOfData said_of_data(const std::vector<std::string>& overrides, bool has_fields) {
-  ConfigValue root;
-  std::vector<Diagnostic> ignored;  // reading the configuration tells them
-  for (const std::string& item : overrides) {
-    if (item.starts_with("data.")) apply_override(root, item, ignored);
-  }
-  SaidOfData said;
-  const ConfigValue* const data = root.find("data");
-  if (data == nullptr) return said;
-  said.decimal = said_word<DecimalMark>(*data, "decimal");
-  said.thousands = said_word<ThousandsMark>(*data, "thousands");
-  if (const ConfigValue* const missing = data->find("missing")) {
-    said.missing.emplace();
-    for (const ConfigValue& word : missing->items) said.missing->push_back(word.text);
-  }
-  const ConfigValue* const fields = data->find("fields");
-  if (fields == nullptr || !has_fields) return said;
-  for (const ConfigValue::Member& field : fields->members) {
-    std::vector<std::string> columns = said_columns(field.value);
-    if (!columns.empty()) said.fields[field.key] = std::move(columns);
-  }
-  return said;
-}
-
-/// Lengths that keys say of the model's free dimensions.
-std::map<std::string, std::int64_t> said_bind(const std::vector<std::string>& overrides) {
-  ConfigValue root;
-  std::vector<Diagnostic> ignored;
-  for (const std::string& item : overrides) {
-    if (item.starts_with("model.bind")) apply_override(root, item, ignored);
-  }
-  std::map<std::string, std::int64_t> lengths;
-  const ConfigValue* const model = root.find("model");
-  const ConfigValue* const bind = model == nullptr ? nullptr : model->find("bind");
-  if (bind == nullptr) return lengths;
-  for (const ConfigValue::Member& one : bind->members) {
-    if (one.value.kind == ConfigValue::Kind::integer && one.value.integer > 0)
-      lengths[one.key] = one.value.integer;
-  }
-  return lengths;
-}
-
 /// Keys that say nothing of the model and its inputs.
 bool is_of_loss(const Todo& todo) {
   return todo.key.starts_with("loss.") || todo.key == "data.fields.labels" ||
          todo.text == goes_with_loss;
+}
+
+/// Between single quotes, of which those inside end and begin them anew.
+std::string quoted_for_shells(const std::string& text) {
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
 }
 
 Error open_keys(const std::string& model, const std::string& data, const std::vector<Todo>& open) {
@@ -106,9 +44,12 @@ Error open_keys(const std::string& model, const std::string& data, const std::ve
     d.message = "cannot be guessed: " + todo.text;
     d.file = model;
     d.path = todo.key;
+    if (!todo.line.empty())
+      d.fix = "if that is meant, add " + quoted_for_shells(todo.line) + " to the line";
   }
-  all.back().fix = "`tandem init " + model + (data.empty() ? "" : " --data " + data) +
-                   "` writes a train.toml to fill in";
+  std::string& fix = all.back().fix;
+  fix += (fix.empty() ? "" : "; ") + std::string("`tandem init ") + model +
+         (data.empty() ? "" : " --data " + data) + "` writes a train.toml to fill in";
   return {ErrorKind::usage, std::move(all)};
 }
 
@@ -132,10 +73,23 @@ RunConfig guessed_run_config(const std::string& model, TrainOptions& options,
   const std::string folder = path.parent_path().string();
   const Engine engine;
   const bool trains = use == GuessedUse::training;
-  GuessScope scope{.trains = trains, .in_stages = !trains, .has_loss = has_loss};
-  scope.bind = said_bind(overrides);
-  scope.said = said_of_data(overrides, !trains);
-  const GuessedConfiguration guess = guess_configuration(engine, model, data, folder, scope);
+  GuessScope scope;
+  if (trains) {
+    scope = training_scope(model, data, folder, overrides);
+  } else {
+    scope = {.trains = false, .in_stages = true, .has_loss = has_loss};
+    scope.bind = said_bind(overrides);
+    scope.said = said_of_data(overrides, true);
+  }
+  GuessedConfiguration guess = guess_configuration(engine, model, data, folder, scope);
+  const bool holds_out = std::any_of(overrides.begin(), overrides.end(), [](const auto& item) {
+    return item.starts_with("data.eval.files");
+  });
+  if (holds_out) {  // in place of a part of the training data
+    guess.draft.section("data.eval").keys.clear();
+    std::erase_if(guess.draft.files,
+                  [](const ToldChoice& choice) { return choice.key.starts_with("data.eval."); });
+  }
   std::vector<Todo> open = guess.draft.todos();
   std::erase_if(open, [&](const Todo& todo) {
     return std::any_of(overrides.begin(), overrides.end(),

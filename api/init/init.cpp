@@ -86,7 +86,14 @@ InitReport init(const std::string& model_path, const InitOptions& options) {
                   (fs::path(folder) / "policy.toml").string()};
   refuse_existing(report.files, folder);
   const Engine engine;
-  GuessedConfiguration guess = guess_configuration(engine, model_path, options.data, folder);
+  if (!options.eval.empty() && options.data.empty()) {
+    throw Error(ErrorKind::usage, Diagnostic{.message = "held-out data without data to train on",
+                                             .file = "--eval",
+                                             .fix = "name that with --data"});
+  }
+  GuessScope scope = training_scope(model_path, options.data, folder, {});
+  scope.said.held_out = options.eval;
+  GuessedConfiguration guess = guess_configuration(engine, model_path, options.data, folder, scope);
   GuessedSection& top = guess.draft.section("");
   top.keys.insert(top.keys.begin() + 1,
                   {"policy", "\"policy.toml\"", "what runs and lives where", ""});

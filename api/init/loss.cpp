@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <tuple>
 
@@ -24,7 +25,9 @@ struct Candidate {
   const ArrayFacts* labels;
   bool is_named;  // as labels are
 
-  auto rank() const { return std::tuple(!loss.doubt.empty(), !is_named, -loss.certainty); }
+  auto rank() const {
+    return std::tuple(!loss.doubt.empty(), !is_named, labels->has_gaps(), -loss.certainty);
+  }
 };
 
 std::string loss_text(const Candidate& c) {
@@ -86,6 +89,20 @@ void suggest_without_data(const ModelFacts& model, LossChoice& choice) {
   choice.todo = "the model has no float output with an entry for each sample";
 }
 
+/// The column as it is without its few rows that have no label.
+std::optional<ArrayFacts> of_labelled_rows(const ArrayFacts& column) {
+  const bool is_column = column.columns.size() == 1 && column.sample.shape.empty();
+  if (!is_column || !column.has_few_gaps()) return std::nullopt;
+  ArrayFacts labelled = column;
+  labelled.missing = 0;
+  const auto empty = std::find(labelled.words.begin(), labelled.words.end(), "");
+  if (empty == labelled.words.end()) return labelled;
+  labelled.word_counts.erase(labelled.word_counts.begin() + (empty - labelled.words.begin()));
+  labelled.words.erase(empty);
+  --labelled.texts;
+  return labelled;
+}
+
 std::vector<Candidate> candidates_of(const ModelFacts& model,
                                      const std::vector<const ArrayFacts*>& arrays,
                                      std::vector<std::string>& near_misses) {
@@ -93,7 +110,8 @@ std::vector<Candidate> candidates_of(const ModelFacts& model,
   for (const PortSummary& output : model.outputs()) {
     if (output.bound.empty()) continue;
     for (const ArrayFacts* array : arrays) {
-      const LossCase of = case_of(model, output, *array);
+      const std::optional<ArrayFacts> labelled = of_labelled_rows(*array);
+      const LossCase of = case_of(model, output, labelled ? *labelled : *array);
       for (const LossForm& form : all_loss_forms()) {
         if (auto loss = form.guess(of))
           candidates.push_back({*std::move(loss), array, array->is_label});
@@ -198,6 +216,7 @@ LossChoice guess_loss(const ModelFacts& model, const std::vector<InputFacts>& in
     return choice;
   }
   choice.term = all[0].loss;
+  choice.unlabelled = all[0].labels->missing;
   if (data->kind == "tokens" || data->kind == "text")  // ids that follow
     choice.term.metrics.insert(choice.term.metrics.begin(), "perplexity");
   choice.labels.from = all[0].labels;

@@ -12,9 +12,10 @@ struct LossChoice {
   bool of_model = false;  // the model has its own: no terms
   std::string output;     // loss.output, where the model has several outputs
   std::string why;
-  std::string todo;   // nothing could be chosen
-  LossGuess term;     // where there is one, also as a suggestion
-  FieldGuess labels;  // the field that the term reads
+  std::string todo;             // nothing could be chosen
+  LossGuess term;               // where there is one, also as a suggestion
+  FieldGuess labels;            // the field that the term reads
+  std::int64_t unlabelled = 0;  // rows whose label is an empty field: they are left out
   /// For labels that are made of an input's array: what `labels.from` points to.
   std::shared_ptr<const ArrayFacts> own_labels = nullptr;
 };

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstring>
 #include <set>
+#include <sstream>
 
+#include "engine/formats/files.h"
 #include "engine/graph/error.h"
 #include "engine/graph/selector.h"
 #include "engine/graph/text.h"
@@ -110,6 +112,19 @@ void refuse_small_shares(const std::vector<MicroBatchShape>& shapes, const RunCo
   }
 }
 
+/// The line in which `tandem init` has left a field open; 0 where none does.
+int open_line(const std::string& config_file, const std::string& field) {
+  if (!path_exists(config_file) || is_directory(config_file)) return 0;
+  std::istringstream lines(read_file(config_file));
+  const std::string mark = "# TODO " + field + ":";
+  int number = 0;
+  for (std::string line; std::getline(lines, line);) {
+    ++number;
+    if (line.starts_with(mark)) return number;
+  }
+  return 0;
+}
+
 void check_fed_inputs(const TrainingGraph& training, const RunConfig& config,
                       const FieldTypes& fields) {
   const Graph& graph = training.graph;
@@ -132,6 +147,12 @@ void check_fed_inputs(const TrainingGraph& training, const RunConfig& config,
       const std::string nearest = nearest_name(input.name, names);
       d.got = names.empty() ? "no fields" : "fields " + joined(names);
       d.fix = nearest.empty() ? "add it to [data.fields]" : "is `" + nearest + "` meant for it?";
+      if (const int line = open_line(config.file, input.name); line > 0) {
+        d.line = line;
+        d.fix =
+            "it is still a TODO here: take the # from the line that is suggested below it, or "
+            "write another one";
+      }
     } else {
       d.message = "the field does not have the type of the model's input";
       d.got = to_string(found->second);

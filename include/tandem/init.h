@@ -10,6 +10,7 @@ namespace tandem::api {
 
 struct InitOptions {
   std::string data;  // a file or a folder; "": keys of the data stay open
+  std::string eval;  // held-out data, a file or a folder; "": what names of files say is held out
   std::string to;    // the folder to write into; "": that of the model
 };
 struct InitReport : Report {

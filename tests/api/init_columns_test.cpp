@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <filesystem>
+
 #include "api/init/facts.h"
 #include "engine/formats/files.h"
 #include "tandem/init.h"
@@ -121,21 +124,62 @@ TEST_F(InitColumns, ALabelThatTheLossAloneKnowsLeavesColumnsToConfirm) {
   train_two_steps();
 }
 
-// Dates among numbers: what is offered reads both.
-TEST_F(InitColumns, ColumnsWithADateAreOfferedWithItsFunction) {
-  std::string rows = "signup,age,last,calls,target\n";
+/// A date, an age, a number of so many digits, calls and 0 or 1.
+std::string dates_beside(std::int64_t number, const std::string& label, std::int64_t step = 1000) {
+  std::string rows = "signup,age,last,calls," + label + "\n";
   for (int i = 0; i < 60; ++i)
     rows += "2020-0" + std::to_string(1 + i % 9) + "-01," + std::to_string(20 + i % 9) + "," +
-            std::to_string(1716548752 + 1000 * i) + "," + std::to_string(i % 4) + "," +
+            std::to_string(number + step * i) + "," + std::to_string(i % 4) + "," +
             std::to_string(i % 2) + "\n";
-  const InitReport report = guess(score_of(4), rows);
-  ASSERT_EQ(report.open.size(), 1u) << text();
-  std::string edited = text();
-  EXPECT_THAT(edited, HasSubstr("as = [ \"unix_time\", \"float32\", \"normalize("));
-  const std::size_t at = edited.find("\n# numbers = {");
-  ASSERT_NE(at, std::string::npos) << edited;
-  write_file(folder_ / "train.toml", edited.erase(at + 1, 2));
+  return rows;
+}
+
+// Dates among numbers count as much as others do: as many columns as the input takes are its own.
+TEST_F(InitColumns, ColumnsWithADateAreTakenWhereTheyAreAsMany) {
+  const InitReport report = guess(score_of(4), dates_beside(1716548752, "target"));
+  ASSERT_THAT(report.open, IsEmpty()) << text();
+  EXPECT_THAT(text(),
+              HasSubstr("\nnumbers = { from = [ \"signup\", \"age\", \"last\", \"calls\" ], "
+                        "as = [ \"unix_time\", \"float32\", \"normalize("));
+  EXPECT_THAT(report.text, HasSubstr("dates count in seconds since 1970"));
   train_two_steps();
+}
+
+// unix_time takes eight digits for a date: the reason is named, and nothing is taken.
+TEST_F(InitColumns, NumbersThatWouldCountAsDatesAreNamed) {
+  const InitReport report = guess(score_of(4), dates_beside(20200101, "target", 1));
+  ASSERT_EQ(report.open.size(), 1u) << text();
+  EXPECT_THAT(report.open[0].message,
+              AllOf(HasSubstr("would take those of \"last\" for dates, too"),
+                    Not(HasSubstr("call it \"target\""))));
+}
+
+// What the advice says is true of dates as well: under its own name the target leaves them.
+TEST_F(InitColumns, ATodoOfTrainingNamesTheLineToAddAndItWorks) {
+  guess(score_of(4), dates_beside(1716548752, "gone"));
+  const std::string told = open_in_training();
+  EXPECT_THAT(told, AllOf(HasSubstr("call it \"target\""),
+                          HasSubstr("add 'data.fields.numbers={ from = [ \"signup\", ")));
+  const std::size_t from = told.find("add '") + 5, to = told.find("' to the line", from);
+  ASSERT_NE(to, std::string::npos) << told;
+  TrainOptions options;
+  options.overrides = {"steps=2", "data=" + (folder_ / "rows.csv"), told.substr(from, to - from)};
+  options.run_dir = folder_ / "run";
+  EXPECT_EQ(Trainer(folder_ / "net.onnx", options).run().steps, 2u);
+}
+
+TEST_F(InitColumns, ADryRunNamesTheLineOfATodo) {
+  guess(score_of(4), dates_beside(1716548752, "gone"));
+  const std::string config = text();
+  const std::size_t at = config.find("# TODO numbers");
+  ASSERT_NE(at, std::string::npos) << config;
+  const auto line =
+      1 + std::count(config.begin(), config.begin() + static_cast<std::ptrdiff_t>(at), '\n');
+  TrainOptions options;
+  options.dry_run = true;
+  EXPECT_THAT(
+      error_of([&] { Trainer(folder_ / "train.toml", options).run(); }),
+      AllOf(HasSubstr("train.toml:" + std::to_string(line)), HasSubstr("it is still a TODO here")));
 }
 
 TEST_F(InitColumns, MoreColumnsThanTheInputTakesAreOfferedToShorten) {
@@ -168,6 +212,40 @@ TEST_F(InitColumns, AColumnWithATextAmongItsNumbersIsNamed) {
   EXPECT_THAT(open_in_training(), HasSubstr(named));
   write_file(folder_ / "rows.csv", few_numbers("b,c,d,e,label\n0,1,2,1,0.5\n0,1,2,1,oops\n"));
   EXPECT_THAT(open_in_training(), HasSubstr("\"label\" holds the text \"oops\" in line 3"));
+}
+
+/// Four numbers and "yes" or "no"; of 60 rows those at multiples of `step` have this in its place.
+std::string answers(const std::string& label, const std::string& in_place, int step) {
+  std::string rows = "a,b,c,d," + label + "\n";
+  for (int i = 0; i < 60; ++i)
+    rows += std::to_string(i % 7) + "," + std::to_string(i % 5) + "," + std::to_string(i % 3) +
+            ",1," +
+            (i % step == 1 ? in_place
+             : i % 2 == 0  ? "yes"
+                           : "no") +
+            "\n";
+  return rows;
+}
+
+// Three of 60 rows have no label: the target stays what it is, and they are left out.
+TEST_F(InitColumns, AFewRowsWithoutALabelAreLeftOut) {
+  for (const char* label : {"gone", "target"}) {
+    SCOPED_TRACE(label);
+    std::filesystem::remove(folder_ / "train.toml");
+    std::filesystem::remove(folder_ / "policy.toml");
+    const InitReport report = guess(score_of(4), answers(label, "", 20));
+    ASSERT_THAT(report.open, IsEmpty()) << text();
+    EXPECT_THAT(text(), AllOf(HasSubstr("\non_bad = \"skip\"\n"),
+                              HasSubstr("\"classes('no', 'yes')\", \"float32\"")));
+    EXPECT_THAT(report.text,
+                HasSubstr("3 rows have no \"" + std::string(label) + "\": data.on_bad = \"skip\""));
+  }
+  train_two_steps();
+}
+
+TEST_F(InitColumns, ATargetThatIsOftenEmptyIsAskedFor) {
+  EXPECT_THAT(guess(score_of(4), answers("target", "", 10)).open, Not(IsEmpty())) << text();
+  EXPECT_THAT(text(), Not(HasSubstr("on_bad")));
 }
 
 TEST_F(InitColumns, NamesAreThoseThatTrainingReads) {

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 
+#include "api/init/column_tables.h"
 #include "api/init/fields.h"
 #include "engine/formats/files.h"
 #include "tandem/init.h"
@@ -122,6 +124,90 @@ TEST_F(InitOwnTables, ATableThatIsTooSmallIsNamedWithItsColumn) {
   ASSERT_THAT(report.open, ::testing::Not(IsEmpty()));
   EXPECT_THAT(report.text, AllOf(HasSubstr("8 texts of \"colour\" and 5 rows"),
                                  HasSubstr("the columns \"colour\", \"size\" seem to be meant")));
+}
+
+TEST_F(InitOwnTables, TheLineOfATableThatIsTooSmallIsOffered) {
+  const InitReport report = guessed(5, 3);
+  EXPECT_THAT(report.text, HasSubstr("parameters.shape = [ { at = \"first:weight\", rows = 9 } ]"));
+  EXPECT_THAT(read_file(folder_ / "train.toml"),
+              HasSubstr("\n# ids = { from = [ \"colour\", \"size\" ], as = [ "
+                        "\"vocabulary(by='table')\" ] }\n"));
+}
+
+TEST_F(InitOwnTables, AnotherOrderThatFitsTheTablesIsOffered) {
+  const InitReport report = guessed(3, 9);
+  ASSERT_THAT(report.open, ::testing::Not(IsEmpty()));
+  EXPECT_THAT(report.text, HasSubstr("In the order [ \"size\", \"colour\" ]"));
+  EXPECT_THAT(read_file(folder_ / "train.toml"),
+              HasSubstr("\n# ids = { from = [ \"size\", \"colour\" ]"));
+}
+
+TEST(InitTables, TheLargestTableIsForTheColumnWithMostTexts) {
+  EXPECT_THAT(order_of_tables({5, 12, 4, 180, 8}, {10, 200, 6, 16, 8}), ElementsAre(4, 3, 2, 1, 0));
+  EXPECT_THAT(order_of_tables({5, 12}, {13, 5}), IsEmpty()) << "5 texts and what training lacks";
+  EXPECT_THAT(order_of_tables({5}, {13, 5}), IsEmpty());
+}
+
+/// ids [8, 2] as above, and numbers [8, 2].
+std::string tables_and_numbers(std::int64_t first, std::int64_t second) {
+  return SmallModel()
+      .input("ids", {8, 2}, 7)
+      .input("numbers", {8, 2})
+      .weight("first.weight", {first, 1}, 0.5f)
+      .weight("second.weight", {second, 1}, 0.25f)
+      .weight("w", {2, 1}, 0.25f)
+      .integer("zero", 0)
+      .integer("one", 1)
+      .node("Gather", "c0", {"ids", "zero"}, "id0", {{"axis", 1}})
+      .node("Gather", "c1", {"ids", "one"}, "id1", {{"axis", 1}})
+      .node("Gather", "first", {"first.weight", "id0"}, "a")
+      .node("Gather", "second", {"second.weight", "id1"}, "b")
+      .node("MatMul", "fc", {"numbers", "w"}, "c")
+      .node("Add", "add", {"a", "b"}, "d")
+      .node("Flatten", "flat", {"d"}, "e")
+      .node("Add", "sum", {"c", "e"}, "logits")
+      .output("logits", {8, 1})
+      .bytes();
+}
+
+constexpr const char* sizes[] = {"big", "mid", "small"};
+
+// Where the words stand in another order than their tables, nobody can tell that of the numbers.
+TEST_F(InitOwnTables, NumbersBesideColumnsInAnotherOrderAreAskedFor) {
+  std::string rows = "day,share,colour,size,label\n";
+  for (int i = 0; i < 64; ++i)
+    rows += "2024-01-0" + std::to_string(1 + i % 9) + ",0." + std::to_string(10 + i) + ",c" +
+            std::to_string(i % 8) + "," + sizes[i % 3] + "," + std::to_string(i / 3 % 2) + "\n";
+  const auto guess = [&](std::int64_t first, std::int64_t second) {
+    std::filesystem::remove(folder_ / "train.toml");
+    std::filesystem::remove(folder_ / "policy.toml");
+    write_file(folder_ / "model.onnx", tables_and_numbers(first, second));
+    write_file(folder_ / "train.csv", rows);
+    return init(folder_ / "model.onnx", {.data = folder_ / "train.csv"});
+  };
+  const InitReport in_order = guess(9, 4);
+  EXPECT_THAT(in_order.open, IsEmpty()) << in_order.text;
+  EXPECT_THAT(
+      guess(4, 9).text,
+      AllOf(HasSubstr("TODO       data.fields.ids"),
+            HasSubstr("TODO       data.fields.numbers: are the columns [ \"day\", \"share\" ]"),
+            HasSubstr("the columns of \"ids\" stand in another order than its tables")));
+}
+
+TEST_F(InitOwnTables, WholeNumbersAreWordsWhereNothingElseFits) {
+  write_file(folder_ / "model.onnx", tables_and_numbers(30, 4));
+  // 25 branches; the age, behind the text, would look up the table of 4 rows.
+  std::string rows = "branch,size,age,share,label\n";
+  for (int i = 0; i < 100; ++i)
+    rows += std::to_string(100 + i % 25) + "," + sizes[i % 3] + "," + std::to_string(20 + i % 50) +
+            "," + std::to_string(i % 10) + ".5," + std::to_string(i / 3 % 2) + "\n";
+  write_file(folder_ / "train.csv", rows);
+  const InitReport report = init(folder_ / "model.onnx", {.data = folder_ / "train.csv"});
+  EXPECT_THAT(read_file(folder_ / "train.toml"),
+              AllOf(HasSubstr("\n# ids = { from = [ \"branch\", \"size\" ], as = [ "
+                              "\"vocabulary(by='table')\" ] }\n"),
+                    HasSubstr("\n# numbers = { from = [ \"age\", \"share\" ], as = ")));
+  EXPECT_THAT(report.text, HasSubstr("if the whole numbers of \"branch\" are words"));
 }
 
 // Before the first step: field, column, value, row and table.

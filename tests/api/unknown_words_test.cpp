@@ -177,10 +177,9 @@ TEST(SeparatedTables, TrainAlikeFromInitOn) {
   EXPECT_EQ(losses(";", ",", &semicolons), wanted);
   EXPECT_EQ(losses("\t", ".", &tabs), wanted);
   EXPECT_EQ(losses("|", ",", &bars), wanted);
-  EXPECT_THAT(commas, Not(HasSubstr("separator")));
-  EXPECT_THAT(semicolons, AllOf(HasSubstr("separator = \";\""), HasSubstr("decimal = \",\"")));
-  EXPECT_THAT(tabs, HasSubstr("\"tab\""));
-  EXPECT_THAT(bars, HasSubstr("\"bar\""));
+  for (const std::string& config : {commas, semicolons, tabs, bars})
+    EXPECT_THAT(config, Not(HasSubstr("separator ="))) << "each file's own rows show it";
+  EXPECT_THAT(semicolons, HasSubstr("decimal = \",\""));
 }
 
 }  // namespace

@@ -89,7 +89,8 @@ void add_images(const ImageList& list, DataFacts& facts) {
 }
 
 void look_at_images(const SplitPaths& paths, DataFacts& facts) {
-  const ImageFolders folders = split_folder(paths.train.at(0));
+  ImageFolders folders = split_folder(paths.train.at(0));
+  if (!paths.eval.empty()) folders.eval.insert(folders.eval.begin(), paths.eval[0]);
   facts.train = {{"", folders.train, {}}};
   if (!folders.eval.empty()) facts.eval = {{"", {folders.eval[0]}, {}}};
   for (std::size_t i = 1; i < folders.eval.size(); ++i)

@@ -33,8 +33,8 @@ std::vector<std::string> words_in(const std::string& name) {
 
 const std::set<std::string, std::less<>>& held_out_words() {
   static const std::set<std::string, std::less<>> words{
-      "test", "tests", "testing", "valid", "validation", "val",    "eval",
-      "dev",  "held",  "heldout", "t10k",  "evaluation", "holdout"};
+      "test", "tests", "testing", "valid", "validation", "val",     "eval",
+      "dev",  "held",  "heldout", "t10k",  "evaluation", "holdout", "oot"};
   return words;
 }
 const std::set<std::string, std::less<>>& training_words() {
@@ -53,6 +53,15 @@ bool has_word(const std::string& name, const std::set<std::string, std::less<>>&
                      [&](const std::string& word) { return of.contains(word); });
 }
 
+/// The same of words with a number at their end: "train2".
+bool has_numbered(const std::vector<std::string>& words,
+                  const std::set<std::string, std::less<>>& of) {
+  return std::any_of(words.begin(), words.end(), [&](const std::string& word) {
+    const std::size_t digits = word.find_last_not_of("0123456789") + 1;
+    return digits > 0 && of.contains(word.substr(0, digits));
+  });
+}
+
 }  // namespace
 
 std::string stem_of(const std::string& path) {
@@ -65,8 +74,26 @@ bool has_ending(const std::string& path, std::initializer_list<std::string_view>
                      [&](std::string_view ending) { return name.ends_with(ending); });
 }
 
-bool names_held_out(const std::string& name) { return has_word(name, held_out_words()); }
-bool names_training(const std::string& name) { return has_word(name, training_words()); }
+bool names_held_out(const std::string& name) {
+  const std::vector<std::string> words = words_in(lower(name));
+  for (std::size_t i = 0; i + 1 < words.size(); ++i) {
+    if (words[i] == "hold" && words[i + 1] == "out") return true;
+  }
+  return has_word(name, held_out_words()) || has_numbered(words, held_out_words());
+}
+bool names_training(const std::string& name) {
+  return has_word(name, training_words()) || has_numbered(words_in(lower(name)), training_words());
+}
+
+std::string shown_names(const std::vector<std::string>& files,
+                        const std::function<std::string(const std::string&)>& shown) {
+  constexpr std::size_t most = 3;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(most, files.size()); ++i)
+    text += (i > 0 ? ", " : "") + shown(files[i]);
+  return text +
+         (files.size() > most ? " and " + std::to_string(files.size() - most) + " more" : "");
+}
 
 bool is_text(const std::string& name) {
   if (name.find('\0') != std::string::npos) return false;
@@ -134,6 +161,7 @@ void mark_labels(const std::vector<InputFacts>& inputs, const std::vector<std::s
     static const std::set<std::vector<std::string>> answers{
         {"no", "yes"}, {"false", "true"}, {"n", "y"}, {"f", "t"}};
     std::vector<std::string> words = words_of(array);
+    if (array.has_few_gaps()) std::erase(words, "");
     for (std::string& word : words) word = lower(word);
     return answers.contains(words);
   });

@@ -304,13 +304,9 @@ void add_form_keys(const SplitPaths& paths, const std::string& why, const Openin
                    DataFacts& facts) {
   if (opening.is_csv) {
     const char separator = opening.reader(paths.train.at(0)).form().separator;
-    const std::string word = separator == '\t'  ? "tab"
-                             : separator == '|' ? "bar"
-                                                : std::string(1, separator);
-    if (separator != ',') {
-      facts.keys.push_back({"separator", toml_string(word), "as the first rows show", ""});
+    // No key: each file's own first rows show it again, of held-out files as well.
+    if (separator != ',')
       facts.notes.push_back("cells are separated by " + separator_words(separator));
-    }
   }
   const CellText& cells = opening.cells;
   if (!why.empty() && !(facts.said.decimal && facts.said.thousands))

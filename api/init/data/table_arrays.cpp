@@ -123,10 +123,13 @@ void add_stacks(const std::vector<InputFacts>& inputs, DataFacts& facts) {
     facts.arrays.push_back(stacked_columns(name, stacked));
   };
   for (const auto& [prefix, group] : groups) add(prefix, group);
-  // One column at least is left for what is learned.
-  if (others.size() < columns.size()) add("all other columns", others);
-  if (of_numbers.size() < columns.size()) add("all columns of numbers", of_numbers);
-  if (of_text.size() < columns.size()) add("all columns of text", of_text);
+  // One column at least is left for what is learned, and that is no date.
+  const auto learnable = static_cast<std::size_t>(
+      std::count_if(columns.begin(), columns.end(),
+                    [](const ArrayFacts& column) { return column.made_by.empty(); }));
+  if (others.size() < learnable) add("all other columns", others);
+  if (of_numbers.size() < learnable) add("all columns of numbers", of_numbers);
+  if (of_text.size() < learnable) add("all columns of text", of_text);
   if (std::any_of(columns.begin(), columns.end(),
                   [](const auto& column) { return column.is_label; }))
     add_without_identifiers(inputs, {others, of_numbers, of_text}, facts);
