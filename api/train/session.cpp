@@ -131,18 +131,21 @@ void Session::Impl::refuse_unknown(const Feeds& feeds) {
   if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
 }
 
+bool Session::Impl::has_batch_axis(ValueId input) {
+  const Shape& shape = forward().type(input).shape;
+  return !shape.empty() && shape[0] == config.batch_size;
+}
+
 std::optional<std::int64_t> Session::Impl::samples_of(const FieldTypes& fed) {
-  std::set<std::int64_t> extents;
+  std::optional<std::int64_t> samples;
   for (const NamedValue& input : forward().inputs) {
     const auto found = fed.find(input.name);
-    const Shape& shape = forward().type(input.value).shape;
-    if (found == fed.end() || found->second.shape.empty() || shape.empty()) continue;
-    if (shape[0] == config.batch_size) extents.insert(found->second.shape[0]);
+    if (found == fed.end() || found->second.shape.empty() || !has_batch_axis(input.value)) continue;
+    const std::int64_t own = found->second.shape[0];
+    if (own < 1 || samples.value_or(own) != own) return std::nullopt;
+    samples = own;
   }
-  // A fixed axis may have as many entries as a batch has samples: it stays whole beside fewer.
-  if (extents.size() == 2) extents.erase(config.batch_size);
-  if (extents.size() != 1 || *extents.begin() < 1) return std::nullopt;
-  return *extents.begin();
+  return samples;
 }
 
 std::int64_t Session::Impl::taken() const {
@@ -323,19 +326,18 @@ Program& Session::Impl::predictor(std::int64_t batch) {
 
 Program& Session::Impl::predictor_for(const FieldTypes& fed) {
   const std::optional<std::int64_t> samples = samples_of(fed);
-  const Graph& graph = samples ? model.forward(*samples, false) : forward();
   std::vector<Diagnostic> problems;
   bool is_any_fed = false;
-  for (const NamedValue& input : graph.inputs) {
+  for (const NamedValue& input : forward().inputs) {
     const auto found = fed.find(input.name);
     if (found == fed.end()) continue;
     is_any_fed = true;
-    const TensorType& expected = graph.type(input.value);
-    const bool may_be_batch = !expected.shape.empty() && expected.shape[0] == config.batch_size;
+    TensorType expected = forward().type(input.value);
+    const bool is_batch = has_batch_axis(input.value);
+    if (is_batch) expected.shape[0] = samples.value_or(config.batch_size);
     if (found->second != expected)
-      problems.push_back(
-          of_other_type(input.name, expected, found->second,
-                        may_be_batch && !samples ? ", or another batch on axis 0" : ""));
+      problems.push_back(of_other_type(input.name, expected, found->second,
+                                       is_batch && !samples ? ", or another batch on axis 0" : ""));
   }
   if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
   if (is_any_fed) return predictor(samples.value_or(config.batch_size));

@@ -66,7 +66,9 @@ struct Session::Impl {
   void check_later_phases(TrainingRequest request, const BoundProgram& first, std::int64_t batch);
   /// Takes note of what is frozen from the next step on.
   void count_missed_steps(const FieldTypes& fed);
-  /// The number of samples in which all fed inputs of the model agree; nothing where they do not.
+  /// Whether axis 0 of an input of the model is that of the samples.
+  bool has_batch_axis(ValueId input);
+  /// The samples in which all fed inputs of the model agree; nothing where they do not.
   std::optional<std::int64_t> samples_of(const FieldTypes& fed);
   Program& predictor(std::int64_t batch);
   /// For so many samples as are fed. Throws Error{usage} where inputs of the model are fed with

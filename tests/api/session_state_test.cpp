@@ -10,7 +10,6 @@
 #include "tandem/tandem.h"
 #include "tests/api/digits.h"
 #include "tests/api/error_of.h"
-#include "tests/api/small_model.h"
 #include "tests/training/formats/temporary_folder.h"
 
 namespace tandem::api {
@@ -90,41 +89,6 @@ TEST(SessionBatches, AllFeedsHaveTheSame) {
   session.step(training_digits().batch(0, 4));  // a first step of fewer
   session.step(training_digits().batch(0, 8));
   EXPECT_THAT(error_of([&] { session.step(feeds); }), HasSubstr("labels"));
-}
-
-// `rows` [8, 3] is no batch, although a batch has eight samples.
-TEST(SessionBatches, AFixedAxisOfTheSameExtentStaysWhole) {
-  const TemporaryFolder folder;
-  const std::string model = folder / "model.onnx";
-  write_file(model, tandem::testing::SmallModel()
-                        .free_input("ids", {"batch"}, 7)
-                        .input("rows", {8, 3})
-                        .weight("weight", {3}, 1)
-                        .node("Gather", "gather", {"rows", "ids"}, "chosen")
-                        .node("Mul", "mul", {"chosen", "weight"}, "logits")
-                        .free_output("logits", {"batch", "classes"})
-                        .bytes());
-  const Settings settings{
-      R"(loss.terms=[{name="loss", kind="softmax_cross_entropy", logits="logits", labels="labels"}])",
-      "optimizer.kind=sgd", "optimizer.lr=0.1"};
-  std::vector<float> rows(24);
-  for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<float>(i % 5);
-  const auto feeds = [&](std::size_t samples) {
-    return std::map<std::string, Array>{
-        {"ids",
-         Array::of({static_cast<std::int64_t>(samples)}, std::vector<std::int64_t>(samples, 3))},
-        {"rows", Array::of({8, 3}, rows)},
-        {"labels",
-         Array::of({static_cast<std::int64_t>(samples)}, std::vector<std::int64_t>(samples, 1))}};
-  };
-  // All samples are equal, so that their number changes nothing.
-  Session whole(model, 8, settings), fewer(model, 8, settings);
-  for (int step = 0; step < 3; ++step)
-    EXPECT_FLOAT_EQ(static_cast<float>(fewer.step(feeds(5))),
-                    static_cast<float>(whole.step(feeds(8))));
-  auto unlabelled = feeds(5);
-  unlabelled.erase("labels");
-  EXPECT_EQ(fewer.predict(unlabelled).at("logits").shape, (std::vector<std::int64_t>{5, 3}));
 }
 
 TEST(SessionBatches, AFirstStepOfFewerBeforeAThaw) {
