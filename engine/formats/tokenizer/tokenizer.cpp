@@ -148,7 +148,7 @@ void Tokenizer::encode_text(std::string_view text, bool at_start, EncodeScratch&
 void Tokenizer::encode(std::string_view text, const EncodeOptions& options, EncodeScratch& scratch,
                        EncodedTokens& to) const {
   if (const std::size_t at = invalid_utf8(text); at != std::string_view::npos)
-    throw std::invalid_argument("the text is no UTF-8 (byte " + std::to_string(at) + " of it)");
+    throw std::invalid_argument("the text is not UTF-8 at its byte " + std::to_string(at));
   if (scratch.owner_ != this) {
     scratch.known_.clear();
     scratch.known_ids_.clear();

@@ -119,7 +119,7 @@ TEST_F(TextData, ATokenizerFileGivesTheIdsOfTheWholeFile) {
 TEST_F(TextData, WhatDoesNotFitIsRefused) {
   write_file(folder_ / "a.txt", "ab\xff");
   EXPECT_THAT(error_of([&] { open_data(config("tokenizer = 'characters'\nlength = 1")); }),
-              AllOf(HasSubstr("a.txt"), HasSubstr("no UTF-8 (byte 2 of it)")));
+              AllOf(HasSubstr("a.txt"), HasSubstr("not UTF-8 at its byte 2")));
   write_file(folder_ / "a.txt", "ab\ncd\xff\n");
   EXPECT_THAT(error_of([&] {
                 open_data(config("tokenizer = 'characters'\nlength = 1\ndocuments = 'lines'"));
@@ -131,6 +131,35 @@ TEST_F(TextData, WhatDoesNotFitIsRefused) {
   EXPECT_THAT(error_of([&] { config("length = 1"); }), HasSubstr("tokenizer"));
   EXPECT_THAT(error_of([&] { open_data(config("tokenizer = 'no.json'\nlength = 1")); }),
               HasSubstr("no.json"));
+}
+
+// Braces and separators would be learned and scored as text.
+TEST_F(TextData, ATableIsNoText) {
+  const auto refusal = [&](const std::string& name) {
+    write_file(folder_ / name, "{\"text\": \"abc\"}\n");
+    DataConfig table = config("tokenizer = 'bytes'\nlength = 2");
+    table.train.files[0].paths = {folder_ / name};
+    return error_of([&] { open_data(table); });
+  };
+  EXPECT_THAT(refusal("a.jsonl"), AllOf(HasSubstr("a.jsonl"), HasSubstr("data.kind = \"jsonl\""),
+                                        HasSubstr("tokens(length=256)"), HasSubstr(".txt")));
+  EXPECT_THAT(refusal("a.ndjson.gz"), HasSubstr("data.kind = \"jsonl\""));
+  EXPECT_THAT(refusal("a.csv"), HasSubstr("data.kind = \"csv\""));
+  EXPECT_THAT(refusal("a.tsv"), HasSubstr("data.kind = \"tsv\""));
+  EXPECT_EQ(refusal("a.md"), "no error");
+}
+
+TEST_F(TextData, AFolderStandsForItsTokenizer) {
+  make_directories(folder_ / "saved");
+  write_file(folder_ / "saved/tokenizer.json", "{}");
+  EXPECT_EQ(config("tokenizer = 'saved'\nlength = 1").text()->tokenizer,
+            folder_ / "saved/tokenizer.json");
+  write_file(folder_ / "a.jsonl", "{\"text\": \"abc\"}\n");
+  const DataConfig table =
+      data_config(folder_,
+                  "kind = 'jsonl'\ntokenizer = 'saved'\ntrain = { files = 'a.jsonl' }\n"
+                  "fields.ids = { from = 'text', as = ['tokens(length=4)'] }\n");
+  EXPECT_EQ(table.table()->tokenizer, folder_ / "saved/tokenizer.json");
 }
 
 }  // namespace

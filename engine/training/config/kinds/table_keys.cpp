@@ -2,6 +2,7 @@
 #include <filesystem>
 
 #include "engine/training/config/key_visitor.h"
+#include "engine/training/config/kinds/tokenizer_key.h"
 #include "engine/training/config/run_config.h"
 
 namespace tandem {
@@ -32,7 +33,7 @@ void visit_rows(KeyVisitor& v, TextTable& c) {
   v.key("on_bad", c.on_bad, on_bad_help);
   v.key("cache", path(c.cache), by_default("(runs/data beside this file)"),
         "folder of prepared tables");
-  v.key("tokenizer", path(c.tokenizer), written_if(!c.tokenizer.empty()),
+  v.key("tokenizer", tokenizer_path(c.tokenizer), written_if(!c.tokenizer.empty()),
         "tokenizer.json of Hugging Face, for the function `tokens`");
 }
 

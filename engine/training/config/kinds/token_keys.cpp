@@ -1,5 +1,6 @@
 // The keys of [data] that say how tokens become samples, with kind = "tokens" or "text".
 #include "engine/training/config/key_visitor.h"
+#include "engine/training/config/kinds/tokenizer_key.h"
 #include "engine/training/config/run_config.h"
 
 namespace tandem {
@@ -22,7 +23,8 @@ KeyForm text_tokenizer(std::string& member) {
             const std::string& text = found.value.text;
             const bool is_word = text == TextFiles::characters || text == TextFiles::bytes;
             if (text.empty()) found.report("no tokenizer is named");
-            member = is_word || text.empty() ? text : found.table.resolve(found.value);
+            member =
+                is_word || text.empty() ? text : tokenizer_in(found.table.resolve(found.value));
           },
           text_or_none(member).write};
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <mutex>
 #include <stdexcept>
+#include <string_view>
+#include <utility>
 
 #include "engine/formats/claim.h"
 #include "engine/formats/files.h"
@@ -84,11 +86,39 @@ void for_documents(const std::string& path, TextDocuments documents, F f) {
   give(text.size());
 }
 
+/// The kind of table that the file's name says; "" for text. Braces, quotes and separators of rows
+/// would be learned and scored as text.
+std::string_view table_kind(std::string_view path) {
+  if (path.ends_with(".gz")) path.remove_suffix(3);
+  constexpr std::pair<std::string_view, std::string_view> endings[] = {
+      {".jsonl", "jsonl"}, {".ndjson", "jsonl"}, {".csv", "csv"}, {".tsv", "tsv"}};
+  for (const auto& [ending, kind] : endings) {
+    if (path.ends_with(ending)) return kind;
+  }
+  return "";
+}
+
+Diagnostic refused_table(const std::string& path, std::string_view kind, const Where& where) {
+  Diagnostic d = at(
+      where, "",
+      "data.kind = \"text\" reads all of a file as text, and the name says that this is a table: " +
+          path);
+  d.expected = "text in a file with another name, such as .txt";
+  d.fix =
+      "write the texts themselves into a .txt file, or read the column that has them: data.kind = "
+      "\"" +
+      std::string(kind) +
+      "\" with fields like { from = \"COLUMN\", as = [ \"tokens(length=256)\" ] }";
+  return d;
+}
+
 std::vector<std::string> text_paths(const SplitConfig& split, std::vector<Diagnostic>& errors) {
   std::vector<std::string> paths;
   for (const ArrayFiles& files : split.files) {
     for (const std::string& path : files.paths) {
       if (path_exists(path) && !is_directory(path)) {
+        if (const std::string_view kind = table_kind(path); !kind.empty())
+          errors.push_back(refused_table(path, kind, files.where));
         paths.push_back(path);
         continue;
       }

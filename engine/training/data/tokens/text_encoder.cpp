@@ -10,7 +10,7 @@ namespace {
 void check_utf8(std::string_view text) {
   const std::size_t at = invalid_utf8(text);
   if (at == std::string_view::npos) return;
-  throw std::invalid_argument("the text is no UTF-8 (byte " + std::to_string(at) + " of it)");
+  throw std::invalid_argument("the text is not UTF-8 at its byte " + std::to_string(at));
 }
 
 class ByteEncoder final : public TextEncoder {
