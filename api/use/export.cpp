@@ -139,9 +139,16 @@ PeftPlaces peft_places(const std::string& to) {
           (fs::path(to) / config_name).string()};
 }
 
+/// What the names of vocabularies and the tokenizer begin with: they lie beside a file, "MODEL.",
+/// and in the folder of an adapter under their own names, where its readers look for them.
+std::string copies_stem(const std::string& to, bool as_peft) {
+  namespace fs = std::filesystem;
+  if (as_peft && !to.ends_with(".safetensors")) return (fs::path(to) / "").string();
+  return fs::path(to).replace_extension("").string() + ".";
+}
+
 std::string write_peft(const PeftAdapter& adapter, const std::string& to) {
   const PeftPlaces places = peft_places(to);
-  if (!to.ends_with(".safetensors")) make_directories(to);
   std::string text = write_whole(places.tensors, [&](const std::string& made) {
     write_safetensors(made, adapter.tensors, {{"format", "pt"}});
   });
@@ -252,10 +259,10 @@ std::string export_run(const std::string& run_or_checkpoint, const std::string& 
   exported.metadata.merge(vocabulary_hashes(found.run_dir, found.content.position.vocabularies));
   exported.metadata.merge(words_metadata(config, found.run_dir));
   exported.metadata.merge(fields_metadata(config, settings.form.outputs));
-  VocabularyCopies vocabularies(found.run_dir, to);
+  const bool as_peft = adapters.format == "peft", as_onnx = to.ends_with(".onnx");
+  VocabularyCopies vocabularies(found.run_dir, copies_stem(to, as_peft));
   if (const std::string moved = moved_paths_of(resolved).text(); !moved.empty())
     found.warnings.push_back(moved);
-  const bool as_peft = adapters.format == "peft", as_onnx = to.ends_with(".onnx");
   const bool is_tuned = !config.parameters.lora.empty() || !config.parameters.head.empty();
   std::optional<OnnxFile> file;  // the others have nothing of the model but the trained weights
   if (as_onnx || as_peft || is_tuned) file = open_model_file(config);
@@ -274,7 +281,11 @@ std::string export_run(const std::string& run_or_checkpoint, const std::string& 
   if (is_tuned || as_peft)
     model.emplace(engine, config, *file, ModelOptions{.run_dir = found.run_dir});
   PeftAdapter adapter;
-  if (as_peft) adapter = peft_adapter(found.content, *model, found.path, settings.names);
+  if (as_peft) {
+    adapter = peft_adapter(found.content, *model, found.path, settings.names);
+    found.warnings.insert(found.warnings.end(), adapter.warnings.begin(), adapter.warnings.end());
+    if (!to.ends_with(".safetensors")) make_directories(to);
+  }
   vocabularies.make();  // before the weights take their place, which go with them
   if (as_peft) {
     text += write_peft(adapter, to);

@@ -35,7 +35,10 @@ class PeftExport {
     find_saved();
     add_saved();
     names_.check_strip(as_in_file_);
-    return {config(), std::move(tensors_)};
+    PeftAdapter adapter{config(), std::move(tensors_)};
+    if (std::string warning = names_.strip_warning(of_weights_); !warning.empty())
+      adapter.warnings.push_back(std::move(warning));
+    return adapter;
   }
 
  private:
@@ -65,6 +68,7 @@ class PeftExport {
       for (const PeftPlace& place :
            possible_places(state.name, state.start.type(), readers(state.name))) {
         if (place.by_name) scopes_.insert(place.module);
+        of_weights_.insert(place.module);
         add(place.module);
       }
     }
@@ -218,6 +222,7 @@ class PeftExport {
   const ParameterNames read_by_;
   PeftNames names_;
   std::set<std::string> scopes_, known_;  // of tensors that have names; all modules, renamed
+  std::set<std::string> of_weights_;      // that may have a tensor, as the file names them
   std::set<std::string> targets_, saved_, as_in_file_;
   std::map<std::string, std::int64_t> ranks_;  // by module
   std::map<std::string, double> alphas_;

@@ -15,6 +15,7 @@ namespace tandem::api {
 struct PeftAdapter {
   std::string config;  // JSON
   std::vector<NamedTensor> tensors;
+  std::vector<std::string> warnings = {};
 };
 
 /// `content`: what a checkpoint at `path` has of the model: adapters, and what trained beside them,

@@ -192,6 +192,21 @@ std::string PeftNames::renamed_module(const std::string& module) const {
   return name.empty() ? "" : name.substr(0, name.size() - 1);
 }
 
+std::string PeftNames::strip_warning(const std::set<std::string>& modules) const {
+  if (names_.strip.empty()) return "";
+  // "model" is the one that is taken away itself.
+  const auto other = std::find_if(modules.begin(), modules.end(), [&](const std::string& module) {
+    return !(module + ".").starts_with(names_.strip) && !names_.strip.starts_with(module + ".");
+  });
+  if (other == modules.end()) return "";
+  return "--strip " + names_.strip +
+         " leaves a part of the model alone, since the file also has \"" + *other +
+         "\": PEFT ignores adapters of names that its model lacks, so compare target_modules of "
+         "adapter_config.json with model.named_modules(); where the file has the model's own "
+         "names, "
+         "leave --strip out";
+}
+
 void PeftNames::check_strip(const std::set<std::string>& modules) const {
   if (names_.strip.empty() || stripped_) return;
   refuse_peft("--strip", "no module of the adapters has this prefix",

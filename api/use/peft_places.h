@@ -54,6 +54,9 @@ class PeftNames {
   std::string renamed_module(const std::string& module) const;
   /// A prefix that nothing has would leave names that no module of the base has.
   void check_strip(const std::set<std::string>& modules) const;
+  /// What is to be said where modules of the file lack the prefix: it is a part of the base itself
+  /// then, and no wrapper around it. "" for nothing.
+  std::string strip_warning(const std::set<std::string>& modules) const;
 
  private:
   std::string renamed_name(std::string name, bool& has_prefix) const;

@@ -310,11 +310,10 @@ std::map<std::string, std::string> vocabulary_hashes(
   return hashes;
 }
 
-VocabularyCopies::VocabularyCopies(const std::string& run_dir, const std::string& to) {
-  const std::string stem = std::filesystem::path(to).replace_extension("").string();
+VocabularyCopies::VocabularyCopies(const std::string& run_dir, const std::string& stem) {
   for (const std::string& name : vocabulary_files(run_dir)) {
     sources_.push_back(run_dir + "/" + name);
-    paths_.push_back(stem + "." + name);
+    paths_.push_back(stem + name);
   }
 }
 

@@ -42,11 +42,11 @@ void expect_vocabularies(const TrainedRun& run, const std::vector<SavedVocabular
 std::map<std::string, std::string> vocabulary_hashes(
     const std::string& run_dir, const std::map<std::string, std::string>& trained);
 
-/// Copies of a run's vocabularies beside an exported file: MODEL.vocabulary.NAME.tsv; and of its
-/// list of classes and its tokenizer, MODEL.classes.txt and MODEL.tokenizer.json.
+/// Copies of a run's vocabularies with an export: STEM + vocabulary.NAME.tsv; and of its list of
+/// classes and its tokenizer, STEM + classes.txt and STEM + tokenizer.json.
 class VocabularyCopies {
  public:
-  VocabularyCopies(const std::string& run_dir, const std::string& to);
+  VocabularyCopies(const std::string& run_dir, const std::string& stem);
   /// The files.
   const std::vector<std::string>& paths() const { return paths_; }
   /// Makes them beside their places.

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "api/use/peft_places.h"
 #include "engine/formats/arrays/npy.h"
 #include "engine/formats/files.h"
 #include "engine/formats/safetensors.h"
@@ -22,6 +23,7 @@ using namespace tandem::testing;
 using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 const std::string adapters =
     "parameters.lora=[{at='{conv2,fc1}:weight', rank=4, alpha=8}, {at='fc2', rank=2, alpha=6}]";
@@ -140,6 +142,23 @@ TEST_F(FineTuningTest, AdaptersAsPeftReadsThem) {
                 export_run(both, folder_ / "both", "latest", false, "", {}, {.format = "peft"});
               }),
               AllOf(HasSubstr("fc2.bias"), HasSubstr("not both")));
+}
+
+// A wrapper is around everything: what has names beside it is the model itself.
+TEST_F(FineTuningTest, APrefixThatIsAPartOfTheModelIsTold) {
+  const ExportNames names{.strip = "model.", .add = ""};
+  const PeftNames stripped(names);
+  EXPECT_EQ(stripped.strip_warning({"model", "model.model.layers.0.q_proj", "model.lm_head"}), "");
+  EXPECT_THAT(
+      stripped.strip_warning({"lm_head", "model.layers.0.q_proj"}),
+      AllOf(HasSubstr("--strip model."), HasSubstr("\"lm_head\""), HasSubstr("leave --strip out")));
+  const std::string run = train("run", {adapters});
+  const auto exported = [&](const std::string& strip) {
+    return export_run(run, folder_ / "to", "latest", false, "", {.strip = strip, .add = ""},
+                      {.format = "peft"});
+  };
+  EXPECT_THAT(exported("f"), HasSubstr("warning: --strip f"));
+  EXPECT_THAT(exported(""), Not(HasSubstr("--strip")));
 }
 
 TEST_F(FineTuningTest, WrongChoicesOfAnExportAreNamed) {
