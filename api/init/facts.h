@@ -67,6 +67,7 @@ struct ArrayFacts {
   std::vector<std::string> left_out;  // of columns that make an axis: identifiers, not among them
   std::int64_t missing = 0;           // empty fields of a table
   Numbers numbers;                    // of all elements
+  bool is_unread = false;             // text whose tokens were not made: `numbers` are ids at most
   std::vector<Numbers> by_part;       // of each column where they are stacked, or a row is numbers
   std::vector<std::int64_t> texts_by_part;  // of columns that are stacked
   // Of columns that hold text; each counts its own where they are stacked.

@@ -11,6 +11,7 @@
 #include "api/policy/batch_size.h"
 #include "api/policy/policy_case.h"
 #include "api/run_files.h"
+#include "api/train/long_samples.h"
 #include "api/train/moved_from.h"
 #include "api/train/on_ranks.h"
 #include "api/train/operator_log.h"
@@ -19,12 +20,14 @@
 #include "api/use/vocabularies.h"
 #include "engine/formats/files.h"
 #include "engine/formats/paths.h"
+#include "engine/graph/parameter_names.h"
 #include "engine/lower/reorder_note.h"
 #include "engine/training/checkpoints/checkpoint.h"
 #include "engine/training/checkpoints/kept_defaults.h"
 #include "engine/training/checkpoints/run_directory.h"
 #include "engine/training/divergence/absent_ids.h"
 #include "engine/training/divergence/hidden_keys.h"
+#include "engine/training/programs/freeze_rules.h"
 #include "engine/training/ranks/gathered.h"
 #include "engine/training/ranks/start_checks.h"
 #include "engine/training/start/reader_notes.h"
@@ -444,6 +447,10 @@ TrainResult Trainer::run() {
     files.emplace_back(v.file_name, v.path.empty() ? v.text : read_file(v.path));
   const TrainingResult done = my.run_traced(files);
   check_order(my.engine);
+  if (my.options.on_message && !my.config.parameters.lora.empty() && !done.interrupted)
+    my.options.on_message(
+        "adapters   `tandem export` writes them into the weights of an .onnx, and alone for PEFT "
+        "with --format peft");
   if (my.options.on_message) {
     for (const BoundProgram* bound : my.training->step_programs()) {
       for (const std::string& problem : bound->program->graph_problems())
@@ -487,6 +494,19 @@ std::string Trainer::Impl::threads_note() const {
   return is_asked ? " (OMP_NUM_THREADS)" : "";
 }
 
+/// ", 12288 of them train"; "" where all do.
+static std::string trained_part(const RunConfig& config, const Graph& imported, std::size_t all) {
+  const ParameterNames names(imported);
+  const FreezeRules rules(config.parameters, names);
+  std::size_t trained = 0;
+  for (const State& state : imported.states) {
+    const bool trains = state.kind == StateKind::parameter && state.trainable &&
+                        state.held_by == HeldBy::checkpoint && !rules.always_freezes(state);
+    if (trains) trained += static_cast<std::size_t>(state.start.type().elements());
+  }
+  return trained < all ? fmt::format(", {} of them train", trained) : "";
+}
+
 /// What crosses between devices in a full step.
 static std::vector<Crossing> crossings_of_step(const Training& training) {
   std::map<const Program*, std::int64_t> times;
@@ -517,20 +537,25 @@ std::string Trainer::summary() const {
   }
   std::size_t instructions = 0;
   for (const Queue& queue : program.plan().queues) instructions += queue.instructions.size();
+  const Graph& imported = my.model->micro_batch().graph;
+  const auto counted = [](auto count, const char* what) {
+    return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+  };
   const std::int64_t total = my.training->total_steps();
   // Where a resumed run ends is known once its checkpoint is read.
   const std::string steps =
-      my.resume_from.empty() && total > 0 ? fmt::format("{} steps, ", total) : "";
+      my.resume_from.empty() && total > 0 ? counted(total, "step") + ", " : "";
   std::string text = fmt::format(
-      "model      {}  ({} parameters in {} tensors)\n{}\n"
-      "plan       {} instructions, {} threads{}\n{}"
-      "training   {}{} steps per epoch, batch {}",
+      "model      {}  ({} parameters in {} tensors{})\n{}\n"
+      "plan       {} instructions, {}{}\n{}"
+      "training   {}{} per epoch, batch {}",
       my.config.model.file, elements, parameters,
+      has_training_info(my.model->file()) ? "" : trained_part(my.config, imported, elements),
       placement_line(my.training->memory(), crossings_of_step(*my.training),
                      my.placed.policy().policy, resolved),
-      instructions, my.engine.cpu->facts().threads, my.threads_note(),
-      memory_text(my.training->memory(), resolved), steps, my.training->steps_per_epoch(),
-      my.config.batch_size);
+      instructions, counted(my.engine.cpu->facts().threads, "thread"), my.threads_note(),
+      memory_text(my.training->memory(), resolved), steps,
+      counted(my.training->steps_per_epoch(), "step"), my.config.batch_size);
   if (my.ranks)
     text += fmt::format("\nranks      {}, {} on this machine: each computes {} samples of a step",
                         my.ranks->ranks(), my.ranks->local_ranks(),
@@ -541,6 +566,8 @@ std::string Trainer::summary() const {
     text += notice.is_warning ? "\nwarning    " : "\nnote       ";
     text += in_one_line(notice);
   }
+  if (const std::string told = long_samples(my.config.model.file, imported); !told.empty())
+    text += "\nwarning    " + told;
   for (const Diagnostic& d : my.model->export_warnings()) text += "\nwarning    " + to_string(d);
   for (const Diagnostic& d : my.mixed_samples) text += "\nwarning    " + to_string(d);
   for (const Diagnostic& d : resolved.warnings) {
@@ -551,8 +578,7 @@ std::string Trainer::summary() const {
   for (const Diagnostic& d : resolved.notes) {
     text += "\nnote       " + to_string(d);
   }
-  for (const std::string& note : reader_notes(my.config, my.model->micro_batch().graph))
-    text += "\nnote       " + note;
+  for (const std::string& note : reader_notes(my.config, imported)) text += "\nnote       " + note;
   for (const std::string& note : program.lowered().notes) {
     if (my.options.verbose || !is_reorder_note(note)) text += "\nnote       " + note;
   }

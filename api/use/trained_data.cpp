@@ -1,6 +1,7 @@
 #include "api/use/trained_data.h"
 
 #include <algorithm>
+#include <map>
 #include <mutex>
 #include <set>
 
@@ -13,8 +14,10 @@
 #include "engine/graph/error.h"
 #include "engine/graph/text.h"
 #include "engine/training/config/config_names.h"
+#include "engine/training/data/functions/field_function.h"
 #include "engine/training/data/id_functions.h"
 #include "engine/training/data/table_file.h"
+#include "engine/training/data/tokens/read_text.h"
 #include "engine/training/divergence/absent_ids.h"
 #include "engine/training/divergence/check_integers.h"
 #include "engine/training/divergence/hidden_keys.h"
@@ -164,10 +167,25 @@ const DataConfig& data_of(const RunConfig& config) {
                  .file = config.file});
 }
 
+/// Where windows of a text were trained on, no function made the ids: its tokenizer did, which is
+/// compared by itself, and texts of a table may follow with the same one.
+void forget_windows(const TrainedRun& run, std::map<std::string, std::string>& functions) {
+  for (const FieldConfig& field : run.config.data->fields) {
+    const bool is_of_tokens =
+        std::any_of(field.as.begin(), field.as.end(),
+                    [](const Transform& function) { return function.kind->name == "tokens"; });
+    const auto trained = functions.find(field.name);
+    if (is_of_tokens && trained != functions.end() && trained->second.empty())
+      functions.erase(trained);
+  }
+}
+
 void check_functions(TrainedModel& trained) {
   const TrainedRun& run = trained.run();
-  const auto functions = run.exported() ? exported_functions(trained.file().metadata())
-                                        : run.content.position.functions;
+  auto functions = run.exported() ? exported_functions(trained.file().metadata())
+                                  : run.content.position.functions;
+  const auto known = run.exported() ? trained.file().metadata() : run.content.position.vocabularies;
+  if (known.contains(tokenizer_file)) forget_windows(run, functions);
   refuse_other_functions(functions, trained.config(), run.exported() ? "exported model" : "run",
                          "take the model that was trained with it");
 }

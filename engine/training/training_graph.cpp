@@ -13,6 +13,7 @@
 #include "engine/training/algorithm/algorithm_graph.h"
 #include "engine/training/config/config_names.h"
 #include "engine/training/config/config_value.h"
+#include "engine/training/divergence/bound_lengths.h"
 #include "engine/training/loss_scale.h"
 #include "engine/training/optimizers/gradient_clipping.h"
 #include "engine/training/optimizers/layer_decay.h"
@@ -338,6 +339,7 @@ GraphWithLoss with_shared_products(const OperatorSet& operators, GraphWithLoss w
 /// `forward` with the losses of the configuration.
 GraphWithLoss with_loss(const OperatorSet& operators, Graph forward, const TrainingRequest& request,
                         bool keeps_outputs) {
+  check_bound_lengths(*request.config, forward, request.fields);
   GraphBuilder g(operators, std::move(forward));
   Loss loss = add_loss(g, request.config->loss, request.fields, request.samples);
   if (!keeps_outputs) drop_outputs(g.graph());

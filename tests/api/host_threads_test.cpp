@@ -39,10 +39,10 @@ TEST_F(HostThreads, ThePolicyGoesBeforeTrainToml) {
   unsetenv("OMP_NUM_THREADS");
   const std::string all = " instructions, " + std::to_string(usable_cores()) + " threads";
   EXPECT_THAT(summary("none.toml", {}), HasSubstr(all));
-  EXPECT_THAT(summary("none.toml", {"threads=1"}), HasSubstr(" instructions, 1 threads"));
-  EXPECT_THAT(summary("one.toml", {}), HasSubstr(" instructions, 1 threads"));
-  EXPECT_THAT(summary("one.toml", {"threads=2"}), HasSubstr(" instructions, 1 threads"));
-  EXPECT_THAT(summary("none.toml", {}, {"cpu=threads=1"}), HasSubstr(" instructions, 1 threads"));
+  EXPECT_THAT(summary("none.toml", {"threads=1"}), HasSubstr(" instructions, 1 thread\n"));
+  EXPECT_THAT(summary("one.toml", {}), HasSubstr(" instructions, 1 thread\n"));
+  EXPECT_THAT(summary("one.toml", {"threads=2"}), HasSubstr(" instructions, 1 thread\n"));
+  EXPECT_THAT(summary("none.toml", {}, {"cpu=threads=1"}), HasSubstr(" instructions, 1 thread\n"));
   EXPECT_THAT(summary("one.toml", {}, {"cpu=threads=2"}), HasSubstr(" instructions, 2 threads"));
   EXPECT_THAT(messages_, ::testing::Not(HasSubstr("does nothing")));
 }
@@ -50,7 +50,7 @@ TEST_F(HostThreads, ThePolicyGoesBeforeTrainToml) {
 TEST_F(HostThreads, OmpNumThreadsIsHeardWhereNothingElseSaysSo) {
   if (usable_cores() == 1) GTEST_SKIP() << "one core alone";
   setenv("OMP_NUM_THREADS", "1", 1);
-  EXPECT_THAT(summary("none.toml", {}), HasSubstr(" instructions, 1 threads (OMP_NUM_THREADS)"));
+  EXPECT_THAT(summary("none.toml", {}), HasSubstr(" instructions, 1 thread (OMP_NUM_THREADS)"));
   EXPECT_THAT(summary("none.toml", {"threads=2"}), HasSubstr(" instructions, 2 threads\n"));
   EXPECT_THAT(summary("none.toml", {}, {"cpu=threads=2"}), HasSubstr(" instructions, 2 threads\n"));
   setenv("OMP_NUM_THREADS", "4096", 1);

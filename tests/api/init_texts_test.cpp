@@ -31,9 +31,9 @@ const std::string& fixtures() {
 }
 
 /// "w3" to "w39" are the ids 3 to 39, 0 fills up.
-std::string word_tokenizer() {
+std::string word_tokenizer(int ids = 40) {
   Json words{{"[PAD]", 0}, {"[UNK]", 1}};
-  for (int id = 2; id < 40; ++id) words["w" + std::to_string(id)] = id;
+  for (int id = 2; id < ids; ++id) words["w" + std::to_string(id)] = id;
   return Json{{"version", "1.0"},
               {"added_tokens", Json::array()},
               {"normalizer", nullptr},
@@ -257,6 +257,21 @@ TEST_F(InitTexts, PlainTextBecomesWindows) {
   EXPECT_EQ(Trainer(folder_ / "train.toml", options).run().steps, 2u);
 }
 
+TEST_F(InitTexts, TextThatIsNotReadIsExplained) {
+  take_model("llama");
+  const auto refusal = [&](const std::string& name, const std::string& text) -> std::string {
+    put(name, text);
+    try {
+      guessed(name);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_THAT(refusal("empty.txt", ""), HasSubstr("the text is empty"));
+  EXPECT_THAT(refusal("notes.md", "w3 w4\n"), HasSubstr("is read where it is called .txt"));
+}
+
 TEST_F(InitTexts, PlainTextBesideOtherDataIsLeftAlone) {
   take_model("llama");
   put_texts({"text"}, 3, 9);
@@ -312,6 +327,124 @@ TEST_F(InitTexts, AnExportIsEvaluatedOnOtherTexts) {
                                  {.data = folder_ / "new/short.jsonl", .to = folder_ / "new"});
   EXPECT_THAT(report.open, IsEmpty()) << report.text;
   EXPECT_THAT(read_file(folder_ / "new/train.toml"), HasSubstr("merged.tokenizer.json"));
+}
+
+// Its ids up to 59 are no rows of the table, which has 40.
+TEST_F(InitTexts, ATokenizerOfAnotherModelIsAskedFor) {
+  take_model("llama");
+  put("tokenizer.json", word_tokenizer(60));
+  put_texts({"text"}, 3, 9);
+  std::string text;
+  for (int line = 0; line < 900; ++line)
+    text += words(9, line) + " w" + std::to_string(line % 60) + "\n";
+  put("corpus.txt", text);
+  put("data/train.jsonl", read_file(folder_ / "data/train.jsonl") + "{\"text\": \"w57 w58\"}\n");
+  const std::string wrong = "tokenizer.json has ids up to 59";
+  for (const char* const data : {"data", "corpus.txt"}) {
+    const InitReport report = guessed(data);
+    EXPECT_THAT(open_keys(report), ::testing::ElementsAre("data.tokenizer")) << report.text;
+    EXPECT_THAT(report.text, AllOf(HasSubstr(wrong), HasSubstr("has 40 rows: is it this model's")));
+    std::string toml = config();
+    const std::string open = "# tokenizer = \"../folder/tokenizer.json\"";
+    ASSERT_THAT(toml, HasSubstr(open));
+    toml.replace(toml.find(open), open.size(), "tokenizer = \"tokenizer.json\"");
+    put("train.toml", toml);
+    TrainOptions options;
+    options.run_dir = folder_ / "run";
+    try {
+      Trainer(folder_ / "train.toml", options).run();
+      ADD_FAILURE() << "it trains";
+    } catch (const Error& error) {
+      ASSERT_EQ(error.diagnostics().size(), 1u) << error.what();
+      EXPECT_THAT(error.what(), AllOf(HasSubstr(wrong), HasSubstr("has 40 rows")));
+    }
+    const std::string checked = data_check(folder_ / "train.toml").report.text;
+    EXPECT_THAT(checked, AllOf(HasSubstr(wrong), Not(HasSubstr("out_of_range"))));
+  }
+}
+
+TEST_F(InitTexts, ThePlacesOfTokensAreNoIds) {
+  take_model("llama");
+  put_texts({"text"}, 3, 9);
+  guessed();
+  ASSERT_THAT(config(), HasSubstr("\"positions\" ] }"));
+  const Json checked = Json::parse(data_check(folder_ / "train.toml").report.json);
+  for (const Json& field : checked["train"]["fields"]) {
+    const bool is_places = field["name"] == "position_ids";
+    EXPECT_EQ(field["columns"][0].contains("greatest"), !is_places) << field;
+  }
+}
+
+// Its windows and the rows of a table have the same ids, since the tokenizer is the same.
+TEST_F(InitTexts, AnExportOfWindowsIsEvaluatedOnRows) {
+  take_model("llama");
+  std::string text;
+  for (int line = 0; line < 900; ++line) text += words(10, line) + "\n";
+  put("corpus.txt", text);
+  guessed("corpus.txt");
+  TrainOptions options;
+  options.run_dir = folder_ / "run";
+  options.overrides = {"steps=2"};
+  Trainer(folder_ / "train.toml", options).run();
+  export_run(folder_ / "run", folder_ / "trained.onnx");
+  put_texts({"text"}, 3, 12);
+  TrainedOptions use;
+  use.data = {folder_ / "data/train.jsonl"};
+  const Json rows = Json::parse(evaluate_run(folder_ / "trained.onnx", use).json);
+  EXPECT_EQ(rows["samples"], 12);
+  EXPECT_GT(rows["metrics"]["loss"].get<double>(), 0);
+}
+
+TEST_F(InitTexts, ALengthThatTheModelIsNotBoundToNamesBothKeys) {
+  take_model("llama");
+  std::string text;
+  for (int line = 0; line < 900; ++line) text += words(10, line) + "\n";
+  put("corpus.txt", text);
+  guessed("corpus.txt");
+  TrainOptions options;
+  options.run_dir = folder_ / "run";
+  options.overrides = {"data.length=128", "steps=1"};
+  try {
+    Trainer(folder_ / "train.toml", options).run();
+    ADD_FAILURE() << "it trains";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("data.length is 128 and model.bind."),
+                                    HasSubstr(" is 256"), HasSubstr("set both alike")));
+  }
+}
+
+TEST_F(InitTexts, SamplesBeyondThePositionsAreTold) {
+  take_model("llama");
+  std::string text;
+  for (int line = 0; line < 900; ++line) text += words(10, line) + "\n";
+  put("corpus.txt", text);
+  guessed("corpus.txt");
+  const auto summary = [&] { return Trainer(folder_ / "train.toml", {}).summary(); };
+  EXPECT_THAT(summary(), Not(HasSubstr("has positions for")));
+  put("config.json", "{\"max_position_embeddings\": 256}");
+  EXPECT_THAT(summary(), Not(HasSubstr("has positions for")));
+  put("config.json", "{\"max_position_embeddings\": 100}");
+  EXPECT_THAT(summary(), HasSubstr("samples have 256 tokens, and the model has positions for 100"));
+}
+
+// PEFT's readers, and AutoTokenizer, look into the folder.
+TEST_F(InitTexts, TheTokenizerLiesWithTheAdapter) {
+  take_model("llama");
+  put_texts({"text"}, 3, 12);
+  guessed();
+  std::vector<std::string> said;
+  TrainOptions options;
+  options.run_dir = folder_ / "run";
+  options.on_message = [&](const std::string& line) { said.push_back(line); };
+  options.overrides = {"steps=2", "parameters.lora=[{at='**.q_proj:weight', rank=2}]"};
+  Trainer trainer(folder_ / "train.toml", options);
+  EXPECT_THAT(trainer.summary(),  // q_proj is 16 to 16
+              AllOf(HasSubstr(", 64 of them train)"), HasSubstr("means 1 parameter by what")));
+  trainer.run();
+  EXPECT_THAT(said, Contains(HasSubstr("--format peft")));
+  export_run(folder_ / "run", folder_ / "adapter", "latest", false, "", {}, {.format = "peft"});
+  EXPECT_EQ(read_file(folder_ / "adapter/tokenizer.json"), word_tokenizer());
+  EXPECT_FALSE(path_exists(folder_ / "adapter.tokenizer.json"));
 }
 
 }  // namespace

@@ -7,17 +7,21 @@
 #include "api/init/fields.h"
 #include "engine/formats/files.h"
 #include "engine/formats/tokenizer/tokenizer.h"
+#include "engine/graph/error.h"
 
 namespace tandem::api::looks {
 namespace {
 
 constexpr std::int64_t bytes_a_token = 4;  // an English text has about so many
 
-bool takes_plain_text(const std::string& path) {
-  return path.ends_with(".txt") && file_size(path) > 0;
-}
+bool takes_plain_text(const std::string& path) { return path.ends_with(".txt"); }
 
 void look_at_plain_text(const SplitPaths& paths, DataFacts& facts) {
+  const bool has_text = std::any_of(paths.train.begin(), paths.train.end(),
+                                    [](const std::string& path) { return file_size(path) > 0; });
+  if (!has_text)
+    throw Error(ErrorKind::data,
+                Diagnostic{.message = "the text is empty", .file = paths.train.at(0)});
   facts.train = {{"", paths.train, {}}};
   if (!paths.eval.empty()) facts.eval = {{"", paths.eval, {}}};
   ArrayFacts tokens;
@@ -37,17 +41,22 @@ void look_at_plain_text(const SplitPaths& paths, DataFacts& facts) {
 }
 
 void fit_plain_text(const std::vector<InputFacts>& inputs, DataFacts& facts) {
-  facts.tokenizer = tokenizer_near(facts);
-  double most = 255;  // the largest id where bytes are the tokens
-  if (facts.tokenizer.empty()) {
-    facts.keys.push_back(
-        {"tokenizer", "\"bytes\"", "",
-         "no tokenizer.json lies next to the model or the data: put the model's there and run init "
-         "again, or say \"bytes\" or \"characters\" where the model was made for these"});
-  } else {
-    most = static_cast<double>(Tokenizer::read(facts.tokenizer)->size() - 1);
+  const std::string tokenizer = tokenizer_near(facts);
+  const std::int64_t rows = rows_for_ids(inputs);
+  std::int64_t ids = rows > 0 ? rows : 256;  // as many as bytes have
+  if (!tokenizer.empty()) {
+    const std::int64_t own = Tokenizer::read(tokenizer)->size();
+    ids = rows > 0 ? std::min(own, rows) : own;
   }
-  for (ArrayFacts& array : facts.arrays) array.numbers.add(most);
+  take_tokenizer(tokenizer,
+                 "no tokenizer.json lies next to the model or the data: name the model's, such as "
+                 "tokenizer = \"../folder/tokenizer.json\", or \"bytes\" or \"characters\" where "
+                 "the model was made for these",
+                 inputs, facts);
+  for (ArrayFacts& array : facts.arrays) {
+    array.numbers.add(static_cast<double>(ids - 1));
+    array.is_unread = true;
+  }
   fit_windows(inputs, facts);
 }
 

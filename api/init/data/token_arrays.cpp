@@ -124,6 +124,15 @@ bool is_row_of_ids(const InputFacts& input) {
   return shape.size() == 1 && shape[0] != 0 && shape[0] != 1 && is_integer(input.sample.dtype);
 }
 
+/// How many ids a tokenizer has; 0 for one that is not taken, which training tells.
+std::int64_t ids_of(const std::string& tokenizer) {
+  try {
+    return Tokenizer::read(tokenizer)->size();
+  } catch (const Error&) {
+    return 0;
+  }
+}
+
 class TokenArrays {
  public:
   TokenArrays(const std::vector<InputFacts>& inputs, DataFacts& facts)
@@ -156,12 +165,12 @@ class TokenArrays {
     }
     add_written();
     if (facts_.arrays.size() == before && facts_.choices.empty()) return;
-    facts_.tokenizer = tokenizer_;
-    if (!tokenizer_.empty()) return;
-    facts_.keys.push_back(
-        {"tokenizer", "\"tokenizer.json\"", "",
-         "put the model's tokenizer.json next to it or to the data, and run init again, which "
-         "measures lengths with it (tokenizer.save_pretrained of transformers writes one)"});
+    take_tokenizer(tokenizer_,
+                   "put the model's tokenizer.json next to it or to the data and run init again "
+                   "with --to ANOTHER_FOLDER, which measures lengths with it "
+                   "(tokenizer.save_pretrained of transformers writes one); or name it here, such "
+                   "as tokenizer = \"../folder/tokenizer.json\"",
+                   inputs_, facts_);
   }
 
  private:
@@ -359,6 +368,31 @@ std::string tokenizer_near(const DataFacts& facts) {
   }
   const auto found = std::find_if(files.begin(), files.end(), path_exists);
   return found == files.end() ? "" : *found;
+}
+
+std::int64_t rows_for_ids(const std::vector<InputFacts>& inputs) {
+  std::int64_t rows = 0;
+  for (const InputFacts& input : inputs) {
+    if (role_of(input) == Role::none) rows = std::max(rows, input.table_rows);
+  }
+  return rows;
+}
+
+void take_tokenizer(const std::string& tokenizer, const std::string& lacks,
+                    const std::vector<InputFacts>& inputs, DataFacts& facts) {
+  std::string todo = lacks;
+  if (!tokenizer.empty()) {
+    const std::int64_t ids = ids_of(tokenizer), rows = rows_for_ids(inputs);
+    if (rows == 0 || ids <= rows) {
+      facts.tokenizer = tokenizer;
+      return;
+    }
+    todo = fmt::format(
+        "{} has ids up to {}, the model's table of ids has {} rows: is it this model's tokenizer? "
+        "Name the model's own; with parameters.shape the table has more rows",
+        std::filesystem::path(tokenizer).filename().string(), ids - 1, rows);
+  }
+  facts.keys.push_back({"tokenizer", "\"../folder/tokenizer.json\"", "", todo});
 }
 
 void add_token_arrays(const std::vector<InputFacts>& inputs, DataFacts& facts) {

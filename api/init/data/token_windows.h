@@ -20,4 +20,11 @@ void fit_windows(const std::vector<InputFacts>& inputs, DataFacts& facts);
 /// model, where exporters write it; "" for none.
 std::string tokenizer_near(const DataFacts& facts);
 
+/// The rows of the largest table that ids are looked up in; 0 where none is seen.
+std::int64_t rows_for_ids(const std::vector<InputFacts>& inputs);
+/// data.tokenizer of the data: this file; open where it is "", for which `lacks` says what to do,
+/// and where it has ids that the model's tables lack, as that of another model has.
+void take_tokenizer(const std::string& tokenizer, const std::string& lacks,
+                    const std::vector<InputFacts>& inputs, DataFacts& facts);
+
 }  // namespace tandem::api

@@ -57,9 +57,11 @@ std::optional<LossGuess> guess_numbers(const LossCase& of, std::int64_t count) {
   if (!in_range && ignore.empty()) return std::nullopt;
   LossGuess loss;
   loss.as = label_functions(of.labels, true);
-  loss.why = fmt::format(
-      "\"{}\" scores {} classes for each label; \"{}\" holds whole numbers from {:g} to {:g}",
-      of.output, count, of.labels.name, numbers.least, numbers.most);
+  loss.why = fmt::format("\"{}\" scores {} classes for each label; \"{}\" holds ", of.output, count,
+                         of.labels.name) +
+             (of.labels.is_unread
+                  ? "ids of tokens"
+                  : fmt::format("whole numbers from {:g} to {:g}", numbers.least, numbers.most));
   if (!ignore.empty()) {
     loss.options = ", ignore_index = " + ignore;
     loss.why += ", where " + ignore + " is no class and does not count";

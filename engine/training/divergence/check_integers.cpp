@@ -14,6 +14,7 @@
 #include "engine/operators/tables/rows.h"
 #include "engine/training/config/config_value.h"
 #include "engine/training/data/bounded_source.h"
+#include "engine/training/divergence/tokenizer_rows.h"
 #include "engine/training/tables/column_lookups.h"
 
 namespace tandem {
@@ -94,15 +95,15 @@ std::optional<std::int64_t> absent_value(const Graph& graph, ValueId ids) {
 }
 
 /// A field of the data that chooses rows of a parameter.
-struct Lookup {
+struct FieldLookup {
   std::string field, path, table;
   std::int64_t rows = 0;
   DType ids = DType::int64;            // as they are looked up
   std::optional<std::int64_t> absent;  // the field's value that names no row
 };
 
-std::vector<Lookup> lookups(const Graph& graph) {
-  std::vector<Lookup> found;
+std::vector<FieldLookup> lookups(const Graph& graph) {
+  std::vector<FieldLookup> found;
   for (const Node& node : graph.nodes) {
     const bool sums = node.op->role == Role::embedding_bag;
     if (node.op->role != Role::lookup && !sums) continue;
@@ -127,18 +128,19 @@ bool gives_zeros(const RunConfig& config, const std::string& field) {
 }
 
 /// Whether the field's own type holds the value that names no row.
-bool can_be_absent(const Lookup& lookup, DType own) {
+bool can_be_absent(const FieldLookup& lookup, DType own) {
   return lookup.absent && (own == DType::int64 || own == lookup.ids);
 }
 
-void check_lookup(const RunConfig& config, const std::vector<Lookup>& all, const Lookup& lookup,
-                  const DataSource& source, std::vector<Diagnostic>& problems) {
+void check_lookup(const RunConfig& config, const std::vector<FieldLookup>& all,
+                  const FieldLookup& lookup, const DataSource& source,
+                  std::vector<Diagnostic>& problems) {
   const int index = source.find_field(lookup.field);
   if (index < 0) return;
   const DType own = type_of(source, index);
   if (own == DType::boolean) return;
   const bool zeros = gives_zeros(config, lookup.field);
-  const bool could = std::all_of(all.begin(), all.end(), [&](const Lookup& other) {
+  const bool could = std::all_of(all.begin(), all.end(), [&](const FieldLookup& other) {
     return other.field != lookup.field || (can_be_absent(other, own) && other.rows == lookup.rows);
   });
   const std::string rows = std::to_string(lookup.rows);
@@ -255,7 +257,7 @@ std::vector<LabelMean> label_means(const Graph& forward) {
 }
 
 std::int64_t looked_up_rows(const Graph& forward, const std::string& field) {
-  for (const Lookup& lookup : lookups(forward)) {
+  for (const FieldLookup& lookup : lookups(forward)) {
     if (lookup.field == field) return lookup.rows;
   }
   return 0;
@@ -265,7 +267,7 @@ std::shared_ptr<const DataSource> zero_out_of_range(const RunConfig& config, con
                                                     std::shared_ptr<const DataSource> source) {
   if (!source || !config.data) return source;
   std::map<int, IdBound> bounds;
-  const std::vector<Lookup> all = lookups(forward);
+  const std::vector<FieldLookup> all = lookups(forward);
   for (const FieldConfig& field : config.data->fields) {
     if (field.out_of_range != OutOfRange::zero) continue;
     const int index = source->find_field(field.name);
@@ -273,8 +275,8 @@ std::shared_ptr<const DataSource> zero_out_of_range(const RunConfig& config, con
     Diagnostic d = at(field.where, "data.fields." + field.name,
                       "out_of_range is for ids that look up rows of a parameter");
     const DType own = type_of(*source, index);
-    const Lookup *first = nullptr, *other = nullptr;  // tables of different lengths
-    for (const Lookup& lookup : all) {
+    const FieldLookup *first = nullptr, *other = nullptr;  // tables of different lengths
+    for (const FieldLookup& lookup : all) {
       if (lookup.field != field.name) continue;
       if (first == nullptr) first = &lookup;
       if (lookup.rows != first->rows) other = &lookup;
@@ -290,7 +292,7 @@ std::shared_ptr<const DataSource> zero_out_of_range(const RunConfig& config, con
       bound.outside = *lookup.absent;
     }
     if (other != nullptr) {
-      const auto shown = [](const Lookup& lookup) {
+      const auto shown = [](const FieldLookup& lookup) {
         return std::to_string(lookup.rows) + " in \"" + lookup.table + "\"";
       };
       d.message =
@@ -309,7 +311,7 @@ std::shared_ptr<const DataSource> zero_out_of_range(const RunConfig& config, con
 }
 
 struct FieldChecks::Found {
-  std::vector<Lookup> lookups;
+  std::vector<FieldLookup> lookups;
   std::vector<ColumnLookup> columns;
   std::vector<LabelMean> means;
 };
@@ -343,10 +345,17 @@ void FieldChecks::check(const DataSource& source) const {
   }
   if (problems.empty())
     for (const LabelMean& mean : found_->means) check_any_label_counts(mean, source, problems);
-  const std::vector<Lookup>& all = found_->lookups;
-  for (const Lookup& lookup : all) check_lookup(config_, all, lookup, source, problems);
+  const std::vector<FieldLookup>& all = found_->lookups;
+  for (const FieldLookup& lookup : all) {
+    const std::size_t before = problems.size();
+    check_lookup(config_, all, lookup, source, problems);
+    if (problems.size() == before || !config_.data) continue;
+    // What is out of range elsewhere, labels above all, is so for this reason.
+    if (auto foreign = foreign_tokenizer(*config_.data, lookup.field, lookup.table, lookup.rows))
+      throw Error(ErrorKind::data, std::move(*foreign));
+  }
   for (const ColumnLookup& lookup : found_->columns) {
-    const bool is_whole = std::any_of(all.begin(), all.end(), [&](const Lookup& known) {
+    const bool is_whole = std::any_of(all.begin(), all.end(), [&](const FieldLookup& known) {
       return known.path == lookup.path && known.table == lookup.parameter;
     });
     if (!is_whole && !gives_zeros(config_, lookup.input))

@@ -1,0 +1,14 @@
+// Lengths of samples beside the lengths that model.bind gives the model's free dimensions.
+#pragma once
+
+#include "engine/graph/graph.h"
+#include "engine/training/config/run_config.h"
+#include "engine/training/training_graph.h"
+
+namespace tandem {
+
+/// Throws Error{usage} where a field differs from its input in a dimension that model.bind has
+/// bound: both keys have to say the same. What else does not fit is told elsewhere.
+void check_bound_lengths(const RunConfig& config, const Graph& forward, const FieldTypes& fields);
+
+}  // namespace tandem
