@@ -62,6 +62,26 @@ void add_types_without_update(Inspected& inspected) {
        count});
 }
 
+/// The model with some length for each dimension that the file leaves free, which tells what reads
+/// its parameters; empty where it cannot be imported so.
+Graph with_any_lengths(const OnnxFile& file, const Engine& engine, ImportOptions import,
+                       const ModelSummary& summary) {
+  constexpr std::int64_t any_length = 16;
+  for (const PortSummary& input : summary.inputs) {
+    for (std::size_t axis = 1; axis < input.dims.size(); ++axis) {
+      const std::string& name = input.dims[axis];
+      const bool is_number =
+          !name.empty() && name.find_first_not_of("0123456789") == std::string::npos;
+      const bool is_bound = std::any_of(import.bind.begin(), import.bind.end(),
+                                        [&](const auto& one) { return one.first == name; });
+      if (!is_number && !is_bound) import.bind.emplace_back(name, any_length);
+    }
+  }
+  TrainingImport training = import_training(file, engine.operators, import);
+  const bool is_whole = training.model.summary.problems.empty();
+  return is_whole ? std::move(training.model.graph) : Graph();
+}
+
 Inspected open_for_inspection(const Engine& engine, const std::string& path,
                               const InspectOptions& options) {
   ImportOptions import;
@@ -102,6 +122,8 @@ Inspected open_for_inspection(const Engine& engine, const std::string& path,
                                why_nothing_trains(result.imported.summary),
                                "export the model with its weights as initializers"});
   }
+  if (lacks_lengths_alone(result))
+    result.named = with_any_lengths(file, engine, import, result.imported.summary);
   if (result.imported.summary.problems.empty())
     result.export_notes = export_notes(file, result.imported);
   if (!result.has_training_info) result.notices = model_notices(result.imported);

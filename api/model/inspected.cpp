@@ -48,6 +48,10 @@ Readers readers_of(const ParameterNames& names, const Graph& graph, const std::s
   return readers;
 }
 
+const Graph& graph_of_readers(const Inspected& inspected) {
+  return inspected.named.states.empty() ? inspected.imported.graph : inspected.named;
+}
+
 /// "; read by q_proj.MatMul: also called q_proj:weight", the first few of many.
 std::string readers_text(const Readers& readers) {
   const auto listed = [](const std::vector<std::string>& names) {
@@ -77,7 +81,7 @@ std::string parameters_text(const Inspected& inspected, bool all) {
   if (others > 0) text += fmt::format(", {} that do not train", others);
   if (!all) return text + (summary.parameters.empty() ? "\n" : "; --parameters lists them\n");
   text += "\n";
-  const Graph& graph = inspected.imported.graph;
+  const Graph& graph = graph_of_readers(inspected);
   const ParameterNames names(graph);
   for (const ParameterSummary& p : summary.parameters) {
     text += fmt::format("  {} {:<40} {:<24} {}\n",
@@ -110,6 +114,13 @@ std::string missing_table(const std::vector<Problem>& problems) {
 
 }  // namespace
 
+bool lacks_lengths_alone(const Inspected& inspected) {
+  const std::vector<Problem>& problems = inspected.problems;
+  return !problems.empty() && std::all_of(problems.begin(), problems.end(), [](const Problem& p) {
+    return p.kind == "free_dimension";
+  });
+}
+
 Json to_json(const Inspected& inspected) {
   const ModelSummary& summary = inspected.imported.summary;
   Json json{
@@ -118,7 +129,7 @@ Json to_json(const Inspected& inspected) {
   json["missing_operators"] = json["export_notes"] = Json::array();
   for (const PortSummary& port : summary.inputs) json["inputs"].push_back(port_json(port));
   for (const PortSummary& port : summary.outputs) json["outputs"].push_back(port_json(port));
-  const Graph& graph = inspected.imported.graph;
+  const Graph& graph = graph_of_readers(inspected);
   const ParameterNames names(graph);
   for (const ParameterSummary& p : summary.parameters) {
     const Readers readers = readers_of(names, graph, p.name);
@@ -195,6 +206,8 @@ std::string problems_text(const Inspected& inspected) {
     const std::string where = p.op.empty() ? p.path : p.path + " " + p.op;
     text += fmt::format("  {}{}{}\n", where, where.empty() ? "" : ": ", with_fix(p.reason, p.fix));
   }
+  if (lacks_lengths_alone(inspected))
+    text += "  `tandem init MODEL --data DATA` binds them as long as the samples are\n";
   return text;
 }
 

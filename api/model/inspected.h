@@ -18,6 +18,7 @@ using Json = nlohmann::ordered_json;
 struct Inspected {
   ImportResult imported;
   Graph forward;
+  Graph named;        // says what reads the parameters where dimensions are free, with any length
   ItemCounts counts;  // of what the rules of a policy may name
   std::vector<std::string> recognised;
   std::vector<Problem> problems;  // what blocks training; missing operators first
@@ -26,6 +27,9 @@ struct Inspected {
   bool has_training_info = false;
   std::shared_ptr<const TrainingAlgorithm> algorithm;  // what that says, where it could be read
 };
+
+/// Whether lengths that the file leaves free are all that is missing.
+bool lacks_lengths_alone(const Inspected& inspected);
 
 Json to_json(const Inspected& inspected);
 /// `parameters`: listed one by one, else counted.

@@ -87,6 +87,50 @@ bool means(const Selector& selector, const ParameterReader& reader, bool has_sco
   return !has_scope && (selector.matches(reader.module) || selector.matches(reader.op));
 }
 
+/// The end of a name: "q_proj:weight" of "layers.0.q_proj:weight"; "" where it has no role, and of
+/// names that an exporter made up: "onnx::MatMul_12".
+std::string end_of_name(const std::string& name) {
+  const std::size_t colon = name.rfind(':');
+  if (colon == std::string::npos || colon == 0 || name[colon - 1] == ':') return "";
+  const std::size_t dot = name.rfind('.', colon);
+  return dot == std::string::npos ? name : name.substr(dot + 1);
+}
+
+/// A selector for names that end nearly as the selector does: "**.q_proj:weight" for "q_proj",
+/// "**.q_proj.weight" and "**.q_prj:weight"; "" where no names do.
+std::string nearest_end(const std::string& selector, const std::vector<std::string>& names) {
+  std::string wanted = selector;
+  const std::size_t dot = wanted.rfind('.');
+  if (!names_role(wanted)) {
+    const bool has_role =
+        dot != std::string::npos && (wanted.ends_with(".weight") || wanted.ends_with(".bias"));
+    if (has_role)
+      wanted[dot] = ':';
+    else
+      wanted += ":weight";
+  }
+  wanted = end_of_name(wanted);
+  const auto module_of = [](const std::string& end) { return end.substr(0, end.find(':')); };
+  std::vector<std::string> ends, modules;
+  for (const std::string& name : names) {
+    const std::string end = end_of_name(name);
+    if (end.empty()) continue;
+    ends.push_back(end);
+    modules.push_back(module_of(end));
+  }
+  const auto has = [](const std::vector<std::string>& all, const std::string& one) {
+    return std::find(all.begin(), all.end(), one) != all.end();
+  };
+  const std::string own = module_of(wanted),
+                    module = has(modules, own) ? own : nearest_name(own, modules);
+  if (module.empty()) return "";
+  const std::string end = module + wanted.substr(own.size());  // in the role that is asked for
+  return "**." + (has(ends, end)
+                      ? end
+                      : ends[static_cast<std::size_t>(
+                            std::find(modules.begin(), modules.end(), module) - modules.begin())]);
+}
+
 }  // namespace
 
 std::string module_of_path(const std::string& path) {
@@ -187,8 +231,9 @@ std::string ParameterNames::no_match_fix(const std::string& selector, const Grap
     names.push_back(state.name);
     for (std::string& name : further_names(state)) names.push_back(std::move(name));
   }
-  return did_you_mean(nearest_name(selector, names),
-                      "`tandem inspect MODEL --parameters` lists them");
+  std::string nearest = nearest_name(selector, names);
+  if (nearest.empty()) nearest = nearest_end(selector, names);
+  return did_you_mean(nearest, "`tandem inspect MODEL --parameters` lists them");
 }
 
 }  // namespace tandem

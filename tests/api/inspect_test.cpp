@@ -34,6 +34,21 @@ TEST(InspectText, CountsParametersAndListsThemWhereAsked) {
                     HasSubstr("  train  0:weight"), Not(HasSubstr("--parameters"))));
 }
 
+// Rules of parameters.lora need the names of modules before any length is bound.
+TEST(InspectText, FreeLengthsHideNoNames) {
+  const std::string model =
+      std::string(TANDEM_SOURCE_DIR) + "/tests/data/language_models/llama.onnx";
+  InspectOptions options;
+  options.parameters = true;
+  const InspectReport report = inspect(model, options);
+  EXPECT_TRUE(report.blocks_training);
+  EXPECT_THAT(report.text, AllOf(HasSubstr("tandem init MODEL --data DATA"),
+                                 HasSubstr("self_attn.q_proj:weight"), HasSubstr("; read by ")));
+  const Json free = Json::parse(report.json)["parameters"];
+  options.bind = {{"sequence_length", 16}};
+  EXPECT_EQ(free, Json::parse(inspect(model, options).json)["parameters"]);
+}
+
 TEST(InspectText, WhatTheExportHasLost) {
   const InspectReport report = inspect(exports + "gpt.dynamo_default.onnx");
   EXPECT_FALSE(report.blocks_training);

@@ -183,6 +183,13 @@ TEST(ReaderNames, WhatHelpsWhereNothingIsMeant) {
               HasSubstr("layers.0.attn.q_proj:weight"));
   EXPECT_THAT(ParameterNames(graph).no_match_fix("lm_head.MatMul", graph),
               HasSubstr("name it \"lm_head:weight\" or \"wte:weight\""));
+  for (const char* const selector : {"q_proj", "**.q_proj.weight", "**.q_prj:weight", "*.q_proj"}) {
+    EXPECT_THAT(ParameterNames(folded).no_match_fix(selector, folded),
+                HasSubstr("did you mean \"**.q_proj:weight\"?"))
+        << selector;
+  }
+  EXPECT_THAT(ParameterNames(folded).no_match_fix("**.lm_head:weight", folded),
+              HasSubstr("--parameters"));
 }
 
 TEST(ReaderNames, AdaptersAreThoseOfTheModule) {

@@ -5,6 +5,9 @@
 namespace tandem {
 namespace {
 
+/// Rules mean the weight that it belongs to.
+bool is_adapter(const State& state) { return state.name.find("/lora_") != std::string::npos; }
+
 /// "" where the selector means every parameter by its own names, or none.
 std::string reader_note(const std::string& key, const std::string& at, const Graph& graph,
                         const ParameterNames& names) {
@@ -13,7 +16,8 @@ std::string reader_note(const std::string& key, const std::string& at, const Gra
   std::size_t count = 0;
   std::string shown;
   for (const State& state : graph.states) {
-    if (state.kind != StateKind::parameter || !state.derived.is_saved()) continue;
+    if (state.kind != StateKind::parameter || !state.derived.is_saved() || is_adapter(state))
+      continue;
     const std::string reader = names.matched_reader(selector, state);
     if (reader.empty()) continue;
     if (++count <= most_shown) shown += (count == 1 ? "" : ", ") + state.path + " as " + reader;
