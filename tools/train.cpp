@@ -304,9 +304,9 @@ void add_train(CLI::App& app, Invocation& invocation) {
     if (!std::isnan(result.loss)) last = fmt::format(": loss {:.5g}", result.loss);
     for (const auto& [name, value] : result.evaluation)
       last += fmt::format("{} held-out {} {:.5g}", last.empty() ? ":" : " ", name, value);
-    display.message(fmt::format("{} after {} steps{}\nrun directory {}",
+    display.message(fmt::format("{} after {} step{}{}\nrun directory {}",
                                 result.interrupted ? "interrupted and saved" : "done", result.steps,
-                                last, result.run_dir));
+                                result.steps == 1 ? "" : "s", last, result.run_dir));
     for (const api::MetricTable& table : result.tables) display.message(api::to_text(table));
     if (result.interrupted)
       say_how_to_go_on();

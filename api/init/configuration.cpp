@@ -131,7 +131,9 @@ void guess_batch(const Engine& engine, Known& known, Draft& draft) {
                       network.most_batch, network.name);
     if (batch > known.samples) {
       batch = power_of_two(static_cast<double>(known.samples));
-      why = fmt::format("the largest power of two that {} samples fill", known.samples);
+      why = known.samples == 1
+                ? "there is one sample"
+                : fmt::format("the largest power of two that {} samples fill", known.samples);
     }
   }
   // Values stay for the backward pass, whose own are about as many; parameters have a gradient and

@@ -116,10 +116,14 @@ const DataLook& choose_kind(const std::string& path, std::vector<std::string>& f
     char first = 0;
     TextStream(files[0]).read(&first, 1);
   }
-  if (chosen == nullptr) refuse(path, "no file of a known kind of data", known_files());
-  if (taken.size() < files.size()) {
-    facts.notes.push_back(std::to_string(files.size() - taken.size()) +
-                          " other files of the folder are left alone");
+  if (chosen == nullptr)
+    refuse(path, "no file of a known kind of data", known_files(),
+           files.size() == 1 ? "text of another name is read where it is called .txt" : "");
+  if (const std::size_t others = files.size() - taken.size(); others > 0) {
+    facts.notes.push_back(
+        std::to_string(others) +
+        (others == 1 ? " other file of the folder is" : " other files of the folder are") +
+        " left alone");
   }
   files = std::move(taken);
   return *chosen;

@@ -98,7 +98,8 @@ RunConfig guessed_run_config(const std::string& model, TrainOptions& options,
   if (use == GuessedUse::prediction) std::erase_if(open, is_of_loss);
   if (!open.empty()) throw open_keys(model, data, open);
   if (options.on_message) {
-    options.on_message("guessed    " + run_name(model) + " from its file and " + normal_path(data) +
+    options.on_message("guessed    what " + path.filename().string() +
+                       " does not say itself of its settings is guessed from " + normal_path(data) +
                        "; `tandem init` writes all keys with their reasons");
     for (const ToldChoice& choice : told_choices(guess.draft)) {
       const bool is_said = std::any_of(overrides.begin(), overrides.end(),

@@ -300,6 +300,9 @@ std::vector<std::string> ResumedRun::compared(const RunConfig& config,
   std::vector<std::string> lines;
   if (const std::string moved = moved_.text(); !moved.empty()) lines.push_back(moved);
   std::vector<std::string> given = all_keys({});
+  std::erase_if(given, [&](const std::string& item) {  // this command line says it anew
+    return any_says(options_.overrides, item.substr(0, item.find('=')));
+  });
   for (const std::string& rule : started_.place) given.push_back("--place '" + rule + "'");
   for (const std::string& device : started_.devices) given.push_back("--device " + device);
   if (!given.empty())

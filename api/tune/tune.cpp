@@ -214,8 +214,8 @@ class Tuning {
       if (!result.interrupted) {
         trial.evaluation = result.evaluation;
         trial.values.push_back(value_of(result));
-        say(fmt::format("trial {}/{}  {} {:.6g} after {} steps", trial.number, trials_.size(),
-                        search_.metric, trial.value(), trial.steps));
+        say(fmt::format("trial {}/{}  {} {:.6g} after {} step{}", trial.number, trials_.size(),
+                        search_.metric, trial.value(), trial.steps, trial.steps == 1 ? "" : "s"));
       }
     } catch (const Error& error) {
       if (stops())

@@ -63,8 +63,11 @@ std::shared_ptr<const void> Training::Impl::start(
   for (const auto& [name, content] : files) {
     const std::string there = directory->path() + "/" + name;
     if (name != resolved_config_file || !path_exists(there)) continue;
-    for (const std::string& change : changed_keys(resolved_again(read_file(there), there), content))
+    for (const std::string& change :
+         changed_keys(resolved_again(read_file(there), there), content)) {
+      if (change.starts_with("run_dir: ")) continue;  // it has a number, or was moved
       say("the configuration has changed since the last start: " + change);
+    }
   }
   // The record comes first: a run that is killed here goes on by it.
   if (hooks.on_start) hooks.on_start(directory->path());

@@ -24,6 +24,7 @@ using tandem::testing::digits;
 using tandem::testing::error_of;
 using ::testing::AllOf;
 using ::testing::Contains;
+using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using Json = nlohmann::json;
@@ -125,6 +126,25 @@ TEST_F(ResumedStart, TheFirstCommandLineHolds) {
   EXPECT_EQ(losses_, std::vector<double>(whole.begin() + static_cast<long>(done), whole.end()));
   EXPECT_THAT(messages_, Contains(AllOf(HasSubstr("goes on with what it was started with"),
                                         HasSubstr("steps=6"), HasSubstr("--device gpu=emulated"))));
+}
+
+TEST_F(ResumedStart, WhatIsGivenAnewIsNotToldAsKept) {
+  train({.overrides = {"steps=4", "optimizer.lr=0.2"}});
+  train({.overrides = {"steps=6"}, .resume = true});
+  EXPECT_THAT(messages_, Contains(AllOf(HasSubstr("goes on with what it was started with"),
+                                        HasSubstr("optimizer.lr=0.2"), Not(HasSubstr("steps=")))));
+}
+
+TEST_F(ResumedStart, WhereTheRunLiesIsNoChange) {
+  train({.overrides = {"steps=4"}});
+  fs::rename(folder_ / "run", folder_ / "elsewhere");
+  TrainOptions options;
+  options.run_dir = folder_ / "elsewhere";
+  options.resume = true;
+  messages_.clear();
+  options.on_message = [this](const std::string& text) { messages_.push_back(text); };
+  Trainer(folder_ / "train.toml", options).run();
+  EXPECT_THAT(messages_, Each(Not(HasSubstr("run_dir"))));
 }
 
 TEST_F(ResumedStart, EverySecondResumeKnowsWhatTheOneBeforeWasGiven) {
