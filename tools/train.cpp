@@ -111,7 +111,7 @@ class Display {
   }
   void message(const std::string& text) {
     end_line();
-    std::fprintf(stderr, "%s\n", text.c_str());
+    say(text);
   }
   void end_line() {
     if (open_line_) std::fputc('\n', stderr);
