@@ -139,7 +139,8 @@ void check_lookup(const RunConfig& config, const std::vector<FieldLookup>& all,
   if (index < 0) return;
   const DType own = type_of(source, index);
   if (own == DType::boolean) return;
-  const bool zeros = gives_zeros(config, lookup.field);
+  // Without fields in the configuration, whoever feeds the ids may name no row, too.
+  const bool zeros = !config.data || gives_zeros(config, lookup.field);
   const bool could = std::all_of(all.begin(), all.end(), [&](const FieldLookup& other) {
     return other.field != lookup.field || (can_be_absent(other, own) && other.rows == lookup.rows);
   });
@@ -147,7 +148,7 @@ void check_lookup(const RunConfig& config, const std::vector<FieldLookup>& all,
   const std::string meaning =
       "an index of " + lookup.path + " into \"" + lookup.table + "\", which has " + rows + " rows";
   const std::string fix =
-      could && config.data && !zeros
+      could && !zeros
           ? "out_of_range = \"zero\" in data.fields." + lookup.field + " looks up zeros for it"
           : "ids have to be rows of the table, which parameters.shape can give more";
   collect(meaning, fix, problems, [&] {
