@@ -64,7 +64,7 @@ TEST(ComputedIds, TheNormHasTheGradientsOfRows) {
       losses_of_rule("ftrl", "", clipped));
 }
 
-// The loader cannot check them: a step does, however rows cross.
+// A Session finds the columns that look up rows and checks them before the step, however rows cross.
 TEST(ComputedIds, OnesOfNoRowAreErrors) {
   std::map<std::string, api::Array> fed;
   for (auto& [name, tensor] : dlrm_feeds(1)) {
@@ -83,7 +83,7 @@ TEST(ComputedIds, OnesOfNoRowAreErrors) {
       ADD_FAILURE() << "no error";
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), ErrorKind::data);
-      EXPECT_NE(std::string(error.what()).find("an index is out of range"), std::string::npos);
+      EXPECT_NE(std::string(error.what()).find("out of range: an index of"), std::string::npos);
     }
   }
 }
