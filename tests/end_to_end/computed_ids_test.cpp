@@ -64,7 +64,7 @@ TEST(ComputedIds, TheNormHasTheGradientsOfRows) {
       losses_of_rule("ftrl", "", clipped));
 }
 
-// A Session finds the columns that look up rows and checks them before the step, however rows cross.
+// A Session checks the columns that look up rows before the step, however rows cross.
 TEST(ComputedIds, OnesOfNoRowAreErrors) {
   std::map<std::string, api::Array> fed;
   for (auto& [name, tensor] : dlrm_feeds(1)) {
