@@ -6,6 +6,7 @@
 
 #include "api/check/checked_data.h"
 #include "api/data_options.h"
+#include "engine/formats/count_text.h"
 #include "engine/training/config/config_names.h"
 #include "engine/training/data/prepare_table.h"
 #include "placement/report/json.h"
@@ -25,9 +26,8 @@ std::string number_text(double value) {
 std::string text_of(const CheckedData& checked) {
   std::string text;
   for (const CheckedSplit& split : checked.splits) {
-    text +=
-        fmt::format("{}: {} sample{}", split.name, split.samples, split.samples == 1 ? "" : "s");
-    if (split.bad > 0) text += fmt::format(", {} bad row{}", split.bad, split.bad == 1 ? "" : "s");
+    text += fmt::format("{}: {}", split.name, count_text(split.samples, "sample"));
+    if (split.bad > 0) text += ", " + count_text(split.bad, "bad row");
     text += fmt::format("\n  {:<20} {:<16} {:>12} {:>10} {:>12} {:>12} {:>10}\n", "field", "column",
                         "values", "missing", "least", "greatest", "distinct");
     for (const CheckedField& field : split.fields) {

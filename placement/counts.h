@@ -21,8 +21,6 @@ struct ItemCounts {
   bool operator==(const ItemCounts&) const = default;
 };
 
-/// "1 operator", "2 operators".
-std::string count_text(std::size_t count, const std::string& noun);
 /// "9 operators, 0 parameters, 2 added parts": operators and parameters always, others where there
 /// are some.
 std::string counts_text(const ItemCounts& counts);

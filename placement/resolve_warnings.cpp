@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "engine/formats/count_text.h"
 #include "engine/graph/text.h"
 #include "placement/quantities.h"
 #include "placement/resolver.h"

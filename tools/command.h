@@ -26,16 +26,6 @@ struct Invocation {
   std::vector<std::string> arguments;  // that follow it
 };
 
-/// A path as a shell takes it.
-inline std::string for_shell(const std::string& text) {
-  constexpr std::string_view plain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=+,@%";
-  if (!text.empty() && text.find_first_not_of(plain) == std::string::npos) return text;
-  std::string quoted = "'";
-  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
-}
-
 /// Subcommands whose processes, started by mpirun, work together; others work as one process.
 inline constexpr std::string_view subcommands_of_ranks[] = {"train", "eval", "predict", "doctor"};
 inline bool works_as_ranks(std::string_view subcommand) {

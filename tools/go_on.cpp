@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "tandem/tandem.h"
+#include "tandem/terminal.h"
 #include "tools/launch_note.h"
 
 namespace tandem::tool {
@@ -25,7 +26,7 @@ std::vector<std::string> resuming(std::vector<std::string> command, const std::s
 
 std::string shell_line(const std::vector<std::string>& words) {
   std::string line;
-  for (const std::string& word : words) line += (line.empty() ? "" : " ") + for_shell(word);
+  for (const std::string& word : words) line += (line.empty() ? "" : " ") + api::for_shell(word);
   return line;
 }
 

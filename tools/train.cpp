@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "tandem/terminal.h"
 #include "tandem/tune.h"
 #include "tools/arguments.h"
 #include "tools/go_on.h"
@@ -37,7 +38,8 @@ std::string place_text(const api::Progress& p) {
 
 /// What to do with the run, as this shell takes it.
 std::string next_commands(const Invocation& invocation, const api::TrainResult& result) {
-  const std::string program = for_shell(invocation.program), run = for_shell(result.run_dir);
+  const std::string program = api::for_shell(invocation.program),
+                    run = api::for_shell(result.run_dir);
   std::string text;
   if (!result.evaluation.empty()) text += program + " eval " + run + "\n";
   return text + program + " export " + run + " --to trained.onnx";

@@ -103,7 +103,7 @@ CheckedSplit check_files(const DataConfig& config, const TablePlan& plan, const 
         if (plan.fields[f].tokenizer)
           column.unknown = std::max<std::int64_t>(column.unknown, 0) + s.unknown;
         found[f][c].add(s);
-        // Of tokens, other functions make other numbers, as `positions` does.
+        // Functions behind `tokens` replace the ids: `positions` makes 0, 1, 2, … of them.
         if (plan.fields[f].tokenizer && !plan.fields[f].rest.empty()) continue;
         column.least = std::min(column.least, s.least);
         column.greatest = std::max(column.greatest, s.greatest);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <memory>
 #include <optional>
 #include <set>
@@ -13,6 +12,7 @@
 #include "api/init/fields.h"
 #include "api/init/loss.h"
 #include "engine/graph/text.h"
+#include "engine/training/data/cells/dates.h"
 
 namespace tandem::api {
 namespace {
@@ -40,17 +40,12 @@ ColumnList elements_of(const InputFacts& input, ColumnList columns) {
 
 bool is_date(const ArrayFacts* column) { return !column->made_by.empty(); }
 
-/// Numbers that unix_time does not read as they are: it takes eight digits for a date, and from
-/// 1e11 on other units than seconds.
+/// Plain numbers that unix_time would not take for seconds.
 ColumnList taken_for_dates(const ColumnList& columns) {
-  constexpr double eight_digits = 1e7, nine_digits = 1e8, milliseconds = 1e11;
   ColumnList taken;
   for (const ArrayFacts* column : columns) {
     const Numbers& numbers = column->numbers;
-    const double most = std::max(std::abs(numbers.least), std::abs(numbers.most));
-    const bool is_read =
-        most < eight_digits || (numbers.least >= nine_digits && most < milliseconds);
-    if (!is_date(column) && !is_read) taken.push_back(column);
+    if (!is_date(column) && !are_seconds(numbers.least, numbers.most)) taken.push_back(column);
   }
   return taken;
 }
@@ -110,7 +105,7 @@ namespace {
 struct Offer {
   ColumnList columns;
   std::vector<std::string> left_out;  // identifiers
-  std::string why;                    // these and no others, where that is not their number alone
+  std::string why;  // why these columns are offered; "": their number and type fit
 };
 
 /// Whether the columns are no guess: they are as many as the input takes, and no other open input
@@ -172,9 +167,9 @@ void make_offer(const std::vector<InputFacts>& inputs, std::size_t place, const 
         joined(misread, ", ", [](const ArrayFacts* c) { return quoted_column(c->name); }));
   for (const FieldGuess& other : guesses.fields) {
     if (other.other_order)
-      field.todo += "; the columns of \"" + other.name +
-                    "\" stand in another order than its tables, so "
-                    "may these";
+      field.todo += fmt::format(
+          "; the columns of \"{}\" stand in another order than its tables, so may these",
+          other.name);
   }
   field.todo += target;
 }

@@ -60,7 +60,7 @@ std::string files_toml(const std::vector<ArrayFiles>& files, const std::string& 
   return "{ " + joined(files, ", ", item) + " }";
 }
 
-/// As a terminal shows them.
+/// The names of the files, for a terminal.
 std::string files_text(const std::vector<ArrayFiles>& files) {
   std::vector<std::string> all;
   for (const ArrayFiles& array : files)

@@ -29,7 +29,7 @@ struct GuessScope {
   bool in_stages = false;  // a model in which data decides extents is looked at as far as known
   bool has_loss = false;   // its terms and their fields are said
   SaidOfData said = {};
-  RecordedTraining recorded = {};                 // of a training that goes on from an export
+  RecordedTraining recorded = {};                 // what the model, an export, says of its training
   std::map<std::string, std::int64_t> bind = {};  // free dimensions whose lengths are said
 };
 
@@ -45,10 +45,11 @@ std::string run_name(const std::string& model);
 
 /// A path as files in `folder` name it, quoted.
 std::string near_path(const std::string& path, const std::string& folder);
-/// The same without quotes.
+/// A path as files in `folder` name it, without quotes.
 std::string near_path_text(const std::string& path, const std::string& folder);
 
-/// What is asked for of a training from this model, by what it records itself and by these keys.
+/// The scope of a training that starts from this model: `overrides` and what the model records of
+/// its own training are settled, the rest is guessed.
 GuessScope training_scope(const std::string& model, const std::string& data,
                           const std::string& folder, const std::vector<std::string>& overrides);
 

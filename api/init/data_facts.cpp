@@ -167,8 +167,8 @@ std::string listed_names(const std::vector<std::string>& files) {
   });
 }
 
-/// Of several files, some of which are called as training data, those whose names say nothing are
-/// left out.
+/// Splits files by their names. Where some are called as training data, files whose names say
+/// nothing are left out, and a note names them.
 SplitPaths split(const std::vector<std::string>& files, DataFacts& facts) {
   SplitPaths paths;
   std::vector<std::string> unnamed;

@@ -92,7 +92,7 @@ std::vector<Todo> Draft::todos() const {
 }
 
 std::vector<ToldChoice> told_choices(const Draft& draft) {
-  std::vector<ToldChoice> told = draft.files;
+  std::vector<ToldChoice> told = draft.files;  // first: everything else was guessed from them
   const auto tell = [&](const std::string& section, const GuessedKey& key, std::string label) {
     if (!key.todo.empty()) return;
     label.resize(std::max<std::size_t>(label.size(), 10), ' ');

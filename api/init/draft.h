@@ -41,7 +41,7 @@ struct Draft {
   std::vector<std::string> notes;       // for people, of the whole
   std::vector<std::string> warnings;    // about the model; a run prints them, too
   std::vector<std::string> model_notes;
-  std::vector<ToldChoice> files;  // of which data
+  std::vector<ToldChoice> files;  // the files that are trained on, and those that are held out
 
   /// The section of this name, which is added where there is none.
   GuessedSection& section(std::string_view name);

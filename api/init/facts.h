@@ -80,7 +80,7 @@ struct ArrayFacts {
   std::int64_t rare_count = 0;  // how often it is there
 
   bool has_gaps() const { return missing > 0; }
-  /// Of one row in twenty at most.
+  /// Whether fields are empty, but in no more than one row of twenty.
   bool has_few_gaps() const { return missing > 0 && missing * 20 <= rows; }
 };
 
@@ -120,7 +120,7 @@ struct DataFacts {
   std::string model_folder;             // that the model lies in, with its config.json
   std::string model_stem;               // the model's path without ".onnx"
   std::int64_t most_length = 0;         // tokens that it has positions for; 0: not known
-  /// By input: what it may be made of, where nobody can tell which of these texts is meant.
+  /// By the name of an input: the texts that it may be made of, where nothing tells which is meant.
   std::map<std::string, std::vector<ArrayFacts>> choices;
   bool chose_length = false;                  // of sequences, where the model leaves it free
   bool sizes_vary = false;                    // of pictures

@@ -24,7 +24,7 @@ std::string quoted_names(const std::vector<const ArrayFacts*>& arrays) {
   return text;
 }
 
-/// As messages name what an array holds: the columns "a", "b".
+/// What an array holds, for messages: "the values of "x"", or its columns by their names.
 std::string array_text(const ArrayFacts& array) {
   constexpr std::size_t most = 8;
   if (!array.stacked) return fmt::format("the values of \"{}\"", array.name);

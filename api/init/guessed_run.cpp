@@ -9,6 +9,7 @@
 #include "engine/formats/paths.h"
 #include "engine/graph/error.h"
 #include "engine/training/config/config_check.h"
+#include "tandem/terminal.h"
 
 namespace tandem::api {
 namespace {
@@ -30,13 +31,6 @@ bool is_of_loss(const Todo& todo) {
          todo.text == goes_with_loss;
 }
 
-/// Between single quotes, of which those inside end and begin them anew.
-std::string quoted_for_shells(const std::string& text) {
-  std::string quoted = "'";
-  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
-}
-
 Error open_keys(const std::string& model, const std::string& data, const std::vector<Todo>& open) {
   std::vector<Diagnostic> all;
   for (const Todo& todo : open) {
@@ -45,7 +39,7 @@ Error open_keys(const std::string& model, const std::string& data, const std::ve
     d.file = model;
     d.path = todo.key;
     if (!todo.line.empty())
-      d.fix = "if that is meant, add " + quoted_for_shells(todo.line) + " to the line";
+      d.fix = "if that is meant, add " + for_shell(todo.line) + " to the line";
   }
   std::string& fix = all.back().fix;
   fix += (fix.empty() ? "" : "; ") + std::string("`tandem init ") + model +

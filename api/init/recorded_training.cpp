@@ -55,15 +55,6 @@ std::optional<KeyParts> parts_of(const std::string& key) {
   return parts;
 }
 
-/// `vocabulary` with its options and the file that it takes its numbers from.
-std::string vocabulary_text(const VocabularyPlan& plan, const std::string& file) {
-  std::string options = plan.name.empty() ? "" : "name='" + plan.name + "', ";
-  if (!options.empty() || plan.by_table || plan.by_value)
-    options += "by='" + std::string(plan.by()) + "', ";
-  const char quote = file.find('\'') == std::string::npos ? '\'' : '"';
-  return "vocabulary(" + options + "file=" + quote + file + quote + ")";
-}
-
 /// Why the vocabulary beside the model is not that of its training; "" where it is.
 std::string refusal_of(const std::string& path, const std::string& file, const Metadata& metadata) {
   const std::string name = fs::path(path).filename().string();
@@ -71,9 +62,8 @@ std::string refusal_of(const std::string& path, const std::string& file, const M
   const bool is_there = path_exists(path) && !is_directory(path);
   if (is_there && (known == metadata.end() || hash_file(path).sha256 == known->second)) return "";
   return fmt::format(
-      "{} {}: put the one there that `tandem export` wrote beside this model; with numbers that "
-      "are "
-      "counted anew, words would look up the rows of other words",
+      "{} {}: put the one there that `tandem export` wrote beside this model; counted anew, words "
+      "would look up the rows of other words",
       name,
       is_there ? "is not the vocabulary that the model was trained with"
                : "numbers its words, and is not beside the model");

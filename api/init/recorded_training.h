@@ -19,8 +19,9 @@ struct RecordedTraining {
   std::vector<std::string> notes;
 };
 
-/// Of a model that was exported behind a training on data of this kind; else nothing. Paths in the
-/// keys are relative to `folder`, where that is near. Keys that an override sets are left out.
+/// What the model's file records, where it was exported from a training on data of this kind; else
+/// nothing. Paths in the keys are relative to `folder`, where that is near. Keys that an override
+/// sets are left out.
 RecordedTraining recorded_training(const std::string& model, const std::string& data,
                                    const std::string& folder,
                                    const std::vector<std::string>& overrides);

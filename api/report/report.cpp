@@ -8,6 +8,7 @@
 #include "api/report/html.h"
 #include "api/report/page_parts.h"
 #include "api/report/section.h"
+#include "engine/formats/count_text.h"
 #include "engine/formats/files.h"
 #include "engine/formats/sha256.h"
 #include "engine/graph/error.h"
@@ -118,7 +119,7 @@ Report write_report(const std::vector<std::string>& runs, const std::string& to)
   const std::string page = page_of(input);
   write_output(to, page, "--to", report_mark);
   Report report;
-  report.text = fmt::format("{}  ({} run{}, {})\n", to, runs.size(), runs.size() == 1 ? "" : "s",
+  report.text = fmt::format("{}  ({}, {})\n", to, count_text(runs.size(), "run"),
                             bytes_text_of(static_cast<double>(page.size())));
   ReportJson json{{"to", to}, {"bytes", page.size()}, {"runs", ReportJson::array()}};
   for (const ReportRun& run : input.runs) json["runs"].push_back(run.record.path);

@@ -14,7 +14,8 @@
 namespace tandem::api {
 namespace {
 
-/// False where a value is not, is NaN, or is of a type that is left to slower checks.
+/// Whether all values are from `least` to `most`. False, too, for types that it does not read,
+/// which are left to the slower check.
 bool are_within(const HostTensor& tensor, double least, double most) {
   const auto all_of = [&](auto zero) {
     const auto values = tensor.as<decltype(zero)>();
@@ -76,8 +77,8 @@ class FedArrays {
   std::vector<HostTensor> arrays_;
 };
 
-/// A problem of a row that lies in no file, for whoever has fed it. `has_rows`: else the whole
-/// array was one.
+/// The problem in terms of what was fed: array and row in place of a field and a file. `has_rows`:
+/// whether the array has a row for each sample.
 Diagnostic of_feed(Diagnostic d, bool has_rows) {
   constexpr std::string_view of_data = "data.fields.";
   if (d.path.starts_with(of_data)) d.path.erase(0, of_data.size());

@@ -18,6 +18,7 @@
 #include "api/train/resumed_run.h"
 #include "api/train/run_fingerprint.h"
 #include "api/use/vocabularies.h"
+#include "engine/formats/count_text.h"
 #include "engine/formats/files.h"
 #include "engine/formats/paths.h"
 #include "engine/graph/parameter_names.h"
@@ -538,13 +539,10 @@ std::string Trainer::summary() const {
   std::size_t instructions = 0;
   for (const Queue& queue : program.plan().queues) instructions += queue.instructions.size();
   const Graph& imported = my.model->micro_batch().graph;
-  const auto counted = [](auto count, const char* what) {
-    return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-  };
   const std::int64_t total = my.training->total_steps();
   // Where a resumed run ends is known once its checkpoint is read.
   const std::string steps =
-      my.resume_from.empty() && total > 0 ? counted(total, "step") + ", " : "";
+      my.resume_from.empty() && total > 0 ? count_text(total, "step") + ", " : "";
   std::string text = fmt::format(
       "model      {}  ({} parameters in {} tensors{})\n{}\n"
       "plan       {} instructions, {}{}\n{}"
@@ -553,9 +551,9 @@ std::string Trainer::summary() const {
       has_training_info(my.model->file()) ? "" : trained_part(my.config, imported, elements),
       placement_line(my.training->memory(), crossings_of_step(*my.training),
                      my.placed.policy().policy, resolved),
-      instructions, counted(my.engine.cpu->facts().threads, "thread"), my.threads_note(),
+      instructions, count_text(my.engine.cpu->facts().threads, "thread"), my.threads_note(),
       memory_text(my.training->memory(), resolved), steps,
-      counted(my.training->steps_per_epoch(), "step"), my.config.batch_size);
+      count_text(my.training->steps_per_epoch(), "step"), my.config.batch_size);
   if (my.ranks)
     text += fmt::format("\nranks      {}, {} on this machine: each computes {} samples of a step",
                         my.ranks->ranks(), my.ranks->local_ranks(),

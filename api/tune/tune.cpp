@@ -11,12 +11,14 @@
 #include "api/init/guessed_run.h"
 #include "api/tune/rounds.h"
 #include "api/tune/trials.h"
+#include "engine/formats/count_text.h"
 #include "engine/formats/files.h"
 #include "engine/formats/paths.h"
 #include "engine/formats/sha256.h"
 #include "engine/graph/error.h"
 #include "engine/graph/text.h"
 #include "engine/training/config/run_config.h"
+#include "tandem/terminal.h"
 #include "tandem/tune.h"
 
 namespace tandem::api {
@@ -113,16 +115,6 @@ void check_halving(const RunConfig& config, const TuneOptions& options, const Se
   if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
 }
 
-/// As a shell takes it.
-std::string shell_word(const std::string& text) {
-  constexpr std::string_view plain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./=:,+-@%";
-  if (!text.empty() && text.find_first_not_of(plain) == std::string::npos) return text;
-  std::string quoted = "'";
-  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
-}
-
 class Tuning {
  public:
   Tuning(const std::string& config_path, const TuneOptions& options)
@@ -214,8 +206,8 @@ class Tuning {
       if (!result.interrupted) {
         trial.evaluation = result.evaluation;
         trial.values.push_back(value_of(result));
-        say(fmt::format("trial {}/{}  {} {:.6g} after {} step{}", trial.number, trials_.size(),
-                        search_.metric, trial.value(), trial.steps, trial.steps == 1 ? "" : "s"));
+        say(fmt::format("trial {}/{}  {} {:.6g} after {}", trial.number, trials_.size(),
+                        search_.metric, trial.value(), count_text(trial.steps, "step")));
       }
     } catch (const Error& error) {
       if (stops())
@@ -263,11 +255,11 @@ class Tuning {
   std::string command() const {
     const Trial& best = *ranked(trials_, search_.better).front();
     if (best.status == TrialStatus::failed || !std::isfinite(best.value())) return "";
-    std::string text = "tandem train " + shell_word(file_);
-    for (const std::string& item : options_.overrides) text += " " + shell_word(item);
-    for (const std::string& item : overrides_of(best.settings)) text += " " + shell_word(item);
-    for (const std::string& item : options_.place) text += " --place " + shell_word(item);
-    for (const std::string& item : options_.devices) text += " --device " + shell_word(item);
+    std::string text = "tandem train " + for_shell(file_);
+    for (const std::string& item : options_.overrides) text += " " + for_shell(item);
+    for (const std::string& item : overrides_of(best.settings)) text += " " + for_shell(item);
+    for (const std::string& item : options_.place) text += " --place " + for_shell(item);
+    for (const std::string& item : options_.devices) text += " --device " + for_shell(item);
     return text;
   }
 

@@ -11,6 +11,7 @@
 #include "api/use/class_words.h"
 #include "api/use/compare_uses.h"
 #include "api/use/trained_data.h"
+#include "engine/formats/count_text.h"
 #include "engine/graph/text.h"
 #include "engine/training/divergence/divergence_cause.h"
 #include "engine/training/evaluation.h"
@@ -109,8 +110,8 @@ EvaluationReport evaluated(const std::string& run, const TrainedOptions& options
     for (std::string& line : compare_held_out(trained.run().used(), *config.data, samples))
       report.warnings.push_back(std::move(line));
   }
-  report.text = fmt::format("{}\ndata        {}: {} sample{}\n", trained.run().text(),
-                            joined_names(options.data), samples, samples == 1 ? "" : "s");
+  report.text = fmt::format("{}\ndata        {}: {}\n", trained.run().text(),
+                            joined_names(options.data), count_text(samples, "sample"));
   Json metrics = Json::object();
   for (const auto& [name, value] : values) {
     report.text += fmt::format("{:<11} {}\n", name, number_text(value));

@@ -16,6 +16,7 @@
 #include "api/use/predictions/prediction_file.h"
 #include "api/use/trained_data.h"
 #include "api/use/vocabularies.h"
+#include "engine/formats/count_text.h"
 #include "engine/training/prediction.h"
 #include "engine/training/ranks/gathered.h"
 
@@ -370,9 +371,9 @@ Report predicted(const std::string& run, const PredictOptions& options,
                       {"dtype", name_of(array.sample.dtype)},
                       {"shape", array.sample.shape}});
   }
-  report.text = fmt::format("predicted   {} row{} into {}: {}  ({:.0f} rows/s)", stream.rows(),
-                            stream.rows() == 1 ? "" : "s", to, columns,
-                            static_cast<double>(stream.rows()) / seconds);
+  report.text =
+      fmt::format("predicted   {} into {}: {}  ({:.0f} rows/s)", count_text(stream.rows(), "row"),
+                  to, columns, static_cast<double>(stream.rows()) / seconds);
   if (stream.left_out() > 0) {
     report.warnings.push_back(
         fmt::format("{} of {} rows are bad and have no prediction (nan, class -1); the first: {}",

@@ -25,8 +25,8 @@ bool is_dropout(const Case& dropped, const Case& kept, double scale) {
          is_near(kept.factor * scale * kept.share, 1);
 }
 
-/// Of Klambauer et al. (2017), as PyTorch has it: dropped elements are -alpha, and a and b bring
-/// back mean and deviation.
+/// Alpha dropout of Klambauer et al. (2017), as PyTorch has it: dropped elements become -alpha, and
+/// a x + b brings back mean and deviation.
 bool is_alpha_dropout(const Case& dropped, const Case& kept, double scale) {
   constexpr double alpha = 1.7580993408473766;
   const double a = 1 / std::sqrt((alpha * alpha * dropped.share + 1) * kept.share);
@@ -35,7 +35,8 @@ bool is_alpha_dropout(const Case& dropped, const Case& kept, double scale) {
          is_near(dropped.shift, -alpha * a * kept.share);
 }
 
-/// Without a factor that makes up for it, as `scale_by_keep = False` has it.
+/// A mask of zeros and ones, without a factor that makes up for the zeros: timm's DropPath with
+/// scale_by_keep = False.
 bool is_bare_mask(const Case& dropped, const Case& kept, double scale) {
   return dropped.factor == 0 && dropped.shift == 0 && kept.shift == 0 &&
          is_near(kept.factor * scale, 1);

@@ -36,8 +36,8 @@ struct RandomUse {
 /// Known is what becomes the identity (or, of RReLU, LeakyRelu): x times a mask of zeros and
 /// 1 / (share that is kept), whatever the mask's extents and wherever the factor stands; such a
 /// mask without the factor; alpha dropout; x plus numbers of mean 0 and a fixed spread; x times
-/// numbers of mean 1; PRelu with drawn slopes. A draw that anything else reads as well is unknown,
-/// and one whose masks go over from one value to another.
+/// numbers of mean 1; PRelu with drawn slopes. A draw that anything else reads as well is unknown;
+/// so is one whose masks choose between two values.
 std::vector<RandomUse> random_uses(const Graph& graph);
 
 /// The graph outside of training: what is not on is left out. `uses` are of this graph.

@@ -111,7 +111,7 @@ class FrozenNorms {
     return "";
   }
 
-  /// The same of its reciprocal, as a quotient or a power.
+  /// The variance of 1 / sqrt(variance + epsilon), as a quotient or a power; or "".
   std::string of_reciprocal_root(const std::string& name) const {
     const onnx::NodeProto* node = made_by(name, {"Div", "Reciprocal", "Pow"});
     if (node == nullptr) return "";

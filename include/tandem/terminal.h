@@ -1,4 +1,4 @@
-// Text for people, as a terminal may get it.
+// Text as terminals and their shells take it.
 #pragma once
 
 #include <string>
@@ -9,5 +9,8 @@ namespace tandem::api {
 /// Line breaks and tabs stay. Other control characters, characters that change the direction of
 /// writing, and bytes that are no UTF-8 become \xNN: names and cells of data steer no terminal.
 std::string for_terminal(std::string_view text);
+
+/// A word of a command line: in single quotes where a shell would read it otherwise.
+std::string for_shell(std::string_view text);
 
 }  // namespace tandem::api

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/formats/count_text.h"
 #include "engine/operators/operator.h"
 #include "engine/passes/tables/cached_tables.h"
 
@@ -73,9 +74,8 @@ void add_cache_costs(const ResolvedPolicy& resolved, const Lowered& lowered, con
 }
 
 std::string CacheCost::message() const {
-  return fmt::format(
-      "the cache of {} table{} costs {:.3f} ms a step by the cost model and saves {:.3f} ms",
-      tables, tables == 1 ? "" : "s", costs * 1e3, saves * 1e3);
+  return fmt::format("the cache of {} costs {:.3f} ms a step by the cost model and saves {:.3f} ms",
+                     count_text(tables, "table"), costs * 1e3, saves * 1e3);
 }
 
 std::string CacheCost::fix() const {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/formats/count_text.h"
 #include "engine/graph/text.h"
 #include "placement/report/json.h"
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "engine/formats/count_text.h"
 #include "engine/operators/operator.h"
 #include "placement/derive.h"
 #include "placement/quantities.h"
@@ -195,11 +196,10 @@ std::string placement_line(const std::vector<MemoryUse>& memory,
   for (std::size_t i = 0; i < resolved.devices.size(); ++i) {
     const std::size_t d = (i + 1) % resolved.devices.size();  // the cpu comes last
     line += fmt::format(" {} {} {} |", resolved.devices[d].name,
-                        count_text(static_cast<std::size_t>(counts[d].operators), "operator"),
-                        bytes_text(memory[d].peak));
+                        count_text(counts[d].operators, "operator"), bytes_text(memory[d].peak));
   }
   const Traffic traffic = traffic_of(crossings);
-  line += fmt::format(" {} crossing{}, {}/step |", traffic.copies, traffic.copies == 1 ? "" : "s",
+  line += fmt::format(" {}, {}/step |", count_text(traffic.copies, "crossing"),
                       bytes_text(traffic.bytes));
   const std::string& file = policy.file;
   return line + (file.empty() ? " no policy"

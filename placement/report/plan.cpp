@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/formats/count_text.h"
 #include "engine/graph/error.h"
 #include "engine/graph/text.h"
 #include "engine/lower/reorder_note.h"

@@ -8,7 +8,7 @@
 #include "engine/formats/files.h"
 #include "tandem/init.h"
 #include "tests/api/error_of.h"
-#include "tests/api/small_model.h"
+#include "tests/api/numbers_and_word.h"
 #include "tests/training/formats/temporary_folder.h"
 
 namespace tandem::api {
@@ -24,18 +24,7 @@ using ::testing::Not;
 class InitRecorded : public ::testing::Test {
  protected:
   InitRecorded() {
-    write_file(folder_ / "net.onnx", SmallModel()
-                                         .input("numbers", {8, 2})
-                                         .input("word", {8}, 7)
-                                         .weight("w", {2, 1}, 0.5f)
-                                         .weight("table", {8, 4}, 0.5f)
-                                         .weight("v", {4, 1}, 0.5f)
-                                         .node("Gather", "embedding", {"table", "word"}, "rows")
-                                         .node("MatMul", "head", {"rows", "v"}, "of_word")
-                                         .node("MatMul", "fc", {"numbers", "w"}, "of_numbers")
-                                         .node("Add", "sum", {"of_word", "of_numbers"}, "score")
-                                         .output("score", {8, 1})
-                                         .bytes());
+    write_file(folder_ / "net.onnx", numbers_and_word_model());
     write_file(folder_ / "train.csv", rows({"a", "a", "a", "b", "b", "c"}));
     write_file(folder_ / "train.toml", R"toml(
 model = "net.onnx"

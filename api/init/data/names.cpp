@@ -53,7 +53,7 @@ bool has_word(const std::string& name, const std::set<std::string, std::less<>>&
                      [&](const std::string& word) { return of.contains(word); });
 }
 
-/// The same of words with a number at their end: "train2".
+/// Whether one of the words is one of `of` with a number behind it: "train2".
 bool has_numbered(const std::vector<std::string>& words,
                   const std::set<std::string, std::less<>>& of) {
   return std::any_of(words.begin(), words.end(), [&](const std::string& word) {

@@ -176,8 +176,7 @@ void take_header(const RowPlace& place, const std::vector<std::string>& header, 
                                               .file = std::string(place.path),
                                               .line = static_cast<int>(place.line),
                                               .expected = "names of columns in UTF-8",
-                                              .fix = "iconv -f WINDOWS-1252 -t UTF-8 FILE > NEW "
-                                                     "converts a file of Windows or Latin-1"});
+                                              .fix = remedy_of_bytes});
     }
     std::string buffer;
     if (!read_double(name, {}, buffer) && !name.empty()) continue;
@@ -272,7 +271,8 @@ std::string find_marks(const SplitPaths& paths, const DataFacts& facts, Opening&
   return "";
 }
 
-/// By column of few words: the rarest, where it is in one of a hundred rows at most.
+/// The rarest word of each column that has few words, where no more than one row in a hundred has
+/// it; by the number of the column.
 std::map<std::size_t, std::string> rare_words(DataFacts& facts) {
   constexpr std::size_t most_words = 20;
   std::map<std::size_t, std::string> rare;

@@ -69,7 +69,7 @@ bool names_identifier(std::string name) {
   return names.contains(name) || name.ends_with("_id");
 }
 
-/// As data sets call what is made of a text.
+/// Whether data sets call by this name what a model is to write, such as a summary of a text.
 bool names_written(const std::string& name) {
   static const std::set<std::string, std::less<>> names{
       "summary",  "highlights",  "completion", "response", "output",

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/formats/byte_stream.h"
+#include "engine/formats/count_text.h"
 #include "engine/formats/files.h"
 #include "engine/formats/sha256.h"
 #include "engine/training/data/images/image_list.h"
@@ -70,10 +71,6 @@ std::string label(const FileFingerprint& file) {
   return file.array.empty() ? file.name : file.array + " = " + file.name;
 }
 
-std::string count_of(std::size_t count, const char* what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
-
 }  // namespace
 
 SplitFingerprint fingerprint_of(const SplitConfig& split) {
@@ -117,8 +114,8 @@ std::optional<Difference> first_difference(const std::string& where, const Split
                         a.ends.substr(0, 16) + "…", b.ends.substr(0, 16) + "…"};
   }
   if (before.files.size() != now.files.size()) {
-    return Difference{where, "number of files", count_of(before.files.size(), "file"),
-                      count_of(now.files.size(), "file")};
+    return Difference{where, "number of files", count_text(before.files.size(), "file"),
+                      count_text(now.files.size(), "file")};
   }
   if (before.samples > 0 && now.samples > 0 && before.samples != now.samples) {
     return Difference{where, "samples", std::to_string(before.samples),

@@ -12,6 +12,7 @@
 #include <mutex>
 #include <thread>
 
+#include "engine/formats/count_text.h"
 #include "engine/formats/files.h"
 #include "engine/formats/parallel_jobs.h"
 #include "engine/training/config/config_value.h"
@@ -231,7 +232,7 @@ class Preparation {
       for (const std::string& path : *paths) bytes_ += file_size(path);
     }
     const std::size_t files = train.size() + eval.size();
-    say("data       preparing " + std::to_string(files) + (files == 1 ? " file" : " files") +
+    say("data       preparing " + count_text(files, "file") +
         (bytes_ >> 20 > 0 ? ", " + std::to_string(bytes_ >> 20) + " MiB," : "") + " into " +
         table_.folder);
     remove_all(folder_);
@@ -392,36 +393,38 @@ std::vector<Vocabulary> read_vocabularies(const PreparedTable& table) {
   return vocabularies;
 }
 
+/// A warning about one split of the data, which starts with the split's name.
+template <class Say>
+void warn(PreparedTable& table, const PreparedSplit& split, const std::string& text,
+          const Say& say) {
+  table.warnings.push_back((&split == &table.train ? "training data: " : "held-out data: ") + text);
+  say("warning    " + table.warnings.back());
+}
+
 template <class Say>
 void tell_unknown_words(PreparedTable& table, const Say& say) {
-  const std::string untrained = untrained_note(table.plan, table.train.fields);
+  const PreparedSplit &train = table.train, &eval = table.eval;
+  const std::string untrained = untrained_note(table.plan, train.fields);
   if (!untrained.empty()) say("note       " + untrained);
-  for (const std::string& note : cut_token_notes(table.plan, table.train.fields))
+  for (const std::string& note : cut_token_notes(table.plan, train.fields))
     say("note       training data: " + note);
-  for (const std::string& note : cut_token_notes(table.plan, table.eval.fields))
+  for (const std::string& note : cut_token_notes(table.plan, eval.fields))
     say("note       held-out data: " + note);
+  for (const std::string& text : token_warnings(table.plan, train.fields))
+    warn(table, train, text, say);
+  for (const PreparedSplit* split : {&train, &eval}) {
+    for (const std::string& text : mixed_dates(table.plan, split->fields))
+      warn(table, *split, text, say);
+  }
+  for (const std::string& text : taken_warnings(table.plan, train.fields))
+    warn(table, train, text, say);
   const auto has_unknown = [](const std::vector<ColumnStatistics>& columns) {
     return std::any_of(columns.begin(), columns.end(),
                        [](const ColumnStatistics& column) { return column.unknown > 0; });
   };
-  for (std::string& warning : token_warnings(table.plan, table.train.fields)) {
-    table.warnings.push_back("training data: " + std::move(warning));
-    say("warning    " + table.warnings.back());
-  }
-  for (const PreparedSplit* split : {&table.train, &table.eval}) {
-    for (const std::string& warning : mixed_dates(table.plan, split->fields)) {
-      table.warnings.push_back((split == &table.train ? "training data: " : "held-out data: ") +
-                               warning);
-      say("warning    " + table.warnings.back());
-    }
-  }
-  for (std::string& warning : taken_warnings(table.plan, table.train.fields)) {
-    table.warnings.push_back("training data: " + std::move(warning));
-    say("warning    " + table.warnings.back());
-  }
-  if (std::none_of(table.eval.fields.begin(), table.eval.fields.end(), has_unknown)) return;
+  if (std::none_of(eval.fields.begin(), eval.fields.end(), has_unknown)) return;
   for (std::string& warning :
-       unknown_warnings(unknown_words(table.plan, table.eval.fields, read_vocabularies(table)))) {
+       unknown_warnings(unknown_words(table.plan, eval.fields, read_vocabularies(table)))) {
     say("warning    held-out data: " + warning);
     table.warnings.push_back(std::move(warning));
   }
@@ -482,14 +485,11 @@ PreparedTable prepare_table(const DataConfig& config, const OpenOptions& options
       if (first.empty()) first = file.first_bad;
     }
     const std::int64_t rows = split->rows() + split->bad();
-    const bool is_train = split == &table.train;
-    std::string text = left_out_text(split->bad(), rows, first);
-    if (!are_many_left_out(split->bad(), rows)) {
+    const std::string text = left_out_text(split->bad(), rows, first);
+    if (are_many_left_out(split->bad(), rows))
+      warn(table, *split, text, say);
+    else
       say("data       " + text);
-      continue;
-    }
-    table.warnings.push_back((is_train ? "training data: " : "held-out data: ") + std::move(text));
-    say("warning    " + table.warnings.back());
   }
   return table;
 }

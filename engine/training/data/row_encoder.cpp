@@ -297,7 +297,7 @@ std::optional<BadCell> RowEncoder::take_value(std::size_t f, std::size_t c, std:
     if (store_id(f, c, value, statistics, to)) return std::nullopt;
     if (!is_utf8(value)) {
       BadCell cell = bad("no text in UTF-8", "text in UTF-8");
-      cell.fix = "iconv -f WINDOWS-1252 -t UTF-8 FILE > NEW converts a file of Windows or Latin-1";
+      cell.fix = remedy_of_bytes;
       return cell;
     }
     if (field.vocabulary) return unknown_word(f, c, value);

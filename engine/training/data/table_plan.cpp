@@ -66,14 +66,19 @@ std::string vocabulary_name(const FieldConfig& field, const Transform& function)
   return plan == nullptr ? "" : plan->name.empty() ? field.name : plan->name;
 }
 
+std::string vocabulary_text(const VocabularyPlan& plan, const std::string& file) {
+  std::vector<std::string> options;
+  if (!plan.name.empty()) options.push_back("name='" + plan.name + "'");
+  if (!plan.name.empty() || plan.by_table || plan.by_value)
+    options.push_back("by='" + std::string(plan.by()) + "'");
+  const char quote = file.find('\'') == std::string::npos ? '\'' : '"';
+  if (!file.empty()) options.push_back(std::string("file=") + quote + file + quote);
+  return options.empty() ? "vocabulary" : "vocabulary(" + joined(options) + ")";
+}
+
 std::string text_without_file(const Transform& function) {
   const VocabularyPlan* const plan = function.function->vocabulary();
-  if (plan == nullptr || plan->file.empty()) return function.text;
-  std::string options;
-  if (!plan->name.empty()) options = "name='" + plan->name + "', ";
-  if (!options.empty() || plan->by_table || plan->by_value)
-    options += "by='" + std::string(plan->by()) + "'";
-  return options.empty() ? "vocabulary" : "vocabulary(" + options + ")";
+  return plan == nullptr || plan->file.empty() ? function.text : vocabulary_text(*plan, "");
 }
 
 std::string text_of_file(const VocabularyPlan& plan) {

@@ -27,6 +27,9 @@ struct VocabularyPlan {
 };
 /// The name of the vocabulary that a function of a field makes ids of; "" of other functions.
 std::string vocabulary_name(const FieldConfig& field, const Transform& function);
+/// "vocabulary(by='table', file='F')": the function of this plan that takes its numbers from
+/// `file`, or counts them where that is "".
+std::string vocabulary_text(const VocabularyPlan& plan, const std::string& file);
 /// The function as it is written, without the file that a vocabulary was taken from: a model has
 /// its own copy.
 std::string text_without_file(const Transform& function);

@@ -32,4 +32,8 @@ std::optional<T> read_whole(std::string_view cell, const CellText& cells, std::s
 /// In quotes, for messages: long text is cut in front of a character of UTF-8, and printable().
 std::string shown_cell(std::string_view text);
 
+/// What makes UTF-8 of a table in which bytes are not.
+inline constexpr const char* remedy_of_bytes =
+    "iconv -f WINDOWS-1252 -t UTF-8 FILE > NEW converts a file of Windows or Latin-1";
+
 }  // namespace tandem

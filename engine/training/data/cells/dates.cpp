@@ -1,5 +1,6 @@
 #include "engine/training/data/cells/dates.h"
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cmath>
@@ -129,6 +130,8 @@ std::optional<DateTime> by_format(std::string_view cell, const std::string& form
   return rest.is_over() ? time_of(clock, 0) : std::nullopt;
 }
 
+constexpr double first_milliseconds = 1e11, first_microseconds = 1e14, first_nanoseconds = 1e17;
+
 std::optional<DateTime> by_number(std::string_view cell, const CellText& cells) {
   std::string buffer;
   const std::optional<std::string_view> number = plain_number(cell, cells, buffer);
@@ -142,7 +145,10 @@ std::optional<DateTime> by_number(std::string_view cell, const CellText& cells) 
   constexpr std::size_t digits_of_a_date = 8;
   if (text.size() == digits_of_a_date && by_format(text, "%Y%m%d")) return std::nullopt;
   const double size = std::abs(value);
-  const double unit = size < 1e11 ? 1 : size < 1e14 ? 1e3 : size < 1e17 ? 1e6 : 1e9;
+  const double unit = size < first_milliseconds   ? 1
+                      : size < first_microseconds ? 1e3
+                      : size < first_nanoseconds  ? 1e6
+                                                  : 1e9;
   return DateTime{value / unit, 0};
 }
 
@@ -172,6 +178,12 @@ std::optional<DateTime> read_time(std::string_view cell, const std::string& form
   const std::string_view text = trimmed(cell);
   if (const std::optional<DateTime> date = read_date(text)) return date;
   return by_number(text, cells);
+}
+
+bool are_seconds(double least, double most) {
+  constexpr double eight_digits = 1e7, nine_digits = 1e8;
+  const double largest = std::max(std::abs(least), std::abs(most));
+  return largest < eight_digits || (least >= nine_digits && largest < first_milliseconds);
 }
 
 std::vector<std::string> formats_of_date(std::string_view cell) {

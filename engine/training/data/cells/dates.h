@@ -26,6 +26,10 @@ std::optional<DateTime> read_date(std::string_view cell);
 std::optional<DateTime> read_time(std::string_view cell, const std::string& format,
                                   const CellText& cells = {});
 
+/// Whether read_time takes all plain numbers from `least` to `most` as seconds: eight digits may be
+/// a date, and from 1e11 on the unit is another one.
+bool are_seconds(double least, double most);
+
 /// Forms that read a date which is not written by ISO 8601: several where nobody knows whether the
 /// day or the month comes first.
 std::vector<std::string> formats_of_date(std::string_view cell);

@@ -20,7 +20,8 @@ struct FractionCell {
 std::string remedy_of_marks(std::string_view cell, const CellText& cells,
                             const FractionCell& other = {});
 
-/// The same, else a function, or a change of the file.
+/// As remedy_of_marks; where no key reads the cell, the function or the change of the file that
+/// does.
 std::string remedy_of_number(std::string_view cell, const CellText& cells,
                              const FractionCell& other = {});
 

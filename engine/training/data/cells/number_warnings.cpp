@@ -5,6 +5,7 @@
 #include <cmath>
 #include <optional>
 
+#include "engine/formats/count_text.h"
 #include "engine/training/data/transforms.h"
 
 namespace tandem {
@@ -85,11 +86,11 @@ std::vector<std::string> mixed_dates(const TablePlan& plan,
     for (std::size_t c = 0; c < field.columns.size(); ++c) {
       const ColumnStatistics& found = fields[f][c];
       if (found.dates == 0 || found.small_times == 0) continue;
-      warnings.push_back(fmt::format(
-          "`{}` holds {} date{} and {} plain number{} below 100000 (field {}), which are seconds "
-          "since 1970-01-01: years and days have to be written as dates",
-          plan.columns[field.columns[c]], found.dates, found.dates == 1 ? "" : "s",
-          found.small_times, found.small_times == 1 ? "" : "s", field.name));
+      warnings.push_back(
+          fmt::format("`{}` holds {} and {} below 100000 (field {}), which are seconds "
+                      "since 1970-01-01: years and days have to be written as dates",
+                      plan.columns[field.columns[c]], count_text(found.dates, "date"),
+                      count_text(found.small_times, "plain number"), field.name));
     }
   }
   return warnings;

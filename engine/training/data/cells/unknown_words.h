@@ -48,8 +48,8 @@ std::vector<std::string> unknown_warnings(const std::vector<UnknownWords>& all);
 std::vector<std::string> token_warnings(const TablePlan& plan,
                                         const std::vector<std::vector<ColumnStatistics>>& fields);
 
-/// Of training data whose vocabulary is taken from a file, a sentence for each column with words
-/// that the file lacks.
+/// A sentence for each column of the training data with words that its vocabulary lacks, where that
+/// is taken from a file.
 std::vector<std::string> taken_warnings(const TablePlan& plan,
                                         const std::vector<std::vector<ColumnStatistics>>& fields);
 
