@@ -24,6 +24,10 @@
 #include "importer/walk.h"
 
 namespace tandem {
+
+DEFINE_COPIES(ImportOptions);
+
+DEFINE_COPIES(ImportResult);
 namespace importer {
 namespace {
 

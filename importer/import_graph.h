@@ -10,6 +10,7 @@
 
 #include "engine/graph/error.h"
 #include "engine/graph/graph.h"
+#include "engine/graph/structures/out_of_line.h"
 #include "engine/operators/operator.h"
 #include "engine/passes/pass.h"
 #include "engine/passes/randomness.h"
@@ -43,6 +44,8 @@ struct OperatorRule {
 };
 
 struct ImportOptions {
+  COPIED_OUT_OF_LINE(ImportOptions);
+
   /// Extents of free dimensions, by the names that the file gives them.
   std::vector<std::pair<std::string, std::int64_t>> bind;
   /// Axis 0 of every fed input. 0: as the file says; 1 where the file leaves it free.
@@ -150,6 +153,8 @@ struct BatchNormUse {
 };
 
 struct ImportResult {
+  COPIED_OUT_OF_LINE(ImportResult);
+
   Graph graph;
   ModelSummary summary;
   std::vector<BatchRewrite> rewrites;

@@ -9,6 +9,10 @@
 #include "placement/quantities.h"
 
 namespace tandem {
+
+DEFINE_COPIES(PolicyRule);
+
+DEFINE_COPIES(Policy);
 namespace {
 
 using Kind = ConfigValue::Kind;

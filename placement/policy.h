@@ -10,6 +10,7 @@
 
 #include "engine/graph/error.h"
 #include "engine/graph/selector.h"
+#include "engine/graph/structures/out_of_line.h"
 #include "engine/lower/placement.h"
 #include "placement/device_binding.h"
 
@@ -32,6 +33,8 @@ std::string cache_text(const CacheSize& size);
 
 /// One line: a selector, filters, attributes. Attributes that it leaves open are unset.
 struct PolicyRule {
+  COPIED_OUT_OF_LINE(PolicyRule);
+
   Selector at{"**"};
   // Filters; all that are set must hold.
   std::string op;                         // operator type
@@ -57,6 +60,8 @@ struct PolicyRule {
 };
 
 struct Policy {
+  COPIED_OUT_OF_LINE(Policy);
+
   std::string file;               // as given; "" without a file
   std::vector<PolicyRule> rules;  // auto, rules, command line: later ones win
   std::vector<DeviceBinding> devices;

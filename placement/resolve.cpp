@@ -6,6 +6,8 @@
 
 namespace tandem {
 
+DEFINE_COPIES(ResolvedPolicy);
+
 const OperatorAttributes* ResolvedPolicy::find_node(std::string_view path) const {
   const auto place = by_path_.find(std::string(path));
   return place == by_path_.end() ? nullptr : &operators[place->second];

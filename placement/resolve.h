@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engine/graph/graph.h"
+#include "engine/graph/structures/out_of_line.h"
 #include "placement/device_names.h"
 #include "placement/match.h"
 #include "placement/policy.h"
@@ -140,6 +141,8 @@ struct OpenQuestions {
 
 class ResolvedPolicy {
  public:
+  COPIED_OUT_OF_LINE(ResolvedPolicy);
+
   std::vector<ResolvedDevice> devices;          // those in use; the first is "cpu"
   std::vector<OperatorAttributes> operators;    // one a path: the graph's order, then added parts
   std::vector<ParameterAttributes> parameters;  // parameters and buffers, in the graph's order

@@ -21,6 +21,8 @@
 #include "importer/file/onnx_file.h"
 
 namespace tandem::api {
+
+DEFINE_COPIES(TrainedRun);
 namespace {
 
 bool sets(const std::vector<std::string>& overrides, const std::string& key) {

@@ -11,6 +11,7 @@
 #include "api/model/model.h"
 #include "api/train/run_fingerprint.h"
 #include "api/use/staged_model.h"
+#include "engine/graph/structures/out_of_line.h"
 #include "engine/training/checkpoints/checkpoint.h"
 #include "tandem/tandem.h"
 
@@ -20,6 +21,8 @@ namespace tandem::api {
 enum class TrainedUse : std::uint8_t { evaluate, predict };
 
 struct TrainedRun {
+  COPIED_OUT_OF_LINE(TrainedRun);
+
   RunConfig config;
   std::string path;        // of the checkpoint or of the exported model
   std::string which;       // "best", "latest", as asked for; "" of an exported model

@@ -2,6 +2,12 @@
 #include "engine/graph/graph.h"
 
 namespace tandem {
+
+DEFINE_COPIES(Node);
+
+DEFINE_COPIES(State);
+
+DEFINE_COPIES(Graph);
 namespace {
 
 template <class T>

@@ -12,6 +12,7 @@
 #include "engine/graph/derived_state.h"
 #include "engine/graph/host_tensor.h"
 #include "engine/graph/state_shard.h"
+#include "engine/graph/structures/out_of_line.h"
 #include "engine/graph/types.h"
 
 namespace tandem {
@@ -52,6 +53,8 @@ enum class Phase : std::uint8_t { forward, backward, update };
 struct Graph;
 
 struct Node {
+  COPIED_OUT_OF_LINE(Node);
+
   const Operator* op = nullptr;
   Attributes attributes;
   std::vector<ValueId> inputs;   // an absent optional one has index -1
@@ -81,6 +84,8 @@ enum class HeldBy : std::uint8_t {
 /// Something that lives from step to step. `initial` is read during a step, `final` is what the one
 /// update node writes into the same storage (equal to `initial` where nothing writes it).
 struct State {
+  COPIED_OUT_OF_LINE(State);
+
   std::string name;  // parameters and buffers: the file's initializer name; moments: "NAME/exp_avg"
   std::string path;  // "fc1:weight" for parameters; empty for others
   StateKind kind = StateKind::parameter;
@@ -109,6 +114,8 @@ struct NamedValue {
 };
 
 struct Graph {
+  COPIED_OUT_OF_LINE(Graph);
+
   std::vector<Node> nodes;  // in an order where every producer precedes its consumers
   std::vector<Value> values;
   std::vector<NamedValue> inputs;   // fed values

@@ -8,6 +8,8 @@
 #include "engine/plan/ranges.h"
 
 namespace tandem {
+
+DEFINE_COPIES(ProgramOptions);
 namespace {
 
 void prepare_kernels(CompiledProgram& compiled, const std::vector<std::int64_t>& lengths,

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "engine/graph/structures/out_of_line.h"
 #include "engine/lower/lowered.h"
 #include "engine/plan/plan.h"
 #include "engine/plan/simulate.h"
@@ -12,6 +13,8 @@
 namespace tandem {
 
 struct ProgramOptions {
+  COPIED_OUT_OF_LINE(ProgramOptions);
+
   LowerOptions lower;
   int input_slots = 3;        // ring of each fed input
   int output_slots = 4;       // ring of each output

@@ -13,6 +13,8 @@
 #include "engine/training/loss_scale.h"
 
 namespace tandem {
+
+DEFINE_COPIES(RunParts);
 namespace {
 
 int input_index(const Graph& graph, const std::string& name) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/graph/structures/out_of_line.h"
 #include "engine/runtime/program.h"
 #include "engine/training/data/loader.h"
 #include "engine/training/loading/weights_match.h"
@@ -23,6 +24,8 @@ class StagedForward;  // engine/training/staged/forward_graph.h
 
 /// What a run needs from outside the engine: import and placement are other folders' business.
 struct RunParts {
+  COPIED_OUT_OF_LINE(RunParts);
+
   const OperatorSet* operators = nullptr;
   std::vector<Device*> devices;
   /// The imported forward graph for a batch, after the forward passes.

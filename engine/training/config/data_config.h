@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "engine/graph/structures/out_of_line.h"
 #include "engine/training/config/config_types.h"
 
 namespace tandem {
@@ -243,6 +244,8 @@ struct SplitConfig {
   bool operator==(const SplitConfig&) const = default;
 };
 struct DataConfig {
+  COPIED_OUT_OF_LINE(DataConfig);
+
   DataKind kind = NpzFiles{};
   SplitConfig train, eval;
   double eval_fraction = 0;           // > 0: that part of train is held out instead of eval files
@@ -256,7 +259,7 @@ struct DataConfig {
   int workers = 1;                  // loader threads
   bool drop_last = false;
   Where where;
-  bool operator==(const DataConfig&) const = default;
+  bool operator==(const DataConfig&) const;
 
   std::string_view kind_name() const;
   /// Leaves out what acts in training alone: samplers, weights of sources, buckets, mixing.

@@ -12,6 +12,9 @@
 #include "engine/training/data/functions/field_function.h"
 
 namespace tandem {
+
+DEFINE_COPIES(DataConfig);
+bool DataConfig::operator==(const DataConfig&) const = default;
 std::vector<std::string> columns_of_fields(const DataConfig& data) {
   std::vector<std::string> columns;
   for (const FieldConfig& field : data.fields) {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/graph/structures/out_of_line.h"
 #include "engine/training/config/init_config.h"
 
 namespace tandem {
@@ -98,6 +99,8 @@ struct TrainRule {
 };
 
 struct ParametersConfig {
+  COPIED_OUT_OF_LINE(ParametersConfig);
+
   std::vector<FreezeRule> freeze;
   std::vector<LoadRule> load;
   std::vector<ShapeRule> shape;
@@ -107,7 +110,7 @@ struct ParametersConfig {
   std::vector<HeadRule> head;
   std::vector<LoraRule> lora;
   std::vector<TrainRule> train;
-  bool operator==(const ParametersConfig&) const = default;
+  bool operator==(const ParametersConfig&) const;
 };
 void visit(KeyVisitor& v, ParametersConfig& c);
 

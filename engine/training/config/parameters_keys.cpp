@@ -7,6 +7,9 @@
 
 namespace tandem {
 
+DEFINE_COPIES(ParametersConfig);
+bool ParametersConfig::operator==(const ParametersConfig&) const = default;
+
 template <std::derived_from<InitDefaults> Kind>
 static void visit(KeyVisitor&, Kind&) {}
 static void visit(KeyVisitor& v, ConstantInit& c) { v.key("value", c.value, "of all elements"); }

@@ -11,6 +11,15 @@
 
 namespace tandem {
 
+DEFINE_COPIES(OptimizerGroup);
+bool OptimizerGroup::operator==(const OptimizerGroup&) const = default;
+
+DEFINE_COPIES(OptimizerConfig);
+bool OptimizerConfig::operator==(const OptimizerConfig&) const = default;
+
+DEFINE_COPIES(RunKeys);
+bool RunKeys::operator==(const RunKeys&) const = default;
+
 namespace {
 
 /// What else is wrong of a file that has mistakes: paths that lead nowhere. Without mistakes

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/graph/error.h"
+#include "engine/graph/structures/out_of_line.h"
 #include "engine/optimizers/options.h"
 #include "engine/training/averages/average_config.h"
 #include "engine/training/config/data_config.h"
@@ -22,15 +23,19 @@
 namespace tandem {
 
 struct OptimizerGroup {
+  COPIED_OUT_OF_LINE(OptimizerGroup);
+
   std::string at;                          // the last group that covers a parameter takes it
   OptimizerOptions options;                // resolved: the optimizer's own options, overridden
   std::optional<ScheduleConfig> schedule;  // unset: in proportion to the optimizer's
   std::optional<double> clip_norm;         // of these parameters together, and by themselves
   std::optional<double> clip_value, clip_adaptive;  // unset: the optimizer's; 0: not clipped
   Where where;
-  bool operator==(const OptimizerGroup&) const = default;
+  bool operator==(const OptimizerGroup&) const;
 };
 struct OptimizerConfig {
+  COPIED_OUT_OF_LINE(OptimizerConfig);
+
   OptimizerOptions base;
   std::vector<OptimizerGroup> groups;
   ScheduleConfig schedule;
@@ -41,7 +46,7 @@ struct OptimizerConfig {
   std::optional<SwaConfig> swa;
   std::optional<LookaheadConfig> lookahead;
   Where where;
-  bool operator==(const OptimizerConfig&) const = default;
+  bool operator==(const OptimizerConfig&) const;
 };
 void visit(KeyVisitor& v, OptimizerConfig& c);
 
@@ -55,6 +60,8 @@ struct BatchChoice {
 
 /// What a train.toml says.
 struct RunKeys {
+  COPIED_OUT_OF_LINE(RunKeys);
+
   ModelConfig model;
   std::string policy;           // absolute path, or ""
   std::string device = "auto";  // "auto" | "cpu" | "gpu"
@@ -80,7 +87,7 @@ struct RunKeys {
 
   /// Samples of one micro-batch.
   std::int64_t micro_batch_size() const { return micro_batch > 0 ? micro_batch : batch_size; }
-  bool operator==(const RunKeys&) const = default;
+  bool operator==(const RunKeys&) const;
 };
 struct RunConfig : RunKeys {
   std::string file;               // train.toml itself, absolute

@@ -81,6 +81,11 @@ HostTensor numbered(const TensorType& type, std::int64_t scale) {
   return wide.converted(type.dtype);
 }
 
+bool is_far(std::int64_t number) {
+  constexpr std::int64_t far = std::int64_t{1} << 60;
+  return number < -far || number > far;
+}
+
 /// Fills in the offsets; false where an id is no element and a constant.
 bool trace(const Graph& graph, const Evaluator& evaluate, const Chain& chain, ValueId ids,
            ColumnLookup& to) {
@@ -96,6 +101,8 @@ bool trace(const Graph& graph, const Evaluator& evaluate, const Chain& chain, Va
   const auto a = zeros.integers(), b = ones.integers(), c = twos.integers();
   to.offsets.assign(static_cast<std::size_t>(each), ColumnLookup::unread);
   for (std::size_t i = 0; i < a.size(); ++i) {
+    // Of a computation with divisions: what 0 / 0 gives as an integer is no offset.
+    if (is_far(a[i]) || is_far(b[i]) || is_far(c[i])) return false;
     const std::int64_t number = b[i] - a[i];
     if (number < 0 || number >= all || c[i] - a[i] != 2 * number) return false;
     // Nothing tells a constant from the first value; in other samples it would be none.
