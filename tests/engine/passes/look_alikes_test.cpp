@@ -196,7 +196,10 @@ TEST_F(LookAlikes, MasksOfTwoNumbers) {
 
 // Attention gives masks no gradient, which a learned bias of positions needs.
 TEST_F(LookAlikes, MasksThatAreLearned) {
-  State state{.name = "bias", .trainable = true, .start = random({2, 3}, 3)};
+  State state;
+  state.name = "bias";
+  state.trainable = true;
+  state.start = random({2, 3}, 3);
   const ValueId bias = g_->state(std::move(state));
   g_->output("y", guarded_attention(2, 3, g_->mul(bias, number(2))));
   EXPECT_TRUE(of(passed(g_->finish()), "Attention").empty());
