@@ -57,7 +57,8 @@ TEST(TracedMode, IsThatOfEachModule) {
   for (const Node& node : model.graph.nodes) {
     if (node.op->name == "Dropout") dropped.push_back(node.path);
   }
-  for (const auto& [module, trains] : Json::parse(stream)["training"].items()) {
+  const Json expected = Json::parse(stream);  // what is iterated over must outlive the loop
+  for (const auto& [module, trains] : expected["training"].items()) {
     SCOPED_TRACE(module);
     const std::string path = module + ".BatchNormalization";
     if (module.starts_with("dropout")) {
