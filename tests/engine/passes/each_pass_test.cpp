@@ -17,7 +17,7 @@
 namespace tandem {
 namespace {
 
-constexpr std::int64_t rows = 4, columns = 6, table_rows = 5, ids_per_row = 3;
+constexpr std::int64_t chain_rows = 4, chain_columns = 6, chain_table_rows = 5, chain_ids = 3;
 
 std::vector<HostTensor> evaluate_on_reference(const Graph& graph, const Node& node,
                                               const std::vector<HostTensor>& inputs) {
@@ -35,9 +35,9 @@ class RandomChains {
     State table;
     table.name = "table";
     table.kind = StateKind::parameter;
-    table.start = uniform({DType::float64, {table_rows, columns}});
+    table.start = uniform({DType::float64, {chain_table_rows, chain_columns}});
     table_ = g_.state(std::move(table));
-    ids_ = g_.input("ids", {DType::int64, {rows, ids_per_row}});
+    ids_ = g_.input("ids", {DType::int64, {chain_rows, chain_ids}});
     const int count = 4 + pick(8);
     for (int i = 0; i < count; ++i) {
       path_ = "n" + std::to_string(i);
@@ -89,18 +89,18 @@ class RandomChains {
     const ValueId square = pick(2) == 0 ? g_.mul(d, d) : g_.add_node("Pow", {d, number(2)});
     const ValueId variance = of_chain(g_.reduce_mean(square, {1}, true));
     const ValueId y = g_.div(d, g_.add_node("Sqrt", {either("Add", variance, number(1e-5))}));
-    const auto constant = [&] { return g_.constant(uniform({DType::float64, {columns}})); };
+    const auto constant = [&] { return g_.constant(uniform({DType::float64, {chain_columns}})); };
     return either("Add", either("Mul", y, constant()), constant());
   }
   ValueId attention(ValueId x) {
-    const Shape heads{1, 2, rows, columns / 2};
+    const Shape heads{1, 2, chain_rows, chain_columns / 2};
     const auto head = [&](ValueId v) {
-      return g_.transpose(g_.reshape(v, {1, rows, 2, columns / 2}), {0, 2, 1, 3});
+      return g_.transpose(g_.reshape(v, {1, chain_rows, 2, chain_columns / 2}), {0, 2, 1, 3});
     };
     const ValueId scores =
         g_.mul(g_.matmul(head(x), g_.transpose_last_two(head(any()))), number(0.5));
     const ValueId y = g_.matmul(softmax(scores, 3), head(any()));
-    return g_.reshape(g_.transpose(y, {0, 2, 1, 3}), {rows, columns});
+    return g_.reshape(g_.transpose(y, {0, 2, 1, 3}), {chain_rows, chain_columns});
   }
   ValueId entropy(ValueId x) {
     const ValueId p = softmax(x, 1);
@@ -136,7 +136,7 @@ class RandomChains {
     ValueId found = of_chain(g_.add_node("Gather", {table_, ids_}));
     at(path_);
     if (pick(2) == 0) {
-      const ValueId weights = g_.constant(uniform({DType::float64, {rows, ids_per_row, 1}}));
+      const ValueId weights = g_.constant(uniform({DType::float64, {chain_rows, chain_ids, 1}}));
       found = either("Mul", found, weights);
     }
     return g_.add(x, g_.reduce_sum(found, {1}, false));
@@ -144,13 +144,15 @@ class RandomChains {
   /// What nothing changes, and constants.
   ValueId idle(ValueId x) {
     const ValueId two = g_.mul(number(4), number(0.5));
-    const ValueId same = g_.reshape(g_.reshape(x, {rows * columns}), {rows, columns});
+    const ValueId same =
+        g_.reshape(g_.reshape(x, {chain_rows * chain_columns}), {chain_rows, chain_columns});
     const ValueId turned = g_.transpose(g_.transpose(same, {1, 0}), {1, 0});
     return g_.add_node("Neg", {g_.add_node("Neg", {g_.mul(g_.add(turned, number(0)), two)})});
   }
   ValueId losses(ValueId x) {
-    HostTensor labels(TensorType{DType::int64, {rows}});
-    for (std::int64_t& label : labels.as<std::int64_t>()) label = pick(static_cast<int>(columns));
+    HostTensor labels(TensorType{DType::int64, {chain_rows}});
+    for (std::int64_t& label : labels.as<std::int64_t>())
+      label = pick(static_cast<int>(chain_columns));
     const ValueId scores = g_.add_node("LogSoftmax", {x}, {{"axis", std::int64_t{1}}});
     return g_.add_node("NegativeLogLikelihood", {scores, g_.constant(std::move(labels))});
   }
@@ -180,7 +182,7 @@ class RandomChains {
     }
   }
 
-  const TensorType type_{DType::float64, {rows, columns}};
+  const TensorType type_{DType::float64, {chain_rows, chain_columns}};
   GraphBuilder g_;
   std::mt19937_64 random_;
   std::string path_;
@@ -196,14 +198,14 @@ std::vector<HostTensor> values_of(const OperatorSet& operators, const Graph& gra
   std::vector<ValueId> wanted, of;
   for (const NamedValue& output : graph.outputs) wanted.push_back(output.value);
   for (const char* name : {"x0", "x1", "x2"}) {
-    HostTensor tensor(TensorType{DType::float64, {rows, columns}});
+    HostTensor tensor(TensorType{DType::float64, {chain_rows, chain_columns}});
     for (double& x : tensor.as<double>()) x = std::uniform_real_distribution<double>(-2, 2)(random);
     feeds.emplace_back(name, std::move(tensor));
     if (const NamedValue* input = graph.find_input(name)) of.push_back(input->value);
   }
-  HostTensor ids(TensorType{DType::int64, {rows, ids_per_row}});
+  HostTensor ids(TensorType{DType::int64, {chain_rows, chain_ids}});
   for (std::int64_t& id : ids.as<std::int64_t>())
-    id = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(table_rows));
+    id = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(chain_table_rows));
   feeds.emplace_back("ids", std::move(ids));
   for (const State& state : graph.states) {
     feeds.emplace_back(state.name, state.start);
