@@ -98,7 +98,7 @@ def files():
     return sorted(name for name in set(names) if os.path.isfile(os.path.join(ROOT, name)))
 
 
-COMPILED_TOGETHER = re.compile(r'tandem_compile_together\(\S+(?: AT_MOST \d+)?(?: ALONE "(.+)")?\)')  # in a folder's CMakeLists.txt
+COMPILED_TOGETHER = re.compile(r'tandem_compile_together\(\S+(?: AT_MOST [^\s)]+)?(?: ALONE "(.+)")?\)')  # in a folder's CMakeLists.txt
 OWN_ALIAS = re.compile(r"(?:using|namespace) (\w+) = ([^;]*)")
 TYPE = re.compile(r"(?:struct|class|enum class|enum) (\w+)(?: final)?(?: :| ?\{)")
 OWN_TYPE = re.compile(r"(?:template .*> )?(?:struct|class|enum class|enum) (\w+)(?: final)?(?: :|\s*\{)")
