@@ -111,8 +111,8 @@ endif()
 find_program(CCACHE_PROGRAM ccache)
 mark_as_advanced(CCACHE_PROGRAM)
 if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # Without the first, ccache passes on everything that precompiled headers have a part in; the others let clones in
-  # several folders share what was compiled.
+  # Without CCACHE_SLOPPINESS ccache stores nothing that uses precompiled headers. With paths relative to the tree and
+  # without the working folder's name, clones in different folders share what was compiled.
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros
     CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${CCACHE_PROGRAM})
 endif()

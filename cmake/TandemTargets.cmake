@@ -32,8 +32,8 @@ if(TANDEM_SANITIZE)
   list(TRANSFORM sanitizers PREPEND -fsanitize= OUTPUT_VARIABLE sanitizer_options)
   list(APPEND sanitizer_options -fno-sanitize-recover=all -fno-omit-frame-pointer -g1)
   if("address" IN_LIST sanitizers AND "undefined" IN_LIST sanitizers)
-    # These checks double the time to compile (35 s of processor time instead of 16 for one group of engine/graph), and the
-    # address sanitizer reports most of what they find. The preset ubsan has them.
+    # These checks double the time to compile: 35 s of processor time instead of 16 for one group of engine/graph. The
+    # preset ubsan has them.
     set(left_out null vptr object-size nonnull-attribute returns-nonnull-attribute return unreachable pointer-overflow alignment)
     list(TRANSFORM left_out PREPEND -fno-sanitize=)
     list(APPEND sanitizer_options ${left_out})

@@ -26,8 +26,8 @@
 namespace tandem {
 
 DEFINE_COPIES(ImportOptions);
-
 DEFINE_COPIES(ImportResult);
+
 namespace importer {
 namespace {
 

@@ -11,8 +11,8 @@
 namespace tandem {
 
 DEFINE_COPIES(PolicyRule);
-
 DEFINE_COPIES(Policy);
+
 namespace {
 
 using Kind = ConfigValue::Kind;

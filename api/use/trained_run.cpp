@@ -23,6 +23,7 @@
 namespace tandem::api {
 
 DEFINE_COPIES(TrainedRun);
+
 namespace {
 
 bool sets(const std::vector<std::string>& overrides, const std::string& key) {

@@ -4,10 +4,9 @@
 namespace tandem {
 
 DEFINE_COPIES(Node);
-
 DEFINE_COPIES(State);
-
 DEFINE_COPIES(Graph);
+
 namespace {
 
 template <class T>

@@ -10,6 +10,7 @@
 namespace tandem {
 
 DEFINE_COPIES(ProgramOptions);
+
 namespace {
 
 void prepare_kernels(CompiledProgram& compiled, const std::vector<std::int64_t>& lengths,

@@ -15,6 +15,7 @@
 namespace tandem {
 
 DEFINE_COPIES(RunParts);
+
 namespace {
 
 int input_index(const Graph& graph, const std::string& name) {

@@ -5,7 +5,8 @@
 // for each file that copied, assigned and destroyed a whole RunConfig.
 #pragma once
 
-/// In the structure. It keeps default values of members; `Type{.member = value}` is lost.
+/// Stands in the structure. Members keep their default values, but `Type{.member = value}` does not
+/// compile any more.
 #define COPIED_OUT_OF_LINE(Type)    \
   Type();                           \
   Type(const Type&);                \
@@ -14,7 +15,7 @@
   Type& operator=(Type&&) noexcept; \
   ~Type()
 
-/// In one file of code.
+/// Stands in the structure's .cpp file.
 #define DEFINE_COPIES(Type)                         \
   Type::Type() = default;                           \
   Type::Type(const Type&) = default;                \

@@ -15,6 +15,7 @@ namespace tandem {
 
 DEFINE_COPIES(DataConfig);
 bool DataConfig::operator==(const DataConfig&) const = default;
+
 std::vector<std::string> columns_of_fields(const DataConfig& data) {
   std::vector<std::string> columns;
   for (const FieldConfig& field : data.fields) {

@@ -81,6 +81,7 @@ HostTensor numbered(const TensorType& type, std::int64_t scale) {
   return wide.converted(type.dtype);
 }
 
+/// Beyond what offsets of ids are; differences of nearer numbers do not overflow.
 bool is_far(std::int64_t number) {
   constexpr std::int64_t far = std::int64_t{1} << 60;
   return number < -far || number > far;
@@ -101,7 +102,7 @@ bool trace(const Graph& graph, const Evaluator& evaluate, const Chain& chain, Va
   const auto a = zeros.integers(), b = ones.integers(), c = twos.integers();
   to.offsets.assign(static_cast<std::size_t>(each), ColumnLookup::unread);
   for (std::size_t i = 0; i < a.size(); ++i) {
-    // Of a computation with divisions: what 0 / 0 gives as an integer is no offset.
+    // A division of 0 by 0 becomes INT64_MIN as an integer, which is not an offset.
     if (is_far(a[i]) || is_far(b[i]) || is_far(c[i])) return false;
     const std::int64_t number = b[i] - a[i];
     if (number < 0 || number >= all || c[i] - a[i] != 2 * number) return false;

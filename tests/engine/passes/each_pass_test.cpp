@@ -2,28 +2,23 @@
 // passes, without each one, and with each one alone.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
 #include <iterator>
 #include <map>
 #include <random>
 #include <set>
 
+#include "api/model/engine.h"
 #include "engine/gradient/gradient.h"
 #include "engine/graph/builder.h"
 #include "engine/passes/pass.h"
 #include "tests/harness/operator_case.h"
+#include "tests/harness/test_graphs.h"
 
 namespace tandem {
 namespace {
 
 constexpr std::int64_t chain_rows = 4, chain_columns = 6, chain_table_rows = 5, chain_ids = 3;
-
-std::vector<HostTensor> evaluate_on_reference(const Graph& graph, const Node& node,
-                                              const std::vector<HostTensor>& inputs) {
-  const KernelRequest request = testing::plain_request(graph, node);
-  return testing::run_node(*choose_kernel(testing::reference_list(), request), graph, node, inputs);
-}
 
 /// Values of shape [rows, columns], each made of earlier ones.
 class RandomChains {
@@ -48,7 +43,8 @@ class RandomChains {
     at("loss");
     g_.output("sum", g_.reduce_mean(values_.back(), {0, 1}, false));
     g_.output("some", values_[static_cast<std::size_t>(pick(static_cast<int>(values_.size())))]);
-    if (inner_) g_.output("inner", inner_);  // of a chain, which a pass may then not take
+    // A chain whose inner value is read elsewhere has to keep that value.
+    if (inner_) g_.output("inner", inner_);
     if (pick(2) == 0) g_.output("losses", losses(values_.back()));
     return g_.finish();
   }
@@ -70,6 +66,7 @@ class RandomChains {
   ValueId either(const char* op, ValueId a, ValueId b) {
     return pick(2) == 0 ? g_.add_node(op, {a, b}) : g_.add_node(op, {b, a});
   }
+  /// An inner value of a chain; some of them become outputs.
   ValueId of_chain(ValueId value) {
     if (pick(6) == 0) inner_ = value;
     return value;
@@ -93,7 +90,6 @@ class RandomChains {
     return either("Add", either("Mul", y, constant()), constant());
   }
   ValueId attention(ValueId x) {
-    const Shape heads{1, 2, chain_rows, chain_columns / 2};
     const auto head = [&](ValueId v) {
       return g_.transpose(g_.reshape(v, {1, chain_rows, 2, chain_columns / 2}), {0, 2, 1, 3});
     };
@@ -141,7 +137,7 @@ class RandomChains {
     }
     return g_.add(x, g_.reduce_sum(found, {1}, false));
   }
-  /// What nothing changes, and constants.
+  /// 2x, with nodes that change nothing and a computed constant.
   ValueId idle(ValueId x) {
     const ValueId two = g_.mul(number(4), number(0.5));
     const ValueId same =
@@ -149,6 +145,7 @@ class RandomChains {
     const ValueId turned = g_.transpose(g_.transpose(same, {1, 0}), {1, 0});
     return g_.add_node("Neg", {g_.add_node("Neg", {g_.mul(g_.add(turned, number(0)), two)})});
   }
+  ValueId product(ValueId x) { return either("Mul", x, any()); }
   ValueId losses(ValueId x) {
     HostTensor labels(TensorType{DType::int64, {chain_rows}});
     for (std::int64_t& label : labels.as<std::int64_t>())
@@ -158,28 +155,13 @@ class RandomChains {
   }
 
   ValueId chain(ValueId x) {
-    switch (pick(10)) {
-      case 0:
-        return gelu(x);
-      case 1:
-        return layer_normalization(x);
-      case 2:
-        return attention(x);
-      case 3:
-        return entropy(x);
-      case 4:
-        return norm(x);
-      case 5:
-        return logarithm(x);
-      case 6:
-        return bag(x);
-      case 7:
-        return exponential(x);
-      case 8:
-        return idle(x);
-      default:
-        return either("Mul", x, any());
-    }
+    using Chain = ValueId (RandomChains::*)(ValueId);
+    static constexpr Chain chains[] = {&RandomChains::gelu,      &RandomChains::layer_normalization,
+                                       &RandomChains::attention, &RandomChains::entropy,
+                                       &RandomChains::norm,      &RandomChains::logarithm,
+                                       &RandomChains::bag,       &RandomChains::exponential,
+                                       &RandomChains::idle,      &RandomChains::product};
+    return (this->*chains[pick(static_cast<int>(std::size(chains)))])(x);
   }
 
   const TensorType type_{DType::float64, {chain_rows, chain_columns}};
@@ -190,27 +172,15 @@ class RandomChains {
   ValueId table_, ids_, inner_;
 };
 
-/// The outputs and, behind them, the gradients of the sum by every input and the table.
+/// The outputs, then the gradients of `sum` by every input x0, x1, x2 and the table.
 std::vector<HostTensor> values_of(const OperatorSet& operators, const Graph& graph,
-                                  std::uint64_t seed) {
-  std::mt19937_64 random(seed);
-  std::vector<std::pair<std::string, HostTensor>> feeds;
+                                  const testing::Feeds& feeds) {
   std::vector<ValueId> wanted, of;
   for (const NamedValue& output : graph.outputs) wanted.push_back(output.value);
-  for (const char* name : {"x0", "x1", "x2"}) {
-    HostTensor tensor(TensorType{DType::float64, {chain_rows, chain_columns}});
-    for (double& x : tensor.as<double>()) x = std::uniform_real_distribution<double>(-2, 2)(random);
-    feeds.emplace_back(name, std::move(tensor));
-    if (const NamedValue* input = graph.find_input(name)) of.push_back(input->value);
+  for (const NamedValue& input : graph.inputs) {
+    if (is_float(graph.type(input.value).dtype)) of.push_back(input.value);
   }
-  HostTensor ids(TensorType{DType::int64, {chain_rows, chain_ids}});
-  for (std::int64_t& id : ids.as<std::int64_t>())
-    id = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(chain_table_rows));
-  feeds.emplace_back("ids", std::move(ids));
-  for (const State& state : graph.states) {
-    feeds.emplace_back(state.name, state.start);
-    of.push_back(state.initial);
-  }
+  for (const State& state : graph.states) of.push_back(state.initial);
   GraphBuilder b(operators, graph);
   const ValueId sum = graph.find_output("sum")->value;
   const std::vector<GradientSeed> seeds{{sum, b.filled(1, b.type(sum))}};
@@ -220,7 +190,7 @@ std::vector<HostTensor> values_of(const OperatorSet& operators, const Graph& gra
   return testing::evaluate(b.finish(), feeds, wanted);
 }
 
-/// The names of the passes left out: none, each, all but each.
+/// Sets of passes to leave out: none, all, each one, all but each one.
 std::vector<std::set<std::string>> choices() {
   std::set<std::string> all;
   for (const GraphPass& pass : forward_passes()) all.insert(pass.name);
@@ -235,15 +205,17 @@ std::vector<std::set<std::string>> choices() {
 
 TEST(EachPass, KeepsValuesAndGradientsOfRandomGraphs) {
   const OperatorSet operators = all_operators();
-  std::map<std::string, int> changed;  // graphs that a pass alone makes others
+  std::map<std::string, int> changed;  // by pass: how many graphs it changes when it runs alone
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     SCOPED_TRACE(seed);
     const Graph graph = RandomChains(operators, seed).make();
     verify(graph);
-    const std::vector<HostTensor> expected = values_of(operators, graph, seed);
+    testing::Feeds feeds = testing::random_feeds(graph, seed, 1);
+    for (const State& state : graph.states) feeds.emplace_back(state.name, state.start);
+    const std::vector<HostTensor> expected = values_of(operators, graph, feeds);
     std::string untouched;
     for (const std::set<std::string>& left_out : choices()) {
-      PassContext context{operators, evaluate_on_reference, {}, {}};
+      PassContext context{operators, api::reference_evaluator(), {}, {}};
       const Graph after = run_passes(graph, context, {left_out.begin(), left_out.end()});
       const std::string text = to_text(after);
       if (left_out.size() == forward_passes().size()) untouched = text;
@@ -252,7 +224,7 @@ TEST(EachPass, KeepsValuesAndGradientsOfRandomGraphs) {
           if (left_out.count(pass.name) == 0) ++changed[pass.name];
         }
       }
-      const std::vector<HostTensor> found = values_of(operators, after, seed);
+      const std::vector<HostTensor> found = values_of(operators, after, feeds);
       ASSERT_EQ(found.size(), expected.size()) << text;
       for (std::size_t i = 0; i < found.size(); ++i) {
         ASSERT_EQ(testing::compare(found[i], expected[i], 1e-9), "")
