@@ -104,6 +104,8 @@ TYPE = re.compile(r"(?:struct|class|enum class|enum) (\w+)(?: final)?(?: :| ?\{)
 OWN_TYPE = re.compile(r"(?:template .*> )?(?:struct|class|enum class|enum) (\w+)(?: final)?(?: :|\s*\{)")
 OWN_NAME = re.compile(r"(?!using |namespace |static_assert|return )(?:\[\[\w+\]\] )?\w[\w:<>,&*\s\[\]]*?[\s&*>](\w+)(?:\(|\{| = |;|\[)")
 
+OFFERED = re.compile(r"(?:template .*> )?inline [\w:<>,&*\s\[\]]*?[\s&*>](\w+)(?:\(|\{| = |;)")
+
 
 def inside(name, folders):
     return any(name == folder or name.startswith(folder + "/") for folder in folders)
@@ -204,6 +206,32 @@ def check_own_names(sources):
             yield f"{folder}/: {own} stands in the anonymous namespaces of {' and '.join(names)}"
 
 
+def check_hidden_names(sources):
+    """A test's own function hides those of a header that other tests use, where the compiler gets these files together."""
+    owners, users = collections.defaultdict(dict), collections.defaultdict(lambda: collections.defaultdict(list))
+    offers = {}  # by header: the functions and types that it offers to tests
+    for name in sources:
+        if not inside(name, ["tests"]):
+            continue
+        with open(os.path.join(ROOT, name), encoding="utf-8") as file:
+            lines = file.read().splitlines()
+        if name.endswith(".h"):
+            matches = [OWN_TYPE.match(line) or OFFERED.match(line) for line in lines]
+            offers[name] = {match.group(1) for match in matches if match}
+        elif name.endswith(".cpp") and not any(line.startswith("#pragma GCC") for line in lines):
+            folder = os.path.dirname(name)
+            owners[folder][name] = own_names(lines)
+            for match in filter(None, map(INCLUDE.match, lines)):
+                users[folder][match.group(2)].append(name)
+    for folder, names in owners.items():
+        for header, by in users[folder].items():
+            for name, own in names.items():
+                others = [other for other in by if other != name]
+                for hidden in sorted(offers.get(header, set()) & set(own)) if others else []:
+                    if own[hidden] is None and hidden != "PrintTo":
+                        yield f"{name}: {hidden} hides that of {header}, which {os.path.basename(others[0])} uses"
+
+
 def check_types(sources):
     """Two types of one name in a namespace are one type to the linker, which keeps whose functions it likes."""
     owners = collections.defaultdict(set)
@@ -254,6 +282,7 @@ def main():
     violations += [f"{folder}/: {count} files, a folder may have {FOLDER_LIMIT}" for folder, count in sorted(folders.items())
                    if count > FOLDER_LIMIT and folder not in OF_ONE_KIND]
     violations += check_own_names(sources)
+    violations += check_hidden_names(sources)
     violations += check_types(sources)
     if fixture_bytes > FIXTURES_LIMIT:
         violations.append(f"fixtures: {fixture_bytes >> 10} KiB together, the limit is {FIXTURES_LIMIT >> 10}")

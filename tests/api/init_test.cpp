@@ -161,7 +161,7 @@ TEST_F(InitTest, NamesSeveralTablesByOnePattern) {
   EXPECT_THAT(text(), HasSubstr("{ at = \"tables.*:weight\", kind = \"lazy_adam\" }"));
 }
 
-void write_idx(const std::string& path, const HostTensor& tensor) {
+void write_idx_of(const std::string& path, const HostTensor& tensor) {
   std::string content{0, 0, 8, static_cast<char>(tensor.shape().size())};
   for (const std::int64_t extent : tensor.shape()) {
     for (int shift = 24; shift >= 0; shift -= 8) content += static_cast<char>(extent >> shift);
@@ -174,9 +174,9 @@ TEST_F(InitTest, KnowsTheFourFilesOfMnist) {
   fs::create_directories(data());
   for (const std::string part : {"train", "t10k"}) {
     const std::int64_t count = part == "train" ? 100 : 20;
-    write_idx(data() + "/" + part + "-images-idx3-ubyte",
-              round_of<std::uint8_t>({count, 28, 28}, 0, 255));
-    write_idx(data() + "/" + part + "-labels-idx1-ubyte", round_of<std::uint8_t>({count}, 0, 9));
+    write_idx_of(data() + "/" + part + "-images-idx3-ubyte",
+                 round_of<std::uint8_t>({count, 28, 28}, 0, 255));
+    write_idx_of(data() + "/" + part + "-labels-idx1-ubyte", round_of<std::uint8_t>({count}, 0, 9));
   }
   guess_and_train(model(parity + "lenet5_dynamo.onnx"));
   EXPECT_THAT(text(), AllOf(HasSubstr("as = [ \"reshape(1, 28, 28)\", \"scale(1/255)\" ]"),

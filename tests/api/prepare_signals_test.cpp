@@ -22,7 +22,7 @@ using ::testing::SizeIs;
 
 constexpr int rows_of_a_member = 16000, members = 400;  // 900 MiB of text in few MiB
 
-std::string packed(const std::string& text) {
+std::string slowly_packed(const std::string& text) {
   z_stream stream{};
   EXPECT_EQ(deflateInit2(&stream, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
   std::string bytes(deflateBound(&stream, text.size()), '\0');
@@ -48,7 +48,7 @@ class PrepareSignals : public ::testing::Test {
       const std::string some = joined(ClickRows(5).rows(160, 6));
       std::string text;
       for (int i = 0; i < rows_of_a_member / 160; ++i) text += some;
-      return packed(text);
+      return slowly_packed(text);
     }();
     std::string all;
     for (int i = 0; i < times; ++i) all += member;

@@ -153,7 +153,7 @@ TEST(TrainingInfoTest, PredictsWithoutLabels) {
   EXPECT_THAT(made, ::testing::ElementsAre(::testing::Key("logits")));
 }
 
-std::string train_toml(const std::string& model, const std::string& more = "") {
+std::string toml_of_file(const std::string& model, const std::string& more = "") {
   return "model = \"" + training_info_folder + model + ".onnx\"\nbatch_size = 8\nsteps = 6\n" +
          more +
          "[checkpoint]\nevery = \"2 steps\"\nkeep = 9\n[log]\nevery = \"1 steps\"\n[data]\n"
@@ -183,7 +183,7 @@ struct ShortRun {
 };
 
 TEST(TrainingInfoTest, TrainsAndResumesFromAFewLines) {
-  const ShortRun whole(train_toml("adam"));
+  const ShortRun whole(toml_of_file("adam"));
   const TrainResult done = whole.train();
   EXPECT_EQ(done.steps, 6u);
   const HostTensor losses = expected_training().read("adam/losses", DType::float64);
@@ -193,7 +193,7 @@ TEST(TrainingInfoTest, TrainsAndResumesFromAFewLines) {
   EXPECT_THAT(read_file(whole.place / "run/train.resolved.toml", 1 << 20),
               Not(HasSubstr("[optimizer]")));
 
-  const ShortRun cut(train_toml("adam"));
+  const ShortRun cut(toml_of_file("adam"));
   cut.train({"steps=4"});
   EXPECT_EQ(cut.train({}, true).steps, 6u);
   EXPECT_EQ(cut.states(6), whole.states(6));
@@ -201,9 +201,9 @@ TEST(TrainingInfoTest, TrainsAndResumesFromAFewLines) {
 }
 
 TEST(TrainingInfoTest, AnInitializationIsNotRunAgainOnResume) {
-  const ShortRun whole(train_toml("initialization"));
+  const ShortRun whole(toml_of_file("initialization"));
   whole.train();
-  const ShortRun cut(train_toml("initialization"));
+  const ShortRun cut(toml_of_file("initialization"));
   cut.train({"steps=2"});
   cut.train({}, true);
   EXPECT_EQ(cut.states(6), whole.states(6));
@@ -211,7 +211,7 @@ TEST(TrainingInfoTest, AnInitializationIsNotRunAgainOnResume) {
 
 TEST(TrainingInfoTest, ASplitOverDevicesChangesNothing) {
   for (const std::string model : {"sgd", "adam", "adam_with_decay"}) {
-    const ShortRun here(train_toml(model)), split(train_toml(model));
+    const ShortRun here(toml_of_file(model)), split(toml_of_file(model));
     here.train();
     split.train({}, false,
                 {R"({ at = "fc1.**", run = "gpu", acts = "recompute" })",
@@ -227,7 +227,7 @@ TEST(TrainingInfoTest, ASplitOverDevicesChangesNothing) {
 }
 
 TEST(TrainingInfoTest, ExportKeepsIt) {
-  const ShortRun run(train_toml("adam"));
+  const ShortRun run(toml_of_file("adam"));
   run.train();
   export_run(run.place / "run", run.place / "trained.onnx");
   const InspectReport report = inspect(run.place / "trained.onnx");
@@ -257,7 +257,7 @@ TEST(TrainingInfoTest, InspectTellsIt) {
 
 TEST(TrainingInfoTest, KeysThatSayHowToTrainAreRefused) {
   const auto refusal = [](const std::string& more, std::vector<std::string> overrides = {}) {
-    const ShortRun run(train_toml("adam", more));
+    const ShortRun run(toml_of_file("adam", more));
     return error_of([&] { run.train(overrides); });
   };
   EXPECT_THAT(
@@ -278,7 +278,7 @@ TEST(TrainingInfoTest, KeysThatSayHowToTrainAreRefused) {
 }
 
 TEST(TrainingInfoTest, OtherModelsNeedAnOptimizer) {
-  const ShortRun run(train_toml("own_loss"));
+  const ShortRun run(toml_of_file("own_loss"));
   EXPECT_THAT(error_of([&] { run.train(); }),
               AllOf(HasSubstr("optimizer: this key is missing"), HasSubstr("training_info")));
 }

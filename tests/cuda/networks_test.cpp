@@ -59,7 +59,7 @@ TEST(CudaNetworks, EveryCase) {
   }
 }
 
-CaseInput uniform(Shape shape) { return {.shape = std::move(shape)}; }
+CaseInput any_of(Shape shape) { return {.shape = std::move(shape)}; }
 CaseInput absent() { return {.absent = true}; }
 
 Attributes windows(Ints kernel, Ints strides, Ints pads, Ints dilations) {
@@ -86,7 +86,7 @@ TEST(CudaNetworks, PoolingOfPacks) {
           check_node(gpu,
                      {.name = "packs",
                       .op = "AveragePool",
-                      .inputs = {uniform(x)},
+                      .inputs = {any_of(x)},
                       .attributes = attributes},
                      how);
           Attributes with_shape = attributes;
@@ -95,7 +95,7 @@ TEST(CudaNetworks, PoolingOfPacks) {
           check_node(gpu,
                      {.name = "packs",
                       .op = "AveragePoolGrad",
-                      .inputs = {uniform(y)},
+                      .inputs = {any_of(y)},
                       .attributes = with_shape},
                      how);
           continue;
@@ -119,7 +119,7 @@ TEST(CudaNetworks, PoolingOfPacks) {
           return input;
         };
         pool.op = "MaxPoolGrad";
-        pool.inputs = {of(values, x), of(maxima, y), uniform(y)};
+        pool.inputs = {of(values, x), of(maxima, y), any_of(y)};
         check_node(gpu, pool, how);
       }
     }
@@ -178,8 +178,8 @@ Layout in_rows(const Shape& shape, std::int64_t width) {
 OperatorCase attention(const Sizes& n, bool causal, CaseInput mask) {
   return {.name = "sizes",
           .op = "Attention",
-          .inputs = {uniform({n.b, n.h, n.s, n.d}), uniform({n.b, n.h, n.t, n.d}),
-                     uniform({n.b, n.h, n.t, n.e}), std::move(mask)},
+          .inputs = {any_of({n.b, n.h, n.s, n.d}), any_of({n.b, n.h, n.t, n.d}),
+                     any_of({n.b, n.h, n.t, n.e}), std::move(mask)},
           .attributes = {{"scale", 0.6}, {"causal", std::int64_t{causal}}}};
 }
 
@@ -195,8 +195,8 @@ OperatorCase gradient_of(const OperatorCase& forward) {
     return input;
   };
   OperatorCase c{.name = forward.name, .op = "AttentionGrad", .attributes = forward.attributes};
-  c.inputs = {uniform(y[0].shape()), values(inputs[0]), values(inputs[1]), values(inputs[2]),
-              values(y[0]),          values(y[1]),      forward.inputs[3]};
+  c.inputs = {any_of(y[0].shape()), values(inputs[0]), values(inputs[1]), values(inputs[2]),
+              values(y[0]),         values(y[1]),      forward.inputs[3]};
   return c;
 }
 

@@ -50,8 +50,8 @@ WholeGpu& whole_gpu() {
   return *own_gpu();
 }
 
-void expect_equal(const std::vector<HostTensor>& results, const std::vector<HostTensor>& expected,
-                  double tolerance) {
+void expect_results(const std::vector<HostTensor>& results, const std::vector<HostTensor>& expected,
+                    double tolerance) {
   ASSERT_EQ(results.size(), expected.size());
   for (std::size_t i = 0; i < results.size(); ++i) {
     EXPECT_EQ(compare(results[i], in_range_of(results[i].dtype(), expected[i]), tolerance), "")
@@ -71,8 +71,8 @@ void check_layouts(const Kernel& kernel, const TypedCase& typed, double toleranc
       options.input_layouts.push_back(variant.layout(x.shape()));
     for (const HostTensor& y : typed.expected)
       options.output_layouts.push_back(variant.layout(y.shape()));
-    expect_equal(run_node(kernel, typed.graph, typed.node(), typed.inputs, options), typed.expected,
-                 tolerance);
+    expect_results(run_node(kernel, typed.graph, typed.node(), typed.inputs, options),
+                   typed.expected, tolerance);
   }
   const std::size_t outputs = typed.node().outputs.size();
   for (std::size_t i = 0; outputs > 1 && i < outputs; ++i) {
@@ -84,7 +84,7 @@ void check_layouts(const Kernel& kernel, const TypedCase& typed, double toleranc
     for (std::size_t k = 0; k < outputs; ++k) request.outputs[k].present = k == i;
     if (kernel.refuse && kernel.refuse(request)) continue;
     const auto results = run_node(kernel, typed.graph, typed.node(), typed.inputs, options);
-    expect_equal({results[i]}, {typed.expected[i]}, tolerance);
+    expect_results({results[i]}, {typed.expected[i]}, tolerance);
   }
 }
 
@@ -95,8 +95,8 @@ void check_broadcast(const Kernel& kernel, const TypedCase& typed, double tolera
   broadcast_first_axis(inputs, layouts);
   RunOptions options = whole_gpu().run_options();
   options.input_layouts = layouts;
-  expect_equal(run_node(kernel, typed.graph, typed.node(), inputs, options),
-               run_reference(typed.wide, in_types_of(typed.wide, inputs)), tolerance);
+  expect_results(run_node(kernel, typed.graph, typed.node(), inputs, options),
+                 run_reference(typed.wide, in_types_of(typed.wide, inputs)), tolerance);
 }
 
 void expect_no_problem(const std::string& kernel) {

@@ -60,8 +60,8 @@ HostTensor product_reference(const Graph& graph, const std::vector<HostTensor>& 
 }
 
 /// The graph's node on the GPU, and the same numbers on the double reference (`wide`).
-void check(ProductGpu& gpu, const Graph& graph, const Graph& wide,
-           const std::vector<HostTensor>& inputs, const std::vector<Layout>& layouts) {
+void check_product(ProductGpu& gpu, const Graph& graph, const Graph& wide,
+                   const std::vector<HostTensor>& inputs, const std::vector<Layout>& layouts) {
   const Node& node = graph.nodes[0];
   std::vector<std::string> refusals;
   const Kernel* kernel =
@@ -98,7 +98,7 @@ TEST(Products, EveryCase) {
                      variant.name);
         std::vector<Layout> layouts;
         for (const HostTensor& x : inputs) layouts.push_back(variant.layout(x.shape()));
-        check(gpu, graph, wide, inputs, layouts);
+        check_product(gpu, graph, wide, inputs, layouts);
         ++ran;
       }
     }
@@ -125,7 +125,7 @@ TEST(Products, ManyIntegers) {
     c.inputs.push_back(input);
   }
   const Graph graph = case_graph(c, product_operators(), DType::float32);
-  check(gpu, graph, graph, case_inputs(c, DType::float32), {});
+  check_product(gpu, graph, graph, case_inputs(c, DType::float32), {});
 }
 
 /// Random extents, layouts and epilogues.
@@ -195,7 +195,7 @@ void check_sample(ProductGpu& gpu, Sampler& sampler, const Sample& sample) {
       if (id) trace += " " + to_string(sample.shapes[i]) + " " + to_string(layouts.back());
     }
     SCOPED_TRACE(trace);
-    check(gpu, graph, graph_of(sample, DType::float64), inputs, layouts);
+    check_product(gpu, graph, graph_of(sample, DType::float64), inputs, layouts);
   }
 }
 

@@ -32,7 +32,7 @@ std::vector<HostTensor> in_type(const std::vector<ReducedInput>& inputs, DType d
   return tensors;
 }
 
-std::vector<HostTensor> in_double(const std::vector<HostTensor>& inputs) {
+std::vector<HostTensor> in_doubles(const std::vector<HostTensor>& inputs) {
   std::vector<HostTensor> tensors;
   for (const HostTensor& x : inputs) {
     const bool wider = !is_absent(x) && is_float(x.dtype());
@@ -57,7 +57,7 @@ double tolerance_of(const ReductionCheck& check, DType dtype) {
   return check.tolerance;
 }
 
-bool same_bits(const std::vector<HostTensor>& a, const std::vector<HostTensor>& b) {
+bool have_same_bits(const std::vector<HostTensor>& a, const std::vector<HostTensor>& b) {
   for (std::size_t i = 0; i < a.size(); ++i) {
     if (is_absent(a[i]) || a[i].bytes() == 0) continue;
     if (std::memcmp(a[i].data(), b[i].data(), a[i].bytes()) != 0) return false;
@@ -84,7 +84,7 @@ void check_on(ReductionGpu& gpu, const ReductionCheck& check, const std::vector<
     EXPECT_EQ(compare(results[i], expected[i], tolerance_of(check, results[i].dtype())), "")
         << "output " << i;
   }
-  EXPECT_TRUE(same_bits(results, run())) << "results vary";
+  EXPECT_TRUE(have_same_bits(results, run())) << "results vary";
   EXPECT_EQ(gpu.problem(), "");
 }
 
@@ -140,7 +140,7 @@ Graph reduction_graph(const std::string& op, const std::vector<HostTensor>& inpu
 void check_reduction(const ReductionCheck& check) {
   for (const DType dtype : check.types) {
     const std::vector<HostTensor> inputs = in_type(check.inputs, dtype);
-    const std::vector<HostTensor> expected = reference_of(check, in_double(inputs));
+    const std::vector<HostTensor> expected = reference_of(check, in_doubles(inputs));
     for (const int multiprocessors : {0, 1}) {
       SCOPED_TRACE(check.op + " " + std::string(name_of(dtype)) + " of " +
                    to_string(check.inputs[0].numbers.shape()) +

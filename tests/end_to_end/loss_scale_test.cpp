@@ -20,7 +20,7 @@ using Feeds = PlacedTraining::Feeds;
 
 const std::string float16_setting = "precision.compute=float16";
 
-HostTensor rows_of(const HostTensor& all, std::int64_t begin, std::int64_t count) {
+HostTensor rows_between(const HostTensor& all, std::int64_t begin, std::int64_t count) {
   Shape shape = all.shape();
   shape[0] = count;
   HostTensor rows(TensorType{all.dtype(), shape});
@@ -76,7 +76,7 @@ class LossScalePlacement : public ::testing::Test {
   std::int64_t batch() const { return mlp_["batch"]; }
   Feeds feeds(int step) const {
     Feeds feeds;
-    for (const auto& [name, all] : all_) feeds[name] = rows_of(all, step * batch(), batch());
+    for (const auto& [name, all] : all_) feeds[name] = rows_between(all, step * batch(), batch());
     return feeds;
   }
 

@@ -3,16 +3,16 @@
 // gradients). Two differ: Sign keeps NaN as numpy's does, where PyTorch gives 0; the cast to
 // integers gives 0, where PyTorch leaves open what it gives.
 #include <cmath>
-#include <limits>
 
 #include "tests/harness/poisoned_case.h"
+#include "tests/operators/basic_tables.h"
 #include "tests/operators/single_node.h"
 
 namespace tandem::testing {
 namespace {
 
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-constexpr double infinity = std::numeric_limits<double>::infinity();
+using basic::infinity;
+using basic::nan;
 
 HostTensor floats(Shape shape, const std::vector<double>& values) {
   return HostTensor::from<double>(std::move(shape), values).converted(DType::float32);

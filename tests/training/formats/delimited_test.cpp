@@ -41,7 +41,7 @@ std::vector<Row> rows_in(const std::string& text, bool quotes) {
   return rows_of(folder / "a", quotes, quotes ? ',' : '\t');
 }
 
-std::string packed(const std::string& text) {
+std::string gzipped_by_zlib(const std::string& text) {
   z_stream z{};
   EXPECT_EQ(deflateInit2(&z, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
   std::string result(text.size() + 1024, '\0');
@@ -138,14 +138,15 @@ TEST(Delimited, ReadsGzip) {
   std::string text;
   for (int i = 0; i < 30'000; ++i) text += std::to_string(i) + "\tvalue\n";
   write_file(folder / "plain", text);
-  write_file(folder / "a.gz", packed(text));
-  write_file(folder / "joined.gz", packed(text.substr(0, 1001)) + packed(text.substr(1001)));
+  write_file(folder / "a.gz", gzipped_by_zlib(text));
+  write_file(folder / "joined.gz",
+             gzipped_by_zlib(text.substr(0, 1001)) + gzipped_by_zlib(text.substr(1001)));
   const std::vector<Row> rows = rows_of(folder / "plain", false);
   EXPECT_EQ(rows.size(), 30'000u);
   EXPECT_EQ(rows_of(folder / "a.gz", false), rows);
   EXPECT_EQ(rows_of(folder / "joined.gz", false), rows);
 
-  std::string bytes = packed(text);
+  std::string bytes = gzipped_by_zlib(text);
   // Padded with zeros, as by gzip(1); other things behind the end are refused where they begin.
   for (const std::size_t zeros : {1, 511, 600'000}) {
     const std::string padding(zeros, '\0');

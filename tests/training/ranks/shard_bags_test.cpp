@@ -71,7 +71,7 @@ struct Bags {
   std::int64_t wrong_id = 0;  // where it is not 0, the first of the second sample
 };
 
-GraphTraining training_of(const Bags& of) {
+GraphTraining training_of_bags(const Bags& of) {
   return {
       .keys = of.keys,
       .batch = of.batch,
@@ -101,7 +101,7 @@ GraphTraining training_of(const Bags& of) {
 
 std::map<std::string, int> collectives(const Bags& of) {
   const OperatorSet operators = all_operators();
-  const GraphTraining training = training_of(of);
+  const GraphTraining training = training_of_bags(of);
   const Graph graph =
       training_graph(operators, config_of(training), training, MicroBatchKind::whole, {0, 4}).graph;
   std::map<std::string, int> count;
@@ -114,53 +114,54 @@ std::map<std::string, int> collectives(const Bags& of) {
 const std::vector<std::string> usual = optimizers(ftrl, lazy_adam);
 
 // Sums of 16 rows are made in another order; Adam makes steps of the signs of small gradients.
-void expect_as_alone(const Bags& of, std::initializer_list<int> counts) {
-  expect_training_as_alone(training_of(of), counts, 1e-5);
+void expect_bags_as_alone(const Bags& of, std::initializer_list<int> counts) {
+  expect_training_as_alone(training_of_bags(of), counts, 1e-5);
 }
 
 TEST(ShardBags, RowOptimizersOfTheirOwners) {
-  expect_as_alone({.keys = usual}, {2, 3, 4});
-  expect_as_alone({.keys = optimizers(ftrl, "kind=\"rowwise_adagrad\"")}, {3});
+  expect_bags_as_alone({.keys = usual}, {2, 3, 4});
+  expect_bags_as_alone({.keys = optimizers(ftrl, "kind=\"rowwise_adagrad\"")}, {3});
   // Rows without a gradient move, too: the dense form of a part.
-  expect_as_alone({.keys = optimizers(ftrl, "kind=\"adam\"")}, {2});
+  expect_bags_as_alone({.keys = optimizers(ftrl, "kind=\"adam\"")}, {2});
 }
 
 TEST(ShardBags, OtherBags) {
   for (const Beside beside : {Beside::weighted, Beside::trained_weights, Beside::bags_of_two})
-    expect_as_alone({.keys = usual, .beside = beside}, {2, 3});
+    expect_bags_as_alone({.keys = usual, .beside = beside}, {2, 3});
 }
 
 TEST(ShardBags, BesideRowsThatCross) {
-  expect_as_alone({.keys = usual, .beside = Beside::rows}, {2, 3});
+  expect_bags_as_alone({.keys = usual, .beside = Beside::rows}, {2, 3});
 }
 
 TEST(ShardBags, FrequentIds) {
-  expect_as_alone({.keys = usual, .batch = 60, .micro_batch = 60, .ids = Ids::zipf}, {2, 4});
+  expect_bags_as_alone({.keys = usual, .batch = 60, .micro_batch = 60, .ids = Ids::zipf}, {2, 4});
 }
 
 TEST(ShardBags, OwnersWhoseRowsNobodyAsksFor) {
-  expect_as_alone({.keys = usual, .ids = Ids::of_few_owners}, {2, 3, 4});
+  expect_bags_as_alone({.keys = usual, .ids = Ids::of_few_owners}, {2, 3, 4});
 }
 
 // What stands in for a sample that a rank has less touches no row: lazy moments would move.
 TEST(ShardBags, SharesMayDifferByASample) {
   for (const Beside beside : {Beside::nothing, Beside::weighted, Beside::bags_of_two}) {
-    expect_as_alone({.keys = usual, .beside = beside, .batch = 7, .micro_batch = 7}, {2, 3, 4});
+    expect_bags_as_alone({.keys = usual, .beside = beside, .batch = 7, .micro_batch = 7},
+                         {2, 3, 4});
   }
 }
 
-TEST(ShardBags, MicroBatches) { expect_as_alone({.keys = usual, .micro_batch = 8}, {2, 3}); }
+TEST(ShardBags, MicroBatches) { expect_bags_as_alone({.keys = usual, .micro_batch = 8}, {2, 3}); }
 
 TEST(ShardBags, NormsAreOfAllRanks) {
-  expect_as_alone({.keys = optimizers(ftrl, lazy_adam, {"optimizer.clip_norm=0.01"})}, {2, 3});
+  expect_bags_as_alone({.keys = optimizers(ftrl, lazy_adam, {"optimizer.clip_norm=0.01"})}, {2, 3});
 }
 
 TEST(ShardBags, OnAnAccelerator) {
-  expect_as_alone({.keys = usual, .beside = Beside::weighted, .device = 1}, {2});
+  expect_bags_as_alone({.keys = usual, .beside = Beside::weighted, .device = 1}, {2});
 }
 
 TEST(ShardBags, SplitTablesAndFixedRows) {
-  expect_as_alone(
+  expect_bags_as_alone(
       {.keys = optimizers(ftrl, lazy_adam,
                           {R"(parameters.storage=[{at="deep:weight", kind="split_bfloat16"}])",
                            R"(parameters.fixed_rows=[{at="deep:weight", rows=[0, 1, 1234]}])"}),
@@ -169,7 +170,7 @@ TEST(ShardBags, SplitTablesAndFixedRows) {
 }
 
 TEST(ShardBags, TheSameRanksGiveTheSameBits) {
-  const GraphTraining of = training_of({.keys = usual, .ids = Ids::zipf});
+  const GraphTraining of = training_of_bags({.keys = usual, .ids = Ids::zipf});
   const std::vector<TrainedGraph> first = train_graph_on(3, of), second = train_graph_on(3, of);
   for (std::size_t rank = 0; rank < 3; ++rank) {
     EXPECT_EQ(first[rank].losses, second[rank].losses);
@@ -180,7 +181,7 @@ TEST(ShardBags, TheSameRanksGiveTheSameBits) {
 }
 
 TEST(ShardBags, IdsOfNoRowAreReportedAsOnOneProcess) {
-  const GraphTraining of = training_of({.keys = usual, .wrong_id = sharded_rows});
+  const GraphTraining of = training_of_bags({.keys = usual, .wrong_id = sharded_rows});
   const TrainedGraph alone = train_graph(of);
   ASSERT_TRUE(alone.error.has_value());
   const std::vector<TrainedGraph> all = train_graph_on(2, of);
