@@ -98,13 +98,7 @@ def files():
     return sorted(name for name in set(names) if os.path.isfile(os.path.join(ROOT, name)))
 
 
-COMPILED_TOGETHER = re.compile(r'tandem_compile_together\(\S+(?: AT_MOST [^\s)]+)?(?: ALONE "(.+)")?\)')  # in a folder's CMakeLists.txt
-OWN_ALIAS = re.compile(r"(?:using|namespace) (\w+) = ([^;]*)")
 TYPE = re.compile(r"(?:struct|class|enum class|enum) (\w+)(?: final)?(?: :| ?\{)")
-OWN_TYPE = re.compile(r"(?:template .*> )?(?:struct|class|enum class|enum) (\w+)(?: final)?(?: :|\s*\{)")
-OWN_NAME = re.compile(r"(?!using |namespace |static_assert|return )(?:\[\[\w+\]\] )?\w[\w:<>,&*\s\[\]]*?[\s&*>](\w+)(?:\(|\{| = |;|\[)")
-
-OFFERED = re.compile(r"(?:template .*> )?inline [\w:<>,&*\s\[\]]*?[\s&*>](\w+)(?:\(|\{| = |;)")
 
 
 def inside(name, folders):
@@ -165,73 +159,6 @@ def check_text(name, lines):
             yield number, "a path of one machine"
 
 
-def own_names(lines):
-    """Functions, variables and types of a file's anonymous namespaces; with another name of a type goes the type."""
-    own, is_inside = {}, False
-    for line in lines:
-        if line.startswith("namespace {"):
-            is_inside = True
-        elif line.startswith("}  // namespace"):
-            is_inside = False
-        elif is_inside and (match := OWN_ALIAS.match(line)):
-            own[match.group(1)] = match.group(2)
-        elif is_inside and (match := OWN_TYPE.match(line) or OWN_NAME.match(line)):
-            own[match.group(1)] = None
-    return own
-
-
-def check_own_names(sources):
-    """A call could mean the function of a file that the compiler gets together with the caller's (tandem_compile_together)."""
-    alone = {}  # by folder: the pattern of what is compiled alone in it
-    for folder in [*PRODUCT, "tests"]:
-        lists = os.path.join(ROOT, folder, "CMakeLists.txt")
-        if os.path.isfile(lists):
-            with open(lists, encoding="utf-8") as file:
-                if match := COMPILED_TOGETHER.search(file.read()):
-                    alone[folder] = match.group(1)
-    owners = collections.defaultdict(dict)
-    for name in sources:
-        folder = name.split("/")[0]
-        if not name.endswith(".cpp") or folder not in alone or (alone[folder] and re.search(alone[folder], "/" + name)):
-            continue
-        with open(os.path.join(ROOT, name), encoding="utf-8") as file:
-            lines = file.read().splitlines()
-        if not any(line.startswith("#pragma GCC") for line in lines):
-            for own, meaning in own_names(lines).items():
-                owners[os.path.dirname(name), own][os.path.basename(name)] = meaning
-    for (folder, own), names in sorted(owners.items()):
-        is_one_alias = None not in names.values() and len(set(names.values())) == 1
-        is_overloaded = own == "PrintTo"  # GoogleTest asks for that name: one per type
-        if len(names) > 1 and not is_one_alias and not is_overloaded:
-            yield f"{folder}/: {own} stands in the anonymous namespaces of {' and '.join(names)}"
-
-
-def check_hidden_names(sources):
-    """A test's own function hides those of a header that other tests use, where the compiler gets these files together."""
-    owners, users = collections.defaultdict(dict), collections.defaultdict(lambda: collections.defaultdict(list))
-    offers = {}  # by header: the functions and types that it offers to tests
-    for name in sources:
-        if not inside(name, ["tests"]):
-            continue
-        with open(os.path.join(ROOT, name), encoding="utf-8") as file:
-            lines = file.read().splitlines()
-        if name.endswith(".h"):
-            matches = [OWN_TYPE.match(line) or OFFERED.match(line) for line in lines]
-            offers[name] = {match.group(1) for match in matches if match}
-        elif name.endswith(".cpp") and not any(line.startswith("#pragma GCC") for line in lines):
-            folder = os.path.dirname(name)
-            owners[folder][name] = own_names(lines)
-            for match in filter(None, map(INCLUDE.match, lines)):
-                users[folder][match.group(2)].append(name)
-    for folder, names in owners.items():
-        for header, by in users[folder].items():
-            for name, own in names.items():
-                others = [other for other in by if other != name]
-                for hidden in sorted(offers.get(header, set()) & set(own)) if others else []:
-                    if own[hidden] is None and hidden != "PrintTo":
-                        yield f"{name}: {hidden} hides that of {header}, which {os.path.basename(others[0])} uses"
-
-
 def check_types(sources):
     """Two types of one name in a namespace are one type to the linker, which keeps whose functions it likes."""
     owners = collections.defaultdict(set)
@@ -281,8 +208,6 @@ def main():
     folders = collections.Counter(os.path.dirname(name) for name in sources if inside(name, PRODUCT))
     violations += [f"{folder}/: {count} files, a folder may have {FOLDER_LIMIT}" for folder, count in sorted(folders.items())
                    if count > FOLDER_LIMIT and folder not in OF_ONE_KIND]
-    violations += check_own_names(sources)
-    violations += check_hidden_names(sources)
     violations += check_types(sources)
     if fixture_bytes > FIXTURES_LIMIT:
         violations.append(f"fixtures: {fixture_bytes >> 10} KiB together, the limit is {FIXTURES_LIMIT >> 10}")

@@ -2,7 +2,7 @@
 # clang-tidy over all sources of the preset cpu, or over those given, each by the compile command that it has alone.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-cmake --preset cpu -B build-tidy -DTANDEM_TOGETHER=1 -DCMAKE_EXPORT_COMPILE_COMMANDS=ON >/dev/null
+cmake --preset cpu -B build-tidy -DTANDEM_GROUP_KIB=0 -DCMAKE_EXPORT_COMPILE_COMMANDS=ON >/dev/null
 if (($#)); then
   printf '%s\0' "$@"
 else
