@@ -10,8 +10,11 @@ its process or takes longer than --timeout, it has failed, and a new process goe
 print, the reasons of skipped ones, and one line of counts. Tests whose names match a line of tests/apart.txt get a process
 each; so does every test with --each or with TANDEM_TEST_EACH=1 in the environment. TANDEM_TEST_ONLY=REGEX there takes those
 alone whose names match.
+
+Temporary files of quick tests lie in memory (/dev/shm) where there is room; TMPDIR names another folder.
 """
 import argparse
+import contextlib
 import json
 import os
 import re
@@ -50,6 +53,16 @@ def patterns_in(path):
     with open(path) as file:
         words = [line.split() for line in file]
     return [re.compile(line[0]) for line in words if line and not line[0].startswith("#")]
+
+
+def folder_in_memory(least=4 << 30):
+    """Where temporary files of tests may lie instead of on a disk, which takes longer: None where too little room is free."""
+    try:
+        room = os.statvfs("/dev/shm")
+        is_enough = room.f_bavail * room.f_frsize >= least
+        return "/dev/shm" if is_enough and os.access("/dev/shm", os.W_OK) else None
+    except OSError:
+        return None
 
 
 class Run:
@@ -168,9 +181,12 @@ def main():
 
     started = time.monotonic()
     run = Run(asked.program, asked.timeout, asked.verbose)
-    run.all_of([name for name in names if name not in alone])
-    for name in alone:
-        run.all_of([name])
+    with contextlib.ExitStack() as stack:
+        if not asked.long and "TMPDIR" not in os.environ and (memory := folder_in_memory()):
+            os.environ["TMPDIR"] = stack.enter_context(tempfile.TemporaryDirectory(dir=memory, prefix="tandem_tests_"))
+        run.all_of([name for name in names if name not in alone])
+        for name in alone:
+            run.all_of([name])
 
     results = [test["result"] for test in run.tests]
     counts = ", ".join(f"{results.count(result)} {result}" for result in ("passed", "skipped", "failed") if result in results)

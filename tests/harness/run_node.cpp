@@ -56,17 +56,17 @@ class Buffer {
   }
 
   void write(const HostTensor& tensor) {
-    each([&](std::int64_t i, std::int64_t place) {
+    each_run([&](std::int64_t i, std::int64_t place, std::int64_t count) {
       std::memcpy(base() + place * size(), static_cast<const char*>(tensor.data()) + i * size(),
-                  static_cast<std::size_t>(size()));
+                  static_cast<std::size_t>(count * size()));
     });
   }
 
   HostTensor read() {
     HostTensor tensor(type_);
-    each([&](std::int64_t i, std::int64_t place) {
+    each_run([&](std::int64_t i, std::int64_t place, std::int64_t count) {
       std::memcpy(static_cast<char*>(tensor.data()) + i * size(), base() + place * size(),
-                  static_cast<std::size_t>(size()));
+                  static_cast<std::size_t>(count * size()));
     });
     return tensor;
   }
@@ -74,9 +74,9 @@ class Buffer {
   /// Whether all bytes that belong to no element are as they were.
   bool holes_untouched() {
     std::vector<char> element(bytes_.bytes(), 0);
-    each([&](std::int64_t, std::int64_t place) {
+    each_run([&](std::int64_t, std::int64_t place, std::int64_t count) {
       const std::int64_t at = static_cast<std::int64_t>(guard) + (place - first_) * size();
-      std::fill_n(element.begin() + at, size(), 1);
+      std::fill_n(element.begin() + at, count * size(), 1);
     });
     const auto bytes = bytes_.as<std::uint8_t>();
     for (std::size_t i = 0; i < element.size(); ++i) {
@@ -90,15 +90,19 @@ class Buffer {
   char* start() { return moved_ != nullptr ? moved_ : static_cast<char*>(bytes_.data()); }
   char* base() { return static_cast<char*>(bytes_.data()) + guard - first_ * size(); }
 
+  /// f(i, place, count): elements from i on that lie one after another from `place` on.
   template <class F>
-  void each(F f) const {
-    const std::int64_t count = type_.elements();
-    std::vector<std::int64_t> index(type_.rank(), 0);
-    for (std::int64_t i = 0; i < count; ++i) {
+  void each_run(F f) const {
+    const std::int64_t elements = type_.elements();
+    std::int64_t count = 1;
+    std::size_t outer = type_.rank();  // axes before those that a run covers
+    while (outer > 0 && layout_.strides[outer - 1] == count) count *= type_.shape[--outer];
+    std::vector<std::int64_t> index(outer, 0);
+    for (std::int64_t i = 0; i < elements; i += count) {
       std::int64_t place = layout_.offset;
-      for (std::size_t k = 0; k < index.size(); ++k) place += index[k] * layout_.strides[k];
-      f(i, place);
-      for (std::size_t k = index.size(); k-- > 0;) {
+      for (std::size_t k = 0; k < outer; ++k) place += index[k] * layout_.strides[k];
+      f(i, place, count);
+      for (std::size_t k = outer; k-- > 0;) {
         if (++index[k] < type_.shape[k]) break;
         index[k] = 0;
       }
