@@ -8,6 +8,7 @@
 #include "tests/api/digits.h"
 #include "tests/api/error_of.h"
 #include "tests/api/trained_runs.h"
+#include "tests/harness/folders.h"
 
 namespace tandem::api {
 namespace {
@@ -17,7 +18,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
 
-const std::string digits_test = std::string(TANDEM_SOURCE_DIR) + "/models/digits/digits_test.npz";
+const std::string digits_test = source_folder() + "/models/digits/digits_test.npz";
 
 Json metrics_of(const std::string& model, const TrainedOptions& options) {
   return Json::parse(evaluate_run(model, options).json);

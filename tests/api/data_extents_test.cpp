@@ -9,6 +9,7 @@
 
 #include "tests/api/error_of.h"
 #include "tests/api/trained_runs.h"
+#include "tests/harness/folders.h"
 
 namespace tandem::api {
 namespace {
@@ -18,7 +19,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
 
-const std::string data_folder = std::string(TANDEM_SOURCE_DIR) + "/tests/data/";
+const std::string data_folder = source_folder() + "/tests/data/";
 
 std::string model_named(const std::string& name) {
   return data_folder + "data_extents/" + name + ".onnx";

@@ -11,6 +11,7 @@
 #include "engine/formats/files.h"
 #include "tandem/tandem.h"
 #include "tests/api/small_model.h"
+#include "tests/harness/folders.h"
 #include "tests/harness/program.h"
 #include "tests/training/formats/temporary_folder.h"
 
@@ -214,7 +215,7 @@ TEST_F(DataTest, CheckShowsWhatIsThere) {
     EXPECT_EQ(kind_, ErrorKind::data);
   }
 
-  const std::string digits = std::string(TANDEM_SOURCE_DIR) + "/models/digits/train.toml";
+  const std::string digits = source_folder() + "/models/digits/train.toml";
   const Ended arrays = run_program("data check " + digits + " --json 2>/dev/null");
   EXPECT_EQ(arrays.code, 0);
   EXPECT_GT(Json::parse(arrays.text)["train"]["samples"], 100);

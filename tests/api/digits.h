@@ -7,10 +7,11 @@
 
 #include "engine/formats/arrays/npy.h"
 #include "tandem/tandem.h"
+#include "tests/harness/folders.h"
 
 namespace tandem::testing {
 
-inline const std::string digits = std::string(TANDEM_SOURCE_DIR) + "/models/digits/";
+inline const std::string digits = source_folder() + "/models/digits/";
 inline const std::string digits_model = digits + "model.onnx";
 inline const std::string cross_entropy =
     R"(loss.terms=[{ name = "loss", kind = "softmax_cross_entropy", logits = "logits", labels = "labels" }])";

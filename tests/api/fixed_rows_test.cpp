@@ -9,12 +9,13 @@
 #include "engine/formats/files.h"
 #include "engine/formats/safetensors.h"
 #include "tandem/tandem.h"
+#include "tests/harness/folders.h"
 #include "tests/training/formats/temporary_folder.h"
 
 namespace tandem::api {
 namespace {
 
-const std::string data = std::string(TANDEM_SOURCE_DIR) + "/tests/data/";
+const std::string data = source_folder() + "/tests/data/";
 
 TEST(FixedRowsBesidePyTorch, ThePaddingRowStaysAndTheOthersTrain) {
   const auto expected = nlohmann::json::parse(read_file(data + "fixed_rows.json"));

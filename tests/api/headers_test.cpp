@@ -1,5 +1,6 @@
 // The public headers: tandem/tandem.h needs nothing before it, and all use standard types only.
 #include "tandem/tandem.h"
+#include "tests/harness/folders.h"
 
 #include <gtest/gtest.h>
 
@@ -19,7 +20,7 @@ TEST(HeadersTest, IncludeNothingButTheStandardLibraryAndEachOther) {
       "optional", "span",    "string",  "string_view", "utility",    "vector"};
   int headers = 0;
   for (const auto& entry :
-       std::filesystem::directory_iterator(TANDEM_SOURCE_DIR "/include/tandem")) {
+       std::filesystem::directory_iterator(source_folder() + "/include/tandem")) {
     ++headers;
     std::ifstream file(entry.path());
     for (std::string line; std::getline(file, line);) {

@@ -9,6 +9,7 @@
 #include "tandem/init.h"
 #include "tandem/tandem.h"
 #include "tests/api/error_of.h"
+#include "tests/harness/folders.h"
 #include "tests/harness/program.h"
 #include "tests/training/formats/temporary_folder.h"
 
@@ -25,15 +26,13 @@ using ::testing::IsEmpty;
 using ::testing::MatchesRegex;
 using ::testing::Not;
 
-const std::string source_folder = std::string(TANDEM_SOURCE_DIR) + "/";
-
 /// LeNet-5 of 28 x 28 grey pixels, and pictures of other sizes in three classes.
 class ImageRuns : public ::testing::Test {
  protected:
   void SetUp() override {
     if (*png_problem().what != '\0' || *jpeg_problem().what != '\0')
       GTEST_SKIP() << "this build lacks libjpeg or libpng";
-    fs::copy(source_folder + "tests/data/parity/lenet5_torchscript.onnx", folder_ / "net.onnx");
+    fs::copy(source_folder() + "/tests/data/parity/lenet5_torchscript.onnx", folder_ / "net.onnx");
     for (const char* name : {"cat", "dog", "fox"}) {
       for (int i = 0; i < 8; ++i) put("data/train/" + std::string(name), i);
       for (int i = 0; i < 2; ++i) put("data/val/" + std::string(name), i);
@@ -41,7 +40,7 @@ class ImageRuns : public ::testing::Test {
   }
   /// Behind the header, so that only reading the whole picture meets it.
   void damage(const std::string& picture) {
-    fs::copy_file(source_folder + "tests/data/images/wrong_sum.png", folder_ / picture,
+    fs::copy_file(source_folder() + "/tests/data/images/wrong_sum.png", folder_ / picture,
                   fs::copy_options::overwrite_existing);
   }
   void put(const std::string& folder, int number) {
@@ -49,7 +48,7 @@ class ImageRuns : public ::testing::Test {
     const std::string picture = pictures[number % 4];
     fs::create_directories(folder_ / folder);
     fs::copy(
-        source_folder + "tests/data/images/" + picture,
+        source_folder() + "/tests/data/images/" + picture,
         folder_ / (folder + "/" + std::to_string(number) + picture.substr(picture.size() - 4)));
   }
   TrainResult train(bool resume = false) {

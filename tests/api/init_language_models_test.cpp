@@ -13,6 +13,7 @@
 #include "engine/formats/files.h"
 #include "tandem/init.h"
 #include "tandem/tandem.h"
+#include "tests/harness/folders.h"
 #include "tests/training/formats/temporary_folder.h"
 
 namespace tandem::api {
@@ -26,7 +27,7 @@ using ::testing::Not;
 using Json = nlohmann::json;
 
 const std::string& models_folder() {
-  static const std::string folder = std::string(TANDEM_SOURCE_DIR) + "/tests/data/language_models/";
+  static const std::string folder = source_folder() + "/tests/data/language_models/";
   return folder;
 }
 

@@ -13,6 +13,7 @@
 #include "tandem/init.h"
 #include "tests/api/error_of.h"
 #include "tests/api/small_model.h"
+#include "tests/harness/folders.h"
 #include "tests/harness/program.h"
 #include "tests/training/formats/packed_files.h"
 #include "tests/training/formats/temporary_folder.h"
@@ -30,7 +31,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-const std::string source_tree = std::string(TANDEM_SOURCE_DIR) + "/";
+const std::string source_tree = source_folder() + "/";
 const std::string parity = source_tree + "tests/data/parity/";
 
 /// Values that go round from `least` to `most`, so that both occur.

@@ -10,6 +10,7 @@
 #include "engine/formats/files.h"
 #include "tandem/init.h"
 #include "tandem/tandem.h"
+#include "tests/harness/folders.h"
 #include "tests/training/formats/temporary_folder.h"
 #include "tests/training/formats/tokenizer_cases.h"
 
@@ -26,7 +27,7 @@ using Json = nlohmann::json;
 namespace fs = std::filesystem;
 
 const std::string& fixtures() {
-  static const std::string folder = std::string(TANDEM_SOURCE_DIR) + "/tests/data/language_models/";
+  static const std::string folder = source_folder() + "/tests/data/language_models/";
   return folder;
 }
 

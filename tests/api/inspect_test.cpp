@@ -9,6 +9,7 @@
 #include "engine/formats/arrays/npy.h"
 #include "tandem/tandem.h"
 #include "tests/api/small_model.h"
+#include "tests/harness/folders.h"
 #include "tests/training/formats/temporary_folder.h"
 
 namespace tandem::api {
@@ -19,7 +20,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using Json = nlohmann::json;
 
-const std::string exports = std::string(TANDEM_SOURCE_DIR) + "/tests/data/exports/";
+const std::string exports = source_folder() + "/tests/data/exports/";
 
 TEST(InspectText, CountsParametersAndListsThemWhereAsked) {
   InspectOptions options;
@@ -36,8 +37,7 @@ TEST(InspectText, CountsParametersAndListsThemWhereAsked) {
 
 // Rules of parameters.lora need the names of modules before any length is bound.
 TEST(InspectText, FreeLengthsHideNoNames) {
-  const std::string model =
-      std::string(TANDEM_SOURCE_DIR) + "/tests/data/language_models/llama.onnx";
+  const std::string model = source_folder() + "/tests/data/language_models/llama.onnx";
   InspectOptions options;
   options.parameters = true;
   const InspectReport report = inspect(model, options);

@@ -11,6 +11,7 @@
 #include "tandem/tune.h"
 #include "tests/api/error_of.h"
 #include "tests/api/trained_runs.h"
+#include "tests/harness/folders.h"
 #include "tests/harness/program.h"
 
 namespace tandem::api {
@@ -22,7 +23,7 @@ using ::testing::HasSubstr;
 using Json = nlohmann::json;
 
 TEST(RangeTest, SaysWhatNumpySays) {
-  const Json cases = Json::parse(read_file(TANDEM_SOURCE_DIR "/tests/data/lr_range.json"));
+  const Json cases = Json::parse(read_file(source_folder() + "/tests/data/lr_range.json"));
   ASSERT_EQ(cases.size(), 4u);
   int divergences = 0;
   for (const Json& one : cases) {

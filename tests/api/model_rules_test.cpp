@@ -13,6 +13,7 @@
 #include "tandem/init.h"
 #include "tandem/tandem.h"
 #include "tests/api/error_of.h"
+#include "tests/harness/folders.h"
 #include "tests/training/formats/temporary_folder.h"
 
 namespace tandem::api {
@@ -24,7 +25,7 @@ using ::testing::Not;
 using Json = nlohmann::json;
 using tandem::testing::TemporaryFolder;
 
-const std::string notices = std::string(TANDEM_SOURCE_DIR) + "/tests/data/notices/";
+const std::string notices = source_folder() + "/tests/data/notices/";
 
 Json expected_of(const std::string& name) {
   std::ifstream stream(notices + "expected.json");

@@ -7,6 +7,7 @@
 #include "engine/formats/files.h"
 #include "engine/graph/error.h"
 #include "tests/harness/allocation_count.h"
+#include "tests/harness/folders.h"
 #include "tests/harness/program.h"
 #include "tests/training/formats/packed_files.h"
 #include "tests/training/formats/temporary_folder.h"
@@ -23,7 +24,7 @@ class PackedArrays : public ::testing::Test {
  protected:
   void SetUp() override {
     if (!counts_allocations()) GTEST_SKIP() << "sanitizers take addresses of their own";
-    const std::string digits = TANDEM_SOURCE_DIR "/models/digits/";
+    const std::string digits = source_folder() + "/models/digits/";
     std::vector<ZipMember> members;
     for (const NamedTensor& array : read_npz(digits + "digits_test.npz")) {
       const std::string content(static_cast<const char*>(array.tensor.data()),
@@ -36,7 +37,7 @@ class PackedArrays : public ::testing::Test {
   }
   void configure(const std::string& field) {
     write_file(folder_ / "train.toml",
-               "model = \"" TANDEM_SOURCE_DIR R"toml(/models/digits/model.onnx"
+               "model = \"" + source_folder() + R"toml(/models/digits/model.onnx"
 batch_size = 32
 steps = 2
 threads = 2

@@ -7,6 +7,7 @@
 
 #include "engine/formats/files.h"
 #include "tandem/tandem.h"
+#include "tests/harness/folders.h"
 #include "tests/training/formats/temporary_folder.h"
 
 namespace tandem::api {
@@ -20,7 +21,7 @@ class PlanRecordTest : public ::testing::Test {
     TrainOptions options = with;
     options.overrides = {"steps=1"};
     options.run_dir = folder_ / "run";
-    Trainer(TANDEM_SOURCE_DIR "/models/digits/train.toml", options).run();
+    Trainer(source_folder() + "/models/digits/train.toml", options).run();
     return Json::parse(read_file(folder_ / "run/plan.json"));
   }
   /// Lists of one length, launches in order, nothing above the peak.

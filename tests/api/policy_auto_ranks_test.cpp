@@ -7,6 +7,7 @@
 
 #include "placement/report/network.h"
 #include "tandem/tandem.h"
+#include "tests/harness/folders.h"
 #include "tests/training/formats/temporary_folder.h"
 
 namespace tandem::api {
@@ -21,7 +22,7 @@ class PolicyAutoRanksTest : public ::testing::Test {
  protected:
   PolicyOptions options(const std::string& model, std::int64_t batch) const {
     PolicyOptions options;
-    options.model = std::string(TANDEM_SOURCE_DIR) + "/models/" + model + "/model.onnx";
+    options.model = source_folder() + "/models/" + model + "/model.onnx";
     options.bind = {{"batch", batch}};
     options.policy = folder_ / "new.toml";
     options.ranks = 8;

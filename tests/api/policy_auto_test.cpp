@@ -14,6 +14,7 @@
 #include "placement/auto/auto_case.h"
 #include "tandem/tandem.h"
 #include "tests/api/small_model.h"
+#include "tests/harness/folders.h"
 #include "tests/training/formats/temporary_folder.h"
 
 namespace tandem::api {
@@ -61,7 +62,7 @@ class PolicyAutoTest : public ::testing::Test {
     return {std::istreambuf_iterator<char>(file), {}};
   }
   PolicyOptions options(const std::string& network, const std::string& policy) const {
-    const std::string data = std::string(TANDEM_SOURCE_DIR) + "/tests/data/parity/";
+    const std::string data = source_folder() + "/tests/data/parity/";
     std::ifstream file(data + network + ".json");
     const Json fixture = Json::parse(file);
     const Json& loss = fixture["loss"];

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tandem/tandem.h"
+#include "tests/harness/folders.h"
 #include "tests/training/formats/temporary_folder.h"
 
 namespace tandem::api {
@@ -31,7 +32,7 @@ class PolicyBesideTest : public ::testing::Test {
     write(name, "policy = 1\nrules = [ " + rule + " ]\n");
   }
   PolicyOptions options(const std::string& network, const std::string& policy) const {
-    const std::string data = std::string(TANDEM_SOURCE_DIR) + "/tests/data/parity/";
+    const std::string data = source_folder() + "/tests/data/parity/";
     std::ifstream file(data + network + ".json");
     const Json fixture = Json::parse(file);
     const Json& loss = fixture["loss"];

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "tandem/tandem.h"
+#include "tests/harness/folders.h"
 #include "tests/training/formats/temporary_folder.h"
 
 namespace tandem::api {
@@ -16,7 +17,7 @@ using ::testing::HasSubstr;
 using Json = nlohmann::json;
 
 const std::string normalized_model =
-    std::string(TANDEM_SOURCE_DIR) + "/tests/data/exports/mlp_norm.torchscript.onnx";
+    source_folder() + "/tests/data/exports/mlp_norm.torchscript.onnx";
 
 /// Operators, parameters, buffers.
 using Counts = std::tuple<int, int, int>;

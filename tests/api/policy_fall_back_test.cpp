@@ -13,6 +13,7 @@
 #include "engine/runtime/program.h"
 #include "kernels/emulated/emulated_device.h"
 #include "placement/report/placement_report.h"
+#include "tests/harness/folders.h"
 #include "tests/training/formats/temporary_folder.h"
 
 namespace tandem::api {
@@ -69,7 +70,7 @@ class LackingDevice final : public Device {
 class PolicyFallBackTest : public ::testing::Test {
  protected:
   PolicyOptions options(const std::string& rules, const std::string& network = "mlp") const {
-    const std::string data = std::string(TANDEM_SOURCE_DIR) + "/tests/data/parity/" + network;
+    const std::string data = source_folder() + "/tests/data/parity/" + network;
     std::ifstream file(data + ".json");
     const Json fixture = Json::parse(file);
     PolicyOptions options;

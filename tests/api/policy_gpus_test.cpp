@@ -9,6 +9,7 @@
 #include "kernels/emulated/emulated_device.h"
 #include "placement/report/fit.h"
 #include "tests/api/cuda_reports.h"
+#include "tests/harness/folders.h"
 #include "tests/training/formats/temporary_folder.h"
 
 namespace tandem::api {
@@ -27,7 +28,7 @@ class PolicyGpus : public ::testing::Test {
  protected:
   PolicyOptions options(const std::string& policy) const {
     PolicyOptions options;
-    options.model = std::string(TANDEM_SOURCE_DIR) + "/models/digits/model.onnx";
+    options.model = source_folder() + "/models/digits/model.onnx";
     options.bind = {{"batch", 4}};
     options.policy = folder_ / "policy.toml";
     std::ofstream(options.policy) << "policy = 1\n" + policy;

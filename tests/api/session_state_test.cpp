@@ -10,6 +10,7 @@
 #include "tandem/tandem.h"
 #include "tests/api/digits.h"
 #include "tests/api/error_of.h"
+#include "tests/harness/folders.h"
 #include "tests/training/formats/temporary_folder.h"
 
 namespace tandem::api {
@@ -208,7 +209,7 @@ INSTANTIATE_TEST_SUITE_P(All, SessionState, ::testing::ValuesIn(state_cases()),
 
 // Dropout's masks are those of the steps that would have come.
 TEST(SessionStateTest, RandomNumbersGoOn) {
-  const std::string model = std::string(TANDEM_SOURCE_DIR) + "/models/digits/model.onnx";
+  const std::string model = source_folder() + "/models/digits/model.onnx";
   const TemporaryFolder folder;
   const Settings settings{"optimizer.kind=sgd", "optimizer.lr=0.1", "seed=5"};
   Session whole = session_of(settings);

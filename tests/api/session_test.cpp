@@ -13,6 +13,7 @@
 #include "tandem/tandem.h"
 #include "tests/api/digits.h"
 #include "tests/api/error_of.h"
+#include "tests/harness/folders.h"
 #include "tests/training/formats/temporary_folder.h"
 
 namespace tandem::api {
@@ -229,8 +230,7 @@ TEST(SessionTest, SavesTheModelAndItsWeights) {
 
 TEST(SessionTest, TiedWeightsAreSavedOnce) {
   testing::TemporaryFolder folder;
-  const std::string tied =
-      std::string(TANDEM_SOURCE_DIR) + "/tests/data/parity/tied_decoder_dynamo.onnx";
+  const std::string tied = source_folder() + "/tests/data/parity/tied_decoder_dynamo.onnx";
   Session session(tied, 2, {cross_entropy, "optimizer.kind=sgd"});
   session.save(folder / "weights.safetensors");
   const SafetensorsFile weights(folder / "weights.safetensors");

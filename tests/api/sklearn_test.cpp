@@ -9,6 +9,7 @@
 #include "engine/formats/arrays/npz_file.h"
 #include "engine/formats/files.h"
 #include "tandem/tandem.h"
+#include "tests/harness/folders.h"
 #include "tests/training/formats/temporary_folder.h"
 
 namespace tandem::api {
@@ -19,7 +20,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
 
-const std::string sklearn_folder = TANDEM_SOURCE_DIR "/tests/data/sklearn/";
+const std::string sklearn_folder = source_folder() + "/tests/data/sklearn/";
 constexpr std::int64_t sklearn_steps = 5, sklearn_batch = 4;
 
 const Json& values() {

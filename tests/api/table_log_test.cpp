@@ -15,6 +15,7 @@
 #include "tandem/tandem.h"
 #include "tests/api/small_model.h"
 #include "tests/api/train_toml.h"
+#include "tests/harness/folders.h"
 #include "tests/training/formats/temporary_folder.h"
 
 namespace tandem::api {
@@ -59,7 +60,7 @@ class TableLogTest : public ::testing::Test {
     write_npz(folder_ / "train.npz",
               {{"ids", HostTensor::from<std::int64_t>({logged_samples, logged_fields}, ids)},
                {"label", clicks(logged_samples)}});
-    write("train.toml", "model = \"" TANDEM_SOURCE_DIR R"(/models/wide_deep/model.onnx"
+    write("train.toml", "model = \"" + source_folder() + R"(/models/wide_deep/model.onnx"
 policy = "policy.toml"
 batch_size = 64
 steps = 4
@@ -234,7 +235,7 @@ TEST_F(TableLogTest, ColumnsOfIdsAreCountedByThemselves) {
             {{"dense", HostTensor(TensorType{DType::float32, {batch, 13}})},
              {"categories", HostTensor::from<std::int64_t>({batch, tables}, ids)},
              {"label", clicks(batch)}});
-  write("train.toml", "model = \"" TANDEM_SOURCE_DIR R"(/models/dlrm/model.onnx"
+  write("train.toml", "model = \"" + source_folder() + R"(/models/dlrm/model.onnx"
 policy = "policy.toml"
 batch_size = 16
 steps = 1

@@ -8,6 +8,7 @@
 #include "tandem/init.h"
 #include "tandem/tandem.h"
 #include "tests/api/error_of.h"
+#include "tests/harness/folders.h"
 #include "tests/training/formats/temporary_folder.h"
 #include "tests/training/formats/tokenizer_cases.h"
 
@@ -24,7 +25,7 @@ using ::testing::StartsWith;
 class TextRuns : public ::testing::Test {
  protected:
   void put_model(const std::string& name) {
-    fs::copy(std::string(TANDEM_SOURCE_DIR) + "/tests/data/parity/" + name, folder_ / "net.onnx");
+    fs::copy(source_folder() + "/tests/data/parity/" + name, folder_ / "net.onnx");
   }
   void put_config(const std::string& labels, const std::string& data) {
     write_file(folder_ / "train.toml", R"toml(model = "net.onnx"

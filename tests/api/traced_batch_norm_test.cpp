@@ -11,6 +11,7 @@
 #include "tandem/init.h"
 #include "tandem/tandem.h"
 #include "tests/api/error_of.h"
+#include "tests/harness/folders.h"
 #include "tests/training/formats/temporary_folder.h"
 
 namespace tandem::api {
@@ -22,7 +23,7 @@ using ::testing::Not;
 using Json = nlohmann::json;
 using tandem::testing::TemporaryFolder;
 
-const std::string traced = std::string(TANDEM_SOURCE_DIR) + "/tests/data/notices/traced/";
+const std::string traced = source_folder() + "/tests/data/notices/traced/";
 
 Json expected_json() {
   std::ifstream stream(traced + "expected.json");

@@ -14,6 +14,7 @@
 #include "engine/formats/files.h"
 #include "tandem/tandem.h"
 #include "tests/api/error_of.h"
+#include "tests/harness/folders.h"
 #include "tests/training/formats/temporary_folder.h"
 
 namespace tandem::api {
@@ -33,7 +34,7 @@ class TrainTraceTest : public ::testing::Test {
     options.overrides.insert(options.overrides.end(), {"steps=8", "eval.every=100 epochs"});
     options.run_dir = folder_ / name;
     options.trace_path = folder_ / (name + ".json");
-    Trainer(TANDEM_SOURCE_DIR "/models/digits/train.toml", options).run();
+    Trainer(source_folder() + "/models/digits/train.toml", options).run();
     return Json::parse(read_file(options.trace_path))["traceEvents"];
   }
   static std::vector<Json> of_category(const Json& events, const std::string& category) {
@@ -265,7 +266,7 @@ TEST_F(TrainTraceTest, ATraceChangesNoNumber) {
   TrainOptions plain;
   plain.overrides = {"steps=8", "eval.every=100 epochs"};
   plain.run_dir = folder_ / "plain";
-  Trainer(TANDEM_SOURCE_DIR "/models/digits/train.toml", plain).run();
+  Trainer(source_folder() + "/models/digits/train.toml", plain).run();
   const std::string model = "/checkpoints/step-00000008/model.safetensors";
   EXPECT_EQ(hash_file(folder_ / "traced" + model).sha256,
             hash_file(folder_ / "plain" + model).sha256);
@@ -299,7 +300,7 @@ TEST_F(TrainTraceTest, ATraceThatCannotBeWrittenEndsNoRun) {
   options.trace_path = folder_ / "traces/trace.json";
   options.on_message = [&](const std::string& text) { messages.push_back(text); };
   options.on_progress = [&](const Progress&) { std::filesystem::remove_all(folder_ / "traces"); };
-  const TrainResult result = Trainer(TANDEM_SOURCE_DIR "/models/digits/train.toml", options).run();
+  const TrainResult result = Trainer(source_folder() + "/models/digits/train.toml", options).run();
   EXPECT_EQ(result.steps, 8u);
   EXPECT_TRUE(std::filesystem::exists(folder_ / "run/summary.json"));
   EXPECT_TRUE(std::filesystem::exists(folder_ / "run/checkpoints/step-00000008"));

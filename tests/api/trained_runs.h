@@ -10,6 +10,7 @@
 #include "engine/formats/arrays/npy.h"
 #include "engine/formats/files.h"
 #include "tandem/tandem.h"
+#include "tests/harness/folders.h"
 #include "tests/training/formats/temporary_folder.h"
 
 namespace tandem::testing {
@@ -65,8 +66,8 @@ inline void write_clicks(const TemporaryFolder& folder, const std::string& more 
   ClickRows clicks(5);
   write_file(folder / "train.tsv", joined(clicks.rows(160, 6)));
   write_file(folder / "eval.tsv", joined(clicks.rows(click_samples, 9)));  // some are unknown
-  write_file(folder / "train.toml", "model = \"" TANDEM_SOURCE_DIR
-                                    R"toml(/models/wide_deep/model.onnx"
+  write_file(folder / "train.toml",
+             "model = \"" + source_folder() + R"toml(/models/wide_deep/model.onnx"
 batch_size = 16
 epochs = 1
 )toml" + more + R"toml(
@@ -115,7 +116,7 @@ inline void write_idx(const std::string& path, const std::vector<std::uint32_t>&
 
 /// train- and test-images and -labels of the committed digits, and train.toml. Labels of the test.
 inline std::vector<std::int64_t> write_digits(const TemporaryFolder& folder) {
-  const std::string digits = TANDEM_SOURCE_DIR "/models/digits/";
+  const std::string digits = source_folder() + "/models/digits/";
   std::vector<std::int64_t> labels;
   for (const std::string split : {"train", "test"}) {
     for (const NamedTensor& array : read_npz(digits + "digits_" + split + ".npz")) {

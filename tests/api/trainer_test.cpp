@@ -11,6 +11,7 @@
 #include "tandem/tandem.h"
 #include "tests/api/digits.h"
 #include "tests/api/error_of.h"
+#include "tests/harness/folders.h"
 #include "tests/training/formats/temporary_folder.h"
 
 namespace tandem::api {
@@ -24,7 +25,7 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
 
-const std::string config = std::string(TANDEM_SOURCE_DIR) + "/models/digits/train.toml";
+const std::string config = source_folder() + "/models/digits/train.toml";
 
 Json read_json(const std::string& path) {
   std::ifstream file(path);

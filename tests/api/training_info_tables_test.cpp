@@ -5,6 +5,7 @@
 
 #include "engine/formats/arrays/npz_file.h"
 #include "tandem/tandem.h"
+#include "tests/harness/folders.h"
 
 namespace tandem::api {
 namespace {
@@ -12,7 +13,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-const std::string info_table_folder = TANDEM_SOURCE_DIR "/tests/data/training_info/";
+const std::string info_table_folder = source_folder() + "/tests/data/training_info/";
 constexpr std::int64_t info_table_steps = 5, info_table_batch = 6;
 
 const NpzFile& expected_tables() {

@@ -10,6 +10,7 @@
 #include "engine/formats/safetensors.h"
 #include "tandem/tandem.h"
 #include "tests/api/error_of.h"
+#include "tests/harness/folders.h"
 #include "tests/training/formats/temporary_folder.h"
 
 namespace tandem::api {
@@ -21,7 +22,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-const std::string training_info_folder = TANDEM_SOURCE_DIR "/tests/data/training_info/";
+const std::string training_info_folder = source_folder() + "/tests/data/training_info/";
 const std::vector<std::string> parameters{"fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias"};
 constexpr std::int64_t training_info_steps = 6, training_info_batch = 8;
 

@@ -15,6 +15,7 @@
 #include "kernels/reference/scalar_operators.h"
 #include "tests/cuda/fused_bodies.h"
 #include "tests/cuda/support/fake_nvrtc.h"
+#include "tests/harness/folders.h"
 #include "tests/training/formats/temporary_folder.h"
 
 namespace tandem::testing::pointwise {
@@ -52,7 +53,7 @@ class HostPrograms {
         for (const char* name : {"Body", "Kernel", "fused"}) file << "#undef " << name << "\n";
       }
     }
-    const std::string root = TANDEM_SOURCE_DIR;
+    const std::string root = source_folder();
     const std::string command = std::string(TANDEM_CXX_COMPILER) +
                                 " -std=c++20 -O0 -shared -fPIC -Wall -Wextra -Werror -I'" + root +
                                 "' -I'" + root + "/include' -o '" + library + "' '" + code + "'";

@@ -11,6 +11,7 @@
 #include "tests/cuda/gpu_check/stages.h"
 #include "tests/cuda/support/fake_libraries.h"
 #include "tests/cuda/support/stage_said.h"
+#include "tests/harness/folders.h"
 #include "tests/training/formats/temporary_folder.h"
 
 namespace tandem::gpu_check {
@@ -51,7 +52,7 @@ class TrainingStage : public ::testing::Test {
  protected:
   Said run(void (*stage)(const Options&, Report&), Options options) {
     options.out = folder_.path();
-    if (options.fixtures.empty()) options.fixtures = TANDEM_SOURCE_DIR;
+    if (options.fixtures.empty()) options.fixtures = source_folder();
     if (options.use == Options().use) options.use = "emulated:0";
     options.steps = 3;
     return said_by([&](Report& report) { stage(options, report); });

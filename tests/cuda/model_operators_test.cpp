@@ -6,6 +6,7 @@
 #include "tests/cuda/support/fake_gpu.h"
 #include "tests/cuda/support/fake_machine.h"
 #include "tests/cuda/support/listed_gaps.h"
+#include "tests/harness/folders.h"
 #include "tests/training/formats/temporary_folder.h"
 
 namespace tandem::testing {
@@ -15,7 +16,7 @@ using ::testing::IsSupersetOf;
 
 /// MLP, LeNet-5, convolutions with batch normalisation, GPT, encoder, Wide & Deep; and ResNet-18.
 std::vector<gpu_check::Network> networks() {
-  std::vector<gpu_check::Network> all = gpu_check::check_networks(TANDEM_SOURCE_DIR);
+  std::vector<gpu_check::Network> all = gpu_check::check_networks(source_folder());
   const NetworkCase resnet(PolicyCase{"resnet18", 0});
   gpu_check::Network more;
   more.name = "resnet18";

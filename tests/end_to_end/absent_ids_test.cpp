@@ -9,6 +9,7 @@
 #include "engine/operators/tables/rows.h"
 #include "tests/end_to_end/near_losses.h"
 #include "tests/end_to_end/placed_training.h"
+#include "tests/harness/folders.h"
 
 namespace tandem::testing {
 namespace {
@@ -45,7 +46,7 @@ std::vector<double> losses_of(const std::vector<std::string>& more,
       "initial_accumulator=1.0}, {at=\"deep:*\", kind=\"lazy_adam\"}]",
       "data={kind=\"npz\", train={files=[\"none.npz\"]}, fields={ids=\"ids\", label=\"label\"}}"};
   settings.insert(settings.end(), more.begin(), more.end());
-  PlacedTraining training(TANDEM_SOURCE_DIR "/models/wide_deep/model.onnx", absent_ids_batch,
+  PlacedTraining training(source_folder() + "/models/wide_deep/model.onnx", absent_ids_batch,
                           settings, feeds_with_absent_ids(1), {.without = without});
   std::vector<double> losses;
   for (int step = 1; step <= absent_ids_steps; ++step)

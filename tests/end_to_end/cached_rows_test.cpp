@@ -14,6 +14,7 @@
 #include "tests/end_to_end/near_losses.h"
 #include "tests/end_to_end/placed_training.h"
 #include "tests/end_to_end/wide_deep_feeds.h"
+#include "tests/harness/folders.h"
 #include "tests/training/formats/temporary_folder.h"
 
 namespace tandem::testing {
@@ -60,7 +61,7 @@ class CachedRun {
   /// `ahead`: each step is told the next one's ids.
   explicit CachedRun(const std::string& attributes, const std::vector<std::string>& more = {},
                      const Optimizers& optimizers = {}, bool ahead = false)
-      : training_(TANDEM_SOURCE_DIR "/models/wide_deep/model.onnx", wide_deep_batch,
+      : training_(source_folder() + "/models/wide_deep/model.onnx", wide_deep_batch,
                   settings(folder_, attributes, more, optimizers), wide_deep_feeds(1),
                   {.rows_ahead = ahead, .counts_rows = true}) {
     for (int step = 1; step <= cached_steps; ++step) {

@@ -10,10 +10,11 @@
 #include <vector>
 
 #include "engine/graph/host_tensor.h"
+#include "tests/harness/folders.h"
 
 namespace tandem::testing {
 
-inline const std::string dlrm_model = TANDEM_SOURCE_DIR "/models/dlrm/model.onnx";
+inline const std::string dlrm_model = source_folder() + "/models/dlrm/model.onnx";
 constexpr std::int64_t dlrm_batch = 48;
 
 /// Small ids occur many times.

@@ -13,6 +13,7 @@
 
 #include "engine/formats/events/event.h"
 #include "engine/formats/events/record.h"
+#include "tests/harness/folders.h"
 #include "tests/harness/program.h"
 
 namespace tandem {
@@ -21,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 using testing::program;
 
-const std::string config = std::string(TANDEM_SOURCE_DIR) + "/models/digits/train.toml";
+const std::string config = source_folder() + "/models/digits/train.toml";
 
 pid_t start(const fs::path& run, std::vector<std::string> words, bool resume,
             int kill_at_operation) {

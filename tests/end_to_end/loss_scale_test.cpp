@@ -11,6 +11,7 @@
 
 #include "tests/end_to_end/parity_support.h"
 #include "tests/end_to_end/placed_training.h"
+#include "tests/harness/folders.h"
 #include "tests/training/formats/temporary_folder.h"
 
 namespace tandem::testing {
@@ -170,7 +171,7 @@ TEST_F(LossScalePlacement, TablesOfRows) {
     settings.insert(settings.end(), more.begin(), more.end());
     PlacedOptions options;
     options.rows_ahead = rows_ahead;
-    return PlacedTraining(TANDEM_SOURCE_DIR "/models/wide_deep/model.onnx", batch, settings,
+    return PlacedTraining(source_folder() + "/models/wide_deep/model.onnx", batch, settings,
                           feeds_of(1), options);
   };
   const std::string tables = "  { at = \"{wide,deep}.**\", on = \"cpu\", ship = ";

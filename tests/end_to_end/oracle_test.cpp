@@ -8,6 +8,7 @@
 #include <map>
 
 #include "tandem/tandem.h"
+#include "tests/harness/folders.h"
 
 namespace tandem::api {
 namespace {
@@ -18,7 +19,7 @@ namespace fs = std::filesystem;
 fs::path oracle_folder() {
   const char* shared = std::getenv("TANDEM_SHARED");
   const fs::path root =
-      shared != nullptr ? fs::path(shared) : fs::path(TANDEM_SOURCE_DIR) / "../shared";
+      shared != nullptr ? fs::path(shared) : fs::path(source_folder()) / "../shared";
   return root / "corpus/ort-training-oracle";
 }
 

@@ -10,15 +10,14 @@
 #include "engine/formats/arrays/npy.h"
 #include "engine/graph/host_tensor.h"
 #include "tandem/tandem.h"
+#include "tests/harness/folders.h"
 
 namespace tandem::testing {
 
 using Json = nlohmann::json;
 
 /// With its last slash.
-inline std::string parity_folder() {
-  return std::string(TANDEM_SOURCE_DIR) + "/tests/data/parity/";
-}
+inline std::string parity_folder() { return source_folder() + "/tests/data/parity/"; }
 
 inline Json read_fixture(const std::string& network, const std::string& folder = parity_folder()) {
   std::ifstream file(folder + network + ".json");

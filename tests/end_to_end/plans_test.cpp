@@ -14,6 +14,7 @@
 #include "engine/formats/arrays/npy.h"
 #include "engine/training/training_graph.h"
 #include "tests/harness/allocation_count.h"
+#include "tests/harness/folders.h"
 
 namespace tandem::api {
 namespace {
@@ -37,7 +38,7 @@ std::string name_of_network(const Network& n) {
 // How test lists show it.
 void PrintTo(const Network& n, std::ostream* stream) { *stream << name_of_network(n); }
 
-const fs::path fixtures = fs::path(TANDEM_SOURCE_DIR) / "tests/data/parity";
+const fs::path fixtures = fs::path(source_folder()) / "tests/data/parity";
 
 fs::path models_folder() {
   if (const char* folder = std::getenv("TANDEM_MODELS")) return folder;
@@ -136,13 +137,12 @@ class NetworkProgram {
   RunConfig bench_config(const Network& network) {
     const fs::path folder = models_folder() / network.name;
     std::string row;
-    for (const auto& file :
-         fs::directory_iterator(fs::path(TANDEM_SOURCE_DIR) / "bench/workloads")) {
+    for (const auto& file : fs::directory_iterator(fs::path(source_folder()) / "bench/workloads")) {
       const std::string name = file.path().filename();
       if (name.starts_with(network.name + "_b") && name > row) row = name;
     }
     RunConfig config =
-        read_run_config(fs::path(TANDEM_SOURCE_DIR) / "bench/workloads" / row,
+        read_run_config(fs::path(source_folder()) / "bench/workloads" / row,
                         {"model=" + Json((folder / (network.exporter + ".onnx")).string()).dump(),
                          "data.root=" + Json(folder.string()).dump()});
     for (NamedTensor& stored : read_npz(folder / "bench.npz")) {

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "tests/end_to_end/policy_cases.h"
+#include "tests/harness/folders.h"
 #include "tests/harness/poisoned_case.h"
 #include "tests/training/formats/temporary_folder.h"
 
@@ -56,7 +57,7 @@ NetworkCase network_of(const PolicyCase& of) {
   } else {
     return NetworkCase(of);
   }
-  network.model = TANDEM_SOURCE_DIR "/models/" + of.network + "/model.onnx";
+  network.model = source_folder() + "/models/" + of.network + "/model.onnx";
   network.batch = batch;
   network.settings = {"optimizer.kind=adam", "optimizer.lr=1e-3",
                       "loss.terms=[{name=\"loss\", kind=\"" + loss + "}]"};

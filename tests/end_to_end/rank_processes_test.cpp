@@ -17,6 +17,7 @@
 
 #include "engine/formats/arrays/npy.h"
 #include "kernels/mpi/join_ranks.h"
+#include "tests/harness/folders.h"
 #include "tests/harness/program.h"
 #include "tests/harness/rank_environment.h"
 #include "tests/training/formats/temporary_folder.h"
@@ -30,7 +31,7 @@ using testing::program;
 using testing::TemporaryFolder;
 using Clock = std::chrono::steady_clock;
 
-const std::string digits = std::string(TANDEM_SOURCE_DIR) + "/models/digits/train.toml";
+const std::string digits = source_folder() + "/models/digits/train.toml";
 
 std::string text_of_file(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "tests/end_to_end/placed_training.h"
+#include "tests/harness/folders.h"
 
 namespace tandem::testing {
 
@@ -15,7 +16,7 @@ using Rows = std::set<std::int64_t>;
 
 constexpr std::int64_t batch_size = 48, fields = 39, table_rows = 5000;
 constexpr std::uint64_t row_bytes = 4 * (4 + 1);  // of the deep and the wide table together
-inline const std::string model = TANDEM_SOURCE_DIR "/models/wide_deep/model.onnx";
+inline const std::string model = source_folder() + "/models/wide_deep/model.onnx";
 
 /// Ids of one batch: Zipf-like over rows [first, first + count).
 inline std::vector<std::int64_t> zipf_ids(std::mt19937& random, std::int64_t samples,

@@ -15,6 +15,7 @@
 #include "tests/end_to_end/placed_training.h"
 #include "tests/end_to_end/table_model.h"
 #include "tests/end_to_end/wide_deep_feeds.h"
+#include "tests/harness/folders.h"
 #include "tests/training/formats/temporary_folder.h"
 
 namespace tandem::testing {
@@ -46,7 +47,7 @@ const std::string lazy =
 class SplitRun {
  public:
   explicit SplitRun(const std::vector<std::string>& more, const std::string& groups = lazy)
-      : training_(TANDEM_SOURCE_DIR "/models/wide_deep/model.onnx", wide_deep_batch,
+      : training_(source_folder() + "/models/wide_deep/model.onnx", wide_deep_batch,
                   settings(more, groups), split_feeds(1)) {
     for (int step = 1; step <= split_steps; ++step)
       losses.push_back(training_.step(split_feeds(step)));

@@ -9,6 +9,7 @@
 #include "tests/end_to_end/near_losses.h"
 #include "tests/end_to_end/placed_training.h"
 #include "tests/end_to_end/wide_deep_feeds.h"
+#include "tests/harness/folders.h"
 
 namespace tandem::testing {
 namespace {
@@ -32,7 +33,7 @@ class WideDeepRun {
  public:
   explicit WideDeepRun(const std::vector<std::string>& more,
                        const std::vector<std::string>& without = {})
-      : training_(TANDEM_SOURCE_DIR "/models/wide_deep/model.onnx", wide_deep_batch,
+      : training_(source_folder() + "/models/wide_deep/model.onnx", wide_deep_batch,
                   wide_deep_settings(more), wide_deep_feeds(1), {.without = without}) {
     for (int step = 1; step <= wide_deep_steps; ++step)
       losses.push_back(training_.step(wide_deep_feeds(step)));

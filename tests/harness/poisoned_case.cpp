@@ -1,4 +1,5 @@
 #include "tests/harness/poisoned_case.h"
+#include "tests/harness/folders.h"
 
 #include <fmt/format.h>
 #include <fnmatch.h>
@@ -132,8 +133,8 @@ double tolerance_of(const OperatorCase& of, DType computed) {
   }
 }
 
-const char* PoisonExceptions::path() {
-  return TANDEM_SOURCE_DIR "/tests/operators/poison_exceptions.txt";
+std::string PoisonExceptions::path() {
+  return source_folder() + "/tests/operators/poison_exceptions.txt";
 }
 
 PoisonExceptions::PoisonExceptions() {

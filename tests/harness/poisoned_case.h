@@ -57,7 +57,7 @@ double tolerance_of(const OperatorCase& of, DType computed);
 class PoisonExceptions {
  public:
   PoisonExceptions();
-  static const char* path();
+  static std::string path();
   bool allows(const std::string& line) const;
 
  private:

@@ -6,9 +6,11 @@
 #include <cstdio>
 #include <string>
 
+#include "tests/harness/folders.h"
+
 namespace tandem::testing {
 
-inline const std::string program = std::string(TANDEM_BUILD_DIR) + "/tandem";
+inline const std::string program = build_folder() + "/tandem";
 
 struct Ended {
   int code = -1;

@@ -11,6 +11,7 @@
 
 #include "engine/graph/error.h"
 #include "importer/export_graph.h"
+#include "tests/harness/folders.h"
 #include "tests/importer/support.h"
 
 namespace tandem {
@@ -20,7 +21,7 @@ using ::testing::HasSubstr;
 using namespace testing;
 
 std::filesystem::path one_folder() {
-  return std::filesystem::path(TANDEM_SOURCE_DIR) / "tests/data/batch_of_one";
+  return std::filesystem::path(source_folder()) / "tests/data/batch_of_one";
 }
 
 nlohmann::json one_cases() {

@@ -10,6 +10,7 @@
 #include "engine/training/checkpoints/checkpoint.h"
 #include "onnx/onnx_pb.h"
 #include "tandem/tandem.h"
+#include "tests/harness/folders.h"
 #include "tests/importer/support.h"
 #include "tests/training/formats/temporary_folder.h"
 
@@ -25,7 +26,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-const std::string digits = std::string(TANDEM_SOURCE_DIR) + "/models/digits/";
+const std::string digits = source_folder() + "/models/digits/";
 
 onnx::ModelProto parse_model(const std::string& path) {
   std::ifstream stream(path, std::ios::binary);

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/formats/files.h"
+#include "tests/harness/folders.h"
 #include "tests/importer/differences.h"
 
 namespace tandem::testing {
@@ -25,7 +26,7 @@ ImportResult import_for_training(const std::string& text) {
 }
 
 std::vector<Json> trained_cases() {
-  const std::string path = std::string(TANDEM_SOURCE_DIR) + "/tests/data/chosen_rows.json";
+  const std::string path = source_folder() + "/tests/data/chosen_rows.json";
   return Json::parse(read_file(path)).get<std::vector<Json>>();
 }
 

@@ -17,6 +17,7 @@
 #include "engine/graph/rewrite.h"
 #include "importer/file/tensor_data.h"
 #include "importer/operators/all.h"
+#include "tests/harness/folders.h"
 #include "tests/importer/composed_cases.h"
 #include "tests/importer/differences.h"
 #include "tests/importer/support.h"
@@ -159,7 +160,7 @@ TEST(ComposedGradients, AreThoseOfDifferences) {
 std::map<std::string, std::set<std::string>> shapes_with_pytorch() {
   std::map<std::string, std::set<std::string>> shapes;
   for (const char* file : {"recurrent.json", "transformers.json"}) {
-    const Json all = Json::parse(read_file(TANDEM_SOURCE_DIR "/tests/data/" + std::string(file)));
+    const Json all = Json::parse(read_file(source_folder() + "/tests/data/" + std::string(file)));
     for (const Json& json : all.at("cases")) {
       std::string text;
       for (const Json& entry : json.at("inputs"))

@@ -11,6 +11,7 @@
 #include "engine/formats/files.h"
 #include "importer/export_graph.h"
 #include "onnx/defs/parser.h"
+#include "tests/harness/folders.h"
 #include "tests/importer/differences.h"
 #include "tests/importer/support.h"
 
@@ -66,7 +67,7 @@ TEST_P(ControlFlow, HasTheGradientsOfItsDifferences) {
 }
 
 std::vector<Json> control_flow_cases() {
-  const std::string path = std::string(TANDEM_SOURCE_DIR) + "/tests/data/control_flow.json";
+  const std::string path = source_folder() + "/tests/data/control_flow.json";
   return Json::parse(read_file(path)).get<std::vector<Json>>();
 }
 

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "engine/formats/files.h"
+#include "tests/harness/folders.h"
 #include "tests/importer/differences.h"
 
 namespace tandem::testing {
@@ -99,7 +100,7 @@ TEST_P(DataExtents, NeedsStagesForWhateverIsFed) {
 }
 
 std::vector<Json> extent_cases() {
-  const std::string path = std::string(TANDEM_SOURCE_DIR) + "/tests/data/data_extents.json";
+  const std::string path = source_folder() + "/tests/data/data_extents.json";
   return Json::parse(read_file(path)).get<std::vector<Json>>();
 }
 
@@ -227,7 +228,7 @@ TEST(DataExtentRefusals, NameTheNodeWithoutStages) {
 
 // A loop that nothing ends is refused while it is unrolled.
 TEST(DataExtentRefusals, ALoopWithoutAnEndEnds) {
-  const std::string path = std::string(TANDEM_SOURCE_DIR) + "/tests/data/data_extents/endless.onnx";
+  const std::string path = source_folder() + "/tests/data/data_extents/endless.onnx";
   FileLimits limits;
   limits.nodes = 5000;
   const OnnxFile file = OnnxFile::from_bytes(read_file(path), {}, limits);

@@ -9,6 +9,7 @@
 #include "engine/formats/files.h"
 #include "importer/file/tensor_data.h"
 #include "importer/operators/all.h"
+#include "tests/harness/folders.h"
 #include "tests/importer/json_nodes.h"
 
 namespace tandem::testing {
@@ -17,7 +18,7 @@ namespace {
 using Json = nlohmann::json;
 
 Json read(const DomainCases& cases) {
-  return Json::parse(read_file(TANDEM_SOURCE_DIR "/tests/data/" + cases.file)).at("cases");
+  return Json::parse(read_file(source_folder() + "/tests/data/" + cases.file)).at("cases");
 }
 
 void add_domain(ModelMaker& m, const std::string& domain, int version) {

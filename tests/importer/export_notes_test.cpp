@@ -8,6 +8,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "tests/harness/folders.h"
 #include "tests/importer/support.h"
 
 namespace tandem {
@@ -18,7 +19,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using namespace tandem::testing;
 
-const std::string folder = std::string(TANDEM_SOURCE_DIR) + "/tests/data/exports/";
+const std::string folder = source_folder() + "/tests/data/exports/";
 
 std::vector<ExportNote> notes_of_file(const OnnxFile& file) {
   return export_notes(file, import_graph(file, engine_operators(), with_evaluator()));

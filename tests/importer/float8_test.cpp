@@ -12,6 +12,7 @@
 #include "engine/graph/float8.h"
 #include "importer/export_graph.h"
 #include "importer/file/tensor_data.h"
+#include "tests/harness/folders.h"
 #include "tests/importer/versions.h"
 
 namespace tandem::testing {
@@ -157,8 +158,7 @@ TEST(Float8File, CachesOfEightBits) {
 
 const Json& gradients() {
   static const Json all =
-      Json::parse(read_file(std::string(TANDEM_SOURCE_DIR) + "/tests/data/float8.json"))
-          .at("gradients");
+      Json::parse(read_file(source_folder() + "/tests/data/float8.json")).at("gradients");
   return all;
 }
 

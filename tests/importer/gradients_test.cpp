@@ -12,6 +12,7 @@
 #include "engine/graph/builder.h"
 #include "importer/file/tensor_data.h"
 #include "importer/operators/all.h"
+#include "tests/harness/folders.h"
 #include "tests/importer/json_nodes.h"
 #include "tests/importer/support.h"
 
@@ -118,7 +119,7 @@ void check_against_pytorch(const Json& json) {
 }
 
 void check_all(const std::string& file) {
-  const Json all = Json::parse(read_file(std::string(TANDEM_SOURCE_DIR) + "/tests/data/" + file));
+  const Json all = Json::parse(read_file(source_folder() + "/tests/data/" + file));
   for (const Json& json : all.at("cases")) {
     SCOPED_TRACE(json.at("op").get<std::string>() + ": " + json.at("name").get<std::string>());
     try {

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "engine/graph/error.h"
+#include "tests/harness/folders.h"
 #include "tests/importer/support.h"
 
 namespace tandem {
@@ -395,7 +396,7 @@ TEST(Import, CorpusNeverCrashes) {
   const char* shared = std::getenv("TANDEM_SHARED");
   const std::filesystem::path root = shared != nullptr
                                          ? std::filesystem::path(shared)
-                                         : std::filesystem::path(TANDEM_SOURCE_DIR) / "../shared";
+                                         : std::filesystem::path(source_folder()) / "../shared";
   if (!std::filesystem::is_directory(root / "corpus"))
     GTEST_SKIP() << "no corpus (TANDEM_SHARED names its folder)";
   int imported = 0, problems = 0, refused = 0;

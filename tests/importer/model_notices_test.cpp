@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "importer/export_graph.h"
+#include "tests/harness/folders.h"
 #include "tests/importer/support.h"
 
 namespace tandem {
@@ -24,7 +25,7 @@ using ::testing::UnorderedElementsAreArray;
 using namespace tandem::testing;
 using Json = nlohmann::json;
 
-const std::string notices_folder = std::string(TANDEM_SOURCE_DIR) + "/tests/data/notices/";
+const std::string notices_folder = source_folder() + "/tests/data/notices/";
 
 Json expected_of(const std::string& part) {
   std::ifstream stream(notices_folder + "expected.json");

@@ -16,6 +16,7 @@
 #include "importer/file/onnx_content.h"
 #include "importer/file/tensor_data.h"
 #include "importer/operators/all.h"
+#include "tests/harness/folders.h"
 #include "tests/importer/node_case.h"
 #include "tests/importer/support.h"
 
@@ -214,7 +215,7 @@ class Cases {
         std::filesystem::temp_directory_path() / ("tandem-node-tests-" + std::to_string(getpid()));
     own_ = true;
     std::filesystem::create_directories(root_);
-    const std::string packed = std::string(TANDEM_SOURCE_DIR) + "/tests/data/onnx_node";
+    const std::string packed = source_folder() + "/tests/data/onnx_node";
     for (const auto& entry : std::filesystem::directory_iterator(packed)) {
       if (entry.path().extension() != ".gz") continue;
       const std::string command =
@@ -253,7 +254,7 @@ std::string reason_of(const std::string& why) {
 
 // Of all cases those that do not pass stand in a file, each with its reason.
 void expect_listed(const std::string& left_out) {
-  const std::string path = std::string(TANDEM_SOURCE_DIR) + "/tests/data/onnx_node/not_passed.txt";
+  const std::string path = source_folder() + "/tests/data/onnx_node/not_passed.txt";
   if (std::getenv("TANDEM_UPDATE_DOCS") != nullptr) std::ofstream(path) << left_out;
   std::ifstream stream(path);
   const std::string listed{std::istreambuf_iterator<char>(stream), {}};

@@ -11,6 +11,7 @@
 #include "engine/gradient/gradient.h"
 #include "engine/graph/builder.h"
 #include "importer/file/tensor_data.h"
+#include "tests/harness/folders.h"
 #include "tests/importer/support.h"
 
 namespace tandem::testing {
@@ -83,7 +84,7 @@ void check_fake_quantization(const Json& json) {
 
 const Json& fake_quantization_cases() {
   static const Json all =
-      Json::parse(read_file(std::string(TANDEM_SOURCE_DIR) + "/tests/data/signal_gradients.json"))
+      Json::parse(read_file(source_folder() + "/tests/data/signal_gradients.json"))
           .at("fake_quantization");
   return all;
 }

@@ -9,6 +9,7 @@
 #include "engine/gradient/gradient.h"
 #include "engine/graph/builder.h"
 #include "engine/passes/pass.h"
+#include "tests/harness/folders.h"
 #include "tests/importer/json_nodes.h"
 #include "tests/importer/support.h"
 
@@ -50,7 +51,7 @@ void expect_numbers(const HostTensor& got, const StableJson& wanted, const char*
 }
 
 TEST(StableFunctions, AreThoseOfPyTorch) {
-  std::ifstream file(std::string(TANDEM_SOURCE_DIR) + "/tests/data/stable_functions.json");
+  std::ifstream file(source_folder() + "/tests/data/stable_functions.json");
   for (const StableJson& json : StableJson::parse(file)) {
     SCOPED_TRACE(json.at("name").get<std::string>());
     Graph forward =
@@ -75,7 +76,7 @@ TEST(StableFunctions, AreThoseOfPyTorch) {
 
 // Numbers in range give what the operators of the file give.
 TEST(StableFunctions, AreTheOperatorsOfTheFileInRange) {
-  std::ifstream file(std::string(TANDEM_SOURCE_DIR) + "/tests/data/stable_functions.json");
+  std::ifstream file(source_folder() + "/tests/data/stable_functions.json");
   for (const StableJson& json : StableJson::parse(file)) {
     SCOPED_TRACE(json.at("name").get<std::string>());
     const Graph plain =

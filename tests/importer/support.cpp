@@ -1,4 +1,5 @@
 #include "tests/importer/support.h"
+#include "tests/harness/folders.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -256,7 +257,7 @@ std::filesystem::path ScratchFolder::write(const std::string& name,
 }
 
 std::filesystem::path fixtures() {
-  return std::filesystem::path(TANDEM_SOURCE_DIR) / "tests/data/parity";
+  return std::filesystem::path(source_folder()) / "tests/data/parity";
 }
 
 std::filesystem::path folder_from(const char* variable, const std::filesystem::path& fallback) {

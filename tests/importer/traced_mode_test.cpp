@@ -12,6 +12,7 @@
 
 #include "importer/import_graph.h"
 #include "importer/model_notices.h"
+#include "tests/harness/folders.h"
 #include "tests/importer/support.h"
 
 namespace tandem {
@@ -30,7 +31,7 @@ ImportResult traced_file(const std::string& name, const std::string& batch_norm,
   options.batch_norm = batch_norm;
   options.batch_norm_rules = std::move(rules);
   options.collect_problems = true;
-  return import_graph(OnnxFile::open(TANDEM_SOURCE_DIR "/tests/data/notices/traced/" + name),
+  return import_graph(OnnxFile::open(source_folder() + "/tests/data/notices/traced/" + name),
                       engine_operators(), options);
 }
 
@@ -51,7 +52,7 @@ std::vector<std::string> trained_in(const ImportResult& model) {
 
 TEST(TracedMode, IsThatOfEachModule) {
   const ImportResult model = traced_file("kinds.onnx", "file");
-  std::ifstream stream(TANDEM_SOURCE_DIR "/tests/data/notices/traced/expected.json");
+  std::ifstream stream(source_folder() + "/tests/data/notices/traced/expected.json");
   Modes modes = modes_of(model);
   std::vector<std::string> dropped;
   for (const Node& node : model.graph.nodes) {

@@ -11,6 +11,7 @@
 #include "engine/formats/arrays/npz_file.h"
 #include "engine/graph/error.h"
 #include "engine/training/training_graph.h"
+#include "tests/harness/folders.h"
 #include "tests/importer/support.h"
 
 namespace tandem {
@@ -24,7 +25,7 @@ using namespace tandem::testing;
 
 onnx::ModelProto model(const std::string& name) {
   onnx::ModelProto model;
-  std::ifstream file(TANDEM_SOURCE_DIR "/tests/data/training_info/" + name + ".onnx",
+  std::ifstream file(source_folder() + "/tests/data/training_info/" + name + ".onnx",
                      std::ios::binary);
   EXPECT_TRUE(model.ParseFromIstream(&file)) << name;
   return model;
@@ -119,7 +120,7 @@ class StepsOnReferenceKernels : public ::testing::TestWithParam<const char*> {};
 // Beside PyTorch's gradients and ONNX's evaluator of the update: tests/scripts/training_info.py.
 TEST_P(StepsOnReferenceKernels, AgreeWithThePublication) {
   const std::string name = GetParam();
-  const NpzFile expected(TANDEM_SOURCE_DIR "/tests/data/training_info/expected.npz");
+  const NpzFile expected(source_folder() + "/tests/data/training_info/expected.npz");
   const HostTensor x = expected.read("x", DType::float32);
   const HostTensor labels = expected.read("labels", DType::int64);
   const HostTensor losses = expected.read(name + "/losses", DType::float64);

@@ -10,6 +10,7 @@
 #include "engine/gradient/gradient.h"
 #include "engine/graph/builder.h"
 #include "engine/passes/pass.h"
+#include "tests/harness/folders.h"
 #include "tests/importer/json_nodes.h"
 #include "tests/importer/support.h"
 
@@ -22,7 +23,7 @@ class Transformers : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
     const std::string path =
-        TANDEM_SOURCE_DIR "/tests/data/transformers/" + std::string(GetParam());
+        source_folder() + "/tests/data/transformers/" + std::string(GetParam());
     expected_ = Json::parse(read_file(path + ".json"));
     const OnnxFile file = OnnxFile::open(path + ".onnx");
     before_ = import_graph(file, engine_operators(), with_evaluator()).graph;

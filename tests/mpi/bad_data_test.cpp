@@ -19,6 +19,7 @@
 #include "engine/training/checkpoints/checkpoint.h"
 #include "kernels/mpi/join_ranks.h"
 #include "tests/api/small_model.h"
+#include "tests/harness/folders.h"
 #include "tests/harness/rank_environment.h"
 #include "tests/training/formats/temporary_folder.h"
 
@@ -83,7 +84,7 @@ class BadDataOnRanks : public ::testing::Test {
   }
   /// 40 pictures of two classes, of which the one that the fifth step reads last is cut.
   void write_pictures() {
-    const std::string picture = read_file(TANDEM_SOURCE_DIR "/tests/data/images/rgb.png");
+    const std::string picture = read_file(source_folder() + "/tests/data/images/rgb.png");
     for (int i = 0; i < 40; ++i) {
       const std::string name = std::to_string(100 + i) + ".png";
       std::filesystem::create_directories(folder_ / "pictures/a");
@@ -115,8 +116,8 @@ class BadDataOnRanks : public ::testing::Test {
   }
 
   EndOfRun train(int ranks, const std::string& run, const std::string& more = "") {
-    const std::string command = "cd " + std::string(folder_ / "") +
-                                " && OMP_WAIT_POLICY=passive " TANDEM_BUILD_DIR "/tandem " +
+    const std::string command = "cd " + std::string(folder_ / "") + " && OMP_WAIT_POLICY=passive " +
+                                build_folder() + "/tandem " +
                                 (ranks > 1 ? "launch -n " + std::to_string(ranks) + " -- " : "") +
                                 "train train.toml --run-dir " + run + " " + more + " 2>&1";
     FILE* const pipe = popen(command.c_str(), "r");

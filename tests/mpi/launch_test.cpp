@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "kernels/mpi/join_ranks.h"
+#include "tests/harness/folders.h"
 #include "tests/harness/rank_environment.h"
 #include "tests/training/formats/temporary_folder.h"
 
@@ -33,7 +34,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::SizeIs;
 
-const std::string program = std::string(TANDEM_BUILD_DIR) + "/tandem";
+const std::string program = build_folder() + "/tandem";
 
 struct Ended {
   int code = 0;
@@ -237,8 +238,8 @@ TEST(StartedAsRanks, CommandsOfOneProcessRefuse) {
                                   HasSubstr("start it without mpirun")));
   }
   EXPECT_EQ(run("OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=1", "--version").code, 0);
-  const Ended other = run("RANK=0 WORLD_SIZE=4", "train " + std::string(TANDEM_SOURCE_DIR) +
-                                                     "/models/digits/train.toml --dry-run");
+  const Ended other = run("RANK=0 WORLD_SIZE=4",
+                          "train " + source_folder() + "/models/digits/train.toml --dry-run");
   EXPECT_EQ(other.code, 2);
   EXPECT_THAT(other.text, HasSubstr("PyTorch's torchrun"));
 }
@@ -253,10 +254,10 @@ class Launched : public ::testing::Test {
 
 TEST_F(Launched, TwoRanksTrain) {
   const TemporaryFolder folder;
-  const Ended ended = run("OMP_WAIT_POLICY=passive",
-                          "launch -n 2 -- train " + std::string(TANDEM_SOURCE_DIR) +
-                              "/models/digits/train.toml --run-dir " + std::string(folder / "run") +
-                              " steps=6 batch_size=32 'log.every=1 step'");
+  const Ended ended =
+      run("OMP_WAIT_POLICY=passive",
+          "launch -n 2 -- train " + source_folder() + "/models/digits/train.toml --run-dir " +
+              std::string(folder / "run") + " steps=6 batch_size=32 'log.every=1 step'");
   EXPECT_EQ(ended.code, 0) << ended.text;
   std::ifstream file(folder / "run/metrics.jsonl");
   int steps = 0;
@@ -272,7 +273,7 @@ TEST_F(Launched, ATerminationSavesOnceAndEndsAll) {
   if (pid == 0) {
     if (freopen(log.c_str(), "w", stderr) == nullptr) _exit(99);
     setenv("OMP_WAIT_POLICY", "passive", 1);
-    const std::string config = std::string(TANDEM_SOURCE_DIR) + "/models/digits/train.toml";
+    const std::string config = source_folder() + "/models/digits/train.toml";
     execl(program.c_str(), "tandem", "launch", "-n", "2", "--", "train", config.c_str(),
           "--run-dir", run_folder.c_str(), "epochs=10000", "log.every=10 steps", nullptr);
     _exit(98);

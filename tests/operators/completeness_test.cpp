@@ -11,6 +11,7 @@
 
 #include "engine/formats/files.h"
 #include "tests/harness/checked_gradients.h"
+#include "tests/harness/folders.h"
 #include "tests/harness/operator_case.h"
 #include "tests/operators/single_node.h"
 
@@ -238,13 +239,13 @@ std::string operators_page() {
 }
 
 TEST(Completeness, NormalFormSaysWhatEachOperatorComputes) {
-  const std::string page = read_file(std::string(TANDEM_SOURCE_DIR) + "/docs/normal_form.md");
+  const std::string page = read_file(source_folder() + "/docs/normal_form.md");
   for (const Operator& op : operator_set().all())
     EXPECT_TRUE(std::regex_search(page, std::regex("\\b" + op.name + "\\b"))) << op.name;
 }
 
 TEST(Completeness, OperatorsPage) {
-  const std::string path = std::string(TANDEM_SOURCE_DIR) + "/docs/operators.md";
+  const std::string path = source_folder() + "/docs/operators.md";
   const std::string page = operators_page();
   if (std::getenv("TANDEM_UPDATE_DOCS") != nullptr) {
     std::ofstream(path) << page;

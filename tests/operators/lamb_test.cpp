@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/formats/files.h"
+#include "tests/harness/folders.h"
 #include "tests/operators/network_cases.h"
 #include "tests/operators/single_node.h"
 
@@ -15,8 +16,7 @@ using Json = nlohmann::json;
 using Tensors = std::vector<HostTensor>;
 
 const Json& lamb_script() {
-  static const Json json =
-      Json::parse(read_file(std::string(TANDEM_SOURCE_DIR) + "/tests/data/lamb.json"));
+  static const Json json = Json::parse(read_file(source_folder() + "/tests/data/lamb.json"));
   return json;
 }
 

@@ -5,6 +5,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "tests/harness/folders.h"
 #include "tests/operators/network_cases.h"
 #include "tests/operators/single_node.h"
 
@@ -15,7 +16,7 @@ using Json = nlohmann::json;
 using Tensors = std::vector<HostTensor>;
 
 Json fixture() {
-  std::ifstream file(std::string(TANDEM_SOURCE_DIR) + "/tests/data/loss_scale.json");
+  std::ifstream file(source_folder() + "/tests/data/loss_scale.json");
   return Json::parse(file);
 }
 

@@ -13,13 +13,14 @@
 #include "engine/graph/split_float.h"
 #include "engine/operators/update_kind.h"
 #include "engine/optimizers/optimizer.h"
+#include "tests/harness/folders.h"
 #include "tests/operators/single_node.h"
 
 namespace tandem::testing {
 namespace {
 
 using Json = nlohmann::json;
-const std::string data = std::string(TANDEM_SOURCE_DIR) + "/tests/data/row_optimizers/";
+const std::string data = source_folder() + "/tests/data/row_optimizers/";
 
 const Json& description() {
   static const Json json = Json::parse(read_file(data + "cases.json"));

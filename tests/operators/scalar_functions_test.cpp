@@ -11,6 +11,7 @@
 
 #include "engine/formats/files.h"
 #include "engine/gradient/gradient.h"
+#include "tests/harness/folders.h"
 #include "tests/harness/operator_case.h"
 #include "tests/operators/single_node.h"
 
@@ -21,7 +22,7 @@ using Json = nlohmann::json;
 
 const Json& scalar_function_cases() {
   static const Json json =
-      Json::parse(read_file(std::string(TANDEM_SOURCE_DIR) + "/tests/data/scalar_functions.json"));
+      Json::parse(read_file(source_folder() + "/tests/data/scalar_functions.json"));
   return json;
 }
 

@@ -7,6 +7,7 @@
 #include "engine/formats/files.h"
 #include "engine/operators/update_kind.h"
 #include "engine/optimizers/optimizer.h"
+#include "tests/harness/folders.h"
 #include "tests/operators/single_node.h"
 
 namespace tandem::testing {
@@ -17,7 +18,7 @@ using Tensors = std::vector<HostTensor>;
 
 const Json& torch_script() {
   static const Json json =
-      Json::parse(read_file(std::string(TANDEM_SOURCE_DIR) + "/tests/data/torch_optimizers.json"));
+      Json::parse(read_file(source_folder() + "/tests/data/torch_optimizers.json"));
   return json;
 }
 

@@ -8,6 +8,7 @@
 #include "engine/graph/error.h"
 #include "placement/report/data_sheets.h"
 #include "tests/api/error_of.h"
+#include "tests/harness/folders.h"
 #include "tests/training/formats/temporary_folder.h"
 
 namespace tandem {
@@ -61,7 +62,7 @@ TEST(DataSheets, RowsArePlausible) {
 }
 
 TEST(DataSheets, ThePageListsThem) {
-  const std::string page = read_file(std::string(TANDEM_SOURCE_DIR) + "/docs/placement.md");
+  const std::string page = read_file(source_folder() + "/docs/placement.md");
   for (const std::string& name : data_sheet_names()) EXPECT_THAT(page, HasSubstr("`" + name + "`"));
 }
 

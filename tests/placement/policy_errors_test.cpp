@@ -7,6 +7,7 @@
 
 #include "engine/formats/files.h"
 #include "placement/policy_keys.h"
+#include "tests/harness/folders.h"
 #include "tests/placement/support.h"
 #include "tests/training/formats/temporary_folder.h"
 
@@ -431,7 +432,7 @@ TEST(PolicyKeys, ListsExplainsAndSchema) {
 TEST(PolicyKeys, ThePageInDocsIsCurrent) {
   const std::string text = config_keys_markdown(policy_keys());
   if (const char* page = std::getenv("TANDEM_POLICY_PAGE")) write_file(page, text);
-  EXPECT_EQ(read_file(std::string(TANDEM_SOURCE_DIR) + "/docs/policy_toml.md"), text);
+  EXPECT_EQ(read_file(source_folder() + "/docs/policy_toml.md"), text);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "engine/training/loss_scale.h"
 #include "engine/training/optimizers/missed_steps.h"
 #include "tests/engine/runtime/machine.h"
+#include "tests/harness/folders.h"
 #include "tests/harness/program_check.h"
 #include "tests/training/ranks/graph_training.h"
 #include "tests/training/training_run.h"
@@ -56,7 +57,7 @@ std::shared_ptr<const DataSource> thawing_data(bool overflows) {
 
 const Json& frozen_script() {
   static const Json json =
-      Json::parse(read_file(std::string(TANDEM_SOURCE_DIR) + "/tests/data/frozen_steps.json"));
+      Json::parse(read_file(source_folder() + "/tests/data/frozen_steps.json"));
   return json;
 }
 

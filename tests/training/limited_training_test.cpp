@@ -11,6 +11,7 @@
 #include "engine/graph/error.h"
 #include "engine/training/averages/average_rates.h"
 #include "engine/training/optimizers/gradient_clipping.h"
+#include "tests/harness/folders.h"
 #include "tests/training/ranks/graph_training.h"
 
 namespace tandem {
@@ -27,7 +28,7 @@ constexpr std::int64_t inputs = 4, hidden = 5, outputs = 3;
 
 const Json& limits_script() {
   static const Json json =
-      Json::parse(read_file(std::string(TANDEM_SOURCE_DIR) + "/tests/data/limited_training.json"));
+      Json::parse(read_file(source_folder() + "/tests/data/limited_training.json"));
   return json;
 }
 

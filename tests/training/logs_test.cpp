@@ -12,6 +12,7 @@
 #include "engine/training/checkpoints/run_directory.h"
 #include "engine/training/logs/graph_def.h"
 #include "engine/training/logs/metrics_file.h"
+#include "tests/harness/folders.h"
 #include "tests/training/training_run.h"
 
 namespace tandem {
@@ -267,7 +268,7 @@ TEST_F(LogsTest, NormsAreToldBesideTheValues) {
 
 TEST(GraphDef, IsWhatProtocolBuffersWrite) {
   const auto expected =
-      nlohmann::json::parse(read_file(TANDEM_SOURCE_DIR "/tests/data/tensorboard/expected.json"));
+      nlohmann::json::parse(read_file(source_folder() + "/tests/data/tensorboard/expected.json"));
   const OperatorSet operators = all_operators();
   GraphBuilder g(operators);
   const ValueId x = g.input("x", {DType::float32, {2, 3}});

@@ -14,6 +14,7 @@
 #include "engine/losses/loss_weights.h"
 #include "engine/training/config/config_value.h"
 #include "engine/training/losses.h"
+#include "tests/harness/folders.h"
 #include "tests/training/error_text.h"
 
 namespace tandem {
@@ -61,7 +62,7 @@ TEST(ListOfLosses, HasEachNameOnce) {
 }
 
 TEST(ListOfLosses, EachHasNumbersOfAnotherLibrary) {
-  std::ifstream file(std::string(TANDEM_SOURCE_DIR) + "/tests/data/losses.json");
+  std::ifstream file(source_folder() + "/tests/data/losses.json");
   std::set<std::string> with_cases{"sum_of_squares"};  // its cases are in end_to_end/
   std::set<std::string> set_options;
   for (const auto& c : nlohmann::json::parse(file)) {
@@ -260,7 +261,7 @@ TEST(WeightSum, IsOfClassesAndSamples) {
 // TANDEM_LOSSES_PAGE=docs/losses.md writes the page instead.
 TEST(ListOfLosses, ThePageInDocsIsCurrent) {
   if (const char* page = std::getenv("TANDEM_LOSSES_PAGE")) write_file(page, losses_markdown());
-  EXPECT_EQ(read_file(std::string(TANDEM_SOURCE_DIR) + "/docs/losses.md"), losses_markdown());
+  EXPECT_EQ(read_file(source_folder() + "/docs/losses.md"), losses_markdown());
 }
 
 }  // namespace

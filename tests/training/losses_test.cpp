@@ -12,6 +12,7 @@
 
 #include "engine/gradient/gradient.h"
 #include "engine/graph/error.h"
+#include "tests/harness/folders.h"
 #include "tests/harness/operator_case.h"
 #include "tests/training/support.h"
 
@@ -148,7 +149,7 @@ Computed compute(const LossConfig& config, const Operands& operands, std::int64_
 }
 
 std::vector<Json> loss_cases() {
-  std::ifstream file(std::string(TANDEM_SOURCE_DIR) + "/tests/data/losses.json");
+  std::ifstream file(source_folder() + "/tests/data/losses.json");
   return Json::parse(file).get<std::vector<Json>>();
 }
 

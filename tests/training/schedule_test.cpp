@@ -11,6 +11,7 @@
 
 #include "engine/formats/files.h"
 #include "engine/graph/error.h"
+#include "tests/harness/folders.h"
 
 namespace tandem {
 namespace {
@@ -19,8 +20,7 @@ using Json = nlohmann::json;
 using ::testing::HasSubstr;
 
 const Json& script() {
-  static const Json json =
-      Json::parse(read_file(std::string(TANDEM_SOURCE_DIR) + "/tests/data/schedules.json"));
+  static const Json json = Json::parse(read_file(source_folder() + "/tests/data/schedules.json"));
   return json;
 }
 

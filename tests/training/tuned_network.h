@@ -12,12 +12,13 @@
 #include "engine/graph/builder.h"
 #include "engine/passes/lora.h"
 #include "engine/training/data/data_source.h"
+#include "tests/harness/folders.h"
 #include "tests/training/support.h"
 
 namespace tandem::testing {
 
 inline nlohmann::json expectations(const std::string& file) {
-  std::ifstream stream(std::string(TANDEM_SOURCE_DIR) + "/tests/data/" + file);
+  std::ifstream stream(source_folder() + "/tests/data/" + file);
   return nlohmann::json::parse(stream);
 }
 

@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "tests/cuda/deviceless/support_table.h"
+#include "tests/harness/folders.h"
 
 // Read by the leak checker. Where there is no driver, cuDNN keeps the handles of cuBLASLt that it
 // failed to create.
@@ -17,7 +18,7 @@ extern "C" const char* __lsan_default_suppressions() {
 namespace tandem::testing {
 namespace {
 
-constexpr const char* table_path = TANDEM_SOURCE_DIR "/docs/gpu/cudnn.md";
+const std::string table_path = source_folder() + "/docs/gpu/cudnn.md";
 
 const DevicelessCudnn& cudnn() {
   static const DevicelessCudnn opened = open_deviceless_cudnn();

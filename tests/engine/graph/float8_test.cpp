@@ -9,6 +9,7 @@
 
 #include "engine/formats/files.h"
 #include "engine/graph/host_tensor.h"
+#include "tests/harness/folders.h"
 
 namespace tandem {
 namespace {
@@ -19,8 +20,7 @@ float float_at(const Json& bits) { return std::bit_cast<float>(bits.get<std::uin
 
 const Json& types() {
   static const Json all =
-      Json::parse(read_file(std::string(TANDEM_SOURCE_DIR) + "/tests/data/float8.json"))
-          .at("types");
+      Json::parse(read_file(source_folder() + "/tests/data/float8.json")).at("types");
   return all;
 }
 

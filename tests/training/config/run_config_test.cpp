@@ -18,6 +18,7 @@
 #include "engine/training/config/config_check.h"
 #include "engine/training/config/config_keys.h"
 #include "engine/training/data/functions/field_function.h"
+#include "tests/harness/folders.h"
 
 namespace tandem {
 namespace {
@@ -543,8 +544,7 @@ TEST(RunConfig, Durations) {
 }
 
 TEST(RunConfig, TheModelsInTheRepositoryAreValid) {
-  const RunConfig digits =
-      read_run_config(std::string(TANDEM_SOURCE_DIR) + "/models/digits/train.toml");
+  const RunConfig digits = read_run_config(source_folder() + "/models/digits/train.toml");
   EXPECT_EQ(digits.name, "digits");
   EXPECT_THROW(read_run_config("/no/such/train.toml"), Error);
 }
@@ -565,7 +565,7 @@ TEST(ConfigKeys, FunctionsStandInTheHelpAndTheGuide) {
       if (info.path == key) help += std::string(info.help) + "\n";
     }
   }
-  const std::string guide = read_file(std::string(TANDEM_SOURCE_DIR) + "/docs/guide.md");
+  const std::string guide = read_file(source_folder() + "/docs/guide.md");
   for (const FieldFunctionKind& kind : all_field_functions()) {
     const std::string name(kind.words.empty() ? kind.name
                                               : kind.form.substr(0, kind.form.find(',')));
@@ -578,8 +578,7 @@ TEST(ConfigKeys, FunctionsStandInTheHelpAndTheGuide) {
 TEST(ConfigKeys, ThePageInDocsIsCurrent) {
   if (const char* page = std::getenv("TANDEM_CONFIG_PAGE"))
     write_file(page, config_keys_markdown());
-  EXPECT_EQ(read_file(std::string(TANDEM_SOURCE_DIR) + "/docs/train_toml.md"),
-            config_keys_markdown());
+  EXPECT_EQ(read_file(source_folder() + "/docs/train_toml.md"), config_keys_markdown());
 }
 
 TEST(ConfigKeys, TextsComeFromTheTable) {

@@ -10,10 +10,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/harness/folders.h"
+
 namespace tandem::testing {
 
 inline std::string image_path(const std::string& name) {
-  return std::string(TANDEM_SOURCE_DIR) + "/tests/data/images/" + name;
+  return source_folder() + "/tests/data/images/" + name;
 }
 
 inline const nlohmann::json& image_expectations() {

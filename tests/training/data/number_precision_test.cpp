@@ -9,6 +9,7 @@
 #include "engine/formats/files.h"
 #include "engine/training/data/data_source.h"
 #include "engine/training/data/functions/field_function.h"
+#include "tests/harness/folders.h"
 #include "tests/training/data/data_config_text.h"
 
 namespace tandem {
@@ -19,7 +20,7 @@ using testing::TemporaryFolder;
 using Texts = std::vector<std::string>;
 
 Json expected_numbers() {
-  return Json::parse(read_file(TANDEM_SOURCE_DIR "/tests/data/field_numbers.json"));
+  return Json::parse(read_file(source_folder() + "/tests/data/field_numbers.json"));
 }
 
 std::vector<double> numbers_of_source(const DataSource& source) {

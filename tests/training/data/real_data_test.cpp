@@ -9,13 +9,14 @@
 #include "engine/training/config/run_config.h"
 #include "engine/training/data/data_source.h"
 #include "engine/training/data/loader.h"
+#include "tests/harness/folders.h"
 
 namespace tandem {
 namespace {
 
 std::string shared_folder() {
   const char* named = std::getenv("TANDEM_SHARED");
-  return named ? named : std::string(TANDEM_SOURCE_DIR) + "/../shared";
+  return named ? named : source_folder() + "/../shared";
 }
 
 const char* const head = "model = 'm.onnx'\nepochs = 1\noptimizer = { kind = 'sgd' }\n";
@@ -101,8 +102,7 @@ y = "labels"
 }
 
 TEST(RealData, TheDigitsOfTheRepository) {
-  const RunConfig config =
-      read_run_config(std::string(TANDEM_SOURCE_DIR) + "/models/digits/train.toml");
+  const RunConfig config = read_run_config(source_folder() + "/models/digits/train.toml");
   const DataSets sets = open_data(*config.data);
   EXPECT_EQ(sets.train->samples(), 1437);
   EXPECT_EQ(sets.eval->samples(), 360);

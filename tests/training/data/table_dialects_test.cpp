@@ -12,6 +12,7 @@
 #include "engine/training/data/cells/dates.h"
 #include "engine/training/data/data_source.h"
 #include "engine/training/data/prepare_table.h"
+#include "tests/harness/folders.h"
 #include "tests/training/data/data_config_text.h"
 #include "tests/training/error_text.h"
 
@@ -207,7 +208,7 @@ TEST(TableDialects, BooleansAndWholeNumbers) {
 // Python's datetime reads the same dates (tests/scripts/field_numbers.py).
 TEST(TableDialects, DatesAsPythonReadsThem) {
   const auto expected =
-      nlohmann::json::parse(read_file(TANDEM_SOURCE_DIR "/tests/data/field_numbers.json"))["dates"];
+      nlohmann::json::parse(read_file(source_folder() + "/tests/data/field_numbers.json"))["dates"];
   for (const auto& [name, value] : expected[0]["parts"].items()) {
     SCOPED_TRACE(name);
     std::string text = "a,b\n";

@@ -8,6 +8,7 @@
 #include "engine/formats/arrays/npy.h"
 #include "engine/formats/gzip.h"
 #include "engine/graph/error.h"
+#include "tests/harness/folders.h"
 #include "tests/training/formats/temporary_folder.h"
 
 namespace tandem {
@@ -118,7 +119,7 @@ TEST(Npz, RoundTripStoredAndDeflated) {
 }
 
 TEST(Npz, ReadsWhatNumPyWrote) {
-  const std::string root = std::string(TANDEM_SOURCE_DIR) + "/models/digits/";
+  const std::string root = source_folder() + "/models/digits/";
   const std::vector<NamedTensor> arrays = read_npz(root + "digits_test.npz");
   ASSERT_EQ(arrays.size(), 2u);
   for (const NamedTensor& array : arrays) EXPECT_EQ(array.tensor.shape()[0], 360) << array.name;

@@ -12,6 +12,7 @@
 #include "engine/formats/events/record.h"
 #include "engine/formats/events/wire.h"
 #include "engine/formats/files.h"
+#include "tests/harness/folders.h"
 
 namespace tandem {
 namespace {
@@ -20,7 +21,7 @@ using Json = nlohmann::json;
 
 const Json& expected() {
   static const Json json =
-      Json::parse(read_file(TANDEM_SOURCE_DIR "/tests/data/tensorboard/expected.json"));
+      Json::parse(read_file(source_folder() + "/tests/data/tensorboard/expected.json"));
   return json;
 }
 

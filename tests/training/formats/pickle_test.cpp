@@ -6,6 +6,7 @@
 
 #include "engine/formats/weights/torch_names.h"
 #include "engine/formats/zip_file.h"
+#include "tests/harness/folders.h"
 #include "tests/training/error_text.h"
 #include "tests/training/formats/pickle_bytes.h"
 
@@ -140,7 +141,7 @@ TEST(Pickle, LimitsAreKept) {
 // PyTorch's own, cut off anywhere, or with any byte changed: an Error or a value, never anything
 // else.
 TEST(Pickle, DamagedOnes) {
-  const std::string path = TANDEM_SOURCE_DIR "/tests/data/torch_weights/plain.pt";
+  const std::string path = source_folder() + "/tests/data/torch_weights/plain.pt";
   const ZipFile archive(path);
   const std::string name = "plain/data.pkl";
   ZipStream stream(archive, name);

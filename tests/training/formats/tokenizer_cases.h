@@ -8,12 +8,13 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/formats/tokenizer/unicode.h"
+#include "tests/harness/folders.h"
 
 namespace tandem::testing {
 
 inline nlohmann::json tokenizer_file(const std::string& name) {
   return nlohmann::json::parse(
-      std::ifstream(TANDEM_SOURCE_DIR "/tests/data/tokenizers/" + name + ".json"));
+      std::ifstream(source_folder() + "/tests/data/tokenizers/" + name + ".json"));
 }
 
 inline const std::vector<std::string>& tokenizer_names() {

@@ -7,6 +7,7 @@
 
 #include "engine/formats/files.h"
 #include "engine/formats/weights/weights_file.h"
+#include "tests/harness/folders.h"
 #include "tests/training/error_text.h"
 #include "tests/training/formats/pickle_bytes.h"
 #include "tests/training/formats/temporary_folder.h"
@@ -20,7 +21,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::UnorderedElementsAre;
 
-const std::string folder = TANDEM_SOURCE_DIR "/tests/data/torch_weights/";
+const std::string folder = source_folder() + "/tests/data/torch_weights/";
 
 std::vector<double> numbers_of(const HostTensor& tensor) {
   std::vector<double> numbers;

@@ -9,6 +9,7 @@
 #include "engine/graph/builder.h"
 #include "engine/graph/shard_parts.h"
 #include "engine/training/initialise.h"
+#include "tests/harness/folders.h"
 #include "tests/training/error_text.h"
 #include "tests/training/formats/temporary_folder.h"
 #include "tests/training/support.h"
@@ -309,7 +310,7 @@ TEST_F(LoadWeights, ShardsAreFoundByTheirIndex) {
 TEST_F(LoadWeights, PyTorchsOwnFilesAreLoaded) {
   parameters_ = {{"fc.weight", {2, 3}}, {"fc.bias", {2}},           {"norm.weight", {2}},
                  {"norm.bias", {2}},    {"norm.running_mean", {2}}, {"norm.running_var", {2}}};
-  rule_.from = TANDEM_SOURCE_DIR "/tests/data/torch_weights/nested.pt";
+  rule_.from = source_folder() + "/tests/data/torch_weights/nested.pt";
   EXPECT_EQ(load().size(), 6u);
   EXPECT_THAT(notes_, Contains(HasSubstr("those under \"state_dict\"")));
 }

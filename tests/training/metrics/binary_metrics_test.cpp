@@ -1,6 +1,7 @@
 // Accuracy and mean squared error over several forms of labels; auc, auc_pr, log_loss and
 // calibration of many samples against tests/data/metrics.json; what is better of each metric.
 #include "engine/metrics/metric.h"
+#include "tests/harness/folders.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -89,7 +90,7 @@ double value_of(const std::string& metric, const BinarySamples& samples, std::si
 }
 
 TEST(BinaryMetricsTest, AgreeWithScikitLearn) {
-  std::ifstream file(std::string(TANDEM_SOURCE_DIR) + "/tests/data/metrics.json");
+  std::ifstream file(source_folder() + "/tests/data/metrics.json");
   const nlohmann::json cases = nlohmann::json::parse(file);
   ASSERT_GE(cases.size(), 6u);
   for (const nlohmann::json& c : cases) {

@@ -9,6 +9,7 @@
 #include "engine/graph/error.h"
 #include "engine/metrics/metric.h"
 #include "engine/training/config/run_config.h"
+#include "tests/harness/folders.h"
 
 namespace tandem {
 namespace {
@@ -169,7 +170,7 @@ TEST(MetricKeysTest, EachNameIsThereOnce) {
 // TANDEM_METRICS_PAGE=docs/metrics.md writes the page instead.
 TEST(ListOfMetrics, ThePageInDocsIsCurrent) {
   if (const char* page = std::getenv("TANDEM_METRICS_PAGE")) write_file(page, metrics_markdown());
-  EXPECT_EQ(read_file(std::string(TANDEM_SOURCE_DIR) + "/docs/metrics.md"), metrics_markdown());
+  EXPECT_EQ(read_file(source_folder() + "/docs/metrics.md"), metrics_markdown());
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include <set>
 
 #include "engine/training/metrics/evaluated_metrics.h"
+#include "tests/harness/folders.h"
 
 namespace tandem {
 namespace {
@@ -163,7 +164,7 @@ void expect_as(const Json& expected, const Measured& found) {
 }
 
 Json all_values() {
-  std::ifstream file(std::string(TANDEM_SOURCE_DIR) + "/tests/data/metric_values.json");
+  std::ifstream file(source_folder() + "/tests/data/metric_values.json");
   return Json::parse(file);
 }
 
