@@ -308,6 +308,7 @@ bool wait_for(const Socket& socket, short events, RankClock::time_point until) {
     pollfd one{socket.get(), events, 0};
     const int ready = poll(&one, 1, milliseconds_until(until));
     if (ready > 0) return true;
+    if (ready < 0 && errno != EINTR) return false;
     if (ready == 0 && RankClock::now() >= until) return false;
   }
 }
