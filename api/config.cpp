@@ -1,4 +1,4 @@
-// The keys of train.toml and of policy.toml, for `tandem config`.
+// Lists and explains the keys of train.toml and of policy.toml, for `tandem config`.
 #include <nlohmann/json.hpp>
 
 #include "engine/formats/files.h"
@@ -33,7 +33,8 @@ std::string config_explain(const std::string& key, bool policy) {
 }
 std::string config_schema(bool policy) { return config_json_schema(table(policy)); }
 
-// Arrays are called data, loss or seed as well: with a file behind it, such a word is an array's.
+// Arrays may also be called data, loss or seed: if such a word is followed by a file, it names an
+// array.
 bool is_setting(const std::string& argument) {
   const std::size_t equals = argument.find('=');
   if (equals == std::string::npos || path_exists(argument)) return false;

@@ -1,4 +1,4 @@
-// `tandem data`: preparing text tables, and a look at all of the data.
+// `tandem data`: prepares text tables and checks data.
 #include <cmath>
 
 #include <fmt/format.h>
@@ -21,7 +21,7 @@ std::string number_text(double value) {
   return std::isfinite(value) ? fmt::format("{:.6g}", value) : "-";
 }
 
-// ---------------------------------------------------------------- what is said
+// ---------------------------------------------------------------- text of reports
 
 std::string text_of(const CheckedData& checked) {
   std::string text;

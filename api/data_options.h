@@ -1,4 +1,4 @@
-// What the commands about data begin with.
+// Options and configuration that every command about data starts from.
 #pragma once
 
 #include <string>

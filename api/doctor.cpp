@@ -1,4 +1,4 @@
-// What this machine offers: processor, threads, measured rates, GPUs, settings that hurt.
+// Reports what this machine offers: processor, threads, measured rates, GPUs, harmful settings.
 #include <cstdlib>
 #include <fstream>
 

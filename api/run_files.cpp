@@ -30,7 +30,7 @@ namespace {
   throw Error(ErrorKind::data, std::move(problems));
 }
 
-/// Of `checkpoints/best`, which training writes.
+/// The checkpoint's name in the file `checkpoints/best`, which training writes.
 std::string best_name(const std::string& pointer) {
   constexpr std::size_t longest = 64;
   std::string name = read_file(pointer, 4096);
@@ -61,7 +61,7 @@ std::string chosen_name(const std::string& folder, const std::string& which) {
   fail(folder, "\"" + which + "\" is not a checkpoint", "give \"latest\", \"best\" or a step");
 }
 
-/// Where it is damaged, the others are named.
+/// Reads the checkpoint; where it is damaged, the error names the other ones.
 CheckpointContent read_chosen(const std::string& folder, const std::string& path) {
   try {
     return read_checkpoint(path);
@@ -84,7 +84,7 @@ CheckpointContent read_chosen(const std::string& folder, const std::string& path
 FoundCheckpoint find_checkpoint(const std::string& run_or_checkpoint, const std::string& which) {
   FoundCheckpoint found;
   std::filesystem::path path = normal_path(run_or_checkpoint);
-  if (!path.has_filename()) path = path.parent_path();  // a slash at its end
+  if (!path.has_filename()) path = path.parent_path();  // the path ended in a slash
   if (path_exists((path / "manifest.json").string())) {
     found.path = path.string();
     found.run_dir = path.parent_path().parent_path().string();
@@ -118,7 +118,7 @@ RecordedPlacing recorded_placing(const std::string& run_dir) {
   const std::string path = run_dir + "/placement.json";
   RecordedPlacing recorded;
   if (!path_exists(path)) return recorded;
-  // Large models have many nodes.
+  // Large models have many nodes, so the limits are high.
   const JsonLimits limits{
       .bytes = std::uint64_t{1} << 30, .values = std::size_t{1} << 24, .depth = 16};
   const JsonFile file(

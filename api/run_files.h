@@ -1,4 +1,4 @@
-// How a run is found again.
+// Finds a run directory, its checkpoint and its recorded placement again.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ struct FoundCheckpoint {
   std::string run_dir;  // holds train.resolved.toml
   std::string path;
   CheckpointContent content;
-  std::vector<std::string> warnings;  // newer ones that are broken
+  std::vector<std::string> warnings;  // newer checkpoints that are broken
 };
 FoundCheckpoint find_checkpoint(const std::string& run_or_checkpoint, const std::string& which);
 

@@ -27,10 +27,10 @@ namespace {
   throw Error(ErrorKind::usage, std::move(d));
 }
 
-/// The vocabulary of a field in a run directory; no file where the field has none.
+/// The vocabulary of a field in a run directory; the name is empty where the field has none.
 struct VocabularyFile {
   std::string name;
-  bool by_table = false;  // the ids of each column are counted from 1 on
+  bool by_table = false;  // ids are counted from 1 in each column
 };
 
 VocabularyFile vocabulary_file(const RunConfig& config, const std::string& field) {
@@ -49,8 +49,9 @@ VocabularyFile vocabulary_file(const RunConfig& config, const std::string& field
   return file;
 }
 
-/// Rows of a table for the lines of a vocabulary: the first, with words, stands for id 0, each
-/// other one for an id, of its column where each has a table of its own.
+/// Number of rows of a table for the lines of a vocabulary: the first line, which has words, counts
+/// for id 0, and each other line for one id, of its column where each column has a table of its
+/// own.
 std::int64_t vocabulary_rows(std::string_view text, bool by_table) {
   if (!by_table) return std::count(text.begin(), text.end(), '\n');
   std::map<std::string_view, std::int64_t> ids;  // by column
@@ -105,14 +106,14 @@ std::optional<std::int64_t> saved_vocabulary_rows(const RunConfig& config,
   return vocabulary_rows(text, file.by_table);
 }
 
-// The file's own names do not tell a table that only its reader has a name for ("embed:weight" of
-// onnx::Gather_12), and a later rule may take tables from an earlier one by such a name.
+// The name in the file may not identify a table that has a name only by its reader ("embed:weight"
+// of onnx::Gather_12), and a later rule may override an earlier one by such a name.
 std::int64_t trained_vocabulary_rows(const RunConfig& config, const std::string& run_dir,
                                      const std::vector<NamedTensor>& weights,
                                      const ShapeRule& rule) {
   std::set<std::int64_t> rows;  // found in the weights whose names the rule covers
   for (const NamedTensor& weight : weights) {
-    const ShapeRule* last = nullptr;  // the one that counts for this weight
+    const ShapeRule* last = nullptr;  // the rule that is in effect for this weight
     for (const ShapeRule& other : config.parameters.shape) {
       if (Selector(other.at).covers_parameter(importer::parameter_path(weight.name), weight.name))
         last = &other;

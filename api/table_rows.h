@@ -1,4 +1,4 @@
-// [parameters] shape with numbers: what its rules ask of the importer.
+// Turns the rules of [parameters] shape that give numbers of rows into import options.
 #pragma once
 
 #include <functional>
@@ -18,13 +18,13 @@ using VocabularyRows = std::function<std::int64_t(const ShapeRule&)>;
 
 std::vector<RowsRule> rows_rules(const RunConfig& config, const VocabularyRows& vocabulary_rows);
 
-/// Counts in the prepared table of the run's data, which is made where it does not exist; `options`
-/// hear of that and may stop it. Throws Error{usage} where the field has no vocabulary.
+/// Counts in the prepared table of the run's data, which is made where it does not exist; callbacks
+/// in `options` report that and may stop it. Throws Error{usage} where the field has no vocabulary.
 std::int64_t prepared_vocabulary_rows(const RunConfig& config, const ShapeRule& rule,
                                       OpenOptions options);
 
-/// Counts in the vocabulary that a run has saved: needs no data. Nothing where `run_dir` is "" or
-/// holds none of that name; throws Error{data} where the file is broken.
+/// Counts in the vocabulary that a run has saved; needs no data. Empty where `run_dir` is "" or
+/// holds no vocabulary of that name; throws Error{data} where the file is broken.
 std::optional<std::int64_t> saved_vocabulary_rows(const RunConfig& config,
                                                   const std::string& run_dir,
                                                   const ShapeRule& rule);

@@ -1,4 +1,4 @@
-// Text as terminals and their shells take it.
+// Prepares text for terminals and shells.
 #include "tandem/terminal.h"
 
 #include "engine/formats/tokenizer/utf8.h"

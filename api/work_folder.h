@@ -1,4 +1,4 @@
-// A folder for what a command needs while it works, in TMPDIR.
+// A temporary folder in TMPDIR for what a command needs while it works.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace tandem::api {
 
-/// Goes away with this object, and all in it.
+/// The folder and everything in it are deleted with this object.
 class WorkFolder {
  public:
   /// `purpose`: "the encoded rows", for messages. Throws Error{runtime} where none can be made.
@@ -17,7 +17,8 @@ class WorkFolder {
   WorkFolder& operator=(const WorkFolder&) = delete;
   const std::string& path() const { return path_; }
 
-  /// What f returns, which writes to the folder: failures say how to have it elsewhere.
+  /// Returns what `f` returns. `f` writes to the folder; an error of `f` is extended by how to
+  /// choose another folder.
   template <class F>
   auto written_by(F f) const {
     try {

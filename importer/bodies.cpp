@@ -75,7 +75,7 @@ Term gated(NodeContext& node, const Term& condition, bool taken, const Term& x) 
 Body::Body(NodeContext& node, const char* attribute)
     : node_(node), graph_(graph_of(node, attribute)), attribute_(attribute) {
   is_tame_ = std::all_of(graph_.node().begin(), graph_.node().end(), is_tame_operator);
-  // Nodes that read nothing that differs from run to run. Each name stands for one value.
+  // Finds the nodes whose inputs are the same in every run. Each name refers to one value.
   const Scope& outer = node.scope();
   std::unordered_set<std::string> fixed;
   for (const onnx::TensorProto& tensor : graph_.initializer()) {

@@ -20,7 +20,7 @@ class Body {
   /// What its nodes read of the graph around it.
   std::vector<Term> captured() const;
   /// The outputs of one run, of which some may be bad. `part` is the run's own part of the paths:
-  /// "0" gives LOOP.0.OPERATOR; "" the paths of nodes beside this one.
+  /// "0" gives LOOP.0.OPERATOR; "" gives the paths that nodes next to the LOOP have.
   std::vector<Term> run(const std::vector<Term>& inputs, const std::string& part);
 
   /// One run that counts only where `condition`, a boolean scalar that depends on data, is `taken`:
@@ -43,11 +43,12 @@ class Body {
 };
 
 /// Lowers the same nodes many times: refuses more than a tenth of the nodes that a file may have.
-/// In an import by stages it ends behind a run that has to wait for the next stage.
+/// In an import by stages it ends after a run that has to wait for the next stage.
 class Unrolling {
  public:
   explicit Unrolling(NodeContext& node);
-  /// Before each run of a body. False where a run before had nodes that could not be imported.
+  /// To be called before each run of a body. False where an earlier run had nodes that could not be
+  /// imported.
   bool next();
   bool is_sound() const;
 
@@ -59,8 +60,8 @@ class Unrolling {
   std::size_t problems_;
 };
 
-/// Nodes that run whatever the condition is change no state: `check` refuses those since it was
-/// made.
+/// Checks that nodes which run whatever the condition is change no state: `check` refuses changes
+/// made after this object.
 class StateGuard {
  public:
   explicit StateGuard(NodeContext& node);

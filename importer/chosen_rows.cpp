@@ -22,8 +22,9 @@ bool can_be_masked(DType dtype) {
   return is_float(dtype) || dtype == DType::int32 || dtype == DType::int64;
 }
 
-/// Of functions that are not finite everywhere, or whose slope is not: an operand for entries that
-/// do not count. Zero times their slope would be NaN, and integers divided by zero are an error.
+/// For functions that are not finite everywhere, or whose slope is not: the operand that entries
+/// which do not count get. Zero times their slope would be NaN, and integers divided by zero are an
+/// error.
 struct SafeOperand {
   std::string_view op;
   double value = 0;
@@ -145,8 +146,8 @@ class RowRule {
     }
   }
 
-  /// Of broadcast operands, counted from the last axis: which one has the rows. The others have
-  /// extent 1 there, or rows of the same choice.
+  /// The axis with the rows of broadcast operands, counted from the last axis. Operands without
+  /// rows have extent 1 there, or rows of the same choice.
   std::size_t common_axis(std::size_t skipped_last_axes = 0) const {
     std::optional<std::size_t> from_end;
     for (const Term& input : inputs_) {
@@ -209,8 +210,8 @@ class RowRule {
     refuse(fmt::format("Reshape to {} takes rows apart", to_string(to)));
   }
 
-  /// Which entries count once an axis has become one with others: made once, so that indices and
-  /// what they place go on belonging together.
+  /// Which entries count once an axis is merged with others: made once, so that indices and what
+  /// they address still belong together.
   ValueId spread(std::int64_t outer, std::int64_t n, std::int64_t inner) {
     if (outer == 1 && inner == 1) return first_->valid;
     ValueId& known = session_.row_masks[{first_->valid.index, outer, inner}];
@@ -308,7 +309,7 @@ class RowRule {
       }
       return apply_beside(axis());
     }
-    // One behind the other: so are the entries that count.
+    // The inputs follow one another, so the flags of the entries that count do too.
     std::vector<std::int64_t> key{-1};
     std::vector<Term> parts;
     for (const Term& input : inputs_) {
@@ -488,7 +489,8 @@ Term first_chosen_rows(Session& session, const Term& x, std::int64_t count) {
                         const Attributes& attributes) {
     return session.apply(op, inputs, attributes)[0];
   };
-  // Of each entry its place among those that count; of each place the entry, or 0 where none is.
+  // `places`: for each entry its number among those that count. `indices`: for each of those
+  // numbers the entry, or 0 where there is none.
   const Term ones = make("Cast", {session.value(rows.valid)}, {{"to", std::string("int64")}});
   const Term places = make("CumSum", {ones}, {{"axis", std::int64_t{0}}});
   std::vector<std::int64_t> wanted(static_cast<std::size_t>(count)),

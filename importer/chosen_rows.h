@@ -1,5 +1,6 @@
-// Rows that data chooses, in a graph of static shapes: all that there could be, with which of them
-// count. Every operator is asked what becomes of them; what mixes them is masked, or refused.
+// Rows that data chooses, in a graph of static shapes: values have room for all possible rows, and
+// flags say which count. Each operator has a rule for them; an operator that mixes rows is masked,
+// or refused.
 #pragma once
 
 #include <memory>
@@ -19,7 +20,7 @@ struct ChosenRows {
   std::string cause;  // "NonZero at block.1.mlp"
 };
 
-/// In integers that exporters compute shapes with: where extents of chosen rows are.
+/// For integers that exporters compute shapes with: which of them are extents of chosen rows.
 struct CountedExtents {
   enum Flag : std::int64_t { none = 0, count = 1, computed = 2 };
 
@@ -33,7 +34,7 @@ Term with_chosen_rows(Term term, std::size_t axis, ValueId valid, std::string ca
 /// The extents of a term, as Shape gives them.
 Term counted_extents(const Term& of, Term extents, std::int64_t first);
 
-/// Without what is known of its rows, for operators that take all of them.
+/// The term without what is known of its rows, for operators that take all of them.
 Term without_choice(Term term);
 std::vector<Term> without_choice(const std::vector<Term>& terms);
 
@@ -45,8 +46,9 @@ std::vector<Term> apply_to_chosen_rows(Session& session, std::string_view op,
                                        const std::vector<Term>& inputs,
                                        const Attributes& attributes);
 
-/// The same where only extents are among the inputs: what moves them moves their flags. Throws
-/// Unsupported where they become values of the graph.
+/// Like apply_to_chosen_rows where the inputs have only extents of chosen rows, not the rows:
+/// operators that move extents move their flags. Throws Unsupported where the extents become values
+/// of the graph.
 std::vector<Term> apply_to_counted_extents(Session& session, std::string_view op,
                                            const std::vector<Term>& inputs,
                                            const Attributes& attributes);
@@ -59,16 +61,16 @@ std::vector<Term> apply_to_counted_extents(Session& session, std::string_view op
 /// rows themselves.
 void check_counted_target(const Session& session, const Term& target);
 
-/// `made` has the extents that `target` says: what of them are extents of chosen rows is so in
-/// `made`, too.
+/// `made`, whose extents come from `target`: extents of chosen rows in `target` are so in `made`,
+/// too.
 Term with_counted_extents(const Session& session, const Term& target, Term made);
 
 /// Throws Unsupported: the values of `term` are a setting of `op`, and data has chosen them.
 [[noreturn]] void refuse_chosen_setting(const Session& session, std::string_view op,
                                         const Term& term);
 
-/// The entries along an axis that a file says are `sizes` long in all: where data could choose just
-/// so many these are all of them, else the first ones that are chosen. No rows are left.
+/// The entries along an axis that a file says are `sizes` long in all: all entries where data could
+/// choose just so many, else the first chosen ones. The result has no chosen rows left.
 Term first_chosen_rows(Session& session, const Term& x, std::int64_t count);
 
 }  // namespace tandem::importer

@@ -80,7 +80,7 @@ class PlacedFile {
   void undo() {
     try {
       remove_all(to_.string());
-    } catch (const Error&) {  // what made it necessary is the one to tell
+    } catch (const Error&) {  // the error that led to this is the one to report
     }
   }
   const std::filesystem::path& place() const { return to_; }
@@ -154,7 +154,7 @@ class Export {
       if (values_.count(name) > 0) values_[other] = values_.at(name);
     }
     if (options_.all_states) expect_all_states();
-    // A training goes on from the exported model: its graph is that of the step.
+    // With training_info the exported model is trained further: its graph is that of the step.
     const bool trains = model_.training_info_size() > 0;
     if (options_.free_batch && !trains) free_batch();
     if (!options_.outputs.empty()) cut_to_outputs(model_, options_.outputs, batch_name());
@@ -201,7 +201,7 @@ class Export {
   }
 
   // Parameters of other shapes, and what the outputs become by them. Shapes of values in between
-  // are for readers alone, who can infer them.
+  // serve only readers, who can infer them.
   void resize() {
     for (const auto& [name, type] : resized_parameters(content_, options_.import.resized)) {
       tables_[name] = type;
@@ -399,7 +399,7 @@ class Export {
       if (transformation.is_wanted(options_)) transformation.apply(exported, options_);
     }
     for (const std::string& note : exported.notes) add_note(note);
-    // From here on as if this had been the file.
+    // From here on the transformed model takes the place of the file.
     auto made = std::make_shared<OnnxFile::Content>();
     made->path = content_.path;
     made->limits = content_.limits;
@@ -444,7 +444,7 @@ class Export {
     }
     const bool external = was_external || total > options_.inline_bytes;
     const std::filesystem::path usual = to.parent_path() / (to.filename().string() + ".data");
-    std::vector<std::filesystem::path> old;  // what the model that is replaced has there
+    std::vector<std::filesystem::path> old;  // data files of the model that is replaced
     std::unique_ptr<PlacedFile> data;
     std::unordered_map<std::string, std::uint64_t> offsets;  // in the data file
     for (onnx::TensorProto& tensor : *model_.mutable_graph()->mutable_initializer()) {
@@ -490,7 +490,7 @@ class Export {
     const std::string made = place.make();
     write_message(model_, made);
     check(made);
-    if (data) {  // until here it was found under the name of its making
+    if (data) {  // until here its name was that of the file being written
       for (onnx::TensorProto& tensor : *model_.mutable_graph()->mutable_initializer()) {
         for (onnx::StringStringEntryProto& entry : *tensor.mutable_external_data()) {
           if (entry.key() == "location" && entry.value() == data->name())
@@ -514,8 +514,8 @@ class Export {
     }
   }
 
-  // Until the new model is in its place the old one needs its weights: the new ones lie beside
-  // them, under a name of their own, whenever the export ends early.
+  // Until the new model is in its place the old one needs its weights: the new ones lie next to
+  // them, under a name of their own, in case the export ends early.
   static std::unique_ptr<PlacedFile> placed_data(const std::filesystem::path& usual,
                                                  const std::vector<std::filesystem::path>& old,
                                                  const std::filesystem::path& model) {
@@ -573,7 +573,7 @@ class Export {
   std::unordered_map<std::string, const HostTensor*> values_;
   std::unordered_map<std::string, Role> roles_;
   GrownTables tables_;                                    // without those that are another one
-  std::deque<HostTensor> zeros_;                          // of tables that were given no value
+  std::deque<HostTensor> zeros_;                          // tables that were given no value
   std::unordered_map<std::string, std::string> shared_;   // initializers that are an earlier one
   std::unordered_set<std::string> first_of_;              // those earlier ones
   std::shared_ptr<const OnnxFile::Content> transformed_;  // null: nothing was
@@ -587,7 +587,7 @@ class Export {
 ExportResult export_graph(const OnnxFile& file, const OperatorSet& operators,
                           const std::vector<std::pair<std::string, HostTensor>>& values,
                           const std::filesystem::path& to, const ExportOptions& options) {
-  // Of a link, the weights beside a model lie where the model does.
+  // Where `to` is a link, the weights are put next to the file that it points to.
   std::error_code none;
   const bool is_link = std::filesystem::is_symlink(std::filesystem::symlink_status(to, none));
   const std::filesystem::path place =

@@ -27,16 +27,16 @@ struct ExportOptions {
   std::vector<std::string> keep;  // the only outputs, by name; empty: as they are
   bool fold_batch_norm = false;
   bool fp16 = false;
-  int opset = 0;  // of ai.onnx; 0: the model's own
+  int opset = 0;  // version of ai.onnx; 0: the model's own
   /// What OnnxFile::metadata gives of the written model; what an earlier export had put there goes.
   std::map<std::string, std::string> metadata;
   /// Refuses values that lack a parameter or a running statistic of the model.
   bool all_states = false;
-  /// Adapters that become nodes of the model beside the weights that they belong to.
+  /// Adapters that become nodes of the model, next to the products with the weights they belong to.
   std::vector<WeightAdapters> adapters;
   /// How the model was imported (bindings, evaluator): freeing the batch imports it again.
   ImportOptions import;
-  /// Tensors from this size on go into NAME.data beside the model, where the original had external
+  /// Tensors from this size on go into NAME.data next to the model, where the original had external
   /// data or the whole exceeds `inline_bytes`.
   std::uint64_t external_from = std::uint64_t{1} << 20;
   std::uint64_t inline_bytes = (std::uint64_t{1} << 31) - (std::uint64_t{64} << 20);

@@ -173,14 +173,14 @@ class Finding {
     return value == file_.initializers.end() || value->second.shape().size() > 1;
   }
 
-  /// Not a mask, not a scalar.
+  /// Whether it may be a weight: neither a mask nor a scalar.
   bool is_maybe_weight(const std::string& name) const {
     const auto value = file_.initializers.find(name);
     return value != file_.initializers.end() && is_float(value->second.dtype()) &&
            !has_few_values(value->second);
   }
 
-  /// One value for each of several channels, as scales and biases begin.
+  /// Whether it has one value for each of several channels, as initial scales and biases do.
   bool is_scale(const std::string& name) const {
     const auto value = file_.initializers.find(name);
     return value != file_.initializers.end() && value->second.type().elements() > 1 &&
@@ -218,7 +218,8 @@ class Finding {
          name, row});
   }
 
-  /// Of the call in dynamo's metadata, -1 where it gives none; nothing without metadata.
+  /// The padding_idx of the call in dynamo's metadata, -1 where it gives none; nothing without
+  /// metadata.
   static std::optional<std::int64_t> padding_idx(const onnx::NodeProto& node) {
     constexpr std::string_view call = "aten.embedding.default](args = (";
     for (const onnx::StringStringEntryProto& entry : node.metadata_props()) {

@@ -21,9 +21,9 @@ struct ExportNote {
 /// `imported`: of this file, without problems.
 ///
 /// for_inference: PyTorch's exporters fold BatchNormalization, drop Dropout, compute weights from
-/// weights and put equal ones together unless they are told that the model will train. Files of
-/// dynamo list the parameters that they should have; those of TorchScript give what they computed a
-/// name of their own ("onnx::MatMul_12").
+/// weights and merge equal ones unless they are asked to keep the model trainable. Files of dynamo
+/// list the parameters that they should have; those of TorchScript give what they computed a name
+/// of their own ("onnx::MatMul_12").
 /// padding_row: a table whose row `padding_idx` gets no gradient in PyTorch, which no file says:
 /// dynamo's metadata have the call, else the table has one row of zeros.
 /// untied: a tensor with the elements of a looked-up table, or its transpose.

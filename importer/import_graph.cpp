@@ -179,7 +179,7 @@ class Import {
     }
   }
 
-  // Without inputs that earlier stages have made for others than what is left.
+  // The graph without inputs from earlier stages that nothing in it reads any more.
   Graph without_unread(Graph graph) const {
     const auto readers = readers_of(graph);
     std::erase_if(graph.inputs, [&](const NamedValue& input) {
@@ -449,10 +449,10 @@ ImportResult import_content(const OnnxFile::Content& file, const OperatorSet& op
   Import import(file, operators, options, algorithm);
   const std::int64_t fixed = import.bindings().file_batch, wanted = import.bindings().batch;
   if (fixed > 0 && wanted > 0 && fixed != wanted) {
-    // Once with the file's own batch: where constants hold it shows in what the nodes see.
+    // First an import with the file's own batch: what its nodes see shows where constants hold it.
     ImportOptions own = options;
     own.batch = fixed;
-    const StageValues nothing;  // what was computed is of the wanted batch
+    const StageValues nothing;  // earlier stages have computed for the wanted batch
     if (own.stage != nullptr) own.stage = &nothing;
     own.bind.erase(std::remove_if(own.bind.begin(), own.bind.end(),
                                   [](const auto& b) { return b.first == "batch"; }),

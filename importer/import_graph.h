@@ -19,8 +19,8 @@
 
 namespace tandem {
 
-/// Tables that the file holds a placeholder of get so many rows, and start at zero. One that has
-/// as many rows as the rule says keeps the file's values.
+/// Tables for which the file holds a placeholder get `rows` rows, which start at zero. A table that
+/// already has that many keeps the file's values.
 struct RowsRule {
   std::string at;  // a selector
   std::int64_t rows = 0;
@@ -28,8 +28,8 @@ struct RowsRule {
   int line = 0, column = 0;
 };
 
-/// Adapters of low rank that a weight of the file has got, in its orientation: their product times
-/// `scale` is what it lacks. [in, out] = a b; with `out_first`, [out, in, ...] = b a.
+/// Adapters of low rank that belong to a weight of the file, in its orientation: their product
+/// times `scale` is added to the weight. [in, out] = a b; with `out_first`, [out, in, ...] = b a.
 struct WeightAdapters {
   std::string weight;  // the initializer's name
   bool out_first = false;
@@ -37,7 +37,8 @@ struct WeightAdapters {
   HostTensor a, b;
 };
 
-/// What the operators do whose path a selector matches. Of several rules the last one counts.
+/// The mode of operators whose path a selector matches. If several rules match, the last one
+/// counts.
 struct OperatorRule {
   std::string at;
   std::string mode;
@@ -56,7 +57,7 @@ struct ImportOptions {
   /// False: Dropout passes its input on, BatchNormalization reads the running statistics, and
   /// random numbers that `randomness` of the result says are off are left out.
   bool training = true;
-  /// Without it nothing folds, and computed shapes are errors.
+  /// Computes constants. Without it nothing folds, and computed shapes are errors.
   Evaluator evaluate;
   /// Inputs of the graph that are not fed but always have this value.
   std::vector<std::pair<std::string, HostTensor>> constants;
@@ -67,12 +68,12 @@ struct ImportOptions {
   /// Nodes that cannot be imported: false throws all of them as one Error at the end, true returns
   /// them in `problems` together with what could be imported.
   bool collect_problems = false;
-  /// What was computed of the batch so far, which outlives the import: where data decides extents
+  /// What has been computed of the batch so far; outlives the import: where data decides extents
   /// the graph ends there (ImportResult::stage). Null: such nodes are problems.
   const StageValues* stage = nullptr;
-  /// `batch_norm` of some of them.
+  /// Rules that replace `batch_norm` for some BatchNormalizations.
   std::vector<OperatorRule> batch_norm_rules;
-  /// Random numbers outside of training: "known" leaves out those of a known form, "train" others,
+  /// Random numbers outside of training: "known" leaves out those of a known form, "train" others
   /// too, "always" none. Without a rule "known".
   std::vector<OperatorRule> random_rules;
   /// Buffers that were recognised by name or values and train all the same, as selectors.
@@ -85,7 +86,7 @@ struct Problem {
   // "missing_gradient", "parameter_type" or "nothing_trainable"
   std::string kind;
   std::string op;    // as the file calls it, other domains than ai.onnx in front: "DOMAIN::NAME"
-  std::string path;  // of the first node
+  std::string path;  // path of the first such node
   std::string reason;
   std::string fix;
   std::int64_t count = 1;  // nodes
@@ -95,7 +96,7 @@ struct PortSummary {
   std::string name;
   std::string dtype;
   std::vector<std::string> dims;  // as in the file: "batch", "784", "?"
-  Shape bound;                    // what they are in the graph
+  Shape bound;                    // extents in the graph
   bool has_bound = false;
 };
 
@@ -116,7 +117,7 @@ struct ParameterSummary {
 struct QuantizedWeights {
   std::int64_t numbers = 0;
   std::string types;                   // "int8, uint4"
-  std::vector<std::string> operators;  // that read them, each type once
+  std::vector<std::string> operators;  // types of operators that read them, each once
 };
 
 struct ModelSummary {
@@ -127,7 +128,7 @@ struct ModelSummary {
   std::vector<PortSummary> outputs;
   std::vector<ParameterSummary> parameters;       // all float initializers, in the file's order
   std::map<std::string, std::int64_t> operators;  // by type, functions not expanded
-  std::int64_t nodes = 0;                         // that were looked at, functions expanded
+  std::int64_t nodes = 0;                         // nodes that were read, functions expanded
   std::vector<Problem> problems;                  // causes first, missing operators before others
   std::vector<std::string>
       notes;  // "PATH and 3 more: what is computed that the file does not show"
@@ -149,7 +150,7 @@ struct BatchRewrite {
 struct BatchNormUse {
   std::string path;
   bool file_trains = false;  // its training_mode, or what older versions have for it
-  bool trains = false;       // in a training step
+  bool trains = false;       // whether it trains in a training step
 };
 
 struct ImportResult {
@@ -163,9 +164,9 @@ struct ImportResult {
   /// Other names that the file has for a state: {"head.weight", "token.weight"}.
   std::map<std::string, std::string> aliases;
   std::int64_t file_batch = 0;  // axis 0 of the inputs as fixed in the file; 0 where it is free
-  StageImport stage;            // of ImportOptions::stage
+  StageImport stage;            // what an import by stages (ImportOptions::stage) gives
   QuantizedWeights quantized;
-  std::vector<RandomUse> randomness;  // of the graph, or of what it was before some was left out
+  std::vector<RandomUse> randomness;  // in the graph, or in what it was before parts were left out
   std::vector<BatchNormUse> batch_norms;
 };
 

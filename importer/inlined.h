@@ -1,4 +1,4 @@
-// Calls of functions: nodes that stand for other nodes.
+// Calls of functions: nodes that are expanded into other nodes.
 #pragma once
 
 #include <string>

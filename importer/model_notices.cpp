@@ -145,7 +145,7 @@ std::vector<bool> reached_by_gradients(const Graph& graph) {
     if (value && is_float(graph.type(value).dtype)) reached[value.index] = true;
   };
   for (const NamedValue& output : graph.outputs) reach(output.value);
-  for (std::size_t n = graph.nodes.size(); n-- > 0;) {  // readers stand behind what they read
+  for (std::size_t n = graph.nodes.size(); n-- > 0;) {  // readers come after what they read
     const Node& node = graph.nodes[n];
     const bool is_reached =
         std::any_of(node.outputs.begin(), node.outputs.end(),

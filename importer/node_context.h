@@ -17,7 +17,7 @@ class NodeContext {
               std::string path);
 
   const onnx::NodeProto& node() const { return node_; }
-  int version() const { return version_; }  // of the operator set
+  int version() const { return version_; }  // version of the operator set
   Session& session() { return session_; }
   Scope& scope() const { return scope_; }
   const std::string& path() const { return path_; }
@@ -57,11 +57,11 @@ class NodeContext {
   std::string text(const char* name, const std::string& missing) const;
   Ints integers(const char* name, Ints missing) const;
   std::optional<Ints> integers(const char* name) const;
-  std::vector<float> numbers(const char* name) const;  // empty where absent
-  std::size_t count(const char* name) const;           // of the texts in a list; 0 where absent
+  std::vector<float> numbers(const char* name) const;             // empty where absent
+  std::size_t count(const char* name) const;                      // texts in a list; 0 where absent
   const onnx::AttributeProto* attribute(const char* name) const;  // null where absent
 
-  /// What the node has and nobody asked for yet: "input 3", "attribute 'scale'"; "" if nothing.
+  /// What the node has and no code has read yet: "input 3", "attribute 'scale'"; "" if nothing.
   std::string unread() const;
 
   // Making nodes
@@ -117,7 +117,7 @@ class Unknown : public Error {
         terms(std::move(read)) {}
 
   StageRequest request;
-  std::vector<Term> terms;  // that it reads
+  std::vector<Term> terms;  // the terms that the node reads
 };
 
 /// Thrown by `unsupported`; the walk makes a Problem of it.

@@ -43,7 +43,7 @@ bool all_digits(std::string_view text) {
 }
 
 // "/blocks/blocks.0/norm1/LayerNormalization": a part that begins with the one before it (a member
-// of a container) stands for both.
+// of a container) replaces both.
 std::string torchscript_scope(const std::string& name) {
   std::vector<std::string> parts = split(name.substr(1), '/');
   parts.pop_back();
@@ -104,8 +104,8 @@ ModulePaths::ModulePaths(const onnx::ModelProto& model) {
   }
 }
 
-// TorchScript numbers the calls of a module: relu, relu_1. A scope without parameters beside one
-// without the number is such a call.
+// TorchScript numbers the calls of a module: relu, relu_1. A scope without parameters is such a
+// call where one without the number exists.
 std::string ModulePaths::without_repeats(const std::string& scope) const {
   std::string original, result;
   for (const std::string& part : split(scope, '.')) {

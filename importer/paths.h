@@ -31,7 +31,7 @@ class ModulePaths {
   std::unordered_set<std::string> modules_;  // scopes of initializers
 };
 
-/// True for names of digits alone.
+/// True for names that consist only of digits.
 bool is_number(const std::string& initializer);
 /// True for names that exporters invent ("onnx::MatMul_12", "/a/Constant_output_0", "val_3"),
 /// numbers included.

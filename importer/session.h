@@ -20,13 +20,13 @@ namespace tandem::importer {
 struct ChosenRows;      // importer/chosen_rows.h
 struct CountedExtents;  // importer/chosen_rows.h
 
-/// What the name of an ONNX value stands for.
+/// The value that an ONNX name refers to.
 struct Term {
   TensorType type;
   ValueId id;                                         // -1: not placed in the graph (yet)
   std::shared_ptr<const HostTensor> constant;         // known before the run
   std::shared_ptr<const std::vector<Term>> sequence;  // a sequence of tensors instead of a tensor
-  std::shared_ptr<const ChosenRows> rows;             // that data chooses along an axis
+  std::shared_ptr<const ChosenRows> rows;             // rows that data chooses along an axis
   std::shared_ptr<const CountedExtents> counts;       // which of its integers are numbers of those
   SampleTraits samples;                               // where a batch is bound anew
   std::string key;                                    // in an import by stages: its name there
@@ -38,13 +38,13 @@ struct Term {
 
 /// Shapes and reshape targets of an import with another batch, by value name.
 struct BatchRecord {
-  std::int64_t batch = 1;      // that the file fixed
-  std::int64_t new_batch = 1;  // of this import
+  std::int64_t batch = 1;      // the batch that the file fixed
+  std::int64_t new_batch = 1;  // the batch of this import
   std::unordered_map<std::string, Shape> shapes;
   std::unordered_map<std::string, Ints> targets;
 };
 
-/// Where the batch is in a value that a Reshape has made: in this axis, behind so many elements of
+/// Where the batch is in a value that a Reshape has made: in this axis, after so many elements of
 /// it. 12: the axis counts [12, batch, ...].
 struct BatchPlace {
   std::size_t axis = 0;
@@ -76,21 +76,23 @@ struct Session {
   std::vector<Report> reports;
   std::vector<Note> notes;
   std::vector<BatchRewrite> rewrites;
-  std::unordered_map<std::string, std::string> raw_names;  // of operators, by path
-  BatchRecord record;                                      // of this import
-  const BatchRecord* old_batch = nullptr;  // of the file's own batch, where it is re-bound
+  std::unordered_map<std::string, std::string> raw_names;  // the file's names of operators, by path
+  BatchRecord record;                                      // shapes and targets of this import
+  /// The record of the file's own batch, where it is re-bound.
+  const BatchRecord* old_batch = nullptr;
   std::map<std::pair<std::int32_t, Shape>, BatchPlace>
       batch_places;        // not in front of their axis; by operand of the Reshape and its target
   std::int64_t nodes = 0;  // lowered so far
-  std::int64_t file_nodes = 0;  // of them in the file itself, calls of functions apart
+  std::int64_t file_nodes = 0;  // nodes of the file itself, without those inside functions
   int scopes = 0;               // numbers the names inside function calls
   std::unordered_map<const HostTensor*, std::pair<std::shared_ptr<const HostTensor>, ValueId>>
-      placed;                                              // constants that are in the graph
-  std::unordered_map<std::string, std::size_t> states;     // by initializer: index in the graph
-  StageImport stage;                                       // of an import by stages
-  std::map<std::string, ValueId> stage_outputs;            // by key: what its requests read
-  std::map<std::string, ValueId> stage_inputs;             // by key: what earlier stages made
-  std::map<std::vector<std::int64_t>, ValueId> row_masks;  // of chosen rows, by what made them
+      placed;                                           // constants that are in the graph
+  std::unordered_map<std::string, std::size_t> states;  // by initializer: index in the graph
+  StageImport stage;                                    // what an import by stages needs and gives
+  std::map<std::string, ValueId> stage_outputs;         // by key: what its requests read
+  std::map<std::string, ValueId> stage_inputs;          // by key: what earlier stages made
+  /// Masks of chosen rows, by what made them.
+  std::map<std::vector<std::int64_t>, ValueId> row_masks;
   std::size_t asked = 0;  // how often a node could not be lowered before more is known
   int looking = 0;        // at bodies of nodes that are not lowered: they ask for nothing
   std::vector<BatchNormUse> batch_norms;
@@ -132,11 +134,12 @@ struct Session {
 
 /// Names visible to a list of nodes.
 struct Scope {
-  const Scope* outer = nullptr;  // of a graph inside a node; functions see nothing outside
+  const Scope* outer = nullptr;  // scope around a graph in a node; functions have none
   const Opsets* opsets = nullptr;
   std::unordered_map<std::string, Term> names;
-  std::unordered_map<std::string, const onnx::AttributeProto*> attributes;  // of the function call
-  std::string path;    // of the function call or of one run of a body; "" in the main graph
+  /// Attributes of the function call.
+  std::unordered_map<std::string, const onnx::AttributeProto*> attributes;
+  std::string path;    // path of the function call or of one run of a body; "" in the main graph
   std::string module;  // scope of the node that has the body, which names in it may repeat
   std::string prefix;  // makes value names of this scope unique in records
   std::string key;     // in front of value names: the same in each import by stages

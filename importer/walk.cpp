@@ -65,7 +65,7 @@ onnx::TypeProto type_proto(const Term& term) {
   return type;
 }
 
-// What went wrong inside of a definition is told of the operator that the file has.
+// Reports about the inside of a definition name the operator that the file has.
 void blame_outer(Session& session, std::size_t first, const std::string& op) {
   for (std::size_t i = first; i < session.reports.size(); ++i) {
     auto& [problem, diagnostic] = session.reports[i];
@@ -218,8 +218,8 @@ void lower_operator(Session& session, Scope& scope, const onnx::NodeProto& node,
   check_outputs(context, scope);
 }
 
-// With operands that follow the batch, where there are any. Where that fails, the nodes of the
-// attempt are read by nothing.
+// Lowers the node with operands that follow the batch, where there are any. Where that fails,
+// nothing reads the nodes of the attempt.
 bool lower_for_batch(Session& session, Scope& scope, const onnx::NodeProto& node,
                      const std::string& path) {
   try {
@@ -229,11 +229,11 @@ bool lower_for_batch(Session& session, Scope& scope, const onnx::NodeProto& node
     operands.record();
     return true;
   } catch (const Error&) {
-    return false;  // then the reason without them is told
+    return false;  // then the reason without them is reported
   }
 }
 
-// Whether a node stands for nodes of its own, which are lowered one by one.
+// Whether a node is expanded into nodes of its own, which are lowered one by one.
 bool has_parts(const Session& session, const onnx::NodeProto& node) {
   const bool has_bodies =
       std::any_of(node.attribute().begin(), node.attribute().end(),
@@ -241,8 +241,8 @@ bool has_parts(const Session& session, const onnx::NodeProto& node) {
   return has_bodies || function_of(session, node) != nullptr;
 }
 
-// Operators in the graphs of a node that is not lowered itself, so that all that are missing are
-// told at once.
+// Visits operators in the graphs of a node that is not lowered itself, so that all missing ones are
+// reported at once.
 void look_at_bodies(Session& session, const Scope& outer, const onnx::NodeProto& node) {
   ++session.looking;
   const auto look = [&](const onnx::GraphProto& graph) {

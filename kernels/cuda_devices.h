@@ -24,7 +24,7 @@ struct CudaGpu {
 struct CudaLibraryReport {
   std::string name;     // "cuDNN"
   std::string needed;   // "9.19": the version that this build's headers have
-  std::string version;  // that was found; "" where none was
+  std::string version;  // the version that was found; "" where none was
   std::string path;
   std::string problem;                        // why it cannot be used; "" where it can
   std::string fix;                            // what to install or set
@@ -40,21 +40,21 @@ struct CudaReport {
   std::vector<CudaLibraryReport> libraries;  // empty in a build without CUDA
 };
 
-/// Looks at the driver, the GPUs and the libraries; asking GPUs for their free memory takes some
-/// of it. Never throws.
+/// Looks at the driver, the GPUs and the libraries; asking a GPU for its free memory takes up some
+/// of that memory. Never throws.
 CudaReport cuda_report();
-/// Driver and GPUs alone, without `free_bytes`: touches no GPU. Never throws.
+/// Only driver and GPUs, without `free_bytes`: touches no GPU. Never throws.
 CudaReport cuda_gpus();
 
 struct CudaOptions {
-  std::string name = "cuda:0";   // of the device
-  int ordinal = 0;               // of the GPU
+  std::string name = "cuda:0";   // name of the device
+  int ordinal = 0;               // number of the GPU
   std::size_t memory_bytes = 0;  // limit; 0: what is free on the GPU
   bool allow_tf32 = false;       // float32 products in 10 bits of mantissa
   bool capture = true;           // segments as CUDA graphs
-  std::string cache_folder;      // of compiled kernels and library plans; "": the user's own
+  std::string cache_folder;  // folder for compiled kernels and library plans; "": the user's own
   std::shared_ptr<LaneMonitor> monitor;
-  /// Of a run of several ranks: the device joins them over NCCL.
+  /// For a run of several ranks: the device joins them over NCCL.
   std::shared_ptr<Rendezvous> ranks;
 };
 

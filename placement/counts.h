@@ -10,7 +10,7 @@
 namespace tandem {
 
 struct ItemCounts {
-  int operators = 0;   // of the model: one a path
+  int operators = 0;   // in the model: one a path
   int parameters = 0;  // whether they train or not; shared ones once
   int buffers = 0;     // running statistics
   int added = 0;       // parts that training adds to the model: "loss.total"
@@ -24,7 +24,7 @@ struct ItemCounts {
 /// "9 operators, 0 parameters, 2 added parts": operators and parameters always, others where there
 /// are some.
 std::string counts_text(const ItemCounts& counts);
-/// The same of those that there are: "2 added parts".
+/// Only the counts that are not 0, a text each: "2 added parts".
 std::vector<std::string> nonzero_counts(const ItemCounts& counts);
 
 }  // namespace tandem

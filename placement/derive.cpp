@@ -75,8 +75,7 @@ class Derivation {
   const PlacedNode& placed(NodeId id) const { return placement_.nodes[id.index]; }
 
   PlacedNode of_derived(const Node& node) const {
-    const PlacedNode* open =
-        find(forward_.nodes, node.path);  // said to be there, perhaps not where
+    const PlacedNode* open = find(forward_.nodes, node.path);  // known, perhaps without a device
     if (open && open->device >= 0) return *open;
     for (const std::string& origin : node.origins) {
       const PlacedNode* own = find(forward_.nodes, origin);
@@ -98,7 +97,7 @@ class Derivation {
     });
   }
 
-  // A gradient is summed where it is computed, and goes on from there: one value crosses, not two.
+  // Sums a gradient where its terms are computed: one value crosses from there, not two.
   void sum_at_operands(const Node& node, PlacedNode& to) const {
     const PlacedNode& first = placed(graph_.value(node.inputs[0]).producer);
     for (ValueId input : node.inputs) {
@@ -109,7 +108,7 @@ class Derivation {
     to.reason = "summed where it is computed";
   }
 
-  // Where the first operand is made that a node makes; else the cpu.
+  // Follows the first operand that a node makes; the cpu where there is none.
   PlacedNode follow(const Node& node) const {
     for (ValueId input : node.inputs) {
       const NodeId producer = input ? graph_.value(input).producer : NodeId{};
@@ -132,7 +131,8 @@ class Derivation {
       const PlacedState home = of_parameter(state);
       return {home.state, home.reason};
     }
-    // A part of a parameter's states where that has its own, and what reads the parameter for it.
+    // A part of a sharded parameter is where its optimizer states are, and so is what reads the
+    // parameter for it.
     for (auto it = first; it != last; ++it) {
       const State& state = graph_.states[it->second];
       if (state.shard && state.shard->kind == ShardKind::elements) {
@@ -175,7 +175,7 @@ class Derivation {
   }
 
   PlacedState of_parameter(const State& state) const {
-    // The same in every program, also where this one does not update it.
+    // A parameter has the same place in every program, also in one that does not update it.
     if (const PlacedState* own = find(forward_.parameters, state.name)) return *own;
     for (NodeId reader : readers_[state.initial.index]) {
       const Node& node = graph_.node(reader);

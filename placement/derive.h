@@ -1,5 +1,5 @@
-// From what is decided of forward operators and parameters to the placement of a whole training
-// graph: what is derived follows from its origin and its phase.
+// Derives the placement of a whole training graph from what is decided about forward operators and
+// parameters: a derived node follows its origin and its phase.
 #pragma once
 
 #include <map>
@@ -11,7 +11,7 @@
 
 namespace tandem {
 
-/// What is decided of the forward graph; nothing of parts that are not there.
+/// What is decided about the forward graph; nothing about parts that it lacks.
 struct ForwardPlacement {
   std::map<std::string, PlacedNode> nodes;        // by path; device -1: where its input is made
   std::map<std::string, PlacedState> parameters;  // by name

@@ -25,7 +25,7 @@ struct Fault {
   std::string message, expected, fix;
 };
 
-// Names stand in tables and messages.
+// Names appear in tables and messages, so that they have to be readable.
 std::optional<Fault> fault_of_name(std::string_view name) {
   const bool readable =
       !name.empty() &&
@@ -49,7 +49,7 @@ Fault unknown_use(const std::string& text) {
   return {"unknown device", "cpu, cuda:local, cuda:N or emulated:N", did_you_mean(near)};
 }
 
-// Sets one part of a binding; what is wrong with it, or nothing.
+// Sets one part of a binding; returns what is wrong with it, or nothing.
 std::optional<Fault> set_part(DeviceBinding& to, std::string_view key, const std::string& text,
                               const Where& where) {
   to.said.push_back({std::string(key), text, where});

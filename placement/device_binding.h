@@ -1,4 +1,4 @@
-// What a device name of a policy stands for on this machine: the `devices` table and `--device`.
+// What a device name of a policy means on this machine: the `devices` table and `--device`.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct DeviceBinding {
     Where where;
   };
 
-  std::string name;  // as rules say it
+  std::string name;  // as rules use it
   std::string use;   // "cpu", "cuda:local", "cuda:N", "emulated:N"; "" = as the name says
   std::optional<std::uint64_t> memory_bytes;  // limit
   std::optional<double> memory_fraction;      // limit as a part of what the device has
@@ -27,7 +27,7 @@ struct DeviceBinding {
   std::optional<double> latency;              // seconds of an emulated device's link
   std::optional<int> threads;                 // compute threads of the cpu; 0: its physical cores
   Where where;
-  std::vector<Said> said = {};  // one a key; none for what no file or argument says
+  std::vector<Said> said = {};  // one for each key that a file or an argument sets
   bool faulty = false;          // an error was reported for one of its keys
 
   /// `key` is one of `binding_keys`.
@@ -41,11 +41,11 @@ struct DeviceBinding {
   std::string text_of(std::string_view key) const;
 };
 
-/// Of the table of one device: "use", "memory", ...
+/// The keys of the table of one device: "use", "memory", ...
 const std::vector<std::string>& binding_keys();
 
 /// One `--device` argument: "gpu=emulated:0,memory=2GiB,bandwidth=25GB/s,latency=10us". `number`
-/// (from 1) stands as the line in messages. Problems are appended to `errors`.
+/// (from 1) is the line in messages. Problems are appended to `errors`.
 DeviceBinding parse_device_argument(const std::string& text, int number,
                                     std::vector<Diagnostic>& errors);
 /// All `--device` arguments. Throws one Error{usage}.

@@ -17,7 +17,7 @@ struct ResolvedDevice {
   std::string name;       // as the policy says it: "gpu"
   std::string use;        // "cpu", "cuda:0", "emulated:0"
   DeviceBinding binding;  // limits and link, from the `devices` table and `--device`
-  Where where;            // what asks for it first
+  Where where;            // what names it first
 
   bool is_cuda() const { return use.starts_with("cuda:"); }
 };
@@ -25,22 +25,22 @@ struct ResolvedDevice {
 /// Why this machine has no device of a use such as "cuda:0": message, expected, fix. Nothing where
 /// it has one.
 using MissingDevice = std::function<std::optional<Diagnostic>(const std::string& use)>;
-/// Of a machine with these accelerators: "cuda:0", "cuda:1".
+/// For a machine with these accelerators: "cuda:0", "cuda:1".
 MissingDevice missing_from(std::vector<std::string> machine);
 
-/// "try it with --device gpu=emulated:0", after what else helps.
+/// `fix`, then "try it with --device gpu=emulated:0".
 std::string or_emulated(const std::string& fix, const std::string& device);
 
 class DeviceNames {
  public:
   /// `bindings`: lower precedence first. `missing` is asked about accelerators that need hardware,
-  /// once a name. `local`: the index of this process's own. Bad bindings are appended to `errors`.
+  /// once a name. `local`: the index of this process's accelerator. Bad bindings go to `errors`.
   DeviceNames(const std::vector<DeviceBinding>& bindings, MissingDevice missing, int local,
               std::vector<Diagnostic>& errors);
 
-  /// The index in `devices()`; names for one device have one index, and what is said of each holds:
-  /// they may not contradict each other. -1 where there is none: said at `where`, once a name, in
-  /// `errors`.
+  /// The index in `devices()`; names for one device have one index, and the bindings of all of them
+  /// hold: they may not contradict each other. -1 where there is no such device: reported at
+  /// `where`, once a name, in `errors`.
   int find(const std::string& name, const Where& where, std::string_view key,
            std::vector<Diagnostic>& errors);
 

@@ -83,7 +83,7 @@ bool sets_nothing(const ConfigValue& rule) {
   throw Error(ErrorKind::usage, std::move(d));
 }
 
-// "# 12 operators, 1.5 KiB", as `policy auto` remarks its rules.
+// Whether it is a comment of `policy auto` on one of its rules: "# 12 operators, 1.5 KiB".
 bool is_count_of_auto(std::string_view comment) {
   const auto skip = [&](std::string_view what) {
     if (!comment.starts_with(what)) return false;
@@ -106,8 +106,8 @@ bool is_count_of_auto(std::string_view comment) {
   return comment == "B" || comment == "KiB" || comment == "MiB" || comment == "GiB";
 }
 
-// Names are checked where they are written: rules that were there before may name what only a
-// run's `--device` binds.
+// Checks only device names that the edit writes: older rules may name what only a run's `--device`
+// binds.
 void check_devices(const std::string& text, const std::string& path, const PolicyEdit& edit) {
   constexpr std::string_view device_keys[] = {"on", "run", "param", "state"};
   const PolicyText editor(text, path);
@@ -120,7 +120,7 @@ void check_devices(const std::string& text, const std::string& path, const Polic
   for (DeviceBinding& device : parse_device_arguments(edit.devices))
     bindings.push_back(std::move(device));
   const DeviceNames names(bindings, {}, 0, errors);
-  errors.clear();  // of other lines
+  errors.clear();  // those in other lines
   for (const auto& [key, value] : edit.set) {
     if (!contains(device_keys, key)) continue;
     const ConfigValue& set = *tree.find("rules")->items[*index].find(key);

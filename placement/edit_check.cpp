@@ -31,7 +31,7 @@ std::optional<PolicyRule> edited_rule(std::string_view after, const std::string&
 /// An attribute of rules, and whether something of what a rule matches can have it.
 struct Applying {
   const char* key;
-  const char* of;  // what can have it
+  const char* of;  // what kind of item can have it
   bool applies = false;
 };
 

@@ -17,8 +17,8 @@ struct EditedModel {
 };
 
 /// What the rule matches that `edit` has set in the text `after`. Throws one Error{usage} where
-/// that is nothing, unless the rule is `optional`, or where nothing of it can have an attribute
-/// that `edit` sets.
+/// it matches nothing, unless it is `optional`, or where nothing that it matches can have an
+/// attribute that `edit` sets.
 ItemCounts check_edit(std::string_view after, const std::string& path, const PolicyEdit& edit,
                       const EditedModel& model);
 

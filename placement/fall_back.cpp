@@ -1,5 +1,5 @@
-// Devices without a kernel for what a policy asks of them: rules that may fall back do, others are
-// an error, and nothing of it is silent.
+// Devices without a kernel for what a policy asks of them: rules that may fall back do so, others
+// are an error, and all of it is reported.
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -43,7 +43,7 @@ std::optional<std::string> PolicyResolver::no_kernel(int device, const std::stri
 std::optional<std::string> PolicyResolver::refusal(int item, int device) const {
   const PolicyItems::Operator& op = items_.operators[item];
   if (auto own = no_kernel(device, op.path)) return own;
-  // A view of a parameter goes where the operators behind it go.
+  // A view of a parameter goes where the operators go that read it.
   std::optional<std::string> behind;
   for (const int reader : op.view_readers) {
     behind = no_kernel(device, items_.operators[reader].path);

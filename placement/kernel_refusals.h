@@ -12,9 +12,9 @@
 
 namespace tandem {
 
-/// What devices answer about every node of a training graph, or of a forward graph alone:
-/// PlacementFacts::refusals, such as "Conv: cuda.conv: takes no float64". The cpu, which comes
-/// first, is not asked: it has them all.
+/// Why devices have no kernel for nodes of a training graph, or of a forward graph only, as
+/// PlacementFacts::refusals: "Conv: cuda.conv: takes no float64". The cpu, which comes first, is
+/// not asked: it has kernels for all.
 std::map<std::pair<int, std::string>, std::string> kernel_refusals(
     const Graph& graph, const std::vector<Device*>& devices);
 

@@ -59,7 +59,7 @@ PolicyItems::PolicyItems(const Graph& graph,
     if (state.kind != StateKind::parameter && state.kind != StateKind::buffer) continue;
     Parameter parameter{.state = static_cast<int>(s), .bytes = graph.type(state.initial).bytes()};
     const int index = static_cast<int>(parameters.size());
-    // Follows views of the parameter to the operators behind them.
+    // Follows views of the parameter to the operators that read them.
     const auto follow = [&](auto&& self, ValueId value, std::vector<int>& users) -> void {
       for (const NodeId reader : readers[value.index]) {
         const int item = operator_of_node[reader.index];
@@ -112,8 +112,8 @@ bool RuleMatcher::names(const Selector& selector, const PolicyItems::Operator& i
           (selector.text() == item.raw_name || selector.matches(item.raw_name)));
 }
 
-// Operators that depend on what the selector names (or that it depends on), without those
-// themselves. A value stands for the edge: its readers depend on it, it depends on its producer.
+// Operators that depend on what the selector names (or on which that depends), without the named
+// ones. The edges are values: readers depend on a value, and the value depends on its producer.
 std::vector<char> RuleMatcher::cone(const Selector& selector, bool forward, bool* any) const {
   std::vector<char> marked(graph_.values.size());  // values on the way
   std::vector<char> inside(items_.operators.size());
@@ -185,7 +185,7 @@ RuleMatches RuleMatcher::match(const PolicyRule& rule, unsigned filters) const {
            std::all_of(items.begin(), items.end(), [&](int i) { return meant[i]; });
   };
   for (std::size_t i = 0; i < meant.size(); ++i) {
-    // A view of a parameter belongs to the operators behind it, as the parameter does.
+    // A view of a parameter belongs to the operators that read it, as the parameter does.
     if (meant[i] || all_meant(items_.operators[i].view_readers)) {
       matches.operators.push_back(static_cast<int>(i));
     }
@@ -205,7 +205,8 @@ RuleMatches RuleMatcher::match(const PolicyRule& rule, unsigned filters) const {
          }))) {
       matches.updates.push_back(static_cast<int>(p));
     }
-    // Without a role it means operators: a parameter of several belongs to all of them.
+    // A selector without a role means operators: a parameter that several read belongs to all of
+    // them.
     if (rule.at.covers_parameter(state.path, state.name) ||
         (rule.at.text().find(':') != std::string::npos && items_.names.covers(rule.at, state))) {
       const auto pass = [&](const std::vector<int>& readers) {

@@ -24,21 +24,21 @@ struct PolicyItems {
   struct Operator {
     std::string path;
     std::string raw_name;           // in the ONNX file; "" = unknown
-    std::vector<std::string> ops;   // types: of its nodes, and the one that the path ends with
-    std::vector<int> nodes;         // of the graph; none for added parts
-    std::vector<int> parameters;    // that it reads, through views too
-    std::vector<int> view_readers;  // a view of a parameter: the operators behind it; else empty
+    std::vector<std::string> ops;   // types of its nodes, and the type that the path ends with
+    std::vector<int> nodes;         // indices in the graph; none for added parts
+    std::vector<int> parameters;    // those that it reads, through views too
+    std::vector<int> view_readers;  // for a view of a parameter: the operators that read it
   };
   struct Parameter {
-    int state = -1;            // of the graph: a parameter or a buffer
+    int state = -1;            // index in the graph: a parameter or a buffer
     std::vector<int> readers;  // operators that read it
-    std::vector<int> users;    // the same, with views of it replaced by what is behind them
+    std::vector<int> users;    // its readers, with views of it replaced by the views' readers
     std::size_t bytes = 0;
   };
   std::vector<Operator> operators;  // in the graph's order, then the added parts
   std::vector<Parameter> parameters;
   std::vector<int> operator_of_node;
-  ParameterNames names;  // further ones of parameters, by what reads them
+  ParameterNames names;  // further names of parameters, from their readers
 
   PolicyItems(const Graph& graph, const std::unordered_map<std::string, std::string>& raw_names,
               const std::vector<AddedPart>& added);
@@ -51,7 +51,8 @@ struct RuleMatches {
   bool any() const { return !operators.empty() || !parameters.empty() || !updates.empty(); }
 };
 
-/// Of everything, or of what a rule means; a parameter whose update alone it names is one of them.
+/// How much there is in all, or how much a rule matches; a parameter counts where the rule only
+/// names its update.
 ItemCounts counts_of(const Graph& graph, const PolicyItems& items);
 ItemCounts counts_of(const Graph& graph, const PolicyItems& items, const RuleMatches& matches);
 

@@ -17,9 +17,9 @@ enum class NameKind : std::uint8_t { in_model, added, parameter, buffer };  // o
 struct NameRow {
   std::string path;  // as selectors see it
   std::string op;    // operator type; "parameter" or "buffer"
-  Shape shape;       // of the parameter, or of the operator's first result
+  Shape shape;       // the parameter's, or that of the operator's first result
   DType dtype = DType::float32;
-  std::uint64_t bytes = 0;  // of all results, or of the parameter
+  std::uint64_t bytes = 0;  // all results together, or the parameter
   std::string raw_name;     // in the ONNX file; "" = none
   NameKind kind = NameKind::in_model;
 };
@@ -30,7 +30,7 @@ struct NameOptions {
   std::string at;  // only what this selector covers; "" = all. Throws Error{usage} if unreadable
   NameOrder order = NameOrder::graph;
   bool operators = true, parameters = true;
-  std::unordered_map<std::string, std::string> raw_names;  // of operators, by path
+  std::unordered_map<std::string, std::string> raw_names;  // operators' names, by path
 };
 
 /// Operators, one a path, then parameters and buffers.

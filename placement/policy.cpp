@@ -51,7 +51,7 @@ void read_cache_size(const TableReader& table, std::optional<CacheSize>& to) {
   to = size;
 }
 
-// Nothing where the rule has no selector that can be read.
+// Reads a rule; nothing where it has no valid selector.
 std::optional<PolicyRule> read_rule(const TableReader& table, Layer layer) {
   PolicyRule rule;
   rule.layer = layer;
@@ -143,7 +143,7 @@ void read_file(std::string_view text, const std::string& path, Policy& to,
   read_rules(root, "rules", Layer::rules, to);
 }
 
-// The text of a `--place` argument stands behind "place = " in what is parsed.
+// Corrects a place in a `--place` argument: "place = " comes before its text in what is parsed.
 void move_back(Where& where, int number, std::size_t prefix) {
   where.line = number;
   where.column = std::max(1, where.column - static_cast<int>(prefix));

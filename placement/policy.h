@@ -16,13 +16,13 @@
 
 namespace tandem {
 
-/// Who says it; later ones win.
+/// Where a rule comes from; later ones win.
 enum class Layer : std::uint8_t { builtin, automatic, rules, command_line };
 
 std::string_view name_of(Activations acts);
 std::string_view name_of(Ship ship);
 
-/// Of a cache: bytes, or a part of the table.
+/// The size of a cache: bytes, or a part of the table.
 struct CacheSize {
   std::uint64_t bytes = 0;
   double part = 0;  // where `bytes` is 0
@@ -50,7 +50,7 @@ struct PolicyRule {
   bool prefer = false;               // need = "prefer"
   bool optional = false;             // may match nothing
   std::string why;
-  Where where;  // of the rule
+  Where where;  // place of the rule
   Layer layer = Layer::rules;
   std::vector<std::pair<std::string, Where>> keys;  // those written, with their values' places
 
@@ -87,7 +87,7 @@ Policy policy_of_arguments(const std::vector<std::string>& place,
 void sort_diagnostics(std::vector<Diagnostic>& errors);
 /// "policy.toml:4": the file without its folder.
 std::string short_text(const Where& where);
-/// The same of a rule; "" where it is -1.
+/// The short text of a rule's place; "" where `rule` is -1.
 std::string rule_text(const Policy& policy, int rule);
 /// A rule's selector and filters, as the file has them: `at = "**", op = "Relu"`.
 std::string selection_text(const PolicyRule& rule);

@@ -106,7 +106,7 @@ constexpr std::string_view page_head =
     "- `[]` stands for the items of a list, `*` for any name.\n";
 
 std::vector<KeyInfo> all_keys() {
-  static std::deque<std::string> paths;  // of the keys made here
+  static std::deque<std::string> paths;  // those of the keys made here
   std::vector<KeyInfo> keys;
   for (const KeyInfo& key : table_of_keys) keys.push_back(key);
   for (const KeyInfo& key : table_of_keys) {  // the items of auto

@@ -1,4 +1,4 @@
-// The table of policy.toml's keys, in the form that train.toml's has.
+// The table of policy.toml's keys, in the form of train.toml's table.
 #pragma once
 
 #include "engine/training/config/config_keys.h"

@@ -20,7 +20,7 @@ ConfigValue parse_tree(std::string_view text, const std::string& path) {
   return tree;
 }
 
-// Order within tables aside.
+// Whether two values are equal, ignoring the order within tables.
 bool equal(const ConfigValue& a, const ConfigValue& b) {
   if (a.kind != b.kind || a.boolean != b.boolean || a.text != b.text || a.integer != b.integer ||
       a.number != b.number || a.items.size() != b.items.size() ||
@@ -157,7 +157,7 @@ void PolicyText::remove(std::size_t index) {
   const bool alone = blank(line, start) && blank(end, next);
   if (alone) {
     text_.erase(line, next - line);
-  } else {  // a comment behind it stays
+  } else {  // a comment after it stays
     text_.erase(start, text_.find_first_not_of(" \t", end) - start);
   }
   auto& items = wanted_.find("rules")->items;

@@ -16,13 +16,13 @@ class PolicyText {
  public:
   PolicyText(std::string_view text, const std::string& path);
 
-  ConfigValue tree() const;  // what the text says now
+  ConfigValue tree() const;  // the parsed text with all changes so far
   /// Offset of the list `name`; npos where there is none.
   std::size_t list_start(const char* name) const;
   /// Index of the last rule with the selector and filters of `edit`.
   std::optional<std::size_t> find_rule(const PolicyEdit& edit) const;
 
-  /// `policy = 1` where it is missing: the first key, behind what is remarked at the top.
+  /// Adds `policy = 1` where it is missing: as the first key, after the comments at the top.
   void add_version();
   void set(std::size_t index, const std::string& key, const std::string& toml);
   void clear(std::size_t index, const std::string& key);
@@ -30,14 +30,14 @@ class PolicyText {
   void append(const std::string& rule);
   void replace_list(const char* name, const std::string& toml);
 
-  /// The text, once it is certain that it says what was asked for and nothing else.
+  /// The text, after checking that it says what was asked for and nothing else.
   std::string finish(std::string_view before) const;
 
  private:
   std::size_t offset(const Where& where) const;
-  /// With the line ends of the file.
+  /// The text with the line ends of the file.
   std::string lines(const std::string& text) const;
-  /// `name = toml` on lines of its own behind the top-level key `behind`, or behind `policy`.
+  /// Adds `name = toml` on lines of its own after the top-level key `behind`, or after `policy`.
   void add_list(const std::string& name, const std::string& toml, const char* behind);
 
   std::string text_;

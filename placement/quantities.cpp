@@ -11,7 +11,7 @@
 namespace tandem {
 namespace {
 
-// The number in front, and the unit behind it.
+// The number at the beginning, and the unit after it.
 std::optional<std::pair<double, std::string_view>> number_and_unit(std::string_view text) {
   text = trimmed(text);
   double value = 0;

@@ -8,7 +8,7 @@
 
 namespace tandem {
 
-/// Bytes of "64MiB", "1.5 GiB", "200 MB", "512B"; nothing where it is none of these.
+/// Bytes of "64MiB", "1.5 GiB", "200 MB", "512B"; nothing where the text is no size.
 std::optional<std::uint64_t> parse_size(std::string_view text);
 /// Bytes per second of "25GB/s", "400MiB/s", or of bits, "100Gb/s"; above 0.
 std::optional<double> parse_rate(std::string_view text);

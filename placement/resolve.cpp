@@ -184,7 +184,7 @@ void PolicyResolver::apply(int r) {
 void PolicyResolver::apply_to_parameter(int p, int r, int run, int param, int state) {
   const PolicyRule& rule = policy_.rules[r];
   ParameterAttributes& to = result_.parameters[p];
-  // Where no reader can run as the rule asks, the parameter stays with them.
+  // Where no reader can run as the rule asks, the parameter stays with its readers.
   const auto unread = rule.prefer && run >= 0 ? readers_refusal(p, run) : std::nullopt;
   if (param >= 0 && param == run && unread) {
     fall_back(to.param.reason, r, param, *unread);
@@ -206,7 +206,7 @@ void PolicyResolver::finish_parameter(std::size_t p) {
   ParameterAttributes& to = result_.parameters[p];
   const std::vector<int>& readers = items_.parameters[p].readers;
   const OperatorAttributes* first = nullptr;
-  bool fallen = false;  // readers that fell back are followed last, and may part from the others
+  bool fallen = false;  // some reader fell back: it is followed last, and may differ
   for (const int i : readers) {
     const OperatorAttributes& reader = result_.operators[i];
     fallen = fallen || !reader.run.reason.fallen.empty();

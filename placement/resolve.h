@@ -1,5 +1,5 @@
-// From a policy to the attributes of every operator and parameter of a forward graph, each with the
-// reason for it.
+// Resolves a policy into the attributes of every operator and parameter of a forward graph, each
+// with the reason for it.
 #pragma once
 
 #include <map>
@@ -22,7 +22,7 @@ namespace tandem {
 /// A rule with need = "prefer" that did not get its way.
 struct FallBack {
   int rule = -1;        // index into Policy::rules
-  int device = -1;      // that it asked for
+  int device = -1;      // the device that it asked for
   std::string because;  // "Conv: cuda.conv: takes no float64"
 };
 
@@ -43,7 +43,7 @@ struct Decided {
   Reason reason;
 };
 
-/// What a rule says of `ship`; automatic: whatever moves fewer bytes.
+/// What a rule asks for with `ship`; automatic: whatever moves fewer bytes.
 enum class ShipRequest : std::uint8_t { automatic, rows, results };
 
 struct OperatorAttributes {
@@ -51,32 +51,31 @@ struct OperatorAttributes {
   Decided<int> run;  // index into ResolvedPolicy::devices
   Decided<Activations> acts;
   Decided<int> lookahead;
-  bool added = false;  // not of the forward graph: "loss.ce"
+  bool added = false;  // not in the forward graph: "loss.ce"
 };
 
-/// What the lookups of one micro-batch move of a table that lives on the host, there and back.
+/// What the lookups of one micro-batch move, there and back, where a table lives on the host.
 struct TableTraffic {
-  bool crosses = false;        // it is looked up in on the host, and read on one other device
-  std::int64_t ids = 0;        // that are looked up
-  std::int64_t most_rows = 0;  // different ones among them, at most
-  std::int64_t rows = 0;       // outside of a cache: counted in data, else `most_rows`
+  bool crosses = false;        // lookups run on the host, and one other device reads the results
+  std::int64_t ids = 0;        // how many are looked up
+  std::int64_t most_rows = 0;  // upper bound of the different rows among them
+  std::int64_t rows = 0;       // those outside of a cache: counted in data, else `most_rows`
   bool counted = false;
   std::int64_t bytes_rows = 0, bytes_results = 0;  // by either way of shipping
   std::int64_t bytes_uncached = 0;                 // by the better way, without a cache
 };
 
-/// Rows of a host's table that the device holds on which its lookups are read.
+/// Rows of a table on the host that are cached on the device where its lookups are read.
 struct TableCache {
   int device = -1;
   std::shared_ptr<const std::vector<std::int64_t>> rows;  // ascending; null: there is none
-  std::int64_t bytes = 0;                                 // with their optimizer states
-  double hit_rate = 0;                                    // part of the data's ids that name one
-  std::int64_t cold_rows =
-      0;            // different other rows that the lookups of one micro-batch read, about
-  std::string off;  // why there is none where a rule asks for one
+  std::int64_t bytes = 0;                                 // with the rows' optimizer states
+  double hit_rate = 0;                                    // part of the data's ids that hit it
+  std::int64_t cold_rows = 0;  // about how many different other rows one micro-batch looks up
+  std::string off;             // why there is none where a rule asks for one
 };
 
-/// A cache that a rule asks for, where nothing stands against it.
+/// A cache that a rule asks for, where nothing prevents it.
 struct CacheRequest {
   std::string parameter;
   CacheSize size;
@@ -84,38 +83,38 @@ struct CacheRequest {
   bool operator==(const CacheRequest&) const = default;
 };
 
-/// Of a parameter or a buffer. A buffer's `state` is its `param`.
+/// Attributes of a parameter or a buffer. A buffer's `state` is its `param`.
 struct ParameterAttributes {
   std::string name;  // the initializer's
   std::string path;  // "fc1:weight"; "" for buffers
   StateKind kind = StateKind::parameter;
   std::size_t bytes = 0;
-  std::vector<std::string> readers;  // paths of operators, views of the parameter left out
+  std::vector<std::string> readers;  // paths of operators, without views of the parameter
   std::vector<int> run;              // devices of the readers, each once
   Decided<int> param, state;         // indices into ResolvedPolicy::devices
   Decided<int> lookahead;
-  bool table = false;  // lookups alone read it
-  Decided<Ship> ship;  // of those lookups
+  bool table = false;  // only lookups read it
+  Decided<Ship> ship;  // what those lookups send
   ShipRequest ship_request = ShipRequest::automatic;
   Decided<CacheSize> cache;  // as a rule asks; its reason has no rule where none does
   TableCache cached;
-  TableTraffic traffic;                    // of a table
+  TableTraffic traffic;                    // for a table
   Decided<std::optional<Sharding>> shard;  // over ranks; nothing: whole on each
 
-  /// A rule says so of a table that is sent as rows: those of the next step cross during this one.
+  /// Whether the next step's rows cross during this one: a rule says so, and rows are sent.
   bool fetches_ahead() const {
     return table && ship.value == Ship::rows && lookahead.reason.rule >= 0 && lookahead.value > 0;
   }
 };
 
-/// What one rule came to.
+/// What one rule has achieved.
 struct RuleUse {
   ItemCounts matched;
   int decided = 0;  // attributes of them that it decided
   int fallen = 0;   // attributes where it fell back
 };
 
-/// What model, data and devices tell beside the policy.
+/// What is known from model, data and devices, next to the policy.
 struct PlacementFacts {
   /// ONNX node names by path, so that raw names match too.
   std::unordered_map<std::string, std::string> raw_names;
@@ -123,16 +122,14 @@ struct PlacementFacts {
   /// gradient by the operator's path, for an update by "optimizer." and the parameter's name.
   std::map<std::pair<int, std::string>, std::string> refusals;
   /// About how many different rows of a table the lookups of one micro-batch read, by its
-  /// parameter's name; tables are left out of which the data does not tell. Nothing: nobody has
-  /// counted.
+  /// parameter's name; without tables whose rows the data does not determine. Unset: not counted.
   std::optional<std::map<std::string, std::int64_t>> unique_rows;
-  /// One cache for each wish that was asked. Other wishes have no cache, and nothing is said of
-  /// them.
+  /// One cache for each of these requests. Other requests get no cache, and no note.
   std::vector<CacheRequest> constraints;
   std::vector<TableCache> caches;
 };
 
-/// Facts that the policy depends on and that are not known.
+/// Facts that the policy depends on and that are unknown so far.
 struct OpenQuestions {
   bool unique_rows = false;
   std::vector<CacheRequest> constraints;
@@ -149,16 +146,17 @@ class ResolvedPolicy {
   std::vector<RuleUse> rules;                   // one a rule of the policy
   std::vector<Diagnostic> warnings;
   std::vector<Diagnostic> notes;  // what fell back: one a rule, device and reason
-  OpenQuestions questions;        // with the answers, `resolve` may come to something else
+  OpenQuestions questions;        // with the answers, `resolve` may decide otherwise
 
   const std::string& device_name(int device) const { return devices[device].name; }
-  /// By path (paths survive rewrites; a derived node asks by its origins) or by the raw name where
-  /// `raw_names` had it; null where the forward graph had no such operator and nobody added it.
+  /// Finds by path (paths survive rewrites; a derived node is found by its origins) or by the raw
+  /// name where `raw_names` had it; null for what is neither in the forward graph nor an added
+  /// part.
   const OperatorAttributes* find_node(std::string_view path) const;
   /// By path or by initializer name.
   const ParameterAttributes* find_parameter(std::string_view name) const;
-  /// Operators and parameters of the model by device: where they run, where they live as they are
-  /// read.
+  /// Operators and parameters of the model by device: where operators run, and where parameters are
+  /// read (`param`).
   std::vector<ItemCounts> counts_by_device() const;
   /// Whether operators may become one: all known ones run on one device with equal `acts` and
   /// `lookahead`.
@@ -176,9 +174,9 @@ struct ResolveOptions {
   MissingDevice missing;
   int local = 0;                        // index of this process's own accelerator
   std::vector<DeviceBinding> bindings;  // `--device`, over the policy's table
-  std::string default_device = "cpu";   // where everything is that no rule places
+  std::string default_device = "cpu";   // for everything that no rule places
   std::string default_reason = "default";
-  std::string model_file;  // that the graph is of, absolute; "": not known
+  std::string model_file;  // the graph's file, absolute; "": not known
   /// What rules may name besides the forward graph. Empty: rules that begin with `loss.`, `data.`
   /// or `optimizer.` may match nothing yet.
   std::vector<AddedPart> added;
@@ -187,17 +185,17 @@ struct ResolveOptions {
   std::vector<Diagnostic> earlier;
 };
 
-/// What rules may name beside the forward graph.
+/// The added parts of a resolved policy.
 std::vector<AddedPart> added_parts(const ResolvedPolicy& resolved);
 
-/// The word of a policy, such as "rows"; "whole" for nothing.
+/// The word that policies use, such as "rows"; "whole" for nothing.
 std::string_view name_of(std::optional<Sharding> shard);
-/// What several ranks do not have whole, as a training asks for it.
+/// What is sharded over ranks, in the form that a training takes.
 Shardings shardings_of(const ResolvedPolicy& resolved);
 
 /// Throws one Error{usage} with everything that is wrong: unknown or missing devices, rules that
 /// match nothing, parameters read on two devices without `param`, attributes of later versions,
-/// devices without a kernel for what they shall run.
+/// devices without a kernel for what they have to run.
 ResolvedPolicy resolve(const Policy& policy, const Graph& forward,
                        const ResolveOptions& options = {}, const PlacementFacts& facts = {});
 

@@ -53,7 +53,7 @@ std::vector<int> PolicyResolver::winners_over(int rule) const {
   return {winners.begin(), winners.end()};
 }
 
-// Where the policy has a hash, that decides: a file may move, or be exported anew.
+// Where the policy has a hash, the hash decides: a file may move, or be exported anew.
 void PolicyResolver::warn_about_model() {
   const bool hashed = !policy_.model_structure.empty();
   if (!hashed && (policy_.model_file.empty() || options_.model_file.empty())) return;

@@ -1,4 +1,4 @@
-// The work behind `resolve`: applies rules in order, then fills in what follows from others, then
+// Does the work of `resolve`: applies rules in order, then fills in what follows from others, then
 // looks for rules and homes that deserve a warning.
 #pragma once
 

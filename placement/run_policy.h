@@ -10,10 +10,10 @@ namespace tandem {
 
 struct RunPolicy {
   Policy policy;
-  std::string text;  // of the policy file, or what a file without rules would say
-  std::vector<std::string> added_rules, added_devices;  // by the command line
+  std::string text;  // the policy file's, or that of a file without rules
+  std::vector<std::string> added_rules, added_devices;  // from the command line
   ResolveOptions options;
-  int threads = 0;  // of the host; 0: all usable cores
+  int threads = 0;  // the host's; 0: all usable cores
 };
 
 }  // namespace tandem

@@ -14,7 +14,7 @@ constexpr std::string_view whole = "whole";
 constexpr Sharding shardings[] = {Sharding::rows,  Sharding::columns, Sharding::state,
                                   Sharding::table, Sharding::heads,   Sharding::state_and_gradient};
 
-// What such a rule shares out, in a message.
+// The words for what a rule shards, in a message.
 std::string shared_by(Sharding sharding) {
   if (sharding == Sharding::table) return "this parameter as a whole table";
   return "the " + std::string(name_of(sharding)) + " of this parameter";
@@ -56,7 +56,7 @@ void PolicyResolver::apply_shard(const std::vector<int>& parameters, int r) {
   }
 }
 
-// Why ranks cannot share out the values of the parameter as its rule wants it, or "".
+// Why the values of the parameter cannot be sharded as its rule asks, or "".
 std::string PolicyResolver::shard_obstacle(std::size_t p) const {
   const ParameterAttributes& parameter = result_.parameters[p];
   const ValueId matrix = graph_.states[items_.parameters[p].state].initial;
@@ -77,7 +77,7 @@ std::string PolicyResolver::shard_obstacle(std::size_t p) const {
   return "";
 }
 
-// A bias that one rule covers together with the matrix of its product.
+// Whether it is a bias, or another vector, whose rule also covers a matrix that can be sharded.
 bool PolicyResolver::is_beside_a_matrix(std::size_t p) const {
   const ParameterAttributes& bias = result_.parameters[p];
   if (graph_.type(graph_.states[items_.parameters[p].state].initial).rank() > 1) return false;
@@ -93,7 +93,7 @@ bool PolicyResolver::is_beside_a_matrix(std::size_t p) const {
 void PolicyResolver::finish_shards() {
   struct Covered {
     bool trained = false;
-    std::string path;  // of one that is not
+    std::string path;  // that of one that is not trained
   };
   std::map<int, Covered> of_states;  // by deciding rule
   for (std::size_t p = 0; p < result_.parameters.size(); ++p) {

@@ -8,7 +8,7 @@
 namespace tandem {
 namespace {
 
-// Parts of a path or selector with the border behind each; braces hold together.
+// Parts of a path or selector, each with the border after it; braces are not divided.
 std::vector<std::string> parts_of(const std::string& text) {
   std::vector<std::string> parts(1);
   int depth = 0;

@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
 
-// Places are counted behind the mark that some editors begin a file with.
+// Places are counted after the byte order mark that some editors begin a file with.
 std::size_t start_of_text(std::string_view text) {
   return text.starts_with(byte_order_mark) ? byte_order_mark.size() : 0;
 }

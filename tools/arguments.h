@@ -14,10 +14,12 @@ namespace tandem::tool {
 /// "batch=32". Throws Error{usage}.
 std::pair<std::string, std::int64_t> parse_binding(const std::string& text);
 
-/// What `eval` and `predict` share: the run, keys, --checkpoint, --weights, --config, and as below.
+/// Options shared by `eval` and `predict`: the run, keys, --checkpoint, --weights, --config, and
+/// those below.
 void add_trained(CLI::App& command, api::TrainedOptions& options, std::string& run);
 
-/// Keys that stand among the values of an option go to the keys: `--data a.npz model.file=m.onnx`.
+/// Moves keys that follow the values of an option to the overrides: `--data a.npz
+/// model.file=m.onnx`.
 inline void take_settings(std::vector<std::string>& values, std::vector<std::string>& overrides) {
   for (const std::string& value : values) {
     if (api::is_setting(value)) overrides.push_back(value);

@@ -1,4 +1,4 @@
-// tandem bench TRAIN.toml, or one kernel alone.
+// tandem bench TRAIN.toml, or a single kernel.
 #include <memory>
 
 #include "tandem/tandem.h"

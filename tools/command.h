@@ -1,4 +1,4 @@
-// What the subcommands of `tandem` share: registration, output, errors as text or JSON.
+// Code shared by the subcommands of `tandem`: registration, output, errors as text or JSON.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -15,18 +15,18 @@
 
 namespace tandem::tool {
 
-/// The chosen subcommand's work; its result is the exit code.
+/// Does the chosen subcommand's work and returns the exit code.
 using Action = std::function<int()>;
 
 /// State of one invocation: subcommands set `action`; `json` decides the form of errors.
 struct Invocation {
   Action action;
   bool json = false;
-  std::string program = "tandem";      // as it was called
-  std::vector<std::string> arguments;  // that follow it
+  std::string program = "tandem";      // name by which it was called
+  std::vector<std::string> arguments;  // arguments after it
 };
 
-/// Subcommands whose processes, started by mpirun, work together; others work as one process.
+/// Subcommands whose processes, started by mpirun, work together; others run as single processes.
 inline constexpr std::string_view subcommands_of_ranks[] = {"train", "eval", "predict", "doctor"};
 inline bool works_as_ranks(std::string_view subcommand) {
   return std::find(std::begin(subcommands_of_ranks), std::end(subcommands_of_ranks), subcommand) !=
@@ -51,7 +51,7 @@ void add_doctor(CLI::App& app, Invocation& invocation);
 void add_config(CLI::App& app, Invocation& invocation);
 void add_policy(CLI::App& app, Invocation& invocation);
 
-/// A check of an option's number: finite and from `low` to `high`.
+/// A validator for an option's number: finite and from `low` to `high`.
 inline CLI::Validator number_between(double low, double high) {
   return {[low, high](std::string& text) -> std::string {
             double value = 0;
@@ -64,21 +64,22 @@ inline CLI::Validator number_between(double low, double high) {
           ""};
 }
 
-/// What a subcommand does where it is the chosen one.
+/// Sets what a subcommand does when it is chosen.
 inline void on_choice(CLI::App& command, Invocation& invocation, Action action) {
   command.callback([action = std::move(action), &invocation] { invocation.action = action; });
 }
 
-/// An error to standard error, with `json` also as an object to standard output; its exit code.
+/// Prints an error to standard error and, with `json`, as an object to standard output; returns its
+/// exit code.
 int report(const Error& error, bool json);
 
-/// Text for people, or the JSON object for programs, to standard output.
+/// Prints text for people, or the JSON object for programs, to standard output.
 int print(const std::string& text, const std::string& json, bool as_json);
 template <class Report>
 int print(const Report& report, const Invocation& invocation) {
   return print(report.text, report.json, invocation.json);
 }
-/// A line on standard error, which steers no terminal.
+/// Prints a line to standard error, without characters that control a terminal.
 void say(const std::string& text);
 void print_warnings(const std::vector<std::string>& warnings);  // to standard error
 

@@ -1,4 +1,4 @@
-// tandem config keys | explain KEY | schema, of train.toml or (--policy) of policy.toml
+// tandem config keys | explain KEY | schema, for train.toml or (--policy) for policy.toml
 #include <memory>
 
 #include "tandem/tandem.h"

@@ -1,4 +1,4 @@
-// tandem diff RUN RUN: what two runs differ in.
+// tandem diff RUN RUN: differences between two runs.
 #include <memory>
 
 #include "tandem/runs.h"

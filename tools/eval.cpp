@@ -66,7 +66,7 @@ void add_eval(CLI::App& app, Invocation& invocation) {
       "  tandem eval model.onnx --data test.npz");
   on_choice(*command, invocation, [options, &invocation] {
     catch_interrupts(options->eval.stop, Waiting::fails);
-    std::signal(SIGPIPE, SIG_IGN);  // a closed display ends nothing
+    std::signal(SIGPIPE, SIG_IGN);  // a closed display must not end the command
     api::TrainedOptions& how = options->eval;
     take_settings(how.data, how.overrides);
     return until_interrupted([&] {

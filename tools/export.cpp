@@ -8,7 +8,7 @@
 namespace tandem::tool {
 namespace {
 
-constexpr int exit_differs = 6;  // as of policy diff
+constexpr int exit_differs = 6;  // as for policy diff
 
 struct ExportArguments {
   std::string run, to;

@@ -14,9 +14,9 @@ namespace tandem::tool {
 namespace {
 
 std::atomic_flag reporting = ATOMIC_FLAG_INIT;
-char path[4096];  // for the thread that reports
+char path[4096];  // used by the thread that reports
 
-/// A file read character by character: in a handler there is no memory to be had.
+/// Reads a file character by character, because a signal handler cannot allocate memory.
 class Characters {
  public:
   explicit Characters(const char* file) : file_(open(file, O_RDONLY | O_CLOEXEC)) {}
@@ -24,7 +24,7 @@ class Characters {
   Characters(const Characters&) = delete;
   Characters& operator=(const Characters&) = delete;
 
-  /// False and a line feed at the end.
+  /// Sets `c` to a line feed and returns false at the end.
   bool next(char& c) {
     if (at_ == filled_) {
       at_ = 0;
@@ -33,7 +33,7 @@ class Characters {
     c = at_ < filled_ ? buffer_[at_++] : '\n';
     return filled_ > 0;
   }
-  /// A hexadecimal number that begins with c, which becomes what follows it.
+  /// Reads a hexadecimal number that begins with c; c becomes the character after it.
   std::uintptr_t number(char& c) {
     std::uintptr_t value = 0;
     const auto digit = [&] {
@@ -52,8 +52,9 @@ class Characters {
   ssize_t at_ = 0, filled_ = 0;
 };
 
-/// Puts the file that is mapped at an address into `path`; its length, 0 where there is none. Lines
-/// of the system's list are "BEGIN-END rw-p 00000000 08:01 131 /a/file".
+/// Writes the path of the file that is mapped at an address into `path`; returns its length, 0
+/// where there is no file. Lines of the system's list have the form "BEGIN-END rw-p 00000000 08:01
+/// 131 /a/file".
 std::size_t find_path(std::uintptr_t address) {
   Characters maps("/proc/self/maps");
   char c;
@@ -81,15 +82,15 @@ void say(const char* text, std::size_t length) {
   }
 }
 
-/// Calls nothing that is not safe in a handler.
+/// Only calls functions that are safe in a signal handler.
 void on_bus_error(int signal, siginfo_t* info, void*) {
   if (reporting.test_and_set()) {
     for (;;) pause();  // another thread ends the process
   }
-  const bool is_access = info->si_code > 0;  // else another process has sent it
+  const bool is_access = info->si_code > 0;  // else another process has sent the signal
   const std::size_t length =
       is_access ? find_path(reinterpret_cast<std::uintptr_t>(info->si_addr)) : 0;
-  if (length == 0) {  // no file
+  if (length == 0) {  // the address belongs to no file
     std::signal(signal, SIG_DFL);
     std::raise(signal);
     return;

@@ -1,12 +1,12 @@
-// Files that fail without an error code: the system sends a signal, whose default action is to end
-// the process without a word.
+// Handles file errors that come as a signal instead of an error code, whose default action ends the
+// process without a message.
 #pragma once
 
 namespace tandem::tool {
 
-/// A file that is cut while it is mapped into memory, or whose disk cannot be read then, ends the
-/// process with a message that names it and the exit code of bad data. Writing above the limit of
-/// `ulimit -f` fails as on a full disk.
+/// Where a mapped file is truncated, or its disk cannot be read, the process ends with a message
+/// that names the file and with the exit code of bad data. Writing above the limit of `ulimit -f`
+/// fails as on a full disk.
 void report_failing_files();
 
 }  // namespace tandem::tool

@@ -8,7 +8,7 @@
 namespace tandem::tool {
 namespace {
 
-/// NAME=COUNT, split at `equals`; `misuse` says of which option, and what is expected.
+/// NAME=COUNT, split at `equals`; `misuse`: the error, with the option and what is expected.
 std::pair<std::string, std::int64_t> parse_count(const std::string& text, std::size_t equals,
                                                  Diagnostic misuse) {
   std::int64_t count = 0;

@@ -15,9 +15,11 @@ namespace tandem::tool {
 namespace {
 
 volatile std::sig_atomic_t received = 0, interrupts_waiting = 0, ends_unheard = 0, is_told = 0;
-const api::StopToken* volatile asked = nullptr;  // stays: signals come until the process ends
+// Never freed, since signals come until the process ends.
+const api::StopToken* volatile asked = nullptr;
 
-// Batch systems signal a launcher and its ranks, of which one passes it on to the other.
+// Batch systems signal both a launcher and its ranks, and one of them passes the signal on to the
+// other.
 constexpr std::int64_t together_ms = 500;
 volatile std::int64_t received_at = 0;
 
@@ -31,7 +33,7 @@ void write_to_stderr(std::string_view text) {
   [[maybe_unused]] const auto written = write(STDERR_FILENO, text.data(), text.size());
 }
 
-/// SIGALRM after so long; a system call that Linux lets signal handlers make.
+/// Sends SIGALRM after so long, by a system call that Linux allows in signal handlers.
 void wake_after(int milliseconds) {
   const itimerval once{
       .it_interval = {},
@@ -41,7 +43,7 @@ void wake_after(int milliseconds) {
 
 void on_signal(int signal) {
   if (received != 0) {
-    if (signal == SIGHUP) return;  // a closed terminal is told by the kernel and by the shell
+    if (signal == SIGHUP) return;  // both the kernel and the shell report a closed terminal
     if (milliseconds() - received_at < together_ms) return;
     std::signal(signal, SIG_DFL);
     std::raise(signal);
@@ -52,8 +54,8 @@ void on_signal(int signal) {
   wake_after(800);
 }
 
-/// A read that began after the signal, or went on behind a part of what it wanted, waits as before:
-/// it is interrupted again.
+/// A read that began after the signal, or continued after a part of its data, would wait as before,
+/// so it is interrupted again.
 void on_alarm(int) {
   if (ends_unheard != 0) {
     write_to_stderr("\ntandem: interrupted\n");
@@ -80,12 +82,12 @@ void handle(int signal, void (*handler)(int), bool restarts) {
 void catch_interrupts(const api::StopToken& stop, Waiting waiting) {
   const bool restarts = waiting == Waiting::goes_on;
   asked = new api::StopToken(stop);
-  is_told = api::launched().rank > 0 ? 1 : 0;  // one rank tells for all
+  is_told = api::launched().rank > 0 ? 1 : 0;  // only one rank prints the message
   interrupts_waiting = restarts ? 0 : 1;
   handle(SIGALRM, on_alarm, restarts);
   handle(SIGINT, on_signal, restarts);
   handle(SIGTERM, on_signal, restarts);
-  handle(SIGUSR1, on_signal, restarts);  // mpirun passes it on and lets its ranks go on
+  handle(SIGUSR1, on_signal, restarts);  // mpirun passes it on and does not end its ranks
   struct sigaction before {};
   sigaction(SIGHUP, nullptr, &before);
   if (before.sa_handler != SIG_IGN) handle(SIGHUP, on_signal, restarts);

@@ -1,4 +1,4 @@
-// What Ctrl-C, SIGTERM and a closed terminal do to commands that take long.
+// Handles Ctrl-C, SIGTERM and a closed terminal in commands that take long.
 #pragma once
 
 #include <cstdio>
@@ -10,25 +10,26 @@
 
 namespace tandem::tool {
 
-/// What a signal does to calls of the system that wait, such as a read from a pipe.
+/// What a signal does to waiting system calls, such as a read from a pipe.
 enum class Waiting { goes_on, fails };
 
-/// From now on the first signal asks `stop`, of which a copy is kept, and a second one ends the
-/// process at once; within half a second of the first it counts as the same wish; what ignores
-/// SIGHUP (nohup) goes on to. With `Waiting::fails`, waiting calls of the main thread fail with
-/// EINTR until the command has ended.
+/// From this call on, the first signal requests `stop`, of which a copy is kept, and a second one
+/// ends the process at once; a signal within half a second of the first counts as the same request.
+/// If SIGHUP was ignored before (nohup), it stays ignored. With `Waiting::fails`, waiting calls of
+/// the main thread fail with EINTR until the command has ended.
 void catch_interrupts(const api::StopToken& stop, Waiting waiting);
 
-/// What becomes of a signal that the command has not ended by after 0.8 s: `ends` is for work that
-/// has nothing to save, `tells` (as it is without a call) says that what is under way is finished.
+/// What happens if the command has not ended 0.8 s after a signal: `ends` ends the process, for
+/// work that has nothing to save; `tells` (the default) prints that work in progress is finished
+/// first.
 enum class Unheard { ends, tells };
 void when_unheard(Unheard how);
 
-/// The signal that came first, or 0.
+/// The first signal that was received, or 0.
 int interrupted_by();
 
-/// What `work` returns. Where a signal came, what `work` throws is its way to stop: 128 + the
-/// signal, and what it says of the interrupt.
+/// Returns what `work` returns. After a signal, an exception from `work` is its way to stop: prints
+/// its message about the interrupt and returns 128 + the signal.
 template <class Work>
 int until_interrupted(Work&& work) {
   try {

@@ -1,4 +1,4 @@
-// tandem launch -n N -- train TRAIN.toml: several processes of this machine, over mpirun.
+// tandem launch -n N -- train TRAIN.toml: runs several processes on this machine through mpirun.
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -33,9 +33,9 @@ namespace fs = std::filesystem;
   throw Error(ErrorKind::usage, Diagnostic{.message = message, .got = got, .fix = fix});
 }
 
-constexpr int no_such_command = 127;  // the exit code of a shell
+constexpr int no_such_command = 127;  // exit code of a shell
 
-/// What `mpirun --version` prints; nothing where there is no mpirun in PATH.
+/// The output of `mpirun --version`; empty where there is no mpirun in PATH.
 std::optional<std::string> launcher_version() {
   std::string text;
   FILE* const pipe = popen("mpirun --version 2>&1", "r");
@@ -47,7 +47,7 @@ std::optional<std::string> launcher_version() {
   return text;
 }
 
-/// What containers and small machines need, where the user has not set it otherwise.
+/// Sets what containers and small machines need, unless the user has set it.
 void prepare_environment(bool is_open_mpi) {
   if (!is_open_mpi) return;
   if (geteuid() == 0) {
@@ -60,7 +60,7 @@ void prepare_environment(bool is_open_mpi) {
 std::vector<std::string> command_line(int ranks, bool is_open_mpi,
                                       const std::vector<std::string>& command) {
   std::vector<std::string> line{"mpirun", "-np", std::to_string(ranks)};
-  // A rank's threads may use all cores that it is given, not the one that it would be bound to.
+  // A rank's threads may use all cores that it is given, instead of being bound to a single one.
   if (is_open_mpi) line.insert(line.end(), {"--oversubscribe", "--bind-to", "none"});
   line.push_back(fs::canonical("/proc/self/exe"));
   line.insert(line.end(), command.begin(), command.end());
@@ -70,8 +70,9 @@ std::vector<std::string> command_line(int ranks, bool is_open_mpi,
 volatile std::sig_atomic_t child = 0, ranks_started = 0, signal_received = 0, ended_early = 0;
 const char* volatile note_path = "";
 
-/// mpirun passes SIGUSR1 on to its ranks, which save and end; of all that ends itself it would give
-/// them a second. Ranks that do not catch it yet have nothing to save. Who asks twice is in haste.
+/// Forwards a signal. mpirun passes SIGUSR1 on to its ranks, which save and end; with any signal
+/// that ends mpirun itself, it would give them one second. Ranks that do not handle it yet have
+/// nothing to save. A second signal is not forwarded gently.
 void pass_on(int signal) {
   const bool is_wish = signal_received == 0 && are_ranks_up(note_path, ranks_started);
   if (signal_received == 0 && !is_wish) ended_early = 1;
@@ -79,9 +80,9 @@ void pass_on(int signal) {
   signal_received = signal;
 }
 
-constexpr int wishes[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};  // to save and end
+constexpr int wishes[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};  // requests to save and end
 
-/// The exit code, 128 + signal where one has ended it.
+/// Returns the exit code; 128 + signal where a signal has ended the process.
 int run_to_end(const std::vector<std::string>& line) {
   std::vector<char*> arguments;
   for (const std::string& argument : line) arguments.push_back(const_cast<char*>(argument.c_str()));
@@ -89,8 +90,8 @@ int run_to_end(const std::vector<std::string>& line) {
   const pid_t pid = fork();
   if (pid == 0) {
     for (const int signal : wishes) std::signal(signal, SIG_DFL);
-    setpgid(0, 0);  // the terminal's Ctrl-C does not come to it
-    if (freopen("/dev/null", "r", stdin) == nullptr) _exit(127);  // nor its keys
+    setpgid(0, 0);  // keeps the terminal's Ctrl-C from it
+    if (freopen("/dev/null", "r", stdin) == nullptr) _exit(127);  // nor does it read the keyboard
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     execvp(arguments[0], arguments.data());
     std::perror("tandem launch: mpirun");
@@ -105,7 +106,7 @@ int run_to_end(const std::vector<std::string>& line) {
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
   child = 0;
-  if (WIFSIGNALED(status)) sleep(3);  // what mpirun has left behind ends of itself
+  if (WIFSIGNALED(status)) sleep(3);  // waits for processes of mpirun, which end by themselves
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
@@ -114,20 +115,21 @@ bool is_of_wish(int code) {
                      [code](int signal) { return code == 128 + signal; });
 }
 
-/// Whether another try may go better: a process was killed or the system failed, not the user's
+/// Whether another try may succeed: a process was killed or the system failed, and not the user's
 /// files.
 bool may_go_better(int code) {
   return signal_received == 0 && (code == 1 || code > 128) && !is_of_wish(code);
 }
 
-/// Of ranks that ended with `code`: a wish that they have followed, or that came before there was
-/// anything to save, tells of itself. mpirun's own code is 1 where a signal came to it as well.
+/// The exit code of a launch whose ranks ended with `code`: 128 + signal where they followed a
+/// request to end, or where it came before there was anything to save. mpirun's own code is 1 if a
+/// signal reached it too.
 int exit_code(int code, bool has_saved) {
   const bool is_followed = has_saved || ended_early != 0 || code == 0 || is_of_wish(code);
   return signal_received != 0 && is_followed ? 128 + signal_received : code;
 }
 
-/// What people are told of a training that has ended before its end.
+/// Prints how to resume a training that has ended early.
 void say_how_to_go_on(const Invocation& invocation, int ranks,
                       const std::vector<std::string>& command, const std::string& run_dir) {
   if (!has_checkpoint(run_dir)) return;
@@ -137,7 +139,7 @@ void say_how_to_go_on(const Invocation& invocation, int ranks,
   std::fprintf(stderr, "tandem launch: go on with: %s\n", shell_line(words).c_str());
 }
 
-/// `least`: so many ranks have to be there; each further try starts one fewer.
+/// `least`: the minimum number of ranks; each further try starts one fewer.
 int launch(int ranks, int restarts, int least, const std::vector<std::string>& command,
            const Invocation& invocation) {
   if (command.empty())

@@ -15,10 +15,11 @@ namespace tandem::tool {
 namespace {
 
 constexpr const char* note_variable = "TANDEM_LAUNCH_NOTE";
-// A line for each rank, then "run PATH", and "saved" at the end of a training that is interrupted.
+// The file has a line for each rank, then "run PATH", and "saved" at the end of an interrupted
+// training.
 constexpr std::string_view up_line = "up\n", run_word = "run ", saved_line = "saved\n";
 
-/// One write at the end of the file: lines of several ranks do not mix.
+/// Appends by a single write, so that lines of several ranks do not mix.
 void append(std::string_view line) {
   const char* const path = std::getenv(note_variable);
   if (path == nullptr) return;
@@ -43,7 +44,7 @@ LaunchNote::LaunchNote() {
   std::string name =
       ((none ? std::filesystem::path("/tmp") : folder) / "tandem-launch-XXXXXX").string();
   const int file = mkostemp(name.data(), O_CLOEXEC);
-  if (file < 0) return;  // no room: retries start anew where no run directory is named
+  if (file < 0) return;  // not possible: retries then start again, unless a run directory is given
   close(file);
   path_ = name;
   setenv(note_variable, path_.c_str(), 1);

@@ -20,8 +20,8 @@
 namespace tandem::tool {
 namespace {
 
-/// A closed standard stream would hand its number to the next file opened, and messages would go
-/// into it.
+/// Opens closed standard streams, since the next opened file would get their number, and messages
+/// would be written into it.
 void open_standard_streams() {
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
     if (fcntl(fd, F_GETFD) == -1 && open("/dev/null", O_RDWR) == -1) _exit(1);
@@ -62,7 +62,8 @@ int report(const Error& error, bool json) {
 
 namespace {
 
-/// Of what no part of the program has foreseen: words of a library, which say nothing of the cause.
+/// For errors that no part of the program expects: the message of a library, which does not give
+/// the cause.
 Error unexpected(const std::string& what, int argc, char** argv) {
   std::string command = "tandem";
   for (int i = 1; i < argc; ++i) command += std::string(" ") + argv[i];
@@ -71,10 +72,11 @@ Error unexpected(const std::string& what, int argc, char** argv) {
                      .fix = "please report it, with this command and its files: " + command}};
 }
 
-/// The name that a word was meant for, by the letters that differ; "" where none is near.
+/// The name that is most similar to a word, by the number of different letters; "" where none is
+/// similar.
 std::string nearest_of(const std::vector<std::string>& names, const std::string& word) {
   const auto distance = [](const std::string& a, const std::string& b) {
-    // Of Damerau and Levenshtein: two letters that changed places count once.
+    // The distance of Damerau and Levenshtein: two swapped letters count once.
     std::vector<std::vector<std::size_t>> d(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
     for (std::size_t i = 0; i <= a.size(); ++i) d[i][0] = i;
     for (std::size_t j = 0; j <= b.size(); ++j) d[0][j] = j;
@@ -89,7 +91,7 @@ std::string nearest_of(const std::vector<std::string>& names, const std::string&
     return d[a.size()][b.size()];
   };
   std::string nearest;
-  std::size_t least = 3;  // letters that may differ at most, and one
+  std::size_t least = 3;  // one more than the greatest distance
   for (const std::string& name : names) {
     const std::size_t letters = distance(word, name);
     if (letters >= least || letters >= name.size()) continue;
@@ -106,8 +108,8 @@ std::string nearest_subcommand(const CLI::App& app, const std::string& word) {
   return nearest_of(names, word);
 }
 
-/// The option that one which the subcommand does not have was meant for; "" where all are known or
-/// none is near.
+/// The option that an unknown one was probably meant for; "" where all are known or none is
+/// similar.
 std::string nearest_option(const CLI::App& command, int argc, char** argv) {
   std::vector<std::string> names;
   for (const CLI::Option* option : command.get_options()) {
@@ -124,11 +126,11 @@ std::string nearest_option(const CLI::App& command, int argc, char** argv) {
   return "";
 }
 
-/// Of a command line that could not be parsed.
+/// The error for a command line that could not be parsed.
 Error usage_error(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
   const std::string unknown = "unknown subcommand or option: ";
   Diagnostic d{.message = error.what()};
-  // CLI11 speaks of a missing subcommand also where an unknown one is given.
+  // CLI11 reports a missing subcommand also where an unknown one is given.
   if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr && app.get_subcommands().empty() &&
       argc > 1) {
     d.message = unknown + argv[1];
@@ -152,7 +154,7 @@ Error usage_error(const CLI::App& app, const CLI::ParseError& error, int argc, c
   return {ErrorKind::usage, std::move(d)};
 }
 
-/// Whether the command line asks for it, parsed or not.
+/// Whether the command line has --json, even if it could not be parsed.
 bool asks_for_json(int argc, char** argv) {
   for (int i = 1; i < argc && argv[i] != std::string_view("--"); ++i) {
     if (argv[i] == std::string_view("--json")) return true;
@@ -160,7 +162,8 @@ bool asks_for_json(int argc, char** argv) {
   return false;
 }
 
-/// Processes of one run that each did all of it would write over each other's files.
+/// Refuses several processes for commands that do not divide their work: they would overwrite each
+/// other's files.
 void refuse_ranks(const CLI::App& app) {
   const std::string name = app.get_subcommands().front()->get_name();
   if (works_as_ranks(name)) return;
@@ -174,9 +177,9 @@ void refuse_ranks(const CLI::App& app) {
   throw Error(ErrorKind::usage, std::move(d));
 }
 
-/// The command line, the last argument first as CLI11 wants it. `help train` is `train --help`;
-/// `launch` is followed by a command with options of its own: dashes go before it where the user
-/// has written none.
+/// The arguments in reverse order, as CLI11 wants them. `help train` becomes `train --help`;
+/// `launch` is followed by a command with options of its own, so "--" is inserted before it unless
+/// the user has written it.
 std::vector<std::string> arguments_of(const CLI::App& app, int argc, char** argv) {
   std::vector<std::string> arguments(argv + 1, argv + argc);
   if (!arguments.empty() && arguments.front() == "help") {
@@ -249,14 +252,15 @@ int run(int argc, char** argv) {
   try {
     app.parse(arguments_of(app, argc, argv));
   } catch (const CLI::ParseError& e) {
-    if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
+    if (e.get_exit_code() == 0) return app.exit(e);  // for --help and --version
     return report(usage_error(app, e, argc, argv), asks_for_json(argc, argv));
   }
   try {
     refuse_ranks(app);
     return invocation.action();
   } catch (const ErrorElsewhere& e) {
-    // Launchers kill all others once one has ended: whoever says why comes first.
+    // Launchers kill all other ranks once one has ended, so this one waits for the rank that
+    // reports the error.
     std::this_thread::sleep_for(std::chrono::seconds(1));
     return static_cast<int>(e.kind());
   } catch (const Error& e) {

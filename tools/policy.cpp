@@ -35,7 +35,7 @@ std::pair<std::string, std::string> parse_pair(const std::string& option, const 
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
-/// KEY=VALUE; a path may hold a `=` too, and has a `/` before it.
+/// Whether a word is KEY=VALUE; a path may contain `=` too, but has `/` before it.
 bool sets_key(const std::string& word) {
   const std::size_t equals = word.find('=');
   if (equals == std::string::npos || word.find('/') < equals) return false;
@@ -44,7 +44,8 @@ bool sets_key(const std::string& word) {
   misuse("a file has this name, and it could set a key", "./" + word + " for the file", word);
 }
 
-/// Words that set keys of train.toml; the others are names: at most `most` of them.
+/// Moves words that set keys of train.toml to the overrides; returns the others as names, at most
+/// `most`.
 std::vector<std::string> take_words(Options& options, std::size_t most,
                                     const std::string& expected) {
   std::vector<std::string> names;

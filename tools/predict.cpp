@@ -90,7 +90,7 @@ void add_predict(CLI::App& app, Invocation& invocation) {
                              "--json", 0, 0, "", "", "", "add --to predictions.tsv"});
     }
     catch_interrupts(how.stop, Waiting::fails);
-    if (how.to != "-") std::signal(SIGPIPE, SIG_IGN);  // a closed display ends nothing
+    if (how.to != "-") std::signal(SIGPIPE, SIG_IGN);  // a closed display must not end the command
     return until_interrupted([&] {
       const api::Report report =
           show_progress(how, ProgressLine(how.to != "-" || isatty(STDOUT_FILENO) == 0),

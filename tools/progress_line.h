@@ -1,4 +1,4 @@
-// How far a command is: one line on a terminal, written over; elsewhere a line now and then.
+// Shows progress of a command: one line on a terminal, overwritten; elsewhere an occasional line.
 #pragma once
 
 #include <chrono>
@@ -13,7 +13,7 @@ namespace tandem::tool {
 
 class ProgressLine {
  public:
-  /// `shown`: false where results are on the same terminal.
+  /// `shown`: false where results go to the same terminal.
   explicit ProgressLine(bool shown = true)
       : shown_(shown),
         terminal_(isatty(STDERR_FILENO) != 0),
@@ -22,7 +22,7 @@ class ProgressLine {
   ProgressLine& operator=(const ProgressLine&) = delete;
   ~ProgressLine() { end(); }
 
-  /// `rows` 0: while tables are read, before the first row is used. `part` negative: not known.
+  /// `rows` 0: tables are being read, and no row is used yet. `part` negative: unknown.
   void show(std::int64_t rows, double part, double rows_per_second) {
     if (!is_due()) return;
     std::string line = rows > 0 ? fmt::format("{} rows  {:.0f} rows/s", rows, rows_per_second)
@@ -30,7 +30,7 @@ class ProgressLine {
     if (part >= 0) line += fmt::format("  {:.0f} %", 100 * part);
     show(line);
   }
-  /// Of a search. `best_ms` negative: there is none yet.
+  /// Shows progress of a search. `best_ms` negative: no result yet.
   void show_search(int tried, int most, double best_ms) {
     if (!is_due()) return;
     const std::string best =
@@ -66,7 +66,7 @@ class ProgressLine {
   Clock::time_point last_;
 };
 
-/// Does `work`, which reports by `how`'s callbacks, with `line` as their display; the line is gone
+/// Does `work`, which reports through the callbacks of `how`; `line` displays them and is erased
 /// when this returns or throws.
 template <class Options, class Work>
 auto show_progress(Options& how, ProgressLine line, Work work) {

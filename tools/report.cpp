@@ -1,4 +1,4 @@
-// tandem report RUN… --to report.html: curves of runs as a page.
+// tandem report RUN… --to report.html: writes curves of runs as a page.
 #include <memory>
 
 #include "tandem/runs.h"

@@ -1,4 +1,4 @@
-// tandem runs [FOLDER]: the runs that are there.
+// tandem runs [FOLDER]: lists the runs in a folder.
 #include <memory>
 
 #include "tandem/runs.h"

@@ -28,7 +28,7 @@ std::string duration_text(double seconds) {
   return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
 }
 
-/// "step 20/120  epoch 0.51/3"; of a run that time ends, without what it does not know.
+/// "step 20/120  epoch 0.51/3"; without totals for a run that ends by time.
 std::string place_text(const api::Progress& p) {
   if (p.steps == 0) return fmt::format("step {}  epoch {:.2f}", p.step, p.epoch);
   const bool is_whole = p.epochs == std::floor(p.epochs);
@@ -36,7 +36,7 @@ std::string place_text(const api::Progress& p) {
                      is_whole ? 0 : 2);
 }
 
-/// What to do with the run, as this shell takes it.
+/// Commands to continue with, quoted for this shell.
 std::string next_commands(const Invocation& invocation, const api::TrainResult& result) {
   const std::string program = api::for_shell(invocation.program),
                     run = api::for_shell(result.run_dir);
@@ -45,7 +45,7 @@ std::string next_commands(const Invocation& invocation, const api::TrainResult& 
   return text + program + " export " + run + " --to trained.onnx";
 }
 
-constexpr double told_data_wait = 0.05;  // a smaller part of the time is not worth a word
+constexpr double told_data_wait = 0.05;  // smaller fractions of the time are not reported
 
 /// A line for each parameter: "  norm.gradient.fc1:weight 0.12".
 std::string norms_text(const api::Progress& p) {
@@ -54,7 +54,7 @@ std::string norms_text(const api::Progress& p) {
   return text;
 }
 
-/// "100..104" or "100". Throws Error{usage}.
+/// Reads "100..104" or "100". Throws Error{usage}.
 void read_trace_steps(const std::string& text, api::TrainOptions& options) {
   if (text.empty()) return;
   const char* const end = text.data() + text.size();
@@ -135,7 +135,7 @@ struct TrainArguments {
   bool verbose = false;
 };
 
-/// "1e-6,1"; "" for the default.
+/// Reads "1e-6,1"; "" for the default.
 void read_lr_range(const std::string& text, api::LrRangeOptions& options) {
   if (text.empty()) return;
   const std::size_t comma = text.find(',');
@@ -243,7 +243,7 @@ void add_train(CLI::App& app, Invocation& invocation) {
       "         tandem train train.toml --lr-range");
   on_choice(*command, invocation, [options, lr_range, &invocation] {
     if (lr_range->count() > 0) {
-      if (api::is_setting(options->lr_range))  // a key stands behind the option
+      if (api::is_setting(options->lr_range))  // a key follows the option
         options->train.overrides.push_back(std::exchange(options->lr_range, ""));
       return sweep_lr(*options, invocation);
     }
@@ -262,7 +262,8 @@ void add_train(CLI::App& app, Invocation& invocation) {
     std::signal(SIGPIPE, SIG_IGN);  // a closed terminal or `| head` ends the display, not the run
     std::optional<api::Trainer> trainer;
     try {
-      // Import, tokens and plans may take long and ask nobody. Ranks end together, by their launch.
+      // Import, tokens and plans may take long without checking for a stop. Several ranks are ended
+      // together by their launch.
       if (api::launched().ranks == 1) when_unheard(Unheard::ends);
       trainer.emplace(options->config, options->train);
       when_unheard(Unheard::tells);
@@ -290,10 +291,10 @@ void add_train(CLI::App& app, Invocation& invocation) {
       return code;
     }
     display.end_line();
-    // One rank of several is asked to stop, and all do.
+    // If one of several ranks is asked to stop, all stop.
     const int stopped = 128 + (interrupted_by() != 0 ? interrupted_by() : SIGTERM);
     if (result.rank > 0) {
-      // Launchers kill all others once one has ended so: rank 0 tells first.
+      // Launchers kill all others once one has ended with an error, so rank 0 prints first.
       if (result.interrupted) std::this_thread::sleep_for(std::chrono::seconds(1));
       return result.interrupted ? stopped : 0;
     }

@@ -51,7 +51,7 @@ void add_tune(CLI::App& app, Invocation& invocation) {
     api::TuneOptions& how = options->tune;
     how.on_message = say;
     catch_interrupts(how.stop, Waiting::goes_on);
-    std::signal(SIGPIPE, SIG_IGN);  // a closed display ends nothing
+    std::signal(SIGPIPE, SIG_IGN);  // a closed display must not end the command
     return until_interrupted([&] {
       const api::TuneReport report = api::tune(options->config, how);
       print_warnings(report.warnings);

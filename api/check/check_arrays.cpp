@@ -1,5 +1,4 @@
-// Data that is no text table as `tandem data check` sees it: samples that cannot be read, and
-// ranges.
+// Checks data that is no text table for `tandem data check`: unreadable samples, and ranges.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -17,18 +16,18 @@ namespace {
 /// Samples of a split that cannot be read.
 class BrokenSamples {
  public:
-  /// `left_out`: what the data was opened without.
+  /// `left_out`: samples that were already dropped when the data was opened.
   explicit BrokenSamples(std::vector<Diagnostic> left_out)
       : problems_(std::move(left_out)), opened_without_(std::ssize(problems_)) {}
 
-  /// Each counts once, whatever fields it has.
+  /// Counts a sample once, whichever of its fields cannot be read.
   void add(std::int64_t sample, const Error& why) {
     if (!samples_.insert(sample).second || problems_.size() >= shown_problems) return;
     problems_.push_back(why.diagnostics().at(0));
   }
   std::int64_t opened() const { return std::ssize(samples_); }
   std::int64_t count() const { return opened_without_ + opened(); }
-  /// The first ones; how they are mended stands with the first.
+  /// Adds the first problems; a fix that is equal for all is given only once.
   void report(std::vector<Diagnostic>& to) const {
     const std::size_t before = to.size();
     for (std::size_t i = 0; i < std::min(problems_.size(), shown_problems); ++i) {
@@ -44,12 +43,12 @@ class BrokenSamples {
   std::set<std::int64_t> samples_;
 };
 
-/// Whether an error is one of a sample, which others need not have.
+/// Whether an error concerns one sample only, so that others may still be readable.
 bool is_of_a_sample(const Error& error) {
   return error.kind() == ErrorKind::data || error.kind() == ErrorKind::runtime;
 }
 
-/// The values of the samples that can be read, one behind the other; how many that are comes back.
+/// Reads the values of the readable samples, one after the other; returns how many there are.
 std::int64_t read_samples(const DataSource& source, int field,
                           const std::vector<std::int64_t>& samples, HostTensor& values,
                           BrokenSamples& broken) {
@@ -125,7 +124,8 @@ CheckedSplit check_source(const std::string& name, const DataSource& source, Bro
 
 CheckedData check_arrays(const RunConfig& run, const OpenOptions& options) {
   CheckedData to;
-  std::array<std::vector<Diagnostic>, 2> left_out;  // of training, held out
+  // First those of the training data, then those of the held-out data.
+  std::array<std::vector<Diagnostic>, 2> left_out;
   OpenOptions open = options;
   open.on_bad_pictures = [&](bool held_out, std::vector<Diagnostic> why) {
     std::vector<Diagnostic>& all = left_out[held_out ? 1 : 0];
@@ -141,7 +141,7 @@ CheckedData check_arrays(const RunConfig& run, const OpenOptions& options) {
   }
   const auto sources = [&](const OpenOptions&) {
     std::vector<std::shared_ptr<const DataSource>> splits{sets.train};
-    // A held-out part is of the same files, which are checked as a whole.
+    // A held-out part lies in the same files, which are checked as a whole.
     if (sets.eval && run.data->eval_fraction == 0) splits.push_back(sets.eval);
     return splits;
   };

@@ -1,4 +1,4 @@
-// A text table as `tandem data check` sees it: rows that cannot be read, and what columns hold.
+// Checks a text table for `tandem data check`: unreadable rows, and the contents of columns.
 #include <algorithm>
 #include <cassert>
 #include <exception>
@@ -17,14 +17,14 @@
 namespace tandem::api {
 namespace {
 
-/// As training would number the values.
+/// Makes the vocabularies with the ids that training would assign.
 std::vector<Vocabulary> check_vocabularies(const TablePlan& plan,
                                            const std::vector<ValueCounts>& all, CheckedData& to) {
   std::vector<Vocabulary> vocabularies;
   for (std::size_t v = 0; v < all.size(); ++v) {
     std::int64_t rare = 0, distinct = 0;
     for (std::int64_t i = 0; i < all[v].size(); ++i) {
-      if (all[v].times(i) == 0) continue;  // in bad rows only
+      if (all[v].times(i) == 0) continue;  // occurs only in bad rows
       ++distinct;
       const bool frequent = all[v].times(i) >= plan.vocabularies[v].least;
       rare += frequent ? 0 : all[v].times(i);
@@ -50,7 +50,7 @@ void add_failure(const std::exception_ptr& failure, CheckedData& to) {
   }
 }
 
-/// Nothing to train or to evaluate on ends training as well.
+/// A split without samples would end training too, so it counts as broken.
 void refuse_empty(const CheckedSplit& split, const std::vector<std::string>& paths,
                   CheckedData& to) {
   if (split.samples > 0 || to.broken) return;
@@ -103,7 +103,7 @@ CheckedSplit check_files(const DataConfig& config, const TablePlan& plan, const 
         if (plan.fields[f].tokenizer)
           column.unknown = std::max<std::int64_t>(column.unknown, 0) + s.unknown;
         found[f][c].add(s);
-        // Functions behind `tokens` replace the ids: `positions` makes 0, 1, 2, … of them.
+        // Functions after `tokens` replace the ids: `positions` makes 0, 1, 2, … of them.
         if (plan.fields[f].tokenizer && !plan.fields[f].rest.empty()) continue;
         column.least = std::min(column.least, s.least);
         column.greatest = std::max(column.greatest, s.greatest);
@@ -133,8 +133,8 @@ CheckedSplit check_files(const DataConfig& config, const TablePlan& plan, const 
   return result;
 }
 
-/// Held-out words that training lacks, and what is said of them. Where a vocabulary has one id for
-/// a value in all columns, its first column stands for them all.
+/// Counts held-out words that training lacks, and adds the warnings about them. Where a vocabulary
+/// has one id for a value in all columns, it is reported only for the first column.
 void check_unknown_words(const TablePlan& plan, const std::vector<Vocabulary>& vocabularies,
                          const std::vector<ValueCounts>& held, CheckedSplit& split,
                          CheckedData& to) {
@@ -165,20 +165,20 @@ void check_unknown_words(const TablePlan& plan, const std::vector<Vocabulary>& v
     to.warnings.push_back(std::move(warning));
 }
 
-/// The text that has an id in a column of a vocabulary; "" where none has.
+/// The text that has an id in a column of a vocabulary; "" where no text has it.
 using TextOfId = std::function<std::string(std::int64_t id)>;
 
-/// A split by its statistics alone: it knows the ranges of its fields, and has no samples to give.
+/// A split that is only known by its statistics: it has the ranges of its fields, but no samples.
 class TableRanges final : public DataSource {
  public:
-  /// `path`: of its file; "" where there are several. `vocabularies`: by their numbers; empty:
-  /// which ids occur is not known. They outlive it.
+  /// `path`: path of its file; "" where there are several. `vocabularies`: by their numbers; empty:
+  /// it is unknown which ids occur. They must outlive this object.
   TableRanges(const CheckedSplit& split, const TablePlan& plan, std::string path,
               const std::vector<Vocabulary>& vocabularies, const OpenOptions& options)
       : path_(std::move(path)) {
     for (std::size_t f = 0; f < plan.fields.size(); ++f) {
       const TableField& field = plan.fields[f];
-      if (!field.rest.empty()) continue;  // of its values more is known once those have acted
+      if (!field.rest.empty()) continue;  // its values are known only after those functions
       TensorType type{field.logical, field.stored.shape};
       const auto wanted = options.integer_types.find(field.name);
       if (wanted != options.integer_types.end() && is_integer(type.dtype))
@@ -254,7 +254,7 @@ class TableRanges final : public DataSource {
     if (!problems.empty()) throw Error(ErrorKind::data, std::move(problems));
   }
 
-  /// `first_bad`: an id that is out of range, whose text is named; -1: none.
+  /// `first_bad`: an id that is out of range, whose text is reported; -1: none.
   template <class IsBad>
   void add_misfit(int field, std::size_t c, const std::string& expected, std::int64_t first_bad,
                   IsBad is_bad, std::vector<Diagnostic>& problems) const {

@@ -1,4 +1,4 @@
-// What `tandem data check` finds, kind by kind of data.
+// The results of `tandem data check`, by kind of data.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +17,13 @@
 
 namespace tandem::api {
 
-/// Of what a field takes from one column.
+/// Statistics of what a field reads from one column.
 struct CheckedColumn {
   std::string name;
   const char* limit = "";  // what `cut` counts: "values beyond `max` of split"
   std::int64_t values = 0, missing = 0, cut = 0, distinct = -1, bad_numbers = 0;
-  std::int64_t unknown = -1;  // that the training data's vocabulary lacks; -1: there is none
+  /// Values that the training data's vocabulary lacks; -1: there is no vocabulary.
+  std::int64_t unknown = -1;
   double least = std::numeric_limits<double>::infinity(), greatest = -least;
 };
 struct CheckedField {
@@ -35,26 +36,27 @@ struct CheckedSplit {
   std::int64_t samples = 0, bad = 0;
   std::vector<CheckedField> fields;
 };
-/// All that was found.
+/// Everything that the check found.
 struct CheckedData {
   std::vector<CheckedSplit> splits;
   std::vector<Diagnostic> problems;
-  bool broken = false;  // a file as a whole, or ids and labels that the model does not take
+  bool broken = false;  // a whole file is bad, or the model does not accept some ids or labels
   nlohmann::ordered_json vocabularies = nlohmann::ordered_json::array();
-  std::vector<std::string> notes;  // what was not looked at, and why, and what was found out
+  std::vector<std::string> notes;  // what was found out, what was not checked, and why
   std::vector<std::string> warnings;
 };
 
 /// Reads all rows of text tables, and writes nothing.
 CheckedData check_table(const RunConfig& config, const OpenOptions& options);
-/// Reads all samples of data of another kind; those that cannot be read are left out and told.
+/// Reads all samples of data of another kind; samples that cannot be read are skipped and reported.
 CheckedData check_arrays(const RunConfig& config, const OpenOptions& options);
 
-/// The splits' fields, with integers as the options say.
+/// Opens the splits' fields, with integers as the options say.
 using CheckedSources =
     std::function<std::vector<std::shared_ptr<const DataSource>>(const OpenOptions&)>;
 /// Adds labels that are no classes of the model and ids that are no rows of its tables; or a note
-/// where the model cannot be read. `rows`: of vocabularies; empty: there are none.
+/// where the model cannot be read. `rows`: numbers of rows by vocabulary; empty: there are no
+/// vocabularies.
 void compare_with_model(const RunConfig& config, const VocabularyRows& rows,
                         const CheckedSources& sources, CheckedData& to);
 

@@ -1,4 +1,4 @@
-// Labels and ids of the data beside the classes and tables of the model, as a run compares them
+// Compares labels and ids of the data with the classes and tables of the model, as a run does
 // before its first step.
 #include <algorithm>
 #include <optional>
@@ -16,7 +16,7 @@
 namespace tandem::api {
 namespace {
 
-/// What is not there already.
+/// Adds the diagnostics that are not among the problems yet.
 void add_misfits(const Error& error, CheckedData& to) {
   to.broken = true;
   for (const Diagnostic& d : error.diagnostics()) {

@@ -13,9 +13,9 @@ namespace tandem::api {
 namespace {
 
 constexpr std::int64_t least_samples = 32;
-constexpr std::int64_t step = 8;  // lengths are multiples of it, which kernels like
+constexpr std::int64_t step = 8;  // lengths are multiples of it, which kernels prefer
 
-/// The length that this part of all samples does not exceed.
+/// The length that this fraction of all samples does not exceed.
 std::int64_t length_of(const std::map<std::int64_t, std::int64_t>& lengths, double part) {
   std::int64_t all = 0, seen = 0;
   for (const auto& [length, count] : lengths) all += count;
@@ -39,7 +39,7 @@ std::vector<std::int64_t> bucket_lengths(const ArrayFacts& array) {
   return lengths;
 }
 
-/// What goes with ids and says nothing of its own of how long a text is.
+/// Whether an input only accompanies ids, so that it does not show how long a text is.
 bool goes_with_ids(const std::string& input) {
   const Role role = role_named(input);
   return role == Role::mask || role == Role::segments || role == Role::positions;

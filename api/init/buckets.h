@@ -22,8 +22,8 @@ struct BucketGuess {
   std::string toml() const;
 };
 
-/// Where one free dimension is that of sequences many of which are much shorter than the longest.
-/// `inputs` with the file's names of dimensions.
+/// A guess where one free dimension is that of sequences, many of which are much shorter than the
+/// longest. `inputs` have the file's names of dimensions.
 std::optional<BucketGuess> guess_buckets(const std::vector<InputFacts>& inputs,
                                          const FieldGuesses& fields);
 

@@ -1,4 +1,4 @@
-// Whether a model sees what follows a place of its sequences.
+// Detects whether a model sees later positions of its sequences.
 #include <algorithm>
 
 #include "api/init/roles.h"
@@ -6,8 +6,9 @@
 namespace tandem::api {
 namespace {
 
-/// [.., T, T] with one value on the diagonal and below it, and another one everywhere above: what
-/// hides later keys from a query. Farther below it may hide as well, as a window does.
+/// Whether values [.., T, T] form a mask that hides later keys from a query: one value on the
+/// diagonal and below it, another one everywhere above. Farther below the diagonal it may hide keys
+/// too, as a window does.
 bool is_triangle(const HostTensor& values) {
   const Shape& shape = values.shape();
   const std::size_t rank = shape.size();

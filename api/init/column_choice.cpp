@@ -1,5 +1,5 @@
-// Columns of a table for an input which no array fits: they are taken where they are as many, else
-// offered, with their names and functions to change.
+// Chooses columns of a table for an input that no array fits: uses them where their number fits,
+// else offers them, with names and functions to change.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace {
 
 std::string quoted_column(const std::string& name) { return "\"" + name + "\""; }
 
-/// Single columns that nothing takes and that no name calls the label.
+/// Single columns that no field uses and that are not named like a label.
 ColumnList untaken_columns(const DataFacts& data, const std::set<std::string>& taken) {
   ColumnList columns;
   for (const ArrayFacts* array : usable_arrays(data)) {
@@ -30,7 +30,7 @@ ColumnList untaken_columns(const DataFacts& data, const std::set<std::string>& t
   return columns;
 }
 
-/// Those that could each be an element of the input's samples.
+/// The columns that could each be an element of the input's samples.
 ColumnList elements_of(const InputFacts& input, ColumnList columns) {
   InputFacts element = input;
   element.sample.shape.clear();
@@ -40,7 +40,7 @@ ColumnList elements_of(const InputFacts& input, ColumnList columns) {
 
 bool is_date(const ArrayFacts* column) { return !column->made_by.empty(); }
 
-/// Plain numbers that unix_time would not take for seconds.
+/// Plain numbers that unix_time would reject as seconds.
 ColumnList taken_for_dates(const ColumnList& columns) {
   ColumnList taken;
   for (const ArrayFacts* column : columns) {
@@ -50,7 +50,7 @@ ColumnList taken_for_dates(const ColumnList& columns) {
   return taken;
 }
 
-/// Leaves identifiers out where there are more columns than are wanted, and enough without them.
+/// Leaves identifiers out where there are more columns than needed, and enough without them.
 std::vector<std::string> leave_identifiers_out(ColumnList& columns, std::size_t wanted) {
   auto [kept, left_out] = without_identifiers(columns);
   if (columns.size() <= wanted || kept.size() < wanted) return {};
@@ -58,7 +58,7 @@ std::vector<std::string> leave_identifiers_out(ColumnList& columns, std::size_t 
   return left_out;
 }
 
-/// `untaken`: those that are offered, and those that do not fit.
+/// `untaken`: all unused columns, both the offered ones and those that do not fit.
 std::string which_columns(const InputFacts& input, const ArrayFacts& offered,
                           const ColumnList& untaken, std::size_t wanted) {
   const std::string type = fmt::format("{}[{}]", name_of(input.sample.dtype), joined(input.dims));
@@ -75,7 +75,7 @@ std::string which_columns(const InputFacts& input, const ArrayFacts& offered,
       wanted, count, names, type);
 }
 
-/// How the column that is learned became known, where no name says it.
+/// How the target column was found, where its name does not show it.
 std::string of_target(const ArrayFacts* labels, const LossChoice& loss, const DataFacts& data) {
   const std::vector<const ArrayFacts*> arrays = usable_arrays(data);
   if (loss.of_model || std::any_of(arrays.begin(), arrays.end(),
@@ -101,15 +101,15 @@ std::string left_out_text(const std::vector<std::string>& columns) {
 
 namespace {
 
-/// What is offered for one input, or taken for it.
+/// Columns that are offered to one input or used for it.
 struct Offer {
   ColumnList columns;
   std::vector<std::string> left_out;  // identifiers
   std::string why;  // why these columns are offered; "": their number and type fit
 };
 
-/// Whether the columns are no guess: they are as many as the input takes, and no other open input
-/// could have them.
+/// Whether the columns are certain: their number is that of the input, and no other open input
+/// could use them.
 bool are_the_only(const std::vector<InputFacts>& inputs, const FieldGuesses& guesses,
                   std::size_t place, const Offer& offer) {
   if (!offer.why.empty() ||

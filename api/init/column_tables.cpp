@@ -1,5 +1,5 @@
-// Columns that each look up a table of their own: in which order they fit the tables, and which of
-// the whole numbers are categories where there are too few texts.
+// Assigns columns to tables that they each look up on their own: the order in which they fit, and
+// which whole numbers are categories where there are too few text columns.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace tandem::api {
 namespace {
 
-/// Each of so many values has a row beside that of what training lacks.
+/// Each value has a row, and one more row is for values that training lacks.
 bool fits(std::int64_t values, std::int64_t rows) { return values < rows; }
 
 std::int64_t values_of(const ArrayFacts& column) {
@@ -21,7 +21,7 @@ std::int64_t values_of(const ArrayFacts& column) {
   return static_cast<std::int64_t>(column.numbers.distinct.size()) + (column.has_gaps() ? 1 : 0);
 }
 
-/// Whole numbers that may count as words.
+/// Whether a column holds whole numbers that may be read as words.
 bool may_be_words(const ArrayFacts& column) {
   const Numbers& numbers = column.numbers;
   return !column.is_text && column.made_by.empty() && !column.has_points && numbers.whole &&
@@ -35,7 +35,7 @@ bool fit_in_order(const ColumnList& columns, const std::vector<std::int64_t>& ro
   return columns.size() == rows.size();
 }
 
-/// f of each list of `count` of the columns.
+/// Calls f with each list of `count` of the columns.
 template <class Visit>
 void each_choice(const ColumnList& columns, std::size_t count, ColumnList& chosen, std::size_t from,
                  const Visit& visit) {

@@ -1,5 +1,5 @@
-// Columns that each look up a table of their own: in which order they fit the tables, and which of
-// the whole numbers are categories where there are too few texts.
+// Assigns columns to tables that they each look up on their own: the order in which they fit, and
+// which whole numbers are categories where there are too few text columns.
 #pragma once
 
 #include <cstdint>
@@ -11,23 +11,24 @@
 
 namespace tandem::api {
 
-/// Which column goes to each table, so that the one with most values has the largest; empty where
-/// that gives one a table with too few rows.
+/// Which column goes to each table, so that the column with most values has the largest; empty
+/// where some table would then have too few rows.
 std::vector<std::size_t> order_of_tables(const std::vector<std::int64_t>& values,
                                          const std::vector<std::int64_t>& rows);
 
-/// Where a list of columns does not fit the tables in this order: offers one in which it does, or
-/// the list as it is.
+/// Where a list of columns does not fit the tables in this order: offers an order in which it does,
+/// or else the list as it is.
 void offer_tables(const InputFacts& input, const ArrayFacts& array, FieldGuess& field);
 
-/// Columns for two open inputs, of ids and of numbers.
+/// Columns for two open inputs, one of ids and one of numbers.
 struct ColumnSplit {
   std::size_t ids = 0, numbers = 0;  // the inputs
-  ColumnList words;                  // whole numbers that are taken for words
+  ColumnList words;                  // whole numbers that are read as words
   ColumnList of_ids, of_numbers;
 };
-/// Where there are fewer texts than an input of ids takes, and just as many columns too many for
-/// the input of numbers: the only whole numbers that, in the order of the file, fit the tables.
+/// Where there are fewer text columns than an input of ids needs, and exactly as many columns too
+/// many for the input of numbers: the only columns of whole numbers that fit the tables in the
+/// order of the file.
 std::optional<ColumnSplit> split_columns(const std::vector<InputFacts>& inputs,
                                          const FieldGuesses& guesses, const ColumnList& columns);
 

@@ -1,4 +1,4 @@
-// The sections of a train.toml, one function each.
+// Writes the sections of a train.toml, one function for each.
 #include "api/init/configuration.h"
 
 #include <fmt/format.h>
@@ -28,9 +28,10 @@ namespace fs = std::filesystem;
 constexpr double held_out_part = 0.1;
 constexpr std::int64_t least_samples_to_hold_out = 20;
 constexpr std::int64_t usual_steps = 5000, most_epochs = 30;
-constexpr std::int64_t trial_length = 4;  // extent that free dimensions get to look at the model
+// Extent given to free dimensions in order to inspect the model.
+constexpr std::int64_t trial_length = 4;
 
-/// All that is known, and what was concluded first.
+/// Facts about model and data, and the first conclusions from them.
 struct Known {
   ModelFacts model;
   std::optional<DataFacts> data;
@@ -39,13 +40,13 @@ struct Known {
   LossChoice loss;
   const Network* network = nullptr;
   std::string folder;
-  std::int64_t samples = 0;  // to train on; 0: not known
+  std::int64_t samples = 0;  // number of training samples; 0: unknown
   RunLength length;
   std::optional<BucketGuess> buckets;
   std::map<std::string, std::int64_t> said_bind;
-  std::string unbound;  // why lengths of the samples are not those of the model
+  std::string unbound;  // why the model cannot have the lengths of the samples
 
-  bool holds_out = false;  // a part of the training data
+  bool holds_out = false;  // holds out a part of the training data
 };
 
 std::string files_toml(const std::vector<ArrayFiles>& files, const std::string& folder) {
@@ -111,7 +112,7 @@ void guess_model(const Known& known, Draft& draft) {
   }
 }
 
-/// The largest power of two that is not above x.
+/// The largest power of two that is at most x.
 std::int64_t power_of_two(double x) {
   return x < 1 ? 1 : std::int64_t{1} << static_cast<int>(std::floor(std::log2(x)));
 }
@@ -136,8 +137,8 @@ void guess_batch(const Engine& engine, Known& known, Draft& draft) {
                 : fmt::format("the largest power of two that {} samples fill", known.samples);
     }
   }
-  // Values stay for the backward pass, whose own are about as many; parameters have a gradient and
-  // two moments at most.
+  // Values are kept for the backward pass, which has about as many of its own; a parameter has a
+  // gradient and at most two moments.
   const double room = 0.5 * static_cast<double>(engine.cpu->memory_bytes()) -
                       4.0 * static_cast<double>(model.parameter_bytes);
   while (batch > 1 && 2 * model.bytes_per_sample * static_cast<double>(batch) > room) {
@@ -168,7 +169,7 @@ void guess_epochs(Known& known, Draft& draft) {
   known.length.steps = epochs * a_epoch;
 }
 
-/// `trains`: what is said of training is wanted.
+/// `trains`: whether to write about training.
 void write_loss(const Known& known, bool trains, Draft& draft) {
   const LossChoice& loss = known.loss;
   GuessedSection& section = draft.section("loss");
@@ -296,7 +297,7 @@ std::string init_rule(const ModelFacts& model, const std::string& table) {
                      is_centred ? "" : fmt::format(", mean = {:.6g}", mean), deviation);
 }
 
-/// Tables that have just as many rows as there are texts get one more.
+/// Tables that have exactly as many rows as there are texts get one row more.
 void write_rows(const Known& known, Draft& draft) {
   std::string rules, values;
   for (const FieldGuess& field : known.fields.fields) {
@@ -331,7 +332,7 @@ void write_eval(const Known& known, Draft& draft) {
 
 using Bindings = std::vector<std::pair<std::string, std::int64_t>>;
 
-/// Nothing where the model cannot have these lengths; `why` is then what it says.
+/// Empty where the model cannot have these lengths; `why` then gets the error.
 std::optional<ModelFacts> model_with(const Engine& engine, const std::string& model,
                                      const Bindings& bind, bool in_stages,
                                      std::string* why = nullptr) {
@@ -344,7 +345,7 @@ std::optional<ModelFacts> model_with(const Engine& engine, const std::string& mo
 }
 
 /// Which inputs are rows of tables does not depend on lengths, but a model with free dimensions
-/// cannot be taken apart: it is looked at with short ones.
+/// cannot be analysed: this imports it with short ones.
 void find_tables(const Engine& engine, const std::string& model, bool in_stages, Known& known) {
   Bindings bind(known.said_bind.begin(), known.said_bind.end());
   for (const std::string& name : known.model.free) {
@@ -362,7 +363,7 @@ void find_tables(const Engine& engine, const std::string& model, bool in_stages,
   known.inputs = inputs_of(known.model);
 }
 
-/// Free dimensions get the lengths of the samples, or buckets of shorter ones, too.
+/// Free dimensions get the lengths of the samples, and possibly buckets of shorter ones.
 void bind_free_dimensions(const Engine& engine, const std::string& model, bool in_stages,
                           Known& known) {
   Bindings bind(known.fields.bind.begin(), known.fields.bind.end());
@@ -370,7 +371,7 @@ void bind_free_dimensions(const Engine& engine, const std::string& model, bool i
   std::string why;
   std::optional<ModelFacts> bound = model_with(engine, model, bind, in_stages, &why);
   if (!bound) {
-    // A length of the data's is what the model has to take; one that was chosen is asked for.
+    // A length from the data is binding, so a failure is an error; a chosen one becomes a question.
     if (!known.data->chose_length) look_into_model(engine, model, bind, in_stages);
     for (const auto& [name, length] : known.fields.bind)
       known.unbound += fmt::format("{}{} = {}", known.unbound.empty() ? "" : ", ", name, length);
@@ -390,7 +391,7 @@ void bind_free_dimensions(const Engine& engine, const std::string& model, bool i
   if (!model_with(engine, model, shortest, in_stages)) known.buckets.reset();
 }
 
-/// Of a table: those that neither inputs nor labels are made of, nor could be.
+/// For a table: the columns that neither inputs nor labels are made of, nor could be.
 std::string unread_columns(const Known& known) {
   if (known.data->rows_read == 0) return "";
   std::set<std::string> read;
@@ -415,7 +416,7 @@ std::string unread_columns(const Known& known) {
   return joined(std::span(unread).first(shown)) + (unread.size() > shown ? ", …" : "");
 }
 
-/// Dimensions whose lengths are said are as if the file had them.
+/// Dimensions whose lengths are given are bound as if the file had them.
 void bind_as_said(const Engine& engine, const std::string& model, const GuessScope& scope,
                   Known& known) {
   for (const std::string& name : known.model.free) {
@@ -462,7 +463,7 @@ Known look(const Engine& engine, const std::string& model, const std::string& da
       field = {.name = field.name, .is_said = true};
   }
   if (scope.has_loss)
-    known.loss.of_model = true;  // nothing is open
+    known.loss.of_model = true;  // no loss has to be guessed
   else
     known.loss =
         guess_loss(known.model, known.inputs, known.fields, known.data ? &*known.data : nullptr);
@@ -471,9 +472,9 @@ Known look(const Engine& engine, const std::string& model, const std::string& da
   if (known.data) offer_columns(known.inputs, *known.data, known.loss, known.fields);
   const bool is_seen = known.model.free.empty() || known.network == nullptr;
   if (is_seen) known.network = &network_of(known.model);
-  known.holds_out =
-      known.data && known.data->eval.empty() &&
-      (known.samples >= least_samples_to_hold_out || !scope.trains);  // all of it is used then
+  known.holds_out = known.data && known.data->eval.empty() &&
+                    // A model that is only used has all of its data held out.
+                    (known.samples >= least_samples_to_hold_out || !scope.trains);
   if (known.holds_out)
     known.samples -= std::llround(held_out_part * static_cast<double>(known.samples));
   return known;
@@ -525,7 +526,7 @@ GuessedConfiguration guess_configuration(const Engine& engine, const std::string
   guess_model(known, draft);
   guess_batch(engine, known, draft);
   guess_epochs(known, draft);
-  draft.section("loss");  // its place in the file
+  draft.section("loss");  // fixes its place in the file
   if (!scope.has_loss) write_loss(known, scope.trains, draft);
   if (!known.model.has_training_info) {
     known.network->optimize(known.model, known.length, draft.section("optimizer"));
@@ -549,7 +550,8 @@ GuessedConfiguration guess_configuration(const Engine& engine, const std::string
       draft.notes.push_back("nothing reads the columns " + unread);
   }
   for (const ModelNotice& notice : known.model.notices) {
-    if (notice.kind == "batch_norm_modes") continue;  // the configuration does as the file says
+    // The configuration keeps the modes of the file.
+    if (notice.kind == "batch_norm_modes") continue;
     std::vector<std::string>& list = notice.is_warning ? draft.warnings : draft.model_notes;
     list.push_back(on_one_line(in_one_line(notice)));
   }

@@ -1,4 +1,5 @@
-// Which files of a folder are the data, which of them are held out, and what is in them.
+// Finds out which files of a folder are the data, which of them are held out, and what they
+// contain.
 #include <algorithm>
 #include <array>
 #include <filesystem>
@@ -54,7 +55,7 @@ std::string known_files() {
                                            .fix = std::move(fix)});
 }
 
-/// Plain text beside data of another kind says something of it: "classes.txt".
+/// Plain text next to data of another kind only describes it: "classes.txt".
 void leave_remarks_out(const std::string& folder, std::vector<std::string>& files) {
   const auto is_remark = [](const std::string& file) { return file.ends_with(".txt"); };
   const auto is_data = [&](const std::string& file) {
@@ -84,7 +85,7 @@ std::vector<std::string> files_of(const std::string& path) {
   return files;
 }
 
-/// Null where files of the folder are data, or the folder is none of a kind.
+/// Null where files of the folder are data, or the folder itself is of no kind.
 const DataLook* look_of_folder(const std::string& path, const std::vector<std::string>& files) {
   if (!is_directory(path)) return nullptr;
   const bool any = std::any_of(files.begin(), files.end(),
@@ -95,7 +96,7 @@ const DataLook* look_of_folder(const std::string& path, const std::vector<std::s
   return nullptr;
 }
 
-/// The files of the one kind that the folder holds.
+/// The kind of the folder's files, which must be the only one.
 const DataLook& choose_kind(const std::string& path, std::vector<std::string>& files,
                             DataFacts& facts) {
   const DataLook* chosen = nullptr;
@@ -112,7 +113,8 @@ const DataLook& choose_kind(const std::string& path, std::vector<std::string>& f
     chosen = look;
     taken.push_back(file);
   }
-  if (chosen == nullptr && files.size() == 1) {  // a file of another known format says what it is
+  // Reading a file of another known format fails with an error that names the format.
+  if (chosen == nullptr && files.size() == 1) {
     char first = 0;
     TextStream(files[0]).read(&first, 1);
   }
@@ -129,7 +131,7 @@ const DataLook& choose_kind(const std::string& path, std::vector<std::string>& f
   return *chosen;
 }
 
-/// Each place of rows of numbers for itself, which may be columns of different scales.
+/// Statistics of each column in rows of numbers, since columns may have different scales.
 void add_parts(const HostTensor& tensor, ArrayFacts& array) {
   constexpr std::int64_t most_parts = 256, most_rows = 100'000;
   const Shape& shape = tensor.shape();
@@ -144,13 +146,13 @@ void add_parts(const HostTensor& tensor, ArrayFacts& array) {
   });
 }
 
-/// The value that a quarter of the rows or more end in at least twice; nothing where none is.
+/// The value that at least a quarter of the rows end in at least twice; empty where there is none.
 std::optional<std::int64_t> padding_of(const HostTensor& tensor) {
   constexpr std::int64_t most_rows = 10'000;
   const Shape& shape = tensor.shape();
   if (shape.size() != 2 || shape[1] < 3 || !is_integer(tensor.dtype())) return std::nullopt;
   const std::int64_t rows = std::min(shape[0], most_rows), length = shape[1];
-  std::map<double, std::int64_t> ends;  // rows that end in this value twice or more
+  std::map<double, std::int64_t> ends;  // number of rows that end in this value at least twice
   for (std::int64_t row = 0; row < rows; ++row) {
     const double last = tensor.number((row + 1) * length - 1);
     if (last == tensor.number((row + 1) * length - 2)) ++ends[last];
@@ -167,8 +169,8 @@ std::string listed_names(const std::vector<std::string>& files) {
   });
 }
 
-/// Splits files by their names. Where some are called as training data, files whose names say
-/// nothing are left out, and a note names them.
+/// Splits files by their names. Where some are named as training data, files whose names show
+/// nothing are left out, and a note lists them.
 SplitPaths split(const std::vector<std::string>& files, DataFacts& facts) {
   SplitPaths paths;
   std::vector<std::string> unnamed;
@@ -192,7 +194,7 @@ SplitPaths split(const std::vector<std::string>& files, DataFacts& facts) {
   return paths;
 }
 
-/// The files that are held out as a command line says; names of others do not count then.
+/// Splits off the files that a command line holds out; names of other files do not count then.
 SplitPaths split_as_said(const DataLook& look, std::vector<std::string> files, DataFacts& facts) {
   std::vector<std::string> held = files_of(facts.said.held_out);
   if (&choose_kind(facts.said.held_out, held, facts) != &look)
@@ -280,7 +282,7 @@ std::string kind_of_data(const std::string& path) {
     std::vector<std::string> files = files_of(path);
     const DataLook* const whole = look_of_folder(path, files);
     return std::string(whole != nullptr ? whole->kind : choose_kind(path, files, facts).kind);
-  } catch (const Error&) {  // which looking into it says
+  } catch (const Error&) {  // inspecting the data reports it
     return "";
   }
 }

@@ -1,5 +1,5 @@
-// Fields that follow from others: a mask, positions and segments from the ids beside them, what a
-// decoder reads from the labels, caches of length 0.
+// Makes fields that follow from others: masks, positions and segments from the ids next to them,
+// decoder ids from the labels, caches of length 0.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ constexpr const char* export_without_cache =
     "optimum writes one with `--task text-generation` (not `text-generation-with-past`), "
     "torch.onnx.export with model.config.use_cache = False";
 
-/// Where an extent is free on either side nothing speaks against it.
+/// Whether the lengths may be equal; a free extent may be any.
 bool may_be_as_long(const InputFacts& a, const InputFacts& b) {
   const std::int64_t x = a.sample.shape.at(0), y = b.sample.shape.at(0);
   return x < 0 || y < 0 || x == y;
@@ -65,7 +65,8 @@ class Derivation {
   }
   FieldGuess& field(std::size_t i) { return guesses_.fields[i]; }
 
-  /// Inputs of ids that an input goes with: rows of as many, of the same half of the model.
+  /// Inputs of ids that an input accompanies: rows of the same length, in the same half of the
+  /// model.
   std::vector<std::size_t> all_ids_beside(std::size_t i) const {
     std::vector<std::size_t> found;
     if (inputs_[i].sample.shape.size() != 1) return found;
@@ -80,17 +81,17 @@ class Derivation {
     }
     return found;
   }
-  /// The one that has a field; null where there is none, or several.
+  /// The input of ids that has a field; null where there is none, or several.
   const FieldGuess* ids_beside(std::size_t i) {
     std::vector<std::size_t> found = all_ids_beside(i);
     std::erase_if(found, [&](std::size_t other) { return guesses_.fields[other].from == nullptr; });
-    if (found.size() > 1) {  // ids are rows of a table
+    if (found.size() > 1) {  // prefers those that are rows of a table
       std::erase_if(found, [&](std::size_t other) { return inputs_[other].table_rows == 0; });
     }
     return found.size() == 1 ? &guesses_.fields[found[0]] : nullptr;
   }
 
-  /// The functions of a choice as this input takes it.
+  /// A chosen text with the functions that this input needs.
   FieldGuess choice_of(std::size_t i, const ArrayFacts& array,
                        const std::vector<std::string>& more) const {
     FieldGuess choice;
@@ -101,7 +102,7 @@ class Derivation {
       choice.as.emplace_back(name_of(inputs_[i].sample.dtype));
     return choice;
   }
-  /// A line for each of these texts, as long as all of them.
+  /// Offers one line for each of these texts, which all have the same length.
   void offer_texts(std::size_t i, const std::vector<ArrayFacts>& texts,
                    const std::vector<std::string>& more) {
     FieldGuess& to = field(i);
@@ -135,15 +136,15 @@ class Derivation {
         "them, as a prompt with its answer, write these as one column into the file first",
         joined(texts, ", ", name));
   }
-  /// The input that a choice of texts is for.
+  /// The input that a choice of texts is offered for.
   std::string source_ids() const {
     for (const InputFacts& input : inputs_) {
       if (data_.choices.contains(input.name) && role_of(input) == Role::none) return input.name;
     }
     return "input_ids";
   }
-  /// An input that is made from ids is open while the choice of these ids is; each proposed line
-  /// for the ids then gets one for the input.
+  /// An input that is made from ids stays open while the choice of these ids is open; each line
+  /// offered for the ids then gets one for this input.
   bool goes_with_choice(std::size_t i, const std::string& function) {
     for (const std::size_t ids : all_ids_beside(i)) {
       const auto choices = data_.choices.find(inputs_[ids].name);
@@ -161,7 +162,7 @@ class Derivation {
     return false;
   }
 
-  /// The functions of the ids and one more.
+  /// Gives the field the functions of the ids and one more.
   void take(std::size_t i, const FieldGuess& ids, const std::string& function, std::string why) {
     FieldGuess& to = field(i);
     to.from = ids.from;
@@ -169,7 +170,8 @@ class Derivation {
     to.as.push_back(function);
     finish(i, std::move(why));
   }
-  /// Another element type than that of the functions, and free dimensions.
+  /// Adds a cast where the element type differs from that of the functions, and binds free
+  /// dimensions.
   void finish(std::size_t i, std::string why) {
     const InputFacts& input = inputs_[i];
     FieldGuess& to = field(i);
@@ -179,7 +181,7 @@ class Derivation {
       guesses_.bind.emplace(input.dims[1], to.from->sample.shape.at(0));
   }
 
-  /// `function` makes it of the ids.
+  /// Explains that there are no ids, of which `function` would make the field.
   void no_ids(std::size_t i, const std::string& what, const std::string& function) {
     if (goes_with_choice(i, function)) return;
     std::vector<std::string> names;
@@ -248,7 +250,7 @@ class Derivation {
     take(i, *ids, "fill(0)", "0 everywhere: samples are single texts, so to say of one segment");
   }
 
-  /// Labels that could be what a decoder writes; null where there are none or several.
+  /// Labels that a decoder could write; null where there are none or several.
   const ArrayFacts* labels_of(const InputFacts& input) const {
     const ArrayFacts* found = nullptr;
     for (const ArrayFacts* array : usable_arrays(data_)) {
@@ -317,7 +319,7 @@ class Derivation {
     return found;
   }
 
-  /// Free dimensions of caches that nothing else has become 0, so that the input holds nothing.
+  /// Binds free dimensions that only caches have to 0, so that the input is empty.
   void leave_past_out(std::size_t i) {
     const InputFacts& input = inputs_[i];
     for (std::size_t axis = 0; axis < input.sample.shape.size(); ++axis) {

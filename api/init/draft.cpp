@@ -16,17 +16,17 @@ std::string text_of(const GuessedKey& key) {
     return text + toml_key(key.name) + " = " + key.value + "\n";
   }
   text += comment("TODO " + key.name + ": " + key.todo);
-  std::istringstream values(key.value);  // a line for each of several suggestions
+  std::istringstream values(key.value);  // one line for each of several suggestions
   for (std::string value; std::getline(values, value);)
     text += "# " + on_one_line(toml_key(key.name) + " = " + value) + "\n";
   return text;
 }
 
-/// Without the middle of long lists.
+/// The value without the middle of long lists.
 std::string shortened(const std::string& value) {
   constexpr std::size_t most = 240, part = 110;
   if (value.size() <= most) return value;
-  const auto is_inside = [&](std::size_t i) {  // a character of UTF-8
+  const auto is_inside = [&](std::size_t i) {  // a continuation byte of UTF-8
     return (static_cast<unsigned char>(value[i]) & 0xc0) == 0x80;
   };
   std::size_t end = part, begin = value.size() - part;
@@ -92,7 +92,8 @@ std::vector<Todo> Draft::todos() const {
 }
 
 std::vector<ToldChoice> told_choices(const Draft& draft) {
-  std::vector<ToldChoice> told = draft.files;  // first: everything else was guessed from them
+  // First, because everything else was guessed from them.
+  std::vector<ToldChoice> told = draft.files;
   const auto tell = [&](const std::string& section, const GuessedKey& key, std::string label) {
     if (!key.todo.empty()) return;
     label.resize(std::max<std::size_t>(label.size(), 10), ' ');
@@ -120,7 +121,7 @@ std::string to_toml(const Draft& draft, const std::string& head) {
   for (std::string line; std::getline(lines, line);) text += comment(line);
   for (const GuessedSection& section : draft.sections) {
     if (section.keys.empty()) continue;
-    // Lines of fields are taken as they are, so that their section is there.
+    // Suggested lines of fields are used without change, so their section must exist.
     const bool any = section.name == "data.fields" ||
                      std::any_of(section.keys.begin(), section.keys.end(),
                                  [](const GuessedKey& key) { return key.todo.empty(); });

@@ -8,8 +8,8 @@
 
 namespace tandem::api {
 
-/// One key. `value` is TOML. Where `todo` says what is missing, the value is a suggestion, written
-/// as a comment, or "", or several, each on a line of its own.
+/// One key. `value` is TOML. Where `todo` says what is missing, the value is a suggestion written
+/// as a comment, or "", or several suggestions, each on a line of its own.
 struct GuessedKey {
   std::string name;
   std::string value;
@@ -17,7 +17,7 @@ struct GuessedKey {
   std::string todo;
 };
 
-/// "[data.train]"; "" stands for the keys before all sections.
+/// A section such as "[data.train]"; the name "" is for the keys before all sections.
 struct GuessedSection {
   std::string name;
   std::vector<GuessedKey> keys;
@@ -27,7 +27,7 @@ struct GuessedSection {
 struct Todo {
   std::string key;  // "data.fields.image"
   std::string text;
-  std::string line;  // "KEY=VALUE", as suggested; "": nothing is
+  std::string line;  // the suggested "KEY=VALUE"; "": there is none
 };
 
 /// A choice as a terminal shows it: "loss       [ … ]  (why)".
@@ -38,10 +38,10 @@ struct ToldChoice {
 
 struct Draft {
   std::deque<GuessedSection> sections;  // in the order of the file; they stay where they are
-  std::vector<std::string> notes;       // for people, of the whole
+  std::vector<std::string> notes;       // notes for people on the whole draft
   std::vector<std::string> warnings;    // about the model; a run prints them, too
   std::vector<std::string> model_notes;
-  std::vector<ToldChoice> files;  // the files that are trained on, and those that are held out
+  std::vector<ToldChoice> files;  // the training files and the held-out files
 
   /// The section of this name, which is added where there is none.
   GuessedSection& section(std::string_view name);
@@ -49,15 +49,15 @@ struct Draft {
   std::vector<Todo> todos() const;
 };
 
-/// Those that matter most, without what is open.
+/// The most important choices, without open ones.
 std::vector<ToldChoice> told_choices(const Draft& draft);
 
-/// `head`: lines of comment that it begins with.
+/// `head`: the comment lines at the top.
 std::string to_toml(const Draft& draft, const std::string& head);
-/// Without control characters, which would end a comment or steer a terminal: names of arrays may
-/// hold any.
+/// Replaces control characters, which would end a comment or control a terminal: names of arrays
+/// may contain any.
 std::string on_one_line(std::string text);
-/// Comments of lines of about 100 characters.
+/// The text as comment lines of about 100 characters.
 std::string comment(const std::string& text);
 
 }  // namespace tandem::api

@@ -1,5 +1,5 @@
-// What of an array fits an input, and the functions that make one of the other: shape, element
-// type, range of values.
+// Finds out whether an array fits an input, and the functions that turn one into the other: shape,
+// element type, range of values.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ bool has_free(const Shape& shape) {
   return std::any_of(shape.begin(), shape.end(), [](std::int64_t extent) { return extent < 0; });
 }
 
-/// Equal where extents are known.
+/// Whether the shapes are equal in all known extents.
 bool agrees(const Shape& wanted, const Shape& given) {
   return wanted.size() == given.size() &&
          std::equal(wanted.begin(), wanted.end(), given.begin(),
@@ -32,7 +32,7 @@ std::string numbers_text(const Numbers& numbers) {
   return fmt::format("{:g} to {:g}", numbers.least, numbers.most);
 }
 
-/// Images that differ in height and width alone.
+/// The function that fits images which differ only in height and width.
 std::string resize_hint(const Shape& wanted, const Shape& given) {
   const std::size_t rank = wanted.size();
   if (rank < 2 || given.size() != rank || has_free(wanted) ||
@@ -42,8 +42,8 @@ std::string resize_hint(const Shape& wanted, const Shape& given) {
                      wanted[rank - 1]);
 }
 
-/// A flat row as an image of several channels, or an image with its channels elsewhere: the order
-/// of the elements cannot be told.
+/// For a flat row as an image of several channels, or an image with its channels on another axis:
+/// says that the order of the elements is unknown.
 std::string unclear_order(const Shape& wanted, const Shape& given) {
   const Shape w = squeezed(wanted), g = squeezed(given);
   if (w == g || w.size() <= 1) return "";
@@ -71,22 +71,22 @@ void add_shape(const Shape& wanted, const ArrayFacts& array, Functions& to) {
   }
 }
 
-// What stays as it is: 0 and 1, which say yes or no. A constant becomes 0.
+// 0 and 1, which mean no and yes, stay unchanged. A constant becomes 0.
 double center_of(const Numbers& numbers) { return numbers.binary() ? 0 : numbers.mean(); }
 double scale_of(const Numbers& numbers) {
   const bool varies = !numbers.binary() && numbers.least < numbers.most;
   return varies ? std::max(numbers.deviation(), 1e-30) : 1;
 }
 
-/// Numbers for a network are of the order of 1. Arrays of small numbers, such as pixels, are left
-/// as they are.
+/// Whether numbers need scaling: those of a network should be of the order of 1. Arrays of small
+/// numbers, such as pixels, stay unchanged.
 bool is_far_from_one(const Numbers& numbers, bool is_column) {
   if (std::max(std::abs(numbers.least), std::abs(numbers.most)) > 10) return true;
   return is_column && !numbers.binary() && numbers.least < numbers.most &&
          numbers.deviation() < 0.1;
 }
 
-/// Whether one mean and deviation of all would hide those of the parts.
+/// Whether the columns differ too much for one common mean and deviation.
 bool differ(const std::vector<Numbers>& parts, const Numbers& all) {
   double least = 0, most = 0;
   bool are_apart = false;
@@ -133,10 +133,11 @@ void add_range(const InputFacts& input, const ArrayFacts& array, Functions& to) 
   if (!is_table && array.sample.dtype != DType::float32) to.as.emplace_back("float32");
 }
 
-/// The mean of the one column that has gaps; of several there is no one number but 0.
+/// Fills empty fields with the mean of the only column that has gaps; with several columns, a list
+/// of means.
 void add_missing(const ArrayFacts& array, Functions& to) {
   const auto mean_of = [](const Numbers& numbers) { return fmt::format("{:.6g}", numbers.mean()); };
-  // Other columns than those with empty fields here may have some elsewhere.
+  // Columns without empty fields in the rows read may have some in others.
   const bool are_many = array.stacked && array.by_part.size() > 1;
   const std::string value =
       are_many ? "[" + joined(array.by_part, ", ", mean_of) + "]" : mean_of(array.numbers);
@@ -145,8 +146,8 @@ void add_missing(const ArrayFacts& array, Functions& to) {
                         value, are_many ? " of its column" : "");
 }
 
-/// What numbers all texts of a column from 0; none where a list cannot hold them. An empty field,
-/// which no list holds, gets a word of its own first.
+/// The functions that number all texts of a column from 0; empty where a list cannot hold them. An
+/// empty field, which no list can hold, is first replaced by a word.
 std::vector<std::string> numbering(const ArrayFacts& array) {
   std::vector<std::string> words = words_of(array), functions;
   const auto empty = std::find(words.begin(), words.end(), "");
@@ -162,21 +163,21 @@ std::vector<std::string> numbering(const ArrayFacts& array) {
   return functions;
 }
 
-/// A column whose texts each get a place of their own.
+/// Whether each text of a column gets an element of its own.
 bool is_one_hot(const InputFacts& input, const ArrayFacts& array) {
   return array.is_text && input.sample.shape.size() == 1 && input.sample.shape[0] == array.texts &&
          !numbering(array).empty();
 }
 
-/// The part of `texts` that a hash puts into a row of `rows` with another one, as is to be
-/// expected, in percent.
+/// The expected percentage of `texts` that a hash maps to the same one of `rows` rows as another
+/// text.
 double percent_together(std::int64_t texts, std::int64_t rows) {
   const auto others = static_cast<double>(std::max<std::int64_t>(texts - 1, 0));
   return 100 * (1 - std::pow(1 - 1 / static_cast<double>(rows), others));
 }
 
-/// Columns that each look up rows of a table of their own: which texts have a row there. Where a
-/// table has just as many rows as texts, what training lacks needs one more.
+/// For columns that each look up rows of a table of their own: which texts have a row there. Where
+/// a table has exactly as many rows as there are texts, it needs one more, for what training lacks.
 void add_column_ids(const InputFacts& input, const ArrayFacts& array, Functions& to) {
   std::string told, too_small, rules;
   for (std::size_t c = 0; c < input.element_rows.size(); ++c) {
@@ -212,7 +213,7 @@ void add_column_ids(const InputFacts& input, const ArrayFacts& array, Functions&
 
 void add_text_ids(const InputFacts& input, const ArrayFacts& array, Functions& to) {
   const std::int64_t rows = input.table_rows;
-  // Rows that nobody has looked at may hold as many again.
+  // Rows that were not read may hold as many further texts.
   const std::int64_t texts = array.texts * (array.may_have_more_texts ? 2 : 1);
   if (texts > 0 && texts < rows) {
     to.as.emplace_back("vocabulary");
@@ -247,7 +248,7 @@ void add_text_ids(const InputFacts& input, const ArrayFacts& array, Functions& t
       percent_together(array.texts, rows), array.texts + 1);
 }
 
-/// Where each column looks up rows of its own table.
+/// The reason why columns do not fit, where each looks up rows of its own table.
 std::string misfit_of_columns(const InputFacts& input, const ArrayFacts& array) {
   for (std::size_t c = 0; c < input.element_rows.size(); ++c) {
     const Numbers& numbers = array.by_part[c];
@@ -264,7 +265,7 @@ std::string misfit_of_columns(const InputFacts& input, const ArrayFacts& array) 
 }  // namespace
 
 std::vector<std::string> integer_casts(const ArrayFacts& array, DType dtype) {
-  constexpr double most = 1 << 24;  // up to which float32 has every whole number
+  constexpr double most = 1 << 24;  // float32 holds every whole number up to it
   std::vector<std::string> casts;
   if (array.has_points)
     casts.emplace_back(std::abs(array.numbers.largest()) <= most ? "float32" : "float64");
@@ -285,7 +286,7 @@ std::string misfit(const InputFacts& input, const ArrayFacts& array) {
     return "it holds " + (mixes_text(array) ? array.first_text : "text");
   if (array.is_text) return "";
   if (array.numbers.count == 0) return "it holds no numbers";
-  // Where a dimension is free nothing is known yet of what becomes of the input.
+  // Where a dimension is free, it is not yet known whether padding is harmless.
   const bool may_fill = input.table_rows > 0 || has_free(wanted) || role_of(input) == Role::mask;
   if (array.is_ragged && (takes_floats || !may_fill))
     return "its lists have different lengths, and 0, which fills them up, may be a number of "
@@ -337,7 +338,7 @@ Functions functions_for(const InputFacts& input, const ArrayFacts& array) {
   if (!array.columns.empty()) result.as.emplace_back("float32");
   add_range(input, array, result);
   add_shape(input.sample.shape, array, result);
-  // An image is cut to its shape first, so that random functions may follow.
+  // Reshapes an image first, so that random functions may follow.
   const bool reshapes = !result.as.empty() &&
                         (result.as.back().starts_with("reshape") || result.as.back() == "flatten");
   if (reshapes && array.columns.empty())

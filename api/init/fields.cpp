@@ -24,7 +24,7 @@ std::string quoted_names(const std::vector<const ArrayFacts*>& arrays) {
   return text;
 }
 
-/// What an array holds, for messages: "the values of "x"", or its columns by their names.
+/// What an array holds, for messages: "the values of "x"", or its columns by name.
 std::string array_text(const ArrayFacts& array) {
   constexpr std::size_t most = 8;
   if (!array.stacked) return fmt::format("the values of \"{}\"", array.name);
@@ -43,7 +43,7 @@ class Matching {
                                  [](const ArrayFacts* array) { return array->is_label; }) &&
                     std::any_of(free_.begin(), free_.end(),
                                 [](const ArrayFacts* array) { return !array->columns.empty(); });
-    const auto is_whole = [](const InputFacts& input) {  // what is free, samples have to bind
+    const auto is_whole = [](const InputFacts& input) {  // free extents need samples to bind them
       return std::none_of(input.sample.shape.begin(), input.sample.shape.end(),
                           [](std::int64_t extent) { return extent < 0; });
     };
@@ -70,7 +70,8 @@ class Matching {
     for (std::size_t i = 0; i < inputs_.size(); ++i)
       match_name(i, [](const std::string& name) { return name; });
     for (std::size_t i = 0; i < inputs_.size(); ++i) match_name(i, plain_name);
-    // What fits one input alone may leave one array alone for the next.
+    // Repeats, because an array that fits only one input may, once taken, leave a single array for
+    // another.
     for (std::size_t round = 0; round < inputs_.size(); ++round) {
       for (std::size_t i = 0; i < inputs_.size(); ++i) match_form(i);
     }
@@ -86,10 +87,11 @@ class Matching {
   }
   std::vector<const ArrayFacts*> fitting(std::size_t i) const {
     std::vector<const ArrayFacts*> arrays;
-    const bool takes_labels = names_label(inputs_[i].name);  // of a model with its own loss
+    // A model with its own loss has labels as an input.
+    const bool takes_labels = names_label(inputs_[i].name);
     for (const ArrayFacts* array : free_) {
       if (array->is_label && !takes_labels) continue;
-      // Masks and positions fit no input but their own, whatever its form.
+      // Masks and positions only fit inputs of the same role, whatever their form.
       const Role role = array->sample.shape.size() == 1 ? role_named(array->name) : Role::none;
       if (role != role_of(inputs_[i])) continue;
       if (misfit(inputs_[i], *array).empty()) arrays.push_back(array);
@@ -114,8 +116,9 @@ class Matching {
     result_.used.insert(array);
     std::erase_if(free_, [&](const ArrayFacts* other) {
       if (other == array) return true;
-      if (!other->made_by.empty() && !array->made_by.empty()) return false;  // parts of one text
-      // Columns serve one field, alone or stacked.
+      // Arrays that are made of the same text do not exclude each other.
+      if (!other->made_by.empty() && !array->made_by.empty()) return false;
+      // A column serves only one field, by itself or stacked.
       return std::any_of(other->columns.begin(), other->columns.end(), [&](const auto& column) {
         return std::count(array->columns.begin(), array->columns.end(), column) > 0;
       });
@@ -149,7 +152,7 @@ class Matching {
     for (std::size_t other = 0; other < inputs_.size(); ++other) {
       if (other != i && is_open(other) && misfit(inputs_[other], *arrays[0]).empty() &&
           fitting(other).size() == 1)
-        return;  // two inputs want the one array
+        return;  // two inputs could use this only array
     }
     take(i, arrays[0],
          arrays[0]->made.empty()
@@ -189,7 +192,7 @@ class Matching {
   const DataFacts& data_;
   std::vector<const ArrayFacts*> free_;
   const std::map<std::string, std::string>& unread_;
-  bool lacks_target_;  // columns of which none is called so
+  bool lacks_target_;  // there are columns, and none is named like a target
   FieldGuesses result_;
 };
 
@@ -225,7 +228,7 @@ std::vector<InputFacts> inputs_of(const ModelFacts& model) {
     inputs.push_back({port.name, model.sample_of(port), port.dims, rows_of(port.name)});
     take_element_rows(model, inputs.back());
   }
-  for (const NamedValue& input : model.imported.graph.inputs) {  // of training_info
+  for (const NamedValue& input : model.imported.graph.inputs) {  // inputs of training_info
     if (listed.contains(input.name)) continue;
     TensorType sample = model.imported.graph.type(input.value);
     std::vector<std::string> dims;
@@ -265,7 +268,7 @@ std::string source_toml(const ArrayFacts& array) {
   std::vector<std::string> names;
   std::size_t i = 0;
   while (i < array.columns.size()) {
-    // "p0", "p1", .. "p783" are one text with braces.
+    // "p0", "p1", .. "p783" are written as one text with braces.
     const std::string& first = array.columns[i];
     std::size_t digits = first.size();
     while (digits > 0 && std::isdigit(static_cast<unsigned char>(first[digits - 1])) != 0) --digits;

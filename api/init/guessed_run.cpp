@@ -14,7 +14,7 @@
 namespace tandem::api {
 namespace {
 
-/// The value of "data=PATH", which is then none of the keys.
+/// Takes the value of "data=PATH" out of the keys.
 std::string take_data(std::vector<std::string>& overrides) {
   constexpr std::string_view key = "data=";
   std::string data;
@@ -25,7 +25,7 @@ std::string take_data(std::vector<std::string>& overrides) {
   return data;
 }
 
-/// Keys that say nothing of the model and its inputs.
+/// Whether a todo concerns the loss, not the model and its inputs.
 bool is_of_loss(const Todo& todo) {
   return todo.key.starts_with("loss.") || todo.key == "data.fields.labels" ||
          todo.text == goes_with_loss;
@@ -59,7 +59,7 @@ bool is_guessed(const std::string& path) { return path.ends_with(".onnx"); }
 RunConfig guessed_run_config(const std::string& model, TrainOptions& options,
                              std::vector<std::string> overrides, GuessedUse use, bool has_loss) {
   const std::string data = take_data(overrides);
-  // The guess is what half of the memory holds.
+  // The guess is already the size that fits half of the memory.
   std::erase_if(overrides, [](const std::string& item) {
     return item == "batch_size=auto" || item == "batch_size=\"auto\"";
   });
@@ -79,7 +79,7 @@ RunConfig guessed_run_config(const std::string& model, TrainOptions& options,
   const bool holds_out = std::any_of(overrides.begin(), overrides.end(), [](const auto& item) {
     return item.starts_with("data.eval.files");
   });
-  if (holds_out) {  // in place of a part of the training data
+  if (holds_out) {  // instead of a part of the training data
     guess.draft.section("data.eval").keys.clear();
     std::erase_if(guess.draft.files,
                   [](const ToldChoice& choice) { return choice.key.starts_with("data.eval."); });
@@ -102,7 +102,7 @@ RunConfig guessed_run_config(const std::string& model, TrainOptions& options,
     }
     for (const std::string& note : guess.draft.notes) options.on_message("guessed    " + note);
   }
-  // The first rule is for everything, which the device of the run says as well.
+  // The first rule places everything, which the device of the run does too.
   const bool has_policy = std::any_of(overrides.begin(), overrides.end(), [](const auto& item) {
     return says(item, "policy") || says(item, "device");
   });

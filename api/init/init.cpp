@@ -1,4 +1,4 @@
-// tandem::api::init: train.toml and policy.toml, written beside a model.
+// tandem::api::init: writes train.toml and policy.toml next to a model.
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Before anything is read: neither of the two files may be there.
+/// Refuses, before anything is read, if one of the two files exists.
 void refuse_existing(const std::vector<std::string>& files, const std::string& folder) {
   std::vector<Diagnostic> problems;
   if (path_exists(folder) && !is_directory(folder)) {
@@ -100,7 +100,8 @@ InitReport init(const std::string& model_path, const InitOptions& options) {
   for (const Todo& todo : guess.draft.todos())
     report.open.push_back({.message = todo.text, .file = report.files[0], .path = todo.key});
   const std::string text = to_toml(guess.draft, guess.head);
-  if (report.open.empty()) parse_run_config(text, report.files[0]);  // else a fault of this program
+  // A failure would be a fault of this program.
+  if (report.open.empty()) parse_run_config(text, report.files[0]);
   make_directories(folder);
   write_output(report.files[0], text, "train.toml", "");
   write_output(report.files[1], guess.policy, "policy.toml", "");

@@ -19,11 +19,11 @@ namespace forms {
 
 namespace {
 
-/// The loss and labels that fit, best first.
+/// A loss with labels that fit it.
 struct Candidate {
   LossGuess loss;
   const ArrayFacts* labels;
-  bool is_named;  // as labels are
+  bool is_named;  // its name is one that labels have
 
   auto rank() const {
     return std::tuple(!loss.doubt.empty(), !is_named, labels->has_gaps(), -loss.certainty);
@@ -49,7 +49,7 @@ LossCase case_of(const ModelFacts& model, const PortSummary& output, const Array
   return result;
 }
 
-/// A scalar float output is a loss, above all under that name.
+/// A scalar float output is a loss, preferably if its name says so.
 bool own_loss(const ModelFacts& model, LossChoice& choice) {
   std::vector<std::string> scalars;
   const auto outputs = model.outputs();
@@ -89,7 +89,7 @@ void suggest_without_data(const ModelFacts& model, LossChoice& choice) {
   choice.todo = "the model has no float output with an entry for each sample";
 }
 
-/// The column as it is without its few rows that have no label.
+/// The column without its few rows that have no label.
 std::optional<ArrayFacts> of_labelled_rows(const ArrayFacts& column) {
   const bool is_column = column.columns.size() == 1 && column.sample.shape.empty();
   if (!is_column || !column.has_few_gaps()) return std::nullopt;
@@ -195,7 +195,7 @@ LossChoice guess_loss(const ModelFacts& model, const std::vector<InputFacts>& in
   }
   std::vector<const ArrayFacts*> arrays = usable_arrays(*data);
   std::erase_if(arrays, [&](const ArrayFacts* array) {
-    if (array->is_ragged) return true;  // what fills it up would count as a class
+    if (array->is_ragged) return true;  // its padding would count as a class
     return std::any_of(fields.used.begin(), fields.used.end(), [&](const ArrayFacts* used) {
       return used == array ||
              std::any_of(used->columns.begin(), used->columns.end(), [&](const auto& column) {
@@ -217,7 +217,7 @@ LossChoice guess_loss(const ModelFacts& model, const std::vector<InputFacts>& in
   }
   choice.term = all[0].loss;
   choice.unlabelled = all[0].labels->missing;
-  if (data->kind == "tokens" || data->kind == "text")  // ids that follow
+  if (data->kind == "tokens" || data->kind == "text")  // the labels are the ids that follow
     choice.term.metrics.insert(choice.term.metrics.begin(), "perplexity");
   choice.labels.from = all[0].labels;
   choice.labels.name = all[0].labels->stacked ? "labels" : all[0].labels->name;

@@ -1,4 +1,4 @@
-// The loss that outputs of a model and labels of the data call for.
+// Guesses the loss from outputs of a model and labels of the data.
 #pragma once
 
 #include <memory>
@@ -12,19 +12,19 @@ struct LossChoice {
   bool of_model = false;  // the model has its own: no terms
   std::string output;     // loss.output, where the model has several outputs
   std::string why;
-  std::string todo;             // nothing could be chosen
-  LossGuess term;               // where there is one, also as a suggestion
+  std::string todo;             // set where nothing could be chosen
+  LossGuess term;               // the term, possibly only a suggestion
   FieldGuess labels;            // the field that the term reads
-  std::int64_t unlabelled = 0;  // rows whose label is an empty field: they are left out
-  /// For labels that are made of an input's array: what `labels.from` points to.
+  std::int64_t unlabelled = 0;  // rows whose label is an empty field, which are left out
+  /// For labels that are made from an input's array: what `labels.from` points to.
   std::shared_ptr<const ArrayFacts> own_labels = nullptr;
 };
 
-/// `fields`: of the model's inputs, whose arrays are no labels. `data` null: there is none.
+/// `fields`: of the model's inputs; their arrays are no labels. `data` null: there is none.
 LossChoice guess_loss(const ModelFacts& model, const std::vector<InputFacts>& inputs,
                       const FieldGuesses& fields, const DataFacts* data);
 
-/// As an item of loss.terms.
+/// The term as an item of loss.terms.
 std::string term_toml(const LossGuess& term, const std::string& labels);
 
 }  // namespace tandem::api

@@ -10,7 +10,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// No object where the file is not there, or no JSON.
+/// No object where the file does not exist or is no JSON.
 nlohmann::json config_of(const std::string& folder, const char* name) {
   std::ifstream file(fs::path(folder) / name);
   return file ? nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false) : nlohmann::json();
@@ -39,7 +39,7 @@ std::int64_t positions_in_config(const std::string& folder) {
   const nlohmann::json json = config_of(folder, "config.json");
   const auto type = json.is_object() ? json.find("model_type") : json.end();
   if (positions == 0 || type == json.end() || !type->is_string()) return positions;
-  // These count positions from behind the id that fills up.
+  // These models count positions from after the id of the padding.
   const auto name = type->get<std::string>();
   if (name.find("roberta") == std::string::npos && name != "camembert") return positions;
   const auto pad = number_in_config(folder, "pad_token_id");

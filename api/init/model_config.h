@@ -1,4 +1,4 @@
-// The config.json that transformers and optimum write next to a model.
+// Reads the config.json that transformers and optimum write next to a model.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,8 @@ struct ConfigNumber {
 /// A whole number of 0 or more that the folder's files have under this key.
 std::optional<ConfigNumber> number_in_config(const std::string& folder, const char* key);
 
-/// Tokens that the model has positions for, as the folder's config.json says; 0: it does not.
+/// The number of tokens that the model has positions for, from the folder's config.json; 0:
+/// unknown.
 std::int64_t positions_in_config(const std::string& folder);
 
 }  // namespace tandem::api

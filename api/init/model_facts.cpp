@@ -1,4 +1,4 @@
-// What a model file shows: shapes under bindings, tables, operators, bytes of a step.
+// Reads the facts of a model file: shapes under bindings, tables, operators, bytes of a step.
 #include <algorithm>
 #include <set>
 
@@ -12,7 +12,7 @@
 namespace tandem::api {
 namespace {
 
-/// A batch that is unlikely to be another extent of the model.
+/// A batch size that is unlikely to equal another extent of the model.
 constexpr std::int64_t probe_batch = 7;
 
 TrainingImport import_for(const Engine& engine, const OnnxFile& file, ImportOptions options,
@@ -27,7 +27,7 @@ bool blocks(const std::vector<Problem>& problems) {
   return !std::all_of(problems.begin(), problems.end(), is_free_dimension);
 }
 
-/// The fed value that ids come from, through operators that only change their form.
+/// The fed value that ids come from, through operators that only change their shape or type.
 std::string input_of(const Graph& graph, ValueId id) {
   for (int hops = 0; id && hops < 64; ++hops) {
     const Value& value = graph.value(id);
@@ -54,7 +54,7 @@ std::vector<TableFacts> tables_of(const Graph& graph) {
       continue;
     for (const Node& node : graph.nodes) {
       if (!is_row_lookup(node) || node.inputs[0] != state.initial) continue;
-      if (graph.is_constant(node.inputs[1])) continue;  // positions, always the same rows
+      if (graph.is_constant(node.inputs[1])) continue;  // positions, which are always the same rows
       tables.push_back({state.name, state.path, state.start.shape()[0], state.start.shape()[1],
                         input_of(graph, node.inputs[1])});
       break;
@@ -63,7 +63,7 @@ std::vector<TableFacts> tables_of(const Graph& graph) {
   return tables;
 }
 
-/// Inputs whose elements look up rows of different tables, or parts of one.
+/// Finds inputs whose elements look up rows of different tables, or of parts of one.
 void add_input_rows(const Engine& engine, ModelFacts& facts) {
   const Graph& graph = facts.imported.graph;
   const std::vector<ColumnLookup> lookups = column_lookups(graph, engine.evaluate);
@@ -73,7 +73,8 @@ void add_input_rows(const Engine& engine, ModelFacts& facts) {
     std::vector<std::int64_t> rows = rows_of_elements(lookups, input.name, type.shape[1]);
     const bool differ = std::any_of(rows.begin(), rows.end(),
                                     [&](std::int64_t own) { return own != rows.front(); });
-    // Several tables with equal rows, or one that all look up: what a whole input is.
+    // Skips several tables with equal rows, and one table that all look up: these concern the input
+    // as a whole.
     const bool are_all =
         std::all_of(rows.begin(), rows.end(), [](std::int64_t r) { return r > 0; });
     const bool is_one = std::any_of(lookups.begin(), lookups.end(), [&](const ColumnLookup& l) {
@@ -144,7 +145,7 @@ ModelFacts look_into_model(const Engine& engine, const std::string& path,
     }
   }
   if (blocks(import.model.summary.problems)) {
-    // A file whose batch cannot be changed trains with its own.
+    // A file with a fixed batch size trains with that size.
     TrainingImport as_it_is = import_for(engine, file, options, 0);
     if (as_it_is.model.file_batch == 0 || blocks(as_it_is.model.summary.problems))
       refuse_model(facts.path, import.model.summary.problems);

@@ -9,7 +9,7 @@
 namespace tandem::api {
 namespace {
 
-/// An output with scores of every id at each place of these ids.
+/// An output with a score for every id at each position of these ids.
 const PortSummary* scores_of(const std::vector<PortSummary>& outputs, const ArrayFacts& ids) {
   const auto scores = std::find_if(outputs.begin(), outputs.end(), [&](const PortSummary& output) {
     return output.bound.size() == 3 && output.bound[1] == ids.sample.shape[0] &&
@@ -23,7 +23,7 @@ bool are_ids(const InputFacts& input, const FieldGuess& field) {
          field.from->sample.shape.size() == 1;
 }
 
-/// The functions that make labels of the field of ids.
+/// The functions that make labels from the field of ids.
 std::vector<std::string> label_functions(const FieldGuess& ids) {
   std::vector<std::string> functions = ids.as;
   const std::string tokens = "tokens(length=";
@@ -39,7 +39,7 @@ std::vector<std::string> label_functions(const FieldGuess& ids) {
   return functions;
 }
 
-/// The loss of scores of ids at each place.
+/// The loss for scores of ids at each position.
 LossChoice loss_of_ids(const PortSummary& scores, std::int64_t ignored) {
   LossChoice choice;
   choice.term.kind = "softmax_cross_entropy";
@@ -52,7 +52,7 @@ LossChoice loss_of_ids(const PortSummary& scores, std::int64_t ignored) {
   return choice;
 }
 
-/// Labels of a line for each of these texts.
+/// Offers labels, with a line for each of these texts.
 void offer_labels(const std::vector<ArrayFacts>& texts, bool are_next, FieldGuess& labels) {
   for (const ArrayFacts& text : texts) {
     FieldGuess one;
@@ -64,8 +64,8 @@ void offer_labels(const std::vector<ArrayFacts>& texts, bool are_next, FieldGues
   }
 }
 
-/// The loss of a model with a decoder, whose labels are a text column. Nothing where the data has
-/// no column to choose.
+/// The loss of a model with a decoder, whose labels are a text column. Empty where the data has no
+/// column to choose.
 std::optional<LossChoice> loss_of_decoder(const std::vector<PortSummary>& outputs,
                                           const InputFacts& decoder, const DataFacts& data,
                                           std::string& why_not) {

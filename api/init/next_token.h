@@ -1,4 +1,4 @@
-// The labels of a language model: the ids that it reads, one place ahead.
+// Labels of a language model: the ids that it reads, shifted by one position.
 #pragma once
 
 #include <memory>
@@ -7,16 +7,16 @@
 
 namespace tandem::api {
 
-/// Where an output scores ids at each place of a row of them, and no place sees later ones: the
-/// loss of the next token, with labels made of the field of those ids. Nothing where the model or
-/// its fields are of another kind; `why_not` then says what came nearest.
+/// The next-token loss, where an output scores ids at each position of a row of ids, and no
+/// position sees later ones. Its labels are made from the field of those ids. Empty where the model
+/// or its fields are of another kind; `why_not` then says which condition failed.
 std::optional<LossChoice> next_token_loss(const ModelFacts& model,
                                           const std::vector<InputFacts>& inputs,
                                           const FieldGuesses& fields, const DataFacts& data,
                                           std::string& why_not);
 
 /// Whether labels repeat the ids of an input that the output scores, as transformers' own loss
-/// takes them: they are one place ahead then.
+/// expects them: they must then be shifted by one position.
 bool are_unshifted(const ModelFacts& model, const FieldGuesses& fields, const ArrayFacts& labels);
 
 }  // namespace tandem::api

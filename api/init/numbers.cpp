@@ -1,4 +1,4 @@
-// Range, kinds of values, mean and deviation of an array's numbers.
+// Range, type of values, mean and deviation of an array's numbers.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -34,7 +34,7 @@ void Numbers::add(const HostTensor& tensor) {
   with_type(tensor.dtype(), [&](auto zero) {
     using T = decltype(zero);
     const T* values = static_cast<const T*>(tensor.data());
-    if constexpr (sizeof(T) == 1) {  // images: each value once, with its number
+    if constexpr (sizeof(T) == 1) {  // images: adds each value once, with its count
       std::int64_t seen[256] = {};
       for (std::int64_t i = 0; i < elements; ++i) ++seen[static_cast<std::uint8_t>(values[i])];
       for (int byte = 0; byte < 256; ++byte) {

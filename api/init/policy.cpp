@@ -1,4 +1,4 @@
-// policy.toml: all on one device, and what is worth changing.
+// Writes policy.toml: everything on one device, with suggestions for changes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ std::string usable_gpu() {
   return "";
 }
 
-/// Of the operators that read a table, which covers the table as well.
+/// A selector of the operators that read a table, which also covers the table.
 std::string scope_of(const TableFacts& table) {
   const std::size_t colon = table.path.rfind(':');
   return colon == std::string::npos ? table.path : table.path.substr(0, colon) + ".**";

@@ -1,4 +1,5 @@
-// How many positions a model's own tables have, where it looks the places of a sequence up itself.
+// Counts the positions in a model's own tables, where it looks up the positions of a sequence
+// itself.
 #include <algorithm>
 
 #include "api/init/facts.h"
@@ -7,7 +8,7 @@
 namespace tandem::api {
 namespace {
 
-/// The first of `length` ids that follow each other; -1: they do not.
+/// The first of `length` consecutive ids; -1: they are not consecutive.
 std::int64_t first_of_range(const HostTensor& ids, std::int64_t length) {
   if (!is_integer(ids.dtype()) || ids.type().elements() != length || length < 2) return -1;
   const double first = ids.number(0);

@@ -29,7 +29,7 @@ using Metadata = std::map<std::string, std::string>;
 
 constexpr std::string_view fields_key = "data.fields.";
 
-/// A key apart: "data.fields" and the field's name, "loss" and "terms".
+/// A key in parts: "data.fields" and the field's name, "loss" and "terms".
 struct KeyParts {
   std::string section, name, value;
   ConfigValue read;  // the value
@@ -55,7 +55,7 @@ std::optional<KeyParts> parts_of(const std::string& key) {
   return parts;
 }
 
-/// Why the vocabulary beside the model is not that of its training; "" where it is.
+/// Why the vocabulary next to the model is not that of its training; "" where it is.
 std::string refusal_of(const std::string& path, const std::string& file, const Metadata& metadata) {
   const std::string name = fs::path(path).filename().string();
   const auto known = metadata.find(file);
@@ -69,7 +69,7 @@ std::string refusal_of(const std::string& path, const std::string& file, const M
                : "numbers its words, and is not beside the model");
 }
 
-/// Vocabularies of a field's key are read from the files beside the model.
+/// Makes a field's key read its vocabularies from the files next to the model.
 std::string with_vocabularies(const std::string& key, const std::string& stem,
                               const std::string& folder, const Metadata& metadata,
                               RecordedTraining& recorded) {
@@ -95,7 +95,7 @@ std::string with_vocabularies(const std::string& key, const std::string& stem,
 
 std::string quoted(const std::string& name) { return "\"" + name + "\""; }
 
-/// The first of the columns or arrays of the data.
+/// The names of the first columns or arrays of the data.
 std::vector<std::string> names_in(const DataFacts& data, std::size_t most = 40) {
   std::vector<std::string> names;
   for (const ArrayFacts& array : data.arrays) {
@@ -104,11 +104,11 @@ std::vector<std::string> names_in(const DataFacts& data, std::size_t most = 40) 
   return names;
 }
 
-/// Columns or arrays of a field that the data does not have.
+/// Columns or arrays of a field that the data lacks.
 std::vector<std::string> lacking(const ConfigValue& field, const DataFacts& data) {
   const std::vector<std::string> names = names_in(data, data.arrays.size());
   std::vector<std::string> missing;
-  if (names.empty() || !data.problem.empty()) return {};  // the problem is told
+  if (names.empty() || !data.problem.empty()) return {};  // the problem is reported anyway
   for (const std::string& name : said_columns(field)) {
     const bool is_there = data.find(name) != nullptr || data.unread.contains(name) ||
                           (data.rows_read > 0 && find_column(names, name) != std::string::npos);
@@ -117,7 +117,7 @@ std::vector<std::string> lacking(const ConfigValue& field, const DataFacts& data
   return missing;
 }
 
-/// A list in which each metric is a table with its kind alone is one of names.
+/// A list whose metrics are all tables with only a type is written as a list of names.
 std::string metrics_text(const KeyParts& metrics) {
   std::string names;
   for (const ConfigValue& item : metrics.read.items) {
@@ -128,7 +128,7 @@ std::string metrics_text(const KeyParts& metrics) {
   return "[ " + names + " ]";
 }
 
-/// The name of the first of these metrics; "" where its options make it.
+/// The name of the first of these metrics; "" where its options determine it.
 std::string first_metric(const ConfigValue& metrics) {
   if (metrics.items.empty()) return "";
   const ConfigValue& first = metrics.items[0];
@@ -137,7 +137,7 @@ std::string first_metric(const ConfigValue& metrics) {
   return kind != nullptr && first.members.size() == 1 ? kind->text : first.text;
 }
 
-/// Several spaces as one.
+/// Replaces several spaces by one.
 std::string squeezed_spaces(const std::string& text) {
   std::string result;
   for (const char c : text) {
@@ -189,7 +189,8 @@ void lay_over(const RecordedTraining& recorded, const std::string& model, const 
   bool has_fields = false;
   for (const std::string& key : recorded.keys) {
     std::optional<KeyParts> parts = parts_of(key);
-    if (!parts || parts->section == "model") continue;  // lengths are said where it is opened
+    // Lengths are used where the model is opened.
+    if (!parts || parts->section == "model") continue;
     const bool is_usual = (parts->name == "decimal" && parts->read.text == ".") ||
                           (parts->name == "thousands" && parts->read.text == "none");
     if (parts->section == "data" && is_usual) continue;

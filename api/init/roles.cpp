@@ -10,7 +10,7 @@ namespace {
 
 using Words = std::set<std::string, std::less<>>;
 
-/// "decoder_attention_mask" without its first word, where that says whose it is.
+/// "decoder_attention_mask" without its first word, where that only names the owner.
 std::string without_owner(const std::string& name) {
   for (const char* owner : {"decoder_", "encoder_", "input_", "text_", "token_", "tokens_"}) {
     if (name.starts_with(owner)) return name.substr(std::string(owner).size());
@@ -57,7 +57,7 @@ Role role_of(const InputFacts& input) {
     case Role::decoder_ids:
       return is_row && is_integer(input.sample.dtype) ? role : Role::none;
     case Role::positions: {
-      // "cache_position" has no axis of the batch.
+      // "cache_position" has no batch axis.
       const bool is_alone = input.sample.shape.empty() && input.name.starts_with("cache_");
       return (is_row || is_alone) && is_integer(input.sample.dtype) ? role : Role::none;
     }

@@ -9,7 +9,8 @@
 namespace tandem::api {
 namespace {
 
-/// The word of these that a key has; none where it has another value, which reading refuses.
+/// The choice that a key names; empty where it has another value, which reading the configuration
+/// refuses.
 template <class T>
 std::optional<T> said_word(const ConfigValue& table, std::string_view key) {
   const ConfigValue* const value = table.find(key);

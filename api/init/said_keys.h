@@ -1,4 +1,4 @@
-// What keys of a command line or of an export's record say before the data is looked into.
+// What keys of a command line or of an export's record say of the data before it is read.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +11,17 @@
 
 namespace tandem::api {
 
-/// "KEY=VALUE" as values; what cannot be read is left out: reading the configuration tells it.
+/// "KEY=VALUE" as a tree of values; unreadable ones are left out, since reading the configuration
+/// reports them.
 ConfigValue tree_of(const std::vector<std::string>& keys);
 
-/// The columns or arrays that a field is made of; none where it does not say them.
+/// The columns or arrays that a field is made of; none where the field does not name them.
 std::vector<std::string> said_columns(const ConfigValue& field);
 
-/// What keys say of the data's cells and, where `has_fields`, of what its columns are for.
+/// What keys say of the data's cells and, where `has_fields`, of the use of its columns.
 SaidOfData said_of_data(const std::vector<std::string>& keys, bool has_fields);
 
-/// Lengths that keys say of the model's free dimensions.
+/// The lengths that keys give to the model's free dimensions.
 std::map<std::string, std::int64_t> said_bind(const std::vector<std::string>& keys);
 
 }  // namespace tandem::api

@@ -1,4 +1,4 @@
-// Texts of columns: the words that `classes(…)` can list, and texts that stand among numbers.
+// Texts of columns: the words that `classes(…)` can list, and texts that occur among numbers.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,8 +14,8 @@
 namespace tandem::api {
 namespace {
 
-/// Words are printed in tables. Line breaks and tabs may be in them, what else steers a terminal
-/// may not.
+/// Whether a character controls a terminal. Words are printed in tables, where only line breaks and
+/// tabs are allowed.
 bool steers_terminal(char c) {
   const auto byte = static_cast<unsigned char>(c);
   return (byte < 0x20 && c != '\n' && c != '\r' && c != '\t') || byte == 0x7f;
@@ -58,7 +58,7 @@ std::string unlisted_word(const ArrayFacts& array) {
 
 std::string shown_text(std::string_view text) {
   constexpr std::size_t most = 40;
-  const auto is_inside = [&](std::size_t i) {  // a character of UTF-8
+  const auto is_inside = [&](std::size_t i) {  // a continuation byte of UTF-8
     return (static_cast<unsigned char>(text[i]) & 0xc0) == 0x80;
   };
   std::size_t end = std::min(text.size(), most);

@@ -1,4 +1,4 @@
-// What is said of CUDA: doctor's part, and why a GPU that a policy names is not to be had.
+// Reports on CUDA: the lines of `doctor`, and why a GPU that a policy names is not available.
 #pragma once
 
 #include <optional>

@@ -82,7 +82,7 @@ Placement place_everything(const Graph& graph) {
 }
 
 std::uint64_t peak_resident_bytes() {
-  // What getrusage says may be that of the process which has started this one.
+  // getrusage may report the peak of the process that has started this one.
   std::ifstream status("/proc/self/status");
   for (std::string name; status >> name;) {
     std::uint64_t kibibytes = 0;

@@ -13,13 +13,14 @@
 
 namespace tandem::api {
 
-/// Computes a node on constants with the reference kernels; throws where none takes it. Nothing
-/// where the kernel reports an error, such as an index out of range: the step tells of it then.
+/// Computes a node on constants with the reference kernels; throws where none supports the node.
+/// Empty where the kernel reports an error, such as an index out of range: the step then reports
+/// it.
 Evaluator reference_evaluator();
 
 struct Engine {
   OperatorSet operators = all_operators();
-  /// Hears of all lanes where a run has accelerators.
+  /// Observes all queues where a run has accelerators.
   std::shared_ptr<OrderChecker> monitor = std::make_shared<OrderChecker>();
   std::unique_ptr<Device> cpu;
   Evaluator evaluate = reference_evaluator();
@@ -29,7 +30,7 @@ struct Engine {
   std::vector<Device*> devices() const { return {cpu.get()}; }
 };
 
-/// Throws Error{runtime} where the monitor saw accesses out of order: our own bug.
+/// Throws Error{runtime} where the monitor saw accesses out of order, which is a bug of Tandem.
 void check_order(const Engine& engine);
 
 /// Everything on cpu, reason "default".

@@ -49,7 +49,7 @@ void FineTuning::apply(const ImportOptions& options, ImportResult& model) {
   join_teacher(options, model.graph);
 }
 
-// As PyTorch's Linear and convolutions start: weight and bias uniform within 1 / sqrt(fan_in).
+// Weight and bias start uniform within 1 / sqrt(fan_in), as PyTorch's Linear and convolutions do.
 void FineTuning::start_heads(Graph& graph) {
   for (const ResizedState& head : heads_) {
     added_.insert(head.name);
@@ -84,8 +84,8 @@ const OnnxFile& FineTuning::teacher() {
   return *teacher_;
 }
 
-// The teacher predicts, in training as in evaluation; what the model computes of it that no loss
-// reads goes with the passes.
+// Adds the teacher in inference form, in training as well as in evaluation. Values of it that no
+// loss reads are removed by the passes.
 void FineTuning::join_teacher(const ImportOptions& options, Graph& graph) {
   const DistillationConfig& config = config_.distillation;
   if (!config.has_teacher()) return;

@@ -1,5 +1,5 @@
-// What [parameters] head and lora, and [distillation], make of an imported model: a last layer of
-// another width, adapters, a teacher beside it. Everything behind sees one graph.
+// Applies [parameters] head and lora, and [distillation], to an imported model: a last layer of
+// another width, adapters, a teacher next to it. All later steps see one graph.
 #pragma once
 
 #include <memory>
@@ -44,7 +44,7 @@ class FineTuning {
   std::vector<AdaptedWeight> adapted_;
   std::set<std::string> added_;
   std::unique_ptr<OnnxFile> teacher_;
-  std::map<std::string, HostTensor> teacher_weights_;  // of distillation.weights, by state
+  std::map<std::string, HostTensor> teacher_weights_;  // distillation.weights, by state name
   bool has_teacher_weights_ = false;
 };
 

@@ -1,4 +1,5 @@
-// What is in a model, what is trainable and why, what blocks training; and every stage as text.
+// Inspects a model: its parts, what is trainable and why, what blocks training; and every stage as
+// text.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -28,7 +29,8 @@ std::vector<ValueId> trainable(const Graph& graph) {
   return values;
 }
 
-/// The first initializers that could train and why they do not, where there are such.
+/// The first initializers that might train, with the reasons why they do not; "" where there are
+/// none.
 std::string why_nothing_trains(const ModelSummary& summary) {
   std::string text;
   constexpr std::size_t shown = 3;
@@ -43,7 +45,7 @@ std::string why_nothing_trains(const ModelSummary& summary) {
   return "no float initializer trains: " + text;
 }
 
-/// No optimizer works on weights of 16 bits themselves.
+/// Adds a problem for parameters of 16 bits, which no optimizer updates.
 void add_types_without_update(Inspected& inspected) {
   std::int64_t count = 0;
   const State* first = nullptr;
@@ -62,8 +64,8 @@ void add_types_without_update(Inspected& inspected) {
        count});
 }
 
-/// The model with some length for each dimension that the file leaves free, which tells what reads
-/// its parameters; empty where it cannot be imported so.
+/// The model with an arbitrary length for each dimension that the file leaves free, to find what
+/// reads its parameters; empty where it cannot be imported that way.
 Graph with_any_lengths(const OnnxFile& file, const Engine& engine, ImportOptions import,
                        const ModelSummary& summary) {
   constexpr std::int64_t any_length = 16;
@@ -108,7 +110,7 @@ Inspected open_for_inspection(const Engine& engine, const std::string& path,
   result.recognised = std::move(context.notes);
   std::vector<ValueId> outputs;
   for (const NamedValue& output : result.forward.outputs) {
-    // Only what its own training derives, where it has one.
+    // If the model has its own training, only its loss needs gradients.
     if (result.algorithm == nullptr || output.name == result.algorithm->loss)
       outputs.push_back(output.value);
   }
@@ -178,7 +180,7 @@ std::string placement_text(const Placement& placement, const Graph& graph) {
   return text;
 }
 
-/// The stage as text; `json` gets the same as an object where the stage has one.
+/// The stage as text; `json` gets it as an object too, where the stage has one.
 std::string stage_text(const Engine& engine, const Inspected& inspected,
                        const InspectOptions& options, Json& json) {
   if (options.stage == "graph") return to_text(inspected.forward);
@@ -214,7 +216,7 @@ void check_options(const InspectOptions& options) {
   if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
 }
 
-/// The stage, then the problems that are known; these alone where it cannot be made.
+/// The stage, then the known problems; only the problems where the stage cannot be made.
 std::string stage_with_problems(const Engine& engine, const Inspected& inspected,
                                 const InspectOptions& options, Json& json) {
   try {

@@ -32,7 +32,7 @@ std::string with_fix(const std::string& reason, const std::string& fix) {
   return fix.empty() ? reason : reason + " (" + fix + ")";
 }
 
-/// Paths of operators that read a parameter, and the names that it has from them.
+/// Paths of operators that read a parameter, and the further names that these give it.
 struct Readers {
   std::vector<std::string> operators, further_names;
 };
@@ -52,7 +52,7 @@ const Graph& graph_of_readers(const Inspected& inspected) {
   return inspected.named.states.empty() ? inspected.imported.graph : inspected.named;
 }
 
-/// "; read by q_proj.MatMul: also called q_proj:weight", the first few of many.
+/// "; read by q_proj.MatMul: also called q_proj:weight"; long lists are cut.
 std::string readers_text(const Readers& readers) {
   const auto listed = [](const std::vector<std::string>& names) {
     constexpr std::size_t shown = 4;

@@ -1,4 +1,4 @@
-// What `inspect` finds in a model, and how it is told.
+// The result of `inspect` on a model, as JSON and as text.
 #pragma once
 
 #include <string>
@@ -18,17 +18,18 @@ using Json = nlohmann::ordered_json;
 struct Inspected {
   ImportResult imported;
   Graph forward;
-  Graph named;        // says what reads the parameters where dimensions are free, with any length
-  ItemCounts counts;  // of what the rules of a policy may name
+  /// The forward graph, with any length for free dimensions: names what reads a parameter.
+  Graph named;
+  ItemCounts counts;  // counts of the items that rules of a policy may name
   std::vector<std::string> recognised;
   std::vector<Problem> problems;  // what blocks training; missing operators first
   std::vector<ExportNote> export_notes;
   std::vector<ModelNotice> notices;
   bool has_training_info = false;
-  std::shared_ptr<const TrainingAlgorithm> algorithm;  // what that says, where it could be read
+  std::shared_ptr<const TrainingAlgorithm> algorithm;  // the training_info, where it could be read
 };
 
-/// Whether lengths that the file leaves free are all that is missing.
+/// Whether free lengths of the file are the only thing that is missing.
 bool lacks_lengths_alone(const Inspected& inspected);
 
 Json to_json(const Inspected& inspected);

@@ -1,4 +1,5 @@
-// The GPUs of this machine, looked for when a policy uses one: others shall not start a driver.
+// The GPUs of this machine, queried only when a policy uses one: other runs must not start a
+// driver.
 #pragma once
 
 #include <functional>
@@ -10,7 +11,7 @@
 
 namespace tandem::api {
 
-/// Copies look together, once.
+/// Copies share one query, which is made once.
 class KnownGpus {
  public:
   explicit KnownGpus(std::function<CudaReport()> look = cuda_gpus) : look_(std::move(look)) {}

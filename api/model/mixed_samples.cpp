@@ -10,7 +10,8 @@
 namespace tandem::api {
 namespace {
 
-/// The axes of a graph's values that are longer in the same graph for more samples.
+/// Finds the sample axes of a graph's values: those whose length differs in the same graph for
+/// another number of samples.
 class SampleAxes {
  public:
   SampleAxes(const Graph& graph, const Graph& other) : graph_(graph) {
@@ -38,7 +39,7 @@ class SampleAxes {
   std::unordered_map<std::string_view, const Shape*> shapes_;
 };
 
-/// Of operators whose result has the shape of their input.
+/// Whether the node, whose result has the shape of its input, combines elements along `axis`.
 bool runs_along(const Graph& graph, const Node& node, std::size_t axis) {
   const std::string& op = node.op->name;
   if (op != "Softmax" && op != "LogSoftmax" && op != "CumSum") return false;
@@ -77,7 +78,7 @@ const Node* find_mixed_samples(const Graph& graph, const Graph& other,
   const auto mark = [&](ValueId id) { of_samples[static_cast<std::size_t>(id.index)] = true; };
   for (const NamedValue& input : graph.inputs) {
     const auto axes = sample_axes.of(input.value);
-    if (axes && axes->size() == 1) mark(input.value);  // others are the same for all samples
+    if (axes && axes->size() == 1) mark(input.value);  // other inputs are shared by all samples
   }
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     const Node& node = graph.nodes[n];

@@ -28,7 +28,8 @@
 namespace tandem::api {
 namespace {
 
-// A table is opened for its vocabularies and for its rows, and says the same both times.
+// Passes each text on only once: a table is opened both for its vocabularies and for its rows, and
+// reports the same twice.
 std::function<void(const std::string&)> told_once(std::function<void(const std::string&)> tell) {
   if (!tell) return tell;
   return [tell = std::move(tell),
@@ -93,7 +94,7 @@ const TrainingImport& Model::import(std::int64_t batch, bool training, std::int6
   const auto found = imported_.find({batch, training, length});
   if (found != imported_.end()) return found->second;
   ImportOptions options = import_options(batch, training, length);
-  const bool has_own_training = has_training_info(file_);  // whose settings refuse all of this
+  const bool has_own_training = has_training_info(file_);  // whose settings exclude all of these
   if (!has_own_training) tuning_.resize(file_, options);
   const auto imported = [&] { return import_training(file_, engine_.operators, options); };
   const StageValues nothing;
@@ -163,7 +164,7 @@ std::vector<Diagnostic> Model::export_warnings() {
   const auto covers = [&](const std::string& at, const State& state) {
     return names.covers(Selector(at), state);
   };
-  // Rows of what does not train at all, frozen or beside adapters, need no rule.
+  // Rows of parameters that do not train, because they are frozen or have adapters, need no rule.
   const auto is_fixed = [&](const ExportNote& note) {
     const State* state = micro_batch().graph.find_state(note.parameter);
     if (note.row < 0 || state == nullptr) return false;
@@ -190,7 +191,7 @@ std::vector<Diagnostic> Model::warn_of_mixed_samples(const std::string& by) {
   const Graph* other = nullptr;
   try {
     other = &imported(2 * config_.micro_batch_size(), true).graph;
-  } catch (const Error&) {  // a file of one batch says nothing
+  } catch (const Error&) {  // the file has a fixed batch size, so nothing can be compared
     return {};
   }
   std::vector<ValueId> wanted;
@@ -269,7 +270,7 @@ void ModelData::answer(const OpenQuestions& questions, PlacementFacts& facts) {
       try {
         if (const auto data = counted())
           unique_rows_ = count_unique_rows(micro_batch, *data, evaluate);
-      } catch (const std::exception&) {  // said where the run itself reads the data
+      } catch (const std::exception&) {  // the run itself reports it when it reads the data
       }
     }
     facts.unique_rows = unique_rows_;
@@ -323,12 +324,12 @@ Graph PlacedModel::with_passes(Graph imported) const {
   return run_passes(std::move(graph), context);
 }
 
-// A training step of a forward graph, by which devices are asked for kernels.
+// A training step of a forward graph, used to ask devices for kernels.
 Graph PlacedModel::with_training(const Graph& forward) const {
   try {
     return sample_training_graph(model_->engine(), model_->config(), forward,
                                  model_->algorithm(model_->config().micro_batch_size(), true));
-  } catch (const Error&) {  // said where the run builds its own
+  } catch (const Error&) {  // reported where the run builds its own graph
     return forward;
   }
 }
@@ -351,7 +352,8 @@ OpenOptions open_options(const RunConfig& config, const Graph& graph) {
   OpenOptions options;
   options.seed = config.seed;
   options.threads = config.threads;
-  for (const NamedValue& input : graph.inputs) {  // numbers and ids of text have no type of theirs
+  // Numbers and ids of text have no type of their own, so they take the model's.
+  for (const NamedValue& input : graph.inputs) {
     const DType taken = graph.type(input.value).dtype;
     const bool whole = taken == DType::int32 || taken == DType::int64;
     if (config.data && config.data->table() && whole) {

@@ -26,14 +26,14 @@
 namespace tandem::api {
 
 struct ModelOptions {
-  /// The run directory whose vocabularies say how many rows tables have; "": the data, which is
-  /// prepared for that where it is not yet.
+  /// The run directory whose vocabularies say how many rows tables have; "": the data says it,
+  /// which is prepared for that if it is not prepared yet.
   std::string run_dir = {};
-  VocabularyRows rows = {};  // who says it instead
-  /// Is told what happens while data is prepared or opened, each text once.
+  VocabularyRows rows = {};  // gives the numbers of rows instead, where set
+  /// Called with each message while data is prepared or opened, each text once.
   std::function<void(const std::string&)> on_message = {};
-  std::function<bool()> stop_requested = {};  // asked meanwhile
-  /// Where data decides extents the model is imported as far as they are known.
+  std::function<bool()> stop_requested = {};  // polled meanwhile
+  /// Import the model only as far as extents are known where data decides the others.
   bool in_stages = false;
 };
 
@@ -54,37 +54,38 @@ class Model {
   const Engine& engine() const { return engine_; }
   const RunConfig& config() const { return config_; }
   const OnnxFile& file() const { return file_; }
-  /// Imported once for each batch, mode and length of sequences; stays where it is. `length`: of a
-  /// bucket (data.buckets); 0: the longest, or there are none.
+  /// Imported once for each batch size, mode and length of sequences; the reference stays valid.
+  /// `length`: the length of a bucket (data.buckets); 0: the longest, or there are no buckets.
   const ImportResult& imported(std::int64_t batch, bool training, std::int64_t length = 0);
-  /// What the file says itself of its training, for that import; null: nothing.
+  /// What the file itself says of its training, for that import; null: nothing.
   std::shared_ptr<const TrainingAlgorithm> algorithm(std::int64_t batch, bool training);
-  /// Of a model that is imported as far as extents are known: what its first stage has to know.
-  /// Empty: extents are known before the run.
+  /// What the first stage has to compute, where the model is imported only as far as extents are
+  /// known. Empty: all extents are known before the run.
   const std::vector<StageRequest>& requests() { return micro_batch().stage.requests; }
-  /// In inference form, with what earlier stages have computed of a batch. Kept by nobody.
+  /// In inference form, given what earlier stages have computed of a batch. Not cached.
   ImportResult import_stage(std::int64_t batch, const StageValues& values);
   /// For the micro-batches of a training step.
   const ImportResult& micro_batch() { return imported(config_.micro_batch_size(), true); }
-  /// What the export of the file has lost, and how that is mended; but rows that the configuration
-  /// fixes.
+  /// Defects that the export of the file has caused, with their fixes; except for rows that the
+  /// configuration fixes.
   std::vector<Diagnostic> export_warnings();
-  /// What people have to know of it in training, but for what the configuration settles.
+  /// What users have to know of the model in training, except for what the configuration already
+  /// decides.
   std::vector<ModelNotice> notices();
-  /// Where a step is cut into parts of the batch (`by`: "micro_batch" or "ranks"): the node in
-  /// which samples meet, so that the step is not that of the whole batch. Throws Error{usage} where
-  /// the model's own loss is no sum or mean over samples.
+  /// For a step that is cut into parts of the batch (`by`: "micro_batch" or "ranks"): warns of a
+  /// node in which samples interact, so that the step differs from that of the whole batch. Throws
+  /// Error{usage} where the model's own loss is no sum or mean over samples.
   std::vector<Diagnostic> warn_of_mixed_samples(const std::string& by);
-  /// What data is opened with, as this model takes it.
+  /// Options for opening data, as this model needs them.
   OpenOptions open_options();
-  /// What parameters.load has to know of the model.
+  /// What parameters.load has to know about the model.
   LoadingParts loading_parts();
   /// Weights with adapters (parameters.lora).
   const std::vector<AdaptedWeight>& adapted() {
     micro_batch();
     return tuning_.adapted();
   }
-  /// Shapes of last layers that are not the file's (parameters.head).
+  /// Shapes of last layers that differ from the file's (parameters.head).
   std::map<std::string, Shape> resized();
 
  private:
@@ -92,7 +93,7 @@ class Model {
   RunConfig config_;
   OnnxFile file_;
   ModelOptions options_;
-  std::optional<std::vector<RowsRule>> rows_;  // of [parameters] shape
+  std::optional<std::vector<RowsRule>> rows_;  // rules of [parameters] shape
   const TrainingImport& import(std::int64_t batch, bool training, std::int64_t length = 0);
   ImportOptions import_options(std::int64_t batch, bool training, std::int64_t length = 0);
   void refuse_buckets_that_do_not_fit() const;
@@ -113,24 +114,24 @@ void add_model_rules(const RunConfig& config, ImportOptions& options);
 std::vector<std::pair<std::string, std::int64_t>> bound_dimensions(const RunConfig& config,
                                                                    std::int64_t length = 0);
 
-/// Seed of the held-out part; labels of classes as int32 where the files store that, else as int64,
-/// or as the model takes them where they are an input of it. `micro_batch`: the model as it was
-/// imported for a micro-batch of the configuration.
+/// The seed of the held-out part; labels of classes as int32 where the files store that, else as
+/// int64, or in the model's type where they are an input of it. `micro_batch`: the model imported
+/// for a micro-batch of the configuration.
 OpenOptions open_options(const RunConfig& config, const Graph& micro_batch);
 
-/// The data of a model's configuration, opened once something of it is needed. What was counted in
-/// it is kept.
+/// The data of a model's configuration, opened when it is first needed. Counts made in it are
+/// cached.
 class ModelData {
  public:
   explicit ModelData(std::shared_ptr<Model> model) : model_(std::move(model)) {}
 
-  ModelData(std::shared_ptr<Model> model, DataSets sets)  // opened already
+  ModelData(std::shared_ptr<Model> model, DataSets sets)  // data that is open already
       : model_(std::move(model)), sets_(std::move(sets)) {}
 
   /// Throws what `open_data` throws, each time.
   const DataSets& sets();
-  /// Adds what the data tells of the questions. Data that cannot be read tells nothing: the run
-  /// itself says why.
+  /// Adds what the data answers of the questions. Data that cannot be read answers nothing: the run
+  /// itself reports why.
   void answer(const OpenQuestions& questions, PlacementFacts& facts);
 
  private:
@@ -138,21 +139,21 @@ class ModelData {
 
   std::shared_ptr<Model> model_;
   std::optional<DataSets> sets_;
-  std::exception_ptr error_;                                        // of opening it
+  std::exception_ptr error_;                                        // why opening failed
   std::optional<std::map<std::string, std::int64_t>> unique_rows_;  // by parameter
   TableCaches caches_;
 };
 
-/// A model under a policy that is resolved, with the devices of it.
+/// A model under a resolved policy, with the devices of the policy.
 class PlacedModel {
  public:
-  /// Resolves the policy, with all that model, data and devices tell: the one place where rules
-  /// with need = "prefer" fall back. Throws Error{usage} with everything that is wrong in the
-  /// policy. `data` null: what it could tell stays open. `keep`: values of the graph that become
-  /// outputs where it has them.
+  /// Resolves the policy with everything that model, data and devices say: the only place where
+  /// rules with need = "prefer" fall back. Throws Error{usage} with everything that is wrong in the
+  /// policy. `data` null: questions to the data stay open. `keep`: values that become outputs of a
+  /// graph that has them.
   PlacedModel(std::shared_ptr<Model> model, RunPolicy policy, const PlacingArguments& arguments,
               ModelData* data = nullptr, std::vector<std::string> keep = {});
-  /// By the configuration's own policy and `arguments`.
+  /// Uses the configuration's own policy and `arguments`.
   PlacedModel(const Engine& engine, const RunConfig& config, const PlacingArguments& arguments = {})
       : PlacedModel(std::make_shared<Model>(engine, config), read_run_policy(config, arguments),
                     arguments) {}
@@ -164,17 +165,17 @@ class PlacedModel {
   const RunPolicy& policy() const { return policy_; }
   const ResolvedPolicy& resolved() const { return resolved_; }
   const std::vector<Device*>& devices() const { return devices_.all; }
-  /// After the forward passes; values that the loss names are outputs. Made once, stays where it
-  /// is. `length` as for Model::imported.
+  /// The graph after the forward passes; values that the loss names are outputs. Made once; the
+  /// reference stays valid. `length` as for Model::imported.
   const Graph& forward(std::int64_t batch, bool training, std::int64_t length = 0);
-  /// Of a graph that comes from the imported one.
+  /// The placement of a graph that was derived from the imported one.
   Placement place(const Graph& graph) const { return derive_placement(graph, resolved_); }
-  /// An imported graph after the forward passes, with the values that are kept as outputs.
+  /// An imported graph after the forward passes, with the kept values as outputs.
   Graph with_passes(Graph imported) const;
-  /// What every program of a run is compiled with; throws Error{usage} where a selector of
+  /// Options that every program of a run is compiled with; throws Error{usage} where a selector of
   /// `precision` matches nothing.
   LowerOptions lower_options();
-  /// What a training needs; must not outlive this.
+  /// What a training needs of this object; must not outlive it.
   RunParts run_parts();
 
  private:

@@ -1,4 +1,4 @@
-// What a configuration says of single operators of a model, and what people have to know of it.
+// Applies what a configuration says of single operators of a model, and makes notices about them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ void check_rules(const std::vector<ModeRule>& rules, const char* key, const char
   }
 }
 
-/// The state that an input of a node is, or a form of it.
+/// The state that an input of a node reads, directly or through other operators.
 const State* state_behind(const Graph& graph, ValueId value) {
   for (int hops = 0; value && hops < 8; ++hops) {
     for (const State& state : graph.states) {
@@ -56,7 +56,8 @@ void add_model_rules(const RunConfig& config, ImportOptions& options) {
 
 void Model::refuse_rules_without_operators(const ImportResult& imported) const {
   std::vector<Diagnostic> problems;
-  if (options_.in_stages) return;  // the model is trained: its training has checked this
+  // The model is trained already, and its training has checked this.
+  if (options_.in_stages) return;
   check_rules(config_.model.batch_norm, "model.batch_norm", "no BatchNormalization",
               imported.batch_norms, problems);
   check_rules(config_.model.random, "model.random", "no operator that draws random numbers",
@@ -86,12 +87,12 @@ bool Model::is_frozen(const State& state) {
   return !state.trainable || FreezeRules(config_.parameters, names).always_freezes(state);
 }
 
-// Statistics of layers whose own parameters are frozen: whoever freezes a part of a network seldom
-// wants its statistics to follow the new data.
+// Warns of moving statistics in layers whose own parameters are frozen: freezing a part of a
+// network seldom means that its statistics should follow the new data.
 void Model::add_moving_statistics(std::vector<ModelNotice>& notices) {
   const ImportResult& model = micro_batch();
   std::vector<std::string> paths;
-  bool file_keeps = true;  // those of the file are in inference form
+  bool file_keeps = true;  // those layers are in inference form in the file
   for (const Node& node : model.graph.nodes) {
     if (node.op->name != "BatchNormalizationTraining") continue;
     const State* scale = state_behind(model.graph, node.inputs[1]);
@@ -105,7 +106,8 @@ void Model::add_moving_statistics(std::vector<ModelNotice>& notices) {
     }
   }
   if (paths.empty()) return;
-  std::set<std::string> selectors;  // a rule of `freeze` that covers them does for the statistics
+  // Where a rule of `freeze` covers a layer, its selector is used for the statistics too.
+  std::set<std::string> selectors;
   for (const std::string& path : paths) {
     std::string chosen = path;
     for (const FreezeRule& rule : config_.parameters.freeze) {

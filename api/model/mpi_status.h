@@ -1,4 +1,4 @@
-// What `doctor` says of MPI.
+// The report of `doctor` on MPI.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -12,7 +12,7 @@ namespace tandem::api {
 namespace {
 
 constexpr std::size_t default_emulated_bytes = std::size_t{2} << 30;
-constexpr std::string_view cuda = "cuda:";  // then the number of a device
+constexpr std::string_view cuda = "cuda:";  // followed by the number of a device
 #ifdef NDEBUG
 constexpr bool is_debug_build = false;
 #else
@@ -23,7 +23,8 @@ std::string policy_without_rules(const std::string& device) {
   return "policy = 1\nrules = [\n  { at = \"**\", on = \"" + device + "\" },\n]\n";
 }
 
-// The system refuses what the policy, or --device, asks for.
+// Adds the place that sets the memory to errors of the system that refuse it: the policy, or
+// --device.
 std::vector<Diagnostic> at_memory(std::vector<Diagnostic> problems, const ResolvedDevice& device) {
   const bool set = device.binding.sets("memory");
   const Where& where = set ? device.binding.where_of("memory") : device.where;
@@ -36,14 +37,15 @@ std::vector<Diagnostic> at_memory(std::vector<Diagnostic> problems, const Resolv
   return problems;
 }
 
-// What stands on the command line may have several lines.
+// Makes a comment of an argument, which may have several lines.
 std::string comment(const std::string& text) {
   std::string lines = "# ";
   for (const char c : text) lines += c == '\n' ? "\n# " : std::string(1, c);
   return lines + "\n";
 }
 
-// A stand-in says least, but for `use` where nothing names a device that is there.
+// A stand-in has the lowest priority, except for its `use`, which applies unless the device is
+// emulated.
 void add_stand_ins(const std::vector<DeviceBinding>& stand_ins, Policy& policy,
                    std::vector<DeviceBinding>& bindings) {
   for (const DeviceBinding& stand_in : stand_ins) {
@@ -65,10 +67,11 @@ void add_stand_ins(const std::vector<DeviceBinding>& stand_ins, Policy& policy,
   }
 }
 
-// What bindings, else the policy, else the configuration say.
+// The number of threads by the bindings, else by the policy, else by the configuration.
 int threads_of(const RunConfig& config, const RunPolicy& policy) {
   int threads = config.threads;
-  for (const auto* list : {&policy.policy.devices, &policy.options.bindings}) {  // the last counts
+  // The last binding with threads is used.
+  for (const auto* list : {&policy.policy.devices, &policy.options.bindings}) {
     for (const DeviceBinding& binding : *list) {
       const bool is_host = binding.name == "cpu" || binding.use == "cpu";
       if (is_host && binding.threads.value_or(0) > 0) threads = *binding.threads;
@@ -77,7 +80,7 @@ int threads_of(const RunConfig& config, const RunPolicy& policy) {
   return threads;
 }
 
-// What kept a device from being made, with the way to do without it.
+// Errors that kept a device from being made, with a way to do without it.
 std::vector<Diagnostic> at_device(std::vector<Diagnostic> problems, const ResolvedDevice& device) {
   for (Diagnostic& problem : problems) {
     if (problem.file.empty()) {
@@ -91,7 +94,7 @@ std::vector<Diagnostic> at_device(std::vector<Diagnostic> problems, const Resolv
   return problems;
 }
 
-// Where it cannot be read, the key that names it is told.
+// If the file cannot be read, the error names the key that refers to it.
 std::string policy_text(const RunConfig& config) {
   try {
     return read_policy_text(config.policy);
@@ -174,7 +177,7 @@ RunPolicy read_run_policy(const RunConfig& config, const PlacingArguments& argum
   for (const std::string& rule : arguments.place) result.text += comment("--place " + rule);
   for (const std::string& use : arguments.devices) result.text += comment("--device " + use);
   result.threads = threads_of(config, result);
-  if (arguments.ranks && result.threads == 0)  // the cores of a machine are for all ranks on it
+  if (arguments.ranks && result.threads == 0)  // all ranks on a machine share its cores
     result.threads = default_threads(usable_cores() / arguments.ranks->core_sharers());
   return result;
 }
@@ -184,7 +187,7 @@ OpenDevices open_devices(const ResolvedPolicy& resolved, const PlacingArguments&
   const std::vector<ResolvedDevice>& devices = resolved.devices;
   const bool only_gpus =
       std::all_of(devices.begin() + 1, devices.end(), std::mem_fn(&ResolvedDevice::is_cuda));
-  // Whoever made the monitor may have switched it off already.
+  // The maker of the monitor may have switched checking off already.
   const bool check = arguments.check_order || is_debug_build || arguments.make_device;
   if (only_gpus && !check) monitor->set_check_order(false);
   OpenDevices open;

@@ -25,28 +25,28 @@ using GpuMaker = std::function<std::unique_ptr<Device>(const CudaOptions& option
 struct PlacingArguments {
   std::vector<std::string> place;        // rules: '{ at = "wide.**", on = "cpu" }'
   std::vector<std::string> devices;      // bindings: "gpu=emulated:0,memory=2GiB"
-  std::optional<std::string> text = {};  // of the policy, instead of its file's
-  /// What devices are where policy and bindings leave it open: a plan needs no hardware.
+  std::optional<std::string> text = {};  // the policy's text, instead of its file
+  /// Devices for names that policy and bindings leave open: a plan needs no hardware.
   std::vector<DeviceBinding> stand_ins = {};
-  /// Makes an accelerator of the policy, whether or not this machine has it; empty: as its `use`
-  /// says.
+  /// Makes an accelerator of the policy, whether or not this machine has it; empty: the binding's
+  /// `use` decides.
   DeviceMaker make_device = {};
   KnownGpus gpus = KnownGpus();
   /// Makes the GPUs that `use` names.
   GpuMaker make_gpu = make_cuda_device;
-  /// The monitor looks at every byte that is touched, also where all accelerators are GPUs, which
-  /// wait for it; it does without in debug builds.
+  /// The monitor checks every byte that is accessed, also where all accelerators are GPUs, which
+  /// then have to be waited for. Debug builds check without this flag.
   bool check_order = false;
-  /// The ranks that train together, which all devices join; null: one process.
+  /// The group of ranks that train together, which all devices join; null: one process.
   std::shared_ptr<RankGroup> ranks = {};
 };
 
-/// The policy of a configuration. What is wrong in it comes out of `resolve`; throws Error{usage}
-/// where its file or an argument cannot be read.
+/// The policy of a configuration. Errors in its rules are reported by `resolve`; throws
+/// Error{usage} where its file or an argument cannot be read.
 RunPolicy read_run_policy(const RunConfig& config, const PlacingArguments& arguments);
 
-/// Index by index those of a resolved policy; the first is the engine's. Those of several ranks
-/// have joined them.
+/// The devices of a resolved policy, by its index; the first is the engine's. With several ranks,
+/// the devices have joined the group.
 struct OpenDevices {
   std::vector<std::unique_ptr<Device>> own;
   std::vector<Device*> all;

@@ -14,7 +14,7 @@ constexpr double chart_width = 460, chart_height = 320, title_height = 40;
 constexpr double left = 72, right = 16, top = 16, bottom = 52;
 constexpr std::size_t charts_a_row = 2;
 
-/// An axis from `low` to `high` on a picture.
+/// An axis of a picture, from `low` to `high`.
 class Axis {
  public:
   Axis(bool is_log, double from, double to) : is_log_(is_log), from_(from), to_(to) {}
@@ -26,7 +26,7 @@ class Axis {
     high_ = is_empty_ ? value_of(x) : std::max(high_, value_of(x));
     is_empty_ = false;
   }
-  /// Room at both ends, more where all values are one.
+  /// Adds room at both ends, more where all values are equal.
   void finish() {
     const double room = high_ > low_ ? 0.04 * (high_ - low_) : 0.5;
     low_ -= room;
@@ -44,7 +44,7 @@ class Axis {
     const double step = std::max(1.0, std::ceil((high_ - low_) / 6));
     for (double power = std::ceil(low_); power <= high_; power += step)
       ticks.push_back(std::pow(10.0, power));
-    if (ticks.size() < 2) {  // within a decade: its round numbers
+    if (ticks.size() < 2) {  // within one decade: ticks at its round numbers
       ticks.clear();
       for (const double times : {1.0, 2.0, 5.0, 10.0, 20.0, 50.0}) {
         const double x = times * std::pow(10.0, std::floor(low_));
@@ -67,7 +67,7 @@ class Axis {
   }
 
   bool is_log_, is_empty_ = true;
-  double from_, to_, low_ = 0, high_ = 0;  // of values, or of their logarithms
+  double from_, to_, low_ = 0, high_ = 0;  // range of values, or of their logarithms
 };
 
 class PictureDrawing {

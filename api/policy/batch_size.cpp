@@ -16,7 +16,8 @@ namespace {
 
 constexpr std::int64_t largest_power = 1 << 16;
 
-/// Ascending, each once. A batch has a sample for each rank, and no more than the data.
+/// Ascending, without duplicates. A batch has at least one sample per rank, and at most all samples
+/// of the data.
 std::vector<std::int64_t> sizes_to_try(const RunConfig& config, std::int64_t samples, int ranks) {
   std::vector<std::int64_t> sizes = config.batch_choice.sizes;
   if (sizes.empty()) {
@@ -63,7 +64,7 @@ std::int64_t fitting_batch_size(const RunConfig& config, const PolicyOptions& op
                            .got = std::to_string(sizes.front()) + " needs more",
                            .fix = "`tandem policy plan` shows what takes it"});
   }
-  // Memory grows with the batch: between a size that fits and one that does not.
+  // Memory grows with the batch size, so this bisects between one that fits and one that does not.
   std::size_t fits = 0, too_large = sizes.size();
   while (fits + 1 < too_large) {
     const std::size_t middle = (fits + too_large) / 2;

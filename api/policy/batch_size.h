@@ -10,17 +10,17 @@
 
 namespace tandem::api {
 
-/// The largest of the sizes of `config.batch_choice` whose plan fits, as `policy plan` with these
-/// options finds it; of powers of two up to 65536 and the samples of the training data. Throws
-/// Error{does_not_fit} where not even the least does.
+/// The largest of the sizes that `config.batch_choice` allows whose plan fits, as `policy plan`
+/// with these options computes it; the sizes are powers of two up to 65536 and at most the number
+/// of training samples. Throws Error{does_not_fit} where not even the smallest fits.
 std::int64_t fitting_batch_size(const RunConfig& config, const PolicyOptions& options);
 
-/// `config` is what `options.config` reads as. Where its batch size is open it is read again with
-/// the size that fits, of which `on_message` hears.
+/// `config` is what `options.config` reads as. Where its batch size is open, it is read again with
+/// the size that fits, which `on_message` reports.
 RunConfig with_batch_size(RunConfig config, const PolicyOptions& options,
                           const std::function<void(const std::string&)>& on_message = {});
 
-/// How it was found, for people: "batch_size 64: the largest power of two whose plan fits".
+/// How the size was found, for people: "batch_size 64: the largest power of two whose plan fits".
 std::string batch_size_text(const RunConfig& open, std::int64_t size);
 
 }  // namespace tandem::api

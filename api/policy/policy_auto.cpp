@@ -1,5 +1,5 @@
-// `tandem policy auto`: searches a placement under memory budgets and writes it as the policy's
-// list `auto`.
+// `tandem policy auto`: searches for a placement within memory budgets and writes it as the
+// policy's list `auto`.
 #include <algorithm>
 #include <filesystem>
 
@@ -20,7 +20,8 @@ namespace {
 
 constexpr std::uint64_t most_bytes = std::uint64_t{16} << 20;
 
-/// Lines of the file as it is, where it has no list `auto` that is about to be replaced.
+/// Checks the file as it is, so that errors have its line numbers; unless it has a list `auto`,
+/// which is about to be replaced.
 void check_as_written(PolicyCase& of, const std::string& text, const std::string& path) {
   std::vector<Diagnostic> ignored;
   const Policy policy = parse_policy(text, path, {}, &ignored);

@@ -40,7 +40,7 @@ RunConfig config_of(const PolicyOptions& options) {
   const OnnxFile file = OnnxFile::open(options.model);
   std::int64_t batch = std::max<std::int64_t>(1, fixed_batch(file));
   for (const auto& [name, extent] : options.bind) {
-    if (name == "batch") {  // batch_size says it, of which a rank has a share
+    if (name == "batch") {  // it gives the batch size, of which each rank gets a part
       batch = extent;
       continue;
     }
@@ -59,7 +59,7 @@ int ranks_of(const PolicyOptions& options) {
                                            .got = std::to_string(options.ranks)});
 }
 
-/// Nobody knows how long a run is without its data: every border between phases is in it.
+/// The length of the run; unlimited without data, so that it contains all borders between phases.
 RunLength length_of(const RunConfig& config, const DataSets& data) {
   if (data.train) return run_length(config, data.epoch_samples());
   RunLength length;
@@ -115,7 +115,7 @@ PolicyCase::PolicyCase(const PolicyOptions& options, PlacingArguments placing, C
   }
   if (reads.policy) {
     placing_ = std::move(placing);
-    std::vector<DeviceBinding> of_profile;  // the first say most
+    std::vector<DeviceBinding> of_profile;  // the first ones have the highest priority
     add_stand_ins(profiles_, of_profile);
     placing_.stand_ins.insert(placing_.stand_ins.begin(), of_profile.begin(), of_profile.end());
   } else {
@@ -148,7 +148,7 @@ void PolicyCase::replace_policy(const std::string& text) {
 void PolicyCase::with_rule(const std::string& rule, const std::function<void()>& look) {
   struct PutBack {
     PolicyCase& of;
-    std::unique_ptr<PlacedModel> placed;  // whose devices earlier plans name
+    std::unique_ptr<PlacedModel> placed;  // earlier plans refer to its devices
     RunPolicy policy;
     ~PutBack() {
       of.placing_.place.pop_back();
@@ -194,7 +194,7 @@ RunPrograms PolicyCase::programs() {
 }
 
 TrainingGraph PolicyCase::training() {
-  resolved();  // what is wrong in the policy is said before what is wrong in the data
+  resolved();  // reports errors in the policy before errors in the data
   const RunPrograms all = programs();
   MicroBatchShape update;
   for (const StepProgram& program : all.steps) {
@@ -246,7 +246,7 @@ Graph PolicyCase::evaluation_graph(std::int64_t size, const EvaluationPrograms& 
   request.fields = field_types(source, size);
   request.algorithm = placed().model().algorithm(size, false);
   request.samples = {size, config_.loss.terms.empty() ? size : source.samples()};
-  if (all.rounds > 0) {  // else each rank runs its own samples as a process alone would
+  if (all.rounds > 0) {  // else each rank runs its own samples as a single process would
     request.ranks = {place_.ranks, size, all.micro_batch, place_.rank};
     request.shards = shardings_of(placed().resolved());
   }
@@ -256,7 +256,7 @@ Graph PolicyCase::evaluation_graph(std::int64_t size, const EvaluationPrograms& 
 void PolicyCase::add_other_programs(const RunPrograms& run, ProgramOptions options,
                                     RunMemory& memory) {
   MissedSteps missed;
-  // Each number of missed steps is a constant of the programs.
+  // The numbers of missed steps are constants of the programs.
   const auto missed_before = [&](const FreezePhase& phase) {
     const MicroBatchShape& shape = run.steps.front().shape;
     TrainingRequest request;
@@ -318,7 +318,7 @@ PlannedStep PolicyCase::plan(PlannedPrograms programs) {
         compiled(training_graph(program.shape, run.phases.front().thawed).graph, options);
     const Lowered& lowered = micro_batch.program.lowered;
     micro_batch.simulation = simulate(micro_batch.program.plan, lowered, profiles);
-    // The first program of a state fixes how it lies in memory.
+    // The first program with a state decides its layout in memory.
     add_layouts(lowered, options.lower.fixed_layouts);
     add_cache_costs(policy, lowered, micro_batch.program.plan, of_caches, program.times,
                     step.caches);

@@ -1,4 +1,4 @@
-// A configuration with its model and policy: what every policy command opens.
+// A configuration with its model and policy, which every policy command opens.
 #pragma once
 
 #include <functional>
@@ -17,19 +17,19 @@
 
 namespace tandem::api {
 
-/// What a command leaves out.
+/// Parts of a case that a command leaves out.
 struct CaseOptions {
   bool policy = true;              // else everything is on the cpu
-  bool data = true;                // else the policy is resolved without a look at it
+  bool data = true;                // else the policy is resolved without reading the data
   const DataSets* sets = nullptr;  // the data where it is open already
 };
 
 class PolicyCase final : public TriedModel {
  public:
-  /// Reads all but the data. Throws Error{usage}.
+  /// Reads everything but the data. Throws Error{usage}.
   explicit PolicyCase(const PolicyOptions& options, CaseOptions reads = {})
       : PolicyCase(options, PlacingArguments{options.place, options.devices}, reads) {}
-  /// With a policy's text, with stand-ins for devices.
+  /// With the text of a policy, or with stand-ins for devices, in `placing`.
   PolicyCase(const PolicyOptions& options, PlacingArguments placing, CaseOptions reads = {});
   PolicyCase(const PolicyCase&) = delete;
   PolicyCase& operator=(const PolicyCase&) = delete;
@@ -51,20 +51,20 @@ class PolicyCase final : public TriedModel {
   PlannedStep plan() { return plan(PlannedPrograms::run); }
   /// The micro-batch that holds the update.
   TrainingGraph training();
-  /// What the cost model takes for devices, by name; others are assumed from their facts.
+  /// Profiles of devices for the cost model, by name; other devices are assumed from their facts.
   void set_profiles(DeviceProfiles profiles) { profiles_ = std::move(profiles); }
   const DeviceProfiles& profiles() const { return profiles_; }
-  /// Of a device of the policy: what the cost model takes for it, with measured kernels of the step
-  /// where `measure`.
+  /// The cost model's profile of a device of the policy, with measured kernels of the step where
+  /// `measure`.
   StoredProfile profile(const std::string& device, bool measure);
 
  private:
-  /// Those of the whole run, on the first of its ranks.
+  /// The programs of the whole run, on the first of its ranks.
   RunPrograms programs();
   TrainingGraph training_graph(const MicroBatchShape& shape, const std::vector<bool>& thawed,
                                const MissedStepCounts& missed = {});
   Graph evaluation_graph(std::int64_t size, const EvaluationPrograms& all);
-  /// Of steps with samples of this length; null without data.
+  /// The training data cut to samples of this length; null without data.
   std::shared_ptr<const DataSource> source_of(std::int64_t length);
   CompiledProgram compiled(const Graph& graph, const ProgramOptions& options);
   /// Adds the programs of a run besides those of its first full step.
@@ -73,11 +73,11 @@ class PolicyCase final : public TriedModel {
 
   RunConfig config_;
   CaseOptions reads_;
-  RankPlace place_;          // the first of the ranks has the largest share
+  RankPlace place_;          // the first rank, which has the largest share of a batch
   bool from_model_ = false;  // no train.toml: a loss may be made up
   PlacingArguments placing_;
   DeviceProfiles profiles_;
-  std::optional<Network> network_;  // instead of the profiles'
+  std::optional<Network> network_;  // overrides the network of the profiles
   DataSets no_data_;
   RunPolicy policy_;
   std::unique_ptr<Engine> engine_;
@@ -86,14 +86,14 @@ class PolicyCase final : public TriedModel {
   std::unique_ptr<PlacedModel> placed_;
 };
 
-/// What the cost model takes a device for: its stored profile or a guess, and the policy's link.
+/// The cost model's profile of a device: its stored profile or a guess, with the policy's link.
 DeviceProfile profile_of(const Device& device, const ResolvedDevice& resolved,
                          const DeviceProfiles& stored = {});
-/// Those of all devices of a run.
+/// The profiles of all devices of a run.
 std::vector<DeviceProfile> device_profiles(const PlacedModel& placed);
 
-/// The same for what caches cost: a GPU without a stored profile takes no time, for a guess by its
-/// kind says nothing of it.
+/// Like profile_of, but for the cost of caches: a GPU without a stored profile takes no time,
+/// because a guess from its kind would say nothing about it.
 DeviceProfile cache_profile_of(const Device& device, const ResolvedDevice& resolved,
                                const DeviceProfiles& stored = {});
 

@@ -1,5 +1,5 @@
-// `tandem policy names`, `check`, `explain`, `plan` and `diff`: they open a case, placement
-// reports.
+// `tandem policy names`, `check`, `explain`, `plan` and `diff`, which open a case and print reports
+// of the placement.
 #include "api/policy/policy_case.h"
 #include "engine/graph/error.h"
 #include "placement/names.h"
@@ -61,7 +61,7 @@ Report policy_names(const PolicyOptions& options, const std::string& at, const s
 std::vector<std::string> known_accelerators() { return data_sheet_names(); }
 
 Report policy_check(const PolicyOptions& options) {
-  PolicyCase of(options, {.data = false});  // what it says does not depend on how tables are sent
+  PolicyCase of(options, {.data = false});  // the result does not depend on how tables are sent
   return policy_check(of);
 }
 
@@ -117,7 +117,7 @@ PolicyDiff policy_diff(const PolicyOptions& options, const std::string& a, const
   if (!b.empty()) of_b.policy = b;
   PolicyCase first(of_a), second(of_b);
   first.resolved(),
-      second.resolved();  // what is wrong in either is said before anything is planned
+      second.resolved();  // reports errors in either policy before planning
   const PlannedStep x = first.plan(), y = second.plan();
   PolicyDifference found = difference({first.resolved(), x}, {second.resolved(), y});
   return {{std::move(found.text), std::move(found.json)}, found.differs};

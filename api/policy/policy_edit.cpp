@@ -1,4 +1,4 @@
-// `tandem policy edit`: one rule of a policy file, set or cleared in place, after a look at the
+// `tandem policy edit`: sets or clears one rule of a policy file in place, checked against the
 // model where one is given.
 #include <algorithm>
 #include <optional>
@@ -30,11 +30,11 @@ std::vector<std::string> lines_of(const std::string& text) {
 }
 
 struct Change {
-  std::size_t line = 0;  // from 1: where it begins
+  std::size_t line = 0;  // line where it begins, counted from 1
   std::vector<std::string> before, after;
 };
 
-/// What lies between the lines that both texts begin and end with.
+/// The lines that remain after removing those that both texts begin and end with.
 Change change_of(const std::string& before, const std::string& after) {
   Change change;
   change.before = lines_of(before);
@@ -56,8 +56,8 @@ Change change_of(const std::string& before, const std::string& after) {
   return change;
 }
 
-/// What the rule that is set matches in the model; nothing where none is set, or no model is given.
-/// Throws Error{usage} where it would mean nothing there.
+/// What the rule that is set matches in the model; empty where none is set, or no model is given.
+/// Throws Error{usage} where the rule would have no effect in the model.
 std::optional<ItemCounts> matched_in(const PolicyOptions& model, const std::string& after,
                                      const std::string& path, const PolicyEdit& edit) {
   if (model.config.empty() && model.model.empty()) return std::nullopt;

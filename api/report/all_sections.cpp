@@ -1,4 +1,4 @@
-// The list of a report's sections, and what they share.
+// The list of a report's sections, and the code that they share.
 #include <fmt/format.h>
 
 #include "api/report/html.h"

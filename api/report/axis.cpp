@@ -24,7 +24,7 @@ double round_byte_step(double step) {
   return std::pow(2, std::ceil(std::log2(std::max(step, 1.0))));
 }
 
-/// As many digits behind the point as the distance of ticks asks for.
+/// Digits after the decimal point as needed for the distance of ticks.
 std::string tick_label(double value, double step) {
   if (value == 0) return "0";
   const double size = std::max(std::abs(value), step);
@@ -54,7 +54,7 @@ std::string label_of(double value, double step, AxisKind kind) {
 Axis::Axis(double least, double greatest, AxisKind kind, int most_ticks)
     : least_(least), greatest_(greatest), kind_(kind) {
   if (!std::isfinite(least_) || !std::isfinite(greatest_)) least_ = 0, greatest_ = 1;
-  // Numbers have fewer digits below, and none of their parts.
+  // Smaller numbers lose digits, and fractions of them cannot be represented.
   constexpr double tiny = 1e-305;
   if (std::abs(least_) < tiny && std::abs(greatest_) < tiny) least_ = greatest_ = 0;
   if (kind_ == AxisKind::logarithmic && least_ < tiny) kind_ = AxisKind::linear;
@@ -73,7 +73,7 @@ Axis::Axis(double least, double greatest, AxisKind kind, int most_ticks)
     return;
   }
   if (kind_ == AxisKind::bytes) least_ = 0;
-  if (!(greatest_ > least_)) {  // one value: some room on both sides
+  if (!(greatest_ > least_)) {  // a single value: adds room on both sides
     const double room = kind_ == AxisKind::steps || least_ == 0 ? 1 : std::abs(least_) * 0.1;
     if (kind_ != AxisKind::bytes) least_ -= room;
     greatest_ += room;
@@ -90,11 +90,12 @@ Axis::Axis(double least, double greatest, AxisKind kind, int most_ticks)
     least_ = first * step;
     greatest_ = last * step;
   }
-  // Counted in whole numbers: a range far from 0 may be narrower than the digits of its values.
+  // Counts in whole numbers: the width of a range far from 0 may be below the precision of its
+  // values.
   const int count = std::clamp(static_cast<int>(last - first), 0, 4 * most_ticks);
   for (int k = 0; k <= count; ++k) {
     const double value = (first + k) * step;
-    if (value < least_ || value > greatest_) continue;  // steps that are no whole numbers
+    if (value < least_ || value > greatest_) continue;  // steps of less than one
     ticks_.push_back({at(value), label_of(value, step, kind_)});
   }
 }

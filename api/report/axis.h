@@ -21,8 +21,8 @@ struct Tick {
 /// From a value to a place on an axis, from 0 to 1.
 class Axis {
  public:
-  /// Ends are moved out to the next tick, but those of steps. A logarithmic axis needs values above
-  /// 0, and is a linear one otherwise. `most_ticks`: about so many.
+  /// Both ends are moved outwards to the next tick, except for steps. A logarithmic axis needs
+  /// values above 0 and is linear otherwise. `most_ticks`: the approximate number of ticks.
   Axis(double least, double greatest, AxisKind kind = AxisKind::linear, int most_ticks = 5);
 
   double at(double value) const;

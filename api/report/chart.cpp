@@ -11,9 +11,9 @@
 namespace tandem::api {
 namespace {
 
-constexpr int colours = 8;                // of page_style.cpp: .c0 to .c7
-constexpr double extent = 1000;           // of the drawing, both ways
-constexpr std::size_t most_points = 600;  // of a line: more than a wide screen tells apart
+constexpr int colours = 8;                // in page_style.cpp: .c0 to .c7
+constexpr double extent = 1000;           // width and height of the drawing
+constexpr std::size_t most_points = 600;  // per line: more than a wide screen can resolve
 
 std::string colour_of(int number) { return fmt::format("c{}", number % colours); }
 
@@ -41,7 +41,7 @@ std::string grid_of(const Axis& x, const Axis& y) {
   return "<path class=\"grid\" d=\"" + path + "\"/>";
 }
 
-/// The frame of a chart: ticks, drawing, and what the script reads.
+/// The frame of a chart: ticks, drawing, and the data that the script reads.
 std::string frame(const Axis& x, const Axis& y, const std::string& x_name, const std::string& label,
                   const std::string& drawing, const std::string& data) {
   std::string text = "<div class=\"frame\"><div class=\"y-ticks\" aria-hidden=\"true\">";
@@ -79,7 +79,8 @@ std::string path_of(const ChartLine& line, const Axis& x, const Axis& y) {
   return path;
 }
 
-/// A dot is a line of no length with round ends: a circle would be stretched with the drawing.
+/// A dot is a line of length 0 with round ends, because a circle would be stretched with the
+/// drawing.
 std::string dots_of(const ChartLine& line, const Axis& x, const Axis& y) {
   std::string path;
   for (std::size_t i = 0; i < line.x.size(); ++i) {
@@ -143,7 +144,7 @@ ChartLine thinned(const ChartLine& line, std::size_t most) {
       if (least == end || line.y[i] < line.y[least]) least = i;
       if (greatest == end || line.y[i] > line.y[greatest]) greatest = i;
     }
-    if (least == end) least = greatest = begin;  // a gap
+    if (least == end) least = greatest = begin;  // only values that are not finite
     for (const std::size_t i : {std::min(least, greatest), std::max(least, greatest)}) {
       if (!thin.x.empty() && thin.x.back() == line.x[i]) continue;
       thin.x.push_back(line.x[i]);
@@ -200,7 +201,7 @@ std::string stacked_chart(const StackedChart& chart) {
   std::vector<double> below(chart.x.size(), 0);
   for (std::size_t l = 0; l < chart.layers.size(); ++l) {
     const StackedChart::Layer& layer = chart.layers[l];
-    // What is in use changes at a point and stays so up to the next one.
+    // Memory in use changes at a point and stays constant until the next one.
     std::string upper, lower;
     double greatest = 0;
     for (std::size_t i = 0; i < chart.x.size(); ++i) {

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::string_view replacement = "\xEF\xBF\xBD";  // U+FFFD
 
-/// Bytes of the character of UTF-8 that a text begins with; 0: it is none.
+/// Number of bytes of the UTF-8 character that a text begins with; 0: invalid.
 std::size_t character_bytes(std::string_view text) {
   const auto byte = [&](std::size_t i) {
     return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u;
@@ -31,7 +31,7 @@ std::size_t character_bytes(std::string_view text) {
   return 0;
 }
 
-/// Calls `take` with each character; of what is none with U+FFFD.
+/// Calls `take` with each character; with U+FFFD for invalid bytes.
 template <class Take>
 void each_character(std::string_view text, const Take& take) {
   while (!text.empty()) {
@@ -91,7 +91,8 @@ std::string script_text(std::string_view text) {
 
 std::string script_number(double value) {
   if (!std::isfinite(value)) return "null";
-  const bool is_whole = value == std::round(value) && std::abs(value) < 1e15;  // a step, bytes
+  // Whole numbers, such as steps or bytes, keep all their digits.
+  const bool is_whole = value == std::round(value) && std::abs(value) < 1e15;
   return is_whole ? fmt::format("{:.0f}", value) : fmt::format("{:.7g}", value);
 }
 

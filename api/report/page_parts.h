@@ -5,7 +5,7 @@
 
 namespace tandem::api {
 
-extern const std::string_view page_style;   // of <style>
-extern const std::string_view page_script;  // of <script>: hovering, and runs that are switched off
+extern const std::string_view page_style;   // content of <style>
+extern const std::string_view page_script;  // content of <script>: hovering, and switching runs off
 
 }  // namespace tandem::api

@@ -1,4 +1,4 @@
-// The script of a report. Without it everything is there but the numbers under the pointer.
+// The script of a report. Without it only the numbers at the pointer are missing.
 #include "api/report/page_parts.h"
 
 namespace tandem::api {

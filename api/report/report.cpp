@@ -1,4 +1,4 @@
-// tandem report: what runs have logged, as one page that needs nothing else.
+// tandem report: writes the logs of runs as one page that needs no other file.
 #include <algorithm>
 #include <map>
 
@@ -39,7 +39,7 @@ ReportRun report_run(const std::string& path) {
   return run;
 }
 
-/// Of 64 hexadecimal digits the base64 of their bytes.
+/// The base64 encoding of the bytes that 64 hexadecimal digits stand for.
 std::string base64_of_hex(const std::string& digits) {
   constexpr std::string_view letters =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -58,7 +58,7 @@ std::string base64_of_hex(const std::string& digits) {
   return text;
 }
 
-/// Nothing is loaded, and no script runs but the page's own.
+/// Forbids loading anything and running any script except the page's own.
 std::string content_policy() {
   const std::string hash = base64_of_hex(sha256(page_script.data(), page_script.size()));
   return "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-" + hash +
@@ -90,7 +90,7 @@ std::string page_of(const ReportInput& input) {
       html(version()), page_script);
 }
 
-/// Runs of the same name are told apart by their paths.
+/// Labels runs of equal names by their paths.
 void make_labels_differ(std::vector<ReportRun>& runs) {
   std::map<std::string, int> counts;
   for (const ReportRun& run : runs) ++counts[run.label];

@@ -1,4 +1,4 @@
-// Sections of a report: each is a function in sections/ and a line of all_sections.cpp.
+// Sections of a report: each is a function in sections/ and a line in all_sections.cpp.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -13,10 +13,10 @@ namespace tandem::api {
 
 using ReportJson = nlohmann::ordered_json;
 
-/// A run with the files beside its metrics; null where a file is missing or no JSON.
+/// A run with the files next to its metrics; null where a file is missing or is no JSON.
 struct ReportRun {
   RunRecord record;
-  std::string label;  // its name, or where others have that too its path
+  std::string label;  // its name, or its path where other runs have the same name
   ReportJson plan, placement, operators, bench, summary;
 };
 
@@ -36,7 +36,7 @@ struct ReportSection {
 /// In the order of the page.
 std::span<const ReportSection> report_sections();
 
-// What may be anything, as a value or as nothing: 0, "" and an empty list.
+// A member of any JSON value; 0, "" or an empty list where it is missing or of another type.
 double number_in(const ReportJson& object, const char* key);
 std::string text_in(const ReportJson& object, const char* key);
 const ReportJson& list_in(const ReportJson& object, const char* key);

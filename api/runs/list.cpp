@@ -1,4 +1,4 @@
-// tandem runs and tandem diff: what runs there are, and what two of them differ in.
+// tandem runs and tandem diff: lists runs and compares two of them.
 #include <algorithm>
 #include <cmath>
 #include <ctime>
@@ -22,7 +22,7 @@ namespace {
 
 using RunJson = nlohmann::ordered_json;
 
-/// Numbers that are not finite are texts, as in metrics.jsonl.
+/// Numbers that are not finite become texts, as in metrics.jsonl.
 RunJson json_number(double value) {
   if (std::isfinite(value)) return value;
   return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
@@ -39,7 +39,7 @@ std::string age_text(std::int64_t seconds) {
   return fmt::format("{} days ago", seconds / 86400);
 }
 
-/// Columns as wide as their widest cell; those from `first_number` on end at the right.
+/// Columns are as wide as their widest cell; those from `first_number` on are aligned at the right.
 std::string text_table(const std::vector<std::vector<std::string>>& rows,
                        std::size_t first_number) {
   std::vector<std::size_t> widths;
@@ -88,7 +88,7 @@ RunJson run_json(const RunRecord& run) {
   return json;
 }
 
-/// The folder in which the runs lie.
+/// The folder that contains the runs.
 std::string folder_of_runs(const std::string& folder) {
   const std::string named = folder.empty() ? "." : folder;
   if (!is_directory(named)) {
@@ -105,7 +105,7 @@ std::string optional_text(const std::optional<double>& value) {
   return value ? number_text(*value, 6) : "-";
 }
 
-/// By name: what each of two runs has come to.
+/// A result of two runs, by name.
 struct RunResult {
   std::string name, a, b, difference;
 };
@@ -149,8 +149,8 @@ std::vector<RunResult> results_of(const RunRecord& a, const RunRecord& b) {
 
 using RunSettings = std::map<std::string, std::string>;
 
-/// As this version writes them, so that keys which an older one did not have make no difference;
-/// nothing where this version refuses the configuration.
+/// The settings as this version writes them, so that keys which an older version did not have make
+/// no difference; empty where this version refuses the configuration.
 std::optional<RunSettings> settings_now(const RunRecord& run) {
   const std::string path = run.path + "/train.resolved.toml";
   if (!path_exists(path)) return std::nullopt;
@@ -194,9 +194,9 @@ Report list_runs(const std::string& folder) {
   for (const RunRecord& run : runs) {
     rows.push_back({printable(run.name),
                     printable(std::filesystem::path(run.model).filename().string()),
-                    run_state_name(run.state), printable(best_text(run)),
-                    std::to_string(run.step), run.loss ? number_text(*run.loss) : "-",
-                    duration_text(run.seconds), age_text(now - run.changed)});
+                    run_state_name(run.state), printable(best_text(run)), std::to_string(run.step),
+                    run.loss ? number_text(*run.loss) : "-", duration_text(run.seconds),
+                    age_text(now - run.changed)});
     json["runs"].push_back(run_json(run));
   }
   report.text = runs.empty() ? "no runs in " + printable(where) + "\n" : text_table(rows, 4);

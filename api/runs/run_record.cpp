@@ -20,7 +20,7 @@
 namespace tandem::api {
 namespace {
 
-/// Of files that are not there: "".
+/// The text of a file; "" where it does not exist.
 std::string text_of(const std::string& path) {
   constexpr std::uint64_t most_bytes = std::uint64_t{64} << 20;
   return path_exists(path) ? read_file(path, most_bytes) : std::string();
@@ -40,7 +40,7 @@ bool is_being_trained(const std::string& path) {
   }
 }
 
-/// The last bytes of a file, at most so many.
+/// The last bytes of a file, at most `most`.
 std::string end_of_file(const std::string& path, std::streamoff most) {
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   if (!file) return "";
@@ -48,7 +48,7 @@ std::string end_of_file(const std::string& path, std::streamoff most) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// Whether the log ends with an error about numbers that are not finite: of the last start.
+/// Whether the log of the last start ends with an error about numbers that are not finite.
 bool log_says_diverged(const std::string& path) {
   const std::string text = end_of_file(path + "/train.log", 4096);
   const std::size_t start = text.rfind("resumed at step ");
@@ -65,12 +65,12 @@ std::optional<RunBest> best_of_summary(const std::string& path) {
     if (!metric || !value || !step) return std::nullopt;
     return RunBest{metric->as_text().value_or(""), value->as_number().value_or(std::nan("")),
                    step->as_natural().value_or(0)};
-  } catch (const Error&) {  // it is not there, or no summary
+  } catch (const Error&) {  // it does not exist, or is no summary
     return std::nullopt;
   }
 }
 
-/// Collects what the lines of metrics.jsonl say.
+/// Collects the contents of the lines of metrics.jsonl.
 class Lines {
  public:
   Lines(RunRecord& record, bool with_series) : record_(record), with_series_(with_series) {}
@@ -114,7 +114,7 @@ class Lines {
     if (best_ && (larger ? value <= best_->value : value >= best_->value)) return;
     best_ = RunBest{name, value, step};
   }
-  /// By the kind that eval.metrics gives the name; unknown names are their own kind.
+  /// By the type of metric that eval.metrics gives the name; an unknown name is taken as the type.
   bool larger_is_better(const std::string& name) const {
     std::string kind = name;
     for (const auto& [key, value] : record_.settings) {
@@ -139,7 +139,7 @@ class Lines {
   bool with_series_;
   double wall_ = 0;
   std::optional<RunBest> best_;
-  std::map<std::pair<std::string, bool>, std::size_t> places_;  // in record_.series
+  std::map<std::pair<std::string, bool>, std::size_t> places_;  // indices in record_.series
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// What a run directory tells, for what lists, compares and draws runs: read leniently, as a run may
-// be under way, cut short or copied in part.
+// What a run directory contains, for commands that list, compare and plot runs: read leniently, as
+// a run may still be running, cut short or copied in part.
 #pragma once
 
 #include <cstdint>
@@ -36,20 +36,20 @@ struct RunBest {
 };
 
 struct RunRecord {
-  std::string path;  // of the directory
-  std::string name;  // its last part
+  std::string path;  // the directory
+  std::string name;  // the last part of the path
   RunState state = RunState::stopped;
   std::string model;  // the model's file, as train.resolved.toml has it; "" where that is missing
   std::map<std::string, std::string> settings;             // key by key, of train.resolved.toml
   std::uint64_t step = 0;                                  // the last one of metrics.jsonl
-  std::optional<double> loss;                              // there
+  std::optional<double> loss;                              // the loss at that step
   std::vector<std::pair<std::string, double>> evaluation;  // numbers of the last evaluation
-  std::optional<RunBest> best;                             // by eval.best, else of no metric
-  double seconds = 0;                                      // of training, all starts together
-  std::int64_t changed = 0;  // seconds since 1970 when the metrics were written last
+  std::optional<RunBest> best;  // best evaluation by eval.best; none without that key
+  double seconds = 0;           // time of training, summed over all starts
+  std::int64_t changed = 0;     // time of the last write to the metrics, in seconds since 1970
   std::vector<RunSeries> series;
-  std::vector<tandem::MetricTable> tables;  // of the last evaluation
-  std::size_t bad_lines = 0;                // of metrics.jsonl, passed over
+  std::vector<tandem::MetricTable> tables;  // tables of the last evaluation
+  std::size_t bad_lines = 0;                // unreadable lines of metrics.jsonl, which are skipped
 
   const RunSeries* find(std::string_view series_name, bool is_evaluation) const;
 };
@@ -58,7 +58,7 @@ struct RunRecord {
 bool is_run(const std::string& path);
 
 /// Throws Error{usage} where there is no run, Error{runtime} where a file cannot be read. Without
-/// `with_series` only what the other members need is kept.
+/// `with_series`, only what the other members need is kept.
 RunRecord read_run(const std::string& path, bool with_series = true);
 
 }  // namespace tandem::api

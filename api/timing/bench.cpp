@@ -1,4 +1,4 @@
-// Step times of a configuration, per operator and per queue, and of single kernels.
+// Measures steps of a configuration, per operator and per queue, and single kernels.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -32,7 +32,7 @@ using Json = nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
 
 constexpr int warm_up_steps = 3, few_steps = 3, least_steps = 10, profiled_steps = 5;
-constexpr double long_seconds = 6;          // of few_steps
+constexpr double long_seconds = 6;          // for few_steps
 constexpr std::size_t most_operators = 25;  // in the text
 
 double quantile(std::vector<double> values, double q) {
@@ -40,19 +40,20 @@ double quantile(std::vector<double> values, double q) {
   return values[static_cast<std::size_t>(q * static_cast<double>(values.size() - 1) + 0.5)];
 }
 
-/// Of all threads of this process. On a machine that others use, too, it says more than the clock.
+/// Processor time of all threads of this process. On a shared machine it is more reliable than the
+/// clock.
 double processor_seconds() {
   timespec time{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
-/// What steps take, by the clock and of the processors, in seconds.
+/// Seconds of steps: by the clock, and of processor time.
 struct StepTimes {
   std::vector<double> seconds, processor;
 };
 
-/// Ten steps at least; three where ten would take minutes.
+/// Runs at least ten steps; only three where ten would take minutes.
 StepTimes time_steps(Training& training, double least_seconds) {
   training.run_steps(warm_up_steps, [](double) {});
   StepTimes times;
@@ -72,8 +73,8 @@ StepTimes time_steps(Training& training, double least_seconds) {
 }
 
 struct Profile {
-  std::vector<std::vector<double>> node_seconds;  // per program, sums over profiled steps
-  Json events = Json::array();                    // Chrome trace of all of them
+  std::vector<std::vector<double>> node_seconds;  // per program, summed over the profiled steps
+  Json events = Json::array();                    // Chrome trace of all profiled steps
 };
 
 /// Installs a probe in every program that times each instruction.
@@ -98,7 +99,7 @@ void profile(const TracedSteps& traced, Profile& profile) {
   }
 }
 
-/// Per device that of the micro-batch with the highest peak.
+/// For each device the memory of the micro-batch with the highest peak.
 std::vector<MemoryUse> highest_memory(const TracedSteps& traced) {
   std::vector<MemoryUse> highest;
   for (const TracedProgram& program : traced.programs()) {
@@ -154,7 +155,7 @@ Report bench(const std::string& config_path, const BenchOptions& options) {
     training.run_steps(
         profiled_steps, [](double) {}, StepPace::one_by_one);
     for (Device* device : devices) device->synchronize();
-    // Counting in between would hold devices up: other steps tell of the ids.
+    // Counting ids during the traced steps would delay devices, so it is done in other steps.
     measured = profile_mixed(traced, *engine.monitor, device_profiles(placed));
     times.node_seconds = std::move(measured.node_seconds);
     times.events = std::move(measured.events);
@@ -250,7 +251,7 @@ Report bench_kernel(const std::string& kernel, std::int64_t elements, double lea
   GraphBuilder g(engine.operators);
   const UpdateChoice choice = choose_update(OptimizerOptions(kernel));
   const UpdateKind& kind = *find_update_kind(choice.op);
-  // Kinds of rows or columns get a matrix.
+  // Updates that work on rows or columns get a matrix.
   const std::int64_t columns = std::gcd(elements, std::int64_t{1024});
   const bool is_matrix = kind.whole_row || kind.is_factored();
   const TensorType type{DType::float32,
@@ -294,7 +295,8 @@ Report bench_kernel(const std::string& kernel, std::int64_t elements, double lea
     total += s;
   }
   const double median = quantile(seconds, 0.5);
-  // The gradient is read, master and states are read and written; some kinds read some again.
+  // The gradient is read; master weights and states are read and written; some types read data
+  // again.
   double bytes = 3.0 * static_cast<double>(type.bytes()) + operators::bytes_read_again(kind, type);
   for (std::size_t k = 0; k < kind.states.size(); ++k) {
     if (kind.keeps_state(k, choice.settings, type.shape))

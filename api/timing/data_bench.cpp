@@ -1,4 +1,5 @@
-// `tandem data bench`: what the loader alone gives, by its number of threads, and what bounds it.
+// `tandem data bench`: measures the rate of the loader only, by number of threads, and what limits
+// it.
 #include <algorithm>
 #include <chrono>
 #include <numeric>
@@ -21,14 +22,14 @@ namespace {
 using BenchJson = nlohmann::ordered_json;
 using BenchClock = std::chrono::steady_clock;
 
-constexpr int slots = 3;  // as training has them
+constexpr int slots = 3;  // as in training
 constexpr double mebibyte = 1 << 20;
-constexpr double least_gain = 1.05;  // of the next number of threads, to be worth it
+constexpr double least_gain = 1.05;  // more threads are worth it above this gain
 
 struct LoadRate {
   int threads = 0;
   double seconds = 0, samples = 0, bytes = 0;
-  StageClock::Seconds stages{};  // of all threads, for a sample
+  StageClock::Seconds stages{};  // per sample, summed over all threads
   double samples_per_second() const { return samples / seconds; }
   double mebibytes_per_second() const { return bytes / mebibyte / seconds; }
 };
@@ -39,7 +40,7 @@ double bytes_of_sample(const DataSource& source) {
   return bytes;
 }
 
-/// 1, 2, 4, … and the most.
+/// 1, 2, 4, …, then `most`.
 std::vector<int> thread_counts(int most) {
   std::vector<int> counts;
   for (int count = 1; count < most; count *= 2) counts.push_back(count);
@@ -47,7 +48,7 @@ std::vector<int> thread_counts(int most) {
   return counts;
 }
 
-/// The loader's options as training sets them.
+/// The loader's options as in training.
 LoaderOptions loader_options(const RunConfig& config, const DataSets& sets) {
   LoaderOptions options;
   for (std::size_t i = 0; i < sets.train->fields().size(); ++i)
@@ -93,7 +94,7 @@ LoadRate measure_loader(const DataSets& sets, LoaderOptions options, int threads
     loader.release(micro_batch->ticket);
     const auto count = static_cast<double>(micro_batch->own.count);
     all_samples += count;
-    if (taken < slots) {  // what was ready before the clock started
+    if (taken < slots) {  // batches that were ready before the clock started
       start = BenchClock::now();
       continue;
     }
@@ -114,7 +115,7 @@ std::size_t bounding_stage(const LoadRate& rate) {
   return static_cast<std::size_t>(most - rate.stages.begin());
 }
 
-/// The least number of threads from which on more of them give little.
+/// The smallest number of threads beyond which more threads gain little.
 const LoadRate& enough_threads(const std::vector<LoadRate>& rates) {
   std::size_t chosen = 0;
   for (std::size_t i = 1; i < rates.size(); ++i) {

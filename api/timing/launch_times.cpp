@@ -9,7 +9,7 @@ const Instruction& launched_by(const TracedProgram& program, const Launch& launc
   return program.program->plan().queues[launch.queue].instructions[launch.index];
 }
 
-/// Of runs of one program that follow each other.
+/// Predicts the times of consecutive runs of one program.
 class PredictedRuns {
  public:
   PredictedRuns(const TracedProgram& program, const std::vector<DeviceProfile>& profiles,
@@ -26,10 +26,10 @@ class PredictedRuns {
     for (const Launch& launch : program.launches) ++calls_[launch.queue][launch.index];
   }
 
-  /// Writes the times of a run, which begin at `start`, behind `times`.
+  /// Appends the times of a run, which begins at `start`, to `times`.
   void add(std::size_t run, double start, LaunchTimes& times) const {
     Launch before{-1, -1};
-    std::size_t call = 0;  // of an instruction that makes several, which share its time
+    std::size_t call = 0;  // index among several calls of one instruction, which share its time
     for (const Launch& launch : program_.launches) {
       const bool is_same = launch.queue == before.queue && launch.index == before.index;
       call = is_same ? call + 1 : 0;

@@ -1,5 +1,5 @@
-// When the instructions of steps were at work: as a trace has them, as a probe has them, and as the
-// cost model expects them.
+// Start and end times of the instructions of steps: from a trace, from a probe, or from the cost
+// model.
 #pragma once
 
 #include <cstddef>
@@ -14,21 +14,21 @@ namespace tandem::api {
 
 struct LaunchTime {
   double start = 0, end = 0;  // seconds
-  std::size_t bytes = 0;      // that a measured copy moved
+  std::size_t bytes = 0;      // bytes that a measured copy moved
 };
 
-/// In the order of the spans of TracedSteps; nothing where it is not known.
+/// In the order of the spans of TracedSteps; empty where a time is unknown.
 using LaunchTimes = std::vector<std::optional<LaunchTime>>;
 
-/// All unknown where the trace does not hold just these steps.
+/// All empty where the trace does not contain exactly these steps.
 LaunchTimes traced_times(const TracedSteps& traced, const std::vector<TraceSpan>& trace);
 
-/// `nodes`: of all nodes in the order in which they ran, where one device does everything; all
-/// unknown where they are more or fewer.
+/// `nodes`: times of all nodes in the order in which they ran, where one device does everything;
+/// all empty where their number differs.
 LaunchTimes probed_times(const TracedSteps& traced, const std::vector<LaunchTime>& nodes);
 
-/// What the cost model expects of one step that begins at `start` and finds nobody at work. Of
-/// feeding and reading slots it knows nothing.
+/// The cost model's times for one step that begins at `start` when all queues are idle. Times of
+/// feeding and reading slots stay empty.
 LaunchTimes predicted_times(const TracedSteps& traced, const std::vector<DeviceProfile>& profiles,
                             double start);
 

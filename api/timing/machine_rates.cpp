@@ -10,7 +10,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Best of some runs of a one-node graph over states of these shapes.
+/// The best of several runs of a one-node graph over states of these shapes.
 double best_seconds(const Engine& engine, Graph graph) {
   StateStore states;
   Program program(graph, place_everything(graph), engine.operators, engine.devices(), states,

@@ -1,4 +1,4 @@
-// What the host can do at most, measured: the limits that `doctor` and `bench` report beside.
+// Measures the maximum rates of the host, which `doctor` and `bench` report for comparison.
 #pragma once
 
 #include "api/model/engine.h"

@@ -1,4 +1,4 @@
-// Times of a program's kernels, each alone on its device: medians of a few runs.
+// Times each kernel of a program by itself on its device: medians of several runs.
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -14,7 +14,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int samples = 5;
-constexpr double sample_seconds = 200e-6;  // at least, so that the clock's grain does not count
+// The minimum time of a sample, so that the clock's resolution does not matter.
+constexpr double sample_seconds = 200e-6;
 constexpr int most_repeats = 1000;
 
 /// One kernel with operands of zeros in the device's own memory.
@@ -47,7 +48,7 @@ class Bench {
   }
 
   double median_seconds() {
-    run(3);  // threads start, pages come in
+    run(3);  // starts threads and maps pages
     int repeats = 1;
     double once = run(1);
     while (once * repeats < sample_seconds && repeats < most_repeats) repeats *= 2;
@@ -87,7 +88,7 @@ class Bench {
   ErrorWord error_;
   StepContext context_;
   KernelCall call_;
-  std::unique_ptr<Stream> stream_;  // last: ends before what it works on
+  std::unique_ptr<Stream> stream_;  // last: its destructor waits before the operands are freed
 };
 
 }  // namespace
@@ -110,7 +111,7 @@ void measure_kernels(const CompiledProgram& program, int device, DeviceProfile& 
         known = profile.measured.emplace(request, seconds).first;
       } catch (const Error& error) {
         if (error.kind() != ErrorKind::does_not_fit) throw;
-        continue;  // the roofline has to do
+        continue;  // keeps the roofline's estimate
       }
     }
     Instruction instruction;

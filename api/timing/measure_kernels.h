@@ -6,8 +6,8 @@
 
 namespace tandem::api {
 
-/// Runs each distinct kernel of one device alone; `profile` gains the medians, and its roofline is
-/// scaled so that it takes as long as they do in all.
+/// Runs each distinct kernel of one device by itself; adds the medians to `profile`, whose roofline
+/// is scaled so that it predicts the same total time.
 void measure_kernels(const CompiledProgram& program, int device, DeviceProfile& profile);
 
 }  // namespace tandem::api

@@ -12,24 +12,24 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Of a buffer, in one micro-batch.
+/// The time in which one micro-batch uses a buffer.
 struct BufferUse {
   double start = std::numeric_limits<double>::infinity(), end = -start;
 };
 
-/// A buffer begins or ends to be in use.
+/// The start or end of a buffer's use.
 struct UseChange {
   double at = 0;
   bool begins = false;
   std::size_t buffer = 0;
-  /// What ends comes first: others may have its place from then on.
+  /// Ends come first, because other buffers may take the place from then on.
   bool operator<(const UseChange& other) const {
     return std::tie(at, begins, buffer) < std::tie(other.at, other.begins, other.buffer);
   }
 };
 
-/// Micro-batches of one program that follow each other, so that one may begin while another is at
-/// work.
+/// Consecutive micro-batches of one program, of which one may begin before the previous one has
+/// ended.
 class FollowingRuns {
  public:
   explicit FollowingRuns(const TracedProgram& program) : program_(program) {}
@@ -74,7 +74,7 @@ class FollowingRuns {
     const Plan& plan = program_.program->plan();
     std::vector<Point> points(1);
     points[0].at = start_;
-    for (const Buffer& buffer : plan.buffers) {  // filled ahead: always in use
+    for (const Buffer& buffer : plan.buffers) {  // filled ahead, so always in use
       if (static_cast<std::size_t>(buffer.device) == device && buffer.in_arena() &&
           buffer.copies > 1)
         points[0].live.of(buffer.kind) +=

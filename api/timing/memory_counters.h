@@ -1,4 +1,4 @@
-// Chrome trace events of what the memory of devices holds while steps run.
+// Chrome trace events that show the memory held by devices while steps run.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -7,11 +7,11 @@
 
 namespace tandem::api {
 
-/// Counters "memory of DEVICE" (`ph` "C"): bytes by kind, as plan.json has them, where they change.
-/// A buffer of the arena is in use from the first instruction that touches it to the end of the
-/// last one. `others` (inputs, outputs, constants, and what the arena loses in gaps) is what the
-/// most of that lacks of the planned peak, which is so the highest sum. Nothing of a micro-batch
-/// whose times are not known.
+/// Counters "memory of DEVICE" (`ph` "C"): bytes by kind, as in plan.json, where they change. A
+/// buffer of the arena is in use from the start of the first instruction that accesses it to the
+/// end of the last one. `others` (inputs, outputs, constants, and gaps in the arena) is the
+/// difference between the planned peak and the maximum of the known bytes, so that the greatest sum
+/// is the peak. Micro-batches whose times are unknown are left out.
 nlohmann::ordered_json memory_counters(const TracedSteps& traced, const LaunchTimes& times);
 
 }  // namespace tandem::api

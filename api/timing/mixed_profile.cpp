@@ -1,5 +1,5 @@
-// Times of queues and copies: spans are measured; how long a queue was held up follows from the
-// spans of those that it waited for, as in the simulation.
+// Computes times of queues and copies: spans are measured; the time that a queue was held up
+// follows from the spans that it waited for, as in the simulation.
 #include "api/timing/mixed_profile.h"
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 namespace tandem::api {
 namespace {
 
-/// Seconds of a step by queue and instruction: what kernels and copies take, how long waits hold
-/// their queue up.
+/// Seconds of a step by queue and instruction: the time of kernels and copies, and the time that
+/// waits hold up their queue.
 using StepSeconds = std::vector<std::vector<double>>;
 
 bool leaves_span(const Instruction& instruction) {
@@ -28,7 +28,7 @@ StepSeconds zeros(const Plan& plan) {
   return seconds;
 }
 
-/// Per event: the instruction before its record.
+/// By event: the instruction before its record.
 std::vector<Launch> recorded_by(const Plan& plan) {
   std::vector<Launch> result(plan.events);
   for (std::size_t q = 0; q < plan.queues.size(); ++q) {
@@ -42,22 +42,22 @@ std::vector<Launch> recorded_by(const Plan& plan) {
   return result;
 }
 
-/// Of one program: means over all steps but the first, whose waits for the step before are not in
-/// the trace.
+/// For one program: means over all steps except the first, since what it waits for in the previous
+/// step is not in the trace.
 StepSeconds measured_seconds(const TracedSteps& traced, std::size_t number,
                              const std::vector<TraceSpan>& trace) {
   const TracedProgram& program = traced.programs()[number];
   const Plan& plan = program.program->plan();
   const std::vector<Launch> recorders = recorded_by(plan);
   StepSeconds seconds = zeros(plan);
-  std::vector<std::vector<std::size_t>> place;  // of each instruction's span in its run
+  std::vector<std::vector<std::size_t>> place;  // index of each instruction's span within its run
   for (const Queue& queue : plan.queues) place.emplace_back(queue.instructions.size(), 0);
   for (std::size_t i = 0; i < program.launches.size(); ++i)
     place[program.launches[i].queue][program.launches[i].index] = i;
   struct Run {
     std::size_t begin;
     int step;
-    double free_from;  // all before has ended
+    double free_from;  // when all earlier work has ended
   };
   std::vector<Run> runs;
   double ended = 0;
@@ -72,7 +72,7 @@ StepSeconds measured_seconds(const TracedSteps& traced, std::size_t number,
   };
   const int first = traced.steps() > 1 ? 1 : 0;
   for (std::size_t q = 0; q < plan.queues.size(); ++q) {
-    double now = 0;  // the queue is free
+    double now = 0;  // when the queue is free
     for (std::size_t run = 0; run < runs.size(); ++run) {
       now = std::max(now, runs[run].free_from);
       const std::vector<Instruction>& list = plan.queues[q].instructions;
@@ -95,7 +95,7 @@ StepSeconds measured_seconds(const TracedSteps& traced, std::size_t number,
   return seconds;
 }
 
-/// Of all runs of a program in a step.
+/// For one program: the simulated seconds of all its runs in a step.
 StepSeconds simulated_seconds(const TracedProgram& program,
                               const std::vector<DeviceProfile>& profiles) {
   const Plan& plan = program.program->plan();
@@ -108,7 +108,7 @@ StepSeconds simulated_seconds(const TracedProgram& program,
   return seconds;
 }
 
-/// Adds to the queues of that name.
+/// Adds the seconds to the queue times of the same name.
 void add_queue_times(const Plan& plan, const StepSeconds& seconds, std::vector<QueueTime>& times) {
   for (std::size_t q = 0; q < plan.queues.size(); ++q) {
     if (!works(plan.queues[q])) continue;
@@ -123,10 +123,10 @@ void add_queue_times(const Plan& plan, const StepSeconds& seconds, std::vector<Q
   }
 }
 
-/// By the copies' nodes.
+/// By node of the copy.
 std::map<std::int32_t, CopyTime> copy_times(const Plan& plan, const StepSeconds& seconds) {
   const std::vector<Launch> recorders = recorded_by(plan);
-  StepSeconds waited = zeros(plan);  // for each copy, by all computing queues
+  StepSeconds waited = zeros(plan);  // by copy: seconds that all computing queues waited for it
   for (std::size_t q = 0; q < plan.queues.size(); ++q) {
     if (plan.queues[q].role != Queue::Role::compute) continue;
     for (std::size_t i = 0; i < seconds[q].size(); ++i) {
@@ -190,7 +190,8 @@ MixedProfile profile_mixed(const TracedSteps& traced, const OrderChecker& monito
       if (works(queue)) working.insert(queue.name);
     }
   }
-  std::map<std::string, double> busy;  // several programs have a lane of the same queue each
+  // Each program has its own lane for a queue, so these are summed.
+  std::map<std::string, double> busy;
   for (const TraceSpan& span : trace) {
     const std::string name = monitor.lane_name(span.lane);
     const double ms = (span.real_end - span.real_start) * 1e3;

@@ -1,4 +1,4 @@
-// What bench tells of queues, boundaries and copies: measured beside predicted.
+// Reports queues, boundaries and copies for `bench`: measured next to predicted times.
 #include <map>
 
 #include <fmt/format.h>
@@ -18,7 +18,7 @@ Json time_json(const CopyTime& time) {
           {"waiting_ms", time.waiting_ms}};
 }
 
-/// Both, the prediction in an object of its own.
+/// Adds both, with the prediction in an object of its own.
 void add_times(Json& json, const CopyTime& measured, const CopyTime& predicted) {
   json.update(time_json(measured));
   json["predicted"] = time_json(predicted);

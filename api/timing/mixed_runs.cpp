@@ -1,4 +1,4 @@
-// Micro-batches as their plans launch them, and where their spans lie in a trace.
+// Lists micro-batches in the order of their plans, and the position of their spans in a trace.
 #include "api/timing/mixed_runs.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Which part of a trace is which micro-batch: a step leaves the spans of its micro-batches one
-// after the other.
+// Maps parts of a trace to micro-batches: a step leaves the spans of its micro-batches one after
+// the other.
 #pragma once
 
 #include <vector>
@@ -9,13 +9,13 @@
 namespace tandem::api {
 
 /// The plan's instructions that leave a span in a trace, in the order of launching; one that makes
-/// several calls over all ranks comes once for each.
+/// several calls over all ranks occurs once per call.
 std::vector<Launch> spanned_launches(const Program& program);
 
-/// A program of the step, with what its runs leave.
+/// A program of the step, with the spans of its runs.
 struct TracedProgram {
   Program* program = nullptr;
-  int times = 0;  // a step
+  int times = 0;  // runs per step
   std::vector<Launch> launches;
 };
 
@@ -24,20 +24,21 @@ struct TracedRun {
   std::size_t program = 0;  // its number in TracedSteps::programs
   std::size_t begin = 0;    // its first span in the trace
   int step = 0;
-  /// The run before was of the same program, so that this one may have begun while that was at
-  /// work; between programs everything ends.
+  /// The previous run was of the same program, so that this one may have begun while that was still
+  /// running; when the program changes, all work ends first.
   bool follows = false;
 };
 
 class TracedSteps {
  public:
-  /// `micro_batches`: the programs of a step's micro-batches, in order; one may come several times.
+  /// `micro_batches`: the programs of a step's micro-batches, in order; one may occur several
+  /// times.
   TracedSteps(const std::vector<Program*>& micro_batches, int steps);
 
   const std::vector<TracedProgram>& programs() const { return programs_; }  // each once
   const std::vector<TracedRun>& runs() const { return runs_; }
   int steps() const { return steps_; }
-  std::size_t spans() const { return spans_; }  // of the whole trace
+  std::size_t spans() const { return spans_; }  // number of spans in the whole trace
 
  private:
   int steps_;

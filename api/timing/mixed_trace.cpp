@@ -1,4 +1,5 @@
-// Chrome trace of steps on several devices: slices, and arrows along the values that cross.
+// Chrome trace of steps on several devices: slices, and arrows for values that cross between
+// devices.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -11,14 +12,14 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// A value goes from one instruction to another; numbers are those of `spanned_launches`.
+/// A value passes from one instruction to another; both are indices into `spanned_launches`.
 struct Arrow {
   std::size_t from = 0, to = 0;
-  bool previous_step = false;  // made in the run before
+  bool previous_step = false;  // written in the previous run
   auto operator<=>(const Arrow&) const = default;
 };
 
-/// Who wrote which bytes of a buffer last.
+/// The last writer of each byte range of a buffer.
 class LastWriters {
  public:
   struct Piece {
@@ -46,7 +47,7 @@ class LastWriters {
   std::vector<Piece> pieces_;
 };
 
-/// All that lanes did, where it is not known which instruction that was.
+/// Slices for the spans of all lanes, for a trace whose spans cannot be matched to instructions.
 Json lane_events(const TracedSteps& traced, const OrderChecker& monitor,
                  const std::vector<TraceSpan>& trace) {
   std::map<std::string, int> tracks;
@@ -57,7 +58,7 @@ Json lane_events(const TracedSteps& traced, const OrderChecker& monitor,
   Json events = Json::array();
   std::set<int> named;
   for (const TraceSpan& span : trace) {
-    constexpr int other_lanes = 1000;  // behind those of queues
+    constexpr int other_lanes = 1000;  // tracks after those of queues
     const std::string name = monitor.lane_name(span.lane);
     const int track = tracks.try_emplace(name, other_lanes + span.lane).first->second;
     if (named.insert(track).second) events.push_back(track_event(measured_process, track, name));
@@ -73,7 +74,7 @@ Json lane_events(const TracedSteps& traced, const OrderChecker& monitor,
   return events;
 }
 
-/// All ways of values that begin or end with a copy, in the steady state.
+/// Paths of values that begin or end at a copy, in the steady state.
 std::vector<Arrow> arrows_of(const Program& program) {
   const Plan& plan = program.plan();
   const std::vector<Launch> launches = spanned_launches(program);
@@ -88,7 +89,8 @@ std::vector<Arrow> arrows_of(const Program& program) {
       bool is_first = true;
       for (const Access& access : at(i).accesses) {
         if (access.write || step == 0) continue;
-        const bool is_value = is_first || !copies(i);  // else what a copy overwrites
+        // Else it is the buffer that a copy overwrites.
+        const bool is_value = is_first || !copies(i);
         is_first = false;
         if (!is_value) continue;
         for (const LastWriters::Piece& piece : buffers[access.buffer].pieces()) {
@@ -124,7 +126,7 @@ Json trace_events(const TracedSteps& traced, const OrderChecker& monitor,
                {"pid", measured_process},
                {"tid", track_of(program.program->plan().queues[program.launches[launch].queue])},
                {"ts", at * trace_microseconds}};
-    if (*phase == 'f') event["bp"] = "e";  // belongs to the slice around it
+    if (*phase == 'f') event["bp"] = "e";  // binds to the enclosing slice
     events.push_back(std::move(event));
   };
   std::size_t id = 0;
@@ -134,7 +136,7 @@ Json trace_events(const TracedSteps& traced, const OrderChecker& monitor,
   for (const TracedRun& run : traced.runs()) {
     const std::size_t length = traced.programs()[run.program].launches.size();
     for (const Arrow& arrow : arrows[run.program]) {
-      // Another micro-batch made it, or one that is not in the trace.
+      // Skips values that another micro-batch produced, or one that is not in the trace.
       if (arrow.previous_step && !run.follows) continue;
       const TraceSpan& from = trace[run.begin - (arrow.previous_step ? length : 0) + arrow.from];
       const TraceSpan& to = trace[run.begin + arrow.to];

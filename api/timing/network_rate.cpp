@@ -27,7 +27,7 @@ class Exchanges {
         communicator_(*engine.cpu->communicator()),
         stream_(engine.cpu->make_stream(StreamKind::collective, "network")) {}
 
-  /// Of an all-reduce of all elements.
+  /// Seconds of an all-reduce of all elements.
   Seconds of_many() {
     constexpr int times = 10;
     std::vector<Seconds> seconds;
@@ -39,12 +39,12 @@ class Exchanges {
     return median(seconds);
   }
 
-  /// What an all-reduce of one element adds to a step whose ranks compute and do not arrive at the
-  /// same time: the step without the slowest rank's work.
+  /// The time that an all-reduce of one element adds to a step whose ranks compute and arrive at
+  /// different times: the time of the step without that of the slowest rank's work.
   Seconds of_one() {
     constexpr int steps = 500;
     constexpr Seconds least{100e-6}, varying{100e-6};
-    std::mt19937 random(1);  // gives all ranks the same
+    std::mt19937 random(1);  // yields the same numbers on all ranks
     std::vector<Seconds> added;
     for (int i = 0; i < first_ + steps; ++i) {
       Seconds own{0}, slowest{0};
@@ -69,7 +69,7 @@ class Exchanges {
     communicator_.wait(*stream_);
   }
 
-  static constexpr int first_ = 2;  // buffers and connections are made then
+  static constexpr int first_ = 2;  // these make buffers and connections
   int rank_, ranks_;
   Communicator& communicator_;
   std::unique_ptr<Stream> stream_;

@@ -1,4 +1,4 @@
-// Times of operators beside bytes, operations and rows of tables.
+// Times of operators with the bytes, operations and table rows that they process.
 #include "api/timing/operator_times.h"
 
 #include <algorithm>

@@ -25,7 +25,8 @@ const char* category_of(const Instruction& instruction) {
   }
 }
 
-/// As devices hear it when the instruction is launched; of kernels with the operator.
+/// The name that devices get when the instruction is launched; for kernels, followed by the
+/// operator.
 std::string slice_name(const Lowered& lowered, const Plan& plan, const Instruction& instruction) {
   if (!instruction.node) return plan.buffers[instruction.buffer].name;
   const Node& node = lowered.graph.node(instruction.node);

@@ -10,16 +10,16 @@ namespace tandem::api {
 
 constexpr int measured_process = 1, predicted_process = 2;  // `pid` of events
 constexpr int marks_track = 0;                              // `tid` of the marks of steps
-constexpr double trace_microseconds = 1e6;                  // in a second
+constexpr double trace_microseconds = 1e6;                  // microseconds in a second
 
-/// The same for all programs of a run, measured or predicted, and the order in which tracks are
-/// shown: device by device, computing first.
+/// The track of a queue. It is equal in all programs of a run, measured or predicted, and tracks
+/// are shown in its order: device by device, computing first.
 int track_of(const Queue& queue);
 
 /// The name of a track.
 nlohmann::ordered_json track_event(int process, int track, const std::string& name);
 
-/// Of an instruction at work.
+/// The slice of one instruction while it runs.
 nlohmann::ordered_json slice_event(int process, const Lowered& lowered, const Plan& plan,
                                    const Launch& launch, const LaunchTime& time);
 

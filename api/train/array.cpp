@@ -1,4 +1,4 @@
-// Arrays of the public library, and their way in and out of the engine's tensors.
+// Arrays of the public library, and their conversion to and from the engine's tensors.
 #include "api/train/array.h"
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 namespace tandem::api {
 namespace {
 
-/// Elements of a shape; nothing where an extent is negative or their bytes cannot be counted, also
-/// not without the extents of 0.
+/// Number of elements of a shape; empty where an extent is negative, or where the number of bytes
+/// overflows, even if extents of 0 are ignored.
 std::optional<std::size_t> elements_of(const std::vector<std::int64_t>& shape, std::size_t size) {
   const auto most = static_cast<std::size_t>(std::numeric_limits<std::int64_t>::max()) / size;
   std::size_t elements = 1;

@@ -1,4 +1,4 @@
-// Between the public Array and the engine's HostTensor.
+// Converts between the public Array and the engine's HostTensor.
 #pragma once
 
 #include "engine/graph/host_tensor.h"

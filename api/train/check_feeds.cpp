@@ -14,8 +14,8 @@
 namespace tandem::api {
 namespace {
 
-/// Whether all values are from `least` to `most`. False, too, for types that it does not read,
-/// which are left to the slower check.
+/// Whether all values are from `least` to `most`. Also false for types that it does not read, which
+/// then need the slower check.
 bool are_within(const HostTensor& tensor, double least, double most) {
   const auto all_of = [&](auto zero) {
     const auto values = tensor.as<decltype(zero)>();
@@ -29,7 +29,8 @@ bool are_within(const HostTensor& tensor, double least, double most) {
   return is_wide && with_type(wide_floats, tensor.dtype(), all_of);
 }
 
-/// Arrays with equally many rows. One pass tells that all values are right, which they mostly are.
+/// Arrays with equally many rows. One pass finds that all values are valid, which is the usual
+/// case.
 class FedSource final : public ForwardingSource {
  public:
   FedSource(std::shared_ptr<const DataSource> source, std::vector<HostTensor> arrays)
@@ -52,7 +53,7 @@ class FedSource final : public ForwardingSource {
   std::vector<HostTensor> arrays_;
 };
 
-/// Views the feeds.
+/// Collects the feeds without copying them.
 class FedArrays {
  public:
   void add(const std::string& name, const HostTensor& array) {
@@ -63,7 +64,7 @@ class FedArrays {
     set_->add(std::move(rows));
     arrays_.push_back(array);
   }
-  /// Null where there are none.
+  /// Null where there are no feeds.
   std::shared_ptr<const DataSource> source() && {
     if (arrays_.empty()) return nullptr;
     std::vector<Diagnostic> problems;
@@ -77,8 +78,8 @@ class FedArrays {
   std::vector<HostTensor> arrays_;
 };
 
-/// The problem in terms of what was fed: array and row in place of a field and a file. `has_rows`:
-/// whether the array has a row for each sample.
+/// Rewrites the problem for feeds: array and row instead of field and file. `has_rows`: whether the
+/// array has a row for each sample.
 Diagnostic of_feed(Diagnostic d, bool has_rows) {
   constexpr std::string_view of_data = "data.fields.";
   if (d.path.starts_with(of_data)) d.path.erase(0, of_data.size());
@@ -96,7 +97,7 @@ void check_feeds(const FieldChecks& checks, const std::map<std::string, Array>& 
   FedArrays by_sample, whole;
   for (const auto& [name, array] : feeds) {
     const TensorType& type = types.at(name);
-    // The checks only read.
+    // The cast is safe, because the checks only read.
     HostTensor tensor(type, const_cast<std::byte*>(array.bytes.data()), nullptr);
     if (!type.shape.empty() && type.shape[0] == samples) {
       by_sample.add(name, tensor);

@@ -11,8 +11,9 @@
 
 namespace tandem::api {
 
-/// Throws Error{data} naming array and row, from 1, of labels and ids that are out of range.
-/// `types`: of the feeds; `samples`: extents of axis 0 of those that have one entry a sample.
+/// Throws Error{data} with array and row (counted from 1) for labels and ids that are out of range.
+/// `types`: types of the feeds; `samples`: the extent of axis 0 of arrays that have one entry per
+/// sample.
 void check_feeds(const FieldChecks& checks, const std::map<std::string, Array>& feeds,
                  const FieldTypes& types, std::int64_t samples);
 

@@ -1,4 +1,4 @@
-// Sequences that are longer than config.json says the model has positions for.
+// Warns of sequences that are longer than the positions that the model has, by its config.json.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace tandem::api {
 
-/// What is to be said of them; "" where they fit, and where no config.json lies in the model's
-/// folder. A model that computes its positions takes any length and knows nothing of further ones.
+/// The warning; "" where they fit, and where no config.json lies in the model's folder. A model
+/// that computes its positions accepts any length, but was not trained on further positions.
 std::string long_samples(const std::string& model_file, const Graph& imported);
 
 }  // namespace tandem::api

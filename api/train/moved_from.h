@@ -1,4 +1,4 @@
-// Handles of the public library that were moved from.
+// Access to handles of the public library that may have been moved from.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace tandem::api {
 
-/// What a handle holds. Throws Error{usage} where another handle has it now.
+/// The object that a handle holds. Throws Error{usage} where the handle was moved from.
 template <class Impl>
 Impl& held(const std::unique_ptr<Impl>& impl, const char* kind) {
   if (impl) return *impl;

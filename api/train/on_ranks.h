@@ -1,4 +1,4 @@
-// What one process does, or several that a launcher has started together.
+// Runs work in one process, or in each of several that a launcher has started together.
 #pragma once
 
 #include <memory>
@@ -8,8 +8,8 @@
 
 namespace tandem::api {
 
-/// What `work` returns, which is given this rank's group, null for one process; with its rank. An
-/// error of one rank ends all.
+/// Returns what `work` returns, with this rank's number; `work` gets this rank's group, null for
+/// one process. An error of one rank ends all ranks.
 template <class Work>
 auto on_ranks(Work&& work) {
   const std::shared_ptr<RankGroup> group = join_ranks();
@@ -28,7 +28,7 @@ auto on_ranks(Work&& work) {
   }
 }
 
-/// Of a rank that tells people nothing.
+/// Options without callbacks for people on every rank but 0.
 template <class Options>
 Options quiet_but_on_rank_0(Options options, const std::shared_ptr<RankGroup>& group) {
   if (group && group->rank() > 0) options.on_message = {}, options.on_progress = {};

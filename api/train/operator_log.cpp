@@ -1,4 +1,4 @@
-// Single steps are timed: by a probe where the cpu does everything, else by the devices' monitor.
+// Times single steps: by a probe where the cpu runs everything, else by the devices' monitor.
 #include "api/train/operator_log.h"
 
 #include <algorithm>
@@ -40,7 +40,7 @@ void OperatorLog::before(Program& program) {
     engine_.monitor->start_trace(capacity_);
   }
   micro_batches_.push_back(&program);
-  // Room for what it runs, so that nothing is allocated between its kernels.
+  // Reserves room, so that nothing is allocated between kernels.
   if (trace_ != nullptr && !mixed()) nodes_.reserve(nodes_.size() + program.plan().launches.size());
   if (mixed() || seconds_.contains(&program)) return;
   std::vector<double>& seconds = seconds_[&program];
@@ -61,7 +61,7 @@ void OperatorLog::trace_step(std::uint64_t step, const TracedSteps& traced,
   if (mixed()) {
     times = traced_times(traced, spans);
     events = trace_events(traced, *engine_.monitor, spans);
-    // The devices' record has a clock of its own.
+    // The devices' record has a clock of its own, so the step's start and end come from it.
     const auto earlier = [](const TraceSpan& a, const TraceSpan& b) {
       return a.real_start < b.real_start;
     };
@@ -123,7 +123,7 @@ std::string OperatorLog::report(std::uint64_t step) {
   std::string text = fmt::format("operators of step {}, by time\n", step) +
                      operators_text(operators, most_operators) +
                      tables_text(operators, bandwidth_.value_or(0));
-  text.pop_back();  // the last line's end
+  text.pop_back();  // the last line break
   return text;
 }
 

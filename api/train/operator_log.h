@@ -1,5 +1,5 @@
-// What `train --log-operators` and `--trace` write: times of operators and rows of tables in single
-// steps.
+// Writes the output of `train --log-operators` and `--trace`: times of operators and rows of tables
+// in single steps.
 #pragma once
 
 #include <map>
@@ -13,17 +13,17 @@
 
 namespace tandem::api {
 
-/// Times the steps that it watches; others run as without it.
+/// Times the steps that it watches; other steps run as if it did not exist.
 class OperatorLog final : public MicroBatchWatch {
  public:
-  /// All must outlive it. `tells`: lines and operators.json of each step that it watches; `trace`
-  /// may be null.
+  /// All arguments must outlive it. `tells`: whether to write lines and operators.json for each
+  /// watched step; `trace` may be null.
   OperatorLog(const Engine& engine, const PlacedModel& placed, bool tells, StepTrace* trace)
       : engine_(engine), placed_(placed), tells_(tells), trace_(trace) {}
   OperatorLog(const OperatorLog&) = delete;
   OperatorLog& operator=(const OperatorLog&) = delete;
 
-  /// Room for the trace of a step with these micro-batches.
+  /// Reserves room for the trace of a step with these micro-batches.
   void reserve(const std::vector<Program*>& micro_batches);
   void before(Program& program) override;
   void after(Program& program, std::uint64_t ticket) override;
@@ -36,17 +36,18 @@ class OperatorLog final : public MicroBatchWatch {
 
   const Engine& engine_;
   const PlacedModel& placed_;
-  /// Adds the step to the trace where it is one of those, with the spans of devices where there are
-  /// any.
+  /// Adds the step to the trace if it is one of the chosen ones, with the spans of devices where
+  /// there are any.
   void trace_step(std::uint64_t step, const TracedSteps& traced,
                   const std::vector<TraceSpan>& spans);
 
   bool tells_;
   StepTrace* trace_;
   ProbeTime began_{};
-  std::vector<LaunchTime> nodes_;  // of a traced step on the cpu alone, as they ran
+  /// Times of a traced step on the cpu only, in the order in which nodes ran.
+  std::vector<LaunchTime> nodes_;
   std::size_t capacity_ = 0;
-  std::vector<Program*> micro_batches_;                    // of the step so far
+  std::vector<Program*> micro_batches_;                    // micro-batches of the step so far
   std::map<const Program*, std::vector<double>> seconds_;  // per node, where the cpu does it all
   TableCounter tables_;
   std::optional<double> bandwidth_;  // once measured

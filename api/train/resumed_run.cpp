@@ -37,10 +37,10 @@ std::string value_of(const std::map<std::string, std::string>& settings, const s
   return found == settings.end() ? not_set : found->second;
 }
 
-/// "gpu" of "gpu=emulated:0,memory=2GiB".
+/// "gpu" from "gpu=emulated:0,memory=2GiB".
 std::string device_name(const std::string& binding) { return binding.substr(0, binding.find('=')); }
 
-/// Those of both lists; of two bindings of a device the later one.
+/// The bindings of both lists; the later one where a device has two.
 std::vector<std::string> with_devices(std::vector<std::string> before,
                                       const std::vector<std::string>& now) {
   for (const std::string& binding : now) {
@@ -60,7 +60,7 @@ std::vector<std::string> with_rules(std::vector<std::string> before,
   return before;
 }
 
-/// Arguments that the text of a run's policy records behind it, "# --device gpu=emulated:0".
+/// Arguments that are recorded after the text of a run's policy, as "# --device gpu=emulated:0".
 std::set<std::string> arguments_in(const std::string& policy) {
   std::set<std::string> found;
   std::istringstream lines(policy);
@@ -198,7 +198,7 @@ std::string ResumedRun::take_longer_length(const RunConfig& config,
     if (is_asked && !has_reached_length(config, *ended)) return "";
     longer = read_resumed_config(config_path_, without, moved_, now);
     if (has_reached_length(longer, *ended)) return "";
-  } catch (const Error&) {  // train.toml alone says no length, or one that is none
+  } catch (const Error&) {  // train.toml by itself gives no length, or an invalid one
     return "";
   }
   started_ = std::move(without);
@@ -209,7 +209,7 @@ std::string ResumedRun::take_longer_length(const RunConfig& config,
 }
 
 void ResumedRun::add_changed_lengths(const RunConfig& config, std::vector<Diagnostic>& to) const {
-  // A run that was killed as it began may have the record of now and the resolved file of before.
+  // A run that was killed at its start may have the new record, but still the old resolved file.
   const std::optional<RunConfig> recorded = recorded_config(started_, moved_);
   const std::string file = run_dir_ + "/" + resolved_name;
   if (!recorded && !path_exists(file)) return;
@@ -263,7 +263,7 @@ void ResumedRun::add_changed_placement(const RunConfig& config,
   std::map<std::string, std::string> all = then;
   all.insert(now.begin(), now.end());
   for (const auto& [key, value] : all) {
-    if (key.starts_with("model")) continue;  // for whoever checks the policy alone
+    if (key.starts_with("model")) continue;  // such keys only serve checks of the policy by itself
     const std::string was = value_of(then, key), is = value_of(now, key);
     if (was != is) add("the run was started under another policy", key, was, is);
   }
@@ -300,7 +300,7 @@ std::vector<std::string> ResumedRun::compared(const RunConfig& config,
   std::vector<std::string> lines;
   if (const std::string moved = moved_.text(); !moved.empty()) lines.push_back(moved);
   std::vector<std::string> given = all_keys({});
-  std::erase_if(given, [&](const std::string& item) {  // this command line says it anew
+  std::erase_if(given, [&](const std::string& item) {  // this command line gives it again
     return any_says(options_.overrides, item.substr(0, item.find('=')));
   });
   for (const std::string& rule : started_.place) given.push_back("--place '" + rule + "'");
@@ -332,7 +332,7 @@ StartRecord ResumedRun::record(int ranks) const {
   StartRecord now = started_;
   now.ranks = ranks;
   if (config_file() == config_path_ &&
-      fs::path(config_path_).filename() != resolved_name) {  // the train.toml of now
+      fs::path(config_path_).filename() != resolved_name) {  // the present train.toml
     now.config = normal_path(config_path_);
     if (!is_guessed(config_path_)) now.text = read_file(config_path_);
   }

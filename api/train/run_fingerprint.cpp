@@ -14,7 +14,7 @@ ModelStructure structure_for(const RunConfig& config, const OnnxFile& file) {
   std::vector<std::string> values;
   for (const LossTerm& term : config.loss.terms) {
     for (const std::string& value : term.values) {
-      if (!names_teacher(value)) values.push_back(value);  // another file has it
+      if (!names_teacher(value)) values.push_back(value);  // it is in another file
     }
   }
   return structure_of(file, values);
@@ -55,7 +55,7 @@ std::vector<std::string> compare_held_out(const UsedCheckpoint& used, const Data
                                           std::int64_t samples) {
   const Fingerprint* before = used.position.fingerprint.get();
   if (!is_comparable(before)) return {};
-  const bool is_part = data.eval_fraction > 0;  // of the training data
+  const bool is_part = data.eval_fraction > 0;  // the held-out data is a part of the training data
   const SplitFingerprint &train = before->data.train, &eval = before->data.eval;
   SplitFingerprint now = fingerprint_of(is_part ? data.train : data.eval);
   auto difference =

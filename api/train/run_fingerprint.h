@@ -1,4 +1,4 @@
-// What a run's model and data are told from others by, and the comparison with a checkpoint's.
+// Identifies a run's model and data, and compares them with a checkpoint's.
 #pragma once
 
 #include <string>
@@ -11,24 +11,25 @@
 
 namespace tandem::api {
 
-/// Of a run that is about to start: what its checkpoints record.
+/// The fingerprint of a run that is about to start, which its checkpoints record.
 FingerprintPtr run_fingerprint(const RunConfig& config, const OnnxFile& file, const DataSets& data);
 
-/// A checkpoint that is put to use.
+/// A checkpoint that is in use.
 struct UsedCheckpoint {
   const TrainingPosition& position;
   std::string path;
   bool accepts_changes = false;
-  bool uses_held_out = false;  // the data that the configuration holds out
+  bool uses_held_out = false;  // evaluates the data that the configuration holds out
 };
 
-/// Throws Error{usage} where the model file is another one than the checkpoint was trained with,
-/// unless that is accepted. Returns lines for people: what was accepted, what was not compared.
+/// Throws Error{usage} where the model file differs from the one that the checkpoint was trained
+/// with, unless that is accepted. Returns lines for people: what was accepted, what was not
+/// compared.
 std::vector<std::string> compare_model(const UsedCheckpoint& used, const RunConfig& config,
                                        const OnnxFile& file);
 
-/// A line for people where the held-out data is not that of the training; else none.
-/// `samples`: of the held-out data.
+/// A line for people where the held-out data is not that of the training; else none. `samples`:
+/// number of held-out samples.
 std::vector<std::string> compare_held_out(const UsedCheckpoint& used, const DataConfig& data,
                                           std::int64_t samples);
 

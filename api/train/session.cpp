@@ -1,4 +1,4 @@
-// tandem::api::Session: training fed by the caller, array by array.
+// tandem::api::Session: training on arrays that the caller feeds step by step.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -29,7 +29,7 @@
 namespace tandem::api {
 namespace {
 
-/// Steps are all that a Session counts; `steps`, where it is set, is the length of a schedule.
+/// A Session only counts steps; `steps`, where it is set, is the length of a schedule.
 RunLength length_of(const RunConfig& config) {
   RunLength length;
   length.steps = config.steps.value_or(RunLength::unlimited);
@@ -42,7 +42,8 @@ FieldTypes types_of(const Feeds& feeds) {
   return types;
 }
 
-/// The error for an input that is fed with the type `got`; `or_else`: which other type it may have.
+/// The error for an input that is fed with the type `got`; `or_else`: text about another type that
+/// is allowed.
 Diagnostic of_other_type(const std::string& input, const TensorType& expected,
                          const TensorType& got, const char* or_else = "") {
   return {.message = "this input is fed with another type",
@@ -150,7 +151,7 @@ std::optional<std::int64_t> Session::Impl::samples_of(const FieldTypes& fed) {
 
 std::int64_t Session::Impl::taken() const {
   const auto number = static_cast<std::int64_t>(steps);
-  const auto skipped = written.find(skipped_steps_state);  // where no program has it yet
+  const auto skipped = written.find(skipped_steps_state);  // as long as no program holds it
   return skipped == written.end() ? taken_steps(states, number)
                                   : number - skipped->second.as<std::int64_t>()[0];
 }
@@ -190,7 +191,7 @@ BoundProgram& Session::Impl::training(std::int64_t batch, const FieldTypes& fed)
   for (const auto& [name, type] : request.fields) names.push_back(name);
   const TrainingGraph graph =
       build_training_graph(engine.operators, model.forward(batch, true), request);
-  std::set<std::string> known;  // states that have their values
+  std::set<std::string> known;  // states that already have their values
   for (std::string& name : states.names()) known.insert(std::move(name));
   BoundProgram bound = bind_program(graph, parts, states, arenas, names);
   if (!fields) {

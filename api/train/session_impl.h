@@ -1,4 +1,4 @@
-// What a Session holds between its steps; for the files of the session alone.
+// The state of a Session between its steps, for the files of the session only.
 #pragma once
 
 #include <map>
@@ -21,7 +21,7 @@ namespace tandem::api {
 using Feeds = std::map<std::string, Array>;
 
 inline constexpr const char* session_handle =
-    "Session";  // in what is said of one that was moved from
+    "Session";  // the name in errors about one that was moved from
 
 struct Session::Impl {
   RunConfig config;
@@ -34,58 +34,59 @@ struct Session::Impl {
   AverageRates averages;
   StateStore states;
   std::shared_ptr<Arenas> arenas = make_arenas();
-  std::optional<FieldTypes> fields;  // of the first feeds that a program was made for
-  std::int64_t first_samples = 0;    // that they had
-  std::vector<bool> thawed;          // by rule of parameters.freeze, as `trainings` were made
+  std::optional<FieldTypes> fields;  // types of the first feeds that a program was made for
+  std::int64_t first_samples = 0;    // number of samples in them
+  std::vector<bool> thawed;          // by rule of parameters.freeze, when `trainings` were made
   MissedSteps missed;
-  MissedStepCounts missed_steps;                   // of parameters that `trainings` train
+  MissedStepCounts missed_steps;  // counts for the parameters that `trainings` train
   std::map<std::int64_t, BoundProgram> trainings;  // by batch size
   std::map<std::int64_t, std::unique_ptr<Program>> predictors;
-  std::optional<double> learning_rate;  // that was set
+  std::optional<double> learning_rate;  // set by the user
   std::uint64_t steps = 0, predictions = 0;
   LossScaleWatch scale_watch;
   ErrorWord errors;
-  std::optional<FieldChecks> checks;  // of what is fed, since the first step
-  /// Parameters that were set, or start elsewhere than in the file, before a program holds them.
+  std::optional<FieldChecks> checks;  // checks of what is fed, from the first step on
+  /// Parameters that were set, or that start from other values than the file's, before a program
+  /// holds them.
   std::map<std::string, HostTensor> written;
 
   explicit Impl(RunConfig c);
 
-  /// The model in training form: what the parameters are, before any program exists.
+  /// The model in training form: defines the parameters before any program exists.
   const Graph& forward() { return model.forward(config.batch_size, true); }
   std::vector<bool> thawed_now() const;
-  /// Throws Error{usage} for what neither the model nor the loss takes.
+  /// Throws Error{usage} for feeds that neither the model nor the loss takes.
   void refuse_unknown(const Feeds& feeds);
-  /// The program of a step of so many samples. Fields that the loss reads and the model does not
-  /// have the types of the first feeds.
+  /// The program of a step with so many samples. Fields that the loss reads and the model does not
+  /// keep the types of the first feeds.
   BoundProgram& training(std::int64_t batch, const FieldTypes& fed);
-  /// Steps so far that the loss scale has not left out.
+  /// The number of steps so far, without those that the loss scale has skipped.
   std::int64_t taken() const;
-  /// Throws before the first step what the programs of later phases of freezing would throw.
-  /// `first`: that of this step, for so many samples.
+  /// Throws, before the first step, what the programs of later phases of freezing would throw.
+  /// `first`: the program of this step, for so many samples.
   void check_later_phases(TrainingRequest request, const BoundProgram& first, std::int64_t batch);
-  /// Takes note of what is frozen from the next step on.
+  /// Records what is frozen from the next step on.
   void count_missed_steps(const FieldTypes& fed);
-  /// Whether axis 0 of an input of the model is that of the samples.
+  /// Whether axis 0 of an input of the model is the batch axis.
   bool has_batch_axis(ValueId input);
-  /// The samples in which all fed inputs of the model agree; nothing where they do not.
+  /// The number of samples that all fed inputs of the model agree on; empty where they do not.
   std::optional<std::int64_t> samples_of(const FieldTypes& fed);
   Program& predictor(std::int64_t batch);
-  /// For so many samples as are fed. Throws Error{usage} where inputs of the model are fed with
-  /// other types, before a program is made for them, or none is fed.
+  /// The predictor for the number of samples that is fed. Throws Error{usage}, before a program is
+  /// made, where inputs of the model are fed with other types, or none is fed.
   Program& predictor_for(const FieldTypes& fed);
-  /// Throws Error{data} for labels and ids out of range that are fed for the next step.
+  /// Throws Error{data} for labels and ids out of range in the feeds of the next step.
   void check_fed_values(const Feeds& feeds, const FieldTypes& fed, std::int64_t batch);
-  /// Throws where the step that was taken has no finite loss, or no loss scale helps.
+  /// Throws where the last step has no finite loss, or where no loss scale helps.
   void refuse_divergence(const BoundProgram& training, double loss, std::uint64_t ticket);
-  /// Hands `written` to the states that exist since a program was made; their names.
+  /// Moves `written` into the states that exist once a program was made; returns their names.
   std::set<std::string> write_states();
-  /// The base of a learning rate as it is now.
+  /// The learning rate `base` in proportion to a learning rate that was set.
   double base_rate(double base) const;
-  /// By parameter, as checkpoints record them, and which averages are kept; none where
-  /// training_info has the optimizer.
+  /// By parameter, as checkpoints record them, with the averages that are kept; empty where
+  /// training_info defines the optimizer.
   std::map<std::string, std::string> optimizer_kinds();
-  /// A parameter or buffer as it is now, also where no program holds it yet.
+  /// The present value of a parameter or buffer, also where no program holds it yet.
   HostTensor read(const State& state) const;
 };
 

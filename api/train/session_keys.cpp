@@ -13,7 +13,7 @@
 namespace tandem::api {
 namespace {
 
-// Keys, and whole sections of them; what a value needs of a Session is in `check_values`.
+// Keys and whole sections that a Session supports; `check_values` checks their values.
 constexpr std::string_view honoured[] = {
     "model", "model.bind", "model.batch_norm", "model.random", "policy",    "device",
     "steps",  // the length of a schedule
@@ -26,7 +26,7 @@ bool is_in(std::string_view key, std::string_view section) {
   return rest.empty() || rest[0] == '[' || (rest[0] == '.' && section != "model");
 }
 
-// What to do instead, by the beginning of a key; the first one counts.
+// Alternatives, by the beginning of a key; the first match is used.
 constexpr std::pair<std::string_view, std::string_view> instead[] = {
     {"model", "give the path to the constructor"},
     {"batch_size", "give it to the constructor"},
@@ -54,7 +54,7 @@ Diagnostic refusal(const Where& where, const std::string& key) {
   return d;
 }
 
-/// Keys that no table knows are left to the check of all configurations.
+/// Skips keys that no table knows, which the check of all configurations reports.
 class Refusals {
  public:
   explicit Refusals(std::vector<Diagnostic>& problems) : problems_(problems) {}
@@ -64,7 +64,7 @@ class Refusals {
     if (key == nullptr && !path.empty()) return;
     const bool is_path = path == "model" && value.kind == ConfigValue::Kind::string;
     const bool refused = key != nullptr && (!session_honours(key->path) || is_path);
-    if (refused && value.members.empty()) {  // else its keys are named
+    if (refused && value.members.empty()) {  // else its members are reported
       problems_.push_back(refusal(value.where, path));
       return;
     }
@@ -88,7 +88,7 @@ void refuse_epochs(const std::optional<Duration>& duration, const Where& where,
   problems.push_back(std::move(d));
 }
 
-/// Values that mean something in runs alone.
+/// Refuses values that only have a meaning in runs.
 void check_values(const RunConfig& config, std::vector<Diagnostic>& problems) {
   const Where here{std::string(command_line)};
   const ScheduleConfig& schedule = config.optimizer.schedule;
@@ -144,7 +144,7 @@ bool session_honours(std::string_view pattern) {
 
 namespace {
 
-/// Those that none of the problems is about.
+/// The settings that none of the problems is about.
 std::vector<std::string> without(const std::vector<Diagnostic>& problems,
                                  std::vector<std::string> settings) {
   std::erase_if(settings, [&](const std::string& setting) {
@@ -158,8 +158,8 @@ std::vector<std::string> without(const std::vector<Diagnostic>& problems,
 
 }  // namespace
 
-// What one check finds must not hide what the next one would: settings with mistakes are left out
-// of it.
+// Settings with mistakes are left out of later checks, so that the errors of one check do not hide
+// those of the next.
 RunConfig session_config(const std::string& model_path, std::int64_t batch_size,
                          const std::vector<std::string>& settings) {
   std::vector<Diagnostic> problems;
@@ -168,13 +168,13 @@ RunConfig session_config(const std::string& model_path, std::int64_t batch_size,
   else if (!settings.empty() && !path_exists(model_path))
     problems.push_back({.message = "cannot open the model: no such file", .file = model_path});
   ConfigValue tree;
-  std::vector<Diagnostic> unreadable;  // said again where the settings are read
+  std::vector<Diagnostic> unreadable;  // reported where the settings are read
   for (const std::string& setting : settings) apply_override(tree, setting, unreadable);
   Refusals(problems).walk(tree, "");
 
-  // The end that every configuration has to have: one that nothing is derived from.
+  // Every configuration needs an end; this one affects nothing else.
   const auto read = [&](std::vector<std::string> overrides) {
-    overrides.insert(overrides.end(), {"model.file=model.onnx",  // any: it is replaced below
+    overrides.insert(overrides.end(), {"model.file=model.onnx",  // a placeholder, replaced below
                                        "batch_size=" + std::to_string(batch_size)});
     return parse_run_config("max_time = \"1 h\"\n", normal_path("session.toml"), overrides);
   };
@@ -190,17 +190,17 @@ RunConfig session_config(const std::string& model_path, std::int64_t batch_size,
     try {
       config = read(without(found, honoured_settings));
       is_read = true;
-    } catch (const Error&) {  // what is left makes no configuration
+    } catch (const Error&) {  // the remaining settings are no valid configuration
     }
   }
   std::vector<Diagnostic> of_values;
   if (is_read) check_values(config, of_values);
-  for (Diagnostic& d : of_values) {  // the schedule that `steps` belongs to may have been left out
+  for (Diagnostic& d : of_values) {  // the schedule that needs `steps` may have been left out
     if (is_whole || d.path != "steps") problems.push_back(std::move(d));
   }
   if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
   config.model.file = normal_path(model_path);
-  config.file.clear();  // there is none
+  config.file.clear();  // there is no file
   return config;
 }
 

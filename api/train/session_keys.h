@@ -1,4 +1,4 @@
-// Which keys of train.toml a Session honours. It refuses all others by name.
+// The keys of train.toml that a Session supports. It refuses all others by name.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,13 @@
 
 namespace tandem::api {
 
-/// Paths of train_keys(), each with all keys below it; of "model" only those that are listed.
+/// Paths of train_keys(), each including all keys below it; for "model" only the listed ones.
 std::span<const std::string_view> session_keys();
-/// False for every key that neither is listed there nor lies below one that is.
+/// Whether the key is listed there or lies below a listed one.
 bool session_honours(std::string_view pattern);
 
-/// The configuration of a Session. Throws Error{usage} with everything that is wrong, among it each
-/// key, and each value of a key, that a Session does not honour: with what to do instead.
+/// The configuration of a Session. Throws Error{usage} with everything that is wrong, including
+/// each key, and each value of a key, that a Session does not support, with an alternative.
 RunConfig session_config(const std::string& model_path, std::int64_t batch_size,
                          const std::vector<std::string>& settings);
 

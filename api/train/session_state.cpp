@@ -1,5 +1,5 @@
-// The state of a Session as a file: what its next steps depend on, and how another one goes on from
-// there. Its learning rate.
+// Saves the state of a Session to a file and restores it: everything that its next steps depend on.
+// Also its learning rate.
 #include <cmath>
 #include <set>
 
@@ -18,16 +18,16 @@
 namespace tandem::api {
 namespace {
 
-constexpr const char* record_key = "tandem.session";  // in the file's metadata
+constexpr const char* record_key = "tandem.session";  // key in the file's metadata
 constexpr int record_format = 1;
 
-/// What the file says beside tensors.
+/// Contents of the file besides tensors.
 struct Record {
   std::uint64_t steps = 0, seed = 0;
   std::int64_t skipped_in_a_row = 0;
   std::optional<double> learning_rate;
-  std::map<std::string, std::string> optimizers;  // by parameter, as checkpoints have them
-  MissedStepCounts missed_steps;                  // likewise
+  std::map<std::string, std::string> optimizers;  // by parameter, as in checkpoints
+  MissedStepCounts missed_steps;                  // by parameter
 };
 
 std::string to_json(const Record& record) {
@@ -76,8 +76,8 @@ Record record_of(const SafetensorsFile& file, const std::string& path) {
                                            .fix = std::move(fix)});
 }
 
-/// Throws where the tensors are not all of the model's, with its types, or its optimizer is
-/// another.
+/// Throws where the tensors do not match those of the model in name and type, or where the
+/// optimizer differs.
 void compare(const std::string& path, const Record& record, const SafetensorsFile& file,
              const Graph& forward, const RunConfig& config,
              const std::map<std::string, std::string>& optimizers) {
@@ -124,7 +124,7 @@ void Session::save_state(const std::string& path) const {
   std::move(content.optimizer.begin(), content.optimizer.end(), std::back_inserter(tensors));
   std::set<std::string> there;
   for (const NamedTensor& tensor : tensors) there.insert(tensor.name);
-  for (const State& state : my.forward().states) {  // before a program holds them
+  for (const State& state : my.forward().states) {  // states that no program holds yet
     const bool is_saved = state.derived.is_saved() && state.held_by == HeldBy::checkpoint;
     if (is_saved && there.insert(state.name).second)
       tensors.push_back({state.name, my.read(state)});
@@ -145,7 +145,7 @@ void Session::restore_state(const std::string& path) {
   const SafetensorsFile file(path);
   const Record record = record_of(file, path);
   compare(path, record, file, my.forward(), my.config, my.optimizer_kinds());
-  // Programs are made anew, so that every state begins as the file has it.
+  // Programs are made again, so that every state starts with the value in the file.
   my.trainings.clear();
   my.predictors.clear();
   my.states = StateStore();

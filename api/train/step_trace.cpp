@@ -47,7 +47,7 @@ TraceJson order_event(const char* name, const TraceJson& of, int place) {
 StepTrace::StepTrace(std::string path, std::uint64_t first, std::uint64_t last,
                      std::function<void(const std::string&)> warn)
     : path_(std::move(path)), first_(first), last_(last), warn_(std::move(warn)) {
-  // Whoever names a file that is no trace hears of it before the run.
+  // Reports a path to a file that is no trace before the run starts.
   write_output(path_, trace_text(events_), "--trace", trace_mark);
 }
 
@@ -66,7 +66,7 @@ void StepTrace::add_step(std::uint64_t step, double start, double end, TraceJson
   for (TraceJson& event : events) {
     if (event.contains("ts") && event["pid"] == predicted_process)
       predicted_end = std::max(predicted_end, ended(event));
-    // Arrows of a step have numbers of their own.
+    // Makes the numbers of arrows unique across steps.
     if (event.contains("id")) event["id"] = fmt::format("{}.{}", step, event["id"].dump());
   }
   const auto add_mark = [&](int process, const char* category, double to) {

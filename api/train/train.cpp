@@ -42,7 +42,7 @@
 
 namespace tandem::api {
 struct Trainer::Impl {
-  // Before all that is made in the constructor, which asks them.
+  // Declared first, because other members' constructors use them.
   bool is_prepared = false;  // the constructor has ended
   bool has_run = false;
 
@@ -50,37 +50,37 @@ struct Trainer::Impl {
   RunConfig config;
   TrainOptions options;
   std::string resume_from;  // a run directory, or ""
-  StartRecord record;       // but for the run directory
+  StartRecord record;       // without the run directory
   PlacingArguments placing;
   RunPolicy policy;
   Engine engine;
   std::shared_ptr<Model> model;
   ModelData data;
   PlacedModel placed;
-  std::unique_ptr<StepTrace> trace;           // where it is asked for
-  std::unique_ptr<OperatorLog> operator_log;  // likewise, and with a trace
+  std::unique_ptr<StepTrace> trace;           // null unless asked for
+  std::unique_ptr<OperatorLog> operator_log;  // null unless asked for, or needed for a trace
   std::unique_ptr<Training> training;
   std::vector<SavedVocabulary> vocabularies;
   std::vector<std::string> data_warnings;
   void add_data_warnings(DataSets& data);
   FingerprintPtr fingerprint;
-  std::vector<Diagnostic> mixed_samples;  // warnings of steps that are cut
+  std::vector<Diagnostic> mixed_samples;  // warnings about steps that are cut into parts
 
-  /// Caches that cost more than they save, by the cost model.
+  /// Warnings about caches that cost more than they save, by the cost model.
   std::vector<Diagnostic> cache_warnings() const;
   bool stops() const { return options.stop.stop_requested(); }
-  /// " (OMP_NUM_THREADS)" where that makes them fewer than the cores.
+  /// " (OMP_NUM_THREADS)" where that variable makes threads fewer than cores.
   std::string threads_note() const;
-  /// Throws where the constructor is to stop; a run saves first.
+  /// Throws where the constructor was asked to stop; a run saves first.
   void check_stop() const;
   ModelOptions model_options();
 
   Rendezvous* rendezvous() const { return ranks ? ranks->rendezvous().get() : nullptr; }
   int rank() const { return ranks ? ranks->rank() : 0; }
-  /// Throws where ranks have not been started alike.
+  /// Throws where ranks were not started with the same settings.
   void compare_ranks() const;
   void build_training(DataSets data);
-  /// Runs; what was traced is kept where that fails, too.
+  /// Runs the training; a trace is written even if it fails.
   TrainingResult run_traced(const std::vector<std::pair<std::string, std::string>>& files);
 
   Impl(std::shared_ptr<RankGroup> group, RunConfig c, TrainOptions o, std::string resumed,
@@ -116,7 +116,8 @@ void Trainer::Impl::check_stop() const {
 
 namespace {
 
-constexpr const char* trainer_handle = "Trainer";  // in what is said of one that was moved from
+// The name in errors about one that was moved from.
+constexpr const char* trainer_handle = "Trainer";
 
 void require_data(const RunConfig& config) {
   if (config.data) return;
@@ -136,7 +137,7 @@ std::string data_text(const DataFingerprint& data) {
   return text;
 }
 
-/// "32", or "32 to 33" where ranks do not divide them.
+/// "32", or "32 to 33" where the number of ranks does not divide the samples.
 std::string share_text(std::int64_t samples, int ranks) {
   const std::int64_t most = share_of(samples, {0, ranks}).count;
   const std::int64_t least = share_of(samples, {ranks - 1, ranks}).count;
@@ -179,7 +180,7 @@ std::string vocabulary_text(const std::vector<SavedVocabulary>& vocabularies) {
   return text;
 }
 
-/// What the plans of batch sizes are made with.
+/// Options for the plans that choose a batch size.
 PolicyOptions planning_of(const std::string& config_path, const std::vector<std::string>& overrides,
                           const TrainOptions& options, const std::shared_ptr<RankGroup>& group) {
   PolicyOptions planning;
@@ -193,12 +194,12 @@ PolicyOptions planning_of(const std::string& config_path, const std::vector<std:
 
 std::string resolved_file(const std::string& run_dir) { return run_dir + "/train.resolved.toml"; }
 
-/// A run that was started with a size goes on with it, whatever would fit now.
+/// A resumed run keeps its batch size, whatever would fit now.
 std::int64_t batch_size_of_run(const std::string& run_dir) {
   return read_run_config(resolved_file(run_dir)).batch_size;
 }
 
-/// Settings that the run was started with and that are other defaults now.
+/// Settings that the run was started with whose defaults have changed since.
 std::vector<std::string> defaults_of_run(const std::string& config_file,
                                          const std::vector<std::string>& overrides,
                                          const std::string& run_dir) {
@@ -236,7 +237,7 @@ Trainer::Trainer(const std::string& config_path, TrainOptions options) {
       options.place = resumed->place();
       options.devices = resumed->devices();
     }
-    const TrainOptions given = options;  // a guess adds rules
+    const TrainOptions given = options;  // a guess adds rules to them
     config_file = resumed ? resumed->config_file() : config_path;
     if (is_guessed(config_file))
       config = guessed_run_config(config_path, options,
@@ -247,7 +248,7 @@ Trainer::Trainer(const std::string& config_path, TrainOptions options) {
     record = resumed ? resumed->record(count) : record_of_start(config_path, given, count);
   });
   if (config.batch_choice.is_open) {
-    // One that was killed as it began has not recorded its size yet.
+    // A run that was killed at its start has not recorded its size.
     const bool is_recorded = !resume_from.empty() && path_exists(resolved_file(resume_from));
     const std::string size = from_rank_0(ranks, "batch size", [&] {
       const std::int64_t found =
@@ -278,7 +279,7 @@ Trainer::Trainer(const std::string& config_path, TrainOptions options) {
     }
     for (const std::string& line : resumed->compared(config, options.place, count)) say(line);
   });
-  const bool is_table = config.data->table();  // it is prepared by one rank, the others read it
+  const bool is_table = config.data->table();  // one rank prepares it, the others read it
   std::optional<DataSets> data;
   (is_table ? on_rank_0_first : on_all_ranks)(ranks, "model and data", [&] {
     impl_ = std::make_unique<Impl>(group, std::move(config), std::move(options),
@@ -291,8 +292,8 @@ Trainer::Trainer(const std::string& config_path, TrainOptions options) {
   impl_->is_prepared = true;
 }
 
-/// What is to be said of ids that name no row and of masks that hide all keys. A rank that does not
-/// speak looks at nothing.
+/// Warns of ids that have no row and of masks that hide all keys. A rank that prints nothing skips
+/// it.
 void Trainer::Impl::add_data_warnings(DataSets& data) {
   if (rank() != 0 || has_training_info(model->file())) return;
   const Graph& forward = placed.forward(config.micro_batch_size(), true);
@@ -366,7 +367,7 @@ void Trainer::Impl::build_training(DataSets data) {
   parts.accept_changes = options.accept_changes;
   parts.words = field_words(config, data.vocabularies);
   parts.forward = [this, forward = std::move(parts.forward)](std::int64_t batch, bool training) {
-    check_stop();  // before each program that is built
+    check_stop();  // before each program is built
     return forward(batch, training);
   };
   parts.forward_of_length = [this, forward = std::move(parts.forward_of_length)](
@@ -495,7 +496,7 @@ std::string Trainer::Impl::threads_note() const {
   return is_asked ? " (OMP_NUM_THREADS)" : "";
 }
 
-/// ", 12288 of them train"; "" where all do.
+/// ", 12288 of them train"; "" where all of them train.
 static std::string trained_part(const RunConfig& config, const Graph& imported, std::size_t all) {
   const ParameterNames names(imported);
   const FreezeRules rules(config.parameters, names);
@@ -508,7 +509,7 @@ static std::string trained_part(const RunConfig& config, const Graph& imported, 
   return trained < all ? fmt::format(", {} of them train", trained) : "";
 }
 
-/// What crosses between devices in a full step.
+/// The values that cross between devices in a full step.
 static std::vector<Crossing> crossings_of_step(const Training& training) {
   std::map<const Program*, std::int64_t> times;
   for (const BoundProgram* micro_batch : training.step_programs())
@@ -540,7 +541,7 @@ std::string Trainer::summary() const {
   for (const Queue& queue : program.plan().queues) instructions += queue.instructions.size();
   const Graph& imported = my.model->micro_batch().graph;
   const std::int64_t total = my.training->total_steps();
-  // Where a resumed run ends is known once its checkpoint is read.
+  // The end of a resumed run is only known after its checkpoint was read.
   const std::string steps =
       my.resume_from.empty() && total > 0 ? count_text(total, "step") + ", " : "";
   std::string text = fmt::format(

@@ -63,8 +63,8 @@ RunConfig config_of_range(const std::string& path, const LrRangeOptions& options
   return config;
 }
 
-/// The rate rises by one factor from step to step; groups with a rate of their own keep their part
-/// of it.
+/// The rate rises by the same factor in each step; groups with their own rate keep their ratio to
+/// it.
 void sweep_rates(RunConfig& config, const LrRangeOptions& options) {
   OptimizerConfig& optimizer = config.optimizer;
   const double part = optimizer.base.lr > 0 ? options.from / optimizer.base.lr : 1;

@@ -10,10 +10,11 @@
 namespace tandem::api {
 namespace {
 
-constexpr double kept_part = 0.9;  // of the mean, from step to step
+constexpr double kept_part = 0.9;  // weight of the previous mean in each step
 constexpr double divergence_factor = 4;
-constexpr std::size_t settled_after = 5;  // points: until then a mean is of few losses
-constexpr std::size_t slope_reach = 2;    // points to either side
+// Number of points; before that the mean covers too few losses.
+constexpr std::size_t settled_after = 5;
+constexpr std::size_t slope_reach = 2;  // number of points to either side
 
 }  // namespace
 
@@ -61,7 +62,7 @@ std::string to_picture(const RangeTest& test) {
   Picture chart{.x_label = "learning rate", .y_label = "loss", .x_is_log = true};
   PictureSeries losses{.is_line = true, .is_faint = true}, means{.is_line = true};
   for (const RangePoint& point : test.points()) {
-    // What diverges would press all else to the floor.
+    // The diverged loss would flatten all others in the picture.
     if (point.lr == test.diverged()) continue;
     losses.points.push_back({point.lr, point.loss});
     means.points.push_back({point.lr, point.smoothed});

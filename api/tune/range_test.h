@@ -1,4 +1,4 @@
-// The learning-rate range test in numbers: what the losses of a sweep say.
+// The learning-rate range test in numbers, computed from the losses of a sweep.
 #pragma once
 
 #include <limits>
@@ -12,7 +12,7 @@ struct RangePoint {
   double smoothed = 0;  // the exponential mean of the losses so far, without its bias to 0
 };
 
-/// Takes the losses of a sweep one by one, rates rising.
+/// Receives the losses of a sweep one by one, with rising rates.
 class RangeTest {
  public:
   /// False once the loss has diverged: it is no number, or its mean is above 4 times the least one.
@@ -22,18 +22,18 @@ class RangeTest {
   /// The rate at which the mean falls fastest over the logarithm of the rate; NaN where it never
   /// falls.
   double steepest() const;
-  /// Of the point that diverged; NaN where none has.
+  /// The learning rate of the point that diverged; NaN where none has.
   double diverged() const { return diverged_; }
 
  private:
   std::vector<RangePoint> points_;
   double mean_ = 0;    // with its bias
-  double weight_ = 1;  // of that bias
+  double weight_ = 1;  // remaining weight of the initial 0 in `mean_`
   double least_ = std::numeric_limits<double>::infinity();
   double diverged_ = std::numeric_limits<double>::quiet_NaN();
 };
 
-/// "step,lr,loss,smoothed" and a line a point.
+/// The header "step,lr,loss,smoothed", then a line per point.
 std::string to_csv(const RangeTest& test);
 /// As SVG.
 std::string to_picture(const RangeTest& test);

@@ -9,11 +9,11 @@
 
 namespace tandem::api {
 
-/// Parts of the length that trials run for, round by round; the last one is all of it. `halving` 0:
-/// that one alone.
+/// The fractions of the full length that trials run for, round by round; the last one is 1.
+/// `halving` 0: only that one.
 std::vector<double> rounds_of(std::int64_t trials, int halving);
 
-/// The keys that make a trial as long as a part of the whole; none for all of it.
+/// The keys that shorten a trial to a fraction of the full length; none for the full length.
 std::vector<std::string> length_of_part(const RunConfig& config, double part);
 
 }  // namespace tandem::api

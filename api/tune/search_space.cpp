@@ -31,8 +31,7 @@ Diagnostic over_problem(const std::string& text, std::string message, std::strin
           .fix = std::move(fix)};
 }
 
-/// The items between commas that stand outside of quotes and brackets; nothing where these do not
-/// fit together.
+/// The items between commas that are outside quotes and brackets; empty where these do not match.
 std::optional<std::vector<std::string>> split_items(std::string_view text) {
   std::vector<std::string> items;
   std::string item;
@@ -42,7 +41,7 @@ std::optional<std::vector<std::string>> split_items(std::string_view text) {
     const char c = text[i];
     if (quote != 0) {
       if (c == '\\' && quote == '"' && i + 1 < text.size())
-        item += text[i++];  // what follows ends nothing
+        item += text[i++];  // the escaped character
       else if (c == quote)
         quote = 0;
     } else if (c == '"' || c == '\'') {
@@ -72,7 +71,7 @@ std::optional<double> number_in(const std::string& text) {
   return value;
 }
 
-/// Keys that trials of a search set themselves.
+/// Whether trials of a search set this key themselves.
 bool is_of_trials(const std::string& key) { return key == "run_dir" || key == "name"; }
 
 class SpaceReader {
@@ -109,7 +108,7 @@ class SpaceReader {
     return std::nullopt;
   }
 
-  /// Null after a report with the nearest key.
+  /// The key; null, with an error that names the nearest key, where it is unknown.
   const KeyInfo* known(const std::string& key) {
     if (const KeyInfo* found = train_keys().find(key)) return found;
     try {
@@ -179,7 +178,8 @@ std::uint64_t hash_of(const std::string& text) {
 std::string drawn(const SearchedKey& key, RandomStream random) {
   if (key.kind == SearchedKey::Kind::choice) return key.choices[random.below(key.choices.size())];
   double value = 0;
-  if (key.kind == SearchedKey::Kind::uniform && key.is_whole)  // both ends as often as the others
+  // Makes both ends as likely as other values.
+  if (key.kind == SearchedKey::Kind::uniform && key.is_whole)
     value = std::min(key.high, std::floor(random.between(key.low, key.high + 1)));
   else if (key.kind == SearchedKey::Kind::uniform)
     value = random.between(key.low, key.high);
@@ -210,7 +210,7 @@ SearchSpace::SearchSpace(const std::vector<std::string>& over) {
 }
 
 std::vector<TrialSettings> SearchSpace::trials(std::uint64_t seed, std::int64_t count) const {
-  constexpr int most_draws = 1000;  // of a trial, until it is another one
+  constexpr int most_draws = 1000;  // for one trial, until its settings are new
   std::vector<TrialSettings> all;
   std::set<TrialSettings> seen;
   for (std::int64_t number = 1; number <= count; ++number) {
@@ -224,7 +224,7 @@ std::vector<TrialSettings> SearchSpace::trials(std::uint64_t seed, std::int64_t 
         settings.emplace_back(key.key, drawn(key, RandomStream(mix(of_draw, hash_of(key.key)))));
       is_new = seen.insert(settings).second;
     }
-    if (!is_new) break;  // as good as all combinations are there
+    if (!is_new) break;  // practically all combinations are used
     all.push_back(std::move(settings));
   }
   return all;

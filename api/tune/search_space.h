@@ -13,9 +13,9 @@ struct SearchedKey {
 
   std::string key;  // "optimizer.lr"
   Kind kind = Kind::choice;
-  double low = 0, high = 0;            // of numbers
-  bool is_whole = false;               // the key takes whole numbers alone
-  std::vector<std::string> choices{};  // TOML
+  double low = 0, high = 0;            // range of a number
+  bool is_whole = false;               // the key allows only whole numbers
+  std::vector<std::string> choices{};  // values as TOML
 };
 
 /// A key with a value, each as the command line has it.
@@ -23,22 +23,22 @@ using TrialSettings = std::vector<std::pair<std::string, std::string>>;
 
 class SearchSpace {
  public:
-  /// Throws Error{usage} with everything that is wrong: keys that are not there or that trials set
-  /// themselves, ranges that are none.
+  /// Throws Error{usage} with everything that is wrong: keys that do not exist or that trials set
+  /// themselves, and ranges that are empty.
   explicit SearchSpace(const std::vector<std::string>& over);
 
   const std::vector<SearchedKey>& keys() const { return keys_; }
-  /// Settings of trials 1 to `count`, no two alike, as far as there are so many. Those of a number
-  /// do not depend on how many follow.
+  /// Settings of trials 1 to `count`, no two alike, as far as there are so many. The settings of a
+  /// trial do not depend on how many follow.
   std::vector<TrialSettings> trials(std::uint64_t seed, std::int64_t count) const;
-  /// The ends of all ranges and all choices, one key at a time: what no trial may lie beyond.
+  /// The ends of all ranges and all choices, one key at a time: the limits of what trials may set.
   std::vector<TrialSettings> ends() const;
 
  private:
   std::vector<SearchedKey> keys_;
 };
 
-/// "KEY=VALUE" of all.
+/// "KEY=VALUE" for each setting.
 std::vector<std::string> overrides_of(const TrialSettings& settings);
 
 }  // namespace tandem::api

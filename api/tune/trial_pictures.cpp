@@ -22,7 +22,8 @@ std::string trials_picture(const Search& search, const std::vector<Trial>& trial
     chart.x_is_log = keys[k].kind == SearchedKey::Kind::logarithmic;
     chart.x_words = keys[k].choices;
     PictureSeries& points = chart.series.emplace_back();
-    for (auto at = order.rbegin(); at != order.rend(); ++at) {  // the best one is on top
+    // The best one is drawn last, on top.
+    for (auto at = order.rbegin(); at != order.rend(); ++at) {
       const Trial& trial = **at;
       if (trial.status == TrialStatus::failed || !std::isfinite(trial.value())) continue;
       const std::string& text = trial.settings[k].second;

@@ -76,7 +76,7 @@ void expect_same_search(const std::string& folder, const JsonItem& root, const S
 
 void read_trial(const JsonItem& item, std::vector<Trial>& trials) {
   const std::uint64_t number = item.at("trial").natural(1);
-  if (number > trials.size()) return;  // of a search that was asked for more
+  if (number > trials.size()) return;  // the file was written with a larger number of trials
   Trial& trial = trials[number - 1];
   const std::string status = item.at("status").any_text();
   const auto word = std::find(std::begin(status_words), std::end(status_words), status);
@@ -104,7 +104,7 @@ std::string csv_cell(const std::string& text) {
   return cell + "\"";
 }
 
-/// A row of the table is a line of the file, whatever an error says.
+/// Replaces line breaks in an error, since a row of the table is a line of the file.
 std::string error_cell(std::string text) {
   std::replace(text.begin(), text.end(), '\n', ' ');
   return csv_cell(text);

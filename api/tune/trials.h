@@ -1,4 +1,4 @@
-// The trials of a search and what became of them: tune.json, tune.csv and tune.svg.
+// The trials of a search and their results: tune.json, tune.csv and tune.svg.
 #pragma once
 
 #include <cstdint>
@@ -12,30 +12,30 @@
 
 namespace tandem::api {
 
-/// `stopped`: its last round is over, and it was not among those that went on.
+/// `stopped`: its last round is over, and it was not selected for the next one.
 enum class TrialStatus : std::uint8_t { waiting, interrupted, stopped, finished, failed };
 std::string_view to_text(TrialStatus status);
 
 struct Trial {
-  int number = 0;  // from 1
+  int number = 0;  // counted from 1
   TrialSettings settings;
   TrialStatus status = TrialStatus::waiting;
-  /// Of the metric at the end of each round that the trial was in; without halving there is one.
+  /// The metric at the end of each round that the trial was in; without halving there is one round.
   std::vector<double> values;
   std::uint64_t steps = 0;
   double seconds = 0;
   std::map<std::string, double> evaluation;
-  std::string error;  // of one that failed
+  std::string error;  // the message, where the trial failed
 
   std::string folder_name() const;  // "trial-07"
-  /// Of its last round; NaN where it has none.
+  /// The metric of its last round; NaN where it has none.
   double value() const;
 };
 
-/// What makes a search: another one has no trials in common with it.
+/// What identifies a search: a different search has no trials in common with it.
 struct Search {
-  std::string config;         // absolute
-  std::string config_sha256;  // of all keys that do not vary
+  std::string config;         // absolute path
+  std::string config_sha256;  // hash of all keys that do not vary
   std::vector<std::string> over;
   std::uint64_t seed = 0;
   int halving = 0;
@@ -43,16 +43,16 @@ struct Search {
   Better better = Better::smaller;
 };
 
-/// Best first: by the rounds that they were in, then by value; those without a value last, in their
-/// order.
+/// Best first: by the number of rounds that they were in, then by value; those without a value
+/// last, in their order.
 std::vector<const Trial*> ranked(const std::vector<Trial>& trials, Better better);
 
-/// Takes what tune.json of the folder tells into trials of the same numbers. Nothing where the file
-/// is not there. Throws Error{usage} where the folder belongs to another search or is not one,
-/// Error{data} where the file is broken.
+/// Reads what tune.json of the folder records into the trials of the same numbers. Does nothing
+/// where the file does not exist. Throws Error{usage} where the folder belongs to another search or
+/// to none, Error{data} where the file is broken.
 void read_trials(const std::string& folder, const Search& search, std::vector<Trial>& trials);
 
-/// Writes the three files. `command`: of the best trial, or "".
+/// Writes the three files. `command`: the command of the best trial, or "".
 void write_trials(const std::string& folder, const Search& search, const std::vector<Trial>& trials,
                   const std::string& command);
 

@@ -1,4 +1,4 @@
-// tandem::api::tune: random search and successive halving, each trial a run of its own.
+// tandem::api::tune: random search and successive halving, where each trial is a run of its own.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -27,7 +27,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::int64_t most_trials = 10000;
-constexpr std::size_t most_checked = 500;  // trials whose configuration is read before the first
+// Number of trials whose configuration is checked before the first starts.
+constexpr std::size_t most_checked = 500;
 constexpr int least_halving = 2, most_halving = 16;
 
 void tune_problem(std::vector<Diagnostic>& problems, const char* option, std::string message,
@@ -51,7 +52,7 @@ void check_numbers_of(const TuneOptions& options) {
   if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
 }
 
-/// Reads the configuration with each set of settings; throws all that is wrong, each once.
+/// Reads the configuration with each set of settings; throws all errors, each once.
 void check_settings(const std::string& file, const std::vector<std::string>& overrides,
                     const std::vector<TrialSettings>& all) {
   std::vector<Diagnostic> problems;
@@ -78,7 +79,7 @@ bool holds_data_out(const RunConfig& config) {
   return config.data && (!config.data->eval.files.empty() || config.data->eval_fraction > 0);
 }
 
-/// The metric that trials are compared by, as options or the configuration say.
+/// The metric for comparing trials, from the options or the configuration.
 std::string metric_of_search(const RunConfig& config, const TuneOptions& options) {
   if (options.metric.empty())
     return holds_data_out(config) && !config.eval.best.empty() ? config.eval.best : "loss";
@@ -171,7 +172,7 @@ class Tuning {
   }
   void write() const { write_trials(folder_, search_, trials_, command()); }
 
-  /// All in the first round; then those that were best in the one before.
+  /// All trials in the first round; later the best ones of the round before.
   std::vector<Trial*> contenders(std::size_t round, std::size_t rounds) {
     std::vector<Trial*> result;
     std::size_t places = trials_.size();
@@ -181,7 +182,7 @@ class Tuning {
       return result;
     }
     std::vector<Trial> before = trials_;
-    for (Trial& trial : before) {  // as they stood at the end of that round
+    for (Trial& trial : before) {  // restores the state at the end of that round
       if (trial.values.size() < round) trial.status = TrialStatus::failed;
       trial.values.resize(std::min(trial.values.size(), round));
     }
@@ -241,7 +242,7 @@ class Tuning {
     options.on_message = options_.on_message;
     const std::string checkpoints = options.run_dir + "/checkpoints";
     options.resume = is_directory(checkpoints) && !list_directory(checkpoints).empty();
-    // One that was killed before its first checkpoint begins anew.
+    // A trial that was killed before its first checkpoint starts again.
     if (!options.resume && path_exists(options.run_dir)) remove_all(options.run_dir);
     return Trainer(file_, options).run();
   }

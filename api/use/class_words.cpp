@@ -16,7 +16,7 @@ FieldWords exported_words(const std::map<std::string, std::string>& metadata) {
   for (const auto& [key, text] : metadata) {
     if (!key.starts_with(words_key)) continue;
     const nlohmann::json list = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
-    if (!list.is_array()) continue;  // no words of this program
+    if (!list.is_array()) continue;  // not written by this program
     std::vector<std::string> words;
     for (const nlohmann::json& word : list) {
       if (word.is_string()) words.push_back(word.get<std::string>());
@@ -35,7 +35,8 @@ FieldWords trained_words(const TrainedModel& trained) {
   const FieldWords own = exported_words(trained.file().metadata());
   for (const auto& [field, of_field] : own) words[field] = of_field;
   if (own.size() != 1 || !run.guessed) return words;
-  for (const LossTerm& term : run.config.loss.terms) {  // a guess may call the labels otherwise
+  // A guess may use another name for the labels.
+  for (const LossTerm& term : run.config.loss.terms) {
     if (!term.labels.empty()) words.emplace(term.labels, own.begin()->second);
   }
   return words;

@@ -1,5 +1,5 @@
-// What the classes of a trained model are called: of a run by its data, of an exported model by its
-// own metadata.
+// Names of the classes of a trained model: from the data of a run, or from the metadata of an
+// exported model.
 #pragma once
 
 #include <map>
@@ -10,11 +10,11 @@
 
 namespace tandem::api {
 
-/// As the model was trained. What a guessed configuration says of them does not count. Throws
-/// Error{data} where a file of the run is not that of the training.
+/// The names that the model was trained with. Those of a guessed configuration do not count. Throws
+/// Error{data} where a file of the run differs from that of the training.
 FieldWords trained_words(const TrainedModel& trained);
 
-/// For the metadata of an export: "class_names.FIELD" is the JSON list of the words of labels.
+/// Metadata of an export: "class_names.FIELD" is the JSON list of the names in labels.
 std::map<std::string, std::string> words_metadata(const RunConfig& config,
                                                   const std::string& run_dir);
 FieldWords exported_words(const std::map<std::string, std::string>& metadata);

@@ -1,4 +1,4 @@
-// What ranks that use a trained model together have in common.
+// Checks that ranks which use a trained model together agree.
 #pragma once
 
 #include "api/use/trained_run.h"
@@ -6,8 +6,8 @@
 
 namespace tandem::api {
 
-/// Throws where ranks use other models, settings or samples than rank 0. `samples`: how many there
-/// are; negative where that is not known yet.
+/// Throws where a rank uses another model, other settings or other samples than rank 0. `samples`:
+/// how many there are; negative where that is not known yet.
 void compare_uses(const RankGroup& group, const TrainedModel& trained, std::int64_t samples);
 
 }  // namespace tandem::api

@@ -9,22 +9,22 @@
 namespace tandem::api {
 
 struct Bound {
-  /// |a - b| <= absolute + relative |b| + of_largest max |b|, as sums of products round by what is
-  /// added up, however little is left of it.
+  /// |a - b| <= absolute + relative |b| + of_largest max |b|. The last term is for sums of
+  /// products: their rounding error depends on the summands, even where the sum itself is small.
   double absolute = 0, relative = 0, of_largest = 0;
 };
 
 struct Difference {
-  std::string by;       // who has computed the file: "engine", "onnxruntime"
-  std::string output;   // its name
-  double absolute = 0;  // the largest |a - b|; infinite where one of them alone is no number
-  /// The largest |a - b| / |b| where |b| is above what the bound allows without |b|.
+  std::string by;       // what has computed the file: "engine", "onnxruntime"
+  std::string output;   // name of the output
+  double absolute = 0;  // the largest |a - b|; infinite where exactly one of them is NaN
+  /// The largest |a - b| / |b|, over elements whose |b| is above what the bound allows without |b|.
   double relative = 0;
   bool agrees = true;
 };
 
-/// Element by element; NaN agrees with NaN, infinities with themselves. Tensors of other shapes do
-/// not agree.
+/// Compares element by element; NaN agrees with NaN, an infinity with itself. Tensors of different
+/// shapes do not agree.
 Difference difference_of(std::string by, std::string output, const HostTensor& a,
                          const HostTensor& b, const Bound& bound);
 

@@ -27,7 +27,7 @@ std::string joined_names(const std::vector<std::string>& files) {
   return files.empty() ? "held-out data of the configuration" : joined(files);
 }
 
-/// A nan without the sign that it may have.
+/// NaN is written without its sign.
 std::string number_text(double value) {
   return std::isnan(value) ? "nan" : fmt::format("{:.6g}", value);
 }
@@ -44,7 +44,7 @@ std::vector<Diagnostic> problems_of(const std::vector<std::pair<std::string, dou
   return problems;
 }
 
-/// What of the data makes a metric of a finite model not finite.
+/// Finds values in the data that make a metric of a finite model not finite.
 std::vector<Diagnostic> causes_in(const DataSource& source, const RunConfig& config) {
   std::vector<std::int64_t> samples(static_cast<std::size_t>(source.samples()));
   std::iota(samples.begin(), samples.end(), 0);
@@ -97,7 +97,7 @@ EvaluationReport evaluated(const std::string& run, const TrainedOptions& options
     return false;
   });
   check_order(trained.engine());
-  if (trained.in_stages()) of_states = trained.not_finite();  // which are there from now on
+  if (trained.in_stages()) of_states = trained.not_finite();  // states exist only from here on
   const double seconds = seconds_so_far();
 
   EvaluationReport report;

@@ -1,4 +1,4 @@
-// Trained weights of a run as ONNX, safetensors or npz.
+// Exports trained weights of a run as ONNX, safetensors or npz.
 #include <algorithm>
 #include <filesystem>
 #include <functional>
@@ -34,14 +34,14 @@
 namespace tandem::api {
 namespace {
 
-constexpr std::string_view functions_key = "functions.";  // then the field's name
+constexpr std::string_view functions_key = "functions.";  // followed by the field's name
 
 std::string written(const std::filesystem::path& path) {
   return fmt::format("wrote {} ({})", path.string(),
                      bytes_text(static_cast<double>(file_size(path.string()))));
 }
 
-/// `write` makes a file, which takes its place once it is whole.
+/// Lets `write` make a temporary file, which replaces `to` when it is complete.
 std::string write_whole(const std::string& to,
                         const std::function<void(const std::string& made)>& write) {
   NewFile place(to, to);
@@ -74,7 +74,7 @@ std::string exported_name(const std::string& name, const ExportNames& names) {
   return names.add + (has_prefix ? name.substr(names.strip.size()) : name);
 }
 
-/// Two tensors under one name would lose one of them.
+/// Refuses names that would make two tensors equal, since one of them would be lost.
 void rename_tensors(CheckpointContent& content, const ExportNames& names, const std::string& to) {
   if (names.strip.empty() && names.add.empty()) return;
   if (to.ends_with(".onnx"))
@@ -126,7 +126,7 @@ void check_adapter_options(const ExportAdapters& adapters, const std::string& to
   if (adapters.format.empty() && !is_known_kind(to)) refuse_kind(to);
 }
 
-/// Where the two files of PEFT go.
+/// Paths of the two files of PEFT.
 struct PeftPlaces {
   std::string tensors, config;
 };
@@ -139,8 +139,8 @@ PeftPlaces peft_places(const std::string& to) {
           (fs::path(to) / config_name).string()};
 }
 
-/// What the names of vocabularies and the tokenizer begin with: they lie beside a file, "MODEL.",
-/// and in the folder of an adapter under their own names, where its readers look for them.
+/// The prefix of the names of vocabularies and the tokenizer: "MODEL." next to a file; in the
+/// folder of an adapter they have their own names, as their readers expect.
 std::string copies_stem(const std::string& to, bool as_peft) {
   namespace fs = std::filesystem;
   if (as_peft && !to.ends_with(".safetensors")) return (fs::path(to) / "").string();
@@ -184,7 +184,7 @@ std::string export_onnx(const Engine& engine, const OnnxFile& file, const RunCon
   return text;
 }
 
-/// Whole weights: with those that no checkpoint holds, and adapters where `adapters` wants them.
+/// Adds weights that no checkpoint holds, and adapters where `adapters` asks for them.
 void complete_weights(FoundCheckpoint& found, Model& model, const ExportAdapters& adapters,
                       bool as_onnx, ExportedModel& exported) {
   add_frozen_weights(found.content, model, found.path);
@@ -264,14 +264,15 @@ std::string export_run(const std::string& run_or_checkpoint, const std::string& 
   if (const std::string moved = moved_paths_of(resolved).text(); !moved.empty())
     found.warnings.push_back(moved);
   const bool is_tuned = !config.parameters.lora.empty() || !config.parameters.head.empty();
-  std::optional<OnnxFile> file;  // the others have nothing of the model but the trained weights
+  std::optional<OnnxFile> file;  // other formats contain only the trained weights
   if (as_onnx || as_peft || is_tuned) file = open_model_file(config);
   if (as_onnx) {
     const UsedCheckpoint used{found.content.position, found.path, settings.accept_changes};
     for (std::string& line : compare_model(used, config, *file))
       found.warnings.push_back(std::move(line));
   }
-  std::vector<std::string> files{to, link_target(to) + ".data"};  // large weights go beside a model
+  // Large weights are stored next to a model.
+  std::vector<std::string> files{to, link_target(to) + ".data"};
   if (as_peft) files = {peft_places(to).tensors, peft_places(to).config};
   files.insert(files.end(), vocabularies.paths().begin(), vocabularies.paths().end());
   refuse_files_in_use(files, whole, found.run_dir);
@@ -286,7 +287,7 @@ std::string export_run(const std::string& run_or_checkpoint, const std::string& 
     found.warnings.insert(found.warnings.end(), adapter.warnings.begin(), adapter.warnings.end());
     if (!to.ends_with(".safetensors")) make_directories(to);
   }
-  vocabularies.make();  // before the weights take their place, which go with them
+  vocabularies.make();  // they must exist before the weights that need them
   if (as_peft) {
     text += write_peft(adapter, to);
   } else {

@@ -15,25 +15,25 @@
 
 namespace tandem::api {
 
-/// What an .onnx file has besides weights.
+/// Contents of an .onnx file besides weights.
 struct ExportedModel {
   std::map<std::string, std::string> metadata;
-  std::vector<WeightAdapters> adapters;  // that become nodes of their own
-  std::map<std::string, Shape> resized;  // of last layers, see ImportOptions
-  std::string run_dir = {};              // that the weights are of; "": of none
+  std::vector<WeightAdapters> adapters;  // adapters that become nodes of their own
+  std::map<std::string, Shape> resized;  // shapes of last layers, see ImportOptions
+  std::string run_dir = {};              // the run that the weights come from; "": none
 };
 
-/// `content.model` is written, tied weights once; their other names go into the metadata of
-/// safetensors; an .onnx becomes `form`, of the model `file`, which others need not have (null).
-/// Returns lines for people: what was written. Throws Error{usage} for another ending.
+/// Writes `content.model`, tied weights only once; their other names go into the metadata of
+/// safetensors. An .onnx gets the form `form` of the model `file`, which other formats do not need
+/// (null). Returns lines for people: what was written. Throws Error{usage} for another ending.
 std::string export_weights(const Engine& engine, const OnnxFile* file, const RunConfig& config,
                            const CheckpointContent& content, const std::string& to,
                            const ExportedModel& model = {}, const ExportForm& form = {});
 
-/// The key of an export's metadata that says that it computes in float16.
+/// The key of an export's metadata that marks a model that computes in float16.
 inline constexpr std::string_view half_precision_key = "fp16";
 
-/// What of an export's metadata says with which id_functions its model was trained.
+/// Metadata of an export on the id_functions that its model was trained with.
 std::map<std::string, std::string> functions_metadata(const CheckpointContent& content);
 std::map<std::string, std::string> exported_functions(
     const std::map<std::string, std::string>& metadata);

@@ -21,10 +21,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What is the same for all names of a file.
+/// The identity of a file, which is equal for all of its names.
 using Identity = std::pair<dev_t, ino_t>;
 
-/// Of a regular file: pipes and devices are both read and written.
+/// The identity of a regular file only, since pipes and devices may be both read and written.
 std::optional<Identity> identity(int failed, const struct stat& status) {
   if (failed != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
   return Identity{status.st_dev, status.st_ino};
@@ -38,7 +38,7 @@ std::optional<Identity> identity_of(int descriptor) {
   return identity(::fstat(descriptor, &status), status);
 }
 
-/// Or the list of classes.
+/// Whether the name is that of a vocabulary, of the list of classes or of the tokenizer.
 bool is_vocabulary(std::string_view name, std::string_view stem = "") {
   if (!name.starts_with(stem)) return false;
   name.remove_prefix(stem.size());
@@ -72,7 +72,7 @@ class Target {
   void refuse_file(const std::string& path, const char* message) const {
     if (identity_) refuse_where(identity_of(path), message);
   }
-  /// All files in a folder for which `is_one(name)` holds.
+  /// Refuses all files in a folder for which `is_one(name)` holds.
   template <class F>
   void refuse_files(const fs::path& folder, const char* message, F is_one) const {
     std::error_code error;
@@ -81,7 +81,7 @@ class Target {
       if (is_one(entry->path().filename().string())) refuse_file(entry->path().string(), message);
     }
   }
-  /// The folder and what is below it, also for files that are not there yet.
+  /// Refuses the folder and everything below it, including files that do not exist yet.
   void refuse_below(const fs::path& folder, const char* message) const {
     std::error_code error;
     const fs::path whole = fs::canonical(folder, error);
@@ -93,7 +93,7 @@ class Target {
       refuse_file(entry->path().string(), message);
     }
   }
-  /// A vocabulary that a run has not would keep it from being resumed.
+  /// Refuses a new vocabulary in a run's folder, because it would keep the run from being resumed.
   void refuse_new_vocabulary(const fs::path& folder, const char* message) const {
     std::error_code error;
     const fs::path whole = fs::canonical(folder, error);
@@ -109,27 +109,27 @@ class Target {
   }
 
   std::string to_;
-  std::optional<Identity> identity_;  // of a file that is there
-  fs::path folder_;                   // where links lead,
-  std::string name_;                  // "" of standard output
+  std::optional<Identity> identity_;  // empty where the file does not exist
+  fs::path folder_;                   // resolved folder, without links
+  std::string name_;                  // "" for standard output
 };
 
 constexpr const char* is_read = "this file is read";
 constexpr const char* is_of_run = "this is a file of the run";
 
-/// The configuration's own file, its data, its model with the files of weights, and what else it
-/// names.
+/// Refuses the configuration's own file, its data, its model with the files of weights, and every
+/// other file that it names.
 void refuse_configured(const std::vector<Target>& targets, const RunConfig& config) {
   std::vector<std::string> read{config.file, config.model.file, config.policy,
                                 config.distillation.teacher, config.distillation.weights};
   for (const LoadRule& rule : config.parameters.load) {
     read.push_back(rule.from);
-    for (const Target& target : targets) {  // of a run
+    for (const Target& target : targets) {  // `from` may be a run directory
       target.refuse_files(rule.from, is_read, [](const std::string&) { return true; });
       target.refuse_below(fs::path(rule.from) / "checkpoints", is_read);
     }
   }
-  // Which files weights lie in, only the model itself can say: large ones take a while to be read.
+  // Only the model says in which files its weights lie, and reading a large one takes a while.
   if (std::any_of(targets.begin(), targets.end(), [](const Target& t) { return t.is_there(); })) {
     for (const fs::path& file : external_files(config.model.file)) read.push_back(file.string());
   }

@@ -1,4 +1,4 @@
-// What predictions and exports must not be written over: files that they are made from.
+// Protects the files that predictions and exports are made from from being overwritten.
 #pragma once
 
 #include <string>
@@ -8,12 +8,13 @@
 
 namespace tandem::api {
 
-/// Throws Error{usage} where `to` ("-": standard output) is a file of the run or of the exported
-/// model, of the configuration (its model with the files that weights lie in, its data) or of
-/// `options.data` ("-": standard input), under whatever name; or where it would become one.
+/// Throws Error{usage} where `to` ("-": standard output) is, under any name, a file of the run or
+/// of the exported model, of the configuration (its model with external weights, its data) or of
+/// `options.data` ("-": standard input), or where writing would create one.
 void refuse_files_in_use(const std::string& to, const TrainedRun& run,
                          const TrainedOptions& options);
-/// The same for the files of an export of a run: `to` is what the user named, the others follow it.
+/// As above, for the files of an export of a run: `to` is what the user named, then the files that
+/// are written with it.
 void refuse_files_in_use(const std::vector<std::string>& to, const RunConfig& config,
                          const std::string& run_dir);
 

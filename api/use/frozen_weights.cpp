@@ -26,7 +26,7 @@ NamedTensor& tensor_of(CheckpointContent& content, const std::string& name) {
                          .fix = "parameters.lora may not change after the training"});
 }
 
-/// The entries of `hashes` whose names `has` knows.
+/// The entries of `hashes` for whose names `has` returns true.
 template <class Has>
 std::map<std::string, std::string> hashes_where(const std::map<std::string, std::string>& hashes,
                                                 const Has& has) {

@@ -1,5 +1,5 @@
-// Weights that checkpoints do not hold, and adapters on their way into the weights that they belong
-// to.
+// Restores weights that checkpoints do not hold, and merges adapters into the weights that they
+// belong to.
 #pragma once
 
 #include <string>
@@ -10,20 +10,21 @@
 
 namespace tandem::api {
 
-/// Adds the parameters that are frozen beside adapters, as the model file, parameters.init and load
-/// make them. Throws Error{usage} where they are not those of the checkpoint at `path`.
+/// Adds the frozen parameters of a model with adapters, with the values of the model file,
+/// parameters.init and load. Throws Error{usage} where they differ from those of the checkpoint at
+/// `path`.
 void add_frozen_weights(CheckpointContent& content, Model& model, const std::string& path);
 
-/// Writes what init and load make of frozen parameters into `states` and compares them, and a
-/// teacher's, with those of the checkpoint. `states` may lack some.
+/// Writes the values that init and load give to frozen parameters into `states`, and compares these
+/// and a teacher's with the checkpoint's. `states` may lack some.
 void restore_frozen_states(StateStore& states, const CheckpointContent& content,
                            const RunConfig& config, const Graph& graph, const LoadingParts& parts,
                            const std::string& path);
 
-/// Each weight becomes itself with its adapters, which go.
+/// Adds the product of its adapters to each weight and removes the adapters.
 void merge_adapters(CheckpointContent& content, const std::vector<AdaptedWeight>& adapted);
 
-/// Takes the adapters out of the content.
+/// Removes the adapters from the content and returns them.
 std::vector<WeightAdapters> take_adapters(CheckpointContent& content,
                                           const std::vector<AdaptedWeight>& adapted);
 

@@ -22,7 +22,7 @@ std::unique_ptr<WeightsFile> weights_of_run(const std::string& path) {
   forget_teacher(config.distillation, config.loss);
   const Weights chosen = chosen_weights("", config);
   use_weights(found.content, chosen, found.path);
-  if (!config.parameters.lora.empty()) {  // whole weights, as an export has them
+  if (!config.parameters.lora.empty()) {  // merges adapters, as an export does
     const Engine engine(config.threads);
     Model model(engine, config, ModelOptions{.run_dir = found.run_dir});
     add_frozen_weights(found.content, model, found.path);

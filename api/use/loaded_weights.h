@@ -1,4 +1,4 @@
-// Weights to start from that the engine does not read itself: those of an ONNX model and of another
+// Reads initial weights that the engine does not read itself: those of an ONNX model and of another
 // run.
 #pragma once
 
@@ -10,12 +10,12 @@
 
 namespace tandem::api {
 
-/// Initializers of a model; of a run directory the checkpoint that `export` takes, with the weights
-/// that the run evaluates. Throws what opening them throws.
+/// The initializers of a model; for a run directory, the checkpoint that `export` chooses, with the
+/// weights that the run evaluates. Throws what opening them throws.
 std::unique_ptr<WeightsFile> open_model_weights(const WeightsFormat& format,
                                                 const std::string& path);
 
-/// What parameters.load has to know of a model.
+/// What parameters.load has to know about a model.
 LoadingParts loading_parts(const ImportResult& model);
 
 }  // namespace tandem::api

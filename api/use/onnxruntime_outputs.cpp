@@ -19,7 +19,7 @@ namespace {
 
 constexpr int module_is_missing = 3;
 
-// Arguments: model, file of inputs, file of outputs, how many inputs, names of inputs and outputs.
+// Arguments: model, file of inputs, file of outputs, number of inputs, names of inputs and outputs.
 constexpr const char* onnxruntime_program = R"py(
 import sys
 try:
@@ -39,8 +39,8 @@ values = session.run(made, {name: arrays["i%d" % k] for k, name in enumerate(fed
 numpy.savez(outputs, **{"o%d" % k: numpy.ascontiguousarray(v) for k, v in enumerate(values)})
 )py";
 
-/// The exit code of a program whose words go into a file; -1 where it cannot be started, with
-/// `errno`, or was ended by a signal.
+/// Runs a program whose output goes to the file `words`, and returns its exit code; -1 where it
+/// cannot be started, with `errno`, or was ended by a signal.
 int run_quietly(std::vector<std::string> arguments, const std::string& words) {
   std::vector<char*> pointers;
   for (std::string& argument : arguments) pointers.push_back(argument.data());
@@ -66,7 +66,7 @@ int run_quietly(std::vector<std::string> arguments, const std::string& words) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/// Python says last what was wrong.
+/// The last line, in which Python gives the error.
 std::string last_line(const std::string& path) {
   if (!path_exists(path)) return "";
   constexpr std::uint64_t longest = std::uint64_t{1} << 20;

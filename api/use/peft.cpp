@@ -56,7 +56,7 @@ class PeftExport {
                 "parameters.lora may not change after the training");
   }
 
-  // All modules that the file tells of.
+  // Collects all modules that occur in the file.
   void find_modules() {
     const auto add = [&](const std::string& module) {
       for (std::size_t end = module.find('.');; end = module.find('.', end + 1)) {
@@ -97,15 +97,15 @@ class PeftExport {
     ranks_[module] = weight.rule.rank;
     alphas_[module] = weight.rule.alpha;
     const HostTensor &a = adapter(weight.a()), &b = adapter(weight.b());
-    // b of [r, out] and a of [in, r] are the transposes of PEFT's.
+    // b of [r, out] and a of [in, r] are the transposes of PEFT's matrices.
     add_tensor(module, "lora_A.weight", weight.out_first ? a : turned_matrix(a));
     add_tensor(module, "lora_B.weight", weight.out_first ? b : turned_matrix(b));
     taken_.insert({weight.a(), weight.b()});
   }
 
-  // Modules of what trained beside the adapters.
+  // Finds the modules of weights that trained next to the adapters.
   void find_saved() {
-    std::map<std::string, std::string> saved;  // a tensor of each
+    std::map<std::string, std::string> saved;  // one tensor of each module
     for (const NamedTensor& tensor : content_.model) {
       if (taken_.contains(tensor.name)) continue;
       PeftPlace place = names_.renamed(
@@ -128,11 +128,11 @@ class PeftExport {
     }
   }
 
-  // PEFT needs all tensors of the modules that it saves: those that did not train, too.
+  // PEFT needs all tensors of the modules that it saves, including those that did not train.
   void add_saved() {
     if (saved_.empty()) return;
     add_frozen_weights(content_, model_, path_);
-    for (const bool by_name : {true, false}) {  // whose places are certain first
+    for (const bool by_name : {true, false}) {  // first those whose places are certain
       for (const NamedTensor& tensor : content_.model) {
         if (!taken_.contains(tensor.name)) add_saved(tensor, by_name);
       }
@@ -154,7 +154,8 @@ class PeftExport {
       const std::vector<PeftPlace> places =
           possible_places(tensor.name, tensor.tensor.type(), readers(tensor.name));
       if (places.size() != 1) return;
-      if (!places[0].by_name && tensor.tensor.type().elements() <= 1) return;  // epsilon, a factor
+      // A single number, such as epsilon or a factor, belongs to no module.
+      if (!places[0].by_name && tensor.tensor.type().elements() <= 1) return;
       place = names_.renamed(places[0], tensor.name);
     }
     if (place.by_name != by_name || !is_saved_by(place.module, saved_)) return;
@@ -171,7 +172,8 @@ class PeftExport {
     return nullptr;
   }
 
-  // No file has BatchNorm's count of batches, which is read where momentum is None alone.
+  // Adds BatchNorm's count of batches, which no file has and which is only read where momentum is
+  // None.
   void add_batch_counts() {
     std::set<std::string> modules;
     for (const std::string& name : written_) {
@@ -221,12 +223,12 @@ class PeftExport {
   const Graph& graph_;
   const ParameterNames read_by_;
   PeftNames names_;
-  std::set<std::string> scopes_, known_;  // of tensors that have names; all modules, renamed
-  std::set<std::string> of_weights_;      // that may have a tensor, as the file names them
+  std::set<std::string> scopes_, known_;  // scopes of tensors that have names; all modules, renamed
+  std::set<std::string> of_weights_;  // modules that may have a tensor, by their names in the file
   std::set<std::string> targets_, saved_, as_in_file_;
   std::map<std::string, std::int64_t> ranks_;  // by module
   std::map<std::string, double> alphas_;
-  std::map<std::string, PeftPlace> places_;  // of tensors that trained next to the adapters
+  std::map<std::string, PeftPlace> places_;  // places of tensors that trained next to the adapters
   std::set<std::string> taken_, written_;
   std::vector<NamedTensor> tensors_;
 };

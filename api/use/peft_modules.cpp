@@ -8,14 +8,14 @@
 namespace tandem::api {
 namespace {
 
-/// Some other one of `modules` ends in the path.
+/// Whether another one of `modules` ends with the path.
 template <class Modules>
 bool is_end_of_another(const std::string& path, const Modules& modules) {
   return std::any_of(modules.begin(), modules.end(),
                      [&](const std::string& module) { return module.ends_with("." + path); });
 }
 
-/// The text as an expression that matches it alone.
+/// The text as a regular expression that matches only this text.
 std::string escaped(const std::string& text) {
   std::string result;
   for (const char c : text) {

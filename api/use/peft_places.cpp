@@ -11,13 +11,13 @@
 namespace tandem::api {
 namespace {
 
-/// As Python names the attribute of a module: a parameter of the model itself may be called so,
-/// which no module has.
+/// Whether the name is a possible Python attribute. A parameter of the model itself, outside of any
+/// module, may have such a name.
 bool may_be_of_the_model(const std::string& name) {
   const auto is_part = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; };
   const bool is_word = !name.empty() && std::isdigit(static_cast<unsigned char>(name[0])) == 0 &&
                        std::all_of(name.begin(), name.end(), is_part);
-  const bool is_made_up =  // val_12
+  const bool is_made_up =  // such as val_12
       name.starts_with("val_") && name.size() > 4 &&
       std::all_of(name.begin() + 4, name.end(),
                   [](unsigned char c) { return std::isdigit(c) != 0; });
@@ -28,12 +28,13 @@ bool is_inside(const std::string& inner, const std::string& outer) {
   return inner.size() > outer.size() && inner.starts_with(outer) && inner[outer.size()] == '.';
 }
 
-/// The same module: one path may lack outer parts, or containers in between, as TorchScript leaves
-/// ModuleList and ModuleDict out ("fc1" of "blocks.0.fc1").
+/// Whether both paths may mean the same module: one may lack outer parts, or containers in between,
+/// as TorchScript leaves ModuleList and ModuleDict out ("fc1" for "blocks.0.fc1").
 bool ends_alike(const std::string& a, const std::string& b) {
   const std::string &shorter = a.size() < b.size() ? a : b, &longer = a.size() < b.size() ? b : a;
   if (!("." + longer).ends_with("." + shorter.substr(shorter.rfind('.') + 1))) return false;
-  std::size_t at = 0;  // in the longer one, whose parts the shorter one has in their order
+  // Position in the longer one, which has the parts of the shorter one in their order.
+  std::size_t at = 0;
   for (std::size_t begin = 0; begin <= shorter.size();) {
     const std::size_t end = std::min(shorter.find('.', begin), shorter.size());
     const std::string part = "." + shorter.substr(begin, end - begin) + ".";
@@ -45,7 +46,7 @@ bool ends_alike(const std::string& a, const std::string& b) {
   return true;
 }
 
-/// A module that has the one of the path inside.
+/// Whether the module `outer` contains that of the path `inner`.
 bool is_around(const std::string& outer, const std::string& inner) {
   const std::size_t dot = inner.rfind('.');
   return is_inside(inner, outer) ||
@@ -54,7 +55,7 @@ bool is_around(const std::string& outer, const std::string& inner) {
 
 bool says_module(const ParameterReader& reader) { return reader.module != reader.op; }
 
-/// A weight that a product reads as [in, out], where a module has [out, in].
+/// Whether a product reads the weight as [in, out], where a module has [out, in].
 bool is_in_first(const Graph& graph, const State& state) {
   return state.start.shape().size() == 2 &&
          std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) {
@@ -194,7 +195,7 @@ std::string PeftNames::renamed_module(const std::string& module) const {
 
 std::string PeftNames::strip_warning(const std::set<std::string>& modules) const {
   if (names_.strip.empty()) return "";
-  // "model" is the one that is taken away itself.
+  // A module "model" that is part of the prefix itself does not count.
   const auto other = std::find_if(modules.begin(), modules.end(), [&](const std::string& module) {
     return !(module + ".").starts_with(names_.strip) && !names_.strip.starts_with(module + ".");
   });

@@ -1,4 +1,4 @@
-// tandem::api::predict_run: what a trained model says of rows, one by one.
+// tandem::api::predict_run: predictions of a trained model for single rows.
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -47,7 +47,7 @@ PredictionForm form_of(const std::string& as) {
   refuse_prediction("--as", "not a form of predictions", "values, class or probability", as);
 }
 
-/// The loss term that compares a value with labels, or null.
+/// The loss term that compares a value with labels; null: none.
 const LossTerm* term_of(const RunConfig& config, const std::string& value) {
   for (const LossTerm& term : config.loss.terms) {
     if (!term.labels.empty() && term.reads_value(value)) return &term;
@@ -55,7 +55,7 @@ const LossTerm* term_of(const RunConfig& config, const std::string& value) {
   return nullptr;
 }
 
-/// What the loss terms compare with labels.
+/// The values that loss terms compare with labels.
 std::vector<std::string> values_with_labels(const RunConfig& config) {
   std::vector<std::string> names;
   for (const LossTerm& term : config.loss.terms) {
@@ -67,7 +67,7 @@ std::vector<std::string> values_with_labels(const RunConfig& config) {
   return names;
 }
 
-/// Those; without terms the outputs with an entry a sample.
+/// The values with labels; without loss terms, the outputs with an entry per sample.
 std::vector<std::string> default_outputs(const RunConfig& config, const Graph& forward) {
   std::vector<std::string> names = values_with_labels(config);
   if (!names.empty()) return names;
@@ -85,22 +85,23 @@ std::vector<std::string> default_outputs(const RunConfig& config, const Graph& f
   return names;
 }
 
-/// Of the labels that a value is compared with, what classes are called.
+/// The names of classes for the labels that a value is compared with.
 std::vector<std::string> words_of(const FieldWords& words, const LossTerm* term) {
   if (term == nullptr) return {};
   const auto found = words.find(term->labels);
   return found == words.end() ? std::vector<std::string>() : found->second;
 }
 
-/// The axis of classes as the loss had it, by the shape of the labels that the run was trained on:
-/// the last one where both fit. -1 where that is not known.
+/// The axis of classes that the loss used, judging by the shape of the labels in training: the last
+/// axis where both fit. -1 where it is unknown.
 int trained_class_axis(const TrainedRun& run, const LossTerm* term, const TensorType& logits) {
   const auto& fingerprint = run.content.position.fingerprint;
   if (term == nullptr || fingerprint == nullptr || logits.rank() < 3) return -1;
   const auto found = fingerprint->data.fields.find(term->labels);
   if (found == fingerprint->data.fields.end()) return -1;
   const auto are = [&](Shape labels) {
-    const std::string as_they_are = to_string(labels);  // behind the element type: "int64[6]"
+    // The shape as it follows the element type in "int64[6]".
+    const std::string as_they_are = to_string(labels);
     labels.push_back(1);
     return found->second.ends_with(as_they_are) || found->second.ends_with(to_string(labels));
   };
@@ -109,7 +110,7 @@ int trained_class_axis(const TrainedRun& run, const LossTerm* term, const Tensor
   return are(Shape(shape.begin() + 2, shape.end())) ? 1 : -1;
 }
 
-/// Values of the graph, and the arrays that are made of them.
+/// Values of the graph, and the arrays that are made from them.
 std::vector<PredictedValue> predicted_values(const TrainedRun& run, const FieldWords& words,
                                              const std::vector<TensorType>& types,
                                              const std::vector<std::string>& outputs,
@@ -138,7 +139,7 @@ std::vector<PredictedArray> arrays_of(const std::vector<PredictedValue>& values,
 }
 
 /// Runs the stream through the model into the file; rows that were left out keep their places. All
-/// ranks read the whole stream and take turns at its micro-batches; rank 0 has the file.
+/// ranks read the whole stream and take turns at its micro-batches; only rank 0 has the file.
 class Predictor {
  public:
   Predictor(TrainedModel& trained, Prediction& prediction, SampleStream& stream,
@@ -169,7 +170,7 @@ class Predictor {
  private:
   using Rows = std::vector<std::int64_t>;
 
-  /// A micro-batch for each rank, in the order of the ranks; false at the end of the stream.
+  /// Computes one micro-batch per rank, in the order of ranks; false at the end of the stream.
   bool take_turns(const PredictOptions& options) {
     std::vector<Rows> turns;
     std::vector<HostTensor> own;
@@ -203,7 +204,7 @@ class Predictor {
     for (std::size_t i = 0; i < outputs.size(); ++i) values_[i].convert(outputs[i], arrays);
     return arrays;
   }
-  /// Ids of the rows so far, those that are left out with them.
+  /// Writes the ids of the rows so far, including rows that are left out.
   void write_ids() {
     std::vector<IdTexts> ids = stream_.take_ids();
     if (file_ != nullptr) file_->add_ids(std::move(ids));
@@ -252,7 +253,7 @@ class Predictor {
   std::int64_t written_ = 0;
 };
 
-/// Each rank reads the rows for itself.
+/// Standard input cannot be shared, because each rank reads all rows itself.
 void refuse_standard_input(const std::vector<std::string>& data) {
   for (const std::string& file : data) {
     if (file != "-") continue;
@@ -261,12 +262,13 @@ void refuse_standard_input(const std::vector<std::string>& data) {
   }
 }
 
-/// What classes are called, where they are not asked for by number.
+/// Names of classes, unless numbers are asked for.
 FieldWords wanted_words(TrainedModel& trained, const PredictOptions& options) {
   if (options.class_names == false) return {};
   FieldWords words = trained_words(trained);
   if (!words.empty() || !options.class_names) return words;
-  words = field_words(trained.config(), {});  // as data is, for want of what training was
+  // Uses the words of the present data, for lack of those of the training.
+  words = field_words(trained.config(), {});
   const std::vector<std::string> folders = load_classes(trained);
   for (const LossTerm& term : trained.config().loss.terms) {
     if (!term.labels.empty() && !folders.empty()) words[term.labels] = folders;
@@ -277,11 +279,11 @@ FieldWords wanted_words(TrainedModel& trained, const PredictOptions& options) {
                     "leave --class-names out");
 }
 
-/// What was written: the arrays and the stream that they were made of.
+/// What was written: the arrays, and the stream that they were made from.
 struct Written {
   std::vector<PredictedArray> arrays;
   std::unique_ptr<SampleStream> stream;
-  std::vector<std::string> notes = {};  // what was assumed of the values
+  std::vector<std::string> notes = {};  // assumptions about the values
 };
 
 Written written_in_stages(TrainedModel& trained, const PredictOptions& options,
@@ -308,7 +310,8 @@ Written written_in_stages(TrainedModel& trained, const PredictOptions& options,
   return written;
 }
 
-/// `file`: null on ranks that do not write.
+/// Writes predictions of a model that does not run in stages. `file`: null on ranks that do not
+/// write.
 Written written_as_ever(TrainedModel& trained, const PredictOptions& options,
                         PredictionFile* file) {
   const RunConfig& config = trained.config();
@@ -391,7 +394,7 @@ Report predicted(const std::string& run, const PredictOptions& options,
   return report;
 }
 
-/// Predictions have micro-batches of their own: --batch is what makes them smaller.
+/// Predictions have their own size of micro-batches, which --batch reduces.
 std::string with_batch_option(std::string fix) {
   for (const std::string size :
        {"a smaller batch_size or micro_batch", "a smaller batch or more micro-batches"}) {

@@ -24,7 +24,7 @@ bool is_number_text(const std::string& text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
 }
 
-/// Whether the file declares an entry for each sample, of an extent that data does not decide.
+/// Whether the file declares an entry for each sample, with an extent that data does not decide.
 bool counts_samples(const ModelSummary& summary, const std::string& name) {
   const auto output = std::find_if(summary.outputs.begin(), summary.outputs.end(),
                                    [&](const PortSummary& port) { return port.name == name; });
@@ -130,7 +130,7 @@ class StagedPredictor {
     is_loaded_ = true;
   }
 
-  /// Adds what the graph computes.
+  /// Adds the outputs of the graph.
   void compute(const StagedGraph& staged, const BatchTensors& batch, BatchTensors& values) {
     StagedPrograms::Entry& entry = programs_.get(staged.key, [&] {
       TrainingGraph forward;

@@ -1,4 +1,4 @@
-// Predictions of a model in which data decides extents.
+// Predicts with a model in which data decides extents.
 #pragma once
 
 #include <functional>
@@ -11,12 +11,12 @@
 
 namespace tandem::api {
 
-/// What is predicted, and how a value with an entry for each sample goes out.
+/// What is predicted, and how a value with an entry for each sample is written.
 struct StagedPredictions {
-  std::vector<std::string> outputs;  // none: those of the model
-  /// Loss terms compare this one with labels: it has an entry for each sample.
+  std::vector<std::string> outputs;  // empty: the outputs of the model
+  /// Whether loss terms compare this output with labels: it then has an entry for each sample.
   std::function<bool(const std::string& output)> has_labels;
-  /// Once the types of the outputs are known, from the first batch.
+  /// Called when the types of the outputs are known from the first batch.
   std::function<std::vector<PredictedValue>(const std::vector<std::string>& outputs,
                                             const std::vector<TensorType>& types)>
       values;
@@ -24,17 +24,18 @@ struct StagedPredictions {
                                             const std::vector<std::string>& outputs)>
       arrays;
   std::string to;
-  bool as_they_are = true;  // --as says nothing, or values
+  bool as_they_are = true;  // --as is absent, or "values"
   bool has_ids = false;
 };
 
-/// The inputs of the model, that samples are read for.
+/// The inputs of the model, for which samples are read.
 std::vector<std::string> inputs_in_stages(TrainedModel& trained);
 
-/// Into the file, which is started here. Outputs have an entry for each row where their loss has
-/// labels or the file declares axis 0 as that of the inputs, and fixes the others: rows then go out
-/// as of any model. With another output all go out batch by batch. Gives what was written: samples'
-/// types of arrays, or of the first batch. Throws Error{usage} for formats without batches.
+/// Writes predictions into `file`, which is started here. An output has an entry for each row where
+/// its loss has labels, or where the file declares axis 0 as that of the inputs and fixes the other
+/// axes: rows are then written as for any model. If one output is different, all are written batch
+/// by batch. Returns what was written: arrays with types per sample, or with types of the first
+/// batch. Throws Error{usage} for formats without batches.
 std::vector<PredictedArray> predict_in_stages(TrainedModel& trained, SampleStream& stream,
                                               const StagedPredictions& what,
                                               const PredictOptions& options, PredictionFile& file);

@@ -21,10 +21,10 @@ namespace {
 
 constexpr const char *kind_key = "data.kind", *terms_key = "loss.terms";
 constexpr std::string_view fields_key = "data.fields.", loss_fields_key = "loss.fields.";
-/// Keys of [data], [eval] and of the model that are recorded next to the fields, as they are.
+/// Keys of [data], [eval] and of the model that are recorded unchanged, next to the fields.
 constexpr const char* plain_keys[] = {"data.columns", "data.decimal", "data.thousands",
                                       "data.missing", "eval.metrics", "model.bind"};
-// Kinds whose fields are recorded: the files name their columns or arrays.
+// Kinds of data whose fields are recorded: their files have names for columns or arrays.
 constexpr std::string_view kinds[] = {"csv", "tsv", "jsonl", "npz"};
 
 std::string toml_of(const FieldConfig& field) {
@@ -63,7 +63,7 @@ std::string list_of(const Visit& visit) {
   return text;
 }
 
-/// Lengths of the model's free dimensions, "" for none: with buckets that of the longest.
+/// Lengths of the model's free dimensions, or "" for none; with buckets, the length of the longest.
 std::string bind_of(const RunConfig& config) {
   std::map<std::string, std::int64_t> bind = config.model.bind;
   const BucketConfig& buckets = config.data->buckets;
@@ -93,13 +93,13 @@ void add_loss(const RunConfig& config, const std::vector<std::string>& outputs,
     const auto& all = config.data->fields;
     const auto field = std::find_if(all.begin(), all.end(),
                                     [&](const FieldConfig& one) { return one.name == name; });
-    // Without fields arrays are, under their own names.
+    // Without fields, arrays serve as fields under their own names.
     metadata[std::string(loss_fields_key) + name] =
         field == all.end() ? toml_string(name) : toml_of(*field);
   }
 }
 
-/// How cells of a table are written.
+/// Records how cells of a table are written.
 void add_cells(const TextTable& table, bool has_marks,
                std::map<std::string, std::string>& metadata) {
   if (has_marks) {
@@ -160,7 +160,7 @@ RecordedKeys recorded_keys(const std::map<std::string, std::string>& metadata,
   if (kind == metadata.end()) return recorded;
   const auto is_input = [&](const std::string& key) { return key.starts_with(fields_key); };
   const std::string given = kind_of_data(data);
-  if (given.empty()) return recorded;  // looking into it says what it is
+  if (given.empty()) return recorded;  // inspecting the data reports its kind
   if (!are_alike(kind->second, given)) {
     for (const auto& [key, text] : metadata) {
       if (is_input(key) && !is_said(overrides, key)) refuse_kind_of(data, kind->second, given);
@@ -186,7 +186,7 @@ RecordedKeys recorded_keys(const std::map<std::string, std::string>& metadata,
     const bool is_of_loss = std::string_view(key).starts_with("eval.");
     if (found != metadata.end() && (!is_of_loss || recorded.has_loss)) add(key, found->second);
   }
-  // Whatever separates the cells of a file that is called .tsv.
+  // A file named .tsv may have any separator.
   if (kind->second == CsvTable::name) add(kind_key, toml_string(kind->second));
   const std::string tokenizer = stem + tokenizer_file;
   if (metadata.contains(tokenizer_file) && path_exists(tokenizer))

@@ -19,7 +19,7 @@ constexpr const char* path_id = "path";
                                            .got = id});
 }
 
-/// Fields of the source that hold a number a sample.
+/// Fields of the source that hold one number per sample.
 std::vector<int> id_fields(const DataSource& source, const std::vector<std::string>& ids) {
   std::vector<int> fields;
   for (const std::string& id : ids) {

@@ -1,4 +1,4 @@
-// What tells the samples of arrays and of pictures: ids that stand beside their predictions.
+// Ids of samples of arrays and of pictures, which are written next to their predictions.
 #pragma once
 
 #include <functional>
@@ -10,12 +10,13 @@
 
 namespace tandem::api {
 
-/// Arrays that ids are read from: fields of `wanted` where it has any, and names of `arrays`.
+/// Adds the arrays that ids are read from: to the fields of `wanted` where it has any, and to the
+/// names in `arrays`.
 void add_id_arrays(const std::vector<std::string>& ids, DataConfig& wanted,
                    std::vector<std::string>& arrays);
 
-/// Nothing where no ids are asked for. Throws Error{usage} for arrays that are not there or have
-/// more than a number a sample, and for other ids of pictures than "path".
+/// Empty where no ids are asked for. Throws Error{usage} for arrays that do not exist or have more
+/// than one number per sample, and for other ids of pictures than "path".
 std::function<IdTexts(std::int64_t)> ids_of_samples(std::shared_ptr<const DataSource> source,
                                                     const std::vector<std::string>& ids,
                                                     bool are_pictures);

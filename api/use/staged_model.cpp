@@ -12,11 +12,11 @@
 namespace tandem::api {
 namespace {
 
-/// A loop that runs iteration by iteration takes as many.
+/// A loop that is unrolled iteration by iteration needs one stage for each.
 constexpr int most_stages = 512;
 constexpr std::size_t most_kept = 8;
 
-/// What an import depends on: of what is fed the types alone.
+/// The key of an import; of the fed values, only the types matter.
 std::string key_of(std::int64_t samples, const StageValues& values) {
   std::string text = std::to_string(samples);
   for (const auto& [key, tensor] : values.fed)
@@ -38,7 +38,8 @@ const HostTensor* find(const std::map<std::string, HostTensor>& tensors, const s
   return found == tensors.end() ? nullptr : &found->second;
 }
 
-/// What is read of a batch without a program, by which others are checked.
+/// Checks a field that is read from the batch without a program, and which others are checked
+/// against.
 void check_read_field(const Graph& graph, const std::string& name, const HostTensor& value,
                       const RunConfig& config) {
   const NamedValue* input = graph.find_input(name);
@@ -68,7 +69,8 @@ struct StagedModel::Stage {
   std::string key;
   Graph graph;  // after the passes
   StageImport import;
-  std::optional<BoundProgram> bound;  // of what the import asks for; none where it is whole
+  // Program for what the import asks for; none where the import is complete.
+  std::optional<BoundProgram> bound;
   std::uint64_t ticket = 0;
 };
 

@@ -1,5 +1,5 @@
-// A model in which data decides extents, batch by batch: each stage runs what the import of the
-// next one has to know.
+// Runs a model in which data decides extents, batch by batch: each stage computes the values that
+// the import of the next one needs.
 #pragma once
 
 #include <functional>
@@ -13,10 +13,11 @@
 
 namespace tandem::api {
 
-/// Programs are kept where extents and known values come again.
+/// Programs are kept and used again for the same extents and known values.
 class StagedModel final : public StagedForward {
  public:
-  /// `start` gives the states of a graph their trained values. All of these outlive this.
+  /// `start` gives the states of a graph their trained values. All arguments must outlive this
+  /// object.
   StagedModel(Model& model, PlacedModel& placed, const RunParts& parts, StateStore& states,
               std::shared_ptr<Arenas> arenas, std::function<void(Graph&)> start);
   ~StagedModel() override;
@@ -28,7 +29,7 @@ class StagedModel final : public StagedForward {
   Stage& stage_for(std::int64_t samples, const StageValues& values);
   void compile(Stage& stage, const BatchTensors& batch, const BatchTensors& fed, Graph graph);
   BatchTensors run(Stage& stage, const BatchTensors& batch, const StageValues& values);
-  /// Runs a stage; what it has computed is in `values` afterwards.
+  /// Runs a stage and adds what it has computed to `values`.
   void advance(Stage& stage, const BatchTensors& batch, StageValues& values);
 
   Model& model_;
@@ -37,7 +38,7 @@ class StagedModel final : public StagedForward {
   StateStore& states_;
   std::shared_ptr<Arenas> arenas_;
   std::function<void(Graph&)> start_;
-  std::vector<std::unique_ptr<Stage>> stages_;  // the last used one in front
+  std::vector<std::unique_ptr<Stage>> stages_;  // the last used one first
 };
 
 }  // namespace tandem::api

@@ -36,7 +36,7 @@ constexpr const char* data_option = "--data";
                                            .fix = std::move(fix)});
 }
 
-/// [data] with the fields of these names alone; without fields every array is one.
+/// [data] with only the fields of these names; without fields, every array is a field.
 DataConfig with_fields(const RunConfig& config, const std::vector<std::string>& names) {
   DataConfig data = *config.data;
   std::erase_if(data.fields, [&](const FieldConfig& field) {
@@ -47,7 +47,7 @@ DataConfig with_fields(const RunConfig& config, const std::vector<std::string>& 
 
 // ---------------------------------------------------------------- arrays
 
-/// Names of the arrays that fields are made of; without fields those of the inputs.
+/// Names of the arrays that fields are made of; without fields, the names of the inputs.
 std::vector<std::string> data_arrays(const DataConfig& data,
                                      const std::vector<std::string>& inputs) {
   if (data.fields.empty()) return inputs;
@@ -59,8 +59,9 @@ std::vector<std::string> data_arrays(const DataConfig& data,
   return names;
 }
 
-/// "NAME=FILE", or a file that is the only array or names its arrays itself. `needed`: names of
-/// arrays; `all`: the data as in training, whose other arrays may be named.
+/// Files given as "NAME=FILE", or as a file that is the only array or contains named arrays.
+/// `needed`: names of the arrays that are read; `all`: the data as in training, whose other arrays
+/// may be given too.
 SplitConfig array_files(const std::vector<std::string>& needed, const DataConfig& all,
                         const std::vector<std::string>& files) {
   std::set<std::string> known(needed.begin(), needed.end());
@@ -135,12 +136,12 @@ TableRequest table_request(TrainedModel& trained, DataConfig wanted, std::vector
                            bool refuses_unknown) {
   TableRequest request;
   request.config = std::move(wanted);
-  request.config.eval = {};  // messages name the file that is read, not one of training
+  request.config.eval = {};  // so that messages name the file that is read, not one of training
   request.config.train.files = {{"", {shown_path(files[0])}, {}}};
   request.paths = std::move(files);
   request.options = std::move(options);
   const DataConfig& all = *trained.config().data;
-  for (const std::string& column : columns) {  // what only other fields read may be missing
+  for (const std::string& column : columns) {  // columns that only other fields read may be missing
     const bool may_lack = reads(all.fields, column) && !reads(request.config.fields, column);
     request.may_lack.push_back(may_lack ? 1 : 0);
   }
@@ -157,7 +158,7 @@ TableRequest table_request(TrainedModel& trained, DataConfig wanted, std::vector
   return request;
 }
 
-// ---------------------------------------------------------------- both
+// ---------------------------------------------------------------- tables and arrays
 
 const DataConfig& data_of(const RunConfig& config) {
   if (config.data) return *config.data;
@@ -167,8 +168,9 @@ const DataConfig& data_of(const RunConfig& config) {
                  .file = config.file});
 }
 
-/// Where windows of a text were trained on, no function made the ids: its tokenizer did, which is
-/// compared by itself, and texts of a table may follow with the same one.
+/// Drops the functions of fields that were trained on windows of a text: there the tokenizer made
+/// the ids, and no function. The tokenizer is compared separately, and texts of a table may be used
+/// with the same one.
 void forget_windows(const TrainedRun& run, std::map<std::string, std::string>& functions) {
   for (const FieldConfig& field : run.config.data->fields) {
     const bool is_of_tokens =
@@ -210,7 +212,8 @@ OpenOptions options_of(TrainedModel& trained, const TrainedOptions& options) {
   return open;
 }
 
-/// Tells how far the reading of tables is, as `TrainedOptions::on_progress` has it, and may end it.
+/// Reports the progress of reading tables through `TrainedOptions::on_progress`, and stops on
+/// request.
 class ReadingProgress {
  public:
   ReadingProgress(const std::vector<std::string>& paths, const TrainedOptions& options)
@@ -220,7 +223,7 @@ class ReadingProgress {
       if (known_) bytes_ += static_cast<double>(file_size(path));
     }
   }
-  /// From any thread.
+  /// May be called by any thread.
   void add(std::uint64_t bytes) {
     const std::lock_guard lock(mutex_);
     check_stop(options_);
@@ -236,8 +239,8 @@ class ReadingProgress {
   double bytes_ = 0, read_ = 0;
 };
 
-/// Ids and labels as training takes them, or what is wrong with them; and what is to be said of
-/// ids that name no row and of masks that hide all keys.
+/// Checks ids and labels as training does, and collects warnings about ids that have no row and
+/// masks that hide all keys.
 class DataChecks {
  public:
   explicit DataChecks(TrainedModel& trained)
@@ -302,7 +305,7 @@ class CheckedStream final : public SampleStream {
   std::unique_ptr<SampleStream> stream_;
 };
 
-/// Fields that feed the model in inference form, its loss, or a metric beside it.
+/// Fields that feed the model in inference form, its loss, or a metric that uses further fields.
 std::vector<std::string> evaluated_fields(TrainedModel& trained) {
   std::vector<std::string> names;
   for (const NamedValue& input : trained.forward().inputs) names.push_back(input.name);
@@ -342,7 +345,7 @@ std::unique_ptr<SampleStream> open_samples(TrainedModel& trained,
   const OpenOptions options = options_of(trained, how);
   if (data.table()) {
     check_table_files(files);
-    std::vector<std::string> columns = data.table()->columns;  // none: headers name them
+    std::vector<std::string> columns = data.table()->columns;  // empty: headers name them
     if (columns.empty()) columns = columns_of_fields(data);
     for (const std::string& id : ids) {  // an object may have keys that no field reads
       const bool is_new = std::find(columns.begin(), columns.end(), id) == columns.end();
@@ -353,10 +356,10 @@ std::unique_ptr<SampleStream> open_samples(TrainedModel& trained,
     request.ids = ids;
     return std::make_unique<CheckedStream>(trained, stream_table(std::move(request)));
   }
-  // Predictions stand beside the pictures, so that none of them can be left out.
+  // Predictions are written next to the pictures, so none of these may be left out.
   if (auto* images = std::get_if<ImageFiles>(&wanted.kind)) {
     images->on_bad = OnBad::error;
-    for (const std::string& name : inputs) {  // else labels would be asked for
+    for (const std::string& name : inputs) {  // else labels would be required
       if (data.fields.empty()) wanted.fields.push_back({.name = name, .from = name});
     }
   }

@@ -37,7 +37,8 @@ bool sets(const std::vector<std::string>& overrides, const std::string& key) {
               Diagnostic{.message = std::move(message), .file = file, .fix = std::move(fix)});
 }
 
-/// Which metrics are asked for has nothing to do with the one that has chosen a checkpoint.
+/// If other metrics are asked for, drops the keys that refer to the one by which a checkpoint was
+/// chosen.
 RunConfig read_config(const std::string& file, std::vector<std::string> overrides) {
   const bool other_metrics = sets(overrides, "eval.metrics");
   for (const char* key : {"eval.best", "eval.patience"}) {
@@ -48,7 +49,7 @@ RunConfig read_config(const std::string& file, std::vector<std::string> override
   return read_run_config(file, overrides);
 }
 
-/// The policy that the run was trained under, as it was then.
+/// The policy that the run was trained under, as recorded.
 PlacingArguments placing_of(const std::string& run_dir, const TrainedOptions& options) {
   PlacingArguments placing;
   const std::string policy = run_dir + "/policy.toml";
@@ -62,13 +63,13 @@ PlacingArguments placing_of(const std::string& run_dir, const TrainedOptions& op
   return placing;
 }
 
-/// What the names of the files beside an exported model begin with.
+/// The prefix of the names of the files next to an exported model.
 std::string vocabulary_stem(const std::string& model) {
   return std::filesystem::path(normal_path(model)).replace_extension("").string() + ".";
 }
 
-/// What `init` would write for the model and the data, but for inputs that the model says itself
-/// how to make. All of the data is used, or what its names say is held out.
+/// The configuration that `init` would write for the model and the data, except for inputs whose
+/// fields the model records. Uses all of the data, or the part that file names hold out.
 RunConfig guessed_config(const std::string& model, const TrainedOptions& options, TrainedUse use) {
   if (options.data.empty()) {
     refuse_given(model, "an ONNX file says nothing of its data",
@@ -92,7 +93,8 @@ RunConfig guessed_config(const std::string& model, const TrainedOptions& options
         model, listens, std::move(overrides),
         use == TrainedUse::predict ? GuessedUse::prediction : GuessedUse::evaluation,
         recorded.has_loss);
-  } catch (const Error& error) {  // a broken file, which no configuration mends; or what is open
+  } catch (const Error& error) {
+    // Either a broken file, which no configuration can repair, or an open question.
     if (error.kind() == ErrorKind::data) throw;
     std::vector<Diagnostic> all = error.diagnostics();
     std::string& fix = all.back().fix;
@@ -117,7 +119,7 @@ TrainedRun open_exported(const std::string& model, const TrainedOptions& options
                            : read_config(options.config, options.overrides);
   run.config.model.file = run.path;
   run.shape = std::move(run.config.parameters.shape);
-  run.config.parameters = {};  // the file has its rows and values
+  run.config.parameters = {};  // the file already contains its rows and values
   run.placing.place = options.place;
   run.placing.devices = options.devices;
   run.vocabulary_stem = vocabulary_stem(run.path);
@@ -284,7 +286,8 @@ void TrainedModel::start_states(Graph& graph) const {
 }
 
 void TrainedModel::load() {
-  // What the model file has so, or what no training changes.
+  // States whose infinities are not from this training: the file has them, or no training changes
+  // them.
   const bool exported = run_.exported();
   if (!exported) {
     for (const NotFiniteState& state : not_finite_states(states_, {})) infinite_.insert(state.name);

@@ -1,4 +1,4 @@
-// A trained model on its way to being used: of a run directory, or exported as ONNX.
+// Opens a trained model for use, from a run directory or from an exported ONNX file.
 #pragma once
 
 #include <cstdint>
@@ -17,61 +17,62 @@
 
 namespace tandem::api {
 
-/// Predictions need no labels.
+/// Whether labels are needed: predictions need none.
 enum class TrainedUse : std::uint8_t { evaluate, predict };
 
 struct TrainedRun {
   COPIED_OUT_OF_LINE(TrainedRun);
 
   RunConfig config;
-  std::string path;        // of the checkpoint or of the exported model
-  std::string which;       // "best", "latest", as asked for; "" of an exported model
-  std::uint64_t step = 0;  // of the checkpoint
+  std::string path;        // path of the checkpoint or of the exported model
+  std::string which;       // "best", "latest", as asked for; "" for an exported model
+  std::uint64_t step = 0;  // step of the checkpoint
   Weights weights = Weights::trained;
   std::vector<std::string> warnings;  // newer checkpoints that are broken
   CheckpointContent content;
-  bool accept_changes = false;   // of the model
-  bool uses_held_out = false;    // the data that the configuration holds out
-  PlacingArguments placing;      // as in training, and what was added
-  std::vector<ShapeRule> shape;  // rules whose rows are those of vocabularies
+  bool accept_changes = false;   // accept another model file than that of the training
+  bool uses_held_out = false;    // evaluates the data that the configuration holds out
+  PlacingArguments placing;      // as in training, with later additions
+  std::vector<ShapeRule> shape;  // rules whose numbers of rows are those of vocabularies
   std::string vocabulary_stem;   // its files are STEM + "vocabulary.NAME.tsv"
-  bool guessed = false;          // the configuration, whose held-out data is what to use
+  bool guessed = false;          // the configuration is guessed, and its held-out data is used
 
   bool exported() const { return which.empty(); }
   /// "checkpoint  runs/a/checkpoints/step-00000100 (best)".
   std::string text() const;
-  /// What is compared with the model and the data; not of an exported model, which is all there is.
+  /// What is compared with the model and the data; not for an exported model, which has no other
+  /// record.
   UsedCheckpoint used() const;
-  /// Adds `checkpoint`, `which` and `step`, or `model`.
+  /// Adds the keys `checkpoint`, `which` and `step`, or `model`.
   void describe(nlohmann::ordered_json& json) const;
 };
 
-/// Without a choice the best checkpoint of a run, else the latest; of a checkpoint "as named".
+/// Without a choice the best checkpoint of a run, else the latest; "as named" for a checkpoint.
 std::string which_checkpoint(const std::string& run, const std::string& asked_for);
-/// By name, or those that the run evaluates. Throws Error{usage}.
+/// The weights of this name, or those that the run evaluates. Throws Error{usage}.
 Weights chosen_weights(const std::string& name, const RunConfig& config);
-/// ", ema weights"; "" of the trained ones.
+/// ", ema weights"; "" for the trained ones.
 std::string weights_text(Weights weights);
 
 /// `run`: a run directory, one of its checkpoints, or an exported .onnx file with `options.config`.
-/// Without a choice the best checkpoint, else the latest. Of an .onnx file without a configuration
-/// one is guessed from `options.data`. Throws Error{usage}.
+/// Without a choice the best checkpoint, else the latest. For an .onnx file without a
+/// configuration, one is guessed from `options.data`. Throws Error{usage}.
 TrainedRun open_trained(const std::string& run, const TrainedOptions& options,
                         TrainedUse use = TrainedUse::evaluate);
 
-/// Throws Error{runtime} where `options.stop` was asked.
+/// Throws Error{runtime} where a stop was requested by `options.stop`.
 void check_stop(const TrainedOptions& options);
 
-/// The model with the states of a trained run, once its first program is there.
+/// The model with the states of a trained run, which `load` fills after its first program was made.
 class TrainedModel {
  public:
-  /// `values` of the graph are outputs as well. Compares the model with the checkpoint's, imports
-  /// it and opens the devices.
+  /// `values` of the graph become outputs as well. Compares the model with the checkpoint's,
+  /// imports it and opens the devices.
   TrainedModel(TrainedRun run, const std::vector<std::string>& values);
 
   const RunConfig& config() const { return run_.config; }
   const TrainedRun& run() const { return run_; }
-  /// What reports are to warn of.
+  /// Adds a warning for reports.
   void warn(std::string warning) { run_.warnings.push_back(std::move(warning)); }
   const RunParts& parts() const { return parts_; }
   StateStore& states() { return states_; }
@@ -79,26 +80,26 @@ class TrainedModel {
   const Engine& engine() const { return engine_; }
   const OnnxFile& file() const { return model_->file(); }
   PlacedModel& placed() { return placed_; }
-  /// Whether data decides extents of the model, which runs in stages then: on the cpu, by one
+  /// Whether data decides extents of the model, which then runs in stages: on the cpu, in one
   /// process.
   bool in_stages() const { return staged_ != nullptr; }
-  /// "stages      NonZero at block.1.mlp ..."; "" where it does not.
+  /// "stages      NonZero at block.1.mlp ..."; "" where the model does not run in stages.
   std::string stages_text() const;
-  /// As the file declares inputs and outputs.
+  /// The inputs and outputs as the file declares them.
   const ModelSummary& summary() { return model_->micro_batch().summary; }
-  /// In inference form, for whole micro-batches.
+  /// The graph in inference form, for whole micro-batches.
   const Graph& forward() { return placed_.forward(run_.config.micro_batch_size(), false); }
-  /// In training form: what data fields are checked against.
+  /// The graph in training form, which data fields are checked against.
   const Graph& imported() { return model_->micro_batch().graph; }
-  /// Gives the states of the programs their trained values, and the checkpoint back.
+  /// Gives the states of the programs their trained values, then frees the checkpoint.
   void load();
-  /// Parameters and running statistics with NaN, or with an infinity that training has made, each
-  /// with where it is read from; after `load`.
+  /// Parameters and running statistics that contain NaN, or an infinity that training has produced,
+  /// each with the place where it is read; call after `load`.
   std::vector<Diagnostic> not_finite() const;
 
  private:
   std::shared_ptr<Model> open_model();
-  /// The policy, of which a model in stages keeps nothing.
+  /// The policy; a model in stages runs without it.
   RunPolicy policy_in_use();
   void start_states(Graph& graph) const;
 

@@ -1,4 +1,4 @@
-// tandem::api::verify_export: an exported file and its run on the same samples.
+// tandem::api::verify_export: compares an exported file with its run on the same samples.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -27,9 +27,9 @@ using VerifyJson = nlohmann::ordered_json;
 
 constexpr std::uint64_t seed_of_inputs = 1;
 
-/// On the host in float32, whatever the run's policy says: what is compared is the file. Tables of
-/// split storage are read whole, as the file has them. A teacher is no part of either, and its own
-/// file may be gone.
+/// Uses the host in float32, whatever the run's policy says, because only the file is to be
+/// compared. Tables with split storage are read whole, as they are in the file. Neither needs a
+/// teacher, whose own file may no longer exist.
 void compute_plainly(TrainedRun& run) {
   run.config.policy.clear();
   run.config.device = "cpu";
@@ -39,25 +39,25 @@ void compute_plainly(TrainedRun& run) {
   run.placing = {};
 }
 
-/// The file as a model of its own, imported as the run's is.
+/// Opens the file as a model of its own, imported like the run's.
 TrainedRun opened_file(const TrainedRun& run, const std::string& file) {
   TrainedRun result;
   result.path = normal_path(file);
   result.config = run.config;
   result.config.model.file = result.path;
-  result.config.parameters = {};  // the file has its rows and values
-  result.config.loss = {};        // the file may not make what it reads
+  result.config.parameters = {};  // the file already contains its rows and values
+  result.config.loss = {};        // the file may lack the values that it reads
   return result;
 }
 
 /// Outputs with an entry for each sample, and the names of all others.
 struct ComparedOutputs {
   std::vector<std::string> names, others;
-  std::set<std::string> drawn;  // that random numbers have a part in
+  std::set<std::string> drawn;  // outputs that random numbers influence
 };
 
-/// Outputs that random numbers of the graph have a part in. The engine draws the same ones for the
-/// run and for its file; another engine draws its own.
+/// Outputs that random numbers of the graph influence. The engine draws the same ones for the run
+/// and for its file; another engine draws its own.
 std::set<std::string> drawn_outputs(const Graph& graph) {
   std::vector<char> drawn(graph.values.size());
   for (const Node& node : graph.nodes) {
@@ -93,7 +93,7 @@ ComparedOutputs compared_outputs(TrainedModel& exported) {
                          .fix = "name values that have one: export --outputs NAME"});
 }
 
-/// Where samples come from, as the report says it.
+/// Samples for the comparison, and where they come from, as text for the report.
 struct VerifiedSamples {
   std::unique_ptr<SampleStream> stream;  // null: made up
   SampleRange range;
@@ -122,7 +122,7 @@ VerifiedSamples first_samples(TrainedModel& own, const std::vector<std::string>&
   return result;
 }
 
-/// Floats of a normal distribution's size; integers of 0 and 1, which every table has rows for.
+/// Floats like those of a normal distribution; integers of 0 and 1, which are rows of every table.
 HostTensor made_up_input(const TensorType& type, std::uint64_t number) {
   HostTensor values(TensorType{DType::float64, type.shape});
   RandomStream random(mix(seed_of_inputs, number));
@@ -146,7 +146,7 @@ VerifiedSamples made_up_samples(TrainedModel& own, std::int64_t count, const std
   return result;
 }
 
-/// Data that is named has to be there; a run's own may be gone.
+/// Data given by the user must exist; a run's own data may be gone.
 VerifiedSamples samples_for(TrainedModel& own, const std::vector<std::string>& inputs,
                             const VerifyOptions& options, std::int64_t count) {
   if (!options.data.empty()) return first_samples(own, inputs, options, count);
@@ -167,7 +167,7 @@ std::vector<HostTensor> outputs_of(TrainedModel& model, Prediction& prediction,
   return values;
 }
 
-/// What the file is fed, as arrays.
+/// The inputs that the file is fed, as arrays.
 std::vector<NamedTensor> fed_arrays(const Prediction& prediction, const SampleRange& range) {
   std::vector<NamedTensor> arrays;
   std::vector<std::int64_t> samples;
@@ -189,7 +189,7 @@ Bound bound_of(const VerifyOptions& options, const OnnxFile& file) {
                                                                    : Bound{1e-5, 1e-4, 1e-5};
 }
 
-/// Whether products of INT8 weights may be why onnxruntime differs.
+/// Whether products with INT8 weights may explain a difference from onnxruntime.
 bool has_signed_weights(TrainedModel& model) {
   const std::string& types = model.placed().model().micro_batch().quantized.types;
   return (", " + types + ",").find(", INT8,") != std::string::npos;
@@ -259,7 +259,7 @@ VerifyReport verify_export(const std::string& run, const std::string& exported_f
   const std::vector<HostTensor> got = outputs_of(exported, of_file, samples.range);
 
   std::vector<Difference> differences;
-  std::vector<std::string> for_others;  // what another engine can be asked for
+  std::vector<std::string> for_others;  // outputs that another engine can be asked for
   for (std::size_t i = 0; i < outputs.names.size(); ++i) {
     differences.push_back(difference_of("engine", outputs.names[i], got[i], expected[i], bound));
     if (!outputs.drawn.contains(outputs.names[i])) for_others.push_back(outputs.names[i]);

@@ -66,7 +66,7 @@ std::string file_of(const TrainedRun& run, const std::string& vocabulary) {
 
 std::string shown_hash(const std::string& sha256) { return "sha256 " + sha256.substr(0, 16) + "…"; }
 
-/// What a run that goes on, or is evaluated, has to have again.
+/// The inputs of a resumed or evaluated run that decide the contents of this file.
 std::string first_cause(const std::string& file_name) {
   if (file_name == tokenizer_file) return "the tokenizer, data.tokenizer,";
   if (file_name == characters_file) return "the training files and data.tokenizer";
@@ -75,7 +75,8 @@ std::string first_cause(const std::string& file_name) {
 
 constexpr const char* whole_copy = "take a whole copy of the run directory";
 
-/// Throws where `known`, hashes by file name, has another one for this file. `who` was trained.
+/// Throws where `known`, hashes by file name, has a different one for this file. `who`: the trained
+/// run or model, for the message.
 void expect_hash(const std::map<std::string, std::string>& known, const std::string& stem,
                  const std::string& file, const std::string& sha256, const std::string& who,
                  const std::string& fix) {
@@ -87,7 +88,7 @@ void expect_hash(const std::map<std::string, std::string>& known, const std::str
       shown_hash(found->second), shown_hash(sha256), fix);
 }
 
-/// Throws where a table that has a row for each word has more or fewer.
+/// Throws where a table that has one row per word has another number of rows.
 void expect_rows(TrainedModel& trained, const TablePlan& plan,
                  const std::vector<Vocabulary>& vocabularies) {
   if (trained.run().shape.empty()) return;
@@ -114,7 +115,8 @@ void expect_rows(TrainedModel& trained, const TablePlan& plan,
   }
 }
 
-/// Where nothing else tells them: folders of the training data, as training would number them.
+/// Names of classes if there is no other source: folders of the training data, in the order of
+/// training.
 std::vector<std::string> classes_of_folders(const TrainedRun& run) {
   const ImageFiles* images = run.config.data ? run.config.data->images() : nullptr;
   if (!run.exported() || images == nullptr || !images->labels.empty()) return {};
@@ -164,8 +166,8 @@ std::vector<Vocabulary> load_vocabularies(TrainedModel& trained, const TablePlan
 
 namespace {
 
-/// The path of a file beside the weights that says what numbers mean, checked to be that of the
-/// training; "" where the model was trained without one.
+/// The path of a file next to the weights that defines the meaning of numbers, checked against that
+/// of the training; "" where the model was trained without one.
 std::string own_file(TrainedModel& trained, const char* name, const std::string& what,
                      const std::string& are_not) {
   const TrainedRun& run = trained.run();
@@ -227,7 +229,7 @@ std::vector<SavedVocabulary> checked_vocabularies(const TrainedModel& trained) {
 
 std::vector<std::string> load_classes(TrainedModel& trained) {
   const TrainedRun& run = trained.run();
-  // An exported model knows its words without the file beside it.
+  // An exported model contains its names of classes, even without the file next to it.
   if (run.exported() && !path_exists(run.vocabulary_stem + classes_file)) {
     const FieldWords own = exported_words(trained.file().metadata());
     if (own.size() == 1) return own.begin()->second;

@@ -1,4 +1,4 @@
-// The vocabularies of a run beside its weights.
+// Reads and checks the vocabularies that lie next to a run's weights.
 #pragma once
 
 #include <map>
@@ -13,45 +13,45 @@
 
 namespace tandem::api {
 
-/// Throws Error{data} where the run was trained with other ids than these.
+/// Throws Error{data} where the run was trained with other ids than those of `vocabularies`.
 void refuse_other_vocabularies(const std::string& run_dir,
                                const std::vector<SavedVocabulary>& vocabularies);
 
-/// Those of a plan, by their number in it, as the model was trained with them. Throws Error{data}
-/// where one is not there, cannot be read, or does not fit the weights.
+/// The vocabularies of a plan, by their number in it, as the model was trained with them. Throws
+/// Error{data} where one does not exist, cannot be read, or does not fit the weights.
 std::vector<Vocabulary> load_vocabularies(TrainedModel& trained, const TablePlan& plan);
-/// The vocabularies of fields whose words are wanted and the list of classes, as far as the files
-/// STEM + NAME are there.
+/// The vocabularies of the fields whose words are needed, and the list of classes, as far as the
+/// files STEM + NAME exist.
 std::vector<SavedVocabulary> saved_vocabularies(const RunConfig& config, const std::string& stem);
-/// Those of a trained model. Throws as above where one is not that of the training.
+/// The vocabularies of a trained model. Throws as above where one differs from that of the
+/// training.
 std::vector<SavedVocabulary> checked_vocabularies(const TrainedModel& trained);
 /// Names of the classes that the model was trained with, by number; empty where its data names
 /// none. Throws as above.
 std::vector<std::string> load_classes(TrainedModel& trained);
-/// [data] with the tokenizer that the model was trained with in place of the file that it names.
-/// Throws as above.
+/// Replaces the tokenizer of [data] by the one that the model was trained with. Throws as above.
 void use_own_tokenizer(TrainedModel& trained, DataConfig& data);
 /// The text of the vocabulary of characters that the model was trained with; "" where there is
 /// none. Throws as above.
 std::string load_characters(TrainedModel& trained);
-/// Throws Error{data} where the model was trained with others.
+/// Throws Error{data} where the model was trained with other vocabularies.
 void expect_vocabularies(const TrainedRun& run, const std::vector<SavedVocabulary>& vocabularies);
 
-/// The sha256 of a run's vocabularies by file name: what the metadata of an export holds. Throws
-/// Error{data} where one is not that of `trained`, the checkpoint's.
+/// The sha256 of a run's vocabularies by file name, for the metadata of an export. Throws
+/// Error{data} where one differs from that of `trained`, the checkpoint's.
 std::map<std::string, std::string> vocabulary_hashes(
     const std::string& run_dir, const std::map<std::string, std::string>& trained);
 
-/// Copies of a run's vocabularies with an export: STEM + vocabulary.NAME.tsv; and of its list of
-/// classes and its tokenizer, STEM + classes.txt and STEM + tokenizer.json.
+/// Copies a run's vocabularies next to an export: STEM + vocabulary.NAME.tsv, and its list of
+/// classes and its tokenizer as STEM + classes.txt and STEM + tokenizer.json.
 class VocabularyCopies {
  public:
   VocabularyCopies(const std::string& run_dir, const std::string& stem);
-  /// The files.
+  /// Paths of the copies.
   const std::vector<std::string>& paths() const { return paths_; }
-  /// Makes them beside their places.
+  /// Writes the copies to temporary files next to their final places.
   void make();
-  /// And puts them there.
+  /// Moves them to their final places.
   void finish();
 
  private:

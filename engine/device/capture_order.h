@@ -1,4 +1,4 @@
-// Who takes part in a capture of streams that fork and join by events, and who precedes whom.
+// Which streams take part in a capture that forks and joins by events, and which precedes which.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace tandem {
 
-/// Of a device whose streams have `capture_`, the capture in which they take part, and a `name()`.
+/// For devices whose streams have `capture_`, the capture in which they take part, and a `name()`.
 template <class Stream>
 class CaptureOrder {
  public:
@@ -22,7 +22,7 @@ class CaptureOrder {
   }
   Stream& origin() const { return *branches_[0].stream; }
   bool ended() const { return ended_; }
-  /// Frees all streams; the text of the rule that the capture broke, or nothing.
+  /// Frees all streams; returns the rule that the capture broke as text, or nothing.
   std::string end(const Stream& stream) {
     ended_ = true;
     for (Branch& branch : branches_) branch.stream->capture_.reset();

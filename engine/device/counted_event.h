@@ -1,4 +1,4 @@
-// An event as a counter in host memory: what queues that are threads record and wait for.
+// An event as a counter in host memory, which queues that are threads record and wait for.
 #pragma once
 
 #include <atomic>
@@ -28,7 +28,7 @@ class CountedEvent : public Event {
          now = count_.load(std::memory_order_acquire))
       count_.wait(now, std::memory_order_acquire);
   }
-  /// Called by the queue when it gets there, after the monitor was told.
+  /// Called by the queue when it gets there, after it has notified the monitor.
   void reach(std::uint64_t count) {
     count_.store(count, std::memory_order_release);
     count_.notify_all();

@@ -28,7 +28,7 @@ class Memory {
 };
 
 /// Memory of the host that a device reaches at the link's rate, for as long as the object lives.
-/// It has to go before the memory does, when no copy of it is under way.
+/// It has to be destroyed before the memory is freed, and while no copy of it is under way.
 class PinnedRange {
  public:
   virtual ~PinnedRange() = default;
@@ -40,7 +40,7 @@ class Event {
  public:
   virtual ~Event() = default;
   /// Blocks the calling thread until a record of at least `count` was reached; 0 returns at once.
-  /// Tells no monitor: lanes that are watched wait through `Stream::wait`.
+  /// Does not notify the monitor: monitored lanes wait through `Stream::wait`.
   virtual void synchronize(std::uint64_t count) = 0;
   virtual bool reached(std::uint64_t count) const = 0;
   virtual int id() const { return -1; }  // in the monitor
@@ -66,7 +66,7 @@ enum class StreamKind : std::uint8_t {
   compute,
   copy_in,
   copy_out,
-  collective,  // operations of the device's communicator; beside compute, also on the cpu
+  collective,  // operations of the device's communicator; parallel to compute, on the cpu too
 };
 
 /// An in-order queue of work, fed by one thread at a time. Enqueueing returns at once except on the
@@ -75,7 +75,7 @@ class Stream {
  public:
   virtual ~Stream() = default;
   virtual void run(const KernelCall& call) = 0;
-  /// Its accesses are known: `operation.accesses` is not looked at.
+  /// A copy's accesses are known: `operation.accesses` is not looked at.
   virtual void copy(void* to, const void* from, std::size_t bytes, const Operation& operation) = 0;
   /// Something that the calling thread itself has done or does now (fills a slot, reads a result);
   /// on the cpu's streams only.
@@ -142,7 +142,7 @@ class Device {
   virtual void synchronize() {}
   /// Calls f on the thread and with the thread settings (team size, FTZ/DAZ) of the compute lane.
   virtual void on_lane(const std::function<void()>& f) = 0;
-  /// Who is told of its operations; null where nobody is.
+  /// The monitor that sees the device's operations; null where there is none.
   virtual LaneMonitor* monitor() const { return nullptr; }
 
   /// Operations over all ranks on memory of this device; null in a run of one process. Set before

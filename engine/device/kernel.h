@@ -130,7 +130,7 @@ struct Kernel {
 
 using KernelList = std::vector<Kernel>;
 
-/// First kernel of the list for the operator that does not refuse, by layout-free facts alone.
+/// The first kernel of the list for the operator that does not refuse; layouts do not matter.
 /// `refusals` (optional) collects "kernel: reason" of those before it.
 const Kernel* choose_kernel(const KernelList& kernels, const KernelRequest& request,
                             std::vector<std::string>* refusals = nullptr);

@@ -1,4 +1,4 @@
-// What devices and lanes tell about their operations, and who may listen: order and virtual time.
+// What devices and lanes report about their operations, and the interface of a listener.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ struct ByteAccess {
 
 /// One operation as others see it. The name is read at once; nothing of it is kept.
 struct Operation {
-  std::string_view name;  // the operator's path, or of a copy the value's name
+  std::string_view name;  // the operator's path; for a copy the value's name
   double seconds = 0;     // on the virtual clock; copies over a link bring their own
   std::span<const ByteAccess> accesses;
 };
@@ -27,7 +27,7 @@ struct Operation {
 struct TraceSpan {
   int lane = 0;
   std::string_view name;  // lives as long as the monitor
-  std::size_t bytes = 0;  // of a copy
+  std::size_t bytes = 0;  // moved by a copy
   double start = 0, end = 0;
   double real_start = 0, real_end = 0;
 };
@@ -41,7 +41,7 @@ class LaneMonitor {
   static constexpr int host_lane = 0;
 
   virtual ~LaneMonitor() = default;
-  /// Whether it looks at the bytes that operations touch. Where not, a device need not tell of what
+  /// Whether it looks at the bytes that operations touch. Where not, a device need not report what
   /// a captured graph does.
   virtual bool checks_order() const { return true; }
   /// Whether the next operation gets a span, so that it has to be launched by itself.
@@ -63,9 +63,9 @@ class LaneMonitor {
   virtual void wait(int lane, int event, std::uint64_t count) = 0;
   /// What follows on the lane comes after all that `earlier` did so far.
   virtual void join(int lane, int earlier) = 0;
-  /// The bytes are free: whoever gets them next owes nothing to those who used them before.
+  /// The bytes are free: their next user need not be ordered after earlier ones.
   virtual void forget(const void* address, std::size_t bytes) = 0;
-  /// Something against the rules that a device found itself.
+  /// A breach of the rules that a device found itself.
   virtual void report(std::string_view text) = 0;
 
   virtual double virtual_time(int lane) const = 0;  // seconds: the end of its last operation

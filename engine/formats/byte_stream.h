@@ -1,5 +1,5 @@
-// Bytes that come one behind the other, and the files that they come from. They are read in pieces:
-// what a reader holds of a file is what it keeps, never the file itself.
+// Streams of bytes, and the files that they come from. Files are read in pieces: a reader holds
+// only what it keeps, never the whole file.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ class ByteStream {
   /// The next bytes, `bytes` at most; 0 at the end only. Throws Error with the file.
   virtual std::size_t read(void* to, std::size_t bytes) = 0;
 };
-/// As many as there are, `bytes` at most.
+/// Reads as many bytes as there are, `bytes` at most.
 std::size_t read_fully(ByteStream& from, void* to, std::size_t bytes);
 
 /// A regular file that is read at any place. Error{runtime} where it cannot be opened or read.

@@ -1,4 +1,4 @@
-// What an array of a file takes of the host's memory, looked at before any of it is taken.
+// Checks that the host has memory for an array of a file, before any of it is taken.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace tandem {
 
-/// Bytes of an array, 0 where an extent is; none where its extents, those of 0 left out, have a
-/// product that no memory holds: then no part of the shape can be counted with.
+/// Bytes of an array, 0 where an extent is 0; none where the product of its other extents is more
+/// than any memory holds: then no part of the shape can be counted with.
 std::optional<std::uint64_t> bytes_of_array(DType dtype, const Shape& shape);
 
 /// Throws Error{does_not_fit} with the file, the bytes of its arrays and the bytes that are free

@@ -15,7 +15,7 @@ namespace tandem {
 /// Rows end in LF or CR LF, the last one also without. A line with nothing in it is a row with one
 /// empty field, unless only such lines follow until the end of the file. A byte order mark is
 /// skipped. With quotes, a field that starts with `"` ends at the next lone `"`; in between, `""`
-/// stands for one, and separators and line ends are part of the field.
+/// means one, and separators and line ends are part of the field.
 class DelimitedReader {
  public:
   /// From byte `from` on, which is in line `line`; a gzip file only from its start.
@@ -30,17 +30,17 @@ class DelimitedReader {
   /// Reads a row; false at the end. Errors as TextStream, and for rows and runs of empty lines
   /// above 16 MiB and rows of more than 2^20 fields.
   bool next();
-  /// Ends before the first row that starts at byte `end` of the text or behind it.
+  /// Reading ends before the first row that starts at byte `end` of the text or after it.
   void end_at(std::uint64_t end) { end_ = end; }
-  /// Goes behind the next line end, whatever stands before it, and counts lines from 1 on from
-  /// there. False where there is none in reach.
+  /// Skips to after the next line end, whatever is before it, and counts lines from 1 from there
+  /// on. False where there is none in reach.
   bool skip_line();
 
-  /// Of the row; valid until the next call.
+  /// The row's fields; valid until the next call.
   const std::vector<std::string_view>& fields() const { return fields_; }
   /// The line it starts on, from 1.
   std::int64_t line() const { return line_; }
-  /// Nothing stands in its line, not even quotes.
+  /// Whether its line is empty, without even quotes.
   bool is_empty_line() const { return empty_line_; }
   /// What is wrong with its quotes, or "". Such a row ends where its first line does.
   const std::string& problem() const { return problem_; }
@@ -65,7 +65,7 @@ class DelimitedReader {
   void skip_byte_order_mark();
   [[noreturn]] void refuse_fields() const;
   void split_plain(std::size_t end);
-  /// Past the row; npos where its quotes are broken.
+  /// Returns the place after the row; npos where its quotes are broken.
   std::size_t split_quoted();
 
   struct Span {
@@ -80,7 +80,7 @@ class DelimitedReader {
   bool quotes_, ended_ = false, started_ = false, empty_line_ = false;
   std::string buffer_, unescaped_, problem_;
   std::size_t begin_ = 0, filled_ = 0;
-  std::uint64_t base_;  // of buffer_[0] in the text
+  std::uint64_t base_;  // the place of buffer_[0] in the text
   std::uint64_t end_ = std::numeric_limits<std::uint64_t>::max();
   std::uint64_t text_at_ = 0;  // byte of the text: lines from here to there are empty
   std::vector<Span> spans_;

@@ -5,8 +5,8 @@
 
 namespace tandem {
 
-/// Whoever looks sees both before or both after. False where the file system cannot do that: both
-/// are as they were then. Throws Error{runtime} where one of them is not there.
+/// Other processes see either both before or both after. False where the file system cannot do
+/// that: both are as they were then. Throws Error{runtime} where one of them is not there.
 bool exchange_paths(const std::string& one, const std::string& other);
 
 }  // namespace tandem

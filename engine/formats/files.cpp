@@ -65,7 +65,8 @@ class Descriptor {
   int value_;
 };
 
-/// Of an open file. What is no regular one might never end, or wait for a writer for ever.
+/// The status of an open file, which must be a regular one: others might never end, or wait for a
+/// writer for ever.
 struct stat regular_status(const Descriptor& file, const std::string& path) {
   struct stat status;
   if (::fstat(file.value(), &status) != 0) fail_file("read", path, errno);

@@ -35,7 +35,7 @@ class OutputFile {
 
   void write(const void* data, std::size_t bytes);
   void write(std::string_view text) { write(text.data(), text.size()); }
-  /// To the disk, not only to the system.
+  /// Writes to the disk, not only to the system.
   void sync();
   void close();
 
@@ -61,14 +61,14 @@ WrittenFile write_file(const std::string& path, std::string_view content);
 /// or the new content, whole.
 void replace_file(const std::string& path, std::string_view content);
 
-/// With its parents; one that is there is fine.
+/// Makes a folder with its parents; an existing one is fine.
 void make_directories(const std::string& path);
-/// Throws if it is there.
+/// Makes a folder; throws if it exists.
 void make_directory(const std::string& path);
 void rename_path(const std::string& from, const std::string& to);
 /// Makes creations, renames and removals in a folder durable.
 void sync_directory(const std::string& path);
-/// A file, or a folder with all in it; nothing there is fine.
+/// Removes a file, or a folder with all in it; a missing path is fine.
 void remove_all(const std::string& path);
 /// Cuts a file to its first `bytes` bytes and syncs it.
 void truncate_file(const std::string& path, std::uint64_t bytes);

@@ -40,7 +40,7 @@ struct Inflater {
     stream.avail_in = static_cast<uInt>(got);
     return got > 0;
   }
-  /// Of the next byte that is to be unpacked, in the file.
+  /// Where in the file the next byte to be unpacked is.
   std::uint64_t position() const { return at - stream.avail_in; }
 
   [[noreturn]] void broken(const char* what, const std::string& why) const {
@@ -50,7 +50,7 @@ struct Inflater {
                                   .path = member});
   }
 
-  /// Some bytes; none only where `over` has become true, at the end of the data.
+  /// Returns some bytes; none only where `over` has become true, at the end of the data.
   std::size_t inflate_some(void* to, std::size_t bytes, bool& over, const char* what) {
     bytes = std::min(bytes, unpacked_piece);
     stream.next_out = static_cast<Bytef*>(to);
@@ -68,7 +68,7 @@ struct Inflater {
   }
 
   const InputFile& file;
-  std::uint64_t at, end;  // of what has to be loaded
+  std::uint64_t at, end;  // the range that has yet to be loaded
   std::string member;
   std::vector<std::uint8_t> input;
   z_stream stream{};
@@ -100,7 +100,7 @@ std::size_t InflatedRange::read(void* to, std::size_t bytes) {
 
 struct UnpackedFile::Impl {
   std::uint64_t size;
-  std::unique_ptr<FileRange> plain;  // one of the two
+  std::unique_ptr<FileRange> plain;  // either this or `inflater`
   std::unique_ptr<Inflater> inflater;
   bool between_members = false;
 

@@ -10,7 +10,7 @@
 
 namespace tandem {
 
-/// The most that so many bytes of deflate unpack to: 258 bytes need two bits at least.
+/// The most bytes to which so many bytes of deflate unpack: 258 bytes need at least two bits.
 std::uint64_t most_unpacked(std::uint64_t packed);
 
 /// Raw deflate data in a range of a file. Throws Error{data} with the file and the offset where it
@@ -28,7 +28,7 @@ class InflatedRange final : public ByteStream {
 };
 
 /// A file's bytes from its start, unpacked where it starts as a gzip file does (several members
-/// too; zeros behind the last one are left out). Throws Error{data} with file and offset where that
+/// too; zeros after the last one are left out). Throws Error{data} with file and offset where that
 /// is broken. The file has to outlive it.
 class UnpackedFile final : public ByteStream {
  public:
@@ -36,7 +36,7 @@ class UnpackedFile final : public ByteStream {
   ~UnpackedFile() override;
   std::size_t read(void* to, std::size_t bytes) override;
   bool packed() const;
-  /// No more bytes than these come; of a plain file exactly these.
+  /// An upper limit of the bytes that come; for a plain file their number.
   std::uint64_t most() const;
 
  private:

@@ -22,11 +22,11 @@ struct JsonLimits {
   int depth = 8;
 };
 
-/// What errors of a document say of it.
+/// What errors say about the document.
 struct JsonSource {
   std::string file;
   std::string what = "the file";  // "the header"
-  std::uint64_t offset = 0;       // of its text in the file
+  std::uint64_t offset = 0;       // where its text begins in the file
   ErrorKind kind = ErrorKind::data;
   std::string fix{};
 };
@@ -43,13 +43,13 @@ class JsonItem {
   const std::string& file() const { return source_->file; }
   std::string shown() const;  // for messages; long ones are cut
 
-  // Nothing where it is something else.
+  // The value as one type; nothing where it has another one.
   std::optional<JsonItem> find(std::string_view key) const;
   std::optional<std::uint64_t> as_natural() const;  // an integer of 0 or more
   std::optional<double> as_number() const;          // integers too
   std::optional<std::string> as_text() const;
-  std::vector<JsonItem> items() const;                            // of a list
-  std::vector<std::pair<std::string, JsonItem>> members() const;  // of an object, sorted by name
+  std::vector<JsonItem> items() const;                            // a list's
+  std::vector<std::pair<std::string, JsonItem>> members() const;  // an object's, sorted by name
 
   static constexpr std::size_t longest_text = 4096;
   JsonItem at(std::string_view key) const;

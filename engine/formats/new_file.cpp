@@ -125,7 +125,7 @@ void NewFile::take_permissions(const std::string& made) const {
   const bool is_there = ::stat(made.c_str(), &status) == 0;
   if (is_there && (status.st_uid != owner_ || status.st_gid != group_) &&
       ::chown(made.c_str(), owner_, group_) != 0) {
-    // Only a superuser gives files away: it belongs to who has written it.
+    // Only a superuser can give files away: the file belongs to the user who wrote it.
   }
   if (is_there && (status.st_mode & 0777) == mode_) return;
   if (::chmod(made.c_str(), mode_) == 0) return;

@@ -1,4 +1,5 @@
-// An output file that a user names: it is made beside its place and appears once it is whole.
+// An output file that a user names: it is written next to its place and appears there once it is
+// whole.
 #pragma once
 
 #include <sys/types.h>
@@ -12,9 +13,9 @@ namespace tandem {
 /// Where a path leads, through links, also to a file that is not there yet. Absolute.
 std::string link_target(const std::string& path);
 
-/// "PATH.LETTERS" with some at random, a name that no file has.
+/// "PATH.LETTERS" with random letters, a name that no file has.
 std::string unused_name(const std::string& path);
-/// Whether unused_name may have made `name` of `path`.
+/// Whether unused_name may have made `name` from `path`.
 bool is_unused_name(const std::string& name, const std::string& path);
 
 class NewFile {
@@ -22,18 +23,17 @@ class NewFile {
   /// A link stays one: the file is made where it leads. Throws Error{usage}, with `option` as the
   /// place of the mistake, for a file without write permission.
   NewFile(const std::string& path, std::string_view option);
-  /// Owner and permissions will be those of `file`, in place of which this one comes. Throws as
-  /// above.
+  /// Owner and permissions will be those of `file`, which this one replaces. Throws as above.
   void come_after(const std::string& file);
-  /// What `make` has made goes away.
+  /// Removes what `make` has made.
   ~NewFile();
   NewFile(const NewFile&) = delete;
   NewFile& operator=(const NewFile&) = delete;
 
   /// An empty file in the folder of the place, under a name that no file had.
   std::string make();
-  /// A whole file of `make` takes the place at once, with owner and permissions of a file that was
-  /// there.
+  /// Moves a complete file of `make` to the place at once, with owner and permissions of a file
+  /// that was there.
   void finish(const std::string& made);
 
  private:
@@ -42,7 +42,7 @@ class NewFile {
 
   std::string option_, target_;
   bool replaces_ = false;
-  mode_t mode_ = 0;  // of the file that is there, and its owner
+  mode_t mode_ = 0;  // mode and owner of the existing file
   uid_t owner_ = 0;
   gid_t group_ = 0;
   std::vector<std::string> made_;

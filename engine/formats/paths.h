@@ -9,7 +9,7 @@ namespace tandem {
 /// Error{runtime} where the current folder is gone or must not be read.
 std::string absolute_path(const std::string& path);
 
-/// The same without ".", ".." and repeated slashes.
+/// Like absolute_path, and without ".", ".." and repeated slashes.
 std::string normal_path(const std::string& path);
 
 /// Throws Error{runtime} as above.

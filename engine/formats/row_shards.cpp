@@ -32,8 +32,8 @@ constexpr std::size_t page = 65536;
 
 struct Part {
   std::string path;
-  std::uint64_t file_offset = 0;  // of its elements
-  std::size_t at = 0;             // of its elements in the tensor, bytes
+  std::uint64_t file_offset = 0;  // where its elements begin in the file
+  std::size_t at = 0;             // where they begin in the tensor, in bytes
   HostTensor rows;
 };
 

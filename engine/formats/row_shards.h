@@ -18,7 +18,7 @@ struct RowShard {
 };
 
 /// Ranges of about `bytes`, the last one shorter; files STEM-00001-of-00004.safetensors. All but
-/// the last are whole pages, so that the files can be mapped one behind the other.
+/// the last are whole pages, so that the files can be mapped one after the other.
 std::vector<RowShard> row_shards(const TensorSource& tensor, std::uint64_t bytes,
                                  const std::string& stem);
 
@@ -26,7 +26,7 @@ std::vector<RowShard> row_shards(const TensorSource& tensor, std::uint64_t bytes
 WrittenFile write_row_shard(const std::string& folder, const TensorSource& tensor,
                             const RowShard& shard);
 
-/// The whole tensor: the files mapped one behind the other (private: writes never reach them);
+/// The whole tensor: the files mapped one after the other (private: writes never reach them);
 /// copied where they do not lie on pages. Throws Error{data} where they do not fit together.
 NamedTensor read_row_shards(const std::string& folder, const std::string& name,
                             const std::vector<RowShard>& shards);

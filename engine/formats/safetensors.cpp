@@ -222,7 +222,7 @@ Entry read_entry(const Reader& reader, const std::string& name, const JsonItem& 
   const auto extents = numbers_of(*shape), ends = numbers_of(*offsets);
   if (!extents) reader.fail("its shape is not a list of extents", name);
   if (!ends || ends->size() != 2) reader.fail("its data_offsets are not two numbers", name);
-  std::uint64_t bytes = size_of(*type);  // of a tensor whose empty axes had an extent of 1
+  std::uint64_t bytes = size_of(*type);  // counts empty axes as 1, to find overflows
   bool empty = false;
   for (const std::uint64_t extent : *extents) {
     entry.type.shape.push_back(static_cast<std::int64_t>(extent));
@@ -257,7 +257,7 @@ SafetensorsFile::SafetensorsFile(const std::string& path) {
         "at most " + std::to_string(std::min<std::uint64_t>(header_limit, file->size() - 8)),
         std::to_string(header_bytes));
   }
-  constexpr std::uint64_t of_a_byte = 32;  // of the header, once it is parsed
+  constexpr std::uint64_t of_a_byte = 32;  // memory for a byte of the header, once it is parsed
   claim_memory(of_a_byte * header_bytes, path, "",
                std::to_string(of_a_byte * header_bytes) + " bytes for a header of " +
                    std::to_string(header_bytes));

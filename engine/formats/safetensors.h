@@ -1,4 +1,4 @@
-// safetensors files: little-endian row-major tensors behind a JSON header.
+// safetensors files: little-endian row-major tensors after a JSON header.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ struct TensorSource {
 TensorSource source_of(const NamedTensor& tensor);
 std::vector<TensorSource> sources_of(const std::vector<NamedTensor>& tensors);
 
-/// Fetched at a time from a source: what writing takes besides.
+/// Bytes fetched at a time from a source, the extra memory that writing takes.
 constexpr std::size_t source_range_bytes = std::size_t{8} << 20;
 
 /// The order in which a file has them and its writer reads them: larger elements come first, so

@@ -13,16 +13,17 @@
 namespace tandem {
 
 /// read: bytes from files; decode: pixels from packed bytes, and their size; transform: functions
-/// of fields and mixing; copy: rows to where a batch lies, with what of mapped files that reads.
+/// of fields, and mixing; copy: rows into a batch, including the reading of mapped files that this
+/// causes.
 enum class LoadStage : std::uint8_t { read, decode, transform, copy };
 inline constexpr std::array<std::string_view, 4> load_stages{"read", "decode", "transform", "copy"};
 
-/// Seconds of each stage. One of them counts at a time: the innermost.
+/// Seconds of each stage. Only one stage counts at a time: the innermost.
 class StageClock {
  public:
   using Seconds = std::array<double, load_stages.size()>;
 
-  /// Of the calling thread from now on, which begins with `copy`; no other is.
+  /// Becomes the clock of the calling thread, which must have none; starts with `copy`.
   StageClock() {
     assert(of_thread() == nullptr);
     slot_of_thread() = this;
@@ -31,7 +32,7 @@ class StageClock {
   StageClock(const StageClock&) = delete;
   StageClock& operator=(const StageClock&) = delete;
 
-  /// Returns the stage before.
+  /// Enters a stage; returns the one before.
   LoadStage enter(LoadStage stage) {
     const Clock::time_point now = Clock::now();
     seconds_[static_cast<std::size_t>(stage_)] +=
@@ -44,7 +45,7 @@ class StageClock {
     return seconds_;
   }
 
-  /// Of the calling thread; null: nothing is measured.
+  /// The clock of the calling thread; null: nothing is measured.
   static StageClock* of_thread() { return slot_of_thread(); }
 
  private:
@@ -60,7 +61,7 @@ class StageClock {
   Clock::time_point since_ = Clock::now();
 };
 
-/// While it lives, time is that of a stage.
+/// While it lives, time counts for one stage.
 class InStage {
  public:
   explicit InStage(LoadStage stage) : clock_(StageClock::of_thread()) {

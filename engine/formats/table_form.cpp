@@ -13,7 +13,7 @@ constexpr std::size_t most_rows = 50;
 
 using Row = std::vector<std::string>;
 
-/// The first rows that are not empty and end in the text, by RFC 4180.
+/// The first rows that are not empty and whose end is in the text, by RFC 4180.
 std::vector<Row> first_rows(std::string_view text, bool is_whole, char separator) {
   std::vector<Row> rows;
   Row row;
@@ -63,16 +63,16 @@ bool same_but_for_case(std::string_view a, std::string_view b) {
                     [](char x, char y) { return lower(x) == lower(y); });
 }
 
-/// What the first rows are with one separator.
+/// The first rows as cut by one separator.
 struct Cut {
   TableForm form;
   std::size_t cells = 0;  // in the first row
-  bool is_even = false;   // all rows have as many, or one more behind a header
-  bool agrees = false;    // with what is known
+  bool is_even = false;   // all rows have as many, or one more after a header
+  bool agrees = false;    // with the hints
 };
 
-/// Whether the first cells of the rows behind a header tell the rows apart, and the last ones are
-/// not all empty, as behind a separator at the end of each row.
+/// Whether the first cells of the rows after a header are all different, and the last ones are not
+/// all empty, as they are where each row ends in a separator.
 bool is_index(const std::vector<Row>& rows) {
   if (rows.size() < 3 || rows[0].size() < 2) return false;
   std::set<std::string> firsts;

@@ -45,7 +45,7 @@ bool may_be_text(std::string_view bytes) {
   });
 }
 
-/// What a file is whose first bytes no text has; null for what may be one.
+/// The format of a file that cannot be text by its first bytes; null where it may be text.
 const OtherFormat* other_format(std::string_view bytes) {
   using namespace std::string_view_literals;
   static constexpr OtherFormat known[] = {
@@ -179,7 +179,7 @@ std::size_t TextStream::Impl::unpack(char* to, std::size_t bytes) {
       if (!between_members) broken("the file ends too early");
       return 0;
     }
-    if (between_members) {  // gzip files may be joined; zeros behind the last one are padding
+    if (between_members) {  // gzip files may be joined; zeros after the last one are padding
       padded = padded || input[at] == 0;
       while (padded && at < filled && input[at] == 0) ++at;
       if (at == filled) continue;

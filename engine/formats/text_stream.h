@@ -14,8 +14,8 @@ std::string shown_path(const std::string& path);
 class TextStream {
  public:
   /// "-" reads standard input. Error{runtime} where the file cannot be opened; Error{data} where
-  /// its name ends in `.gz` and it is none, and where it is of another format that is known. From
-  /// byte `from` on, which only plain text can be read from.
+  /// its name ends in `.gz` but it is no gzip file, and where it has another known format. Reads
+  /// from byte `from` on, which only plain text allows.
   explicit TextStream(const std::string& path, std::uint64_t from = 0);
   ~TextStream();
   TextStream(TextStream&&) noexcept;

@@ -60,7 +60,7 @@ class ZipStream final : public ByteStream {
  public:
   ZipStream(const ZipFile& archive, const std::string& name);
 
-  /// As the directory says.
+  /// Unpacked bytes, as the directory says.
   std::uint64_t size() const { return entry_.bytes; }
   std::size_t read(void* to, std::size_t bytes) override;
   /// Throws where more bytes follow, or the checksum of those that were read does not fit.

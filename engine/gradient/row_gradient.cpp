@@ -6,7 +6,7 @@
 namespace tandem {
 namespace {
 
-// Lookups along the first axis and sums of them, added by a tree of Adds.
+// Collects lookups along the first axis, and sums of them, from a tree of Adds; false for others.
 bool collect(const Graph& graph, ValueId value, RowGradient& to) {
   const NodeId producer = graph.value(value).producer;
   if (!producer) return false;

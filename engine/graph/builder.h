@@ -12,7 +12,7 @@ namespace tandem {
 class GraphBuilder {
  public:
   explicit GraphBuilder(const OperatorSet& operators) : operators_(operators) {}
-  /// Goes on with an existing graph; its ids stay valid.
+  /// Continues an existing graph; its ids stay valid.
   GraphBuilder(const OperatorSet& operators, Graph graph);
 
   // What the nodes added from now on get.

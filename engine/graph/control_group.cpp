@@ -19,7 +19,7 @@ std::optional<std::uint64_t> number_in(const std::string& path) {
   return std::nullopt;
 }
 
-/// The numbers of these lines of a group's memory.stat together.
+/// The sum of the lines inactive_file and active_file in a group's memory.stat.
 std::uint64_t pages_of_files(const std::string& folder, const std::string& prefix) {
   std::uint64_t bytes = 0, number = 0;
   std::ifstream file(folder + "/memory.stat");

@@ -1,4 +1,4 @@
-// What memory the process's control group leaves it (containers, batch systems).
+// How much memory the process's control group leaves it (containers, batch systems).
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// States that hold something of another state, which is named `of`: what each is, what fills it and
-// how it is saved.
+// States that hold something of another state, which is named `of`: what each holds, what fills it
+// and how it is saved.
 //
 //                  holds                            filled by                        saved
 //   Mirror         a parameter on another device    every write of the parameter,    no
@@ -9,7 +9,7 @@
 //   PrefetchedRows rows of a table, or their names  the step before; any write of    no
 //                  and number, for the next step    another state empties it
 //   LowHalf        the low 16 bits of a table of    writes of the table, which is    as part of
-//                  float32 that lies as bfloat16    float32 to whoever writes it     the table
+//                  float32 stored as bfloat16       float32 for its writers          the table
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct Mirror {
 };
 struct CachedRows {
   std::string of;
-  std::shared_ptr<const std::vector<std::int64_t>> rows;  // which, ascending; row k is here
+  std::shared_ptr<const std::vector<std::int64_t>> rows;  // ascending; row k here is rows[k] there
 };
 struct PrefetchedRows {
   std::string of;
@@ -35,7 +35,7 @@ struct LowHalf {
   std::string of;
 };
 
-/// Which of them a state is; most are none.
+/// Which of these a state is; most states are none of them.
 struct Derived : std::variant<std::monostate, Mirror, CachedRows, PrefetchedRows, LowHalf> {
   using variant::variant;
 

@@ -7,7 +7,7 @@ namespace tandem {
 namespace {
 
 // Infinities and NaN have all bits of the exponent set and differ in those of the mantissa, below
-// it: integer instructions tell for several values at a time.
+// it: integer instructions test several values at a time.
 template <class Bits>
 Finiteness worst_of(const void* data, std::int64_t count, Bits exponent) {
   constexpr std::int64_t block = 4096 / sizeof(Bits);

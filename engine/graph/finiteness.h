@@ -9,7 +9,7 @@ namespace tandem {
 
 enum class Finiteness : std::uint8_t { finite, infinite, nan };  // the worst of some values
 
-/// Finite of what is no float.
+/// Types that are not floats count as finite.
 Finiteness finiteness_of(DType dtype, const void* data, std::int64_t count);
 Finiteness finiteness_of(const HostTensor& values);
 

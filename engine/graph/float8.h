@@ -1,5 +1,5 @@
-// The five 8-bit floats of ONNX: numbers that their codes stand for, and the codes of numbers. They
-// are storage; what computes takes float32.
+// The five 8-bit floats of ONNX: the numbers that codes represent, and the codes of numbers. They
+// are storage; computation takes float32.
 //
 //   type             sign, exponent, mantissa; bias   largest   infinity   NaN          -0
 //   float8_e4m3fn    1, 4, 3; 7                       448       none       0x7f, 0xff   0x80
@@ -33,7 +33,7 @@ struct Float8Format {
   bool signed_specials = true;  // -0 and -NaN have codes of their own
 };
 
-/// Of the types with a mantissa.
+/// The format of a type that has a mantissa.
 constexpr Float8Format float8_format(DType dtype) {
   switch (dtype) {
     case DType::float8_e4m3fn:
@@ -52,7 +52,7 @@ constexpr Float8Format float8_format(DType dtype) {
 
 namespace float8 {
 
-inline constexpr std::uint32_t one = std::uint32_t{1} << 23;  // of a float's mantissa
+inline constexpr std::uint32_t one = std::uint32_t{1} << 23;  // the implicit bit of a float
 
 /// 2^n as a float, n from -149 to 127.
 constexpr float power_of_two(int n) {
@@ -100,7 +100,7 @@ constexpr std::uint32_t rounded_shift(std::uint32_t mantissa, int shift) {
   return whole + (rest > half || (rest == half && (whole & 1) != 0) ? 1 : 0);
 }
 
-/// Negative numbers count by their magnitude: ONNX leaves them open.
+/// Negative numbers are encoded by their magnitude: ONNX does not define them.
 constexpr std::uint8_t encode_power(const Magnitude& m, bool saturate, Float8Rounding rounding) {
   constexpr std::uint8_t nan = 0xff, largest = 0xfe;
   if (m.is_nan) return nan;
@@ -117,7 +117,7 @@ constexpr std::uint8_t encode_power(const Magnitude& m, bool saturate, Float8Rou
 
 }  // namespace float8
 
-/// The number that a code stands for, exactly.
+/// The number that a code represents, exactly.
 constexpr float decode_float8(DType dtype, std::uint8_t code) {
   using namespace float8;
   if (dtype == DType::float8_e8m0fnu)
@@ -140,8 +140,8 @@ constexpr float decode_float8(DType dtype, std::uint8_t code) {
 }
 
 /// The code of a number by the rules of ONNX's Cast. Out of range it becomes the largest number
-/// where `saturate`, else infinity or, in types without one, NaN. Of float8_e8m0fnu, numbers below
-/// 2^-127, 0 among them, become 2^-127 where `saturate`, else NaN; the other types round to 0.
+/// where `saturate`, else infinity or, in types without one, NaN. In float8_e8m0fnu, numbers below
+/// 2^-127, including 0, become 2^-127 where `saturate`, else NaN; the other types round to 0.
 /// Float64 is rounded to float32 first, as in ONNX's reference.
 constexpr std::uint8_t encode_float8(DType dtype, float x, bool saturate = true,
                                      Float8Rounding rounding = Float8Rounding::up) {
@@ -170,7 +170,7 @@ constexpr std::uint8_t encode_float8(DType dtype, float x, bool saturate = true,
   return static_cast<std::uint8_t>(m.negative && has_sign ? code | 0x80 : code);
 }
 
-/// decode_float8 of all codes.
+/// decode_float8 for every code.
 const std::array<float, 256>& float8_values(DType dtype);
 
 /// "up", "down" or "nearest", as ONNX names them; nothing for other names.

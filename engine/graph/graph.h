@@ -20,7 +20,7 @@ namespace tandem {
 struct Operator;  // engine/operators/operator.h
 class OperatorSet;
 
-/// Valid inside one graph only; -1 stands for an absent optional input or output.
+/// Valid inside one graph only; -1 means an absent optional input or output.
 struct ValueId {
   std::int32_t index = -1;
   explicit operator bool() const { return index >= 0; }
@@ -63,7 +63,7 @@ struct Node {
   Phase phase = Phase::forward;
   std::vector<std::string>
       origins;  // paths of the forward nodes it comes from; own path if forward
-  std::shared_ptr<const Graph> body;  // of Fused and of control flow: its inputs are the node's
+  std::shared_ptr<const Graph> body;  // for Fused and control flow; has the node's inputs
 };
 
 enum class StateKind : std::uint8_t {
@@ -73,12 +73,12 @@ enum class StateKind : std::uint8_t {
   counter,    // step counters
 };
 
-/// What has the value of a state between runs.
+/// Where the value of a state is kept between runs.
 enum class HeldBy : std::uint8_t {
   checkpoint,  // the state is saved and restored
   model,       // never trained: the model file, with what parameters.init and load make of it;
-               // checkpoints have its hash alone
-  teacher,     // of the teacher of a distillation: its own file; checkpoints have its hash alone
+               // checkpoints have only its hash
+  teacher,     // a distillation's teacher: its own file; checkpoints have only its hash
 };
 
 /// Something that lives from step to step. `initial` is read during a step, `final` is what the one
@@ -93,14 +93,14 @@ struct State {
   ValueId final;
   bool trainable = false;
   std::string reason;               // why it is trainable or not, for people
-  std::string parameter;            // of optimizer state: the parameter it belongs to
+  std::string parameter;            // optimizer state: the parameter it belongs to
   Derived derived;                  // what it holds of another state
-  std::optional<StateShard> shard;  // of several ranks: the part of the whole that this one keeps
+  std::optional<StateShard> shard;  // where ranks shard it: what this rank keeps
   HostTensor start;                 // the value before the first step
   bool starts_at_zero = false;  // `start` holds zeros, which need not be written into fresh memory
   HeldBy held_by = HeldBy::checkpoint;
 
-  /// The name of the state that it is a `Kind` of; its own where it is none.
+  /// The name of the state that this one is a `Kind` of; its own name where it is not one.
   template <class Kind>
   const std::string& source() const {
     const Kind* kind = derived.as<Kind>();

@@ -47,7 +47,7 @@ std::string role_of_input(const Node& node, std::size_t input, const Shape& shap
   return "";
 }
 
-/// Whether one is the other, or lies inside of it.
+/// Whether both are one module, or one lies inside of the other.
 bool are_nested(const std::string& a, const std::string& b) {
   const std::string &outer = a.size() < b.size() ? a : b, &inner = a.size() < b.size() ? b : a;
   return inner.starts_with(outer) && (inner.size() == outer.size() || inner[outer.size()] == '.');
@@ -69,7 +69,7 @@ std::string own_scope(const State& state) {
   return state.path.substr(0, colon);
 }
 
-/// Has a `:` that is none of a group "(?:" of a regular expression.
+/// Has a `:` other than that of a group "(?:" in a regular expression.
 bool names_role(const std::string& selector) {
   const bool is_regex = selector.starts_with("re:");
   for (std::size_t i = is_regex ? 3 : 0; i < selector.size(); ++i) {
@@ -83,7 +83,7 @@ bool means(const Selector& selector, const ParameterReader& reader, bool has_sco
     return !reader.role.empty() && (selector.matches(reader.module + ":" + reader.role) ||
                                     selector.matches(reader.op + ":" + reader.role));
   }
-  // One module of several that share a named weight does not stand for the weight.
+  // A weight with a scope of its own is not selected by one of the modules that share it.
   return !has_scope && (selector.matches(reader.module) || selector.matches(reader.op));
 }
 
@@ -139,7 +139,7 @@ std::string module_of_path(const std::string& path) {
 }
 
 ParameterNames::ParameterNames(const Graph& graph) {
-  std::vector<const State*> holds(graph.values.size());  // whose elements a value holds, moved
+  std::vector<const State*> holds(graph.values.size());  // by value: the state whose data it is
   std::unordered_set<std::string> taken;
   for (const State& state : graph.states) {
     if (state.kind != StateKind::parameter && state.kind != StateKind::buffer) continue;

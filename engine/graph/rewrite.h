@@ -21,7 +21,7 @@ class GraphRewrite {
   GraphBuilder& builder() { return builder_; }
   bool is_live(NodeId node) const { return live_[node.index]; }
 
-  /// The value of the new graph that stands for `old`; constants are copied on first use.
+  /// The value of the new graph that corresponds to `old`; constants are copied on first use.
   ValueId mapped(ValueId old);
   /// Same operator, attributes, path, phase and origins on the mapped inputs; output names kept.
   void copy(NodeId node);

@@ -21,7 +21,7 @@ struct Token {
     literal,
     one,             // ?
     star,            // *
-    everything,      // ** alone, or before or after a `:`
+    everything,      // ** as the whole path, or before or after a `:`
     leading_parts,   // **. at the start of a part: nothing, or anything that ends in `.`
     trailing_parts,  // .** at the end: nothing, or `.` or `:` and anything
     middle_parts,    // .**. : `.`, or `.` anything `.`
@@ -29,7 +29,7 @@ struct Token {
     set,
   };
   Kind kind = Kind::literal;
-  std::string text;  // of a literal
+  std::string text;  // a literal's characters
   std::uint64_t low = 0, high = 0;
   std::vector<Sequence> choices;
 };
@@ -147,7 +147,8 @@ class Parser {
   std::string_view text_;
 };
 
-// All places that a pattern can have reached: time and memory stay linear in pattern times path.
+// All places in a path that a pattern can have reached: time and memory stay linear in pattern
+// times path.
 using Places = std::vector<bool>;
 
 Places advance(const Sequence& tokens, Places places, std::string_view path);
@@ -229,10 +230,10 @@ struct Selector::Pattern {
 };
 
 constexpr std::size_t longest_expression = 1000;
-// Of an expression's length times all its {n} counts: what the automaton's states grow with.
+// Limit of an expression's length times all its {n} counts: the automaton's states grow with it.
 constexpr std::size_t largest_expression = 4000;
 
-// The largest numbers of the expression's braces, multiplied up to a bound.
+// The product of the largest numbers in the expression's braces, up to a bound.
 std::size_t product_of_counts(std::string_view expression) {
   std::size_t product = 1;
   for (std::size_t i = 0; i < expression.size(); ++i) {
@@ -255,7 +256,7 @@ std::size_t product_of_counts(std::string_view expression) {
   return product;
 }
 
-// Whether a look-ahead stands inside of another one. The automaton begins the inner one anew at
+// Whether one look-ahead is inside of another one. The automaton starts the inner one again at
 // every place that the outer one reaches: with a depth of n the time is the path's length to the
 // power of n.
 bool nests_look_aheads(std::string_view expression) {
@@ -280,8 +281,8 @@ bool nests_look_aheads(std::string_view expression) {
   return false;
 }
 
-// libstdc++'s automaton without back-tracking: time is linear in the path whatever is nested in
-// what. It refuses back-references, which cannot be had in linear time.
+// libstdc++'s automaton without back-tracking: time is linear in the path's length, however the
+// expression is nested. It refuses back-references, which cannot be matched in linear time.
 std::regex linear_time_regex(std::string_view expression) {
   return std::regex(expression.begin(), expression.end(),
                     std::regex::ECMAScript | std::regex_constants::__polynomial);
@@ -313,7 +314,7 @@ Selector::Selector(std::string_view text) : text_(text) {
       }
       fail(text, std::string("the regular expression cannot be read: ") + error.what());
     }
-    for (std::size_t i = 0; i < expression.size(); ++i) {  // (?: is no role
+    for (std::size_t i = 0; i < expression.size(); ++i) {  // (?: does not name a role
       names_role_ = names_role_ || (expression[i] == ':' && (i == 0 || expression[i - 1] != '?'));
     }
   } else {

@@ -28,7 +28,7 @@ inline float join_float(std::uint16_t top, std::int16_t tail) {
                               static_cast<std::uint32_t>(static_cast<std::int32_t>(tail)));
 }
 
-/// The same for n of them; a result may be null where it is not wanted.
+/// split_float for n numbers; a result that is not wanted may be null.
 inline void split_floats(const float* x, std::uint16_t* top, std::int16_t* tail, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) {
     const SplitFloat halves = split_float(x[i]);

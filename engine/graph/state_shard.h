@@ -1,5 +1,6 @@
-// The part of a state that one of several ranks keeps. All ranks have parts of one type, but of
-// whole tables: what the whole does not fill is never read, and starts at zero.
+// The shard of a state that one of several ranks keeps. The shards of all ranks have the same type,
+// except for ShardKind::table; padding, which the whole does not fill, is never read and starts at
+// zero.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +12,19 @@
 
 namespace tandem {
 
-/// Whose an element of the whole is.
+/// Which rank has an element of the whole.
 enum class ShardKind : std::uint8_t {
-  /// Row r is row r / ranks of rank r % ranks, so that the frequent rows of a sorted vocabulary are
-  /// spread over all of them.
+  /// Row r of the whole is row r / ranks on rank r % ranks, so that the frequent rows of a sorted
+  /// vocabulary are spread over all of them.
   rows,
-  /// Row-major elements in equal pieces, in the order of the ranks. The part is flat.
+  /// The row-major elements in equal pieces, in the order of the ranks. The shard is flat.
   elements,
-  /// Equal blocks of neighbouring rows, or columns of a matrix, in the order of the ranks: of what
-  /// products read, so that what one of them makes has the order in which the next one reads; of
-  /// tables by columns.
+  /// Equal blocks of neighbouring rows, or of columns of a matrix, in the order of the ranks. They
+  /// shard what products read, so that the result of one product has the order in which the next
+  /// one reads it, and tables by columns.
   row_blocks,
   column_blocks,
-  /// All rows of a table with one rank, its owner; the others have one row, which nobody looks up.
+  /// One rank, the owner, has all rows of a table; the others have one row, which nobody looks up.
   table,
 };
 
@@ -31,13 +32,13 @@ struct StateShard {
   ShardKind kind = ShardKind::rows;
   TensorType whole;
   int rank = 0, ranks = 1;
-  int owner = 0;  // of ShardKind::table
+  int owner = 0;  // for ShardKind::table
 
-  /// Of a table that lookups read: whether each row is with one rank, whole.
+  /// For a table that lookups read: whether each row lies whole on one rank.
   bool keeps_rows() const { return kind == ShardKind::rows || kind == ShardKind::table; }
 
   /// [ceil(rows / ranks), columns...], [rows, ceil(columns / ranks)] or [ceil(elements / ranks)];
-  /// of a table [rows, columns...] with its owner and [1, columns...] with the others.
+  /// for ShardKind::table [rows, columns...] on the owner and [1, columns...] on the others.
   TensorType part() const {
     const auto share = [&](std::int64_t count) { return (count + ranks - 1) / ranks; };
     if (kind == ShardKind::elements) return {whole.dtype, {share(whole.elements())}};
@@ -52,14 +53,14 @@ struct StateShard {
   }
 };
 
-/// What a policy asks for of a parameter.
+/// What a policy asks to shard of a parameter.
 enum class Sharding : std::uint8_t {
-  rows,     // with the optimizer's states: of a table ShardKind::rows, of a matrix row_blocks
-  state,    // of the optimizer's states alone (ZeRO-1): ShardKind::elements
-  columns,  // of a table or matrix, with the optimizer's states: column_blocks
-  state_and_gradient,  // as `state`, and of the gradient's sum within a step (ZeRO-2)
-  table,               // whole tables, each with one rank: ShardKind::table
-  heads,               // of a matrix beside attention: row_blocks or column_blocks, so that each
+  rows,     // with its optimizer states: a table by ShardKind::rows, a matrix by row_blocks
+  state,    // only the optimizer states (ZeRO-1): ShardKind::elements
+  columns,  // a table or matrix with its optimizer states: column_blocks
+  state_and_gradient,  // like `state`, and the gradient's sum within a step (ZeRO-2)
+  table,               // whole tables, each on one rank: ShardKind::table
+  heads,               // a matrix next to attention: row_blocks or column_blocks, so that each
                        // rank has whole heads
 };
 
@@ -69,17 +70,17 @@ constexpr std::string_view name_of(Sharding sharding) {
                                         "state+gradient", "table", "heads"};
   return words[static_cast<int>(sharding)];
 }
-/// What such parts are parts of, in the words of a policy; of flat ones "elements".
+/// The unit that such shards consist of, in the words of a policy; "elements" for flat ones.
 constexpr std::string_view word_of(ShardKind kind) {
   constexpr std::string_view words[] = {"rows", "elements", "rows", "columns", "table"};
   return words[static_cast<int>(kind)];
 }
 
-/// Whether every rank has the parameter itself, and parts of what training adds to it alone.
+/// Whether every rank has the whole parameter, and only what training adds to it is sharded.
 constexpr bool keeps_parameter_whole(Sharding sharding) {
   return sharding == Sharding::state || sharding == Sharding::state_and_gradient;
 }
-/// By the parameter's name; those that are not there are whole on every rank.
+/// Shardings by parameter name; parameters that are not listed are whole on every rank.
 using Shardings = std::map<std::string, Sharding>;
 
 }  // namespace tandem

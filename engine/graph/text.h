@@ -1,4 +1,4 @@
-// Parts of texts: items with separators between them, without spaces, the name that was meant.
+// Small functions on texts: joining items, trimming spaces, suggesting the name that was meant.
 #pragma once
 
 #include <functional>
@@ -19,15 +19,15 @@ std::string joined(const List& list, std::string_view separator = ", ", TextOf t
   return text;
 }
 
-/// Without spaces before and behind it.
+/// The text without spaces before and after it.
 inline std::string_view trimmed(std::string_view text) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
   while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
   return text;
 }
 
-/// How to mend a name that is not known: `near` is the one that comes nearest, `otherwise` is said
-/// where that is empty.
+/// The fix for an unknown name: `near` is the nearest known one; `otherwise` is returned where it
+/// is empty.
 inline std::string did_you_mean(std::string_view near, std::string_view otherwise = "",
                                 std::string_view quote = "\"") {
   if (near.empty()) return std::string(otherwise);

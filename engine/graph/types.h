@@ -36,9 +36,9 @@ inline constexpr int dtype_count = static_cast<int>(DType::float8_e8m0fnu) + 1;
 std::size_t size_of(DType dtype);  // bytes per element
 std::string_view name_of(DType dtype);
 std::optional<DType> dtype_from_name(std::string_view name);
-/// float16, bfloat16, float32 and float64: what gradients flow through. 8-bit floats are none.
+/// float16, bfloat16, float32 and float64: what gradients flow through. 8-bit floats do not count.
 bool is_float(DType dtype);
-bool is_integer(DType dtype);  // of 8 to 64 bits; bool is none
+bool is_integer(DType dtype);  // 8 to 64 bits; bool does not count
 bool is_float8(DType dtype);
 /// "float32, float64, ...": all names, for messages that list what there is.
 std::string dtype_names();

@@ -1,5 +1,5 @@
-// PyTorch's cosine_embedding_loss: 1 - cos(a, b) of samples with label 1, max(0, cos(a, b) -
-// margin) of those with label -1. The cosine is over the last axis.
+// PyTorch's cosine_embedding_loss: 1 - cos(a, b) for samples with label 1, max(0, cos(a, b) -
+// margin) for those with label -1. The cosine is over the last axis.
 #include "engine/losses/loss_builder.h"
 
 namespace tandem::losses {

@@ -1,5 +1,5 @@
 // MONAI's DiceLoss: 1 - (2 sum(p t) + smooth_nr) / (sum(p) + sum(t) + smooth_dr) for each sample
-// and channel, the sums over all axes behind. p is the sigmoid of logits [batch, channels, ..], or
+// and channel, summed over all later axes. p is the sigmoid of logits [batch, channels, ..], or
 // their softmax over the channels; t has their shape, 0 to 1.
 #include "engine/losses/loss_builder.h"
 

@@ -1,11 +1,11 @@
 // Focal losses (Lin et al. 2017): cross entropies times (1 - p)^gamma, p the probability of what
-// the label says. Of binary logits as torchvision's sigmoid_focal_loss; of classes over a softmax.
+// the label says. Binary logits as in torchvision's sigmoid_focal_loss; classes over a softmax.
 #include "engine/losses/loss_weights.h"
 
 namespace tandem::losses {
 namespace {
 
-// Below it (1 - p)^gamma has no slope: with gamma < 1 it would be infinite at 0.
+// Below this 1 - p, (1 - p)^gamma gets no slope: with gamma < 1 it would be infinite at 0.
 constexpr double least_share = 1e-20;
 
 ValueId modulated(LossBuilder& b, ValueId losses, ValueId others) {

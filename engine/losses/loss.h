@@ -16,7 +16,7 @@ namespace tandem {
 class LossBuilder;
 
 /// What a loss expects of a value of the graph. Only outputs of Softmax, LogSoftmax and Sigmoid
-/// can be told apart from it.
+/// can be recognised as something else.
 enum class ValueForm { numbers, logits, log_probabilities };
 
 /// A value of the graph that a loss reads, and the key that names it.
@@ -28,8 +28,8 @@ struct LossValue {
 
 enum class LabelForm {
   none,
-  numbers,      // of the first value's shape
-  zero_to_one,  // of the first value's shape: 0 for no, 1 for yes, or a probability
+  numbers,      // in the first value's shape
+  zero_to_one,  // in the first value's shape: 0 for no, 1 for yes, or a probability
   signs,        // -1 or 1, one a sample
   classes,      // integers; without the class axis of the first value
 };
@@ -46,9 +46,9 @@ enum Scores : unsigned {
   other_scores = 0,
   number_scores = 1,  // estimates of the labels
   binary_scores = 2,  // above 0: yes
-  binary_logits = 4,  // whose sigmoid is the probability
-  class_scores = 8,   // the greatest tells the class
-  class_logits = 16,  // whose softmax has the probabilities
+  binary_logits = 4,  // their sigmoid is the probability
+  class_scores = 8,   // the class is that of the greatest one
+  class_logits = 16,  // their softmax gives the probabilities
 };
 
 /// An option that a loss has besides those of every term.
@@ -56,10 +56,10 @@ using LossOptionInfo = OptionInfo;
 
 /// A term of one micro-batch, before it is reduced.
 struct Losses {
-  ValueId losses;         // those of a sample beside each other, samples in order
-  ValueId label_weights;  // in the shape of `losses`, which they are part of; unset: all 1
+  ValueId losses;         // sample after sample
+  ValueId label_weights;  // in the shape of `losses`, which include them already; unset: all 1
   Shape positions = {};   // [batch, ..]: what `losses` was reshaped from; empty: as it is
-  bool has_batch = true;  // else every micro-batch of a step has the same
+  bool has_batch = true;  // false: equal in every micro-batch of a step
 };
 
 struct LossKind {

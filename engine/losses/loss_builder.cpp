@@ -5,7 +5,7 @@
 namespace tandem {
 namespace {
 
-/// Logits as [N, C] and labels as [N], classes on the last axis or on axis 1.
+/// How integer labels fit scores: with classes on the last axis, or on axis 1.
 struct Classes {
   bool fits = false;
   bool last = false;  // [.., C] against [..]

@@ -18,7 +18,7 @@ Ints all_axes(std::size_t rank);
 struct ClassLabels {
   ValueId scores, labels;
   std::int64_t classes = 0;
-  Shape positions;  // of the labels as they came
+  Shape positions;  // the labels' shape as given
 };
 
 class LossBuilder {

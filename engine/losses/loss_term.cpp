@@ -1,4 +1,4 @@
-// What a configured term says of itself.
+// What a configured term knows about itself.
 #include <algorithm>
 #include <stdexcept>
 

@@ -60,7 +60,7 @@ std::optional<ValueId> pos_weight(LossBuilder& b, ValueId x) {
 
 namespace {
 
-/// The number of weights a sample, where they are [batch, ..], a beginning of the losses' shape.
+/// How many weights a sample has, where their shape [batch, ..] begins the shape of the losses.
 std::optional<std::int64_t> weights_a_sample(LossBuilder& b, const Shape& positions,
                                              ValueId sample_weights) {
   Shape given = b.g.shape(sample_weights);
@@ -81,8 +81,7 @@ ValueId sum_of(LossBuilder& b, ValueId x) {
 }
 
 /// The sum of all weights of the step, in the type of the losses. `weights` are the micro-batch's,
-/// or unset; a fed denominator counts one for each weight of a sample that stands for `times`
-/// losses.
+/// or unset. A fed denominator counts each sample weight once, and each covers `times` losses.
 ValueId denominator(LossBuilder& b, ValueId weights, double times, DType dtype,
                     const StepSamples& samples, std::vector<FedDenominator>& fed) {
   ValueId sum;

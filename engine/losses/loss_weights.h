@@ -38,8 +38,9 @@ inline bool has_weights(const LossTerm& term) {
   return weighs_labels(term) || !term.sample_weights.empty();
 }
 
-/// One weight a label, or an unset value where all are 1. `classes` off: ignored labels alone. A
-/// wrong number of class weights is reported, and then nothing returned.
+/// One weight a label, or an unset value where all are 1. Without `with_classes` class weights are
+/// left out: ignored labels have 0, others 1. A wrong number of class weights is reported, and then
+/// nothing returned.
 std::optional<ValueId> label_weights(LossBuilder& b, const ClassLabels& labels,
                                      bool with_classes = true);
 /// pos_weight as factors along the last axis of x; an unset value where it is not set.
@@ -49,7 +50,7 @@ std::optional<ValueId> pos_weight(LossBuilder& b, ValueId x);
 std::optional<ValueId> reduced(LossBuilder& b, Losses losses, ValueId sample_weights,
                                const StepSamples& samples, std::vector<FedDenominator>& fed);
 
-/// What a fed denominator is: the sum of the weights of these samples. Null: the term reads none.
+/// The value of a fed denominator: the sum of these samples' weights. Null: the term reads none.
 double weight_sum(const LossTerm& term, const HostTensor* labels, const HostTensor* sample_weights);
 
 }  // namespace tandem

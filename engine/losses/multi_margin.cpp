@@ -7,7 +7,7 @@
 namespace tandem::losses {
 namespace {
 
-// With c = y in the sum, margin^p is too much; its gradient cancels.
+// The sum includes c = y, which adds margin^p: that is subtracted, and its gradient is 0.
 std::optional<Losses> build_multi_margin(LossBuilder& b) {
   GraphBuilder& g = b.g;
   const auto found = b.class_labels(b.values[0]);

@@ -1,4 +1,4 @@
-// PyTorch's nll_loss: -log p[y] of logarithms of probabilities.
+// PyTorch's nll_loss: -log p[y], from logarithms of probabilities.
 #include "engine/losses/loss_weights.h"
 
 namespace tandem::losses {

@@ -1,5 +1,5 @@
-// PyTorch's cross_entropy: -log softmax(x)[y] of integer labels y, or - sum_c y_c log softmax(x)_c
-// of one-hot labels and probabilities. softmax_cross_entropy() is the loss.
+// PyTorch's cross_entropy: -log softmax(x)[y] for integer labels y, or - sum_c y_c log softmax(x)_c
+// for one-hot labels and probabilities. softmax_cross_entropy() is the loss.
 #include "engine/losses/loss_weights.h"
 
 namespace tandem::losses {

@@ -1,5 +1,5 @@
-// Conv with a residual Add and a Relu behind it becomes ConvFused, where the device has a kernel
-// for it.
+// Conv followed by a residual Add and a Relu becomes ConvFused, where the device has a kernel for
+// it.
 #include "engine/lower/placed_graph.h"
 #include "engine/operators/activation.h"
 #include "engine/operators/scalar_functions.h"

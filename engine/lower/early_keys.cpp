@@ -8,9 +8,9 @@
 namespace tandem {
 namespace {
 
-// A weight that is not gathered in place is written once the next parts are under way, so that
-// ranks gather without a pause while the device updates; what two exchanges bring is in flight
-// then, and no more.
+// A weight that is not gathered in place is written once the next exchange has started, so that
+// ranks gather without a pause while the device updates; at most two exchanges' results are held
+// at a time.
 void write_behind_next_gather(const Graph& graph, std::vector<double>& keys) {
   std::vector<GatheredWeight> weights = gathered_weights(graph);
   std::stable_sort(weights.begin(), weights.end(),
@@ -35,7 +35,7 @@ void write_behind_next_gather(const Graph& graph, std::vector<double>& keys) {
 std::vector<double> early_keys(const Graph& graph) {
   const auto count = static_cast<double>(graph.nodes.size());
   std::vector<double> keys(graph.nodes.size());
-  std::vector<char> exchanged(graph.nodes.size(), 0);  // follows from what ranks exchange
+  std::vector<char> exchanged(graph.nodes.size(), 0);  // depends on what ranks exchange
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     const Node& node = graph.nodes[n];
     keys[n] = static_cast<double>(n);

@@ -1,4 +1,4 @@
-// Where the nodes of a placed graph would like to be in its order.
+// The position that each node of a placed graph prefers in its order.
 #pragma once
 
 #include <vector>
@@ -7,10 +7,11 @@
 
 namespace tandem {
 
-/// Per node: its own place; a node of the update right after the last of its operands, while the
-/// gradient is still in cache. What is exchanged between ranks starts at once like that, but what
-/// computes with its results comes behind everything that does not, so that the exchange has that
-/// long. A weight that is gathered beside where it lies is written behind the next gathering.
+/// Per node: its own position; for a node of the update, right after the last of its operands,
+/// while the gradient is still in cache. An exchange between ranks also starts right after its
+/// operands, but what computes with its results comes after everything that does not, which gives
+/// the exchange that much time. A weight that is not gathered in place is written after the next
+/// gathering.
 std::vector<double> early_keys(const Graph& graph);
 
 }  // namespace tandem

@@ -1,4 +1,4 @@
-// Orders each update right after the last of its operands, or behind backward where ranks exchange
+// Orders each update right after the last of its operands, or after backward where ranks exchange
 // its gradient.
 #include "engine/lower/early_keys.h"
 

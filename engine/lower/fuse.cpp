@@ -1,4 +1,4 @@
-// Joins element-wise nodes over one index space, and one reduction behind them, into Fused nodes.
+// Joins element-wise nodes over one index space, and one reduction after them, into Fused nodes.
 //
 // A cluster is a set of nodes with outputs of one shape on one device and in one phase, such that
 // no path leaves it and comes back: otherwise it could not run as one node.
@@ -18,7 +18,7 @@ struct Cluster {
   std::int32_t reduction = -1;
 };
 
-// Axes from some axis to the last one, or from the first to some axis; extents above 1.
+// Whether it is a sum or mean over the axes at one end of the shape: leading or trailing ones.
 bool reduces_one_end(const Node& node, const Shape& shape) {
   if (node.op->reducer != Reducer::sum && node.op->reducer != Reducer::mean) return false;
   const Ints& axes = node.attributes.integers("axes");
@@ -73,7 +73,7 @@ class Fusion {
     return graph().type(graph().nodes[n].outputs[0]).shape;
   }
 
-  // A reader of a state comes before its writer: an edge without a value.
+  // A reader of a state comes before its writer, which is an edge without a value.
   void add_state_edges() {
     extra_inputs_.resize(count_);
     for (const State& state : graph().states) {
@@ -179,7 +179,7 @@ class Fusion {
         todo.push_back(n);
         return;
       }
-      // A cluster runs as one node: whoever needs one member waits for the inputs of all.
+      // A cluster runs as one node: what needs one member waits for the inputs of all.
       for (std::int32_t member : all_of(clusters_[c])) {
         seen[member] = 1;
         todo.push_back(member);

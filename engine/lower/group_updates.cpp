@@ -1,6 +1,6 @@
-// Equal updates of small tensors become one kernel call over all of them, or a few where gradients
-// or weights cross between devices. Large ones stay alone, so that each runs right after its
-// gradient.
+// Equal updates of small tensors become one kernel call over all of them, or a few calls where
+// gradients or weights cross between devices. Large ones stay single, so that each runs right after
+// its gradient.
 #include <algorithm>
 #include <map>
 
@@ -12,12 +12,12 @@ namespace {
 
 constexpr std::int64_t small_elements = 64 << 10;
 
-// Where something crosses, updates are divided into at least and at most so many calls.
+// How many calls updates are divided into, at least and at most, where something crosses.
 constexpr std::int64_t least_calls = 4, most_calls = 16;
 
 using Updates = std::vector<NodeId>;
 
-// One that GroupedUpdate takes.
+// Whether it is an update that GroupedUpdate takes.
 bool is_update(const Node& node) {
   return node.phase == Phase::update && is_optimizer_update(node) && !update_kind(node).whole_row;
 }
@@ -39,8 +39,8 @@ std::string key_of(const PlacedEdit& edit, const Graph& graph, NodeId id) {
   return key;
 }
 
-// The last of the nodes that an update waits for. With clipping it is the one that makes the scale,
-// for all alike.
+// The last of the nodes that an update waits for. With clipping it is, for all updates, the node
+// that makes the scale.
 std::int32_t ready_after(const Graph& graph, NodeId id) {
   std::int32_t last = -1;
   for (ValueId input : graph.node(id).inputs) {
@@ -49,7 +49,7 @@ std::int32_t ready_after(const Graph& graph, NodeId id) {
   return last;
 }
 
-// Its gradient comes from another device or from all ranks, or its new weight goes to one.
+// Whether its gradient comes from another device or from all ranks, or its new weight goes to one.
 bool crosses(PlacedEdit& edit, NodeId id) {
   const Graph& graph = edit.graph();
   const auto is_transfer = [&](NodeId node) { return graph.node(node).op->role == Role::transfer; };
@@ -67,9 +67,10 @@ bool crosses(PlacedEdit& edit, NodeId id) {
   return false;
 }
 
-// One call waits for the last of its gradients. On one device's queue that costs nothing; over a
-// link, the first gradients should be at work, and their weights on the way back, while the last
-// are made. A call is about as much work as a large tensor, where there is enough.
+// Divides updates into calls. A call waits for the last of its gradients. On one device's queue
+// that costs nothing; over a link, the first updates should run, and their weights be on the way
+// back, while the last gradients are made. A call is about as much work as a large tensor, if there
+// is enough.
 std::vector<Updates> calls_of(PlacedEdit& edit, const Updates& updates) {
   const Graph& graph = edit.graph();
   if (std::none_of(updates.begin(), updates.end(), [&](NodeId id) { return crosses(edit, id); }))

@@ -10,12 +10,12 @@
 namespace tandem {
 
 /// The request for a node with these layouts (offsets are dropped: kernels get pointers that
-/// include them). `read[i]`: somebody needs output i.
+/// include them). `read[i]`: whether output i is needed.
 KernelRequest make_request(const Graph& graph, NodeId node, const std::vector<Layout>& inputs,
                            const std::vector<Layout>& outputs, const std::vector<bool>& read,
                            const Device& device, bool deterministic);
 
-/// The same with row-major operands and all outputs read.
+/// Like make_request, with row-major operands and all outputs read.
 KernelRequest plain_request(const Graph& graph, NodeId node, const Device& device,
                             bool deterministic);
 
@@ -30,7 +30,7 @@ struct FirstProposal {
 };
 std::optional<FirstProposal> first_proposal(const KernelRequest& request, const Device& device);
 
-/// Missing wishes are row-major.
+/// The constraint of that operand; row-major where the list has none for it.
 LayoutConstraint constraint_of(const std::vector<LayoutConstraint>& constraints,
                                std::size_t operand);
 

@@ -8,7 +8,7 @@
 namespace tandem {
 namespace {
 
-// Operands of an operator that belong to its group.
+// An operator, and which of its operands belong to its group.
 struct SpatialOperator {
   const char* name;
   std::vector<std::size_t> inputs, outputs;
@@ -94,7 +94,7 @@ class Groups {
   std::vector<int> parent_;
 };
 
-// Layouts of the operands as the groups have them; states and the rest row-major.
+// A request with the operands in the layouts of their groups; states and the rest are row-major.
 KernelRequest group_request(const PlacedGraph& placed, NodeId id, const LowerContext& context,
                             const std::vector<char>& channels_last) {
   const Graph& graph = placed.graph;
@@ -112,7 +112,7 @@ KernelRequest group_request(const PlacedGraph& placed, NodeId id, const LowerCon
                       context.options.deterministic);
 }
 
-// The strided layout that a wish fixes, or nothing where it leaves a choice.
+// The strided layout that a constraint fixes, or nothing where it leaves a choice.
 std::optional<Layout> fixed_by(const LayoutConstraint& constraint, const Shape& shape) {
   switch (constraint.kind) {
     case LayoutConstraint::Kind::row_major:
@@ -164,8 +164,8 @@ bool update_takes(const PlacedGraph& placed, const LowerContext& context, const 
 
 namespace {
 
-// What the costliest consumer of a state wishes, also seen through transfers and, for a master,
-// through its mirror on another device.
+// The layout that the costliest consumer of a state prefers, also seen through transfers and, for a
+// master, through its mirror on another device.
 std::optional<Layout> wished_layout(const PlacedGraph& placed, const LowerContext& context,
                                     const std::vector<char>& channels_last,
                                     const std::vector<std::vector<NodeId>>& readers,
@@ -257,7 +257,7 @@ std::vector<Layout> state_layouts(const PlacedGraph& placed, const LowerContext&
     const std::optional<Layout> wished = wished_layout(placed, context, channels_last, readers, s);
     if (wished && update_takes(placed, context, state, *wished)) layouts[s] = *wished;
   }
-  for (std::size_t s = 0; s < graph.states.size(); ++s) {  // a mirror lies as its master
+  for (std::size_t s = 0; s < graph.states.size(); ++s) {  // a mirror has its master's layout
     const auto* mirror = graph.states[s].derived.as<Mirror>();
     if (fixed[s] || mirror == nullptr) continue;
     for (std::size_t p = 0; p < graph.states.size(); ++p) {

@@ -1,4 +1,4 @@
-// What the whole graph wishes of each value's layout, decided before kernels are chosen.
+// The layout that the whole graph prefers for each value, decided before kernels are chosen.
 #pragma once
 
 #include <optional>
@@ -26,7 +26,7 @@ struct LayoutPlan {
 /// layout as a whole: the one its convolutions' kernels propose first, weighted by their flops.
 std::vector<char> channels_last_groups(const PlacedGraph& placed, const LowerContext& context);
 
-/// A parameter lies as its costliest consumer wishes; its moments lie the same way.
+/// A parameter has the layout that its costliest consumer prefers; its moments have it, too.
 std::vector<Layout> state_layouts(const PlacedGraph& placed, const LowerContext& context,
                                   const std::vector<char>& channels_last);
 

@@ -1,4 +1,4 @@
-// The reverse walk: which layout each value's consumers would like, seen back through views.
+// The reverse walk: which layout each value's consumers prefer, seen back through views.
 #include <algorithm>
 #include <cassert>
 
@@ -8,7 +8,7 @@
 namespace tandem {
 namespace {
 
-// Switched off, every map is wished row-major: what the choice of layouts is worth.
+// Without channels_last every map is wanted row-major, to show what the choice of layouts gains.
 bool uses_channels_last(const LowerOptions& options) {
   const auto& off = options.disabled_passes;
   return std::find(off.begin(), off.end(), "channels_last") == off.end();
@@ -59,7 +59,7 @@ class WantWalk {
   }
 
  private:
-  // Row-major wins among several wishes; a place inside another buffer is only for a single reader.
+  // Row-major wins among several wants; a place inside another buffer is only for a single reader.
   void constraint(ValueId value, const Layout& layout, ValueId storage = {}) {
     if (!value || graph_.value(value).kind != ValueKind::computed) return;
     const Shape& shape = graph_.type(value).shape;
@@ -105,7 +105,7 @@ class WantWalk {
     }
   }
 
-  // Bytes are moved as they lie.
+  // A transfer moves bytes as they are, so its operand needs the layout of its result.
   void through_transfer(const Node& node) {
     if (node.inputs[1]) {
       const int state = plan_.state_of[node.inputs[1].index];
@@ -156,7 +156,7 @@ class WantWalk {
                      context_.options.deterministic),
         device);
     if (!first) return;
-    Layout last_state;  // of the state that the inputs so far belong to
+    Layout last_state;  // the layout of the last state among the inputs so far
     Shape last_shape;
     const std::vector<int> overwritten = overwritten_inputs(node);
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
@@ -171,7 +171,7 @@ class WantWalk {
         continue;
       }
       const LayoutConstraint wished = constraint_of(first->proposal.inputs, i);
-      // A kernel that takes what comes names just what was offered: that is no wish.
+      // A kernel that takes any layout names the one that was offered: that is no preference.
       if (wished.kind == LayoutConstraint::Kind::exact &&
           same_places(wished.layout, inputs[i], shape)) {
         continue;
@@ -187,7 +187,7 @@ class WantWalk {
           constraint(input, wished.layout);
           break;
         case LayoutConstraint::Kind::dense:
-          // A gradient comes in the layout of the state that it updates.
+          // A gradient is wanted in the layout of the state that it updates.
           if (!last_state.strides.empty() && last_shape == shape) constraint(input, last_state);
           break;
         default:

@@ -1,5 +1,5 @@
 // The forward walk: every value gets its layout and its buffer, every node its kernel; views cost
-// nothing, and copies stand only where a consumer cannot take what comes.
+// nothing, and copies are made only where a consumer cannot take a value as it is.
 #include <cassert>
 #include <map>
 #include <set>
@@ -105,7 +105,7 @@ class LayoutWalk {
     return result;
   }
 
-  // x in another layout, copied once for all readers; constants are laid out before the run.
+  // A copy of x in another layout, made once for all readers; constants are copied before the run.
   ValueId copied(ValueId x, const Layout& layout, const Node& like) {
     ValueId& y = copies_[{x.index, to_string(layout)}];
     if (y) return y;
@@ -214,7 +214,7 @@ class LayoutWalk {
     add_node(std::move(node), std::move(lowered));
   }
 
-  // Blocks of elements in one order that all ranks have, whatever kernels they chose.
+  // Operands are dense blocks in row-major order, which all ranks have whatever kernels they chose.
   void lower_collective(NodeId id) {
     const Node& old = graph_.node(id);
     Node node = mapped_node(old);
@@ -249,7 +249,7 @@ class LayoutWalk {
     return same_places(x, y, shape);
   }
 
-  // Where some input already lies in the result, the others are copied beside it; else a kernel
+  // Where some input already lies in the result, the others are copied next to it; else a kernel
   // runs.
   bool lower_concat(NodeId id) {
     const Node& old = graph_.node(id);

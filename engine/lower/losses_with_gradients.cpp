@@ -32,8 +32,8 @@ NodeId loss_of(PlacedEdit& edit, NodeId gradient) {
   return same_smoothing ? id : NodeId{};
 }
 
-// Whether `value` may depend on what `loss` makes. Only nodes behind it in the order can; of those,
-// one that writes a state waits for all readers of it, and counts as dependent unseen.
+// Whether `value` may depend on what `loss` makes. Only nodes after it in the order can; one of
+// these that writes a state waits for all readers of the state, and always counts as dependent.
 bool may_depend_on(PlacedEdit& edit, ValueId value, NodeId loss) {
   const Graph& graph = edit.graph();
   std::vector<NodeId> seen;

@@ -13,7 +13,7 @@ bool is_on(const LowerOptions& options, const std::string& pass) {
   return std::find(off.begin(), off.end(), pass) == off.end();
 }
 
-// By device: whether anything runs there that 16 bits are for. Of graphs before passes merge nodes.
+// Per device: whether anything runs there that 16 bits are for. For graphs with unmerged nodes.
 std::vector<bool> computing_devices(const PlacedGraph& placed, std::size_t devices) {
   std::vector<bool> computing(devices, false);
   for (std::size_t n = 0; n < placed.graph.nodes.size(); ++n) {
@@ -23,7 +23,7 @@ std::vector<bool> computing_devices(const PlacedGraph& placed, std::size_t devic
   return computing;
 }
 
-// Nothing falls back silently.
+// Notes devices that compute in float32 as they lack `compute`: nothing falls back silently.
 void note_precision(Lowered& lowered, DType compute, const std::vector<bool>& computing) {
   if (compute == DType::float32) return;
   for (std::size_t d = 0; d < lowered.devices.size(); ++d) {

@@ -40,31 +40,31 @@ struct Lowered {
   std::vector<LoweredValue> values;  // one per graph value
   std::vector<LoweredNode> nodes;    // one per graph node
   std::vector<StateLayout> states;   // one per graph state
-  std::vector<std::string> notes;    // what a person should know: reference kernels, reorders
+  std::vector<std::string> notes;    // for people: reference kernels, reorders
 };
 
 /// The input, made by lowering, that is fed with what `input` will get in the next step.
 inline std::string next_input(const std::string& input) { return input + ".next"; }
 
-/// How the note begins that says why a table's rows are not fetched ahead though its rule says so.
+/// Begins the note that says why a table's rows are not fetched ahead though its rule asks for it.
 inline std::string not_ahead_note(const std::string& table) {
   return table + ": rows of the next step are not fetched ahead: ";
 }
 
 struct LowerOptions {
   bool deterministic = true;
-  DType compute = DType::float32;      // of products and convolutions: or bfloat16
-  std::vector<Selector> keep_float32;  // paths of operators that stay float32 all the same
-  /// Names of tables that lie as bfloat16 with the 16 bits below in a state of their own.
+  DType compute = DType::float32;      // what products and convolutions compute in: may be 16 bits
+  std::vector<Selector> keep_float32;  // paths of operators that stay float32 regardless
+  /// Names of tables that are stored as bfloat16, with the lower 16 bits in a second state.
   std::vector<std::string> split_tables;
-  /// Names of parameters that an update may write without a weight of 16 bits beside them: they
-  /// have none in any program of a run, also where nothing updates them.
+  /// Names of parameters that an update may write without refreshing a copy in 16 bits (a weight):
+  /// they have no such copy in any program of a run, not even where nothing updates them.
   std::vector<std::string> without_weights;
-  /// Tables whose rule says so fetch the rows of the next step in this one: somebody feeds the
-  /// inputs that `next_input` names.
+  /// Whether tables whose rule asks for it fetch the next step's rows during this one; the caller
+  /// then feeds the inputs that `next_input` names.
   bool rows_ahead = false;
-  /// Where an update's operands cross between devices, copies and update go by ranges of at most
-  /// so many bytes.
+  /// Where an update's operands cross between devices, copies and update run in ranges of at most
+  /// this many bytes.
   std::size_t range_bytes = std::size_t{16} << 20;
   std::vector<std::string> disabled_passes;
   /// Layouts that State already has, by state name (from the first training program).
@@ -75,7 +75,7 @@ struct LowerOptions {
 Lowered lower(const Graph& graph, const Placement& placement, const OperatorSet& operators,
               const std::vector<Device*>& devices, const LowerOptions& options);
 
-/// What `disabled_passes` may have: passes, and the choices of layouts and of results in place.
+/// What `disabled_passes` may name: passes, and the choices of layouts and of in-place results.
 std::vector<std::string> optional_passes();
 
 std::string to_text(const Lowered& lowered);

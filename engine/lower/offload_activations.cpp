@@ -54,7 +54,7 @@ class Offload {
     }
   }
 
-  // The copy that is there already for a reader on the host, or one of its own.
+  // The copy that exists already for a reader on the host, or a new one.
   ValueId on_host(ValueId value, NodeId producer, std::int64_t lookahead) {
     for (NodeId reader : edit_.readers(value)) {
       Node& node = edit_.graph().node(reader);
@@ -72,7 +72,7 @@ class Offload {
     return away;
   }
 
-  // The value, or a view of forward of it, in what came back.
+  // The value, or a view of it that forward made, seen in the copy that came back.
   ValueId seen(ValueId value, NodeId first) {
     const auto known = views_.find(value.index);
     if (known != views_.end()) return known->second;

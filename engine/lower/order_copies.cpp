@@ -1,6 +1,6 @@
-// Where copies with a `lookahead` stand in the order: what comes to a device, at most so many uses
-// ahead of its own; what leaves it, at most so many ones later than it could. The planner gives
-// their bytes away before and after that. Rows for the next step stand behind what is fed for this
+// Orders copies with a `lookahead`: a copy to a device at most that many uses ahead of the use it
+// is for; a copy from it at most that many uses later than it could be. The planner uses their
+// bytes otherwise before and after that. Rows for the next step come after what is fed for this
 // one.
 #include <algorithm>
 #include <map>
@@ -66,7 +66,7 @@ class CopyOrder {
     if (groups.empty()) return;
     std::vector<std::int32_t> uses;  // first readers of the groups
     for (const auto& [reader, copies] : groups) uses.push_back(reader);
-    // The first copies have no earlier use to follow: they count what is computed before theirs.
+    // The first copies have no earlier use to count from: they count the nodes computed before it.
     std::vector<std::int32_t> before;
     for (std::int32_t n = 0; n < uses[0]; ++n) {
       if (computes(n) && placed_.nodes[n].device == device) before.push_back(n);

@@ -20,7 +20,7 @@ PlacedGraph output_copies(PlacedGraph placed, const LowerContext& context) {
       own = overwritten_inputs(edit.graph().node(maker))[output] < 0;
     }
     if (own) continue;
-    // Beside its producer, so that a later writer of the storage comes after it.
+    // Right after its producer, so that a later writer of the storage comes after it.
     const NodeId like = producer ? producer : NodeId{0};
     if (edit.graph().nodes.empty()) continue;
     const NodeId copy = edit.add("Copy", {value}, {}, like);

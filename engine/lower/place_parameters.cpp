@@ -6,8 +6,8 @@
 namespace tandem {
 namespace {
 
-// The update that also writes the master in the weight's type; returns that result. `weight`: what
-// it overwrites where that lies on its own device.
+// Makes the update also write the master in the weight's type; returns that result. `weight`: what
+// it overwrites, where that is on its own device.
 ValueId with_weight_output(PlacedEdit& edit, NodeId update, DType dtype, ValueId weight) {
   const Node node = edit.graph().node(update);
   Attributes attributes = node.attributes;
@@ -21,8 +21,8 @@ ValueId with_weight_output(PlacedEdit& edit, NodeId update, DType dtype, ValueId
   return outputs.back();
 }
 
-// What an update of another kind, or whatever else has the last word on the master, left there, in
-// the weight's type. `weight`: what it overwrites where that lies on its own device.
+// The master in the weight's type, for an update of another kind, or anything else that writes the
+// master last. `weight`: what it overwrites, where that is on its own device.
 ValueId converted(PlacedEdit& edit, ValueId master, DType dtype, ValueId weight) {
   const NodeId writer = edit.graph().value(master).producer;
   const NodeId cast = edit.add("Cast", {master}, {{"to", std::string(name_of(dtype))}}, writer);
@@ -79,7 +79,7 @@ ValueId add_weight(PlacedEdit& edit, std::size_t s, int device, DType dtype) {
     }
   }
   edit.add_state(std::move(state), device, edit.place(s).lookahead);
-  edit.place(s).param = edit.state_device(s);  // nobody is left who reads the master elsewhere
+  edit.place(s).param = edit.state_device(s);  // no other device reads the master any more
   return weight;
 }
 

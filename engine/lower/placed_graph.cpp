@@ -45,7 +45,8 @@ void collect_readers(const Graph& graph, const std::vector<std::vector<NodeId>>&
   }
 }
 
-// Nodes that wait for one another: a pass made a cycle, or states need each other's new values.
+// Throws for nodes that wait for each other: a pass made a cycle, or states need each other's new
+// values.
 [[noreturn]] void refuse_cycle(const Graph& graph, const std::vector<int>& missing) {
   Diagnostic d;
   d.message = "operators of the step wait for each other: a defect of Tandem, please report it";
@@ -122,7 +123,7 @@ PlacedGraph tidy(PlacedGraph placed, const std::vector<double>& keys) {
     if (!map[old.index]) {
       map[old.index] = ValueId{static_cast<std::int32_t>(to.graph.values.size())};
       Value& value = to.graph.values.emplace_back(from.value(old));
-      // Names that edits made count from the graph of their own pass.
+      // Each pass makes names that are unique only in its own graph.
       while (!names.insert(value.name).second) value.name += "'";
     }
     return map[old.index];

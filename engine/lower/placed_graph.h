@@ -17,13 +17,13 @@ struct PlacedGraph {
   Graph graph;                      // devices are indices into LowerContext::devices
   std::vector<PlacedNode> nodes;    // one per node of the graph
   std::vector<PlacedState> states;  // one per state of the graph; fed inputs lie on device 0
-  std::vector<std::string> notes;   // what a person should know
+  std::vector<std::string> notes;   // for people
 };
 
 /// The id of the node in place n.
 inline NodeId node_id(std::size_t n) { return NodeId{static_cast<std::int32_t>(n)}; }
 
-/// What the passes begin with.
+/// The graph that the first pass gets.
 PlacedGraph placed_graph(const Graph& graph, const Placement& placement);
 
 struct LowerContext {
@@ -58,15 +58,15 @@ class PlacedEdit {
   /// of missing attributes are filled, types are inferred. Its outputs are new values.
   NodeId add(std::string_view op, std::vector<ValueId> inputs, Attributes attributes, NodeId like,
              const std::vector<NodeId>& merged = {}, std::shared_ptr<const Graph> body = nullptr);
-  /// A value that no node makes: a constant, or the initial value of a state that `add_state` gets.
+  /// A value that no node makes: a constant, or the initial value of a state for `add_state`.
   ValueId add_value(Value value);
   void add_state(State state, int device, int lookahead = default_lookahead);
   /// A value that is fed, as the last input of the graph.
   ValueId add_input(const std::string& name, const TensorType& type);
   void add_note(std::string note) { placed_.notes.push_back(std::move(note)); }
-  /// The place in the order that a node would like: node n of the start has key n.
+  /// The position that a node prefers in the order: node n of the original graph has key n.
   void set_key(NodeId node, double key) { keys_[node.index] = key; }
-  /// From now on every reader of `old` reads `by`, which takes over its name.
+  /// Makes every reader of `old` read `by`, which takes over its name.
   void replace(ValueId old, ValueId by);
   /// True where the device of `node` has a kernel of its own (no reference) for it.
   bool has_fast_kernel(NodeId node) const;
@@ -83,10 +83,10 @@ class PlacedEdit {
   struct EditedValue {
     std::vector<NodeId> readers;
     bool kept = false;
-    ValueId replaced;  // by what, or -1
+    ValueId replaced;  // the value that replaces it, or -1
   };
   std::vector<EditedValue> values_;
-  std::vector<double> keys_;  // position of each node in the order to keep
+  std::vector<double> keys_;  // per node: the position that it prefers
 };
 
 /// Sorts nodes by producers, readers of a state before its writer, then `keys`; drops what reaches
@@ -102,11 +102,11 @@ inline bool is_view(const Node& node) { return node.op->view != nullptr; }
 /// `value`, or what it is a view of.
 ValueId behind_views(const Graph& graph, ValueId value);
 
-/// Whether this update can also give out the new master in 16 bits.
+/// Whether this update can also output the new master in 16 bits.
 bool makes_weight(const Node& writer);
 
 /// Splits the weight of parameter `state` from its master: `device` and `dtype` are where it lies
-/// and its type. Everyone but updates reads it from now on, and what writes the master last
+/// and its type. All readers but updates read it afterwards, and the last writer of the master
 /// refreshes it.
 ValueId add_weight(PlacedEdit& edit, std::size_t state, int device, DType dtype);
 

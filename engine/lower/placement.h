@@ -10,27 +10,27 @@ namespace tandem {
 /// What becomes of an operator's results between forward and backward.
 enum class Activations : std::uint8_t { keep, offload, recompute };
 
-/// What crosses of a lookup whose table lives on the host and whose readers do not: one row per
-/// id, or each row that occurs once, with an index into them.
+/// What a lookup sends whose table lives on the host and whose readers do not: one row per id, or
+/// every different row once, with an index into them.
 enum class Ship : std::uint8_t { results, rows };
 
-/// Copies that come back to a device begin at most so many uses ahead of their own.
+/// Copies that come back to a device begin at most this many uses before the one they serve.
 constexpr int default_lookahead = 1;
 
 struct PlacedNode {
   int device = 0;
   std::string reason;  // "policy.toml:4", "default"
   Activations acts = Activations::keep;
-  int lookahead = default_lookahead;  // of offloaded results
+  int lookahead = default_lookahead;  // for results that are offloaded
 };
 
 struct PlacedState {
   int state = 0;  // home of the master weight and of the update
   int param = 0;  // home of the compute-type weight
   std::string reason;
-  int lookahead = default_lookahead;  // of a weight that is read elsewhere
-  Ship ship = Ship::results;          // of lookups in it
-  int rows_ahead = 0;  // of lookups that ship rows: steps ahead that rows are fetched, 0 or 1
+  int lookahead = default_lookahead;  // for a weight that is read on another device
+  Ship ship = Ship::results;          // what lookups in it send
+  int rows_ahead = 0;  // how many steps ahead lookups that ship rows fetch them: 0 or 1
 };
 
 struct Placement {

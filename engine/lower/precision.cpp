@@ -1,7 +1,7 @@
 // 16-bit floats where a device is fast with them (Operator::precision): products compute in them,
 // statistics and losses in float32, the rest in the type of its operands. Masters and moments stay
-// float32; what is read of a parameter is a weight of 16 bits, written by the update itself where
-// it can, else converted after it.
+// float32; forward and backward read a weight of 16 bits, which the update itself writes where it
+// can; else it is converted after the update.
 #include <algorithm>
 #include <cassert>
 #include <map>
@@ -48,8 +48,8 @@ class Narrowing {
   bool is_stored(ValueId value) const {
     return static_cast<std::size_t>(value.index) < stored_.size() && stored_[value.index];
   }
-  // Split tables and rows of them, which have 16 bits whatever computes with them, up to the casts
-  // that widen them.
+  // Marks split tables and their rows, up to the casts that widen them: they have 16 bits in any
+  // case.
   void find_stored() {
     const Graph& graph = edit_.graph();
     stored_.assign(graph.values.size(), false);
@@ -57,7 +57,7 @@ class Narrowing {
       const auto* low = state.derived.as<LowHalf>();
       if (low != nullptr) stored_[graph.find_state(low->of)->initial.index] = true;
     }
-    for (const State& state : graph.states) {  // rows of one that were fetched ahead
+    for (const State& state : graph.states) {  // rows of a split table that were fetched ahead
       const auto* rows = state.derived.as<PrefetchedRows>();
       const State* table = rows == nullptr ? nullptr : graph.find_state(rows->of);
       if (table != nullptr && is_stored(table->initial) && dtype(state.initial) == DType::bfloat16)
@@ -91,7 +91,7 @@ class Narrowing {
     return kept ? Precision::float32 : node.op->precision;
   }
 
-  // Parameters of which forward reads nothing in float32, also not through views.
+  // Whether forward reads nothing of a parameter in float32, not even through views.
   bool wants_half(ValueId value) const {
     bool read = false;
     for (NodeId reader : edit_.readers(value)) {
@@ -112,15 +112,15 @@ class Narrowing {
       if (state.kind != StateKind::parameter || dtype(state.initial) != DType::float32) continue;
       if (std::find(without.begin(), without.end(), state.name) != without.end()) continue;
       if (!wants_half(state.initial)) continue;
-      // After an update of some rows, all of them would be converted.
+      // After an update of some rows, the whole weight would have to be converted.
       const NodeId writer = edit_.graph().value(state.final).producer;
       if (writer && edit_.graph().node(writer).op->role == Role::rows_update) continue;
       add_weight(edit_, s, edit_.place(s).param, half_);
     }
   }
 
-  // An update computes in float32; gradients of 16 bits go into it, and into norms, as they are:
-  // those of rows where the device has a kernel for them.
+  // An update computes in float32. It reads gradients of 16 bits as they are, and so do norms; for
+  // gradients of rows, only where the device has a kernel for that.
   void widen_operands(NodeId id) {
     const Operator& op = *edit_.graph().node(id).op;
     if (op.reducer == Reducer::sum_of_squares) return;
@@ -173,7 +173,7 @@ class Narrowing {
         if (node.phase == Phase::forward && node.path.starts_with("loss.")) return DType::float32;
         break;
     }
-    // Constants and weights alone do not decide, except where there is nothing else.
+    // Constants and weights do not decide, except where there is nothing else.
     return wide ? DType::float32 : has_half(node) ? half_ : DType::float32;
   }
   bool has_half(const Node& node) const {
@@ -182,7 +182,7 @@ class Narrowing {
   }
   bool is_master(ValueId value) const {
     if (edit_.graph().value(value).kind != ValueKind::state) return false;
-    // A loss scale may be beyond float16: it is computed with in float32.
+    // A loss scale may exceed float16's range: it stays in float32.
     const std::vector<State>& states = edit_.graph().states;
     return std::any_of(states.begin(), states.end(), [&](const State& state) {
       return state.initial == value && state.kind != StateKind::optimizer;
@@ -202,7 +202,7 @@ class Narrowing {
     infer(id);
   }
 
-  // Types of the outputs again.
+  // Infers the types of the outputs anew.
   void infer(NodeId id) {
     Graph& graph = edit_.graph();
     Node node = graph.node(id);
@@ -215,8 +215,8 @@ class Narrowing {
     }
   }
 
-  // On the device that is not fast with 16 bits where there is one of the two, so that the link
-  // carries the small form.
+  // Narrows a value on the device that makes it, and widens it on the one that reads it, so that
+  // the link carries the small form.
   ValueId cast(ValueId value, DType to, int reader_device, NodeId reader) {
     const NodeId producer = edit_.graph().value(value).producer;
     if (producer && edit_.graph().node(producer).op->scalar == ScalarFunction::cast) {
@@ -225,7 +225,7 @@ class Narrowing {
     }
     const int from = producer ? edit_.device(producer) : home_of(value);
     const bool at_source = to == half_ && !edit_.graph().is_constant(value);
-    // A constant is laid down on each device later.
+    // A constant is later stored on each device that reads it.
     const int device = at_source ? from : edit_.graph().is_constant(value) ? host : reader_device;
     ValueId& known = casts_[{value.index, to, device}];
     if (known) return known;
@@ -236,7 +236,7 @@ class Narrowing {
       copy.name += "@" + std::string(name_of(to));
       known = edit_.add_value(std::move(copy));
     } else if (producer && is_view(edit_.graph().node(producer)) && to == half_) {
-      // A view of what is cast, which others may read as well.
+      // Casts what the view shows and views that, so that other readers can use the cast, too.
       const Node view = edit_.graph().node(producer);
       std::vector<ValueId> inputs = view.inputs;
       inputs[0] = cast(inputs[0], to, reader_device, reader);

@@ -47,8 +47,8 @@ PlacedGraph product_updates(PlacedGraph placed, const LowerContext& context) {
         graph.type(product.inputs[1]).rank() != 2) {
       continue;
     }
-    // A product that reads the weight itself would see it change under its hands, and two weights
-    // whose products read each other's could not be updated in any order.
+    // A product that reads the weight itself would see it change while it runs, and two weights
+    // whose products read each other could not be updated in any order.
     const auto changes = [&](ValueId operand) {
       return updated.count(behind_views(graph, operand).index) > 0;
     };

@@ -18,8 +18,8 @@ bool is_batch_normalization(const Node& node) {
   return node.op->name == "BatchNormalizationTraining";
 }
 
-/// Statistics and the like: kept, because kernels count on somebody reading the first result of
-/// those that make them, and a few bytes are not worth a clone.
+/// Statistics and the like: kept, because kernels that make them rely on their first result being
+/// read, and a few bytes are not worth a clone.
 bool is_side_result(const Graph& graph, ValueId value) {
   const std::string& op = graph.node(graph.value(value).producer).op->name;
   return graph.value(value).output_index > 0 && op != "Dropout" && op != "Split";
@@ -36,7 +36,7 @@ struct Candidate {
 /// saved bytes of the largest segment together are smallest.
 std::vector<std::size_t> segment_ends(const std::vector<Candidate>& candidates) {
   const std::size_t count = candidates.size();
-  std::vector<std::size_t> sum(count + 1, 0);  // of saved bytes
+  std::vector<std::size_t> sum(count + 1, 0);  // saved bytes of the first i candidates
   std::size_t largest = 1;
   for (std::size_t i = 0; i < count; ++i) {
     sum[i + 1] = sum[i] + candidates[i].saved;
@@ -107,7 +107,7 @@ class Recomputation {
   ValueId root(ValueId value) const { return root_[value.index]; }
   std::size_t bytes(ValueId value) const { return graph_.type(value).bytes(); }
 
-  // A clone must not write state, nor read one that a forward node has written meanwhile.
+  // A clone must not write a state, nor read one that a forward node has written meanwhile.
   bool may_clone(const Node& node) const {
     if (node.phase != Phase::forward) return false;
     const bool statistics = is_batch_normalization(node);
@@ -123,7 +123,7 @@ class Recomputation {
     return true;
   }
 
-  // Made by a selected node of that device.
+  // Whether a selected node of that device makes the value.
   bool is_selected(ValueId value, int device) const {
     if (!value || graph_.value(value).kind != ValueKind::computed) return false;
     const NodeId by = producer(value);
@@ -137,7 +137,7 @@ class Recomputation {
   bool read_by_backward(ValueId value, int device) const { return is_saved(edit_, value, device); }
   void keep(ValueId value) { kept_[value.index] = kept_[root(value).index] = 1; }
 
-  // Segments of the selected nodes of a device.
+  // Divides the selected nodes of a device into segments.
   void divide(int device) {
     std::vector<Candidate> candidates;
     for (std::size_t n = 0; n < count_; ++n) {
@@ -146,7 +146,7 @@ class Recomputation {
       candidates.push_back({static_cast<std::int32_t>(n)});
     }
     if (candidates.empty()) return;
-    std::vector<std::int64_t> ends(candidates.size() + 1, 0);  // of bytes that cross
+    std::vector<std::int64_t> ends(candidates.size() + 1, 0);  // changes of the bytes that cross
     std::vector<std::int32_t> last_reader(graph_.values.size(), -1);
     std::vector<char> saved(graph_.values.size(), 0);
     for (const Candidate& candidate : candidates) {
@@ -193,8 +193,8 @@ class Recomputation {
     drop_useless(candidates, segment, device);
   }
 
-  // A result that is kept was made from the input's own bits; in 16 bits, or by another fused
-  // kernel, those of an input that is made again may differ in the last one.
+  // Keeps inputs that a gradient compares with a kept result: an input that is made again, in 16
+  // bits or by another fused kernel, may differ in the last bit from the one the result came from.
   void keep_compared(int device) {
     for (std::size_t n = 0; n < count_; ++n) {
       const Node& node = graph_.nodes[n];
@@ -207,7 +207,7 @@ class Recomputation {
     }
   }
 
-  // A segment whose clones would keep as many bytes alive as they save.
+  // Drops segments whose clones would keep at least as many bytes alive as they save.
   void drop_useless(const std::vector<Candidate>& candidates, int segments, int device) {
     std::vector<std::vector<std::int32_t>> members(segments);
     for (const Candidate& candidate : candidates)
@@ -271,8 +271,8 @@ class Recomputation {
       input = graph_.node(clone_[producer(input).index]).outputs[graph_.value(input).output_index];
     }
     if (is_batch_normalization(node)) {
-      // The running statistics are written once: the clone's own are read by nobody, and made from
-      // what has the same shape.
+      // Running statistics are only written once: nothing reads those that the clone makes, and its
+      // inputs for them may be anything of the same shape.
       inputs[3] = node.outputs[3];
       inputs[4] = node.outputs[4];
     }

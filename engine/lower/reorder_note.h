@@ -1,5 +1,5 @@
-// Notes of a plan about copies from one order in memory to another: who looks into a plan wants
-// them, who trains does not.
+// Notes of a plan about copies that only reorder a value in memory: shown to people who inspect a
+// plan, not to those who train.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Element-wise results that overwrite an operand which nobody needs any more: one buffer less.
+// Makes element-wise results overwrite an operand that is not needed any more: one buffer less.
 #include <algorithm>
 
 #include "engine/lower/placed_graph.h"
@@ -7,8 +7,8 @@
 namespace tandem {
 namespace {
 
-// How many inputs, the first ones, the only result may overwrite: every element is read before the
-// same place is written.
+// How many of the first inputs the only result may overwrite: each element is read before its place
+// is written.
 std::size_t reusable_inputs(const Node& node) {
   if (node.op->name == "GatherAdd") return 1;
   if (node.outputs.size() != 1) return 0;
@@ -56,7 +56,7 @@ class Reuse {
  private:
   static constexpr std::int32_t forever = 1 << 30;
 
-  // Each result over its own operand, where no other operand lies there too.
+  // Each result overwrites its own operand, where no other operand has the same storage.
   void reduce_in_place(std::size_t n) {
     const Node& node = graph_.nodes[n];
     if (collective_kind(node) != CollectiveKind::all_reduce) return;
@@ -99,7 +99,7 @@ class Reuse {
     }
     if (!layout.is_strided() || !same_places(layout, lowered_.values[x.index].layout, type.shape))
       return false;
-    // The buffer holds exactly this value, seen exactly this way.
+    // The buffer must hold exactly this value, in this layout.
     const ValueId owner{from};
     if (graph_.type(owner).elements() != type.elements()) return false;
     if (span_elements(lowered_.values[from].layout, graph_.type(owner).shape) != type.elements())

@@ -1,4 +1,4 @@
-// See the header; readers are those at the start of an edit.
+// Implements saved_values.h; readers are those at the start of an edit.
 #include "engine/lower/saved_values.h"
 
 #include <algorithm>

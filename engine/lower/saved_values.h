@@ -1,4 +1,4 @@
-// What backward reads of the values that forward makes: those that wait for it in memory.
+// Saved values: results of forward that stay in memory because backward reads them.
 #pragma once
 
 #include <vector>
@@ -13,17 +13,17 @@ struct SavedUse {
   ValueId read;
 };
 
-/// On that device; copies to another one are no uses.
+/// The uses of `value` on that device; copies to another device are no uses.
 std::vector<SavedUse> saved_uses(PlacedEdit& edit, ValueId value, int device);
 
 /// Whether backward reads the value itself, on that device.
 bool is_saved(PlacedEdit& edit, ValueId value, int device);
 
-/// Per value the one in whose bytes it lies, as a view on the same device: itself where it is none.
+/// Per value: the one that it is a view of, on the same device; itself where it is no view.
 std::vector<ValueId> view_roots(PlacedEdit& edit);
 
-/// The node's gradient looks for its result among its inputs' elements, so that backward must find
-/// them in the very bits that the result was made from.
+/// Whether the node's gradient looks for the result among the elements of its inputs, so that
+/// backward needs exactly the bits that the result was made from.
 bool gradient_compares(const Node& node);
 
 }  // namespace tandem

@@ -14,7 +14,7 @@ using Kind = LayoutConstraint::Kind;
 
 struct Evaluation {
   bool possible = true;
-  double penalty = 0;  // bytes copied, or left in another layout than wished
+  double penalty = 0;  // bytes copied, or left in another layout than wanted
   KernelSelection selection;
 };
 
@@ -82,8 +82,8 @@ class Evaluator {
     return same_places(a, b, shape);
   }
 
-  // The one permutation of all operands of a group that are wished dense: that of a state that the
-  // node overwrites, else the one that leaves the fewest operands to be copied.
+  // The permutation shared by all operands of a group that have to be dense: that of a state that
+  // the node overwrites, else the one that leaves the fewest operands to be copied.
   const Layout& dense_layout(const Proposal& proposal, int group, const Shape& shape) {
     const auto found = dense_.find(group);
     if (found != dense_.end()) return found->second;
@@ -168,7 +168,8 @@ class Evaluator {
     result.selection.storages.push_back({});
   }
 
-  // Nobody wishes anything: element-wise results follow their inputs, others are row-major.
+  // The layout where there is no preference: element-wise results follow their inputs, others are
+  // row-major.
   Layout free_layout(std::size_t output, const std::vector<Layout>& inputs) const {
     const Shape& shape = graph_.type(node_.outputs[output]).shape;
     std::optional<Layout> first;

@@ -13,7 +13,7 @@ namespace tandem {
 
 /// What is known of one node before its kernel is chosen.
 struct NodeOperands {
-  std::vector<Layout> inputs;              // actual layouts; anything where absent
+  std::vector<Layout> inputs;              // actual layouts; arbitrary where absent
   std::vector<std::optional<Want>> wants;  // per output
   std::vector<int> overwritten;            // per output: input index or -1
   std::vector<bool> read;                  // per output
@@ -25,8 +25,8 @@ struct KernelSelection {
   const Kernel* kernel = nullptr;
   std::vector<std::optional<Layout>> input_copies;  // per input: the layout to copy to
   std::vector<Layout> outputs;
-  std::vector<ValueId> storages;     // per output: inside whose buffer (as in Want), or -1
-  std::vector<std::string> refused;  // "kernel: reason" of those before
+  std::vector<ValueId> storages;     // per output: whose buffer holds it (as in Want), or -1
+  std::vector<std::string> refused;  // "kernel: reason" for each one before
 };
 
 /// The first kernel of the list that takes the operands as they are; else the first that can do the

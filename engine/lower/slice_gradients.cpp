@@ -12,7 +12,7 @@ struct Piece {
   std::int64_t start = 0, size = 0;
 };
 
-// The leaves of a tree of Adds, each read only there; false where a leaf is no SliceGrad.
+// Collects the leaves of a tree of Adds, each read only there; false where one is no SliceGrad.
 bool collect(PlacedEdit& edit, ValueId value, std::vector<NodeId>& leaves) {
   const NodeId producer = edit.graph().value(value).producer;
   if (!producer) return false;

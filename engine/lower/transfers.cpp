@@ -1,5 +1,5 @@
 // Cuts the graph where it crosses devices: one Transfer per value and destination, shared by all
-// its readers there. Constants are laid down on each device instead.
+// its readers there. Constants are stored on each device instead.
 #include <cassert>
 #include <map>
 #include <tuple>
@@ -44,7 +44,7 @@ class Cut {
           }
         }
         if (node.op->role ==
-            Role::transfer) {  // crosses by itself, between accelerators by the host
+            Role::transfer) {  // crosses already, between accelerators through the host
           assert((i < 2 || home_[input.index] == host) && "the host counts the rows of a copy");
           if (i > 0 || device == host || home_[input.index] == host) continue;
           device = host;
@@ -94,8 +94,8 @@ class Cut {
     return there;
   }
 
-  // What forward sees in its fetched copy of a parameter, seen in the copy of backward; -1 where
-  // `value` is no such view.
+  // A view that forward made of its fetched copy of a parameter, made again of backward's copy; -1
+  // where `value` is no such view.
   ValueId view_again(ValueId value, int device, NodeId reader) {
     const NodeId view = edit_.graph().value(value).producer;
     if (!view || view.index >= static_cast<std::int32_t>(count_)) return {};

@@ -14,7 +14,7 @@ class AveragePrecision final : public SortedScores {
   }
 
  protected:
-  /// The sum of (R_n - R_(n-1)) P_n over the scores, the greatest first; equal ones are one step.
+  /// The sum of (R_n - R_(n-1)) P_n over the scores, greatest first; equal scores are one step.
   double of_sorted(std::span<const std::uint64_t> sorted) const override {
     const auto positives = static_cast<std::uint64_t>(std::count_if(
         sorted.begin(), sorted.end(), [](std::uint64_t score) { return (score & 1) != 0; }));

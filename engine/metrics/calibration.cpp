@@ -1,4 +1,4 @@
-// How many positive labels are predicted for each that there is.
+// The number of predicted positive labels, divided by the number of actual ones.
 #include "engine/metrics/metric_sums.h"
 #include "engine/training/predicted_values.h"
 

@@ -5,7 +5,7 @@
 
 namespace tandem::metrics {
 
-/// Of one class, or of all together.
+/// Counts for one class, or for all classes together.
 struct ClassCounts {
   std::int64_t right = 0;   // labelled and predicted so
   std::int64_t wrong = 0;   // predicted so, labelled otherwise

@@ -1,4 +1,4 @@
-// Scores of classes and the labels beside them, row by row.
+// Scores of classes with their labels, row by row.
 #pragma once
 
 #include "engine/metrics/metric.h"
@@ -41,8 +41,8 @@ void with_numbers(const HostTensor& x, F f) {
   }
 }
 
-/// Calls f(label, score, classes) for each row whose label counts; score(c) is that of a class. Of
-/// one-hot labels the label is their greatest.
+/// Calls f(label, score, classes) for each row whose label counts; score(c) is that of class c. For
+/// one-hot labels, the label is the class with the greatest one.
 template <class F>
 void each_row(const MetricInput& input, const std::optional<std::int64_t>& ignore_index, F f) {
   const ClassAxes axes = class_axes(input.values.shape(), input.labels.shape());
@@ -65,8 +65,8 @@ void each_row(const MetricInput& input, const std::optional<std::int64_t>& ignor
   });
 }
 
-/// Calls f(label, predicted) for each decision that counts: of scores of yes and no for each
-/// element (1 above 0; labels above 0.5), else for each row.
+/// Calls f(label, predicted) for each decision that counts: one for each element of binary scores
+/// (1 above 0; labels above 0.5), else one for each row.
 template <class F>
 void each_decision(const MetricInput& input, bool is_binary,
                    const std::optional<std::int64_t>& ignore_index, F f) {

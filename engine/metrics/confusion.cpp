@@ -26,7 +26,7 @@ class Confusion final : public Metric {
   void add_sums(const std::string& sums) override {
     std::size_t at = 0;
     const auto classes = taken_from<std::int64_t>(sums, at);
-    if (classes == 0) return;  // of a rank without samples
+    if (classes == 0) return;  // from a rank without samples
     classes_ = classes;
     counts_.resize(static_cast<std::size_t>(classes * classes));
     for (std::int64_t& count : counts_) count += taken_from<std::int64_t>(sums, at);

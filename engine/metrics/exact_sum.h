@@ -9,8 +9,8 @@
 
 namespace tandem {
 
-/// A fixed-point number as wide as the range of doubles. Infinities and NaN make the sum what they
-/// would make of a double.
+/// A fixed-point number as wide as the range of doubles. Infinities and NaN affect the sum as they
+/// affect a double.
 class ExactSum {
  public:
   ExactSum& operator+=(double x) {
@@ -20,7 +20,7 @@ class ExactSum {
     }
     const auto bits = std::bit_cast<std::uint64_t>(x);
     std::uint64_t mantissa = bits & ((std::uint64_t{1} << 52) - 1);
-    std::uint64_t exponent = (bits >> 52) & 0x7ff;  // of 2^-1074
+    std::uint64_t exponent = (bits >> 52) & 0x7ff;  // the unit is 2^-1074
     if (exponent != 0) {
       mantissa |= std::uint64_t{1} << 52;
       --exponent;
@@ -58,7 +58,7 @@ class ExactSum {
     }
     std::size_t top = sum.limbs_.size() - 1;
     while (top > 0 && sum.limbs_[top] == 0) --top;
-    double result = 0;  // of the four highest limbs: 97 bits at least, the least ones first
+    double result = 0;  // the four highest limbs: 97 bits at least, lowest limb first
     for (std::size_t i = top < 3 ? 0 : top - 3; i <= top; ++i) {
       result += std::ldexp(static_cast<double>(sum.limbs_[i]), static_cast<int>(32 * i) - 1074);
     }

@@ -13,7 +13,7 @@ namespace tandem::metrics {
 
 inline constexpr double no_number = std::numeric_limits<double>::quiet_NaN();
 
-/// Numbers as bytes; ranks of a run have the same program.
+/// Numbers as bytes, for other ranks of the run: they have the same program.
 template <class... T>
 std::string bytes_of(const T&... numbers) {
   std::string bytes;
@@ -67,7 +67,7 @@ class MeanOfElements final : public Metric {
   std::int64_t count_ = 0;
 };
 
-/// `MetricKind::make` of a class without options.
+/// `MetricKind::make` for a class without options.
 template <class M>
 std::unique_ptr<Metric> plain(const MetricConfig&, unsigned) {
   return std::make_unique<M>();

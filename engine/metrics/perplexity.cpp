@@ -1,4 +1,4 @@
-// Perplexity, and the same as bits: of a token, and of a byte.
+// Perplexity, and its logarithm in bits per token and per byte.
 #include <cmath>
 #include <numbers>
 

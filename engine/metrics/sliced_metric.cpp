@@ -9,7 +9,7 @@
 namespace tandem {
 namespace {
 
-/// Some of `count` samples, which lie one behind the other.
+/// Some of the `count` samples, which lie one after the other along axis 0.
 HostTensor some_samples(const HostTensor& all, std::span<const std::int64_t> samples,
                         std::int64_t count) {
   TensorType type = all.type();

@@ -10,8 +10,9 @@ namespace tandem {
 /// The most values that `by` may slice by.
 constexpr std::size_t most_slices = 1000;
 
-/// A table of what `make` makes, one for each value (ascending), which takes in the samples whose
-/// MetricInput::slices say so. A slice without samples, or without such a metric, has NaN.
+/// A table of metrics from `make`, one for each value (ascending), which accumulates the samples
+/// with this value in MetricInput::slices. A slice without samples, or for which the metric is
+/// undefined, has NaN.
 class SlicedMetric final : public Metric {
  public:
   SlicedMetric(std::vector<std::int64_t> values,

@@ -1,4 +1,4 @@
-// Scores of yes and no that are kept until all are there, and the area under the ROC curve of them.
+// Binary scores that are kept until all are there, and the area under their ROC curve.
 #pragma once
 
 #include "engine/metrics/metric.h"

@@ -11,7 +11,7 @@ class TopK final : public Metric {
  public:
   explicit TopK(std::int64_t k) : k_(k) {}
 
-  /// Of equal scores the first ones count as greater, as in accuracy; NaN as greater than any.
+  /// Among equal scores the first ones count as greater, as in accuracy; NaN as greater than any.
   void add(const MetricInput& input) override {
     each_row(input, input.ignore_index, [&](std::int64_t label, auto score, std::int64_t classes) {
       ++total_;

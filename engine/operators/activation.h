@@ -17,7 +17,7 @@ enum class Activation : std::uint8_t {
   relu,
   gelu,
   gelu_tanh,
-  relu_grad,  // of Gemm only: 0 where multiplier <= 0
+  relu_grad,  // only for Gemm: 0 where multiplier <= 0
 };
 
 struct NamedActivation {
@@ -47,7 +47,7 @@ inline std::optional<Activation> parse_activation(std::string_view name) {
   return std::nullopt;
 }
 
-/// Of a node whose types were inferred, so that its name is a known one.
+/// The activation of a node whose types were inferred, so that its name is a known one.
 inline Activation activation_of(const Attributes& attributes) {
   const auto activation = parse_activation(attributes.text("activation"));
   assert(activation && "an unknown activation");

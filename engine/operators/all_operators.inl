@@ -1,5 +1,5 @@
 // The list of all operators. TANDEM_OPERATOR(name): `Operator name()` of name.cpp in
-// engine/operators/ or a folder of it, a gradient's beside its operator; TANDEM_OPERATORS(name):
+// engine/operators/ or a folder of it, a gradient's next to its operator; TANDEM_OPERATORS(name):
 // `void add_name(OperatorSet&)`, which adds several.
 
 // Element by element
@@ -88,7 +88,7 @@ TANDEM_OPERATOR(rnn_scan)
 TANDEM_OPERATOR(rnn_scan_grad)
 
 // Updates
-TANDEM_OPERATORS(updates)  // of single parameters: one for each optimizer
+TANDEM_OPERATORS(updates)  // for single parameters: one for each optimizer
 TANDEM_OPERATOR(unique_indices)
 TANDEM_OPERATOR(split_ids)
 TANDEM_OPERATOR(shard_ids)

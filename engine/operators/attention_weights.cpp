@@ -37,7 +37,7 @@ NodeId attention_behind(const Graph& graph, ValueId value) {
   return {};
 }
 
-// The attention that the value is made of alone, in so many words.
+// The attention from which the value is made by operators that keep its heads, if any.
 NodeId attention_before(const Graph& graph, ValueId value) {
   while (const NodeId producer = graph.value(value).producer) {
     const Node& node = graph.node(producer);

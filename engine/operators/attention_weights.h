@@ -7,10 +7,10 @@
 
 namespace tandem {
 
-/// How a matrix stands beside attention by heads.
+/// How a matrix is split by the heads of an attention next to it.
 struct AttentionWeight {
   NodeId attention;      // none: `obstacle` says why
-  std::size_t axis = 0;  // of the matrix, along which a head is a block of neighbours
+  std::size_t axis = 0;  // the matrix's axis along which each head is a block of neighbours
   std::int64_t heads = 0;
   std::string obstacle;
 };

@@ -1,4 +1,4 @@
-// The same bits as another element type of the same size.
+// Reinterprets the bits as another element type of the same size.
 #include "engine/operators/elementwise.h"
 #include "engine/operators/operator.h"
 

@@ -1,4 +1,4 @@
-// The same numbers in another element type; of 8-bit floats FromFloat8 and ToFloat8 (float8.cpp).
+// Converts numbers to another element type; 8-bit floats have FromFloat8 and ToFloat8 (float8.cpp).
 #include "engine/operators/elementwise.h"
 #include "engine/operators/operator.h"
 
@@ -14,7 +14,7 @@ std::vector<TensorType> infer_cast(const NodeView& node) {
   return {{*dtype, node.input(0).shape}};
 }
 
-// Flows back between floating point types only.
+// The gradient flows back between floating point types only.
 Gradients cast_gradient(GradientContext& c) {
   const DType from = c.g.dtype(c.x(0));
   if (!is_float(from) || !is_float(c.g.dtype(c.y(0)))) return {ValueId{}};

@@ -1,4 +1,4 @@
-// The same elements in another layout; made by lowering. Transfer goes to another device.
+// Copies elements into another layout; made by lowering. Transfer copies to another device.
 #include "engine/operators/operator.h"
 
 namespace tandem::operators {

@@ -27,7 +27,8 @@ ValueId ExpressionGraph::number(double value, DType dtype) {
 
 Expression apply(std::string_view op, const std::vector<Expression>& operands,
                  const Attributes& attributes) {
-  // The last operand that is a value gives numbers their type: of Where the first is the condition.
+  // The last operand that is a value gives numbers their type: the first operand of Where is a
+  // condition.
   ExpressionGraph* graph = nullptr;
   DType dtype = DType::float32;
   for (const Expression& operand : operands) {

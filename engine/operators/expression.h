@@ -14,7 +14,7 @@ class GraphBuilder;
 
 namespace expressions {
 
-/// Where expressions append their nodes. The same operator of the same operands is one node.
+/// Where expressions append their nodes. Equal operators of equal operands become one node.
 class ExpressionGraph {
  public:
   explicit ExpressionGraph(GraphBuilder& g) : g_(g) {}

@@ -3,7 +3,7 @@
 //   FromFloat8  y = the numbers of x, exactly, in float32
 //   ToFloat8    y = the codes of x in the type `to`; `saturate` and `rounding` as in ONNX's Cast
 //
-// Gradients flow through floating point to compute with alone. Import writes the two as a rounding
+// Gradients flow only through types that are computed with. Import writes the two as a rounding
 // that lets gradients pass (importer/operators/float8.h).
 #include "engine/graph/float8.h"
 

@@ -67,8 +67,8 @@ Operator gather() {
           .takes_float8 = true};
 }
 
-// dx[a..., k, b...] = the sum of dy[a..., i..., b...] over all i with indices[i...] = k, which an
-// absent index is for no k
+// dx[a..., k, b...] = the sum of dy[a..., i..., b...] over all i with indices[i...] = k; an absent
+// index equals no k
 Operator gather_grad() {
   return {.name = "GatherGrad",
           .role = Role::lookup_gradient,

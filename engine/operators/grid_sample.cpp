@@ -62,7 +62,7 @@ GridTaps GridSampler::taps(double n, std::int64_t extent) const {
   x = std::clamp(x, -1e15, 1e15);
   if (mode_ == Mode::nearest) x = std::nearbyint(x);
   if (x < low(extent) || x > high(extent)) {
-    // Of a cubic curve the taps alone are held at the border, as PyTorch and onnxruntime do.
+    // In cubic mode only the taps are held at the border, as in PyTorch and onnxruntime.
     if (padding_ == Padding::border && mode_ != Mode::cubic) {
       x = std::clamp(x, 0.0, length - 1);
       slope = 0;

@@ -11,7 +11,7 @@ namespace tandem {
 struct GridTap {
   std::int64_t source = -1;  // -1: 0 beyond the ends
   double weight = 0;
-  double slope = 0;  // of the weight by the normalised coordinate
+  double slope = 0;  // derivative of the weight by the normalised coordinate
 };
 
 struct GridTaps {
@@ -24,7 +24,7 @@ class GridSampler {
  public:
   explicit GridSampler(const Attributes& attributes);
   /// The elements of an axis around the normalised coordinate `n`, -1 at its begin and 1 at its
-  /// end. A coordinate that is no number is taken to be -1.
+  /// end. A coordinate that is NaN is taken to be -1.
   GridTaps taps(double n, std::int64_t extent) const;
   /// f(element, weight, slopes of the weight along the axes) for each element that a place
   /// sees: products of the taps of 1 to 3 axes. coordinate(k) is the k-th number of

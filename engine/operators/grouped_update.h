@@ -13,8 +13,8 @@ namespace tandem {
 bool is_optimizer_update(const Node& node);
 inline constexpr std::size_t update_scalars = 4;  // lr, step, scale, skip
 
-/// Of one update of a kind that makes a `weight` or none. Group i has the inputs [i * inputs, (i +
-/// 1) * inputs) and the outputs [i * outputs, (i + 1) * outputs) of the node.
+/// The operands of one update of a kind that makes a `weight` or none. Group i has the inputs [i *
+/// inputs, (i + 1) * inputs) and the outputs [i * outputs, (i + 1) * outputs) of the node.
 struct UpdateGroup {
   std::size_t tensors = 0;  // master, grad, states (which may be absent)
   std::size_t results = 0;  // new_master, new states
@@ -23,7 +23,7 @@ struct UpdateGroup {
   std::size_t outputs = 0;  // results, and the new weight
 };
 UpdateGroup update_group(const UpdateKind& kind, bool weight);
-/// Of a node of one update or of GroupedUpdate.
+/// The group of a node that is one update or a GroupedUpdate.
 UpdateGroup update_group(const Node& node);
 /// The input that is the node's first scalar.
 std::size_t first_scalar(const Node& node);

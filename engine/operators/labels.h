@@ -1,4 +1,4 @@
-// What the operators that take labels check alike.
+// Checks that all operators with labels share.
 #pragma once
 
 #include "engine/operators/network_checks.h"

@@ -1,4 +1,4 @@
-// Checks and facts of operands that the network operators share, beside those of checks.h.
+// Checks and facts of operands that the network operators share, in addition to those of checks.h.
 #pragma once
 
 #include <string>

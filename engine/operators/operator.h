@@ -46,7 +46,7 @@ struct Port {
   std::string name;
   bool optional = false;
   bool variadic = false;   // only the last input or output
-  bool statistic = false;  // float32 also where the other operands are of 16 bits
+  bool statistic = false;  // float32 also where the other operands have 16 bits
 };
 
 /// Output `output` overwrites the storage of input `input`.
@@ -77,37 +77,36 @@ enum class ScalarFunction : std::uint8_t;
 /// loses too much, and what takes the type of its operands. See engine/lower/precision.cpp.
 enum class Precision : std::uint8_t { follow, low, float32 };
 
-/// What a node is to the phases behind import: they ask for this, not for names. An operator that
-/// no phase asks for has none; scalar functions are asked by `scalar`, reductions by
-/// `reducer`.
+/// What a node is to the phases after import: they ask for this, not for names. An operator that no
+/// phase asks for has none; scalar functions are recognised by `scalar`, reductions by `reducer`.
 enum class Role : std::uint8_t {
   none,
   reshape,                 // the same elements in the same order
   transpose,               // the same elements, axes in another order
   concatenation,           // operands side by side along an axis
-  transfer,                // from one device to another
-  collective,              // over all ranks: engine/operators/collectives/collective.h
+  transfer,                // moves values from one device to another
+  collective,              // runs over all ranks: engine/operators/collectives/collective.h
   lookup,                  // rows, or slices along an axis, that indices name
   lookup_gradient,         // its gradient as a dense tensor
   embedding_bag,           // sums of rows that ids name
   embedding_bag_gradient,  // its gradient as a dense tensor
-  product,                 // of matrices, and nothing else
-  convolution,             // forward, and nothing else
+  product,                 // a product of matrices, and nothing else
+  convolution,             // a forward convolution, and nothing else
   pooling,                 // forward
-  class_loss,              // of scores and integer labels, one loss a position
+  class_loss,              // a loss of scores and integer labels, one a position
   fused,                   // its body is element-wise, with at most one reduction
   fused_convolution,       // with bias, residual and activation
   grouped_update,          // several updates of one kind
-  rows_update,             // of the rows of a table that ids name
-  rows_norm,               // of the gradients of those rows: their sum of squares
+  rows_update,             // updates the rows of a table that ids name
+  rows_norm,               // the sum of squares of the gradients of those rows
   id_groups,               // the rows that ids name, each once, and where
-  id_split,                // into those that a cache holds, and the others
-  cached_lookup,           // of rows that a cache holds, added to the others
+  id_split,                // splits ids into those that a cache holds and the others
+  cached_lookup,           // looks up rows that a cache holds, and adds them to the others
   row_marks,               // the rows that occur in the micro-batches of a step
   marked_rows,             // groups of the rows that were marked
-  packed_rows,             // the rows that occur, one behind the other
-  row_plan,                // of those that were not fetched ahead
-  product_update,          // of a weight, by a product that is its gradient
+  packed_rows,             // the rows that occur, one after the other
+  row_plan,                // plans which rows were not fetched ahead
+  product_update,          // updates a weight by a product that is its gradient
 };
 
 /// What a reduction makes of the elements that go into one result.
@@ -130,7 +129,7 @@ struct Operator {
   Cost (*cost)(const NodeView& node) = nullptr;  // null: bytes of all operands, one flop an element
 
   std::vector<Alias> aliases;  // state updates: which output overwrites which input
-  /// The same where it depends on the node; then `aliases` is empty.
+  /// Like `aliases`, for operators where they depend on the node; then `aliases` is empty.
   std::vector<Alias> (*node_aliases)(const Node& node) = nullptr;
   ScalarFunction scalar{};
   Reducer reducer = Reducer::none;

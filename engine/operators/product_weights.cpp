@@ -12,7 +12,7 @@ bool swaps_a_matrix(const Graph& graph, const Node& node) {
 
 std::string who(const Node& node) { return node.path + " (" + node.op->name + ")"; }
 
-// Of a matrix or of its transpose.
+// The obstacle among the readers of a matrix or of its transpose; "" where there is none.
 std::string obstacle_among_readers(const Graph& graph, ValueId value) {
   for (const NamedValue& output : graph.outputs) {
     if (output.value == value) return "it is an output of the model";

@@ -15,11 +15,11 @@ struct ProductWeight {
 };
 ProductWeight product_weight(const Graph& graph, const Node& product);
 
-/// Whether a product reads the matrix so.
+/// Whether a product reads the matrix in this way.
 bool products_read(const Graph& graph, ValueId matrix);
 
-/// Why ranks cannot share out a matrix among the products that read it: something else reads it, or
-/// one of them multiplies a vector with it. "" where nothing is in the way.
+/// Why a matrix cannot be sharded among ranks for the products that read it: something else reads
+/// it, or one of them multiplies a vector with it. "" where nothing is in the way.
 std::string product_weight_obstacle(const Graph& graph, ValueId matrix);
 
 }  // namespace tandem

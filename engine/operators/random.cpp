@@ -1,6 +1,6 @@
 // Random numbers of x's shape and type, by Philox keyed by (seed, step, micro-batch, path) at the
-// element's row-major index, over all ranks where `samples` says where these are, as in Dropout.
-// x's elements are not read.
+// element's row-major index, which counts over all ranks where `samples` is set, as in Dropout. x's
+// elements are not read.
 #include "engine/operators/network_checks.h"
 #include "engine/operators/operator.h"
 

@@ -1,4 +1,4 @@
-// The same elements in row-major order under another shape.
+// Gives the elements, in row-major order, another shape.
 #include "engine/graph/builder.h"
 #include "engine/operators/checks.h"
 #include "engine/operators/operator.h"
@@ -17,7 +17,7 @@ std::vector<TensorType> infer_reshape(const NodeView& node) {
 Gradients reshape_gradient(GradientContext& c) { return {c.g.reshape(c.dy[0], c.g.shape(c.x(0)))}; }
 
 // Walks both shapes from the left and pairs the smallest groups of axes with equal products. A
-// group can be expressed where its old axes lie behind each other as in row-major order.
+// group can be expressed where its old axes follow each other as in row-major order.
 std::optional<Layout> reshape_view(const NodeView& node, const Layout& x) {
   if (!x.is_strided()) return std::nullopt;
   const Shape& to = node.attributes().integers("shape");

@@ -38,7 +38,7 @@ ResizeTaps resize_taps(const Attributes& attributes, std::int64_t extent) {
   ResizeTaps taps;
   taps.firsts.push_back(0);
   for (std::int64_t o = 0; o < attributes.integer("size"); ++o) {
-    // Further outside all elements are the same one.
+    // Further outside, all elements equal the first or last one.
     const double x =
         std::clamp(resize_coordinate(o, scale, shift, offset), static_cast<double>(reach) - 2,
                    static_cast<double>(extent - reach) + 2);

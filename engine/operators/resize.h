@@ -20,10 +20,10 @@ inline double resize_coordinate(std::int64_t o, double scale, double shift, doub
 }
 
 /// The taps of a node of Resize (or ResizeGrad) over an axis of `extent` elements. Elements before
-/// the first one are taken to be it, those behind the last one likewise.
+/// the first one or after the last one equal that one.
 ResizeTaps resize_taps(const Attributes& attributes, std::int64_t extent);
 
-/// The same weights from the other end: element i of the old axis as a sum over the new ones.
+/// The transposed weights: element i of the old axis as a sum over the new ones.
 ResizeTaps transposed(const ResizeTaps& taps, std::int64_t extent);
 
 }  // namespace tandem

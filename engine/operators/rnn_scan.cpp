@@ -164,7 +164,7 @@ void require_lstm(const NodeView& node, std::size_t i, const RnnSettings& settin
   }
 }
 
-/// h at i, c behind it.
+/// Checks the states h at i and c at i + 1, where they are present.
 void require_states(const NodeView& node, std::size_t i, const RnnSettings& settings,
                     const RnnScanSizes& n, DType dtype) {
   const Shape state{n.directions, n.batch, n.hidden};
@@ -173,7 +173,7 @@ void require_states(const NodeView& node, std::size_t i, const RnnSettings& sett
   if (node.has_input(i + 1)) require_type(node, i + 1, {statistics_type(dtype), state});
 }
 
-/// lengths, h0, c0 and peepholes from i on.
+/// Checks the optional operands lengths, h0, c0 and peepholes from i on.
 void require_optional(const NodeView& node, std::size_t i, const RnnSettings& settings,
                       const RnnScanSizes& n, DType dtype) {
   if (node.has_input(i)) {
@@ -185,7 +185,7 @@ void require_optional(const NodeView& node, std::size_t i, const RnnSettings& se
   if (node.has_input(i + 3)) require_type(node, i + 3, {dtype, {n.directions, 3 * n.hidden}});
 }
 
-/// The saved outputs and those that LSTM has besides; as they come out of RnnScan.
+/// The type of the saved gates, as they come out of RnnScan.
 TensorType gates_type(const RnnSettings& settings, const RnnScanSizes& n, DType dtype) {
   return {dtype, {n.steps, n.directions, n.batch, settings.saved() * n.hidden}};
 }
@@ -230,14 +230,14 @@ Gradients rnn_scan_gradient(GradientContext& c) {
                {c.dy[0], c.dy[1], dc, c.x(1), c.x(3), c.x(4), c.x(5), c.x(6), c.y(0), c.y(2),
                 has_cells ? c.y(3) : ValueId()},
                c.node.attributes);
-  constexpr std::size_t inputs[] = {0, 1, 4, 2, 5, 6};  // of the outputs
+  constexpr std::size_t inputs[] = {0, 1, 4, 2, 5, 6};  // outputs[i] is the gradient of inputs[i]
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (c.x(inputs[i])) dx[inputs[i]] = outputs[i];
   }
   return dx;
 }
 
-/// Of operators that take `passes` products as large as the step's, and `flops` for each gate.
+/// Cost of an operator with `passes` products as large as the steps', and `flops` for each gate.
 Cost rnn_cost(const NodeView& node, const Shape& y, double passes, double flops) {
   const std::int64_t gates = RnnSettings(node.attributes()).gates();
   const auto elements = static_cast<double>(element_count(y));
@@ -311,9 +311,9 @@ Operator rnn_scan() {
           .drops_elements = true};
 }
 
-// The step that comes last in a direction is the first here: dh of a step is its dy and what the
-// step behind passes on. Absent h0, c0 and peepholes are zeros, and have gradients; dbias_h is 0
-// without linear_before_reset.
+// The last step of a direction comes first here: dh of a step is its dy plus what the step after it
+// passes on. Absent h0, c0 and peepholes are zeros, and have gradients; dbias_h is 0 without
+// linear_before_reset.
 Operator rnn_scan_grad() {
   return {.name = "RnnScanGrad",
           .inputs = {{.name = "dy", .optional = true},

@@ -14,7 +14,7 @@ namespace tandem {
 enum class RnnKind : std::uint8_t { rnn, gru, lstm };
 
 /// f(x): a scalar function that is recurrent (scalar_functions.inl), whose attributes are alpha and
-/// beta, or one of recurrent layers alone.
+/// beta, or one that only recurrent layers have.
 enum class RnnActivation : std::uint8_t {
   sigmoid = static_cast<std::uint8_t>(ScalarFunction::sigmoid),
   tanh = static_cast<std::uint8_t>(ScalarFunction::tanh),
@@ -58,17 +58,17 @@ struct RnnSettings {
   RnnKind kind = RnnKind::lstm;
   std::int64_t directions = 1;
   bool first_is_reverse = false;
-  std::vector<RnnFunctions> functions;  // of each direction
+  std::vector<RnnFunctions> functions;  // one for each direction
   double clip = 0;                      // 0: none
   bool linear_before_reset = false;     // GRU
   bool input_forget = false;            // LSTM: the forget gate is 1 - i
 
-  /// Of attributes that `infer` has accepted.
+  /// Takes attributes that `infer` has accepted.
   explicit RnnSettings(const Attributes& attributes);
 
   std::int64_t gates() const { return gates_of(kind); }
   /// Blocks of H that are kept for the gradient at each step: what goes into the activations, and
-  /// of GRU with linear_before_reset R h + bias of the candidate.
+  /// for a GRU with linear_before_reset R h + bias of the candidate.
   std::int64_t saved() const { return gates() + (linear_before_reset ? 1 : 0); }
   bool is_reverse(std::int64_t direction) const { return first_is_reverse || direction == 1; }
 };

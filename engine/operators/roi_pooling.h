@@ -30,7 +30,8 @@ struct RoiAxis {
   }
 };
 
-/// The two elements beside a place, with their weights; none beyond one element outside.
+/// The two elements around a place, with their weights; none where it lies more than one element
+/// outside.
 struct RoiTaps {
   std::array<std::int64_t, 2> places{0, 0};
   std::array<double, 2> weights{0, 0};

@@ -22,7 +22,7 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 // The derivative is 0 wherever it exists.
 Expression flat(Slope&) { return {}; }
 
-// Of an operand of Max or Min that is `behind` the other one.
+// The slope of an operand of Max or Min; `behind`: where the other operand is the result.
 Expression extremum(Slope& g, const Expression& behind) {
   return where(behind, 0, where(g.a == g.b, g.dy * 0.5, g.dy));
 }

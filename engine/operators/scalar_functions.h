@@ -1,4 +1,4 @@
-// The scalar functions: which there are, and what the rows of scalar_functions.inl say of each.
+// The scalar functions: their list, and what the rows of scalar_functions.inl say of each.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ class Slope;
 /// ScalarFunction computes f element by element with broadcasting.
 enum class ScalarFunction : std::uint8_t {
   none,
-  // Of operators of their own.
+  // Functions whose operators are defined on their own.
   identity,
   cast,
   pow,
@@ -36,7 +36,7 @@ enum class ScalarTypes : std::uint8_t {
   integers,
   booleans,
   any,
-  own,  // not of a row: the kernels are written for this function alone
+  own,  // no row: the kernels are written for only this function
 };
 
 struct ScalarKind {
@@ -71,7 +71,7 @@ constexpr bool is_binary(ScalarFunction f) { return kind_of(f).operands == 2; }
 /// Functions with a bool result whatever their operands are.
 constexpr bool is_predicate(ScalarFunction f) { return kind_of(f).predicate; }
 
-/// Whether operands may have that type; of functions with rows.
+/// Whether operands may have that type; only for functions with rows.
 inline bool takes(ScalarTypes types, DType dtype) {
   if (is_float8(dtype)) return false;
   switch (types) {
@@ -90,19 +90,19 @@ inline bool takes(ScalarTypes types, DType dtype) {
   return true;
 }
 
-/// An attribute of a function. Kernels get it as a number: 0 or 1 of a flag, the place of a text
-/// among its choices.
+/// An attribute of a function. Kernels get it as a number: a flag as 0 or 1, a text as its place
+/// among the choices.
 struct ScalarAttribute {
   const char* name;
   AttributeValue value;                // the default; an integer is a flag
-  std::vector<std::string> choices{};  // of a text
+  std::vector<std::string> choices{};  // the values that a text may have
   bool required = false;               // ONNX has no default
 };
 
 /// Attributes of a node, by their place in the row.
 using ScalarSettings = std::array<double, 2>;
 
-/// One for each operand: null of the second where there is one.
+/// A formula for each operand; the second is null where there is one operand.
 struct ScalarGradient {
   using Formula = expressions::Expression (*)(Slope& g);
   Formula of_first = nullptr, of_second = nullptr;
@@ -114,11 +114,11 @@ struct ScalarDomain {
   double high = std::numeric_limits<double>::infinity();
 };
 
-/// What a row may say beside its positional part.
+/// What a row may say after its positional part.
 struct ScalarOptions {
   double cost = 60;  // nanoseconds for 1,024 elements of float32 in the first cache, about
   Precision precision = Precision::follow;
-  ScalarDomain domain{};                      // of a function of one operand
+  ScalarDomain domain{};                      // for functions of one operand
   std::vector<ScalarAttribute> attributes{};  // at most two
   ScalarGradient gradient{};
   const char* not_differentiable = nullptr;  // a reason; predicates and helpers have theirs

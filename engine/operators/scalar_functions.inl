@@ -184,7 +184,7 @@ TANDEM_FUNCTION(softsign, "Softsign", 1, floats,
 
 // Composed: their parts have code for vectors, so that a fused body takes no more than 1.2 of the
 // time of a direct function where it reads from memory, and Mish less; two or three steps each.
-// Their gradients have 0 times infinity where PyTorch's have it, at infinities alone.
+// Their gradients have 0 times infinity where PyTorch's have it, only at infinities.
 
 TANDEM_COMPOSED("Mish", {}, [](Composition& g) { return g.x * tanh(softplus(g.x)); })
 

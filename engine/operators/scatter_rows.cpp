@@ -50,7 +50,7 @@ struct Scatter {
   }
   ValueId equal(ValueId a, ValueId b) { return g.add_node("Equal", {a, b}); }
 
-  // Of updates to one row the last one stays, the only one with a gradient.
+  // Among updates to one row the last one stays; only it has a gradient.
   Gradients overwriting(bool wants_x, bool wants_updates) {
     Gradients result(3);
     if (wants_x) result[0] = scatter(dy, zeros(g.type(updates)), "none");

@@ -1,8 +1,8 @@
-// The same elements in the memory of another device; made by lowering, run by copy queues.
+// Copies elements to the memory of another device; made by lowering, run by copy queues.
 //
 //   y = x                      x on one device, y on the device of the node
 //   y = x, written into `into` where that is given: a weight that is refreshed in place
-//   with `count`, an int32 scalar of the host, its first so many rows alone; the others are not
+//   with `count`, an int32 scalar of the host, only its first so many rows; the others are not
 //   written
 //
 // `lookahead`: to a device, how many uses ahead of its own the copy may begin; to the host, how

@@ -20,7 +20,7 @@ inline AttributeSpec weight_attribute() { return {"weight", std::string()}; }
 /// The scalars lr, step, scale, skip from input `first` on.
 void require_update_scalars(const NodeView& view, std::size_t first);
 
-/// The master has the rows that the kind works on.
+/// Requires the master to have the rows that the kind works on.
 void require_rows(const NodeView& view, const UpdateKind& kind, const TensorType& master);
 /// The master at input `first` is float32 (float64 for reference) and fits the kind.
 const TensorType& require_master(const NodeView& view, const UpdateKind& kind, std::size_t first);
@@ -33,7 +33,8 @@ void add_state_outputs(const NodeView& view, const UpdateKind& kind, const Tenso
 /// Adds the weight where the update makes one; input `old`, where it is present, is what the weight
 /// overwrites.
 void add_weight_output(const NodeView& view, std::size_t old, std::vector<TensorType>& outputs);
-/// What a kind of whole tensors reads beside each operand once: master and states.
+/// Bytes that a kind of whole tensors reads again after reading each operand once: master and
+/// states.
 double bytes_read_again(const UpdateKind& kind, const TensorType& master);
 
 }  // namespace tandem::operators

@@ -103,7 +103,7 @@ void require_update_settings(const NodeView& view) {
     view.fail(std::string(problem.key) + " does not fit", problem.message);
 }
 
-/// In the order of the kind's visit.
+/// Attributes of the settings, in the order of the kind's `visit`.
 template <class Settings>
 std::vector<AttributeSpec> specs_of(Settings defaults) {
   std::vector<AttributeSpec> specs;
@@ -264,7 +264,7 @@ void add_weight_output(const NodeView& view, std::size_t old, std::vector<Tensor
 
 double bytes_read_again(const UpdateKind& kind, const TensorType& master) {
   if (!kind.whole_tensor) return 0;
-  // Of a factored kind the gradient is read three times; its states are small.
+  // A factored kind reads the gradient three times; its states are small.
   const double tensors = kind.is_factored() ? 3 : 1 + static_cast<double>(kind.states.size());
   return tensors * static_cast<double>(master.bytes());
 }

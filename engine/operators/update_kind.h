@@ -1,5 +1,5 @@
 // The kinds of optimizer steps, one value each, from the list of optimizers: what the operator for
-// one parameter, GroupedUpdate and RowsUpdate know of them.
+// one parameter, GroupedUpdate and RowsUpdate need to know.
 #pragma once
 
 #include <string>
@@ -28,7 +28,7 @@ struct UpdateKind {
   /// As bits: the states that these settings keep.
   unsigned (*kept)(const Attributes& settings) = nullptr;
   /// Whether with these settings a gradient of zeros changes neither master nor states, so that
-  /// rows without a gradient may be left alone.
+  /// rows without a gradient need no update.
   bool (*keeps_still)(const Attributes& settings) = nullptr;
   /// What an element of a master [rows, ...] becomes depends on all of its row; the master needs
   /// two dimensions or more.
@@ -41,7 +41,7 @@ struct UpdateKind {
   bool elementwise() const { return !whole_row && !whole_tensor; }
   /// Whether states are statistics of rows and columns.
   bool is_factored() const;
-  /// Of states[k].
+  /// The shape of states[k] for a master of that shape.
   Shape state_shape(std::size_t k, const Shape& master) const;
   bool keeps_state(std::size_t k, const Attributes& settings, const Shape& master) const;
 };
@@ -64,15 +64,15 @@ FactoredStates factored_states(const UpdateKind& kind);
 const std::vector<UpdateKind>& update_kinds();
 /// Whether some kind keeps squares in a state of this name, and none anything else.
 bool is_state_of_squares(std::string_view name);
-/// By the name of its operator; null if there is none.
+/// The kind with an operator of that name; null if there is none.
 const UpdateKind* find_update_kind(std::string_view op);
-/// Of a node of such an operator, of GroupedUpdate or RowsUpdate.
+/// The kind of a node of such an operator, of GroupedUpdate or of RowsUpdate.
 const UpdateKind& update_kind(const Node& node);
 
 /// The settings of all kinds, or of those that update rows, each once: what GroupedUpdate and
 /// RowsUpdate declare.
 std::vector<AttributeSpec> all_update_attributes(bool of_rows);
-/// Of `attributes` only what the operator declares.
+/// Those of `attributes` that the operator declares.
 Attributes declared_attributes(const Operator& op, const Attributes& attributes);
 
 }  // namespace tandem

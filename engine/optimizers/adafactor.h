@@ -12,7 +12,7 @@ namespace tandem {
 
 struct AdafactorSettings {
   double weight_decay = 0, beta2_decay = -0.8, d = 1;
-  double eps1 = 1.1920928955078125e-07;  // float32's epsilon, which PyTorch's None stands for
+  double eps1 = 1.1920928955078125e-07;  // float32's epsilon, which PyTorch's None means
   double eps2 = 1e-3;
 
   template <class V>
@@ -53,18 +53,18 @@ struct Adafactor : OptimizerDefaults {
             S(s.eps1), S(s.eps1 * s.eps1), S(1 - lr * s.weight_decay)};
   }
 
-  /// What is summed over rows and columns.
+  /// The term that is summed over rows and columns.
   template <class S, class T>
   static TANDEM_FORMULA T statistic(const Step<S>& a, T grad) {
     const T g = grad * a.scale;
     return g * g;
   }
-  /// A state, from the mean of these.
+  /// A state's new value, from the mean of these terms.
   template <class S, class T>
   static TANDEM_FORMULA T moved(const Step<S>& a, T state, T mean) {
     return state * a.kept + mean * a.fresh;
   }
-  /// What a row's second moments have beside the states of their columns; 1 for a vector.
+  /// The factor of a row's second moments next to the states of the columns; 1 for a vector.
   template <class S>
   static TANDEM_FORMULA S row_factor(const Step<S>& a, S row, S mean_of_rows) {
     return row / (mean_of_rows > a.eps1 ? mean_of_rows : a.eps1);

@@ -19,7 +19,7 @@ struct AdagradSettings {
   }
 };
 
-/// Of adagrad and rowwise_adagrad.
+/// What adagrad and rowwise_adagrad have in common.
 struct AdagradDefaults : OptimizerDefaults {
   using Settings = AdagradSettings;
   static constexpr bool keeps_still(const Settings& s) { return s.weight_decay == 0; }

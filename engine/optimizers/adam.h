@@ -1,10 +1,10 @@
 // Adam (Kingma and Ba, arXiv:1412.6980) and AdamW (Loshchilov and Hutter, arXiv:1711.05101) as in
 // PyTorch: g = scale * grad + weight_decay * w; m = beta1 * m + (1 - beta1) * g; v = beta2 * v + (1
 // - beta2) * g^2; w -= lr * (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps). adamw leaves the
-// gradient alone and first takes lr * weight_decay * w from w. ONNX's form adds eps to sqrt(v),
-// before its correction: w -= lr * sqrt(1 - beta2^t) / (1 - beta1^t) * m / (sqrt(v) + eps), which
-// is also that of PyTorch's SparseAdam, TensorFlow Addons' and MindSpore's LazyAdam. lazy_adam is
-// adam for the rows with a gradient alone; t counts all steps.
+// gradient unchanged and first subtracts lr * weight_decay * w from w. ONNX's form adds eps to
+// sqrt(v), before its correction: w -= lr * sqrt(1 - beta2^t) / (1 - beta1^t) * m / (sqrt(v) +
+// eps), which is also that of PyTorch's SparseAdam, TensorFlow Addons' and MindSpore's LazyAdam.
+// lazy_adam is adam for only the rows with a gradient; t counts all steps.
 #pragma once
 
 #include "engine/optimizers/moments.h"

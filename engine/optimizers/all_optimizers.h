@@ -1,4 +1,4 @@
-// The list of optimizers. All that knows kinds follows from it.
+// The list of optimizers, from which everything that depends on their kinds follows.
 #pragma once
 
 #include "engine/optimizers/adadelta.h"

@@ -38,8 +38,7 @@ TANDEM_FORMULA T formula_power(T x, S exponent) {
   return FormulaMath<T>::power(x, exponent);
 }
 
-/// A key of the configuration and the attribute of the update, whose name is another one of the
-/// key.
+/// A key of the configuration and the attribute of the update, whose name is an alias of the key.
 struct SettingNames {
   const char* key;
   const char* attribute;
@@ -61,9 +60,9 @@ struct OptimizerName {
 enum class StateShape {
   like_master,
   one_per_row,        // [rows] of a master [rows, ...]
-  row_statistics,     // [..., rows, 1] of [..., rows, columns]; none of a vector
-  column_statistics,  // [..., 1, columns] of it; none of a vector
-  like_vector,        // the shape of a vector or scalar; none of what has rows and columns
+  row_statistics,     // [..., rows, 1] of [..., rows, columns]; none for a vector
+  column_statistics,  // [..., 1, columns] of it; none for a vector
+  like_vector,        // the shape of a vector or scalar; none where there are rows and columns
 };
 
 /// What is kept of a master between steps.
@@ -74,9 +73,9 @@ struct OptimizerState {
   bool squares = false;         // a sum or mean of squares: never negative, a step takes its root
 };
 
-/// What a kind of whole tensors makes the factor of a step from.
+/// The sums from which a kind of whole tensors computes the factor of a step.
 struct TensorSums {
-  const double* squares;  // summed, of its terms
+  const double* squares;  // the sum of squares of each term
   std::int64_t elements, step;
 };
 
@@ -90,10 +89,10 @@ struct SettingsProblem {
 /// flags: `flags` how many, flag(k) which. Loops are compiled for each of their values.
 struct OptimizerDefaults {
   static constexpr bool whole_row = false;     // an element depends on the others of its row
-  static constexpr bool whole_tensor = false;  // and here on those of its tensor
-  /// Every set of states, as bits, that settings may ask for; none: all states always.
+  static constexpr bool whole_tensor = false;  // an element depends on all of its tensor
+  /// Every set of states, as bits, that settings may ask for; by default always all states.
   static constexpr unsigned state_sets[] = {~0u};
-  /// That of these settings.
+  /// The set of states for these settings.
   template <class Settings>
   static constexpr unsigned states_of(const Settings&) {
     return ~0u;
@@ -114,7 +113,7 @@ struct OptimizerDefaults {
   static constexpr SettingsProblem problem(const Settings&) {
     return {};
   }
-  /// Whether a step with this learning rate is none.
+  /// Whether no step is taken with this learning rate.
   static TANDEM_FORMULA bool is_no_step(double) { return false; }
 };
 

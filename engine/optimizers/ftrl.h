@@ -12,7 +12,7 @@ namespace tandem {
 /// What l2 means: the paper's l2 |w|^2 / 2, or l2 |w|^2 of TensorFlow and MindSpore.
 enum class FtrlDialect { mcmahan, tensorflow, mindspore };
 
-/// `group`: of group_ftrl, which alone has the key l21.
+/// `group`: for group_ftrl, the only kind with the key l21.
 template <bool group>
 struct FtrlSettings {
   double initial_accumulator = 0.1, l1 = 0, l2 = 0, beta = 0, l2_shrinkage = 0, lr_power = -0.5;
@@ -38,14 +38,14 @@ struct FtrlSettings {
   }
 };
 
-/// Of ftrl and group_ftrl.
+/// What ftrl and group_ftrl have in common.
 template <bool group>
 struct FtrlDefaults : OptimizerDefaults {
   using Settings = FtrlSettings<group>;
   static constexpr double flops = 14;
   static constexpr OptimizerState states[] = {
       {.name = "accumulator", .start = "initial_accumulator", .squares = true}, {"linear"}};
-  /// It would divide by the rate; a schedule may end at 0.
+  /// A step divides by the rate, and a schedule may end at 0.
   static TANDEM_FORMULA bool is_no_step(double lr) { return lr == 0; }
 
   template <class S>

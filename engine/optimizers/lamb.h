@@ -34,7 +34,7 @@ struct Lamb : OptimizerDefaults {
   static constexpr OptimizerName<Settings> names[] = {{"lamb", "You et al. 2019, algorithm 2"}};
   static constexpr OptimizerState states[] = {{"exp_avg"}, {.name = "exp_avg_sq", .squares = true}};
 
-  /// Where `is_simpler`, the same is a kind that costs less.
+  /// A kind that computes the same at less cost where `is_simpler`.
   using Simpler = Adam;
   static constexpr bool is_simpler(const Settings& s) {
     return !s.always_adapt && s.weight_decay == 0;
@@ -85,7 +85,7 @@ struct Lamb : OptimizerDefaults {
     squared[0] = w;
     squared[1] = direction(a, w, states[0], states[1]);
   }
-  /// From these sums; a norm that is not a number stays one.
+  /// The step's factor from these sums; a norm that is NaN stays NaN.
   static TANDEM_FORMULA double factor(const Settings& s, double lr, const TensorSums& sums) {
     const double ratio = sums.squares[0] == 0 || sums.squares[1] == 0
                              ? 1.0

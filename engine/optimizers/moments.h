@@ -1,6 +1,6 @@
 // What Adam's family shares: the gradient with its decay, and the means of it and of its square. g
 // = scale * grad + weight_decay * w; m = beta1 * m + (1 - beta1) * g; v = beta2 * v + (1 - beta2) *
-// g^2. Decoupled decay leaves the gradient alone; w shrinks by lr * weight_decay * w instead.
+// g^2. Decoupled decay leaves the gradient unchanged; w shrinks by lr * weight_decay * w instead.
 #pragma once
 
 #include "engine/optimizers/formula.h"
@@ -10,8 +10,8 @@ namespace tandem {
 template <class S>
 struct Moments {
   S scale, beta1, rest1, beta2, rest2;  // rest = 1 - beta
-  S weight_decay;                       // of the gradient; 0 where decoupled
-  S shrink;                             // of the master; 1 where coupled
+  S weight_decay;                       // added to the gradient; 0 where decoupled
+  S shrink;                             // factor of the master; 1 where coupled
 
   /// Replaces m and v, which are the first two states; returns g.
   template <class T>
@@ -23,7 +23,7 @@ struct Moments {
   }
 };
 
-/// Of a step with these settings.
+/// The factors of a step with these settings.
 template <class S, class Settings>
 TANDEM_FORMULA Moments<S> moments_of(const Settings& s, double lr, double scale) {
   return {S(scale),

@@ -1,5 +1,5 @@
 // The kinds of optimizers that users name, from the list of optimizers: their settings, and the
-// update that these come to.
+// update that these lead to.
 #pragma once
 
 #include <span>
@@ -13,14 +13,14 @@
 
 namespace tandem {
 
-/// What an optimizer's options come to: which update, with which settings. A table's gradient that
-/// comes as rows stays rows where the kind is `lazy`, or it `takes_rows` and few occur. The rows
-/// without ids then stay as they are where it is lazy, or where a gradient of zeros changes nothing
+/// The update that an optimizer's options lead to, with its settings. A table's gradient that comes
+/// as rows stays rows where the kind is `lazy`, or it `takes_rows` and few occur. The rows without
+/// ids then stay as they are where it is lazy, or where a gradient of zeros changes nothing
 /// (UpdateKind::keeps_still); else they take the step of a gradient of zeros.
 struct UpdateChoice {
-  std::string op;  // of engine/operators/update_kind.h
+  std::string op;  // a name from engine/operators/update_kind.h
   Attributes settings;
-  std::vector<double> starts;  // of all states
+  std::vector<double> starts;  // start values of all states
   bool lazy = false;           // rows without a gradient stay as they are, by the kind's definition
   bool takes_rows = true;      // a gradient of few rows need not be made dense
   std::string rows_need;       // the options that takes_rows is about: "without momentum"

@@ -11,9 +11,9 @@ namespace tandem {
 
 struct OptimizerKind;  // engine/optimizers/optimizer.h
 
-/// Of a setting: a number, a flag, or the name of a choice.
+/// The value of a setting: a number, a flag, or the name of a choice.
 using OptimizerValue = std::variant<double, bool, std::string>;
-/// By key, all that a kind has: "beta1" rather than "betas".
+/// All settings of a kind by key: "beta1" rather than "betas".
 using OptimizerValues = std::map<std::string, OptimizerValue, std::less<>>;
 
 struct OptimizerOptions {
@@ -28,7 +28,7 @@ struct OptimizerOptions {
   explicit OptimizerOptions(const OptimizerKind& of);
 
   std::string_view name() const;
-  // By key; it must be one of the kind's.
+  // The value of a key, which must be one of the kind's.
   double number(std::string_view key) const { return std::get<double>(value_of(key)); }
   bool flag(std::string_view key) const { return std::get<bool>(value_of(key)); }
   const std::string& text(std::string_view key) const {

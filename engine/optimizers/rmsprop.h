@@ -1,7 +1,7 @@
 // PyTorch's RMSprop (Tieleman and Hinton 2012; centered: Graves, arXiv:1308.0850): g = scale * grad
 // + weight_decay * w; v = alpha * v + (1 - alpha) * g^2; centered: m = alpha * m + (1 - alpha) * g,
-// and v - m^2 stands for v below; d = g / (sqrt(v) + eps); with momentum: buffer = momentum *
-// buffer + d stands for d; w -= lr * d.
+// and v - m^2 takes the place of v below; d = g / (sqrt(v) + eps); with momentum: buffer = momentum
+// * buffer + d takes the place of d; w -= lr * d.
 #pragma once
 
 #include "engine/optimizers/formula.h"
@@ -56,7 +56,7 @@ struct Rmsprop : OptimizerDefaults {
     if constexpr ((set & has_mean) != 0) {
       states[1] = states[1] * a.alpha + g * a.rest;
       square = square - states[1] * states[1];
-      square = square < T{} ? T{} : square;  // of rounding; the variance itself is not negative
+      square = square < T{} ? T{} : square;  // negative only by rounding: a variance is not
     }
     const T step = g / (formula_sqrt(square) + a.epsilon);
     if constexpr ((set & has_buffer) == 0) {

@@ -11,7 +11,7 @@ namespace tandem {
 
 template <class Optimizer>
 inline constexpr unsigned all_states = (1u << state_count<Optimizer>)-1u;
-/// As bits: those that have one number a row.
+/// As bits: the states that have one number a row.
 template <class Optimizer>
 inline constexpr unsigned row_states = [] {
   unsigned bits = 0;
@@ -19,7 +19,7 @@ inline constexpr unsigned row_states = [] {
     bits |= static_cast<unsigned>(Optimizer::states[k].shape == StateShape::one_per_row) << k;
   return bits;
 }();
-/// The state of this shape; -1: none.
+/// Index of the state of this shape; -1: none.
 template <class Optimizer>
 inline constexpr int state_of_shape(StateShape shape) {
   for (int k = 0; k < state_count<Optimizer>; ++k) {
@@ -27,7 +27,7 @@ inline constexpr int state_of_shape(StateShape shape) {
   }
   return -1;
 }
-/// As bits: those that a master keeps under these settings.
+/// As bits: the states that a master keeps under these settings.
 template <class Optimizer>
 constexpr unsigned kept_states(const typename Optimizer::Settings& settings) {
   return Optimizer::states_of(settings) & all_states<Optimizer>;
@@ -49,11 +49,11 @@ struct Rule {
   static constexpr bool whole_row = Optimizer::whole_row, whole_tensor = Optimizer::whole_tensor;
   static constexpr bool factored = state_of_shape<Optimizer>(StateShape::row_statistics) >= 0;
   static constexpr int states = state_count<Optimizer>;
-  /// State k is there and as long as the master.
+  /// Whether state k is there and as long as the master.
   static TANDEM_FORMULA constexpr bool has(int k) {
     return ((kept & ~row_states<Optimizer>) >> k & 1u) != 0;
   }
-  /// The state with one number a row; -1: none.
+  /// Index of the state with one number a row; -1: none.
   static constexpr int row_state = [] {
     for (int k = 0; k < states; ++k) {
       if ((kept & row_states<Optimizer>) >> k & 1u) return k;
@@ -100,11 +100,12 @@ constexpr int place(RuleList<Rules...>) {
 }
 }  // namespace rule_lists
 
-/// Of the list of optimizers, in its order; for each type of number the same.
+/// The rules of all optimizers, in the order of their list; that order is the same for each type of
+/// number.
 template <class T>
 using RulesOf = decltype(rule_lists::of_all<T>(Optimizers{}));
 inline constexpr int rule_count = RulesOf<float>::size;
-/// Its place in the list.
+/// A rule's place in the list.
 template <class R>
 inline constexpr int rule_index = rule_lists::place<R>(RulesOf<typename R::Number>{});
 

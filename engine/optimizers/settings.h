@@ -1,5 +1,5 @@
-// Settings of optimizers one by one: what a kind's visit says of each, and what attributes make of
-// them.
+// Settings of optimizers one by one: what a kind's `visit` declares of each, and their conversion
+// to and from attributes.
 #pragma once
 
 #include <concepts>
@@ -13,9 +13,9 @@ namespace tandem {
 
 /// What a kind says of a setting.
 struct SettingInfo {
-  std::string_view key;        // of the configuration; empty: hidden
-  std::string_view attribute;  // of the update, and another name of the key; empty: none
-  std::string_view list = {};  // the key that has it as an item, too
+  std::string_view key;        // in the configuration; empty: hidden
+  std::string_view attribute;  // the update's, and an alias of the key; empty: none
+  std::string_view list = {};  // a key whose list has it as an item, too
   NumberRange range = {};
   std::string_view choices = {};  // "a|b|c"
   std::string_view help = {};
@@ -26,7 +26,7 @@ constexpr std::string_view choice_at(std::string_view choices, int index) {
   for (; index > 0; --index) choices.remove_prefix(choices.find('|') + 1);
   return choices.substr(0, choices.find('|'));
 }
-/// Its place, or -1.
+/// The name's place, or -1.
 constexpr int choice_index(std::string_view choices, std::string_view name) {
   for (int index = 0;; ++index) {
     if (choices.substr(0, choices.find('|')) == name) return index;
@@ -62,7 +62,7 @@ struct SettingVisitor {
   constexpr void start(const char* key, double& x, NumberRange range, const char* help) {
     f(SettingInfo{.key = key, .attribute = {}, .range = range, .help = help}, x);
   }
-  /// What the update need not know.
+  /// A flag that the update need not know.
   constexpr void key_flag(const char* key, bool& x, const char* help) {
     f(SettingInfo{.key = key, .attribute = {}, .help = help}, x);
   }
@@ -104,7 +104,7 @@ inline AttributeValue attribute_of(const SettingInfo& info, int choice) {
   return std::string(choice_at(info.choices, choice));
 }
 
-/// Those that an update has, as attributes.
+/// The settings that an update has, as attributes.
 template <class Settings>
 Attributes attributes_of(Settings settings) {
   Attributes attributes;

@@ -7,7 +7,8 @@ namespace {
 
 constexpr double most_operations = 1e8;
 
-/// By the types in the old graph; whether the inputs are constants is asked in the new one.
+/// Whether a node may be folded, by the types in the old graph; whether its inputs are constants is
+/// looked up in the new one.
 bool small_enough(const Graph& graph, const Node& node, std::size_t most_bytes) {
   if (node.op->random || !node.op->aliases.empty()) return false;
   if (node.op->role == Role::collective) return false;  // other ranks have other constants

@@ -17,7 +17,7 @@ constexpr const char* what_a_head_is = "a MatMul, Gemm or Conv whose weight is a
 struct LastLayer {
   NodeId node;
   const State* weight = nullptr;
-  std::size_t out_axis = 0;  // of the weight
+  std::size_t out_axis = 0;  // the weight's axis of outputs
 };
 
 class LastLayers {
@@ -83,7 +83,7 @@ class LastLayers {
     return LastLayer{id, state, op == "Conv" || swapped ? 0u : 1u};
   }
 
-  /// What of a node's operands is computed from what is fed.
+  /// The operands of a node that are neither constants nor parameters.
   std::vector<ValueId> data_of(const Node& node) const {
     std::vector<ValueId> data;
     for (const ValueId input : node.inputs) {
@@ -93,7 +93,7 @@ class LastLayers {
     return data;
   }
 
-  /// Back from an output through what shapes, scales or squashes it.
+  /// The layer found by walking back from an output through what shapes, scales or squashes it.
   std::optional<LastLayer> behind(ValueId value, std::string& stopped_at) const {
     while (const NodeId id = graph_.value(value).producer) {
       if (std::optional<LastLayer> layer = product(id)) return layer;
@@ -135,7 +135,7 @@ class LastLayers {
     const Selector selector(rule.at);
     const ParameterNames names(graph_);
     std::optional<LastLayer> found;
-    std::string other;  // a parameter that it covers and that is no such weight
+    std::string other;  // a parameter that the rule covers and that is no product's weight
     for (const State& state : graph_.states) {
       if (state.kind != StateKind::parameter) continue;
       if (names.covers(selector, state)) other = state.path;
@@ -161,7 +161,7 @@ class LastLayers {
     return std::nullopt;
   }
 
-  /// Forward from the layer: every node on the way has its data from the layer alone.
+  /// Walks forward from the layer: every node on the way must get its data only from the layer.
   bool feeds_outputs_alone(const LastLayer& layer, const LayerRule& rule) {
     std::set<std::int32_t> ours;
     std::vector<ValueId> todo;
@@ -203,7 +203,7 @@ class LastLayers {
     return false;
   }
 
-  /// What an Add behind the product, or the convolution itself, adds to each output; null: none.
+  /// What an Add after the product, or the convolution itself, adds to each output; null: none.
   const State* bias_of(const LastLayer& layer, std::int64_t width) const {
     const auto fits = [&](const State* state) {
       return state != nullptr && state->start.type().elements() == width &&
@@ -222,15 +222,16 @@ class LastLayers {
         const State* bias = is_add && input ? parameter(input) : nullptr;
         if (fits(bias)) return bias;
       }
-      // Gemm's alpha lies between the two.
+      // Gemm's alpha comes between product and Add.
       if (next.op->name != "Mul" && next.op->name != "Reshape") return nullptr;
       value = next.outputs[0];
     }
     return nullptr;
   }
 
-  /// The extent of a bias that is the width of its layer; null of a number for all. Of a layer of
-  /// one output other extents are 1 as well: the place in the product's result tells.
+  /// The extent of a bias that is the width of its layer; null for a single number for all outputs.
+  /// Other extents are 1 as well where the layer has one output: the position in the product's
+  /// result decides.
   static std::int64_t* width_of_bias(const LastLayer& layer, Shape& shape) {
     const Shape& weight = layer.weight->start.shape();
     const std::int64_t width = weight[layer.out_axis];

@@ -1,4 +1,4 @@
-// The last layer of a model: the product that its outputs come from, which may get another width.
+// The last layer of a model: the product that its outputs come from, which can get another width.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace tandem {
 /// A last layer and how many outputs it is to have.
 struct LayerRule {
   std::int64_t classes = 1;
-  std::string at;    // a selector of its weight; "": the one that the outputs of the graph end in
+  std::string at;    // a selector of its weight; "": the layer that makes the outputs of the graph
   Diagnostic where;  // file, line and column of messages
 };
 
@@ -21,7 +21,7 @@ struct LayerRule {
 struct ResizedState {
   std::string name;
   Shape shape;
-  std::int64_t fan_in = 1;  // of the layer: what an output element sums over
+  std::int64_t fan_in = 1;  // how many terms the layer sums for an output element
 };
 
 /// Weights and biases of the layers that the rules name. Throws Error{usage}, all problems at once:

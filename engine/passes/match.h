@@ -51,7 +51,7 @@ class Match {
     return {};
   }
 
-  /// The nodes on the way from `leaves` (not looked behind) to `root`, without root's own producer.
+  /// The nodes between `leaves`, where the search ends, and `root`, without root's own producer.
   std::vector<NodeId> interior(ValueId root, const std::vector<ValueId>& leaves) const {
     std::vector<NodeId> found;
     std::vector<ValueId> todo = graph_.node(producer(root)).inputs;
@@ -69,9 +69,9 @@ class Match {
   }
 
   /// Writes value = factor * rest[0] * rest[1] * ... by walking Mul and Div by constants. A
-  /// constant may widen the result: whoever takes the product apart compares types. One of an
-  /// unusual magnitude stays in `rest`: with it, some of the products would overflow or vanish, and
-  /// the whole would not.
+  /// constant may widen the result, so that callers compare types. A constant of unusual magnitude
+  /// stays in `rest`: a part of the product could overflow or vanish with it where the whole does
+  /// not.
   struct Product {
     double factor = 1;
     std::vector<ValueId> rest;
@@ -114,7 +114,7 @@ class Match {
   const Graph& graph_;
 };
 
-/// Whether any state has a part in `value`.
+/// Whether `value` depends on any state.
 inline bool reads_state(const Graph& graph, ValueId value) {
   std::unordered_set<std::int32_t> seen;
   std::vector<ValueId> todo{value};

@@ -21,7 +21,7 @@ bool is_comparison(std::string_view op) {
          op == "Equal";
 }
 
-/// 1 or 0.
+/// The result of a comparison: 1 or 0.
 double compare(std::string_view op, double a, double b) {
   if (op == "Less") return a < b ? 1 : 0;
   if (op == "LessOrEqual") return a <= b ? 1 : 0;
@@ -30,13 +30,13 @@ double compare(std::string_view op, double a, double b) {
   return a == b ? 1 : 0;
 }
 
-/// A mask of u from what is true below `share` and from there on.
+/// A mask that is `below` where u < share, and `above` elsewhere.
 std::optional<Noise> mask_of(const Noise& noise, double share, double below, double above) {
   if (!(share > 0 && share < 1)) return std::nullopt;
   return Noise{Noise::Form::mask, noise.source, below, above, share};
 }
 
-/// f of each of the two values.
+/// The mask with f applied to its two values.
 Noise mapped(Noise mask, const std::function<double(double)>& f) {
   mask.first = f(mask.first);
   mask.second = f(mask.second);
@@ -154,7 +154,7 @@ std::optional<Noise> NoiseMap::of(NodeId id) const {
       return mapped(*a, [&](double x) { return to_bool ? (x != 0 ? 1.0 : 0.0) : std::trunc(x); });
     }
     if (op != "Floor" || a->form != Noise::Form::uniform || !(a->second > 0)) return std::nullopt;
-    // Numbers of one stretch of at most length 1 have two whole parts at most.
+    // Floor is a mask where the range of the numbers crosses a single whole number.
     const double low = std::floor(a->first), step = low + 1;
     if (a->first + a->second > step + 1) return std::nullopt;
     return mask_of(*a, (step - a->first) / a->second, low, step);

@@ -1,4 +1,4 @@
-// Values of a graph whose elements are functions of random numbers alone, and how they are
+// Values of a graph whose elements are functions of nothing but random numbers, and how they are
 // distributed.
 #pragma once
 
@@ -9,15 +9,15 @@
 
 namespace tandem {
 
-/// Each element by itself; all of what one operator has drawn are equally distributed.
+/// The distribution of a single element; all elements that one operator draws have the same one.
 struct Noise {
   enum class Form {
     uniform,  // first + second u with u from 0 to below 1
     normal,   // first + second z with the standard normal z
-    mask      // first where u < share, else second; of bool 1 and 0
+    mask      // first where u < share, else second; 1 and 0 for bool
   };
   Form form = Form::uniform;
-  NodeId source;  // that draws u or z
+  NodeId source;  // the node that draws u or z
   double first = 0, second = 0;
   double share = 0;
 
@@ -34,9 +34,9 @@ class NoiseMap {
   explicit NoiseMap(const Graph& graph);
 
   const Graph& graph() const { return graph_; }
-  /// Null: not of random numbers alone, or of no form that is known.
+  /// Null where the value depends on more than random numbers, or has no known form.
   const Noise* find(ValueId value) const;
-  /// Whether what it depends on were random numbers and constants alone, in whatever form.
+  /// Whether the value depends on nothing but random numbers and constants, in whatever form.
   bool is_derived(ValueId value) const { return value && derived_.contains(value.index); }
   /// A value that is the same number everywhere, known before the run.
   std::optional<double> number(ValueId value) const;

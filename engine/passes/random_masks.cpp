@@ -10,16 +10,16 @@
 namespace tandem {
 namespace {
 
-/// Exporters write shares and factors as float32 numbers, each rounded by itself.
+/// Equal up to rounding: exporters write shares and factors as float32, each rounded on its own.
 bool is_near(double a, double b) { return std::abs(a - b) <= 1e-4 * std::max(1.0, std::abs(b)); }
 
 /// What one of the two cases of a mask makes of x.
 struct Case {
-  double factor = 0, shift = 0;  // of x, and what is added
-  double share = 0;              // how often
+  double factor = 0, shift = 0;  // the result is factor x + shift
+  double share = 0;              // the part of the elements in this case
 };
 
-/// Dropout: what is kept makes up for what is left out.
+/// Dropout: the factor of what is kept makes up for what is left out.
 bool is_dropout(const Case& dropped, const Case& kept, double scale) {
   return dropped.factor == 0 && dropped.shift == 0 && kept.shift == 0 &&
          is_near(kept.factor * scale * kept.share, 1);
@@ -149,7 +149,7 @@ std::optional<MaskedPlace> RandomMasks::held(MaskedPlace::Law name, const Law& l
   return std::nullopt;
 }
 
-/// One step from the value; false where it is not one that numbers and x alone decide.
+/// Follows the value through its reader; false where that combines it with more than numbers and x.
 bool RandomMasks::follow(NodeId source, const Noise& mask, NodeId next, Followed& at) const {
   const Node& node = graph_.node(next);
   const std::string_view op = node.op->name;

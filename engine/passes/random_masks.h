@@ -1,5 +1,5 @@
-// Places where a drawn mask meets other values: what they are outside of training, and whether the
-// places of one draw agree.
+// Places where a drawn mask is applied to other values: what they compute outside of training, and
+// whether the places of one draw agree.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,13 @@ struct ScaledValue {
   double factor = 1;
 };
 
-/// Outside of training `value` is `instead`.
+/// A value that is `instead` outside of training.
 struct MaskedPlace {
   enum class Law { dropout, alpha_dropout, bare };
   Law law = Law::dropout;
   ValueId value, instead;
-  bool keeps_below = false;  // which case of the mask is kept
-  double share = 0;          // of what is kept
+  bool keeps_below = false;  // whether elements with u < share are kept, or the others
+  double share = 0;          // the part of the elements that is kept
   std::vector<NodeId> read;  // nodes that read the draw on the way to `value`
 };
 
@@ -35,21 +35,21 @@ class RandomMasks {
   /// `outputs`: values that something outside of the graph reads.
   RandomMasks(const NoiseMap& noise, const Readers& readers, const std::set<std::int32_t>& outputs);
 
-  /// Follows what a mask has made of x through numbers that it is multiplied by or that are added,
-  /// and through sums with x itself, until a law holds that outside of training gives x. A bare
-  /// mask is one where none does: without a factor that makes up for what it leaves out.
+  /// Follows what a mask makes of x through products and sums with numbers, and through sums with x
+  /// itself, until it is dropout or alpha dropout of x, which is x outside of training. Otherwise
+  /// it may be a bare mask, which has no factor that makes up for what it leaves out.
   std::optional<MaskedPlace> find(NodeId source, NodeId meeting, const Noise& mask) const;
 
-  /// Whether all places of one draw leave something out and put nothing there. They keep in the
-  /// same case, as m * a beside (1 - m) * b does not; and a bare mask is bare everywhere, of a
-  /// value that samples decide, in no sum that goes over from one value to another, as a + m * (b -
-  /// a).
+  /// Whether all places of one draw only leave something out, and none chooses between two values.
+  /// All keep the same case of the mask, unlike m * a next to (1 - m) * b. A bare mask is bare
+  /// everywhere, applies to a value that depends on what is fed, and is no term of a sum that
+  /// interpolates between two values, as a + m * (b - a) does.
   bool agree(const std::vector<MaskedPlace>& places) const;
 
-  /// Through products with numbers and what passes numbers on.
+  /// `value` as x times a factor, seen through products with numbers and what passes elements on.
   ScaledValue scaled(ValueId value) const;
 
-  /// The one node that reads a value which is no output.
+  /// The only node that reads `value`; -1 where there are several, or it is an output.
   NodeId only_reader(ValueId value) const;
 
  private:

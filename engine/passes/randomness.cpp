@@ -41,11 +41,11 @@ class Recognition {
   }
 
  private:
-  /// Goes from the draw to where its numbers meet others; each such place has to be known.
+  /// Goes from the draw to the nodes that combine its numbers with other values; all must be known.
   void recognise(NodeId source, RandomUse& use) {
     std::vector<ValueId> todo{use.drawn};
     std::vector<NodeId> meetings;
-    bool ends = false;  // in an output, or in a form that is not known
+    bool ends = false;  // whether the walk reaches an output, or an unknown form
     if (const Noise* noise = noise_.find(use.drawn)) use.mean = noise->mean();
     while (!todo.empty()) {
       const ValueId value = todo.back();
@@ -79,7 +79,7 @@ class Recognition {
     use.is_on = false;
   }
 
-  /// What the place where `source` meets other numbers is; "" where that is not known.
+  /// The kind of use at the node that combines `source` with other values; "" where it is unknown.
   std::string meet(NodeId source, NodeId meeting, std::vector<RandomUse::Bypass>& bypasses) {
     const Node& node = graph_.node(meeting);
     const std::string_view op = node.op->name;
@@ -114,7 +114,7 @@ class Recognition {
     return std::abs(noise.mean() - centre) <= 1e-5 * spread;
   }
 
-  /// x times numbers of mean 1; times numbers of mean 0 and added to x; RReLU as
+  /// Handles x times numbers of mean 1; x times numbers of mean 0, added to x; and RReLU as
   /// Where(x <= 0, x * slope, x), whose slopes become their mean.
   std::string multiplied(NodeId meeting, const Noise& noise, ValueId x,
                          std::vector<RandomUse::Bypass>& bypasses) {
@@ -168,7 +168,7 @@ class Recognition {
     return kind;
   }
 
-  /// By how many elements one number of the mask is for.
+  /// The kind of dropout, by how many elements share one number of the mask.
   std::string kind_of(NodeId source, ValueId x) const {
     const std::int64_t drawn = graph_.type(graph_.node(source).outputs[0]).elements();
     const TensorType& type = graph_.type(x);
@@ -181,8 +181,8 @@ class Recognition {
   const std::vector<std::vector<NodeId>> readers_;
   std::set<std::int32_t> outputs_;
   const RandomMasks masks_;
-  std::set<std::int32_t> known_;     // of the draw that is looked at: nodes whose meaning is known
-  std::vector<MaskedPlace> masked_;  // of the draw that is looked at
+  std::set<std::int32_t> known_;     // for the current draw: nodes whose meaning is known
+  std::vector<MaskedPlace> masked_;  // for the current draw
   std::vector<RandomUse> uses_;
   std::vector<NodeId> sources_;
 };

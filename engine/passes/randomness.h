@@ -1,4 +1,4 @@
-// Random numbers that a network draws in training alone: dropout, stochastic depth and noise that
+// Random numbers that a network draws only in training: dropout, stochastic depth and noise that
 // exporters write as chains of operators, and what evaluation computes in their place.
 #pragma once
 
@@ -18,29 +18,29 @@ struct RandomUse {
   ValueId drawn;
   std::string drawn_name;  // the name of the drawn value
   DType dtype = DType::float32;
-  bool is_on = true;     // outside of training; `random_uses` says so where the form is not known
-  bool by_rule = false;  // a rule of the user says so
+  bool is_on = true;     // also outside of training; `random_uses` sets it for unknown forms
+  bool by_rule = false;  // a rule of the user decides `is_on`
 
-  /// Outside of training `value` is what `instead` is.
+  /// A value that is `instead` outside of training.
   struct Bypass {
     ValueId value, instead;
     std::string name, instead_name;
   };
   std::vector<Bypass> bypasses;
-  /// Without bypasses the numbers are their mean.
+  /// Outside of training, replaces the drawn numbers where there are no bypasses.
   double mean = 0;
 };
 
-/// All that an output of the graph depends on, in the order of the graph.
+/// All uses that an output of the graph depends on, in the order of the graph.
 ///
-/// Known is what becomes the identity (or, of RReLU, LeakyRelu): x times a mask of zeros and
+/// A form is known where it becomes the identity (RReLU: LeakyRelu): x times a mask of zeros and
 /// 1 / (share that is kept), whatever the mask's extents and wherever the factor stands; such a
 /// mask without the factor; alpha dropout; x plus numbers of mean 0 and a fixed spread; x times
 /// numbers of mean 1; PRelu with drawn slopes. A draw that anything else reads as well is unknown;
 /// so is one whose masks choose between two values.
 std::vector<RandomUse> random_uses(const Graph& graph);
 
-/// The graph outside of training: what is not on is left out. `uses` are of this graph.
+/// The graph outside of training, without the uses that are not on. `uses`: those of this graph.
 Graph without_randomness(const Graph& graph, const OperatorSet& operators,
                          const std::vector<RandomUse>& uses);
 

@@ -17,15 +17,15 @@ struct Found {
   bool zeroed = false;  // rows that see no key are 0
 };
 
-/// Added to any score that its type holds comfortably, it leaves nothing of the key beside a
-/// visible one. Of float16's finite numbers none does: scores reach as far.
+/// Whether adding m to any score of ordinary size makes its key's weight 0, next to a visible key.
+/// No finite float16 does: scores may be as large.
 bool hides(double m, DType dtype) {
   const bool wide = dtype == DType::float32 || dtype == DType::bfloat16;
   return m == -std::numeric_limits<double>::infinity() || (wide && m <= -1e38);
 }
 
-/// [.., S, T] of 0 where key <= query + T - S and of what hides elsewhere. With fewer keys than
-/// queries the first rows would see none.
+/// Whether a mask [.., S, T] is 0 where key <= query + T - S, and hides the key elsewhere. With
+/// fewer keys than queries the first rows would see none.
 bool is_causal_mask(const HostTensor& mask, std::int64_t rows, std::int64_t columns) {
   const Shape& shape = mask.shape();
   const std::size_t rank = shape.size();
@@ -41,8 +41,8 @@ bool is_causal_mask(const HostTensor& mask, std::int64_t rows, std::int64_t colu
 }
 
 /// Whether each row leaves a key at an ordinary number. A row of -infinity is NaN after a Softmax
-/// and 0 after Attention; one of very negative numbers is uniform after both, but log_sum_exp loses
-/// the logarithm of the sum beside them, so that gradients have to find it again, and those of
+/// and 0 after Attention; one of very negative numbers is uniform after both, but there log_sum_exp
+/// rounds the logarithm of the sum away, so that gradients have to compute it again, which those of
 /// libraries do not. Rows of -infinity pass where the chain makes them 0, too.
 bool shows_in_every_row(const HostTensor& mask, bool zeroed) {
   const std::int64_t columns = mask.shape().empty() ? 1 : mask.shape().back();
@@ -61,7 +61,7 @@ bool shows_in_every_row(const HostTensor& mask, bool zeroed) {
   return true;
 }
 
-/// p where `value` is Where(IsNaN(p), 0, p), which exporters make of PyTorch's attention: 0 for a
+/// p where `value` is Where(IsNaN(p), 0, p), which exporters write for PyTorch's attention: 0 for a
 /// query that sees no key, as Attention has it. Else `value`.
 ValueId without_nan(const Match& match, ValueId value, bool& zeroed) {
   const Node* where = match.is(value, "Where");
@@ -88,7 +88,7 @@ bool is_finite_choice(const Match& match, ValueId mask) {
   return is_finite(where->inputs[1]) && is_finite(where->inputs[2]);
 }
 
-/// Dropout of ratio 0 is an Identity, removed before.
+/// Finds attention that ends in `node`. Dropout of ratio 0 is an Identity, which is removed before.
 bool find(const Match& match, const Node& node, Found& found) {
   const Graph& graph = match.graph();
   if (node.op->role != Role::product || graph.type(node.outputs[0]).rank() != 4) return false;
@@ -118,7 +118,7 @@ bool find(const Match& match, const Node& node, Found& found) {
   found.v = node.inputs[1];
   found.scale = product.factor * q.factor * k.factor;
   if (std::abs(found.scale) > 1e9) return false;
-  // No factor and no mask widens what it meets.
+  // No factor and no mask may widen what it is combined with.
   if (graph.type(softmax->inputs[0]) != graph.type(matmul->outputs[0])) return false;
   if (graph.type(matmul->inputs[0]) != graph.type(found.q)) return false;
   if (graph.type(matmul->inputs[1]) != graph.type(found.k_transposed)) return false;
@@ -128,8 +128,8 @@ bool find(const Match& match, const Node& node, Found& found) {
   if (qs[0] != ks[0] || qs[1] != ks[1] || vs[0] != qs[0] || vs[1] != qs[1]) return false;
   if (element_count(qs) == 0 || element_count(ks) == 0 || element_count(vs) == 0) return false;
   if (!found.mask) return true;
-  // Of a mask that is fed or computed nobody knows what its rows show, which matters unless empty
-  // rows are 0 anyway; one that depends on parameters would lose its gradient as well.
+  // For a mask that is fed or computed, it is unknown whether each row shows a key, which matters
+  // unless empty rows are 0 anyway; one that depends on parameters would lose its gradient as well.
   if (!graph.is_constant(found.mask)) {
     return (found.zeroed || is_finite_choice(match, found.mask)) && !reads_state(graph, found.mask);
   }

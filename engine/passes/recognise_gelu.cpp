@@ -27,7 +27,7 @@ double last_place(DType dtype) {
   }
 }
 
-/// `factor` is `wanted`, a number that no float type holds, as the type of the chain rounds it: a
+/// Whether `factor` is `wanted`, a number that no float type holds, rounded to the chain's type: a
 /// constant is off by half a last place at most, two of them by one. Where x / sqrt 2 is off by
 /// the factor 1 + e, Gelu is off by e x^2 phi(x), at most 0.3 e: less than half a last place of 1,
 /// which the chain's own 1 + erf loses as well. A decimal of fewer digits than the type holds

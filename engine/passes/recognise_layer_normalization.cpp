@@ -57,7 +57,7 @@ Normalised find_normalised(const Match& match, ValueId value) {
   if (!difference) return {};
   const Normalised again = centred(match, difference);
   if (again.x != result.x || again.axis != result.axis) return {};
-  // Neither epsilon nor the exponent widens what it meets.
+  // Neither epsilon nor the exponent may widen what it is combined with.
   const Graph& graph = match.graph();
   if (graph.type(root->inputs[0]) != graph.type(variance)) return {};
   if (graph.type(mean->inputs[0]) != graph.type(difference)) return {};

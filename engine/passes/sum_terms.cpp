@@ -9,7 +9,7 @@
 namespace tandem {
 namespace {
 
-constexpr int most_operators = 8;  // one behind the other
+constexpr int most_operators = 8;  // in a chain
 
 bool is_passed_on(std::string_view op) {
   return op == "Identity" || op == "StopGradient" || op == "Cast";
@@ -59,7 +59,7 @@ void SumTerms::add(ValueId value, double factor, int depth, Terms& terms) const 
   terms[value.index] += factor;
 }
 
-// `terms` are those of what `value` holds, `factor` times.
+// `terms`: those of the value that the walk began with, which `value` contains times `factor`.
 bool SumTerms::meets_opposite(ValueId value, double factor, int depth, const Terms& terms) const {
   if (depth == most_operators) return false;
   for (const NodeId reader : readers_[static_cast<std::size_t>(value.index)]) {

@@ -1,4 +1,4 @@
-// Terms of the sums that a value goes into, with the numbers that they are multiplied by.
+// Terms of the sums that a value is added to, with their factors.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@ class SumTerms {
   SumTerms(const NoiseMap& numbers, const std::vector<std::vector<NodeId>>& readers)
       : graph_(numbers.graph()), numbers_(numbers), readers_(readers) {}
 
-  /// Whether `value`, which is `x` or nothing, is added to a sum that has a term of x with the
-  /// other sign: a + value with x = b - a, so that b takes the place of a.
+  /// Whether `value`, which is `x` or 0, is added to a sum that has a term of x with the opposite
+  /// sign: a + value with x = b - a, which switches from a to b.
   bool goes_over(ValueId value, ValueId x) const;
 
  private:
-  using Terms = std::unordered_map<std::int32_t, double>;  // value: its factor
+  using Terms = std::unordered_map<std::int32_t, double>;  // factor by value
   void add(ValueId value, double factor, int depth, Terms& terms) const;
   bool meets_opposite(ValueId value, double factor, int depth, const Terms& terms) const;
 

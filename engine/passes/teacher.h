@@ -1,4 +1,4 @@
-// A second model beside the first one in one graph, for distillation.
+// A second model next to the first one in one graph, for distillation.
 #pragma once
 
 #include <map>
@@ -11,8 +11,8 @@
 namespace tandem {
 
 struct TeacherRequest {
-  std::string prefix;                         // "teacher.", of names and paths
-  std::map<std::string, std::string> inputs;  // the student's input by the teacher's; else by name
+  std::string prefix;                         // "teacher.": begins names and paths
+  std::map<std::string, std::string> inputs;  // student's input by teacher's; others by equal name
   Diagnostic where;                           // file, line and column of messages
 };
 

@@ -32,7 +32,7 @@ BufferKind kind_of(const Lowered& lowered, ValueId id, const std::vector<char>& 
   return backward && feeds_update[id.index] ? BufferKind::gradient : BufferKind::activation;
 }
 
-// Losses and norms, not predictions.
+// Enough for losses and norms, not for predictions.
 constexpr std::size_t most_doubled_output = 4096;
 
 void double_buffer(Buffer& buffer) {

@@ -11,7 +11,7 @@
 namespace tandem {
 namespace {
 
-// The buffer that operand i is all of and is reduced in place in, or -1.
+// The buffer that operand i fills, and in which it is reduced in place; else -1.
 int own_buffer(const Lowered& lowered, const Plan& plan, const Node& node, std::size_t i) {
   const ValueId x = node.inputs[i], y = node.outputs[i];
   const int buffer = plan.buffer_of[x.index];
@@ -75,8 +75,7 @@ std::vector<CollectiveCall> parts_call(const Lowered& lowered, const Plan& plan,
   return {std::move(call)};
 }
 
-// Ranks may have room for different numbers of rows, so that all of them take part even where one
-// has none.
+// Ranks may have room for different numbers of rows, so that even a rank without rows takes part.
 CollectiveCall exchange_call(const Lowered& lowered, const Plan& plan, const Node& node) {
   const TensorType &x = lowered.graph.type(node.inputs[0]),
                    &y = lowered.graph.type(node.outputs[0]);

@@ -11,7 +11,7 @@
 namespace tandem {
 
 /// Buffers that an AllReduce overwrites in place, in the order of its operands: the planner lays
-/// those of a group one behind the other. Groups of one buffer are left out.
+/// those of a group one after the other. Groups of one buffer are left out.
 std::vector<std::vector<int>> side_by_side(const Lowered& lowered, const Plan& plan);
 
 /// One call of a communicator.
@@ -23,26 +23,26 @@ struct CollectiveCall {
   };
   struct Operand {
     Place from, to;
-    /// AllReduce: of both; AllGather: of `from`; ReduceScatter: of `to`; AllToAll: of one rank's
-    /// part; ExchangeRows: of a row.
+    /// Elements of both (AllReduce), of `from` (AllGather), of `to` (ReduceScatter), of one rank's
+    /// part (AllToAll), of a row (ExchangeRows).
     std::int64_t elements = 0;
-    /// AllGather, ReduceScatter: of the other one, which all parts need not fill.
+    /// AllGather, ReduceScatter: elements of the other one, which the parts need not fill.
     std::int64_t whole = 0;
   };
-  /// All of a node's that gathers or scatters; one of others.
+  /// All operands of a node that gathers or scatters; one operand for other nodes.
   std::vector<Operand> operands;
   DType dtype = DType::float32;
-  /// ExchangeRows: its counts, and the rows of `from` and `to`.
+  /// ExchangeRows: where its counts are, and how many rows `from` and `to` have.
   Place sent, received;
   std::int64_t from_rows = 0, to_rows = 0;
 };
 
-/// The calls of a node, in their order: operands that are gathered or scattered are one, and so are
-/// sums that lie side by side, with the unused bytes between them. Operands without elements are in
-/// none.
+/// The calls of a node, in their order: operands that are gathered or scattered form one call, and
+/// so do sums that lie side by side, with the unused bytes between them. Operands without elements
+/// are left out.
 std::vector<CollectiveCall> collective_calls(const Lowered& lowered, const Plan& plan, NodeId node);
 
-/// What all ranks must have alike: a line for each call in the order in which a step launches them.
+/// What all ranks must agree on: a line for each call, in the order in which a step launches them.
 std::string collective_order(const Lowered& lowered, const Plan& plan);
 
 }  // namespace tandem

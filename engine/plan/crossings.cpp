@@ -17,13 +17,13 @@ std::string source_name(const Graph& graph, ValueId value) {
   return graph.value(value).name;
 }
 
-/// The table whose rows, or gradients of rows, a node copies as many of as `count` says.
+/// The table whose rows, or gradients of rows, the transfer copies; its third input counts them.
 std::string table_of_rows(const Graph& graph, const Node& transfer) {
   const ValueId count = transfer.inputs[2];
   const Node* of_same_ids = nullptr;
   const auto counts = [&](const Node& gather) {
     if (gather.inputs[2] == count) return true;
-    const NodeId plan = graph.value(gather.inputs[1]).producer;  // of the late ones among them
+    const NodeId plan = graph.value(gather.inputs[1]).producer;  // plans which rows are late
     return plan && graph.node(plan).op->role == Role::row_plan &&
            graph.node(plan).inputs[1] == count;
   };
@@ -57,7 +57,7 @@ std::vector<std::string> consumer_names(const Graph& graph, ValueId value,
   return names;
 }
 
-// Views that hang together on one device are looked at as one.
+// Groups views that are connected on one device.
 class ViewGroups {
  public:
   explicit ViewGroups(const Lowered& lowered) : parent_(lowered.graph.nodes.size()) {
@@ -167,7 +167,7 @@ std::vector<IdleView> idle_views(const Lowered& lowered, const std::vector<Cross
       for (const ValueId input : graph.nodes[n].inputs) {
         if (!input || graph.is_constant(input)) continue;
         const NodeId from = graph.value(input).producer;
-        if (from && lowered.nodes[from.index].is_view()) continue;  // of the group
+        if (from && lowered.nodes[from.index].is_view()) continue;  // in the same group
         const auto copy = crossing_of.find(from.index);
         if (copy == crossing_of.end()) {
           idle = false;

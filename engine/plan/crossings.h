@@ -15,18 +15,18 @@ namespace tandem {
 /// A copy between devices.
 struct Crossing {
   NodeId node;
-  std::size_t bytes = 0;  // of `rows`: the most
+  std::size_t bytes = 0;  // for `rows`: an upper bound
   int from = 0, to = 0;   // devices
   std::string value;      // what is copied
   std::string producer;   // path of the operator, name of the input or parameter
   Phase phase = Phase::forward;
   std::vector<std::string> consumers;         // paths of operators; "output loss"
-  double exposed_ms = 0;                      // of its own time computing queues wait that long
-  std::int64_t times = 1;                     // a step
-  bool rows = false;                          // of a table, or of its gradient: those that occur
-  bool ahead = false;                         // for the next step, in which they cross no more
-  std::string table;                          // whose rows they are: the parameter's name
-  std::optional<std::size_t> expected_bytes;  // of `rows`, where the data tells how many occur
+  double exposed_ms = 0;                      // how long computing queues wait for it
+  std::int64_t times = 1;                     // in a step
+  bool rows = false;                          // only rows that occur, of a table or its gradient
+  bool ahead = false;                         // rows for the next step, where they cross no more
+  std::string table;                          // the parameter whose rows they are
+  std::optional<std::size_t> expected_bytes;  // for `rows`, where they were counted in the data
 
   /// A loss, a rate, a norm: its cost is that of any copy, its bytes mean nothing.
   bool scalar() const { return bytes < 16; }
@@ -39,14 +39,14 @@ std::vector<Crossing> crossings_of(const Lowered& lowered, const Plan& plan,
                                    const Simulation* simulation = nullptr,
                                    const Graph* imported = nullptr);
 
-/// Copies, those of scalars apart. A row of a table that crosses a step ahead is counted in its own
-/// step alone.
+/// Counts and bytes of copies, with scalars counted separately. The bytes of a table's row that is
+/// copied a step ahead count only in the step that uses it.
 struct Traffic {
   std::int64_t copies = 0, scalar_copies = 0;
   std::size_t bytes = 0, scalar_bytes = 0;
-  bool rows = false;               // `bytes` is the most
-  std::size_t expected_bytes = 0;  // with the rows of tables that were counted, others at most
-  bool counted = false;            // some were
+  bool rows = false;               // `bytes` is an upper bound
+  std::size_t expected_bytes = 0;  // by the rows counted in the data; upper bound for other tables
+  bool counted = false;            // the rows of some table were counted
 };
 Traffic traffic_of(const std::vector<Crossing>& crossings);
 
@@ -54,8 +54,8 @@ Traffic traffic_of(const std::vector<Crossing>& crossings);
 /// nor its readers are.
 struct IdleView {
   std::string path;
-  int device = 0, neighbours = 0;  // where it is; where all around it is
-  std::size_t bytes = 0;           // a step, in and out
+  int device = 0, neighbours = 0;  // its own; that of all its neighbours
+  std::size_t bytes = 0;           // in a step, in and out
 };
 std::vector<IdleView> idle_views(const Lowered& lowered, const std::vector<Crossing>& crossings);
 

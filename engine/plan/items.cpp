@@ -36,7 +36,7 @@ int queue_of(const Lowered& lowered, Plan& plan, int device, Queue::Role role) {
   return static_cast<int>(plan.queues.size()) - 1;
 }
 
-// A device computes in one queue, copies in two, and takes part in what ranks do together in one.
+// A device has one queue for computing, two for copies, and one for operations over all ranks.
 int queue_of_node(const Lowered& lowered, Plan& plan, std::size_t n) {
   const LoweredNode& node = lowered.nodes[n];
   if (node.collective) return queue_of(lowered, plan, node.device, Queue::Role::collective);
@@ -103,7 +103,7 @@ bool may_interleave(const std::vector<PlannedItem>& before, const std::vector<Pl
   return true;
 }
 
-// Neighbours that hand on ranges run range by range: down, update, up, and the next range.
+// Orders neighbours that pass on ranges range by range: down, update, up, then the next range.
 class Interleaver {
  public:
   explicit Interleaver(std::vector<PlannedItem>& items) : items_(items) {}
@@ -127,7 +127,7 @@ class Interleaver {
 
  private:
   std::vector<PlannedItem>& items_;
-  std::vector<std::vector<PlannedItem>> run_;  // nodes with as many parts each
+  std::vector<std::vector<PlannedItem>> run_;  // nodes with equally many parts
 };
 
 }  // namespace
@@ -154,7 +154,7 @@ std::vector<PlannedItem> make_items(const Lowered& lowered, Plan& plan) {
   }
   interleaver.flush();
 
-  // A step starts with the slot that is read first.
+  // Slots are filled in the order in which they are first read.
   auto transfer = [&](ValueId value, Instruction::Kind kind, Queue::Role role) {
     const int buffer = plan.buffer_of[value.index];
     const int device = plan.buffers[buffer].device;

@@ -10,7 +10,7 @@ void order_launches(Plan& plan) {
   const std::size_t queues = plan.queues.size();
   std::vector<std::size_t> next(queues, 0);
   std::vector<char> recorded(plan.events, 0);
-  // Launches what the queue can without waiting for an event that is not launched yet.
+  // Launches what the queue can run without waiting for an event that is not launched yet.
   auto advance = [&](std::size_t q, std::size_t most) {
     const std::vector<Instruction>& list = plan.queues[q].instructions;
     std::size_t launched = 0;
@@ -28,7 +28,7 @@ void order_launches(Plan& plan) {
     return launched;
   };
   // Slots are filled when a step begins and read when it ends; between them the host's own queue
-  // goes on by one instruction whenever no device can.
+  // advances by one instruction whenever no device can.
   std::vector<std::size_t> feeds, devices, reads;
   const std::size_t lane = 0;  // `make_items` puts it first
   for (std::size_t q = 0; q < queues; ++q) {

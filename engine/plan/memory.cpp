@@ -14,8 +14,8 @@ struct Life {
   std::vector<int> buffers;  // one, or several that lie side by side
   std::size_t bytes = 0;
   int first = 0, last = 0;  // in the list of all items
-  /// Per queue: the place of the last item there that uses it, -1 where none does; how far the
-  /// queue has come for certain when the first use starts, in the same step and in the next one.
+  /// Per queue: the position of the last item there that uses it, -1 where none does; and how many
+  /// items have surely ended when its first use starts, in the same step and in the next one.
   std::vector<int> ends, reached[2];
 };
 
@@ -23,7 +23,7 @@ class Placer {
  public:
   Placer(const std::vector<PlannedItem>& items, const Plan& plan, int device,
          const std::vector<std::vector<int>>& groups) {
-    std::vector<int> first(plan.buffers.size());  // of the group that a buffer is in
+    std::vector<int> first(plan.buffers.size());  // per buffer: the first one of its group
     std::iota(first.begin(), first.end(), 0);
     for (const std::vector<int>& group : groups) {
       for (int buffer : group) first[buffer] = group[0];
@@ -45,7 +45,7 @@ class Placer {
       life.bytes = aligned((buffer.copies - 1) * buffer.stride + buffer.bytes);
       life.first = users[b].front();
       life.last = users[b].back();
-      if (buffer.copies > 1) {  // filled while the step before is at work: it is always alive
+      if (buffer.copies > 1) {  // filled while the step before runs: it is always alive
         life.first = 0;
         life.last = static_cast<int>(items.size()) - 1;
       }
@@ -59,7 +59,7 @@ class Placer {
       for (std::vector<int>& reached : life.reached) reached.assign(queues_, INT_MAX);
       for (int i : users[b]) {
         const PlannedItem& item = items[i];
-        const bool starts = life.ends[item.queue] < 0;  // the others of a queue come later
+        const bool starts = life.ends[item.queue] < 0;  // first of its queue; others come later
         for (std::size_t step = 0; starts && step < 2; ++step) {
           for (std::size_t q = 0; q < queues_; ++q)
             life.reached[step][q] = std::min(life.reached[step][q], item.clock[step][q]);
@@ -78,7 +78,7 @@ class Placer {
     return before(a, b, 0) && before(b, a, 1);
   }
 
-  // Each buffer at the lowest place that is free of those it may meet.
+  // Places each buffer at the lowest offset where it overlaps none that may be alive with it.
   std::size_t place(const std::vector<std::size_t>& order,
                     std::vector<std::size_t>& offsets) const {
     offsets.assign(lives_.size(), 0);
@@ -142,7 +142,7 @@ void report(const Placer& placer, const std::vector<PlannedItem>& items, const L
   }
   std::size_t live[3] = {0, 0, 0};  // gradients, activations, workspace
   auto part = [&](const Life* life) -> std::size_t& {
-    // Gradients that travel side by side may have a loss beside them.
+    // A group of gradients that travel side by side may contain a loss.
     const int largest = *std::max_element(
         life->buffers.begin(), life->buffers.end(),
         [&](int a, int b) { return plan.buffers[a].bytes < plan.buffers[b].bytes; });

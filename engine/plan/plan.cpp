@@ -10,7 +10,8 @@
 namespace tandem {
 namespace {
 
-// The host alone has read a step's outputs before it begins with the next.
+// With no accelerator, the host has read a step's outputs before it begins the next: one place is
+// enough.
 void set_slot_turns(int turns, Plan& plan) {
   const bool has_accelerator = std::any_of(plan.queues.begin(), plan.queues.end(),
                                            [](const Queue& queue) { return queue.device != 0; });

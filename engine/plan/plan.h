@@ -24,7 +24,7 @@ enum class BufferKind : std::uint8_t {
 /// State or in the program, input and output slots in rings; the others share the arena of a
 /// device.
 struct Buffer {
-  std::string name;  // of the value that owns the storage, or "PATH/workspace"
+  std::string name;  // the name of the value that owns the storage, or "PATH/workspace"
   BufferKind kind = BufferKind::activation;
   int device = 0;
   std::size_t bytes = 0;
@@ -71,11 +71,11 @@ struct Queue {
     compute,
     copy_in,     // from the host
     copy_out,    // to the host
-    collective,  // over all ranks; beside computing on the host too
+    collective,  // over all ranks; runs in parallel to computing, on the host too
     feed,        // the loader fills input slots
     read,        // the host reads output slots
   };
-  std::string name;  // of the device, with ".in", ".out", ".ranks", ".feed" or ".read"
+  std::string name;  // the device's, with ".in", ".out", ".ranks", ".feed" or ".read"
   int device = 0;
   Role role = Role::compute;
   std::vector<Instruction> instructions;
@@ -83,12 +83,12 @@ struct Queue {
 
 struct MemoryUse {
   std::size_t parameters = 0, gradients = 0, state = 0, activations = 0, workspace = 0;
-  std::size_t peak = 0;  // of the arena plus persistent bytes
+  std::size_t peak = 0;  // the arena plus persistent bytes
   std::size_t arena = 0;
   std::size_t lower_bound = 0;  // most bytes live at once
   std::string peak_at;          // path of the node where that is
 
-  /// Of the peak: inputs, outputs, constants and gaps.
+  /// The rest of the peak: inputs, outputs, constants and gaps.
   std::size_t others() const {
     return peak - parameters - state - gradients - activations - workspace;
   }
@@ -114,12 +114,12 @@ struct Plan {
 
 struct PlanOptions {
   std::vector<std::int64_t> ranges = {};  // what `split_ranges` gives; empty: nodes run whole
-  /// What a device gets from an input slot lies in two places in turn, so that the next step's is
-  /// copied while this step computes; so do the few bytes that it gives to an output slot, so that
-  /// the next step need not wait for their copy.
+  /// What a device copies from an input slot goes to two places in turn, so that the next step's
+  /// input is copied while this step computes. So do the few bytes that it copies to an output
+  /// slot, so that the next step need not wait for their copy.
   bool double_inputs = true;
-  /// Places that steps use in turn of each input and output slot, where an accelerator takes part:
-  /// with 2 the next step is launched before the host has read this one's outputs.
+  /// How many places steps use in turn for each input and output slot, where an accelerator takes
+  /// part: with 2 the next step is launched before the host has read this one's outputs.
   int slot_turns = 1;
 };
 

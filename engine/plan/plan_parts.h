@@ -22,7 +22,7 @@ struct PlannedItem {
   int position = 0;  // among the items of its queue
 };
 
-/// Per value: somebody reads it, or it is an output of the graph or the final value of a state.
+/// Per value: whether anything reads it, or it is an output of the graph or a state's final value.
 std::vector<char> needed_values(const Lowered& lowered);
 
 /// Bytes [begin, end) that a value touches in its buffer.
@@ -42,16 +42,16 @@ void double_inputs(const Lowered& lowered, Plan& plan);
 /// All instructions but events, in an order that respects every dependency; names the queues.
 std::vector<PlannedItem> make_items(const Lowered& lowered, Plan& plan);
 
-/// Two items: the second comes after the first has finished, as far as memory goes.
+/// Two items: as far as memory goes, the second starts after the first has finished.
 using ItemOrder = std::pair<int, int>;
 
-/// Copies with a `lookahead` take turns with the computing of their device: they start after what
-/// stands before them in the list, and what stands behind them starts after they have ended.
+/// Copies with a `lookahead` take turns with the computing of their device: they start after the
+/// items before them in the list have ended, and the items after them start after they have ended.
 std::vector<ItemOrder> copies_in_turn(const std::vector<PlannedItem>& items, const Lowered& lowered,
                                       const Plan& plan);
 
-/// Of ReduceScatters with `prompt`, no more than a bucket waits for its sums while the operand of a
-/// later one is made: as far as memory goes, that starts after the others have ended.
+/// At most a bucket of bytes of ReduceScatters with `prompt` waits to be summed while the operand
+/// of a later one is made: as far as memory goes, that starts after the earlier ones have ended.
 std::vector<ItemOrder> reductions_in_turn(const std::vector<PlannedItem>& items,
                                           const Lowered& lowered, const Plan& plan);
 
@@ -59,14 +59,14 @@ std::vector<ItemOrder> reductions_in_turn(const std::vector<PlannedItem>& items,
 void set_clocks(std::vector<PlannedItem>& items, Plan& plan, const std::vector<ItemOrder>& orders);
 
 /// Events and waits for every conflict between queues, also with the step before; none redundant.
-/// `by_place`: also where buffers overlap in an arena whose items `set_clocks` ordered.
+/// `by_place`: also for buffers that overlap in an arena, whose items `set_clocks` ordered.
 void synchronise(std::vector<PlannedItem>& items, Plan& plan, bool by_place);
 
 /// Fills plan.launches.
 void order_launches(Plan& plan);
 
-/// Offsets of arena buffers, those of a group of `side_by_side` one behind the other, and the
-/// memory report.
+/// Offsets of arena buffers, those of a group of `side_by_side` one after the other, and the memory
+/// report.
 void place_buffers(const std::vector<PlannedItem>& items, const Lowered& lowered, Plan& plan);
 
 }  // namespace tandem

@@ -45,8 +45,8 @@ class Splitter {
   }
 
  private:
-  // Bytes of a buffer; values in the same place show the same elements in the same order, if both
-  // are dense and have the same type.
+  // Bytes of a buffer; values in the same place have the same elements in the same order, if both
+  // are dense and of the same type.
   using Place = std::tuple<std::int32_t, std::size_t, std::size_t>;
 
   std::int64_t elements(ValueId value) const { return graph_.type(value).elements(); }
@@ -104,7 +104,7 @@ class Splitter {
     return length < total && takes_ranges(id, length) ? length : 0;
   }
 
-  // The kernel takes flat operands as well as the ones that it was chosen for.
+  // Whether the kernel takes flat operands, besides the ones that it was chosen for.
   bool takes_ranges(NodeId id, std::int64_t length) const {
     const Kernel& kernel = *lowered_.nodes[id.index].kernel;
     const KernelRequest request = request_of(lowered_, id, needed_, deterministic_, length);

@@ -1,5 +1,5 @@
-// Sums over ranks whose operands are large and needed no more: what makes the operand of a later
-// one waits for them, so that both may lie in the same bytes.
+// Orders sums over ranks whose operands are large and not needed afterwards: what makes the operand
+// of a later sum waits for earlier ones, so that both operands may use the same bytes.
 #include <algorithm>
 #include <cstddef>
 
@@ -13,7 +13,7 @@ namespace {
 struct PromptReduction {
   int item = 0;
   int made = 0;                        // the first item that writes into a buffer of its operands
-  std::size_t bytes = 0, largest = 0;  // of all operands, and of one
+  std::size_t bytes = 0, largest = 0;  // all operands together, and the largest one
 };
 
 std::vector<PromptReduction> prompt_reductions(const std::vector<PlannedItem>& items,
@@ -51,8 +51,8 @@ std::vector<ItemOrder> reductions_in_turn(const std::vector<PlannedItem>& items,
   std::size_t all = 0;
   for (const PromptReduction& one : reductions) all += one.bytes;
   const std::size_t most = bucket_bytes(all);
-  // A bucket has a little more than its bytes, by its last operand: it waits for no other one all
-  // the same, or each would be summed before the next one is begun.
+  // Its last operand makes a bucket a little larger than `most`. It still counts as `most`, or each
+  // bucket would have to be summed before the next one is begun.
   const auto counted = [&](const PromptReduction& one) {
     return one.largest < most ? std::min(one.bytes, most) : one.bytes;
   };

@@ -22,8 +22,8 @@ double share_of(const Instruction& instruction, const Graph& graph) {
          static_cast<double>(graph.type(graph.node(instruction.node).outputs[0]).bytes());
 }
 
-// The part of `ids` that name a row, about: of those that ranks may send there is room for all, and
-// of those of all ranks each has some rows; the operator that makes them says it in `filled`.
+// About which part of `ids` names a row; the operator that makes them says it in `filled`. There is
+// room for all ids that ranks may send, and each rank keeps only some of the rows.
 double filled_ids(const Graph& graph, ValueId ids) {
   const NodeId producer = graph.value(ids).producer;
   if (!producer) return 1;
@@ -31,7 +31,7 @@ double filled_ids(const Graph& graph, ValueId ids) {
   return made.find("filled") != nullptr ? made.number("filled") : 1;
 }
 
-// What there is to do of looking up, grouping or updating the rows that such ids name.
+// Which part of its full cost a node has that looks up, groups or updates the rows of such ids.
 double filled_part(const Graph& graph, const Node& node) {
   const auto maker = [&](std::size_t input) -> const Node* {
     const NodeId producer = graph.value(node.inputs[input]).producer;
@@ -157,7 +157,7 @@ class Simulator {
     }
   }
 
-  /// The spans of every step, not of the last one alone.
+  /// The spans of every step, not only those of the last one.
   Simulation run_keeping_all() {
     const std::vector<SimulatedSpan> step = result_.spans;
     step_spans_ = step.size();
@@ -195,7 +195,7 @@ class Simulator {
   }
 
  private:
-  // One instruction; false where it waits for what has not happened yet.
+  // Runs one instruction; false where it waits for what has not happened yet.
   bool advance(std::size_t q, std::size_t index, int step) {
     const Instruction& instruction = plan_.queues[q].instructions[index];
     const bool last = step == steps_ - 1;
@@ -229,7 +229,7 @@ class Simulator {
 
   const Plan& plan_;
   const int steps_;
-  std::size_t step_spans_ = 0;  // from a step's spans to those of the next; 0: each takes the place
+  std::size_t step_spans_ = 0;  // distance of a step's spans to the next's; 0: they are replaced
   Simulation result_;
   std::vector<int> recorder_;    // per event: the span that it marks the end of
   std::vector<double> seconds_;  // per span

@@ -18,21 +18,21 @@ struct DeviceProfile {
   double overhead = 1e-6;        // seconds an instruction
   double link_bandwidth = 10e9;  // bytes a second to and from the host
   double link_latency = 10e-6;   // seconds a copy
-  /// Of the network between ranks: 10 Gb/s.
+  /// The network between ranks, by default 10 Gb/s.
   double network_bandwidth = 1.25e9;  // bytes a second, in each direction
   double network_latency = 20e-6;     // seconds a message
   /// Seconds of kernels by `request_text`.
   std::map<std::string, double> measured = {};
 };
 
-/// What a kernel is asked for, whatever device and path: operator, attributes, body, types.
+/// What a kernel is asked for, independent of device and path: operator, attributes, body, types.
 std::string request_text(const Graph& graph, const Node& node);
 
-/// Of a kernel or a copy, as measured or by the roofline; nothing for waits and records.
+/// Seconds of a kernel or a copy, as measured or by the roofline; 0 for waits and records.
 double seconds_of(const Instruction& instruction, const Lowered& lowered,
                   const DeviceProfile& profile);
 
-/// A guess from the facts of a device alone.
+/// A guess from only the facts of a device.
 DeviceProfile assumed_profile(const DeviceFacts& facts);
 
 struct SimulatedQueue {
@@ -64,9 +64,9 @@ struct Simulation {
 Simulation simulate(const Plan& plan, const Lowered& lowered,
                     const std::vector<DeviceProfile>& profiles);
 
-/// The spans of so many steps in a row, step after step, each step in the order of
-/// `Simulation::spans`. The first one begins at 0 and finds nobody at work: so do steps that are
-/// waited for one by one.
+/// The spans of that many steps in a row, step after step, each step in the order of
+/// `Simulation::spans`. The first step begins at 0 and finds all queues idle, as does every step
+/// that is waited for before the next is launched.
 std::vector<SimulatedSpan> simulate_from_rest(const Plan& plan, const Lowered& lowered,
                                               const std::vector<DeviceProfile>& profiles,
                                               int steps);

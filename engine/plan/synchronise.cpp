@@ -33,7 +33,7 @@ struct Synchroniser {
     const std::size_t queues = plan.queues.size();
     length.assign(queues, 0);
     for (const PlannedItem& item : items) ++length[item.queue];
-    // Steps in a row: in the first only waits within the step count.
+    // Goes through steps in a row: in the first, only waits within the step count.
     std::vector<std::vector<int>> now(queues, std::vector<int>(queues, 0));
     for (int step = 0; step <= max_steps_back; ++step) {
       for (std::size_t i = 0; i < items.size(); ++i) advance(static_cast<int>(i), step, now);
@@ -70,7 +70,7 @@ struct Synchroniser {
   }
 
   // Where two buffers share bytes, the last uses of one come before the first uses of the other,
-  // and those before the next step's of the first.
+  // and the last uses of the other before the next step's first uses of the one.
   void find_overlaps() {
     const std::size_t queues = plan.queues.size();
     struct Life {
@@ -142,7 +142,7 @@ struct Synchroniser {
     std::vector<int>& clock = now[item.queue];
     for (int back = 0; back <= step; ++back) {
       std::vector<int>& list = waits[back][i];
-      if (back == step) reduce(list, clock);  // all that it may wait for is of the first step
+      if (back == step) reduce(list, clock);  // all that it may wait for is in the first step
       for (int from : list) join(clock, items[from].clock[step - back]);
     }
     clock[item.queue] = item.position + 1 + step * length[item.queue];

@@ -1,5 +1,5 @@
 // Proves a plan free of races. Shares no code with the planner: it runs the instruction lists of
-// three consecutive steps with vector clocks and looks at what they say they touch.
+// three consecutive steps with vector clocks and checks the accesses that they declare.
 #include <algorithm>
 #include <set>
 #include <tuple>
@@ -59,7 +59,7 @@ class Verifier {
            "' on " + queue;
   }
 
-  // a of step sa has finished when b of step sb starts.
+  // Whether a of step sa has finished when b of step sb starts.
   bool before(Happening a, int sa, Happening b, int sb) const {
     return clocks_[sb][b.queue][b.index][a.queue] > a.index + sa * length(a.queue);
   }
@@ -131,7 +131,7 @@ class Verifier {
     return {begin, std::min(begin + length, total)};
   }
 
-  // All parts are there, none is empty, together they are all elements, and the node may be cut.
+  // Whether all parts are there, none is empty, they cover all elements, and the node may be cut.
   bool is_complete(int n) const {
     const std::int64_t total = graph().type(graph().nodes[n].outputs[0]).elements();
     const int parts = at(places_[n][0]).parts;
@@ -190,7 +190,7 @@ class Verifier {
     return access;
   }
 
-  // Those of them that an instruction touches, which may compute a part only.
+  // The bytes of a value that an instruction touches, which may compute only a part.
   Access access_of(ValueId id, bool write, const Instruction& instruction) const {
     Access access = access_of(id, write);
     const TensorType& type = graph().type(id);
@@ -243,7 +243,7 @@ class Verifier {
     }
   }
 
-  // Ranks meet in the order of the graph, which all of them have, each with blocks of elements.
+  // Collectives must run in the order of the graph, which all ranks have, on blocks of elements.
   void check_collectives() {
     for (int q = 0; q < static_cast<int>(plan_.queues.size()); ++q) {
       int last = -1;
@@ -272,7 +272,7 @@ class Verifier {
     }
   }
 
-  // A step that reads a copy has filled it: nothing is kept over two steps.
+  // A step that reads one of a buffer's copies must have filled it: it keeps nothing over steps.
   void check_copies() {
     for (std::size_t v = 0; v < graph().values.size(); ++v) {
       const int buffer = plan_.buffer_of[v];
@@ -326,7 +326,7 @@ class Verifier {
                      name(b) + when);
   }
 
-  /// Of one buffer, per queue: its first and its last use; -1 where there is none.
+  /// The first and the last use of a buffer, per queue; -1 where there is none.
   struct Reach {
     std::vector<int> first, last;
   };
@@ -342,7 +342,7 @@ class Verifier {
     return reach;
   }
 
-  // All uses of a finish before any use of b, in the same step or (next) with b in the next one.
+  // Whether all uses of a finish before any use of b, in the same step or (next) b's next step.
   bool all_before(const Reach& a, const Reach& b, int next) const {
     // Within a queue the last use of a and the first use of b decide.
     for (std::size_t p = 0; p < a.last.size(); ++p) {
@@ -382,7 +382,7 @@ class Verifier {
         if (b.offset >= a.offset + extent(a)) break;
         if (a.device != b.device) continue;
         const Reach &x = reach[order[i]], &y = reach[order[j]];
-        // What is filled ahead shares its place with nobody.
+        // A buffer that is filled ahead (two copies) must not share its bytes.
         const bool apart = a.copies == 1 && b.copies == 1 &&
                            ((all_before(x, y, 0) && all_before(y, x, 1)) ||
                             (all_before(y, x, 0) && all_before(x, y, 1)));
@@ -416,15 +416,16 @@ class Verifier {
     for (ValueId input : graph().node(producer).inputs) makers(input, found);
   }
 
-  // Not where what is read or written of it has no elements.
+  // Whether it accesses bytes of the buffer; not where the value has no elements.
   bool touches(Happening h, int buffer) const {
     return std::any_of(at(h).accesses.begin(), at(h).accesses.end(), [&](const Access& access) {
       return access.buffer == buffer && access.begin < access.end;
     });
   }
 
-  // In the same step; parts need an order only where they touch the same bytes of the buffer, and
-  // nothing needs one that touches no bytes of it (check_accesses: all that do say so).
+  // Whether `then` comes after `first` in the same step, where that matters: parts need an order
+  // only if they touch the same bytes of the buffer, and what touches none of its bytes needs none
+  // (check_accesses: all touched bytes are declared).
   bool ordered(Happening first, Happening then, int buffer) const {
     if (before(first, 0, then, 0)) return true;
     if (!touches(first, buffer) || !touches(then, buffer)) return true;

@@ -13,8 +13,8 @@ class Beats {
  public:
   static constexpr std::chrono::milliseconds interval{1000};
 
-  /// Called at each turn of the thread's loop. A loop that was not there for long was stopped
-  /// itself, with the whole job or machine: what it has not heard meanwhile does not count.
+  /// Called at each turn of the thread's loop. A loop that has not turned for long was stopped
+  /// itself, with the whole job or machine: silence in that time does not count.
   void turn(RankClock::time_point now) {
     constexpr std::chrono::milliseconds longest_turn{3000};
     if (now - last_turn_ > longest_turn) awake_ = now;
@@ -26,7 +26,7 @@ class Beats {
     return true;
   }
   RankClock::time_point next() const { return next_; }
-  /// For how long nothing was heard of who was last heard at `heard`.
+  /// How long the other side has been silent, if it was last heard at `heard`.
   RankClock::duration silence(RankClock::time_point heard, RankClock::time_point now) const {
     return now - std::max(heard, awake_);
   }

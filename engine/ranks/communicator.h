@@ -16,7 +16,7 @@ namespace tandem {
 
 enum class Reduction : std::uint8_t {
   sum,
-  mean,  // of floats only
+  mean,  // floats only
   maximum,
   minimum,
 };
@@ -25,15 +25,15 @@ enum class Reduction : std::uint8_t {
 struct RankElements {
   const void* from = nullptr;  // in memory of the communicator's device
   void* to = nullptr;
-  std::size_t count = 0;  // of elements; each operation says of which part
+  std::size_t count = 0;  // number of elements; each operation says of what
   DType dtype = DType::float32;
 };
 
-/// Elements of a whole in equal parts, one of each rank in their order; what the whole does not
-/// fill is missing in the last ones.
+/// A whole in equal shards, one for each rank in their order; the last shards lack what the whole
+/// does not fill.
 struct PartSizes {
   std::size_t part = 0, whole = 0;
-  /// Elements that a rank's part has.
+  /// Elements that a rank's shard has.
   std::size_t filled(int rank) const {
     const std::size_t begin = std::min(whole, static_cast<std::size_t>(rank) * part);
     return std::min(part, whole - begin);
@@ -53,7 +53,7 @@ struct RankParts {
 struct RowCounts {
   const std::int32_t* sent = nullptr;      // [ranks]: rows of `from` for each rank
   const std::int32_t* received = nullptr;  // [ranks]: rows that each rank has for this one
-  std::size_t from_rows = 0, to_rows = 0;  // that there is room for in all; may differ by rank
+  std::size_t from_rows = 0, to_rows = 0;  // rows that fit into `from` and `to`; may differ by rank
 };
 
 /// One operation over all ranks.
@@ -61,31 +61,31 @@ struct Exchange {
   CollectiveKind kind = CollectiveKind::all_reduce;
   RankElements elements;
   Reduction reduction = Reduction::sum;  // where the kind reduces
-  RowCounts counts = {};                 // of exchange_rows
-  int root = 0;                          // of a broadcast
-  /// Of all_gather and reduce_scatter: operands that travel together, in place of those of
-  /// `elements`, whose `count` is of all parts of one rank.
+  RowCounts counts = {};                 // for exchange_rows
+  int root = 0;                          // whose data a broadcast sends
+  /// For all_gather and reduce_scatter: operands that travel together, in place of those of
+  /// `elements`, whose `count` is then the sum over all shards of one rank.
   std::span<const RankParts> parts = {};
 };
 
-/// The operands of an all_gather or reduce_scatter; nothing for other kinds. `one`: room for that
-/// of an exchange that has one alone.
+/// The operands of an all_gather or reduce_scatter; nothing for other kinds. `one`: storage for the
+/// operand of an exchange that has only one.
 std::span<const RankParts> parts_of(const Exchange& exchange, int ranks, RankParts& one);
 
 /// Bytes that a rank of an exchange reads of `from` and writes to `to`.
 struct ExchangeBytes {
   std::size_t read = 0, written = 0;
 };
-/// Not of one that has parts.
+/// Not for an exchange that has `parts`.
 ExchangeBytes bytes_of(const Exchange& exchange, int rank, int ranks);
-/// Of one of the operands of an all_gather or reduce_scatter.
+/// For one of the operands of an all_gather or reduce_scatter.
 ExchangeBytes bytes_of(CollectiveKind kind, const PartSizes& sizes, DType dtype, int rank);
 
-/// One rank's end. All ranks enqueue the same operations in the same order, whatever streams they
-/// use, and capture the same ones. Enqueueing does not wait for other ranks; `name` stands in
-/// errors and is not kept. Every call throws Error{runtime} once something has gone wrong, with the
-/// rank's number, and from then on; Error{usage} where the operation does not exist for the type.
-/// Calls may come from several threads.
+/// One rank's end of the operations. All ranks enqueue the same operations in the same order,
+/// whatever streams they use, and capture the same ones. Enqueueing does not wait for other ranks;
+/// `name` appears in errors and is not kept. Every call throws Error{runtime} once something has
+/// gone wrong, with the rank's number, and from then on; Error{usage} where the operation does not
+/// exist for the type. Calls may come from several threads.
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -125,10 +125,10 @@ class Communicator {
   void all_to_all(Stream& stream, std::string_view name, const RankElements& e) {
     enqueue(stream, name, {CollectiveKind::all_to_all, e});
   }
-  /// Unequal parts of rows of `count` elements: those for rank 0 come first in `from`, those for
-  /// rank 1 behind them, ...; `to` gets the rows of rank 0, those of rank 1 behind them, ... What
-  /// is left of `to` becomes zeros, in int32 and int64 the least number, which names no row. Not in
-  /// place. Ranks whose counts do not fit each other, or the room, fail by name.
+  /// Unequal parts of rows of `count` elements: those for rank 0 come first in `from`, then those
+  /// for rank 1, ...; `to` gets the rows of rank 0, then those of rank 1, ... The rest of `to` is
+  /// filled with zeros, in int32 and int64 with the least number, which names no row. Not in place.
+  /// Ranks whose counts do not fit each other, or the room, fail by name.
   void exchange_rows(Stream& stream, std::string_view name, const RankElements& e,
                      const RowCounts& counts) {
     enqueue(stream, name, {CollectiveKind::exchange_rows, e, Reduction::sum, counts});

@@ -49,7 +49,7 @@ std::string encode(Frame::Kind kind, std::string_view content) {
 }
 
 std::optional<Frame> FrameReader::next() {
-  // A client that is none of ours shows with its first bytes, not when it has sent a whole header.
+  // A foreign client is recognised by its first bytes, before it has sent a whole header.
   const std::size_t known = std::min(bytes_.size(), mark.size());
   if (std::string_view(bytes_).substr(0, known) != mark.substr(0, known)) is_foreign_ = true;
   if (is_foreign_ || bytes_.size() < header_bytes) return std::nullopt;

@@ -13,14 +13,14 @@ namespace tandem {
 /// content. Numbers have four bytes, the lowest first.
 struct Frame {
   enum class Kind : std::uint8_t {
-    hello = 1,  // of a rank: its number, how many it counts
+    hello = 1,  // from a rank: its number, how many it counts
     welcome,    // to a rank, nothing
     refused,    // to a rank: why
-    put,        // of a rank: an exchange's name, its bytes
+    put,        // from a rank: an exchange's name, its bytes
     all,        // to a rank: the bytes of all
-    failed,     // of a rank: why it ends; to a rank: what has gone wrong for all
-    leave,      // of a rank or to it: ends as it should
-    beat,       // of a rank and to it: is there
+    failed,     // from a rank: why it ends; to a rank: what has gone wrong for all
+    leave,      // from a rank or to it: the sender ends as it should
+    beat,       // from a rank and to it: the sender is alive
   };
   Kind kind = Kind::leave;
   std::string content;
@@ -31,7 +31,7 @@ std::string encode(Frame::Kind kind, std::string_view content = {});
 /// Takes frames out of bytes as they come in.
 class FrameReader {
  public:
-  /// `most`: bytes of a content; a longer one is none of ours.
+  /// `most`: bytes of a content; a longer one is from a foreign program.
   explicit FrameReader(std::size_t most) : most_(most) {}
   void allow(std::size_t most) { most_ = most; }
   void add(std::string_view bytes) { bytes_ += bytes; }

@@ -9,7 +9,7 @@
 namespace tandem {
 namespace {
 
-constexpr std::chrono::milliseconds between_looks{100};  // for word of other ranks
+constexpr std::chrono::milliseconds between_looks{100};  // looks for failures of other ranks
 
 std::string who(const Communicator& communicator) {
   return "rank " + std::to_string(communicator.rank()) + " of " +
@@ -114,7 +114,7 @@ void MessageCommunicator::enqueue(Stream& stream, std::string_view name, const E
   if (!parts.empty()) return enqueue_parts(stream, name, task.kind, *kernel, parts);
   const auto [read, written] = bytes_of(exchange, rank(), ranks());
   void* output = exchange.elements.to;
-  // What a broadcast does not look at counts as its output.
+  // Where a broadcast reads nothing, the output takes the place of the input.
   const void* inputs[3] = {read > 0 ? exchange.elements.from : output};
   ByteAccess accesses[4];
   std::size_t count = 0;
@@ -213,7 +213,7 @@ void MessageCommunicator::look_for_failure() {
 
 void MessageCommunicator::check() { look_for_failure(); }
 
-// No operation runs on when another rank has died, so that the stream always comes to its end.
+// Operations end when another rank has died, so that the stream always finishes.
 void MessageCommunicator::wait(Stream& stream) {
   look_for_failure();
   stream.synchronize();

@@ -22,9 +22,9 @@
 namespace tandem {
 
 struct MessageCommunicatorOptions {
-  /// Of communicators over the same messages each has its own, the same on all ranks.
+  /// Distinguishes the communicators over the same messages; the same on all ranks.
   int number = 0;
-  /// From when an operation begins on this rank until it is done.
+  /// Time limit from when an operation begins on this rank until it is done.
   std::chrono::milliseconds operation_limit{3600000};
   MessageSizes sizes;
 };
@@ -32,7 +32,7 @@ struct MessageCommunicatorOptions {
 /// Takes streams that run kernels in order on the host, on a thread of their own: the cpu's and the
 /// emulated device's of kind `collective`. Operations on two of them at a time have to be ordered
 /// by events. What a rank runs is compared with its neighbour's: two that differ are named, never
-/// mixed up. A failure, or word of one from the rendezvous, ends what is under way; its results are
+/// mixed up. A failure, here or reported by the rendezvous, ends what is under way; its results are
 /// then worth nothing, and `check` says so.
 class MessageCommunicator final : public Communicator {
  public:
@@ -73,17 +73,17 @@ class MessageCommunicator final : public Communicator {
   std::mutex running_;  // one operation runs at a time
   MessageOperations operations_;
 
-  std::mutex enqueuing_;  // of what the next call of several operands is put together in
+  std::mutex enqueuing_;  // guards the vectors that a call of several operands is built in
   std::vector<const void*> inputs_;
   std::vector<void*> outputs_;
   std::vector<ByteAccess> accesses_;
 
-  std::mutex mutex_;  // of all below
+  std::mutex mutex_;  // guards all below
   /// What was ever enqueued, so that what comes again is found: streams refer to it, and so does
   /// what they have captured.
   std::unordered_map<MessageTask, std::unique_ptr<Task>, TaskHash> tasks_;
   std::optional<Diagnostic> failure_;
-  std::chrono::steady_clock::time_point looked_;  // for word of other ranks
+  std::chrono::steady_clock::time_point looked_;  // when it last looked for failures of other ranks
   std::atomic<bool> has_failed_{false};
 };
 

@@ -15,10 +15,10 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-constexpr milliseconds between_polls{50};  // for word of other ranks
-// For how long it looks without a pause: messages that are under way are soon there, ranks that
-// still compute are not. Then it sleeps between looks. It does not yield: among computing threads
-// whoever yields waits for a whole time slice, milliseconds, and whoever wakes up comes first.
+constexpr milliseconds between_polls{50};  // polls for failures of other ranks
+// How long a wait polls without a pause: messages that are under way are soon there, ranks that
+// still compute are not. Then it sleeps between polls. It does not yield: among computing threads
+// one that yields waits for a whole time slice, milliseconds, and one that wakes up runs first.
 constexpr microseconds eager_soon{50}, eager_far{5};
 constexpr microseconds shortest_pause{20}, longest_pause{200};
 
@@ -75,7 +75,7 @@ void MessageOperations::run(const MessageTask& task, const MessageOperands& oper
   }
 }
 
-// Each rank tells the next one what it runs. Where all pairs agree, all agree.
+// Each rank sends the next one what it runs. Where all pairs agree, all agree.
 void MessageOperations::greet(const MessageTask& task) {
   MessageTask other;
   receive(previous(1), Lane::greeting, reinterpret_cast<char*>(&other), sizeof other, greetings_);
@@ -108,8 +108,8 @@ void MessageOperations::reduce_all(const MessageTask& task, const char* from, ch
   reduce_elements(to, sources_, task.count, task.dtype, task.reduction);
 }
 
-// A chunk is of one rank, which reduces it. Pieces of it: while one is reduced, the next ones come,
-// and results of those before go to all.
+// Each chunk has one rank that reduces it, in pieces: while one piece is reduced, the next ones
+// arrive, and earlier results go to all ranks.
 void MessageOperations::reduce_chunks(const MessageTask& task, const Chunks& chunks,
                                       const char* from, char* to) {
   const std::size_t size = size_of(task.dtype),

@@ -29,7 +29,7 @@ struct MessageTask {
   std::size_t count = 0;
   std::size_t from_rows = 0, to_rows = 0;  // exchange_rows: the room for rows, each rank's own
   std::uint64_t sizes = 0;      // all_gather, reduce_scatter: a hash of the sizes of all operands
-  std::array<char, 64> name{};  // its beginning
+  std::array<char, 64> name{};  // the name's beginning
 
   bool operator==(const MessageTask&) const = default;
   /// Whether ranks may run the two together.
@@ -58,8 +58,8 @@ struct MessageSizes {
   std::size_t small = std::size_t{64} << 10;   // bytes of all ranks together that go in one round
   std::size_t piece = std::size_t{256} << 10;  // bytes that are reduced while the next ones come
   std::size_t message = RankMessages::most_bytes;
-  /// Of several operands those that are shorter go side by side in one message, which a copy is
-  /// worth: at 10 Gb/s and 10 us a message it is the time of 12 KiB.
+  /// Where there are several operands, shorter ones are copied into one message, which is worth the
+  /// copy: at 10 Gb/s and 10 us a message, a message costs the time of 12 KiB.
   std::size_t packed = std::size_t{16} << 10;
 };
 
@@ -70,8 +70,8 @@ struct MessageFailure {
 };
 
 /// One operation at a time; memory is that of the host. A buffer is made by the first operation
-/// that needs it: of up to 4 × ranks × `piece` bytes, or as large as what one gathers of short
-/// operands.
+/// that needs it: up to 4 × ranks × `piece` bytes, or the size of the short operands that it
+/// gathers.
 class MessageOperations {
  public:
   /// `has_ended`: somebody else wants it to stop.
@@ -134,7 +134,7 @@ class MessageOperations {
   std::atomic<std::int64_t> waited_{0};  // nanoseconds
   Requests greetings_, pieces_[2], results_[2];
   std::vector<const void*> sources_;
-  std::vector<PartSegment> segments_[2];  // of the pieces that are under way
+  std::vector<PartSegment> segments_[2];  // the pieces that are under way
   char* scratch_ = nullptr;
   std::size_t scratch_bytes_ = 0;
 };

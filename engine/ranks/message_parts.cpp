@@ -7,18 +7,18 @@
 
 namespace tandem {
 
-// Each rank reduces its own parts. Pieces of them: while one is reduced, the next one comes.
+// Each rank reduces its own shards, in pieces: while one piece is reduced, the next one arrives.
 void MessageOperations::scatter_parts(const MessageTask& task, const MessageOperands& operands) {
   const std::size_t size = size_of(task.dtype),
                     piece = std::max<std::size_t>(1, sizes_.piece / size), slot = piece * size;
   const auto ranks = static_cast<std::size_t>(ranks_);
   const std::span<const PartSizes> parts = operands.parts;
   char* const received = scratch((parts.size() > 1 ? 4 : 2) * slot * ranks);
-  char* const packed = received + 2 * slot * ranks;  // of several operands alone
+  char* const packed = received + 2 * slot * ranks;  // only for several operands
   const auto slot_of = [&](char* slots, std::size_t k, int rank) {
     return slots + (k % 2 * ranks + static_cast<std::size_t>(rank)) * slot;
   };
-  // What this rank has for another one.
+  // Where this rank's elements for another one begin.
   const auto given = [&](const PartSegment& segment, int rank) {
     const std::size_t begin =
         static_cast<std::size_t>(rank) * parts[segment.operand].part + segment.begin;
@@ -100,7 +100,7 @@ void MessageOperations::gather_parts(const MessageTask& task, const MessageOpera
     return static_cast<char*>(operands.tos[segment.operand]) +
            static_cast<std::size_t>(rank) * parts[segment.operand].part * size;
   };
-  // Copies between the slot of a rank and where its short segments are; `copy`: of which of both.
+  // Copies between a rank's slot and its short segments; `copy` decides the direction.
   const auto for_each_packed = [&](int rank, const auto& copy) {
     char* slot = slot_of(rank);
     for_each([&](std::span<const PartSegment> of) {

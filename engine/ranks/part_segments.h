@@ -15,15 +15,15 @@ namespace tandem {
 struct PartSegment {
   std::size_t operand = 0, begin = 0, count = 0;
 
-  /// How many of them a rank's part has.
+  /// How many of them a rank's shard has.
   std::size_t filled(std::span<const PartSizes> parts, int rank) const {
     const std::size_t all = parts[operand].filled(rank);
     return std::min(count, all - std::min(all, begin));
   }
 };
 
-/// The next `most` elements of the parts, one operand behind the other, from `next` on, which moves
-/// on.
+/// The next `most` elements of the shards, one operand after the other, from `next` on, which
+/// advances.
 inline void take_segments(std::span<const PartSizes> parts, std::size_t most, PartSegment& next,
                           std::vector<PartSegment>& segments) {
   segments.clear();
@@ -50,7 +50,7 @@ void for_each_message(std::span<const PartSegment> segments, std::size_t least, 
   }
 }
 
-/// Elements that a rank's parts have in these segments.
+/// Elements that a rank's shards have in these segments.
 inline std::size_t filled(std::span<const PartSegment> segments, std::span<const PartSizes> parts,
                           int rank) {
   std::size_t sum = 0;

@@ -8,8 +8,9 @@
 namespace tandem {
 namespace {
 
-/// How a launcher names rank, number of ranks and rank on the machine. Slurm's SLURM_NTASKS stands
-/// in batch scripts as well, where one process runs alone; srun alone sets the count of a step.
+/// The variables in which a launcher puts rank, number of ranks and rank on the machine. Slurm sets
+/// SLURM_NTASKS in batch scripts as well, where only one process runs; only srun sets the count of
+/// a step.
 struct Launcher {
   const char *rank, *ranks, *local_rank;
 };
@@ -39,7 +40,7 @@ int number_of(const RankVariables& variables, const char* name, int least, int m
   return number;
 }
 
-/// Processes that another kind of launcher has started would each train all by itself.
+/// Refuses launchers that are not supported: their processes would each train by itself.
 void refuse_others(const RankVariables& variables, int known_ranks) {
   constexpr struct {
     const char *rank, *ranks, *whose;

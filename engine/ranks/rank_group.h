@@ -1,4 +1,4 @@
-// What a process has as one rank of a run: word of the others, and operations with them.
+// A process as one rank of a run: its rendezvous and its operations with the other ranks.
 #pragma once
 
 #include <chrono>
@@ -14,7 +14,7 @@ namespace tandem {
 struct RankGroupOptions {
   int local_rank = 0, local_ranks = 1;
   int core_sharers = 1;
-  std::chrono::milliseconds operation_limit{3600000};  // of the communicators
+  std::chrono::milliseconds operation_limit{3600000};  // for one operation of a communicator
   MessageSizes sizes;
 };
 

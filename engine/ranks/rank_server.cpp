@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::chrono::seconds hello_limit{5}, farewell_limit{1};
 constexpr std::size_t most_waiting = 64;   // connections that have not said hello
-constexpr std::size_t most_strangers = 4;  // that are told of
+constexpr std::size_t most_strangers = 4;  // that an error names
 
 std::string seconds_text(std::chrono::milliseconds time) {
   const auto ms = time.count();
@@ -82,7 +82,8 @@ void RankServer::serve() {
     for (const auto& connection : connections_) {
       if (!connection->ended && !send_some(connection->socket, connection->outgoing))
         connection->ended = true;
-      // The other side closes: closed here first, what it has not read yet could be lost.
+      // The other side closes: if this side closed first, what the other has not read yet could be
+      // lost.
       if (connection->ends && connection->outgoing.empty())
         (void)shutdown(connection->socket.get(), SHUT_WR);
     }
@@ -155,7 +156,7 @@ void RankServer::put(Connection& connection, const Frame& frame) {
   std::optional<std::string> name = content.text(), bytes = content.text();
   const std::string who = "rank " + std::to_string(connection.rank);
   if (!bytes || member.bytes) return fail(who + " has sent an exchange that is not its turn");
-  if (failure_) return;  // it has been told
+  if (failure_) return;  // the rank knows already
   if (!is_at_exchange()) {
     first_name_ = *name;
     deadline_ = RankClock::now() + exchange_limit_;

@@ -1,5 +1,6 @@
-// What rank 0 runs for all ranks, itself among them: takes them in, collects their exchanges, tells
-// all when one has died. In a thread of its own, so that word gets around while rank 0 computes.
+// The server that rank 0 runs for all ranks, itself among them: admits them, collects their
+// exchanges, reports to all when one has died. It has a thread of its own, so that reports arrive
+// while rank 0 computes.
 #pragma once
 
 #include <chrono>
@@ -22,7 +23,7 @@ class RankServer {
   /// `silence`: after which a rank counts as stopped.
   RankServer(Socket listener, int ranks, std::chrono::milliseconds limit,
              std::chrono::milliseconds exchange_limit, std::chrono::milliseconds silence);
-  /// Tells all who are still there that it ends.
+  /// Sends all ranks that are still there the news that it ends.
   ~RankServer();
   RankServer(const RankServer&) = delete;
   RankServer& operator=(const RankServer&) = delete;
@@ -43,7 +44,7 @@ class RankServer {
     enum class State : std::uint8_t { absent, present, left, died };
     State state = State::absent;
     Connection* connection = nullptr;
-    std::optional<std::string> name, bytes;  // of the exchange that it has come to
+    std::optional<std::string> name, bytes;  // the exchange that it has come to
   };
 
   void serve();
@@ -68,10 +69,10 @@ class RankServer {
   Socket listener_, wake_, waker_;
   std::vector<std::unique_ptr<Connection>> connections_;
   std::vector<Member> members_;
-  std::string first_name_;  // of the exchange under way
+  std::string first_name_;  // name of the exchange under way
   std::optional<RankClock::time_point> deadline_;
   std::optional<std::string> failure_;
-  std::vector<std::string> strangers_;  // that were refused
+  std::vector<std::string> strangers_;  // peers that were refused
   bool ending_ = false;
   std::thread thread_;
 };

@@ -34,7 +34,7 @@ struct Minimum {
 };
 
 template <class T>
-using Wide = std::conditional_t<std::is_class_v<T>, float, T>;  // of the two 16-bit types
+using Wide = std::conditional_t<std::is_class_v<T>, float, T>;  // float for 16-bit floats
 
 template <class Operation, class A, class T>
 void take_block(A* sums, const T* from, std::size_t count) {

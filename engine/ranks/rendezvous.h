@@ -1,5 +1,5 @@
 // How the ranks of a run find each other: small messages between their hosts when a run starts, and
-// word of a rank that has died.
+// reports of a rank that has died.
 #pragma once
 
 #include <chrono>
@@ -14,7 +14,7 @@ namespace tandem {
 /// Calls may come from several threads.
 class Rendezvous {
  public:
-  /// Of bytes that one rank gives to an exchange.
+  /// Limit of the bytes that one rank gives to an exchange.
   static constexpr std::size_t most_bytes = std::size_t{1} << 20;
 
   virtual ~Rendezvous() = default;
@@ -28,8 +28,8 @@ class Rendezvous {
   /// What has gone wrong for all ranks, such as the death of one; nothing while all is well. Never
   /// waits.
   virtual std::optional<std::string> failure() = 0;
-  /// This rank ends with an error: all ranks are told why, and from now on nothing succeeds. Never
-  /// waits; what came first stays.
+  /// This rank ends with an error: all ranks learn why, and from now on nothing succeeds. Never
+  /// waits; the first failure stays.
   virtual void fail(const std::string& why) = 0;
 };
 
@@ -38,13 +38,14 @@ struct RankOptions {
   int local_rank = 0;                      // among those on this machine: the number of its GPU
   std::string address;                     // "host:port" where rank 0 listens
   std::chrono::milliseconds limit{60000};  // for ranks to connect, and to come to an exchange
-  /// For an exchange alone, once all are there: one rank may do much before it. 0: `limit`.
+  /// Time limit of an exchange once all ranks have connected: a rank may compute for long before
+  /// it. 0: `limit`.
   std::chrono::milliseconds exchange_limit{0};
-  /// After which a rank that gives no sign of life counts as stopped. A long computation does not:
-  /// signs come from a thread of their own.
+  /// Time after which a rank that gives no sign of life counts as stopped. A long computation does
+  /// not: signs come from a thread of their own.
   std::chrono::milliseconds silence{8000};
-  /// Where `address` is empty: rank 0 listens at a port that is free, and this hands where ("", of
-  /// others) from rank 0 to all.
+  /// Used where `address` is empty: rank 0 listens at a free port, and this passes its address from
+  /// rank 0 to all (other ranks give "").
   std::function<std::string(const std::string& address)> share;
   bool one_machine = false;  // all ranks are on it: nobody else can connect then
 };
@@ -56,12 +57,12 @@ using RankVariables = std::function<std::string(const char* name)>;
 /// MPI's mpirun, MPICH's or Slurm's srun have set. One rank where there is nothing of that. The
 /// address may be missing. Throws Error{usage}.
 RankOptions rank_options(const RankVariables& variables);
-/// Of this process.
+/// The options from this process's environment.
 RankOptions rank_options();
 
-/// Over TCP; rank 0 serves. One rank needs no address. Returns when rank 0 is there and has taken
-/// this rank in. Throws Error{usage} for options that cannot be, Error{runtime} where the address
-/// cannot be had, nothing answers within the limit, or rank 0 refuses this rank.
+/// A rendezvous over TCP; rank 0 is the server. One rank needs no address. Returns when rank 0 is
+/// there and has admitted this rank. Throws Error{usage} for impossible options, Error{runtime}
+/// where the address cannot be used, nothing answers within the limit, or rank 0 refuses this rank.
 std::unique_ptr<Rendezvous> make_rendezvous(const RankOptions& options);
 
 }  // namespace tandem

@@ -75,7 +75,7 @@ constexpr int socket_type = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
 int open_listener(Socket& to, const sockaddr* address, socklen_t bytes, bool both_families) {
   to = Socket(socket(address->sa_family, socket_type, 0));
   if (!to) return errno;
-  set(to.get(), SOL_SOCKET, SO_REUSEADDR, 1);  // of a run that has just ended
+  set(to.get(), SOL_SOCKET, SO_REUSEADDR, 1);  // the port of a run that has just ended
   if (address->sa_family == AF_INET6) set(to.get(), IPPROTO_IPV6, IPV6_V6ONLY, !both_families);
   if (bind(to.get(), address, bytes) != 0) return errno;
   return listen(to.get(), 1024) == 0 ? 0 : errno;
@@ -88,7 +88,7 @@ int listen_everywhere(Socket& to, in_port_t port) {
   all6.sin6_port = port;
   const int error = open_listener(to, reinterpret_cast<sockaddr*>(&all6), sizeof all6, true);
   if (error == 0 || error == EADDRINUSE || error == EACCES) return error;
-  sockaddr_in all4{};  // a machine without the newer protocol
+  sockaddr_in all4{};  // a machine without IPv6
   all4.sin_family = AF_INET;
   all4.sin_addr.s_addr = htonl(INADDR_ANY);
   all4.sin_port = port;
@@ -226,7 +226,7 @@ std::string addresses_of(const Socket& listener, bool this_machine_alone) {
         continue;
       const std::string name = host;
       if (name.find('%') != std::string::npos)
-        continue;  // of a link, with its name on this machine
+        continue;  // link-local: its zone is valid on this machine only
       if (found++ > 0) text += ",";
       text += (family == AF_INET ? name : "[" + name + "]") + port;
     }

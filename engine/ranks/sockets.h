@@ -30,23 +30,23 @@ struct HostPort {
 };
 /// "node1:29400", "[::1]:29400". Throws Error{usage}.
 HostPort split_address(const std::string& address);
-/// Those between commas; at least one.
+/// The addresses between commas; at least one.
 std::vector<HostPort> split_addresses(const std::string& addresses);
 
-/// Does not block. Of a host that means this machine alone (localhost, 127.…, ::1) only that
-/// address is served, else all addresses of the machine. Throws Error{runtime}, for a port that is
-/// taken in words of its own.
+/// A listener that does not block. For a host that means only this machine (localhost, 127.…, ::1)
+/// only that address is served, else all addresses of the machine. Throws Error{runtime}, with its
+/// own message for a port that is taken.
 Socket listen_at(const HostPort& at);
-/// At a port that is free, of all addresses of the machine or of 127.0.0.1 alone. Throws
+/// A listener at a free port, on all addresses of the machine or only on 127.0.0.1. Throws
 /// Error{runtime}.
 Socket listen_anywhere(bool this_machine_alone);
-/// Where others reach it: "10.0.0.5:40123,[fe80::1]:40123", the machine's addresses that are up; of
-/// one that listens at 127.0.0.1 alone that address.
+/// Where others reach the listener: "10.0.0.5:40123,[fe80::1]:40123", the machine's addresses that
+/// are up; only 127.0.0.1 where it listens only there.
 std::string addresses_of(const Socket& listener, bool this_machine_alone);
 /// The next connection, which does not block, and who it is; empty where none waits.
 Socket accept_from(const Socket& listener, std::string& peer);
-/// Tries all of them until `until`, names that are not known yet as well; empty where nothing has
-/// answered, with the last try's reason in `why`. The connection does not block.
+/// Tries all addresses until `until`, also names that cannot be resolved yet; empty where nothing
+/// has answered, with the last try's reason in `why`. The connection does not block.
 Socket connect_to(const std::vector<HostPort>& to, RankClock::time_point until, std::string& why);
 
 enum class Received { some, nothing, ended };

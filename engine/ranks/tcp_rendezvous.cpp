@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::chrono::seconds verdict_time{10};  // for the server's own time limit to get here
 constexpr std::chrono::seconds farewell_time{1};
-constexpr std::size_t most_word = 4000;  // bytes of why a rank ends
+constexpr std::size_t most_word = 4000;  // bytes of the text that says why a rank ends
 
 [[noreturn]] void throw_error(const RankOptions& options, const std::string& what,
                               const std::string& fix, ErrorKind kind = ErrorKind::runtime) {
@@ -37,8 +37,8 @@ class OneRank final : public Rendezvous {
   void fail(const std::string&) override {}
 };
 
-/// A thread owns the connection from when it stands: word of a death comes while this rank
-/// computes, and others hear that it is there.
+/// A thread serves the connection once it is open: reports of a death arrive while this rank
+/// computes, and others see that it is alive.
 class TcpRendezvous final : public Rendezvous {
  public:
   explicit TcpRendezvous(const RankOptions& options)
@@ -126,7 +126,7 @@ class TcpRendezvous final : public Rendezvous {
                                              options_.exchange_limit, options_.silence);
     }
     if (is_shared) options_.address = options_.share(options_.address);
-    options_.share = nullptr;  // may refer to what goes when this returns
+    options_.share = nullptr;  // may refer to what ends when this returns
   }
 
   void be_welcomed(const std::optional<Frame>& answer) {
@@ -237,10 +237,10 @@ class TcpRendezvous final : public Rendezvous {
   }
 
   RankOptions options_;
-  std::mutex exchanging_;  // held by who is at an exchange; taken before the other one
-  std::mutex mutex_;       // of all below but the sockets, which the thread reads from alone
+  std::mutex exchanging_;  // held during an exchange; locked before `mutex_`
+  std::mutex mutex_;       // guards all below but the sockets, which only the thread reads
   std::condition_variable changed_;
-  std::unique_ptr<RankServer> server_;  // of rank 0; goes after the connection
+  std::unique_ptr<RankServer> server_;  // on rank 0; destroyed after the connection
   Socket socket_, wake_, waker_;
   FrameReader reader_;
   Beats beats_;

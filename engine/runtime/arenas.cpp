@@ -41,7 +41,7 @@ void* Arenas::ensure(Device& device, std::size_t bytes) {
 void Arenas::pin(Device& host, const std::vector<Device*>& devices) {
   for (Region& region : regions_) {
     if (region.device != &host || region.pins.covers(devices, region.bytes)) continue;
-    take(nullptr, {});  // ends the copies of whoever works here
+    take(nullptr, {});  // ends the copies of the current user
     region.pins.pin(devices, region.memory->address(), region.bytes);
   }
 }

@@ -13,13 +13,13 @@ namespace tandem {
 
 class Arenas {
  public:
-  /// The address of at least `bytes` bytes on that device. Addresses given out before stay valid;
-  /// on a device that can reserve, all are the same. Throws Error{does_not_fit}.
+  /// The address of at least `bytes` bytes on that device. Addresses returned earlier stay valid;
+  /// on a device that can reserve addresses, all are equal. Throws Error{does_not_fit}.
   void* ensure(Device& device, std::size_t bytes);
-  /// Page-locks what is in use of the host's memory for these devices.
+  /// Page-locks the host's region for these devices.
   void pin(Device& host, const std::vector<Device*>& devices);
-  /// Before a step of `user`: another program's work in the arenas has to end first; `drain` ends
-  /// that of this one. Null: it ends by itself. True where the user changed.
+  /// To be called before a step of `user`: ends another program's work in the arenas first. `drain`
+  /// ends the work of this one; null: it ends by itself. True where the user changed.
   bool take(const void* user, std::function<void()> drain);
   /// Forgets a user that goes away.
   void leave(const void* user);

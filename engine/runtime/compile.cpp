@@ -35,7 +35,7 @@ void prepare_kernels(CompiledProgram& compiled, const std::vector<std::int64_t>&
   }
 }
 
-// The plan counts one slot of each ring.
+// Adds the other slots of each ring, of which the plan counts one.
 void count_slots(const Lowered& lowered, const ProgramOptions& options, Plan& plan) {
   const auto add = [&](ValueId value, int slots) {
     const Buffer& buffer = plan.buffers[plan.buffer_of[value.index]];
@@ -67,7 +67,7 @@ CompiledProgram compile_program(const Graph& graph, const Placement& placement,
       workspace_bytes[n] = std::max(workspace_bytes[n], (*kernels)[n]->workspace_bytes);
     }
   }
-  // Two steps may be under way where each slot has a place for both.
+  // Two steps may run at a time where each slot has a place for both.
   const int slot_turns = std::min({options.input_slots, options.output_slots, 2});
   compiled.plan = make_plan(compiled.lowered, workspace_bytes,
                             {std::move(lengths), options.double_inputs, std::max(slot_turns, 1)});

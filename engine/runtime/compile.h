@@ -1,4 +1,4 @@
-// All of a program that can be decided without memory: lowered graph, prepared kernels, plan.
+// What can be decided of a program without memory: lowered graph, prepared kernels, plan.
 #pragma once
 
 #include <functional>
@@ -19,7 +19,7 @@ struct ProgramOptions {
   int input_slots = 3;        // ring of each fed input
   int output_slots = 4;       // ring of each output
   bool double_inputs = true;  // see PlanOptions
-  /// Sees the plan before any memory is taken; throws where it is not to be run. Empty: all are.
+  /// Gets the plan before any memory is taken; throws where it must not be run. Empty: any may.
   std::function<void(const Plan&)> accept;
   /// How long kernels take on the virtual clock, per device; empty: a guess from their facts.
   std::vector<DeviceProfile> profiles;

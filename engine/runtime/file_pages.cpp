@@ -30,7 +30,7 @@ bool is_file_mapping(const void* data, std::size_t bytes) {
 
 namespace {
 
-/// Of the pages that lie in the range as a whole.
+/// Advises about the pages that lie completely in the range.
 void advise(const void* data, std::size_t bytes, int advice) {
   const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   const auto begin = align_up(reinterpret_cast<std::uintptr_t>(data), page);

@@ -1,5 +1,5 @@
-// Memory of mapped files counts as a process's own until it is given back: for copies that go
-// through large files once.
+// Gives back memory of mapped files, which counts as the process's own until then: for copies that
+// read large files once.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,8 @@ bool is_file_mapping(const void* data, std::size_t bytes);
 /// they are. Where it cannot, nothing happens.
 void release_file_pages(const void* data, std::size_t bytes);
 
-/// The same, but the system keeps the contents at hand for who reads them next. Of pages that were
-/// not written to: what was written is lost.
+/// Like release_file_pages, but the system keeps the contents in memory for the next reader. Only
+/// for pages that were not written to: what was written is lost.
 void drop_file_pages(const void* data, std::size_t bytes);
 
 }  // namespace tandem

@@ -9,10 +9,10 @@
 
 namespace tandem {
 
-/// The pages of one piece of memory; a member behind its owner.
+/// The locked pages of one piece of memory; declare it after the member that owns the memory.
 class HostPins {
  public:
-  /// For each of the devices. A range that has grown is pinned anew: no copy may be under way then.
+  /// Pins for each of the devices. A range that has grown is pinned anew: no copy may run then.
   void pin(const std::vector<Device*>& devices, void* address, std::size_t bytes);
   bool covers(const std::vector<Device*>& devices, std::size_t bytes) const;
 

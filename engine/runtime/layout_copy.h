@@ -1,4 +1,4 @@
-// Between a row-major tensor and its bytes in a layout, in host memory.
+// Copies between a row-major tensor and its bytes in a layout, in host memory.
 #pragma once
 
 #include <cstddef>

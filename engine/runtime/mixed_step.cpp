@@ -18,14 +18,14 @@ struct MixedStep::Launched {
   const Collective* collective = nullptr;
   std::size_t first_access = 0;
   double seconds = 0;  // on the virtual clock
-  /// Of a copy of the first rows alone: bytes of a row. How many there are stands in the host's
-  /// memory, at that access; the host has written it before it enqueues the copy.
+  /// For a copy of only the first rows: bytes of a row, and the access to the number of rows, which
+  /// the host has written into its own memory before it enqueues the copy.
   std::size_t row_bytes = 0, count_access = 0;
-  int segment = -1;  // that begins with it
+  int segment = -1;  // the one that begins with it
   std::string_view name;
   LaneMonitor* monitor = nullptr;
 
-  /// A copy of nothing: a trace has a span for every instruction in every step, of no length here.
+  /// Records a span of no length for a copy of nothing: a trace has one for every instruction.
   void leave_empty_span() const {
     if (monitor == nullptr) return;
     TraceSpan* span = monitor->operation(stream->lane(), {name, 0, {}});
@@ -33,7 +33,7 @@ struct MixedStep::Launched {
   }
 };
 
-// What a node over all ranks asks of its device's communicator.
+// What a node over all ranks needs from its device's communicator.
 struct MixedStep::Collective {
   Communicator* communicator = nullptr;
   CollectiveKind kind = CollectiveKind::all_reduce;
@@ -119,7 +119,7 @@ MixedStep::MixedStep(const Plan& plan, const Lowered& lowered, std::vector<NodeC
   for (const Launch& launch : plan.launches)
     total += plan.queues[launch.queue].instructions[launch.index].accesses.size();
   accesses_.resize(total);
-  collectives_.reserve(plan.launches.size());  // launched ones refer to them
+  collectives_.reserve(plan.launches.size());  // `launched_` points to them
   std::size_t next = 0;
   for (const Launch& launch : plan.launches) {
     const Queue& queue = plan.queues[launch.queue];
@@ -148,7 +148,7 @@ MixedStep::MixedStep(const Plan& plan, const Lowered& lowered, std::vector<NodeC
           const TensorType& type = lowered.graph.type(node.inputs[0]);
           const auto rows = static_cast<std::size_t>(std::max<std::int64_t>(type.shape[0], 1));
           launched.row_bytes = type.bytes() / rows;
-          launched.count_access = node.inputs[1] ? 2 : 1;  // behind x and `into`
+          launched.count_access = node.inputs[1] ? 2 : 1;  // after x and `into`
         }
       }
     } else if (instruction.buffer >= 0) {
@@ -180,8 +180,8 @@ const MixedStep::Collective* MixedStep::add_collective(const Device& device, Nod
   return &collectives_.back();
 }
 
-// Reads come last in a plan's launches, in queues of their own. Who writes an output slot waits for
-// the read of the step that used the same place before.
+// Reads come last in a plan's launches, in queues of their own. What writes an output slot waits
+// for the read of the step that used the same place before.
 void MixedStep::find_reads() {
   std::vector<char> of_read(plan_.events, 0);
   const auto is_read = [&](const Launch& launch) {
@@ -206,7 +206,8 @@ void MixedStep::find_reads() {
   }
 }
 
-// The host reads its memory whenever no step is under way, and waits for no device before.
+// The host may read states in its memory between steps without waiting for a device, so that it has
+// to wait for what ranks gather there.
 void MixedStep::find_gathering() {
   const auto writes_state = [&](const Instruction& instruction) {
     return std::any_of(
@@ -227,7 +228,7 @@ void MixedStep::find_gathering() {
 MixedStep::~MixedStep() {
   try {
     drain();
-  } catch (const Error&) {  // of a device that has failed, and said so before
+  } catch (const Error&) {  // from a device whose failure was reported before
   }
 }
 
@@ -245,8 +246,8 @@ std::vector<std::string> MixedStep::graph_problems() const {
   return problems;
 }
 
-// The host has also read what this program's own steps gave: it finished them before it launched
-// the other program's step and this one.
+// The host has also read the outputs of this program's own steps: it finished them before it
+// launched the other program's step and this one.
 void MixedStep::begin() {
   for (const Launched& read : reads_) {
     if (read.monitor != nullptr) read.monitor->join(LaneMonitor::host_lane, read.stream->lane());
@@ -322,7 +323,7 @@ void MixedStep::finish(std::uint64_t count) {
   check_ranks();
 }
 
-// What failed ranks have left unfinished is worth nothing.
+// Throws where a rank has failed: unfinished results would be wrong.
 void MixedStep::check_ranks() {
   for (Communicator* communicator : communicators_) communicator->check();
 }

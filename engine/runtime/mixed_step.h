@@ -1,6 +1,6 @@
 // A step on several devices: one thread enqueues every queue's instructions in the plan's order,
-// segments as captured graphs, and computes the host's own part in between. What the step gives out
-// is read later: by then the next step may have been launched.
+// segments as captured graphs, and computes the host's own part in between. The step's outputs are
+// read later: by then the next step may have been launched.
 #pragma once
 
 #include <memory>
@@ -43,17 +43,17 @@ class MixedStep {
   /// and `finish` throw Error{runtime} once one of them has failed.
   void launch(const StepContext& context, std::uint64_t count);
   /// Waits until that step's outputs are in their slots, nobody reads its input slots any more and
-  /// what ranks gather of states on the host is there; devices may still work. Steps are finished
+  /// states that ranks gather on the host are complete; devices may still work. Steps are finished
   /// in their order.
   void finish(std::uint64_t count);
   /// Whether nobody reads the input slots of that step any more. Waits for nothing.
   bool has_read_inputs(std::uint64_t count) const;
-  /// Before the first step after another program's: what comes here comes after all that was
-  /// drained.
+  /// To be called before the first step after another program's: work that is enqueued afterwards
+  /// starts after everything that was drained.
   void begin();
   /// Waits until all queues are done.
   void drain();
-  /// Of segments that are not captured any more: what and why, a line each.
+  /// The segments that are not captured any more, with the reason, a line each.
   std::vector<std::string> graph_problems() const;
 
  private:
@@ -80,24 +80,24 @@ class MixedStep {
   const Lowered& lowered_;
   std::vector<NodeCall> calls_;
   std::vector<std::byte*> base_;
-  // Of states that ranks gather on the host, beside its own lane: reached when they are there.
+  // Reached when the states are there that ranks gather on the host, outside of its own lane.
   std::unique_ptr<Event> gathered_;
   Stream* gathering_ = nullptr;
   std::vector<std::unique_ptr<Stream>> streams_;  // per queue
   std::vector<std::unique_ptr<Event>> events_;
   std::vector<Launched> launched_;  // per launch of the plan
-  std::vector<Launched> reads_;     // those of the host's reading, which are no part of them
-  std::vector<ByteAccess> read_accesses_[2];  // of `reads_`, of steps with even and odd counts
+  std::vector<Launched> reads_;     // the host's reads of outputs, which are not in `launched_`
+  std::vector<ByteAccess> read_accesses_[2];  // those of `reads_`, for even and odd steps
   int steps_in_flight_ = 1;
   std::vector<Event*> slot_readers_;  // what has to be reached before input slots are filled again
-  std::vector<ByteAccess> accesses_;  // of all instructions, one after the other
+  std::vector<ByteAccess> accesses_;  // those of all instructions, one after the other
   std::vector<Device*> accelerators_;
-  std::vector<Collective> collectives_;       // launched ones, in their order
+  std::vector<Collective> collectives_;       // in the order of their launches
   std::vector<Communicator*> communicators_;  // each once
-  std::vector<RankParts> parts_;              // of the call that is enqueued
+  std::vector<RankParts> parts_;              // those of the call that is being enqueued
   std::vector<Segment> segments_;
   std::vector<SegmentGraphs> graphs_;  // per segment
-  StepContext context_;                // of this step; graphs know its address
+  StepContext context_;                // this step's; captured graphs hold its address
 };
 
 }  // namespace tandem

@@ -10,7 +10,7 @@
 namespace tandem {
 
 struct MemoryPurpose {
-  std::string path;  // of a state; "" for what many share
+  std::string path;  // the state's; "" for memory that many share
   std::string what;  // "the arena of activations, gradients and workspace"
   std::string fix;   // how the host would need less of it
 };

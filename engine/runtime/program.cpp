@@ -67,17 +67,17 @@ struct Program::Impl {
   Plan plan;
   std::shared_ptr<Arenas> arenas;
   std::vector<std::unique_ptr<PreparedKernel>> kernels, last_kernels;  // per node
-  std::vector<Call> calls;  // of the only queue, where all is on one device
+  std::vector<Call> calls;  // those of the only queue, where all is on one device
   std::unique_ptr<MixedStep> mixed;
   std::uint64_t steps = 0;  // launched so far
-  // Of steps that may not be finished yet, by `steps`: their tickets.
+  // Tickets of steps that may not be finished yet, by `steps`.
   std::array<std::uint64_t, 2> tickets{};
-  std::vector<void*> arguments;  // of all calls, one after the other
+  std::vector<void*> arguments;  // those of all calls, one after the other
   std::vector<Ring> inputs, outputs;
   std::vector<Ring> doubled;        // buffers with two copies; turns go by `steps`, not tickets
   std::vector<int> ring_of_buffer;  // inputs, then outputs, then doubled; -1
   std::vector<std::unique_ptr<Memory>> constants;
-  std::vector<StateStore::Entry*> written;  // that a step changes
+  std::vector<StateStore::Entry*> written;  // states that a step changes
   struct ReadMirror {
     StateStore::Entry *mirror, *master;
   };
@@ -95,15 +95,15 @@ struct Program::Impl {
     }
     return doubled[at];
   }
-  // Which slot a ring's buffer uses in the step that comes next.
+  // The number that decides which slot a ring's buffer uses in the next step.
   std::uint64_t turn(int index, std::uint64_t ticket) const {
     return static_cast<std::size_t>(index) < inputs.size() + outputs.size() ? ticket : steps;
   }
 
   void adopt_states(StateStore& states, std::vector<std::byte*>& base);
   void find_mirrors(StateStore& states);
-  /// Other programs may write a parameter of which they have no Mirror, as one that reads all of it
-  /// in float32.
+  /// Updates mirrors that are out of date: a program without a Mirror of a parameter, as one that
+  /// reads it in float32, may have written it.
   void refresh_mirrors();
   /// Counts the writes of a launched step, which has refreshed the mirrors it reads.
   void note_writes();
@@ -143,7 +143,7 @@ void Program::Impl::adopt_states(StateStore& states, std::vector<std::byte*>& ba
       base[buffer] = static_cast<std::byte*>(entry->memory->address());
   }
   for (State& state : lowered.graph.states) {
-    // Halves of a table and parts of a whole are copies of its start, which nobody needs any more.
+    // Halves of a table and parts of a whole are copies of its start, which is not needed any more.
     const bool is_half = states.find(state.name)->tail != nullptr || state.derived.is<LowHalf>();
     if (!is_half && !state.shard) continue;
     state.start = HostTensor(state.start.type());
@@ -230,7 +230,7 @@ void Program::Impl::place(StateStore& states, const ProgramOptions& options,
   }
 }
 
-// Copies from and to pages that are not locked keep the thread that launches.
+// Page-locks host memory for copies, which would otherwise block the thread that launches them.
 void Program::Impl::pin_host(StateStore& states) {
   const std::vector<Device*> devices(lowered.devices.begin() + 1, lowered.devices.end());
   if (devices.empty()) return;
@@ -353,7 +353,7 @@ Program::~Program() {
   if (!impl_->mixed) return;
   try {
     impl_->mixed->drain();
-  } catch (const Error&) {  // of a device that has failed, and said so before
+  } catch (const Error&) {  // from a device whose failure was reported before
   }
   impl_->arenas->leave(impl_->mixed.get());
 }
@@ -363,8 +363,8 @@ void Program::Impl::run_mixed(std::uint64_t ticket) {
     const int index = ring_of_buffer[b];
     if (index >= 0) mixed->set_slot(static_cast<int>(b), ring(index).slot(turn(index, ticket)));
   }
-  // The plan's waits rest on steps that use the places of slots in turn. After another program's
-  // step, and where a ticket does not follow the last one, all work has ended first.
+  // The plan's waits assume that steps use the places of slots in turn. After another program's
+  // step, and where a ticket does not follow the last one, all work has to end first.
   const bool is_in_turn = steps == 0 || ticket == tickets[steps % tickets.size()] + 1;
   const bool is_first = arenas->take(mixed.get(), [this] { mixed->drain(); });
   if (!is_first && !is_in_turn) mixed->drain();
@@ -374,7 +374,7 @@ void Program::Impl::run_mixed(std::uint64_t ticket) {
   mixed->launch(context, steps);
 }
 
-// The number among the program's own steps that MixedStep counts by.
+// The number that MixedStep counts the ticket's step by.
 std::uint64_t Program::Impl::step_of(std::uint64_t ticket) const {
   const bool is_last = tickets[steps % tickets.size()] == ticket;
   assert(is_last || tickets[(steps - 1) % tickets.size()] == ticket);

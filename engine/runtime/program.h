@@ -23,8 +23,8 @@ inline std::int64_t row_count(const TensorType& type) {
 /// Parameters, buffers, moments and counters, in the layout and on the device that the first
 /// training program chose. Shared by all programs of a run; addresses never change. A table of
 /// which a device caches rows is one state under its own name: reading and writing it goes to the
-/// cache for these. A split table is one float32 state as well. Of a state that several ranks share
-/// out this is the own part: types, rows and values are those of the part.
+/// cache for these. A split table is one float32 state as well. For a state that is sharded over
+/// ranks this is the rank's own part: types, rows and values are those of the part.
 class StateStore {
  public:
   StateStore();
@@ -33,16 +33,16 @@ class StateStore {
   StateStore& operator=(StateStore&&) noexcept;
 
   bool has(const std::string& name) const;
-  /// In order of creation; without what follows from others: weights away from their masters,
+  /// In order of creation, without states derived from others: weights apart from their masters,
   /// cached rows, rows that were fetched for the next step.
   std::vector<std::string> names() const;
   const TensorType& type(const std::string& name) const;
   StateKind kind(const std::string& name) const;
   HeldBy held_by(const std::string& name) const;
-  /// What the state is a part of; null where it is whole.
+  /// Which part of which whole the state is; null where it is whole.
   const StateShard* shard(const std::string& name) const;
-  /// Row-major copies; blocking, between steps only. What was fetched for the next step counts no
-  /// more once anything is written.
+  /// Row-major copies; blocking, between steps only. Any write discards the rows that were fetched
+  /// for the next step.
   HostTensor read(const std::string& name) const;
   void write(const std::string& name, const HostTensor& value);
   /// `rows` rows of axis 0 from `first` on (a scalar is one row), row-major: a table never needs a
@@ -68,7 +68,7 @@ class StateStore {
   static void write_memory(const Entry& entry, const HostTensor& value);
   static HostTensor read_memory(const Entry& entry);
   void forget_ahead(const Entry& written);
-  /// Of rows of a table those that caches hold (state_caches.cpp); others in `to` stay.
+  /// Reads those of the table's rows that caches hold (state_caches.cpp); others in `to` stay.
   void read_cached(const std::string& table, std::int64_t first, std::int64_t rows, void* to) const;
   void write_cached(const std::string& table, std::int64_t first, std::int64_t rows,
                     const void* from);
@@ -76,10 +76,10 @@ class StateStore {
   void fill_cache(const Entry& cache);
 
   std::vector<std::unique_ptr<Entry>> entries_;
-  std::unique_ptr<std::mutex> turn_;  // of row copies to and from accelerators
+  std::unique_ptr<std::mutex> turn_;  // held by a row copy to or from an accelerator
 };
 
-/// Memory shared by all programs of a run: one growing-before-the-run arena per device.
+/// Memory shared by all programs of a run: one arena per device, which grows before the run.
 class Arenas;
 
 class Program {
@@ -87,7 +87,7 @@ class Program {
   Program(const Graph& graph, const Placement& placement, const OperatorSet& operators,
           const std::vector<Device*>& devices, StateStore& states, std::shared_ptr<Arenas> arenas,
           const ProgramOptions& options);
-  /// Of what has been compiled with these options, for the layouts of `states`.
+  /// From a program that was compiled with these options, for the layouts of `states`.
   Program(CompiledProgram compiled, StateStore& states, std::shared_ptr<Arenas> arenas,
           const ProgramOptions& options);
   ~Program();
@@ -102,13 +102,13 @@ class Program {
   /// Runs one step on the calling thread's lane; the inputs of this ticket are filled. Allocates
   /// nothing. Its outputs are there when it returns, and nobody reads the inputs any more.
   void run(const StepContext& context, std::uint64_t ticket);
-  /// The same in two calls: `launch` returns while devices may still work, `finish` waits for the
-  /// outputs. So many steps may be launched before the first of them is finished; tickets are
-  /// finished in their order.
+  /// `run` in two calls: `launch` returns while devices may still work, `finish` waits for the
+  /// outputs. `steps_in_flight` steps may be launched before the first of them is finished; tickets
+  /// are finished in their order.
   int steps_in_flight() const;
   void launch(const StepContext& context, std::uint64_t ticket);
   void finish(std::uint64_t ticket);
-  /// Whether nobody reads the inputs of that ticket any more, which was launched and not finished.
+  /// Whether nobody reads that ticket's inputs any more; it has been launched and not finished.
   bool has_read_inputs(std::uint64_t ticket) const;
   /// An output of that ticket, row-major, valid until `output_slots` steps later.
   const void* output(int output, std::uint64_t ticket) const;
@@ -117,7 +117,7 @@ class Program {
   /// error word.
   struct StepError {
     ErrorWord::Kind kind = ErrorWord::none;
-    std::string path;        // of the node
+    std::string path;        // the node's
     std::int64_t value = 0;  // the offending number
   };
   ErrorWord& errors();

@@ -18,7 +18,7 @@ void add_layouts(const Lowered& lowered, StateLayouts& layouts) {
 
 void RunMemory::add(const Lowered& lowered, const Plan& plan, std::size_t OnDevice::*own) {
   devices_.resize(std::max(devices_.size(), plan.memory.size()));
-  std::vector<std::size_t> states(plan.memory.size(), 0);  // of this program
+  std::vector<std::size_t> states(plan.memory.size(), 0);  // this program's
   for (const State& state : lowered.graph.states) {
     const int number = plan.buffer_of[state.initial.index];
     if (number < 0) continue;

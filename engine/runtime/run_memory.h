@@ -1,5 +1,5 @@
-// What the programs of a run hold together: a run makes one for each size and place of a
-// micro-batch, and keeps all of them until other parameters train.
+// The memory that all programs of a run hold: a run makes one program for each size and position of
+// a micro-batch, and keeps all of them until other parameters train.
 #pragma once
 
 #include <set>
@@ -11,7 +11,7 @@
 
 namespace tandem {
 
-/// By name of a state: the programs after the one that made it have to take it as it lies.
+/// Layouts by name of a state: programs after the one that made a state have to accept its layout.
 using StateLayouts = std::vector<std::pair<std::string, Layout>>;
 /// Adds the states of a program that are not there yet.
 void add_layouts(const Lowered& lowered, StateLayouts& layouts);
@@ -23,7 +23,7 @@ class RunMemory {
   /// A program that stays to the end.
   void add(const Lowered& lowered, const Plan& plan) { add(lowered, plan, &OnDevice::own); }
   void add(const CompiledProgram& program) { add(program.lowered, program.plan); }
-  /// One that goes where the next phase begins.
+  /// A program that is dropped where the next phase begins.
   void add_of_phase(const Lowered& lowered, const Plan& plan) {
     add(lowered, plan, &OnDevice::of_phase);
   }
@@ -31,7 +31,7 @@ class RunMemory {
   /// Per device: the parts of the program with the highest peak, the most parameters and optimizer
   /// states of one program, and the peak of all together.
   std::vector<MemoryUse> uses() const;
-  /// A plan that takes as much.
+  /// A plan that takes as much memory.
   Plan as_plan() const;
 
  private:

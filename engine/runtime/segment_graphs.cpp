@@ -37,9 +37,9 @@ Captured* SegmentGraphs::capture(const std::function<void()>& enqueue) {
   } catch (const Error& error) {
     give_up(error.what());
   }
-  try {  // where the capture is under way still
+  try {  // in case the capture has not ended
     (void)stream_.end_capture();
-  } catch (const Error&) {  // of a broken capture: that is known
+  } catch (const Error&) {  // the capture is broken: that is known
   }
   return nullptr;
 }

@@ -12,20 +12,20 @@
 
 namespace tandem {
 
-/// Slots that are met for the first time are run without a graph, so that libraries can prepare
-/// what they need; when they come again there is one to capture.
+/// With places that are new the segment runs without a graph, so that libraries can prepare what
+/// they need; when the places come again, a graph is captured.
 class SegmentGraphs {
  public:
   /// Slots that take more places than that in turn are not captured.
   static constexpr std::size_t most_turns = 16;
 
-  /// Both outlive it.
+  /// Both must outlive it.
   SegmentGraphs(const Segment& segment, Stream& stream);
 
-  /// Looks where the slots are; `base`: per buffer of the plan its address. Allocates only where
-  /// they have not been before.
+  /// Finds out where the slots are; `base`: per buffer of the plan its address. Allocates only for
+  /// places that are new.
   void look(std::span<std::byte* const> base);
-  /// Of the slots' places: null where it has to be captured first, or is not to be.
+  /// The graph for the slots' places; null where it has to be captured first, or must not be.
   Captured* graph() const { return turn_ == nullptr ? nullptr : turn_->graph.get(); }
   bool can_be_captured() const { return turn_ != nullptr && turn_->is_known && !turn_->graph; }
   /// Captures what `enqueue` enqueues on the stream. Null where that fails: this segment is never
@@ -39,8 +39,8 @@ class SegmentGraphs {
 
  private:
   struct Turn {
-    std::vector<std::byte*> places;  // of segment.slots
-    bool is_known = false;           // has been run once
+    std::vector<std::byte*> places;  // where segment.slots are
+    bool is_known = false;           // the segment has run with them once
     std::unique_ptr<Captured> graph;
   };
   void give_up(std::string problem);
@@ -48,7 +48,7 @@ class SegmentGraphs {
   const Segment& segment_;
   Stream& stream_;
   std::vector<Turn> turns_;  // never moves
-  Turn* turn_ = nullptr;     // that `look` found
+  Turn* turn_ = nullptr;     // the one that `look` found
   std::string problem_;
 };
 

@@ -7,10 +7,10 @@
 namespace tandem {
 namespace {
 
-// What a plan's events stand for.
+// What a plan's events mean, one flag per event.
 struct Events {
-  std::vector<char> fed;     // copies of input slots alone precede the record in its queue
-  std::vector<char> urgent;  // somebody goes on in this step once it is reached
+  std::vector<char> fed;     // only copies of input slots precede the record in its queue
+  std::vector<char> urgent;  // work of this step waits for it
 
   explicit Events(const Plan& plan);
 
@@ -54,8 +54,8 @@ void Events::read_queue(const Plan& plan, const Queue& queue) {
   }
 }
 
-// The segment that grows along the launches; waits and records behind its last kernel are no part
-// of it yet.
+// The segment that grows along the launches; waits and records after its last kernel are no part of
+// it yet.
 class Growing {
  public:
   Growing(const Plan& plan, const Lowered& lowered) : plan_(plan), lowered_(lowered) {}
@@ -122,8 +122,8 @@ std::vector<Segment> find_segments(const Plan& plan, const Lowered& lowered) {
         break;
       case Instruction::Kind::wait:
         if (!segment.is_open()) break;
-        // Whatever a queue waits for was recorded before its turn in the launches began: before the
-        // segment.
+        // What this waits for was recorded before the queue's turn in the launches began, and so
+        // before the segment.
         if (instruction.steps_back > 0 || events.fed[instruction.event]) {
           segment.add_wait(i);
         } else {

@@ -11,10 +11,10 @@ namespace {
 
 constexpr std::size_t read_bytes = std::size_t{16} << 20;
 
-// A cache in pieces of places next to each other, for rows of its table.
+// Walks a cache's places for rows of its table, in pieces of neighbouring places.
 class CachePieces {
  public:
-  /// `first` and `rows`: of the table.
+  /// `first` and `rows`: a range of the table's rows.
   CachePieces(const StateStore::Entry& cache, std::int64_t first, std::int64_t rows)
       : rows_(*cache.derived.as<CachedRows>()->rows) {
     assert(row_count(cache.type) == static_cast<std::int64_t>(rows_.size()));
@@ -89,7 +89,7 @@ void StateStore::write_cached(const std::string& table, std::int64_t first, std:
 
 void StateStore::fill_cache(const Entry& cache) {
   const Entry& table = *find(cache.derived.as<CachedRows>()->of);
-  if (table.seen().dtype != cache.seen().dtype) return;  // once both are split, or neither
+  if (table.seen().dtype != cache.seen().dtype) return;  // copied once both are split, or neither
   CachePieces pieces(cache, 0, row_count(table.type));
   const std::size_t bytes = pieces.row_bytes();
   for (std::int64_t begin = 0, count = 0; pieces.next(begin, count);) {

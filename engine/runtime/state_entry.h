@@ -1,4 +1,4 @@
-// One thing in a StateStore: where it lies on its device.
+// An entry of a StateStore: a state, and where it lies on its device.
 #pragma once
 
 #include <cstdint>
@@ -18,19 +18,19 @@ struct StateStore::Entry {
   StateKind kind = StateKind::parameter;
   HeldBy held_by = HeldBy::checkpoint;
   TensorType type;
-  Entry* tail = nullptr;  // of a split table: where the rest of each float32 is
-  TensorType whole;       // what the two make
+  Entry* tail = nullptr;  // for a split table: the entry with the rest of each float32
+  TensorType whole;       // type of the table that the two make up
   std::optional<StateShard> shard;
   Layout layout;
   Device* device = nullptr;
   std::unique_ptr<Memory> memory;  // null for a value without elements
   HostPins pins;
   std::uint64_t writes = 0;  // launched steps of programs that write it
-  std::uint64_t shown = 0;   // of a Mirror: `writes` of its master that it has seen
+  std::uint64_t shown = 0;   // for a Mirror: how many `writes` of its master it has followed
 
-  /// A Mirror takes what its master holds now. Blocking.
+  /// Copies the current value of its master into a Mirror. Blocking.
   void follow(const Entry& master);
-  /// What others see.
+  /// The type that callers of the store see.
   const TensorType& seen() const { return tail != nullptr ? whole : type; }
 };
 

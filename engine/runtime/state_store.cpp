@@ -34,7 +34,7 @@ std::size_t row_bytes(const TensorType& type, std::int64_t rows) {
                  : 0;
 }
 
-// The same rows as elements of another type: what a weight away from its master holds.
+// A master's rows in the type of its weight on another device or in another type.
 HostTensor converted_rows(const StateStore::Entry& master, std::int64_t rows, const void* from,
                           DType to) {
   Shape shape = master.seen().shape;
@@ -49,7 +49,7 @@ HostTensor converted_rows(const StateStore::Entry& master, std::int64_t rows, co
       .converted(to);
 }
 
-// Rows of a split table that are joined or split at a time.
+// How many rows of a split table are joined or split at a time.
 std::int64_t rows_at_a_time(const TensorType& type) {
   constexpr std::size_t piece_bytes = std::size_t{64} << 10;
   return std::max<std::int64_t>(
@@ -173,7 +173,7 @@ void StateStore::write_memory(const Entry& entry, const HostTensor& value) {
   entry.device->synchronize();
   const std::size_t bytes = buffer_bytes(entry.type, entry.layout);
   if (is_row_major(entry.layout, entry.type.shape)) {
-    // Pages of a mapped file are given back as they have been copied.
+    // Pages of a mapped file are given back as soon as they are copied.
     const bool is_file = bytes > range_bytes && is_file_mapping(value.data(), bytes);
     const std::size_t step = is_file ? range_bytes : bytes;
     char* to = static_cast<char*>(entry.memory->address());
@@ -324,7 +324,7 @@ StateStore::Entry& StateStore::create(const State& state, const StateLayout& lay
   } else if (holds_start) {
     return made;
   } else if (const auto* mirror = made.derived.as<Mirror>(); mirror && has(mirror->of)) {
-    // One that comes after its master has been trained or loaded shows what that holds now.
+    // A Mirror that is made after its master was trained or loaded gets the master's current value.
     Entry& master = *find(mirror->of);
     const HostTensor now = read(mirror->of);
     write(made.name, converted_rows(master, row_count(now.type()), now.data(), made.type.dtype));

@@ -1,5 +1,5 @@
 // The list of schedules, in the order of messages and docs. Each is a struct of one file: its name,
-// its keys (`visit`), whether they rest on the length of the run, and the factor of a step.
+// its keys (`visit`), whether it depends on the length of the run, and the factor of a step.
 #pragma once
 
 #include <variant>
@@ -25,8 +25,8 @@ using SchedulesAnd =
                  CosineRestartsSchedule, OneCycleSchedule, More...>;
 
 using ScheduleKind = SchedulesAnd<PlateauSchedule>;
-/// Of schedules that follow each other: none that looks at evaluations, which would have to know
-/// which of them are its own.
+/// Kinds that may be parts of a sequence: none that looks at evaluations, since it would have to
+/// know which of them are its own.
 using SchedulePartKind = SchedulesAnd<>;
 
 }  // namespace tandem

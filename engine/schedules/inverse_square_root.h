@@ -1,5 +1,5 @@
-// lr = base sqrt(s / (t + s)), as fairseq's inverse_sqrt: behind a warm-up of s steps, the rate of
-// a step that has n steps before it is base sqrt(s / n).
+// lr = base sqrt(s / (t + s)), as fairseq's inverse_sqrt: after a warm-up of s steps, a step that
+// has n steps before it has the rate base sqrt(s / n).
 #pragma once
 
 #include <cmath>
@@ -11,7 +11,7 @@ namespace tandem {
 struct InverseSquareRootSchedule {
   static constexpr std::string_view name = "inverse_square_root";
   static constexpr bool needs_length = false;
-  std::optional<Duration> timescale;  // read: that of the warm-up where it is left out
+  std::optional<Duration> timescale;  // where left out: set to the warm-up's when read
 
   template <class Keys>
   void visit(Keys& keys) {

@@ -1,4 +1,4 @@
-// Where a step is in its schedule: what the files of schedules compute with.
+// Where a step is in its schedule: the input of every schedule.
 #pragma once
 
 #include <algorithm>
@@ -20,13 +20,13 @@ struct SchedulePlace {
   std::int64_t steps_per_epoch = 1;
   double base_lr = 0;
 
-  /// Steps, counted as the end of the run is.
+  /// Steps so far, counted in the unit of the run's end.
   std::int64_t step() const { return ends_by_epochs ? by_epochs : by_steps; }
   /// The part of the run that is over, 0 to 1.
   double done() const {
     return std::min(1.0, static_cast<double>(step()) / static_cast<double>(length));
   }
-  /// Steps, counted as a duration is, and its own.
+  /// Steps so far, counted in the unit of `like`; and how many steps a duration has.
   std::int64_t step(const Duration& like) const {
     return like.unit == Duration::Unit::epochs ? by_epochs : by_steps;
   }

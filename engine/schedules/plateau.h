@@ -1,5 +1,5 @@
 // PyTorch's ReduceLROnPlateau: the rate falls where a metric of the evaluations has not become
-// better for more than `patience` of them. What it has come to is part of the run's state.
+// better for more than `patience` of them. PlateauState is part of the run's state.
 #pragma once
 
 #include <cmath>
@@ -9,12 +9,12 @@
 
 namespace tandem {
 
-/// What the evaluations so far have made of a schedule.
+/// The state of a schedule after the evaluations so far.
 struct PlateauState {
-  double scale = 1;  // of the learning rate
+  double scale = 1;  // factor of the learning rate
   std::optional<double> best;
   std::int64_t bad_evaluations = 0;  // since the best one or since the rate fell
-  std::int64_t cooldown = 0;         // evaluations that are still passed over
+  std::int64_t cooldown = 0;         // how many evaluations are still ignored
   bool operator==(const PlateauState&) const = default;
 };
 
@@ -44,7 +44,7 @@ struct PlateauSchedule {
   }
   double factor(const SchedulePlace&) const { return 1; }
 
-  /// After an evaluation.
+  /// The state after an evaluation that gave `value`.
   PlateauState next(PlateauState state, double value, bool larger_is_better, double base_lr) const {
     const bool better =
         !std::isnan(value) && (!state.best || is_better(value, *state.best, larger_is_better));

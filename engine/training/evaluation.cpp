@@ -91,10 +91,10 @@ Evaluation::Values EvaluatedPart::values() const {
 struct Evaluation::Impl {
   const RunConfig& config;
   std::shared_ptr<Rendezvous> ranks;              // null: one process
-  std::shared_ptr<const DataSource> all_samples;  // of all ranks
+  std::shared_ptr<const DataSource> all_samples;  // those of all ranks
   std::shared_ptr<const DataSource> source;       // this rank's part
   StateStore& states;
-  std::int64_t micro_batch = 1;  // of this rank
+  std::int64_t micro_batch = 1;  // samples of a micro-batch of this rank
   /// How often each rank runs a program where ranks exchange rows of tables in it; 0: it runs its
   /// own micro-batches and no others.
   std::int64_t rounds = 0;
@@ -103,8 +103,8 @@ struct Evaluation::Impl {
   std::map<std::int64_t, BoundProgram> programs;  // by micro-batch size
   std::map<std::string, double> denominators;     // by term, over all samples
   std::vector<EvaluatedMetric> metrics;
-  std::vector<MetricTable> tables;   // of the last run
-  const RunParts* staged = nullptr;  // of a model in stages
+  std::vector<MetricTable> tables;   // those of the last run
+  const RunParts* staged = nullptr;  // the parts, for a model in stages
   std::shared_ptr<Arenas> arenas;
   StagedPrograms staged_programs;
 
@@ -125,7 +125,7 @@ struct Evaluation::Impl {
   }
   void sum_denominators(const BoundProgram& bound);
   void feed_denominators(const BoundProgram& bound, std::uint64_t ticket) const;
-  /// Loss of samples that a program has run.
+  /// Adds the loss of samples that a program has run.
   void add_losses(EvaluatedPart& part, const BoundProgram& bound, std::uint64_t ticket,
                   std::int64_t count) const;
   /// Graph with the losses of a forward graph.
@@ -138,7 +138,7 @@ struct Evaluation::Impl {
                                         std::int64_t count);
   EvaluatedPart nothing() const;
   EvaluatedPart own_part(const std::function<bool(std::int64_t samples)>& stops);
-  /// Adds the own micro-batches; `ran` counts programs that have run.
+  /// Adds this rank's micro-batches; `ran` counts programs that have run.
   void add_own(EvaluatedPart& part, std::int64_t& ran,
                const std::function<bool(std::int64_t samples)>& stops);
   /// Adds `count` own samples from `first` on, which a program has run.
@@ -273,7 +273,7 @@ EvaluatedPart Evaluation::Impl::nothing() const {
   return part;
 }
 
-// Each rank has seen samples of its own since the last time. One that has no programs, and so no
+// Each rank has seen samples of its own since the last time. A rank that has no programs, and so no
 // states, takes part all the same.
 void Evaluation::Impl::share_statistics() {
   std::vector<std::string> names;
@@ -298,8 +298,8 @@ void Evaluation::Impl::share_statistics() {
   }
 }
 
-// Where ranks exchange rows, one that stops or fails goes on for the others, and tells them when
-// all are done.
+// Where ranks exchange rows, a rank that stops or fails still runs its programs for the others, and
+// throws after all are done.
 EvaluatedPart Evaluation::Impl::own_part(const std::function<bool(std::int64_t samples)>& stops) {
   EvaluatedPart part = nothing();
   std::int64_t ran = 0;
@@ -320,7 +320,7 @@ EvaluatedPart Evaluation::Impl::own_part(const std::function<bool(std::int64_t s
   return part;
 }
 
-// Zeros are ids and labels like any others; what comes of them does not count.
+// Runs the program on zeros, which are valid ids and labels; the results do not count.
 void Evaluation::Impl::run_for_others() {
   Program& program = *programs.begin()->second.program;
   const Graph& graph = program.lowered().graph;

@@ -15,8 +15,8 @@
 namespace tandem {
 
 /// Programs for the full micro-batch and the last partial one, of a rank's part of the samples;
-/// they share the run's State and arenas. Of a model in stages (`RunParts::staged`, which outlives
-/// this) one for each graph that a micro-batch comes to.
+/// they share the run's State and arenas. For a model in stages (`RunParts::staged`, which outlives
+/// this) there is one for each graph that a micro-batch leads to.
 class Evaluation {
  public:
   Evaluation(const RunConfig& config, const RunParts& parts,
@@ -28,16 +28,17 @@ class Evaluation {
 
   /// "loss", each named term, and the configured metrics that are one number, exact over all
   /// samples. Ranks share the samples, and all of them get the same values; running statistics
-  /// become those of rank 0. `stops` hears of this rank's samples so far after each micro-batch but
-  /// the last, and may throw; true ends the evaluation of all ranks, without values. Where ranks
-  /// share rows of tables all of them run as many micro-batches, and an end comes once all have.
+  /// become those of rank 0. `stops` gets the number of this rank's samples so far after each
+  /// micro-batch but the last, and may throw; true ends the evaluation of all ranks, without
+  /// values. Where ranks share rows of tables all of them run as many micro-batches, and an end
+  /// comes once all have.
   std::optional<Values> run(const std::function<bool(std::int64_t samples)>& stops = {});
-  /// Of the last run: the metrics that are more than one number.
+  /// The metrics of the last run that are more than one number.
   const std::vector<MetricTable>& tables() const;
-  /// Those that it keeps; none of a model in stages.
+  /// The programs that it keeps; none for a model in stages.
   std::vector<const BoundProgram*> programs() const;
-  std::int64_t samples() const;      // of all ranks
-  std::int64_t own_samples() const;  // of this one
+  std::int64_t samples() const;      // total over all ranks
+  std::int64_t own_samples() const;  // those of this rank
 
  private:
   struct Impl;

@@ -20,7 +20,7 @@ namespace tandem {
 namespace {
 
 /// SplitMix64, seeded from the run's seed and the parameter's name: draw k is a function of k, so
-/// that any range of elements can be made alone.
+/// that any range of elements can be made without the others.
 class Random {
  public:
   Random(std::uint64_t seed, const std::string& name) : state_(seed) {
@@ -95,7 +95,7 @@ void draw(const Distribution& from, bool in_pairs, Random random, std::int64_t f
   }
 }
 
-/// The own rows, or columns, of what ranks share out get the numbers that they have in the whole.
+/// This rank's rows or columns of a sharded state get the numbers that they have in the whole.
 template <class States>
 void initialise_part(const Distribution& distribution, const Random& random,
                      const StateShard& shard, const std::string& name, States& states) {
@@ -162,7 +162,7 @@ double largest_of(DType dtype) {
   return std::numeric_limits<float>::max();
 }
 
-/// What of a rule does not fit a parameter's type.
+/// The number of a rule that does not fit a parameter's type.
 std::optional<Diagnostic> out_of_range(const InitRule& rule, const State& state) {
   const double most = largest_of(state.start.dtype());
   for (const auto& [key, value, limit] :

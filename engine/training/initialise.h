@@ -11,20 +11,19 @@
 
 namespace tandem {
 
-/// Applies [parameters] init and load to the states of `graph`. Random values depend on (seed,
-/// parameter name) alone. Throws Error{usage|data} with every problem; returns notes for people.
+/// Applies [parameters] init and load to the states of `graph`. Random values depend only on (seed,
+/// parameter name). Throws Error{usage|data} with every problem; returns notes for people.
 std::vector<std::string> initialise_parameters(const ParametersConfig& config, std::uint64_t seed,
                                                const Graph& graph, StateStore& states,
                                                const LoadingParts& parts = {});
 
-/// The same values by state, of those that the rules cover alone: for graphs that no program has
-/// been made of.
+/// The values that initialise_parameters would write, by state, but only of states that the rules
+/// cover: for graphs that no program has been made of.
 std::map<std::string, HostTensor> initial_values(const ParametersConfig& config, std::uint64_t seed,
                                                  const Graph& graph,
                                                  const LoadingParts& parts = {});
 
-/// A start value that follows from (seed, name) alone, as those above do: uniform in
-/// [-bound, bound).
+/// A start value that depends only on (seed, name), as those above do: uniform in [-bound, bound).
 HostTensor uniform_values(std::uint64_t seed, const std::string& name, const TensorType& type,
                           double bound);
 

@@ -27,7 +27,7 @@ bool is_left_out(const std::string& name, const PrecisionConfig& precision) {
   return precision.loss_scale && (name == loss_scale_state || name == good_steps_state);
 }
 
-/// Of a state of a checkpoint after `steps` steps; `path` names the state.
+/// What is wrong with a state of a checkpoint after `steps` steps; `path` names the state.
 std::optional<Diagnostic> problem_of(const NamedTensor& saved, std::uint64_t steps) {
   const bool is_scale = saved.name == loss_scale_state;
   const TensorType type{is_scale ? DType::float32 : DType::int64, {}};

@@ -1,5 +1,5 @@
-// The loss scale of float16 (precision.loss_scale): its states in training graphs, and what a run
-// says of it. As PyTorch's GradScaler, but on the device: no step waits for the host.
+// The loss scale of float16 (precision.loss_scale): its states in training graphs, and the messages
+// of a run about it. Like PyTorch's GradScaler, but on the device: no step waits for the host.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,8 @@
 
 namespace tandem {
 
-/// Scalar states of every training graph with a loss scale; in checkpoints beside the moments.
+/// Scalar states of every training graph with a loss scale; checkpoints hold them next to the
+/// moments.
 inline constexpr const char* loss_scale_state = "optimizer.loss_scale";        // float32
 inline constexpr const char* good_steps_state = "optimizer.good_steps";        // int64
 inline constexpr const char* skipped_steps_state = "optimizer.skipped_steps";  // int64
@@ -37,12 +38,12 @@ UpdateScalars add_scaled_step(GraphBuilder& g, ValueId scale, const std::optiona
 
 /// The number of steps, without those that a loss scale skipped; updates count these.
 std::int64_t taken_steps(const StateStore& states, std::int64_t steps);
-/// The same of the steps of a checkpoint.
+/// As above, for the steps of a checkpoint.
 std::int64_t taken_steps(const CheckpointContent& content);
 
-/// Writes what a checkpoint says of the loss scale into `states`, but for a fixed scale, which is
-/// the configuration's. Gives back what this run has no states for, which its own checkpoints carry
-/// on. Throws Error{data} naming `checkpoint` and the state where a value cannot be.
+/// Writes the loss scale of a checkpoint into `states`, but for a fixed scale, which is the
+/// configuration's. Returns the states that this run does not have, which its own checkpoints keep.
+/// Throws Error{data} naming `checkpoint` and the state where a value cannot be.
 std::vector<NamedTensor> restore_loss_scale(StateStore& states, const PrecisionConfig& precision,
                                             const CheckpointContent& content,
                                             const std::string& checkpoint);
@@ -54,7 +55,7 @@ void leave_out_fixed_loss_scale(CheckpointSources& sources, const PrecisionConfi
 /// Ends runs whose gradients are not finite whatever the scale.
 class LossScaleWatch {
  public:
-  /// Of a resumed run: the steps skipped so far, and how many of them were the last ones.
+  /// For a resumed run: the steps skipped so far, and how many of them were the last ones.
   void start(std::int64_t skipped, std::int64_t in_a_row);
   /// After a step that ends the run anyway.
   void note(std::int64_t skipped);

@@ -35,7 +35,8 @@ class LossesBuilder {
   const StepSamples samples_;
 };
 
-/// What a value must not be the output of, and what stands for it then.
+/// The form that a value should have had, where it is the output of such an operator; "" where it
+/// fits.
 std::string wrong_form(ValueForm form, const std::string& op) {
   if (form == ValueForm::logits && (op == "Softmax" || op == "LogSoftmax" || op == "Sigmoid"))
     return "logits";
@@ -126,7 +127,7 @@ ValueId LossesBuilder::term(const LossTerm& term) {
   return term.weight == 1 ? value : g_.mul(value, g_.scalar(term.weight, DType::float32));
 }
 
-/// The graph's own scalar loss, scaled to the micro-batch's share of the step.
+/// The graph's own scalar loss, multiplied by the micro-batch's share of the step.
 ValueId LossesBuilder::own(const LossConfig& config) {
   const Graph& graph = g_.graph();
   std::vector<const NamedValue*> scalars;

@@ -22,7 +22,7 @@ struct Fingerprint;   // engine/training/checkpoints/fingerprint.h
 class Rendezvous;     // engine/ranks/rendezvous.h
 class StagedForward;  // engine/training/staged/forward_graph.h
 
-/// What a run needs from outside the engine: import and placement are other folders' business.
+/// What a run needs from outside the engine: import and placement are the tasks of other folders.
 struct RunParts {
   COPIED_OUT_OF_LINE(RunParts);
 
@@ -30,17 +30,17 @@ struct RunParts {
   std::vector<Device*> devices;
   /// The imported forward graph for a batch, after the forward passes.
   std::function<Graph(std::int64_t batch, bool training)> forward;
-  /// The same for sequences of another length (data.buckets) than the longest, which `forward` has;
-  /// empty where there are no buckets.
+  /// Like `forward`, but for sequences of another length (data.buckets) than the longest, which
+  /// `forward` has; empty where there are no buckets.
   std::function<Graph(std::int64_t batch, bool training, std::int64_t length)> forward_of_length;
   /// `length` 0: there are no buckets.
   Graph forward_for(std::int64_t batch, bool training, std::int64_t length) const {
     return length == 0 ? forward(batch, training) : forward_of_length(batch, training, length);
   }
   std::function<Placement(const Graph&)> place;
-  Evaluator evaluate;  // of constants in training graphs; may be empty
-  /// What the model says itself of its training, for a batch as `forward` gives it; null or empty:
-  /// nothing.
+  Evaluator evaluate;  // for constants in training graphs; may be empty
+  /// The model's own training algorithm, for a batch as `forward` gives it; null or empty: it has
+  /// none.
   std::function<std::shared_ptr<const TrainingAlgorithm>(std::int64_t batch, bool training)>
       algorithm;
   std::shared_ptr<const TrainingAlgorithm> algorithm_for(std::int64_t batch, bool training) const {
@@ -55,25 +55,26 @@ struct RunParts {
   ProgramOptions options;
   /// What checkpoints record and resume compares; null: nothing.
   std::shared_ptr<const Fingerprint> fingerprint;
-  bool accept_changes = false;        // of what the fingerprint tells
-  std::shared_ptr<Rendezvous> ranks;  // those that train together; null: one process alone
-  Shardings shards;                   // what they do not have whole
+  /// Whether changes that the fingerprint shows are accepted.
+  bool accept_changes = false;
+  std::shared_ptr<Rendezvous> ranks;  // that train together; null: a single process
+  Shardings shards;                   // how they shard parameters
   StagedForward* staged = nullptr;    // where `forward` is only what is known before the run
-  FieldWords words;                   // what metrics of many numbers call classes by
+  FieldWords words;                   // names of classes for metrics of many numbers
 };
 
-/// Of these parts.
+/// This process's rank, and how many there are.
 RankPlace place_of(const RunParts& parts);
 
 /// A program with the indices of what is fed and read.
 struct BoundProgram {
   std::unique_ptr<Program> program;
   std::vector<int> data_inputs;  // per loader field: input index, or -1
-  /// Inputs that are fed with what other inputs, of data, will get in the next micro-batch: that
-  /// input, the other one.
+  /// Inputs that are fed with what other inputs, those of data, will get in the next micro-batch:
+  /// pairs of that input and the other one.
   std::vector<std::pair<int, int>> next_inputs;
   int step_input = -1;
-  int signals_input = -1, signals_output = -1;  // of several ranks: this one's, their sum
+  int signals_input = -1, signals_output = -1;  // with several ranks: this one's, their sum
   std::vector<std::pair<int, LearningRate>> learning_rates;
   std::vector<std::pair<int, std::string>> denominators;  // input, term
   std::vector<std::pair<int, Average>> averages;
@@ -81,7 +82,7 @@ struct BoundProgram {
   std::vector<std::pair<int, std::string>> term_outputs;
   int norm_output = -1;
   std::vector<std::pair<int, std::string>> norms;  // outputs of log.norms
-  int scale_output = -1, skipped_output = -1;      // of a loss scale
+  int scale_output = -1, skipped_output = -1;      // with a loss scale
   std::vector<std::string> notes;
 
   /// Index of a graph output by name, or -1.
@@ -94,14 +95,14 @@ struct MicroBatchShape {
   std::int64_t micro_batch = 0, step = 0;
   MicroBatchKind kind = MicroBatchKind::whole;
   std::int64_t all = 0;     // samples of the run over all ranks, which follow from step and kind
-  std::int64_t length = 0;  // of sequences; 0: there are no buckets
+  std::int64_t length = 0;  // sequence length; 0: there are no buckets
   auto operator<=>(const MicroBatchShape&) const = default;
 };
 
 /// Indices of the data fields that a program is fed.
 std::vector<int> fed_fields(const BoundProgram& bound);
 
-/// Which kind a micro-batch of the loader is.
+/// The shape of the program that a micro-batch of the loader needs.
 MicroBatchShape shape_of(const MicroBatch& micro_batch);
 
 /// The micro-batches of a step of `count` samples of all ranks: counts, places in the step, whether
@@ -124,8 +125,8 @@ void check_fed_inputs(const TrainingGraph& training, const RunConfig& config,
                       const FieldTypes& fields);
 
 /// Fills `next_inputs` for `ticket` from the slots of ticket `next`, a micro-batch of the same
-/// program; where none is known, with this micro-batch's own values, for which nothing has to be
-/// fetched.
+/// program; where that is not known, with this micro-batch's own values, for which nothing has to
+/// be fetched.
 void feed_next(const BoundProgram& bound, std::uint64_t ticket, std::optional<std::uint64_t> next);
 
 BoundProgram bind_program(const TrainingGraph& training, const RunParts& parts, StateStore& states,

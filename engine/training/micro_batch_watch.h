@@ -1,4 +1,4 @@
-// Somebody who looks at single micro-batches of training steps: for logs and benches.
+// An observer of single micro-batches of training steps: for logs and benches.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@ class MicroBatchWatch {
   virtual void before(Program& program) { (void)program; }
   /// The input slots of `ticket` still hold what the micro-batch has read.
   virtual void after(Program& program, std::uint64_t ticket) = 0;
-  /// What was seen in the micro-batches of a whole step, in words.
+  /// A text on what was observed in the micro-batches of a whole step.
   virtual std::string report(std::uint64_t step) {
     (void)step;
     return {};
   }
-  /// What the last report was made of, for operators.json of the run; "": nothing.
+  /// The data of the last report, for operators.json of the run; "": nothing.
   virtual std::string record() const { return {}; }
 };
 

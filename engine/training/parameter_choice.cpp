@@ -37,7 +37,7 @@ class Selectors {
   const Graph& graph_;
 };
 
-// `frozen`: the rules that hold now.
+// `frozen`: the rules that hold in this step.
 [[noreturn]] void refuse_nothing_to_train(const RunConfig& config, const Graph& graph,
                                           const std::vector<const FreezeRule*>& frozen) {
   const bool any = std::any_of(graph.states.begin(), graph.states.end(), [](const State& state) {
@@ -88,7 +88,8 @@ bool only_lookups_read(const Graph& graph, const State& parameter) {
   return any;
 }
 
-/// Those that are trained where no rule of `freeze` holds that begins or ends.
+/// The parameters that train in some step: those of `forward` without the rules of `freeze` that
+/// begin or end.
 std::vector<Chosen> ever_chosen(const RunConfig& config, const Graph& forward) {
   TrainingRequest request;
   request.config = &config;

@@ -13,21 +13,22 @@ namespace tandem {
 struct Chosen {
   State parameter;
   OptimizerOptions options;
-  Where where;           // of the table that says which kind
-  std::string kind_key;  // in it
-  int group = -1;        // of optimizer.groups that it takes its options from
+  /// Place of the table that sets the optimizer's kind.
+  Where where;
+  std::string kind_key;  // the key in that table
+  int group = -1;        // index of its group in optimizer.groups; -1: none
 };
 
 /// Throws Error{usage}: nothing to train, selectors that match no parameter (nearest name given).
 std::vector<Chosen> choose_parameters(const Graph& graph, const TrainingRequest& request);
 
-/// Parameters that do not train now, but in other steps of the run: those of rules of freeze that
-/// begin or end.
+/// Parameters that do not train in this step, but in other steps of the run: those of rules of
+/// freeze that begin or end.
 std::vector<State> resting_parameters(const Graph& graph, const TrainingRequest& request);
 
-/// The name of the optimizer's kind by the name of the parameter, of all that this configuration
-/// ever trains: what a checkpoint says of its optimizers. Throws Error{usage} where rules of freeze
-/// leave nothing to train in the last steps.
+/// The name of the optimizer's kind by the name of the parameter, for all that this configuration
+/// ever trains: what a checkpoint records about its optimizers. Throws Error{usage} where rules of
+/// freeze leave nothing to train in the last steps.
 std::map<std::string, std::string> parameter_kinds(const RunConfig& config, const Graph& forward);
 
 /// Error{usage} where a parameter had another kind `before`. One that is not named there is fine.

@@ -1,4 +1,4 @@
-// What is given out of a predicted value: itself, probabilities, or the class.
+// What a prediction returns for a value: the value itself, probabilities, or the class.
 #pragma once
 
 #include <cstdint>
@@ -13,29 +13,29 @@ namespace tandem {
 /// 1 / (1 + exp(-x)), without overflow.
 double sigmoid(double x);
 
-/// Numbers as they are given out: float32, float64 or int64.
+/// The type in which numbers are returned: float32, float64 or int64.
 DType given_out(DType dtype);
 
 enum class PredictionForm : std::uint8_t {
   automatic,    // by the loss term: probability; class and its probability; the value
   values,       // as the graph has it
   classes,      // a number from 0
-  probability,  // of class 1; of every class
+  probability,  // for class 1, or for every class
 };
 
 /// An array of predictions: float32, float64 or int64.
 struct PredictedArray {
   std::string name;
   TensorType sample;                    // without the axis of the samples
-  std::vector<std::string> words = {};  // of classes, by number; empty: numbers alone
+  std::vector<std::string> words = {};  // class names by number; empty: only numbers
 };
 
-/// One value of the graph on its way out, by the scores that its loss says it is. With x a binary
-/// logit, the probability is 1 / (1 + exp(-x)); of binary scores, the class is 1 where x > 0. With
-/// logits of classes, the probability of a class is its share in the softmax over the axis of the
-/// classes; of class scores, the class is the first one with the greatest score. All of it is
-/// computed in double precision. Scores that are no logits are given out as they are, unless their
-/// class is asked for.
+/// One value of the graph that a prediction returns, interpreted by the scores that its loss says
+/// it is. With x a binary logit, the probability is 1 / (1 + exp(-x)); of binary scores, the class
+/// is 1 where x > 0. With logits of classes, the probability of a class is its share in the softmax
+/// over the axis of the classes; of class scores, the class is the first one with the greatest
+/// score. All of it is computed in double precision. Scores that are no logits are returned as they
+/// are, unless their class is requested.
 class PredictedValue {
  public:
   /// `term`: the loss term that takes the value; may be null. `class_axis`: where the classes are,
@@ -48,7 +48,7 @@ class PredictedValue {
   const std::vector<PredictedArray>& arrays() const { return arrays_; }
   /// For people: what was assumed; "" where nothing was.
   const std::string& note() const { return note_; }
-  /// What classes are called, where the value gives any.
+  /// Sets the names of the classes, where the value gives any.
   void name_classes(const std::vector<std::string>& words);
   /// Appends a tensor for each array, axis 0 counting the samples as in `value`.
   void convert(const HostTensor& value, std::vector<HostTensor>& to) const;
@@ -62,7 +62,7 @@ class PredictedValue {
   std::vector<PredictedArray> arrays_;
   std::vector<Made> made_;  // by array
   std::string note_;
-  Shape sample_;  // of the value
+  Shape sample_;  // shape of one sample of the value
   std::size_t class_axis_ = 0;
 };
 

@@ -14,14 +14,14 @@ namespace tandem {
 /// Programs for whole micro-batches and for the last partial one; they share State and arenas.
 class Prediction {
  public:
-  /// `outputs` name outputs of the graph that `parts.forward` gives; each has one sample an index
-  /// of axis 0. Throws Error{usage} where one is not there, or has no such axis.
+  /// `outputs` name outputs of the graph that `parts.forward` gives; index i of their axis 0 is
+  /// sample i. Throws Error{usage} where one is not there, or has no such axis.
   Prediction(const RunConfig& config, const RunParts& parts, std::vector<std::string> outputs,
              StateStore& states, std::shared_ptr<Arenas> arenas);
 
   /// The fed inputs that the outputs depend on.
   std::vector<std::string> inputs() const;
-  /// Of an output, for a whole micro-batch.
+  /// Type of an output, for a whole micro-batch.
   const TensorType& type(std::size_t output) const;
 
   /// Makes the program for so many samples, with its states where they are the first. Throws
@@ -33,8 +33,8 @@ class Prediction {
  private:
   struct MicroBatch {
     BoundProgram bound;
-    std::vector<int> fields;   // of the source, that are fed
-    std::vector<int> outputs;  // of the program
+    std::vector<int> fields;   // fields of the source that are fed
+    std::vector<int> outputs;  // outputs of the program
     std::uint64_t ticket = 0;
   };
   Graph pass_graph(std::int64_t samples) const;

@@ -61,7 +61,7 @@ void RankSums::sum(UpdateRequest& update) {
     return;
   }
   update.gradient = all_reduced(update.gradient, sum_reduction);
-  // Marks that are constant leave out fixed rows alone, and are the same everywhere.
+  // Marks that are constant leave out only fixed rows, and are the same on all ranks.
   if (update.touched && !g_.graph().is_constant(update.touched))
     update.touched = all_reduced(update.touched, maximum_reduction);
 }

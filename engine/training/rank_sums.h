@@ -14,10 +14,10 @@
 
 namespace tandem {
 
-/// How a micro-batch is shared out. Ranks that train together compute equal shares, or some of them
-/// one sample more.
+/// How a micro-batch is distributed. Ranks that train together compute equal shares, or some of
+/// them one sample more.
 struct RankShares {
-  int ranks = 1;  // 1: this process alone, and nothing is exchanged
+  int ranks = 1;  // 1: only this process, and nothing is exchanged
   /// Samples that this rank computes, and the most that one does: rows of all ranks are gathered as
   /// if each had so many. 0: they are equal.
   std::int64_t own = 0, most = 0;
@@ -39,11 +39,11 @@ class RankSums {
   /// The values, scalars of float32, and the flag that is fed by `stop` (a float32 scalar), summed
   /// as one; the flag's sum is the graph's output of that name.
   void add_losses(std::vector<std::pair<std::string, ValueId>>& values, const char* stop);
-  /// The gradient of an update, with the marks of its rows: before norms, loss scale and the update
-  /// itself, which then are the same on all ranks. Of a table whose rows are shared out each rank
-  /// has the gradient of its own rows, of all samples.
+  /// Sums the gradient of an update, with the marks of its rows: before norms, loss scale and the
+  /// update itself, which then are the same on all ranks. For a table sharded by rows each rank has
+  /// the gradient of its own rows, from all samples.
   void sum(UpdateRequest& update);
-  /// A scalar that each rank has of its own part, over all of them.
+  /// The sum over all ranks of a scalar that each has for its own part.
   ValueId sum_of_parts(ValueId own) { return all_reduced(own, sum_reduction); }
   /// How many ids the ranks have in all; the same on all of them. Throws Error{usage} where shares
   /// differ and a lookup does not have as many ids for each sample.
@@ -53,7 +53,8 @@ class RankSums {
   ValueId all_reduced(ValueId value, const char* reduction);
   /// The rows of all ranks, in the order of the ranks and so of the samples.
   RowGradient gathered(const RowGradient& rows);
-  /// All ranks' elements, flat; `filler` stands in for samples that a rank has less.
+  /// All ranks' elements, flat; `filler` fills up for the samples that a rank has fewer than
+  /// others.
   ValueId gathered(ValueId value, double filler);
 
   GraphBuilder& g_;

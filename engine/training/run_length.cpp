@@ -41,7 +41,7 @@ RunLength run_length(const RunConfig& config, std::int64_t samples, const RunPla
   }
   length.origin = place.step - steps_to(place.data, samples, length.steps_per_epoch,
                                         config.batch_size, drop_last);
-  // The first of steps and epochs ends the run.
+  // The run ends at the first of steps and epochs.
   length.steps = config.steps.value_or(RunLength::unlimited);
   if (config.epochs || (!config.steps && !config.max_seconds)) {
     const double steps = config.epochs.value_or(1) * static_cast<double>(length.steps_per_epoch);

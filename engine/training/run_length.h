@@ -11,13 +11,13 @@
 
 namespace tandem {
 
-/// What is counted in epochs follows the place in the data, what is counted in steps the number of
-/// steps. The two differ once a run was resumed with another batch size.
+/// What is counted in epochs depends on the place in the data, what is counted in steps on the
+/// number of steps. The two differ once a run was resumed with another batch size.
 struct RunLength {
   static constexpr std::int64_t unlimited = std::numeric_limits<std::int64_t>::max();
 
   std::int64_t steps_per_epoch = 1;
-  std::int64_t steps = 1;  // unlimited: max_time alone ends the run
+  std::int64_t steps = 1;  // unlimited: only max_time ends the run
   /// Steps done where the data would have begun, had all steps had this batch size; may be
   /// negative.
   std::int64_t origin = 0;
@@ -31,7 +31,7 @@ struct RunLength {
   double epoch(std::int64_t step) const {
     return static_cast<double>(step - origin) / static_cast<double>(steps_per_epoch);
   }
-  /// Whether so much of the run is over after a step; never for a time.
+  /// Whether so much of the run is over after a step; never true for a time.
   bool has_passed(const Duration& duration, std::int64_t step) const;
 };
 
@@ -46,18 +46,18 @@ struct RunPlace {
 /// Error{usage} where the samples make no batch, or the run would never end.
 RunLength run_length(const RunConfig& config, std::int64_t samples, const RunPlace& place = {});
 
-/// Says whether something that happens every `duration` is due after a step; times count from the
-/// making of this. Nothing is ever due without a duration.
+/// Says whether something that happens every `duration` is due after a step; times count from when
+/// this was made. Nothing is ever due without a duration.
 class Every {
  public:
   Every(const std::optional<Duration>& duration, const RunLength& length);
   bool due(std::uint64_t step) { return due(step, is_time_up()); }
-  /// The same without taking note: `due` is still to be asked.
+  /// Like `due`, but changes nothing: `due` still has to be asked.
   bool is_due(std::uint64_t step) const { return is_due(step, is_time_up()); }
-  /// The same where another clock says whether the time is up.
+  /// As above, where another clock says whether the time is up.
   bool due(std::uint64_t step, bool is_time_up);
   bool is_due(std::uint64_t step, bool is_time_up) const;
-  /// Of a duration that is a time.
+  /// Whether the time is up, for a duration that is a time.
   bool is_time_up() const;
 
  private:

@@ -1,5 +1,5 @@
 // The learning-rate factors of a step: warm-up, then a shape of engine/schedules, or several one
-// after the other; of all schedules that a run has.
+// after the other; for all schedules that a run has.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,9 @@ namespace tandem {
 /// lr(step) for a parameter group of learning rate `base`. Steps count from 1; the first step of a
 /// warm-up of w steps has 1/w of the rate, as torch.optim.lr_scheduler.LinearLR with a start factor
 /// of 1/w; the shape after it begins with the next step, and runs over the remaining ones. What is
-/// counted in epochs follows the place in the data, and so do shapes over the length of a run that
-/// epochs end. Parts follow each other as in SequentialLR: each counts from its own first step.
+/// counted in epochs depends on the place in the data, and so do shapes over the length of a run
+/// that epochs end. Parts follow each other as in SequentialLR: each counts from its own first
+/// step.
 class Schedule {
  public:
   Schedule(const ScheduleConfig& config, double base_lr, const RunLength& length);
@@ -43,22 +44,22 @@ class Schedule {
 /// By the name of the schedule: "optimizer.schedule", "optimizer.groups.1.schedule".
 using PlateauStates = std::map<std::string, PlateauState>;
 
-/// Of [optimizer], number 0, and of its groups that have one of their own.
+/// The schedules of [optimizer], number 0, and of its groups that have one of their own.
 class Schedules {
  public:
   Schedules(const OptimizerConfig& config, const RunLength& length);
 
   /// The number of the schedule that a group has, -1 for parameters without one.
   int of_group(int group) const;
-  /// Of a step, with what evaluations have made of it.
+  /// The factor of a step, including what evaluations have changed.
   double factor(int schedule, std::int64_t step) const;
-  /// The run has this length from now on.
+  /// Sets the length of the run from here on.
   void set_length(const RunLength& length);
 
-  /// What an evaluation of these metrics has found, by name. Returns what there is to say.
+  /// Gets the results of an evaluation for these metrics, by name. Returns messages about changes.
   std::vector<std::string> take_in(const std::vector<MetricConfig>& metrics,
                                    const std::vector<std::pair<std::string, double>>& values);
-  /// Of the schedules that look at evaluations; an unknown name is passed over.
+  /// The states of the schedules that depend on evaluations; `restore` skips an unknown name.
   PlateauStates plateaus() const;
   void restore(const PlateauStates& states);
 

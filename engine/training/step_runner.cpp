@@ -1,4 +1,4 @@
-// The programs of a run's steps: which there are, and when they are built anew.
+// The programs of a run's steps: which there are, and when they are rebuilt.
 #include <algorithm>
 
 #include "engine/graph/error.h"
@@ -133,7 +133,7 @@ bool StepRunner::Impl::build_where_due(std::vector<bool> rules, std::int64_t tak
   if (!is_due) return false;
   const std::vector<std::string> names = states.names();
   build();
-  // Averages that these programs are the first to have begin as their parameters are.
+  // Averages that appear first in these programs start with their parameters' values.
   initialise_averages(states, {names.begin(), names.end()});
   return true;
 }
@@ -144,14 +144,14 @@ void StepRunner::Impl::build() {
   std::vector<MicroBatchShape> shapes;
   for (const StepProgram& program : needed()) shapes.push_back(program.shape);
   refuse_small_shares(shapes, config, place.ranks);
-  std::vector<std::string> warnings;  // of all programs, without repeats
+  std::vector<std::string> warnings;  // collected from all programs, without repeats
   for (const StepProgram& program : needed()) {
     const TrainingGraph training = training_graph(program.shape, thawed, missed_steps, warnings);
     const auto made = programs.emplace(
         program.shape, bind_program(training, parts_for(program), states, arenas, field_names));
     if (programs.size() == 1) main = &made.first->second;
   }
-  // The update's program is the one people look at.
+  // Callers that inspect one program want the one with the update.
   for (const auto& [shape, bound] : programs) {
     if (shape.kind == MicroBatchKind::whole && shape.step == config.batch_size) main = &bound;
   }
@@ -159,7 +159,7 @@ void StepRunner::Impl::build() {
     if (&bound == main) bound.notes.insert(bound.notes.end(), warnings.begin(), warnings.end());
   }
   has_rates = std::any_of(programs.begin(), programs.end(), [](const auto& program) {
-    return !program.second.learning_rates.empty();  // that of the update alone is fed them
+    return !program.second.learning_rates.empty();  // only the program with the update has them
   });
   fields = fed_fields(*main);
 }

@@ -17,26 +17,26 @@ namespace tandem {
 
 struct StepResult {
   std::uint64_t step = 0;   // from 1
-  DataPosition start, end;  // of the data before and after this step
+  DataPosition start, end;  // place in the data before and after this step
   std::int64_t samples = 0;
   double loss = 0;
   std::vector<std::pair<std::string, double>> terms;
   std::optional<double> gradient_norm;
-  std::vector<std::pair<std::string, double>> norms;  // of log.norms
-  std::optional<double> loss_scale;                   // of the next step
-  std::int64_t skipped_steps = 0;                     // of the whole run, by the loss scale
-  std::optional<double> lr;                           // of optimizers of the configuration
-  double signals = 0;                                 // those of all ranks, added up
+  std::vector<std::pair<std::string, double>> norms;  // for log.norms
+  std::optional<double> loss_scale;                   // for the next step
+  std::int64_t skipped_steps = 0;                     // in the whole run, by the loss scale
+  std::optional<double> lr;  // unset where the model brings its own optimizer
+  double signals = 0;        // the sum over all ranks
 };
 
-/// What steps read.
+/// The data that steps read.
 struct StepData {
   std::shared_ptr<const DataSource> source;
   std::shared_ptr<OpenEpochs> epochs;      // in which order; with lengths where there are buckets
   std::shared_ptr<const Buckets> buckets;  // null: all samples are of one length
 };
 
-/// What rules of parameters.freeze have made of a run so far.
+/// The state of the rules of parameters.freeze so far.
 struct FrozenSoFar {
   /// By rule with an end, "fc1 until 1.5 epochs": whether it had ended in the last step. It then
   /// never holds again, whatever becomes of the batch size.
@@ -52,24 +52,24 @@ class StepRunner {
              StateStore& states, std::shared_ptr<Arenas> arenas);
   ~StepRunner();
 
-  /// Builds the programs of the step after `steps_done`, of a run that now has this length, in
-  /// which rules of parameters.freeze stood like `before` (others as the length says); before
-  /// `start`.
+  /// Builds the programs of the step after `steps_done`, for a run that has this length from here
+  /// on, in which rules of parameters.freeze were in the state `before` (others follow from the
+  /// length); to be called before `start`.
   void prepare(std::uint64_t steps_done, const RunLength& length, const FrozenSoFar& before);
   /// Throws what the programs of later phases of parameters.freeze would throw once they are due:
-  /// what is refused, and memory that they need together with the programs `beside` them. Returns
-  /// what all programs of the run hold together, per device.
+  /// what is refused, and memory that they need together with the programs `beside`. Returns what
+  /// all programs of the run hold together, per device.
   std::vector<MemoryUse> check_later_phases(const std::vector<const BoundProgram*>& beside) const;
-  /// After the last step.
+  /// State after the last step.
   FrozenSoFar frozen_so_far() const;
   /// Several ranks: throws where their programs do not have the same exchanges in the same order.
   void compare_ranks() const;
   /// Starts the loader threads.
   void start(std::uint64_t steps_done, const DataPosition& position);
-  /// Launches the next optimizer step: devices may still work when it returns. Of several
-  /// micro-batches all but the last one are waited for. Throws Error{data} of the loader, and what
-  /// `finish` throws for those micro-batches. `watch` may be null.
-  /// `signals`: of this rank, for all of them.
+  /// Launches the next optimizer step: devices may still work when it returns. If there are several
+  /// micro-batches, it waits for all but the last one. Throws Error{data} of the loader, and what
+  /// `finish` throws for those micro-batches. `watch` may be null. `signals`: those of this rank,
+  /// for all of them.
   void launch(MicroBatchWatch* watch = nullptr, float signals = 0);
   /// Waits for the oldest step that was launched. Throws Error{data} for its bad labels and
   /// indices, with the operator's path.
@@ -84,11 +84,11 @@ class StepRunner {
   /// step that was launched.
   bool states_are_whole() const;
   void stop();
-  /// Of the learning rates; evaluations may change what they are from the next launch on.
+  /// The schedules of the learning rates; evaluations may change them from the next launch on.
   Schedules& schedules();
 
   const BoundProgram& main_program() const;
-  /// Of the micro-batches of a full step, in order; one may come several times.
+  /// The programs of the micro-batches of a full step, in order; one may occur several times.
   std::vector<const BoundProgram*> step_programs() const;
   /// Seconds that launches have waited for the loader so far.
   double waited_for_data() const;

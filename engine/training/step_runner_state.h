@@ -1,5 +1,5 @@
-// What runs optimizer steps: its programs, its loader, the steps that are under way. For the files
-// of the runner alone.
+// What runs optimizer steps: its programs, its loader, the steps that are under way. Only for the
+// files of the runner.
 #pragma once
 
 #include <array>
@@ -29,8 +29,8 @@ struct LaunchedStep {
   MicroBatch micro_batch;
   std::uint64_t ticket = 0;
   MicroBatchWatch* watch = nullptr;
-  float signals = 0;         // of this rank
-  bool is_released = false;  // its slots, to the loader
+  float signals = 0;         // the signals of this rank
+  bool is_released = false;  // whether its slots are released to the loader
 };
 
 struct StepRunner::Impl {
@@ -51,7 +51,7 @@ struct StepRunner::Impl {
   std::map<MicroBatchShape, BoundProgram> programs;
   std::vector<bool> thawed;  // per freeze rule, as the programs were built
   MissedSteps missed;
-  MissedStepCounts missed_steps;  // of what is trained, as the programs were built
+  MissedStepCounts missed_steps;  // for the parameters that train, as the programs were built
   const BoundProgram* main = nullptr;
   bool has_rates = false;  // learning rates are those of the configuration
   std::unique_ptr<Loader> loader;
@@ -72,16 +72,16 @@ struct StepRunner::Impl {
   std::int64_t taken_steps() const;
   /// The programs of steps from here to the end of the run, but for other phases of freezing.
   std::vector<StepProgram> needed() const;
-  /// Where rules of parameters.freeze stand like `rules`, and what trains then has missed so many
-  /// steps. Adds what is doubtful of it in training, each once.
+  /// For the case that rules of parameters.freeze are in the state `rules`, and the parameters that
+  /// train then have missed so many steps. Adds warnings about the graph in training, each once.
   TrainingGraph training_graph(const MicroBatchShape& shape, const std::vector<bool>& rules,
                                const MissedStepCounts& missed,
                                std::vector<std::string>& warnings) const;
-  /// What a program for a length is fed from; 0: there are no buckets.
+  /// The data source for programs for a length; 0: there are no buckets.
   std::shared_ptr<const DataSource> source_of(std::int64_t length) const;
   void open_loader();
   void close_loader();
-  /// The next one of the loader, on all ranks or on none: where one of them cannot read its
+  /// The loader's next micro-batch, on all ranks or on none: where one of them cannot read its
   /// samples, all throw before any has launched the micro-batch.
   MicroBatch next_micro_batch();
   double denominator(const LossTerm& term, const MicroBatch& first) const;

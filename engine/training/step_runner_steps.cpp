@@ -76,8 +76,8 @@ void StepRunner::Impl::launch(LaunchedStep& step, const MicroBatch& first) {
   next_ticket = step.ticket + 1;
 }
 
-// A kernel may report after the results of its micro-batch have come; what it reports is of that
-// micro-batch all the same.
+// A kernel may report after the results of its micro-batch have arrived; its report still belongs
+// to that micro-batch.
 void StepRunner::Impl::refuse_reports(std::uint64_t ticket) {
   for (std::uint64_t at = ticket - std::min<std::uint64_t>(ticket, 2); at <= ticket; ++at) {
     MicroBatchErrors& own = errors[at % errors.size()];
@@ -123,8 +123,8 @@ void StepRunner::Impl::release_early() {
   step.is_released = true;
 }
 
-// Ranks that have launched a step wait in it for the others. Samples that are in memory and fit
-// need no word of it.
+// Ranks that have launched a step wait in it for the others. Samples that are in memory and are
+// valid need no agreement.
 MicroBatch StepRunner::Impl::next_micro_batch() {
   std::optional<MicroBatch> next;
   const auto load = [&] { next = loader->next(); };

@@ -53,7 +53,7 @@ Training::Training(RunConfig config, RunParts parts, DataSets data, TrainingHook
   my.histograms = my.histogram_parameters();
   for (const std::string& note : my.runner->main_program().notes) my.say(note);
   const Lowered& lowered = my.runner->main_program().program->lowered();
-  // Shown with the plan by whoever shows that.
+  // Callers that show the plan show these notes with it.
   my.notes.insert(my.notes.end(), lowered.notes.begin(), lowered.notes.end());
   const Graph& graph = lowered.graph;
   const std::shared_ptr<const TrainingAlgorithm> algorithm = my.algorithm();

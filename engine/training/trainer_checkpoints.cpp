@@ -69,7 +69,7 @@ std::shared_ptr<const void> Training::Impl::start(
       say("the configuration has changed since the last start: " + change);
     }
   }
-  // The record comes first: a run that is killed here goes on by it.
+  // The record comes first: a run that is killed here is resumed with it.
   if (hooks.on_start) hooks.on_start(directory->path());
   for (const auto& [name, content] : files) directory->write_file(name, content);
   directory->begin();
@@ -256,7 +256,8 @@ void Training::Impl::resume_best() {
   if (!position.evaluated) {
     position.evaluated = evaluated_step.value_or(0);
   } else if (evaluated_step == position.step && *position.evaluated < position.step) {
-    // The evaluation came after the save: it was interrupted and made up for, and then killed.
+    // The evaluation came after the save: it was interrupted, made up for, and then the run was
+    // killed.
     position.evaluated = position.step;
     saved_is_behind = true;
     const std::string& metric = config.eval.best;

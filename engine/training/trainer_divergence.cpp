@@ -1,4 +1,4 @@
-// How a training ends whose loss, states or evaluation are not finite: what is named, what is
+// How a training ends whose loss, states or evaluation are not finite: what is reported, what is
 // saved.
 #include <algorithm>
 #include <cmath>
@@ -53,7 +53,7 @@ void Training::Impl::refuse_bad_loss(const StepResult& result) {
   append(weightless_means(config, *data.train, samples, "all labels of " + step), causes);
   append(weightless_means(label_means(forward()), *data.train, samples, "all labels of " + step),
          causes);
-  bool is_known = true;  // what the states are behind
+  bool is_known = true;  // whether it is known which step the states come after
   const auto count_skipped = [&](const StepResult& of) {
     if (of.loss_scale) scale_watch.note(of.skipped_steps);
     position.skipped_in_a_row = scale_watch.in_a_row();
@@ -64,7 +64,7 @@ void Training::Impl::refuse_bad_loss(const StepResult& result) {
       count_skipped(*next);
       if (next->step == logged_step) log_step(*next);
     }
-  } catch (const Error&) {  // of the step behind it, which had bad labels
+  } catch (const Error&) {  // thrown by the step after it, which had bad labels
     is_known = false;
   }
   const auto is_whole = [&] {
@@ -180,7 +180,7 @@ std::vector<int> Training::Impl::fed(const DataSource& source) const {
 std::vector<Diagnostic> Training::Impl::bad_data(const DataPosition& from,
                                                  const DataPosition& to) const {
   const std::int64_t samples = epochs->count();
-  DataPosition at = from;  // at most an epoch behind `to`
+  DataPosition at = from;  // at most an epoch before `to`
   const DataPosition earliest{to.epoch - 1, to.sample};
   if (at.epoch < earliest.epoch || (at.epoch == earliest.epoch && at.sample < earliest.sample))
     at = earliest;

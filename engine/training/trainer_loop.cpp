@@ -1,5 +1,5 @@
 // The loop of a training: step by step, on accelerators with the next one launched before the loss
-// of the last one is looked at.
+// of the last one is checked.
 #include <cassert>
 #include <chrono>
 #include <cmath>
@@ -50,7 +50,7 @@ TrainingResult Training::Impl::train() {
     if (watched && runner->in_flight() > 0) judge(take());
     launch(watched ? hooks.watch : nullptr);
     if (runner->in_flight() > 1) judge(take());
-    // Whoever looks at the states after this step, or ends the run there, waits for its loss.
+    // If the states after this step are needed, or the run ends there, its loss is waited for.
     const bool ahead = runner->may_launch_ahead() && !logged && !watched &&
                        (hooks.watch == nullptr || hooks.is_watched) &&
                        !eval_every.is_due(next, told().evaluate) &&

@@ -13,7 +13,7 @@ constexpr double most_seconds = 60;  // longer stretches are not repeated
 
 }  // namespace
 
-// The same seed and samples give the same bits, so that a step begins with the states that it had.
+// Equal seeds and samples give equal bits, so that a repeated step begins with the same states.
 std::unique_ptr<Training> Training::Impl::repeated(std::uint64_t before) const {
   auto again = std::make_unique<Training>(config, parts, data, TrainingHooks{});
   Impl& its = *again->impl_;
@@ -85,7 +85,7 @@ std::optional<NotFiniteOrigin> Training::Impl::find_origin(
       return before;
     }
     return found;
-  } catch (const std::exception&) {  // the first error is told
+  } catch (const std::exception&) {  // the first error is the one reported
     return std::nullopt;
   }
 }
@@ -95,7 +95,7 @@ std::vector<Diagnostic> Training::Impl::origin_of(std::optional<std::uint64_t> s
   const std::optional<NotFiniteOrigin> origin = find_origin(step);
   fix = with_float16_advice("lower optimizer.lr, or set optimizer.clip_norm");
   if (!origin) return {};
-  // Weights that no step has changed owe nothing to the learning rate.
+  // If no step has changed the weights, the learning rate is not the cause.
   if (origin->is_parameter() && infinite.contains(origin->path))
     fix = "the model file has it so, or parameters.load; parameters.init gives new values";
   else if (step == 1)

@@ -1,4 +1,4 @@
-// What a training tells: messages, metrics, evaluations, why it cannot go on, its summary.
+// The reports of a training: messages, metrics, evaluations, why it cannot continue, its summary.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -152,7 +152,7 @@ bool Training::Impl::measure() {
     directory->log_metrics(position.step, "eval", values, last_tables);
   }
   refuse_bad_metrics();
-  // A resumed run that was at its end knows it; a new eval.best has none yet.
+  // A resumed run that was at its end has this evaluation already; a new eval.best has none yet.
   const bool is_known = std::exchange(position.evaluated, position.step) == position.step;
   if (!is_known) {
     take_in(last_evaluation);

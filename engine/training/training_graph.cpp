@@ -50,7 +50,7 @@ std::optional<Diagnostic> wrong_type(const Chosen& chosen, bool has_states) {
   return d;
 }
 
-// Without the averages of parameters that all rest now: they begin when these train.
+// Without the averages of parameters that all rest in this phase: they begin when these train.
 OptimizerConfig averages_of_now(OptimizerConfig config, const Graph& graph,
                                 const std::vector<UpdateRequest>& updates,
                                 const std::vector<State>& resting) {
@@ -73,7 +73,8 @@ OptimizerConfig averages_of_now(OptimizerConfig config, const Graph& graph,
   return config;
 }
 
-// A kind whose step rests on all of a tensor, or of a matrix's row, of which each rank has a part.
+// Refuses a kind whose step depends on a whole tensor, or a whole row of a matrix, where each rank
+// has only a part of it.
 std::optional<Diagnostic> wrong_share(const Chosen& chosen, const UpdateKind& kind) {
   const std::optional<StateShard>& shard = chosen.parameter.shard;
   if (!shard) return std::nullopt;
@@ -94,8 +95,8 @@ std::optional<Diagnostic> wrong_share(const Chosen& chosen, const UpdateKind& ki
   return d;
 }
 
-// A kind that works on rows, and a parameter that has none, or of another element type; at the key
-// that brought them together.
+// Refuses a kind that works on rows for a parameter that has none, or of another element type; at
+// the key that brought them together.
 std::optional<Diagnostic> wrong_kind(const Chosen& chosen) {
   const UpdateChoice choice = choose_update(chosen.options);
   const UpdateKind* kind = find_update_kind(choice.op);
@@ -143,9 +144,10 @@ ValueId mark(GraphBuilder& g, const State& parameter, const RowGradient& rows,
   return marks;
 }
 
-// A gradient of rows stays one where the optimizer's kind means rows, or where few rows of the
-// table occur in a micro-batch; else the dense form costs less. What is dense though its kind means
-// rows is said. That of a split table always stays rows: no other update knows halves.
+// A gradient of rows stays one where the optimizer's kind needs rows, or where few rows of the
+// table occur in a micro-batch; else the dense form costs less. A note reports gradients that are
+// dense though their kind works on rows. That of a split table always stays rows: no other update
+// knows halves.
 std::optional<RowGradient> kept_rows(const Graph& graph, const Chosen& chosen, ValueId gradient,
                                      const SplitTable* split, const RankSums& ranks,
                                      std::vector<std::string>& notes) {
@@ -167,8 +169,8 @@ std::optional<RowGradient> kept_rows(const Graph& graph, const Chosen& chosen, V
   }
   if (!rows || choice.lazy) return rows;
   if (!choice.takes_rows) return std::nullopt;
-  // Of a part there is room for all ranks' ids, each of which is of one rank alone: of rows that
-  // are spread over the ranks one of so many comes here, of a whole table all.
+  // A part has room for the ids of all ranks, each of which belongs to one rank: of rows that are
+  // sharded over the ranks only one id in `owners` comes here, of a whole table all.
   const std::optional<StateShard>& shard = chosen.parameter.shard;
   const std::int64_t owners = shard && shard->kind == ShardKind::rows ? shard->ranks : 1;
   const std::int64_t ids = shard ? id_count(graph, *rows) / owners : ranks.gathered_ids(*rows);
@@ -208,8 +210,8 @@ class LearningRates {
   std::map<std::pair<double, int>, ValueId> inputs_;
 };
 
-/// The step's number for parameters that have missed some: made once for all that have missed as
-/// many.
+/// The step's number for parameters that have missed some steps: made once for all that have missed
+/// equally many.
 class StepNumbers {
  public:
   StepNumbers(GraphBuilder& g, ValueId step, const MissedStepCounts& missed)
@@ -234,7 +236,8 @@ class StepNumbers {
 
 void drop_outputs(Graph& graph) { graph.outputs.clear(); }
 
-/// Losses are found by the names of their outputs: the model's own output of such a name makes way.
+/// Losses are found by the names of their outputs: an output of the model with such a name is
+/// dropped.
 void name_loss(GraphBuilder& g, const Loss& loss, RankSums& ranks) {
   std::vector<std::pair<std::string, ValueId>> named{{"loss", loss.total}};
   for (const auto& [name, value] : loss.terms) {
@@ -263,8 +266,8 @@ void refuse_values_named_as_losses(const LossConfig& config, const Graph& forwar
   }
 }
 
-/// The gradient's seed and the weights of terms are constants: what is computed from them alone,
-/// once.
+/// Folds constants: the gradient's seed and the weights of terms are constants, and what depends
+/// only on them is computed once.
 Graph folded(Graph graph, const OperatorSet& operators, const Evaluator& evaluate) {
   if (!evaluate) return graph;
   PassContext context{operators, evaluate, {}, {}};
@@ -305,7 +308,7 @@ void check_loss_scale_names(const Graph& forward) {
                                 "with the forward model"});
 }
 
-/// What the forward graph becomes where several ranks compute it, but for its products.
+/// The forward graph as several ranks compute it, except for its products.
 Graph of_ranks(const OperatorSet& operators, const Graph& forward, const TrainingRequest& request) {
   const RankShares& ranks = request.ranks;
   if (!ranks.several()) return forward;
@@ -319,8 +322,8 @@ struct GraphWithLoss {
   Loss loss;
 };
 
-/// What several ranks compute of both, where they share out matrices of products: the losses are
-/// there as outputs for a while.
+/// The graph and its losses as several ranks compute them where they shard matrices of products:
+/// the losses are outputs for a while.
 GraphWithLoss with_shared_products(const OperatorSet& operators, GraphWithLoss whole,
                                    const TrainingRequest& request) {
   if (!request.ranks.several() || !shards_products(whole.graph, request.shards)) return whole;
@@ -487,7 +490,7 @@ TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& fo
                     [&](const State& parameter) { return find_split_table(splits, parameter); });
   norms.add_gradients(updates, requests, is_scaled ? seed.dy : ValueId{});
   g.set_scope({"optimizer.scale", Phase::update, {}});
-  std::vector<ValueId> scales(requests.size());  // of single updates, beside scalars.scale
+  std::vector<ValueId> scales(requests.size());  // for single updates, in addition to scalars.scale
   if (clipping.is_plain()) {
     const std::optional<double>& most = config.optimizer.clip_norm;
     if (is_scaled) {
@@ -498,7 +501,7 @@ TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& fo
       g.output("gradient_norm", clip[1]);
     }
   } else {
-    // Whether a step is skipped rests on the gradients as they are.
+    // Whether a step is skipped depends on the gradients before clipping.
     const ValueId loss_scale = is_scaled ? seed.dy : ValueId{};
     std::vector<ValueId> before;
     if (is_scaled) before = all_squares();

@@ -14,7 +14,7 @@ namespace tandem {
 
 struct TrainingAlgorithm;  // engine/training/algorithm/algorithm.h
 
-/// Where a micro-batch stands in its optimizer step.
+/// The place of a micro-batch in its optimizer step.
 enum class MicroBatchKind : std::uint8_t {
   whole,   // the step is this one micro-batch
   first,   // gradients start the sums
@@ -29,15 +29,17 @@ struct TrainingRequest {
   const RunConfig* config = nullptr;
   FieldTypes fields;
   MicroBatchKind kind = MicroBatchKind::whole;
-  StepSamples samples;  // of several ranks: this one's share of the micro-batch, the whole step
+  /// For several ranks: this one's share of the micro-batch, and the whole step.
+  StepSamples samples;
   RankShares ranks;
-  Shardings shards;          // of several ranks
-  std::vector<bool> thawed;  // by rule of parameters.freeze: it does not hold now; without one it
-                             // holds
-  MissedStepCounts missed_steps;  // of parameters that are trained: their optimizers' steps are
-                                  // those of the run less these
-  Evaluator evaluate;             // empty: arithmetic on constants stays in the graph
-  /// The model's own; null: loss and optimizer of the configuration.
+  Shardings shards;  // for several ranks
+  /// By rule of parameters.freeze: it does not hold in this step; a rule without an entry holds.
+  std::vector<bool> thawed;
+  /// Steps missed by the parameters that train: their optimizers' steps are those of the run less
+  /// these.
+  MissedStepCounts missed_steps;
+  Evaluator evaluate;  // empty: arithmetic on constants stays in the graph
+  /// The model's own algorithm; null: loss and optimizer of the configuration.
   std::shared_ptr<const TrainingAlgorithm> algorithm = nullptr;
 };
 
@@ -51,7 +53,7 @@ struct LearningRate {
 struct TrainingGraph {
   Graph graph;  // outputs: "loss", "loss.NAME" per term that is not the loss itself,
                 // "gradient_norm" where clipped, those of engine/training/loss_scale.h;
-                // of several ranks summed over all, with "ranks.stop"
+                // with several ranks summed over all, and "ranks.stop"
   std::vector<std::string> terms;
   std::vector<LearningRate> learning_rates;
   std::vector<FedDenominator> denominators;
@@ -63,8 +65,8 @@ struct TrainingGraph {
 /// Fed inputs besides the data: "optimizer.step" (int64 scalar), learning rates, denominators,
 /// rates of averages.
 inline constexpr const char* step_input = "optimizer.step";
-/// Of several ranks: a float32 scalar that is fed by each, and an output, its sum over all of them.
-/// A rank that wants to stop feeds 1, and all learn of it in the same step.
+/// With several ranks: a float32 scalar that each feeds, and an output, its sum over all of them. A
+/// rank that wants to stop feeds 1, and all see it in the same step.
 inline constexpr const char* stop_flag = "ranks.stop";
 
 /// Throws Error{usage}: nothing trainable, missing gradients, unknown selectors (nearest name
@@ -73,9 +75,9 @@ TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& fo
                                    const TrainingRequest& request);
 
 /// The forward graph with its loss as outputs "loss" and "loss.NAME", as above; for evaluation.
-/// Terms whose fields are missing are an error. `forward` was imported in inference form. Of
-/// several ranks each has the loss of its own samples, and shares out tables and matrices of
-/// `shards` as in training.
+/// Terms whose fields are missing are an error. `forward` was imported in inference form. With
+/// several ranks each has the loss of its own samples, and shards tables and matrices of `shards`
+/// as in training.
 Graph build_evaluation_graph(const OperatorSet& operators, const Graph& forward,
                              const TrainingRequest& request);
 

@@ -11,8 +11,8 @@ namespace {
 /// tensor; one for a Gather) by steps[c].
 struct Steps {
   Ints steps;
-  std::size_t axes = 0;        // of the tensor that may count the samples, from the first one on
-  std::size_t least_axis = 0;  // of them
+  std::size_t axes = 0;        // the first axes of the tensor, any of which may count the samples
+  std::size_t least_axis = 0;  // where the search for that axis begins
   std::int64_t slice = 0;      // extent of a sample in the looked-up axis; 0: none is looked up
   std::size_t looked_up = 0;   // the component of that axis
 };

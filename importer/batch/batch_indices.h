@@ -8,9 +8,10 @@
 
 namespace tandem::importer {
 
-/// Of a Gather, GatherND or ScatterND whose data holds the batch where it is looked up: indices
-/// whose slices along an axis are 0, 1, ... samples further each, for this import's samples.
-/// Nothing where they are something else. `old_data`: the data's shape under the file's batch.
+/// For a Gather, GatherND or ScatterND whose data holds the batch in an axis that is looked up: the
+/// indices for this import's samples, where slices of the file's indices along an axis are 0, 1,
+/// ... samples further each. Nothing where the indices are something else. `old_data`: the data's
+/// shape under the file's batch.
 std::optional<HostTensor> indices_for_batch(const NodeContext& node, const BatchRecord& old,
                                             const Shape& old_data);
 

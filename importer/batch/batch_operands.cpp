@@ -18,7 +18,7 @@ namespace {
 struct Consumer {
   std::string_view op;
   std::size_t first = 0, last = 64;  // operands that may hold the file's batch
-  std::size_t least_distance = 1;    // of the batch axis from the end
+  std::size_t least_distance = 1;    // of the batch axis, counted from the end
 };
 
 constexpr Consumer consumers[] = {
@@ -68,7 +68,7 @@ bool looks_up(const onnx::NodeProto& node) {
           node.op_type() == "ScatterND");
 }
 
-/// Whether a Concat puts more behind the samples.
+/// Whether a Concat joins along the batch axis, which is `distance` from the end.
 bool joins_at(const NodeContext& node, std::size_t distance) {
   const std::int64_t rank = node.rank(0);
   return node.axis(node.integer("axis"), rank) == rank - static_cast<std::int64_t>(distance);
@@ -169,7 +169,7 @@ class SameAlong {
 
 namespace {
 
-// The first so many entries along the axis.
+// The first `entries` entries along the axis.
 Term entries_in_front(NodeContext& context, const Term& term, std::size_t axis,
                       std::int64_t entries) {
   Shape shape = term.type.shape;
@@ -179,7 +179,7 @@ Term entries_in_front(NodeContext& context, const Term& term, std::size_t axis,
       {{"starts", Ints(shape.size(), 0)}, {"sizes", shape}, {"steps", Ints(shape.size(), 1)}});
 }
 
-// The first slice along the axis, so many times.
+// The first slice along the axis, `extent` times.
 Term widened(NodeContext& context, const Term& term, std::size_t axis, std::int64_t extent) {
   const Term slice = entries_in_front(context, term, axis, 1);
   Shape shape = term.type.shape;
@@ -187,7 +187,7 @@ Term widened(NodeContext& context, const Term& term, std::size_t axis, std::int6
   return context.expand(slice, shape);
 }
 
-// The entries of the first sample, one after the other for each of so many samples.
+// The entries of the first sample, one copy after the other for each of `samples` samples.
 Term repeated_samples(NodeContext& context, const Term& term, std::size_t axis,
                       std::int64_t entries, std::int64_t samples) {
   const Term sample = entries_in_front(context, term, axis, entries);
@@ -243,7 +243,7 @@ BatchOperands::BatchOperands(Session& session, Scope& scope, const onnx::NodePro
     is_in_front = is_in_front && term->samples.before == 1;
   }
   NodeContext context(session, scope, node, 0, path);
-  if (node.op_type() == "Expand") {  // here the target does
+  if (node.op_type() == "Expand") {  // here the target has the batch
     const auto target = old->targets.find(scope.prefix + node.output(0));
     if (batch || target == old->targets.end() || !context.in(1).is_constant()) return;
     batch = changed_axis(target->second, context.in(1).constant->integers(), *old);
@@ -255,7 +255,7 @@ BatchOperands::BatchOperands(Session& session, Scope& scope, const onnx::NodePro
     std::size_t operand = 0, axis = 0;
     bool is_same = true;  // along the axis; else from sample to sample
   };
-  const std::int64_t entries = batch->old_extent / old->batch;  // of a sample
+  const std::int64_t entries = batch->old_extent / old->batch;  // of one sample along the axis
   std::vector<Place> places;
   for (const std::size_t i : fixed) {
     const Term& term = context.in(i);

@@ -110,7 +110,9 @@ std::uint64_t constant_columns(const onnx::NodeProto& node, const std::vector<Se
   return columns;
 }
 
-// Of an axis of more than the batch: that of the operand which has it, or what a new shape makes.
+// How many elements of y's changed axis lie in front of the batch, where that axis holds more than
+// the batch: the number from the operand that has the axis, or from the new shape of a reshape; 0:
+// not known.
 std::int64_t elements_before(const Session& session, const onnx::NodeProto& node,
                              const std::vector<Seen>& operands, const Seen& y) {
   if (y.changed.size() != 1) return y.changed.empty() ? 1 : 0;

@@ -1,4 +1,4 @@
-// From operands to results: what is known of how values came from the samples.
+// How traits of samples (importer/batch/sample_traits.h) pass from operands to results.
 #pragma once
 
 #include "importer/session.h"

@@ -121,8 +121,8 @@ class Check {
          "whether that counts the samples or the classes does not show");
   }
 
-  // Parts of an axis of one sample: one part alone is the first of split(1), or all of
-  // chunk(batch).
+  // Splits along the axis of the samples, of extent 1 in the file: a single part is either the
+  // first of split(1) or all of chunk(batch).
   void split_into_samples() {
     if (!is_op({"Split", "SplitToSequence"}) || !operands_[0].has_changed()) return;
     const std::int64_t rank = context_.rank(0);

@@ -14,10 +14,11 @@ enum class SampleLookup {
   unclear,
 };
 
-/// Of a Gather, GatherND, ScatterND, GatherElements or ScatterElements. In a file with a batch of
-/// one all indices lie in sample 0. They were meant for their own sample where nothing that they
-/// are computed from tells one from another; a lookup along the bare axis of samples by values of
-/// the run is one among all of them.
+/// How the indices of a Gather, GatherND, ScatterND, GatherElements or ScatterElements look along
+/// the axis of the samples. In a file with a batch of one all indices lie in sample 0. They were
+/// meant for their own sample (`own`) where nothing that they are computed from differs between
+/// samples; a lookup along the bare axis of samples by values of the run chooses among all samples
+/// (`literal`).
 SampleLookup sample_lookup(NodeContext& node, const BatchRecord& old);
 
 /// `own` indices with the number of their sample added.

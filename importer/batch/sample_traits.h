@@ -13,8 +13,8 @@ namespace tandem::importer {
 struct SampleTraits {
   enum class Total { none, mean, sum };
 
-  /// Equal samples would have other values at other places of the batch: the file computes numbers
-  /// of samples from a shape, or orders the samples.
+  /// Equal samples would have other values at other places of the batch: the file computes sample
+  /// numbers from a shape, or orders the samples.
   bool numbered = false;
   /// Made of random numbers, and without an axis that follows the batch.
   bool random = false;

@@ -68,7 +68,7 @@ constexpr std::array<std::string_view, 24> doubtful_words{
 constexpr std::array<std::string_view, 4> class_weights{"class_weight", "class_weights",
                                                         "pos_weight", "label_weights"};
 
-/// Through which an input goes as it is, or scaled by a number.
+/// Operators that pass an input on as it is, or scaled by a number.
 bool passes_on(const std::string& op) {
   return op == "Cast" || op == "Identity" || op == "Transpose" || op == "Reshape" ||
          op == "Unsqueeze" || op == "Squeeze" || op == "Flatten" || op == "Resize";
@@ -141,7 +141,7 @@ std::optional<BufferSign> BufferSigns::by_name(const std::string& name,
   const bool is_mask = part == "mask" || part.ends_with("_mask");
   if (is_mask && (is_binary(value) || is_additive_mask(value)))
     return BufferSign{true, "a mask, by name and values"};
-  // What spectral_norm keeps beside the weight.
+  // The vectors that spectral_norm keeps next to the weight.
   const auto has = [&](const std::string& other) {
     return file_.initializers.count(before + other) > 0;
   };
@@ -160,7 +160,7 @@ std::optional<BufferSign> BufferSigns::by_place(const std::string& name,
   const std::string part = last_part(name);
   if (loss_weights_.count(name) > 0)
     return BufferSign{true, "the weights of classes of a loss in the model"};
-  // Zeros and ones are where a shift and a scale begin that are learned.
+  // A learned shift starts at zeros and a learned scale at ones.
   const bool is_start = is_uniform_tensor(value) && (value.number(0) == 0 || value.number(0) == 1);
   if (is_start) return std::nullopt;
   if (const auto mean = means_.find(name); mean != means_.end()) {

@@ -37,8 +37,9 @@ class BufferSigns {
   std::unordered_set<std::string> divisors_;   // names of values that something is divided by
   std::unordered_set<std::string> loss_weights_;
   std::unordered_map<std::string, bool> means_;    // subtracted from an input; true: then divided
-  std::unordered_map<std::string, bool> spreads_;  // that divide one; true: after a subtraction
-  std::unordered_map<std::string, bool> frozen_affines_;  // of batch normalizations; true: sure
+  std::unordered_map<std::string, bool> spreads_;  // divide an input; true: after a subtraction
+  /// Affines of frozen batch normalizations; true: sure.
+  std::unordered_map<std::string, bool> frozen_affines_;
 };
 
 }  // namespace tandem::importer

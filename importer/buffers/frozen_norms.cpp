@@ -66,7 +66,7 @@ class FrozenNorms {
     if (is_initializer(name)) found_[name] = found_[name] || is_sure;
   }
 
-  /// Where the value was before it was moved.
+  /// The value that is moved; the name itself where none is.
   std::string unmoved(std::string name) const {
     constexpr int most_moves = 16;
     for (int move = 0; move < most_moves; ++move) {
@@ -77,7 +77,7 @@ class FrozenNorms {
     return name;
   }
 
-  /// What makes the value, behind moves, where it is one of these operators.
+  /// The node that makes the value (moves of it are skipped) where it is one of these operators.
   const onnx::NodeProto* made_by(const std::string& name,
                                  std::initializer_list<std::string_view> ops) const {
     const auto made = makers_.find(unmoved(name));
@@ -150,8 +150,9 @@ class FrozenNorms {
 
   const OnnxFile::Content& file_;
   std::unordered_map<std::string, const onnx::NodeProto*> makers_;
-  std::vector<const onnx::NodeProto*> nodes_;            // that are needed
-  std::unordered_set<std::string> normalized_, read_;    // by BatchNormalization; by others
+  std::vector<const onnx::NodeProto*> nodes_;  // the needed ones
+  // Names that BatchNormalization reads; names that others read.
+  std::unordered_set<std::string> normalized_, read_;
   std::unordered_map<std::string, std::string> scales_;  // value: the module
   std::unordered_map<std::string, bool> found_;
 };

@@ -10,9 +10,9 @@
 
 namespace tandem::importer {
 
-/// `weight` and `bias` beside a `running_mean` or `running_var` that no BatchNormalization reads.
-/// True: beside scale = weight * rsqrt(running_var + epsilon) and running_mean * scale, both
-/// computed without the samples.
+/// Initializers named `weight` and `bias` next to a `running_mean` or `running_var` that no
+/// BatchNormalization reads. True: the file also computes scale = weight * rsqrt(running_var +
+/// epsilon) and running_mean * scale, both without the samples.
 std::unordered_map<std::string, bool> frozen_affines(const OnnxFile::Content& file,
                                                      const std::vector<bool>& needed);
 

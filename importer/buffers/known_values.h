@@ -1,4 +1,4 @@
-// Values that no training leaves behind: tables that somebody has computed.
+// Values that no training produces: tables that somebody has computed.
 #pragma once
 
 #include "engine/graph/host_tensor.h"
@@ -18,7 +18,7 @@ bool is_count(const HostTensor& tensor);
 bool is_additive_mask(const HostTensor& tensor);
 /// Ones up to the diagonal of the last two axes and zeros beyond, or the other way round.
 bool is_triangle(const HostTensor& tensor);
-/// 0 and 1 alone, both of them.
+/// Only 0 and 1, both of them.
 bool is_binary(const HostTensor& tensor);
 /// All elements are the same number.
 bool is_uniform_tensor(const HostTensor& tensor);

@@ -1,6 +1,6 @@
 // BatchNormalization in inference form goes into the weights of the Conv, ConvTranspose or Gemm
-// whose result it alone reads: y = s (W x + b − mean) + beta with s = gamma / sqrt(var + epsilon)
-// is W' = s W and b' = s (b − mean) + beta. Computed in double and rounded once.
+// whose only reader it is: y = s (W x + b − mean) + beta with s = gamma / sqrt(var + epsilon) is W'
+// = s W and b' = s (b − mean) + beta. Computed in double and rounded once.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -35,7 +35,7 @@ struct WeightLayout {
   std::int64_t channels = 0;
   std::int64_t before = 1, after = 1;  // elements: the weight is [before, own, after]
   std::int64_t own = 0;                // channels along the axis: those of a group
-  std::int64_t rows_a_group = 0;       // of `before`; 0: one group
+  std::int64_t rows_a_group = 0;       // rows of `before` in a group; 0: one group
   std::int64_t channel(std::int64_t index) const {
     const std::int64_t group = rows_a_group > 0 ? index / (own * after) / rows_a_group : 0;
     return group * own + index / after % own;
@@ -109,7 +109,7 @@ class BatchNormFolder {
   HostTensor values_of(const onnx::TensorProto& tensor) const {
     return read_tensor(tensor, model_.content, tensor.name()).clone();
   }
-  /// Nothing where it is no initializer with so many elements.
+  /// The values of an input; nothing where it is no initializer with so many elements.
   std::optional<Numbers> numbers(const onnx::NodeProto& node, int input,
                                  std::int64_t elements) const {
     const onnx::TensorProto* tensor = initializer(node, input);
@@ -185,11 +185,11 @@ class BatchNormFolder {
     return true;
   }
 
-  /// Nothing where the bias is computed: exporters write zeros so.
+  /// The node's bias; nothing where it is computed: exporters write zeros so.
   std::optional<Numbers> known_bias(const onnx::NodeProto& node, std::int64_t channels) const {
     const onnx::TensorProto* tensor = initializer(node, 2);
     const bool is_of_rows =
-        tensor != nullptr && tensor->dims_size() == 2 && tensor->dims(0) != 1;  // of a Gemm
+        tensor != nullptr && tensor->dims_size() == 2 && tensor->dims(0) != 1;  // a Gemm has it
     if (is_of_rows) return std::nullopt;
     std::optional<Numbers> bias = numbers(node, 2, channels);
     if (bias || node.op_type() != "Gemm") return bias;
@@ -216,7 +216,7 @@ class BatchNormFolder {
     node.set_input(2, add_node("Add", scaled, shift, node.input(2) + "_folded"));
   }
 
-  /// In place where nothing else reads the initializer.
+  /// Changes the initializer in place where nothing else reads it.
   void set_input(onnx::NodeProto& node, int input, const HostTensor& values,
                  const std::string& new_name) {
     while (node.input_size() <= input) node.add_input("");
@@ -264,7 +264,7 @@ class BatchNormFolder {
   std::unordered_map<const onnx::NodeProto*, std::vector<onnx::NodeProto>> inserted_;
   std::vector<std::pair<std::string, HostTensor>> added_;
   std::unordered_set<std::string> may_be_unread_;
-  int version_ = 1;  // of ai.onnx
+  int version_ = 1;  // version of ai.onnx
 };
 
 }  // namespace

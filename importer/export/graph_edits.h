@@ -39,8 +39,7 @@ void replace_initializer(onnx::TensorProto& tensor, const HostTensor& values);
 void drop_unread_initializers(onnx::GraphProto& graph,
                               const std::unordered_set<std::string>& names);
 
-/// Takes away what graph.value_info says of values: types that have changed are inferred again by
-/// whoever reads the file.
+/// Removes what graph.value_info says of values: readers of the file infer changed types again.
 void forget_value_types(onnx::GraphProto& graph);
 
 }  // namespace tandem::importer

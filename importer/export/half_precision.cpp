@@ -101,7 +101,8 @@ bool takes_half(const onnx::OpSchema::FormalParameter& parameter) {
                      [](const std::string* type) { return *type == "tensor(float16)"; });
 }
 
-/// Of input or output `i`; the last one may stand for any number. Null where there is none.
+/// The schema's parameter for input or output `i`; a variadic last one covers all further ones.
+/// Null where there is none.
 const onnx::OpSchema::FormalParameter* parameter_at(
     const std::vector<onnx::OpSchema::FormalParameter>& all, int i) {
   if (all.empty()) return nullptr;
@@ -137,9 +138,9 @@ class HalfPrecision {
 
  private:
   struct Value {
-    bool is_weight = false;   // of any type at no cost
-    bool is_half = false;     // as the operator makes it
-    bool needs_half = false;  // somebody reads it so
+    bool is_weight = false;   // can have any type at no cost
+    bool is_half = false;     // its operator makes a half
+    bool needs_half = false;  // some reader wants a half
     bool needs_float = false;
     std::string half_name;  // once both are there
     bool has_both() const { return needs_half && needs_float; }
@@ -404,7 +405,7 @@ class HalfPrecision {
   onnx::GraphProto& graph_;
   FreeNames names_;
   int version_ = 1;
-  std::unordered_map<std::string, int> types_;  // of elements, by value
+  std::unordered_map<std::string, int> types_;  // element types, by value
   std::unordered_map<std::string, Value> values_;
   std::vector<char> half_;  // by node
   int halves_ = 0, graph_nodes_ = 0, clipped_ = 0;

@@ -9,7 +9,7 @@
 namespace tandem::importer::transformations {
 namespace {
 
-/// Of ai.onnx; 0 where the model does not say one.
+/// The version of ai.onnx; 0 where the model does not give one.
 int opset_of(const onnx::ModelProto& model) {
   for (const auto& import : model.opset_import()) {
     if (domain_of(import.domain()).empty()) return static_cast<int>(import.version());
@@ -26,7 +26,7 @@ bool has_other_domains(const onnx::ModelProto& model, std::string& which) {
   return false;
 }
 
-/// Without the place in ONNX's own source that its assertions begin with.
+/// The message without the place in ONNX's own source that its assertions begin with.
 std::string reason_of(const std::exception& error) {
   const std::string text = error.what();
   constexpr std::string_view mark = "failed: ";

@@ -14,7 +14,7 @@ namespace tandem::importer {
 /// The model as it will be written: in inference form, with all trained values in its initializers.
 struct ExportedModel {
   onnx::ModelProto& proto;
-  const OnnxFile::Content& content;  // of the file that it comes from: its name and its limits
+  const OnnxFile::Content& content;  // content of the original file: its name and its limits
   std::vector<std::string> notes;    // for people
 };
 

@@ -52,7 +52,7 @@ class AdapterNodes {
     if (products_ == 0) fail("no MatMul, Gemm or Conv of the main graph reads it");
   }
 
-  /// The nodes with those that were added, each behind what it reads.
+  /// All nodes, with those that were added; each comes after what it reads.
   void finish() {
     google::protobuf::RepeatedPtrField<onnx::NodeProto> all;
     for (int n = 0; n < graph_.node_size(); ++n) {
@@ -152,8 +152,8 @@ class AdapterNodes {
     node.add_output(output);
   }
 
-  /// Both adapters as initializers, once: as MatMul reads them, [in, r] and [r, out], and as they
-  /// are for Conv.
+  /// Places both adapters as initializers, once: for MatMul as it reads them, [in, r] and [r, out];
+  /// for Conv as they are.
   void place() {
     if (is_placed_) return;
     is_placed_ = true;

@@ -1,4 +1,4 @@
-// Adapters of low rank as nodes of a ModelProto, beside the products that they belong to.
+// Adapters of low rank as nodes of a ModelProto, next to the products that they belong to.
 #pragma once
 
 #include <filesystem>

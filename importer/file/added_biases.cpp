@@ -25,7 +25,8 @@ std::int64_t product_width(const onnx::NodeProto& node, const Shape& weight) {
   if (op == "Gemm" && weight.size() == 2) return weight[integer_of(node, "transB", 0) != 0 ? 0 : 1];
   if (op == "Conv" && weight.size() > 2) return weight[0];
   if (op != "ConvTranspose" || weight.size() <= 2) return 0;
-  const std::int64_t groups = integer_of(node, "group", 1);  // that share out weight[0] channels
+  // They divide the weight[0] input channels.
+  const std::int64_t groups = integer_of(node, "group", 1);
   return groups >= 1 && groups <= weight[0] ? weight[1] * groups : 0;
 }
 
@@ -41,7 +42,7 @@ bool is_one_line(const Shape& shape, std::int64_t width) {
 std::unordered_set<std::string> added_biases(const OnnxFile::Content& file,
                                              const std::vector<bool>& needed) {
   const onnx::GraphProto& graph = file.model->graph();
-  std::unordered_map<std::string, std::int64_t> widths;  // of products and moved products
+  std::unordered_map<std::string, std::int64_t> widths;  // widths of products and of moved products
   std::unordered_set<std::string> biases;
   for (int n = 0; n < graph.node_size(); ++n) {
     const onnx::NodeProto& node = graph.node(n);

@@ -13,16 +13,17 @@ namespace tandem::importer {
 struct AttributeWeight {
   std::string output;     // the first one of the node
   std::string attribute;  // "coefficients"
-  bool mirrored = false;  // the file has two rows, the first of which is minus the second: the
-                          // initializer has the second alone
+  /// The file has two rows, the first of which is minus the second; the initializer has only the
+  /// second.
+  bool mirrored = false;
 };
 
-/// By the name that the weight has for everything but the file: "classifier:coefficients".
+/// By the weight's name everywhere but in the file: "classifier:coefficients".
 using AttributeWeights = std::unordered_map<std::string, AttributeWeight>;
 
-/// Gives the nodes of the main graph whose attributes are weights an input more for each, behind
-/// their own, and the graph an initializer: there it is a parameter like all others. Of a checked
-/// file: the operators' inputs are one.
+/// Gives each node of the main graph whose attributes are weights one more input for each of them,
+/// after its own inputs, and the graph an initializer: there it is a parameter like all others. For
+/// a checked file, since it relies on the number of the operators' inputs.
 AttributeWeights lift_attribute_weights(onnx::ModelProto& model);
 
 /// The weight that the node reads as its input `i`; null where that is none.

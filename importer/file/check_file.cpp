@@ -100,7 +100,8 @@ class Check {
              fmt::format("{} to {}", oldest, newest), std::to_string(import.version()),
              "convert the model to an older operator set");
       }
-      result[domain] = static_cast<int>(import.version());  // of two the last one, as in onnx
+      // As in onnx, the last of two entries counts.
+      result[domain] = static_cast<int>(import.version());
     }
     return result;
   }
@@ -217,7 +218,7 @@ class Check {
     if (!same) fail(tensor.name(), "the initializer's type is not that of the input of its name");
   }
 
-  // The algorithm goes on with the names of the main graph; the initialization sees nothing else.
+  // The algorithm sees the names of the main graph too; the initialization sees only its own.
   void check_training_info(const Names& main) {
     const onnx::ModelProto& model = *content_.model;
     if (model.training_info_size() == 0) return;

@@ -3,7 +3,7 @@
 
 namespace tandem::importer {
 
-/// Those for which `drop` is true go; the others keep their order.
+/// Removes the items for which `drop` is true; the others keep their order.
 template <class List, class Predicate>
 void erase_items(List& list, Predicate drop) {
   int kept = 0;

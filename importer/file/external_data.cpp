@@ -134,7 +134,7 @@ const ExternalFiles::Mapping& ExternalFiles::open(const std::string& location,
   mapping.size = static_cast<std::size_t>(facts.st_size);
   if (mapping.size > 0) {
     const std::size_t size = mapping.size;
-    // Private and writable: whoever changes a tensor changes a copy of its pages, never the file.
+    // Private and writable: changing a tensor changes a copy of its pages, never the file.
     void* memory =
         ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, at.get(), 0);
     if (memory == MAP_FAILED) bad("cannot map external data", std::strerror(errno));

@@ -1,4 +1,4 @@
-// Tensors kept in files beside the model: opened in its folder, or in that of the real file which
+// Tensors kept in files next to the model: opened in its folder, or in that of the real file which
 // the model's path is a link to, and nowhere else.
 #pragma once
 

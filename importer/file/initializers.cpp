@@ -183,7 +183,8 @@ bool is_of_a_formula(const OnnxFile::Content& file, const std::string& name,
   return is_named_so || value.shape().empty();
 }
 
-/// One that the file does not tell apart from a buffer: its name or its values may.
+/// For an initializer that may be a buffer as far as the file says: its name or its values may show
+/// it.
 Role parameter_or_buffer(const std::string& name, const HostTensor& value, const Uses& use,
                          const BufferSigns& signs, bool file_says, std::string reason) {
   Role role = state(StateKind::parameter, true, std::move(reason));

@@ -12,13 +12,14 @@
 namespace tandem::importer {
 
 struct Role {
-  bool is_state = false;  // else a constant
+  bool is_state = false;  // false: a constant
   StateKind kind = StateKind::parameter;
   bool trainable = false;
   std::string reason;
   bool is_recognised_buffer = false;  // by its name or its values, not by what the file says
-  bool trained_by_rule = false;       // it would be, without ImportOptions::trained_buffers
-  std::string doubt;                  // why the parameter may be a buffer
+  /// Without ImportOptions::trained_buffers it would be a recognised buffer.
+  bool trained_by_rule = false;
+  std::string doubt;  // why the parameter may be a buffer
 };
 
 /// Names of all values that a node reads, those that its graphs capture included.
@@ -28,7 +29,7 @@ std::vector<std::string> reads_of(const onnx::NodeProto& node);
 std::vector<bool> needed_nodes(const onnx::GraphProto& graph,
                                const std::vector<std::string>& outputs);
 
-/// Whether an output is for people alone: it reaches no loss and no metric.
+/// Whether an output is only for people to read: it reaches no loss and no metric.
 bool is_text(const onnx::ValueInfoProto& output);
 
 /// A role for each initializer of the main graph that was read from the file.

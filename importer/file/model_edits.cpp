@@ -82,7 +82,7 @@ class InferenceForm {
 
   void batch_normalization(int index) {
     onnx::NodeProto node = nodes_.Get(index);
-    std::vector<std::pair<std::string, std::string>> copies;  // statistics that somebody reads
+    std::vector<std::pair<std::string, std::string>> copies;  // statistics that are read
     for (int i = 1; i < std::min(3, node.output_size()); ++i) {
       if (!node.output(i).empty() && read_.count(node.output(i)) > 0) {
         copies.emplace_back(node.input(i + 2), node.output(i));

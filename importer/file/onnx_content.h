@@ -42,14 +42,14 @@ inline const onnx::AttributeProto* find_attribute(const onnx::NodeProto& node,
 
 struct OnnxFile::Content {
   std::filesystem::path path;
-  std::filesystem::path folder;  // of external data; empty: none allowed
+  std::filesystem::path folder;  // folder of external data; empty: none allowed
   FileLimits limits;
   std::shared_ptr<onnx::ModelProto> model;
   importer::Opsets opsets;
   std::map<importer::FunctionKey, const onnx::FunctionProto*> functions;
   std::shared_ptr<importer::ExternalFiles> external;
   std::unordered_map<std::string, HostTensor>
-      initializers;                              // of the main graph; they view the file
+      initializers;  // initializers of the main graph; they view the file
   importer::AttributeWeights attribute_weights;  // initializers that the file does not have
 };
 

@@ -13,7 +13,7 @@ namespace tandem {
 
 /// What a file may ask for. Exceeding one is an Error, before anything of that size is allocated.
 struct FileLimits {
-  std::uint64_t file_bytes = (std::uint64_t{1} << 31) - 1;  // of the model without external data
+  std::uint64_t file_bytes = (std::uint64_t{1} << 31) - 1;  // the model without external data
   std::int64_t messages = 20'000'000;  // parts of the file: nodes, attributes, tensors, names
   std::int64_t nodes = 1'000'000;      // with all functions expanded
   int nesting = 32;                    // graphs inside nodes, functions inside functions
@@ -24,13 +24,13 @@ struct FileLimits {
 /// What the keys of an exported model's metadata that are Tandem's own begin with.
 inline constexpr std::string_view own_metadata = "tandem.";
 
-/// Opaque; the parsed message is for the importer alone. Copies share it.
+/// Opaque; only the importer uses the parsed message. Copies share it.
 class OnnxFile {
  public:
-  /// Reads the model, checks its structure and opens external data beside it.
-  /// Throws Error{usage} naming the file and the node or tensor that is wrong.
+  /// Reads the model, checks its structure and opens external data next to it. Throws Error{usage}
+  /// naming the file and the node or tensor that is wrong.
   static OnnxFile open(const std::filesystem::path& path, const FileLimits& limits = {});
-  /// The same from memory; external data is looked for in `folder` (refused where it is empty).
+  /// Like `open`, from memory; external data is looked for in `folder` (refused where it is empty).
   static OnnxFile from_bytes(std::string_view bytes, const std::filesystem::path& folder = {},
                              const FileLimits& limits = {});
 

@@ -8,8 +8,8 @@
 
 namespace tandem::importer {
 
-/// Random numbers that are on in training alone leave the model, as `import` says of the file that
-/// it was: they are bypassed, or become their mean. Returns what people have to know of those that
+/// Random numbers that are on only in training leave the model, as `import` says of the original
+/// file: they are bypassed, or become their mean. Returns what people have to know of those that
 /// stay; "" where none does.
 std::string drop_randomness(onnx::ModelProto& model, const OnnxFile& file,
                             const OperatorSet& operators, ImportOptions import);

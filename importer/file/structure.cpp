@@ -18,7 +18,7 @@ namespace {
 
 using Facts = std::vector<std::pair<std::string, std::string>>;
 
-/// Names that nodes may read, with what they stand for.
+/// Names that nodes may read, with the text that describes each.
 struct Scope {
   const Scope* outer = nullptr;
   std::unordered_map<std::string, std::string> own;
@@ -36,7 +36,7 @@ class Listing {
       initializers_[tensor.name()] = &tensor;
   }
 
-  /// `training`: null, or what the content's graph goes on with.
+  /// `training`: null, or the content whose training algorithm follows the graph.
   ModelStructure all(const std::vector<std::string>& wanted, const OnnxFile::Content* training) {
     Scope names;
     std::vector<std::string> outputs;
@@ -65,7 +65,7 @@ class Listing {
  private:
   using Nodes = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
 
-  /// What a name stands for; inputs and initializers of the main graph are listed behind the first
+  /// The text for a name; inputs and initializers of the main graph are listed after the first
   /// operator that reads them.
   std::string reference(const std::string& name, const Scope& names) {
     if (name.empty()) return "none";
@@ -279,7 +279,7 @@ class Listing {
     return name;
   }
 
-  /// Those that were called, in the order of the calls.
+  /// Lists the functions that were called, in the order of the calls.
   void list_functions() {
     while (!unlisted_functions_.empty()) {
       const onnx::FunctionProto& function = *unlisted_functions_.front();
@@ -311,7 +311,7 @@ class Listing {
   std::unordered_map<std::string, const onnx::ValueInfoProto*> inputs_;
   std::unordered_map<std::string, const onnx::TensorProto*> initializers_;
   std::set<std::string> seen_;         // names of the main graph that were read
-  std::vector<std::string> unlisted_;  // those of them that have no record yet
+  std::vector<std::string> unlisted_;  // those names that have no record yet
   std::set<const onnx::FunctionProto*> listed_functions_;
   std::deque<const onnx::FunctionProto*> unlisted_functions_;
   std::vector<StructureRecord> records_;

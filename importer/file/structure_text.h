@@ -9,7 +9,7 @@
 
 namespace tandem::importer {
 
-/// In quotes, other characters than ASCII escaped.
+/// The name in quotes, with characters other than ASCII escaped.
 std::string name_text(const std::string& name);
 /// Strings of attributes: any bytes.
 std::string string_text(const std::string& text);
@@ -17,13 +17,13 @@ std::string string_text(const std::string& text);
 std::string shortened(std::string text);
 /// "[0.5, 1]", of many elements a hash.
 std::string values_text(const HostTensor& tensor);
-/// With the type; however the elements are stored. Throws where they cannot be read.
+/// Type and elements, however these are stored. Throws where they cannot be read.
 std::string tensor_text(const onnx::TensorProto& tensor, const OnnxFile::Content& file);
-/// Of element types that the engine does not have: the bytes as they are written.
+/// For element types that the engine does not have: the bytes as they are written.
 std::string unsupported_text(const onnx::TensorProto& tensor);
 /// "float32 [batch, 1, 8, 8]": the first axis and free ones have the extents of a run.
 std::string type_text(const onnx::TypeProto& type);
-/// Without name and documentation; of graphs only that there are some.
+/// The value, without name and documentation; for graphs it only says that there are some.
 std::string attribute_text(const onnx::AttributeProto& attribute, const OnnxFile::Content& file);
 
 template <class List, class F>

@@ -28,7 +28,7 @@ std::optional<bool> first_flag(std::string_view call) {
   return std::nullopt;
 }
 
-// By the names of PyTorch's operators that stand for one mode.
+// By the names of those PyTorch operators that exist for one mode only.
 std::optional<bool> mode_in_name(std::string_view text) {
   if (says(text, "batch_norm_legit_no_training") || says(text, "batch_norm_no_update"))
     return false;

@@ -7,9 +7,9 @@
 
 namespace tandem::importer {
 
-/// Whether PyTorch's module was in training, by the call that torch.onnx.export(dynamo=True) notes
-/// beside the node, else by the node's name, which has the call's: the exporter writes no
-/// training_mode. Nothing where neither tells.
+/// Whether PyTorch's module was in training mode, by the call that torch.onnx.export(dynamo=True)
+/// notes in the node's metadata, else by the node's name, which contains the call's: the exporter
+/// writes no training_mode. Nothing where neither shows it.
 std::optional<bool> traced_in_training(const onnx::NodeProto& node);
 
 /// Whether the nodes of a file have no training_mode whatever their mode was: it is one of

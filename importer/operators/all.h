@@ -24,27 +24,27 @@ struct Lowering {
   Lower lower = nullptr;
   InputRange settings{};           // known before the run: an initializer there is no parameter
   InputRange weights{};            // an initializer there is a weight, whatever else reads it
-  InputRange more_weights{};       // further ones
-  std::size_t weight_rank = 0;     // where it has at least so many axes
+  InputRange more_weights{};       // more inputs like `weights`
+  std::size_t weight_rank = 0;     // least number of axes of a tensor that is a weight there
   InputRange statistics{};         // running statistics: saved, not trained
   bool extends_onnx = false;       // onnxruntime writes it into versions of ai.onnx that lack it
   bool though_deprecated = false;  // ONNX has withdrawn versions of it that files still have
 };
 
-/// Those of ai.onnx: the list, then the scalar functions of the engine that it does not name.
+/// The lowerings of ai.onnx: the list, then the engine's scalar functions that it does not name.
 const std::vector<Lowering>& all_lowerings();
-/// Those of another domain ("com.microsoft"), which stands in front of each name; none of one that
-/// import does not know.
+/// The lowerings of another domain ("com.microsoft"), which precedes each name; none for a domain
+/// that import does not know.
 const std::vector<Lowering>& lowerings_of(std::string_view domain);
 
 /// "Conv", "com.microsoft::FusedConv".
 std::string lowering_name(const onnx::NodeProto& node);
 const Lowering* find_lowering(const std::string& name);  // null if there is none
-/// What `extends_onnx`, by ONNX's name; null if there is none.
+/// The operator that `extends_onnx`, by ONNX's name; null if there is none.
 const Lowering* find_extension(const std::string& op);
 
 bool is_setting(const std::string& op, std::size_t input);
-/// Whether a tensor of so many axes is a weight as this input.
+/// Whether a tensor of `rank` axes is a weight where it is this input.
 bool is_weight(const std::string& op, std::size_t input, std::size_t rank);
 
 }  // namespace tandem::importer

@@ -125,7 +125,7 @@ TANDEM_IMPORT(DFT, dft, .settings = {1, 2})
 TANDEM_IMPORT(STFT, stft, .settings = {1, 3})
 
 // Normalisation. The scales of InstanceNormalization and GroupNormalization are not its weights:
-// exporters fill them with ones and zeros, and leave the weights to operators behind.
+// exporters fill them with ones and zeros, and leave the weights to later operators.
 TANDEM_IMPORT(BatchNormalization, batch_normalization, .weights = {1, 2}, .statistics = {3, 4})
 TANDEM_IMPORT(LayerNormalization, layer_normalization, .weights = {1, 2})
 TANDEM_IMPORT(RMSNormalization, rms_normalization, .weights = {1, 1})

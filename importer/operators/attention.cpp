@@ -28,9 +28,8 @@ std::optional<Term> whole_mask(NodeContext& node, std::int64_t keys) {
   return node.make("Concat", {mask, rest}, {{"axis", node.rank(mask_input) - 1}});
 }
 
-// Keys that a query sees by its place, where samples have lengths of their own
-// [B]: keys behind a length are padding, and the last query is the last that is
-// none.
+// The keys that a query sees by its place, where samples have lengths of their own ([B]): keys
+// after a length are padding, and the last query stands at the last key that is not padding.
 Term visible_within(NodeContext& node, std::int64_t queries, std::int64_t keys, std::int64_t left,
                     std::int64_t right) {
   const std::int64_t batch = node.shape(lengths)[0];

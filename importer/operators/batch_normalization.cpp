@@ -13,8 +13,8 @@
 namespace tandem::importer::operators {
 namespace {
 
-// As the file says: an attribute since version 14, and what torch.export notes beside the node
-// where there is none; 4 or 5 outputs before; is_test before version 7.
+// As the file says: an attribute since version 14, or, where there is none, what torch.export notes
+// in the node's metadata; 4 or 5 outputs before; is_test before version 7.
 bool file_trains(NodeContext& node) {
   if (node.version() >= 14) {
     if (node.has_attribute("training_mode")) return node.flag("training_mode", false);
@@ -26,7 +26,7 @@ bool file_trains(NodeContext& node) {
 
 // How the nodes of the file read an initializer that holds running statistics.
 struct StatisticsUse {
-  int calls = 0;                 // of the module that they belong to
+  int calls = 0;                 // calls of the module that they belong to
   bool belongs_to_more = false;  // a weight too, or another module's
 };
 
@@ -34,7 +34,8 @@ struct StatisticsUse {
 // modules, or name one by copies of it: new statistics must not become the weight or the other
 // module's. Calls of one module have the same scale, bias and statistics.
 StatisticsUse use_of(const onnx::GraphProto& graph, const std::string& statistics) {
-  std::unordered_map<std::string_view, std::string_view> originals;  // of copies
+  // By copy: the initializer that it names.
+  std::unordered_map<std::string_view, std::string_view> originals;
   const auto original = [&](std::string_view name) {
     const auto found = originals.find(name);
     return found == originals.end() ? name : found->second;
@@ -99,8 +100,8 @@ Statistics statistics_of(NodeContext& node, std::size_t input) {
   return {};
 }
 
-// Whether "file" has no answer: neither an attribute nor a traced call tells the mode. Statistics
-// that the file computes need none, since no step moves them.
+// Whether the mode "file" has no answer: neither an attribute nor a traced call says the mode.
+// Statistics that the file computes need no answer, since no step moves them.
 bool is_unsaid(NodeContext& node) {
   return node.version() >= 14 && !node.has_attribute("training_mode") &&
          !traced_in_training(node.node()) && omits_training_mode(*node.session().file.model) &&
@@ -154,7 +155,7 @@ void write_back(NodeContext& node, const Statistics& statistics, const Term& val
         "export the model in training mode (with dynamo=True also with optimize=False), which "
         "keeps them apart; batch_norm = \"inference\" trains the rest of the model");
   }
-  if (in_place && !(state->final == initial)) {  // of a body that is run more than once
+  if (in_place && !(state->final == initial)) {  // a body that runs more than once
     node.unsupported(
         fmt::format("its running statistics '{}' are those of another operator too", state->name),
         "batch_norm = \"inference\" trains the rest of the model");
@@ -240,9 +241,9 @@ void batch_normalization(NodeContext& node) {
     }
     return;
   }
-  // Under training_info states change by its bindings alone: new statistics have their own place.
+  // Under training_info only its bindings change states: new statistics have their own place.
   const bool is_bound = node.session().file.model->training_info_size() > 0;
-  std::array<Statistics, 2> statistics;  // of the mean and the variance
+  std::array<Statistics, 2> statistics;  // the mean's and the variance's
   for (std::size_t i : {3, 4}) {
     if (is_bound) {
       inputs[i] = node.make("Copy", {inputs[i]});

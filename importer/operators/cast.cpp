@@ -18,7 +18,7 @@ DType cast_target(NodeContext& node) {
   return element_type(node, type);
 }
 
-// `saturate` and `round_mode` are read for 8-bit floats alone.
+// `saturate` and `round_mode` are read only for 8-bit floats.
 void cast_as(NodeContext& node, DType dtype) {
   const bool saturate = node.flag("saturate", true);
   const std::string rounding = node.text("round_mode", "up");

@@ -1,5 +1,5 @@
-// CausalConvWithState: each channel convolved with what came before, the state
-// of an earlier call included.
+// CausalConvWithState: each channel convolved with what came before, including the state of an
+// earlier call.
 #include "importer/node_context.h"
 
 namespace tandem::importer::operators {

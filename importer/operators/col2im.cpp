@@ -12,7 +12,7 @@ namespace {
 
 struct Blocks {
   Ints image, kernel, strides, pads, dilations;
-  Shape counts;  // of blocks along each axis
+  Shape counts;  // number of blocks along each axis
 };
 
 Blocks read_blocks(NodeContext& node) {

@@ -17,7 +17,7 @@ std::string read_auto_pad(NodeContext& node) {
   return automatic;
 }
 
-// The extents of the weight behind its first two.
+// The extents of the weight after its first two.
 Ints kernel_of(NodeContext& node) {
   const Shape& x = node.shape(0);
   const Shape& weight = node.shape(1);
@@ -74,7 +74,8 @@ TransposedAxis transposed_axis(NodeContext& node, const Windows& windows, std::s
   TransposedAxis axis;
   axis.pad_begin = std::max<std::int64_t>(begin, 0);
   axis.zeros_begin = axis.pad_begin - begin;
-  // Zeros behind the last window are no result of Conv's gradient from one stride on.
+  // Zeros after the last window that span a stride or more are not part of the result of Conv's
+  // gradient.
   const std::int64_t rest = std::max<std::int64_t>(more - (stride - 1), 0);
   const std::int64_t cut = end - rest;
   axis.pad_end = std::max<std::int64_t>(cut, 0);

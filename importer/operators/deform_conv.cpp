@@ -10,7 +10,7 @@ namespace {
 
 struct Deformed {
   Windows windows;
-  Shape extents, results;  // of the input and the result, behind [N, C]
+  Shape extents, results;  // spatial extents of the input and of the result
   std::int64_t taps = 1, places = 1, group = 1, offset_group = 1;
 };
 

@@ -16,7 +16,7 @@ inline DType element_type(NodeContext& node, std::int64_t type) {
   return *dtype;
 }
 
-/// The same of a node that makes numbers by itself, which 8-bit floats are not.
+/// The element type for a node that makes numbers by itself: refuses 8-bit floats, which are none.
 inline DType number_type(NodeContext& node, std::int64_t type) {
   const DType dtype = element_type(node, type);
   if (is_float8(dtype))

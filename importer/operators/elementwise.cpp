@@ -79,7 +79,7 @@ void scalar_function(NodeContext& node) {
   node.out(0, node.make(op, operands, attributes));
 }
 
-// One that is an expression of others.
+// An operator that is an expression of others.
 void composed_function(NodeContext& node) {
   for (const ComposedFunction& function : composed_functions()) {
     if (function.name != node.node().op_type()) continue;

@@ -8,8 +8,8 @@
 
 namespace tandem::importer::operators {
 
-/// Types that QuantizeLinear makes and DequantizeLinear reads: all but float8_e8m0fnu, which is one
-/// of scales.
+/// The types that QuantizeLinear makes and DequantizeLinear reads: all but float8_e8m0fnu, which is
+/// a type of scales.
 bool is_quantized_float8(DType dtype);
 
 /// x, of any type but 8-bit floats, rounded to the 8-bit float `to`, by the rules of ONNX's Cast.

@@ -1,4 +1,4 @@
-// GridSample of every version: names of the modes, images alone before version 20.
+// GridSample of every version: names of the modes, only images before version 20.
 #include "importer/node_context.h"
 
 namespace tandem::importer::operators {

@@ -21,13 +21,13 @@ struct AttentionForm {
   Term q, k,
       v;                     // [B, H, S, D], [B, G, T, D], [B, G, T, E]; H is a multiple of G
   std::optional<Term> mask;  // added, or bool: what is seen; broadcasts to [B, H, S, T]
-  bool causal = false;       // query i sees keys j ≤ i + T - S alone
+  bool causal = false;       // query i sees only keys j ≤ i + T - S
   double scale = 1;
   double softcap = 0;                 // cap(x) = softcap tanh(x / softcap); 0: x
-  std::optional<DType> softmax_type;  // other than q's
+  std::optional<DType> softmax_type;  // where it is not q's type
 };
 
-/// With heads of their own: `heads` of q, `shared` ones of k and v.
+/// The inputs split into heads: `heads` of q, `shared` ones of k and v.
 AttentionForm with_heads(NodeContext& node, const Term& q, const Term& k, const Term& v,
                          std::int64_t heads, std::int64_t shared);
 
@@ -42,14 +42,13 @@ struct AttentionResult {
 /// `steps`, else its parts.
 AttentionResult attend(NodeContext& node, AttentionForm form, bool steps = false);
 
-/// Which keys each query sees by its place, as bool [S, T] or [B, 1, S, T];
-/// none: all of them. Query i stands at i + offset, and sees `left` keys before
-/// and `right` behind it (-1: all).
+/// Which keys each query sees by its place, as bool [S, T] or [B, 1, S, T]; none: all of them.
+/// Query i stands at i + offset, and sees `left` keys before and `right` keys after it (-1: all).
 std::optional<Term> visible_keys(NodeContext& node, std::int64_t queries, std::int64_t keys,
                                  std::int64_t offset, std::int64_t left, std::int64_t right);
 
-/// Both masks: of two bools both are true, a float one is -infinity where the
-/// bool one is false.
+/// Combines both masks: of two bools both are true, a float one is -infinity where the bool one is
+/// false.
 std::optional<Term> both_masks(NodeContext& node, const std::optional<Term>& a,
                                const std::optional<Term>& visible);
 

@@ -40,7 +40,7 @@ void if_else(NodeContext& node) {
       out_of_body(node, i, std::move(results[i]), first_node);
     return;
   }
-  node.want({node.in(0)});  // in stages one branch alone runs
+  node.want({node.in(0)});  // in stages only one branch runs
   const Term condition = scalar_condition(node, node.in(0));
   const StateGuard states(node);
   const std::vector<Term> then = run_branch(node, "then_branch", &condition);

@@ -1,4 +1,4 @@
-// Normalizations over parts of the axes behind the first one: of channels and groups of channels
+// Normalizations over parts of the axes after the first one: of channels and groups of channels
 // (LayerNormalization over what a part has, then scale and bias), MeanVarianceNormalization,
 // LpNormalization, LRN.
 #include <fmt/format.h>

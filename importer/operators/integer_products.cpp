@@ -7,7 +7,7 @@
 namespace tandem::importer::operators {
 namespace {
 
-// A type that holds sums of so many products of 8 bits exactly, whatever their order.
+// A type that holds sums of `terms` products of 8 bits exactly, in whatever order.
 DType exact_for(std::int64_t terms) { return terms <= 256 ? DType::float32 : DType::float64; }
 
 // A scale or zero point: one number, or a list of them along `axis` of an operand, counted from its
@@ -38,7 +38,7 @@ std::int64_t inner_extent(NodeContext& node, std::size_t i) {
   return node.shape(i).back();
 }
 
-// a's list of numbers stands for its rows, b's for its columns.
+// A list of numbers for a has one for each of its rows, for b one for each of its columns.
 Term product(NodeContext& node, std::size_t a, std::size_t a_zero, std::size_t b,
              std::size_t b_zero) {
   const DType dtype = exact_for(inner_extent(node, a));
@@ -68,7 +68,7 @@ Term convolution(NodeContext& node, std::size_t x, std::size_t x_zero, std::size
 }
 
 // The sums as a quantized result: saturate(round(sums x_scale w_scale / y_scale) + zero point).
-// Scales of w's list stand for so many axes of the result.
+// A list of scales for w lies along `axis` of the result, counted from its end.
 void requantize(NodeContext& node, const Term& sums, std::size_t x_scale_axis, std::size_t axis) {
   const DType to = node.has(7) ? node.dtype(7) : node.dtype(0);
   if (!is_quantized(to)) {
@@ -99,7 +99,7 @@ void qlinear_matmul(NodeContext& node) { requantize(node, product(node, 0, 2, 3,
 // The bias is in units of x_scale w_scale.
 void qlinear_conv(NodeContext& node) {
   Term sums = convolution(node, 0, 2, 3, 5);
-  const std::size_t axes = node.shape(3).size() - 1;  // of the result, from the channels on
+  const std::size_t axes = node.shape(3).size() - 1;  // axes of the result, from the channels on
   if (node.has(8)) {
     sums =
         node.make("Add", {node.cast(sums, DType::float64), along(node, 8, DType::float64, axes)});

@@ -14,7 +14,8 @@ namespace tandem::importer::operators {
 namespace {
 
 constexpr std::int64_t no_bound = std::numeric_limits<std::int64_t>::max();
-constexpr std::size_t few_bytes = std::size_t{1} << 20;  // of what a loop computes with
+// Bytes of the values that a small loop reads.
+constexpr std::size_t few_bytes = std::size_t{1} << 20;
 
 std::int64_t trip_count(NodeContext& node) {
   if (!node.has(0)) return no_bound;
@@ -28,7 +29,7 @@ std::int64_t trip_count(NodeContext& node) {
   return node.static_integer(0, "trip count");
 }
 
-// Of the type that the body declares: files have [1] for [] here.
+// A scalar in the shape that the body declares: files have [1] for [] here.
 Term declared(NodeContext& node, const onnx::ValueInfoProto& input, HostTensor scalar) {
   const bool is_list = input.type().tensor_type().shape().dim_size() == 1;
   return node.constant(is_list ? scalar.reshaped({1}) : std::move(scalar));
@@ -65,7 +66,7 @@ bool has_no_end(const NodeContext& node, std::int64_t most, std::size_t carried,
   return most == no_bound || is_wanted;
 }
 
-// Of a loop that data ends.
+// Checks a loop whose end data decides.
 void check_end(NodeContext& node, std::int64_t most, std::size_t carried, std::size_t scans) {
   if (most == no_bound) {
     node.unsupported("its condition is computed from data, and nothing bounds its iterations",
@@ -81,8 +82,8 @@ void check_end(NodeContext& node, std::int64_t most, std::size_t carried, std::s
   }
 }
 
-// In stages a loop that data ends. Where it computes with few numbers, these become known, and all
-// of it folds; else the condition of one iteration after the other.
+// In an import by stages, for a loop whose end data decides. Where it computes with few numbers,
+// these become known, and all of it folds; else the condition of one iteration after the other.
 void want_end(NodeContext& node, const Body& body, const std::vector<Term>& state,
               const std::vector<std::vector<Term>>& rows, const Term& condition) {
   if (!node.in_stages()) return;
@@ -125,7 +126,7 @@ void loop(NodeContext& node) {
   for (std::size_t i = 0; i < carried; ++i) state.push_back(node.operand(i + 2));
   std::vector<std::vector<Term>> rows(scans);
   Term condition = node.has(1) ? node.in(1) : node.constant(HostTensor::from<bool>({}, {true}));
-  Term alive;  // whether the loop goes on, once data decides that
+  Term alive;  // whether the loop continues, once data decides that
   const StateGuard states(node);
   Unrolling unrolling(node);
   for (std::int64_t i = 0; i < most; ++i) {

@@ -35,7 +35,7 @@ DType quantized_type(NodeContext& node, DType dtype) {
   return dtype;
 }
 
-// A zero point of 8-bit floats, which says their type alone.
+// A zero point of 8-bit floats, which only says their type.
 void check_no_zero_point(NodeContext& node) {
   if (!node.has(2)) return;
   const HostTensor& zero = node.static_tensor(2, "zero point");
@@ -51,8 +51,8 @@ DType output_type(NodeContext& node, DType missing) {
   return type == 0 ? missing : element_type(node, type);
 }
 
-// A scale or a zero point as an operand beside x: one number, one for each element of an axis, or
-// one for each block of `block_size` elements along it.
+// A scale or a zero point, shaped to be an operand together with x: one number, one for each
+// element of an axis, or one for each block of `block_size` elements along it.
 Term beside(NodeContext& node, const Term& value, const Shape& x, DType dtype) {
   const Term numbers = node.cast(value, dtype);
   const Shape& shape = value.type.shape;

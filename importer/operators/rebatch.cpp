@@ -11,7 +11,7 @@
 namespace tandem::importer::operators {
 namespace {
 
-/// Of an operand of the node; null also where it is absent.
+/// The shape that an operand of the node has under the file's batch; null also where it is absent.
 const Shape* shape_before(NodeContext& node, std::size_t i) {
   if (!node.has(i)) return nullptr;
   return shape_before(node.session(), node.scope(), node.node().input(static_cast<int>(i)));
@@ -75,10 +75,10 @@ std::int64_t before_batch(const Session& session, ValueId id, std::size_t axis) 
   return 1;
 }
 
-// The axis of y that holds the batch, of which `boundary` elements lie in front in row-major order:
-// whole batches of the file's size, behind `before` elements of the axis. A file with a batch of 1
-// leaves a choice: an axis of 1 there, that of x before others; else the axis that begins there
-// unless it is the last one, whose extent weights fix.
+// The axis of y that holds the batch, where `boundary` elements lie in front of the batch in
+// row-major order: whole batches of the file's size, after `before` elements of the axis. A file
+// with a batch of 1 leaves a choice: an axis of 1 there, that of x before others; else the axis
+// that begins there unless it is the last one, whose extent weights fix.
 std::optional<BatchPlace> matching_place(const Shape& y, std::size_t axis_of_x,
                                          std::int64_t boundary, std::int64_t batch) {
   std::optional<BatchPlace> begins, contains;

@@ -15,17 +15,18 @@ std::optional<Shape> resolve_reshape(const Shape& x, const Ints& target, bool al
 /// fixed another batch and the new shape is not provable.
 Shape reshape_target(NodeContext& node, const Ints& target, bool allow_zero);
 
-/// The same for Expand.
+/// Like reshape_target, for Expand.
 Ints expand_target(NodeContext& node, const Ints& target);
 
-/// The same for extents that Resize, MaxUnpool and CenterCropPad give to all axes of input 0.
+/// Like reshape_target, for extents that Resize, MaxUnpool and CenterCropPad give to all axes of
+/// input 0.
 Ints resize_target(NodeContext& node, const Ints& target);
 
-/// The same for the size of an AffineGrid, whose first extent is that of input 0.
+/// Like reshape_target, for the size of an AffineGrid, whose first extent is that of input 0.
 Ints affine_grid_size(NodeContext& node, const Ints& size);
 
 /// Throws where input 0 of a ScatterElements or ScatterND has this import's batch, and its indices
-/// or updates still have the file's: it would write into some samples alone.
+/// or updates still have the file's: it would write into only some of the samples.
 void refuse_part_of_batch(NodeContext& node);
 
 /// The end of a range along an axis of input 0, from `start` on: one that was the whole of the

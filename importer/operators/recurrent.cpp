@@ -19,7 +19,7 @@ struct Layer {
   std::int64_t rows() const { return gates_of(kind) * hidden; }
 };
 
-/// Where the shapes differ in the batch alone, which exporters put into initial states.
+/// A fix for shapes that differ only in the batch, which exporters write into initial states.
 std::string other_batch_fix(const Shape& held, Shape expected, std::int64_t batch) {
   if (held.size() != expected.size()) return "";
   std::int64_t other = batch;
@@ -130,7 +130,8 @@ Term columns(NodeContext& node, const Term& x, std::int64_t begin, std::int64_t 
       {{"starts", Ints{0, begin}}, {"sizes", Ints{x.type.shape[0], count}}, {"steps", Ints{1, 1}}});
 }
 
-/// x W^T [T, B, D, G H], and the sum of both biases but for what belongs behind a product with R.
+/// x W^T [T, B, D, G H], and the sum of both biases except for what is added after a product with
+/// R.
 Term inputs_of_gates(NodeContext& node, const Layer& n) {
   Term x = node.widen(node.in(0));
   if (n.is_batch_first) x = node.transpose(x, {1, 0, 2});

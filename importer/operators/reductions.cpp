@@ -9,7 +9,7 @@ namespace tandem::importer::operators {
 
 Term reversed_order(NodeContext& node, const Term& x) {
   const DType dtype = x.type.dtype;
-  if (is_float(dtype) || is_float8(dtype)) return node.make("Neg", {x});  // which refuses 8 bits
+  if (is_float(dtype) || is_float8(dtype)) return node.make("Neg", {x});  // refuses 8-bit floats
   if (dtype == DType::boolean) return node.make("Not", {x});
   const HostTensor ones = with_type(dtype, [&](auto zero) {
     using T = decltype(zero);

@@ -1,4 +1,4 @@
-// What changes the shape alone: Reshape, Flatten, Squeeze, Unsqueeze.
+// Operators that change only the shape: Reshape, Flatten, Squeeze, Unsqueeze.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -162,7 +162,7 @@ void set_coordinates(NodeContext& node, const Settings& settings, AxisPlan& plan
   } else if (mode == "half_pixel" || (mode == "pytorch_half_pixel" && length > 1)) {
     plan.shift = 0.5;
     plan.offset = -0.5;
-  } else if (mode == "tf_half_pixel_for_nn") {  // of versions 11 and 12
+  } else if (mode == "tf_half_pixel_for_nn") {  // in versions 11 and 12
     plan.shift = 0.5;
   } else if (mode == "half_pixel_symmetric") {
     plan.shift = 0.5;
@@ -191,7 +191,7 @@ std::int64_t nearest(const AxisPlan& plan, const std::string& rounding, std::int
   return static_cast<std::int64_t>(std::clamp(place, 0.0, last));
 }
 
-// By Reshape, Expand, Reshape: each element so many times.
+// Repeats each element `times` times, by Reshape, Expand, Reshape.
 Term repeated(NodeContext& node, const Term& x, std::int64_t axis, std::int64_t times) {
   Shape apart = x.type.shape, joined = x.type.shape;
   apart.insert(apart.begin() + axis + 1, 1);

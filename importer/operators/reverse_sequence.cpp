@@ -23,7 +23,7 @@ void reverse_sequence(NodeContext& node) {
   if (node.shape(1) != Shape{batch}) {
     node.fail("shape of the lengths", to_string(Shape{batch}), to_string(node.shape(1)));
   }
-  // Step t of a batch comes from step length - 1 - t, those behind its length stay.
+  // Step t of a sequence comes from step length - 1 - t; steps after its length stay.
   const Term lengths = node.reshape(node.cast(node.in(1), DType::int64), {batch, 1});
   const Term one = node.constant(HostTensor::from<std::int64_t>({}, {1}));
   const Term last = node.make("Sub", {lengths, one});

@@ -26,7 +26,7 @@ void rms_normalization(NodeContext& node) {
   const Term factor = reciprocal_rms(node, x, axis, node.number("epsilon", 1e-5));
   const Term normalised = node.cast(node.make("Mul", {x, factor}), node.dtype(1));
   node.out(0, node.make("Mul", {normalised, node.in(1)}));
-  node.out(1, factor);  // of SimplifiedLayerNormalization, which is the same operator
+  node.out(1, factor);  // SimplifiedLayerNormalization, the same operator, has this output
 }
 
 }  // namespace tandem::importer::operators

@@ -39,7 +39,7 @@ Tensors places_of_non_zero(const Tensors& operands) {
   return {HostTensor::from({static_cast<std::int64_t>(rank), count}, flat)};
 }
 
-// Those of all elements.
+// The coordinates of all elements.
 HostTensor numbers_of_places(const Shape& shape) {
   HostTensor all(TensorType{DType::boolean, shape});
   for (bool& each : all.as<bool>()) each = true;
@@ -72,7 +72,7 @@ void note_capacity(NodeContext& node, std::int64_t capacity) {
                                                capacity));
 }
 
-constexpr std::int64_t most_place_bytes = std::int64_t{1} << 30;  // of a constant made here
+constexpr std::int64_t most_place_bytes = std::int64_t{1} << 30;  // limit of a constant made here
 
 // The coordinates of all elements, of which those count that are not zero.
 Term all_places(NodeContext& node) {
@@ -215,7 +215,7 @@ Tensors unique_slices(const HostTensor& given, std::optional<std::int64_t> axis,
     group[static_cast<std::size_t>(order[i])] = static_cast<std::int64_t>(first.size()) - 1;
     ++counts.back();
   }
-  std::vector<std::int64_t> ranks(first.size());  // of the groups in the result
+  std::vector<std::int64_t> ranks(first.size());  // the groups in the order of the result
   std::iota(ranks.begin(), ranks.end(), 0);
   if (!is_sorted) {
     std::sort(ranks.begin(), ranks.end(), [&](std::int64_t a, std::int64_t b) {
@@ -283,7 +283,7 @@ struct Suppression {
   bool by_centre = false;
   std::int64_t most = 0;  // boxes of a class
   double overlap = 0;
-  std::optional<double> score;  // that chosen ones exceed
+  std::optional<double> score;  // chosen boxes have larger ones
 };
 
 Tensors chosen_boxes(const HostTensor& boxes, const HostTensor& scores, const Suppression& rule) {
@@ -316,7 +316,7 @@ Tensors chosen_boxes(const HostTensor& boxes, const HostTensor& scores, const Su
 }  // namespace
 
 // boxes [batches, boxes, 4], scores [batches, classes, boxes] to [chosen, 3]: batch, class, box;
-// of each class the boxes with the largest scores that overlap none of those before them.
+// for each class the boxes with the largest scores that overlap none chosen before them.
 void non_max_suppression(NodeContext& node) {
   const Shape &b = node.shape(0), &s = node.shape(1);
   if (b.size() != 3 || b[2] != 4 || s.size() != 3 || s[0] != b[0] || s[2] != b[1]) {

@@ -77,7 +77,8 @@ void sequence_at(NodeContext& node) {
 void sequence_construct(NodeContext& node) { out_sequence(node, node.inputs()); }
 void sequence_empty(NodeContext& node) { out_sequence(node, {}); }
 
-// Before the part at `position`, which may be one behind the last; there where it is absent.
+// Inserts before the part at `position`, which may be one past the last; at the end where it is
+// absent.
 void sequence_insert(NodeContext& node) {
   std::vector<Term> parts = copied_parts(node);
   const Term& part = node.in(1);

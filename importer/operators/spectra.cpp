@@ -43,7 +43,7 @@ void window(NodeContext& node, double a, double b, double c) {
 /// A transform of x [..., elements, parts] to [..., results, result_parts]; parts are the real one
 /// and, where there are two, the imaginary one.
 struct Transform {
-  std::int64_t length = 1;  // of the transform; elements beyond it are cut, missing ones are 0
+  std::int64_t length = 1;  // elements beyond it are cut, missing ones are 0
   bool inverse = false;
   bool onesided = false;  // forward: the first half of the results; inverse: that half is given
 
@@ -76,7 +76,7 @@ Term transformed(NodeContext& node, const Term& x, const Transform& t) {
   const std::int64_t columns = results * result_parts;
   std::vector<double> matrix(static_cast<std::size_t>(elements * parts * columns));
   for (std::int64_t n = 0; n < elements; ++n) {
-    // A half stands for both of its sides.
+    // Only half of the spectrum is given: all entries with a mirror image count twice.
     const bool twice = t.onesided && t.inverse && n > 0 && 2 * n != t.length;
     const double weight = (twice ? 2.0 : 1.0) / (t.inverse ? static_cast<double>(t.length) : 1.0);
     for (std::int64_t k = 0; k < results; ++k) {

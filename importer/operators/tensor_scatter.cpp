@@ -6,9 +6,9 @@
 
 namespace tandem::importer::operators {
 
-// Places b L + (start[b] + s) in rows of the cache [B L, ...], with the axis of
-// length L behind the first one. What would lie behind the end becomes the
-// place B L, which the kernel refuses.
+// Places b L + (start[b] + s) in rows of the cache [B L, ...], with the axis of length L moved to
+// just after the first one. What would lie past the end becomes the place B L, which the kernel
+// refuses.
 void tensor_scatter(NodeContext& node) {
   const Shape& cache = node.shape(0);
   const Shape& update = node.shape(1);

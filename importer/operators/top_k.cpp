@@ -48,7 +48,7 @@ void top_k(NodeContext& node) {
   const std::int64_t extent = node.shape(0)[static_cast<std::size_t>(axis)];
   const std::int64_t k = node.version() < 10 ? node.integer("k") : node.static_integer(1, "k");
   if (k < 0 || k > extent) node.fail("k", fmt::format("0 to {}", extent), std::to_string(k));
-  node.flag("sorted", true);  // what has no order may as well be sorted
+  node.flag("sorted", true);  // results in any order may also be sorted
   const std::vector<Term> results = node.make_all(
       "TopK", {node.in(0)},
       {{"axis", axis}, {"k", k}, {"largest", std::int64_t{node.flag("largest", true)}}});

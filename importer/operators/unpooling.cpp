@@ -10,7 +10,7 @@
 
 namespace tandem::importer::operators {
 
-// `output_shape` adds zeros behind the shape that the windows mean, or cuts.
+// `output_shape` adds zeros after the shape that the windows mean, or cuts it.
 void max_unpool(NodeContext& node) {
   const Shape& x = node.shape(0);
   if (x.size() < 3 || x.size() > 5) {

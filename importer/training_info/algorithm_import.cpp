@@ -214,7 +214,7 @@ void AlgorithmImport::lower_gradient(Session& session, Scope& scope, const onnx:
       replaced.emplace_back(session.place(variable), session.place(given));
     if (is_x) gradient.xs.push_back(session.place(given));
   }
-  if (is_unknown) return;  // said where it was made
+  if (is_unknown) return;  // reported where it was made
   if (!y.id || !is_float(y.type.dtype)) {
     fail(path, fmt::format("Gradient cannot derive '{}'", y_name),
          "a floating-point value that nodes make", y.id ? to_string(y.type) : "a constant");

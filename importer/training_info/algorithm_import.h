@@ -20,23 +20,23 @@ bool is_part_of_training(const onnx::NodeProto& node);
 
 class AlgorithmImport {
  public:
-  /// `file`: with training_info, as it was read.
+  /// `file`: the file as it was read, with training_info.
   explicit AlgorithmImport(const OnnxFile::Content& file);
 
-  /// What Gradient reads besides its inputs.
+  /// What Gradient reads in addition to its inputs.
   std::vector<std::string> reads() const;
-  /// How many outputs of the one graph are the model's; they come first.
+  /// How many outputs of the graph of the whole step are the model's; they come first.
   int main_outputs() const;
   bool is_own(const std::string& initializer) const { return own_.count(initializer) > 0; }
-  /// States are what bindings name.
+  /// Makes the initializers that bindings name states.
   void settle(std::unordered_map<std::string, Role>& roles) const;
   /// Starts anew, for another run over the nodes.
   void start() { gradients_.clear(), updates_.clear(); }
   /// Lowers a node for which is_part_of_training is true.
   void lower_part(Session& session, Scope& scope, const onnx::NodeProto& node);
-  /// From the graph of all nodes the forward graph, which ends in the model's outputs and in what
-  /// the algorithm reads; the rest is `algorithm`. Throws Error{usage} where a binding gives a
-  /// state another type than it has.
+  /// Splits off the forward graph from the graph of all nodes: it ends in the model's outputs and
+  /// in what the algorithm reads; the rest is `algorithm`. Throws Error{usage} where a binding
+  /// gives a state another type than it has.
   Graph split(Session& session, const Scope& scope, Graph all);
 
   std::shared_ptr<TrainingAlgorithm> algorithm;
@@ -52,7 +52,7 @@ class AlgorithmImport {
 
   const OnnxFile::Content& file_;
   std::unordered_set<std::string_view> own_;  // initializers of the algorithm
-  // In the ids of the one graph; dx are inputs of it.
+  // In ids of the graph before it is split; dx are inputs of it.
   std::vector<AlgorithmGradient> gradients_;
   std::vector<AlgorithmUpdate> updates_;
 };

@@ -41,7 +41,7 @@ void refuse_artifacts(const OnnxFile::Content& file) {
 }
 
 void refuse_artifact_checkpoint(std::string_view bytes, const std::filesystem::path& path) {
-  constexpr std::size_t identifier = 4;  // behind the offset of a flat buffer's root
+  constexpr std::size_t identifier = 4;  // comes after the offset of a flat buffer's root
   if (bytes.size() < 2 * identifier || bytes.substr(identifier, identifier) != "ODTC") return;
   refuse(path, "", "the file is a checkpoint of onnxruntime-training", "an ONNX model", "",
          forward_model);

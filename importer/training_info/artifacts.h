@@ -10,7 +10,7 @@ namespace tandem::importer {
 /// Throws Error{usage} for graphs in which onnxruntime's derivatives or optimizers stand already.
 void refuse_artifacts(const OnnxFile::Content& file);
 
-/// The same for its checkpoints, which are no ONNX files.
+/// Throws Error{usage} for onnxruntime's checkpoints, which are no ONNX files.
 void refuse_artifact_checkpoint(std::string_view bytes, const std::filesystem::path& path);
 
 }  // namespace tandem::importer

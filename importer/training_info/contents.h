@@ -7,9 +7,9 @@
 
 namespace tandem::importer {
 
-/// The graph that a training step runs: the lists of the main graph with those of the algorithm
-/// behind them. Initializers have their types in it, and their values in the content alone. Refers
-/// to functions of `file`, which has to live as long.
+/// The graph that a training step runs: the lists of the main graph followed by those of the
+/// algorithm. It holds the types of initializers; only the content holds their values. Refers to
+/// functions of `file`, which has to live as long.
 OnnxFile::Content step_content(const OnnxFile::Content& file);
 
 /// The graph of the initialization.

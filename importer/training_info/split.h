@@ -1,4 +1,4 @@
-// One graph of a whole training step in two: forward, and from the gradients on.
+// Splits the graph of a whole training step in two: forward, and from the gradients on.
 #pragma once
 
 #include <string_view>
@@ -10,14 +10,14 @@
 
 namespace tandem::importer {
 
-/// In ids of the one graph, in which derivatives are inputs.
+/// In ids of the graph before it is split, in which derivatives are inputs.
 struct SplitRequest {
   std::vector<AlgorithmGradient> gradients;
   std::vector<AlgorithmUpdate> updates;
   std::vector<AlgorithmWrite> writes;
-  std::vector<NamedValue> outputs;  // of the model
+  std::vector<NamedValue> outputs;  // outputs of the model
   std::vector<NamedValue>
-      more_outputs;  // of the algorithm: of the forward graph too, if they may be
+      more_outputs;  // outputs of the algorithm; the forward graph has those that it may have
   std::unordered_set<std::string_view> own_states;  // initializers of the algorithm
 };
 

@@ -15,9 +15,9 @@ struct TrainingImport {
   std::shared_ptr<const TrainingAlgorithm> algorithm;  // null: problems, or no training_info
 };
 
-/// Of a model with training_info: the graph of a training step, split where its gradients begin.
-/// Each BatchNormalization normalises as its node says, and states change by bindings alone. Others
-/// are what import_graph makes of them. Throws as that does; and Error{usage} for bindings and
+/// For a model with training_info: the graph of a training step, split where its gradients begin.
+/// Each BatchNormalization normalises as its node says, and only bindings change states. Other
+/// models are imported as by import_graph. Throws as that does; and Error{usage} for bindings and
 /// Gradient nodes that do not fit.
 TrainingImport import_training(const OnnxFile& file, const OperatorSet& operators,
                                const ImportOptions& options);

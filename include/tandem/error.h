@@ -11,7 +11,7 @@ namespace tandem {
 /// One thing that is wrong: where it is, what was expected, what was found, and how to mend it.
 struct Diagnostic {
   std::string message;
-  std::string file;  // of a configuration, model or data file; empty if none
+  std::string file;  // configuration, model or data file; empty if none
   int line = 0;      // 1-based; 0 = unknown (a row for data files)
   int column = 0;    // 1-based; 0 = unknown
   std::string path;  // operator or parameter path
@@ -46,7 +46,7 @@ class Error : public std::exception {
   std::string text_;
 };
 
-/// What another process of the run tells the user: this one ends without a word.
+/// An error that another process of the run reports to the user: this process ends silently.
 class ErrorElsewhere : public Error {
  public:
   using Error::Error;

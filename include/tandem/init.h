@@ -14,7 +14,7 @@ struct InitOptions {
   std::string to;    // the folder to write into; "": that of the model
 };
 struct InitReport : Report {
-  std::vector<std::string> files;  // that were written
+  std::vector<std::string> files;  // written files
   /// What could not be guessed: `path` is the key, `message` what is missing. The train.toml has it
   /// marked "# TODO", and trains once it is filled in.
   std::vector<Diagnostic> open;
@@ -25,7 +25,7 @@ struct InitReport : Report {
 ///
 /// A Trainer whose `config_path` is an ONNX file ("….onnx") guesses the same in memory. The data is
 /// then the override "data=PATH". What could not be guessed, and no other override says, is
-/// Error{usage}; run directories lie beside the model.
+/// Error{usage}; run directories are made next to the model.
 InitReport init(const std::string& model_path, const InitOptions& options = {});
 
 }  // namespace tandem::api

@@ -6,14 +6,14 @@
 
 namespace tandem::api {
 
-/// A request to stop, which copies share: one goes into the options of a call or of a Trainer, the
-/// other stays with whoever may ask. It cannot be taken back; work that is to go on later gets a
-/// new token. Nothing but what holds a copy hears of the request.
+/// A request to stop that copies share: one copy goes into the options of a call or of a Trainer,
+/// the other stays with the code that may ask. It cannot be taken back; work that is to continue
+/// later needs a new token. Only holders of a copy see the request.
 class StopToken {
  public:
-  /// Nobody has asked.
+  /// A token on which nobody has asked yet.
   StopToken() : asked_(std::make_shared<std::atomic<bool>>(false)) {}
-  StopToken(const StopToken&) = default;  // which a move is as well: every token can be asked
+  StopToken(const StopToken&) = default;  // also for moves, so that every token stays valid
   StopToken& operator=(const StopToken&) = default;
   ~StopToken() = default;
 

@@ -37,8 +37,8 @@ struct InspectOptions {
 std::vector<std::string> pass_names();
 
 struct InspectReport {
-  /// For people. A stage is followed by what blocks training; where that keeps the stage from being
-  /// made, it stands alone.
+  /// For people. A stage is followed by what blocks training; where that prevents the stage, the
+  /// text has only what blocks training.
   std::string text;
   std::string json;              // one object, as docs/formats.md says
   bool blocks_training = false;  // some operator or gradient is missing
@@ -50,13 +50,13 @@ InspectReport inspect(const std::string& model_path, const InspectOptions& optio
 
 // ---------------------------------------------------------------- training
 
-/// What a logged step or an evaluation tells.
+/// What a logged step or an evaluation reports.
 struct Progress {
   std::uint64_t step = 0, steps = 0;  // steps = 0: unknown
   double epoch = 0, epochs = 0;
   bool evaluation = false;
   std::vector<std::pair<std::string, double>> values;  // loss, terms, accuracy, lr
-  std::vector<std::pair<std::string, double>> norms;   // of log.norms, a logged step's
+  std::vector<std::pair<std::string, double>> norms;   // a logged step's, by log.norms
   double samples_per_second = 0;
   double seconds = 0;
   double seconds_left = -1;  // at the pace of this process so far; negative: not known
@@ -68,68 +68,69 @@ struct TrainOptions {
   std::vector<std::string> place;      // rules over the policy's: '{ at = "wide.**", on = "cpu" }'
   std::vector<std::string> devices;    // "gpu=emulated:0,memory=2GiB"
   std::string run_dir;                 // empty: runs/NAME-0001, numbered up
-  /// Go on with the overrides, rules and devices that the run was started with; those above come on
-  /// top.
+  /// Continue with the overrides, rules and devices that the run was started with; those above are
+  /// added.
   bool resume = false;
   /// Resume although the model or the data have changed since the checkpoint was written, or
-  /// placement, devices or length (but by `overrides`) are not those of the start; without it that
-  /// is Error{usage}. The log tells what was accepted, and later checkpoints of model and data.
+  /// placement, devices or length (other than by `overrides`) differ from the start; without this
+  /// flag that is Error{usage}. The log reports what was accepted; later checkpoints record the
+  /// accepted changes of model and data.
   bool accept_changes = false;
-  /// Everything up to the first step. Of a run directory only whether it can be made, or the run in
-  /// it resumed.
+  /// Do everything up to the first step. A run directory is not made, only checked: whether it can
+  /// be made, or the run in it resumed.
   bool dry_run = false;
-  /// With each line of the log also what the operators of that step took, and how many ids and rows
-  /// lookups in tables and their updates had.
+  /// With each line of the log also report the time of the step's operators, and how many ids and
+  /// rows lookups in tables and their updates had.
   bool log_operators = false;
-  /// `summary` also has what only somebody who looks into a plan wants to know: copies of values
-  /// from one order in memory to another.
+  /// `summary` also lists what only readers of a plan need: copies of values from one order in
+  /// memory to another.
   bool verbose = false;
-  /// A Chrome trace of some steps, of rank 0; "": none. Of steps from `trace_first` to
-  /// `trace_last`; 0: the third to the fifth of this process. They are waited for one by one.
-  /// Beside what ran it has what the cost model expected, and the bytes in use on each device.
+  /// A Chrome trace of some steps of rank 0; "": none. It covers steps `trace_first` to
+  /// `trace_last`; 0: the third to the fifth of this process. They are waited for one by one. Next
+  /// to what ran it has what the cost model expected, and the bytes in use on each device.
   std::string trace_path;
   std::uint64_t trace_first = 0, trace_last = 0;
   std::function<void(const Progress&)> on_progress;
   std::function<void(const std::string&)> on_message;  // notes for people
-  /// Of rank 0, once the run directory is there, which may have been numbered.
+  /// Called on rank 0 once the run directory exists, whose name may have got a number.
   std::function<void(const std::string&)> on_run_dir;
-  /// Asked, the constructor throws Error{runtime} "interrupted", and leaves nothing of a table that
-  /// it was preparing; `run` saves after the current step and returns. Of this Trainer alone.
+  /// On request the constructor throws Error{runtime} "interrupted", leaving nothing of a table in
+  /// preparation; `run` of this Trainer saves after the current step and returns.
   StopToken stop;
 };
 
-/// A metric that is more than one number: of classes, of values of a data field, or of pairs of
-/// labels and predictions.
+/// A metric that is more than one number: one for each class, value of a data field, or pair of
+/// label and prediction.
 struct MetricTable {
   std::string metric;              // its name
-  std::vector<std::string> names;  // of the classes or values
+  std::vector<std::string> names;  // names of the classes or values
   std::vector<double> numbers;     // one a name; NaN: there is none
   bool is_matrix = false;          // one for each pair of names, row by row; rows are labels
 };
-/// Lines for people, of at most 20 names.
+/// Lines for people, with at most 20 names.
 std::string to_text(const MetricTable& table);
 
 struct TrainResult {
-  int rank = 0;  // of this process among those that train together; 0 alone tells people
+  int rank = 0;  // this process's, among those that train together; only 0 reports
   std::string run_dir;
   std::uint64_t steps = 0;
-  double loss = 0;                           // of the last step; NaN: none was left to do
+  double loss = 0;                           // in the last step; NaN: no step was left
   std::map<std::string, double> evaluation;  // last values of the metrics
   std::vector<MetricTable> tables;           // those that are more than one number
   /// The best checkpoint: its metric (eval.best), value and step. "": there is none.
   std::string best_metric;
   double best_value = 0;
   std::uint64_t best_step = 0;
-  bool interrupted = false;           // saved as `TrainOptions::stop` asked
+  bool interrupted = false;           // saved and ended on a `TrainOptions::stop`
   std::vector<std::string> warnings;  // about the data; `on_message` got them, too
 };
 
 /// A run described by a train.toml, of one process or of as many as a launcher has started for it
-/// (docs/processes.md): on all of them but rank 0 nothing is told and `summary` is empty. Any
-/// number of Trainers and Sessions live side by side and one after the other; threads may use
-/// different ones at a time, but one of them one at a time. A call leaves the thread that makes it
-/// as it was: rounding, denormals, number of OpenMP threads. One that was moved from throws
-/// Error{usage}, until another is assigned to it.
+/// (docs/processes.md): only rank 0 reports anything; on the others `summary` is empty. Any number
+/// of Trainers and Sessions live side by side and one after the other; threads may use different
+/// ones at a time, but one of them one at a time. A call leaves the thread that makes it as it was:
+/// rounding, denormals, number of OpenMP threads. A Trainer that was moved from throws Error{usage}
+/// until another one is assigned to it.
 class Trainer {
  public:
   /// Reads and checks the configuration, the model and the data. Throws Error with all that is
@@ -138,7 +139,7 @@ class Trainer {
   ~Trainer();
   Trainer(Trainer&&) noexcept;
   Trainer& operator=(Trainer&&) noexcept;
-  /// Once; Error{usage} after that.
+  /// Trains. May be called once; throws Error{usage} after that.
   TrainResult run();
   /// One paragraph: model, parameters, placement with crossings, memory plan.
   std::string summary() const;
@@ -157,15 +158,15 @@ struct Array {
   std::vector<std::int64_t> shape;
   std::vector<std::byte> bytes;
 
-  /// Throw Error{usage} where the values do not fill the shape, or it is none.
+  /// Throw Error{usage} where the values do not fill the shape, or the shape is not valid.
   static Array of(std::vector<std::int64_t> shape, const std::vector<float>& values);
   static Array of(std::vector<std::int64_t> shape, const std::vector<std::int64_t>& values);
   /// All elements, converted. Throws Error{usage} where type, shape and bytes do not fit.
   std::vector<float> floats() const;
 };
 
-/// A model in training, fed by the caller: `step` runs forward, backward and update. Threads, and
-/// what was moved from: as a Trainer.
+/// A model in training, fed by the caller: `step` runs forward, backward and update. The rules for
+/// threads and for moved-from objects are those of a Trainer.
 class Session {
  public:
   /// `settings` are keys of train.toml: "optimizer.kind=adamw", "loss.terms=[{...}]", "seed=1".
@@ -184,31 +185,33 @@ class Session {
   /// feeds; no step was taken then. Throws Error{data} for ids and labels out of range, and
   /// Error{diverged} naming the step for a loss that is not finite or a loss scale that does not
   /// help: that step counts, and its update was made, unless the loss scale left it out;
-  /// `parameters` tells, and the session goes on from there. A step that the loss scale leaves out
-  /// is no error.
+  /// `parameters` shows the result, and the session continues from there. A step that the loss
+  /// scale leaves out is no error.
   double step(const std::map<std::string, Array>& feeds);
-  /// Outputs of the model in inference form, for any batch; what the loss alone takes is ignored.
+  /// Outputs of the model in inference form, for any batch; inputs that only the loss takes are
+  /// ignored.
   /// A program is kept for each batch size. Throws Error{usage|data} as `step`.
   std::map<std::string, Array> predict(const std::map<std::string, Array>& feeds);
-  /// By the file's initializer names, as they are now; before the first step as the file has them,
-  /// or as [parameters] init and load say.
+  /// Parameters by the file's initializer names, with their current values; before the first step
+  /// those of the file, or as [parameters] init and load say.
   std::map<std::string, Array> parameters() const;
   /// Throws Error{usage} for an unknown name, another shape or another type.
   void set_parameter(const std::string& name, const Array& value);
-  /// From the next step on `lr` stands for optimizer.lr: groups keep their ratio to it, and
-  /// schedules multiply it. Throws Error{usage} where it is negative or no number, or where the
-  /// model's own training_info says how it trains.
+  /// From the next step on `lr` replaces optimizer.lr: groups keep their ratio to it, and schedules
+  /// multiply it. Throws Error{usage} where it is negative or no number, or where the model's own
+  /// training_info says how it trains.
   void set_learning_rate(double lr);
-  /// All that the next steps depend on, as one .safetensors file, there once it is whole:
-  /// parameters, running statistics, states of optimizers and averages, loss scale, the number of
-  /// steps (with it random numbers, schedules and what is frozen) and the learning rate that was
-  /// set.
+  /// Saves all that the next steps depend on as one .safetensors file, which appears once it is
+  /// whole: parameters, running statistics, states of optimizers and averages, loss scale, the
+  /// number of steps (with it random numbers, schedules and what is frozen) and the learning rate
+  /// that was set.
   void save_state(const std::string& path) const;
-  /// Goes on from there, bit by bit as the session that saved it. Throws Error{usage|data} where
-  /// the file is not one, or one of another model, optimizer or seed; nothing has changed then.
+  /// Continues from a saved state, bit by bit like the session that saved it. Throws
+  /// Error{usage|data} where the file is not one, or one of another model, optimizer or seed;
+  /// nothing has changed then.
   void restore_state(const std::string& path);
-  /// .onnx, .safetensors or .npz, there once it is whole. Throws Error{usage|runtime} where it
-  /// cannot be written.
+  /// Saves the model as .onnx, .safetensors or .npz, which appears once it is whole. Throws
+  /// Error{usage|runtime} where it cannot be written.
   void save(const std::string& path) const;
 
  private:
@@ -218,8 +221,8 @@ class Session {
 
 // ---------------------------------------------------------------- tools
 
-/// What the names of tensors become in .safetensors and .npz: the prefix `strip` goes where a name
-/// has it, the prefix `add` comes.
+/// How tensors are renamed in .safetensors and .npz: the prefix `strip` is removed where a name has
+/// it, the prefix `add` is put in front.
 struct ExportNames {
   std::string strip, add;
 };
@@ -227,18 +230,19 @@ struct ExportNames {
 /// What becomes of adapters (parameters.lora).
 struct ExportAdapters {
   /// "merged": they go into the weights that they belong to; "separate": they stay tensors of their
-  /// own, in an .onnx with nodes of their own beside the products.
+  /// own, in an .onnx with nodes of their own next to the products.
   std::string lora = "merged";
-  /// "peft": adapters alone, as PEFT reads them: a folder with adapter_model.safetensors and
-  /// adapter_config.json, or a .safetensors file with the latter beside it. "": by the name's end.
+  /// "peft": only adapters, as PEFT reads them: a folder with adapter_model.safetensors and
+  /// adapter_config.json, or a .safetensors file with the latter next to it. "": decided by the
+  /// name's ending.
   std::string format;
 };
 
 /// Writes the weights of a run directory or checkpoint: .onnx (the user's own graph in inference
 /// form), .safetensors or .npz. `checkpoint` and `weights` as in TrainedOptions. Returns which
 /// checkpoint was taken and what was written. Error{usage} where an .onnx would be made of another
-/// model than was trained, unless `accept_changes`; for `names` where they are an .onnx's or become
-/// the same.
+/// model than was trained, unless `accept_changes`; for `names` given for an .onnx, or that make
+/// two names equal.
 std::string export_run(const std::string& run_or_checkpoint, const std::string& to,
                        const std::string& checkpoint = "", bool accept_changes = false,
                        const std::string& weights = "", const ExportNames& names = {},
@@ -247,7 +251,7 @@ std::string export_run(const std::string& run_or_checkpoint, const std::string& 
 struct Report {
   std::string text, json;
   std::vector<std::string> warnings;  // for standard error; `json` has them too
-  int rank = 0;  // of this process among those that work together; 0 alone tells people
+  int rank = 0;  // this process's, among those that work together; only 0 reports
 };
 
 /// Which model is used, and how. `run`: a run directory, one of its checkpoints, or an ONNX file
@@ -258,8 +262,8 @@ struct TrainedOptions {
   std::string checkpoint;
   /// "trained", "ema" or "swa"; "": those that the run evaluates (eval.weights).
   std::string weights;
-  /// Use a model that has changed since the checkpoint was written; without it that is
-  /// Error{usage}. The report's warnings tell what was accepted.
+  /// Use a model that has changed since the checkpoint was written; without this flag that is
+  /// Error{usage}. The report's warnings say what was accepted.
   bool accept_changes = false;
   std::string config;  // the train.toml of an exported model
   /// A word that the vocabularies of the training data lack is Error{data} with its row, instead of
@@ -269,14 +273,14 @@ struct TrainedOptions {
   /// only), "images=t10k.gz" where files have names.
   std::vector<std::string> data;
   std::vector<std::string> overrides;       // keys of train.toml
-  std::vector<std::string> place, devices;  // beside those of the training, as in TrainOptions
+  std::vector<std::string> place, devices;  // on top of the training's, as in TrainOptions
   std::function<void(const std::string&)> on_message;  // notes for people
-  /// After each micro-batch. `part`: of the input, 0 to 1; negative where its length is not known.
-  /// While `evaluate_run` reads text tables, before its first micro-batch, `rows` is 0 and `part`
-  /// that of this reading; calls then come from several threads, one at a time.
+  /// After each micro-batch. `part`: fraction of the input, 0 to 1; negative where its length is
+  /// not known. While `evaluate_run` reads text tables, before its first micro-batch, `rows` is 0
+  /// and `part` the fraction that was read; calls then come from several threads, one at a time.
   std::function<void(std::int64_t rows, double part, double rows_per_second)> on_progress;
-  /// Asked, the work ends between two micro-batches with Error{runtime} "interrupted", and nothing
-  /// is left behind.
+  /// On request the work ends between two micro-batches with Error{runtime} "interrupted", and
+  /// leaves nothing behind.
   StopToken stop;
 };
 
@@ -298,15 +302,15 @@ struct PredictOptions : TrainedOptions {
   /// "": probability where the loss takes binary logits, class and its probability where it takes
   /// logits of classes, else values; or "values", "class", "probability" (of all classes).
   std::string as;
-  int class_axis = -1;     // of logits with more than two axes; the samples are axis 0
+  int class_axis = -1;     // the classes' axis in logits with more than two; samples are axis 0
   std::int64_t batch = 0;  // samples a micro-batch; 0: as in training
   bool header = false;     // a first line with the columns' names
   /// Text has the words of classes in place of their numbers where the model was trained with such:
   /// folders of pictures, classes(…), a vocabulary. true: there have to be some, be it those of
-  /// folders beside a bare ONNX file; false: numbers.
+  /// folders next to a bare ONNX file; false: numbers.
   std::optional<bool> class_names;
-  /// What tells a row, in front of its numbers as text: columns of a table that need not be those
-  /// of a field, "path" of pictures, arrays of the data with a number a sample.
+  /// What identifies a row, written as text in front of its numbers: columns of a table, which need
+  /// not belong to a field, "path" of pictures, arrays of the data with a number a sample.
   std::vector<std::string> ids;
 };
 
@@ -322,30 +326,31 @@ Report predict_run(const std::string& run, const PredictOptions& options);
 struct BenchOptions {
   std::vector<std::string> overrides;
   std::vector<std::string> place, devices;  // as in TrainOptions
-  double seconds = 3;                       // of timed steps after warm-up
+  double seconds = 3;                       // time for measured steps after warm-up
   std::string trace_path;                   // Chrome trace; empty = none
-  bool check_order = false;                 // of what GPUs access; slower
+  bool check_order = false;                 // check the order of GPUs' accesses; slower
 };
 Report bench(const std::string& config_path, const BenchOptions& options);
-/// One kernel alone: "adamw" on that many elements.
+/// Benchmarks one kernel: "adamw" on that many elements.
 Report bench_kernel(const std::string& kernel, std::int64_t elements, double seconds);
 /// Processes that a launcher has started together also measure what lies between them; `ranks`:
 /// there have to be several.
 Report doctor(bool ranks = false);
 
-/// As what a launcher of several processes (mpirun, srun, `tandem launch`) has started this one.
+/// The rank as which a launcher of several processes (mpirun, srun, `tandem launch`) has started
+/// this one.
 struct Launched {
   int rank = 0, ranks = 1;
 };
-/// By the variables that launchers set. Throws Error{usage} where they cannot be, and for those of
-/// launchers whose processes could not find each other.
+/// Reads the variables that launchers set. Throws Error{usage} where their values are impossible,
+/// and for launchers whose processes could not find each other.
 Launched launched();
 
 struct DataOptions {
   std::vector<std::string> overrides;                  // keys of train.toml
   std::function<void(const std::string&)> on_message;  // progress, for people
-  /// Of `data_prepare`: asked, it ends with Error{runtime} "interrupted", and what was written of a
-  /// table is removed.
+  /// For `data_prepare`: on request it ends with Error{runtime} "interrupted", and removes what was
+  /// written of a table.
   StopToken stop;
 };
 /// Turns the text tables of a train.toml into arrays in `data.cache`, where they are not there yet.
@@ -357,13 +362,13 @@ struct DataReport {
   bool bad = false;  // rows, pictures, labels or ids that training would refuse
 };
 /// Reads all data without writing: samples, per field the least and greatest values and the missing
-/// ones, and the first bad rows of each file; labels and ids beside the model, where that can be
-/// read.
+/// ones, and the first bad rows of each file. Compares labels and ids with the model, where that
+/// can be read.
 DataReport data_check(const std::string& config_path, const DataOptions& options = {});
 
 struct DataBenchOptions {
   DataOptions data;
-  double seconds = 2;  // of each number of threads
+  double seconds = 2;  // for each number of threads
   int threads = 0;     // the most; 0: all cores
 };
 /// What the loader of the training data gives without a model, by its number of threads (1, 2, 4,
@@ -381,19 +386,19 @@ bool is_setting(const std::string& argument);
 
 // ---------------------------------------------------------------- policies
 
-/// What a policy is looked at with: a train.toml, or a model alone.
+/// The train.toml or the model for which a policy is examined.
 struct PolicyOptions {
   std::string config;                                      // train.toml, or
   std::string model;                                       // an ONNX file
-  std::vector<std::pair<std::string, std::int64_t>> bind;  // of `model`: {"batch", 32}
+  std::vector<std::pair<std::string, std::int64_t>> bind;  // dimensions of `model`: {"batch", 32}
   std::vector<std::string> overrides;                      // keys of train.toml
   std::string policy;              // a policy.toml instead of the configuration's; "" = that one
   std::vector<std::string> place;  // as in TrainOptions
   std::vector<std::string> devices;
-  /// For the cost model instead of assumptions: one of `known_accelerators`, which `gpu` stands for
-  /// then, or a file of device profiles. The devices need not be here.
+  /// For the cost model instead of assumptions: one of `known_accelerators`, which `gpu` then
+  /// means, or a file of device profiles. The devices need not be here.
   std::string profile;
-  /// Plans are those of one of so many ranks, each with its share of the batch.
+  /// Plans are for one of so many ranks, each with its share of the batch.
   int ranks = 1;
   /// The network between them for the cost model, "100Gb/s,5us"; "": the profile's, else 10 Gb/s.
   std::string network;
@@ -420,7 +425,7 @@ struct PolicyPlan {
 PolicyPlan policy_plan(const PolicyOptions& options);
 
 /// Where an operator or a parameter is, which line of the policy decided it, and what became of all
-/// nodes that come from it. Of a module ("blocks.3") or what a selector covers: how much each line
+/// nodes that come from it. For a module ("blocks.3") or what a selector covers: how much each line
 /// decides, and where that is. `phase`: "forward" | "backward" | "update" | "" = all.
 Report policy_explain(const PolicyOptions& options, const std::string& name,
                       const std::string& phase = "");
@@ -435,15 +440,15 @@ PolicyDiff policy_diff(const PolicyOptions& options, const std::string& a, const
 
 struct PolicyChange {
   std::string at;                                            // the rule's selector, as written
-  std::vector<std::pair<std::string, std::string>> filters;  // of the rule: {"op", "Gather"}
+  std::vector<std::pair<std::string, std::string>> filters;  // the rule's: {"op", "Gather"}
   std::vector<std::pair<std::string, std::string>> set;      // {"run", "cpu"}
   std::vector<std::string> clear;                            // keys to take away
   bool remove = false;                                       // the whole rule
 };
 /// Sets or clears a rule in place; the rest of the file stays as it is, to the character. The
 /// report shows the lines that changed. With a configuration or a model in `model` nothing is
-/// written, and Error{usage} thrown, where the rule would match nothing there, or an attribute that
-/// is set is of nothing that it matches.
+/// written, and Error{usage} thrown, where the rule would match nothing there, or where nothing
+/// that it matches has an attribute that is set.
 Report policy_edit(const std::string& path, const PolicyChange& change,
                    const PolicyOptions& model = {});
 
@@ -452,11 +457,11 @@ struct PolicyAutoOptions {
   std::string to;                    // the file to write instead of the policy
   bool measure = false;              // kernels on the devices here, instead of assuming times
   std::string save_profile;          // where to store what was measured or taken
-  int most_plans = 0;                // that a search compares; 0: 600, fewer above 100 operators
+  int most_plans = 0;                // limit of a search; 0: 600, fewer above 100 operators
   /// After each placement that was compared: how many, at most how many, and milliseconds of a step
   /// of the best so far that fits; negative while there is none.
   std::function<void(int plans, int most, double best_ms)> on_progress;
-  /// Asked, the search ends and what is written is the best so far; Error{runtime} "interrupted"
+  /// On request the search ends and writes the best placement so far; Error{runtime} "interrupted"
   /// where none fits yet.
   StopToken stop;
 };

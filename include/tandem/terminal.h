@@ -7,10 +7,12 @@
 namespace tandem::api {
 
 /// Line breaks and tabs stay. Other control characters, characters that change the direction of
-/// writing, and bytes that are no UTF-8 become \xNN: names and cells of data steer no terminal.
+/// writing, and bytes that are no UTF-8 become \xNN, so that names and cells of data cannot steer a
+/// terminal.
 std::string for_terminal(std::string_view text);
 
-/// A word of a command line: in single quotes where a shell would read it otherwise.
+/// The text as one word of a command line, in single quotes where a shell would change it
+/// otherwise.
 std::string for_shell(std::string_view text);
 
 }  // namespace tandem::api

@@ -269,7 +269,7 @@ class Backward final : public PreparedKernel {
 
  private:
   static Heads rows_or_dense(Heads heads, std::int64_t columns) {
-    if (heads.row == 0) heads.row = columns;  // nobody reads it, or a single row
+    if (heads.row == 0) heads.row = columns;  // it is not read, or is a single row
     return heads;
   }
 
@@ -286,8 +286,9 @@ class Backward final : public PreparedKernel {
     return coarse;
   }
 
-  /// Of m queries from i on: p = factor exp(score - shift), from log_sum_exp where that is fine,
-  /// else from the largest score and the sum beside it. `scores` is a block to work in.
+  /// For m queries from i on: shift and factor of p = factor exp(score - shift), from log_sum_exp
+  /// where that is fine, else from the largest score and its sum of exponentials. `scores` is a
+  /// block to work in.
   void sums_again(const KernelArguments& a, std::int64_t n, std::int64_t h, std::int64_t i,
                   std::int64_t m, const float* log_sums, float* scores, float* mask_buffer,
                   float* shifts, float* factors, void* products) const {

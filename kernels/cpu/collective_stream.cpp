@@ -32,7 +32,7 @@ class CollectiveStream final : public Stream {
   void run(const KernelCall& call) override {
     pointers_.clear();
     for (int i = 0; i < call.inputs; ++i)
-      pointers_.push_back(const_cast<void*>(call.arguments.inputs[i]));  // is read alone
+      pointers_.push_back(const_cast<void*>(call.arguments.inputs[i]));  // inputs are only read
     for (int i = 0; i < call.outputs; ++i) pointers_.push_back(call.arguments.outputs[i]);
     QueuedOperation queued;
     queued.kind = QueuedOperation::Kind::run;
@@ -67,7 +67,7 @@ class CollectiveStream final : public Stream {
   }
   void wait(Event& event, std::uint64_t count) override {
     if (count == 0) return;
-    // What another thread of the host records later stands in no queue yet.
+    // A record that another thread of the host makes later is in no queue yet.
     const auto* const counted = dynamic_cast<CountedEvent*>(&event);
     const bool is_awaited = counted != nullptr && counted->enqueued < count;
     if (is_awaited) event.synchronize(count);
@@ -125,7 +125,7 @@ class CollectiveStream final : public Stream {
   const std::shared_ptr<LaneMonitor> monitor_;
   int lane_ = -1;
   OperationQueue queue_;
-  std::vector<void*> pointers_;  // of the last kernel: inputs, outputs
+  std::vector<void*> pointers_;  // inputs and outputs of the last kernel
   std::atomic<bool> started_{false};
   std::thread thread_;
 };

@@ -1,5 +1,5 @@
-// The host's stream for operations over all ranks: a thread of its own works through a ring, beside
-// the calling thread.
+// The host's stream for operations over all ranks: a thread of its own works through a ring,
+// parallel to the calling thread.
 #pragma once
 
 #include <functional>

@@ -124,8 +124,8 @@ class Denormals {
   unsigned bits_;
 };
 
-// The settings of the compute lane on this thread, which its team takes over in each region, until
-// it goes: they are the caller's, who may compute between two steps.
+// Sets the compute lane's settings on this thread, from which its team takes them in each region.
+// The destructor restores the caller's, who may compute between two steps.
 class LaneSettings {
  public:
   explicit LaneSettings(int threads) : onednn_(threads), before_(Denormals::of_this_thread()) {

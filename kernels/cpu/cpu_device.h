@@ -19,8 +19,8 @@ std::optional<int> asked_threads();
 /// more than OMP_NUM_THREADS.
 int default_threads(int cores = usable_cores());
 
-/// The device "cpu" with a team of `threads` threads; 0 takes the default, more than the usable
-/// cores are cut to them. A monitor is told what its streams do.
+/// The device "cpu" with a team of `threads` threads; 0 takes the default, and the team has at most
+/// as many threads as there are usable cores. Streams report what they do to the monitor.
 std::unique_ptr<Device> make_cpu_device(int threads = 0,
                                         std::shared_ptr<LaneMonitor> monitor = nullptr);
 

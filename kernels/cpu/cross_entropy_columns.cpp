@@ -44,7 +44,8 @@ class CrossEntropyColumns final : public PreparedKernel {
   }
 
  private:
-  // Each part's: log_sum_exp, factors and means of a tile's columns, and where its labels lie.
+  // Bytes of one part: log_sum_exp, factors and means of a tile's columns, and where its labels
+  // lie.
   std::size_t part_bytes() const {
     return static_cast<std::size_t>(width_) * (3 * sizeof(float) + sizeof(std::int64_t));
   }
@@ -52,7 +53,7 @@ class CrossEntropyColumns final : public PreparedKernel {
   void run_tile(const KernelArguments& a, std::int64_t outer, std::int64_t column, std::int64_t n,
                 char* workspace) const {
     const std::int64_t classes = lines_.length, stride = lines_.inner;
-    const std::int64_t first = outer * stride + column;  // of labels and losses
+    const std::int64_t first = outer * stride + column;  // the first element in labels and losses
     const std::int64_t start = outer * classes * stride + column;
     const float* const x = static_cast<const float*>(a.inputs[at_.logits]) + start;
     float* const losses = output_at<float>(a, at_.losses);

@@ -15,7 +15,7 @@
 namespace tandem {
 namespace {
 
-// Of elements: small enough for the second cache with all that a walk reads.
+// In elements: small enough that all that a walk reads fits in the second cache.
 constexpr std::int64_t chunk_elements = 16 << 10;
 // Sums over the columns of a matrix are kept for each of its chunks.
 constexpr std::int64_t most_cuts = 128;
@@ -24,15 +24,15 @@ constexpr std::int64_t most_cuts = 128;
 struct Chunk {
   std::size_t group = 0;
   std::int64_t first_matrix = 0, matrices = 1;
-  std::int64_t first_row = 0, rows = 1;        // of each of them
-  std::int64_t first_column = 0, columns = 0;  // of each
-  std::int64_t cut_sums = -1;  // where those of its columns begin, where the matrix has others, too
+  std::int64_t first_row = 0, rows = 1;        // rows of each of these matrices
+  std::int64_t first_column = 0, columns = 0;  // columns of each row
+  std::int64_t cut_sums = -1;  // where its sums of columns begin, if the matrix has more chunks
 };
 
 /// A matrix that several chunks share.
 struct CutMatrix {
   std::size_t group;
-  std::int64_t matrix, sums, chunks;  // sums: of columns of its first chunk; the others' follow
+  std::int64_t matrix, sums, chunks;  // sums: where the first chunk's begin; the others' follow
 };
 
 class FactoredUpdate final : public DenseUpdate {
@@ -106,7 +106,7 @@ class FactoredUpdate final : public DenseUpdate {
   /// The workspace; the floats of the parts follow.
   struct Work {
     double *sums, *factors;   // [chunks][2]: of squares of masters and directions; [groups]
-    float *means, *cut_sums;  // of the rows' states of all matrices; of columns
+    float *means, *cut_sums;  // means of each matrix's states of rows; sums of columns
   };
 
   void cut(std::size_t group) {
@@ -273,7 +273,7 @@ class FactoredUpdate final : public DenseUpdate {
   std::vector<Chunk> chunks_;
   std::vector<CutMatrix> cut_matrices_;
   std::int64_t means_ = 0, cut_sums_ = 0, own_floats_ = 0;  // floats of the workspace
-  std::int64_t widest_ = 0;                                 // of a block of 16 bits, in elements
+  std::int64_t widest_ = 0;  // elements in the largest block of 16 bits
 };
 
 }  // namespace

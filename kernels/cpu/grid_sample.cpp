@@ -13,14 +13,14 @@
 namespace tandem {
 namespace {
 
-constexpr std::size_t most_taps = 512;  // of the places that are looked at together
+constexpr std::size_t most_taps = 512;  // taps of the places that are handled together
 
 /// The elements that some places see: those of place p are starts[p] to starts[p + 1].
 struct PlaceTaps {
   std::int64_t starts[most_taps + 1];
   std::int64_t at[most_taps];  // from the first element of a sample and channel
   float weights[most_taps];
-  float slopes[3][most_taps];  // of the weights by the coordinate along each axis of x
+  float slopes[3][most_taps];  // derivatives of the weights by the coordinate along each axis of x
 };
 
 /// Elements between neighbours of a map [N, C, place], row-major or channels-last.
@@ -45,8 +45,8 @@ struct Sampling {
   std::size_t axes;
   std::array<std::int64_t, 3> extents{};
   std::int64_t batch, channels, elements = 1, places = 1;
-  std::int64_t block = 1, blocks = 0;  // of places whose taps are found together
-  std::int64_t bytes = 0;              // that take about as long to move
+  std::int64_t block = 1, blocks = 0;  // blocks of places whose taps are found together
+  std::int64_t bytes = 0;              // bytes that take about as long to move
   int threads;
 
   Sampling(const KernelRequest& request, const Operand& x_map, const Operand& y_map)
@@ -167,7 +167,7 @@ void grid_gradient(const Sampling& s, const PlaceTaps& taps, std::int64_t count,
       for (std::int64_t k = taps.starts[p]; k < taps.starts[p + 1]; ++k) {
         const float* const from = x + first * s.x.channel + taps.at[k];
         double sum = sums[k];
-        for (std::int64_t c = 0; c < together; ++c) {  // of stride 1 where there are several
+        for (std::int64_t c = 0; c < together; ++c) {  // their stride is 1 where there are several
           sum += static_cast<double>(changes[c]) * static_cast<double>(from[c]);
         }
         sums[k] = sum;

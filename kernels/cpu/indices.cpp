@@ -154,7 +154,7 @@ std::unique_ptr<PreparedKernel> cum_sum_of(const KernelRequest& request) {
   const Attributes& attributes = request.attributes();
   const Lines lines(request.inputs[0].type.shape,
                     static_cast<std::size_t>(attributes.integer("axis")));
-  const std::int64_t groups = (lines.inner + width - 1) / width;  // of columns
+  const std::int64_t groups = (lines.inner + width - 1) / width;  // groups of `width` columns
   return prepared([lines, groups, exclusive = attributes.flag("exclusive"),
                    reverse = attributes.flag("reverse"),
                    threads = request.facts->threads](const KernelArguments& a) {

@@ -16,8 +16,7 @@ enum class Isa { baseline, avx2, avx512 };
 /// out.
 std::vector<std::string> processor_features();
 
-/// The widest set that these facts allow. Facts with "avx2" alone give the AVX2 form on any
-/// machine.
+/// The widest set that these facts allow. Facts with only "avx2" give the AVX2 form on any machine.
 Isa isa_of(const DeviceFacts& facts);
 
 }  // namespace tandem

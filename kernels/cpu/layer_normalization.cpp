@@ -19,7 +19,7 @@ struct Rows {
   }
 };
 
-// Of a node whose y nobody reads.
+// For a node whose y is not read.
 void write_statistics(const float* x, const Rows& rows, double epsilon, float* means,
                       float* rstds) {
   const auto length = static_cast<double>(rows.length);

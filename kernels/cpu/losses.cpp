@@ -109,7 +109,7 @@ std::unique_ptr<PreparedKernel> prepare_likelihood_grad(const KernelRequest& req
   return prepared([=](const KernelArguments& a) {
     const float* dlosses = static_cast<const float*>(a.inputs[0]);
     float* dx = static_cast<float*>(a.outputs[0]);
-    // Cut between blocks of lines that interleave, so that nobody clears what another one wrote.
+    // Cut between blocks of lines that interleave, so that no part clears what another has written.
     const std::int64_t blocks = lines.count / lines.inner, size = lines.length * lines.inner;
     parallel_ranges(threads, blocks, 4 * blocks * size, [&](std::int64_t begin, std::int64_t end) {
       std::memset(dx + begin * size, 0,

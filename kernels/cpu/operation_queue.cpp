@@ -10,8 +10,8 @@ void OperationQueue::push(const QueuedOperation& operation, std::span<void* cons
   QueuedOperation& slot = operations_[pushed_ % operations_.size()];
   slot = operation;
   if (!pointers.empty()) {
-    // A larger call than ever before. Of more than half of the ring what is left at its end would
-    // be too much beside them.
+    // This call is larger than any before. If it took more than half of the ring, the part left
+    // unused at the ring's end would be too large.
     if (2 * pointers.size() > pointers_.size()) {
       less_.wait(lock, [&] { return pushed_ == popped_; });
       pointers_.resize(2 * pointers.size());

@@ -28,13 +28,13 @@ struct QueuedOperation {
   std::size_t bytes = 0;
   enum class Direction : std::uint8_t { within, to_device, to_host };
   Direction direction = Direction::within;
-  double seconds = 0;  // at least, of real time
+  double seconds = 0;  // least real time that it takes
   // record, wait
   Event* event = nullptr;  // a CountedEvent where it is recorded
   std::uint64_t count = 0;
 };
 
-/// One thread pushes at a time, one takes.
+/// One thread at a time pushes, one takes.
 class OperationQueue {
  public:
   /// Blocks while the ring is full.

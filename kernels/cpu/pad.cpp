@@ -23,7 +23,7 @@ struct Run {
 
 struct PaddedAxis {
   std::int64_t x_extent = 1, y_extent = 1, x_stride = 0, y_stride = 0;
-  Ints sources;  // of each place of y
+  Ints sources;  // for each place of y the index in x
 
   std::vector<Run> runs() const {
     std::vector<Run> list;
@@ -43,7 +43,7 @@ struct PaddedAxis {
   }
 };
 
-/// Both maps as [outer..., row, width]; rows are where the innermost padding is.
+/// Both maps seen as [outer..., row, width]; `row` is the innermost axis with padding.
 struct PaddedMap {
   std::vector<PaddedAxis> outer;
   PaddedAxis row;

@@ -1,5 +1,5 @@
 // Regions of work that the threads of the compute lane share. Work is cut into parts before the
-// region, never by whoever happens to come first, so that results do not depend on timing.
+// region, never by the order in which threads arrive, so that results do not depend on timing.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Resize along one axis and its gradient: rows of what lies behind the axis in memory as weighted
+// Resize along one axis and its gradient: rows of what lies inside the axis in memory as weighted
 // sums of rows; along the innermost axis elements as sums of elements.
 #include "engine/operators/resize.h"
 

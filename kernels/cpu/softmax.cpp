@@ -13,7 +13,7 @@ using Backward = void (*)(const float* dy, const float* y, float* dx, std::int64
 template <class Function>
 std::unique_ptr<PreparedKernel> prepare_lines(const KernelRequest& request, Function function) {
   constexpr bool gradient = std::is_same_v<Function, Backward>;
-  constexpr std::int64_t buffers = gradient ? 3 : 2;  // of a line each; the last is written
+  constexpr std::int64_t buffers = gradient ? 3 : 2;  // one line each; the last is written
   const Lines lines(request.outputs[0].type.shape,
                     static_cast<std::size_t>(request.attributes().integer("axis")));
   // An exponential costs about as much as reading 16 bytes from L2.

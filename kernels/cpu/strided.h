@@ -1,4 +1,4 @@
-// Index spaces under strides: axes that lie behind each other for all operands become one.
+// Index spaces under strides: axes that are contiguous to each other in all operands become one.
 #pragma once
 
 #include <algorithm>
@@ -64,7 +64,7 @@ inline std::vector<int> memory_order(const Layout& layout, const Shape& shape) {
   return order;
 }
 
-/// Without holes and broadcast axes, in any order of axes.
+/// Whether the layout has no holes and no broadcast axes, in any order of axes.
 inline bool is_dense(const Layout& layout, const Shape& shape) {
   if (!layout.is_strided()) return false;
   std::vector<std::pair<std::int64_t, std::int64_t>> axes;

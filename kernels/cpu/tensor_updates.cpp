@@ -15,7 +15,7 @@ namespace tandem {
 namespace {
 
 constexpr std::int64_t tile =
-    1024;  // of 16-bit operands converted at once: stays in the first cache
+    1024;  // 16-bit operands converted at once: they stay in the first cache
 constexpr std::int64_t chunk_elements = 4 * tile;
 
 class TensorUpdate final : public DenseUpdate {
@@ -90,7 +90,9 @@ class TensorUpdate final : public DenseUpdate {
     });
   }
 
-  /// Of the chunk from element i on, which results start as; null where the rule keeps none.
+  /// The outputs for the states of the chunk, from element i on; they start as copies of the
+  /// inputs. Null where the rule keeps none.
+  /// none.
   struct States {
     float* at[most_states] = {};
   };
@@ -133,7 +135,7 @@ class TensorUpdate final : public DenseUpdate {
   static constexpr int most_terms = 4;
 
   const RuleLoops& loops_;
-  std::vector<std::int64_t> elements_, first_chunks_;  // of the groups
+  std::vector<std::int64_t> elements_, first_chunks_;  // elements and first chunk of each group
   std::int64_t chunks_ = 0;
 };
 

@@ -18,7 +18,7 @@
 namespace tandem {
 namespace {
 
-// Updates of the kinds that treat each element alone.
+// Updates of the kinds that treat each element independently of the others.
 class ElementUpdate final : public DenseUpdate {
  public:
   explicit ElementUpdate(const KernelRequest& r) : DenseUpdate(r) {
@@ -79,7 +79,7 @@ class ElementUpdate final : public DenseUpdate {
 
   static constexpr std::int64_t tile = 1024;
 
-  std::vector<std::int64_t> starts_;  // of the groups, in elements
+  std::vector<std::int64_t> starts_;  // the first element of each group
 };
 
 std::optional<std::string> refuse_update(const KernelRequest& r) {
@@ -201,7 +201,7 @@ std::optional<std::string> refuse_update_operands(const KernelRequest& r) {
     if (r.inputs[i].type.dtype != DType::float32) return "scalars that are not float32";
   }
   for (std::size_t i = 0; i < r.outputs.size(); ++i) {
-    // A state that the settings do without has an empty output, which nobody reads.
+    // A state that these settings do not need has an empty output, which is not read.
     const std::size_t k = i % sizes.outputs;
     const Shape& master = r.inputs[i / sizes.outputs * sizes.inputs].type.shape;
     const bool made =

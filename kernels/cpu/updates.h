@@ -40,7 +40,7 @@ class DenseUpdate : public PreparedKernel {
                   std::int64_t n) const {
     keep(input(a, group, 2 + static_cast<std::size_t>(k)), state(a, group, k), first, n);
   }
-  /// These elements of the master as the weight of 16 bits, where there is one.
+  /// Writes these elements of the master as the weight of 16 bits, where there is one.
   void write_weight(const KernelArguments& a, std::size_t group, std::int64_t first,
                     std::int64_t n) const;
 
@@ -55,8 +55,8 @@ class DenseUpdate : public PreparedKernel {
  private:
   void keep(const void* from, float* to, std::int64_t first, std::int64_t n) const;
 
-  void (*widen_)(const std::uint16_t* x, float* y, std::int64_t n);   // of gradients
-  void (*narrow_)(const float* x, std::uint16_t* y, std::int64_t n);  // of weights
+  void (*widen_)(const std::uint16_t* x, float* y, std::int64_t n);   // for gradients
+  void (*narrow_)(const float* x, std::uint16_t* y, std::int64_t n);  // for weights
 };
 
 /// A reason where the operands of an update, or of many grouped, are not what vector code takes:

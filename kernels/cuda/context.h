@@ -19,7 +19,7 @@ struct GpuContext {
   int gpu = 0;
   GpuProperties properties;
   bool allow_tf32 = false;
-  std::string cache_folder;  // of compiled kernels and library plans; "": none is kept
+  std::string cache_folder;  // folder for compiled kernels and library plans; "": none is kept
 
   /// Notes the first failure of a kernel's run, which must not throw; the stream throws it after.
   void fail(const char* what, const std::string& why);

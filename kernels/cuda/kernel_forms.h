@@ -1,4 +1,4 @@
-// Short ways to write kernels of a GPU, beside those for all devices.
+// Short ways to write kernels of a GPU, in addition to those for all devices.
 #pragma once
 
 #include "engine/device/kernel_forms.h"
@@ -6,7 +6,7 @@
 
 namespace tandem::cuda {
 
-/// What a kernel's list asks of a request alone, by a function that has to know the GPU too.
+/// Turns a function of a request and the GPU into one of the request only, as a kernel list needs.
 template <class F>
 auto on(const Gpu& gpu, F f) {
   return [gpu, f](const KernelRequest& request) { return f(request, gpu); };

@@ -41,7 +41,7 @@ inline void copy_bytes(GpuContext& gpu, void* to, const void* from, std::size_t 
   if (to == from || bytes == 0) return;
   check_call(gpu, "a copy", gpu.runtime->copy(to, from, bytes, static_cast<cudaStream_t>(queue)));
 }
-/// Nothing where `to` is null.
+/// Does nothing where `to` is null.
 void zero_bytes(GpuContext& gpu, void* to, std::size_t bytes, void* queue);  // zero_bytes.cu
 
 /// A reason where the scalars lr and scale of an update are not float32.

@@ -8,10 +8,10 @@ namespace {
 
 constexpr int block_threads = 256;
 
-/// Whole numbers of 16 bytes from an aligned address on, and the bytes before and behind them.
+/// Whole numbers of 16 bytes from an aligned address on, and the bytes before and after them.
 struct Zeros {
   unsigned char* first;
-  std::size_t before, middle, behind;  // middle: of 16 bytes
+  std::size_t before, middle, behind;  // middle: in 16 bytes
 
   template <class Block>
   TANDEM_HOST_DEVICE void operator()(Block& block) const {

@@ -56,7 +56,8 @@ const std::vector<AccessHistory::Conflict>& AccessHistory::touch(std::uintptr_t 
   cut(end);
   auto segment = cut(begin);
   for (std::uintptr_t at = begin; at < end; ++segment) {
-    if (segment == segments_.end() || segment->first > at) {  // bytes that nobody has touched yet
+    // Bytes that have not been touched yet.
+    if (segment == segments_.end() || segment->first > at) {
       const std::uintptr_t until = segment == segments_.end() ? end : std::min(end, segment->first);
       segment = segments_.emplace_hint(segment, at, Segment{until, {}, {}});
     }

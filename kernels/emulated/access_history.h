@@ -20,8 +20,8 @@ struct OperationMark {
   int name = 0;
 };
 
-/// For every byte the last writer, and of each lane the last reader since. That is enough: an
-/// access that is ordered behind these is ordered behind all before them, or they were reported.
+/// For every byte the last writer, and for each lane the last reader since. That is enough: an
+/// access that is ordered after these is ordered after all before them, or they were reported.
 class AccessHistory {
  public:
   struct Conflict {
@@ -37,12 +37,12 @@ class AccessHistory {
  private:
   struct Segment {
     std::uintptr_t end = 0;
-    OperationMark writer;  // tick 0: nobody
+    OperationMark writer;  // tick 0: none
     std::vector<OperationMark> readers;
   };
   using Segments = std::map<std::uintptr_t, Segment>;  // by their first byte
 
-  /// Makes `at` a border; returns the first segment at or behind it.
+  /// Makes `at` a border; returns the first segment at or after it.
   Segments::iterator cut(std::uintptr_t at);
   void touch(Segment& segment, bool write, const OperationMark& mark, const VectorClock& clock);
 

@@ -25,8 +25,8 @@ const std::size_t page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
 
 }  // namespace
 
-// A range of the window: guard page, data, guard page. Plain blocks end right at the guard; growing
-// ones begin right behind it.
+// A range of the window: guard page, data, guard page. Plain blocks end right before the second
+// guard; growing ones begin right after the first.
 class EmulatedMemory final : public Memory {
  public:
   EmulatedMemory(std::shared_ptr<AddressSpace> space, std::size_t range, std::size_t range_bytes,
@@ -123,7 +123,7 @@ std::size_t AddressSpace::take_range(std::size_t bytes) {
 }
 
 void AddressSpace::return_range(std::size_t offset, std::size_t bytes, std::size_t charged) {
-  if (bytes > 0) {  // its pages go back to the system: whoever uses the bytes still, faults
+  if (bytes > 0) {  // its pages go back to the system: any later access faults
     ::mprotect(reinterpret_cast<void*>(kernel_view_ + offset), bytes, PROT_NONE);
     ::fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
                 static_cast<off_t>(bytes));

@@ -1,6 +1,6 @@
-// Memory of an emulated device: one file in memory, mapped twice at a fixed distance. The device
-// view has the addresses that everybody knows and that nobody can dereference; kernels use the
-// other view.
+// Memory of an emulated device: one file in memory, mapped twice at a fixed distance. Addresses
+// outside the kernels are in the device view, which cannot be dereferenced; kernels use the other
+// view.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +31,7 @@ class AddressSpace : public std::enable_shared_from_this<AddressSpace> {
     const auto at = reinterpret_cast<std::uintptr_t>(address);
     return at >= device_view_ && at - device_view_ < window_;
   }
-  /// The same byte in the kernels' view.
+  /// The address of the same byte in the kernels' view.
   void* kernel_view(const void* address) const {
     return reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(address) - device_view_ +
                                    kernel_view_);

@@ -38,7 +38,7 @@ EmulatedCaptured::EmulatedCaptured(std::shared_ptr<EmulatedShared> device, Captu
     : device_(std::move(device)), operations_(std::move(capture.operations_)) {
   for (const Capture::Branch& branch : capture.branches_) {
     EmulatedStream& stream = *branch.stream;
-    // What a fork does is ordered by the graph alone, not by the stream that it borrows.
+    // Only the graph orders what a fork does, not the stream that it borrows.
     const int lane = branches_.empty()
                          ? stream.lane()
                          : device_->monitor().add_lane(stream.name() + ".captured", stream.lane());

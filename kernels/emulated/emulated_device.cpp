@@ -24,7 +24,8 @@ class EmulatedDevice final : public Device {
       : shared_(std::make_shared<EmulatedShared>(options)) {
     facts_ = shared_->cpu->facts();
     facts_.kind = "emulated";
-    // As fast as float32: Operator::precision is heeded.
+    // Claims that the 16-bit floats are as fast as float32, so that Operator::precision is
+    // followed.
     facts_.features.insert(facts_.features.end(), {"bfloat16", "float16"});
     kernels_ = with_widened(shared_->cpu->kernels());
   }

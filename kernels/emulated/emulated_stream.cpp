@@ -54,7 +54,8 @@ void EmulatedStream::break_rule(const std::string& text) {
   broken_rule(name_, text);
 }
 
-// A device that gets a foreign address faults; the emulated one says whose it was.
+// A device that gets a foreign address faults; the emulated one first prints which operation used
+// it.
 void* EmulatedStream::kernel_pointer(const void* address, const Operation& operation,
                                      const char* what) const {
   if (address == nullptr) return nullptr;
@@ -168,10 +169,10 @@ void EmulatedStream::wait(Event& any, std::uint64_t count) {
       break_rule("waits in a capture for an event that was recorded outside of it");
     return capture_->add_wait(branch_, event->captured_record);
   }
-  if (event == nullptr) {  // of the host
+  if (event == nullptr) {  // the host's event
     auto* const counted = dynamic_cast<CountedEvent*>(&any);
     if (counted != nullptr && counted->enqueued >= count && !counted->reached(count))
-      return enqueue_wait(lane_, *counted, count);  // of a queue that runs beside the caller
+      return enqueue_wait(lane_, *counted, count);  // a queue that runs parallel to the caller
     any.synchronize(count);
     device_->monitor().wait(lane_, any.id(), count);
   } else if (event->enqueued < count) {  // as on CUDA, nothing to wait for; the monitor reports it

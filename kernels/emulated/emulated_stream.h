@@ -74,7 +74,7 @@ class EmulatedStream final : public Stream {
   friend class CaptureOrder<EmulatedStream>;
   friend class EmulatedCaptured;
 
-  /// To the monitor as part of `lane`, and into the ring.
+  /// Reports the operation to the monitor as part of `lane` and puts it into the ring.
   void enqueue(int lane, QueuedOperation& queued, const Operation& declared,
                std::span<void* const> pointers);
   void enqueue_record(int lane, CountedEvent& event, std::uint64_t count);
@@ -88,9 +88,9 @@ class EmulatedStream final : public Stream {
   const std::string name_;
   int lane_ = -1;
   OperationQueue queue_;
-  std::vector<void*> pointers_;       // of the last kernel: inputs, outputs, as kernels see them
+  std::vector<void*> pointers_;       // inputs and outputs of the last kernel, as kernels see them
   std::shared_ptr<Capture> capture_;  // under way
-  int branch_ = 0;                    // of this stream in it
+  int branch_ = 0;                    // this stream's branch of the capture
   std::atomic<bool> started_{false};
   std::thread thread_;
 };

@@ -41,7 +41,8 @@ std::string OrderChecker::who(const OperationMark& mark, bool write) const {
 
 int OrderChecker::add_lane(std::string_view name, int time_of) {
   const std::lock_guard lock(mutex_);
-  for (std::size_t i = 0; i < lanes_.size(); ++i) {  // an ended lane's number goes on, in order
+  // A lane of the same name continues an ended one's number, in order.
+  for (std::size_t i = 0; i < lanes_.size(); ++i) {
     Lane& lane = lanes_[i];
     if (!lane.ended || lane.name != name) continue;
     lane.ended = false;
@@ -97,7 +98,7 @@ TraceSpan* OrderChecker::operation(int number, const Operation& operation, std::
         std::string first = who(conflict.earlier, conflict.earlier_writes);
         std::string second = who(mark, access.write);
         if (conflict.earlier.lane > number)
-          std::swap(first, second);  // whoever happened to be first
+          std::swap(first, second);  // by lane, whichever happened to be first
         add_error(first + " and " + second + " touch the same bytes, and no event orders them");
       }
     }

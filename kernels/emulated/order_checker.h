@@ -28,7 +28,7 @@ class OrderChecker final : public LaneMonitor {
   std::vector<std::string> order_errors() const;
   /// Keeps the first `capacity` operations from now on; 0 stops.
   void start_trace(std::size_t capacity);
-  /// Before the run's devices are made.
+  /// To be called before the run's devices are made.
   void set_check_order(bool check_order) { check_order_ = check_order; }
   bool checks_order() const override { return check_order_; }
   bool keeps_trace() const override;

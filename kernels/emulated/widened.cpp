@@ -105,7 +105,7 @@ struct Places {
   Shape shape;
   std::vector<std::int64_t> strides;
   std::int64_t span = 0;    // how many, from the lowest to the highest
-  std::int64_t before = 0;  // of them in front of the first element
+  std::int64_t before = 0;  // how many lie before the first element
 };
 
 class Widened final : public PreparedKernel {
@@ -156,7 +156,7 @@ class Widened final : public PreparedKernel {
 
  private:
   struct Copy {
-    std::size_t index = 0;   // of the operand
+    std::size_t index = 0;   // index of the operand
     std::size_t offset = 0;  // in the workspace
     Places places;
     /// The first element.

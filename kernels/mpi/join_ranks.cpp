@@ -120,8 +120,8 @@ void take_mpi() {
                  .fix = "start another process for it"});
 }
 
-/// A group that goes in an error, or after one of any rank, leaves MPI as it is: ending it in order
-/// would wait for ranks that do not come.
+/// A group that ends with an error, or after one of any rank, leaves MPI as it is: ending it in
+/// order would wait for ranks that do not come.
 class MpiRankGroup final : public RankGroup {
  public:
   MpiRankGroup(std::shared_ptr<Rendezvous> rendezvous, std::shared_ptr<MpiMessages> messages,

@@ -18,7 +18,7 @@ fs::path own_folder() {
   if (dladdr(reinterpret_cast<void*>(&open_mpi_library), &info) == 0 || info.dli_fname == nullptr)
     return {};
   std::error_code error;
-  // Of a program that was started by name the loader knows the name alone.
+  // Where the program was started by name, the loader knows only the name.
   fs::path file = fs::canonical("/proc/self/exe", error);
   if (std::string(info.dli_fname).find(".so") != std::string::npos)
     file = fs::canonical(info.dli_fname, error);

@@ -15,13 +15,13 @@ struct MpiLibrary {
   std::string problem;  // why none was
 };
 
-/// Where the plug-in may be, in order: what TANDEM_MPI names, beside the program or library that
+/// Where the plug-in may be, in order: what TANDEM_MPI names, next to the program or library that
 /// this code is part of, and in lib/ there and one folder up.
 std::vector<std::string> mpi_plugin_files();
 /// Opens the first of the files that exists; it has to be fit. It stays open until the process
 /// ends.
 MpiLibrary open_mpi_library(const std::vector<std::string>& files);
-/// The one of this process, opened by the first call.
+/// The MPI library of this process, opened by the first call.
 const MpiLibrary& mpi_library();
 
 /// How to get what is missing.

@@ -14,8 +14,8 @@ struct MpiPlace {
   int rank = 0, ranks = 1, local_rank = 0, local_ranks = 1;
 };
 
-/// Once one has given up, none of this process calls MPI any more: requests that are under way
-/// would touch memory that has gone.
+/// Once one object has given up, none in this process calls MPI any more: requests that are under
+/// way would touch freed memory.
 class MpiMessages final : public RankMessages {
  public:
   /// The functions are started; they outlive it.

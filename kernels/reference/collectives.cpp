@@ -1,5 +1,5 @@
-// Operators over all ranks, in one process that stands for all of them: as if every rank had the
-// same operands, and this one were rank 0. Steps of several ranks run the communicator of a device
+// Operators over all ranks, in one process that acts for all of them: as if every rank had the same
+// operands, and this one were rank 0. Steps of several ranks run the communicator of a device
 // instead.
 #include "engine/operators/tables/rows.h"
 #include "kernels/reference/network_support.h"
@@ -8,7 +8,8 @@
 namespace tandem::reference {
 namespace {
 
-// Of as many equal operands: their sum is that many times one of them, everything else is itself.
+// How many equal operands are added: their sum is that many times one of them; every other
+// reduction gives the operand itself.
 std::int64_t equal_terms(const KernelRequest& request) {
   return request.attributes().text("reduction") == "sum" ? request.attributes().integer("ranks")
                                                          : 1;
@@ -61,7 +62,7 @@ std::unique_ptr<PreparedKernel> reduce_scatter(const KernelRequest& request) {
   });
 }
 
-// x behind itself, once for each rank.
+// Copies of x one after the other, one for each rank.
 std::unique_ptr<PreparedKernel> all_gather(const KernelRequest& request) {
   const std::size_t size = size_of(request.inputs[0].type.dtype);
   std::vector<std::vector<Position>> parts;
@@ -102,7 +103,7 @@ std::unique_ptr<PreparedKernel> gather_states(const KernelRequest& request) {
   });
 }
 
-// Each rank, all like this one, sends part 0 to rank 0.
+// As if each rank, all like this one, sent its part 0 to rank 0.
 std::unique_ptr<PreparedKernel> all_to_all(const KernelRequest& request) {
   const Operand &x = request.inputs[0], &y = request.outputs[0];
   const std::size_t size = size_of(x.type.dtype);
@@ -118,7 +119,7 @@ std::unique_ptr<PreparedKernel> all_to_all(const KernelRequest& request) {
       });
 }
 
-// Each rank, all like this one, sends its first rows to rank 0, as many as this one awaits.
+// As if each rank, all like this one, sent its first rows to rank 0, as many as this one expects.
 std::unique_ptr<PreparedKernel> exchange_rows(const KernelRequest& request) {
   const TensorType& y = request.outputs[0].type;
   return with_type(y.dtype, [&](auto tag) {

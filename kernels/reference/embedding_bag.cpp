@@ -11,10 +11,10 @@ namespace {
 struct Bags {
   Reader ids, weights;
   bool weighted;
-  std::int64_t count;    // of bags
+  std::int64_t count;    // number of bags
   std::int64_t length;   // ids in each
   std::int64_t columns;  // elements of a row
-  std::int64_t rows;     // of the table
+  std::int64_t rows;     // rows of the table
   std::int64_t absent;   // the id that names none
   std::int32_t node;
 

@@ -9,8 +9,8 @@ namespace {
 /// Walks over y's shape: in y, in x without the gathered axis, and in indices.
 struct GatherWalk {
   Position y, x, indices;
-  std::int64_t extent = 0, stride = 0;  // of x's gathered axis
-  DType dtype = DType::int64;           // of indices
+  std::int64_t extent = 0, stride = 0;  // extent and stride of x's gathered axis
+  DType dtype = DType::int64;           // type of indices
   std::int32_t node = -1;
 
   void next() {

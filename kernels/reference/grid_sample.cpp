@@ -11,7 +11,7 @@ namespace {
 struct Sampling {
   Places x, grid, y;
   GridSampler sampler;
-  Shape extents;  // of x, behind [N, C]
+  Shape extents;  // spatial extents of x, those after [N, C]
   std::int64_t batch = 0, channels = 0, elements = 1, places = 1;
 
   Sampling(const KernelRequest& r, const Operand& x_operand, const Operand& grid_operand,
@@ -35,7 +35,7 @@ struct Sampling {
   std::int64_t y_index(std::int64_t n, std::int64_t c, std::int64_t place) const {
     return (n * channels + c) * places + place;
   }
-  /// Of the coordinate along `axis`; the grid names axes from the last one on.
+  /// Index of the coordinate along `axis`; the grid names axes from the last one on.
   std::int64_t grid_index(std::int64_t n, std::int64_t place, std::int64_t axis) const {
     return (n * places + place) * axes() + (axes() - 1 - axis);
   }

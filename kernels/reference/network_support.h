@@ -41,7 +41,7 @@ class Places {
     return rest;
   }
 
-  /// Walks axes from `first` to one before `last` alone.
+  /// Walks only the axes from `first` to one before `last`.
   Places only(std::size_t first, std::size_t last) const {
     return without(0, first).without(last, shape_.size());
   }
@@ -112,7 +112,7 @@ class Reader {
   DType dtype_ = DType::float32;
 };
 
-/// Writes an operand of any element type; nothing where nobody reads it (a null address).
+/// Writes an operand of any element type; nothing where it is not read (a null address).
 class Writer {
  public:
   Writer() = default;
@@ -184,13 +184,13 @@ Kernel kernel_for(std::string name, std::string op, F prepare, std::size_t typed
   return {std::move(name), std::move(op), refuse, propose_any_strides, prepare_one, true};
 }
 
-/// For float32 and float64; most operators.
+/// Prepares for float32 and float64; most operators.
 template <class F>
 Kernel float_kernel(std::string name, std::string op, F prepare, std::size_t typed = 0) {
   return kernel_for<float, double>(std::move(name), std::move(op), std::move(prepare), typed);
 }
 
-/// For the half types too.
+/// Prepares for the half types too.
 template <class F>
 Kernel any_float_kernel(std::string name, std::string op, F prepare, std::size_t typed = 0) {
   return kernel_for<float, double, Float16, BFloat16>(std::move(name), std::move(op),
@@ -204,7 +204,7 @@ Kernel untyped_kernel(std::string name, std::string op, F prepare) {
           propose_any_strides, std::move(prepare), true};
 }
 
-/// For all types; prepare(request, T{}) gets bool as a number of one byte.
+/// Prepares for all types; prepare(request, T{}) gets bool as a number of one byte.
 template <class F>
 Kernel number_kernel(std::string name, std::string op, F prepare) {
   return untyped_kernel(std::move(name), std::move(op), [prepare](const KernelRequest& request) {

@@ -11,7 +11,7 @@ std::int64_t wrapped(std::int64_t i, std::int64_t extent) {
   return ((i % extent) + extent) % extent;
 }
 
-// The index in [0, extent) that i, relative to x's begin, stands for.
+// The index in [0, extent) of the element that is read for i, relative to x's begin.
 std::int64_t source_index(const std::string& mode, std::int64_t i, std::int64_t extent) {
   if (i >= 0 && i < extent) return i;
   if (mode == "edge") return i < 0 ? 0 : extent - 1;

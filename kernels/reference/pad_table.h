@@ -10,7 +10,7 @@ namespace tandem::reference {
 /// [axis][i]: the index in x of y's index i; -1 in a constant border.
 using PadTable = std::vector<Ints>;
 
-/// Of the attributes `pads` and `mode` of Pad.
+/// The table for the attributes `pads` and `mode` of Pad.
 PadTable pad_table(const Attributes& attributes, const Shape& x);
 
 }  // namespace tandem::reference

@@ -30,7 +30,7 @@ class Position {
     for (std::int64_t& i : index_) i = 0;
   }
 
-  /// After the last element it is at the first one again.
+  /// After the last element the position is the first one again.
   void next() {
     for (std::size_t axis = shape_.size(); axis-- > 0;) {
       at_ += strides_[axis];

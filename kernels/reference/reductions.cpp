@@ -9,9 +9,9 @@ namespace {
 
 /// The results of a reduction, and the elements that go into one of them.
 struct ReductionWalk {
-  Position results;  // in y
-  Position firsts;   // in x, where each result's elements begin
-  Position inner;    // in x, from there
+  Position results;  // places of y's elements
+  Position firsts;   // places in x where each result's elements begin
+  Position inner;    // places in x relative to `firsts`
 };
 
 ReductionWalk reduction_walk(const KernelRequest& request) {

@@ -5,7 +5,7 @@
 
 namespace tandem {
 
-/// All of the list kernels/reference/all_kernels.inl.
+/// All kernels of the list kernels/reference/all_kernels.inl.
 KernelList reference_kernels();
 
 }  // namespace tandem

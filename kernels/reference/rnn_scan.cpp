@@ -53,7 +53,7 @@ struct Layer {
     return scalar::clip(x, -settings.clip, settings.clip);
   }
   double value(const RnnFunction& f, double x) const { return scalar::rnn_value(f, clipped(x)); }
-  /// Of the clip, too.
+  /// The slope, including that of the clip.
   double slope(const RnnFunction& f, double x) const {
     const bool is_clipped = settings.clip > 0 && (x < -settings.clip || x > settings.clip);
     return is_clipped ? 0 : scalar::rnn_slope(f, clipped(x));
@@ -106,7 +106,7 @@ struct Scan {
     double* state = static_cast<double*>(a.workspace);  // h
     double* cell = state + n;
     double* next = cell + n;
-    double* in = next + n;  // of the activations
+    double* in = next + n;  // inputs of the activations
     for (std::int64_t j = 0; j < n; ++j) {
       state[j] = a.inputs[4] != nullptr ? h0.number(a.inputs[4], layer.state(d, b, j)) : 0;
       cell[j] = a.inputs[5] != nullptr ? c0.number(a.inputs[5], layer.state(d, b, j)) : 0;
@@ -193,7 +193,8 @@ struct Scan {
             double* cell) const {
     const std::int64_t n = layer.hidden;
     const auto& [f, g, h_of] = functions(d);
-    const auto peephole = [&](std::int64_t gate, std::int64_t j, double x) {  // of i, o, f
+    // Peepholes of gates i, o, f.
+    const auto peephole = [&](std::int64_t gate, std::int64_t j, double x) {
       return a.inputs[6] == nullptr ? 0 : peepholes.number(a.inputs[6], (d * 3 + gate) * n + j) * x;
     };
     for (std::int64_t row = 0; row < 4 * n; ++row) in[row] += product(a, d, row, state);
@@ -382,7 +383,7 @@ struct ScanGrad {
       }
       product_grad(a, step, 2 * n, 3 * n, dlinear, step.before, step.dh);
     } else {
-      for (std::int64_t j = 0; j < n; ++j) {  // what was multiplied is r h
+      for (std::int64_t j = 0; j < n; ++j) {  // the product's operand was r h
         step.dq[j] = 0;
         step.cell_before[j] = layer.value(f, r_in[j]) * step.before[j];
       }
@@ -398,7 +399,8 @@ struct ScanGrad {
   void lstm(const KernelArguments& a, const Step& step, std::int64_t t, std::int64_t b) const {
     const std::int64_t n = layer.hidden, d = step.d;
     const auto& [f, g, h_of] = functions(step);
-    const auto peephole = [&](std::int64_t gate, std::int64_t j, double x) {  // of i, o, f
+    // Peepholes of gates i, o, f.
+    const auto peephole = [&](std::int64_t gate, std::int64_t j, double x) {
       return a.inputs[7] == nullptr ? 0 : peepholes.number(a.inputs[7], (d * 3 + gate) * n + j) * x;
     };
     for (std::int64_t j = 0; j < n; ++j) {

@@ -9,7 +9,7 @@ namespace {
 struct Regions {
   Places x, rois, batches, y;
   DType index_type;
-  Shape shape;  // of x
+  Shape shape;  // shape of x
   std::int64_t count = 0, height = 0, width = 0, sampling_ratio = 0;
   double scale = 1, offset = 0;
   bool largest = false, half_pixel = false;

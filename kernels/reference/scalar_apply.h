@@ -76,8 +76,8 @@ TANDEM_HOST_DEVICE T apply(ScalarFunction f, const Settings& s, T a, T b = T()) 
   return a;
 }
 
-/// The same of a function that is known when compiling, predicates among them, for loops that the
-/// compiler turns into vectors.
+/// Like `apply`, for a function that is known when compiling, which may be a predicate, in loops
+/// that the compiler turns into vectors.
 template <ScalarFunction f, class T>
 auto apply_known([[maybe_unused]] const Settings& s, T a, [[maybe_unused]] T b = T()) {
 #define TANDEM_FUNCTION(function, name, operands, types, ...) \

@@ -1,4 +1,4 @@
-// What the reference kernels of updates share: the step's scalars.
+// What the reference kernels of updates have in common: the step's scalars.
 #pragma once
 
 #include "engine/operators/update_kind.h"

@@ -21,7 +21,7 @@ struct Tensors {
   DType weight_type = DType::float32;
   std::size_t input, output, weight_output = 0;
 
-  Matrices axes;  // of the master
+  Matrices axes;  // axes of the master
 
   Tensors(const KernelRequest& r, std::size_t first_input, std::size_t first_output,
           const UpdateGroup& sizes)
@@ -61,7 +61,7 @@ struct Tensors {
       }
     }
   }
-  /// The same of masters alone: f(i, master).
+  /// Like `update`, but only for masters: f(i, master).
   template <class T, class F>
   void update_masters(const KernelArguments& a, F f) const {
     for (std::int64_t i = 0; i < master.count(); ++i)
@@ -172,7 +172,7 @@ std::unique_ptr<PreparedKernel> factored_updates(const std::vector<Tensors>& gro
           const int of_columns = m.is_vector ? vector_state : column_state;
           T* const rows = static_cast<T*>(a.workspace);
           T* const columns = rows + m.count * m.rows;
-          T* const means = columns + m.count * m.columns;  // of the rows of matrices
+          T* const means = columns + m.count * m.columns;  // means of the rows of each matrix
           if (!m.is_vector) group.read_state<T>(a, row_state, rows);
           group.read_state<T>(a, of_columns, columns);
           const auto write_states = [&] {

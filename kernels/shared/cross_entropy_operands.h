@@ -6,7 +6,7 @@ namespace tandem {
 /// The operands of one of the three operators by place; -1 where it has none.
 struct CrossEntropyOperands {
   const char* op;
-  const char* kernel;  // what its kernels are called behind "cpu." and the like
+  const char* kernel;  // name of its kernels after "cpu." and the like
   int dlosses, logits, labels, label_weights, sums;  // inputs; sums: of the loss, log_sum_exp
   int losses, log_sum_exp, dlogits;                  // outputs
 
@@ -20,8 +20,8 @@ inline constexpr CrossEntropyOperands cross_entropies[] = {
     {"SoftmaxCrossEntropyWithGrad", "softmax_cross_entropy_with_grad", 0, 1, 2, 3, -1, 0, 1, 2},
 };
 
-/// Null where the operator has no such operand, it is absent, or nobody reads it. Of a kernel's
-/// arguments.
+/// Address in a kernel's arguments; null where the operator has no such operand, it is absent, or
+/// it is not read.
 template <class T, class Arguments>
 const T* input_at(const Arguments& a, int place) {
   return place < 0 ? nullptr : static_cast<const T*>(a.inputs[place]);

@@ -21,8 +21,8 @@ inline LossScaleSettings loss_scale_settings(const Attributes& attributes) {
           attributes.number("backoff_factor"), attributes.integer("growth_interval")};
 }
 
-/// Inputs and outputs of a LossScale node, scalars of T but for the counts; an output that nobody
-/// reads is null.
+/// Inputs and outputs of a LossScale node, scalars of T but for the counts; an output that is not
+/// read is null.
 template <class T>
 struct LossScaleOperands {
   const T* scale;

@@ -16,7 +16,8 @@ namespace tandem {
 struct RandomElements {
   std::uint64_t own = 0, all = 0, sample = 0;
 
-  /// Of a row-major element, counted over all ranks. The stretch's next elements follow it.
+  /// The index, counted over all ranks, of a row-major element. The stretch's next elements follow
+  /// it.
   TANDEM_HOST_DEVICE constexpr std::uint64_t index(std::uint64_t first_sample,
                                                    std::uint64_t element) const {
     if (own == 0) return element;
@@ -25,8 +26,8 @@ struct RandomElements {
   }
 };
 
-/// Of a tensor of random numbers, by the attribute `samples` of its node: [axis, entries of that
-/// axis a sample, entries over all ranks].
+/// The RandomElements of a tensor of random numbers, by the attribute `samples` of its node: [axis,
+/// entries of that axis a sample, entries over all ranks].
 inline RandomElements random_elements(const Attributes& attributes, const Shape& shape) {
   const Ints& samples = attributes.integers("samples");
   if (samples.empty()) return {};

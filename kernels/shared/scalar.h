@@ -17,7 +17,7 @@ namespace tandem::scalar {
 template <class T>
 inline constexpr bool floating = std::is_floating_point_v<T>;
 
-// Of integers. As variables, since a GPU cannot call the functions of numeric_limits.
+// Limits of integers. As variables, since a GPU cannot call the functions of numeric_limits.
 template <class T>
 inline constexpr T lowest = std::numeric_limits<T>::min();
 template <class T>
@@ -308,8 +308,8 @@ template <class T>
 TANDEM_HOST_DEVICE inline T bitwise_xor(T a, T b) {
   return static_cast<T>(wide(a) ^ wide(b));
 }
-// To the left, or to the right where `right` is not 0. By less than 0 or by all bits: what the sign
-// alone leaves.
+// To the left, or to the right where `right` is not 0. By less than 0 or by all bits: only what the
+// sign leaves remains.
 template <class T>
 TANDEM_HOST_DEVICE inline T bit_shift(T x, T places, T right) {
   constexpr std::uint64_t bits = sizeof(T) * 8;

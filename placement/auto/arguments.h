@@ -12,16 +12,16 @@ namespace tandem {
 
 using Budgets = std::map<std::string, std::uint64_t>;  // bytes by device name
 
-/// Of "gpu=20GiB", one a device. Throws Error{usage}.
+/// Reads texts such as "gpu=20GiB", one a device. Throws Error{usage}.
 Budgets read_budgets(const std::vector<std::string>& texts);
-/// Throws Error{usage} with the nearest name where a budget is for none of these, nor for a
+/// Throws Error{usage} with the nearest name where a budget is for neither a known name nor a
 /// numbered device.
 void check_budget_names(const Budgets& budgets, const std::vector<std::string>& known);
 
-/// A policy file with nothing but these devices, as `--device` writes them.
+/// A policy file that only declares these devices, given as in `--device`.
 std::string new_policy(const std::vector<std::string>& devices);
 /// "cpu", then those that the policy's text, `--device`, budgets or a profile name. Throws
-/// Error{usage} where there is no second one and no several ranks either.
+/// Error{usage} where there is only one device, and only one rank.
 std::vector<std::string> device_names(const std::vector<std::string>& devices,
                                       const std::string& text, const Budgets& budgets,
                                       const DeviceProfiles& profiles, int ranks);

@@ -14,10 +14,10 @@ namespace {
 constexpr std::size_t most_groups = 20;
 
 constexpr int most_usual_plans = 600, least_usual_plans = 75;
-constexpr int least_trials = 16;           // of rules to leave out
-constexpr double operators_of_most = 100;  // up to so many operators
+constexpr int least_trials = 16;           // how many rules are tried without, at least
+constexpr double operators_of_most = 100;  // the most plans for up to this many operators
 
-// "deep:weight: its columns cannot be shared out: …"
+// A plan refused with the first problem: "deep:weight: its columns cannot be shared out: …".
 AutoPlan impossible(const Error& error) {
   AutoPlan plan;
   plan.score.possible = false;
@@ -36,7 +36,7 @@ TriedPlan as_tried(const AutoPlan& plan) {
   return tried;
 }
 
-// The rules of people that place everything, by their number; none where something is left.
+// Indices of the hand-written rules that place everything; none where something is left.
 std::set<int> pinning_rules(const ResolvedPolicy& resolved) {
   std::set<int> rules;
   bool all = true;
@@ -92,7 +92,7 @@ void AutoCase::check_devices() {
   make_baselines();
 }
 
-// What asks for a device: an argument, or the table of the policy.
+// Reports a problem at what asks for the device: an argument, or the table of the policy.
 void AutoCase::say_of(const std::string& device, Diagnostic& problem) const {
   problem.file = path_;
   problem.path = "devices." + device;
@@ -164,7 +164,7 @@ void AutoCase::make_baselines() {
   }
 }
 
-// One part on the cpu, then one on the device, and the other way round.
+// Placements with a first part on the cpu and the rest on the device, and the other way round.
 std::vector<AutoChoices> AutoCase::cuts() const {
   std::vector<AutoChoices> all;
   const AutoChoices host = everywhere({0, 0, 0});
@@ -242,7 +242,7 @@ std::string AutoCase::resolved_key() {
 
 AutoPlan AutoCase::measure_plan() {
   AutoPlan plan = plan_of(of_.plan(PlannedPrograms::step));
-  // What the other programs of a run hold besides matters near a limit alone.
+  // What the other programs of a run hold in addition only matters near a limit.
   constexpr double near = 0.75;
   const bool is_near =
       std::any_of(plan.devices.begin(), plan.devices.end(), [&](const DeviceUse& use) {
@@ -283,7 +283,7 @@ AutoPlan AutoCase::plan_text(const std::string& text) {
 }
 
 AutoPlan AutoCase::plan_behind(const AutoChoices& choices) {
-  constexpr int nowhere = -1;  // every choice is said, that of the default device as well
+  constexpr int nowhere = -1;  // rules state every choice, that of the default device as well
   std::vector<std::string> rules;
   for (const AutoRule& rule : auto_rules(groups_, choices, nowhere))
     rules.push_back(to_toml(rule, devices_));
@@ -388,7 +388,7 @@ std::vector<PolicyRule> AutoCase::pinned_by(const std::string& before) {
   } catch (const Error& error) {  // a parameter without a home, which the list may give it
     if (error.kind() != ErrorKind::usage) throw;
   }
-  // Lines are those of the file, whose list stands before the rules.
+  // Lines are those of the file, where the list comes before the rules.
   std::vector<Diagnostic> ignored;
   const Policy file = parse_policy(before, path_, of_.policy().added_rules, &ignored);
   const auto first = std::find_if(file.rules.begin(), file.rules.end(), [](const PolicyRule& rule) {

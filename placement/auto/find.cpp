@@ -17,7 +17,7 @@ std::string pinning_text(const PolicyRule& rule) {
   return short_text(rule.where) + "  " + selection_text(rule);
 }
 
-// What stands in the way of a placement that fits.
+// Why no placement fits.
 std::string cause_of(const FoundPlacement& found, int plans) {
   if (found.pinned_by.empty())
     return fmt::format("none of {} placements fits; the nearest one exceeds ", plans);
@@ -81,7 +81,7 @@ std::string line_of(const AutoPlan& plan) {
   return text + (plan.score.overflow > 0 ? " | does not fit" : "");
 }
 
-// Of a file whose rules leave nothing to search: a placement that they rule out and that is faster.
+// If a file's rules leave nothing to search: a faster placement that they rule out.
 std::string faster_beside(const FoundPlacement& found) {
   if (found.pinned_by.empty() || !found.before) return "";
   const auto fits = [](const AutoPlan& plan) {
@@ -100,7 +100,7 @@ std::string faster_beside(const FoundPlacement& found) {
                      best->second.score.seconds * 1e3);
 }
 
-// The best way to share out what ranks keep goes behind the rules of a placement.
+// Adds the rules of the best way to shard after the rules of a placement.
 void add_sharding(AutoCase& of, std::vector<std::string>& rules, FoundPlacement& found) {
   std::vector<std::string> chosen;
   std::optional<AutoPlan> best;
@@ -157,7 +157,7 @@ FoundPlacement find_placement(AutoCase& of, const std::string& before, int ranks
   if (ranks == 1) found.pinned_by = of.pinned_by(before);
   try {
     found.before = of.plan_text(before);
-  } catch (const Error& error) {  // its old list may be of another model
+  } catch (const Error& error) {  // its old list may be for another model
     if (error.kind() != ErrorKind::usage) throw;
   }
   const AutoResult best = of.search(watch);

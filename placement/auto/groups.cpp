@@ -9,7 +9,7 @@
 namespace tandem {
 namespace {
 
-// Bytes that take as long as one operation counts as: a rough machine, for ranking only.
+// How many operations take as long as one byte: a rough machine, for ranking only.
 constexpr double operations_per_byte = 5;
 
 struct Weight {
@@ -125,7 +125,7 @@ class Grouping {
     }
   }
 
-  // One group a scope; neighbours share one where there are too many.
+  // Makes one group for each scope; neighbours share one where there are too many.
   void make_groups(const std::vector<int>& scopes, std::size_t most) {
     double total = 0;
     for (const int scope : scopes) total += weights_[scope].operations;

@@ -1,5 +1,5 @@
-// What automatic placement moves as one: modules, single operators where those are few, parameters
-// that several of them read.
+// What automatic placement moves as one: modules, single operators where there are few, and
+// parameters that several of them read.
 #pragma once
 
 #include <string>
@@ -16,16 +16,16 @@ struct AutoScope {
   int parent = -1;
   std::vector<int> children;  // in the graph's order
   bool is_operator = false;   // an operator has this very path
-  int group = -1;             // that it is part of; -1: its children are in several
+  int group = -1;             // the group that it is in; -1: its children are in several
 };
 
 struct AutoGroup {
   std::vector<int> scopes;
-  std::string parameter;  // instead of scopes: one that several groups read, as a selector
+  std::string parameter;  // instead of scopes: selector of a parameter that several groups read
   int operators = 0;      // nodes of the graph
-  std::size_t bytes = 0;  // of parameters
+  std::size_t bytes = 0;  // all its parameters
   double operations = 0;  // a micro-batch: arithmetic, or bytes where those count for more
-  bool looks_up = false;  // a table by indices
+  bool looks_up = false;  // it looks up rows of a table
   bool has_parameters = false;
 };
 
@@ -35,7 +35,7 @@ struct AutoGroups {
 };
 
 /// Splits the heaviest scopes first, into `most` groups or a few more; operators that look up
-/// tables stand alone. `added`: parts outside the graph, such as "loss.total".
+/// tables are groups of their own. `added`: parts outside the graph, such as "loss.total".
 AutoGroups make_auto_groups(const Graph& forward, const std::vector<AddedPart>& added,
                             std::size_t most);
 

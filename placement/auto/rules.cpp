@@ -20,7 +20,7 @@ AutoChoice merged(const AutoChoice& a, const AutoChoice& b) {
   return {a.run, std::max(a.param, b.param), std::max(a.state, b.state)};
 }
 
-// What turns `from` into `to`.
+// The rule that turns `from` into `to`.
 AutoRule rule_for(std::string at, const AutoChoice& from, const AutoChoice& to) {
   AutoRule rule;
   rule.at = std::move(at);
@@ -35,7 +35,7 @@ AutoRule rule_for(std::string at, const AutoChoice& from, const AutoChoice& to) 
   return rule;
 }
 
-// What holds after the rule.
+// The choice that holds after the rule.
 AutoChoice after(const AutoChoice& from, const AutoChoice& to) {
   AutoChoice now = to;
   if (now.param < 0) now.param = from.run != to.run ? to.run : from.param;
@@ -43,7 +43,7 @@ AutoChoice after(const AutoChoice& from, const AutoChoice& to) {
   return now;
 }
 
-// Fewer rules are better, then shorter ones.
+// For comparing lists: fewer rules are better, then shorter ones.
 std::pair<std::size_t, std::size_t> length(const Rules& rules) {
   std::size_t letters = 0;
   for (const AutoRule& rule : rules) letters += rule.at.size();
@@ -55,7 +55,7 @@ class RuleWriter {
   RuleWriter(const AutoGroups& groups, const std::vector<AutoChoice>& choices)
       : groups_(groups), choices_(choices) {}
 
-  // Everything in the scope has this choice, or nothing.
+  // The choice of everything in the scope; nothing where choices differ.
   std::optional<AutoChoice> uniform(int scope) const {
     const AutoScope& of = groups_.scopes[scope];
     if (of.group >= 0) return choices_[of.group];
@@ -120,7 +120,7 @@ class RuleWriter {
     }
   }
 
-  // Of some children of one scope: ranges of numbers, sets of names.
+  // Selectors of some children of one scope: ranges of numbers, sets of names.
   std::vector<std::string> selectors(int scope, const std::vector<int>& children) const {
     std::string prefix = scope == 0 ? "" : selector_of(groups_, scope);
     if (prefix.ends_with(".**")) prefix.resize(prefix.size() - 2);

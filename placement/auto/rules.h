@@ -1,4 +1,4 @@
-// From the choices of automatic placement to few rules that say the same.
+// Writes the choices of automatic placement as few rules.
 #pragma once
 
 #include <optional>
@@ -9,8 +9,8 @@
 
 namespace tandem {
 
-/// Devices of a group, by their place in a list of names; param and state are -1 where a group has
-/// no parameters.
+/// Devices of a group, as indices into a list of names; param and state are -1 where a group has no
+/// parameters.
 struct AutoChoice {
   int run = 0, param = 0, state = 0;
   bool operator==(const AutoChoice&) const = default;
@@ -21,8 +21,8 @@ struct AutoRule {
   std::optional<int> on, run, param, state;
 };
 
-/// General rules first, exceptions after them. `choices`: one per group; `builtin`: the device
-/// where no rule says anything.
+/// General rules first, exceptions after them. `choices`: one per group; `builtin`: the device of
+/// what no rule places.
 std::vector<AutoRule> auto_rules(const AutoGroups& groups, const std::vector<AutoChoice>& choices,
                                  int builtin);
 

@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::size_t climbs = 3;    // starts that are improved, best first
 constexpr std::size_t reliefs = 2;   // starts that are made to fit, fastest first
-constexpr double worthwhile = 1e-3;  // of the time: less is not worth a rule
+constexpr double worthwhile = 1e-3;  // part of the time: gaining less is not worth a rule
 
 class Search {
  public:
@@ -47,8 +47,8 @@ class Search {
     return score;
   }
 
-  // Where a start does not fit: the moves that cost least time for the bytes they free, one after
-  // the other, until it does.
+  // Makes a start fit: takes the moves that cost the least time for the bytes they free, one after
+  // the other.
   AutoResult relieve(const AutoResult& start) {
     struct Move {
       std::size_t group, option;
@@ -105,7 +105,7 @@ class Search {
     return now_;
   }
 
-  // Groups first..last-1 to each option that one of them has.
+  // Moves groups first..last-1 to each option that one of them has.
   bool move_range(std::size_t first, std::size_t last) {
     bool moved = false;
     std::vector<AutoChoice> targets;
@@ -123,7 +123,7 @@ class Search {
     return moved;
   }
 
-  // The option that is the target, or runs where it does.
+  // The group's option that equals the target, or that runs on the same device.
   AutoChoice nearest(std::size_t group, const AutoChoice& target) const {
     const std::vector<AutoChoice>& options = problem_.options[group];
     const auto same = std::find(options.begin(), options.end(), target);
@@ -172,7 +172,7 @@ class Search {
 bool better(const AutoScore& a, const AutoScore& b) {
   if (a.possible != b.possible) return a.possible;
   if (a.overflow != b.overflow) return a.overflow < b.overflow;
-  constexpr double noticeable = 1e-9;  // of the time
+  constexpr double noticeable = 1e-9;  // part of the time
   if (a.seconds < b.seconds * (1 - noticeable)) return true;
   if (b.seconds < a.seconds * (1 - noticeable)) return false;
   return a.traffic < b.traffic;

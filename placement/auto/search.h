@@ -22,7 +22,7 @@ using AutoChoices = std::vector<AutoChoice>;  // one per group
 
 struct AutoProblem {
   std::vector<AutoChoices> options;  // per group
-  /// Nothing once no more may be tried; equal questions give equal answers.
+  /// Nothing once no more may be tried; equal choices always give equal scores.
   std::function<std::optional<AutoScore>(const AutoChoices&)> score;
 };
 
@@ -32,8 +32,8 @@ struct AutoResult {
   bool finished = false;  // no move improves it
 };
 
-/// Moves: one group, neighbours together, all from one on or up to one, two groups against each
-/// other. Deterministic. `starts`: at least one.
+/// Moves: one group, neighbours together, all groups from one on or up to one, two groups swapped.
+/// Deterministic. `starts`: at least one.
 AutoResult search_placement(const AutoProblem& problem, const std::vector<AutoChoices>& starts);
 
 }  // namespace tandem

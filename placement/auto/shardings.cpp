@@ -13,9 +13,9 @@ namespace {
 
 // Tables with less than this part of all tables' bytes may stay whole.
 constexpr double small_part = 0.1;
-// Smaller ones are not shared out (StateShards::least_bytes).
+// Smaller states are not sharded (StateShards::least_bytes).
 constexpr const char* least_state = "4KiB";
-// Of all parameters' bytes that are no table's, what a matrix has to have to be worth a split.
+// Which part of the bytes of all parameters but tables a matrix must have to be worth a split.
 constexpr double large_part = 0.25;
 
 using Parameters = std::vector<const ParameterAttributes*>;
@@ -29,7 +29,7 @@ std::string rule_of(const ParameterAttributes& parameter, const std::string& sha
          "\" }";
 }
 
-// A rule for each of them.
+// A rule for each of the parameters.
 std::vector<std::string> rules_of(const Parameters& parameters, const std::string& shard) {
   std::vector<std::string> rules;
   for (const ParameterAttributes* parameter : parameters)
@@ -43,8 +43,8 @@ std::vector<std::string> joined(std::vector<std::string> rules,
   return rules;
 }
 
-// "columns" or "rows": along what its products make, so that they share out that; "" where ranks
-// cannot share it out.
+// "columns" or "rows": the split of a matrix that also splits its products' results; "" where it
+// cannot be sharded.
 std::string split_of(const Graph& graph, const ParameterAttributes& parameter) {
   const State* state = graph.find_state(parameter.name);
   if (state == nullptr || !product_weight_obstacle(graph, state->initial).empty()) return "";
@@ -55,7 +55,7 @@ std::string split_of(const Graph& graph, const ParameterAttributes& parameter) {
   return "";
 }
 
-// The large matrices of products, each shared out along what it makes.
+// Shards the large matrices of products, each so that its products' results are split.
 ShardWay split_way(const Graph& graph, const Parameters& others) {
   std::size_t all = 0, bytes = 0;
   for (const ParameterAttributes* parameter : others) all += parameter->bytes;
@@ -75,7 +75,7 @@ ShardWay split_way(const Graph& graph, const Parameters& others) {
   return way;
 }
 
-// The matrices beside attention, each shared out by whole heads.
+// Shards the matrices before and after attention, each by whole heads.
 ShardWay heads_way(const Graph& graph, const Parameters& others) {
   Parameters beside;
   std::size_t bytes = 0;
@@ -90,8 +90,8 @@ ShardWay heads_way(const Graph& graph, const Parameters& others) {
               " are not summed over ranks: samples go to the heads instead"};
 }
 
-// The large tables of several columns by these, of which ranks are asked alike whichever rows are
-// frequent; the others by rows. No rules where there are none.
+// Shards large tables of several columns by columns, which loads ranks alike whichever rows are
+// frequent; the other tables by rows. No rules where no table is by columns.
 ShardWay columns_way(const Graph& graph, const Parameters& tables, const Parameters& large) {
   ShardWay way;
   std::size_t count = 0;
@@ -129,13 +129,13 @@ std::vector<ShardWay> shard_ways(const ResolvedPolicy& resolved, const Graph& gr
                                     "\", shard = \"" + shard + "\" }"};
   };
   const std::vector<std::string> states = of_all("state");
-  // Tables have other optimizers, whose states follow their rows.
+  // Tables have optimizers of their own, whose states follow the tables' rows.
   const std::vector<std::string> by_rows = rules_of(tables, "rows");
   const std::vector<std::string> whole = rules_of(tables, "whole");
   std::vector<ShardWay> ways{{"data parallel", {}}};
   if (!others.empty()) {
     ways.push_back({"data parallel, optimizer states shared out", joined(states, whole)});
-    // Where whole gradients do not fit; it is no faster.
+    // For cases where whole gradients do not fit; it is no faster.
     ways.push_back({"data parallel, optimizer states and gradients shared out",
                     joined(of_all("state+gradient"), whole)});
   }

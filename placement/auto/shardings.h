@@ -1,4 +1,4 @@
-// What ranks may share out besides the batch: the ways that `policy auto --ranks` compares.
+// What ranks may shard besides the batch: the ways that `policy auto --ranks` compares.
 #pragma once
 
 #include <string>
@@ -10,13 +10,13 @@ namespace tandem {
 
 struct ShardWay {
   std::string name;                // "data parallel, tables by rows"
-  std::vector<std::string> rules;  // behind those of a placement
-  std::string why = "";            // what it may gain; of splits
+  std::vector<std::string> rules;  // to be written after those of a placement
+  std::string why = "";            // for splits: what they may gain
 };
 
-/// Data parallel alone comes first. Parameters of which a rule says `shard` already stay as they
-/// are. What a number of ranks, an optimizer or a reader refuses may be among them. `graph`: as it
-/// was imported.
+/// Plain data parallel comes first. Parameters with a rule that sets `shard` stay as they are. Some
+/// ways may be refused for the number of ranks, an optimizer or a reader. `graph`: as it was
+/// imported.
 std::vector<ShardWay> shard_ways(const ResolvedPolicy& resolved, const Graph& graph);
 
 }  // namespace tandem

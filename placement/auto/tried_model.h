@@ -10,18 +10,18 @@
 
 namespace tandem {
 
-/// Which programs a plan counts the memory of: those of the first full step; or all of the run
+/// The programs whose memory a plan counts: those of the first full step, or all of the run
 /// (engine/training/programs/run_programs.h).
 enum class PlannedPrograms : std::uint8_t { step, run };
 
 class TriedModel {
  public:
   virtual ~TriedModel() = default;
-  /// As it was imported for a micro-batch.
+  /// The graph as it was imported for a micro-batch.
   virtual const Graph& graph() = 0;
-  /// Another policy for the same model. Plans of the one before must be gone.
+  /// Sets another policy for the same model. No plan of the policy before may be in use.
   virtual void replace_policy(const std::string& text) = 0;
-  /// Calls `look` while another rule stands behind all others. What was planned before stays valid.
+  /// Calls `look` with `rule` added after all others. What was planned before stays valid.
   virtual void with_rule(const std::string& rule, const std::function<void()>& look) = 0;
   virtual const RunPolicy& policy() const = 0;
   /// Throws Error{usage} with everything that is wrong in the policy.

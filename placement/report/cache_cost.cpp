@@ -12,7 +12,7 @@
 namespace tandem {
 namespace {
 
-/// Whose work on a table a node is: that of the table itself, of its cache, or of another one.
+/// Whether a node works on a table itself, on the table's cache, or on something else.
 enum class WorkOf : std::uint8_t { other, table, cache };
 
 WorkOf work_of(const Node& node, const ParameterAttributes& table) {
@@ -23,7 +23,7 @@ WorkOf work_of(const Node& node, const ParameterAttributes& table) {
   const auto reads = [&](const std::string& name) {
     return std::find(table.readers.begin(), table.readers.end(), name) != table.readers.end();
   };
-  // A bag is of several operators.
+  // A bag has the origins of several operators.
   const bool own = reads(path) || path == "optimizer." + table.name ||
                    std::any_of(node.origins.begin(), node.origins.end(), reads);
   if (!own) return WorkOf::other;
@@ -65,7 +65,7 @@ void add_cache_costs(const ResolvedPolicy& resolved, const Lowered& lowered, con
         if (of == WorkOf::other) continue;
         const double seconds = seconds_of(instruction, lowered, profile);
         if (of == WorkOf::cache) cost.costs += runs * seconds;
-        // A kernel starts for the rows that are left, too.
+        // The kernel's overhead is not saved: it still runs, for the other rows.
         if (of == WorkOf::table && queue.device == 0)
           cost.saves += runs * table.cached.hit_rate * std::max(0.0, seconds - profile.overhead);
       }

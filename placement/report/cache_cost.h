@@ -1,4 +1,4 @@
-// Whether the caches of tables that a policy asks for are worth what they take, by the cost model.
+// Whether the table caches that a policy asks for save more time than they cost, by the cost model.
 #pragma once
 
 #include <cstdint>
@@ -11,27 +11,28 @@
 
 namespace tandem {
 
-/// Of the caches that one rule asks for.
+/// Costs and savings of the caches that one rule asks for.
 struct CacheCost {
   int rule = -1;
   int tables = 0;
-  /// Seconds a step: of splitting ids, and of lookups, gradients and updates of cached rows.
+  /// Seconds a step for splitting ids, and for lookups, gradients and updates of cached rows.
   double costs = 0;
-  /// Seconds a step: of copies that are not made, and of the host's work on cached rows.
+  /// Seconds a step for copies that are not made, and for the host's work on cached rows.
   double saves = 0;
-  bool sends_results = false;  // of some table one row an id crosses all the same
+  bool sends_results = false;  // some table still sends one row for each id
 
   bool pays() const { return costs <= saves; }
-  std::string message() const;  // of one that does not
+  std::string message() const;  // for a cache that does not pay
   std::string fix() const;
 };
 
-/// Adds what a program of a step tells, which runs `times` in it; `profiles`: one per device.
+/// Adds the costs in one of a step's programs, which runs `times` times in the step; `profiles`:
+/// one per device.
 void add_cache_costs(const ResolvedPolicy& resolved, const Lowered& lowered, const Plan& plan,
                      const std::vector<DeviceProfile>& profiles, std::int64_t times,
                      std::vector<CacheCost>& costs);
 
-/// Those that do not pay, at the keys of their rules.
+/// Warnings for caches that do not pay, at the keys of their rules.
 std::vector<Diagnostic> cache_warnings(const Policy& policy, const std::vector<CacheCost>& costs);
 
 }  // namespace tandem

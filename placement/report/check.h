@@ -1,4 +1,4 @@
-// `policy check`: what a policy comes to.
+// `policy check`: what a policy decides.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace tandem {
 
-/// Warnings, notes, each rule with what it decides, how much is where.
+/// Warnings, notes, each rule with what it decides, how much each device has.
 std::string check_text(const Policy& policy, const ResolvedPolicy& resolved);
 std::string check_json(const Policy& policy, const ResolvedPolicy& resolved);
 /// "gpu 5 operators, 4 parameters | cpu 4 operators, 4 parameters".

@@ -15,9 +15,9 @@ constexpr DataSheet data_sheets[] = {
 #include "placement/report/data_sheets.inl"
 };
 
-// What large kernels and copies reach of the rates that are stated.
+// The part of the stated rates that large kernels and copies reach.
 constexpr double reached_rate = 0.7, reached_bandwidth = 0.85;
-constexpr double launch_seconds = 3e-6;  // of a kernel
+constexpr double launch_seconds = 3e-6;  // for each kernel
 constexpr double giga = 1e9, tera = 1e12;
 
 double stated_rate(const DataSheet& sheet, DType compute, bool tf32) {

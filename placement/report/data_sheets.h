@@ -1,5 +1,4 @@
-// Accelerators that are common, as their vendors describe them: plans for them need no profile of
-// one's own.
+// Common accelerators, as their vendors describe them: plans for these need no measured profile.
 #pragma once
 
 #include <string>
@@ -23,10 +22,11 @@ const DataSheet* find_data_sheet(std::string_view name);
 /// In the order of the table.
 std::vector<std::string> data_sheet_names();
 
-/// What a run reaches of it, whose products are in `compute`; float32 ones in TF32 where `tf32`.
+/// What a run with products in `compute` reaches of the stated rates; float32 products are in TF32
+/// where `tf32`.
 StoredProfile reached_profile(const DataSheet& sheet, DType compute, bool tf32);
 
-/// What `--profile` says: a name of the table describes `gpu`, all else is a file of profiles.
+/// The profiles that `--profile` names: a name of the table describes `gpu`, all else is a file.
 /// Throws Error{usage} where it is neither, or the file is wrong.
 DeviceProfiles named_profiles(const std::string& name, DType compute, bool tf32);
 

@@ -1,5 +1,5 @@
-// Device profiles in files: what the cost model takes a device for, so that a policy can be made
-// without the device.
+// Device profiles in files: what the cost model assumes of a device, so that a policy can be made
+// without it.
 #pragma once
 
 #include <cstdint>

@@ -22,15 +22,15 @@ using Json = nlohmann::ordered_json;
 struct Compared {
   std::string path, attribute, from, to;
   bool parameter = false;
-  bool added = false;                     // of an operator
-  StateKind kind = StateKind::parameter;  // of a parameter
+  bool added = false;                     // for an operator
+  StateKind kind = StateKind::parameter;  // for a parameter
   bool moves() const { return from != to; }
 };
 
-/// Under one selector: attributes that move alike for all that it covers.
+/// A selector, and the attributes that move alike for all that it covers.
 struct MovedGroup {
   std::string at;
-  std::vector<Compared> moves;                   // of the first item, one an attribute
+  std::vector<Compared> moves;                   // those of the first item, one an attribute
   std::set<std::pair<bool, std::string>> items;  // parameter or not, path
   ItemCounts counts;
 };
@@ -80,7 +80,7 @@ std::vector<Compared> compare(const ResolvedPolicy& a, const ResolvedPolicy& b) 
 struct Column {
   std::vector<const Compared*> rows;
   std::vector<std::string> paths;
-  std::vector<int> labels;  // of what moves; -1: it does not
+  std::vector<int> labels;  // equal for equal moves; -1: it does not move
   std::map<std::pair<std::string, std::string>, int> known;
 
   void add(const Compared& row) {
@@ -130,7 +130,7 @@ std::string moves_text(const std::vector<Compared>& moves) {
                                    [&](const auto& text) { return text.second == values; });
     if (same == texts.end()) {
       texts.emplace_back(move.attribute, std::move(values));
-    } else if (same->first != move.attribute) {  // lookahead is of both
+    } else if (same->first != move.attribute) {  // operators and parameters have a lookahead
       same->first += ", " + move.attribute;
     }
   }
@@ -157,7 +157,7 @@ std::string bytes_change(std::size_t from, std::size_t to) {
   return change_text(a, b, bytes_text(a), bytes_text(b), bytes_text(b > a ? b - a : a - b));
 }
 
-/// Peaks by device, of the devices of either.
+/// Peaks under both policies, by device.
 std::map<std::string, std::pair<std::size_t, std::size_t>> peaks_of(const PlannedPolicy& a,
                                                                     const PlannedPolicy& b) {
   std::map<std::string, std::pair<std::size_t, std::size_t>> peaks;

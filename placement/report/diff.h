@@ -16,8 +16,8 @@ struct PolicyDifference {
   bool differs = false;  // some attribute of an operator or a parameter
   std::string text, json;
 };
-/// Modules and siblings of which all moves alike are one line of the text; `json` has these groups,
-/// and every operator and parameter.
+/// Modules and siblings whose parts all move alike are one line of the text; `json` has these
+/// groups, and every operator and parameter.
 PolicyDifference difference(const PlannedPolicy& a, const PlannedPolicy& b);
 
 }  // namespace tandem

@@ -12,14 +12,14 @@ namespace tandem {
 
 struct PlannedExchange {
   std::string op;    // "AllReduce"
-  std::string path;  // of the operator or bucket
-  int device = 0;    // whose communicator
+  std::string path;  // the operator's or bucket's
+  int device = 0;    // the one whose communicator is used
   Phase phase = Phase::update;
   std::size_t operands = 0;  // gradients that travel together
-  std::size_t bytes = 0;     // of its operands on one rank
+  std::size_t bytes = 0;     // its operands on one rank
   double milliseconds = 0;   // by the cost model
-  double exposed_ms = 0;     // that computing queues wait for it
-  std::int64_t times = 1;    // a step
+  double exposed_ms = 0;     // how long computing queues wait for it
+  std::int64_t times = 1;    // in a step
 };
 
 /// In the order of the plan; nothing for one rank.

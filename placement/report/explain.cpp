@@ -36,7 +36,7 @@ using Json = nlohmann::ordered_json;
   throw Error(ErrorKind::usage, std::move(d));
 }
 
-/// What the nodes of a program belong to, of what is explained.
+/// Which of the explained operators and parameters the nodes of a program belong to.
 class Belonging {
  public:
   Belonging(const Graph& graph, const Explained& explained) {
@@ -49,7 +49,7 @@ class Belonging {
     }
   }
 
-  /// Index of the first operator whose node it is; -1: of none.
+  /// Index of the first operator that the node belongs to; -1: there is none.
   int reader(const Node& node) const {
     std::size_t first = readers_.size();
     const auto look = [&](const std::string& path) {
@@ -61,7 +61,7 @@ class Belonging {
     return first == readers_.size() ? -1 : static_cast<int>(first);
   }
 
-  /// Parameters of which it writes the values, the moments or the copy elsewhere.
+  /// Parameters whose values, moments or copies on other devices the node writes.
   std::set<std::string> updated(const Node& node) const {
     std::set<std::string> all;
     for (const ValueId output : node.outputs) {
@@ -152,7 +152,7 @@ std::string cost_text(const Explained& explained) {
   return text + "\n";
 }
 
-/// A grouped update has three results a parameter.
+/// The first results of a node: a grouped update has three for each parameter.
 std::string results_text(const std::vector<std::string>& results) {
   constexpr std::size_t most = 3;
   std::string text = joined(std::span(results).first(std::min(most, results.size())));
@@ -247,7 +247,7 @@ void add_nodes(const ResolvedPolicy& resolved, const Lowered& lowered, const std
       const OperatorAttributes* op = resolved.find_node(reader);
       if (!op) continue;
       found.rule = op->run.reason.rule;
-      if (node.path != cached_name(reader)) {  // that is where the cache is, whatever `run` says
+      if (node.path != cached_name(reader)) {  // no cache's lookup, which follows the cache
         found.requested = requested_device(op->run);
         found.reason = op->run.reason.text;
         if (row.phase == Phase::backward)

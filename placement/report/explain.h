@@ -24,7 +24,7 @@ struct ExplainedNode {
   int requested = 0;
   std::string reason;
   std::string why_not;  // why it is not where it was requested; "" where it is
-  int rule = -1;        // that decided it; -1: none
+  int rule = -1;        // the rule that decided it; -1: none
   double seconds = 0;   // its kernel's time in one micro-batch by the cost model
 };
 
@@ -32,47 +32,46 @@ struct ExplainedNode {
 struct ExplainedCost {
   double forward = 0, backward = 0, update = 0;  // seconds of kernels
   double step = 0;                               // seconds of the whole step
-  std::int64_t copies = 0;                       // of what goes in or comes out, scalars left out
-  std::size_t bytes = 0;                         // that these copies move
-  double exposed = 0;                            // seconds that are waited for them
+  std::int64_t copies = 0;                       // copies of its inputs and outputs but scalars
+  std::size_t bytes = 0;                         // what these copies move
+  double exposed = 0;                            // seconds that queues wait for them
 
   double kernels() const { return forward + backward + update; }
 };
 
-/// What one line, or none, decides alike of several operators or parameters.
+/// Operators or parameters for which one rule, or none, decides an attribute alike.
 struct ExplainedGroup {
   int rule = -1;  // -1: none
   std::string attribute, value;
   std::optional<FallBack> fallen;  // the strongest rule that did not get its way
   ItemCounts counts;
-  std::vector<std::string> at;     // few selectors of all `paths`
-  std::vector<std::string> paths;  // of operators or parameters, in the graph's order
+  std::vector<std::string> at;     // few selectors that cover all `paths`
+  std::vector<std::string> paths;  // operators or parameters, in the graph's order
 };
 
 /// An operator or a parameter of a resolved policy, which outlives this; or what a selector covers.
 struct Explained {
   std::string path, kind;
-  ItemCounts counts;                   // of what a selector covers
-  std::vector<ExplainedGroup> groups;  // the same by the lines that decide it; else empty
-  std::list<Reason> reasons;           // of attributes that are found here
+  ItemCounts counts;                   // for a selector: what it covers
+  std::vector<ExplainedGroup> groups;  // for a selector: by the rules that decide; else empty
+  std::list<Reason> reasons;           // for attributes that only a program decides
   std::vector<ExplainedAttribute> attributes;
   std::vector<ExplainedNode> nodes;
   std::optional<ExplainedCost> cost;               // in a planned step
-  const ParameterAttributes* parameter = nullptr;  // where it is one
+  const ParameterAttributes* parameter = nullptr;  // null where it is none
   std::vector<std::string> readers;                // operators whose nodes belong to it
-  std::set<std::string> parameters;                // whose updates belong to it
+  std::set<std::string> parameters;                // those whose updates belong to it
 };
 
 /// By path or parameter name, without nodes. Throws Error{usage} where nothing has this name.
 Explained explain(const ResolvedPolicy& resolved, const std::string& name);
-/// The same, or what has a module's path, or what a selector covers. `items` are those of
-/// `resolved`.
+/// As above, and also for the path of a module, or a selector. `items` are those of `resolved`.
 Explained explain(const ResolvedPolicy& resolved, const PolicyItems& items, const Graph& forward,
                   const std::string& name);
-/// What became of it in a program. `phase`: "forward", "backward", "update" alone, or "" for all.
+/// Adds its nodes in a program. `phase`: only "forward", "backward" or "update", or "" for all.
 void add_nodes(const ResolvedPolicy& resolved, const Lowered& lowered, const std::string& phase,
                Explained& to);
-/// What the nodes cost in a step whose last micro-batch has given them.
+/// Adds what the nodes cost in a step; they are those of its last micro-batch.
 void add_costs(const PlannedStep& step, Explained& to);
 std::string explain_text(const Policy& policy, const ResolvedPolicy& resolved,
                          const Explained& explained);

@@ -20,7 +20,7 @@ namespace tandem {
 namespace {
 
 constexpr std::size_t most_lines = 40;     // in the text
-constexpr std::size_t most_selectors = 3;  // of a line
+constexpr std::size_t most_selectors = 3;  // in a line
 
 /// Sorts what is decided into groups, then gives each its selectors.
 class Groups {
@@ -31,7 +31,7 @@ class Groups {
       parameters_.push_back(p.path.empty() ? p.name : p.path);
   }
 
-  /// Returns the group, for counting.
+  /// Adds an item to its group; returns the group's counts.
   ItemCounts& add(bool parameter, int item, const char* attribute, std::string_view value,
                   const Reason& reason) {
     const FallBack* fallen = reason.fallen.empty() ? nullptr : &reason.fallen[0];
@@ -68,7 +68,7 @@ class Groups {
   std::vector<std::string> operators_, parameters_;  // paths of all
   std::vector<ExplainedGroup> groups_;
   std::map<std::tuple<int, bool, std::string, std::string, int>, std::size_t> known_;
-  std::map<std::pair<bool, std::string>, std::vector<int>> labels_;  // groups, of each attribute
+  std::map<std::pair<bool, std::string>, std::vector<int>> labels_;  // groups, by attribute
 };
 
 void add_operator(const ResolvedPolicy& resolved, int item, Groups& groups) {

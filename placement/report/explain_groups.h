@@ -1,4 +1,4 @@
-// What `policy explain` says of many operators and parameters: by the lines that decide it.
+// What `policy explain` says about many operators and parameters, by the rules that decide it.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@
 namespace tandem {
 
 /// All of a module where `name` is the path of one, else what it covers as a selector; without
-/// nodes. Nothing where that is nothing; throws Error{usage} where it cannot be read.
+/// nodes. Nothing where it covers nothing; throws Error{usage} where it is no valid selector.
 std::optional<Explained> explain_selected(const ResolvedPolicy& resolved, const PolicyItems& items,
                                           const Graph& forward, const std::string& name);
 

@@ -26,7 +26,7 @@ std::size_t memory_limit(const ResolvedDevice& device, const Device& opened) {
 
 namespace {
 
-/// The table that takes most of a device; `all` gets the bytes of all tables there.
+/// The table that takes the most memory of a device; `all` gets the bytes of all tables there.
 const ParameterAttributes* largest_table(const ResolvedPolicy& resolved, int device,
                                          std::size_t& all) {
   const ParameterAttributes* largest = nullptr;
@@ -54,7 +54,7 @@ std::string table_rule(const ParameterAttributes& table) {
 
 /// The caches of a device.
 struct DeviceCaches {
-  std::size_t bytes = 0;                           // of all, with their optimizer states
+  std::size_t bytes = 0;                           // all caches, with their optimizer states
   std::vector<const ParameterAttributes*> tables;  // the largest cache first
 
   DeviceCaches(const ResolvedPolicy& resolved, int device) {
@@ -69,7 +69,7 @@ struct DeviceCaches {
                      });
   }
 
-  /// The largest size of each table's cache with which all take at most `most` bytes together.
+  /// The largest size for each table's cache such that all together take at most `most` bytes.
   std::size_t size_for(std::size_t most) const {
     std::size_t left = most;
     for (std::size_t i = tables.size(); i-- > 0;) {  // the smallest ones fit whole, or none does
@@ -80,7 +80,7 @@ struct DeviceCaches {
     return static_cast<std::size_t>(tables[0]->cached.bytes);
   }
 
-  /// What takes the memory, by which rule, and the size with which it takes `over` bytes less.
+  /// What takes the memory, by which rule, and the size at which it takes `over` bytes less.
   std::string advice(std::size_t over) const {
     const ParameterAttributes& largest = *tables[0];
     const Reason& reason = largest.cache.reason;
@@ -135,7 +135,7 @@ void check_fit(const Plan& plan, const ResolvedPolicy& resolved,
     if (use.peak <= limit) continue;
     const std::string& name = resolved.devices[d].name;
     Diagnostic problem{.message = "the plan does not fit into " + name, .path = use.peak_at};
-    // A few bytes too many would look alike.
+    // Exact where both would be the same text: a few bytes too many.
     const auto exact = [&](std::size_t bytes) {
       return bytes_text(limit) == bytes_text(use.peak) ? fmt::format("{} bytes", bytes)
                                                        : bytes_text(bytes);

@@ -13,10 +13,10 @@ namespace tandem {
 
 /// Bytes that a device of a policy may use: what the binding says, or all that it has.
 std::size_t memory_limit(const ResolvedDevice& device, std::size_t capacity);
-/// Of one that was opened: an accelerator has the limit in its own `memory_bytes`.
+/// For a device that was opened: an accelerator has the limit in its own `memory_bytes`.
 std::size_t memory_limit(const ResolvedDevice& device, const Device& opened);
 
-/// An accelerator, or the host where the policy limits it: without that it swaps.
+/// Whether it is an accelerator, or the host with a limit in the policy: without one it may swap.
 bool is_limited(const ResolvedPolicy& resolved, std::size_t device);
 
 /// A rule that keeps the largest table of a device on the host with its lookups; nothing where

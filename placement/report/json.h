@@ -10,7 +10,7 @@
 
 namespace tandem {
 
-/// What `--json` prints. Names of files and texts of a model may be no UTF-8: such characters are
+/// What `--json` prints. Names of files and texts of a model may be invalid UTF-8: such bytes are
 /// shown as U+FFFD.
 std::string json_text(const nlohmann::ordered_json& json);
 
@@ -20,7 +20,7 @@ nlohmann::ordered_json diagnostic_json(const Diagnostic& diagnostic);
 /// {operators, parameters, buffers, added}.
 nlohmann::ordered_json counts_json(const ItemCounts& counts);
 
-/// {file, line, at, why} of a rule; null where it is -1.
+/// {file, line, at, why} of a rule; null where `rule` is -1.
 nlohmann::ordered_json rule_json(const Policy& policy, int rule);
 
 /// One object for each of `fallen_rows`.

@@ -12,7 +12,7 @@ struct Network {
   double latency = DeviceProfile{}.network_latency;             // seconds a message
 };
 
-/// Of "100Gb/s,5us", or one of the two. Throws Error{usage}.
+/// Reads "100Gb/s,5us", or only one of the two. Throws Error{usage}.
 Network parse_network(const std::string& text);
 
 }  // namespace tandem

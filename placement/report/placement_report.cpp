@@ -132,7 +132,7 @@ std::string placement_json(const Lowered& lowered, const RunPolicy& policy,
                      {"kernel", row.kernel},
                      {"reason", row.reason}});
   }
-  std::map<std::string, int> weights;  // homes of weights that are not beside their masters
+  std::map<std::string, int> weights;  // homes of weights that are apart from their masters
   for (std::size_t s = 0; s < graph.states.size(); ++s) {
     if (const Mirror* mirror = graph.states[s].derived.as<Mirror>())
       weights[mirror->of] = lowered.states[s].device;

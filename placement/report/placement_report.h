@@ -13,7 +13,7 @@
 
 namespace tandem {
 
-/// Says how many bytes the rows of tables will be that were counted in data.
+/// Sets `expected_bytes` of copies of table rows, for tables whose rows were counted in the data.
 void expect_rows(std::vector<Crossing>& crossings, const ResolvedPolicy& resolved);
 
 /// A node of the lowered graph.
@@ -29,7 +29,7 @@ std::vector<PlacedRow> placed_rows(const Lowered& lowered, const ResolvedPolicy&
 
 /// An attribute that a rule with need = "prefer" asked for and did not get.
 struct FallenRow {
-  std::string path, attribute;    // of an operator or a parameter; "run", "param", "state"
+  std::string path, attribute;    // operator or parameter; "run", "param", "state"
   std::string requested, actual;  // devices
   std::string rule, reason;       // "policy.toml:4", "Conv: cuda.conv: takes no float64"
 };
@@ -37,14 +37,14 @@ std::vector<FallenRow> fallen_rows(const Policy& policy, const ResolvedPolicy& r
 
 const char* phase_name(Phase phase);
 
-/// A line for each table whose lookups cross: how, and how many bytes either way takes.
+/// A line for each table whose lookups cross: how they cross, and the bytes of both ways to ship.
 std::vector<std::string> table_lines(const ResolvedPolicy& resolved);
 
 /// placement.json of a run directory: devices, nodes, states and tables with their reasons.
 std::string placement_json(const Lowered& lowered, const RunPolicy& policy,
                            const ResolvedPolicy& resolved);
 /// "placement: gpu 188 operators 1.2 GiB | cpu 10 operators 0.4 GiB | 4 crossings, 8.6 MiB/step |
-/// policy policy.toml". `memory`: per device; `crossings`: of a step.
+/// policy policy.toml". `memory`: per device; `crossings`: those of a step.
 std::string placement_line(const std::vector<MemoryUse>& memory,
                            const std::vector<Crossing>& crossings, const Policy& policy,
                            const ResolvedPolicy& resolved);

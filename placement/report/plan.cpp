@@ -79,7 +79,7 @@ std::string moved_parameter(const Graph& graph, const Crossing& crossing, bool& 
       return state.source<Mirror>();
     }
   }
-  // A gradient stands behind its parameter among the operands of an update.
+  // A gradient comes after its parameter among the operands of an update.
   for (const Node& reader : graph.nodes) {
     // GemmSgd takes the factors of the gradient: activations
     if (reader.phase != Phase::update || reader.op->role == Role::product_update) continue;
@@ -224,7 +224,7 @@ std::string copies_block(const ResolvedPolicy& resolved, const PlannedStep& step
   return text;
 }
 
-// Over a whole step of one rank.
+// Sums over a whole step of one rank.
 struct ExchangeSums {
   std::int64_t exchanges = 0;
   std::size_t bytes = 0;

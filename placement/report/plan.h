@@ -10,7 +10,7 @@
 
 namespace tandem {
 
-/// `remedies`: of a plan that does not fit.
+/// `remedies`: for a plan that does not fit.
 std::string plan_text(const Policy& policy, const ResolvedPolicy& resolved, const PlannedStep& step,
                       const std::vector<Remedy>& remedies = {});
 std::string plan_json(const Policy& policy, const ResolvedPolicy& resolved, const PlannedStep& step,

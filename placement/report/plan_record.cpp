@@ -41,7 +41,7 @@ std::vector<Use> uses_of_buffers(const Plan& plan) {
   return uses;
 }
 
-/// Where each phase begins; updates where backward has ended, though some of them run early.
+/// Where each phase begins; the update begins after backward has ended, though parts run early.
 RecordJson phases_of(const Lowered& lowered, const Plan& plan) {
   std::optional<std::size_t> forward, backward, update;
   for (std::size_t launch = 0; launch < plan.launches.size(); ++launch) {

@@ -15,7 +15,7 @@ namespace tandem {
 struct LiveBytes {
   std::size_t launch = 0;  // place in Plan::launches
   std::size_t gradients = 0, activations = 0, workspace = 0;
-  std::string path;  // of the node; "" of others
+  std::string path;  // the node's; "" for instructions without a node
 
   std::size_t all() const { return gradients + activations + workspace; }
   std::size_t& of(BufferKind kind) {
@@ -24,9 +24,9 @@ struct LiveBytes {
   }
 };
 
-/// In the order of launches, where something changes; of more than `most` points those with the
-/// most bytes in each stretch. A buffer is in use from the first launch that touches it to the last
-/// one.
+/// In the order of launches, where something changes; if there are more than `most` points, the one
+/// with the most bytes in each stretch. A buffer is in use from the first launch that touches it to
+/// the last one.
 std::vector<LiveBytes> live_bytes(const Lowered& lowered, const Plan& plan, int device,
                                   std::size_t most);
 

@@ -24,24 +24,27 @@ struct PlannedMicroBatch {
 
 struct PlannedStep {
   std::vector<PlannedMicroBatch> micro_batches;  // the last one holds the update
-  std::vector<Crossing> crossings;               // of all micro-batches
-  int ranks = 1;                                 // the plan is that of one of so many
-  std::vector<PlannedExchange> exchanges;        // between ranks, of all micro-batches
-  /// Per device: parts of the micro-batch with the highest peak; the peak of all programs together.
+  std::vector<Crossing> crossings;               // in all micro-batches
+  int ranks = 1;                                 // how many there are; the plan is one rank's
+  std::vector<PlannedExchange> exchanges;        // between ranks, in all micro-batches
+  /// Per device: the uses in the micro-batch with the highest peak; `peak` is that of all programs
+  /// together.
   std::vector<MemoryUse> memory;
   std::vector<std::size_t> limits;  // bytes, per device: what the machine or the policy gives it
   std::vector<bool> limited;        // per device; the host swaps where the policy sets no limit
   std::vector<IdleView> views;
-  std::vector<CacheCost> caches;    // one a rule that asks for them
-  std::vector<Diagnostic> misfits;  // devices that it does not fit into, with what to change
+  std::vector<CacheCost> caches;    // one for each rule that asks for caches
+  std::vector<Diagnostic> misfits;  // devices that the step does not fit into, and what to change
   double seconds = 0;
   double computing = 0;  // seconds of the busiest computing queue
   double exposed = 0;    // seconds that computing queues wait for copies
 
   bool fits() const { return misfits.empty(); }
-  /// With its crossings and times; `imported` names the operators that make what crosses.
+  /// Adds a micro-batch with its crossings and times; `imported` names the operators that make what
+  /// crosses.
   void add(PlannedMicroBatch micro_batch, const Graph& imported);
-  /// Once all micro-batches are there; `held`: per device, by all programs of the run.
+  /// To be called once all micro-batches are there; `held`: per device, what all programs of the
+  /// run hold.
   void set_memory(std::vector<MemoryUse> held, const ResolvedPolicy& resolved,
                   const std::vector<Device*>& devices);
 };

@@ -11,7 +11,7 @@
 namespace tandem {
 namespace {
 
-/// A remedy that takes so many times longer than another one is left out.
+/// A remedy that takes more than this many times as long as the fastest one is left out.
 constexpr double much_slower = 2;
 
 constexpr const char* of_everything[] = {
@@ -24,7 +24,7 @@ constexpr const char* together[] = {
     "param = \"cpu\", state = \"cpu\", acts = \"recompute\"",
 };
 
-/// Bytes less on the devices that `full` does not fit into; negative where it takes more there.
+/// Bytes that `plan` saves on the devices that `full` does not fit into; negative: it takes more.
 double freed(const TriedPlan& full, const TriedPlan& plan) {
   double bytes = 0;
   for (const DevicePeak& peak : full.peaks) {
@@ -45,7 +45,7 @@ class Remedies {
     add("{ at = \"**\", " + attributes + " }", attributes);
   }
 
-  /// `attributes` of everything; "" of a rule for less.
+  /// Tries a rule. `attributes`: what it sets for everything; "" for a rule that covers less.
   void add(const std::string& rule, const std::string& attributes = "") {
     TriedPlan plan;
     try {
@@ -56,7 +56,7 @@ class Remedies {
     }
     const double bytes = freed(full_, plan);
     const bool suffices = plan.fits();
-    // A rule that says more and frees no more is no remedy of its own.
+    // A rule that sets more and frees no more than another is no remedy of its own.
     const bool gains = std::none_of(found_.begin(), found_.end(), [&](const Found& other) {
       return !other.attributes.empty() && attributes.find(other.attributes) != std::string::npos &&
              static_cast<double>(other.remedy.bytes) >= bytes && other.remedy.suffices >= suffices;

@@ -11,7 +11,7 @@
 
 namespace tandem {
 
-/// What a plan takes of a device.
+/// How much memory of a device a plan takes.
 struct DevicePeak {
   std::string device;
   std::size_t bytes = 0;
@@ -27,20 +27,20 @@ TriedPlan tried_plan(const ResolvedPolicy& resolved, const PlannedStep& step);
 
 struct Remedy {
   std::string rule;       // { at = "**", state = "cpu" }
-  std::size_t bytes = 0;  // that it frees, of devices that the plan does not fit into
-  bool suffices = false;  // it alone
-  double seconds = 0;     // a step with it
+  std::size_t bytes = 0;  // what it frees on devices that the plan does not fit into
+  bool suffices = false;  // whether the plan fits with this rule only
+  double seconds = 0;     // a step's, with this rule
 };
 
-/// Plans under the policy with another rule behind all others; throws Error{usage} where there is
-/// no such plan.
+/// Plans with another rule after all others of the policy; throws Error{usage} where there is no
+/// such plan.
 using TryRule = std::function<TriedPlan(const std::string& rule)>;
 
-/// `full` does not fit. Rules about the device, optimizer state, weights and activations of
-/// everything and about the largest table of a device; two of them together where none suffices
-/// alone. First those that make it fit, by the time of a step, then those that free most. One that
-/// takes much longer than another that makes it fit is left out, and one that does not make it fit
-/// where it takes longer.
+/// `full` does not fit. Tries rules about the device, optimizer states, weights and activations of
+/// everything and about the largest table of a device; two of them together where no single one
+/// suffices. First come those that make it fit, by the time of a step, then those that free most.
+/// Left out are those that take much longer than the fastest one that makes it fit, and those that
+/// do not make it fit and take longer than that one.
 std::vector<Remedy> find_remedies(const ResolvedPolicy& resolved, const TriedPlan& full,
                                   const TryRule& try_rule);
 

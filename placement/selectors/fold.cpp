@@ -13,7 +13,7 @@ namespace {
 
 constexpr int mixed = -2;  // several labels
 
-/// A part of the names: "blocks", "blocks.0", "blocks.0:weight".
+/// A node of the tree of names: "blocks", "blocks.0", "blocks.0:weight".
 struct NamePart {
   std::string name;  // the last part
   char border = 0;   // before it
@@ -23,7 +23,7 @@ struct NamePart {
   std::vector<int> items;  // names that end here
 };
 
-/// What is said of names below a part, whose own text `at` leaves out.
+/// Names below a part that have one label; `at` leaves out the text of the part itself.
 struct Piece {
   std::string at;
   int label = 0;
@@ -58,10 +58,10 @@ class NameTree {
   static constexpr int root = 0;
 
  private:
-  /// Children of one part of which the same is said.
+  /// Children of one part whose names have the same labels.
   struct Alike {
     std::vector<int> children;
-    std::vector<std::vector<Piece>> pieces;  // of each child
+    std::vector<std::vector<Piece>> pieces;  // those of each child
   };
 
   void add(const std::string& name, int item) {
@@ -104,14 +104,14 @@ class NameTree {
 
   std::vector<Alike> alike_children(const NamePart& of, std::size_t prefix) const {
     std::vector<Alike> all;
-    std::map<std::string, std::size_t> places;  // by what is said
+    std::map<std::string, std::size_t> places;  // by text of the labels
     for (const int child : of.children) {
       const NamePart& part = parts_[child];
       std::vector<Piece> found = pieces(child, prefix + part.name.size() + 1);
       if (found.empty()) continue;
       std::string said(1, part.border);
       if (part.label == mixed) said += "mixed";
-      for (const Piece& piece : found) {  // of whole modules and of single names the same
+      for (const Piece& piece : found) {  // equal for whole modules and for single names
         if (part.label == mixed) said += piece.at;
         said += " " + std::to_string(piece.label) + "\n";
       }
@@ -135,7 +135,7 @@ class NameTree {
         for (const std::size_t member : set.members) {
           const Piece& piece = alike.pieces[member][p];
           merged.label = piece.label;
-          merged.at = std::max(merged.at, piece.at);  // of "" and ".**" the wider one
+          merged.at = std::max(merged.at, piece.at);  // "" or ".**": the wider one
           merged.items.insert(merged.items.end(), piece.items.begin(), piece.items.end());
         }
         merged.at.insert(0, text);
@@ -156,7 +156,7 @@ std::vector<Folded> folded(const std::vector<std::string>& names, const std::vec
   std::vector<Folded> result;
   if (names.empty()) return result;
   for (Piece& piece : NameTree(names, labels).pieces(NameTree::root, 0)) {
-    if (piece.at.starts_with("re:")) piece.at[0] = '?';  // no regular expression
+    if (piece.at.starts_with("re:")) piece.at[0] = '?';  // or it would be a regular expression
     std::sort(piece.items.begin(), piece.items.end());
     result.push_back({std::move(piece.at), piece.label, std::move(piece.items)});
   }

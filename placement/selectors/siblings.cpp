@@ -11,14 +11,14 @@ namespace {
 
 constexpr std::size_t longest_set = 70;  // characters
 
-// "op_12" as "op_" and 12: what a range of numbers can stand for.
+// "op_12" as "op_" and 12, so that it can be part of a range of numbers.
 struct Numbered {
   std::string stem;
   int number = 0;
 };
 
 std::optional<Numbered> numbered(const std::string& name) {
-  const std::size_t digits = name.find_last_not_of("0123456789") + 1;  // 0: digits alone
+  const std::size_t digits = name.find_last_not_of("0123456789") + 1;  // 0: only digits
   Numbered found{name.substr(0, digits)};
   const char* end = name.data() + name.size();
   const auto [stop, error] = std::from_chars(name.data() + digits, end, found.number);
@@ -47,7 +47,7 @@ std::string selector_part(std::string_view name) {
 
 std::vector<PartSet> part_sets(const std::vector<std::string>& names, std::size_t prefix) {
   std::vector<PartSet> sets;
-  std::vector<std::string> parts;  // of one set
+  std::vector<std::string> parts;  // those of one set
   std::vector<std::size_t> members;
   const auto flush = [&] {
     if (parts.empty()) return;

@@ -1,4 +1,4 @@
-// Parts of one scope as few parts of selectors: ranges of numbers, sets of names.
+// Writes the names in one scope as few parts of selectors: ranges of numbers, sets of names.
 #pragma once
 
 #include <cstddef>
@@ -11,14 +11,14 @@ namespace tandem {
 /// A name as part of a selector: letters that mean something there become `?`.
 std::string selector_part(std::string_view name);
 
-/// Names that one part of a selector stands for: "op_{0..59}", "{layers,norm}".
+/// Names that one part of a selector covers: "op_{0..59}", "{layers,norm}".
 struct PartSet {
   std::string text;
   std::vector<std::size_t> members;  // indices of the names
 };
 
-/// Three numbers or more in a row are a range. `prefix`: the characters that stand before each set;
-/// with them it has about 70.
+/// Three or more numbers in a row become a range. `prefix`: how many characters come before each
+/// set; together with them it has at most about 70.
 std::vector<PartSet> part_sets(const std::vector<std::string>& names, std::size_t prefix);
 
 }  // namespace tandem

@@ -1,5 +1,5 @@
-// `cache`: rows of a host's table on the device where its lookups are read; which rows, the data
-// says, and what stands against it is noted.
+// `cache`: keeps rows of a host's table on the device where its lookups are read. The data decides
+// which rows; what prevents a cache is noted.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -79,7 +79,7 @@ void PolicyResolver::finish_caches() {
 }
 
 void PolicyResolver::note_missing_caches() {
-  std::map<int, bool> looked_up;  // by rule: whether anything that it covers is
+  std::map<int, bool> looked_up;  // by rule: whether it covers any table with lookups
   for (std::size_t p = 0; p < result_.parameters.size(); ++p) {
     const ParameterAttributes& parameter = result_.parameters[p];
     const int rule = parameter.cache.reason.rule;

@@ -1,4 +1,4 @@
-// `ship`: what crosses of lookups in a table, where no rule says rows or results.
+// `ship`: what lookups in a table send, where no rule says rows or results.
 #include <algorithm>
 
 #include "engine/operators/tables/table_nodes.h"
@@ -8,7 +8,7 @@ namespace tandem {
 namespace {
 
 struct Lookups {
-  std::int64_t ids = 0;        // of one micro-batch; 0 where something else reads the table, too
+  std::int64_t ids = 0;        // in a micro-batch; 0 where something else reads the table, too
   std::int64_t most_rows = 0;  // each lookup sends its rows by itself
   std::vector<std::size_t> nodes;
 };
@@ -35,7 +35,7 @@ std::int64_t row_bytes_of(const ParameterAttributes& table, const TensorType& ty
 
 }  // namespace
 
-// The device on which all is that reads the value; -1 where that are several, or none.
+// The device of all readers of the value; -1 where there are several devices, or no readers.
 int PolicyResolver::reader_device(ValueId result) const {
   int device = -1;
   for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
@@ -92,7 +92,7 @@ void PolicyResolver::finish_ship(std::size_t p) {
     const TensorType& table = graph_.type(graph_.states[items_.parameters[p].state].initial);
     traffic.rows = std::min(traffic.most_rows, to.cached.cold_rows);
     traffic.counted = true;
-    // An int32 more for each id names its row in the cache.
+    // One more int32 for each id names its row in the cache.
     traffic.bytes_rows = 2 * traffic.rows * row_bytes_of(to, table) + 8 * traffic.ids;
     traffic.bytes_results += 4 * traffic.ids;
   }

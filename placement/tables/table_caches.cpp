@@ -19,7 +19,7 @@ bool is_trained(const ParameterNames& names, const RunConfig& config, const Stat
   return table.trainable && !FreezeRules(config.parameters, names).always_freezes(table);
 }
 
-/// That update the table, where it is trained.
+/// The options of the optimizer that updates the table, where it is trained.
 const OptimizerOptions& options_of(const ParameterNames& names, const RunConfig& config,
                                    const State& table) {
   const OptimizerOptions* options = &config.optimizer.base;
@@ -63,7 +63,7 @@ std::string obstacle(const Graph& micro_batch, const RunConfig& config, const St
   if (find_update_kind(choice.op)->whole_tensor)
     return "the optimizer's step needs the norm of the whole table; kinds that update rows: " +
            kinds_of_rows();
-  // Such a lookup makes the table's gradient dense; that of a part of its ids would not be.
+  // A lookup of fixed ids makes the table's gradient dense; one of only some of its ids would not.
   if (!choice.lazy) return "";
   for (const Lookup& lookup : lookups_of(micro_batch)) {
     if (lookup.parameter == table.name && is_fixed(micro_batch, lookup.ids))
@@ -167,7 +167,7 @@ std::vector<TableCache> TableCaches::choose(const Graph& micro_batch, const RunC
       if (data) hot = &hot_rows(micro_batch, evaluate, *data, group.first, group.rows);
       off = !data ? "no data tells which of its rows are looked up"
                   : "what rows are looked up does not come from the data's fields alone";
-    } catch (const std::exception&) {  // said where the run itself reads the data
+    } catch (const std::exception&) {  // reported where the run itself reads the data
       off = "the data cannot be read";
     }
     for (const std::size_t i : group.constraints) {

@@ -16,13 +16,13 @@
 
 namespace tandem {
 
-/// Of one model and its data; what was counted is kept.
+/// Chooses the caches for one model and its data; keeps what it has counted.
 class TableCaches {
  public:
   /// Opens the training data, null where there is none; throws where it cannot be read.
   using Source = std::function<std::shared_ptr<const DataSource>()>;
 
-  /// One for each wish. A cache has as many rows as fit into its size with their optimizer states;
+  /// One for each request. A cache has as many rows as fit into its size with optimizer states;
   /// tables that are looked up by the same ids share their rows, so that ids are split once.
   std::vector<TableCache> choose(const Graph& micro_batch, const RunConfig& config,
                                  const Evaluator& evaluate, const Source& source,

@@ -1,5 +1,5 @@
-// Training with ids that no row of the table has: as with a frozen row of zeros behind the others,
-// which is what they stand for, on every placement; and nothing counts them as rows.
+// Training with ids that no row of the table has: works as with a frozen row of zeros after the
+// other rows, which such ids stand for, on every placement; and nothing counts them as rows.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -28,8 +28,8 @@ constexpr std::int64_t absent_ids_batch = 8, absent_ids_fields = 3, absent_ids_r
                        absent_ids_columns = 10;
 constexpr std::int64_t none = absent_id<std::int64_t>;
 
-/// ids [8, 3] -> lookup in table.weight [200, 10] -> three classes. `padded`: with the frozen
-/// padding.weight behind the table.
+/// ids [8, 3] -> lookup in table.weight [200, 10] -> three classes. `padded`: the frozen
+/// padding.weight follows the table.
 std::string model_with_absent_ids(bool padded) {
   SmallModel model;
   model.input("ids", {absent_ids_batch, absent_ids_fields}, 7)
@@ -46,7 +46,7 @@ std::string model_with_absent_ids(bool padded) {
       .bytes();
 }
 
-/// A third of the ids is in the table's first half, the others outside of the table.
+/// A third of the ids is in the table's first half, the others are outside the table.
 std::vector<std::int64_t> some_ids(std::int64_t samples) {
   std::vector<std::int64_t> ids;
   for (std::int64_t i = 0; i < samples * absent_ids_fields; ++i) {
@@ -133,7 +133,7 @@ ids = { from = "ids")" + (padded ? "" : ", out_of_range = \"zero\"") +
         .at("table.weight")
         .floats();
   }
-  /// Rows that no id names have kept their bits.
+  /// Rows that no id refers to must keep their bits.
   void expect_untouched(const std::vector<float>& table) const {
     ASSERT_EQ(table.size(), static_cast<std::size_t>(absent_ids_rows * absent_ids_columns));
     std::vector<bool> touched(static_cast<std::size_t>(absent_ids_rows));

@@ -1,4 +1,4 @@
-// What messages of a training tell: values that kernels found, and free dimensions.
+// Messages of a training about values that kernels found, and about free dimensions.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// The id is made inside the model, so that only the lookup sees it: 2 · 150 of 200 rows.
+// The id is computed inside the model, so that only the lookup sees it: 2 · 150 of 200 rows.
 TEST(AdviceTest, AnIndexOutOfRangeIsToldOnce) {
   const TemporaryFolder folder;
   std::ofstream(folder / "model.onnx")

@@ -1,4 +1,4 @@
-// eval and predict on an ONNX file alone, predictions as JSON lines, and what tells their rows.
+// eval and predict with only an ONNX file, predictions as JSON lines, and ids of their rows.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -68,7 +68,7 @@ TEST(BareOnnx, PredictsWithoutLabels) {
   EXPECT_EQ(read_npz(options.to)[0].tensor.shape()[0], images[0].tensor.shape()[0]);
 }
 
-/// A run whose images are divided by 7, which nobody would guess, and its exported file.
+/// A run whose images are divided by 7, which cannot be guessed, and its exported file.
 class RecordedFields : public ::testing::Test {
  protected:
   RecordedFields() {

@@ -1,4 +1,4 @@
-// batch_size = "auto": the largest size whose memory plan fits the devices that are declared.
+// batch_size = "auto": the largest size whose memory plan fits the declared devices.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ class BatchSizeTest : public ::testing::Test {
     options.devices = {device(kilobytes)};
     return policy_plan(options).fits;
   }
-  /// Memory that takes some batches, not all.
+  /// An amount of memory in which some batch sizes fit, but not all.
   int small_memory() const {
     int kilobytes = 16;
     while (!fits(32, kilobytes)) kilobytes *= 2;
@@ -62,7 +62,7 @@ TEST_F(BatchSizeTest, TheLargestThatFitsIsTakenAndKept) {
   EXPECT_EQ(size_of_run(), expected);
   EXPECT_THAT(said_, Contains("batch_size " + std::to_string(expected) +
                               ": the largest power of two whose memory plan fits the devices"));
-  // Resumed where more would fit, the run keeps its number.
+  // Resumed where a larger size would fit, the run keeps its own.
   TrainOptions more = options("auto", 1 << 20);
   more.overrides[0] = "steps=2";
   more.resume = true;
@@ -92,7 +92,7 @@ TEST_F(BatchSizeTest, OtherCommandsChooseTheSame) {
   planning.overrides = {"device=gpu", "batch_size=auto"};
   planning.devices = {device(small_memory())};
   EXPECT_TRUE(policy_plan(planning).fits);
-  // Without a plan it is only a size: the default.
+  // Without a plan there is no choice, and the default is used.
   EXPECT_EQ(read_run_config(config_, {"batch_size=auto"}).batch_size, 32);
 }
 

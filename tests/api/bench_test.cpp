@@ -1,5 +1,5 @@
-// `bench` on several devices: a trace with a track for each queue and arrows along what crosses,
-// times of queues and boundaries beside those of the cost model.
+// `bench` on several devices: a trace with a track for each queue and arrows for values that cross,
+// times of queues and boundaries next to those of the cost model.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ using Json = nlohmann::json;
 constexpr std::int64_t bench_batch = 16, bench_width = 24, bench_samples = 64;
 constexpr std::size_t traced_steps = 5;
 
-/// Two layers, the second one on the host, all optimizer state there, too.
+/// Two layers, of which the second one and all optimizer state are on the host.
 class BenchTest : public ::testing::Test {
  protected:
   BenchTest() {
@@ -80,7 +80,7 @@ std::vector<Json> of_phase(const Json& events, const std::string& phase) {
   return found;
 }
 
-/// The slice of the track that an arrow's end lies in.
+/// The slice of the track that contains an arrow's end.
 const Json& slice_at(const std::vector<Json>& slices, const Json& end) {
   static const Json none;
   const double at = end["ts"];
@@ -145,7 +145,8 @@ TEST_F(BenchTest, CopiesCarryBytesAndArrows) {
     ++out_of[from];
     ++into[to];
   }
-  // In the first step weights come from a step, in the last some go to one, that was not traced.
+  // The first step reads weights of a step that was not traced, and the last one writes some for
+  // such a step.
   std::sort(copies.begin(), copies.end(),
             [](const Json& a, const Json& b) { return a["ts"] < b["ts"]; });
   const std::size_t in_step = copies.size() / traced_steps;
@@ -155,7 +156,7 @@ TEST_F(BenchTest, CopiesCarryBytesAndArrows) {
   }
 }
 
-/// Of one step: all numbers are there, and sums over the copies are those of the boundaries.
+/// For one step: all numbers exist, and sums over the copies equal those of the boundaries.
 void expect_whole(const Report& report) {
   const Json json = Json::parse(report.json);
   std::set<std::string> queues;
@@ -195,7 +196,7 @@ void expect_whole(const Report& report) {
   EXPECT_EQ(json["boundaries"].size(), 2u);
   EXPECT_EQ(json["transfers"]["bytes"], bytes);
   EXPECT_THAT(report.text, HasSubstr("by the cost model"));
-  // AdamW of two weights on the host: 28 bytes an element, and scalars.
+  // AdamW of two weights on the host: 28 bytes per element, and scalars.
   const double updated = json["host_updates"]["bytes"],
                least = 28.0 * 2 * bench_width * bench_width;
   EXPECT_GE(updated, least);
@@ -227,7 +228,7 @@ TEST_F(BenchTest, MicroBatchesAreMeasuredAndPredicted) {
   for (const Json& copy : json["copies"]) times.insert(copy["times"].get<int>());
   EXPECT_EQ(times, (std::set<int>{1, 2}));  // first, twice the middle, last
 
-  // What the plan says of bytes and of predicted times.
+  // The plan's bytes and predicted times.
   PolicyOptions options;
   options.config = folder_ / "train.toml";
   options.overrides = {micro_batches};
@@ -238,7 +239,7 @@ TEST_F(BenchTest, MicroBatchesAreMeasuredAndPredicted) {
   EXPECT_NEAR(json["transfers"]["predicted"]["exposed_ms"],
               plan["time"]["exposed_copies_ms"].get<double>(), 1e-9);
 
-  // Every operator of every micro-batch: the update, too, which only the last one has.
+  // Every operator of every micro-batch, including the update, which only the last one has.
   std::set<std::string> phases;
   for (const Json& row : json["operators"]) phases.insert(row["phase"]);
   EXPECT_EQ(phases, (std::set<std::string>{"forward", "backward", "update"}));
@@ -272,7 +273,7 @@ TEST_F(BenchTest, MicroBatchesOnOneDeviceAreTimedWhole) {
   EXPECT_EQ(json["host_updates"]["bytes"].get<double>() > 0, true);
 }
 
-// A last step with fewer micro-batches: what single copies and waits took is not known.
+// If the last step has fewer micro-batches, the times of single copies and waits are unknown.
 TEST_F(BenchTest, StepsOfSeveralKindsKeepTracksAndBytes) {
   const Json json = Json::parse(run({"batch_size=24", "micro_batch=8"}).json);
   EXPECT_GT(json["transfers"]["bytes"], 0);

@@ -1,5 +1,5 @@
 // data.buckets from the files to a trained model: a free dimension of the ONNX file has the length
-// of each step, and the longest everywhere else.
+// of each step, and elsewhere the longest length.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -104,8 +104,8 @@ TEST_F(BucketsTest, AnExportedModelKeepsTheDimensionFree) {
   EXPECT_THAT(read_file(folder_ / "out.onnx"), HasSubstr("sequence"));
 }
 
-// The rows of a table that the next step looks up: as many as a batch has ids, which buckets
-// change.
+// The number of rows that the next step looks up is the number of ids in a batch, which differs
+// between buckets.
 TEST_F(BucketsTest, RowsThatAreFetchedAheadAreThoseOfTheStep) {
   std::ofstream(folder_ / "ids.onnx", std::ios::binary)
       << tandem::testing::SmallModel()

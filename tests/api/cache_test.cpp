@@ -1,5 +1,5 @@
-// Runs whose device caches rows of a host's table: what crosses, checkpoints that know nothing of
-// it, evaluations in between, what is told.
+// Runs whose device caches rows of a table on the host: traffic, checkpoints that are independent
+// of the cache, evaluations in between, messages.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -40,8 +40,8 @@ std::string lookup_model() {
       .bytes();
 }
 
-// Rows 40 and 41 in every micro-batch, eight times each; 16 others, all different, in each
-// micro-batch.
+// Rows 40 and 41 occur in every micro-batch, eight times each; the 16 other ids of a micro-batch
+// are all different.
 std::int64_t id_at(std::int64_t micro_batch, std::int64_t i) {
   if (i % 4 == 0) return 40;
   if (i % 4 == 2) return 41;
@@ -97,7 +97,7 @@ rules = [
     write_npz(folder_ / name, {{"ids", indices}, {"labels", labels}});
   }
 
-  /// `cache`: of the table's rows, "" for none.
+  /// `cache`: size of the cache for the table's rows, "" for none.
   static std::vector<std::string> rule(const std::string& cache) {
     if (cache.empty()) return {};
     return {"{ at = \"embedding\", cache = \"" + cache + "\" }"};
@@ -118,7 +118,7 @@ rules = [
   TrainResult resume(const std::string& run, const std::string& cache, int steps) const {
     TrainOptions again = options(run, cache, {"steps=" + std::to_string(steps)});
     again.resume = true;
-    again.accept_changes = true;  // of the placement
+    again.accept_changes = true;  // accepts the changed placement
     return Trainer(folder_ / "train.toml", again).run();
   }
   PolicyOptions policy(const std::string& cache) const {
@@ -133,7 +133,7 @@ rules = [
     return read(run + "/summary.json")["copied_bytes_per_step"];
   }
 
-  /// All that the runs' checkpoints hold is equal.
+  /// The checkpoints of both runs must hold equal values.
   void expect_equal(const std::string& a, const std::string& b, int step) const {
     char name[32];
     std::snprintf(name, sizeof name, "/step-%08d/", step);
@@ -157,7 +157,7 @@ rules = [
   tandem::testing::TemporaryFolder folder_;
 };
 
-// A row takes 64 bytes and as much for each of two moments.
+// A row takes 64 bytes, and as many for each of two moments.
 const std::string two_rows = "400B", all_rows = "1MiB";
 
 TEST_F(CacheTest, TheRunRecordsTheCache) {
@@ -181,7 +181,7 @@ TEST_F(CacheTest, TheRunRecordsTheCache) {
   EXPECT_FALSE(read("none/placement.json")["tables"][0].contains("cached_rows"));
 }
 
-// Both rows stay away, there and back; an int32 for each id comes.
+// The rows 40 and 41 are not copied, in either direction; an int32 for each id is.
 TEST_F(CacheTest, FewerBytesCross) {
   train("none", "");
   train("two", two_rows);
@@ -202,8 +202,8 @@ TEST_F(CacheTest, TrainsTheSameTable) {
   }
 }
 
-// Row 40 is in both caches, row 7 is not; both keep their bits, and all others are as without
-// caches.
+// Row 40 is in both caches, row 7 is not; both must keep their bits, and all other rows must be as
+// without caches.
 TEST_F(CacheTest, FixedRowsStayInTableAndCache) {
   const std::string fixed = R"(parameters.fixed_rows=[{at="table:weight", rows=[7, 40]}])";
   const auto row = [&](const std::string& run, int step, std::size_t which) {
@@ -275,7 +275,8 @@ TEST_F(CacheTest, SplitTablesHaveSplitCaches) {
   expect_equal("none", "two", 5);
 }
 
-// One table, looked up by int64 and by int32 ids: rows without ids stay, with and without a cache.
+// One table, looked up by int64 and by int32 ids: rows that no id refers to stay unchanged, with
+// and without a cache.
 TEST_F(CacheTest, IdsOfTwoTypesTrainTheSameTable) {
   constexpr std::int64_t few = 2;
   write("model.onnx",
@@ -342,7 +343,7 @@ TEST_F(CacheTest, OperatorsAreLoggedWithTheHitRate) {
   EXPECT_THAT(messages, ::testing::ContainsRegex("16 +16 +1.00 +GatherRows +cpu +embedding"));
 }
 
-// Every id is cached: no row crosses, in any step.
+// Every id is cached, so no row crosses in any step.
 TEST_F(CacheTest, BenchKeepsTimesWhereNoRowCrosses) {
   for (const std::string more : {"", ", lookahead = 1"}) {
     SCOPED_TRACE(more);
@@ -359,7 +360,7 @@ TEST_F(CacheTest, BenchKeepsTimesWhereNoRowCrosses) {
   }
 }
 
-// A last batch that is shorter: its micro-batches are others, and that is said.
+// A shorter last batch has other micro-batches, which the report says.
 TEST_F(CacheTest, BenchSaysWhereItHasNoTimes) {
   BenchOptions bench_options;
   bench_options.seconds = 0.01;
@@ -384,7 +385,7 @@ TEST_F(CacheTest, OperatorsAreLoggedWhereNoRowCrosses) {
   }
 }
 
-// The cache is what does not fit: it is named, with a size that does.
+// If the cache is what does not fit, the error names it, with a size that would fit.
 TEST_F(CacheTest, ACacheThatDoesNotFitIsNamed) {
   PolicyOptions small = policy(all_rows);
   const Json whole = Json::parse(policy_plan(small).report.json);
@@ -405,8 +406,8 @@ TEST_F(CacheTest, ACacheThatDoesNotFitIsNamed) {
   EXPECT_TRUE(policy_plan(small).fits) << size;
 }
 
-// Of 64 bytes a row few cross: what the ids' split and more kernels take is more than that, unless
-// the link is very slow.
+// With rows of 64 bytes, the cache saves little: splitting the ids and running more kernels takes
+// longer, unless the link is very slow.
 TEST_F(CacheTest, ACacheThatCostsMoreThanItSavesIsWarnedOf) {
   const auto cache_hints = [](const PolicyOptions& options) {
     std::vector<Json> hints;
@@ -428,10 +429,11 @@ TEST_F(CacheTest, ACacheThatCostsMoreThanItSavesIsWarnedOf) {
               HasSubstr(": embedding: the cache of 1 table costs "));
   EXPECT_TRUE(cache_hints(policy("")).empty());
 
-  // Of two rows 4 x 64 bytes stay away, and 4 x 32 bytes of places come: 128 bytes, 128 ms.
+  // Two cached rows save 4 x 64 bytes, and 4 x 32 bytes of places are added: 128 bytes less, or 128
+  // ms.
   with.devices = {"gpu=emulated:0,memory=64MiB,bandwidth=1kB/s"};
   EXPECT_TRUE(cache_hints(with).empty());
-  // One row an id crosses all the same, and the places besides.
+  // One row per id still crosses, and the places in addition.
   with.place = {"{ at = \"embedding\", cache = \"400B\", ship = \"results\" }"};
   const std::vector<Json> results = cache_hints(with);
   ASSERT_EQ(results.size(), 1u);

@@ -1,4 +1,4 @@
-// Data that is changed after its run was trained: refused on resume, named in evaluations.
+// Data that was changed after its run was trained: refused on resume, reported in evaluations.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -49,7 +49,7 @@ class ChangedDataTest : public ::testing::Test {
     options.data = data;
     return evaluate_run(folder_ / "run", options).warnings;
   }
-  /// The first `count` images and labels.
+  /// Keeps only the first `count` images and labels.
   void cut(const std::string& split, std::uint32_t count) {
     const std::string images = read_file(folder_ / (split + "-images")).substr(16, count * 64),
                       labels = read_file(folder_ / (split + "-labels")).substr(8, count);
@@ -69,7 +69,7 @@ TEST_F(ChangedDataTest, HalfOfTheTrainingDataIsRefusedUntilItIsAccepted) {
       AllOf(HasSubstr("train.toml: data.train: images = train-images: the data has changed since "
                       "step 4 of the run was saved: bytes: expected 91988, got 44816"),
             HasSubstr("without --resume, or go on knowingly with --accept-changes")));
-  EXPECT_THAT(warnings(), IsEmpty());  // what is held out is the same
+  EXPECT_THAT(warnings(), IsEmpty());  // the held-out data is unchanged
   resume({}, true);
   const auto told = HasSubstr("accepted: the data has changed since step 4 of the run was saved: ");
   EXPECT_THAT(messages_, Contains(told));
@@ -124,7 +124,7 @@ TEST_F(ChangedDataTest, OtherHeldOutDataIsNamedInEvaluations) {
   EXPECT_THAT(refusal(), HasSubstr("data.eval: images = test-images: the data has changed"));
 }
 
-// A part of the training data is held out.
+// The held-out data is a part of the training data.
 TEST_F(ChangedDataTest, AnEvaluationOnAPartOfOtherTrainingDataIsNamed) {
   TrainOptions options;
   options.run_dir = folder_ / "part";

@@ -1,5 +1,5 @@
-// What reads a run's checkpoints besides training, where their values are wrong and their hashes
-// right, and where `checkpoints/best` names none.
+// Commands that read a run's checkpoints, where values are wrong although hashes are right, and
+// where `checkpoints/best` names none.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using OrderedJson = EditedCheckpoint::Json;
 
-/// "no error", or the kind's number and what it says.
+/// "no error", or the number of the error's kind and its text.
 std::string outcome_of(const std::function<void()>& action) {
   try {
     action();
@@ -39,7 +39,7 @@ class CheckpointConsumers : public ::testing::Test {
     options.overrides = {"steps=4", "checkpoint.every=2 steps", "eval.best=accuracy"};
     testing::train(folder_, options);
   }
-  /// What eval, predict and export say of a checkpoint: the same.
+  /// The outcome of eval, predict and export for a checkpoint, which must be equal.
   std::string outcome(const std::string& checkpoint) {
     PredictOptions options;
     options.checkpoint = checkpoint;
@@ -97,7 +97,7 @@ TEST_F(CheckpointConsumers, WrongValuesAreRefusedByAll) {
     changed.json(file)[OrderedJson::json_pointer(place)] = value;
     changed.write(newest_);
     EXPECT_THAT(outcome("4"), ::testing::StartsWith(code + newest_)) << file << place;
-    // An older one stands in for a damaged one alone.
+    // Only a damaged checkpoint is replaced by an older one.
     const std::string newest = outcome("latest");
     EXPECT_EQ(newest == "no error", *code == '4') << newest;
     EXPECT_TRUE(fs::exists(newest_));

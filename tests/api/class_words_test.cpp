@@ -1,4 +1,4 @@
-// Labels that are words: guessed from a table, named in metrics, predictions and reports, kept by
+// Labels that are words: guessed from a table, used in metrics, predictions and reports, kept by
 // exported models.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using Json = nlohmann::json;
 
-/// Three kinds of flowers, each of which has a column that is 1.
+/// Three species of flowers, each with a column that is 1 for it.
 class ClassWords : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -41,7 +41,7 @@ class ClassWords : public ::testing::Test {
     fs::create_directories(folder_ / "data");
     write_file(folder_ / "data/flowers.csv", rows(60));
   }
-  /// Names in another order than the sorted one.
+  /// The names are not in sorted order.
   static std::string rows(int count, bool with_species = true) {
     const char* const names[] = {"rose", "aster", "it's a lily"};
     std::string text = std::string("p,q,r") + (with_species ? ",species" : "") + "\n";
@@ -115,7 +115,7 @@ TEST_F(ClassWords, StayWithTheExportedModel) {
   PredictOptions configured;
   configured.config = folder_ / "train.toml";
   EXPECT_EQ(predicted("out.onnx", configured), "rose\naster\nit's a lily\n");
-  // Without the configuration: data that lacks a word has the numbers of the training all the same.
+  // Without the configuration, data that lacks a word still has the numbers of the training.
   const std::string head = "p,q,r,species\n";
   std::string many = head;
   for (int i = 0; i < 40; ++i) many += "1,0,0,rose\n0,1,0,aster\n";

@@ -1,4 +1,4 @@
-// What the CUDA runtime reports of machines that a test makes up.
+// CUDA runtime reports of made-up machines.
 #pragma once
 
 #include "kernels/cuda_devices.h"

@@ -1,4 +1,4 @@
-// `tandem data bench`: what it measures is there, adds up, and is of the data alone.
+// `tandem data bench`: its numbers exist, add up, and concern only the data.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -68,7 +68,7 @@ TEST_F(DataBench, MeasuresEachNumberOfThreads) {
   EXPECT_THAT(threads, ElementsAre(1, 2, 3));
 }
 
-// Samplers and buckets are those of the configuration, mistakes in them too.
+// Samplers and buckets are those of the configuration, and mistakes in them are reported.
 TEST_F(DataBench, ReadsWhatTrainingReads) {
   configure("train = { files = 'ids.bin', sampler = { kind = 'weighted', field = 'w' } }");
   EXPECT_THAT(error_of([&] { bench(); }), HasSubstr("there is no data field \"w\""));

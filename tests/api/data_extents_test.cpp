@@ -40,7 +40,7 @@ HostTensor tensor_of(const Json& entry) {
   return HostTensor::from(shape, entry.at("values").get<std::vector<float>>());
 }
 
-/// The inputs of some runs one behind the other: each run is a batch.
+/// The inputs of several runs, one after the other: each run is a batch.
 std::vector<NamedTensor> inputs_of_runs(const std::string& name, const std::vector<int>& which) {
   std::vector<NamedTensor> arrays;
   for (const int run : which) {
@@ -148,7 +148,7 @@ TEST_F(DataExtentsTool, WritesBatchesOfArrays) {
   EXPECT_EQ(seen, 9);
 }
 
-// y has the rows' axis in the file, so that it goes out row by row in every format.
+// In the file, y has the axis of the rows, so it is written row by row in every format.
 TEST_F(DataExtentsTool, PredictsRowByRowWhatHasThem) {
   PredictOptions options = options_for("rows_of_a_mask", {0, 1}, 5);
   options.outputs = {"y"};
@@ -224,7 +224,8 @@ files = [ "data.npz" ]
               AllOf(HasSubstr("chosen"), HasSubstr("data decides how long axis 0")));
 }
 
-// A mixture of experts trains by the rows that each gets as by masks over all rows.
+// A mixture of experts trains equally with the rows that each expert gets and with masks over all
+// rows.
 TEST_F(DataExtentsTool, TrainsWhatChoosesRowsByCapacity) {
   std::vector<float> x, labels;
   for (int i = 0; i < 64 * 4; ++i) x.push_back(static_cast<float>((i * 37 + 11) % 41) / 20 - 1);

@@ -25,7 +25,7 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
 
-// A lookup of two ids a sample in a table of 5 rows, then three classes.
+// Two ids per sample look up a table of 5 rows, followed by three classes.
 class DataTest : public ::testing::Test {
  protected:
   DataTest() {
@@ -149,13 +149,13 @@ TEST_F(DataTest, PrepareIsDoneOnce) {
   const Json json = Json::parse(second.text);
   EXPECT_EQ(json["up_to_date"], true);
   EXPECT_EQ(json["train"]["samples"], 8);
-  EXPECT_EQ(json["vocabularies"][1]["rows"], 4);  // u, v, w and what is unknown
+  EXPECT_EQ(json["vocabularies"][1]["rows"], 4);  // u, v, w and one for unknown words
   EXPECT_THAT(run_program("data prepare " + toml + " 2>/dev/null").text, HasSubstr("up to date"));
   EXPECT_EQ(train("run"), "no error");
   EXPECT_THAT(messages_, ::testing::Not(Contains(HasSubstr("preparing"))));
 }
 
-// The table is as long as the vocabulary, so that the data is prepared before the model is read.
+// The table has a row for each word, so the data is prepared before the model is read.
 TEST_F(DataTest, PreparingForTheRowsOfATableIsSaidOnce) {
   configure("'vocabulary(by=\"value\")'");
   write("u\tv\tno\nu\tw\tyes\nv\tw\nw\tu\tyes\nu\tu\tno\n");
@@ -236,7 +236,7 @@ TEST_F(DataTest, CheckComparesIdsAndLabelsWithTheModel) {
                                "has 5 rows: expected 0 to 4, got -7 to 2 in the column "
                                "`a`"));
   EXPECT_THAT(ids.text, HasSubstr("got 1 to 5 in the column `b`"));
-  // Three words and id 0, which is that of unknown ones, for three classes.
+  // Three words and id 0, for unknown words, with three classes.
   write("0\t1\tno\n4\t3\tyes\n4\t3\tperhaps\n");
   const Ended labels = check();
   EXPECT_EQ(labels.code, 4);

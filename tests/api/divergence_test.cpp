@@ -1,4 +1,4 @@
-// Trained models and data that are not finite: what eval, predict and data check say of them.
+// Trained models and data that are not finite: reports of eval, predict and data check.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -48,7 +48,7 @@ metrics = [ "accuracy" ]
     testing::train(folder_);
   }
 
-  /// Held-out images of which sample `sample` has this value.
+  /// Held-out images in which sample `sample` has this value.
   std::string images_with(float value, std::int64_t sample) const {
     std::vector<NamedTensor> arrays = read_npz(digits + "digits_test.npz");
     for (NamedTensor& array : arrays) {
@@ -60,7 +60,7 @@ metrics = [ "accuracy" ]
     return folder_ / "bad.npz";
   }
 
-  /// The run's checkpoint with this value in one weight, which is named.
+  /// Writes this value into one weight of the run's checkpoint; returns the weight's name.
   std::string spoil(float value) const {
     const std::string folder = run_ + "/checkpoints", path = folder + "/step-00000003";
     CheckpointContent content = read_checkpoint(path);
@@ -148,7 +148,7 @@ TEST_F(ApiDivergenceTest, ARowThatMakesTheLossNaNIsNamedByEval) {
   predict.data = options.data;
   predict.to = folder_ / "predicted.tsv";
   predict.as = "values";
-  predict_run(run_, predict);  // says so in its line
+  predict_run(run_, predict);  // its line shows it
   EXPECT_THAT(lines_of(read_file(predict.to))[6], HasSubstr("nan"));
 }
 

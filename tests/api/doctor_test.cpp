@@ -1,4 +1,4 @@
-// What doctor says of CUDA, in builds with it and without.
+// The report of doctor on CUDA, in builds with it and without.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ CudaReport without_cuda() {
   return report;
 }
 
-/// GPU 0 is well, GPU 1 is too old.
+/// GPU 0 is usable, GPU 1 is too old.
 CudaReport two_gpus() {
   CudaReport report;
   report.toolkit = "13.0";
@@ -120,7 +120,7 @@ TEST(MissingGpu, SaysWhatIsMissing) {
   EXPECT_EQ(missing_gpu(two_gpus(), "cuda:10")->expected, "cuda:0, cuda:1");
 }
 
-/// `TANDEM_WITH_CUDA` is 1 or 0, by the build.
+/// `TANDEM_WITH_CUDA` is 1 or 0, depending on the build.
 TEST(Doctor, SaysWhetherTheBuildHasCuda) {
   const Report report = doctor();
   const Json json = Json::parse(report.json);

@@ -1,4 +1,4 @@
-// A dry run says what the run would say of where it is to write, and leaves nothing there.
+// A dry run reports what the run would report about its directory, and leaves nothing there.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 
 class DryRun : public ::testing::Test {
  protected:
-  /// What a run into this directory ends with, tried first without and then with a dry run.
+  /// The error of a run into this directory, tried first without and then with a dry run.
   std::string refusal(const std::string& run_dir, TrainOptions options = {}) {
     const std::set<std::string> before = files();
     options.run_dir = run_dir;

@@ -1,4 +1,4 @@
-// Lookups of no ids train under a policy as without one: nothing crosses, nothing waits for it.
+// Lookups of no ids train with a policy as without one: nothing crosses, and nothing waits.
 #include <gtest/gtest.h>
 
 #include <cmath>

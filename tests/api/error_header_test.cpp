@@ -1,4 +1,4 @@
-// tandem/error.h needs nothing before it.
+// tandem/error.h can be included first.
 #include "tandem/error.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The text of the error that an action ends with, whose kind is checked.
+// Returns the text of the error that an action throws, and checks its kind.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Where an export goes: neighbours stay, and a failure leaves everything as it was.
+// Output of an export: other files are kept, and a failure leaves everything unchanged.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -92,7 +92,8 @@ TEST_F(ExportFilesTest, WhatTheRunWasMadeFromStays) {
   EXPECT_NO_THROW(export_run(run_, out_ + "/model.npz")) << "a copy of it";
 }
 
-// A model with its weights beside it: wherever they lie, also where large exported ones would.
+// External weights of the model are kept, wherever they are, even where large exported weights
+// would go.
 TEST_F(ExportFilesTest, WeightsBesideTheModelStay) {
   const std::vector<float> numbers(15, 0.5f);
   const std::string raw(reinterpret_cast<const char*>(numbers.data()), 60);

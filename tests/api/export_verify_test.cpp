@@ -1,4 +1,4 @@
-// export --verify: a file that computes what its run computes, and files that do not.
+// export --verify: files that compute what their run computes, and files that do not.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ class ExportVerify : public ::testing::Test {
     testing::train(folder_);
     without_python_.python = "";
   }
-  /// Adds to the first number of the first weight, in the file.
+  /// Adds to the first number of the first weight in the file.
   void change_a_weight(const std::string& file, float difference) const {
     export_run(run_, folder_ / "w.npz");
     const HostTensor weight = read_npz(folder_ / "w.npz")[0].tensor;
@@ -74,7 +74,8 @@ TEST_F(ExportVerify, APartThatIsHeldOutComesFirst) {
   EXPECT_THAT(report.text, HasSubstr("8, the run's held-out data"));
 }
 
-// Of 100 and 0.001, which is what is left of numbers as large: both may be 1e-3 off, not 2e-3.
+// 100, and 0.001 as the remainder of equally large summands: both may be off by 1e-3, but not by
+// 2e-3.
 TEST(DifferenceBound, GrowsWithTheLargestValue) {
   const HostTensor x = HostTensor::from<float>({2}, {100, 0.001f});
   const HostTensor near = HostTensor::from<float>({2}, {100, 0.0019f});
@@ -143,13 +144,13 @@ TEST_F(ExportVerify, PythonIsNamedWhereItIsNoHelp) {
   write_file(folder_ / "python", "#!/bin/sh\necho 'Fail: no such operator' >&2\nexit 1\n");
   report = verify_export(run_, file_, options);
   EXPECT_THAT(report.text, HasSubstr("it fails: Fail: no such operator"));
-  options.python = "python3";  // with or without the module
+  options.python = "python3";  // whether or not it has the module
   report = verify_export(run_, file_, options);
   EXPECT_TRUE(report.agrees) << report.text;
   EXPECT_THAT(report.text, HasSubstr("onnxruntime"));
 }
 
-/// A model whose second output has random numbers of the graph added.
+/// A model whose second output adds random numbers that the graph draws.
 TEST_F(ExportVerify, OtherEnginesAreNotAskedForWhatIsDrawn) {
   write_file(folder_ / "noisy.onnx", SmallModel()
                                          .input("x", {8, 4})
@@ -181,7 +182,7 @@ y_wanted = "t"
   how.run_dir = folder_ / "noisy";
   Trainer(folder_ / "noisy.toml", how).run();
   export_run(how.run_dir, folder_ / "drawn.onnx");
-  // It says what it was called with, and fails.
+  // A script that prints its arguments, and fails.
   write_file(folder_ / "python", "#!/bin/sh\nshift 2\necho \"asked: $*\" >&2\nexit 1\n");
   fs::permissions(folder_ / "python", fs::perms::owner_all);
   VerifyOptions options;

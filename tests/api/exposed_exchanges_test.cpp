@@ -1,5 +1,5 @@
-// How long ranks wait for each other behind 10 Gb/s, by the virtual clock: two ranks with a device
-// of 100 GFLOP/s each, which is a core or two.
+// How long ranks wait for each other over a link of 10 Gb/s, by the virtual clock: two ranks with a
+// device of 100 GFLOP/s each, which is one or two cores.
 #include <gtest/gtest.h>
 
 #include "tests/api/never_run.h"
@@ -23,8 +23,8 @@ Graph mlp(const OperatorSet& operators, std::int64_t samples) {
   return l.g.finish();
 }
 
-// The blocks of He et al. 2016 for small images, a quarter of the side behind the stem: 11.2
-// million weights.
+// The blocks of He et al. 2016 for small images, with a quarter of the side length after the stem:
+// 11.2 million weights.
 Graph resnet18(const OperatorSet& operators, std::int64_t samples) {
   Layers l(operators);
   ValueId x = l.g.input("x", {DType::float32, {samples, 3, 32, 32}});
@@ -48,7 +48,7 @@ Graph resnet18(const OperatorSet& operators, std::int64_t samples) {
 
 constexpr std::int64_t tokens = 128, token_classes = 65;
 
-// Four blocks of width 256 with four heads, over vectors instead of tokens.
+// Four blocks of width 256 with four heads, on vectors instead of tokens.
 Graph gpt(const OperatorSet& operators, std::int64_t samples) {
   constexpr std::int64_t width = 256, heads = 4;
   Layers l(operators);
@@ -86,7 +86,7 @@ Graph gpt(const OperatorSet& operators, std::int64_t samples) {
   return g.finish();
 }
 
-/// The part of a step in which a rank waits for what ranks exchange.
+/// The fraction of a step in which a rank waits for exchanges.
 double exposed_part(const Forward& forward, std::int64_t samples, const TensorType& label,
                     const std::string& policy) {
   NeverRun model(forward, samples * exchanging_ranks, exchanging_ranks, label);
@@ -101,15 +101,15 @@ double exposed_part(const Forward& forward, std::int64_t samples, const TensorTy
 const TensorType class_of_sample{DType::int64, {}}, class_of_token{DType::int64, {tokens}};
 const std::string states = "rules = [ { at = \"**\", min = \"64KiB\", shard = \"state\" } ]\n";
 
-// Gradients are summed while backward makes the next ones.
+// Gradients are summed while backward computes the next ones.
 TEST(ExposedExchanges, DataParallelWaitsForAFifthOfAStepAtMost) {
   EXPECT_LE(exposed_part(resnet18, 32, class_of_sample, ""), 0.2);
   EXPECT_LE(exposed_part(gpt, 16, class_of_token, ""), 0.2);
   EXPECT_LE(exposed_part(mlp, 256, class_of_sample, ""), 0.2);
 }
 
-// The scattered half of the bytes hides behind backward as whole sums do, the gathered half behind
-// updates alone.
+// The scattered half of the bytes overlaps with backward, as whole sums do; the gathered half only
+// with updates.
 TEST(ExposedExchanges, StatesThatAreSharedOutWaitForALittleMore) {
   EXPECT_LE(exposed_part(resnet18, 32, class_of_sample, states), 0.3);
   EXPECT_LE(exposed_part(gpt, 16, class_of_token, states), 0.2);

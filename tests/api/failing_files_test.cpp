@@ -1,4 +1,4 @@
-// The `tandem` program where files fail by a signal: cut while they are mapped, above a limit.
+// The `tandem` program where files fail by a signal: truncated while mapped, or above a limit.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

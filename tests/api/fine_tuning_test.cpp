@@ -49,7 +49,7 @@ class FineTuningTest : public ::testing::Test {
     Session session(model, 8, {cross_entropy, "optimizer.kind=sgd"});
     return session.predict(training_digits().image(0, 8)).at("logits").floats();
   }
-  /// What the run itself says of the held-out digits.
+  /// The run's own predictions for the held-out digits.
   std::vector<float> predicted(const std::string& run, const std::string& config = "") {
     PredictOptions options;
     options.data = {digits + "digits_test.npz"};
@@ -144,7 +144,7 @@ TEST_F(FineTuningTest, AdaptersAsPeftReadsThem) {
               AllOf(HasSubstr("fc2.bias"), HasSubstr("not both")));
 }
 
-// A wrapper is around everything: what has names beside it is the model itself.
+// A wrapper contains everything: if other names are next to it, it is the model itself.
 TEST_F(FineTuningTest, APrefixThatIsAPartOfTheModelIsTold) {
   const ExportNames names{.strip = "model.", .add = ""};
   const PeftNames stripped(names);

@@ -1,4 +1,4 @@
-// parameters.fixed_rows beside PyTorch's padding_idx (tests/scripts/fixed_rows.py).
+// parameters.fixed_rows compared with PyTorch's padding_idx (tests/scripts/fixed_rows.py).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

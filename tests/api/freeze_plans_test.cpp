@@ -1,4 +1,4 @@
-// Plans of runs in which parameters thaw: policy plan and a dry run say what the run will need.
+// Plans of runs in which parameters thaw: policy plan and a dry run predict what the run will need.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -38,7 +38,7 @@ class FreezePlans : public ::testing::Test {
   std::size_t peak(const std::string& rules) const {
     return PlanJson::parse(plan(rules).report.json)["devices"]["gpu"]["peak"];
   }
-  /// What a run with so many bytes ends with.
+  /// The outcome of a run with this many bytes of memory.
   std::string trained(const std::string& rules, std::size_t bytes, bool dry) const {
     TrainOptions options;
     options.overrides = keys(rules);
@@ -60,7 +60,7 @@ TEST_F(FreezePlans, APlanHoldsEveryPhase) {
   EXPECT_GT(thawing, frozen);
   EXPECT_GE(thawing, whole);
   EXPECT_GE(peak(from), whole);
-  // So much is enough for the run, and a little less is refused before its first step.
+  // This much is enough for the run, and a little less is refused before its first step.
   EXPECT_TRUE(plan(later, ",memory=" + std::to_string(thawing) + "B").fits);
   EXPECT_EQ(trained(later, thawing, false), "no error");
   EXPECT_FALSE(plan(later, ",memory=" + std::to_string(thawing - 64) + "B").fits);

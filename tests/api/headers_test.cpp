@@ -1,4 +1,4 @@
-// The public headers: tandem/tandem.h needs nothing before it, and all use standard types only.
+// The public headers: tandem/tandem.h can be included first, and all use only standard types.
 #include "tandem/tandem.h"
 #include "tests/harness/folders.h"
 

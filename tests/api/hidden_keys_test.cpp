@@ -1,4 +1,5 @@
-// Samples whose masks show attention no key: found before a run, in the forms that exporters write.
+// Samples whose masks hide all keys from attention: found before a run, in the forms that exporters
+// write.
 #include "engine/training/divergence/hidden_keys.h"
 
 #include <gmock/gmock.h>
@@ -22,7 +23,7 @@ constexpr double lowest = -3.4028234663852886e38;  // torch.finfo(torch.float32)
 
 using Rows = std::vector<std::vector<std::int64_t>>;
 
-/// Scores [2, 1, 3] of two samples over three keys, and a softmax of them behind a mask.
+/// Scores [2, 1, 3] of two samples over three keys, and a masked softmax of them.
 class HiddenKeysTest : public ::testing::Test {
  protected:
   HiddenKeysTest() : b_(operators_) {
@@ -35,7 +36,7 @@ class HiddenKeysTest : public ::testing::Test {
   }
   ValueId softmax(ValueId x) { return b_.add_node("Softmax", {x}, {{"axis", std::int64_t{2}}}); }
   ValueId number(double value) { return b_.scalar(value, DType::float32); }
-  /// Of these rows of the field "mask", three to a sample but for lengths.
+  /// Warnings for these rows of the field "mask": three per sample, except for lengths.
   std::vector<std::string> warnings(const Rows& rows, ValueId output,
                                     const Shape& sample = {1, 3}) {
     b_.output("y", output);
@@ -58,7 +59,7 @@ class HiddenKeysTest : public ::testing::Test {
   ValueId scores_;
 };
 
-// torch.nn.MultiheadAttention(key_padding_mask=…) and masked_fill: torch.softmax of -inf alone is
+// torch.nn.MultiheadAttention(key_padding_mask=…) and masked_fill: torch.softmax of only -inf is
 // nan.
 TEST_F(HiddenKeysTest, OfMasksThatFillScores) {
   const ValueId y = softmax(b_.add_node("Where", {is(mask(), 0), number(minus_infinity), scores_}));
@@ -91,7 +92,7 @@ TEST_F(HiddenKeysTest, OfLengthsOfZero) {
               ElementsAre(AllOf(HasSubstr("memory:2"), HasSubstr("1 of 3 samples"))));
 }
 
-// Ids that are padding (1, as of RoBERTa) alone: an empty text.
+// Only padding (id 1, as in RoBERTa): an empty text.
 TEST_F(HiddenKeysTest, OfIdsThatArePaddingAlone) {
   const ValueId padding = is(mask(), 1);
   const ValueId added = b_.add_node("Where", {padding, number(minus_infinity), number(0)});
@@ -119,7 +120,7 @@ TEST_F(HiddenKeysTest, OfTheOperatorAttention) {
               ElementsAre(AllOf(HasSubstr("memory:1"), HasSubstr("its result is 0"))));
 }
 
-// A query of left padding sees no key of a causal mask: one such row is enough for nan.
+// A query of left padding sees no key under a causal mask: one such row is enough for nan.
 TEST_F(HiddenKeysTest, OfOneQuery) {
   GraphBuilder b(operators_);
   b.set_scope({"attn.Softmax", Phase::forward, {}});

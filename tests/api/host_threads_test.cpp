@@ -1,4 +1,4 @@
-// How many threads compute on the host: the policy's number, a binding's, or that of train.toml.
+// The number of threads on the host: from the policy, a binding, or train.toml.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

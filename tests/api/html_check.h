@@ -1,5 +1,5 @@
-// Whether a text is HTML as the project writes it: every element closed in its order, attributes
-// quoted, no loose markup.
+// Checks that a text is HTML as the project writes it: every element closed in its order,
+// attributes quoted, no loose markup.
 #pragma once
 
 #include <cctype>
@@ -10,7 +10,7 @@
 
 namespace tandem::testing {
 
-/// "" where it is, else what is wrong and where.
+/// "" for valid text, else what is wrong and where.
 inline std::string html_mistake(std::string_view text) {
   const std::set<std::string> empty_elements{"meta", "input", "br"};
   std::vector<std::string> open;

@@ -26,7 +26,7 @@ using ::testing::IsEmpty;
 using ::testing::MatchesRegex;
 using ::testing::Not;
 
-/// LeNet-5 of 28 x 28 grey pixels, and pictures of other sizes in three classes.
+/// LeNet-5 for 28 x 28 grey pixels, and pictures of other sizes in three classes.
 class ImageRuns : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -38,7 +38,7 @@ class ImageRuns : public ::testing::Test {
       for (int i = 0; i < 2; ++i) put("data/val/" + std::string(name), i);
     }
   }
-  /// Behind the header, so that only reading the whole picture meets it.
+  /// The damage is after the header, so that only reading the whole picture finds it.
   void damage(const std::string& picture) {
     fs::copy_file(source_folder() + "/tests/data/images/wrong_sum.png", folder_ / picture,
                   fs::copy_options::overwrite_existing);
@@ -109,7 +109,7 @@ TEST_F(ImageRuns, PathsTellPicturesAndFoldersClasses) {
   configured.config = folder_ / "train.toml";
   const std::string all = evaluate_run(net, bare).text;
   EXPECT_THAT(all, HasSubstr("4 samples"));
-  // With the training data beside them, as a configuration names it.
+  // With the training data given too, as in a configuration.
   const std::string metrics = all.substr(all.find("4 samples"));
   EXPECT_THAT(evaluate_run(net, configured).text, HasSubstr(metrics));
 }
@@ -125,7 +125,7 @@ TEST_F(ImageRuns, ExportsGoWithTheirClasses) {
   write_file(folder_ / "trained.classes.txt", "dog\ncat\nfox\n");
   EXPECT_THAT(error_of([&] { evaluate_run(folder_ / "trained.onnx", options); }, ErrorKind::data),
               AllOf(HasSubstr("trained.classes.txt"), HasSubstr("not the classes")));
-  // The file knows its words alone, too.
+  // The file also contains its names of classes by itself.
   fs::remove(folder_ / "trained.classes.txt");
   fs::remove_all(folder_ / "data/val/cat");
   PredictOptions predicting;
@@ -142,7 +142,7 @@ TEST_F(ImageRuns, OtherClassesEndAResumedRun) {
   init(folder_ / "net.onnx", {.data = folder_ / "data"});
   train();
   fs::remove(folder_ / "run/summary.json");
-  put("data/train/ant", 0);  // every number moves by one
+  put("data/train/ant", 0);  // shifts every number by one
   EXPECT_THAT(error_of([&] { train(true); }, ErrorKind::data),
               AllOf(HasSubstr("classes.txt"), HasSubstr("numbers would mean other classes")));
 }
@@ -180,7 +180,7 @@ TEST_F(ImageRuns, CheckListsAllPicturesAndLabelsThatTrainingRefuses) {
   EXPECT_THAT(labels.text, HasSubstr("expected 0 to 9, got 11"));
 }
 
-// What was trained until then is saved, and goes on without the picture.
+// The state before the damaged picture is saved, and the resumed run skips the picture.
 TEST_F(ImageRuns, ADamagedPictureIsLeftOutOnResume) {
   init(folder_ / "net.onnx", {.data = folder_ / "data"});
   damage("data/train/fox/7.png");  // the last one

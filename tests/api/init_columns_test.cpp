@@ -1,5 +1,5 @@
-// Which columns of a table `init` takes for a row of numbers: identifiers are left out where the
-// others are as many, and what stays open offers the columns to choose from.
+// Which columns of a table `init` uses for a row of numbers: identifiers are left out where the
+// others have the right number, and open questions offer the columns to choose from.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -26,7 +26,7 @@ using ::testing::Not;
 
 class InitColumns : public ::testing::Test {
  protected:
-  /// One score of so many numbers.
+  /// A model with one score from `numbers` numbers.
   static SmallModel score_of(std::int64_t numbers) {
     return SmallModel()
         .input("numbers", {8, numbers})
@@ -34,7 +34,8 @@ class InitColumns : public ::testing::Test {
         .node("MatMul", "fc", {"numbers", "w"}, "y_hat")
         .output("y_hat", {8, 1});
   }
-  /// An identifier, four columns of numbers, of which one has an empty field, and 0 or 1.
+  /// An identifier, four columns of numbers, of which one has an empty field, and a label of 0 or
+  /// 1.
   static std::string customers(const std::string& label, int count = 60) {
     std::string rows = "customer,age,income,tenure,calls," + label + "\n";
     for (int i = 0; i < count; ++i) {
@@ -44,7 +45,7 @@ class InitColumns : public ::testing::Test {
     }
     return rows;
   }
-  /// With 60 rows behind these lines: four numbers, and 0 or 1.
+  /// Adds 60 rows to these lines: four numbers, and 0 or 1.
   static std::string few_numbers(std::string rows) {
     for (int i = 0; i < 60; ++i) {
       rows += std::to_string(i % 7) + "," + std::to_string(i % 5) + "," + std::to_string(i % 3) +
@@ -58,7 +59,7 @@ class InitColumns : public ::testing::Test {
     return init(folder_ / "net.onnx", {.data = folder_ / "rows.csv"});
   }
   std::string text() const { return read_file(folder_ / "train.toml"); }
-  /// What `train MODEL --data` says of the files as they are.
+  /// The error of `train MODEL --data` for the files as they are.
   std::string open_in_training() {
     TrainOptions options;
     options.overrides = {"steps=1", "data=" + (folder_ / "rows.csv")};
@@ -102,7 +103,7 @@ TEST_F(InitColumns, FewRowsHaveNoIdentifiers) {
                     Not(HasSubstr("an identifier")), Not(HasSubstr("what is learned"))));
 }
 
-// A column that no name calls the label may be an input: the loss alone says that it is none.
+// A column whose name is not that of a label may be an input: only the loss shows that it is none.
 TEST_F(InitColumns, ALabelThatTheLossAloneKnowsLeavesColumnsToConfirm) {
   const InitReport report = guess(score_of(4), customers("gone"));
   ASSERT_EQ(report.open.size(), 1u) << text();
@@ -116,7 +117,7 @@ TEST_F(InitColumns, ALabelThatTheLossAloneKnowsLeavesColumnsToConfirm) {
             HasSubstr("call it \"target\"")));
   EXPECT_THAT(report.text, AllOf(HasSubstr("nothing reads the columns customer\n"),
                                  HasSubstr("binary_cross_entropy")));
-  // What is offered trains as it stands.
+  // The offered line trains unchanged.
   std::string edited = text();
   const std::size_t at = edited.find("\n# " + four_columns);
   ASSERT_NE(at, std::string::npos) << edited;
@@ -124,7 +125,7 @@ TEST_F(InitColumns, ALabelThatTheLossAloneKnowsLeavesColumnsToConfirm) {
   train_two_steps();
 }
 
-/// A date, an age, a number of so many digits, calls and 0 or 1.
+/// A date, an age, a number with this many digits, calls, and 0 or 1.
 std::string dates_beside(std::int64_t number, const std::string& label, std::int64_t step = 1000) {
   std::string rows = "signup,age,last,calls," + label + "\n";
   for (int i = 0; i < 60; ++i)
@@ -134,7 +135,7 @@ std::string dates_beside(std::int64_t number, const std::string& label, std::int
   return rows;
 }
 
-// Dates among numbers count as much as others do: as many columns as the input takes are its own.
+// A date among numbers counts like the others: as many columns as the input needs are its own.
 TEST_F(InitColumns, ColumnsWithADateAreTakenWhereTheyAreAsMany) {
   const InitReport report = guess(score_of(4), dates_beside(1716548752, "target"));
   ASSERT_THAT(report.open, IsEmpty()) << text();
@@ -145,7 +146,7 @@ TEST_F(InitColumns, ColumnsWithADateAreTakenWhereTheyAreAsMany) {
   train_two_steps();
 }
 
-// unix_time takes eight digits for a date: the reason is named, and nothing is taken.
+// unix_time takes eight digits for a date: the reason is reported, and nothing is chosen.
 TEST_F(InitColumns, NumbersThatWouldCountAsDatesAreNamed) {
   const InitReport report = guess(score_of(4), dates_beside(20200101, "target", 1));
   ASSERT_EQ(report.open.size(), 1u) << text();
@@ -154,7 +155,7 @@ TEST_F(InitColumns, NumbersThatWouldCountAsDatesAreNamed) {
                     Not(HasSubstr("call it \"target\""))));
 }
 
-// What the advice says is true of dates as well: under its own name the target leaves them.
+// The advice also works for dates: a target with its usual name leaves the right columns.
 TEST_F(InitColumns, ATodoOfTrainingNamesTheLineToAddAndItWorks) {
   guess(score_of(4), dates_beside(1716548752, "gone"));
   const std::string told = open_in_training();
@@ -214,7 +215,8 @@ TEST_F(InitColumns, AColumnWithATextAmongItsNumbersIsNamed) {
   EXPECT_THAT(open_in_training(), HasSubstr("\"label\" holds the text \"oops\" in line 3"));
 }
 
-/// Four numbers and "yes" or "no"; of 60 rows those at multiples of `step` have this in its place.
+/// Four numbers and "yes" or "no"; of 60 rows, those at multiples of `step` have `in_place`
+/// instead.
 std::string answers(const std::string& label, const std::string& in_place, int step) {
   std::string rows = "a,b,c,d," + label + "\n";
   for (int i = 0; i < 60; ++i)
@@ -227,7 +229,7 @@ std::string answers(const std::string& label, const std::string& in_place, int s
   return rows;
 }
 
-// Three of 60 rows have no label: the target stays what it is, and they are left out.
+// Three of 60 rows have no label: the target stays the same, and these rows are left out.
 TEST_F(InitColumns, AFewRowsWithoutALabelAreLeftOut) {
   for (const char* label : {"gone", "target"}) {
     SCOPED_TRACE(label);

@@ -1,4 +1,4 @@
-// Which files `init` trains on and which it holds out, and how it tells that.
+// Which files `init` trains on and which it holds out, and how it reports that.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -41,7 +41,7 @@ class InitFiles : public ::testing::Test {
                 {.data = folder_ / data, .eval = eval.empty() ? "" : folder_ / eval});
   }
   std::string text() const { return read_file(folder_ / "train.toml"); }
-  /// As it is shown from another folder.
+  /// The path as it is shown from another folder.
   std::string at(const std::string& name) const { return folder_ / name; }
   TemporaryFolder folder_;
 };
@@ -112,7 +112,7 @@ TEST_F(InitFiles, HeldOutDataIsRefused) {
               HasSubstr("no such file"));
 }
 
-// A held-out file whose cells are separated otherwise is read by its own form.
+// A held-out file with another separator is read with its own.
 TEST_F(InitFiles, SeparatorsAreFoundInEachFile) {
   write_rows("rows/train.csv", ';');
   write_rows("rows/test.csv");

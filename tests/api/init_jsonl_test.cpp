@@ -1,4 +1,4 @@
-// What `init` sees in lines of JSON, and in texts with a tokenizer beside them.
+// What `init` finds in lines of JSON, and in texts with a tokenizer next to them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
-// What `init` makes of language models as optimum exports them: positions, masks and labels, and
-// that training begins with the loss of transformers. tests/scripts/language_models.py makes the
-// models and the losses.
+// The configurations that `init` makes for language models as optimum exports them: positions,
+// masks and labels, and a first loss equal to that of transformers.
+// tests/scripts/language_models.py makes the models and the losses.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -64,7 +64,7 @@ class InitLanguageModels : public ::testing::Test {
     return init(folder_ / "model.onnx", {.data = folder_ / "data", .to = folder_.path()});
   }
   std::string config() const { return read_file(folder_ / "train.toml"); }
-  /// The loss of the first step over all samples, before anything is trained.
+  /// The loss of the first step over all samples, before any training.
   double first_loss() const {
     TrainOptions options;
     options.run_dir = folder_ / "run";
@@ -87,7 +87,7 @@ TEST_F(InitLanguageModels, ALlamaTrainsOnTheNextIdOfItsRows) {
   EXPECT_NEAR(first_loss(), language_models()["losses"]["llama"].get<double>(), 1e-5);
 }
 
-// transformers moves labels itself, so that data for it has the ids as labels.
+// transformers shifts labels itself, so that data for it has the ids as labels.
 TEST_F(InitLanguageModels, LabelsThatRepeatTheIdsAreMovedByOnePlace) {
   take_model("gpt2");
   const HostTensor ids = array_of(language_models()["ids"]);
@@ -108,7 +108,7 @@ TEST_F(InitLanguageModels, ABertGetsItsMaskAndSegments) {
   EXPECT_NEAR(first_loss(), language_models()["losses"]["bert"].get<double>(), 1e-5);
 }
 
-// Each place of a BERT sees all others: the next id is no label for it.
+// Each position of a BERT sees all others, so the next id is no label for it.
 TEST_F(InitLanguageModels, AMaskedModelIsNotTrainedOnTheNextId) {
   take_model("bert_masked");
   write_arrays({{"input_ids", array_of(language_models()["ids"])}});
@@ -158,7 +158,7 @@ TEST(InitRoles, NamesOfExportersHaveRoles) {
   EXPECT_EQ(role_named("token_type_ids"), Role::segments);
   EXPECT_EQ(role_named("past_key_values.0.key"), Role::past);
   EXPECT_EQ(role_named("input_ids"), Role::none);
-  // Other masks and types mean something else.
+  // Other masks and types have another meaning.
   EXPECT_EQ(role_named("global_attention_mask"), Role::none);
   EXPECT_EQ(role_named("head_mask"), Role::none);
   EXPECT_EQ(role_named("item_types"), Role::none);
@@ -166,7 +166,7 @@ TEST(InitRoles, NamesOfExportersHaveRoles) {
       << "one number a sample is no row of positions";
 }
 
-// Nothing of the data is for it, so that it gets no array, whatever fits by type and shape.
+// None of the data belongs to the input, so it gets no array, whatever fits by type and shape.
 TEST(InitRoles, AnInputThatNothingFitsIsOpen) {
   DataFacts facts;
   facts.kind = "npz";

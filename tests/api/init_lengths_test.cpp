@@ -1,5 +1,5 @@
-// What `init` makes of a model whose sequences have a free length: samples and buckets as long as
-// the data's.
+// The configuration that `init` makes for a model whose sequences have a free length: samples and
+// buckets as long as those of the data.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -31,7 +31,7 @@ using ::testing::Pair;
 class InitLengths : public ::testing::Test {
  protected:
   InitLengths() {
-    // The sum of rows of a table, for each class a product: any length goes.
+    // The sum of table rows, multiplied for each class: accepts any length.
     std::ofstream(folder_ / "net.onnx", std::ios::binary)
         << testing::SmallModel()
                .free_input("ids", {"batch", "sequence"}, 7)
@@ -60,7 +60,7 @@ class InitLengths : public ::testing::Test {
     std::filesystem::create_directories(folder_ / "data");
     write_file(folder_ / "data/" + name, text);
   }
-  /// Lists of 1 to `most` ids, as many of each length.
+  /// Lists of `least` to `most` ids, equally many of each length.
   static std::string lists(int count, int least, int most) {
     std::string text;
     for (int i = 0; i < count; ++i) {
@@ -76,7 +76,8 @@ class InitLengths : public ::testing::Test {
 
 TEST_F(InitLengths, ListsOfDifferentLengthsGetBuckets) {
   put("all.jsonl", lists(90, 1, 12));
-  // Half of them are at most 6 long, four fifths 10: up to 8, and 16 is more than the longest.
+  // Half of them have at most 6 ids, rounded up to 8, and four fifths at most 10; 16 would exceed
+  // the longest.
   EXPECT_THAT(guess_and_train(),
               AllOf(HasSubstr("buckets = { field = \"ids\", lengths = [ 8, 12 ], dimension = "
                               "\"sequence\", fields = [ \"ids\" ] }"),

@@ -1,5 +1,5 @@
-// Columns of texts that each look up a table of their own, and vocabularies beside the rows that
-// tables have.
+// Columns of texts that each look up a table of their own, and vocabularies compared with the rows
+// of tables.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -25,8 +25,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-/// ids [8, 2]: column 0 looks up a table of `rows[0]` rows, column 1 one of `rows[1]`; their sum is
-/// `logits` [8, 1].
+/// ids [8, 2]: column 0 looks up a table of `first` rows, column 1 one of `second` rows; their sum
+/// is `logits` [8, 1].
 std::string own_tables_model(std::int64_t first, std::int64_t second) {
   return SmallModel()
       .input("ids", {8, 2}, 7)
@@ -43,7 +43,7 @@ std::string own_tables_model(std::int64_t first, std::int64_t second) {
       .bytes();
 }
 
-/// Eight colours and two sizes over 64 rows.
+/// Eight colours and two sizes in 64 rows.
 std::string colours_and_sizes() {
   std::string rows = "colour,size,label\n";
   for (int i = 0; i < 64; ++i)
@@ -79,7 +79,7 @@ TEST_F(InitOwnTables, EachColumnHasIdsOfItsOwn) {
   train({});
 }
 
-// As many rows as texts leave none for what training lacks.
+// If a table has exactly as many rows as texts, there is none for words that training lacks.
 TEST_F(InitOwnTables, ATableWithARowForEachTextGetsOneMore) {
   const InitReport report = guessed(8, 2);
   EXPECT_THAT(report.open, IsEmpty()) << report.text;
@@ -88,8 +88,8 @@ TEST_F(InitOwnTables, ATableWithARowForEachTextGetsOneMore) {
   train({});
 }
 
-// Not at zeros, which an embedding has a hard time to leave: the mean and deviation of the values
-// that the file has, uniform from -0.5 to 0.5 and from -0.25 to 0.25 here.
+// Rows do not start at zero, from which an embedding learns slowly, but with the mean and deviation
+// of the values in the file, here uniform from -0.5 to 0.5 and from -0.25 to 0.25.
 TEST_F(InitOwnTables, RowsOfATableThatGrowsBeginAsTheFileHasThem) {
   guessed(8, 2);
   const std::string config = read_file(folder_ / "train.toml");
@@ -98,7 +98,8 @@ TEST_F(InitOwnTables, RowsOfATableThatGrowsBeginAsTheFileHasThem) {
   train({});
 }
 
-// NA and n/a among words say that there is none: one value like an empty field, not two more words.
+// NA and n/a among words mean that a value is missing: they are one value, like an empty field, and
+// not two words.
 TEST_F(InitOwnTables, SpellingsOfNothingAreNoWordsOfTheirOwn) {
   std::string rows = "colour,size,label\n";
   for (int i = 0; i < 64; ++i) {
@@ -172,7 +173,7 @@ std::string tables_and_numbers(std::int64_t first, std::int64_t second) {
 
 constexpr const char* sizes[] = {"big", "mid", "small"};
 
-// Where the words stand in another order than their tables, nobody can tell that of the numbers.
+// If the words are in another order than their tables, the order of the numbers is unknown.
 TEST_F(InitOwnTables, NumbersBesideColumnsInAnotherOrderAreAskedFor) {
   std::string rows = "day,share,colour,size,label\n";
   for (int i = 0; i < 64; ++i)
@@ -196,7 +197,7 @@ TEST_F(InitOwnTables, NumbersBesideColumnsInAnotherOrderAreAskedFor) {
 
 TEST_F(InitOwnTables, WholeNumbersAreWordsWhereNothingElseFits) {
   write_file(folder_ / "model.onnx", tables_and_numbers(30, 4));
-  // 25 branches; the age, behind the text, would look up the table of 4 rows.
+  // 25 branches; the age, which follows the text, would look up the table of 4 rows.
   std::string rows = "branch,size,age,share,label\n";
   for (int i = 0; i < 100; ++i)
     rows += std::to_string(100 + i % 25) + "," + sizes[i % 3] + "," + std::to_string(20 + i % 50) +
@@ -210,7 +211,7 @@ TEST_F(InitOwnTables, WholeNumbersAreWordsWhereNothingElseFits) {
   EXPECT_THAT(report.text, HasSubstr("if the whole numbers of \"branch\" are words"));
 }
 
-// Before the first step: field, column, value, row and table.
+// The error comes before the first step: field, column, value, row and table.
 TEST_F(InitOwnTables, AnIdWithoutARowIsNamedBeforeTraining) {
   guessed(9, 3);
   write_file(folder_ / "model.onnx", own_tables_model(7, 3));

@@ -1,5 +1,5 @@
-// A training that goes on from an export: `init` takes what the file records of its own training,
-// vocabularies included, whatever new rows show.
+// A training that starts from an export: `init` uses what the file records of its own training,
+// including vocabularies, whatever new rows look like.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-/// A score of two numbers and of a word. In training "a" is most frequent, in new rows "c" is.
+/// A score from two numbers and a word. In training "a" is most frequent, in new rows "c" is.
 class InitRecorded : public ::testing::Test {
  protected:
   InitRecorded() {
@@ -82,7 +82,7 @@ TEST_F(InitRecorded, FieldsLossAndMetricsAreThoseOfTheExport) {
   EXPECT_THAT(report.text, HasSubstr("those that trained.onnx records of its training"));
 }
 
-// Words keep their rows, and the next export says so of itself alone.
+// Words keep their rows, and the next export records that in its own file.
 TEST_F(InitRecorded, WordsKeepTheirNumbersThroughTheNextTraining) {
   guess("new.csv");
   TrainOptions options;
@@ -107,7 +107,7 @@ TEST_F(InitRecorded, TrainTakesTheSameInMemory) {
   EXPECT_EQ(read_file(folder_ / "next/vocabulary.word.tsv"), read_file(vocabulary()));
 }
 
-// "d" has no number: it is told, and looks up row 0.
+// "d" has no number: it is reported, and looks up row 0.
 TEST_F(InitRecorded, WordsThatTheVocabularyLacksAreTold) {
   write_file(folder_ / "new.csv", rows({"c", "c", "d", "b", "b", "a"}));
   guess("new.csv");

@@ -1,4 +1,4 @@
-// What `init` measures of tables and makes of it: functions of columns, targets, labels that are
+// What `init` measures in tables and makes of it: functions of columns, targets, labels that are
 // words, and a draft that trains.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -45,7 +45,7 @@ FieldGuess field_of(const InputFacts& input, const std::string& rows) {
   DataFacts facts = facts_of_rows(folder, rows);
   fit_data({input}, facts);
   FieldGuess field = guess_fields({input}, facts).fields.at(0);
-  field.from = nullptr;  // goes with the facts
+  field.from = nullptr;  // it points into the facts, which end here
   return field;
 }
 
@@ -116,7 +116,7 @@ TEST(InitTable, TextsHaveARowOfTheTableEach) {
               ElementsAre("classes('blue', 'green', 'red')"));
   const FieldGuess shared = field_of(ids_input("word", 2), rows);
   EXPECT_THAT(shared.as, ElementsAre("hash(2)"));
-  // A text is alone where both others are in the other row: 1 / 4.
+  // A text has a row to itself where both others are in the other row: probability 1 / 4.
   EXPECT_THAT(shared.why, AllOf(HasSubstr("3 different texts share the table's 2 rows"),
                                 HasSubstr("about 75 % of them have a row together with others"),
                                 HasSubstr("with 4 rows (`parameters.shape`)")));
@@ -156,7 +156,7 @@ TEST(InitTable, AsManyTextsAsNumbersAreOneHot) {
 }
 
 TEST(InitTable, ColumnsAreNormalisedEachForItself) {
-  // Of 0.01 and 0.03 the deviation is 0.01; flags stay; what does not vary becomes 0.
+  // 0.01 and 0.03 have a deviation of 0.01; flags are not changed; a constant becomes 0.
   EXPECT_THAT(field_of(floats("x", 3), "x1,x2,x3,label\n0.01,0,7,0\n0.03,1,7,1\n").as,
               ElementsAre("float32", "normalize([0.02, 0, 7], [0.01, 1, 1])"));
   EXPECT_THAT(field_of(floats("x", 2), "x1,x2,label\n-1,2,0\n1,4,1\n").as, ElementsAre("float32"));
@@ -245,7 +245,7 @@ TEST(InitTable, OpenFieldsSayThatNoColumnIsCalledAsTheTarget) {
 
 class InitTableRun : public ::testing::Test {
  protected:
-  /// 3 numbers and one of six words beside a price that follows from both.
+  /// Three numbers and one of six words, with a price that depends on both.
   static std::string houses(int count) {
     const std::vector<std::string> words = {"brown", "green", "grey", "red", "white", "yellow"};
     const std::vector<double> effects = {-1, 0.8, -0.4, 1, 0.2, -0.6};
@@ -418,7 +418,8 @@ TEST_F(InitTableRun, TwoWordsAreZeroAndOne) {
   EXPECT_EQ(train({"steps=2"}).steps, 2u);
 }
 
-// One label of a hundred is none of the two words: where it stands is what mends it.
+// One label in a hundred is neither of the two words: the error says where it is, so that it can be
+// corrected.
 TEST_F(InitTableRun, AWordThatIsNoLabelIsNamed) {
   std::string rows = "a,b,c,d,churned\n";
   for (int i = 0; i < 120; ++i)

@@ -1,5 +1,5 @@
-// `init` and `train MODEL.onnx --data`: what is guessed trains, what cannot be told stays open, and
-// files that are there stay.
+// `init` and `train MODEL.onnx --data`: guesses can be trained, undecidable choices stay open, and
+// existing files are kept.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -34,7 +34,7 @@ using ::testing::Not;
 const std::string source_tree = source_folder() + "/";
 const std::string parity = source_tree + "tests/data/parity/";
 
-/// Values that go round from `least` to `most`, so that both occur.
+/// Cycles through the values from `least` to `most`, so that both occur.
 template <class T>
 HostTensor round_of(const Shape& shape, int least, int most) {
   HostTensor tensor(TensorType{dtype_of<T>::value, shape});
@@ -56,7 +56,7 @@ class InitTest : public ::testing::Test {
     std::ofstream(folder_ / "net.onnx", std::ios::binary) << of.bytes();
     return folder_ / "net.onnx";
   }
-  /// A perceptron of 4 numbers with so many outputs, in a float column each.
+  /// A perceptron of 4 numbers with this many outputs, each in a float column.
   static SmallModel dense(std::int64_t outputs) {
     return SmallModel()
         .input("x", {8, 4})
@@ -73,7 +73,7 @@ class InitTest : public ::testing::Test {
   std::string text() const { return read_file(config()); }
 
   InitReport guess(const std::string& model) { return init(model, {.data = data()}); }
-  /// Two steps by the files that were written.
+  /// Trains two steps with the files that were written.
   void train_two_steps() {
     TrainOptions options;
     options.overrides = {"steps=2"};
@@ -110,7 +110,7 @@ TEST_F(InitTest, TrainsImagesInNpzFilesByName) {
 }
 
 TEST_F(InitTest, GuessesForEveryParityModel) {
-  // Their batches have the names of the inputs, and "labels".
+  // The arrays of their batches have the names of the inputs, and "labels".
   for (const char* name : {"mlp", "lenet5", "conv_bn", "lstm", "gru", "gpt", "encoder", "tagger"}) {
     for (const auto& entry : fs::directory_iterator(folder_.path())) fs::remove_all(entry.path());
     fs::create_directories(data());
@@ -288,7 +288,7 @@ TEST_F(InitTest, NormalisesEachColumnOfATable) {
   }
   write_file(data() + "/people.tsv", rows);
   guess_and_train(model(dense(1)));
-  // Mean and deviation (of the population) of 20 .. 79 are 49.5 and sqrt((60^2 - 1) / 12).
+  // 20 .. 79 have the mean 49.5 and the population's deviation sqrt((60^2 - 1) / 12).
   EXPECT_THAT(text(), AllOf(HasSubstr("kind = \"mse\", predictions = \"y_hat\", "
                                       "targets = \"target\""),
                             HasSubstr("normalize([49.5, "), HasSubstr("], [17.3181, ")));
@@ -388,7 +388,7 @@ TEST_F(InitTest, IsACommand) {
   EXPECT_EQ(ended.code, 0) << ended.text;
   ended = run_program("train " + net + with_data + " steps=2 2>&1");
   EXPECT_EQ(ended.code, 0) << ended.text;
-  // What is printed can be pasted.
+  // The printed commands can be pasted.
   EXPECT_THAT(ended.text, HasSubstr(tandem::testing::program + " eval " + folder_.path() +
                                     "/runs/net-0001\n" + tandem::testing::program + " export " +
                                     folder_.path() + "/runs/net-0001 --to trained.onnx"));

@@ -1,6 +1,6 @@
-// What `init` makes of columns of texts for language models: which one is read, which one a decoder
-// writes, how long samples become, and what is said of tokens that are left out. Losses are those
-// of transformers (tests/scripts/language_models.py).
+// The configurations that `init` makes for columns of texts with language models: which one is
+// read, which one a decoder writes, how long samples become, and what is reported of tokens that
+// are left out. Losses are those of transformers (tests/scripts/language_models.py).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -31,7 +31,7 @@ const std::string& fixtures() {
   return folder;
 }
 
-/// "w3" to "w39" are the ids 3 to 39, 0 fills up.
+/// "w3" to "w39" are the ids 3 to 39; 0 is padding.
 std::string word_tokenizer(int ids = 40) {
   Json words{{"[PAD]", 0}, {"[UNK]", 1}};
   for (int id = 2; id < ids; ++id) words["w" + std::to_string(id)] = id;
@@ -52,7 +52,7 @@ std::string text_of(const Json& ids) {
   return text;
 }
 
-/// `count` words, which differ from text to text.
+/// A text of `count` words, which differ between texts.
 std::string words(int count, int first) {
   std::string text;
   for (int i = 0; i < count; ++i)
@@ -73,7 +73,7 @@ class InitTexts : public ::testing::Test {
   void take_model(const std::string& name) const {
     fs::copy_file(fixtures() + name + ".onnx", folder_ / "model.onnx");
   }
-  /// Twelve rows of texts of these names, from `least` to `most` words long.
+  /// Writes twelve rows of texts in these columns, from `least` to `most` words long.
   void put_texts(const std::vector<std::string>& columns, int least, int most) const {
     std::string lines;
     for (int row = 0; row < 12; ++row) {
@@ -137,7 +137,7 @@ TEST_F(InitTexts, ATextOfADecoderThatNothingNamesIsAskedFor) {
   EXPECT_THAT(config(), AllOf(Not(HasSubstr("targets")), HasSubstr("attention")));
 }
 
-// One text alone is the source of nothing.
+// A single text cannot be both source and target.
 TEST_F(InitTexts, ADecoderIsNotTrainedOnItsSource) {
   take_model("t5");
   put_texts({"text"}, 3, 5);
@@ -164,7 +164,7 @@ TEST_F(InitTexts, OneOfTwoTextsIsNotChosenSilently) {
   }
 }
 
-// Two columns of texts are no row of two ids, either.
+// Nor are two columns of texts a row of two ids.
 TEST_F(InitTexts, APairOfTextsOfAClassifierIsAskedFor) {
   take_model("bert");
   put_texts({"premise", "hypothesis", "label"}, 3, 9);
@@ -199,14 +199,14 @@ TEST_F(InitTexts, AnIdentifierIsNoText) {
   EXPECT_THAT(config(), HasSubstr("input_ids = { from = \"text\""));
 }
 
-// The table of its positions, which it looks up itself, has 32 rows.
+// The model looks up its positions itself, in a table of 32 rows.
 TEST_F(InitTexts, SamplesAreNoLongerThanTheModelsPositions) {
   take_model("bert");
   put_texts({"text", "label"}, 5, 45);
   const InitReport report = guessed();
   EXPECT_THAT(report.open, IsEmpty()) << report.text;
   EXPECT_THAT(config(), HasSubstr("tokens(length=32)"));
-  // 13 of 45 + 11 * 5 tokens.
+  // 13 of 45 + 11 * 5 tokens are left out.
   EXPECT_THAT(report.text, HasSubstr("1 of 12 texts of \"text\" are longer than 32 tokens, the "
                                      "longest has 45: 13 % of the tokens are left out"));
 }
@@ -304,7 +304,7 @@ TEST_F(InitTexts, AFolderThatIsNotThereIsMade) {
   EXPECT_TRUE(path_exists(folder_ / "new/folder/train.toml"));
 }
 
-// Its own tokenizer, lengths and fields go with the file.
+// The file keeps its own tokenizer, lengths and fields.
 TEST_F(InitTexts, AnExportIsEvaluatedOnOtherTexts) {
   take_model("llama");
   put_texts({"text"}, 3, 12);
@@ -330,7 +330,7 @@ TEST_F(InitTexts, AnExportIsEvaluatedOnOtherTexts) {
   EXPECT_THAT(read_file(folder_ / "new/train.toml"), HasSubstr("merged.tokenizer.json"));
 }
 
-// Its ids up to 59 are no rows of the table, which has 40.
+// Its ids go up to 59, but the table has 40 rows.
 TEST_F(InitTexts, ATokenizerOfAnotherModelIsAskedFor) {
   take_model("llama");
   put("tokenizer.json", word_tokenizer(60));
@@ -376,7 +376,7 @@ TEST_F(InitTexts, ThePlacesOfTokensAreNoIds) {
   }
 }
 
-// Its windows and the rows of a table have the same ids, since the tokenizer is the same.
+// Windows and rows of a table have equal ids, since the tokenizer is the same.
 TEST_F(InitTexts, AnExportOfWindowsIsEvaluatedOnRows) {
   take_model("llama");
   std::string text;
@@ -428,7 +428,7 @@ TEST_F(InitTexts, SamplesBeyondThePositionsAreTold) {
   EXPECT_THAT(summary(), HasSubstr("samples have 256 tokens, and the model has positions for 100"));
 }
 
-// PEFT's readers, and AutoTokenizer, look into the folder.
+// PEFT's readers and AutoTokenizer search the folder.
 TEST_F(InitTexts, TheTokenizerLiesWithTheAdapter) {
   take_model("llama");
   put_texts({"text"}, 3, 12);

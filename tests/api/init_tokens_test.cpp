@@ -1,4 +1,4 @@
-// What `init` sees in binary files of token ids.
+// What `init` finds in binary files of token ids.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// What `inspect` and `train` say of models: parameters in numbers, all that is missing, what an
-// export has lost.
+// Reports of `inspect` and `train` on models: numbers of parameters, all missing operators, losses
+// by an export.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -64,7 +64,7 @@ TEST(InspectText, WhatTheExportHasLost) {
   EXPECT_TRUE(Json::parse(good.json)["export_notes"].empty());
 }
 
-// The table as text, and the same as a list.
+// The table as text, and the same data as a list.
 TEST(InspectText, MissingOperators) {
   const tandem::testing::TemporaryFolder folder;
   std::ofstream(folder / "model.onnx", std::ios::binary)
@@ -94,7 +94,7 @@ TEST(InspectText, MissingOperators) {
   EXPECT_FALSE(missing[0]["help"].get<std::string>().empty());
 }
 
-// Without --bind a file's own batch counts, which its constants may hold.
+// Without --bind the file's own batch size is used, which its constants may contain.
 TEST(PolicyOfAModel, TakesTheBatchThatTheFileFixes) {
   PolicyOptions options;
   options.model = exports + "gpt.torchscript.onnx";
@@ -103,8 +103,8 @@ TEST(PolicyOfAModel, TakesTheBatchThatTheFileFixes) {
   EXPECT_EQ(names[0]["shape"], Json({2, 6, 8}));
 }
 
-// `train` and `--dry-run` warn; the rows that the configuration fixes, and tables that it
-// freezes, are no news.
+// `train` and `--dry-run` warn, but not of rows that the configuration fixes, nor of tables that it
+// freezes.
 TEST(TrainSummary, WarnsOfWhatTheExportHasLost) {
   const tandem::testing::TemporaryFolder folder;
   std::ofstream(folder / "train.toml") << "model = \"" << exports << R"(bag_padding.dynamo.onnx"

@@ -1,4 +1,4 @@
-// What is said of a sequence that is longer than the model's.
+// Warnings about sequences that are longer than the model's.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Weights to start from out of other runs and models, and exports under other names.
+// Initial weights from other runs and models, and exports under other names.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ class LoadedWeightsTest : public ::testing::Test {
  protected:
   LoadedWeightsTest() { train("run", {"steps=4", "checkpoint.every=2 steps"}); }
 
-  /// The digits, with these keys; the run lies below the folder.
+  /// Trains on the digits with these keys; the run is inside the folder.
   void train(const std::string& name, std::vector<std::string> overrides) {
     TrainOptions options;
     options.overrides = std::move(overrides);
@@ -37,7 +37,7 @@ class LoadedWeightsTest : public ::testing::Test {
     all.insert(all.end(), settings.begin(), settings.end());
     return Session(digits + "model.onnx", 4, all).parameters();
   }
-  /// Of a checkpoint or an exported file.
+  /// The tensors of a checkpoint or an exported file.
   static std::map<std::string, std::vector<float>> tensors_of(const std::string& path) {
     std::map<std::string, std::vector<float>> tensors;
     const SafetensorsFile file(path);

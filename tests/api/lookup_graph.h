@@ -1,4 +1,4 @@
-// A graph of lookups, for tests of what is decided from the ids.
+// A graph of lookups, for tests of decisions that depend on ids.
 #pragma once
 
 #include "api/model/engine.h"
@@ -6,8 +6,8 @@
 
 namespace tandem::testing {
 
-/// Lookups of `ids` [4, 2] in `table` [20, width], once or by each column; `of_floats`: ids that
-/// only a computation tells.
+/// Lookups of `ids` [4, 2] in `table` [20, width], by one operator or one per column; `of_floats`:
+/// ids that only a computation yields.
 inline Graph lookup_graph(std::int64_t width, bool by_column = false, bool of_floats = false) {
   static const OperatorSet operators = all_operators();
   GraphBuilder b(operators);

@@ -1,4 +1,5 @@
-// The learning-rate range test: what it says of losses (NumPy's numbers), and a sweep of a network.
+// The learning-rate range test: its results for given losses (NumPy's numbers), and a sweep of a
+// network.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -90,11 +91,11 @@ TEST_F(LrRangeTest, RatesRiseUntilTheLossDiverges) {
   EXPECT_THAT(report.text, HasSubstr("tandem train " + config_ + " optimizer.lr="));
   const Json json = Json::parse(report.json);
   EXPECT_EQ(json["points"].size(), rates.size());
-  // The first loss is that of the untouched network: ten classes.
+  // The first loss is that of the untrained network with ten classes.
   EXPECT_NEAR(json["points"][0]["loss"].get<double>(), std::log(10.0), 0.5);
   EXPECT_EQ(lines_of(read_file(folder_ / "out/lr_range.csv")).size(), rates.size() + 1);
   EXPECT_THAT(read_file(folder_ / "out/lr_range.svg"), HasSubstr("diverged"));
-  // Nothing else is there.
+  // No other file was written.
   std::set<std::string> now;
   for (const auto& entry : fs::recursive_directory_iterator(folder_.path())) {
     const std::string path = entry.path().string();

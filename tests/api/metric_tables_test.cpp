@@ -1,4 +1,4 @@
-// Metrics of many numbers as programs and people get them: of a training, and of `eval`.
+// Metrics with many numbers as text and JSON, for a training and for `eval`.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -31,7 +31,7 @@ TEST(MetricTablesTest, TrainingAndEvaluationTellThem) {
   EXPECT_EQ(confusion.names.size(), 10u);
   EXPECT_EQ(confusion.numbers.size(), 100u);
   EXPECT_EQ(by_digit.metric, "accuracy_by_digit");
-  // The share of right ones among the images of a digit.
+  // The fraction of correct predictions among the images of a digit.
   EXPECT_EQ(by_digit.names, recall.names);
   EXPECT_EQ(by_digit.numbers, recall.numbers);
   EXPECT_THAT(to_text(confusion), HasSubstr("rows: labels, columns: predictions"));

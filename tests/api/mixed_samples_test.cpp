@@ -1,5 +1,5 @@
-// Models in which samples of a batch meet: where a step is cut into micro-batches it is said, or
-// refused where the model's own loss would not add up.
+// Models in which samples of a batch interact: a step that is cut into micro-batches gives a
+// warning, or is refused where the model's own loss would not add up.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -29,7 +29,8 @@ class MixedSamplesTest : public ::testing::Test {
       rows << Json{{"x", {0.1 * i, 1 - 0.2 * i, 0.5, -1}}, {"label", i % 3}}.dump() << "\n";
   }
 
-  /// What a run of two micro-batches a step says, of h = x w, a node and what follows it.
+  /// The messages of a run with two micro-batches per step, for h = x w, a node and what follows
+  /// it.
   std::string told(const SmallModel& model, const std::string& loss) {
     std::ofstream(folder_ / "model.onnx", std::ios::binary) << model.bytes();
     std::ofstream(folder_ / "train.toml")

@@ -1,6 +1,6 @@
-// What a configuration says of operators of a model: BatchNormalization as the file has it beside
-// PyTorch's losses, random numbers outside of training, rules that match nothing, and what `train`,
-// `init` and `inspect` say (tests/scripts/model_notices.py).
+// What a configuration sets for operators of a model: BatchNormalization as in the file compared
+// with PyTorch's losses, random numbers outside of training, rules that match nothing, and messages
+// of `train`, `init` and `inspect` (tests/scripts/model_notices.py).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -32,7 +32,7 @@ Json expected_of(const std::string& name) {
   return Json::parse(stream)[name];
 }
 
-/// A run over 16 samples of two channels, in two steps.
+/// Writes a run over 16 samples of two channels, in two steps.
 void write_batch_norm_run(const TemporaryFolder& folder) {
   const Json of = expected_of("batch_norm.onnx");
   write_npz(folder / "train.npz",

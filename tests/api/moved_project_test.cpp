@@ -1,5 +1,5 @@
-// Runs whose project was moved or copied: its files are found beside the run. Keys of the
-// configuration wherever files are listed. Weights alone need no model file.
+// Runs whose project was moved or copied: its files are found next to the run. Keys of the
+// configuration may occur wherever files are listed. Exports of weights only need no model file.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-/// FOLDER/cluster/project with model, policy and a run; data beside the project.
+/// FOLDER/cluster/project with model, policy and a run; the data is next to the project.
 class MovedProject : public ::testing::Test {
  protected:
   MovedProject() {
@@ -113,7 +113,7 @@ TEST_F(MovedProject, GoesOn) {
               Not(HasSubstr("cluster")));
 }
 
-// Both are there: the copy's run has the copy's files.
+// Both projects exist: the copy's run uses the copy's files.
 TEST_F(MovedProject, ACopyHasItsOwnFiles) {
   const std::string run = train();
   const double loss = loss_of(run);
@@ -130,7 +130,7 @@ TEST_F(MovedProject, IsFoundThroughALink) {
   fs::rename(cluster(), laptop());
   fs::create_directory_symlink(laptop() / "project/runs/project-0001", to("link"));
   EXPECT_EQ(loss_of(to("link")), loss);
-  // A folder of runs that lies elsewhere, and is reached by a link of the project.
+  // The folder of runs is elsewhere, and the project has a link to it.
   fs::rename(laptop() / "project/runs", to("scratch"));
   fs::create_directory_symlink(to("scratch"), laptop() / "project/runs");
   EXPECT_EQ(loss_of(laptop() / "project/runs/project-0001"), loss);
@@ -168,7 +168,7 @@ TEST_F(MovedProject, WeightsNeedNoModelFile) {
   }
 }
 
-// On the command line: keys stand anywhere, also among files.
+// On the command line keys may be anywhere, also among files.
 TEST_F(MovedProject, KeysAreNoFiles) {
   fs::rename(train(), to("alone"));
   fs::rename(cluster() / "project/models/model.onnx", to("mine.onnx"));

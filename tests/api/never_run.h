@@ -1,4 +1,4 @@
-// Networks that are planned and simulated, and never run: nothing of their weights is ever written.
+// Networks that are planned and simulated but never run, so that their weights are never written.
 #pragma once
 
 #include <functional>
@@ -54,7 +54,7 @@ class Layers {
 
 using Forward = std::function<Graph(const OperatorSet& operators, std::int64_t samples)>;
 
-/// Its plan is that of rank 0 of `ranks` behind 10 Gb/s, for `batch` samples of all of them; a
+/// The plan of rank 0 of `ranks`, connected by 10 Gb/s, with `batch` samples over all ranks; a
 /// sample has labels of the type `label`.
 class NeverRun final : public TriedModel {
  public:
@@ -116,7 +116,7 @@ class NeverRun final : public TriedModel {
     micro_batch.shape = {samples, batch_, MicroBatchKind::whole, batch_};
     micro_batch.program = compile_program(
         training.graph, derive_placement(training.graph, resolved()), operators_, devices, {});
-    DeviceProfile profile;  // 100 GFLOP/s and 20 GB/s, whatever this machine has
+    DeviceProfile profile;  // 100 GFLOP/s and 20 GB/s, independent of this machine
     profile.network_bandwidth = 1.25e9;
     profile.network_latency = 5e-6;
     micro_batch.simulation =

@@ -1,4 +1,4 @@
-// A run of a model's file names the operator in which its numbers stop being finite.
+// A training reports the operator of the model's file in which numbers stop being finite.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -25,8 +25,8 @@ constexpr const char* cross_entropy =
 
 class NotFiniteOriginTest : public ::testing::Test {
  protected:
-  /// out = op(x + b) of three numbers a sample, in steps of 4 samples; x is `first` in the first
-  /// step and `then` in the others.
+  /// Writes out = op(x + b) of three numbers per sample, in steps of 4 samples; x is `first` in the
+  /// first step and `then` in the others.
   void write(const std::string& op, float first, float then, const std::string& term) {
     SmallModel model;
     model.input("x", {4, 3}).weight("b", {3}, 0.01f);
@@ -93,7 +93,7 @@ TEST_F(NotFiniteOriginTest, OfALaterStep) {
   }
 }
 
-// A rate at which numbers leave float32.
+// A rate at which numbers exceed the range of float32.
 TEST_F(NotFiniteOriginTest, OfARateThatIsTooHigh) {
   write("Identity", 1, 1, mse);
   EXPECT_THAT(error({"optimizer.lr=1e20"}),

@@ -1,4 +1,4 @@
-// A model for tables: a score of two numbers and of a word.
+// A model for tables: a score from two numbers and a word.
 #pragma once
 
 #include <string>

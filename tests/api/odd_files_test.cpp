@@ -1,5 +1,5 @@
-// The `tandem` program on what is no regular file, or has no path: words of a library, endless
-// reading and waiting would be mistakes.
+// The `tandem` program on paths that are no regular file, or have no path: messages of a library,
+// endless reading and waiting would be bugs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -24,7 +24,8 @@ using ::testing::Not;
 
 class OddFiles : public ::testing::Test {
  protected:
-  /// Words of the standard library and of others never reach people, and nothing waits for ever.
+  /// Users must never see messages of the standard library or other libraries, and nothing may wait
+  /// for ever.
   Ended run(const std::string& arguments, const std::string& before = "") {
     const Ended ended =
         run_program(arguments + " 2>&1 </dev/null", before + "timeout --signal=KILL 60 ");

@@ -1,4 +1,4 @@
-// Output files of commands: what is there and is something else stays.
+// Output files of commands: existing files that are something else are kept.
 #include "api/output_file.h"
 
 #include <gmock/gmock.h>

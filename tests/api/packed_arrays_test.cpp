@@ -1,4 +1,4 @@
-// Archives with more in them than the memory of the machine: every command reads what fields name.
+// Archives whose contents exceed the machine's memory: every command only reads what fields name.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -57,7 +57,7 @@ image  = { from = "images", as = [ "reshape(1, 8, 8)", "scale(1/16)" ] }
 labels = "labels"
 )toml" + field);
   }
-  /// Within 1.5 GiB of addresses; what it says on standard error comes with it.
+  /// Runs with 1.5 GiB of addresses; the result includes standard error.
   Ended run(const std::string& arguments) {
     return run_program(arguments + " 2>&1", "OMP_WAIT_POLICY=passive; ulimit -v 1572864; ");
   }
@@ -89,7 +89,7 @@ TEST_F(PackedArrays, AFieldThatIsTooLargeIsRefusedWithItsBytes) {
                                   HasSubstr("2147483648"), Not(HasSubstr("batch"))))
         << arguments;
   }
-  // Of predictions and evaluations: the file of the run's own array.
+  // For predictions and evaluations the archive contains the run's own array.
   write_file(npz, zip_archive({bomb("images.npy"), bomb("labels.npy")}));
   for (const std::string& arguments :
        {"predict " + to + " --data " + npz, "eval " + to + " --data " + npz}) {

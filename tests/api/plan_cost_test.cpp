@@ -1,4 +1,4 @@
-// What planning a small model takes, however large the extents in it.
+// The cost of planning a small model, however large its extents are.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -17,7 +17,7 @@ namespace {
 
 using tandem::testing::SmallModel;
 
-/// The most memory that `inspect --stage plan` held, in MiB.
+/// The peak memory of `inspect --stage plan`, in MiB.
 double peak_of_plan(const std::string& model) {
   const pid_t child = fork();
   if (child == 0) {

@@ -1,4 +1,4 @@
-// plan.json of a run: what memory holds over a step, phases, copies.
+// plan.json of a run: contents of memory over a step, phases, copies.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ class PlanRecordTest : public ::testing::Test {
     Trainer(source_folder() + "/models/digits/train.toml", options).run();
     return Json::parse(read_file(folder_ / "run/plan.json"));
   }
-  /// Lists of one length, launches in order, nothing above the peak.
+  /// Checks for lists of equal length, launches in order, and nothing above the peak.
   static void check(const Json& plan) {
     for (const Json& device : plan["devices"]) {
       SCOPED_TRACE(device["name"]);
@@ -57,7 +57,7 @@ TEST_F(PlanRecordTest, ARunOnTheHostHasItsMemoryOverAStep) {
   check(plan);
   ASSERT_EQ(plan["devices"].size(), 1u);
   const Json& cpu = plan["devices"][0];
-  EXPECT_GE(cpu["parameters"].get<std::uint64_t>(), 4u * 38282u);  // of the model's parameters
+  EXPECT_GE(cpu["parameters"].get<std::uint64_t>(), 4u * 38282u);  // the model's parameters
   EXPECT_GE(cpu["state"].get<std::uint64_t>(), 8u * 38282u);       // two moments of Adam
   EXPECT_GT(cpu["at"].size(), 5u);
   std::vector<std::string> phases;

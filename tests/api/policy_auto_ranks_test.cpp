@@ -1,4 +1,4 @@
-// `policy auto --ranks`: what ranks share out besides the batch.
+// `policy auto --ranks`: what ranks shard besides the batch.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -60,7 +60,7 @@ class PolicyAutoRanksTest : public ::testing::Test {
   mutable std::string text_;
 };
 
-// Every rank would update the rows of all of them otherwise.
+// Otherwise every rank would update the rows of all ranks.
 TEST_F(PolicyAutoRanksTest, LargeTablesAreSharedOutByRows) {
   const Json found = run(tables(200'000));
   EXPECT_THAT(found["sharding"].get<std::string>(), HasSubstr("tables by rows"));
@@ -81,11 +81,11 @@ TEST_F(PolicyAutoRanksTest, LargeTablesAreSharedOutByRows) {
               AllOf(HasSubstr("deep:weight: its columns cannot be shared out"),
                     HasSubstr("some of 8 ranks would have none")));
   EXPECT_THAT(text_, HasSubstr("\n  " + by_columns + ": left out: "));
-  // One rank updates all of the deep table there.
+  // There, one rank updates the whole deep table.
   const Json* whole = find(found, "data parallel, whole tables with one rank each");
   ASSERT_NE(whole, nullptr);
   EXPECT_LT((*rows)["step_ms"], (*whole)["step_ms"]);
-  // What it wrote is a policy whose plan is the one that it has compared.
+  // The written policy has the plan that was compared.
   PolicyOptions again = tables(200'000);
   const Json plan = Json::parse(policy_plan(again).report.json);
   EXPECT_NEAR(plan["time"]["step_ms"].get<double>(), found["after"]["step_ms"].get<double>(), 1e-6);

@@ -1,4 +1,5 @@
-// `policy auto` on four networks, a slow host beside a fast accelerator that is too small for them.
+// `policy auto` on four networks, with a slow host and a fast accelerator that is too small for
+// them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -29,7 +30,7 @@ using ::testing::Not;
 using ::testing::StartsWith;
 using Json = nlohmann::json;
 
-/// Where every node and state of the update's micro-batch is, one a line.
+/// The device of every node and state in the micro-batch with the update, one per line.
 std::string placement_text(PolicyCase& of) {
   const TrainingGraph training = of.training();
   const Placement placement = of.placed().place(training.graph);
@@ -81,7 +82,7 @@ class PolicyAutoTest : public ::testing::Test {
     options.policy = folder_ / policy;
     return Json::parse(policy_plan(options).report.json);
   }
-  /// Memory of the accelerator that a part of the network fits into.
+  /// Memory of the accelerator in which this fraction of the network fits.
   std::size_t part_of(const PolicyOptions& options, double part) const {
     write("all.toml", "policy = 1\nrules = [ { at = \"**\", on = \"gpu\" } ]\n");
     const double peak = plan(options, "all.toml")["devices"]["gpu"]["peak"].get<double>();
@@ -143,12 +144,12 @@ TEST_P(PolicyAutoOf, IsNeverSlowerThanWhatPeopleWrite) {
     best = std::min(best, other["time"]["step_ms"].get<double>());
     EXPECT_LE(time, other["time"]["step_ms"].get<double>() * (1 + 1e-9)) << name;
   }
-  // All of these networks have something that belongs on the accelerator and fits.
+  // Each of these networks has a part that fits the accelerator and runs faster there.
   EXPECT_LT(time, best) << read("auto.toml");
   std::printf("%s: %.4f ms, best of the others %.4f ms, %d plans\n%s", GetParam(), time, best,
               report["plans"].get<int>(), read("auto.toml").c_str());
 
-  // Few rules, and each of them says something.
+  // There are few rules, and each of them has an effect.
   const std::string text = read("auto.toml");
   EXPECT_LE(rules_in(text), 8u) << text;
   PolicyCase written(with);
@@ -163,7 +164,7 @@ TEST_P(PolicyAutoOf, IsNeverSlowerThanWhatPeopleWrite) {
     try {
       written.replace_policy(fewer);
       EXPECT_NE(placement_text(written), placement) << line;
-    } catch (const Error&) {  // a parameter without a home: it was needed, too
+    } catch (const Error&) {  // a parameter has no home: the rule was needed too
     }
   }
 }
@@ -259,7 +260,8 @@ rules = [
   EXPECT_FALSE(Json::parse(policy_auto(with, {}).json)["pinned"]) << "homes are left";
 }
 
-// The rules are the cause; one about state, which they do not leave to the search, makes room.
+// Rules of the file are the reason why nothing fits; a rule about state, which they do not leave to
+// the search, would make room.
 TEST_F(PolicyAutoTest, PinningRulesThatDoNotFitAreNamedWithWhatWould) {
   PolicyOptions with = options("mlp", "policy.toml");
   const std::string first =
@@ -350,7 +352,7 @@ TEST_F(PolicyAutoTest, WhatIsMissingIsSaid) {
               AllOf(StartsWith("--budget: gpu: "), HasSubstr("try it with --device gpu=emulated:0"),
                     Not(HasSubstr(".toml"))));
   automatic.budgets = {"gpu=1GiB"};
-  with.devices = {"far=cuda:63"};  // which no machine has
+  with.devices = {"far=cuda:63"};  // exists on no machine
   EXPECT_THAT(text([&] { policy_auto(with, automatic); }),
               AllOf(StartsWith("--budget: gpu: "), Not(HasSubstr(".toml"))));
   automatic.budgets.clear();
@@ -410,7 +412,7 @@ TEST_F(PolicyAutoTest, ManyRulesAreNotAllTriedAway) {
   of.check_devices();
   EXPECT_EQ(of.most_plans(), searched);
   of.simplified(rules);
-  EXPECT_LE(of.plans(), 1 + most_trials);  // the rules themselves, then without one of them
+  EXPECT_LE(of.plans(), 1 + most_trials);  // the rules themselves, then without each one of them
   EXPECT_FALSE(of.all_simplified());
   of.simplified({rules[0]});
   EXPECT_TRUE(of.all_simplified());
@@ -426,7 +428,7 @@ TEST_F(PolicyAutoTest, DevicesMayHaveAnyName) {
   EXPECT_THAT(
       read("named.toml"),
       HasSubstr(R"(devices = { "my \"gpu\"" = { use = "emulated:0", memory = "256MiB" } })"));
-  // No ${ is replaced in keys.
+  // ${ is not replaced in keys.
   const PolicyOptions plain = options("mlp", "plain.toml");
   for (const char* name : {"${gpu}", "gpu.0", "é \\ #", "on"}) {
     with.devices = {std::string(name) + "=emulated:0,memory=256MiB"};
@@ -473,7 +475,7 @@ TEST_F(PolicyAutoTest, MeasuredTimesCanBeStoredAndTakenAgain) {
   policy_auto(with, automatic);
   EXPECT_EQ(read("taken.toml"), text);
 
-  // A measured kernel counts as measured.
+  // A measured kernel has its measured time.
   PolicyOptions slow = options("mlp", "measured.toml");
   Json changed = stored;
   for (auto& [name, device] : changed["devices"].items()) {
@@ -484,7 +486,7 @@ TEST_F(PolicyAutoTest, MeasuredTimesCanBeStoredAndTakenAgain) {
   EXPECT_GT(plan(slow, "measured.toml")["time"]["step_ms"].get<double>(), 1e3);
 }
 
-/// Seconds of a steady step on the emulated devices' virtual clock.
+/// Seconds of a steady-state step by the virtual clock of the emulated devices.
 double virtual_step(const PolicyOptions& options, double& predicted) {
   PolicyCase of(options);
   predicted = of.plan().seconds;
@@ -513,7 +515,7 @@ double virtual_step(const PolicyOptions& options, double& predicted) {
 
 TEST_F(PolicyAutoTest, PoliciesRankAlikeInThePlanAndOnTheVirtualClock) {
   PolicyOptions with = options("gpt", "policy.toml");
-  with.profile.clear();  // the emulated device knows assumed times only
+  with.profile.clear();  // the emulated device only has assumed times
   with.devices = {"gpu=emulated:0,memory=256MiB,bandwidth=1GB/s,latency=20us"};
   with.overrides.push_back("threads=1");
   const char* policies[] = {R"({ at = "**", on = "gpu" })",

@@ -1,5 +1,5 @@
-// Times that policy commands print: of placements beside the one that was found, and of what is
-// explained. Each is what `policy plan` says of that placement.
+// Times that policy commands print: of placements that are compared with the one found, and of
+// explained ones. Each equals that of `policy plan` for the placement.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -58,7 +58,7 @@ class PolicyBesideTest : public ::testing::Test {
 class PolicyBesideOf : public PolicyBesideTest,
                        public ::testing::WithParamInterface<const char*> {};
 
-// Also where rules of the file place everything.
+// This holds even where rules of the file place everything.
 TEST_P(PolicyBesideOf, PlacementsAreWhatTheyAreCalled) {
   const std::pair<const char*, const char*> alone[] = {
       {"all on cpu", R"({ at = "**", on = "cpu" })"},
@@ -102,7 +102,7 @@ TEST_F(PolicyBesideTest, SaysThatNothingFasterWasFound) {
   EXPECT_TRUE(Json::parse(again.json)["nothing_faster"]);
 }
 
-// Rules that leave nothing to search may rule out what is faster.
+// Rules that leave nothing to search may exclude a faster placement.
 TEST_F(PolicyBesideTest, TellsWhatRulesOfTheFileRuleOut) {
   write_policy("slow.toml", R"({ at = "**", on = "cpu" })");
   const Report report = policy_auto(options("lenet5", "slow.toml"), {});

@@ -1,4 +1,4 @@
-// Commands that look at one model count its operators and parameters alike.
+// All commands that inspect a model count its operators and parameters equally.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// `policy edit` beside a configuration or a model: what would mean nothing there is not written.
+// `policy edit` with a configuration or a model: rules that would have no effect are not written.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -48,7 +48,8 @@ TEST_F(PolicyEditTest, RefusesWhatMeansNothingInTheModel) {
   EXPECT_EQ(attribute.code, 2);
   EXPECT_THAT(attribute.text, HasSubstr("`acts` is of operators, and this rule matches none"));
   EXPECT_EQ(text(), before);
-  // Without a model as ever; the rule of another line that matches nothing is no obstacle.
+  // Without a model it works as before; a rule in another line that matches nothing does not
+  // matter.
   EXPECT_EQ(edit("--at 'fc4.**' --set run=cpu").code, 0);
   const Ended taken = edit("--at 'fc1.**' --set run=cpu" + config_);
   EXPECT_EQ(taken.code, 0) << taken.text;

@@ -25,8 +25,8 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using Json = nlohmann::json;
 
-/// An emulated device; its kernels of some operators refuse, with these reasons. An empty reason:
-/// there are none.
+/// An emulated device whose kernels of some operators refuse, with these reasons. An empty reason:
+/// there are no such kernels.
 class LackingDevice final : public Device {
  public:
   LackingDevice(const EmulatedOptions& options, const std::map<std::string, std::string>& lacking)

@@ -1,5 +1,5 @@
-// Policies that name GPUs: what is missing is said where the policy asks for it, with the way to
-// do without.
+// Policies that name GPUs: a missing GPU is reported where the policy asks for it, with a way to do
+// without it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -42,7 +42,7 @@ class PolicyGpus : public ::testing::Test {
     });
     return placing;
   }
-  /// The only error.
+  /// Returns the only error.
   Diagnostic error_of(const std::string& policy, const PlacingArguments& placing) const {
     try {
       PolicyCase(options(policy), placing).devices();
@@ -88,7 +88,7 @@ TEST_F(PolicyGpus, WhatKeepsADeviceFromStartingIsSaidAtTheRuleToo) {
   const Diagnostic d = error_of(
       "devices = { far = { use = \"cuda:63\" } }\nrules = [\n  { at = \"conv1.**\", on = \"far\" "
       "},\n]\n",
-      with(one_gpu(63, "")));  // which no machine has
+      with(one_gpu(63, "")));  // exists on no machine
   EXPECT_EQ(d.file, folder_ / "policy.toml");
   EXPECT_EQ(d.line, 4);
   EXPECT_THAT(d.fix, HasSubstr("try it with --device far=emulated:0"));
@@ -135,7 +135,7 @@ TEST_F(PolicyGpus, ALimitHoldsForAllNamesOfADevice) {
   EXPECT_EQ(d.expected, "\"1KiB\", as policy.toml:2 says");
 }
 
-/// A GPU that is a device in software; `allowed` gets what was asked of it.
+/// Replaces GPUs by devices in software; `allowed` receives the requested options.
 PlacingArguments recording_gpus(PlacingArguments placing, std::vector<bool>& allowed) {
   placing.make_gpu = [&allowed](const CudaOptions& options) {
     allowed.push_back(options.allow_tf32);

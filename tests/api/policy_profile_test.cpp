@@ -1,4 +1,4 @@
-// `--profile h100`: plans for a GPU that this machine need not have.
+// `--profile h100`: plans for a GPU that this machine may lack.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using Json = nlohmann::json;
 
-// x [2048, 512] through two layers of 1 MiB each.
+// x [2048, 512] and two layers of 1 MiB each.
 std::string two_layers() {
   return tandem::testing::SmallModel()
       .input("x", {2048, 512})
@@ -75,7 +75,7 @@ TEST_F(PolicyProfileTest, TheRunsPrecisionCounts) {
   EXPECT_DOUBLE_EQ(PolicyCase(with).profiles().at("gpu").profile.flops, 0.7 * 156e12);
 }
 
-// An emulated device alone counts as slower than the host.
+// An emulated device by itself is rated slower than the host.
 TEST_F(PolicyProfileTest, AutoFindsWorkForTheGpu) {
   PolicyAutoOptions automatic;
   automatic.most_plans = 60;

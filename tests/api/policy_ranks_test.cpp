@@ -1,4 +1,4 @@
-// `policy plan` of one of several ranks: what it exchanges, and that one process exchanges nothing.
+// `policy plan` for one of several ranks: its exchanges; one process has none.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -53,7 +53,7 @@ class PolicyRanksTest : public ::testing::Test {
 
 TEST_F(PolicyRanksTest, AllGradientsAndTheLossAreExchanged) {
   const Json exchange = plan(4)["exchange"];
-  // Weights and biases; the loss and the flag that says who wants to stop.
+  // Weights and biases; the loss and the flag by which a rank asks to stop.
   constexpr std::int64_t bytes = layers * (ranks_width * ranks_width + ranks_width) * 4 + 2 * 4;
   EXPECT_EQ(exchange["bytes"], bytes);
   EXPECT_EQ(exchange["ranks"], 4);
@@ -63,7 +63,7 @@ TEST_F(PolicyRanksTest, AllGradientsAndTheLossAreExchanged) {
     operands += one["operands"].get<std::int64_t>();
   }
   EXPECT_EQ(operands, 2 * layers + 1);
-  // A ring at the 1.25e9 bytes a second and 20 microseconds a message of `DeviceProfile`.
+  // A ring with the 1.25e9 bytes a second and 20 microseconds a message of `DeviceProfile`.
   const double messages = 6.0 * static_cast<double>(exchange["exchanges"].size());
   EXPECT_NEAR(exchange["ms"].get<double>(), 1.5 * bytes / 1.25e6 + messages * 0.02, 1e-6);
   EXPECT_THAT(api::policy_plan(options_).report.text,
@@ -76,7 +76,7 @@ TEST_F(PolicyRanksTest, AProfileSaysHowFastTheNetworkIs) {
              "network_bytes_per_second": 1e6, "network_latency_seconds": 0 } } })";
   const Json exchange = plan(2)["exchange"];
   EXPECT_NEAR(exchange["ms"].get<double>(), exchange["bytes"].get<double>() / 1e3, 1e-6);
-  // A link as slow as that holds the updates up.
+  // A link this slow delays the updates.
   EXPECT_GT(exchange["exposed_ms"].get<double>(), 0.5 * exchange["ms"].get<double>());
 }
 

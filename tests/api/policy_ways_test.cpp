@@ -1,5 +1,5 @@
-// What `policy auto --ranks` chooses by the cost model alone: of networks that are never run, on
-// eight ranks behind 10 Gb/s.
+// What `policy auto --ranks` chooses using only the cost model: for networks that are never run, on
+// eight ranks connected by 10 Gb/s.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ using ::testing::Not;
 
 constexpr int planned_ranks = 8;
 
-// A body of 4 MiB and a head of 4 GiB, whose gradient would be most of what ranks exchange.
+// A body of 4 MiB and a head of 4 GiB, whose gradient would dominate the exchanges.
 Graph large_head(const OperatorSet& operators, std::int64_t samples) {
   Layers l(operators);
   ValueId x = l.g.input("x", {DType::float32, {samples, 512}});
@@ -114,7 +114,7 @@ TEST(PolicyWays, AHeadIsSplitWhereItsGradientWouldBeMostOfAStep) {
   ASSERT_TRUE(split.score.possible);
   EXPECT_LT(split.exchanged, 0.01 * plain.exchanged);
   EXPECT_LT(split.score.seconds, plain.score.seconds);
-  // Weight, gradient and two moments of the head are an eighth.
+  // Weight, gradient and two moments of the head shrink to an eighth.
   EXPECT_LT(split.devices[0].memory.peak, plain.devices[0].memory.peak / 4);
 }
 
@@ -129,11 +129,11 @@ TEST(PolicyWays, ConvolutionsAreDataParallel) {
                                     "out: "),
                           HasSubstr(" ms are waited for")));
   EXPECT_THAT(text, Not(HasSubstr("shard = ")));
-  // Every gradient once, and the loss.
+  // Every gradient is exchanged once, and the loss.
   EXPECT_NEAR(plan_of(found, "data parallel").exchanged, 4 * 23'467'712.0, 1e3);
 }
 
-// Adam updates every row: all of both tables, one of them, an eighth of each.
+// Adam updates every row: all rows of both tables, of one of them, or an eighth of each.
 TEST(PolicyWays, TablesAreSharedOut) {
   const FoundPlacement found = found_for(two_tables, 1024);
   EXPECT_THAT(found.sharding, HasSubstr("tables by"));
@@ -152,7 +152,7 @@ TEST(PolicyWays, TablesAreSharedOut) {
   EXPECT_LT(peak("data parallel, tables by columns"), peak("data parallel") / 4);
 }
 
-// A way that the model refuses is printed with the reason.
+// A way that the model excludes is printed with the reason.
 TEST(PolicyWays, AttentionByHeadsWhereRanksDivideThem) {
   const std::string name = "data parallel body, attention by heads";
   const auto with_heads = [&](std::int64_t heads) {
@@ -172,7 +172,7 @@ TEST(PolicyWays, AttentionByHeadsWhereRanksDivideThem) {
   EXPECT_THAT(found_json(four, "policy.toml", true), HasSubstr("8 ranks do not divide"));
 }
 
-// What does not fit whole is shared out, in the way that takes less time of those that fit.
+// What does not fit as a whole is sharded, in the fastest way that fits.
 TEST(PolicyWays, ABudgetSharesOutStatesAndGradients) {
   const FoundPlacement plain = found_for(resnet50, 256);
   const auto peak = [&](const char* name) { return plan_of(plain, name).devices[0].memory.peak; };

@@ -102,7 +102,7 @@ TEST_F(PredictClicksTest, PredictionsGiveTheMetricsOfEval) {
   EXPECT_NEAR(metrics["accuracy"].get<double>(), right / samples, 1e-9);
   EXPECT_NEAR(metrics["click"].get<double>(), loss / samples, 1e-5);
 
-  // The same numbers as training has logged for that step.
+  // The numbers must equal those that training has logged for that step.
   Json logged;
   for (const std::string& line : lines_of(read_file(run_ + "/metrics.jsonl"))) {
     const Json json = Json::parse(line);
@@ -121,7 +121,7 @@ TEST_F(PredictClicksTest, RowsKeepTheirOrderInBatchesOfAnySize) {
     options.batch = batch;
     expect_near_numbers(numbers(lines_of(predict(options))), all, 1e-6);
   }
-  // Several files, the first of which ends within a micro-batch.
+  // Several files, of which the first ends within a micro-batch.
   const std::vector<std::string> first(rows_.begin(), rows_.begin() + 21),
       second(rows_.begin() + 21, rows_.end());
   options.batch = 0;
@@ -262,7 +262,7 @@ TEST_F(PredictClicksTest, AnExportedModelPredictsTheSame) {
   options.as = "values";
   predict_run(model, options);
   const std::string values = read_file(options.to);
-  options.config.clear();  // the file itself says what its columns are, but not its loss
+  options.config.clear();  // the file itself defines its columns, but not its loss
   predict_run(model, options);
   EXPECT_EQ(read_file(options.to), values);
 }

@@ -1,5 +1,5 @@
-// Where predictions go, and what stays as it was: neighbours, inputs, files of the run,
-// permissions, links, and all of it where the command is interrupted.
+// Output of predictions, and what must stay unchanged: other files, inputs, files of the run,
+// permissions, links, and all of these if the command is interrupted.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -61,7 +61,7 @@ TEST_F(PredictionFilesTest, NeighboursStay) {
     write_file(out(name), "mine");
   predict(out("u.tsv"));
   predict(out("v.npz"));
-  predict(out("v.npz"));  // over itself
+  predict(out("v.npz"));  // overwrites itself
   EXPECT_THAT(list_directory(out_), ElementsAre("u.tsv", "u.tsv.new", "v.npz", "v.npz.new",
                                                 "v.npz.new.0", "v.npz.new.1"));
   for (const char* name : {"u.tsv.new", "v.npz.new", "v.npz.new.0", "v.npz.new.1"})
@@ -120,7 +120,7 @@ TEST_F(PredictionFilesTest, FilesOfTheRunAreNotWrittenOver) {
   EXPECT_EQ(read_file(run_ + "/vocabulary.ids.tsv"), vocabulary);
   EXPECT_FALSE(fs::exists(run_ + "/vocabulary.more.tsv"));
   EXPECT_THAT(refusal(folder_ / "train.tsv"), HasSubstr("this file is data of the configuration"));
-  // Other files may lie there, and be written again.
+  // Other files may be there, and may be overwritten.
   predict(run_ + "/predictions.tsv");
   predict(run_ + "/predictions.tsv");
   EXPECT_EQ(Json::parse(evaluate_run(run_, {}).json)["samples"], click_samples);
@@ -208,7 +208,7 @@ TEST_F(PredictionFilesTest, EvalTellsHowFarItIs) {
   evaluate_run(run_, how);
   const auto reading = std::count(rows.begin(), rows.end(), 0);
   ASSERT_GE(reading, 1);
-  EXPECT_EQ(parts[static_cast<std::size_t>(reading) - 1], 1);  // all of the file
+  EXPECT_EQ(parts[static_cast<std::size_t>(reading) - 1], 1);  // the whole file
   rows.erase(rows.begin(), rows.begin() + reading);
   parts.erase(parts.begin(), parts.begin() + reading);
   EXPECT_THAT(rows, ElementsAre(16, 32, 48, click_samples));
@@ -249,7 +249,7 @@ TEST_F(PredictionFilesTest, OtherMetricsThanThatOfTheBestCheckpoint) {
   EXPECT_EQ(json["which"], "best");
   EXPECT_TRUE(json["metrics"].contains("auc"));
   EXPECT_FALSE(json["metrics"].contains("log_loss"));
-  how.overrides.push_back("eval.best=log_loss");  // said for this call
+  how.overrides.push_back("eval.best=log_loss");  // given for this call
   EXPECT_THAT(error_of([&] { evaluate_run(run_, how); }, ErrorKind::usage),
               HasSubstr("not one of the metrics"));
 }

@@ -1,4 +1,4 @@
-// Words in predictions as text: a cell stays a cell, whatever a word holds.
+// Words in predictions as text: each stays one cell, whatever it contains.
 #include <gtest/gtest.h>
 
 #include <fstream>

@@ -1,4 +1,4 @@
-// `tandem data prepare` where it is interrupted: what it leaves, what it says, how it goes on.
+// `tandem data prepare` when interrupted: what it leaves, what it prints, how it continues.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-constexpr int rows_of_a_member = 16000, members = 400;  // 900 MiB of text in few MiB
+constexpr int rows_of_a_member = 16000, members = 400;  // 900 MiB of text in a few MiB
 
 std::string slowly_packed(const std::string& text) {
   z_stream stream{};
@@ -36,7 +36,7 @@ std::string slowly_packed(const std::string& text) {
   return bytes;
 }
 
-// Rows enough for many seconds; the files are read while signals come.
+// Enough rows for many seconds, so that the files are being read while signals come.
 class PrepareSignals : public ::testing::Test {
  protected:
   PrepareSignals() {
@@ -54,7 +54,7 @@ class PrepareSignals : public ::testing::Test {
     for (int i = 0; i < times; ++i) all += member;
     write_file(folder_ / "train.tsv", all);
   }
-  /// The only folder in the cache: what there is of the table.
+  /// The only folder in the cache, which contains the present state of the table.
   std::string table() const {
     if (!is_directory(cache_)) return "";
     const std::vector<std::string> tables = list_directory(cache_);
@@ -91,14 +91,15 @@ TEST_F(PrepareSignals, TwoAtOnceAreOneWish) {
 
 TEST_F(PrepareSignals, ASecondOneEndsItAtOnce) {
   int ended_by = 0;
-  for (int i = 0; i < 100 && ended_by == 0; ++i) {  // until it is held while it heeds the first
+  // Repeats until the process is stopped while it handles the first signal.
+  for (int i = 0; i < 100 && ended_by == 0; ++i) {
     WaitingProgram prepare({"data", "prepare", config_}, "", folder_ / "");
     ended_by = prepare.interrupt_again(SIGINT, SIGTERM, [&] { return is_reading(); });
   }
   EXPECT_EQ(ended_by, SIGTERM);
   write_rows(1);
   EXPECT_EQ(run_program("data prepare " + config_ + " 2>/dev/null").code, 0);
-  EXPECT_THAT(list_directory(table()), SizeIs(1));  // nothing unfinished beside it
+  EXPECT_THAT(list_directory(table()), SizeIs(1));  // nothing unfinished next to it
 }
 
 }  // namespace

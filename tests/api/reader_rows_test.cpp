@@ -1,4 +1,4 @@
-// parameters.shape with rows = "vocabulary(…)" of tables that only what reads them has a name for:
+// parameters.shape with rows = "vocabulary(…)" for tables that only have a name by their reader:
 // trained, evaluated, exported, predicted with and resumed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,8 +22,8 @@ using ::testing::IsEmpty;
 
 class ReaderRows : public ::testing::Test {
  protected:
-  /// Tables onnx::Gather_1 and onnx::Gather_2 of one row, which the modules user and item look up.
-  /// Nine users and four items occur.
+  /// Tables onnx::Gather_1 and onnx::Gather_2 with one row, which the modules user and item look
+  /// up. Nine users and four items occur.
   void SetUp() override {
     write_file(folder_ / "net.onnx",
                SmallModel()
@@ -76,7 +76,7 @@ label = { from = "label", as = [ "int64" ] }
     predict_run(model, options);
     return read_file(folder_ / "p.csv");
   }
-  /// All that a run is used for; each table has a row for each word and one for all others.
+  /// Uses a run in every way; each table has a row for each word and one for all others.
   void expect_use() {
     const TrainResult trained = train();
     EXPECT_EQ(trained.steps, 9u);
@@ -101,7 +101,8 @@ TEST_F(ReaderRows, OfOneTableEach) {
   expect_use();
 }
 
-// The later rule takes a table, by its reader, from one that means both by their names in the file.
+// The later rule names a table by its reader and overrides an earlier rule that covers both by
+// their names in the file.
 TEST_F(ReaderRows, ThatTakeATableFromAnEarlierRule) {
   put_config(
       "{ at = \"onnx::Gather_*\", rows = \"vocabulary(items)\" }, "
@@ -117,7 +118,7 @@ TEST_F(ReaderRows, OfAVocabularyThatBothShare) {
   expect_use();
 }
 
-// Each column has ids from 1 on: there are fewer rows than words.
+// Ids are counted from 1 in each column: there are fewer rows than words.
 TEST_F(ReaderRows, OfIdsThatColumnsCountForThemselves) {
   write_file(folder_ / "net.onnx",
              SmallModel()

@@ -1,5 +1,5 @@
-// The export of a run over a table: eval and predict on it alone read new files as the run does,
-// whatever these show by themselves.
+// The export of a run on a table: with only this file, eval and predict read new files as the run
+// does, whatever these look like.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -22,8 +22,8 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using Json = nlohmann::json;
 
-/// Scores of two numbers and of one of the words a, b and c; NA and n/a are no word. Semicolons
-/// between cells, commas before fractions.
+/// Scores from two numbers and one of the words a, b and c; NA and n/a are no words. Semicolons
+/// separate cells, commas are decimal points.
 class RecordedTable : public ::testing::Test {
  protected:
   RecordedTable() {
@@ -56,7 +56,7 @@ metrics = [ "log_loss", "accuracy" ]
     Trainer(folder_ / "train.toml", options).run();
     export_run(run_, exported_);
   }
-  /// `are_whole`: each share is.
+  /// `are_whole`: whether all shares are whole numbers.
   static std::string rows(int count, bool has_label, char separator = ';', bool are_whole = false) {
     const std::vector<std::string> words = {"a", "b", "c", "NA", "a", "n/a", "", "b"};
     std::string text = has_label ? "size;plan;share;gone\n" : "size;plan;share\n";
@@ -80,13 +80,13 @@ metrics = [ "log_loss", "accuracy" ]
   const std::string run_ = folder_ / "run", exported_ = folder_ / "trained.onnx";
 };
 
-// Whatever the new file shows: fractions in one column alone, few rows.
+// For any new file: fractions in only one column, few rows.
 TEST_F(RecordedTable, CellsAreReadAsInTraining) {
   for (const bool are_whole : {false, true}) {
     write_file(folder_ / "new.csv", rows(16, false, ';', are_whole));
     EXPECT_EQ(predicted(exported_, folder_ / "new.csv"), predicted(run_, folder_ / "new.csv"));
   }
-  // By itself "1,234" beside whole numbers would be a thousand.
+  // Without a record, "1,234" next to whole numbers would be a thousand.
   write_file(folder_ / "few.csv", "size;plan;share\n70;a;1,234\n80;b;2,345\n");
   EXPECT_EQ(predicted(exported_, folder_ / "few.csv"), predicted(run_, folder_ / "few.csv"));
 }
@@ -110,7 +110,7 @@ TEST_F(RecordedTable, DataOfAnotherKindIsRefused) {
 }
 
 TEST_F(RecordedTable, TheLossIsThatOfTheTraining) {
-  // Without labels, and with a column of two words alone, which might be labels.
+  // Without labels, and with a column of only two words, which might be labels.
   write_file(folder_ / "new.csv", "size;plan;share\n70,5;a;0,2\n30,5;b;0,9\n10,5;a;0,1\n");
   for (const std::string as : {"", "class", "probability", "values"}) {
     PredictOptions options;
@@ -140,7 +140,7 @@ TEST_F(RecordedTable, TheCommandLineHasTheLastWord) {
             predicted(run_, folder_ / "commas.csv"));
 }
 
-// What a guess has made of a file gives way to what is said.
+// A guess about a file is overridden by what the user says.
 TEST_F(RecordedTable, ThousandsThatAreGuessedAreNoMarkOfFractions) {
   write_file(folder_ / "train.csv",
              "size,plan,share,gone\n\"1,234\",a,0.5,no\n\"2,345\",b,1,yes\n");
@@ -164,7 +164,7 @@ TEST_F(RecordedTable, MessagesNameTheFileThatIsRead) {
   }
 }
 
-// A broken file is told of as a run tells of it: no configuration would mend it.
+// A broken file is reported as for a run, since no configuration could repair it.
 TEST_F(RecordedTable, BrokenFilesAreBadDataForAnExportToo) {
   const std::string utf16("\xff\xfes\0i\0z\0e\0\n\0", 12);
   for (const std::string& text :
@@ -182,7 +182,7 @@ TEST_F(RecordedTable, BrokenFilesAreBadDataForAnExportToo) {
   }
 }
 
-// The training data's mean and deviation of `size` are 70 and 40, by normalize.
+// The training data's mean and deviation of `size` are 70 and 40, from normalize.
 TEST_F(RecordedTable, NumbersFarFromThoseOfTheTraining) {
   const auto warnings_of = [&](const std::string& size, int rows) {
     std::string text = "size;plan;share;gone\n";
@@ -202,7 +202,7 @@ TEST_F(RecordedTable, NumbersFarFromThoseOfTheTraining) {
     return all;
   };
   EXPECT_EQ(warnings_of("270", 30), "[][]");   // 5 deviations
-  EXPECT_EQ(warnings_of("7000", 29), "[][]");  // too few rows to tell
+  EXPECT_EQ(warnings_of("7000", 29), "[][]");  // too few rows for a warning
   EXPECT_THAT(warnings_of("7000", 30),
               HasSubstr("the mean of `size` is 7000, which is 173 standard deviations above the "
                         "mean of the training data"));

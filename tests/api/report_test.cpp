@@ -1,4 +1,4 @@
-// tandem report: one page that is well formed and loads nothing, whatever runs hold.
+// tandem report: one well-formed page that loads nothing, whatever runs contain.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -41,7 +41,7 @@ class ReportTest : public ::testing::Test {
     run.write(path);
     return path;
   }
-  /// The page of these runs, which is well formed.
+  /// The page of these runs, checked to be well formed.
   std::string page(const std::vector<std::string>& runs) {
     const std::string to = folder_ / "report.html";
     write_report(runs, to);
@@ -179,7 +179,7 @@ TEST_F(ReportTest, SeveralRunsLieOverEachOther) {
   EXPECT_THAT(text, HasSubstr("data-run=\"1\" checked"));
   EXPECT_THAT(text, HasSubstr("Keys in which the runs differ."));
   EXPECT_THAT(text, Not(HasSubstr("<code>batch_size</code>")));
-  // Of the same name: by their paths.
+  // Runs of the same name are labelled by their paths.
   EXPECT_THAT(page({put("x/run"), put("y/run")}), HasSubstr(folder_ / "y/run, training"));
 }
 

@@ -1,5 +1,5 @@
-// How far a resumed run goes: an interrupted one to the length that it was started with, one that
-// has reached it to that of its train.toml.
+// The length of a resumed run: an interrupted run continues to the length that it was started with;
+// one that has reached it continues to that of its train.toml.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ using Keys = std::vector<std::string>;
 
 constexpr const char* goes_on = "the run has reached the length that it was started with";
 
-/// Batches of 480 of the 1437 digits: 3 steps an epoch.
+/// Batches of 480 of the 1437 digits: 3 steps per epoch.
 class ResumedLength : public ::testing::Test {
  protected:
   ResumedLength() {
@@ -139,7 +139,7 @@ TEST_F(ResumedLength, AnInterruptedRunKeepsIts) {
   EXPECT_EQ(resume({}, 3).steps, 3u);
   EXPECT_EQ(resume().steps, 4u);
   EXPECT_THAT(messages_, Not(Contains(HasSubstr(goes_on))));
-  EXPECT_EQ(resume({}, 5).steps, 5u);  // interrupted again: the length is that of the file now
+  EXPECT_EQ(resume({}, 5).steps, 5u);  // interrupted again: the length is that of the present file
   EXPECT_EQ(resume().steps, 6u);
   EXPECT_THAT(messages_, Not(Contains(HasSubstr(goes_on))));
   EXPECT_EQ(resume().steps, 6u);
@@ -192,7 +192,7 @@ TEST_F(ResumedLength, ThePolicyStaysThatOfTheStart) {
   EXPECT_THAT(recorded_keys(), ElementsAre(HasSubstr("policy=")));
 }
 
-// What ends a run early is no length: the recorded one holds, and then that of the file.
+// An early end is no length: first the recorded one applies, then that of the file.
 TEST_F(ResumedLength, OneThatStoppedEarlyHasNotReachedIt) {
   put_config("steps = 7");
   const Keys keys{"steps=5", "optimizer.lr=0.0", "eval.every=1 steps", "eval.best=loss",
@@ -206,7 +206,7 @@ TEST_F(ResumedLength, OneThatStoppedEarlyHasNotReachedIt) {
   EXPECT_EQ(resume().steps, 7u);
 }
 
-// Killed between the record and what follows it.
+// Killed after the record was written and before anything else.
 TEST_F(ResumedLength, OneThatWasKilledAsItWentOnGoesOn) {
   put_config("steps = 5");
   start({"steps=2"});

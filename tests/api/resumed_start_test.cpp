@@ -1,5 +1,5 @@
-// A resumed run goes on with the command that started it; what changed meanwhile is named, and
-// refused where placement, devices or length are others.
+// A resumed run uses the command that started it; later changes are reported, and refused where
+// placement, devices or length differ.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -95,7 +95,7 @@ every = "1 steps"
     call.resume = true;
     return error_of([&] { train(call); });
   }
-  /// Which device each operator of the run was on.
+  /// The device of each operator of the run.
   std::string placement() const {
     const Json json = Json::parse(read_file(folder_ / "run/placement.json"));
     std::string text;
@@ -180,7 +180,7 @@ TEST_F(ResumedStart, AnotherLengthIsAskedFor) {
   EXPECT_THAT(refusal({}), AllOf(HasSubstr("epochs: the run was started with another length: "
                                            "expected 3"),
                                  HasSubstr("max_time"), HasSubstr("epochs=1")));
-  // On the command line it says itself that it is wanted.
+  // A key on the new command line shows that the change is wanted.
   EXPECT_EQ(train({.overrides = {"steps=4", "epochs=2", "max_time=\"2h\""}, .resume = true}).steps,
             4u);
 }
@@ -198,7 +198,7 @@ TEST_F(ResumedStart, AnotherPlacementIsAskedFor) {
   const std::string policy = "policy=" + (folder_ / "policy.toml");
   train({.overrides = {policy, "steps=6"}, .stop_after = 2});
   const std::string before = read_file(folder_ / "run/policy.toml");
-  put_policy("gpu");  // edited meanwhile
+  put_policy("gpu");  // edited in the meantime
   EXPECT_THAT(refusal({}),
               AllOf(HasSubstr("rules.0.on: the run was started under another policy"),
                     HasSubstr("expected \"cpu\", got \"gpu\""), HasSubstr("--accept-changes")));
@@ -207,7 +207,7 @@ TEST_F(ResumedStart, AnotherPlacementIsAskedFor) {
                             Call{.place = {"{ at = \"fc1.**\", on = \"gpu\" }"}}})
     EXPECT_THAT(refusal(other), HasSubstr("other rules or devices on the command line"));
   EXPECT_THAT(refusal({.overrides = {"policy="}}), HasSubstr("another policy"));
-  // What was there before, given again, is no change; nor is another spelling of the same rules.
+  // Giving the old settings again is no change; nor is another spelling of the same rules.
   write_file(folder_ / "policy.toml", "# mine\n" + read_file(folder_ / "policy.toml"));
   train({.overrides = {policy}, .stop_after = 4, .resume = true});
   put_policy("gpu");
@@ -234,7 +234,7 @@ TEST_F(ResumedStart, EditsOfTheFileAreTakenAndNamed) {
                                        "log.every=1 steps"))));
 }
 
-// As an older Tandem left it.
+// A run as an older Tandem has left it.
 TEST_F(ResumedStart, ARunWithoutARecordGoesOnByItsResolvedConfiguration) {
   put_policy("gpu");
   train({.overrides = {"policy=" + (folder_ / "policy.toml"), "steps=6"},
@@ -255,7 +255,7 @@ TEST_F(ResumedStart, ADamagedRecordIsNamed) {
               HasSubstr("started.json"));
 }
 
-// A choice of the new command line leaves out options of the first one, as it does those of a file.
+// A choice on the new command line drops options of the first one, as it does those of a file.
 TEST(ResumedConfig, LaterCommandLinesOverrideEarlierOnes) {
   const tandem::testing::TemporaryFolder folder;
   write_file(folder / "m.onnx", "");
@@ -270,7 +270,7 @@ TEST(ResumedConfig, LaterCommandLinesOverrideEarlierOnes) {
   EXPECT_EQ(read({}).lr, 0.3);
   EXPECT_EQ(read({}).number("momentum"), 0.9);
   EXPECT_EQ(read({"optimizer.lr=0.4"}).lr, 0.4);
-  EXPECT_EQ(read({"optimizer.kind=adamw"}).kind->name, "adamw");  // which has no momentum
+  EXPECT_EQ(read({"optimizer.kind=adamw"}).kind->name, "adamw");  // adamw has no momentum
   started.commands.push_back({{"optimizer.kind=adamw"}, "/"});
   EXPECT_EQ(read({}).kind->name, "adamw");
   EXPECT_EQ(read({}).lr, 0.3);

@@ -1,4 +1,5 @@
-// What a training prints of memory and crossings before its first step is what `policy plan` tells.
+// The memory and crossings that a training prints before its first step equal those of `policy
+// plan`.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +17,7 @@ using tandem::testing::digits;
 using ::testing::HasSubstr;
 using Keys = std::vector<std::string>;
 
-/// The sizes in the first line that begins so, in their order.
+/// The sizes in the first line that begins with `start`.
 std::multiset<std::string> sizes_in(const std::string& text, const std::string& start) {
   std::multiset<std::string> sizes;
   std::istringstream lines(text);
@@ -30,7 +31,7 @@ std::multiset<std::string> sizes_in(const std::string& text, const std::string& 
   return sizes;
 }
 
-/// Steps of several micro-batches, evaluations of another size, parameters that thaw.
+/// Steps of several micro-batches, evaluations of another size, and parameters that thaw.
 class RunMemory : public ::testing::TestWithParam<Keys> {};
 
 TEST_P(RunMemory, IsThatOfThePlan) {

@@ -1,5 +1,5 @@
-// tandem runs and tandem diff: lists and comparisons of run directories, whole ones and such as
-// were cut short.
+// tandem runs and tandem diff: lists and comparisons of run directories, complete ones and those
+// that were cut short.
 #include "tandem/runs.h"
 
 #include <gmock/gmock.h>
@@ -28,7 +28,7 @@ using Json = nlohmann::json;
 
 class RunsTest : public ::testing::Test {
  protected:
-  /// A run below runs/, written so many seconds ago.
+  /// Writes a run below runs/, with files of that many seconds ago.
   std::string put(const std::string& name, const MadeUpRun& run = {}, int seconds_ago = 0) {
     std::string path = folder_ / ("runs/" + name);
     run.write(path);
@@ -75,7 +75,7 @@ TEST_F(RunsTest, StatesFollowFromTheFiles) {
   MadeUpRun finished;
   finished.summary = R"({"steps":100,"best":{"metric":"accuracy","value":0.9,"step":50}})";
   EXPECT_EQ(state_of(finished), RunState::finished);
-  EXPECT_EQ(read_run(folder_ / "runs/one").best->value, 0.9);  // the summary knows it better
+  EXPECT_EQ(read_run(folder_ / "runs/one").best->value, 0.9);  // the summary is more accurate
   fs::remove_all(folder_ / "runs/one");
   MadeUpRun diverged;
   diverged.metrics += "{\"step\":101,\"loss\":\"nan\"}\n";
@@ -103,7 +103,7 @@ TEST_F(RunsTest, TheBestIsThatOfItsMetric) {
   smaller.config.replace(smaller.config.find("best = \"accuracy\""), 17, "best = \"loss\"");
   const RunRecord run = read_run(put("smaller", smaller));
   EXPECT_EQ(run.best->metric, "loss");
-  EXPECT_EQ(run.best->value, 0.375);  // the smaller one, of held-out data
+  EXPECT_EQ(run.best->value, 0.375);  // the smaller one, on held-out data
   MadeUpRun none;
   none.config = "model = \"m.onnx\"\n";
   EXPECT_FALSE(read_run(put("none", none)).best);

@@ -1,4 +1,4 @@
-// Keys of train.toml in a Session: each is honoured as a Trainer honours it, or refused by name.
+// Keys of train.toml in a Session: each works as in a Trainer, or is refused by name.
 #include "api/train/session_keys.h"
 
 #include <gmock/gmock.h>
@@ -29,9 +29,9 @@ Session with(std::vector<std::string> settings) {
   return Session(digits_model, 8, settings);
 }
 
-// ---------------------------------------------------------------- which
+// ---------------------------------------------------------------- which keys are supported
 
-/// A setting of the key that has this pattern, "a.b[].*.c" as `a.b=[{x={c=1}}]`.
+/// A setting for a key with this pattern: "a.b[].*.c" becomes `a.b=[{x={c=1}}]`.
 std::string setting_of(std::string_view pattern) {
   const std::size_t end = std::min(pattern.find("[]"), pattern.size());
   std::string path(pattern.substr(0, end)), value = "1";
@@ -132,7 +132,7 @@ TEST(SessionKeysTest, AModelIsFoundWhateverItsNameIs) {
   }
 }
 
-// ---------------------------------------------------------------- and what they do
+// ---------------------------------------------------------------- what supported keys do
 
 struct HonouredCase {
   const char* name;

@@ -1,5 +1,5 @@
-// What a Session may be given and asked for between its steps: a smaller last batch, its whole
-// state as a file, another learning rate; and all mistakes of its settings at once.
+// What a Session accepts between its steps: a smaller last batch, saving and restoring its whole
+// state, another learning rate; and reporting all mistakes of its settings at once.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -34,7 +34,7 @@ Session session_of(Settings settings, std::int64_t batch = 8) {
 
 // ---------------------------------------------------------------- the smaller last batch
 
-// A Trainer's epoch over 45 batches ends with 29 of 32 samples: its losses are the expectation.
+// A Trainer's epoch of 45 batches ends with 29 of 32 samples: its losses are the expectation.
 TEST(SessionBatches, TheLastOneOfAnEpochMayBeSmallerAsInATrainer) {
   const TemporaryFolder folder;
   constexpr int samples = 1437, batch = 96;  // 14 whole batches and 93 samples
@@ -87,7 +87,7 @@ TEST(SessionBatches, AllFeedsHaveTheSame) {
   auto feeds = training_digits().batch(0, 8);
   feeds["labels"] = training_digits().batch(0, 4).at("labels");
   EXPECT_THAT(error_of([&] { session.step(feeds); }), HasSubstr("labels"));
-  session.step(training_digits().batch(0, 4));  // a first step of fewer
+  session.step(training_digits().batch(0, 4));  // a first step with fewer samples
   session.step(training_digits().batch(0, 8));
   EXPECT_THAT(error_of([&] { session.step(feeds); }), HasSubstr("labels"));
 }
@@ -155,7 +155,7 @@ class SessionState : public ::testing::TestWithParam<StateCase> {
     }
     return session_of(all);
   }
-  /// Losses of steps from `first` on, one of them with a smaller batch.
+  /// Losses of `count` steps from `first` on, one of them with a smaller batch.
   static std::vector<double> steps(Session& session, int first, int count) {
     std::vector<double> losses;
     for (int step = first; step < first + count; ++step)
@@ -179,11 +179,11 @@ TEST_P(SessionState, AnotherSessionGoesOnBitByBit) {
   other.restore_state(folder_ / "state.safetensors");
   EXPECT_EQ(steps(other, 4, 5), expected);
   expect_equal(other, whole);
-  // One that has gone on goes back, also behind a thaw.
+  // A session that has trained further can be restored, even after a thaw.
   other.restore_state(folder_ / "state.safetensors");
   EXPECT_EQ(steps(other, 4, 5), expected);
   expect_equal(other, whole);
-  // What was saved twice is the same.
+  // A state that is saved again is the same.
   other.restore_state(folder_ / "state.safetensors");
   other.save_state(folder_ / "again.safetensors");
   EXPECT_EQ(read_file(folder_ / "again.safetensors").size(),
@@ -207,7 +207,7 @@ TEST_P(SessionState, IsThereBeforeTheFirstStep) {
 INSTANTIATE_TEST_SUITE_P(All, SessionState, ::testing::ValuesIn(state_cases()),
                          [](const auto& info) { return info.param.name; });
 
-// Dropout's masks are those of the steps that would have come.
+// Masks of dropout are those that the next steps would have had.
 TEST(SessionStateTest, RandomNumbersGoOn) {
   const std::string model = source_folder() + "/models/digits/model.onnx";
   const TemporaryFolder folder;
@@ -249,7 +249,7 @@ TEST(SessionStateTest, WhatIsNoStateOfThisSessionIsRefused) {
 // ---------------------------------------------------------------- the learning rate
 
 // SGD without momentum: w - lr g, so that a step of twice the rate is twice as long.
-// An average that begins anew, or is dropped, would be a silent difference.
+// An average that starts again, or is dropped, would otherwise go unnoticed.
 TEST(SessionStateFile, AveragesAreThoseOfTheSavedSession) {
   const TemporaryFolder folder;
   const Settings plain{"optimizer.kind=sgd", "optimizer.lr=0.1"};

@@ -1,4 +1,4 @@
-// Training fed by the caller: steps, predictions, parameters, saved files, mistakes.
+// Training on arrays that the caller feeds: steps, predictions, parameters, saved files, mistakes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -81,7 +81,7 @@ TEST(ArrayTest, WhatAnArraySaysOfItselfIsChecked) {
   EXPECT_EQ(array.floats(), std::vector<float>(16, 1));
 }
 
-// A sample of weight 0 is one whose label is ignored.
+// A sample of weight 0 is like one whose label is ignored.
 TEST(SessionTest, TakesWeightsOfSamples) {
   const auto term = [](const std::string& option) {
     return R"(loss.terms=[{ kind = "softmax_cross_entropy", logits = "logits", labels = "labels", )" +
@@ -298,7 +298,8 @@ TEST(SessionErrorsTest, ALossThatIsNotFiniteNamesItsStep) {
   EXPECT_THAT(error_of([&] { session.step(training_digits().batch(0, 8)); }, ErrorKind::diverged),
               HasSubstr("at step 3"));
   for (const auto& [name, value] : start) session.set_parameter(name, value);
-  EXPECT_NEAR(session.step(training_digits().batch(0, 8)), 2.3, 0.3);  // it goes on from there
+  // Training continues from there.
+  EXPECT_NEAR(session.step(training_digits().batch(0, 8)), 2.3, 0.3);
 }
 
 /// Products in float16, on an emulated device.
@@ -334,7 +335,7 @@ TEST(SessionErrorsTest, WhatFloat16CannotHoldIsSaid) {
   const auto start = session.parameters();
   EXPECT_THAT(error_of([&] { session.step(training_digits().batch(0, 8)); }, ErrorKind::diverged),
               AllOf(HasSubstr("at step 1"), HasSubstr("float16 ends at 65504")));
-  for (const auto& [name, value] : session.parameters())  // the loss scale left the update out
+  for (const auto& [name, value] : session.parameters())  // the loss scale has skipped the update
     EXPECT_EQ(value.bytes, start.at(name).bytes) << name;
 }
 
@@ -348,7 +349,7 @@ TEST(SessionErrorsTest, FeedsThatNobodyTakes) {
               AllOf(HasSubstr(expected), HasSubstr("did you mean \"image\"?")));
   EXPECT_THAT(error_of([&] { session.predict(feeds); }), HasSubstr(expected));
   feeds.erase("imge");
-  EXPECT_EQ(session.predict(feeds).at("logits").floats(),  // labels do no harm
+  EXPECT_EQ(session.predict(feeds).at("logits").floats(),  // labels are ignored
             session.predict(training_digits().image(0, 8)).at("logits").floats());
 }
 

@@ -1,5 +1,5 @@
-// Labels and ids out of range that a Session is fed: they are told before the step, which is as if
-// it had never been asked for.
+// Labels and ids out of range that a Session is fed: reported before the step, and the session is
+// as if the step had never been requested.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -22,8 +22,8 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using Feeds = std::map<std::string, Array>;
 
-/// logits [batch, 3] = table[ids] * scales[place], of ids [batch] and of one place, which has no
-/// batch.
+/// logits [batch, 3] = table[ids] * scales[place], with ids [batch] and a single place, which has
+/// no batch axis.
 class SessionValues : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -54,7 +54,8 @@ class SessionValues : public ::testing::Test {
     feeds["labels"] = Array::of({4, 3}, std::move(labels));
     return feeds;
   }
-  /// What `bad` throws; a session that never saw it goes on to the same bits.
+  /// The error for `bad`; afterwards the session must compute the same bits as one that never saw
+  /// it.
   std::string refusal(const std::string& term, const Feeds& good, const Feeds& bad) {
     Session tried = open(term), twin = open(term);
     tried.step(good);
@@ -65,7 +66,7 @@ class SessionValues : public ::testing::Test {
     EXPECT_EQ(state_of(tried), state_of(twin)) << text;
     return text;
   }
-  /// Parameters, moments, averages, the number of steps.
+  /// Contains parameters, moments, averages and the number of steps.
   std::string state_of(const Session& session) const {
     session.save_state(folder_ / "state.safetensors");
     return read_file(folder_ / "state.safetensors");
@@ -89,7 +90,7 @@ TEST_F(SessionValues, IdsTakeNoStep) {
   bad["place"] = Array::of({}, std::vector<std::int64_t>{4});
   EXPECT_THAT(refusal(cross_entropy_, good, bad),
               AllOf(HasSubstr("place: out of range"), HasSubstr("expected 0 to 3, got 4")));
-  // A smaller batch has the same tables.
+  // A smaller batch uses the same tables.
   EXPECT_THAT(refusal(cross_entropy_, good, classes({1, 7}, {0, 1})), HasSubstr("ids: row 2: "));
 }
 
@@ -111,7 +112,7 @@ TEST_F(SessionValues, LabelsThatAreIgnoredAreRight) {
   Session session = open(cross_entropy_ + ", ignore_index=-100");
   const double loss = session.step(classes({0, 1, 2, 4}, {0, -100, 2, -100}));
   EXPECT_GT(loss, 0);
-  // Before the step: its mean would be 0 / 0.
+  // Refused before the step, since its mean would be 0 / 0.
   const Feeds good = classes({0, 1, 2, 4}, {0, 1, 2, 0});
   EXPECT_THAT(refusal(cross_entropy_ + ", ignore_index=-100", good,
                       classes({0, 1, 2, 4}, {-100, -100, -100, -100})),

@@ -1,5 +1,5 @@
 // How tables on the host are sent: decided by the rows that the data's first batches look up,
-// recorded with the run, told by plans; tables of other sizes in `inspect`.
+// recorded with the run, reported by plans; and tables of other sizes in `inspect`.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -79,7 +79,7 @@ rules = [
   void write(const std::string& name, const std::string& content) const {
     std::ofstream(folder_ / name, std::ios::binary) << content;
   }
-  // Batches that look up so many rows each.
+  // Writes batches that look up this many different rows each.
   void write_data(const std::vector<std::int64_t>& different) const {
     const std::int64_t samples = batch * static_cast<std::int64_t>(different.size());
     HostTensor indices(TensorType{DType::int64, {samples, fields}});
@@ -130,7 +130,7 @@ std::vector<Json> transfers_of_rows(const Json& plan) {
   return found;
 }
 
-// The rows of the next step cross in this one where a rule says so; the plan counts each once.
+// If a rule says so, the rows of the next step cross in this one; the plan counts each row once.
 TEST_F(ShipTest, LooksAStepAhead) {
   const std::string by_one = "{ at = \"embedding\", lookahead = 1 }",
                     by_three = "{ at = \"embedding\", lookahead = 3 }";
@@ -140,7 +140,7 @@ TEST_F(ShipTest, LooksAStepAhead) {
   EXPECT_EQ(std::count_if(transfers.begin(), transfers.end(),
                           [](const Json& each) { return each.value("ahead", false); }),
             1);
-  // What is new: a place for each row that may occur.
+  // In addition, there is a place for each row that may occur.
   EXPECT_EQ(fetched["traffic"]["bytes"].get<int>(), plain["traffic"]["bytes"].get<int>() + 4 * ids);
   EXPECT_EQ(fetched["traffic"]["expected_bytes"].get<int>(),
             plain["traffic"]["expected_bytes"].get<int>() + 4 * 5);
@@ -195,7 +195,7 @@ TEST_F(ShipTest, TheDataDecidesAndTheRunRecordsIt) {
   EXPECT_EQ(ruled[0]["ship"], "results");
   EXPECT_EQ(ruled[0]["source"], "rule");
 
-  // What was copied: rows that occur, and less than results.
+  // Copied are the rows that occur, which is less than the results.
   const double copied = read("run/summary.json")["copied_bytes_per_step"];
   const double as_results = read("results/summary.json")["copied_bytes_per_step"];
   EXPECT_GT(copied, 0);
@@ -277,7 +277,7 @@ TEST_F(ShipTest, ExplainTellsTheNumbers) {
               HasSubstr("at most 32 rows for 32 ids"));
 }
 
-// A table that does not fit is named, with the rule that keeps it on the host.
+// The error names a table that does not fit, with the rule that keeps it on the host.
 TEST_F(ShipTest, ATableThatDoesNotFitIsNamed) {
   PolicyOptions small = policy({"{ at = \"**\", on = \"gpu\" }"});
   small.devices = {"gpu=emulated:0,memory=48KiB"};

@@ -1,5 +1,5 @@
-// Objects of the library beside and after each other, and what they leave in the threads of the
-// program around them.
+// Objects of the library that exist at the same time or one after the other, and their effect on
+// the threads of the program that uses them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <omp.h>
@@ -86,9 +86,9 @@ TEST(SideBySideTeams, SessionsOfOtherThreadCountsTakeTurns) {
   EXPECT_EQ(turns[1], alone[1]);
 }
 
-// ---------------------------------------------------------------- the threads around them
+// ---------------------------------------------------------------- threads of the program
 
-/// A denormal number by thread of a team of two: 0 where denormals are flushed.
+/// A denormal number for each thread of a team of two: 0 where denormals are flushed.
 std::vector<float> denormals() {
   std::vector<float> products(2, -1);
 #pragma omp parallel num_threads(2)
@@ -163,8 +163,8 @@ TEST_F(StopTest, EndsOneTrainerAndNoLaterOne) {
 }
 
 TEST_F(StopTest, EndsOneOfTwoThatRunAtOnce) {
-  // ONNX and oneDNN make tables at first use, behind locks that the thread sanitizer does not see,
-  // as these libraries are built without it. A step before makes them.
+  // ONNX and oneDNN make tables at first use, protected by locks that the thread sanitizer does not
+  // see, as these libraries are built without it. A step in advance makes the tables.
   Session session = with_threads(1);
   losses_of(session, 0, 1);
   TrainOptions one = options("one"), other = options("other");
@@ -203,7 +203,7 @@ TEST_F(StopTest, EndsAConstructor) {
   EXPECT_THAT(error_of([&] { Trainer(digits + "train.toml", stopped); }, ErrorKind::runtime),
               ::testing::StartsWith("interrupted before the first step"));
   EXPECT_FALSE(std::filesystem::exists(folder_ / "run"));
-  // Configuration mistakes are still said.
+  // Mistakes in the configuration are still reported.
   stopped.overrides.push_back("optimizer.lrr=1");
   EXPECT_THAT(error_of([&] { Trainer(digits + "train.toml", stopped); }), HasSubstr("lrr"));
 }
@@ -213,7 +213,7 @@ TEST_F(StopTest, EndsAConstructorBeforeTheNextProgram) {
   stopped.overrides.push_back("parameters.init=[{ at = \"fc1:*\", kind = \"zeros\" }]");
   int notes = 0;
   stopped.on_message = [&](const std::string& text) {
-    if (!text.starts_with("initialised")) return;  // the training's programs are there
+    if (!text.starts_with("initialised")) return;  // the training's programs exist
     ++notes;
     stopped.stop.request_stop();
   };
@@ -259,7 +259,7 @@ TEST(MovedFromTest, ASessionSaysSo) {
   EXPECT_THAT(error_of([&] { constant.save("/nowhere/x.npz"); }), HasSubstr(is_moved));
   session = std::move(other);
   EXPECT_NEAR(session.step(training_digits().batch(0, 32)), 2.3, 1);
-  session = with_threads(1);  // what it had before goes
+  session = with_threads(1);  // its former state is freed
   EXPECT_NEAR(session.step(training_digits().batch(0, 32)), 2.3, 1);
 }
 

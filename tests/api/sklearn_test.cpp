@@ -1,5 +1,5 @@
-// Models of scikit-learn by skl2onnx: predictions are onnxruntime's, training is PyTorch's, and the
-// exported file computes what onnxruntime makes of PyTorch's weights in it
+// Models of scikit-learn by skl2onnx: predictions equal onnxruntime's, training equals PyTorch's,
+// and the exported file computes what onnxruntime computes with PyTorch's weights in it
 // (tests/scripts/sklearn_models.py).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -65,7 +65,7 @@ class Sklearn : public ::testing::TestWithParam<std::string> {
     return fed;
   }
 
-  // Probabilities of a classifier, numbers of a regressor; beside them are labels and scores.
+  // Probabilities of a classifier, numbers of a regressor; there are also labels and scores.
   void expect_output(Session& session, const char* when) const {
     const HostTensor wanted = expected.read(when, DType::float32);
     const std::map<std::string, Array> made = session.predict(x(0));

@@ -1,5 +1,5 @@
-// An ONNX file in the making, byte by byte: enough of the format for small models in tests that
-// have no ONNX library.
+// Writes an ONNX file byte by byte: enough of the format for small models in tests that have no
+// ONNX library.
 #pragma once
 
 #include <cstdint>
@@ -36,13 +36,13 @@ class WireMessage {
 
 class SmallModel {
  public:
-  /// float32, like everything here; 6: int32, 7: int64.
+  /// float32, as everything here; 6: int32, 7: int64.
   SmallModel& input(const std::string& name, const std::vector<std::int64_t>& shape,
                     std::uint64_t element_type = 1) {
     graph_.message(11, port(name, shape, element_type));
     return *this;
   }
-  /// With free dimensions of these names.
+  /// An input with free dimensions of these names.
   SmallModel& free_input(const std::string& name, const std::vector<std::string>& dimensions,
                          std::uint64_t element_type = 1) {
     graph_.message(11, free_port(name, dimensions, element_type));
@@ -52,7 +52,7 @@ class SmallModel {
     graph_.message(12, free_port(name, dimensions));
     return *this;
   }
-  /// One int64.
+  /// An initializer of one int64.
   SmallModel& integer(const std::string& name, std::int64_t value) {
     graph_.message(5, WireMessage().number(1, 1).number(2, 7).bytes(8, name).bytes(
                           9, std::string(reinterpret_cast<const char*>(&value), sizeof value)));
@@ -81,7 +81,7 @@ class SmallModel {
     graph_.message(5, tensor);
     return *this;
   }
-  /// Its values are the first bytes of the file `location` beside the model.
+  /// Its values are the first bytes of the file `location` next to the model.
   SmallModel& external_weight(const std::string& name, const std::vector<std::int64_t>& shape,
                               const std::string& location) {
     WireMessage tensor;

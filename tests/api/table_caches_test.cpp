@@ -1,4 +1,4 @@
-// Which rows of a table a cache holds, and how many: counted in the data, from the size asked for.
+// Which rows of a table a cache holds, and how many: counted in the data, for a requested size.
 #include "placement/tables/table_caches.h"
 
 #include <gmock/gmock.h>
@@ -80,7 +80,7 @@ TEST(HotRowsTest, OfTablesBeyondAnyCount) {
   EXPECT_DOUBLE_EQ(hot->hit_rate, 7.0 / 8);
 }
 
-// ---------------------------------------------------------------- how many
+// ---------------------------------------------------------------- number of rows
 
 RunConfig with_optimizer(const std::string& keys) {
   return parse_run_config("model = \"model.onnx\"\nsteps = 1\nbatch_size = 4\n", "/tmp/train.toml",
@@ -108,7 +108,7 @@ TEST(TableCachesTest, ARowTakesItsStates) {
   EXPECT_EQ(trained_row_bytes(graph, frozen, *graph.find_state("table")), 12);
 }
 
-// Two tables of the same ids share the rows of the smaller cache.
+// Two tables with the same ids cache the same rows, as many as fit the smaller cache.
 TEST(TableCachesTest, TablesOfTheSameIdsShareTheirRows) {
   static const OperatorSet operators = all_operators();
   GraphBuilder b(operators);
@@ -145,7 +145,7 @@ TEST(TableCachesTest, TablesOfTheSameIdsShareTheirRows) {
   EXPECT_NE(choose({{"wide", size, 1}, {"deep", size, 2}})[0].rows->size(), 2u) << "elsewhere";
 }
 
-// A lookup by constant ids makes the whole table's gradient dense, and so would a part of a cache
+// A lookup by constant ids makes the gradient of the whole table dense; that of a cached part would
 // not be.
 TEST(TableCachesTest, ConstantIdsBesideOthersLeaveALazyTableWithout) {
   static const OperatorSet operators = all_operators();

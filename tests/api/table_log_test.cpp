@@ -1,5 +1,5 @@
-// What `bench` and `train --log-operators` tell of lookups in tables and of their updates: ids and
-// rows as a plain count has them, bytes for the rows that occur.
+// What `bench` and `train --log-operators` report on lookups in tables and on their updates: ids
+// and rows equal a plain count, bytes are those of the rows that occur.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ using Json = nlohmann::json;
 constexpr std::int64_t logged_samples = 64, logged_fields = 39, table_rows = 5000;
 constexpr std::int64_t all_ids = logged_samples * logged_fields;
 
-// Every step sees all samples: its ids are the same set, in whatever order.
+// Every step uses all samples, so its set of ids is always the same, in some order.
 class TableLogTest : public ::testing::Test {
  protected:
   TableLogTest() { write("policy.toml", "policy = 1\n"); }
@@ -84,7 +84,7 @@ every = "2 steps"
     return bench(folder_ / "train.toml", options);
   }
 
-  /// What train says, message by message.
+  /// The messages of a training.
   std::vector<std::string> train(bool log_operators) {
     std::vector<std::string> messages;
     TrainOptions options;
@@ -121,7 +121,7 @@ void expect_counts(const Json& row, std::int64_t ids, std::int64_t unique) {
               1e-6 * row["gbs"].get<double>());
 }
 
-/// As the kernel counts them.
+/// Bytes as the kernel counts them.
 double update_bytes(unsigned states, std::int64_t columns, std::int64_t unique,
                     std::int64_t positions) {
   static const std::int32_t some = 0;
@@ -165,7 +165,7 @@ TEST_F(TableLogTest, CountsAreThoseOfASet) {
   EXPECT_THAT(report.text, HasSubstr(std::to_string(unique_)));
 }
 
-// Lookups read 2 bytes a value and write 4, updates read and write both halves.
+// Lookups read 2 bytes per value and write 4; updates read and write both halves.
 TEST_F(TableLogTest, SplitTablesCostLookupsHalf) {
   write_wide_deep();
   const Report report =
@@ -185,7 +185,7 @@ TEST_F(TableLogTest, SplitTablesCostLookupsHalf) {
   }
 }
 
-// Of a micro-batch for the lookups; the update has what all micro-batches of the step looked up.
+// Lookups count one micro-batch; the update counts what all micro-batches of the step looked up.
 TEST_F(TableLogTest, UpdatesHaveTheIdsOfAllPasses) {
   write_wide_deep();
   const Report report = run({"micro_batch=16"});
@@ -227,7 +227,7 @@ rules = [
                                           HasSubstr(std::to_string(unique_)))));
 }
 
-// Each table is looked up by its own column of one input.
+// Each column of one input looks up a table of its own.
 TEST_F(TableLogTest, ColumnsOfIdsAreCountedByThemselves) {
   constexpr std::int64_t batch = 16, tables = 26;
   const std::vector<std::int64_t> ids = zipf_ids(batch * tables, 100);
@@ -295,7 +295,7 @@ TEST_F(TableLogTest, TrainingLogsTheStepsThatItTellsOf) {
 TEST(CountUnique, TakesNegativeIdsAndThoseOutside) {
   std::vector<std::int64_t> ids{0, 9, -1, 12, 3, 3, -40};  // rows 0, 9, 9, 9, 3, 3, 0
   EXPECT_EQ(count_unique(ids, 10), 3);
-  std::vector<std::int64_t> few{5, -1, std::int64_t{1} << 40, 5};  // of a table with many rows
+  std::vector<std::int64_t> few{5, -1, std::int64_t{1} << 40, 5};  // ids of a table with many rows
   EXPECT_EQ(count_unique(few, std::int64_t{1} << 32), 2);
   std::vector<std::int64_t> none;
   EXPECT_EQ(count_unique(none, 10), 0);

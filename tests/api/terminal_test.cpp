@@ -1,4 +1,4 @@
-// What the program shows on a terminal of names and cells that could steer it.
+// How the program shows names and cells on a terminal that they could control.
 #include "tandem/terminal.h"
 
 #include <gtest/gtest.h>
@@ -12,8 +12,9 @@ TEST(ForTerminal, LinesTabsAndLettersStay) {
 
 TEST(ForTerminal, ControlCharactersAreShownByTheirBytes) {
   EXPECT_EQ(for_terminal("\x1b[31m\r\x7f"), "\\x1b[31m\\x0d\\x7f");
-  EXPECT_EQ(for_terminal("\xc2\x9b"), "\\xc2\\x9b");           // U+009B begins a command
-  EXPECT_EQ(for_terminal("\xe2\x80\xae"), "\\xe2\\x80\\xae");  // U+202E turns what follows around
+  EXPECT_EQ(for_terminal("\xc2\x9b"), "\\xc2\\x9b");  // U+009B begins a command
+  // U+202E reverses the text that follows.
+  EXPECT_EQ(for_terminal("\xe2\x80\xae"), "\\xe2\\x80\\xae");
   EXPECT_EQ(for_terminal("\xe2\x81\xa6"), "\\xe2\\x81\\xa6");  // U+2066
   EXPECT_EQ(for_terminal(std::string(1, '\0')), "\\x00");
 }

@@ -1,4 +1,4 @@
-// Text from files to runs, predictions and exports: what ids mean stays with the weights.
+// Text from files to runs, predictions and exports: the meaning of ids stays with the weights.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -82,7 +82,7 @@ targets = "targets"
   export_run(folder_ / "run", folder_ / "trained.onnx");
   EXPECT_EQ(read_file(folder_ / "trained.vocabulary.characters.tsv"), vocabulary);
 
-  // Text of other characters, in another order of counts, is read with those of the training.
+  // Text with other characters, in another order of counts, is read with those of the training.
   TrainedOptions options;
   options.data = {folder_ / "b.txt"};
   options.config = folder_ / "train.toml";
@@ -92,7 +92,7 @@ targets = "targets"
               HasSubstr("the vocabulary of characters is not there"));
 
   fs::remove(folder_ / "run/summary.json");
-  write_file(folder_ / "a.txt", "zz" + text);  // as many samples
+  write_file(folder_ / "a.txt", "zz" + text);  // equally many samples
   EXPECT_THAT(error_of([&] { train(true); }, ErrorKind::data),
               HasSubstr("vocabulary.characters.tsv"));
 }
@@ -117,10 +117,10 @@ label = { from = "label", as = [ "int64" ] }
   EXPECT_EQ(train().steps, 2u);
   EXPECT_EQ(read_file(folder_ / "run/tokenizer.json"), tokenizer.dump());
 
-  // Without labels, and by the run's own tokenizer whatever has become of the file.
+  // Without labels, and with the run's own tokenizer, whatever has happened to the file.
   write_file(folder_ / "b.jsonl", "{\"text\": \"hello the 3\"}\n{\"text\": \"\"}\n");
   const std::string before = predicted("b.jsonl");
-  // Keys tell rows, those that no field reads as well.
+  // Keys identify rows, even those that no field reads.
   write_file(folder_ / "c.jsonl",
              "{\"text\": \"hello\", \"name\": \"first\"}\n{\"name\": 2, \"text\": \"the\"}\n");
   EXPECT_THAT(predicted("c.jsonl", {"name", "text"}),

@@ -1,5 +1,4 @@
-// The command-line program: numbers out of range, long lists of errors, signals, switched-off
-// passes.
+// The command line program: numbers out of range, long lists of errors, signals, disabled passes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -53,7 +52,7 @@ TEST(ToolTest, ManyErrorsAreCut) {
   const Ended text = run_program("train " + (folder / "train.toml") + " 2>&1");
   EXPECT_EQ(text.code, 2);
   EXPECT_EQ(std::count(text.text.begin(), text.text.end(), '\n'), 51);
-  EXPECT_THAT(text.text, HasSubstr("\n... and 11 more\n"));  // with the model that is not there
+  EXPECT_THAT(text.text, HasSubstr("\n... and 11 more\n"));  // including the missing model
   const Ended json = run_program("train --json " + (folder / "train.toml") + " 2>/dev/null");
   EXPECT_EQ(Json::parse(json.text)["errors"].size(), 61u);
 }

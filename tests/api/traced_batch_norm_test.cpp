@@ -1,5 +1,5 @@
-// A backbone in inference beside a neck in training in a file of torch.onnx.export(dynamo=True):
-// losses beside PyTorch's, and what `init` writes (tests/scripts/traced_batch_norm.py).
+// A file of torch.onnx.export(dynamo=True) with a backbone in inference and a neck in training:
+// losses compared with PyTorch's, and what `init` writes (tests/scripts/traced_batch_norm.py).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ Json expected_json() {
   return Json::parse(stream);
 }
 
-/// 16 samples in two steps; what `frozen` covers does not train.
+/// Writes a run with 16 samples in two steps; parameters that `frozen` covers do not train.
 void write_traced_run(const TemporaryFolder& folder, const std::string& model,
                       const std::string& frozen, const std::string& rate = "0.1") {
   const Json of = expected_json();
@@ -86,7 +86,7 @@ TEST(TracedBatchNorm, TrainsAsPyTorchDoes) {
   }
 }
 
-/// The gradient passes through statistics of the batch that the file computes.
+/// The gradient passes through the statistics of the batch, which the file computes.
 TEST(TracedBatchNorm, WithoutRunningStatisticsTrainsAsPyTorchDoes) {
   const Json expected = expected_json()["computed_losses"];
   const TemporaryFolder folder;

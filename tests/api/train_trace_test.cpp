@@ -1,5 +1,5 @@
-// train --trace: chosen steps, each with a mark, from time zero on, beside what the cost model
-// expects of them, with what memory holds.
+// train --trace: chosen steps, each with a mark, from time zero on, next to the cost model's
+// prediction, with the contents of memory.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -52,7 +52,7 @@ class TrainTraceTest : public ::testing::Test {
   static double end_of(const Json& slice) {
     return slice["ts"].get<double>() + slice["dur"].get<double>();
   }
-  /// Names of the tracks of a process, or of processes, by what the events say they name.
+  /// Names of the tracks of a process, or of processes, from the events that name them.
   static std::map<int, std::string> names(const Json& events, const char* of, const char* id,
                                           int process = 0) {
     std::map<int, std::string> found;
@@ -69,8 +69,8 @@ class TrainTraceTest : public ::testing::Test {
       found.insert(name);
     return found;
   }
-  /// Every slice lies within the mark of some step, the first begins at 0, and what is measured has
-  /// its counterpart, on a track of the same name, in what is predicted.
+  /// Checks that every slice lies within the mark of a step, that the first begins at 0, and that
+  /// each measured slice has a predicted one on a track of the same name.
   static void check(const Json& events) {
     double earliest = 1e300;
     for (const Json& event : events) {
@@ -92,7 +92,8 @@ class TrainTraceTest : public ::testing::Test {
     }
     using Node = std::tuple<std::string, std::string, std::string>;  // step, track, name
     std::multiset<Node> nodes[2];
-    std::map<int, std::map<double, double>> spans;  // of predicted tracks: starts and ends
+    // Starts and ends of slices on predicted tracks.
+    std::map<int, std::map<double, double>> spans;
     for (const int process : {1, 2}) {
       const std::map<int, std::string> tracks = names(events, "thread_name", "tid", process);
       const std::vector<Json>& around = process == 1 ? steps : predicted;
@@ -119,7 +120,7 @@ class TrainTraceTest : public ::testing::Test {
       }
     }
   }
-  /// The most that a device holds is the peak of the plan in the run's directory.
+  /// Checks that the maximum of a device is the peak of the plan in the run's directory.
   void check_memory(const Json& events, const std::string& run) const {
     std::map<std::string, double> highest, arena;
     for (const Json& event : of_category(events, "memory")) {
@@ -147,7 +148,7 @@ class TrainTraceTest : public ::testing::Test {
           sum += device[kind][i].get<double>();
         planned = std::max(planned, sum);
       }
-      // On a device alone everything happens in the plan's order.
+      // With a single device, everything happens in the plan's order.
       if (plan["devices"].size() == 1) {
         EXPECT_EQ(arena[name], planned);
       } else {
@@ -238,7 +239,7 @@ TEST_F(TrainTraceTest, AFailedRunLeavesWhatItHasTraced) {
   check(events);
 }
 
-// Steps are told apart also where the cost model expects more time than they take.
+// Steps do not overlap, even where the cost model predicts more time than they take.
 TEST_F(TrainTraceTest, AStepBeginsBehindThePredictionOfTheLastOne) {
   const auto slice = [](double ts, double dur) {
     return nlohmann::ordered_json{{"name", "x"}, {"ph", "X"}, {"pid", 2},
@@ -290,7 +291,7 @@ TEST_F(TrainTraceTest, AStepThatNeverComesLeavesAnEmptyTrace) {
   EXPECT_TRUE(run("short", options).empty());
 }
 
-// The disk is full, the folder is gone: the run is worth more than its trace.
+// With a full disk or a missing folder the run continues, since it is worth more than its trace.
 TEST_F(TrainTraceTest, ATraceThatCannotBeWrittenEndsNoRun) {
   std::filesystem::create_directory(folder_ / "traces");
   std::vector<std::string> messages;

@@ -1,4 +1,4 @@
-// What would give wrong results without a sign: labels that are none, ids of another vocabulary.
+// Inputs that would silently give wrong results: invalid labels, ids of another vocabulary.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
-/// Of bad data.
+/// The text of the error, which must be one of bad data.
 std::string refusal_of(const std::function<void()>& action) {
   try {
     action();
@@ -55,7 +55,7 @@ TEST_F(TrainedChecksTest, BinaryLabelsAreFromZeroToOne) {
   predict_run(run_, options);  // needs no label
   EXPECT_THAT(lines_of(read_file(options.to)), SizeIs(rows.size()));
 
-  rows[3] = "0.5\t" + without_label(rows[3]);  // as soft as one likes
+  rows[3] = "0.5\t" + without_label(rows[3]);  // any value between 0 and 1
   rows[8] = "1\t" + without_label(rows[8]);
   write_file(options.data[0], joined(rows));
   EXPECT_EQ(refusal_of([&] { evaluate_run(run_, options); }), "no error");
@@ -95,7 +95,7 @@ TEST_F(TrainedChecksTest, AnExportKnowsItsVocabularies) {
                                HasSubstr("expected one that counts by value")));
   options.overrides.clear();
 
-  // A model that says nothing of vocabularies: their length alone is compared.
+  // For a model that records no vocabularies, only their length is compared.
   std::string bytes = read_file(model_);
   const std::size_t key = bytes.find("tandem.vocabulary.ids.tsv");
   ASSERT_NE(key, std::string::npos);
@@ -169,7 +169,7 @@ TEST_F(TrainedChecksTest, AnotherNumberOfHashedIdsIsRefused) {
   EXPECT_THAT(error_of([&] { predict_run(folder_ / "hashed", of_run); }, ErrorKind::usage),
               HasSubstr("data.fields.ids: the run was trained with other functions"));
 
-  // A model that says nothing of functions.
+  // A model that records no functions.
   std::string bytes = read_file(model_);
   const std::size_t key = bytes.find("tandem.functions.ids");
   ASSERT_NE(key, std::string::npos);

@@ -20,7 +20,7 @@ class ClickRows {
  public:
   explicit ClickRows(unsigned seed) : random_(seed) {}
 
-  /// `words`: different values of a category.
+  /// `words`: number of different values of a category.
   std::vector<std::string> rows(int count, int words) {
     std::vector<std::string> all;
     for (int row = 0; row < count; ++row) {
@@ -60,12 +60,12 @@ inline std::string without_label(const std::string& row) { return row.substr(row
 
 constexpr int click_samples = 53, click_batch = 16;  // held out: three micro-batches, one of 5
 
-/// train.tsv, eval.tsv and train.toml of a wide & deep model whose tables are as long as the
-/// vocabulary.
+/// Writes train.tsv, eval.tsv and train.toml of a wide & deep model whose tables have as many rows
+/// as the vocabulary.
 inline void write_clicks(const TemporaryFolder& folder, const std::string& more = "") {
   ClickRows clicks(5);
   write_file(folder / "train.tsv", joined(clicks.rows(160, 6)));
-  write_file(folder / "eval.tsv", joined(clicks.rows(click_samples, 9)));  // some are unknown
+  write_file(folder / "eval.tsv", joined(clicks.rows(click_samples, 9)));  // some words are unknown
   write_file(folder / "train.toml",
              "model = \"" + source_folder() + R"toml(/models/wide_deep/model.onnx"
 batch_size = 16
@@ -103,7 +103,7 @@ keep    = 0
 )toml");
 }
 
-/// Bytes as an idx file: [count, extents…].
+/// Writes bytes as an idx file: [count, extents…].
 inline void write_idx(const std::string& path, const std::vector<std::uint32_t>& shape,
                       const std::vector<std::uint8_t>& bytes) {
   std::string text{'\0', '\0', '\x08', static_cast<char>(shape.size())};
@@ -114,7 +114,8 @@ inline void write_idx(const std::string& path, const std::vector<std::uint32_t>&
   write_file(path, text);
 }
 
-/// train- and test-images and -labels of the committed digits, and train.toml. Labels of the test.
+/// Writes train- and test-images and -labels of the committed digits, and train.toml. Returns the
+/// test labels.
 inline std::vector<std::int64_t> write_digits(const TemporaryFolder& folder) {
   const std::string digits = source_folder() + "/models/digits/";
   std::vector<std::int64_t> labels;

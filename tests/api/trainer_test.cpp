@@ -89,7 +89,7 @@ TEST_F(ApiTrainerTest, TrainsResumesAndExports) {
               HasSubstr("no such checkpoint"));
 }
 
-/// Files of this process cannot grow beyond `bytes`, as on a full disk.
+/// Limits files of this process to `bytes`, as on a full disk.
 class SmallFiles {
  public:
   explicit SmallFiles(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
@@ -144,7 +144,7 @@ TEST_F(ApiTrainerTest, ConfigurationMistakesComeTogether) {
   EXPECT_THAT(error_of([&] { Trainer(folder_ / "none.toml", options({})); }),
               HasSubstr("no such file"));
   TrainOptions far = options({"device=gpu"});
-  far.devices = {"gpu=cuda:63"};  // which no machine has
+  far.devices = {"gpu=cuda:63"};  // exists on no machine
   EXPECT_THAT(error_of([&] { Trainer(config, far); }),
               HasSubstr("try it with --device gpu=emulated:0"));
   TrainOptions resume = options({});
@@ -213,7 +213,7 @@ TEST_F(ApiTrainerTest, ARunInFloat16IsUsedInFloat32) {
   EXPECT_EQ(Trainer(folder_ / "run/train.resolved.toml", again).run().steps, 2u);
 }
 
-// Sums of 64 pixels times 1e4 are beyond 65504.
+// Sums of 64 pixels times 1e4 exceed 65504.
 TEST_F(ApiTrainerTest, WhatFloat16CannotHoldIsSaid) {
   const std::vector<std::string> keys{
       "precision.compute=float16", "steps=1",
@@ -225,7 +225,7 @@ TEST_F(ApiTrainerTest, WhatFloat16CannotHoldIsSaid) {
               ::testing::AllOf(HasSubstr("the loss is not finite at step 1"),
                                HasSubstr("(float16 ends at 65504"),
                                HasSubstr("precision.compute = \"bfloat16\"")));
-  TrainOptions on_host = options(keys);  // which computes in float32
+  TrainOptions on_host = options(keys);  // computes in float32
   on_host.run_dir = folder_ / "host";
   EXPECT_EQ(Trainer(config, on_host).run().steps, 1u);
 }

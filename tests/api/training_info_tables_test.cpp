@@ -1,5 +1,5 @@
-// Embedding tables of models that carry ONNX's training_info: an update that changes nothing where
-// the gradient is 0 is made of the looked-up rows alone, with the results of the dense one.
+// Embedding tables of models with ONNX's training_info: an update that changes nothing where the
+// gradient is 0 only processes the looked-up rows, with the results of the dense update.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -63,10 +63,10 @@ std::string training_stage(const std::string& name, std::int64_t samples) {
 TEST(TrainingInfoTablesTest, OnlyWhatKeepsStillIsUpdatedByRows) {
   for (const std::string name : {"sgd", "adagrad"}) {
     EXPECT_THAT(training_stage(name, info_table_batch), HasSubstr("RowsUpdate")) << name;
-    // So many ids cost more than the dense form.
+    // With so many ids it costs more than the dense form.
     EXPECT_THAT(training_stage(name, 60), Not(HasSubstr("RowsUpdate"))) << name;
   }
-  // A velocity moves rows that nobody looked up.
+  // A velocity moves rows that were not looked up.
   EXPECT_THAT(training_stage("momentum", info_table_batch), Not(HasSubstr("RowsUpdate")));
 }
 

@@ -1,5 +1,5 @@
-// Models that carry ONNX's training_info: what their training gives, beside PyTorch and ONNX's own
-// evaluator (tests/scripts/training_info.py) and beside the same run from settings.
+// Models with ONNX's training_info: results of their training, compared with PyTorch and ONNX's own
+// evaluator (tests/scripts/training_info.py) and with the same run from settings.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -80,8 +80,8 @@ INSTANTIATE_TEST_SUITE_P(Updates, TrainingInfo,
                                            "adagrad", "momentum", "nesterov"),
                          [](const auto& info) { return info.param; });
 
-// The same network that ends in its loss, with the optimizer in settings. Attributes of the file
-// are float32, so that settings have these numbers.
+// A network equal to the file's that ends in its loss, with the optimizer in settings. Attributes
+// in the file are float32, so settings have exactly these numbers.
 struct SameTraining {
   std::string model;
   std::vector<std::string> settings;
@@ -127,11 +127,11 @@ TEST(TrainingInfoTest, TheInitializationRunsOnce) {
   for (const float x : start.at("fc1.weight").floats()) sum += x;
   EXPECT_NEAR(sum / 24, 1, 0.3);  // mean 1, deviation 0.25
   for (const float x : start.at("fc2.weight").floats()) EXPECT_LE(std::abs(x), 0.5f);
-  // What no binding starts stays as the file has it.
+  // Parameters without an initialization keep the file's values.
   Session file(training_info_folder + "adam.onnx", training_info_batch, {});
   EXPECT_EQ(start.at("fc2.bias").bytes, file.parameters().at("fc2.bias").bytes);
   EXPECT_NE(start.at("fc1.weight").bytes, file.parameters().at("fc1.weight").bytes);
-  // Random numbers are the run's.
+  // Random numbers depend on the run's seed.
   EXPECT_EQ(start.at("fc1.weight").bytes,
             Session(training_info_folder + "initialization.onnx", training_info_batch, {"seed=3"})
                 .parameters()

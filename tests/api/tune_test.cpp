@@ -1,4 +1,4 @@
-// Searches: what is drawn, trials that fail or are interrupted, halving, and what is refused before
+// Searches: drawn settings, trials that fail or are interrupted, halving, and errors before
 // anything runs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ TEST(SearchSpace, DrawsWithinRangesAndTheSameAgain) {
   EXPECT_EQ(space.trials(7, 20), std::vector<TrialSettings>(trials.begin(), trials.begin() + 20));
   EXPECT_NE(space.trials(8, 20), space.trials(7, 20));
   std::set<std::string> sizes, kinds;
-  int below = 0;  // the middle of the range's logarithm
+  int below = 0;  // below the middle of the range's logarithm
   for (const TrialSettings& settings : trials) {
     const double lr = std::stod(settings[0].second);
     EXPECT_GE(lr, 1e-5);
@@ -84,7 +84,7 @@ TEST(SearchSpace, RangesThatAreNoneAreRefused) {
   EXPECT_THAT(error_of([] {
                 SearchSpace({"optimizer.lr=log(1,2)", "optimizer.lr=[1]", "seed=uniform(3,1)"});
               }),
-              AllOf(HasSubstr("varies twice"), HasSubstr("empty range")));  // all at once
+              AllOf(HasSubstr("varies twice"), HasSubstr("empty range")));  // both at once
 }
 
 class TuneTest : public ::testing::Test {

@@ -1,4 +1,4 @@
-// Ids above the rows of their table, which out_of_range = "zero" lets pass: counted and told in
+// Ids above the rows of their table, which out_of_range = "zero" allows: counted and reported in
 // training, data check, eval and predict.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ using Json = nlohmann::json;
 
 class UnknownIds : public ::testing::Test {
  protected:
-  /// A table of 5 rows that two ids of a sample look up.
+  /// Two ids of a sample look up a table of 5 rows.
   void put_model() {
     write_file(folder_ / "net.onnx", SmallModel()
                                          .input("ids", {4, 2}, 7)
@@ -59,7 +59,7 @@ label = { from = "label", as = [ "int64" ] }
     write_file(folder_ / "train.csv", rows(16, 0));
     write_file(folder_ / "eval.csv", rows(16, 4));
   }
-  /// Users from 0 to 4, items as well but for the first `above`, which are 7, 8, 9 in turn.
+  /// Users from 0 to 4, and items too, except for the first `above`, which cycle through 7, 8, 9.
   static std::string rows(int count, int above, bool with_labels = true) {
     std::string text = with_labels ? "user,item,label\n" : "user,item\n";
     for (int i = 0; i < count; ++i) {
@@ -99,7 +99,7 @@ TEST_F(UnknownIds, OfAColumnAreTold) {
                                        Not(HasSubstr("column `user`"))));
 }
 
-// A stream of rows, a batch at a time.
+// A stream of rows, one batch at a time.
 TEST_F(UnknownIds, OfRowsToPredictAreTold) {
   put_table_config();
   train();
@@ -121,7 +121,7 @@ TEST_F(UnknownIds, OfFewRowsAreNot) {
   EXPECT_THAT(train().warnings, ElementsAre(HasSubstr("4 of 100 ids")));
 }
 
-// -1 behind a short list means that there is no id.
+// -1 after a short list means that there is no id.
 TEST_F(UnknownIds, AreNoPadding) {
   put_config(R"toml(kind = "npz"
 train = { files = [ "train.npz" ] }

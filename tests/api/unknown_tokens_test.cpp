@@ -1,5 +1,5 @@
-// Tokens that the vocabulary of a tokenizer lacks: their share is told in training, data check,
-// eval and predict, whatever model the tokenizer has.
+// Tokens that the vocabulary of a tokenizer lacks: their share is reported in training, data check,
+// eval and predict, for every model of tokenizer.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using Json = nlohmann::json;
 
-/// Words a, b, c, each a token; all others are id 0, which is [UNK].
+/// The words a, b and c are a token each; all others are id 0, which is [UNK].
 std::string tokenizer_of(const std::string& kind) {
   const Json words = {{"[UNK]", 0}, {"a", 1}, {"b", 2}, {"c", 3}};
   Json model{{"type", kind}, {"unk_token", "[UNK]"}, {"vocab", words}};
@@ -75,7 +75,7 @@ ids = { from = "text", as = [ "tokens(length=4)toml" +
 label = { from = "label", as = [ "int64" ] }
 )toml");
   }
-  /// Eight rows, the two texts in turn.
+  /// Eight rows that alternate between the two texts.
   static std::string rows(const std::string& one, const std::string& two, bool with_labels = true) {
     std::string text = with_labels ? "text,label\n" : "text\n";
     for (int i = 0; i < 8; ++i)
@@ -129,7 +129,7 @@ TEST_P(UnknownTokens, OfTextsToPredictAreTold) {
               AllOf(HasSubstr("new.csv:2:1"), HasSubstr("in no token of the tokenizer")));
 }
 
-// Another tokenizer than that of the training data, or a wrong language.
+// The tokenizer differs from that of the training data, or the language is wrong.
 TEST_P(UnknownTokens, OfTheTrainingDataAreTold) {
   write_file(folder_ / "train.csv", rows("x y", "a b c"));
   write_file(folder_ / "eval.csv", rows("a", "b"));

@@ -1,5 +1,5 @@
 // Words that training lacks, where a trained model is used: warnings in text and JSON of eval,
-// predict and data check, and refusals; and a table that semicolons separate, from init on.
+// predict and data check, and refusals; and a table with semicolons as separators, from init on.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -41,7 +41,7 @@ ids = { from = "color", as = [ "vocabulary" ] }
 labels = { from = "label", as = [ "int64" ] }
 )toml";
 
-/// Each color has a label of its own; `color` says how a number is written.
+/// Each color has a label of its own; `color` formats a number.
 template <class Color>
 std::string rows(const Color& color, bool with_labels = true) {
   std::string text = with_labels ? "color,label\n" : "color\n";
@@ -134,8 +134,7 @@ TEST_F(UnknownWordsInUse, AreRefusedWhereThatIsAsked) {
   EXPECT_THAT(evaluated("train.csv", true).warnings, IsEmpty());
 }
 
-// The same numbers in another order of bytes: init, training and its losses do not see the
-// difference.
+// Equal numbers written with other separators: init, training and its losses must be equal.
 TEST(SeparatedTables, TrainAlikeFromInitOn) {
   const auto losses = [](const std::string& separator, const std::string& point,
                          std::string* written) {

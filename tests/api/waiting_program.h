@@ -1,4 +1,4 @@
-// The command line program as a child that signals are sent to.
+// Runs the command line program as a child that signals are sent to.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,8 +20,8 @@ namespace tandem::testing {
 
 class WaitingProgram {
  public:
-  /// `rows` stand on its standard input, which never ends; `messages` is the file of its standard
-  /// error.
+  /// `rows` are written to its standard input, which never ends; `messages` is the file for its
+  /// standard error.
   WaitingProgram(const std::vector<std::string>& arguments, const std::string& rows,
                  const std::string& temporary, const std::string& messages = "/dev/null") {
     int ends[2];
@@ -51,21 +51,23 @@ class WaitingProgram {
   WaitingProgram(const WaitingProgram&) = delete;
   WaitingProgram& operator=(const WaitingProgram&) = delete;
 
-  /// The exit code, once it was sent `number` when `ready`; -1 where it did not exit by itself.
+  /// Sends the signal `number` when `ready`; returns the exit code, or -1 where it did not exit by
+  /// itself.
   int interrupt(int number, const std::function<bool()>& ready) {
     wait_until(ready);
     kill(child_, number);
     return ended();
   }
 
-  /// The exit code, once `cause` was called when `ready`; -1 where a signal ended it.
+  /// Calls `cause` when `ready`; returns the exit code, or -1 where a signal ended it.
   int end_by(const std::function<void()>& cause, const std::function<bool()>& ready) {
     wait_until(ready);
     cause();
     return ended();
   }
 
-  /// The exit code, once it got both at the same time when `ready`; -1 where a signal ended it.
+  /// Sends both signals at the same time when `ready`; returns the exit code, or -1 where a signal
+  /// ended it.
   int interrupt_twice(int first, int second, const std::function<bool()>& ready) {
     wait_until(ready);
     if (!hold()) return ended();
@@ -75,8 +77,8 @@ class WaitingProgram {
     return ended();
   }
 
-  /// The signal that ended it, where `second` comes a second after `first`; 0 where it exited, as
-  /// it also does where it heeds `first` before it can be held.
+  /// Sends `first`, and `second` a second later; returns the signal that ended it, or 0 where it
+  /// exited, which also happens where it reacts to `first` before it can be stopped.
   int interrupt_again(int first, int second, const std::function<bool()>& ready) {
     wait_until(ready);
     kill(child_, first);
@@ -94,9 +96,9 @@ class WaitingProgram {
   static void pause() { std::this_thread::sleep_for(std::chrono::milliseconds(50)); }
   static void wait_until(const std::function<bool()>& ready) {
     for (int i = 0; i < 1200 && !ready(); ++i) pause();
-    for (int i = 0; i < 10; ++i) pause();  // it waits for rows by now, or will
+    for (int i = 0; i < 10; ++i) pause();  // by then it waits for rows, or soon will
   }
-  /// Stops it until SIGCONT; false where it has ended.
+  /// Stops it until SIGCONT; false where it has ended already.
   bool hold() {
     int status = 0;
     kill(child_, SIGSTOP);

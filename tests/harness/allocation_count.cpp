@@ -21,7 +21,7 @@ thread_local std::int64_t own_heap_calls = 0;
 }  // namespace
 
 #if TANDEM_COUNTS_ALLOCATIONS
-// glibc's own entry points; the definitions below take the place of the public ones in the program.
+// glibc's own entry points; the definitions below replace the public ones in the program.
 extern "C" {
 void* __libc_malloc(std::size_t);
 void* __libc_calloc(std::size_t, std::size_t);

@@ -1,4 +1,4 @@
-// The numbers and the graph of an operator case; and the comparison of results.
+// Makes the numbers and the graph of an operator case, and compares results.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ DType type_of(const CaseInput& input, DType computed) {
   return input.dtype == DType::float32 && !input.fixed ? computed : input.dtype;
 }
 
-// The same on every machine.
+// Not std::hash, because the value must be equal on every machine.
 std::uint64_t hash_of_text(const std::string& text) {
   std::uint64_t h = 14695981039346656037ull;
   for (unsigned char c : text) h = (h ^ c) * 1099511628211ull;
@@ -68,7 +68,7 @@ std::vector<HostTensor> case_inputs(const OperatorCase& operator_case, DType com
     }
     std::mt19937_64 random(hash_of_text(operator_case.op + operator_case.name) + i);
     const HostTensor plain = HostTensor::from<double>(input.shape, numbers(input, random));
-    // First to the case's type, so that float32 and float64 hold the same numbers.
+    // Converts to the case's type first, so that float32 and float64 hold the same numbers.
     result.push_back(plain.converted(input.dtype).converted(type_of(input, computed)));
   }
   return result;

@@ -1,4 +1,4 @@
-// Which gradients the cases of operators check.
+// Says which gradients the cases of operators check.
 #pragma once
 
 #include <vector>
@@ -7,8 +7,8 @@
 
 namespace tandem::testing {
 
-/// For each operand of the node of `case_graph` in float64 whether the case checks its gradient by
-/// differences; empty where it checks none.
+/// For each operand of the node of `case_graph` in float64: whether the case checks its gradient by
+/// differences. Empty where it checks none.
 std::vector<bool> checked_gradients(const OperatorCase& operator_case, const Graph& graph);
 
 }  // namespace tandem::testing

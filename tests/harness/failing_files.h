@@ -1,4 +1,4 @@
-// Operations on files that fail one after the other: what a command leaves behind then.
+// Lets file operations fail one after the other, to check what a command leaves on disk.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 
 namespace tandem::testing {
 
-/// The files in a folder with what they hold.
+/// The files in a folder with their contents.
 inline std::map<std::string, std::string> files_in(const std::string& folder) {
   std::map<std::string, std::string> files;
   for (const std::string& name : list_directory(folder))
@@ -20,9 +20,9 @@ inline std::map<std::string, std::string> files_in(const std::string& folder) {
   return files;
 }
 
-/// Does `action` again and again, and lets the first, second, third … operation on a file fail,
-/// until nothing fails any more; after each failure `folder` holds what it held before. Operations
-/// that only take away or come after the files are in place do not fail. Returns how many did.
+/// Repeats `action` with the first, second, third … operation on a file failing, until none fails
+/// any more; after each failure `folder` must hold what it held before. Operations that only
+/// delete, or that follow the first rename, do not fail. Returns how many failed.
 inline int expect_nothing_left(const std::string& folder, const std::function<void()>& action) {
   const std::map<std::string, std::string> before = files_in(folder);
   int failed = 0;

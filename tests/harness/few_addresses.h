@@ -1,4 +1,4 @@
-// Leaves the process few addresses, as `ulimit -v` does.
+// Limits the address space of the process, as `ulimit -v` does.
 #pragma once
 
 #include <sys/resource.h>
@@ -9,7 +9,8 @@
 
 namespace tandem::testing {
 
-/// While it lives, the process may take so many bytes of addresses beside those that it has.
+/// While it exists, the process may use at most `more` bytes of addresses in addition to its
+/// present ones.
 class FewAddresses {
  public:
   explicit FewAddresses(std::size_t more) {

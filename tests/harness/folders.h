@@ -1,11 +1,12 @@
-// Where the source tree and the build are.
+// Paths of the source tree and of the build folder.
 #pragma once
 
 #include <string>
 
 namespace tandem {
 
-// Functions, not definitions of the compiler: a compiler cache then serves clones in other folders.
+// Functions, not compiler definitions, so that a compiler cache also serves clones in other
+// folders.
 const std::string& source_folder();
 const std::string& build_folder();
 

@@ -1,4 +1,4 @@
-// Layouts in which operands of one kernel may come.
+// Layouts that operands of a kernel may have.
 #pragma once
 
 #include <algorithm>
@@ -48,7 +48,8 @@ inline constexpr LayoutVariant layout_variants[] = {{"row-major", row_major},
                                                     {"backwards", layout_backwards},
                                                     {"channels-last", layout_channels_last}};
 
-/// Each input with its first slice along axis 0 everywhere, and the layout that says so.
+/// Copies the first slice along axis 0 of each input over all others, and adds the layout with
+/// stride 0 there.
 inline void broadcast_first_axis(std::vector<HostTensor>& inputs, std::vector<Layout>& layouts) {
   for (HostTensor& x : inputs) {
     layouts.push_back(row_major(x.shape()));

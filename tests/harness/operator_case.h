@@ -40,29 +40,29 @@ struct OperatorCase {
   std::string why;
   // Expected output 0 from elsewhere (PyTorch, a paper), where the case has it.
   std::vector<double> expected;
-  /// Of Fused: the body for inputs whose float32 became that type.
+  /// For Fused: the body for the case where float32 inputs have the given type.
   std::function<std::shared_ptr<const Graph>(const OperatorSet&, DType)> body;
 };
 
 /// All cases, from the tables that tests/operators/all_cases.inl lists.
 std::vector<OperatorCase> all_cases();
 
-/// One value for each input of the case, the same at each call; an absent one is empty. float32
+/// One value for each input of the case, equal in each call; empty for an absent one. float32
 /// inputs hold the same numbers where `computed` is float64, unless the input is `fixed`.
 std::vector<HostTensor> case_inputs(const OperatorCase& operator_case, DType computed);
 
-/// The node alone, fed by inputs named "x0", "x1", ...; its outputs are "y0", "y1", ... Inputs of
-/// rank 0 keep float32 where the operator wants that, and so do saved statistics beside 16 bits.
-/// Throws Error where the types do not fit.
+/// A graph of only this node, fed by inputs named "x0", "x1", ...; its outputs are "y0", "y1", ...
+/// Inputs of rank 0 keep float32 where the operator requires it, and so do saved statistics of
+/// 16-bit data. Throws Error where the types do not fit.
 Graph case_graph(const OperatorCase& operator_case, const OperatorSet& operators, DType computed);
 
-/// The reference kernels; and all kernels of the CPU, which end with them.
+/// The reference kernels; and all kernels of the CPU, with the reference kernels last.
 const KernelList& reference_list();
 const KernelList& cpu_list();
-/// This machine as kernels see it.
+/// This machine's facts for kernels.
 const DeviceFacts& host_facts();
 
-/// Where operands lie while a kernel runs, other than in memory of the host.
+/// Memory for operands while a kernel runs, where it is not the host's.
 class OperandMemory {
  public:
   virtual ~OperandMemory() = default;
@@ -72,14 +72,14 @@ class OperandMemory {
   virtual void clear() = 0;
 };
 
-/// Whether a kernel has to take a node of which somebody reads output `i` alone. Passes make the
-/// nodes of tables with readers of all results.
+/// Whether kernels have to support a node of which only output `i` is read. Passes make the nodes
+/// of tables such that all results are read.
 bool may_be_read_alone(const Node& node, std::size_t i);
 
 struct RunOptions {
-  std::vector<Layout> input_layouts;   // as they come; row-major where missing
+  std::vector<Layout> input_layouts;   // for each input; row-major where missing
   std::vector<Layout> output_layouts;  // taken where the kernel proposes `any`
-  int only_output = -1;                // all others are not read (but for those that alias inputs)
+  int only_output = -1;  // all others are not read (except for those that alias inputs)
   ErrorWord* error = nullptr;
   const DeviceFacts* facts = nullptr;  // null: `host_facts`
   void* queue = nullptr;               // KernelArguments::queue
@@ -88,16 +88,16 @@ struct RunOptions {
 };
 
 /// Runs one node on one kernel; returns all outputs as row-major tensors (empty where not read).
-/// Inputs whose layout fits no proposal are copied into the first one's. Checks that nothing
-/// outside of the outputs and the workspace is written, with `memory` inputs included. Throws
-/// std::runtime_error with the refusal where it refuses.
+/// Inputs whose layout matches no proposal are copied into the first proposed one. Checks that
+/// nothing outside the outputs and the workspace is written; with `memory`, that includes the
+/// inputs. Throws std::runtime_error with the reason where the kernel refuses.
 std::vector<HostTensor> run_node(const Kernel& kernel, const Graph& graph, const Node& node,
                                  const std::vector<HostTensor>& inputs, const RunOptions& options);
 std::vector<HostTensor> run_node(const Kernel& kernel, const Graph& graph, const Node& node,
                                  const std::vector<HostTensor>& inputs,
                                  const std::vector<Layout>& input_layouts = {});
 
-/// The request that `run_node` makes of row-major operands: for asking whether a kernel refuses.
+/// The request that `run_node` makes for row-major operands, to ask whether a kernel refuses.
 KernelRequest plain_request(const Graph& graph, const Node& node,
                             const DeviceFacts& facts = host_facts());
 

@@ -1,4 +1,4 @@
-// How much memory a piece of work takes at most, measured in a process of its own.
+// Measures the peak memory of a piece of work, in a process of its own.
 #pragma once
 
 #include <malloc.h>
@@ -17,9 +17,9 @@
 
 namespace tandem::testing {
 
-/// In bytes: the most that was resident at once, beyond what was before `work`. Runs it in a
-/// process that is forked off, which ends behind it: what it changes in memory is lost. The
-/// greatest number where it threw, or wanted more than 16 GiB of addresses besides.
+/// In bytes: the peak of resident memory, minus what was resident before `work`. Runs it in a
+/// forked process, so that its changes to memory are lost. Returns the greatest number where it
+/// threw or needed more than 16 GiB of further addresses.
 template <class F>
 std::size_t peak_memory_of(F&& work) {
   const auto kilobytes = [](const std::string& wanted) {

@@ -27,7 +27,7 @@ double largest_of(const HostTensor& tensor) {
   return largest;
 }
 
-// The same on every machine.
+// Not std::hash, because the value must be equal on every machine.
 std::uint64_t hash_of_case(const std::string& text) {
   std::uint64_t h = 14695981039346656037ull;
   for (unsigned char c : text) h = (h ^ c) * 1099511628211ull;

@@ -1,5 +1,5 @@
-// Cases of operators with one element that is NaN or infinite: whether a kernel makes of it what
-// the reference does. Exceptions stand in a committed list.
+// Cases of operators with one element that is NaN or infinite: checks whether a kernel's result
+// matches the reference. Exceptions are in a committed list.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@
 
 namespace tandem::testing {
 
-/// A number that poisons an operand, and how lists and messages call it.
+/// A number that poisons an operand, and its name in lists and messages.
 struct Poison {
   const char* name;
   double value;
@@ -20,40 +20,39 @@ inline constexpr Poison poisons[] = {{"nan", std::numeric_limits<double>::quiet_
                                      {"inf", std::numeric_limits<double>::infinity()},
                                      {"-inf", -std::numeric_limits<double>::infinity()}};
 
-/// `tensor` with this number at that place.
+/// A copy of `tensor` with this number at that element.
 HostTensor poisoned(const HostTensor& tensor, std::int64_t place, double value);
 
-/// Of a tensor with elements: the first, the last or one in between, as `turn` goes on.
+/// An element of a tensor that is not empty: the first, the last or one in between, by `turn`.
 std::int64_t poisoned_place(const HostTensor& tensor, std::uint64_t turn);
 
-/// A case with one poisoned element, and what the reference makes of it in double.
+/// A case with one poisoned element, and the reference's result in double.
 struct PoisonedRun {
-  std::string what;   // "weight nan": the operand's name and the poison
+  std::string what;   // the operand's name and the poison: "weight nan"
   std::string place;  // for messages
   std::vector<HostTensor> inputs, expected;
 };
 
-/// NaN at the first, the last and another element of each floating operand in turn, each infinity
-/// at one of them.
+/// Calls `f` for NaN at the first, the last and another element of each floating operand in turn,
+/// and for each infinity at one of them.
 void each_poisoned(const OperatorCase& of, const TypedCase& typed,
                    const std::function<void(const PoisonedRun&)>& f);
 
-/// Whether the kernel takes the node with row-major operands, where all outputs are read or only
+/// Whether the kernel supports the node with row-major operands, where all outputs are read or only
 /// the first.
 bool takes_node(const Kernel& kernel, const Graph& graph, const Node& node,
                 const DeviceFacts& facts, bool only_first_output);
 
-/// How results differ from what is expected (of those that were read): "nan becomes finite",
-/// "finite becomes inf", … and "finite differs" beyond the tolerance (of the largest finite
-/// magnitude).
+/// How results differ from what is expected (only those that were read): "nan becomes finite",
+/// "finite becomes inf", … and "finite differs" beyond the tolerance (relative to the largest
+/// finite magnitude).
 std::set<std::string> deviations(const std::vector<HostTensor>& results,
                                  const std::vector<HostTensor>& expected, double tolerance);
 
-/// Of the largest magnitude. What is rounded on the way is rounded a few times at most.
+/// Relative to the largest magnitude. Covers a few roundings of intermediate results.
 double tolerance_of(const OperatorCase& of, DType computed);
 
-/// The list of exceptions: patterns (of a shell) of lines "OPERATOR KERNEL OPERAND POISON:
-/// DEVIATION".
+/// The list of exceptions: shell patterns for lines "OPERATOR KERNEL OPERAND POISON: DEVIATION".
 class PoisonExceptions {
  public:
   PoisonExceptions();

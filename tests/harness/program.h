@@ -1,4 +1,4 @@
-// The command line program, run through a shell.
+// Runs the command line program through a shell.
 #pragma once
 
 #include <sys/wait.h>
@@ -17,7 +17,7 @@ struct Ended {
   std::string text;  // standard output
 };
 
-/// `before`: what the shell reads before the program's name.
+/// `before`: shell text in front of the program's name.
 inline Ended run_program(const std::string& arguments, const std::string& before = "") {
   Ended ended;
   FILE* pipe = popen((before + program + " " + arguments).c_str(), "r");

@@ -37,7 +37,7 @@ Placement random_placement(const Graph& graph, const std::vector<Device*>& devic
   Placement placement;
   for (const Device* device : devices) placement.devices.push_back(device->name());
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) placement.nodes.push_back({any(), "random"});
-  // A node that writes several states is their one home.
+  // All states that one node writes are placed where it runs.
   for (const State& state : graph.states) {
     const NodeId writer = graph.value(state.final).producer;
     const int home = writer ? placement.nodes[writer.index].device : any();

@@ -9,10 +9,10 @@
 
 namespace tandem::testing {
 
-/// All nodes and states on device 0.
+/// Places all nodes and states on device 0.
 Placement on_one_device(const Graph& graph);
 
-/// A program with the state and arenas that it runs on.
+/// A program with the states that it runs on.
 struct OwnProgram {
   StateStore states;
   std::unique_ptr<Program> program;
@@ -24,17 +24,17 @@ OwnProgram make_program(const Graph& graph, const OperatorSet& operators,
                         const std::vector<Device*>& devices, const Placement& placement,
                         const ProgramOptions& options = {});
 
-/// Every node and every parameter's weight somewhere among the devices; a state lies where its
-/// writer runs.
+/// Places every node and every parameter's weight on a random device; a state is placed where the
+/// node that writes it runs.
 Placement random_placement(const Graph& graph, const std::vector<Device*>& devices,
                            std::uint64_t seed);
 
 /// Fills the slots of `ticket` and runs the step.
 void run_step(Program& program, const Feeds& feeds, std::uint64_t ticket);
-/// The same without `finish`.
+/// Like run_step, but without `finish`.
 void launch_step(Program& program, const Feeds& feeds, std::uint64_t ticket);
 
-/// Runs `steps` steps; returns what differs first by more than `tolerance`, or "".
+/// Runs `steps` steps; returns the first difference of more than `tolerance`, or "".
 std::string program_difference(const Graph& graph, const OperatorSet& operators, Device& device,
                                int steps, double tolerance, const ProgramOptions& options = {});
 std::string program_difference(const Graph& graph, const OperatorSet& operators,

@@ -1,13 +1,13 @@
-// The environment of ranks that tests start by mpirun.
+// The environment of ranks that tests start with mpirun.
 #pragma once
 
 #include <cstdlib>
 
 namespace tandem::testing {
 
-/// For processes that are started from here on: they may run as root and yield where there are more
-/// of them than cores. Nothing looks for leaks, since MPI keeps memory of its own at its end, by
-/// modules that it has unloaded, which no suppression can name.
+/// Sets it for processes that are started later: they may run as root, and they yield where there
+/// are more ranks than cores. Leak detection is off, since MPI keeps memory until its end,
+/// allocated by modules that it has unloaded, which no suppression can name.
 inline void set_rank_environment() {
   setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
   setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);

@@ -14,7 +14,7 @@
 
 namespace tandem::testing {
 
-/// What ranks have in common.
+/// The state that all ranks share.
 class RankThreads::Hub {
  public:
   explicit Hub(const RankThreadsOptions& options) : options_(options) {}
@@ -23,7 +23,7 @@ class RankThreads::Hub {
     std::string name;
     std::map<int, std::string> bytes;  // by rank
   };
-  /// A message that one side has begun and the other one may not have.
+  /// A message that one side has begun, and possibly not yet the other.
   struct Entry {
     char* bytes = nullptr;
     std::size_t count = 0;
@@ -189,7 +189,7 @@ class HubMessages final : public RankMessages {
   int rank() const override { return rank_; }
   int ranks() const override { return ranks_; }
   Request send(int to, int channel, const void* bytes, std::size_t count) override {
-    auto* const sent = static_cast<char*>(const_cast<void*>(bytes));  // is read alone
+    auto* const sent = static_cast<char*>(const_cast<void*>(bytes));  // it is only read
     return request(hub_->begin(rank_, rank_, to, channel, true, sent, count));
   }
   Request receive(int from, int channel, void* bytes, std::size_t count) override {

@@ -1,5 +1,5 @@
-// Ranks as threads of one process: each has a rendezvous with the others and communicators over the
-// host's memory. The operations are those of several processes; only their messages are copies
+// Runs ranks as threads of one process: each has a rendezvous with the others and communicators
+// over host memory. The operations are those of several processes; only their messages are copies
 // here.
 #pragma once
 
@@ -16,7 +16,7 @@ namespace tandem::testing {
 
 struct RankThreadsOptions {
   int ranks = 2;
-  std::chrono::milliseconds exchange_limit{60000};  // for ranks to come to an exchange
+  std::chrono::milliseconds exchange_limit{60000};  // limit for all ranks to reach an exchange
   std::chrono::milliseconds operation_limit{60000};
   MessageSizes sizes;
 };
@@ -28,11 +28,12 @@ class RankThreads {
   explicit RankThreads(int ranks) : RankThreads(RankThreadsOptions{.ranks = ranks}) {}
   ~RankThreads();
 
-  /// What rank `rank` has; once for each.
+  /// The group of rank `rank`; call it once for each.
   std::shared_ptr<RankGroup> group(int rank);
 
-  /// Runs f for each rank in a thread of its own, at the same time, and returns what each has
-  /// thrown, in the ranks' order; "" of those that have not. A rank that throws tells the others.
+  /// Runs f for each rank in a thread of its own, at the same time, and returns the message of what
+  /// each has thrown, in the order of ranks; "" for those that have not. A rank that throws makes
+  /// the others fail.
   std::vector<std::string> run(const std::function<void(RankGroup&)>& f);
 
   class Hub;

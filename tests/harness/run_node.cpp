@@ -36,19 +36,19 @@ class Buffer {
 
   const Layout& layout() const { return layout_; }
 
-  /// The first logical element, where the kernel finds it.
+  /// The address of the first logical element, for the kernel.
   void* address() { return start() + guard + (layout_.offset - first_) * size(); }
 
-  /// From now on the kernel finds it there.
+  /// Copies the operand to `memory`, where the kernel then finds it.
   void move_to(OperandMemory& memory) {
     memory_ = &memory;
     moved_ = static_cast<char*>(memory.put(bytes_.data(), bytes_.bytes()));
   }
-  /// What the kernel has made of it, to be read here.
+  /// Copies the kernel's result back from `memory`.
   void fetch() {
     if (memory_ != nullptr) memory_->get(bytes_.data(), moved_, bytes_.bytes());
   }
-  /// Of one that was moved and not fetched: whether it is as it was moved.
+  /// For an operand that was moved and not fetched: whether it is unchanged in `memory`.
   bool is_as_moved() {
     HostTensor now(bytes_.type());
     memory_->get(now.data(), moved_, now.bytes());
@@ -71,7 +71,7 @@ class Buffer {
     return tensor;
   }
 
-  /// Whether all bytes that belong to no element are as they were.
+  /// Whether all bytes that belong to no element are unchanged.
   bool holes_untouched() {
     std::vector<char> element(bytes_.bytes(), 0);
     each_run([&](std::int64_t, std::int64_t place, std::int64_t count) {
@@ -90,7 +90,8 @@ class Buffer {
   char* start() { return moved_ != nullptr ? moved_ : static_cast<char*>(bytes_.data()); }
   char* base() { return static_cast<char*>(bytes_.data()) + guard - first_ * size(); }
 
-  /// f(i, place, count): elements from i on that lie one after another from `place` on.
+  /// Calls f(i, place, count) for each run of `count` elements from i on that are adjacent in
+  /// memory from `place` on.
   template <class F>
   void each_run(F f) const {
     const std::int64_t elements = type_.elements();
@@ -117,7 +118,8 @@ class Buffer {
   char* moved_ = nullptr;
 };
 
-/// A step's context where the kernel reads it, with an error word that is read after it.
+/// A step's context in memory that the kernel can read, with an error word that is read back after
+/// it.
 class PlacedContext {
  public:
   PlacedContext(ErrorWord& error, OperandMemory* memory) : error_(error), memory_(memory) {
@@ -166,7 +168,8 @@ bool is_opaque(const Proposal& proposal) {
          std::any_of(proposal.outputs.begin(), proposal.outputs.end(), opaque);
 }
 
-// A layout that keeps the wish; `dense` is what all dense operands share, if one came.
+// A layout that satisfies the constraint; `dense` is the layout of the other dense operands, if
+// there are any.
 Layout granted(const LayoutConstraint& constraint, const Shape& shape, const Layout* dense) {
   using Kind = LayoutConstraint::Kind;
   if (constraint.kind == Kind::channels_last && shape.size() >= 3) return channels_last(shape);

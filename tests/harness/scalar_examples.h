@@ -10,16 +10,16 @@
 
 namespace tandem::testing {
 
-/// Where operands of a function of one operand are drawn from: inside of [-3, 3] and, by a tenth,
-/// inside of its domain.
+/// The range of example operands of a function of one operand: inside [-3, 3], and inside its
+/// domain with a margin of 0.1.
 inline std::pair<double, double> example_range(const ScalarRow& row) {
   const ScalarDomain& domain = row.options.domain;
   const double low = std::max(domain.low + 0.1, -3.0);
   return {low, std::max(low + 1, std::min(domain.high - 0.1, 3.0))};
 }
 
-/// The defaults, and each attribute with another value: each choice of a text, the other flag, a
-/// number nearby.
+/// The default attributes, then each attribute with another value: each choice of a text, the other
+/// value of a flag, another number nearby.
 inline std::vector<Attributes> example_attributes(const ScalarRow& row) {
   Attributes defaults;
   for (const ScalarAttribute& attribute : row.options.attributes)

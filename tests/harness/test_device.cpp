@@ -66,7 +66,7 @@ class TestDevice final : public Device {
   KernelList kernels_;
 };
 
-// Wishes channels-last for these operands, any strides for the others.
+// Requests channels-last for these operands, and any strides for the others.
 void want_channels_last(Kernel& kernel, std::vector<std::size_t> inputs,
                         std::vector<std::size_t> outputs) {
   kernel.propose = [inputs, outputs](const KernelRequest& request) {

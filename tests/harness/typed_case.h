@@ -1,5 +1,5 @@
-// An operator case in one computing type: the node, its operands, and what the reference computes
-// from the same numbers in double.
+// An operator case in one computing type: the node, its operands, and the reference's result in
+// double for the same numbers.
 #pragma once
 
 #include <cmath>
@@ -10,7 +10,7 @@
 
 namespace tandem::testing {
 
-/// Inputs in the types that the graph has, absent ones left out.
+/// Inputs converted to the types of the graph; absent ones stay empty.
 inline std::vector<HostTensor> in_types_of(const Graph& graph, std::vector<HostTensor> inputs) {
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const ValueId id = graph.nodes[0].inputs[i];
@@ -26,8 +26,8 @@ inline std::vector<HostTensor> run_reference(const Graph& graph,
   return run_node(*kernel, graph, graph.nodes[0], inputs);
 }
 
-/// Numbers outside of the type's range as it holds them: infinities, and multiples of its least
-/// number. Others stay as they are.
+/// Replaces numbers outside the type's range by their values in the type: infinities, and multiples
+/// of its smallest number. Others are unchanged.
 inline HostTensor in_range_of(DType dtype, const HostTensor& wide) {
   if (wide.dtype() != DType::float64 || dtype != DType::float16) return wide;
   constexpr double least_normal = 0x1p-14;

@@ -8,7 +8,8 @@ namespace tandem::testing {
 namespace {
 
 double changed(double x, const NumberRange& range) {
-  if (range.low < 0) return x - 0.02 * (range.high - range.low);  // a power: far ones lose digits
+  // The number is an exponent, for which distant values lose digits.
+  if (range.low < 0) return x - 0.02 * (range.high - range.low);
   if (range.high < 1e300) return range.high * (x > 0.95 ? 0.95 : x > 0.5 ? 0.8 : 0.7);
   return x < 1e-3 ? (x == 0 ? 0.05 : 1e-3) : x * (x * 0.75 < range.low ? 1.25 : 0.75);
 }
@@ -27,7 +28,7 @@ Settings with_changed_numbers(int only) {
   return settings;
 }
 
-/// As many other values as setting `which` has, in turn.
+/// Settings with each other value that setting `which` can have.
 template <class Settings>
 std::vector<Settings> with_other_choices(const Settings& settings, int which) {
   std::vector<Settings> all;

@@ -1,4 +1,4 @@
-// Settings under which tests try every kind of update of the list.
+// Settings with which tests try every update operator of the list.
 #pragma once
 
 #include <string>
@@ -10,12 +10,12 @@ namespace tandem::testing {
 
 struct UpdateSettings {
   std::string name;     // "AdamUpdate", "AdamUpdate_1"
-  std::string op;       // of an update
+  std::string op;       // name of the update operator
   Attributes settings;  // all of them
 };
 
-/// Of every kind: the defaults; every number changed; every flag and choice changed, with the
-/// defaults and with changed numbers, where they fit together.
+/// For every type of update: the defaults; every number changed; every flag and choice changed,
+/// with the defaults and with changed numbers, where they fit together.
 std::vector<UpdateSettings> settings_to_try();
 
 }  // namespace tandem::testing

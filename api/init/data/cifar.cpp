@@ -7,7 +7,7 @@
 namespace tandem::api::looks {
 namespace {
 
-constexpr std::uint64_t cifar_10 = 3073, cifar_100 = 3074;  // bytes a record
+constexpr std::uint64_t cifar_10 = 3073, cifar_100 = 3074;  // bytes per record
 
 bool takes_cifar(const std::string& path) {
   if (!has_ending(path, {".bin"})) return false;

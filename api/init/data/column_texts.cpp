@@ -5,7 +5,7 @@
 namespace tandem::api {
 
 void ColumnTexts::add(std::size_t column, std::string_view text) {
-  constexpr std::int64_t most_values = 4'000'000;  // about 400 MB at most, of 64 MiB of text
+  constexpr std::int64_t most_values = 4'000'000;  // about 400 MB at most, from 64 MiB of text
   const auto number = static_cast<std::uint32_t>(column);
   if (values_.size() < most_values)
     values_.count(values_.find_or_add(number, text));

@@ -1,4 +1,4 @@
-// Which different texts the columns of a table hold.
+// Collects the distinct texts in the columns of a table.
 #pragma once
 
 #include <string_view>
@@ -11,9 +11,9 @@ namespace tandem::api {
 
 class ColumnTexts {
  public:
-  /// What takes more memory than init should is only known to be more.
+  /// Beyond a limit of memory, further distinct texts are only noted to exist.
   void add(std::size_t column, std::string_view text);
-  /// Tells the arrays, each of the column of its number. `all`: no row was left out.
+  /// Writes the result into the arrays, by column number. `all`: no row was left out.
   void tell(std::vector<ArrayFacts>& columns, bool all) const;
 
  private:

@@ -1,4 +1,4 @@
-// How files of one kind are looked into.
+// The interface by which files of each kind of data are inspected.
 #pragma once
 
 #include <initializer_list>
@@ -13,32 +13,32 @@ namespace tandem::api {
 
 struct InputFacts;  // api/init/fields.h
 
-/// The files of a data set, held-out ones apart. Absolute and sorted.
+/// The files of a data set, with held-out ones separate. Absolute and sorted.
 struct SplitPaths {
   std::vector<std::string> train, eval;
 };
 
 struct DataLook {
   std::string_view kind;  // data.kind
-  /// Whether a file is of this kind, by its name and size alone.
+  /// Whether a file is of this kind, judging only by its name and size.
   bool (*takes)(const std::string& path);
   /// Fills `train`, `eval`, `arrays`, `notes` and `problem`.
   void (*look)(const SplitPaths& paths, DataFacts& facts);
-  /// Whether a folder without files of any kind is one as a whole; it is then the only path.
+  /// Whether a folder that has no files of any kind is itself of this kind; it is then the only
+  /// path.
   bool (*takes_folder)(const std::string& path) = nullptr;
-  /// Settles what depends on the inputs that the data is for: keys, and types of samples.
+  /// Completes what depends on the inputs that the data is for: keys, and types of samples.
   void (*fit)(const std::vector<InputFacts>& inputs, DataFacts& facts) = nullptr;
 };
 
-/// All kinds; the first one that takes a file has it.
+/// All kinds; the first one that takes a file is used.
 std::span<const DataLook> all_data_looks();
 
 /// The name without folders, ".gz" and the ending, in lower case.
 std::string stem_of(const std::string& path);
-/// Whether the name says so: "x.csv.gz" ends in ".csv".
+/// Whether the name has one of these endings; "x.csv.gz" ends in ".csv".
 bool has_ending(const std::string& path, std::initializer_list<std::string_view> endings);
-/// Whether one of the words of a name ("t10k-images", "x_test") says that it is held out, or for
-/// training.
+/// Whether a word of a name ("t10k-images", "x_test") marks it as held out, or as training data.
 bool names_held_out(const std::string& name);
 bool names_training(const std::string& name);
 /// A name without its words for the split and the format: "train-images-idx3-ubyte" is "images".
@@ -48,12 +48,12 @@ std::string without_split(const std::string& name);
 bool is_text(const std::string& name);
 /// Whether a name is one that labels have: "label", "y", "target".
 bool names_label(const std::string& name);
-/// Arrays with such a name are labels; where there are none, those that are called as an output of
-/// the model, or the one column with a name that much that is predicted has: "price".
+/// Marks arrays with such a name as labels; where there are none, those named like an output of the
+/// model, or else the only column with a name that is common for targets: "price".
 void mark_labels(const std::vector<InputFacts>& inputs, const std::vector<std::string>& outputs,
                  DataFacts& facts);
 
-/// Counts an array of one file as rows of the data set's array of that name.
+/// Adds an array of one file to the data set's array of that name, as further rows.
 void add_array(DataFacts& facts, const std::string& name, const HostTensor& tensor,
                const std::string& file);
 

@@ -1,4 +1,4 @@
-// IDX files, one array each: MNIST's four and their kin.
+// IDX files with one array each, such as MNIST's four.
 #include "engine/formats/arrays/idx.h"
 #include "api/init/data/data_look.h"
 
@@ -12,7 +12,7 @@ bool takes_idx(const std::string& path) {
 
 void group(const std::vector<std::string>& paths, std::vector<ArrayFiles>& to) {
   for (const std::string& path : paths) {
-    // "t10k-images.idx3-ubyte" has its words on both sides of a point.
+    // In "t10k-images.idx3-ubyte" the telling words are on both sides of the point.
     const std::string name = without_split(path.substr(path.rfind('/') + 1));
     const auto found = std::find_if(to.begin(), to.end(),
                                     [&](const ArrayFiles& array) { return array.name == name; });

@@ -1,5 +1,5 @@
-// Folders of pictures whose sub-folders are classes, as torchvision's ImageFolder has them: such a
-// folder itself, or one with train/ and val/ (or test/) in it.
+// Folders of pictures whose subfolders are classes, as in torchvision's ImageFolder: such a folder
+// itself, or one that contains train/ and val/ (or test/).
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t most_headers = 1000, most_decoded = 32;
 
-bool takes_image(const std::string&) { return false; }  // a file alone has no class
+bool takes_image(const std::string&) { return false; }  // a single file has no class
 
 bool has_picture(const std::string& folder, int depth) {
   const std::vector<std::string> names = list_directory(folder);
@@ -28,14 +28,14 @@ bool has_picture(const std::string& folder, int depth) {
   });
 }
 
-/// Whether sub-folders hold pictures.
+/// Whether subfolders contain pictures.
 bool has_classes(const std::string& folder) {
   const std::vector<std::string> folders = folders_in(folder);
   return std::any_of(folders.begin(), folders.end(),
                      [&](const std::string& name) { return has_picture(folder + "/" + name, 2); });
 }
 
-/// Which folders hold the classes of a split.
+/// The folders that contain the classes of a split.
 struct ImageFolders {
   std::vector<std::string> train, eval;
 };
@@ -47,7 +47,7 @@ ImageFolders split_folder(const std::string& path) {
     if (held_out == training || !has_classes(path + "/" + name)) continue;
     (training ? found.train : found.eval).push_back(path + "/" + name);
   }
-  // Of val/ and test/, the one that choices are made by.
+  // val/ comes before test/, because choices are made by validation data.
   std::stable_partition(found.eval.begin(), found.eval.end(), [](const std::string& folder) {
     return folder.substr(folder.rfind('/')).find("val") != std::string::npos;
   });
@@ -59,7 +59,7 @@ bool takes_folder(const std::string& path) {
   return has_classes(path) || !split_folder(path).eval.empty();
 }
 
-/// `most` indices at most, spread over all.
+/// At most `most` indices, spread over all.
 std::vector<std::size_t> spread(std::size_t all, std::size_t most) {
   std::vector<std::size_t> indices;
   const std::size_t count = std::min(all, most);
@@ -108,7 +108,7 @@ void look_at_images(const SplitPaths& paths, DataFacts& facts) {
   facts.notes.push_back(fmt::format("{} classes, by the names of sub-folders", classes.size()));
 }
 
-/// Pictures get the size that the model's only input of that form takes.
+/// Pictures get the size of the model's only input of that form.
 void fit_images(const std::vector<InputFacts>& inputs, DataFacts& facts) {
   ArrayFacts& images = facts.arrays.at(0);
   const auto takes_pictures = [](const InputFacts& input) {
@@ -124,7 +124,7 @@ void fit_images(const std::vector<InputFacts>& inputs, DataFacts& facts) {
     const std::int64_t height = found->sample.shape[1], width = found->sample.shape[2];
     if (!facts.sizes_vary && own[1] == height && own[2] == width) return;
     if (height == width) {
-      // 256 for 224, as torchvision's usual evaluation has it.
+      // 256 for 224, as in torchvision's usual evaluation.
       facts.keys.push_back({"resize_short", std::to_string((height * 8 + 3) / 7),
                             "the model's size, and an eighth of it around that is cut off", ""});
       facts.keys.push_back({"center_crop", std::to_string(height), "", ""});

@@ -21,13 +21,13 @@ constexpr std::size_t most_keys = 1 << 12;
 
 bool takes_jsonl(const std::string& path) { return has_ending(path, {".jsonl", ".ndjson"}); }
 
-/// What the lines have under a key.
+/// Facts about the values under one key.
 struct KeyFacts {
   ArrayFacts array;
-  std::map<std::int64_t, std::int64_t> lengths;  // of its lists
-  EachOnce once;                                 // of its single values
+  std::map<std::int64_t, std::int64_t> lengths;  // number of lists by length
+  EachOnce once;                                 // for single values
   bool has_lists = false, has_others = false;
-  std::string refused;  // why it makes no field
+  std::string refused;  // why the key makes no field
 };
 
 void add_item(const Json& value, const RowPlace& place, KeyFacts& key) {
@@ -45,7 +45,7 @@ void add_item(const Json& value, const RowPlace& place, KeyFacts& key) {
   }
 }
 
-/// As a cell of a table holds it.
+/// The value in the form of a table's cell.
 std::string cell_of(const Json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_boolean()) return value.get<bool>() ? "1" : "0";
@@ -69,7 +69,7 @@ void add_value(const Json& value, const RowPlace& place, KeyFacts& key) {
   for (const Json& item : value) add_item(item, place, key);
 }
 
-/// The objects of the files' lines, within the bounds.
+/// Calls `visit` with the objects of the files' lines, within the bounds.
 template <class Visit>
 TableBounds each_object(const std::vector<std::string>& paths, const Visit& visit) {
   TableBounds bounds;
@@ -117,7 +117,7 @@ bool names_conversation(const std::string& key) {
   return key == "messages" || key == "conversations" || key == "conversation";
 }
 
-/// A key as an array, where all of its values have one form.
+/// Makes an array of a key whose values all have one form.
 void settle(const std::string& name, std::int64_t lines, KeyFacts key, DataFacts& facts) {
   if (!key.refused.empty() && names_conversation(name)) {
     facts.notes.push_back(fmt::format(

@@ -1,4 +1,5 @@
-// What names of files and arrays say of the part of the data that they hold.
+// Interprets names of files and arrays: which part of the data they hold, and whether they are
+// labels.
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
@@ -53,7 +54,7 @@ bool has_word(const std::string& name, const std::set<std::string, std::less<>>&
                      [&](const std::string& word) { return of.contains(word); });
 }
 
-/// Whether one of the words is one of `of` with a number behind it: "train2".
+/// Whether a word consists of one of `of` and a number: "train2".
 bool has_numbered(const std::vector<std::string>& words,
                   const std::set<std::string, std::less<>>& of) {
   return std::any_of(words.begin(), words.end(), [&](const std::string& word) {
@@ -156,7 +157,7 @@ void mark_labels(const std::vector<InputFacts>& inputs, const std::vector<std::s
   };
   if (mark_the_only([](const ArrayFacts& array) { return has_word(array.name, often_predicted); }))
     return;
-  // A question that rows answer.
+  // A column of yes and no answers.
   mark_the_only([](const ArrayFacts& array) {
     static const std::set<std::vector<std::string>> answers{
         {"no", "yes"}, {"false", "true"}, {"n", "y"}, {"f", "t"}};

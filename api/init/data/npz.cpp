@@ -1,4 +1,4 @@
-// NumPy's archives, which name their arrays, and .npy files of one array each.
+// NumPy archives, whose arrays have names, and .npy files with one array each.
 #include <algorithm>
 
 #include "api/init/data/data_look.h"
@@ -11,7 +11,7 @@ namespace {
 bool takes_archive(const std::string& path) { return path.ends_with(".npz"); }
 bool takes_array(const std::string& path) { return path.ends_with(".npy"); }
 
-/// Whether labels repeat other ids wherever they are no numbers below 0, which stand for no label.
+/// Whether labels equal the ids wherever they are not negative; negative ones mean "no label".
 bool repeats(const HostTensor& labels, const HostTensor& ids) {
   bool any = false;
   for (std::int64_t i = 0; i < labels.type().elements(); ++i) {
@@ -23,7 +23,7 @@ bool repeats(const HostTensor& labels, const HostTensor& ids) {
   return any;
 }
 
-/// Tells rows of labels which rows of ids they repeat.
+/// Records for rows of labels which rows of ids they repeat.
 void compare_labels(const NpzFile& file, DataFacts& facts) {
   const std::vector<std::string> names = file.names();
   const auto is_row_of_ids = [&](const ArrayFacts& array) {
@@ -43,7 +43,7 @@ void compare_labels(const NpzFile& file, DataFacts& facts) {
   }
 }
 
-/// One after the other, so that no more than one array is in memory.
+/// Reads one array after the other, so that at most one is in memory.
 void look_into_archive(const std::string& path, DataFacts& facts) {
   const NpzFile file(path);
   for (const std::string& name : file.names()) {

@@ -24,7 +24,7 @@ constexpr std::size_t most_columns = 1 << 16;
 bool takes_csv(const std::string& path) { return has_ending(path, {".csv"}); }
 bool takes_tsv(const std::string& path) { return has_ending(path, {".tsv"}); }
 
-/// A file of a table, and what was found out about it.
+/// The format of a table's files, as far as it was found out.
 struct Opening {
   bool is_csv = true;
   CellText cells;
@@ -36,12 +36,12 @@ struct Opening {
   }
 };
 
-/// What is counted of a column besides its facts.
+/// Counts of a column besides its facts.
 struct ColumnLook {
   EachOnce once;
-  std::int64_t missing_words = 0;      // NA and the like, which a column of words has as words
-  std::set<std::string> spellings;     // how the missing words are spelt
-  std::int64_t dates = 0, others = 0;  // cells that are no number
+  std::int64_t missing_words = 0;   // NA and similar, which are ordinary words in a column of words
+  std::set<std::string> spellings;  // spellings of those missing words
+  std::int64_t dates = 0, others = 0;  // cells that are no numbers
   Numbers times;                       // dates as seconds since 1970
 };
 
@@ -57,7 +57,7 @@ bool has_point(std::string_view cell, const CellText& cells) {
   return number && has_digits && number->find_first_of(".eE") != std::string_view::npos;
 }
 
-/// Whether it is one of the spellings of an empty field that are named.
+/// Whether the cell is one of the given spellings of an empty field.
 bool is_listed(std::string_view cell, const CellText& cells) {
   return cells.missing &&
          std::any_of(cells.missing->begin(), cells.missing->end(),
@@ -93,15 +93,15 @@ void add_cells(const std::vector<std::string_view>& row, const RowPlace& place,
   }
 }
 
-/// A word that says of nothing else than that a value is missing. "none" and "nil" may be classes.
+/// Whether a word can only mean a missing value. "none" and "nil" may be classes.
 bool is_only_missing(const std::string& spelling) {
   std::string lower = spelling;
   for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return !lower.empty() && lower != "none" && lower != "nil";
 }
 
-/// The spellings of an empty field in all columns, where some stand among texts, which have them as
-/// words else: data.missing. None where a column that is learned has one.
+/// The spellings of an empty field in all columns, for data.missing, where some occur in columns of
+/// texts, in which they would be words otherwise. Empty where a target column has one.
 std::vector<std::string> find_missing(const std::vector<ColumnLook>& looks,
                                       const DataFacts& facts) {
   std::set<std::string> all;
@@ -121,7 +121,7 @@ std::vector<std::string> find_missing(const std::vector<ColumnLook>& looks,
   return {all.begin(), all.end()};
 }
 
-/// What is known of a column once all of it was read.
+/// Completes the facts of a column after all of it was read.
 void settle_column(const ColumnLook& look, const CellText& cells, ArrayFacts& column) {
   const bool are_dates = look.dates > 0 && look.others == 0 && column.numbers.count == 0;
   const bool are_numbers = !column.is_text && column.numbers.count > 0;
@@ -137,7 +137,7 @@ void settle_column(const ColumnLook& look, const CellText& cells, ArrayFacts& co
   column.made_by = {"unix_time"};
 }
 
-/// The rows behind the files' headers, within the bounds.
+/// Calls `visit` with the rows after the files' headers, within the bounds.
 template <class Visit>
 TableBounds each_row(const std::vector<std::string>& paths, const Opening& opening,
                      std::size_t columns, const Visit& visit) {
@@ -164,7 +164,7 @@ TableBounds each_row(const std::vector<std::string>& paths, const Opening& openi
   return bounds;
 }
 
-/// Names of the columns, or what is wrong with them.
+/// Takes the names of the columns, or reports what is wrong with them.
 void take_header(const RowPlace& place, const std::vector<std::string>& header, DataFacts& facts) {
   if (!facts.arrays.empty()) {
     if (header.size() != facts.arrays.size()) facts.problem = "the files have different columns";
@@ -199,15 +199,15 @@ void take_header(const RowPlace& place, const std::vector<std::string>& header, 
 struct FormCounts {
   std::int64_t cells = 0;
   std::vector<std::int64_t> fits;  // by form
-  std::string example;             // that is no plain number
+  std::string example;             // one that is no plain number
 
-  /// Whether they are numbers of this form, but for a bad one among many.
+  /// Whether the cells are numbers of this form, except for up to one in twenty.
   bool are(std::size_t form) const { return cells > 0 && fits[form] * 20 >= cells * 19; }
 };
 
-/// The marks of numbers: those by which most columns hold numbers, points before fractions where
-/// others make no more. What is said stays. The reason, for train.toml; "" where numbers are
-/// written plainly.
+/// Finds the marks of numbers: those by which most columns hold numbers, and decimal points where
+/// no other marks make more. Given marks are kept. Returns the reason, for train.toml; "" where
+/// numbers are written plainly.
 std::string find_marks(const SplitPaths& paths, const DataFacts& facts, Opening& opening) {
   constexpr std::int64_t most_rows = 1000;
   std::vector<CellText> forms{{DecimalMark::point, ThousandsMark::none, {}},
@@ -253,7 +253,7 @@ std::string find_marks(const SplitPaths& paths, const DataFacts& facts, Opening&
     });
     return static_cast<std::size_t>(found - forms.begin());
   };
-  // "1,234" may be either: between cells that commas separate it is a thousand.
+  // "1,234" may be a fraction or a thousand: where commas separate cells it is a thousand.
   const std::size_t fractions = find(DecimalMark::comma, ThousandsMark::none),
                     groups = find(DecimalMark::point, ThousandsMark::comma);
   const bool by_commas =
@@ -271,8 +271,8 @@ std::string find_marks(const SplitPaths& paths, const DataFacts& facts, Opening&
   return "";
 }
 
-/// The rarest word of each column that has few words, where no more than one row in a hundred has
-/// it; by the number of the column.
+/// By column number: the rarest word of each column that has few different words, where at most one
+/// row in a hundred has it.
 std::map<std::size_t, std::string> rare_words(DataFacts& facts) {
   constexpr std::size_t most_words = 20;
   std::map<std::size_t, std::string> rare;
@@ -289,7 +289,7 @@ std::map<std::size_t, std::string> rare_words(DataFacts& facts) {
   return rare;
 }
 
-/// Unnamed columns are indices, as pandas and R write them.
+/// Leaves unnamed columns out, which are indices as pandas and R write them.
 void leave_indices_out(DataFacts& facts) {
   std::erase_if(facts.arrays, [&](const ArrayFacts& column) {
     const bool is_index = column.name.starts_with("Unnamed: ");
@@ -304,7 +304,7 @@ void add_form_keys(const SplitPaths& paths, const std::string& why, const Openin
                    DataFacts& facts) {
   if (opening.is_csv) {
     const char separator = opening.reader(paths.train.at(0)).form().separator;
-    // No key: each file's own first rows show it again, of held-out files as well.
+    // Needs no key: the first rows of each file show the separator again, also in held-out files.
     if (separator != ',')
       facts.notes.push_back("cells are separated by " + separator_words(separator));
   }
@@ -352,7 +352,7 @@ void look_table(const SplitPaths& paths, DataFacts& facts, bool is_csv) {
   facts.rows_read = bounds.rows();
   facts.has_more_rows = bounds.is_over();
   const auto holds_text = [](const ArrayFacts& column) { return column.is_text; };
-  // Which columns hold text is known now; their texts are counted when they are read again.
+  // At this point it is known which columns hold text; a second pass counts their texts.
   if (std::any_of(facts.arrays.begin(), facts.arrays.end(), holds_text)) {
     ColumnTexts texts;
     read([&](const auto& cells, const RowPlace&) {

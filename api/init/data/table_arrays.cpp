@@ -15,7 +15,7 @@
 namespace tandem::api {
 namespace {
 
-/// "i13" is ("i", 13); without digits at its end -1.
+/// "i13" gives ("i", 13); the number is -1 where there are no digits at the end.
 std::pair<std::string, std::int64_t> prefix_of(const std::string& name) {
   std::size_t digits = name.size();
   while (digits > 0 && name[digits - 1] >= '0' && name[digits - 1] <= '9') --digits;
@@ -23,8 +23,7 @@ std::pair<std::string, std::int64_t> prefix_of(const std::string& name) {
   return {name.substr(0, digits), std::stoll(name.substr(digits))};
 }
 
-/// Adds, for each input that no array fits, what fits it of the columns of these lists without
-/// identifiers.
+/// For each input that no array fits: adds a list of columns that fits it without identifiers.
 void add_without_identifiers(const std::vector<InputFacts>& inputs,
                              const std::vector<ColumnList>& lists, DataFacts& facts) {
   for (const InputFacts& input : inputs) {
@@ -108,7 +107,7 @@ void add_stacks(const std::vector<InputFacts>& inputs, DataFacts& facts) {
   std::map<std::string, ColumnList> groups;
   ColumnList others, of_numbers, of_text;
   for (const ArrayFacts& column : columns) {
-    if (!column.sample.shape.empty()) continue;  // a list
+    if (!column.sample.shape.empty()) continue;  // lists
     if (!column.made_by.empty()) continue;       // dates, which have functions of their own
     const auto [prefix, number] = prefix_of(column.name);
     if (number >= 0) groups[prefix].push_back(&column);
@@ -123,7 +122,7 @@ void add_stacks(const std::vector<InputFacts>& inputs, DataFacts& facts) {
     facts.arrays.push_back(stacked_columns(name, stacked));
   };
   for (const auto& [prefix, group] : groups) add(prefix, group);
-  // One column at least is left for what is learned, and that is no date.
+  // At least one column must remain as the target, and the target is no date.
   const auto learnable = static_cast<std::size_t>(
       std::count_if(columns.begin(), columns.end(),
                     [](const ArrayFacts& column) { return column.made_by.empty(); }));

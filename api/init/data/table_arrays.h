@@ -1,5 +1,5 @@
-// What text tables of all kinds have in common: how much of them is looked at, columns that make an
-// axis, and columns of texts.
+// Code shared by all kinds of text tables: limits on what is read, columns that form an axis, and
+// columns of texts.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@
 
 namespace tandem::api {
 
-/// Names of the columns as training reads them: the first line that is not empty, without spaces
-/// around names. None at the end of the file.
+/// Names of the columns as training reads them: from the first line that is not empty, without
+/// spaces around names. Empty at the end of the file.
 std::vector<std::string> names_in_header(DelimitedReader& reader);
 
 /// Where a row of a table begins.
@@ -26,10 +26,10 @@ struct RowPlace {
 /// "the text "NA" in line 7 of rows.csv"
 std::string text_in_row(std::string_view text, const RowPlace& place);
 
-/// How much of a table is looked at; at least one row is.
+/// Limits how much of a table is read; at least one row always is.
 class TableBounds {
  public:
-  /// Counts a row that ends at this byte of its file's text; false where it is beyond.
+  /// Counts a row that ends at this byte of its file's text; false where it is beyond the limits.
   bool take(std::uint64_t end) {
     is_over_ = rows_ > 0 && (rows_ == most_rows || before_ + end > most_bytes);
     if (is_over_) return false;
@@ -49,7 +49,7 @@ class TableBounds {
   bool is_over_ = false;
 };
 
-/// Whether a column's values are each there once, as identifiers are.
+/// Whether each value of a column occurs only once, as identifiers do.
 class EachOnce {
  public:
   void add(std::string_view cell) {
@@ -57,18 +57,18 @@ class EachOnce {
     repeats_ = cell.empty() || !seen_.insert(std::hash<std::string_view>{}(cell)).second;
     if (repeats_) std::unordered_set<std::size_t>().swap(seen_);
   }
-  /// What few rows hold may be there once by chance.
+  /// False for few rows, whose values may be distinct by chance.
   bool holds() const { return seen_.size() >= least_rows; }
 
  private:
   static constexpr std::size_t least_rows = 20;
-  std::unordered_set<std::size_t> seen_;  // hashes; none from a repetition on
+  std::unordered_set<std::size_t> seen_;  // hashes; emptied at the first repetition
   bool repeats_ = false;
 };
 
 using ColumnList = std::vector<const ArrayFacts*>;
 
-/// Columns as one array, an axis behind that of samples.
+/// The columns as one array, with an axis after that of samples.
 ArrayFacts stacked_columns(const std::string& name, const ColumnList& columns);
 
 struct KeptColumns {
@@ -77,20 +77,20 @@ struct KeptColumns {
 };
 KeptColumns without_identifiers(const ColumnList& columns);
 
-/// Settles columns for inputs: adds those that make an axis, and those for a tokenizer.
+/// Fits columns to inputs: adds columns that form an axis, and columns for a tokenizer.
 void fit_table(const std::vector<InputFacts>& inputs, DataFacts& facts);
 
-/// Adds as one array columns of one name with numbers at the end; all but those that are called
-/// a label or an input; and the columns of numbers, or of text, among these. Where none of these
-/// fits an input, and one does without its identifiers, that one as well; not where no column is
-/// called a label, which may be among them.
+/// Adds, as one array each: columns of one name with numbers at the end; all columns except those
+/// named like a label or an input; and the columns of numbers, or of text, among these. Where none
+/// of these fits an input but one does without its identifiers, adds that too; but not where no
+/// column is named like a label, since the label may be among them.
 void add_stacks(const std::vector<InputFacts>& inputs, DataFacts& facts);
 
-/// For each input that takes a row of whole numbers an array of its name: the ids that a
-/// tokenizer.json beside the model or the data makes of the column of texts, or what tells real
-/// ones from filled up ones. Inputs of other lengths each have their own. What a decoder learns is
-/// the array "labels", of the texts that are called so. Where several columns are left for the one
-/// input of ids, they are its choices.
+/// For each input that takes a row of whole numbers, adds an array of its name: the ids that a
+/// tokenizer.json next to the model or the data makes of the column of texts, or the mask of real
+/// tokens against padding. Inputs of different lengths have arrays of their own. The labels of a
+/// decoder are the array "labels", from the texts of that name. Where several columns could be the
+/// only input of ids, they become its choices.
 void add_token_arrays(const std::vector<InputFacts>& inputs, DataFacts& facts);
 
 }  // namespace tandem::api

@@ -1,4 +1,4 @@
-// Files of plain text, .txt, that a tokenizer makes windows of tokens of.
+// Files of plain text, .txt, which a tokenizer turns into windows of tokens.
 #include <algorithm>
 #include <filesystem>
 
@@ -12,7 +12,7 @@
 namespace tandem::api::looks {
 namespace {
 
-constexpr std::int64_t bytes_a_token = 4;  // an English text has about so many
+constexpr std::int64_t bytes_a_token = 4;  // approximately, in English text
 
 bool takes_plain_text(const std::string& path) { return path.ends_with(".txt"); }
 
@@ -43,7 +43,7 @@ void look_at_plain_text(const SplitPaths& paths, DataFacts& facts) {
 void fit_plain_text(const std::vector<InputFacts>& inputs, DataFacts& facts) {
   const std::string tokenizer = tokenizer_near(facts);
   const std::int64_t rows = rows_for_ids(inputs);
-  std::int64_t ids = rows > 0 ? rows : 256;  // as many as bytes have
+  std::int64_t ids = rows > 0 ? rows : 256;  // as for bytes
   if (!tokenizer.empty()) {
     const std::int64_t own = Tokenizer::read(tokenizer)->size();
     ids = rows > 0 ? std::min(own, rows) : own;

@@ -1,4 +1,4 @@
-// Texts of a table for inputs of ids: which column is read, and how long samples become.
+// Fits texts of a table to inputs of ids: which column is read, and how long samples become.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,10 +24,11 @@ namespace tandem::api {
 namespace {
 
 constexpr std::int64_t length_step = 8;
-constexpr std::int64_t most_usual_length = 512;     // that of a BERT
-constexpr std::int64_t length_without_texts = 128;  // where no tokenizer measures them
+constexpr std::int64_t most_usual_length = 512;     // the length of BERT
+constexpr std::int64_t length_without_texts = 128;  // where no tokenizer can measure them
 
-/// What `give` of the function `tokens` is for an input, as Hugging Face's tokenizers name them.
+/// The option `give` of the function `tokens` for an input, by the names that Hugging Face's
+/// tokenizers use.
 std::string part_for(const std::string& input) {
   const Role role = role_named(input);
   if (role == Role::mask) return ", give='mask'";
@@ -35,8 +36,8 @@ std::string part_for(const std::string& input) {
   return "";
 }
 
-/// Whether an input takes the ids of a text, or what goes with them. Where tables are known ids are
-/// rows of one, and of the largest where several inputs are. What a decoder reads is another text.
+/// Whether an input takes the ids of a text, or accompanies them. Where tables are known, ids are
+/// rows of one; if several inputs are, of the largest. The text of a decoder is a different one.
 bool takes_text(const InputFacts& input, const std::vector<InputFacts>& all, std::int64_t ids) {
   if (is_decoders(input.name)) return false;
   const Role role = role_of(input);
@@ -56,7 +57,7 @@ struct TextColumns {
   std::vector<ArrayFacts> written;  // by a decoder
 };
 
-/// Most of its texts are there once, as no names of classes are.
+/// Whether most texts occur only once, unlike names of classes.
 bool is_prose(const ArrayFacts& column) {
   constexpr std::int64_t least_rows = 8;
   return column.rows >= least_rows && 2 * column.texts > column.rows;
@@ -69,7 +70,7 @@ bool names_identifier(std::string name) {
   return names.contains(name) || name.ends_with("_id");
 }
 
-/// Whether data sets call by this name what a model is to write, such as a summary of a text.
+/// Whether data sets use this name for what a model is to write, such as a summary of a text.
 bool names_written(const std::string& name) {
   static const std::set<std::string, std::less<>> names{
       "summary",  "highlights",  "completion", "response", "output",
@@ -77,7 +78,8 @@ bool names_written(const std::string& name) {
   return names_label(name) || names.contains(plain_name(name)) || names.contains(name);
 }
 
-/// Columns of single texts. Labels are read where they are prose, which no class is called.
+/// Columns of single texts. Labels are read as text where they are prose, which names of classes
+/// are not.
 TextColumns columns_of_texts(const DataFacts& facts, bool has_decoder) {
   TextColumns columns;
   for (const ArrayFacts& array : facts.arrays) {
@@ -95,8 +97,8 @@ TextColumns columns_of_texts(const DataFacts& facts, bool has_decoder) {
   return columns;
 }
 
-/// Where there are several inputs of ids, each takes the column it is named after: "query_ids" the
-/// texts of "query". Null where that is none, or several.
+/// With several inputs of ids, each takes the column that it is named after: "query_ids" takes the
+/// texts of "query". Null where there is no such column, or several.
 const ArrayFacts* column_for(const InputFacts& input, const std::vector<ArrayFacts>& texts) {
   const ArrayFacts* found = nullptr;
   for (const ArrayFacts& column : texts) {
@@ -108,8 +110,8 @@ const ArrayFacts* column_for(const InputFacts& input, const std::vector<ArrayFac
   return found;
 }
 
-/// No more than there are positions: rows of the smallest table that they are looked up in, and as
-/// the model says.
+/// The greatest length for which there are positions: the rows of the smallest table that looks
+/// them up, and the number that the model gives.
 std::int64_t most_length_of(const std::vector<InputFacts>& inputs, const DataFacts& facts) {
   std::int64_t most = most_usual_length;
   for (const InputFacts& input : inputs) {
@@ -124,7 +126,7 @@ bool is_row_of_ids(const InputFacts& input) {
   return shape.size() == 1 && shape[0] != 0 && shape[0] != 1 && is_integer(input.sample.dtype);
 }
 
-/// How many ids a tokenizer has; 0 for one that is not taken, which training tells.
+/// The number of ids of a tokenizer; 0 where it cannot be used, which training reports.
 std::int64_t ids_of(const std::string& tokenizer) {
   try {
     return Tokenizer::read(tokenizer)->size();
@@ -188,8 +190,8 @@ class TokenArrays {
     }
   }
 
-  /// Whether nothing but a tokenizer is missing: texts of several words, and inputs of ids that no
-  /// array of the data fits.
+  /// Whether only a tokenizer is missing: there are texts of several words, and inputs of ids that
+  /// no array of the data fits.
   bool lacks_tokenizer() const {
     const auto has_words = [](const ArrayFacts& column) {
       const std::string& text = column.first_text;
@@ -214,7 +216,7 @@ class TokenArrays {
     if (!tokenizer_.empty()) lengths = token_lengths(facts_, column, tokenizer_);
     return lengths;
   }
-  /// What all texts of these columns fit in, as far as the model goes; 0: there are none.
+  /// A length that all texts of these columns fit in, limited by the model; 0: there are none.
   std::int64_t length_for(const std::vector<const ArrayFacts*>& columns) {
     if (tokenizer_.empty()) return std::min(length_without_texts, most_);
     std::int64_t longest = 0;
@@ -228,7 +230,7 @@ class TokenArrays {
   }
 
   /// The array that a function `tokens` makes of a column. A dimension that the model leaves free
-  /// is as long as the texts are.
+  /// gets the length of the texts.
   ArrayFacts made_of(const ArrayFacts& column, const InputFacts& input, std::int64_t length,
                      const std::string& options) {
     ArrayFacts array;
@@ -246,7 +248,7 @@ class TokenArrays {
                                        : std::filesystem::path(tokenizer_).filename().string());
     array.sample = {DType::int64, {length}};
     array.rows = column.rows;
-    array.numbers.add(0);  // ids are checked when the data is read
+    array.numbers.add(0);  // the real ids are checked when the data is read
     return array;
   }
 
@@ -267,8 +269,8 @@ class TokenArrays {
     }
   }
 
-  /// The columns for an input that is as long as what the decoder reads, since the file calls their
-  /// dimensions alike.
+  /// The columns for an input that has the same length as the decoder's, because the file gives
+  /// their dimensions the same name.
   std::vector<const ArrayFacts*> with_written(const InputFacts& input,
                                               std::vector<const ArrayFacts*> columns) const {
     if (decoder_ == nullptr || &input == decoder_ || input.dims.size() != 2 ||
@@ -278,8 +280,8 @@ class TokenArrays {
     return columns;
   }
 
-  /// What a decoder learns to write; where nothing says which text that is, every one that is not
-  /// alone.
+  /// Adds the text that a decoder learns to write; where it is unclear which one that is, all
+  /// columns of text are candidates, unless there is only one.
   void add_written() {
     if (decoder_ == nullptr) return;
     std::vector<const ArrayFacts*> columns;
@@ -320,7 +322,7 @@ class TokenArrays {
     }
   }
 
-  /// Tokens that the length leaves no room for.
+  /// Adds a note about tokens beyond the length, which are cut off.
   void tell_cut(const ArrayFacts& column, std::int64_t length) {
     if (tokenizer_.empty() || !told_.insert(column.name).second) return;
     std::int64_t texts = 0, longer = 0, tokens = 0, cut = 0;
@@ -332,7 +334,7 @@ class TokenArrays {
         longer += count;
         cut += (size - length) * count;
       }
-    } catch (const Error&) {  // a tokenizer that is not taken, which training tells
+    } catch (const Error&) {  // the tokenizer cannot be used, which training reports
       return;
     }
     if (longer == 0) return;

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t most_texts = 1000;
 
-/// The texts of a column of a file, one after the other.
+/// Reads the texts of a column of a file, one after the other.
 class TextReader {
  public:
   TextReader(const std::string& kind, const std::string& path, const std::string& column)
@@ -32,7 +32,7 @@ class TextReader {
     place_ =
         static_cast<std::size_t>(std::find(names.begin(), names.end(), column) - names.begin());
   }
-  /// Nothing at the end.
+  /// Empty at the end.
   std::optional<std::string> next() {
     while (reader_.next()) {
       const auto& cells = reader_.fields();
@@ -75,7 +75,7 @@ std::map<std::int64_t, std::int64_t> token_lengths(const DataFacts& facts,
       try {
         encoder->encode(*text, {}, scratch, tokens);
         ++lengths[static_cast<std::int64_t>(tokens.ids.size())];
-      } catch (const std::invalid_argument&) {  // `train` says which row it is
+      } catch (const std::invalid_argument&) {  // `train` reports the row
       }
     }
   }

@@ -1,4 +1,4 @@
-// How long the texts of a column are in tokens.
+// Measures how long the texts of a column are in tokens.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 
 namespace tandem::api {
 
-/// How many texts of the column have so many tokens, special ones included: of the first 1,000 rows
-/// of the training files. Texts that the tokenizer does not take are passed over. Throws Error of
-/// Tokenizer::read.
+/// The number of texts by number of tokens, special ones included, over the first 1,000 rows of the
+/// training files. Texts that the tokenizer refuses are skipped. Throws what Tokenizer::read
+/// throws.
 std::map<std::int64_t, std::int64_t> token_lengths(const DataFacts& facts,
                                                    const std::string& column,
                                                    const std::string& tokenizer);

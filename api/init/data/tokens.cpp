@@ -1,4 +1,4 @@
-// Binary files of token ids that nanoGPT and llm.c write: train.bin and val.bin.
+// Binary files of token ids as nanoGPT and llm.c write them: train.bin and val.bin.
 #include <algorithm>
 #include <filesystem>
 
@@ -14,7 +14,7 @@
 namespace tandem::api::looks {
 namespace {
 
-constexpr std::int64_t most_tokens = 1 << 20;  // that are read of a file
+constexpr std::int64_t most_tokens = 1 << 20;  // read per file
 constexpr std::int64_t llm_c_header = 1024, llm_c_magic = 20240520;
 
 bool takes_tokens(const std::string& path) {
@@ -24,8 +24,8 @@ bool takes_tokens(const std::string& path) {
   return path.ends_with(".bin") && is_named && file_size(path) >= 4 && file_size(path) % 2 == 0;
 }
 
-/// How the ids of a file are stored. Those of four bytes are below 2^20 in every vocabulary, so
-/// that their upper halves are.
+/// The storage of the ids of a file. Ids of four bytes are below 2^20 in every vocabulary, which
+/// shows in their upper halves.
 TokenFiles storage_of(const std::string& path) {
   TokenFiles kind;
   kind.windows.length = usual_window;

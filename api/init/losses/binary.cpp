@@ -1,4 +1,4 @@
-// One score for each label of 0 or 1: binary_cross_entropy.
+// A single score for each label of 0 or 1: binary_cross_entropy.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,21 +8,21 @@
 namespace tandem::api::forms {
 namespace {
 
-/// One number a sample, or a mask of one channel.
+/// One number per sample, or a mask of one channel.
 bool is_one_score(const Shape& shape) {
   return squeezed(shape).empty() || (shape.size() >= 3 && shape.front() == 1);
 }
 
-/// How many labels are 0 and how many 1.
+/// The number of labels that are 0 and that are 1.
 struct Counts {
   double zeros = 0, ones = 0;
 
   double of_the_rarer() const { return std::min(zeros, ones); }
   double share_of_ones() const { return ones / std::max(zeros + ones, 1.0); }
-  /// A tenth of the labels has both very likely, which auc needs: without one of 40 it is 0.9^40,
-  /// or 1.5 %.
+  /// Whether a held-out tenth of the labels very likely has both classes, which auc needs: with 40
+  /// of the rarer class it has none with probability 0.9^40, or 1.5 %.
   bool has_both() const { return of_the_rarer() >= (is_rare() ? 40 : 100); }
-  /// Saying always the same is right in four of five: accuracy tells little.
+  /// The commoner answer is right for more than four in five, so that accuracy says little.
   bool is_rare() const { return of_the_rarer() > 0 && of_the_rarer() < 0.2 * (zeros + ones); }
 };
 
@@ -35,7 +35,7 @@ Counts counts_of(const ArrayFacts& labels) {
   return {static_cast<double>(labels.word_counts[0]), static_cast<double>(labels.word_counts[1])};
 }
 
-/// Metrics, best first, and what is worth a word where one class is rare.
+/// Adds metrics, best first, and a note where one class is rare.
 void add_metrics(const LossCase& of, Counts counts, LossGuess& loss) {
   if (!squeezed(of.shape).empty() || counts.of_the_rarer() == 0) return;
   if (counts.is_rare()) {
@@ -75,7 +75,7 @@ std::optional<LossGuess> guess_binary(const LossCase& of) {
     loss.why =
         fmt::format("\"{}\" has one number for each label, and \"{}\" holds two words: 1 is \"{}\"",
                     of.output, of.labels.name, words[1]);
-    if (!of.labels.is_label) loss.certainty = 2;  // it may be anything
+    if (!of.labels.is_label) loss.certainty = 2;  // the column may be anything
     Counts counts = counts_of(of.labels);
     if (words[0] != of.labels.words.front()) std::swap(counts.zeros, counts.ones);
     add_metrics(of, counts, loss);
@@ -90,8 +90,8 @@ std::optional<LossGuess> guess_binary(const LossCase& of) {
   return loss;
 }
 
-/// Why a column of labels that looks like two classes is not taken: it has a third word, or one of
-/// its words cannot stand in a list.
+/// Why a column of labels that looks like two classes is not used: it has a third word, or a word
+/// that a list cannot contain.
 std::string miss_of_two_words(const LossCase& of) {
   const ArrayFacts& labels = of.labels;
   const bool fit = squeezed(of.shape) == squeezed(labels.sample.shape) && is_one_score(of.shape);

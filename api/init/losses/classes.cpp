@@ -1,4 +1,4 @@
-// Class numbers against scores of every class: softmax_cross_entropy, or nll of log-probabilities.
+// Class numbers with a score for every class: softmax_cross_entropy, or nll of log-probabilities.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace tandem::api::forms {
 namespace {
 
-/// How many classes the output scores where labels of this shape go with it; 0: they do not.
+/// The number of classes that the output scores, where labels of this shape fit it; 0: they do not.
 std::int64_t classes(const Shape& output, Shape labels) {
   if (output.empty()) return 0;
   if (labels.size() == output.size() && labels.back() == 1) labels.pop_back();
@@ -20,8 +20,8 @@ std::int64_t classes(const Shape& output, Shape labels) {
   return count >= 2 ? count : 0;
 }
 
-/// The one value beside the classes, where it is one that stands for "no label": PyTorch's -100,
-/// or 255 of masks.
+/// The only value outside the classes, where it is usual for "no label": PyTorch's -100, or 255 in
+/// masks.
 std::string ignored(const Numbers& numbers, std::int64_t classes) {
   if (numbers.many) return "";
   std::set<double> others;
@@ -34,7 +34,7 @@ std::string ignored(const Numbers& numbers, std::int64_t classes) {
   return "";
 }
 
-/// Labels that are words: one of each class, or fewer.
+/// For labels that are words: one per class, or fewer.
 std::optional<LossGuess> guess_words(const LossCase& of, std::int64_t count) {
   const std::vector<std::string> words = label_words(of, count);
   const std::string list = classes_function(words);
@@ -73,7 +73,7 @@ std::optional<LossGuess> guess_numbers(const LossCase& of, std::int64_t count) {
         "not count (another pad of the field is another ignore_index)",
         of.output, of.labels.made, *of.labels.padding);
   }
-  // Labels that use the last class go with this output more surely than those that do not.
+  // Labels that use the last class fit this output more certainly than those that do not.
   loss.certainty = in_range && numbers.most == static_cast<double>(count - 1) ? 3 : 2;
   return loss;
 }
@@ -100,7 +100,7 @@ std::string empty_fields(const ArrayFacts& labels) {
   return fmt::format("\"{}\" has empty fields", labels.name);
 }
 
-/// Why labels that are texts are none of the classes.
+/// Why labels that are texts do not match the classes.
 std::string near_miss_of_words(const LossCase& of, std::int64_t count) {
   const bool are_few = of.labels.texts <= count;
   const std::string unlisted = are_few ? unlisted_labels(of) : "";

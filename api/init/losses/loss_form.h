@@ -1,4 +1,4 @@
-// A kind of loss that outputs and labels may call for.
+// The interface of a type of loss that init can guess from outputs and labels.
 #pragma once
 
 #include <optional>
@@ -15,10 +15,11 @@ namespace tandem::api {
 struct LossCase {
   std::string output;
   Shape shape;
-  std::string op;      // "Softmax", "LogSoftmax" or "Sigmoid" where the output is made by one
-  std::string before;  // the value that it reads
+  /// The operator that makes the output: "Softmax", "LogSoftmax", "Sigmoid"; else "".
+  std::string op;
+  std::string before;  // the value that this operator reads
   const ArrayFacts& labels;
-  std::vector<std::string> words = {};  // what the model calls its classes; empty: it does not say
+  std::vector<std::string> words = {};  // the model's names of its classes; empty: it has none
 };
 
 struct LossGuess {
@@ -29,30 +30,31 @@ struct LossGuess {
   std::string options;           // more keys of the term, TOML: ", ignore_index = -100"
   std::vector<std::string> metrics;
   std::string why;
-  std::string note;   // for people: what may come of it
-  std::string doubt;  // what else it could be: then it is no guess, but a TODO
-  int certainty = 0;  // of two guesses the greater one counts
+  std::string note;   // for people: what may result from it
+  std::string doubt;  // what else it could be; where set, the guess becomes a TODO
+  int certainty = 0;  // the guess with the greatest certainty is used
 };
 
 struct LossForm {
   std::string_view name;
-  /// Nothing where output and labels do not fit together so.
+  /// Empty where output and labels do not fit together in this form.
   std::optional<LossGuess> (*guess)(const LossCase& of) = nullptr;
-  /// Where they nearly do: what is wrong. "" else.
+  /// Where they nearly fit: what is wrong. Else "".
   std::string (*near_miss)(const LossCase& of) = nullptr;
 };
 
 std::span<const LossForm> all_loss_forms();
 
-/// What numbers a column of words as so many classes: the model's own words in its order, where the
-/// column holds no others, else those of the column, sorted. None where these are more.
+/// The words by which a column of words is numbered as `count` classes: the model's own words in
+/// its order, where the column holds no others, else those of the column, sorted. Empty where there
+/// are more than `count`.
 std::vector<std::string> label_words(const LossCase& of, std::int64_t count);
-/// Why words cannot be numbered, whatever their number; "" where they can.
+/// Why words cannot be numbered, however many there are; "" where they can.
 std::string unlisted_labels(const LossCase& of);
 
-/// Without extents of 1.
+/// The shape without extents of 1.
 Shape squeezed(const Shape& shape);
-/// Casts that labels need to be whole numbers, or numbers, of a loss.
+/// Casts that make labels the whole numbers (`whole`) or the numbers that a loss needs.
 std::vector<std::string> label_functions(const ArrayFacts& labels, bool whole);
 
 }  // namespace tandem::api

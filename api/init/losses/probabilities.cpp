@@ -1,5 +1,5 @@
-// Labels of the output's shape that are 0 and 1 alone: one-hot classes or answers to several
-// questions, which the values cannot tell apart.
+// Labels of the output's shape that are only 0 and 1: one-hot classes or answers to several
+// questions, which the values cannot distinguish.
 #include <fmt/format.h>
 
 #include "api/init/losses/loss_form.h"
@@ -13,7 +13,7 @@ std::optional<LossGuess> guess_probabilities(const LossCase& of) {
       of.labels.is_text || of.labels.has_gaps() || !of.labels.numbers.binary())
     return std::nullopt;
   LossGuess loss;
-  // One-hot labels have as many ones as there are places, whichever axis the classes are on.
+  // One-hot labels have one 1 per position, whichever axis the classes are on.
   const auto one_for_each = [&](std::int64_t classes) {
     return of.labels.numbers.sum * static_cast<double>(classes) ==
            static_cast<double>(of.labels.numbers.count);

@@ -6,8 +6,8 @@
 namespace tandem::api::forms {
 namespace {
 
-/// A network begins with outputs near 0, and steps do not grow with the targets. What float32 does
-/// not hold no normalization mends.
+/// A network starts with outputs near 0, and steps do not grow with the targets. Values that
+/// float32 cannot hold cannot be repaired by normalization.
 std::string note_of_scale(const ArrayFacts& labels) {
   if (const std::string beyond = beyond_float32(labels); !beyond.empty())
     return beyond +
@@ -38,7 +38,7 @@ std::optional<LossGuess> guess_regression(const LossCase& of) {
   loss.labels_key = "targets";
   loss.as = label_functions(of.labels, false);
   loss.metrics = {"rmse"};
-  if (numbers.deviation() > 0) loss.metrics.emplace_back("r2");  // which is none of equal targets
+  if (numbers.deviation() > 0) loss.metrics.emplace_back("r2");  // undefined for equal targets
   loss.why = fmt::format("\"{}\" holds numbers ({:g} to {:g}) in the shape of \"{}\"",
                          of.labels.name, numbers.least, numbers.most, of.output);
   loss.note = note_of_scale(of.labels);

@@ -1,4 +1,4 @@
-// The list of networks, and what their rules share.
+// The list of networks, and functions that their rules share.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace networks {
 
 namespace {
 
-/// Numbers between the parts' borders become `*`.
+/// Replaces path components that are numbers by `*`.
 std::string pattern_of(const std::string& path) {
   std::string pattern;
   for (std::size_t i = 0; i < path.size();) {
@@ -61,7 +61,7 @@ std::vector<std::string> table_selectors(const ModelFacts& model,
   for (const TableFacts* table : tables) {
     const std::string pattern = pattern_of(table->path);
     const Selector selector(pattern);
-    // The pattern has to mean these tables and nothing else.
+    // The pattern must match these tables and nothing else.
     const bool is_exact = std::all_of(
         model.imported.graph.states.begin(), model.imported.graph.states.end(),
         [&](const State& state) {

@@ -1,4 +1,4 @@
-// Dense layers, and everything that no other rule knows.
+// Dense layers, and every network that no other rule matches.
 #include "api/init/networks/network.h"
 
 namespace tandem::api::networks {

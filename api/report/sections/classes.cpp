@@ -1,4 +1,4 @@
-// Metrics of many numbers at the last evaluation: confusion matrices, numbers by class or slice.
+// Metrics with many numbers at the last evaluation: confusion matrices, numbers by class or slice.
 #include <algorithm>
 #include <cmath>
 
@@ -13,7 +13,8 @@ namespace {
 
 constexpr std::size_t most_classes = 25;
 
-/// Cells are shaded by their part of the row: of a label's samples those that got this prediction.
+/// Cells are shaded by their share of the row: the part of a label's samples that got this
+/// prediction.
 std::string matrix_html(const tandem::MetricTable& table) {
   const std::size_t n = table.names.size();
   std::string head = "<tr><td></td>", rows;
@@ -35,7 +36,7 @@ std::string matrix_html(const tandem::MetricTable& table) {
          head + "</tr></thead><tbody>" + rows + "</tbody></table></div>";
 }
 
-/// Of a large matrix: the mistakes that are made most often.
+/// For a large matrix: lists the most frequent mistakes.
 std::string mistakes_html(const tandem::MetricTable& table) {
   constexpr std::size_t most = 30;
   const std::size_t n = table.names.size();

@@ -31,7 +31,7 @@ ChartLine line_of(const ReportInput& input, std::size_t run, const RunSeries& se
   return line;
 }
 
-/// A loss that falls by much is told apart at its end on a logarithmic axis alone.
+/// A loss that falls by much needs a logarithmic axis to show differences at its end.
 AxisKind axis_for(const std::vector<ChartLine>& lines) {
   double least = std::numeric_limits<double>::infinity(), greatest = 0;
   for (const ChartLine& line : lines) {
@@ -44,7 +44,7 @@ AxisKind axis_for(const std::vector<ChartLine>& lines) {
   return least > 0 && greatest > 50 * least ? AxisKind::logarithmic : AxisKind::linear;
 }
 
-/// Of all runs, in training and over held-out data.
+/// A metric of all runs, in training and over held-out data.
 Chart chart_of(const ReportInput& input, const std::string& name, const std::string& title,
                const std::string& unit) {
   Chart chart{.title = title, .unit = unit};
@@ -63,7 +63,7 @@ Chart chart_of(const ReportInput& input, const std::string& name, const std::str
   return chart;
 }
 
-/// Names of series of all runs that are asked for, in the order in which they come; "loss" first.
+/// Names of the wanted series over all runs, in the order of first occurrence; "loss" first.
 template <class IsWanted>
 std::vector<std::string> names_of_series(const ReportInput& input, const IsWanted& is_wanted) {
   std::vector<std::string> names;
@@ -83,7 +83,7 @@ std::string charts(const std::string& all) {
   return all.empty() ? "" : "<div class=\"charts\">" + all + "</div>";
 }
 
-/// Norms of one kind of all parameters in one chart, as far as colours go.
+/// Norms of one type for all parameters in one chart, as many as there are colours.
 std::string norms_chart(const ReportInput& input, const std::string& kind,
                         const std::string& title) {
   constexpr std::size_t most = 8;

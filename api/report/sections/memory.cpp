@@ -1,4 +1,4 @@
-// What memory holds while a step runs, device by device, as the plan of the run has it.
+// Memory in use during a step, device by device, by the plan of the run.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -21,7 +21,7 @@ StackedChart memory_chart(const ReportJson& plan, const ReportJson& device) {
   StackedChart chart{.title = text_in(device, "name"),
                      .unit = "bytes in use",
                      .x_name = "operation of the step, in order of launch"};
-  constexpr std::size_t most_points = 4000;  // runs write a tenth of them
+  constexpr std::size_t most_points = 4000;  // runs write a tenth of that
   chart.x = numbers_in(device, "at");
   chart.x.resize(std::min(chart.x.size(), most_points));
   const auto layer = [&](const char* name, std::vector<double> values) {

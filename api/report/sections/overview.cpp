@@ -1,4 +1,4 @@
-// The numbers of each run that people look for first.
+// The most important numbers of each run.
 #include <algorithm>
 #include <ctime>
 #include <filesystem>
@@ -54,7 +54,7 @@ std::string facts_of(const RunRecord& run) {
          ", written last " + time_text(run.changed) + ".</p>";
 }
 
-/// Metrics that some run has, in the order in which they come.
+/// Metrics that at least one run has, in the order of first occurrence.
 std::vector<std::string> metrics_of(const ReportInput& input) {
   constexpr std::size_t most = 8;
   std::vector<std::string> names;
@@ -74,7 +74,7 @@ std::string table_of(const ReportInput& input) {
   std::vector<std::vector<std::string>> rows;
   for (std::size_t i = 0; i < input.runs.size(); ++i) {
     const RunRecord& run = input.runs[i].record;
-    // The box is shown by the script that it works with.
+    // The checkbox is hidden until the script, which it needs, shows it.
     std::vector<std::string> row{
         fmt::format("<label class=\"c{} break\"><input type=\"checkbox\" data-run=\"{}\" checked "
                     "hidden><i class=\"key\" aria-hidden=\"true\"></i> {}</label>",

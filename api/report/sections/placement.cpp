@@ -1,4 +1,5 @@
-// Where operators run, what crosses between devices, and what could not be as the policy asks.
+// Shows where operators run, what crosses between devices, and where the policy could not be
+// followed.
 #include <algorithm>
 #include <map>
 
@@ -10,7 +11,7 @@
 namespace tandem::api {
 namespace {
 
-/// Operators of each phase by device.
+/// The number of operators per device and phase.
 std::string devices_table(const ReportJson& placement) {
   std::map<std::string, std::map<std::string, int>> counts;
   std::map<std::string, int> references;

@@ -1,4 +1,4 @@
-// What operators and modules take of a step, where the run or a bench has measured it.
+// Shows the time of operators and modules in a step, where the run or a bench has measured it.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -29,7 +29,7 @@ std::vector<TimedOperator> timed_operators(const ReportJson& source) {
   return all;
 }
 
-/// The first `parts` parts of a path, without the operator's own name.
+/// The first `parts` components of a path, without the operator's own name.
 std::string module_of(const std::string& path, int parts) {
   const std::size_t end = path.rfind('.');
   const std::string scope = end == std::string::npos ? path : path.substr(0, end);
@@ -39,7 +39,7 @@ std::string module_of(const std::string& path, int parts) {
   return scope.substr(0, at);
 }
 
-/// As deep as it takes to have several modules.
+/// The smallest depth at which there are several modules.
 int module_depth(const std::vector<TimedOperator>& operators) {
   for (int parts = 1; parts < 6; ++parts) {
     std::set<std::string> modules;

@@ -1,4 +1,4 @@
-// Predictions as .npy and .npz.
+// Writes predictions as .npy and .npz.
 #include <algorithm>
 #include <limits>
 
@@ -9,7 +9,8 @@
 namespace tandem::api {
 namespace {
 
-/// The header of an array says how long it is: elements are kept beside until that is known.
+/// The header of an array contains its length, so elements are kept in a temporary file until that
+/// is known.
 class ArrayFile final : public PredictionFile {
  public:
   explicit ArrayFile(const std::string& to)
@@ -58,7 +59,7 @@ class ArrayFile final : public PredictionFile {
       parts_.push_back(std::make_unique<OutputFile>(place_.make()));
     batches_.resize(batch_names_.size());
   }
-  // "NAME.NUMBER" of each batch, and "rows.NUMBER" with the rows that it was made of.
+  // Writes "NAME.NUMBER" for each batch, and "rows.NUMBER" with the rows that it was computed from.
   void add_batch(const PredictedBatch& batch) override {
     std::vector<HostTensor> values = batch.values;
     values.push_back(HostTensor::from({static_cast<std::int64_t>(batch.rows.size())}, batch.rows));
@@ -97,7 +98,7 @@ class ArrayFile final : public PredictionFile {
   std::string to_;
   bool archive_;
   NewFile place_;
-  std::string whole_;  // the file in the making
+  std::string whole_;  // the temporary file
   std::vector<PredictedArray> arrays_;
   std::vector<std::unique_ptr<OutputFile>> parts_;
   std::int64_t rows_ = 0;

@@ -11,13 +11,13 @@ namespace {
 
 struct PredictionFormat {
   std::string_view ending;
-  bool is_text;     // it may have words of classes, and ids
-  bool has_header;  // a line of the columns' names
+  bool is_text;     // it may contain names of classes, and ids
+  bool has_header;  // a line with the columns' names
   bool has_batches;
   std::unique_ptr<PredictionFile> (*open)(const std::string& to, bool header);
 };
 
-/// The first one is that of standard output, pipes and devices.
+/// The first one is used for standard output, pipes and devices.
 constexpr PredictionFormat prediction_formats[] = {
     {".tsv", true, true, false, open_text_predictions},
     {".csv", true, true, false, open_text_predictions},
@@ -26,7 +26,7 @@ constexpr PredictionFormat prediction_formats[] = {
     {".npz", false, false, true, open_array_predictions},
 };
 
-/// Null for other endings.
+/// The format by the ending; null for other endings.
 const PredictionFormat* format_of(const std::string& to) {
   if (to == "-" || is_device(to)) return &prediction_formats[0];
   const std::string ending = std::filesystem::path(to).extension().string();

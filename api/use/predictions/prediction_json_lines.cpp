@@ -1,5 +1,5 @@
-// Predictions as .jsonl: an object a row, arrays of several entries as lists of their shape; or an
-// object a batch.
+// Writes predictions as .jsonl: one object per row, with arrays of several entries as lists of
+// their shape; or one object per batch.
 #include <nlohmann/json.hpp>
 
 #include "api/use/predictions/prediction_output.h"
@@ -88,14 +88,14 @@ class JsonLinesFile final : public PredictionFile {
     text_ += (is_first_ ? "" : ", ") + json_string(name) + ": ";
     is_first_ = false;
   }
-  /// JSON has no numbers that are not finite: they are texts, as in metrics.jsonl.
+  /// Numbers that are not finite, which JSON lacks, become texts, as in metrics.jsonl.
   void append_value(const HostTensor& values, std::int64_t index) {
     std::string number;
     append_number(number, values, index);
     const bool is_number = number.find_first_of("ni") == std::string::npos;
     text_ += is_number ? number : '"' + number + '"';
   }
-  /// An entry alone stands without a list, whatever its shape.
+  /// A single entry is written without a list, whatever its shape.
   template <class Append>
   void append_nested(const TensorType& sample, std::size_t axis, std::int64_t& at,
                      const Append& append) {

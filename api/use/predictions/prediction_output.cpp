@@ -61,7 +61,7 @@ void append_number(std::string& text, const HostTensor& values, std::int64_t ind
   char digits[40];
   const auto at = static_cast<std::size_t>(index);
   const auto put = [&](auto value) {
-    if (value != value) {  // whatever its sign
+    if (value != value) {  // NaN of either sign
       text += "nan";
       return;
     }

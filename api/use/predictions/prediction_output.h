@@ -1,4 +1,4 @@
-// What the formats of predictions share: the file in the making, numbers, words of classes.
+// Code shared by the formats of predictions: output file, numbers, names of classes.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +21,11 @@ inline constexpr const char* to_option = "--to";
 [[noreturn]] void refuse_place(const std::string& to, std::string message, std::string expected,
                                std::string fix);
 
-/// What is there and is no file: a pipe, a device.
+/// Whether something exists there that is no regular file: a pipe, a device.
 bool is_device(const std::string& to);
 
-/// A file in the making, or standard output ("-"). Pipes and devices are written as it comes.
+/// A file that appears when it is complete, or standard output ("-"). Pipes and devices are written
+/// to directly.
 class PredictionOutput {
  public:
   explicit PredictionOutput(const std::string& to);
@@ -32,14 +33,14 @@ class PredictionOutput {
   void finish();
 
  private:
-  std::optional<NewFile> place_;      // of a file
+  std::optional<NewFile> place_;      // set for a file
   std::unique_ptr<OutputFile> file_;  // null: standard output
 };
 
 /// The shortest digits that read back to the same number; "nan", "inf", "-inf".
 void append_number(std::string& text, const HostTensor& values, std::int64_t index);
 
-/// The word in place of a number; null where the array has none for it.
+/// The word that replaces a number; null where the array has none for it.
 const std::string* word_in(const PredictedArray& array, const HostTensor& values,
                            std::int64_t index);
 
@@ -49,7 +50,7 @@ class IdRows {
   void name(std::vector<std::string> names) { names_ = std::move(names); }
   const std::vector<std::string>& names() const { return names_; }
   void add(std::vector<std::vector<std::string>> rows);
-  /// Of the next row: a text a name.
+  /// The ids of the next row: one text per name.
   std::vector<std::string> next();
 
  private:

@@ -1,4 +1,4 @@
-// Predictions as .tsv and .csv: a line a row.
+// Writes predictions as .tsv and .csv: one line per row.
 #include "api/use/predictions/prediction_output.h"
 
 namespace tandem::api {
@@ -57,7 +57,7 @@ class TextFile final : public PredictionFile {
  private:
   static constexpr std::size_t piece = std::size_t{1} << 20;
 
-  /// Text as the format holds it: csv has quotes, tsv has none and escapes tabs and line ends.
+  /// A text as a cell of the format: csv quotes it, tsv escapes tabs and line breaks.
   std::string cell(const std::string& content) const {
     if (separator_ == ',') return quoted(content);
     std::string text;

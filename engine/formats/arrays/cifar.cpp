@@ -10,7 +10,7 @@
 namespace tandem {
 namespace {
 
-/// All bytes of a file, unpacked. Of a packed file they are counted, and no more of them than
+/// The number of a file's bytes, unpacked. The bytes of a packed file are counted, up to what
 /// memory has room for.
 std::uint64_t size_of_content(const InputFile& file) {
   UnpackedFile stream(file);

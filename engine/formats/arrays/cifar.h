@@ -10,8 +10,8 @@
 
 namespace tandem {
 
-/// `images` uint8 [N, 3, 32, 32] and `labels` uint8 [N]; CIFAR-100 also has `coarse_labels`. Those
-/// of them that are `wanted`; without it all. Which of the two kinds it is follows from the file's
+/// `images` uint8 [N, 3, 32, 32] and `labels` uint8 [N]; CIFAR-100 also has `coarse_labels`. Only
+/// those that are `wanted`; without it, all. Which of the two types of file it is follows from its
 /// size, for which a packed file is unpacked once more. Error{data} with file and row (labels above
 /// 9 or 99, incomplete records); Error{does_not_fit} where they take more memory than there is.
 std::vector<NamedTensor> read_cifar(const std::string& path,

@@ -18,7 +18,7 @@ std::vector<NamedTensor> read_npz(const std::string& path);
 
 /// Writes and syncs. bfloat16 has no NumPy type: Error{usage}.
 WrittenFile write_npy(const std::string& path, const HostTensor& tensor);
-/// Stored, or deflated with `compress`.
+/// Writes and syncs; arrays are stored, or deflated with `compress`.
 WrittenFile write_npz(const std::string& path, const std::vector<NamedTensor>& tensors,
                       bool compress = false);
 

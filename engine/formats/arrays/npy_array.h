@@ -12,15 +12,15 @@ namespace tandem {
 struct NpyHeader {
   TensorType type;
   bool swapped = false;       // big endian
-  bool column_major = false;  // and of two axes or more
+  bool column_major = false;  // only with two axes or more
 };
 
 /// Reads up to the first element. `bytes` is how long the stream is: Error{data} where it is not
 /// exactly header and elements. `file` and `member` are for messages.
 NpyHeader read_npy_header(ByteStream& from, std::uint64_t bytes, const std::string& file,
                           const std::string& member);
-/// The elements, row-major, native byte order, converted to `as` on the way: beside the result a
-/// piece of 1 MiB is in memory.
+/// The elements, row-major, native byte order, converted to `as` on the way: only a piece of 1 MiB
+/// is in memory besides the result.
 HostTensor read_npy_elements(ByteStream& from, const NpyHeader& header, DType as,
                              const std::string& file, const std::string& member);
 /// Magic, version 1.0 and header, padded to 64 bytes; the elements follow.

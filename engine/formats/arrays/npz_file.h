@@ -22,12 +22,12 @@ class NpzFile {
   /// In the archive's order, without ".npy".
   const std::vector<std::string>& names() const { return archive_.names(); }
   bool has(const std::string& name) const { return archive_.has(name); }
-  /// Of an array that is there, from its header alone.
+  /// The type of an existing array, read from only its header.
   TensorType type(const std::string& name) const;
   /// The array, converted to `as` while it is read.
   HostTensor read(const std::string& name, DType as) const;
-  /// Those of these names, as they are. Their headers are read first, and memory for all of them is
-  /// looked for before anything is unpacked.
+  /// The arrays of these names, unconverted. Their headers are read first, and memory for all of
+  /// them is checked before anything is unpacked.
   std::vector<NamedTensor> read(const std::vector<std::string>& names) const;
 
  private:

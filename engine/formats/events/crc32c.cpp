@@ -6,7 +6,7 @@ namespace tandem {
 namespace {
 
 constexpr std::array<std::uint32_t, 256> crc32c_table() {
-  constexpr std::uint32_t reflected = 0x82F63B78;  // of 0x1EDC6F41
+  constexpr std::uint32_t reflected = 0x82F63B78;  // 0x1EDC6F41 with its bits reversed
   std::array<std::uint32_t, 256> table{};
   for (std::uint32_t byte = 0; byte < table.size(); ++byte) {
     std::uint32_t value = byte;

@@ -1,4 +1,4 @@
-// What event files of TensorBoard hold: messages `Event` of tensorflow/core/util/event.proto.
+// The contents of TensorBoard's event files: messages `Event` of tensorflow/core/util/event.proto.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,7 @@ struct EventTime {
 
 /// The first event of each file.
 std::string version_event(double wall);
-/// A program begins to write: what earlier files have of this step and of later ones does not
-/// count.
+/// A program begins to write: events of this step or later ones in earlier files do not count.
 std::string start_event(const EventTime& time);
 /// Numbers by their tags; float32 in the file.
 std::string scalars_event(const EventTime& time,
@@ -30,12 +29,12 @@ std::string histogram_event(const EventTime& time, std::string_view tag,
 /// `graph`: a message GraphDef.
 std::string graph_event(double wall, std::string_view graph);
 
-/// What is read of an event again.
+/// What is read back from an event.
 struct EventFacts {
   std::int64_t step = 0;
-  std::string tag;        // of its first value; "" where it has none
-  bool is_start = false;  // of start_event
-  bool is_graph = false;  // of graph_event
+  std::string tag;        // its first value's; "" where it has none
+  bool is_start = false;  // made by start_event
+  bool is_graph = false;  // made by graph_event
 };
 EventFacts facts_of_event(std::string_view event);
 

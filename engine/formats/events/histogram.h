@@ -27,7 +27,7 @@ class Histogram {
     double limit = 0, values = 0;
     bool operator==(const Bucket&) const = default;
   };
-  /// Those that hold values, and of empty ones that stand together the last one; at least one.
+  /// The buckets that hold values, and the last one of each run of empty ones; at least one.
   std::vector<Bucket> buckets() const;
 
  private:

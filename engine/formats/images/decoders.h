@@ -1,4 +1,4 @@
-// The libraries that decode pictures. Where a build lacks one, no_NAME.cpp stands for NAME.cpp.
+// The libraries that decode pictures. Where a build lacks one, no_NAME.cpp replaces NAME.cpp.
 #pragma once
 
 #include <cstdint>

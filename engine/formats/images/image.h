@@ -10,13 +10,13 @@
 
 namespace tandem {
 
-/// Planes one behind the other, each row-major: [channels, height, width].
+/// Planes one after the other, each row-major: [channels, height, width].
 struct Image {
   std::int64_t channels = 0, height = 0, width = 0;
   std::vector<std::uint8_t> pixels;
 
   std::int64_t plane() const { return height * width; }
-  /// Keeps what memory there is; what the pixels are then is not said.
+  /// Reuses the memory that there is; the pixels are then undefined.
   void resize(std::int64_t c, std::int64_t h, std::int64_t w) {
     channels = c, height = h, width = w;
     pixels.resize(static_cast<std::size_t>(c * h * w));
@@ -34,9 +34,9 @@ struct ImageHeader {
 
 /// Twice PIL's MAX_IMAGE_PIXELS: above it PIL refuses to decode.
 inline constexpr std::int64_t most_pixels = 178'956'970;
-inline constexpr std::uint64_t most_image_bytes = std::uint64_t{1} << 30;  // of a file
+inline constexpr std::uint64_t most_image_bytes = std::uint64_t{1} << 30;  // limit of a file's size
 
-/// Gives the memory of a thread's buffer back where few pictures need so much.
+/// Frees the memory of a thread's buffer where it is so large that few pictures need it.
 inline void release_large(std::vector<std::uint8_t>& buffer) {
   if (buffer.capacity() > std::size_t{1} << 26) std::vector<std::uint8_t>().swap(buffer);
 }

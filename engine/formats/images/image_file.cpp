@@ -45,8 +45,8 @@ void require(const std::string& path, const DecoderProblem& problem) {
                                            .fix = problem.fix});
 }
 
-/// Refuses a size that so few packed bytes cannot have, before there is memory for it. `least`: of
-/// bytes that the picture takes in the file.
+/// Refuses a size that so few packed bytes cannot have, before memory is taken for it. `least`: the
+/// fewest bytes that the picture takes in the file.
 void check_packed(const InputFile& file, const ImageHeader& header, std::uint64_t least) {
   if (file.size() >= least) return;
   refuse_image(
@@ -79,7 +79,8 @@ ImageHeader png_header(const InputFile& file) {
   return header;
 }
 
-/// The segment that tells the size: SOF0 and its kin, but for DHT, JPG and DAC.
+/// Whether the marker is that of the segment with the size: SOF0 to SOF15, without DHT, JPG and
+/// DAC, which lie among them.
 bool is_frame(std::uint8_t marker) {
   return marker >= 0xc0 && marker <= 0xcf && marker != 0xc4 && marker != 0xc8 && marker != 0xcc;
 }
@@ -107,7 +108,7 @@ ImageHeader frame_header(const InputFile& file, std::uint8_t marker, std::uint64
   header.height = height;
   header.width = width;
   header.has_colour = frame[5] == 3;
-  // A block of 64 numbers, which stands for up to 32 x 16 pixels, has a bit at least.
+  // A block of 64 numbers, which covers up to 32 x 16 pixels, takes at least a bit.
   check_packed(file, header, std::uint64_t{height} * width / (8 * 32 * 16));
   return header;
 }
@@ -121,7 +122,7 @@ ImageHeader jpeg_header(const InputFile& file) {
     if (file.read_at(at, head, 2) < 2) break;
     if (head[0] != 0xff)
       refuse_image(file.path(), "a damaged JPEG: a segment does not begin with 0xff");
-    if (head[1] == 0xff) {  // bytes that fill up
+    if (head[1] == 0xff) {  // fill bytes
       ++at;
       continue;
     }
@@ -141,7 +142,7 @@ ImageHeader jpeg_header(const InputFile& file) {
   refuse_image(file.path(), "a damaged JPEG: the file ends before its size");
 }
 
-/// Three equal planes of one.
+/// Makes three equal planes of one.
 void to_colours(Image& image) {
   const auto plane = static_cast<std::size_t>(image.plane());
   image.resize(3, image.height, image.width);
@@ -200,8 +201,8 @@ ImageHeader read_image(const std::string& path, const ImageReading& how, Image& 
     refuse_image(path, "the file is too large", "at most 1 GiB",
                  std::to_string(file.size()) + " bytes");
   }
-  // Rows as the library gives them, and planes; beside those a progressive JPEG has two bytes a
-  // number. Small pictures are not worth the question.
+  // Rows as the library gives them, and planes; a progressive JPEG also has two bytes a number.
+  // Small pictures are not worth the question.
   const auto pixels = static_cast<std::size_t>(header.height * header.width);
   const std::size_t bytes = file.size() + pixels * 3 * 4;
   constexpr std::size_t worth_asking = std::size_t{1} << 26;

@@ -8,10 +8,10 @@
 
 namespace tandem {
 
-/// Reads as much of the file as tells its size, whatever its name. Throws Error{data} where it is
-/// neither JPEG nor PNG, of a kind that is not read (four colours, 12 bits, arithmetic codes), of
-/// no size or too large; Error{usage} where this build lacks the library for it; Error{runtime}
-/// where the system does not give it.
+/// Reads only as much of the file as is needed to know its size, whatever its name. Throws
+/// Error{data} where it is neither JPEG nor PNG, of a kind that is not read (four colours, 12 bits,
+/// arithmetic codes), of no size or too large; Error{usage} where this build lacks the library for
+/// it; Error{runtime} where the system does not give it.
 ImageHeader read_image_header(const std::string& path);
 
 struct ImageReading {
@@ -21,8 +21,8 @@ struct ImageReading {
   std::int64_t least_height = 0, least_width = 0;
 };
 /// The pixels of a file, and its header. Grey becomes three equal channels, colours become PIL's
-/// `L`: (19595 R + 38470 G + 7471 B) / 65536, rounded. The place of a camera (EXIF) is not looked
-/// at, as PIL's Image.open does not. Throws as above, and Error{data} where the file is damaged.
+/// `L`: (19595 R + 38470 G + 7471 B) / 65536, rounded. The orientation of the camera (EXIF) is
+/// ignored, as in PIL's Image.open. Throws as above, and Error{data} where the file is damaged.
 ImageHeader read_image(const std::string& path, const ImageReading& how, Image& to);
 
 /// Whether a name has the ending of JPEG or PNG, in any case; or of another format of pictures.

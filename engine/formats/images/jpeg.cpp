@@ -65,7 +65,7 @@ struct JpegRun {
   std::uint8_t* row;  // interleaved, of three channels
 };
 
-// Functions that set the place to leave to have no variables of their own, which might be lost.
+// Functions that call setjmp have no variables of their own, which longjmp might lose.
 
 [[gnu::noinline]] void start_decompression(JpegRun& run, int part) {
   jpeg_create_decompress(&run.info);

@@ -39,13 +39,13 @@ void give_png_bytes(png_structp png, png_bytep to, std::size_t bytes) {
   run->left -= bytes;
 }
 
-/// Chunks that say nothing of the pixels. Texts and profiles are packed, and may unpack to
-/// anything.
+/// Chunks that say nothing about the pixels. Texts and profiles are packed, and may unpack to any
+/// size.
 constexpr std::uint8_t passed_over[] =
     "iCCP\0iTXt\0zTXt\0tEXt\0eXIf\0sPLT\0hIST\0tIME\0pHYs\0oFFs\0pCAL\0sCAL\0gAMA\0cHRM\0sRGB\0bKG"
     "D";
 
-// Functions that set the place to leave to have no variables of their own, which might be lost.
+// Functions that call setjmp have no variables of their own, which longjmp might lose.
 
 [[gnu::noinline]] void read_png_head(PngRun& run) {
   png_set_read_fn(run.png, &run, give_png_bytes);

@@ -1,5 +1,5 @@
-// GPT-2's letters for bytes: printable ones of Latin-1 stand for themselves, the other 68 are
-// U+0100 and on, so that every byte is a visible character.
+// GPT-2's letters for bytes: printable ones of Latin-1 are themselves, the other 68 are U+0100 and
+// on, so that every byte is a visible character.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 namespace tandem {
 
 void append_byte_letter(std::string& to, unsigned char byte);
-/// The byte that a character stands for; -1: none.
+/// The byte that a character represents; -1: none.
 int byte_of_letter(char32_t letter);
 
 /// "<0x0A>": how tokens of single bytes are written.

@@ -17,7 +17,8 @@
 
 namespace tandem {
 
-/// Text to text. What changes it in front says so, as `Words::from_start` needs it.
+/// Text to text. One that changes the front of a text reports that, as `Words::from_start` needs
+/// it.
 class Normalizer {
  public:
   virtual ~Normalizer() = default;
@@ -31,7 +32,7 @@ class PreTokenizer {
   virtual void split(Words& words) const = 0;
 };
 
-/// Memory of models, of one thread.
+/// Scratch memory of models, for one thread.
 struct ModelScratch {
   struct Symbol {
     std::uint32_t id = 0;
@@ -63,7 +64,7 @@ class TokenModel {
   virtual void encode(std::string_view word, std::vector<std::uint32_t>& ids,
                       ModelScratch& scratch) const = 0;
   virtual const TokenTable& tokens() const = 0;
-  /// What stands for text that is in no token.
+  /// The token for text that is in no other token.
   virtual std::optional<std::uint32_t> unknown() const = 0;
 };
 
@@ -74,7 +75,7 @@ struct TokenFrame {
     std::uint8_t type = 0;
   };
   std::vector<Token> before, behind;
-  std::uint8_t type = 0;  // of the text's own tokens
+  std::uint8_t type = 0;  // segment type of the text's own tokens
   bool is_set = false;
 
   std::size_t size() const { return before.size() + behind.size(); }
@@ -108,7 +109,7 @@ std::span<const PartKind<TokenDecoder>> all_token_decoders();
 // Each throws Error{data} with the file and the keys; a "type" that has no part is named.
 std::unique_ptr<const Normalizer> read_normalizer(const JsonItem& item);
 std::unique_ptr<const PreTokenizer> read_pre_tokenizer(const JsonItem& item);
-/// Files of early versions have no "type", which other keys tell then.
+/// Files of early versions have no "type", which then follows from other keys.
 std::unique_ptr<const TokenModel> read_token_model(const JsonItem& item);
 std::unique_ptr<const PostProcessor> read_post_processor(const JsonItem& item);
 std::unique_ptr<const TokenDecoder> read_token_decoder(const JsonItem& item);
@@ -120,7 +121,7 @@ std::string text_at(const JsonItem& item, std::string_view key, std::string fall
 /// A text of one character.
 std::string character_at(const JsonItem& item, std::string_view key, std::string_view fallback);
 
-/// What a part makes of a text may be given to it again. Throws std::invalid_argument above 256
+/// Bounds texts, since a part may get its own result again. Throws std::invalid_argument above 256
 /// MiB.
 void check_size(const std::string& text);
 

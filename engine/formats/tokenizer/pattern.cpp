@@ -21,7 +21,7 @@ std::string error_text(int code) {
   return reinterpret_cast<const char*>(buffer);
 }
 
-// Of one call; without compiled code a step takes about ten times as long.
+// Limits of one call; without compiled code a step takes about ten times as long.
 constexpr std::uint32_t most_steps = 10'000'000, most_interpreted_steps = 2'000'000;
 constexpr std::size_t first_stack = std::size_t{32} << 10, largest_stack = std::size_t{64} << 20;
 // Every place where a match may begin can cost a walk to the end of the text, which no limit of
@@ -42,7 +42,7 @@ MatchContext copy_of(pcre2_match_context* limits) {
   return copy;
 }
 
-/// Bounds what all calls over a text take: expressions that suit text read tens of megabytes a
+/// Bounds the time of all calls over a text: expressions that suit text read tens of megabytes a
 /// second. Time in which a busy machine does not run this thread does not count.
 class TimeLimit {
  public:

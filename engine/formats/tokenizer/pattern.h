@@ -1,5 +1,5 @@
 // Regular expressions of tokenizer.json: those that mean the same to Oniguruma, for which they are
-// written, and to PCRE2. Where a build lacks it, no_pattern.cpp stands for pattern.cpp.
+// written, and to PCRE2. Where a build lacks it, no_pattern.cpp replaces pattern.cpp.
 #pragma once
 
 #include <cstddef>
@@ -17,12 +17,13 @@ struct TextRange {
   bool operator==(const TextRange&) const = default;
 };
 
-/// "" where the two libraries read an expression alike; else what they read in two ways.
+/// "" where the two libraries read an expression alike; else the part that they read differently.
 std::string unportable_part(std::string_view expression);
 
 class Pattern {
  public:
-  /// Throws std::invalid_argument (what is wrong) where it is no expression or reads in two ways.
+  /// Throws std::invalid_argument (what is wrong) where it is no expression or the libraries read
+  /// it differently.
   explicit Pattern(const std::string& expression);
   ~Pattern();
   Pattern(const Pattern&) = delete;
@@ -37,7 +38,7 @@ class Pattern {
   std::unique_ptr<const Compiled> compiled_;
 };
 
-/// Of a text that stands for itself; it is not empty.
+/// Calls f for each occurrence of `literal`, which is not empty.
 void for_all_of(std::string_view text, std::string_view literal,
                 const std::function<void(const TextRange&)>& f);
 void find_all_of(std::string_view text, std::string_view literal, std::vector<TextRange>& matches);

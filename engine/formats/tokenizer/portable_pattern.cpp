@@ -8,7 +8,8 @@ namespace {
 
 constexpr std::size_t longest_pattern = 4096;
 
-/// Categories, which both have; scripts are none: PCRE2 takes those that a character is used in.
+/// Whether both libraries have the category. Scripts do not count: PCRE2 also takes those that a
+/// character is used in.
 bool is_category(std::string_view name) {
   if (name.empty() || name.size() > 2) return false;
   constexpr std::string_view with[] = {"Llmotu", "Mcen", "Ndlo",  "Pcdefios",
@@ -42,7 +43,7 @@ class PatternReader {
     if (c == '[') return characters();
     if (c == '^' || c == '$') return refuse(at_, 1);
     if (c == '{' && at_ + 1 < text_.size() && text_[at_ + 1] == ',') return refuse(at_, 2);
-    if (c == '{') {  // {n}? is {n} or nothing, or {n} without haste
+    if (c == '{') {  // {n}? is {n} or nothing, or a lazy {n}
       const std::size_t end =
           std::min(text_.find_first_not_of("0123456789", at_ + 1), text_.size());
       if (end > at_ + 1 && text_.substr(end).starts_with("}?")) return refuse(at_, end + 2 - at_);

@@ -16,19 +16,19 @@ namespace tandem {
 
 struct EncodedTokens {
   std::vector<std::uint32_t> ids;
-  std::vector<std::uint8_t> types;  // of segments, as the template has them
+  std::vector<std::uint8_t> types;  // segment types, as in the template
   std::vector<std::uint8_t> mask;   // 0 where the length is filled up
   std::int64_t cut = 0;             // tokens that the length left no room for
 };
 
 struct EncodeOptions {
-  bool adds_special = true;  // what the post-processor puts around
+  bool adds_special = true;  // adds what the post-processor puts around
   /// Longer ones are cut, specials counted, shorter ones filled up; 0: as long as they are.
   std::int64_t length = 0;
   std::int64_t pad = -1;  // the id that fills up; -1: that of the file
 };
 
-/// Ids of words that came before, and other memory. Of one thread.
+/// Ids of words that came before, and other memory, of one thread.
 class EncodeScratch {
  private:
   friend class Tokenizer;
@@ -52,14 +52,14 @@ class Tokenizer {
   /// Throws Error{usage} where this build lacks PCRE2 or utf8proc, Error{data} with the keys for
   /// what is broken or not supported, Error{runtime} where the file cannot be read.
   static std::shared_ptr<const Tokenizer> read(const std::string& path);
-  /// Of the text of a file; `name` stands in messages.
+  /// Makes a tokenizer from the text of a file; messages call it `name`.
   static std::shared_ptr<const Tokenizer> parse(const std::string& name, std::string_view json);
 
   /// Replaces what is in `to`. Throws std::invalid_argument (what is wrong) for text that is no
   /// UTF-8 or in no token of a vocabulary without an unknown one.
   void encode(std::string_view text, const EncodeOptions& options, EncodeScratch& scratch,
               EncodedTokens& to) const;
-  /// As HF's `decode`. Ids without a token are passed over.
+  /// As HF's `decode`. Ids without a token are skipped.
   std::string decode(std::span<const std::uint32_t> ids, bool skips_special = true) const;
 
   /// One more than the greatest id.
@@ -72,7 +72,7 @@ class Tokenizer {
   std::optional<std::uint32_t> find(std::string_view token) const;
   /// The token for text that is in no other one.
   std::optional<std::uint32_t> unknown() const;
-  /// Of the file.
+  /// The hash of the file.
   const std::string& sha256() const { return sha256_; }
 
  private:

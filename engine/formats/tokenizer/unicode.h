@@ -1,4 +1,4 @@
-// What Unicode says of characters. Where a build lacks utf8proc, no_unicode.cpp stands for
+// Unicode's properties of characters. Where a build lacks utf8proc, no_unicode.cpp replaces
 // unicode.cpp.
 #pragma once
 
@@ -17,9 +17,9 @@ TextProblem unicode_problem();
 TextProblem pattern_problem();
 
 enum class UnicodeForm : std::uint8_t { nfc, nfd, nfkc, nfkd };
-/// Of valid UTF-8.
+/// Normalizes valid UTF-8.
 std::string normalized(const std::string& text, UnicodeForm form);
-/// One character for one; U+0130 is the only one that has two, which `append_lower` knows.
+/// Maps one character to one; only U+0130 has two in lower case, which `append_lower` handles.
 char32_t lower(char32_t character);
 void append_lower(std::string& to, char32_t character);
 

@@ -12,7 +12,7 @@ namespace tandem {
 /// forms and what is above U+10FFFF are no characters.
 std::size_t invalid_utf8(std::string_view text);
 
-/// The character at `at`, which moves behind it. The text is valid.
+/// The character at `at`, which advances to after it. The text is valid.
 inline char32_t next_character(std::string_view text, std::size_t& at) {
   const auto byte = [&](std::size_t i) {
     return static_cast<char32_t>(static_cast<unsigned char>(text[i]));
@@ -37,8 +37,8 @@ void append_character(std::string& to, char32_t character);
 /// The bytes as text: what is no character becomes U+FFFD, one for the longest beginning of one.
 std::string with_replacements(std::string_view bytes);
 
-/// For a terminal, which they must not steer: control characters other than `kept`, characters that
-/// change the direction of writing, and bytes that are no UTF-8, as \xNN.
+/// The text for a terminal, which it must not steer: control characters other than `kept`,
+/// characters that change the direction of writing, and bytes that are no UTF-8 become \xNN.
 std::string printable(std::string_view text, std::string_view kept = "");
 
 }  // namespace tandem

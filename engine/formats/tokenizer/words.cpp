@@ -41,7 +41,7 @@ void WordSplitter::take(const TextRange& word) {
       return;
     case SplitBehavior::merged_with_next:
       for (std::size_t i = 0; i < parts_.size(); ++i) {
-        // A match begins the part behind it, unless that is a match, too.
+        // A match begins the part after it, unless that is a match, too.
         const bool joins = parts_[i].matches && i + 1 < parts_.size() && !parts_[i + 1].matches;
         add(parts_[i].range);
         if (!joins) continue;

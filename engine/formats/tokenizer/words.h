@@ -28,7 +28,7 @@ enum class SplitBehavior : std::uint8_t {
   removed,
   isolated,              // words of their own
   merged_with_previous,  // they end the word before
-  merged_with_next,      // they begin the word behind
+  merged_with_next,      // they begin the word after
   contiguous             // matches that touch are one word
 };
 

@@ -1,5 +1,6 @@
-// Weights in several files, as Hugging Face's libraries write large models: a JSON file beside them
-// says which tensor is in which one (model.safetensors.index.json, pytorch_model.bin.index.json).
+// Weights in several files, as Hugging Face's libraries write large models: a JSON file next to
+// them says which tensor is in which one (model.safetensors.index.json,
+// pytorch_model.bin.index.json).
 #include <algorithm>
 #include <map>
 
@@ -54,7 +55,7 @@ class ShardedWeights final : public WeightsFile {
   }
 
  private:
-  /// A file beside the index, of a format that holds tensors itself.
+  /// The name of a file next to the index, of a format that holds tensors itself.
   static std::string shard_name(const JsonItem& item) {
     const std::string file = item.text();
     const bool is_known = file.ends_with(".safetensors") || file.ends_with(".bin");

@@ -38,7 +38,7 @@ class TensorList final : public WeightsFile {
 
   std::vector<std::string> names_, notes_;
   std::map<std::string, HostTensor> tensors_;
-  std::map<std::string, std::string> first_names_;  // of tied ones
+  std::map<std::string, std::string> first_names_;  // by the other names of tied tensors
 };
 
 }  // namespace tandem

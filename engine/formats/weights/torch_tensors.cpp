@@ -126,7 +126,7 @@ class TensorFinder {
            "an integer of 0 or more");
     return static_cast<std::uint64_t>(value.integer);
   }
-  /// Of a tuple, or of torch.Size of one.
+  /// The numbers of a tuple, or of torch.Size of one.
   std::vector<std::uint64_t> naturals(const std::string& tensor, const PickleValue& value) const {
     const PickleValue* tuple = &value;
     if (value.kind == Kind::call && value.text == "torch.Size") {
@@ -140,7 +140,7 @@ class TensorFinder {
     return numbers;
   }
 
-  /// Nothing where its elements are of a type that is passed over.
+  /// A tensor; nothing where its element type is skipped.
   std::optional<TorchTensor> read(const std::string& name, const PickleValue& value) {
     const PickleValue* call = &value;
     if (value.text == rebuild_parameter) call = &argument(name, value, 0, Kind::call);

@@ -25,12 +25,12 @@ struct TorchTensor {
 
 struct TorchTensors {
   std::vector<TorchTensor> tensors;  // names are unique
-  std::vector<std::string> notes;    // where they were found, what was passed over
+  std::vector<std::string> notes;    // where they were found, what was skipped
 };
 
-/// Of a dict of tensors; of one with such a dict under "state_dict", "model" or the like; of one
-/// whose dicts have tensors, as "encoder.NAME". Every tensor lies within its storage. Throws
-/// Error{data} with file and tensor.
+/// The tensors of a dict of tensors, of a dict with such a dict under "state_dict", "model" or the
+/// like, or of a dict of dicts with tensors, then named "encoder.NAME". Every tensor lies within
+/// its storage. Throws Error{data} with file and tensor.
 TorchTensors find_torch_tensors(const Pickle& pickle, const std::string& file);
 
 }  // namespace tandem

@@ -28,7 +28,7 @@ constexpr const char* save_weights_alone =
               {.message = std::move(message), .file = path, .fix = std::move(fix)});
 }
 
-/// What is no archive: older files of PyTorch's, and what stands in place of a file.
+/// Refuses files that are no archive: the older format of PyTorch, and pointers in place of a file.
 void refuse_other_files(const std::string& path) {
   const InputFile file(path);
   char start[264] = {};
@@ -148,7 +148,7 @@ class TorchWeights final : public WeightsFile {
                       "write it anew on a little-endian machine: torch.save(torch.load(f), f2)");
   }
 
-  /// Its checksum is 0 where torch.serialization.set_crc32_options has switched that off.
+  /// The checksum is 0 where torch.serialization.set_crc32_options has switched it off.
   void check_sum(const std::string& name, const void* data, std::size_t bytes) const {
     const ZipFile::Entry& entry = archive_.entry(name);
     if (entry.crc != 0 && crc32_of(data, bytes) != entry.crc)
@@ -197,7 +197,7 @@ class TorchWeights final : public WeightsFile {
   std::shared_ptr<MappedFile> mapped_;
   std::string folder_;
   std::map<std::string, TorchTensor> tensors_;
-  std::map<std::string, std::string> first_names_;  // of tied weights another one than their own
+  std::map<std::string, std::string> first_names_;  // by name; only tied weights have another one
   std::vector<std::string> names_, notes_;
   mutable std::set<std::string> checked_;  // storages whose checksum was found right
 };

@@ -19,30 +19,30 @@ class WeightsFile {
 
   /// In the file's order, each once.
   virtual std::vector<std::string> names() const = 0;
-  /// Of a tensor that is there. Throws Error{data} where it is broken.
+  /// The type of an existing tensor. Throws Error{data} where it is broken.
   virtual TensorType type(const std::string& name) const = 0;
   /// Row-major; may be the pages of the file. Throws Error{data} where it is broken,
   /// Error{does_not_fit} where it takes more memory than there is.
   virtual HostTensor read(const std::string& name, DType as) const = 0;
-  /// The tensor as pages of the file, where it lies there as it is: parts of it cost no more than
-  /// themselves.
+  /// The tensor as pages of the file, where the file has exactly its bytes: reading a part of it
+  /// loads only that part.
   virtual std::optional<HostTensor> pages(const std::string& name) const;
-  /// The name that a tensor has first: of tied weights, which are one tensor under several names,
-  /// another one; else its own.
+  /// The first name of a tensor. Tied weights are one tensor under several names; all other tensors
+  /// have only their own.
   virtual std::string first_name(const std::string& name) const;
-  /// For people: where the tensors were found, what was passed over.
+  /// For people: where the tensors were found, what was skipped.
   virtual std::vector<std::string> notes() const;
 };
 
-/// A format, told by the ends of names.
+/// A format, recognised by the endings of file names.
 struct WeightsFormat {
   std::string_view name;     // "PyTorch"
   std::string_view endings;  // ".pt|.pth|.bin"; "": folders
-  /// Null: of those who know the format, see WeightsOpener.
+  /// Null: a WeightsOpener opens this format.
   std::unique_ptr<WeightsFile> (*open)(const std::string& path) = nullptr;
 };
 
-/// By the name alone: what has no ending of letters is a folder. Null: none.
+/// The format by only the name: one without an ending of letters is a folder. Null: none.
 const WeightsFormat* weights_format_of(std::string_view path);
 /// ".safetensors, .npz, ..., or a run directory"
 std::string known_weights();

@@ -31,7 +31,7 @@ const std::vector<WeightsFormat>& all_formats() {
   return list;
 }
 
-/// The ending that the path has of "a|b"; "": none.
+/// The ending of the path among "a|b"; "": none.
 std::string_view ending_of(std::string_view path, std::string_view endings) {
   while (!endings.empty()) {
     const std::size_t bar = std::min(endings.find('|'), endings.size());

@@ -5,8 +5,8 @@
 // for each file that copied, assigned and destroyed a whole RunConfig.
 #pragma once
 
-/// Stands in the structure. Members keep their default values, but `Type{.member = value}` does not
-/// compile any more.
+/// To be put into the structure. Members keep their default values, but `Type{.member = value}`
+/// does not compile any more.
 #define COPIED_OUT_OF_LINE(Type)    \
   Type();                           \
   Type(const Type&);                \
@@ -15,7 +15,7 @@
   Type& operator=(Type&&) noexcept; \
   ~Type()
 
-/// Stands in the structure's .cpp file.
+/// To be put into the structure's .cpp file.
 #define DEFINE_COPIES(Type)                         \
   Type::Type() = default;                           \
   Type::Type(const Type&) = default;                \

@@ -1,5 +1,5 @@
-// What ranks exchange of gradients and weights becomes a few exchanges, in the order in which
-// backward and updates make it: many small ones would cost a latency each. The planner lays the
+// Merges the exchanges of gradients and weights between ranks into a few, in the order in which
+// backward and updates make them: many small ones would cost a latency each. The planner lays the
 // operands of sums over all ranks side by side, so that they travel as one block; those of the
 // other kinds stay where they are.
 #include <algorithm>
@@ -21,8 +21,9 @@ struct Exchanged {
   std::size_t bytes = 0;
 };
 
-// What may be one: device, operator, type, reduction, whether the memory of its operands is wanted
-// soon, and how many exchanges come before, so that none of them waits for another.
+// Exchanges with equal keys may become one: device, operator, type, reduction, whether the memory
+// of the operands is needed soon, and how many exchanges come before, so that none waits for
+// another.
 using Key = std::tuple<int, std::string, DType, std::string, std::int64_t, int>;
 
 // Per node: the most exchanges on a way to it, itself included.
@@ -39,14 +40,14 @@ std::vector<int> depths(const Graph& graph) {
   return depth;
 }
 
-// Sums of micro-batches are states, which are copied to lie beside others: large ones stay alone.
+// Sums of micro-batches are states, which have to be copied next to others: large ones are not.
 bool may_lie_beside(PlacedEdit& edit, const Node& node) {
   return std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
     return !edit.is_kept(input) || edit.graph().type(input).bytes() <= first_bucket_bytes;
   });
 }
 
-// Gradients of parameters that are exchanged whole or in parts, and weights that come together.
+// Gradients of parameters that are exchanged whole or in parts, and weights that are gathered.
 std::map<Key, std::vector<Exchanged>> find_exchanges(PlacedEdit& edit) {
   const Graph& graph = edit.graph();
   const std::vector<double> keys = early_keys(graph);
@@ -84,7 +85,7 @@ std::map<Key, std::vector<Exchanged>> find_exchanges(PlacedEdit& edit) {
   return found;
 }
 
-// One node instead of them; it is ready with the last.
+// Replaces the bucket by one node, which is ready with the last of them.
 void merge(PlacedEdit& edit, const std::vector<NodeId>& bucket, int number) {
   if (bucket.size() < 2) return;
   std::vector<ValueId> inputs, outputs;

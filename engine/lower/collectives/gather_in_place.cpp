@@ -1,6 +1,6 @@
-// A weight that ranks gather comes to where it lies: no buffer for the gathered one, no copy of it.
-// It stays as it is where the weight has another layout than the parts, where it is gathered on
-// another device, and where something else has the last word on it.
+// Ranks gather a weight directly into its state: no buffer for the gathered one, no copy of it.
+// Not where the weight has another layout than the parts, where it is gathered on another device,
+// or where something else writes it last.
 #include "engine/lower/collectives/gathered_weights.h"
 #include "engine/lower/layout_plan.h"
 #include "engine/operators/collectives/collective.h"
@@ -8,14 +8,14 @@
 namespace tandem {
 namespace {
 
-// The whole in the order of the parts: its elements from the first one on, in any shape.
+// Whether the view has the elements in the order of the parts: from the first one on, in any shape.
 bool keeps_order(const Node& view) {
   if (view.op->role == Role::reshape) return true;
   return view.op->name == "Slice" && view.attributes.integers("starts") == Ints{0} &&
          view.attributes.integers("steps") == Ints{1};
 }
 
-// The state that the weight's Assign has the last word on, or -1.
+// The state that the weight's Assign is the last to write, or -1.
 int written_state(const Graph& graph, const Node& assign) {
   for (std::size_t s = 0; s < graph.states.size(); ++s) {
     const State& state = graph.states[s];

@@ -1,5 +1,5 @@
-// Weights that come together of the parts that ranks have of them: AllGather, views of its result,
-// and the Assign that writes the state.
+// Weights that are gathered from the parts that ranks keep: an AllGather, views of its result, and
+// the Assign that writes the state.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@ namespace tandem {
 
 struct GatheredWeight {
   NodeId gather;
-  std::vector<NodeId> behind;  // what stands between that and the state, the state's Assign last
+  std::vector<NodeId> behind;  // the nodes from there to the state, its Assign last
 };
 
 std::vector<GatheredWeight> gathered_weights(const Graph& graph);

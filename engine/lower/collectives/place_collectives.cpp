@@ -1,5 +1,5 @@
-// What ranks exchange goes through a device that has a communicator: its own where it has one, else
-// the host, else the first that has one. Where none has any (a plan that nobody runs) all stay.
+// Moves exchanges between ranks to a device that has a communicator: their own where it has one,
+// else the host, else the first that has one. Without any (a plan that is not run) all stay.
 #include <algorithm>
 
 #include "engine/lower/placed_graph.h"

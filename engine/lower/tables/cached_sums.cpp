@@ -1,13 +1,13 @@
-// What is looked up in a table and in the cache of some of its rows is zero in one of the two:
+// A row that is looked up in a table and in the cache of some of its rows is 0 in one of the two:
 //   a + Gather(cache, hot)   becomes   GatherAdd(a, cache, hot)
-// which touches the cached rows alone where it may overwrite a.
+// which only touches the cached rows where it may overwrite a.
 #include "engine/lower/placed_graph.h"
 #include "engine/operators/tables/table_nodes.h"
 
 namespace tandem {
 namespace {
 
-// Whether these are places in a cache: hot ids of SplitIds, copied or not.
+// Whether the ids are places in a cache: hot ids of SplitIds, copied or not.
 bool are_places(const Graph& graph, ValueId ids) {
   for (NodeId from = graph.value(ids).producer; from; from = graph.value(ids).producer) {
     const Node& node = graph.node(from);
@@ -18,7 +18,7 @@ bool are_places(const Graph& graph, ValueId ids) {
   return false;
 }
 
-// The lookup in a cache of which `value` is the only use, or -1.
+// The lookup in a cache that `value` comes from, where only `sum` reads it; else -1.
 NodeId cached_lookup(PlacedEdit& edit, ValueId value, NodeId sum) {
   const Graph& graph = edit.graph();
   const NodeId producer = graph.value(value).producer;

@@ -1,7 +1,7 @@
 // The gradient of rows that are looked up by their places in groups of ids (UniqueIndices), and
 // that goes to the ranks that have the rows, is a sum for each group:
 //   GatherGrad(dy, inverse)   becomes   RowsSum(order, offsets, count, dy)
-// and the same of EmbeddingBagGrad. Each row is then written once, not added to once for each id.
+// and so does EmbeddingBagGrad. Each row is then written once, not added to once for each id.
 #include <algorithm>
 #include <map>
 
@@ -12,7 +12,7 @@
 namespace tandem {
 namespace {
 
-// The node whose groups' places `ids` are, all of them; -1: they are others.
+// The node that groups ids, where `ids` are exactly the places in its groups; else -1.
 NodeId groups_of(const Graph& graph, ValueId ids) {
   const ValueId inverse = behind_views(graph, ids);
   const NodeId producer = graph.value(inverse).producer;
@@ -59,7 +59,7 @@ class GroupedSums {
       edit_.replace(node.outputs[0], edit_.graph().node(sum).outputs[0]);
   }
 
-  // To the ranks that have the rows, which take those that occur.
+  // Whether the rows are only sent to the ranks that keep them, which take those that occur.
   bool is_sent_alone(ValueId rows) const {
     const std::vector<NodeId>& readers = edit_.readers(rows);
     return !edit_.is_kept(rows) && std::all_of(readers.begin(), readers.end(), [&](NodeId id) {
@@ -67,14 +67,14 @@ class GroupedSums {
     });
   }
 
-  // By the ids, of which each may be in a group of its own.
+  // The most groups that there can be: each id may be in a group of its own.
   std::int64_t group_count(NodeId groups) const {
     const Node& node = edit_.graph().node(groups);
     const std::int64_t ids = edit_.graph().type(node.outputs[UniqueOutputs::inverse]).elements();
     return std::min(ids, node.attributes.integer("rows"));
   }
 
-  // Outputs that nothing has read yet are not there.
+  // The node with all its outputs, made anew where it lacks outputs that nothing has read so far.
   NodeId with_all_outputs(NodeId groups) {
     const Node node = edit_.graph().node(groups);
     if (std::all_of(node.outputs.begin(), node.outputs.end(), [](ValueId v) { return bool(v); }))

@@ -9,8 +9,8 @@
 namespace tandem {
 namespace {
 
-/// Marks, of the nodes at the start, those of whose results an accelerator computes something in
-/// forward or backward.
+/// Marks those of the nodes at the start whose results an accelerator computes with in forward or
+/// backward.
 std::vector<char> awaited_nodes(PlacedEdit& edit) {
   const Graph& graph = edit.graph();
   std::vector<char> awaited(graph.nodes.size(), 0);
@@ -26,8 +26,8 @@ std::vector<char> awaited_nodes(PlacedEdit& edit) {
   return awaited;
 }
 
-// The step's number, which is known before the gradients are. An update counts the steps that were
-// taken, with a loss scale, and less those that its parameter has missed.
+// The step's number, which is known before the gradients are. The count that an update reads is
+// derived from it: skipped steps (loss scale) and steps that its parameter has missed do not count.
 ValueId fed_step(const Graph& graph, ValueId of_update) {
   const NodeId producer = graph.value(of_update).producer;
   if (!producer) return of_update;

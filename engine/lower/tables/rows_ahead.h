@@ -1,5 +1,6 @@
-// Of tables whose lookups ship rows: the rows that the next step looks up and this one does not
-// change are gathered and copied while this one computes, and stay on the device until then.
+// Fetches rows of tables a step ahead, where lookups ship rows: rows that the next step looks up
+// and this one does not change are copied while this one computes, and stay on the device until
+// then.
 //
 //   host:    N = UniqueIndices(the next step's ids);  early = RowsWithout(N, rows updated here)
 //            kept = GatherRows(table, early) -> device
@@ -28,9 +29,9 @@ ValueId copy_rows(PlacedEdit& edit, ValueId rows, ValueId count, int to, NodeId 
 /// A lookup on the host whose rows a device reads.
 struct ShippedLookup {
   NodeId node;            // Gather(table, ids)
-  std::size_t table = 0;  // state
-  NodeId groups;          // UniqueIndices(ids), of this lookup alone
-  int device = 0;         // of the readers
+  std::size_t table = 0;  // index of the state
+  NodeId groups;          // UniqueIndices(ids) for this lookup only
+  int device = 0;         // where the readers are
 };
 
 class RowsAhead {
@@ -40,17 +41,17 @@ class RowsAhead {
   /// Why the next step's rows cannot be fetched in this one; nothing where they can.
   std::optional<std::string> refusal(std::size_t table, ValueId ids) const;
   /// The looked-up rows on the device, one for each id: [ids, ...]. Adds states, and inputs for the
-  /// next step's ids. Of a lookup that is not refused.
+  /// next step's ids. The lookup must not be refused.
   ValueId lookup(const ShippedLookup& lookup);
 
  private:
-  /// What lookups share that group the same ids, in tables of which the same rows are updated.
+  /// Shared by lookups that group the same ids and whose tables have the same rows updated.
   struct Fetch {
     NodeId groups;
     ValueId updated;                // rows that this step changes
     ValueId early, early_count;     // rows for the next step
     ValueId late, late_count;       // rows of this one that the step before did not fetch
-    ValueId place;                  // of each row of `groups` among the early and the late ones
+    ValueId place;                  // per row of `groups`: its index among early and late rows
     std::map<int, ValueId> places;  // by device
   };
 

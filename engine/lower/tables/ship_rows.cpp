@@ -24,7 +24,7 @@ class ShipRows {
   void run() {
     const std::size_t count = edit_.graph().nodes.size(), states = edit_.graph().states.size();
     for (std::size_t s = 0; s < states; ++s) {
-      // A weight of its own away from the master is read there.
+      // A weight on another device than the master is read there instead.
       const PlacedState& place = edit_.place(s);
       if (place.ship != Ship::rows || place.state != host || place.param != host) continue;
       const State& state = edit_.graph().states[s];
@@ -42,7 +42,7 @@ class ShipRows {
     ValueId output(const Graph& graph, std::size_t i) const { return graph.node(node).outputs[i]; }
   };
 
-  // The node that groups exactly these ids for a table of so many rows; made where there is none.
+  // The node that groups exactly these ids for a table of `rows` rows; made where there is none.
   Groups groups_of(ValueId ids, std::int64_t rows, NodeId like) {
     const Graph& graph = edit_.graph();
     Groups groups{{}, graph.type(ids).elements(), rows};
@@ -58,7 +58,7 @@ class ShipRows {
       groups.node = edit_.add("UniqueIndices", {ids}, {{"rows", rows}}, like);
     }
     edit_.set_device(groups.node, host);
-    // It takes the place of the lookup, which would report ids of no row.
+    // It replaces the lookup, which would report ids that name no row.
     edit_.graph().node(groups.node).attributes.set("quiet", std::int64_t{0});
     return groups;
   }
@@ -91,7 +91,7 @@ class ShipRows {
     return false;
   }
 
-  // One row for each id, on the device.
+  // The looked-up rows on the device, one for each id.
   ValueId looked_up(NodeId id, ValueId table, const Groups& groups, int device) {
     const ValueId count = groups.output(edit_.graph(), UniqueOutputs::count);
     const NodeId gather = edit_.add(
@@ -104,7 +104,7 @@ class ShipRows {
     return edit_.graph().node(lookup).outputs[0];
   }
 
-  // In the lookup's own type: rows cross in the table's.
+  // The rows in the lookup's type: they cross in the table's.
   ValueId widened(ValueId rows, DType to, int device, NodeId like) {
     if (edit_.graph().type(rows).dtype == to) return rows;
     const NodeId cast = edit_.add("Cast", {rows}, {{"to", std::string(name_of(to))}}, like);
@@ -130,13 +130,13 @@ class ShipRows {
     // Sums of rows cross as they are, in both directions: fewer bytes than the rows.
     if (!node.attributes.integers("bags").empty()) return;
     const RowsOperands at(node);
-    if (node.inputs.size() != at.gradients() + 1) return;  // several lookups: rows as they come
+    if (node.inputs.size() != at.gradients() + 1) return;  // several lookups: rows as they are
     const NodeId unique = edit_.graph().value(node.inputs[at.unique()]).producer;
     if (!unique || edit_.graph().node(unique).op->role != Role::id_groups) return;
     const ValueId d_rows = summed(unique, node.inputs[at.gradients()], node.inputs[0]);
     if (!d_rows) return;
     replace_groups(id, at.order(), at.offsets(), at.gradients(), d_rows);
-    // The norm's part of the same gradient.
+    // The norm reads the same gradient.
     for (NodeId reader : edit_.readers(node.inputs[at.order()])) {
       const Node& other = edit_.graph().node(reader);
       if (other.op->role != Role::rows_norm || other.inputs.size() != 4) continue;
@@ -155,7 +155,7 @@ class ShipRows {
     flat[0] = edit_.graph().type(groups.inputs[0]).elements();
     shape[0] = edit_.graph().type(groups.outputs[UniqueOutputs::unique]).elements();
     const int device = edit_.device(producer);
-    edit_.set_device(unique, host);  // also of ids from elsewhere: a copy's rows are counted here
+    edit_.set_device(unique, host);  // also for ids from elsewhere: the host counts a copy's rows
     const NodeId reshape = edit_.add("Reshape", {dy}, {{"shape", flat}}, producer);
     const NodeId sum =
         edit_.add("GatherGrad",
@@ -167,7 +167,7 @@ class ShipRows {
                      groups.outputs[UniqueOutputs::count], host, sum);
   }
 
-  // Row k has the one position k.
+  // Makes the node read d_rows, where the only position of row k is k.
   void replace_groups(NodeId id, std::size_t order, std::size_t offsets, std::size_t gradient,
                       ValueId d_rows) {
     const std::int64_t rows = edit_.graph().type(d_rows).shape[0];
@@ -178,7 +178,7 @@ class ShipRows {
     node.inputs[gradient] = d_rows;
   }
 
-  // 0 to rows - 1, and to rows.
+  // Constants with 0 to rows - 1, and with 0 to rows.
   std::pair<ValueId, ValueId> identity(std::int64_t rows) {
     for (const auto& [known, values] : identities_) {
       if (known == rows) return values;

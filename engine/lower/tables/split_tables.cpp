@@ -1,8 +1,8 @@
 // Tables whose float32 values lie in two states (engine/graph/split_float.h): a bfloat16, which
-// lookups read, and a tail of 16 bits, which the update reads and writes beside it.
+// lookups read, and a tail of 16 bits. The update reads and writes both.
 //
 //   y = Gather(table, ids)            becomes   Cast(Gather(top, ids)), cast where y is read
-//   y = EmbeddingBag(table, ids, w)   becomes   the same of top, which sums in float32
+//   y = EmbeddingBag(table, ids, w)   becomes   EmbeddingBag(top, ids, w), which sums in float32
 //   RowsUpdate(table, states...)      becomes   RowsUpdate(top, states..., tail) {split}
 #include <algorithm>
 #include <map>
@@ -76,8 +76,7 @@ class SplitTables {
   }
 
  private:
-  // What reads the rows gets float32, which is made on the reader's device: the link carries 16
-  // bits.
+  // Readers of the rows get float32, cast on the reader's device, so that the link carries 16 bits.
   void widen_result(NodeId lookup) {
     Graph& graph = edit_.graph();
     const ValueId y = graph.node(lookup).outputs[0];
@@ -105,7 +104,7 @@ class SplitTables {
     }
   }
 
-  // Returns the new tail.
+  // Makes the update write both halves; returns the new tail.
   ValueId update_both(NodeId update, const State& state, ValueId tail) {
     const Node node = edit_.graph().node(update);
     if (node.op->role != Role::rows_update)

@@ -5,8 +5,8 @@
 namespace tandem {
 namespace {
 
-// The views from `value` up, and the Gather behind them, each read by nothing but the next; empty
-// where there is none.
+// The views from `value` back to a Gather, and that Gather, each read only by the next; empty where
+// there is none.
 std::vector<NodeId> chain_above(PlacedEdit& edit, ValueId value, int device) {
   const Graph& graph = edit.graph();
   std::vector<NodeId> chain;

@@ -1,5 +1,5 @@
-// y[k] = x[k] of all ranks, one after the other along axis 0, in the order of the ranks. Operands
-// of one type, so that several travel as one.
+// y[k] = x[k] of all ranks, one after the other along axis 0, in the order of the ranks. All
+// operands have one type, so that several travel as one.
 #include "engine/graph/builder.h"
 #include "engine/operators/checks.h"
 #include "engine/operators/collectives/collective.h"
@@ -20,7 +20,7 @@ std::vector<TensorType> infer_all_gather(const NodeView& node) {
   return types;
 }
 
-// The rank's own part of all ranks' dy, added up.
+// The rank's own shard of the sum of all ranks' dy.
 Gradients all_gather_gradient(GradientContext& c) {
   Gradients dx(c.node.inputs.size());
   for (std::size_t i = 0; i < dx.size(); ++i) {

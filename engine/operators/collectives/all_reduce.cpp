@@ -1,5 +1,5 @@
 // y[k] = the sum (or maximum, ...) of x[k] over all ranks, element by element; every rank gets the
-// same. Operands of one type, so that several travel as one.
+// same. All operands have one type, so that several travel as one.
 #include "engine/graph/builder.h"
 #include "engine/operators/checks.h"
 #include "engine/operators/collectives/collective.h"

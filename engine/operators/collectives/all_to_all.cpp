@@ -1,5 +1,5 @@
-// y = of n equal parts along axis 0 of every rank's x the one that has this rank's number, in the
-// order of the ranks: part p of x goes to rank p.
+// Splits x along axis 0 into n equal parts, of which part p goes to rank p; y = the parts that all
+// ranks have for this one, in the order of the ranks.
 #include "engine/graph/builder.h"
 #include "engine/operators/checks.h"
 #include "engine/operators/collectives/collective.h"
@@ -12,7 +12,7 @@ std::vector<TensorType> infer_all_to_all(const NodeView& node) {
   return {node.input(0)};
 }
 
-// What has come goes back to where it was.
+// What was received goes back to its sender.
 Gradients all_to_all_gradient(GradientContext& c) {
   return {c.g.add_node(all_to_all_name, {c.dy[0]}, same_ranks(c))};
 }

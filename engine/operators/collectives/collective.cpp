@@ -22,7 +22,7 @@ constexpr Form forms[] = {{all_reduce_name, 2},
                           {all_to_all_name, 1},
                           {exchange_rows_name, 1}};
 
-// The longer side: what is gathered, or what is scattered; of rows what there is in it.
+// The longer side: what is gathered or scattered; for exchanged rows what is filled of it.
 double carried_bytes(const Graph& graph, const Node& node, CollectiveKind kind) {
   const auto bytes_of = [&](const std::vector<ValueId>& values) {
     double bytes = 0;

@@ -11,7 +11,7 @@
 
 namespace tandem {
 
-/// Of a node whose operator has the role `collective`.
+/// The kind of a node whose operator has the role `collective`.
 CollectiveKind collective_kind(const Node& node);
 
 inline constexpr const char* all_reduce_name = "AllReduce";
@@ -26,13 +26,13 @@ inline constexpr const char* gather_states_name = "GatherStates";
 inline constexpr const char* sum_reduction = "sum";
 inline constexpr const char* maximum_reduction = "maximum";
 
-/// The inputs, but for the states that GatherStates overwrites.
+/// The inputs without the states that GatherStates overwrites.
 std::vector<ValueId> given_values(const Node& node);
 
 /// Bytes that each rank sends over a ring, and how many messages one after the other: all-reduce
 /// 2 (n - 1) / n of its operand in 2 (n - 1) messages; gathering, scattering and exchanging half of
-/// both. Of rows that are exchanged, all that there is room for on the shorter side, or of the
-/// longer one what is filled of it, whichever is more.
+/// both. For exchanged rows: all that the shorter side has room for, or what is filled of the
+/// longer side, whichever is more.
 struct RingTraffic {
   double bytes = 0;
   double messages = 0;
@@ -44,15 +44,15 @@ namespace operators {
 inline AttributeSpec ranks_attribute() { return {"ranks", std::int64_t{1}, true}; }
 inline AttributeSpec reduction_attribute() { return {"reduction", std::string(sum_reduction)}; }
 
-/// At least one rank; their number.
+/// The number of ranks, which must be at least one.
 std::int64_t require_ranks(const NodeView& node);
-/// The same, and axis 0 of input 0 has as many rows for each of them.
+/// Like require_ranks; also requires axis 0 of input 0 to split into equal shards for them.
 std::int64_t require_equal_parts(const NodeView& node);
-/// A reduction that the element type of input 0 has.
+/// Throws where the element type of input 0 does not have the reduction.
 void require_reduction(const NodeView& node);
-/// The attribute of a gradient's exchange over the same ranks.
+/// The attribute with which a gradient's exchange runs over the same ranks.
 Attributes same_ranks(const GradientContext& context);
-/// The gradient of sums alone is known; throws for other reductions.
+/// Throws for reductions other than sums, whose gradients are not known.
 void require_sum_for_gradient(const GradientContext& context);
 
 }  // namespace operators

@@ -1,4 +1,5 @@
-// What ranks that train together do at once: operators of the graph, operations of a communicator.
+// The collective operations of ranks that train together, as operators of the graph and as
+// operations of a communicator.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,7 @@ enum class CollectiveKind : std::uint8_t {
   reduce_scatter,
   all_to_all,
   exchange_rows,
-  broadcast,  // of communicators alone
+  broadcast,  // only in communicators
 };
 
 /// "all_reduce".

@@ -1,9 +1,9 @@
 // y = the rows that all ranks have for this one: the first sent[0] rows of x go to rank 0, the next
 // sent[1] to rank 1, ...; received[0] rows of rank 0 come first in y, then received[1] of rank 1,
-// ... The rest of y, which has room for `rows`, is absent ids where they are integers
-// (engine/operators/tables/rows.h); else it may hold anything, and is read by nothing that goes by
-// such ids. `received` is what the other ranks send: AllToAll of `sent`.
-// `filled`: of the longer one of x and y, the part that has rows, about; for estimates alone.
+// ... The rest of y, which has room for `rows`, is filled with absent ids where y has integers
+// (engine/operators/tables/rows.h); else it may hold anything, and readers that use such ids do not
+// read it. `received` is what the other ranks send: AllToAll of `sent`.
+// `filled`: about the fraction of the longer one of x and y that has rows; only for estimates.
 #include "engine/graph/builder.h"
 #include "engine/operators/checks.h"
 #include "engine/operators/collectives/collective.h"

@@ -1,7 +1,7 @@
-// new_state[k] = the parts of all ranks, one behind the other in their order: part[k] has
-// ceil(elements / n) of the state's elements in row-major order, of which the state fills those of
-// the last ranks in part or not at all. Lowering makes it, so that a weight that ranks gather comes
-// to where it lies; several travel as one.
+// new_state[k] = the shards of all ranks, one after the other in their order: part[k] has
+// ceil(elements / n) of the state's elements in row-major order; the state fills the shards of the
+// last ranks in part or not at all. Lowering makes it, so that a gathered weight arrives where it
+// lies; several travel as one.
 #include "engine/operators/checks.h"
 #include "engine/operators/collectives/collective.h"
 #include "engine/operators/update.h"

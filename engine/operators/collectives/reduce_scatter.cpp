@@ -1,7 +1,7 @@
-// y[k] = of n parts of x[k] along axis 0, each of ceil(rows / n), the one that has the rank's
-// number, added up over all n ranks; what x[k] does not fill is zeros. Operands of one type, so
-// that several travel as one. `prompt`: what is computed behind it waits for it, a bucket of others
-// later, so that the memory of x is free for that (engine/plan/reductions_in_turn.cpp).
+// y[k] = this rank's shard of the sum of x[k] over all n ranks: axis 0 is split into n shards of
+// ceil(rows / n); what x[k] does not fill is zeros. All operands have one type, so that several
+// travel as one. `prompt`: what is computed one bucket of other sums later waits for it, so that
+// the memory of x is free for that (engine/plan/reductions_in_turn.cpp).
 #include "engine/graph/builder.h"
 #include "engine/operators/checks.h"
 #include "engine/operators/collectives/collective.h"

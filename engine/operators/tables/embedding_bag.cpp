@@ -102,7 +102,7 @@ Operator embedding_bag() {
           .engine_only = true};
 }
 
-// The dense form; where lookups alone make a table's gradient, row_gradient reads dy, ids and
+// The dense form; where only lookups make a table's gradient, row_gradient reads dy, ids and
 // weights instead, and this node is dead.
 Operator embedding_bag_grad() {
   return {.name = "EmbeddingBagGrad",

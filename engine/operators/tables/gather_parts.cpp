@@ -1,4 +1,4 @@
-// y[i...] = row place[indices[i...]] of `kept` and `late`, one behind the other; zeros where the
+// y[i...] = row place[indices[i...]] of `kept` and `late`, one after the other; zeros where the
 // index is absent_id (rows.h).
 #include <algorithm>
 

@@ -1,6 +1,6 @@
-// rows[i] = the row in the part of rank `rank` that is at places[i] among the parts of all ranks
-// (ShardIds), an absent id where it is another rank's. `rows` of the whole table; `filled`: the
-// part of the result that names rows, about, as ExchangeRows has it.
+// rows[i] = the row in the shard of rank `rank` that is at places[i] among the shards of all ranks
+// (ShardIds), an absent id where it is another rank's. `rows`: of the whole table; `filled`: about
+// the fraction of the result that names rows, as in ExchangeRows.
 #include "engine/operators/network_checks.h"
 #include "engine/operators/operator.h"
 #include "engine/operators/tables/shard_rows.h"
@@ -20,7 +20,7 @@ std::vector<TensorType> infer_own_rows(const NodeView& view) {
 
 }  // namespace
 
-// Rows are int32 where all of a part are. Absent places stay absent.
+// Row numbers are int32 where all of a shard fit. Absent places stay absent.
 Operator own_rows() {
   return {.name = "OwnRows",
           .inputs = {{"places"}},

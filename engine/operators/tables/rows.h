@@ -1,5 +1,5 @@
-// Row-sparse gradients: a lookup's gradient stays (ids, dy), and what reads it gets the ids
-// grouped by row (UniqueIndices) beside dy.
+// Row-sparse gradients: a lookup's gradient stays (ids, dy), and what reads it gets the ids grouped
+// by row (UniqueIndices) together with dy.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace tandem {
 /// do not keep it.
 template <class Id>
 inline constexpr Id absent_id = std::numeric_limits<Id>::min();
-/// That of int32 or int64 ids, in 64 bits.
+/// The absent id of int32 or int64 ids, in 64 bits.
 constexpr std::int64_t absent_id_of(DType ids) {
   return ids == DType::int32 ? std::int64_t{absent_id<std::int32_t>} : absent_id<std::int64_t>;
 }
@@ -62,8 +62,8 @@ struct LookupGradient {
   std::size_t weights = 0;  // input, one element for each position; 0: there are none
 };
 
-/// The attributes that say so, `bags` and `weighted`: an entry for each lookup, or empty where
-/// every position has a row of its own and there are no weights.
+/// The attributes that describe lookups, `bags` and `weighted`: an entry for each lookup, or empty
+/// where every position has a row of its own and there are no weights.
 std::vector<AttributeSpec> lookup_attributes();
 /// The gradients from input `first` on.
 std::vector<LookupGradient> lookup_gradients(const Node& node, std::size_t first);

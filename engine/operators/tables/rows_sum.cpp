@@ -1,6 +1,6 @@
 // dx[i] = the sum of dy over the positions of group i of UniqueIndices: the gradient of rows that
-// are looked up by their places in these groups. Beyond the first `count` groups dx may hold
-// anything: it is for readers that take the rows that occur alone.
+// are looked up by their places in these groups. After the first `count` groups dx may hold
+// anything: its readers take only the rows that occur.
 #include "engine/operators/network_checks.h"
 #include "engine/operators/operator.h"
 #include "engine/operators/tables/rows.h"

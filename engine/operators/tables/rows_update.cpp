@@ -8,7 +8,7 @@
 namespace tandem::operators {
 namespace {
 
-// The float32 that the bfloat16 half at input 0 and the tail make.
+// The float32 type of a split master: the bfloat16 half at input 0 and the tail, which are checked.
 TensorType split_master(const NodeView& view, const UpdateKind& kind, std::size_t tail) {
   require_dtype(view, 0, DType::bfloat16);
   const TensorType master{DType::float32, view.input(0).shape};

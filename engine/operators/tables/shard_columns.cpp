@@ -1,6 +1,6 @@
 // Which rows each rank is asked for, where each has some columns of all of them: rows = the first
-// `count` of the unique rows of a table (UniqueIndices), once for each rank, all of them one behind
-// the other; counts[r] = count. What comes back has the columns of rank r of row i in its row
+// `count` of the unique rows of a table (UniqueIndices), repeated for each rank, one rank after the
+// other; counts[r] = count. What comes back has the columns of rank r of row i in its row
 // positions[i, r] = r * count + i.
 #include "engine/operators/network_checks.h"
 #include "engine/operators/operator.h"
@@ -22,7 +22,7 @@ std::vector<TensorType> infer_shard_columns(const NodeView& view) {
 
 }  // namespace
 
-// Rows beyond `count` of each rank, and positions of such rows, are absent ids.
+// Rows after the first `count` of each rank, and positions of such rows, are absent ids.
 Operator shard_columns() {
   return {.name = "ShardColumns",
           .inputs = {{"unique"}, {"count"}},

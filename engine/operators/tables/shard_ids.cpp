@@ -1,4 +1,4 @@
-// places[i] = the place of the row that ids[i] names among the parts of all ranks (shard_rows.h).
+// places[i] = the place of the row that ids[i] names among the shards of all ranks (shard_rows.h).
 #include "engine/operators/tables/shard_rows.h"
 
 #include "engine/operators/network_checks.h"
@@ -15,7 +15,7 @@ std::vector<TensorType> infer_shard_ids(const NodeView& view) {
 }  // namespace
 
 // Negative ids count from the end, as in Gather; absent ones stay absent. Ids of no row are
-// reported, and become the nearest row. Places are int32 where all are.
+// reported, and become the nearest row. Places are int32 where all fit.
 Operator shard_ids() {
   return {.name = "ShardIds",
           .inputs = {{"ids"}},

@@ -1,5 +1,5 @@
-// Which rows each rank is asked for: of ascending places (ShardIds, UniqueIndices) rows[i] = the
-// row in the part of the rank whose it is, counts[r] = how many are of rank r. `rows` of the whole
+// Which rows each rank is asked for: for ascending places (ShardIds, UniqueIndices) rows[i] = the
+// row in the shard of the rank that has it, counts[r] = how many rank r has. `rows`: of the whole
 // table.
 #include "engine/operators/tables/shard_rows.h"
 
@@ -20,7 +20,7 @@ std::vector<TensorType> infer_shard_rows(const NodeView& view) {
 
 }  // namespace
 
-// Beyond the first `count` places rows are absent ids.
+// After the first `count` places rows are absent ids.
 Operator shard_rows() {
   return {.name = "ShardRows",
           .inputs = {{"places"}, {"count"}},

@@ -1,5 +1,5 @@
-// Where the rows of a table are that ranks share: row r is row r / ranks of rank r % ranks
-// (ShardKind::rows). Its place counts through the parts of all ranks, one behind the other, so that
+// Where the rows of a table sharded by rows are: row r is row r / ranks of rank r % ranks
+// (ShardKind::rows). Its place counts through the shards of all ranks, one after the other, so that
 // ascending places are grouped by rank.
 #pragma once
 
@@ -13,15 +13,15 @@
 namespace tandem {
 
 struct ShardedRows {
-  std::int64_t rows = 0, ranks = 1;  // of the whole table
+  std::int64_t rows = 0, ranks = 1;  // the whole table's rows; how many ranks share it
 
-  /// Of each rank's part; the last of some parts are not rows of the table.
+  /// Rows of each rank's shard; in some shards the last one is not a row of the table.
   std::int64_t part() const { return (rows + ranks - 1) / ranks; }
-  /// Of all parts.
+  /// Rows of all shards together.
   std::int64_t places() const { return part() * ranks; }
   /// The type of places: int32 where all fit.
   DType place_type() const { return fitting(places()); }
-  /// The type of rows of a part.
+  /// The type of row numbers in a shard.
   DType row_type() const { return fitting(part()); }
   std::int64_t place(std::int64_t row) const { return row % ranks * part() + row / ranks; }
   /// The row that an id names; -1 where it is absent. An id out of range names the nearest row and
@@ -40,7 +40,7 @@ struct ShardedRows {
   }
 };
 
-/// That of the node's attributes; both are at least 1.
+/// The rows and ranks of the node's attributes; both are at least 1.
 inline ShardedRows checked_shards(const NodeView& node) {
   for (const char* name : {"rows", "ranks"}) {
     const std::int64_t count = node.attributes().integer(name);

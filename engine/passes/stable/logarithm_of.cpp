@@ -38,8 +38,8 @@ bool is_shifted(const Match& match, ValueId x) {
   return false;
 }
 
-/// Whether what is taken from x, of so many axes, is the same number along the reduced axes, and is
-/// added again, as a shape of the same elements in their order, to the sum over that row.
+/// Whether what is subtracted from x, which has `axes` axes, is constant along the reduced axes,
+/// and what is added to the sum has the same elements in the same order: each row gets its own.
 bool is_one_a_row(const Shape& taken, const Shape& added, std::size_t axes, const LogSumExp& sum) {
   Shape rows(axes - taken.size(), 1);
   rows.insert(rows.end(), taken.begin(), taken.end());
@@ -128,7 +128,7 @@ std::optional<StableLogarithm> of_terms(const Match& match, ValueId value) {
 }
 
 // log(sum(exp(x - m))) + m with m a whole number near the largest x, through which no gradient
-// flows; of a mean less the logarithm of how many there are.
+// flows; for a mean, less the logarithm of the count.
 std::optional<StableLogarithm> of_reduction(const Match& match, ValueId value) {
   const Node* sum = match.is(value, "ReduceSum");
   const Node* mean = sum == nullptr ? match.is(value, "ReduceMean") : nullptr;
@@ -149,7 +149,7 @@ std::optional<StableLogarithm> of_reduction(const Match& match, ValueId value) {
   found.leaves = {x};
   found.build = [=, is_mean = mean != nullptr](GraphRewrite& to) {
     GraphBuilder& builder = to.builder();
-    const double limit = 0x1p62;  // larger numbers are whole, but no int64
+    const double limit = 0x1p62;  // larger numbers are whole, but do not fit int64
     const ValueId from = to.mapped(x);
     const ValueId largest =
         builder.add_node("ReduceMax", {from}, {{"axes", axes}, {"keepdims", std::int64_t{1}}});
@@ -195,7 +195,7 @@ std::optional<StableLogarithm> of_function(const Match& match, ValueId value) {
   return std::nullopt;
 }
 
-// 1 + x, whose rounding loses what is small.
+// log(1 + x), as rounding 1 + x loses a small x.
 std::optional<StableLogarithm> of_one_plus(const Match& match, ValueId value) {
   const Node* add = match.is(value, "Add");
   if (add == nullptr) return std::nullopt;

@@ -13,17 +13,16 @@ namespace tandem {
 
 /// The logarithm of a value, as operators that stay in range.
 struct StableLogarithm {
-  std::string name;             // of what it has become, for people
-  std::vector<ValueId> leaves;  // of the old graph, that it reads
+  std::string name;             // what the new form is called, for people
+  std::vector<ValueId> leaves;  // values of the old graph that it reads
   std::function<ValueId(GraphRewrite&)> build;
 };
 
-/// Of sigmoid(x), 1 - sigmoid(x), softmax(x), sums of exponentials over axes or of a few terms, and
-/// 1 + x; also behind operators that only move elements. Nothing where the value is none of these.
+/// Known for sigmoid(x), 1 - sigmoid(x), softmax(x), sums of exponentials over axes or of a few
+/// terms, and 1 + x; also through operators that only move elements. Nothing for other values.
 std::optional<StableLogarithm> stable_logarithm(const Match& match, ValueId value);
 
-/// What a reduction has taken the logarithm of the sum of exponentials of: x, where value is
-/// log(sum(exp(x))) with these axes.
+/// The parts of value = log(sum(exp(x))), a sum over these axes.
 struct LogSumExp {
   ValueId x;
   Ints axes;

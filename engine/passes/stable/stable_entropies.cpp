@@ -10,7 +10,7 @@ namespace tandem {
 namespace {
 
 struct Product {
-  ValueId x, y;           // of x log(y)
+  ValueId x, y;           // for x log(y)
   bool is_xlogy = false;  // PyTorch's function, whose slope by x is log(y) at x = 0, too
 };
 

@@ -7,11 +7,11 @@
 namespace tandem {
 namespace {
 
-/// What a node is in one operator.
+/// The single operator that computes what a node does.
 struct Whole {
   const char* op = nullptr;
   ValueId x;
-  std::int64_t axis = -1;  // of a Softmax
+  std::int64_t axis = -1;  // for a Softmax
 };
 
 ValueId exponent(const Match& match, ValueId value) {

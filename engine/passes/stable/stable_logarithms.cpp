@@ -23,7 +23,7 @@ FoundLogSoftmax find_log_softmax(const Match& match, const Node& node) {
   if (const Node* moved = match.is(of_rows, "Reshape")) of_rows = moved->inputs[0];
   const std::optional<LogSumExp> rows = log_sum_exp(match, of_rows);
   if (!rows || rows->x != x || rows->axes.size() != 1) return {};
-  // Each row gets its own number back.
+  // Each row must subtract its own logarithm.
   Shape kept = graph.type(x).shape;
   const std::int64_t axis = rows->axes[0];
   kept[static_cast<std::size_t>(axis)] = 1;

@@ -1,5 +1,5 @@
 // Roots of sums of powers, which norms, distances and deviations are, get the slope 0 where the sum
-// is 0: PyTorch's norm, std and cdist have it there, a root by itself has an infinite one.
+// is 0: PyTorch's norm, std and cdist have it there, a plain root has an infinite one.
 #include "engine/graph/rewrite.h"
 #include "engine/passes/match.h"
 #include "engine/passes/stable/stable.h"

@@ -1,4 +1,4 @@
-// Tables of which a device holds some rows: the forward graph with two parameters instead of one.
+// Tables of which a device caches some rows: two parameters instead of one in the forward graph.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ inline std::string cached_name(const std::string& name) { return name + "/cached
 /// Each lookup y = Gather(table, ids), or EmbeddingBag, becomes
 ///   cold, hot = SplitIds(ids);  y = Gather(table, cold) + Gather(table/cached, hot)
 /// where the cache's lookup and the sum have the path `cached_name` of the lookup's. A row has
-/// its value, its gradient and its update in one of the two alone: the table's own copy of a cached
+/// its value, its gradient and its update in only one of the two: the table's own copy of a cached
 /// row is not kept up to date. Throws Error{usage} where something else reads such a table.
 Graph split_cached_tables(const Graph& graph, const OperatorSet& operators,
                           const std::vector<CachedTable>& tables);

@@ -11,8 +11,8 @@ namespace {
 
 struct Found {
   NodeId gather;
-  ValueId weights;       // of a product, else -1
-  ValueId mask;          // of a Where, else -1
+  ValueId weights;       // factor of a product, else -1
+  ValueId mask;          // condition of a Where, else -1
   bool keeps_at = true;  // the value of the mask where rows are kept
   explicit operator bool() const { return static_cast<bool>(gather); }
 };
@@ -83,7 +83,7 @@ class BagMatch {
     return {};
   }
 
-  // Read once, by the next node of the chain.
+  // Whether the value is only read once, by the next node of the chain.
   bool is_private(ValueId value) const {
     if (readers_[value.index].size() != 1) return false;
     return std::none_of(graph_.outputs.begin(), graph_.outputs.end(),
@@ -110,7 +110,7 @@ Graph recognise_embedding_bag(const Graph& graph, PassContext& context) {
     const ValueId factor = found.weights ? found.weights : found.mask;
     std::vector<NodeId> others = match.interior(node.outputs[0], {table, ids, factor});
     if (!may_become_one(context, graph, id, others)) return false;
-    // The lookup's name: the table is its, and errors about ids name it.
+    // Takes the lookup's name: it owns the table, and errors about ids name it.
     std::erase(others, found.gather);
     others.push_back(id);
     to.scope_of(found.gather, others);

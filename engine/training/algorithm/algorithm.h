@@ -13,12 +13,12 @@ namespace tandem {
 struct AlgorithmInput {
   enum class From : std::uint8_t { output, input, state };
   From from = From::output;
-  std::string name;  // of that output, input or state
+  std::string name;  // the output, input or state
   ValueId value;     // the input
 };
 
 /// dx[i] is the derivative of y, summed over its elements, by xs[i]: an input of the graph; -1
-/// where nobody asks for it.
+/// where it is not needed.
 struct AlgorithmGradient {
   std::string path;
   ValueId y;
@@ -46,7 +46,7 @@ struct TrainingAlgorithm {
   std::vector<AlgorithmUpdate> updates;
   std::vector<AlgorithmWrite> writes;
   std::string loss;                  // an output of the forward graph; "": nothing is derived
-  std::vector<std::string> outputs;  // of the forward graph that are the model's own
+  std::vector<std::string> outputs;  // the model's own outputs of the forward graph
   /// Computes from nothing what states hold before the first step: outputs have their names.
   Graph initialization;
 

@@ -27,7 +27,7 @@ struct Writer {
   std::vector<std::string> states;
   std::set<std::string> reads;  // states whose values before the step it takes
   const AlgorithmUpdate* update = nullptr;
-  ValueId value;  // of the algorithm's graph, where it is assigned
+  ValueId value;  // the assigned value, in the algorithm's graph
 };
 
 [[noreturn]] void refuse_cycle(const std::vector<Writer>& writers) {
@@ -135,7 +135,7 @@ class StepBuilder {
     return &graph_.node(producer);
   }
 
-  // An update takes the place of the nodes that compute the same where nobody else reads those.
+  // An update replaces the nodes that compute the same where no other node reads those.
   void choose_updates() {
     std::erase_if(updates_, [&](const AlgorithmUpdate& update) { return !fits(update); });
     for (;;) {
@@ -150,7 +150,8 @@ class StepBuilder {
     }
   }
 
-  /// Whether its states are written by it alone, and of the engine's types.
+  /// Whether nothing else writes its states, and all of them have the types that the engine's
+  /// update needs.
   bool fits(const AlgorithmUpdate& update) const {
     if (graph_.type(update.gradient).dtype != DType::float32) return false;
     std::set<std::string> names;
@@ -323,7 +324,7 @@ class StepBuilder {
     }
     const bool keeps_still = kind.keeps_still(settings);
     if (keeps_still) request.rows = few_rows(gradient);
-    std::vector<std::string> names{writer.states[0]};  // of what it makes; "": nothing is kept
+    std::vector<std::string> names{writer.states[0]};  // names of the states it makes; "": not kept
     std::vector<ValueId> states;
     for (std::size_t k = 0; k < kind.states.size(); ++k) {
       const bool is_kept = k + 1 < writer.states.size();

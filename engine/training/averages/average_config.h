@@ -14,7 +14,8 @@ struct EmaConfig {
   std::string at = "**";
   double decay = 0.999;
   std::optional<Duration> start;  // unset: with the first step
-  bool warmup = false;            // of the decay
+  /// Whether the decay is warmed up.
+  bool warmup = false;
   Where where;
   bool operator==(const EmaConfig&) const = default;
 };

@@ -1,5 +1,5 @@
-// How far averages of weights go towards the trained ones in a step: numbers that follow from the
-// step alone, so that a resumed run goes on as it was.
+// How far averages of weights move towards the trained weights in a step: the numbers depend only
+// on the step, so that a resumed run continues as before.
 #pragma once
 
 #include <cstdint>

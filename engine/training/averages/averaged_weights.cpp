@@ -64,7 +64,7 @@ class AveragesOf {
   }
 
   void add(const State& updated) {
-    // Of an update by parts, the parameter that all have whole.
+    // For a sharded update: the whole parameter, which all ranks have.
     const State parameter = *g_.graph().find_state(updated.name);
     g_.set_scope(update_scope(parameter));
     State state = state_of(parameter, state_name(average_));

@@ -1,5 +1,5 @@
 // Averages of weights in training graphs: states "NAME/ema", "NAME/swa" and "NAME/slow" that are
-// updated behind the optimizer's own.
+// updated after the optimizer's own states.
 #pragma once
 
 #include <string>
@@ -23,7 +23,7 @@ std::vector<FedAverage> add_averages(GraphBuilder& g, const OptimizerConfig& con
                                      const std::vector<UpdateRequest>& updates,
                                      const std::vector<std::string>& splits);
 
-/// "NAME/ema": the state in which an average of a parameter is kept; "" of the trained weights.
+/// "NAME/ema": the state in which an average of a parameter is kept; "" for the trained weights.
 std::string averaged_name(const std::string& parameter, Weights weights);
 /// The parameter that a state is an average of, if it is one.
 std::string parameter_of_average(const std::string& state);

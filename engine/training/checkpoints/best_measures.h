@@ -9,7 +9,7 @@
 namespace tandem {
 
 /// The keys that decide what eval.best means, with their values as TOML: the metric, which weights
-/// are evaluated, and of the metric "loss" the terms. None where there is no eval.best.
+/// are evaluated, and for the metric "loss" its terms. Empty where there is no eval.best.
 std::map<std::string, std::string> best_measures(const RunConfig& config);
 
 }  // namespace tandem

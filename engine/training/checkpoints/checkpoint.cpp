@@ -32,7 +32,7 @@ bool has_own_files(const TensorSource& tensor, const CheckpointOptions& options)
          tensor.type.bytes() > options.shard_bytes;
 }
 
-// What lives within a step alone.
+// States that live only within a step.
 bool is_sum(const std::string& name) {
   return name.ends_with("/gradient_sum") || name.ends_with("/touched_rows");
 }

@@ -1,4 +1,5 @@
-// Checkpoints: a directory with everything that exact resume needs, written beside and renamed.
+// Checkpoints: a directory with everything that exact resume needs, written under another name and
+// then renamed.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,7 @@
 
 namespace tandem {
 
-/// From a step on: batches of this size, of so many samples an epoch.
+/// From a step on: batches of this size, with so many samples an epoch.
 struct BatchStretch {
   std::uint64_t from_step = 0;
   std::int64_t batch_size = 0, samples = 0;
@@ -32,7 +33,7 @@ struct BatchStretch {
 /// state.json: what is not a tensor.
 struct TrainingPosition {
   std::uint64_t step = 0;     // optimizer steps done
-  DataPosition data;          // of the next sample
+  DataPosition data;          // place of the next sample
   std::uint64_t samples = 0;  // seen since the first step
   std::uint64_t seed = 0;
   std::optional<double> held_out;  // data.eval.fraction; older checkpoints do not say
@@ -43,8 +44,9 @@ struct TrainingPosition {
   std::optional<double> best;  // value of eval.best so far
   std::uint64_t best_step = 0;
   std::string best_metric;        // eval.best when it was found; older checkpoints do not say
-  bool larger_is_better = false;  // of that metric
-  std::map<std::string, std::string> best_measures;  // of then; older checkpoints lack it
+  bool larger_is_better = false;  // whether best_metric is better when larger
+  /// The keys that decided what `best_metric` meant then; older checkpoints lack them.
+  std::map<std::string, std::string> best_measures;
   std::int64_t evaluations_without_better = 0;
   /// Step of the last evaluation that best and evaluations_without_better know; older checkpoints
   /// do not say.
@@ -74,8 +76,8 @@ struct CheckpointSources {
   TrainingPosition position;
   std::vector<TensorSource> model, optimizer;
   std::map<std::string, std::string> aliases;
-  /// Of those that ranks share out, by name: what this one keeps. They have the type of the whole
-  /// and nothing to read; all ranks write them together (rank_checkpoint.h).
+  /// By name, what this rank keeps of each sharded state. Such tensors have the type of the whole
+  /// state and nothing to read; all ranks write them together (rank_checkpoint.h).
   std::map<std::string, StateShard> shards;
 };
 /// Views the content, which has to outlive the result.
@@ -90,7 +92,7 @@ struct CheckpointOptions {
 
 /// "step-00001000"
 std::string checkpoint_name(std::uint64_t step);
-/// The step of such a name; nothing of any other.
+/// The step in such a name; nothing for any other name.
 std::optional<std::uint64_t> checkpoint_step(const std::string& name);
 /// No run gets so far; sums with it stay within 64 bits.
 constexpr std::uint64_t most_checkpoint_step = 1'000'000'000'000'000;
@@ -102,16 +104,16 @@ void write_checkpoint(const std::string& folder, const CheckpointSources& source
 void write_checkpoint(const std::string& folder, const CheckpointContent& content,
                       const CheckpointOptions& options = {});
 
-/// What a file of weights says beside them: "format", and "alias:OTHER" = NAME of tied weights.
+/// Metadata of a file of weights: "format", and "alias:OTHER" = NAME for tied weights.
 std::map<std::string, std::string> weights_metadata(
     const std::map<std::string, std::string>& aliases);
 
 /// Whether a parameter or running statistic of this name may hold infinities, as masks of a model
-/// do. An unset one allows them to all.
+/// do. An unset function allows them everywhere.
 using MayBeInfinite = std::function<bool(const std::string& name)>;
 
-/// Of a checkpoint that several look through together: each at one of `of` parts of its files and
-/// numbers.
+/// For a checkpoint that several processes check together: each checks one of `of` shares of its
+/// files and numbers.
 struct ReadShare {
   int number = 0, of = 1;
 };
@@ -126,7 +128,7 @@ CheckpointContent read_checkpoint(const std::string& path,
                                   const ReadShare& share = {});
 
 /// The newest whole checkpoint; each broken one found before it adds a line to `messages`. Throws
-/// Error{runtime} at one that must not be read, Error{usage} at one of an unknown format.
+/// Error{runtime} at one that must not be read, Error{usage} at one with an unknown format.
 std::optional<CheckpointContent> newest_checkpoint(const std::string& folder,
                                                    std::vector<std::string>& messages,
                                                    std::string* path = nullptr,
@@ -140,7 +142,7 @@ std::vector<std::string> list_checkpoints(const std::string& folder);
 /// be read must neither take the name of a new checkpoint nor count as one of the newest.
 void set_broken_checkpoints_aside(const std::string& folder, std::uint64_t step);
 
-/// Removes what writes left that were killed: nobody reads it, and it takes room.
+/// Removes what killed writes have left: nobody reads it, and it takes room.
 void remove_unfinished_checkpoints(const std::string& folder);
 
 /// Keeps the newest `keep` (0 = all) and the one of step `best`; removes what is unfinished.
@@ -148,11 +150,11 @@ void prune_checkpoints(const std::string& folder, std::int64_t keep, std::uint64
 
 /// Tensors of a StateStore, split as the files are; sums of accumulating steps are left out.
 void collect_states(const StateStore& states, CheckpointContent& content);
-/// Writes loaded tensors back, of what ranks share out the own part, large ones by several threads
-/// and without keeping the files' pages in memory; those of the loss scale are
-/// restore_loss_scale's, and what others hold (State::held_by) stays as it is, as do moments
-/// of parameters that the run has not trained yet. Gives back the names of those that it wrote.
-/// Others that the checkpoint lacks or that have another shape: Error{usage}.
+/// Writes loaded tensors back, for sharded states only this rank's rows. Large ones are written by
+/// several threads and without keeping the files' pages in memory. Left out are the states of the
+/// loss scale (see restore_loss_scale), states that others hold (State::held_by), and moments of
+/// parameters that the run has not trained yet. Returns the names of the states that it wrote.
+/// Throws Error{usage} for any other state that the checkpoint lacks or has in another shape.
 std::set<std::string> restore_states(StateStore& states, const CheckpointContent& content);
 
 /// Error{usage} where the checkpoint holds optimizer states that this run does not have.

@@ -14,7 +14,7 @@
 
 namespace tandem {
 
-/// Of state.json and manifest.json.
+/// Version of the format of state.json and manifest.json.
 constexpr std::uint64_t checkpoint_format = 1;
 /// In the metadata of STEM.safetensors, before the name of a tensor that has files of its own: the
 /// first of them.
@@ -27,7 +27,7 @@ struct TensorFiles {
 };
 
 /// How STEM, "model" or "optimizer", lies in files: small tensors and `metadata` in
-/// STEM.safetensors, rows of large ones beside it. Views the tensors.
+/// STEM.safetensors, rows of large ones in files next to it. Views the tensors.
 struct PartLayout {
   std::string stem;
   std::vector<TensorSource> small;
@@ -39,7 +39,7 @@ struct PartLayout {
 PartLayout layout_of(const std::string& stem, const std::vector<TensorSource>& tensors,
                      std::map<std::string, std::string> metadata, const CheckpointOptions& options);
 
-/// What the manifest says of a file; `tensor` where it holds rows of one.
+/// The manifest's entry for a file; `tensor` is set where the file holds rows of one.
 struct ManifestFile {
   std::string name;
   WrittenFile written;
@@ -47,23 +47,24 @@ struct ManifestFile {
   RowShard rows = {};
 };
 
-/// Adds state.json, what the position rests on and the manifest, which lists them behind `files`,
-/// and makes the folder durable.
+/// Adds state.json, the files that the position refers to and the manifest, which lists them after
+/// `files`, and makes the folder durable.
 void finish_files(const std::string& path, const TrainingPosition& position,
                   std::vector<ManifestFile> files);
 
 /// The name under which a checkpoint is written.
 std::string unfinished_name(const std::string& path);
 
-/// Gives the whole checkpoint that lies at unfinished_name(`path`) its name. One that has the name
-/// goes, where the two can be exchanged at once; else it stays, and the new one goes.
+/// Renames the whole checkpoint at unfinished_name(`path`) to `path`. A checkpoint that has this
+/// name already is removed, where the two can be exchanged at once; else it stays, and the new one
+/// is removed.
 void finish_checkpoint(const std::string& path);
 
 /// Throws Error{usage} where the file is of a format that a newer program has written, Error{data}
 /// where it says none.
 void expect_checkpoint_format(const JsonItem& root);
 
-/// What is told of a checkpoint that is passed over.
+/// The message about a broken checkpoint that is skipped.
 std::string broken_text(const std::string& name, const Error& error);
 
 /// The text of state.json, and what such a file says. Throws as above, and Error{data} with file

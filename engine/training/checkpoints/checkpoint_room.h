@@ -12,7 +12,7 @@ namespace tandem {
 std::optional<std::uint64_t> free_bytes(const std::string& folder);
 
 /// A sentence where so many free bytes are too few for the checkpoints that are kept and the one
-/// that is written beside them; "" where they suffice or are not known.
+/// that is written before an old one is removed; "" where they suffice or are not known.
 std::string room_warning(std::optional<std::uint64_t> free, std::uint64_t checkpoint_bytes,
                          std::int64_t kept);
 

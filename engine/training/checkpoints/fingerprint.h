@@ -1,4 +1,4 @@
-// What the meaning of a checkpoint rests on beside its own files: the model's structure and the
+// What the meaning of a checkpoint depends on besides its own files: the model's structure and the
 // data, recorded with it and compared wherever it is used.
 #pragma once
 
@@ -29,8 +29,10 @@ struct ModelStructure {
   std::vector<StructureRecord> records;
   /// Values inside of the graph that the configuration names: by name what makes them.
   std::map<std::string, std::string> values;
-  std::string sha256;     // of ids and facts of all records
-  std::size_t count = 0;  // of records; a checkpoint of a very large model keeps none of them
+  /// Hash over ids and facts of all records.
+  std::string sha256;
+  /// Number of records; a checkpoint of a very large model stores only the number.
+  std::size_t count = 0;
 };
 /// Fills in `sha256` and `count`.
 ModelStructure structure_of(std::vector<StructureRecord> records,
@@ -41,12 +43,14 @@ std::optional<Difference> first_difference(const ModelStructure& before, const M
 
 /// What --accept-changes has taken.
 struct AcceptedChange {
-  std::uint64_t step = 0;  // of the checkpoint that was resumed
+  std::uint64_t step = 0;  // step of the checkpoint that was resumed
   std::string text;
 };
 
 struct Fingerprint {
-  int format = 0;       // of the fingerprint; another one than `fingerprint_format` says no more
+  /// Version of the fingerprint's format; if it is not `fingerprint_format`, the rest means
+  /// nothing.
+  int format = 0;
   std::string program;  // version of Tandem that wrote it
   ModelStructure model;
   DataFingerprint data;
@@ -58,20 +62,21 @@ constexpr int fingerprint_format = 1;
 
 using FingerprintPtr = std::shared_ptr<const Fingerprint>;
 
-/// Of `path`/fingerprint.json, a part of a checkpoint.
+/// Name of the file within a checkpoint.
 extern const char* const fingerprint_file;
 WrittenFile write_fingerprint(const std::string& path, const Fingerprint& fingerprint);
 /// Throws Error{data} where it is not one.
 FingerprintPtr read_fingerprint(const std::string& path);
 
-/// What is said, and goes on: of a checkpoint without a fingerprint (null), of one that this
-/// program cannot compare, of a newer program. `checkpoint`: its name. `parts`: "the model".
+/// Notes that do not end the run: for a checkpoint without a fingerprint (null), for one that this
+/// program cannot compare, and for one from a newer program. `checkpoint`: its name. `parts`: "the
+/// model".
 std::vector<std::string> notes_on(const Fingerprint* before, const std::string& checkpoint,
                                   const std::string& program, const std::string& parts);
 /// Whether it can be compared.
 bool is_comparable(const Fingerprint* before);
 
-/// Where a change shows and how to go on.
+/// Where a change is found and what to do about it.
 struct ChangedPart {
   const char* part;   // "model", "data"
   std::string file;   // the model file, the configuration

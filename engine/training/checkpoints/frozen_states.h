@@ -1,4 +1,4 @@
-// States that checkpoints hold the hash of alone: frozen weights beside adapters, and a teacher's.
+// States of which checkpoints hold only the hash: frozen weights next to adapters, and a teacher's.
 #pragma once
 
 #include <map>
@@ -9,17 +9,17 @@
 
 namespace tandem {
 
-/// The sha256 of each one's row-major bytes, by name; without what ranks share out, of which no
-/// rank has the whole.
+/// The sha256 of each state's row-major bytes, by name; without sharded states, of which no rank
+/// has the whole.
 std::map<std::string, std::string> frozen_hashes(const StateStore& states);
-/// `hashes` of a checkpoint without those of states that ranks share out here and that `now` does
-/// not have: one rank alone cannot tell them (engine/training/ranks/shared_hashes.h).
+/// `hashes` of a checkpoint without those of sharded states that `now` does not have: a single rank
+/// cannot compute these (engine/training/ranks/shared_hashes.h).
 std::map<std::string, std::string> without_unknown(std::map<std::string, std::string> hashes,
                                                    const StateStore& states,
                                                    const std::map<std::string, std::string>& now);
 
-/// Throws Error{usage}, naming the file and the first such state that has other values, or is there
-/// in one of them alone. `checkpoint`: its path, of `before`.
+/// Throws Error{usage}, naming the file and the first such state that has other values or is in
+/// only one of the two maps. `checkpoint`: the path of the checkpoint that `before` comes from.
 void refuse_other_frozen(const std::map<std::string, std::string>& before,
                          const std::map<std::string, std::string>& now, const RunConfig& config,
                          const std::string& checkpoint);

@@ -9,10 +9,10 @@
 namespace tandem {
 namespace {
 
-// The one default that has changed so far: of lazy_adam, from "pytorch" to "onnx".
+// The only default that has changed so far: that of lazy_adam, from "pytorch" to "onnx".
 constexpr const char* key = "epsilon_form";
 
-/// Of options that have the key.
+/// The option's value of this key; null where the options lack it.
 const std::string* value_in(const OptimizerOptions& options) {
   const auto found = options.values.find(key);
   return found == options.values.end() ? nullptr : std::get_if<std::string>(&found->second);
@@ -46,7 +46,7 @@ std::vector<std::string> kept_defaults(const std::string& text, const std::strin
       if (groups == nullptr || i >= groups->items.size() || says(&groups->items[i])) continue;
       keep(now.groups[i].options, then.groups[i].options, "optimizer.groups." + std::to_string(i));
     }
-  } catch (const Error&) {  // whoever reads it as it is says why
+  } catch (const Error&) {  // the caller that needs a valid one reports it
     kept.clear();
   }
   return kept;

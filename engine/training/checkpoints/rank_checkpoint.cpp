@@ -19,8 +19,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// What one rank writes of a checkpoint. A rank that cannot write goes on sending the others their
-// rows, and throws in the end.
+// The files that one rank writes for a checkpoint. A rank that cannot write still sends the others
+// their rows, and throws in the end.
 class RankFiles {
  public:
   RankFiles(const std::string& path, const CheckpointSources& sources, Rendezvous& ranks,
@@ -77,13 +77,13 @@ class RankFiles {
     }
   }
 
-  // Rank 0 writes the file and reads what is shared out one after the other.
+  // Rank 0 writes the file and reads the sharded tensors one after the other.
   void write_small(const PartLayout& part) {
     std::vector<const TensorSource*> gathered;
     for (const TensorSource* tensor : in_file_order(part.small)) {
       if (is_shared_out(tensor->name) && tensor->type.bytes() > 0) gathered.push_back(tensor);
     }
-    std::size_t at = 0;  // of `gathered`
+    std::size_t at = 0;  // index into `gathered`
     bool is_open = false;
     const auto begin = [&] {
       std::vector<RowRange> ranges(static_cast<std::size_t>(ranks_.ranks()));
@@ -125,7 +125,7 @@ class RankFiles {
   std::exception_ptr failure_;
 };
 
-// In the order in which one process lists them.
+// In the order in which a single process lists them.
 std::vector<ManifestFile> listed(const std::vector<PartLayout>& parts,
                                  const std::vector<std::string>& of_ranks) {
   Json all = Json::object();

@@ -1,4 +1,4 @@
-// Checkpoints of ranks that share out states: all of them write it together.
+// Checkpoints of ranks that shard states: all of them write it together.
 #pragma once
 
 #include <optional>
@@ -11,14 +11,15 @@
 
 namespace tandem {
 
-/// `write_checkpoint` on all ranks, with the same sources: the files that one process with the same
-/// values writes, byte for byte. Files of rows are shared out among the ranks, rank 0 writes the
-/// rest. Where it fails on one rank, there is no checkpoint and all throw, as of `on_all_ranks`.
+/// `write_checkpoint` on all ranks, with the same sources: it writes the same files, byte for byte,
+/// as one process with the same values. Files of rows are distributed over the ranks, rank 0 writes
+/// the rest. Where it fails on one rank, there is no checkpoint and all throw, as with
+/// `on_all_ranks`.
 void write_rank_checkpoint(const std::string& folder, const CheckpointSources& sources,
                            const CheckpointOptions& options, Rendezvous& ranks,
                            RowExchange& exchange);
 
-/// `newest_checkpoint` on all ranks, each of which looks through a part of it; all get the same.
+/// `newest_checkpoint` on all ranks, each of which checks a share of it; all get the same result.
 std::optional<CheckpointContent> newest_rank_checkpoint(const std::string& folder,
                                                         Rendezvous& ranks,
                                                         std::vector<std::string>& messages,

@@ -105,7 +105,7 @@ void refuse_other_buckets(const TrainingPosition& before, const RunConfig& confi
 
 namespace {
 
-/// Of a stretch of steps: how long the run would be with its batches, and its last step that has
+/// For a stretch of steps: how long the run would be with its batches, and its last step that has
 /// decided what is frozen.
 struct PastLength {
   RunLength length;

@@ -1,5 +1,5 @@
-// What a checkpoint says of a run that is to go on from it, against configuration, data and log: no
-// value of it changes the run without a word.
+// Checks of a checkpoint that a run resumes from, against configuration, data and log: none of its
+// values changes the run without a message.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ void refuse_other_best(const TrainingPosition& before, const RunConfig& config,
 void refuse_more_skipped(const TrainingPosition& before, std::int64_t skipped,
                          const std::string& checkpoint);
 
-/// Of a run whose batches from now on are as `now`.
+/// Records in `position` that the run continues with batches like `now`.
 void go_on_with(const BatchStretch& now, TrainingPosition& position);
 
 }  // namespace tandem

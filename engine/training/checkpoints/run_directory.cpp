@@ -107,7 +107,7 @@ constexpr const char* other_folder = "name another folder with --run-dir or run_
 constexpr const char* same_folder =
     "a run goes on in its own directory: make it and its files writable";
 
-/// What `make` gives. Where files fail and it is not said how that is mended, `fix` says it.
+/// The result of `make`. If files fail and the error has no fix, it gets `fix`.
 template <class Make>
 auto mended_by(const char* fix, const Make& make) {
   try {
@@ -228,7 +228,7 @@ std::shared_ptr<const void> RunDirectory::lock(const std::string& path) {
   const int file = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (file < 0) return nullptr;  // what opens the files says why
   std::shared_ptr<const void> held(nullptr, [file](const void*) { close(file); });
-  // `tandem runs` holds it for a moment, to see whether somebody trains.
+  // `tandem runs` holds it for a moment, to see whether a process trains.
   const auto is_taken = [&] { return flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; };
   int tries = 10;
   while (is_taken() && --tries > 0) std::this_thread::sleep_for(std::chrono::milliseconds(20));

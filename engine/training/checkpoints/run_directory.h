@@ -32,12 +32,12 @@ class RunDirectory {
   /// Opens an existing run and cuts metrics.jsonl back to lines up to `step`, torn lines and an
   /// evaluation of that step that was not finite removed.
   static RunDirectory resume(const std::string& path, std::uint64_t step);
-  /// From now on a run that goes on counts as unfinished again: all is recorded that the next one
-  /// would go on with.
+  /// From here on a resumed run counts as unfinished again: everything that the next resume needs
+  /// is recorded.
   void begin();
 
-  /// The directory in which another process trains: nothing is written into it. What `resume` tells
-  /// is told of the lines up to `step`.
+  /// The directory in which another process trains: nothing is written into it. It has what
+  /// `resume` reads from the lines up to `step`.
   static RunDirectory follow(const std::string& path, std::uint64_t step = 0);
 
   /// Keeps other processes from training in this directory while the result lives. Throws
@@ -57,8 +57,8 @@ class RunDirectory {
                                                                    const std::string& metric);
   std::string checkpoints() const { return path_ + "/checkpoints"; }
 
-  /// From now on these formats get each line, too (log.also); `step`: that the run goes on from.
-  /// None where another process writes.
+  /// From here on these formats get each line, too (log.also); `step`: the one that the run resumes
+  /// from. Does nothing where another process writes.
   void log_also(const std::vector<std::string>& formats, std::uint64_t step);
   /// Those that are open.
   const std::vector<std::unique_ptr<MetricsLog>>& logs() const { return logs_; }
@@ -73,7 +73,7 @@ class RunDirectory {
 
  private:
   explicit RunDirectory(std::string path);
-  /// Takes in the lines of metrics.jsonl up to `step`, as `resume` says; bytes of them.
+  /// Reads the lines of metrics.jsonl up to `step`, as `resume` says; returns their size in bytes.
   std::size_t read_metrics(const std::string& text, std::uint64_t step);
   void open_files();
 
@@ -81,7 +81,7 @@ class RunDirectory {
   std::optional<std::uint64_t> evaluated_step_;
   std::optional<double> resumed_loss_;
   std::vector<std::unique_ptr<MetricsLog>> logs_;
-  std::unique_ptr<OutputFile> metrics_, log_;  // null: of one that another process writes
+  std::unique_ptr<OutputFile> metrics_, log_;  // null: another process writes it
 };
 
 }  // namespace tandem

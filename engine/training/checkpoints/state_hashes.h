@@ -1,4 +1,4 @@
-// What tells the states of two processes apart, found at the rate of memory.
+// Hashes that show whether two processes have the same states, computed at the speed of memory.
 #pragma once
 
 #include <string>
@@ -7,8 +7,9 @@
 
 namespace tandem {
 
-/// A line for each parameter, statistic and moment: its name and a hash of its bytes; of what ranks
-/// share out the type of the whole, which alone they have in common. Not against intent.
+/// A line for each parameter, statistic and moment: its name and a hash of its bytes; for a sharded
+/// state the type of the whole, the only thing that ranks have in common. The hash does not protect
+/// against intent.
 std::string state_hashes(const StateStore& states);
 
 }  // namespace tandem

@@ -1,4 +1,4 @@
-// Which keys of a run's configuration are not what they were.
+// Which keys of a run's configuration have changed.
 #pragma once
 
 #include <map>
@@ -9,11 +9,11 @@
 namespace tandem {
 
 /// The keys of a configuration with their values as TOML, "optimizer.lr" = "0.01", items of lists
-/// by their numbers; none of what is no TOML.
+/// by their numbers; empty where the text is not TOML.
 std::map<std::string, std::string> flat_settings(std::string_view text);
 
-/// "optimizer.lr: 0.01, now 0.02" for each key whose value differs, in order of their names.
-/// Of two resolved configurations; one that cannot be read changes nothing.
+/// "optimizer.lr: 0.01, now 0.02" for each key whose value differs between two resolved
+/// configurations, in order of names; empty where one cannot be read.
 std::vector<std::string> changed_keys(std::string_view before, std::string_view now);
 
 /// A resolved configuration as this version writes it: without keys that are no longer written,

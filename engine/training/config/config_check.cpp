@@ -163,7 +163,7 @@ class Checker {
     if (wanted.find(' ') != std::string::npos) return wanted;
     const std::string near = nearest_name(wanted, siblings);
     if (!near.empty()) return did_you_mean(prefix + near, "", "`");
-    // A key that stands elsewhere, outside of lists if there is one.
+    // A key of that name in another table, outside of lists if there is one.
     const auto depth = [](std::string_view path) {
       return std::count_if(path.begin(), path.end(), [](char c) { return c == '.' || c == '['; });
     };

@@ -61,7 +61,7 @@ std::string config_keys_text(const KeyTable& table) {
 std::string config_keys_markdown(const KeyTable& table) {
   std::string text(table.page_head);
   std::string section = "?";
-  std::string_view same;  // what begins with it is told elsewhere
+  std::string_view same;  // keys that begin with this are documented elsewhere
   for (const KeyInfo& key : table.keys) {
     if (!same.empty() && key.path.starts_with(same) && key.path != same) continue;
     same = key.same_as.empty() ? "" : key.path;

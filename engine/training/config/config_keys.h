@@ -26,16 +26,19 @@ enum ValueType : unsigned {
 };
 
 struct KeyInfo {
-  std::string_view path;      // "optimizer.groups[].lr"; "*" stands for any name
+  /// "optimizer.groups[].lr"; "*" matches any name.
+  std::string_view path;
   unsigned type = 0;          // ValueTypes, or-ed
   std::string_view fallback;  // the default as TOML; "required"; "(in words)"; "" = none
   std::string_view allowed;   // "a|b|c" for strings; "" = any
   std::string_view help;      // one line
   double low = -1e300;        // least and greatest number
   double high = 1e300;
-  std::string_view short_key = "";  // of a table: the key that a value in its place stands for
-  bool may_be_empty = false;        // a path: "" stands for none
-  std::string_view same_as = "";    // of a table: the key with the same keys, which docs tell once
+  /// For a table: the key that is meant by a plain value in the table's place.
+  std::string_view short_key = "";
+  bool may_be_empty = false;  // a path: "" means none
+  /// For a table: the key with the same keys, which the docs then describe only once.
+  std::string_view same_as = "";
 };
 
 /// All keys of one kind of file; parents before children.
@@ -44,10 +47,11 @@ struct KeyTable {
   std::span<const KeyInfo> keys;
   /// Words that other programs use for keys of this one: {theirs, ours}.
   std::span<const std::pair<std::string_view, std::string_view>> other_words;
-  std::string_view page_head;   // of the page in docs/: everything above the first table
-  std::string_view main_title;  // of its section with the plain keys
+  /// The beginning of the page in docs/: everything above the first table.
+  std::string_view page_head;
+  std::string_view main_title;  // title of the page's section with the plain keys
 
-  /// Null where no key has that path; indices and names may stand for "[]" and "*".
+  /// Null where no key has that path; indices match "[]", names match "*".
   const KeyInfo* find(std::string_view path) const;
 };
 
@@ -56,14 +60,14 @@ inline std::span<const KeyInfo> config_keys() { return train_keys().keys; }
 std::string type_text(unsigned type);  // "string or table"
 /// The parts of "a|b|c".
 std::vector<std::string> words_of(std::string_view text);
-/// "a|b|c" of the names in a list.
+/// The names of a list's items as "a|b|c".
 template <class List>
 std::string names_in(const List& list) {
   return joined(list, "|", [](const auto& item) { return item.name; });
 }
-/// "a, b, c" of "a|b|c".
+/// "a|b|c" as "a, b, c".
 std::string listed(std::string_view words);
-/// "at least 0, at most 1"; of integers, where `type` says so, without ".0".
+/// "at least 0, at most 1"; for integers, where `type` says so, without ".0".
 std::string range_text(unsigned type, double low, double high);
 
 /// One line a key: path, type, default, help.

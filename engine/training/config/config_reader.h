@@ -16,8 +16,8 @@ class MovedPaths;  // engine/training/start/moved_paths.h
 /// One table of the tree, with its path for messages. Paths of files are relative to `folder`.
 class TableReader {
  public:
-  /// `notes`: hears of values that are left out; null: nobody does. `moved`: where absolute paths
-  /// lie now; null: there.
+  /// `notes` gets the values that are left out; null: they are not recorded. `moved`: where files
+  /// with absolute paths are now; null: where the paths say.
   TableReader(const ConfigValue* value, std::string path, const std::string& folder,
               std::vector<Diagnostic>& errors, std::vector<Diagnostic>* notes = nullptr,
               const MovedPaths* moved = nullptr)
@@ -53,9 +53,9 @@ class TableReader {
   }
 
   TableReader table(std::string_view key) const;
-  /// Of `value`, which stands under `key` or in place of a table there.
+  /// A reader for `value`, which is the value of `key` or is written in place of a table there.
   TableReader part(std::string_view key, const ConfigValue& value) const;
-  /// The same table, whose messages go elsewhere, notes to nobody.
+  /// A reader for the same table whose errors go to `errors`, and which records no notes.
   TableReader reporting_to(std::vector<Diagnostic>& errors) const {
     return {value_, path_, folder_, errors, nullptr, moved_};
   }

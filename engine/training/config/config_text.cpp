@@ -75,7 +75,7 @@ namespace {
 
 constexpr std::size_t most_names = 100'000, most_braces = 64;
 
-/// What one pair of braces stands for.
+/// The texts that one pair of braces expands to.
 std::optional<std::vector<std::string>> names_in_braces(std::string_view inside) {
   std::vector<std::string> choices;
   const std::size_t dots = inside.find("..");

@@ -64,7 +64,7 @@ std::string interpolate(std::string_view text, const Where& where,
   return result;
 }
 
-/// Of text that cannot be read. A number that no float64 holds is TOML all the same.
+/// The diagnostic for text that cannot be read. A number that no float64 holds is still valid TOML.
 Diagnostic toml_problem(const toml::parse_error& error, const Where& where,
                         const std::string& path = "") {
   const std::string text(error.description());
@@ -136,8 +136,8 @@ bool is_meant_as_toml(std::string_view written, const KeyInfo* key) {
   return opens || c == '+' || c == '-' || (c >= '0' && c <= '9');
 }
 
-// The parts of `a."x.y".0=…`, and where the `=` stands (npos without one). Quoted parts are as
-// toml_key writes them: \" and \\ stand for " and \.
+// The parts of `a."x.y".0=…`, and the position of the `=` (npos without one). Quoted parts are as
+// toml_key writes them: \" and \\ mean " and \.
 std::pair<std::vector<std::string>, std::size_t> split_path(std::string_view text) {
   std::vector<std::string> parts(1);
   bool quoted = false;

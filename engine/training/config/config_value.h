@@ -14,7 +14,7 @@ namespace tandem {
 
 struct ConfigValue {
   enum class Kind : std::uint8_t {
-    invalid,  // an error was reported; stands for "present, value unknown"
+    invalid,  // an error was reported; means "present, value unknown"
     boolean,
     integer,
     number,
@@ -28,7 +28,7 @@ struct ConfigValue {
   Kind kind = Kind::table;
   bool boolean = false;
   std::int64_t integer = 0;
-  double number = 0;  // of integers too
+  double number = 0;  // also set for integers
   std::string text;
   std::vector<Member> members;  // in the file's order
   std::vector<ConfigValue> items;
@@ -40,15 +40,15 @@ struct ConfigValue {
 
 struct ConfigValue::Member {
   std::string key;
-  Where where;  // of the key
+  Where where;  // place of the key
   ConfigValue value;
 };
 
 /// The value as a message shows it: `string "adam"`.
 std::string describe(const ConfigValue& value);
 
-/// Parses TOML and replaces ${VAR} and ${VAR:-default} in strings ($${ stands for ${). Syntax
-/// errors and unset variables are appended to `errors`.
+/// Parses TOML and replaces ${VAR} and ${VAR:-default} in strings ($${ means ${). Syntax errors and
+/// unset variables are appended to `errors`.
 ConfigValue parse_toml(std::string_view text, const std::string& file,
                        std::vector<Diagnostic>& errors);
 
@@ -62,16 +62,16 @@ std::string toml_key(std::string_view name);
 std::string toml_number(double value);
 
 inline constexpr std::string_view command_line = "command line";
-/// Of a run that goes on: the command line that started it (0) or resumed it. Each overrides the
-/// ones before and the file.
+/// For a resumed run: the name of the command line that started it (0) or resumed it. Each
+/// overrides those before it and the file.
 std::string earlier_command_line(std::size_t number);
 bool is_earlier_command_line(std::string_view source);
 
 /// Lays `key.path.0=value` over the tree. `source`: what messages name in place of a file.
 void apply_override(ConfigValue& root, const std::string& text, std::vector<Diagnostic>& errors,
                     std::string_view source = command_line);
-/// Whether the first of two places counts more than the second, because it stands on a
-/// command line and the other one in a file, or on an earlier command line.
+/// Whether the first of two places takes precedence over the second, because it is on a command
+/// line and the other one in a file, or on an earlier command line.
 bool outranks(const Where& one, const Where& other);
 
 }  // namespace tandem

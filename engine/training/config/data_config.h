@@ -15,15 +15,15 @@
 
 namespace tandem {
 
-/// What may stand under `files`, and what is said where it is the other.
+/// Which forms `files` may have, and the message where it has the other one.
 struct FilesForm {
   bool is_list = true;   // files in order
   bool is_table = true;  // array = file
   std::string_view refusal = "", fix = "";
 };
 
-// The kinds of data: a name, the form of `files`, the arrays where files tell no names
-// ("a|b|c"), and the members that keys of their own have.
+// The types of data: a name, the form of `files`, the arrays where files do not name them
+// ("a|b|c"), and the members that have keys of their own.
 struct IdxFiles {
   static constexpr std::string_view name = "idx", arrays = "";
   static constexpr FilesForm files{
@@ -48,14 +48,14 @@ template <>
 inline constexpr std::string_view names_of<OnBad> = "error|skip";
 inline constexpr std::string_view on_bad_help =
     "a row or picture that cannot be read: an error, or it is left out and counted";
-/// What stands between the cells of a csv file.
+/// What separates the cells of a csv file.
 enum class Separator : std::uint8_t { automatic, comma, semicolon, tab, bar };
 template <>
 inline constexpr std::string_view names_of<Separator> = "auto|,|;|tab|bar";
 enum class DecimalMark : std::uint8_t { point, comma };
 template <>
 inline constexpr std::string_view names_of<DecimalMark> = ".|,";
-/// What stands between groups of three digits.
+/// What separates groups of three digits.
 enum class ThousandsMark : std::uint8_t { none, comma, point, space, underscore };
 template <>
 inline constexpr std::string_view names_of<ThousandsMark> = "none|,|.|space|_";
@@ -63,7 +63,8 @@ inline constexpr std::string_view names_of<ThousandsMark> = "none|,|.|space|_";
 struct CellText {
   DecimalMark decimal = DecimalMark::point;
   ThousandsMark thousands = ThousandsMark::none;
-  /// Spellings of an empty cell, in every column; unset: the usual ones, of numbers alone.
+  /// Spellings of an empty cell, in every column; unset: the usual ones, only in columns of
+  /// numbers.
   std::optional<std::vector<std::string>> missing;
   bool operator==(const CellText&) const = default;
 };
@@ -107,7 +108,7 @@ struct ImageFiles {
   std::string labels;                // the list in each folder; "": a sub-folder is a class
   int channels = 3;                  // 1 or 3
   std::vector<std::int64_t> resize;  // height and width; empty: none
-  std::int64_t resize_short = 0;     // of the shorter side; 0: none
+  std::int64_t resize_short = 0;     // length of the shorter side; 0: none
   std::int64_t center_crop = 0;      // height and width; 0: none
   bool scaled_decode = true;         // JPEGs that a resize makes much smaller
   OnBad on_bad = OnBad::error;       // pictures that cannot be read
@@ -120,7 +121,7 @@ struct TokenWindows {
   std::int64_t shift = 1;          // from a token to its target
   std::int64_t document_end = -1;  // the id that ends a document; -1: none is known
   bool cross_documents = true;     // a window may have parts of several documents
-  std::int64_t pad = 0;            // the id behind the end of a document
+  std::int64_t pad = 0;            // the id that fills up after the end of a document
   bool operator==(const TokenWindows&) const = default;
 
   std::int64_t step() const { return stride > 0 ? stride : length; }
@@ -128,7 +129,7 @@ struct TokenWindows {
 enum class TokenElement : std::uint8_t { uint16, uint32 };
 template <>
 inline constexpr std::string_view names_of<TokenElement> = "uint16|uint32";
-/// Files of nothing but token ids, one behind the other, as nanoGPT's train.bin.
+/// Files that hold only token ids, one after the other, like nanoGPT's train.bin.
 struct TokenFiles {
   static constexpr std::string_view name = "tokens", arrays = "tokens|targets|mask";
   static constexpr FilesForm files{.is_table = false,
@@ -181,12 +182,13 @@ inline constexpr std::string_view names_of<OutOfRange> = "error|zero";
 struct FieldConfig {
   std::string name;
   std::string from;  // the array of the data files; of a table the column, or "" where `stacked`
-  std::vector<std::string> columns = {};  // of a table, at least one, in order
+  std::vector<std::string> columns = {};  // columns of a table, at least one, in order
   bool stacked = false;                   // the columns make an axis
   std::vector<Transform> as;              // in order
   std::vector<Transform>
       augment;  // training only; act after the reshape and resize that `as` starts with
-  OutOfRange out_of_range = OutOfRange::error;  // of ids that go straight into a lookup
+  /// What happens to ids that go straight into a lookup.
+  OutOfRange out_of_range = OutOfRange::error;
   Where where;
   bool operator==(const FieldConfig&) const = default;
 };
@@ -208,7 +210,7 @@ struct MixConfig {
 /// One of several sources that training mixes.
 struct SourceConfig {
   std::vector<ArrayFiles> files;
-  double weight = 1;  // of its samples among all, as a share of the sum of weights
+  double weight = 1;  // share of its samples: weight / sum of weights
   Where where;
   bool operator==(const SourceConfig&) const = default;
 };
@@ -222,7 +224,7 @@ inline constexpr std::string_view names_of<SamplerKind> = "shuffle|weighted|bala
 /// How an epoch takes samples of the training data.
 struct SamplerConfig {
   SamplerKind kind = SamplerKind::shuffle;
-  std::string field;  // of weights, or of classes
+  std::string field;  // field with the weights or the classes
   std::vector<double>
       class_weights;         // weighted: the field has classes, and these are their weights
   std::int64_t samples = 0;  // that an epoch draws; 0: as many as there are
@@ -248,13 +250,14 @@ struct DataConfig {
 
   DataKind kind = NpzFiles{};
   SplitConfig train, eval;
-  double eval_fraction = 0;           // > 0: that part of train is held out instead of eval files
-  std::vector<SourceConfig> sources;  // of train, whose files are theirs then; empty: one source
+  double eval_fraction = 0;  // > 0: that part of train is held out instead of eval files
+  /// Sources of train, which then hold its files; empty: there is one source.
+  std::vector<SourceConfig> sources;
   EpochEnd epoch_end = EpochEnd::last;
-  ShuffleConfig shuffle;            // of train
-  SamplerConfig sampler;            // of train
-  BucketConfig buckets;             // of train
-  MixConfig mix;                    // of train
+  ShuffleConfig shuffle;            // for train
+  SamplerConfig sampler;            // for train
+  BucketConfig buckets;             // for train
+  MixConfig mix;                    // for train
   std::vector<FieldConfig> fields;  // empty: every array, under its own name
   int workers = 1;                  // loader threads
   bool drop_last = false;
@@ -262,7 +265,7 @@ struct DataConfig {
   bool operator==(const DataConfig&) const;
 
   std::string_view kind_name() const;
-  /// Leaves out what acts in training alone: samplers, weights of sources, buckets, mixing.
+  /// Leaves out what acts only in training: samplers, weights of sources, buckets, mixing.
   void forget_training() {
     sources.clear();
     sampler = {};

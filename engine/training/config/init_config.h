@@ -33,7 +33,7 @@ inline Distribution symmetric_values(double bound) {
 struct InitBound {
   std::string key;
   double value = 0;
-  double limit = 0;  // of its size
+  double limit = 0;  // the largest absolute value allowed
 };
 
 struct InitDefaults {

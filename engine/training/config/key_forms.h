@@ -33,7 +33,7 @@ struct KeyForm {
   std::string allowed = {};                 // "a|b|c" for strings
 };
 
-// What the type of a member means where nothing else is said.
+// Forms that follow from the type of a member.
 KeyForm form(bool& member);
 KeyForm form(double& member);
 KeyForm form(std::int64_t& member);
@@ -48,7 +48,7 @@ inline KeyForm form(KeyForm&& ready) { return std::move(ready); }
 /// One of the words in "a|b|c", by its number.
 KeyForm word(std::string_view words, std::function<std::size_t()> number,
              std::function<void(std::size_t)> take);
-/// A member whose values from 0 on stand for the words.
+/// A member whose values, counted from 0, mean the words in their order.
 template <class T>
 KeyForm choice(T& member, std::string_view words) {
   return word(
@@ -76,7 +76,7 @@ KeyForm path(std::string& member);      // made absolute; "" = none
 KeyForm selector(std::string& member);  // its text
 KeyForm text_or_none(std::string& member);
 
-// Of values that are TOML: "[ a, b ]", and "{ key = a, … }".
+// TOML text of values: "[ a, b ]" and "{ key = a, … }".
 std::string toml_list(const std::vector<std::string>& values);
 std::string toml_list_of_strings(std::vector<std::string> values);
 std::string toml_table(const std::vector<std::pair<std::string, std::string>>& values);

@@ -14,7 +14,7 @@ std::string_view keep(std::string text) {
   return texts.emplace_back(std::move(text));
 }
 
-/// What is said of a key, and the kinds that it is said of.
+/// What is written about a key, and the kinds that it applies to.
 struct Said {
   std::string text;
   std::vector<std::string> kinds;
@@ -41,7 +41,7 @@ std::string fallback_of(std::vector<Said> all) {
   return "(" + joined(texts, "; ") + ")";
 }
 
-/// The rows of keys that some kinds have; a key of several kinds stands once.
+/// The rows of keys that some kinds have; a key of several kinds is listed once.
 class RowsOfKinds {
  public:
   explicit RowsOfKinds(std::vector<std::string> kinds) : kinds_(std::move(kinds)) {}
@@ -77,7 +77,8 @@ class RowsOfKinds {
     std::vector<Said> helps, fallbacks;
   };
 
-  /// Says who has it; or who has not, where nobody has another one and that is shorter.
+  /// The kinds that have it; or those that lack it, where no kind has another value and that is
+  /// shorter.
   std::string whose(const std::vector<std::string>& having, bool is_all) const {
     std::vector<std::string> lacking;
     for (const std::string& kind : kinds_) {

@@ -1,5 +1,5 @@
 // A key is declared once: the visit of a struct names each key with its member, range and help.
-// What reads, checks, writes and documents configurations are visitors.
+// Configurations are read, checked, written and documented by visitors.
 #pragma once
 
 #include <cstddef>
@@ -20,13 +20,13 @@ class KeyVisitor;
 using Visit = std::function<void(KeyVisitor&)>;
 using KindVisit = std::function<void(KeyVisitor&, std::size_t kind)>;
 
-/// What is said of a key besides its name and its member.
+/// Attributes of a key besides its name and its member.
 struct KeyNotes {
-  KeyInfo info;                 // a fallback stands in place of the member's own value
+  KeyInfo info;                 // a fallback replaces the member's own value
   bool is_written = true;       // in the resolved file
   bool is_on_one_line = false;  // a table: written as { … }
-  bool is_below = false;        // of a kind: the end of its range is out of range
-  std::vector<KeyInfo> parts;   // of the value; their paths follow the key's
+  bool is_below = false;        // the upper end of the kind's range is excluded
+  std::vector<KeyInfo> parts;   // keys of the parts of the value; their paths follow the key's
 };
 
 // Notes, in any order: v.key("patience", c.patience, at_least(0), "the help"). Ranges are those of
@@ -47,13 +47,13 @@ inline auto by_default(std::string_view text) {
 inline auto written_if(bool is_written) {
   return [=](KeyNotes& n) { n.is_written = is_written; };
 }
-/// A value of the type in place of the table stands for its key `name`.
+/// A plain value of the type, written in place of the table, sets the table's key `name`.
 inline auto or_only(std::string_view name, unsigned type) {
   return [=](KeyNotes& n) { n.info.short_key = name, n.info.type = type; };
 }
-/// Of a path: "" takes back what another file or argument says.
+/// For a path: "" undoes the value from another file or argument.
 inline constexpr auto may_be_empty = [](KeyNotes& n) { n.info.may_be_empty = true; };
-/// The keys of the table are those of another one, which the page of docs/ tells.
+/// The table has the same keys as another one, which the page of docs/ describes.
 inline auto same_as(std::string_view key) {
   return [=](KeyNotes& n) { n.info.same_as = key; };
 }
@@ -88,14 +88,15 @@ struct KindList {
   std::string_view names;  // "a|b|c"
   std::size_t chosen = 0;
   KindVisit visit;
-  std::string_view refusal = "";  // of keys of other kinds, in place of "not an option of KIND"
-  /// All keys of a kind, where `visit` has some of them: such a message tells them.
+  /// Message for keys of other kinds, in place of "not an option of KIND".
+  std::string_view refusal = "";
+  /// Visits all keys of a kind, where `visit` has only some of them: the message lists these.
   KindVisit tell = {};
-  bool is_inherited = false;               // where "kind" is absent
-  const ConfigValue* inherited = nullptr;  // what another table has for it then
+  bool is_inherited = false;               // "kind" may be absent
+  const ConfigValue* inherited = nullptr;  // the value that another table has for it then
 };
-/// A refusal: keys of other kinds say nothing where all of them are there, as in files of earlier
-/// versions.
+/// A refusal that makes keys of other kinds pass without a message where all of them are present,
+/// as in files of earlier versions.
 inline constexpr std::string_view passed_over = "passed over";
 
 /// The names of a variant's kinds.
@@ -139,7 +140,7 @@ class KeyVisitor {
     (note(all, notes), ...);
     nested(name, all, visit_it);
   }
-  /// A table that a struct with a visit stands for.
+  /// A table with the keys of a struct that has a visit.
   template <class Config, class... Notes>
   void section(std::string_view name, Config& config, const Notes&... notes) {
     table(

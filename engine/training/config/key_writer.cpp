@@ -54,7 +54,7 @@ class KeyWriter final : public KeyVisitor {
   }
 
  private:
-  std::string path_;  // of the section
+  std::string path_;  // path of the section
   std::vector<std::pair<std::string, std::string>> values_;
   std::string sections_;
 };

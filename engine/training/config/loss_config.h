@@ -23,10 +23,10 @@ inline constexpr std::string_view names_of<LossReduction> = "mean|sum|batchmean"
 struct LossTerm {
   std::string name;
   const LossKind* kind = nullptr;   // one of all_losses()
-  std::vector<std::string> values;  // of the graph, in the order of kind->values
+  std::vector<std::string> values;  // graph values, in the order of kind->values
   std::string labels;               // the data field, under kind->labels.key; "" where it has none
   std::string sample_weights;       // the data field; "" = all 1
-  double weight = 1;                // of this term in the sum
+  double weight = 1;                // factor of this term in the sum
   LossReduction reduction = LossReduction::mean;
   OptionMap options;
   Where where;

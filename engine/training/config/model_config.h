@@ -32,9 +32,9 @@ struct ModelConfig {
 void visit(KeyVisitor& v, ModelConfig& c);
 
 struct PrecisionConfig {
-  DType compute = DType::float32;       // of products and convolutions: or bfloat16, float16
-  bool tf32 = false;                    // float32 ones of GPUs in 10 bits of mantissa
-  std::optional<double> loss_scale;     // of float16; unset: dynamic
+  DType compute = DType::float32;       // for products and convolutions: or bfloat16, float16
+  bool tf32 = false;                    // float32 products of GPUs use 10 bits of mantissa
+  std::optional<double> loss_scale;     // for float16; unset: dynamic
   std::int64_t growth_interval = 2000;  // good steps until a dynamic scale doubles
   struct Kept {
     std::string at;  // operators that stay float32

@@ -1,4 +1,4 @@
-// What is still open where TOML cannot be read on: a bracket or a quote.
+// What is still open where TOML cannot be read any further: a bracket or a quote.
 #pragma once
 
 #include <optional>
@@ -12,8 +12,8 @@ struct OpenBracket {
   int line = 0, column = 0;
 };
 
-/// Of what lies before this place of the text; nothing where all is closed. Text in strings and
-/// comments does not count.
+/// The bracket or quote that is still open before this place of the text; nothing where all are
+/// closed. Text in strings and comments does not count.
 std::optional<OpenBracket> open_bracket(std::string_view text, int line, int column);
 
 }  // namespace tandem

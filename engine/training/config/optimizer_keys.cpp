@@ -16,7 +16,7 @@ struct Inherited {
   std::optional<TableReader> table;
 };
 
-/// Two names of one thing do not stand beside each other.
+/// Reports `key` where the table also has `other`, which is another name for the same thing.
 void refuse_beside(KeyVisitor& v, std::string_view key, std::string_view other) {
   v.when_read([=](const TableReader& table) {
     const ConfigValue* value = table.valid(key);

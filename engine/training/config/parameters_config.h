@@ -81,7 +81,7 @@ struct HeadRule {
   bool operator==(const HeadRule&) const = default;
 };
 
-/// Adapters of low rank beside the weights of products; see engine/passes/lora.h.
+/// Low-rank adapters added to the weights of products; see engine/passes/lora.h.
 struct LoraRule {
   std::string at;
   std::int64_t rank = 8;
@@ -91,7 +91,7 @@ struct LoraRule {
   bool operator==(const LoraRule&) const = default;
 };
 
-/// Parameters that train beside adapters; recognised buffers that train all the same.
+/// Parameters that train in addition to adapters; also recognised buffers that are to train.
 struct TrainRule {
   std::string at;
   Where where;

@@ -25,7 +25,7 @@ struct MetricConfig {
   std::optional<std::int64_t> integer(std::string_view option) const;
   std::string text(std::string_view option) const;
   std::string default_name() const;
-  /// The data fields that it reads beside those of its loss term.
+  /// The data fields that it reads besides those of its loss term.
   std::vector<std::string> fields() const;
 };
 

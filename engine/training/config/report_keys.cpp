@@ -1,4 +1,4 @@
-// The keys of [eval], [checkpoint] and [log]: what a run tells and keeps while it goes on.
+// The keys of [eval], [checkpoint] and [log]: what a run reports and keeps while it trains.
 #include <algorithm>
 #include <set>
 

@@ -22,8 +22,8 @@ bool RunKeys::operator==(const RunKeys&) const = default;
 
 namespace {
 
-/// What else is wrong of a file that has mistakes: paths that lead nowhere. Without mistakes
-/// whoever opens them says more.
+/// Adds further mistakes of a file that has some already: paths that lead nowhere. Without other
+/// mistakes, the code that opens these files reports more.
 void add_missing_files(const RunConfig& config, std::vector<Diagnostic>& errors) {
   const auto look = [&](const Where& where, const std::string& key, const std::string& path) {
     if (path.empty() || path_exists(path)) return;
@@ -50,7 +50,7 @@ std::string default_name(const std::filesystem::path& file) {
   return (is_usual ? file.parent_path().filename() : file.stem()).string();
 }
 
-/// What a run that goes on has of its start.
+/// What a resumed run knows about its start.
 struct Resumed {
   const StartRecord& started;
   const MovedPaths& moved;

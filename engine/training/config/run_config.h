@@ -28,7 +28,8 @@ struct OptimizerGroup {
   std::string at;                          // the last group that covers a parameter takes it
   OptimizerOptions options;                // resolved: the optimizer's own options, overridden
   std::optional<ScheduleConfig> schedule;  // unset: in proportion to the optimizer's
-  std::optional<double> clip_norm;         // of these parameters together, and by themselves
+  /// Limit for the norm of these parameters' gradients together, separate from the others'.
+  std::optional<double> clip_norm;
   std::optional<double> clip_value, clip_adaptive;  // unset: the optimizer's; 0: not clipped
   Where where;
   bool operator==(const OptimizerGroup&) const;
@@ -73,7 +74,7 @@ struct RunKeys {
   std::optional<double> max_seconds;
   std::uint64_t seed = 1;
   int threads = 0;      // 0 = all usable cores
-  std::string name;     // of the run directory: runs/NAME-0001
+  std::string name;     // for the run directory: runs/NAME-0001
   std::string run_dir;  // absolute; exactly this directory; "" = by name
   ParametersConfig parameters;
   LossConfig loss;
@@ -90,9 +91,10 @@ struct RunKeys {
   bool operator==(const RunKeys&) const;
 };
 struct RunConfig : RunKeys {
-  std::string file;               // train.toml itself, absolute
-  Where policy_where;             // of the key that names the policy
-  std::vector<Diagnostic> notes;  // of what the file says and the command line has ruled out
+  std::string file;    // train.toml itself, absolute
+  Where policy_where;  // place of the key that names the policy
+  /// About values of the file that the command line has ruled out.
+  std::vector<Diagnostic> notes;
   bool operator==(const RunConfig& other) const { return RunKeys::operator==(other); }
 };
 /// The whole file, in the order of the page of keys and of the resolved file.
@@ -103,7 +105,7 @@ void visit(KeyVisitor& v, RunConfig& c);
 /// another one are left out and noted. Throws one Error{usage} with every diagnostic. Opens no
 /// data.
 RunConfig read_run_config(const std::string& path, const std::vector<std::string>& overrides = {});
-/// The same from text; `path` names it in messages and anchors its relative paths.
+/// Like read_run_config, but from text; `path` names it in messages and anchors its relative paths.
 RunConfig parse_run_config(std::string_view text, const std::string& path,
                            const std::vector<std::string>& overrides = {});
 /// Every key with its value, paths absolute: train.resolved.toml. Read again it gives an equal

@@ -26,7 +26,7 @@ KeyForm time_limit(std::optional<double>& member) {
           }};
 }
 
-constexpr double most_samples = 1 << 30;  // of a batch
+constexpr double most_samples = 1 << 30;  // in a batch
 
 /// A number, "auto", or the numbers to choose from.
 KeyForm batch_size(RunConfig& c) {
@@ -56,7 +56,7 @@ KeyForm batch_size(RunConfig& c) {
           }};
 }
 
-/// A metric that a schedule looks at has to be measured, and again and again.
+/// A metric that a schedule depends on has to be measured repeatedly.
 void check_plateau(const TableReader& schedule, const PlateauSchedule& plateau,
                    const RunConfig& c) {
   const auto report = [&](const char* key, std::string message, std::string expected,
@@ -109,7 +109,7 @@ void refuse_shared_names(const TableReader& root, const RunConfig& c) {
   }
 }
 
-/// It is the name of a folder, with a number behind it, and part of what people read.
+/// The name becomes the name of a folder, followed by a number, and is shown to people.
 void check_name(const TableReader& root, const RunConfig& c) {
   constexpr std::size_t most_bytes = 200;
   const std::string& text = c.name;

@@ -32,7 +32,7 @@ struct SchedulePart : ShapeOf<SchedulePartKind> {
   bool operator==(const SchedulePart&) const = default;
 };
 
-/// Of the base learning rate; groups follow in proportion, unless they have one of their own.
+/// Schedule of the base learning rate; groups follow in proportion, unless they have their own.
 struct ScheduleConfig : ScheduleShape {
   std::vector<SchedulePart> parts;  // in place of the one shape; all but the last have a length
   bool operator==(const ScheduleConfig&) const = default;

@@ -29,7 +29,7 @@ KeyForm durations_form(std::vector<Duration>& members) {
           }};
 }
 
-/// What the structs of engine/schedules say of their members, as keys.
+/// What the structs of engine/schedules declare about their members, as keys.
 class ScheduleKeys {
  public:
   explicit ScheduleKeys(KeyVisitor& v) : v_(v) {}
@@ -44,7 +44,7 @@ class ScheduleKeys {
     v_.key(name, count, range, help);
   }
   void flag(std::string_view name, bool& flag, std::string_view help) { v_.key(name, flag, help); }
-  /// Of two words; the second one: true.
+  /// A choice between two words; the second one means true.
   void choice(std::string_view name, bool& second, std::string_view words, std::string_view help) {
     v_.key(name,
            word(

@@ -137,7 +137,7 @@ void read_cifar_arrays(const std::string& path, const ArrayNames& wanted, ArrayS
 
 /// A file, and where its arrays go.
 struct OneFile {
-  const std::string& name;  // of its array, where the configuration tells it
+  const std::string& name;  // the array's, if the configuration gives one
   const std::string& path;
   const ArrayNames& wanted;
   ArraySet& to;

@@ -16,15 +16,15 @@
 
 namespace tandem {
 
-/// Rows that lie nowhere: each is made when it is read. Any number of threads may ask.
+/// Rows that are not stored: each is made when it is read. Any number of threads may ask.
 class RowMaker {
  public:
   virtual ~RowMaker() = default;
   virtual std::int64_t rows() const = 0;
   /// Writes a row of the array. Throws Error{data} with its file.
   virtual void make(std::int64_t index, void* to) const = 0;
-  /// Row `index` before it is given the array's shape, in a buffer of the calling thread that
-  /// stands until it makes another row; `type` becomes its own. Null where rows have one shape.
+  /// Row `index` before it is given the array's shape, in a buffer of the calling thread that is
+  /// valid until it makes another row; `type` becomes its own. Null where rows have one shape.
   virtual const void* make_whole(std::int64_t index, TensorType& type) const = 0;
   /// Whether that may throw.
   virtual bool may_refuse() const { return false; }
@@ -52,7 +52,7 @@ class ArrayRows {
   std::int64_t rows() const { return rows_; }
   /// Null where rows lie in memory.
   const RowMaker* maker() const { return maker_.get(); }
-  /// Of rows that are made: in a buffer of the calling thread, until it asks for another row.
+  /// A made row is in a buffer of the calling thread, which is valid until it asks for another row.
   const std::uint8_t* row(std::int64_t index) const;
   /// The file and the row or line in it, from 1; 0 where the file is the row.
   std::pair<std::string, std::int64_t> place(std::int64_t index) const;
@@ -90,7 +90,7 @@ class ArraySet {
 
   const ArrayRows* find(std::string_view name) const;
   const std::vector<ArrayRows>& arrays() const { return arrays_; }
-  /// Of all arrays, those that were left out too.
+  /// Names of all arrays, including those that were left out.
   std::vector<std::string> names() const;
   std::int64_t rows() const { return rows_; }
 

@@ -8,7 +8,7 @@
 
 namespace tandem {
 
-/// What is not from 0 to limit - 1 becomes `outside`, which the field's type holds.
+/// Values outside of 0 to limit - 1 become `outside`, which the field's type holds.
 struct IdBound {
   std::int64_t limit = 0, outside = 0;
 };

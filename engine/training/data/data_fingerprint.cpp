@@ -19,13 +19,14 @@ namespace {
 
 constexpr std::uint64_t end_bytes = 64 << 10;
 
-/// Adds `bytes` bytes from `from` on; fewer where somebody cuts the file now.
+/// Adds `bytes` bytes from `from` on; fewer where the file has become shorter.
 void add_range(Sha256& hash, const InputFile& file, std::uint64_t from, std::uint64_t bytes) {
   std::vector<char> buffer(bytes);
   hash.update(buffer.data(), file.read_at(from, buffer.data(), bytes));
 }
 
-/// Of a folder of pictures: their names and sizes, and the lists beside them.
+/// Fingerprint of a folder of pictures: their names and sizes, and the lists of labels next to
+/// them.
 void add_folder(const std::string& path, FileFingerprint& to) {
   Sha256 hash;
   for (const std::string& name : images_below(path)) {
@@ -59,7 +60,7 @@ FileFingerprint fingerprint_of(const std::string& array, const std::string& path
   file.bytes = open.size();
   Sha256 hash;
   add_range(hash, open, 0, std::min(file.bytes, end_bytes));
-  // What lies between, or behind, the first part: no byte counts twice.
+  // The last part begins after the first one at the earliest: no byte counts twice.
   const std::uint64_t rest = file.bytes - std::min(file.bytes, end_bytes);
   const std::uint64_t last = std::min(rest, end_bytes);
   add_range(hash, open, file.bytes - last, last);

@@ -1,4 +1,4 @@
-// What tells the data of a run from other data, found without reading all of it.
+// A fingerprint of a run's data that tells it from other data, found without reading all of it.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct FileFingerprint {
   std::string name;   // without the folder
   std::uint64_t bytes = 0;
   std::string ends;  // sha256 of the first and the last 64 KiB; "" of pipes, which are read once;
-                     // of a folder that of its pictures' names and sizes
+                     // for a folder that of its pictures' names and sizes
   bool operator==(const FileFingerprint&) const = default;
 };
 
@@ -27,14 +27,14 @@ struct SplitFingerprint {
 
 struct DataFingerprint {
   SplitFingerprint train, eval;
-  std::map<std::string, std::string> fields;  // of a sample: {"image": "float32 [1, 8, 8]"}
+  std::map<std::string, std::string> fields;  // types by field: {"image": "float32 [1, 8, 8]"}
 };
 
 /// The files of a split; its samples are not known. Throws Error{runtime} where one cannot be read.
 SplitFingerprint fingerprint_of(const SplitConfig& split);
 DataFingerprint fingerprint_of(const DataConfig& config, const DataSets& data);
 
-/// Where one thing is not as it was.
+/// A difference between two records of the same thing.
 struct Difference {
   std::string where;   // "data.train: train.npz", the path of an operator
   std::string what;    // "bytes", "attribute dilations"

@@ -226,7 +226,7 @@ class ArraySource final : public DataSource {
   }
 
  private:
-  /// Rows that lie one behind the other in memory as one piece.
+  /// Copies rows; those that are adjacent in memory are copied as one piece.
   static void copy_rows(const ArrayRows& array, std::span<const std::int64_t> samples,
                         std::size_t bytes, std::uint8_t* to) {
     if (const RowMaker* maker = array.maker()) {
@@ -243,7 +243,7 @@ class ArraySource final : public DataSource {
     }
   }
 
-  /// What the files' statistics tell without reading the field.
+  /// Whether the files' statistics show it without reading the field.
   bool is_known_within(int field, double least, double most) const {
     const FieldPlan& plan = plans_[static_cast<std::size_t>(field)];
     const auto& range = plan.array->range;
@@ -482,7 +482,7 @@ DataSets open_sets(const DataConfig& config, const OpenOptions& options) {
     if (!names) names.emplace();
     names->insert(field.from);
   }
-  std::vector<Diagnostic> broken, misfits;  // of the files, of the functions
+  std::vector<Diagnostic> broken, misfits;  // broken: files; misfits: functions
   DataSets sets;
   auto [train, eval, vocabularies, warnings] = read_splits(config, names, options, broken);
   sets.vocabularies = std::move(vocabularies);
@@ -515,7 +515,8 @@ DataSets open_sets(const DataConfig& config, const OpenOptions& options) {
   return sets;
 }
 
-/// A random function may put values behind the length that the samples have without it.
+/// Refuses random functions on fields that buckets cut: they may put values after the length that
+/// the samples have without them.
 void refuse_augmented_buckets(const DataConfig& config, const DataSets& sets) {
   for (const int index : sets.buckets->fields) {
     const std::string& name = sets.train->fields()[static_cast<std::size_t>(index)].name;

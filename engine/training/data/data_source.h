@@ -22,7 +22,7 @@ struct Buckets;     // engine/training/data/buckets/buckets.h
 
 struct DataField {
   std::string name;
-  TensorType sample;  // of one sample as `fill` writes it, without the batch axis
+  TensorType sample;  // type of one sample as `fill` writes it, without the batch axis
 };
 
 /// Random augmentation is a pure function of (seed, epoch, sample, place in the list of functions):
@@ -30,14 +30,14 @@ struct DataField {
 struct Augmentation {
   std::uint64_t seed = 0;
   std::int64_t epoch = 0;
-  /// Of each sample that is filled, how often it was read before in this epoch, which makes another
-  /// seed for it. Empty: never.
+  /// For each sample that is filled, how often it was read before in this epoch, which gives it
+  /// another seed. Empty: never.
   std::span<const std::uint32_t> repeats = {};
 
   std::uint64_t seed_of(std::size_t index) const;
-  /// Of the sample with this index alone.
+  /// Augmentation for only the sample with this index.
   Augmentation of(std::size_t index) const { return {seed_of(index), epoch}; }
-  /// Of so many samples from one on.
+  /// Augmentation for `count` samples from `first` on.
   Augmentation part(std::size_t first, std::size_t count) const {
     return {seed, epoch, repeats.empty() ? repeats : repeats.subspan(first, count)};
   }
@@ -50,7 +50,7 @@ class DataSource {
 
   virtual const std::vector<DataField>& fields() const = 0;
   virtual std::int64_t samples() const = 0;
-  /// Writes these samples of a field one behind the other, row-major. `augmentation` null: none
+  /// Writes these samples of a field one after the other, row-major. `augmentation` null: none
   /// (evaluation). Throws Error{data} with file:row. Allocates nothing in steady state but
   /// per-thread scratch.
   virtual void fill(int field, std::span<const std::int64_t> samples,
@@ -61,8 +61,8 @@ class DataSource {
   /// that is given. Throws Error{data} with file:row of the first ones (at most `shown_problems`)
   /// and their count.
   virtual void check_range(int field, std::int64_t limit, const std::int64_t* ignore) const = 0;
-  /// The same of ids whose places look up rows of different tables: 0 <= value < limits[e] at
-  /// element e of each sample, where that is not below 0. Reads the field whole.
+  /// Like check_range, for ids whose elements look up rows of different tables: 0 <= value <
+  /// limits[e] at element e of each sample, where the limit is not below 0. Reads the field whole.
   virtual void check_elements(int field, std::span<const std::int64_t> limits) const;
   /// What a value at an element of a sample was made of: "the text \"Rome\" of the column
   /// \"city\""; "" where nothing more is known of it.
@@ -70,7 +70,8 @@ class DataSource {
     (void)field, (void)element, (void)value;
     return "";
   }
-  /// The same of a field of any type: least <= value <= most, and a number. `expected`: for people.
+  /// Like check_range, for a field of any type: least <= value <= most, and no NaN. `expected`:
+  /// text for people.
   virtual void check_numbers(int field, double least, double most,
                              const std::string& expected) const = 0;
   /// Samples whose rows in the files hold NaN, ascending, of a field that is given to the graph as
@@ -88,26 +89,26 @@ class DataSource {
 };
 
 struct OpenOptions {
-  std::uint64_t seed = 1;  // of the held-out fraction
+  std::uint64_t seed = 1;  // seed for the held-out fraction
   /// Integer fields that are converted to this integer type after their functions: what a label or
   /// index input of the graph takes, whatever the files store.
   std::map<std::string, DType> integer_types;
   /// Those of them that stay int32 where the files of both splits store that.
   std::set<std::string> keep_int32;
-  /// Of pictures: names of classes by their numbers, of a run that the data is used with; empty:
+  /// For pictures: the names of classes by number, from a run that the data is used with; empty:
   /// those of the training data.
   std::vector<std::string> classes;
-  /// Of text by characters: the vocabulary's file of such a run, as text; "": that of the training
-  /// data.
+  /// For text by characters: the text of such a run's vocabulary file; "": the vocabulary of the
+  /// training data.
   std::string characters;
-  /// Of preparing a table, or of looking at pictures; 0: as many as is usual.
+  /// Threads for preparing a table or checking pictures; 0: the default number.
   int threads = 0;
-  /// Hears of pictures that cannot be opened, once for the training data and once for the held-out:
+  /// Gets the pictures that cannot be opened, once for the training data and once for the held-out:
   /// where it is set they are left out, whatever `on_bad` says.
   std::function<void(bool held_out, std::vector<Diagnostic>)> on_bad_pictures;
-  /// Hears that a table is prepared, how far that is, and which rows or pictures were left out.
+  /// Gets messages: a table is prepared, how far that is, and which rows or pictures were left out.
   std::function<void(const std::string&)> on_message;
-  /// Asked while a table is prepared or pictures are looked at, from any thread: true ends that
+  /// Asked while a table is prepared or pictures are checked, from any thread: true ends that
   /// with Error{runtime}, and what was written of it is removed.
   std::function<bool()> stop_requested;
 };
@@ -119,7 +120,7 @@ struct SavedVocabulary {
   std::int64_t rows = 0;
   std::string file_name;  // "vocabulary.NAME.tsv", "classes.txt" or "tokenizer.json"
   std::string path;       // where it lies prepared; "": nowhere
-  std::string sha256;     // of the file
+  std::string sha256;     // hash of the file
   std::string text = {};  // what the file is to hold, where it lies nowhere
 };
 
@@ -128,7 +129,7 @@ struct DataSets {
   std::shared_ptr<const DataSource> eval;  // null where there is none
   std::vector<SavedVocabulary> vocabularies;
   std::vector<std::string> warnings = {};  // about held-out words that training lacks
-  /// Of the training samples; null: a shuffle of them, as the configuration says.
+  /// Order of the training samples; null: a shuffle of them, as the configuration says.
   std::shared_ptr<const SampleOrder> order = nullptr;
   std::shared_ptr<const Buckets> buckets = nullptr;  // null: all samples are of one length
 

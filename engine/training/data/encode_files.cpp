@@ -53,8 +53,8 @@ class ArrayWriter {
   std::unique_ptr<OutputFile> lines_;
 };
 
-/// A file under way. Its blocks end one after the other: what stands below `over` belongs to the
-/// thread that has the block whose turn it is.
+/// A file that is being read. Its blocks end one after the other: the members below `over` belong
+/// to the thread that has the block whose turn it is.
 class FileInBlocks {
  public:
   FileInBlocks(std::size_t file, std::string source, const TablePlan& plan)
@@ -129,7 +129,7 @@ struct Worker {
   EncodedFile piece;
   RowEncoder encoder;
   std::vector<std::vector<std::int32_t>> numbers;  // by vocabulary: those of all threads
-  std::vector<std::uint32_t> lines;                // of the rows, in the file
+  std::vector<std::uint32_t> lines;                // line numbers of the rows
 };
 
 /// The files, dealt to threads block by block.
@@ -189,12 +189,12 @@ class Reading {
   const DataConfig& config_;
   const TablePlan& plan_;
   const EncodeFilesOptions& options_;
-  const bool stops_;  // at bad rows
+  const bool stops_;  // whether bad rows end the reading
   std::uint64_t largest_ = 0;
   std::vector<std::unique_ptr<FileInBlocks>> files_;
   std::mutex dealing_;
   std::size_t begun_ = 0;                   // files; guarded by dealing_
-  std::atomic<std::size_t> last_{no_file};  // none behind this one is read
+  std::atomic<std::size_t> last_{no_file};  // index of the last file that is still read
   std::mutex numbering_;
   std::vector<ValueCounts> values_;  // guarded by numbering_
 };
@@ -210,7 +210,7 @@ std::int64_t Reading::blocks_of(const std::string& path) const {
   return static_cast<std::int64_t>((bytes - 1) / options_.block_bytes + 1);
 }
 
-/// Those of a whole block, unless they take too much memory.
+/// The rows of a whole block, unless they take too much memory.
 std::size_t Reading::rows_at_a_time() const {
   constexpr std::size_t most_bytes = std::size_t{16} << 20, least_rows = 4096;
   std::size_t row_bytes = sizeof(std::uint32_t);
@@ -219,8 +219,8 @@ std::size_t Reading::rows_at_a_time() const {
   return std::clamp<std::size_t>(most_bytes / row_bytes, 1, std::max(of_a_block, least_rows));
 }
 
-/// The next one of the file that the thread is at; else the first one of a file that no thread is
-/// at; else one of any file.
+/// The next block of the file that the thread is reading; else the first one of a file that no
+/// thread is reading; else one of any file.
 std::optional<Block> Reading::next_block(FileInBlocks* own) {
   const std::lock_guard lock(dealing_);
   const auto deal = [&](FileInBlocks& file) -> std::optional<Block> {
@@ -445,7 +445,7 @@ void Reading::number_values(Worker& worker) {
   });
 }
 
-/// Rows that are none after all are not counted.
+/// Removes the counts of rows that turn out not to be rows.
 void Reading::take_back(Worker& worker) const {
   if (options_.vocabularies != nullptr) return;
   for_numbers(worker, [&](std::size_t vocabulary, std::int32_t number, bool counts) {

@@ -20,16 +20,16 @@ struct EncodeFilesOptions {
   /// By their number in the plan: fields hold ids. Null: fields hold numbers of
   /// `EncodedFiles::values`, and -1 where `split` fills up.
   const std::vector<Vocabulary>* vocabularies = nullptr;
-  std::size_t problems = shown_problems;  // that are kept of a file
-  /// Neither broken files nor bad rows end anything. Else, what stands behind the first file that
-  /// is broken is not read to its end; and where the configuration refuses bad rows, neither what
-  /// stands behind the last problem that is kept, nor files behind the first one with a bad row.
+  std::size_t problems = shown_problems;  // kept for each file
+  /// Neither broken files nor bad rows end the reading. Else, what follows the first broken file is
+  /// not read to its end; and where the configuration refuses bad rows, reading ends after the last
+  /// problem that is kept, and with the first file that has a bad row.
   bool reads_all = false;
   int threads = 0;  // 0: as many as the machine has
   /// Plain text is dealt to the threads in blocks of so many bytes.
   std::uint64_t block_bytes = std::uint64_t{1} << 20;
-  /// Hears of bytes of the files that were read, from any thread. What it throws ends the file, as
-  /// if that were broken there.
+  /// Is called with the number of bytes read, from any thread. What it throws ends the file, as if
+  /// that were broken there.
   std::function<void(std::uint64_t)> on_read;
 };
 
@@ -45,7 +45,7 @@ struct EncodedFiles {
 EncodedFiles encode_files(const DataConfig& config, const TablePlan& plan,
                           const std::vector<std::string>& paths, const EncodeFilesOptions& options);
 
-/// Threads that `threads` of a configuration stands for.
+/// The number of threads that `threads` of a configuration means.
 int threads_for(int threads);
 
 }  // namespace tandem

@@ -1,4 +1,4 @@
-// A source in front of another one: it says what that says, but for what a derived class overrides.
+// A source that wraps another one and forwards every call that a derived class does not override.
 #pragma once
 
 #include <memory>

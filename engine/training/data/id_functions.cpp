@@ -14,7 +14,7 @@ void add(std::string& all, const std::string& text) {
   if (!text.empty()) all += (all.empty() ? "" : ", ") + text;
 }
 
-/// Up to the last one that gives ids.
+/// The text of the field's functions up to the last one that gives ids.
 std::string functions_of(const FieldConfig& field) {
   std::string all, up_to_ids;
   for (const Transform& transform : field.as) {
@@ -42,7 +42,7 @@ std::string cells_key(const FieldConfig& field) { return field.name + "/cells"; 
 /// What decides the ids of one field, by its key in `id_functions`.
 struct Decides {
   std::string key, text;
-  const char* none;  // what is said where the text is empty
+  const char* none;  // the message where the text is empty
 };
 std::vector<Decides> decides_ids_of(const FieldConfig& field) {
   std::vector<Decides> all{

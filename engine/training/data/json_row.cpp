@@ -7,7 +7,8 @@ namespace tandem {
 
 static constexpr int most_row_depth = 16;
 
-/// Hears of the values of a line one after the other. What it does not take ends the reading.
+/// Receives the values of a line one after the other. A value that it does not accept ends the
+/// reading.
 class JsonRow::Reader final : public nlohmann::json_sax<nlohmann::json> {
  public:
   explicit Reader(JsonRow& row) : row_(row) {}
@@ -88,8 +89,8 @@ class JsonRow::Reader final : public nlohmann::json_sax<nlohmann::json> {
 
   JsonRow& row_;
   int depth_ = 0;
-  std::ptrdiff_t key_ = -1;  // of the value that comes; -1: nobody wants it
-  bool first_ = true;        // in its list
+  std::ptrdiff_t key_ = -1;  // index of the key of the next value; -1: it is not needed
+  bool first_ = true;        // the value is the first of its list
 };
 
 JsonRow::JsonRow(std::vector<std::string> keys, std::vector<char> may_lack)

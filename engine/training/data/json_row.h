@@ -7,8 +7,9 @@
 
 namespace tandem {
 
-/// A number as it is written, a text without quotes and escapes, true and false as 1 and 0, null as
-/// nothing, a list of those with commas between. Other keys are passed over, whatever they hold.
+/// A number is kept as it is written, a text without quotes and escapes, true and false as 1 and 0,
+/// null as nothing, a list of those with commas between. Other keys are skipped, whatever they
+/// hold.
 class JsonRow {
  public:
   /// `may_lack`, one a key: whether the object may be without it, which counts as null. Empty:

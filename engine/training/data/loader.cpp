@@ -102,10 +102,10 @@ struct Loader::Impl {
   struct Slot {
     MicroBatch micro_batch;
     bool ready = false;
-    std::exception_ptr error;         // of the first piece that failed
+    std::exception_ptr error;         // thrown by the first piece that failed
     std::int64_t failed = 0;          // that piece
     std::vector<void*> to;            // by field of the options
-    std::int64_t pieces = 0;          // 0: nobody may fill it yet
+    std::int64_t pieces = 0;          // 0: no thread may fill it yet
     std::int64_t next = 0, done = 0;  // pieces that were taken, that are filled
   };
 
@@ -182,13 +182,13 @@ struct Loader::Impl {
     return nullptr;
   }
 
-  /// That of the bucket of its step; an epoch with buckets begins with a whole step.
+  /// The length of the bucket of its step; an epoch with buckets begins with a whole step.
   std::int64_t length_of(const MicroBatch& micro_batch) const {
     const auto step = static_cast<std::size_t>(micro_batch.start.sample / options.batch_size);
     return epochs->of(micro_batch.start.epoch)->lengths.at(step);
   }
 
-  /// Opens the micro-batch that comes next to all threads.
+  /// Lets all threads fill the next micro-batch.
   void claim(std::unique_lock<std::mutex>& lock) {
     std::optional<MicroBatch> micro_batch = micro_batch_at(cursor, epochs->count(), options);
     if (!micro_batch) {

@@ -1,4 +1,4 @@
-// Runs through a data source in batches, ahead of the step, in threads of its own.
+// Reads a data source in batches, ahead of the step, in threads of its own.
 #pragma once
 
 #include <cstdint>
@@ -33,20 +33,20 @@ struct RankPlace {
   int rank = 0, ranks = 1;
 };
 
-/// What a rank computes of so many samples: all shares in the order of the ranks are the samples,
+/// What a rank computes of so many samples: the shares of all ranks, in order, make up the samples,
 /// and the first count % ranks of them have one more than the others.
 SampleShare share_of(std::int64_t count, const RankPlace& place);
 
 /// A micro-batch of an optimizer step, as all ranks compute it together: one run of the graph.
 struct MicroBatch {
   std::uint64_t ticket = 0;     // 0, 1, ... in the order of delivery
-  DataPosition start;           // of its first sample
+  DataPosition start;           // position of its first sample
   DataPosition end;             // after it: what a checkpoint stores when end_of_step
   std::int64_t count = 0;       // samples; below micro_batch_size in the last one of an epoch
-  SampleShare own;              // of these the ones that this rank computes
-  std::int64_t index = 0;       // of this micro-batch in its optimizer step
+  SampleShare own;              // the samples that this rank computes
+  std::int64_t index = 0;       // its number within the optimizer step
   std::int64_t step_count = 0;  // samples of its whole optimizer step
-  std::int64_t length = 0;      // of its bucket; 0: there are none
+  std::int64_t length = 0;      // length of its bucket; 0: there are none
   bool end_of_step = false;
   bool end_of_epoch = false;
 };
@@ -63,15 +63,16 @@ class LoadTimes {
 };
 
 struct LoaderOptions {
-  std::vector<int> fields;      // of the source; the slot function gets positions in this list
-  std::int64_t batch_size = 1;  // samples an optimizer step
+  /// Indices into the source's fields; the slot function gets positions in this list.
+  std::vector<int> fields;
+  std::int64_t batch_size = 1;        // samples an optimizer step
   std::int64_t micro_batch_size = 1;  // samples a micro-batch; divides batch_size
   bool drop_last = false;             // leave out the partial optimizer step at the end of an epoch
   ShuffleConfig shuffle;
-  /// With this seed; null: a shuffle of the source's samples.
+  /// Drawn with this seed; null: a shuffle of the source's samples.
   std::shared_ptr<OpenEpochs> order;
-  /// By length, what samples of a bucket are read from in place of the source; with an order that
-  /// has lengths.
+  /// By length: the source that samples of a bucket are read from in place of the whole source;
+  /// used with an order that has lengths.
   std::map<std::int64_t, std::shared_ptr<const DataSource>> buckets;
   bool augment = true;
   std::uint64_t seed = 1;
@@ -90,8 +91,9 @@ std::int64_t steps_per_epoch(std::int64_t samples, std::int64_t batch_size, bool
 std::optional<MicroBatch> micro_batch_at(DataPosition start, std::int64_t samples,
                                          const LoaderOptions& options);
 
-/// Where steps of this batch size lead, and how many samples they take: what as many micro-batches
-/// of micro_batch_at give. Nothing where an epoch has no batch or numbers grow too large.
+/// Where this many steps of this batch size lead, and how many samples they take: the result of
+/// going through the micro-batches with micro_batch_at. Nothing where an epoch has no batch or
+/// numbers grow too large.
 struct StepsTaken {
   DataPosition end;
   std::uint64_t samples = 0;
@@ -115,9 +117,9 @@ class Loader {
   /// The next micro-batch in order, once its slots are filled; nothing after the last. Rethrows
   /// what a fill threw. Allocates nothing.
   std::optional<MicroBatch> next();
-  /// The micro-batch that `next` will give, once its slots are filled; `next` gives it all the
-  /// same. Nothing where there is none, where its fill failed, or where the ring cannot hold it
-  /// beside the micro-batches that are not released.
+  /// The micro-batch that `next` will return, once its slots are filled; `next` still returns it.
+  /// Nothing where there is none, where its fill failed, or where the ring cannot hold it in
+  /// addition to the micro-batches that are not released.
   std::optional<MicroBatch> peek();
   /// Slots of all micro-batches up to this ticket may be written again.
   void release(std::uint64_t ticket);

@@ -37,7 +37,7 @@ double draw_gamma(double shape, RandomStream& random) {
   }
 }
 
-/// Of Beta(alpha, alpha).
+/// Draws from Beta(alpha, alpha).
 double draw_share(double alpha, RandomStream& random) {
   const double a = draw_gamma(alpha, random), b = draw_gamma(alpha, random);
   if (a + b > 0) return a / (a + b);
@@ -124,7 +124,7 @@ class MixedSource final : public ForwardingSource {
 
   MixConfig config_;
   std::vector<bool> mixes_;              // by field
-  std::int64_t height_ = 0, width_ = 0;  // of fields that have rows and columns
+  std::int64_t height_ = 0, width_ = 0;  // size of fields that have rows and columns
 };
 
 }  // namespace

@@ -7,17 +7,17 @@
 
 namespace tandem {
 
-/// What becomes of one sample.
+/// How one sample is mixed.
 struct Mixture {
   std::int64_t partner = 0;
-  double share = 1;  // of the sample itself, 0 to 1
-  // Of cutmix: the rows and columns that are the partner's; none: all of it is mixed.
+  double share = 1;  // weight of the sample itself, 0 to 1
+  // For cutmix: the rows and columns that are the partner's; for mixup all of the sample is mixed.
   std::int64_t top = 0, left = 0, bottom = 0, right = 0;
   bool is_cut = false;
 };
 
-/// A pure function of seed, epoch and sample, whatever batch it is in. `height`, `width`: of the
-/// pictures; 0 where there are none.
+/// A pure function of seed, epoch and sample, whatever batch it is in. `height`, `width`: those of
+/// the pictures; 0 where there are none.
 Mixture draw_mixture(const MixConfig& config, const Augmentation& augmentation, std::int64_t sample,
                      std::int64_t samples, std::int64_t height, std::int64_t width);
 

@@ -136,7 +136,7 @@ void in_cache(const DataConfig& config, F f) {
   }
 }
 
-/// Holds a folder against other processes that prepare the same.
+/// Locks a folder against other processes that prepare the same table.
 class FolderLock {
  public:
   explicit FolderLock(const std::string& path)
@@ -217,7 +217,7 @@ std::string file_name_of(const std::string& name, const std::vector<SavedVocabul
 
 class Preparation {
  public:
-  /// `stamps`: of the files, before anything of them was read.
+  /// `stamps`: those of the files, before any of their content was read.
   Preparation(const DataConfig& config, const OpenOptions& options, std::vector<Stamp> stamps,
               PreparedTable& table)
       : config_(config),
@@ -354,7 +354,7 @@ class Preparation {
     });
   }
 
-  /// Rows of two states of a file are none that it ever had.
+  /// Refuses files that changed while they were read: their rows would be from two states.
   void refuse_changed_files() const {
     const std::vector<Stamp> now = stamps_of(config_);
     std::vector<Diagnostic> problems;
@@ -472,7 +472,7 @@ PreparedTable prepare_table(const DataConfig& config, const OpenOptions& options
       }
       table.built = true;
       for (const std::string& other : list_directory(parent)) {
-        if (other != name) remove_all(parent + "/" + other);  // of files as they were before
+        if (other != name) remove_all(parent + "/" + other);  // tables of files as they were before
       }
       sync_directory(parent);
     }

@@ -29,23 +29,24 @@ struct PreparedTable {
   PreparedSplit train, eval;
   std::vector<SavedVocabulary> vocabularies;
   std::vector<std::string> warnings;  // about held-out words that training lacks
-  bool built = false;                 // now; else it was up to date
+  bool built = false;                 // by this call; else it was up to date
 };
 
-/// Finds the table in the folder `config.cache`, or makes it there: DATA/FILES/, DATA naming files,
-/// columns and functions, FILES the files' sizes and times of change. It is written beside and
-/// renamed; processes that want the same wait for each other. Throws Error{data} with
-/// file:line:column of bad rows, Error{usage} for functions that do not fit.
+/// Finds the table in the folder `config.cache`, or makes it there: DATA/FILES/, where DATA is a
+/// name for files, columns and functions, FILES one for the files' sizes and times of change. It is
+/// written under another name and renamed; processes that want the same table wait for each other.
+/// Throws Error{data} with file:line:column of bad rows, Error{usage} for functions that do not
+/// fit.
 PreparedTable prepare_table(const DataConfig& config, const OpenOptions& options);
 
-/// What an id at an element of a field's samples stands for: "the text \"Rome\" of the column
-/// \"city\"", or its column alone; "" of a field that is none of the table's.
+/// What an id at an element of a field's samples means: "the text \"Rome\" of the column \"city\"",
+/// or only its column; "" for a field that is none of the table's.
 std::string origin_in_table(const PreparedTable& table, const std::string& field,
                             std::int64_t element, std::int64_t id);
 
 /// The split's fields as arrays, mapped.
 std::shared_ptr<const ArraySet> open_prepared(const PreparedTable& table, bool eval);
-/// Fields over those arrays: what is left of their functions.
+/// Fields over those arrays, with the functions that are still to be applied.
 std::vector<FieldConfig> array_fields(const PreparedTable& table,
                                       const std::vector<FieldConfig>& fields);
 

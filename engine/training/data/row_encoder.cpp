@@ -15,7 +15,7 @@
 namespace tandem {
 namespace {
 
-/// What `tokens` gives of one token.
+/// What `tokens` gives for one token.
 std::int64_t value_of_token(const EncodedTokens& tokens, TokenPart part, std::size_t i) {
   switch (part) {
     case TokenPart::ids:
@@ -31,7 +31,7 @@ std::int64_t value_of_token(const EncodedTokens& tokens, TokenPart part, std::si
   return follows ? static_cast<std::int64_t>(tokens.ids[i + 1]) : ignored_target;
 }
 
-/// Words for messages: the first ones.
+/// The first ones of these words, for messages.
 std::string words_shown(const std::vector<std::string>& words) {
   constexpr std::size_t most = 10;
   const auto in_quotes = [](const std::string& word) { return shown_cell(word); };
@@ -39,7 +39,7 @@ std::string words_shown(const std::vector<std::string>& words) {
          (words.size() > most ? ", …" : "");
 }
 
-/// Bytes below 0x80 are looked at first, since most text has no others.
+/// Bytes below 0x80 are checked first, since most text has no others.
 bool is_utf8(std::string_view text) {
   const bool is_ascii = std::all_of(text.begin(), text.end(),
                                     [](char c) { return static_cast<unsigned char>(c) < 0x80; });
@@ -187,7 +187,7 @@ std::optional<BadCell> RowEncoder::take(const std::vector<std::string_view>& cel
   return std::nullopt;
 }
 
-/// An empty cell, or one of the spellings of it.
+/// Whether a cell is empty, or one of the spellings of an empty one.
 bool RowEncoder::is_missing(const TableField& field, std::string_view cell) const {
   if (cell.empty()) return true;
   if (!plan_.cells.missing) return field.parses() && is_usual_missing(cell);

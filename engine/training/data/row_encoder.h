@@ -18,12 +18,12 @@ namespace tandem {
 struct ColumnStatistics {
   std::int64_t values = 0, empty = 0;
   std::int64_t cut = 0;      // values beyond the most that are kept of a cell
-  std::int64_t unknown = 0;  // that the vocabulary does not have
+  std::int64_t unknown = 0;  // values that the vocabulary does not have
   static constexpr std::size_t most_examples = 3;
   std::vector<std::string> unknown_examples;  // the first different ones
   std::int64_t dates = 0;                     // by ISO 8601, of fields that read times
   std::int64_t small_times = 0;               // plain numbers from 0 to 100000, of these
-  double sum = 0;                             // of what `take` was given
+  double sum = 0;                             // sum of the values given to `take`
   double least = std::numeric_limits<double>::infinity();
   double greatest = -std::numeric_limits<double>::infinity();
 
@@ -45,7 +45,7 @@ struct EncodedFile {
 
 /// What is wrong with a cell.
 struct BadCell {
-  std::size_t field = 0, column = 0;  // of the plan
+  std::size_t field = 0, column = 0;  // indices in the plan
   const char* message = "";
   std::string expected, got;
   bool empty = false;
@@ -65,7 +65,7 @@ class RowEncoder {
 
   std::size_t rows() const { return lines_.size(); }
   bool full() const { return rows() == capacity_; }
-  /// The rows of a field, one behind the other.
+  /// The rows of a field, one after the other.
   const std::uint8_t* field(std::size_t field) const { return outs_[field].buffer.data(); }
   std::uint8_t* field(std::size_t field) { return outs_[field].buffer.data(); }
   std::size_t row_bytes(std::size_t field) const { return outs_[field].row_bytes; }
@@ -86,7 +86,7 @@ class RowEncoder {
                                     std::uint8_t* to);
   std::optional<BadCell> take_tokens(std::size_t f, std::size_t c, std::string_view text,
                                      std::uint8_t* to);
-  /// A number with a mark that was read of this row, or with a fraction of one before.
+  /// A number with a mark or a fraction from this row, or with a fraction from an earlier one.
   const FractionCell& fraction_cell();
   void take_fraction(std::size_t column, std::string_view text);
   BadCell unknown_word(std::size_t f, std::size_t c, std::string_view word) const;
@@ -106,9 +106,9 @@ class RowEncoder {
   EncodedTokens tokens_;
   std::string buffer_;                       // a number without its marks, before it is parsed
   std::optional<std::string_view> missing_;  // how the cell says that it is empty
-  CellText plain_;                           // as a configuration writes what stands for it
+  CellText plain_;                           // how a configuration writes numbers and empty cells
   const CellText* marks_ = &plain_;          // how numbers are written in the text being read
-  const std::vector<std::string_view>* row_ = nullptr;  // that is taken
+  const std::vector<std::string_view>* row_ = nullptr;  // the row being taken
   FractionCell fraction_;
 };
 

@@ -37,7 +37,7 @@ void check_not_empty(std::int64_t samples, const std::vector<std::string>& paths
   throw Error(ErrorKind::data, std::move(d));
 }
 
-/// What is to be said of columns that are not as in training.
+/// Warnings about columns that are not as in training.
 std::vector<std::string> column_warnings(const TableRequest& request,
                                          const std::vector<std::vector<ColumnStatistics>>& fields) {
   std::vector<std::string> all =
@@ -204,11 +204,11 @@ class TableStream final : public SampleStream {
 
   TableRequest request_;
   std::optional<TableFile> file_;
-  std::size_t next_ = 0;  // of the paths
+  std::size_t next_ = 0;  // index of the next path
   std::optional<RowEncoder> encoder_;
   std::int64_t capacity_ = 0;
   EncodedFile counts_;
-  double bytes_ = 0, read_ = 0;  // of all files, of those that have ended
+  double bytes_ = 0, read_ = 0;  // bytes of all files, and of those that have ended
   std::int64_t rows_ = 0, left_out_ = 0;
   std::string first_bad_;
   std::vector<IdTexts> ids_;  // that were not taken

@@ -1,4 +1,4 @@
-// Samples one behind the other, as they stand in files that may be longer than the memory.
+// Samples in the order of files that may be larger than the memory.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct SampleRange {
   std::vector<std::int64_t> rows;
 };
 
-/// What tells a row, in the order in which ids were asked for.
+/// Texts that identify a row, in the order in which ids were asked for.
 using IdTexts = std::vector<std::string>;
 
 class SampleStream {
@@ -36,30 +36,30 @@ class SampleStream {
   virtual std::int64_t rows() const = 0;
   virtual std::int64_t left_out() const { return 0; }
   virtual std::string first_bad() const { return ""; }
-  /// What is to be said of the words of all rows so far.
+  /// Warnings about the words of all rows so far.
   virtual std::vector<std::string> warnings() const { return {}; }
-  /// Of the rows that were read since the last call, bad ones too: a text for each id that was
+  /// For each row that was read since the last call, bad ones too: a text for each id that was
   /// asked for.
   virtual std::vector<IdTexts> take_ids() { return {}; }
   /// The part of the input that was read, 0 to 1; negative where its length is not known.
   virtual double part_read() const = 0;
 };
 
-/// All samples of a source. `id_of` tells a sample; none: nobody asks.
+/// All samples of a source. `id_of` gives the ids of a sample; none: they are not needed.
 std::unique_ptr<SampleStream> stream_samples(
     std::shared_ptr<const DataSource> source,
     std::function<IdTexts(std::int64_t sample)> id_of = {});
 
-/// Rows of text tables through vocabularies that are there.
+/// Rows of text tables, encoded with existing vocabularies.
 struct TableRequest {
   DataConfig config;                     // its fields: those that are wanted; on_bad
   std::vector<std::string> paths;        // "-": standard input
-  TablePlan plan;                        // of these fields
+  TablePlan plan;                        // plan of these fields
   std::vector<Vocabulary> vocabularies;  // by their number in the plan
-  std::vector<char> may_lack;            // as TableFile takes it; of streams
+  std::vector<char> may_lack;            // as TableFile takes it; only for streams
   OpenOptions options;
-  std::vector<std::string> ids = {};  // of streams: columns whose cells tell a row
-  /// Of `encode_tables`: hears of bytes of the files that were read, from any thread; may throw.
+  std::vector<std::string> ids = {};  // only for streams: columns whose cells identify a row
+  /// Only for `encode_tables`: gets the number of bytes read, from any thread; may throw.
   std::function<void(std::uint64_t)> on_read;
 };
 
@@ -67,8 +67,8 @@ struct TableRequest {
 std::unique_ptr<SampleStream> stream_table(TableRequest request);
 
 /// All rows, for sources that are read in any order: arrays in `folder`, which may be removed once
-/// this returns. `on_message` of the options hears of rows that were left out.
-/// `warnings` gets what is to be said of words.
+/// this returns. `on_message` of the options reports rows that were left out. `warnings` gets
+/// warnings about words.
 std::shared_ptr<const DataSource> encode_tables(const TableRequest& request,
                                                 const std::string& folder,
                                                 std::vector<std::string>* warnings = nullptr);

@@ -1,4 +1,4 @@
-// How many problems of one kind are shown, and what is said of the others.
+// How many problems of one kind are shown, and the message about the others.
 #pragma once
 
 #include <cstddef>
@@ -10,11 +10,11 @@
 
 namespace tandem {
 
-/// As many as the command-line tool prints of an error.
+/// As many as the command-line tool prints for an error.
 inline constexpr std::size_t shown_problems = 50;
 
-/// `problems` from `first` on are those that are shown of `count`: where that is not all, the first
-/// one says how many there are beside it. `what`: "rows".
+/// `problems` from `first` on are those shown out of `count`: where these are not all, the first
+/// one says how many more there are. `what`: "rows".
 inline void tell_others(std::vector<Diagnostic>& problems, std::size_t first, std::int64_t count,
                         const std::string& what) {
   if (first >= problems.size() || count <= static_cast<std::int64_t>(problems.size() - first))
@@ -22,14 +22,14 @@ inline void tell_others(std::vector<Diagnostic>& problems, std::size_t first, st
   problems[first].message += " (and " + std::to_string(count - 1) + " " + what + " more)";
 }
 
-/// What is said of rows that were left out; `first_bad` tells why the first one was. `what`:
+/// The message about rows that were left out; `first_bad`: the reason for the first one. `what`:
 /// "rows".
 inline std::string left_out_text(std::int64_t bad, std::int64_t all, const std::string& first_bad,
                                  const std::string& what = "rows") {
   return std::to_string(bad) + " of " + std::to_string(all) + " " + what +
          " were left out; the first: " + first_bad;
 }
-/// Whether more than 1 of 100 were, of which a warning tells.
+/// Whether more than 1 of 100 were left out, which causes a warning.
 inline bool are_many_left_out(std::int64_t bad, std::int64_t all) { return bad * 100 > all; }
 
 /// Keeps the first three of those that say the same of one field of rows, and the number of others.
@@ -59,7 +59,7 @@ inline void fold_alike(std::vector<Diagnostic>& problems) {
   problems = std::move(kept);
 }
 
-/// Folds those that are alike, where reading ended with the last one: nobody knows what follows.
+/// Folds those that are alike, where reading ended with the last one: what follows is unknown.
 inline void tell_end_of_reading(std::vector<Diagnostic>& problems) {
   const std::size_t count = problems.size();
   fold_alike(problems);

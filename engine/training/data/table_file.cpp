@@ -46,8 +46,8 @@ DelimitedReader open_reader(const DataConfig& config, const std::string& path) {
   return reader;
 }
 
-/// Keys that an object may be without: those that `may_lack` names, and those whose fields say what
-/// stands for nothing.
+/// Keys that an object may be without: those that `may_lack` names, and those whose fields give a
+/// value to empty cells.
 std::optional<JsonRow> json_rows(const DataConfig& config, const TablePlan& plan,
                                  std::vector<char> may_lack) {
   if (!std::holds_alternative<JsonLines>(config.kind)) return std::nullopt;
@@ -99,7 +99,7 @@ void expect_same_header(const std::vector<std::string>& columns,
   }
 }
 
-/// A class is a label as a rule, which nothing can stand for.
+/// The advice for an empty cell. A class is usually a label, which cannot have a default.
 std::string fix_of_empty(const TableField& field) {
   const std::string skips = "data.on_bad = \"skip\" leaves such rows out";
   return field.words.empty() ? "begin `as` with \"missing(0)\" to give empty fields a value; for "
@@ -231,7 +231,7 @@ void TableFile::match_header(const std::vector<std::string>& names,
   same_ = names == plan_.columns;
 }
 
-/// From now on rows are those without the columns that they may lack.
+/// From here on rows are those without the columns that they may lack.
 void TableFile::lack_columns() {
   names_.clear();
   for (std::size_t c = 0; c < plan_.columns.size(); ++c) {
@@ -282,8 +282,9 @@ void TableFile::refuse_mixed_lengths() const {
                         "\"skip\" cannot tell which one it is"});
 }
 
-/// A row of nothing but the columns' names, in their order behind the first row. Names that are
-/// numbers may be a row's values, and so may the name of a single column, but for the first row.
+/// Reports a row that holds only the columns' names, in their order if it is not the first row.
+/// Names that are numbers may be a row's values, and so may the name of a single column, except in
+/// the first row.
 std::optional<Diagnostic> TableFile::header_among_rows() const {
   const std::vector<std::string_view>& cells = reader_.fields();
   const bool is_first = reader_.line() == 1 && !header_;

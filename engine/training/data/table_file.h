@@ -21,24 +21,24 @@ class TableFile {
   /// in training. `path` "-": standard input. Throws Error{data} for a header that does not fit.
   TableFile(const DataConfig& config, const TablePlan& plan, const std::string& path,
             const std::vector<char>& may_lack = {});
-  /// Plain text from byte `from` on, which is in line `line`, behind the header if there is one,
-  /// with the separator that the file was found to have.
+  /// Reads plain text from byte `from` on, which is in line `line`, after the header if there is
+  /// one, with the separator that was found for the file.
   TableFile(const DataConfig& config, const TablePlan& plan, const std::string& path,
             char separator, std::uint64_t from, std::int64_t line);
 
   /// Goes to the next row; false at the end.
   bool next();
-  /// Takes the row into the encoder, or says what is wrong with it. Throws Error{data} where rows
-  /// of two lengths are mixed, so that nobody knows which ones lack a column.
+  /// Takes the row into the encoder, or returns what is wrong with it. Throws Error{data} where
+  /// rows of two lengths are mixed, so that it is unknown which ones lack a column.
   std::optional<Diagnostic> take(RowEncoder& encoder);
-  /// Of the row that was taken, as it stands in the file; "" where the row has none in that column,
-  /// and of an object that cannot be read.
+  /// A cell of the row that was taken, as it is in the file; "" where the row has none in that
+  /// column, or where the row is an object that cannot be read.
   std::string_view cell(std::string_view column) const;
-  /// As the header or the configuration names them.
+  /// Named as in the header or the configuration.
   const std::vector<std::string>& columns() const { return names_; }
   DelimitedReader& reader() { return reader_; }
 
-  /// Of the row, from 1.
+  /// Line number of the row in the file, counting from 1.
   std::int64_t line() const { return reader_.line(); }
   /// Bytes of the file read so far.
   std::uint64_t taken() const { return reader_.taken(); }
@@ -56,20 +56,20 @@ class TableFile {
   const TablePlan& plan_;
   std::string name_;
   DelimitedReader reader_;
-  std::optional<JsonRow> json_;     // of rows that are objects
+  std::optional<JsonRow> json_;     // for rows that are objects
   bool may_name_columns_ = true;    // a row may
-  bool header_;                     // or rows before the first one
+  bool header_;                     // it, or rows before the first one
   bool decided_ = true;             // how many cells a row has,
   std::int64_t decided_at_ = 0;     // by the row in this line
   std::vector<std::size_t> lacks_;  // columns of the plan that rows may lack all together
   std::vector<int> cell_of_;        // by column of the plan; -1: the file lacks it
   bool same_ = true;                // cells are the plan's columns
-  std::vector<std::string> names_;  // of the file's columns
+  std::vector<std::string> names_;  // names of the file's columns
   std::vector<std::string_view> cells_;
 };
 
-/// Names of the columns: those of the configuration, or of the file's first row. `notes` are told
-/// what was found out about the file.
+/// Names of the columns: those of the configuration, or of the file's first row. `notes` gets what
+/// was found out about the file.
 std::vector<std::string> table_columns(const DataConfig& config, const std::string& path,
                                        std::vector<std::string>* notes = nullptr);
 /// For each of these columns that a header, the first line of `file`, does not name: what is wrong.

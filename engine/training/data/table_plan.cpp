@@ -14,7 +14,7 @@
 namespace tandem {
 namespace {
 
-/// Of integers of at most 64 bits.
+/// The largest value of an integer type, at most that of int64.
 std::int64_t greatest_of(DType dtype) {
   std::int64_t greatest = std::numeric_limits<std::int64_t>::max();
   with_type(dtype, [&](auto zero) {
@@ -42,7 +42,7 @@ bool read_alike(const TableField& a, const TableField& b) {
                     });
 }
 
-/// A value counts as often as it stands in the files, however many fields read it.
+/// Counts a value as often as it is in the files, however many fields read it.
 void count_columns_once(std::vector<TableField>& fields) {
   for (TableField& field : fields) {
     if (!field.vocabulary) continue;
@@ -131,7 +131,7 @@ void FieldPlanner::report(const std::string& problem, std::string fix) {
   report(function_->where, function_->text + problem, std::move(fix));
 }
 
-/// What a function before made the number of.
+/// The text of the function that made the number.
 std::string FieldPlanner::last_number() const {
   return to_.numeric.empty() ? field_.as[taken_ - 1].text : to_.numeric.back().transform.text;
 }

@@ -1,4 +1,4 @@
-// What is made of the columns of a text table: per field, the functions that act on text.
+// A plan for the columns of a text table: per field, the functions that act on text.
 #pragma once
 
 #include <functional>
@@ -17,7 +17,7 @@
 namespace tandem {
 
 struct VocabularyPlan {
-  std::string name;        // of a function: "" where it is the field's
+  std::string name;        // given in the function; "" where it is the field's
   std::int64_t least = 1;  // how often a value has to be there
   bool by_value = false;   // one id for a value in all columns
   bool by_table = false;   // ids of each column from 1 on, for a table of each
@@ -25,7 +25,7 @@ struct VocabularyPlan {
   /// "value", "table" or "column".
   const char* by() const { return by_value ? "value" : by_table ? "table" : "column"; }
 };
-/// The name of the vocabulary that a function of a field makes ids of; "" of other functions.
+/// The name of the vocabulary that a function of a field makes ids with; "" for other functions.
 std::string vocabulary_name(const FieldConfig& field, const Transform& function);
 /// "vocabulary(by='table', file='F')": the function of this plan that takes its numbers from
 /// `file`, or counts them where that is "".
@@ -44,8 +44,8 @@ Vocabulary training_vocabulary(const VocabularyPlan& plan, const std::vector<std
 /// The id of a value's text; -1 where it has none, which is an error.
 using ValueIds = std::function<std::int64_t(std::string_view value)>;
 
-/// A number that a function reads from text in a way of its own; `problem`, `expected` and what
-/// `fix` gives are said of a cell that it cannot read.
+/// A number that a function reads from text in a way of its own; `problem`, `expected` and the
+/// result of `fix` are the message for a cell that it cannot read.
 struct TextReading {
   /// `cells`: the marks of numbers in this cell. Empty: the usual way.
   std::function<std::optional<double>(std::string_view cell, const CellText& cells)> number;
@@ -74,7 +74,7 @@ struct TableField {
   std::vector<Number> numeric;
   std::vector<ValueIds> ids;       // one a column, where a formula makes them
   std::int64_t ids_below = 0;      // by that formula
-  std::vector<std::string> words;  // that alone have ids; empty: all text has
+  std::vector<std::string> words;  // the only ones that have ids; empty: all text has
   // Null where the values are no tokens; `most` of them then.
   std::shared_ptr<const Tokenizer> tokenizer;
   TokenPart part = TokenPart::ids;
@@ -83,8 +83,8 @@ struct TableField {
   // By column: whether its values count there. Where another field has read the same column in the
   // same way, they are counted already.
   std::vector<bool> counts;
-  TensorType stored;               // of one sample
-  DType logical = DType::float32;  // that it is given out as
+  TensorType stored;               // type of one sample
+  DType logical = DType::float32;  // type of the values that the field gives
   std::vector<Transform> rest;     // functions of the array
   // All of the above but `rest`, the functions as they are written: the prepared table's key. A new
   // function or option of one is part of it by itself; what else changes the arrays raises
@@ -132,7 +132,7 @@ class FieldPlanner {
   void take_number(const NumberFunction& function);
   /// The text is read as numbers of that type.
   void end_as_number(DType dtype);
-  /// By a formula for each column; ids are below `count`.
+  /// Ids by a formula for each column; they are below `count`.
   void end_as_ids(std::int64_t count, const std::function<ValueIds(const std::string&)>& of_column);
   void end_as_vocabulary(VocabularyPlan wanted);
   void end_as_tokens(TokenPart part, const EncodeOptions& encoding);
@@ -151,16 +151,16 @@ class FieldPlanner {
   TablePlan& plan_;
   std::vector<Diagnostic>& errors_;
   TableField to_;
-  const Transform* function_ = nullptr;  // that is taken
+  const Transform* function_ = nullptr;  // the function being taken
   const Transform* split_ = nullptr;
   std::size_t taken_ = 0;          // functions of the text
   bool ended_ = false;             // the text is an array
   bool whole_ = false;             // the last numeric function gives whole numbers
-  DType number_ = DType::float32;  // that text is read as
+  DType number_ = DType::float32;  // type that text is read as
 };
 
-/// Reports functions that do not fit. `columns`: of the files, in order; those are told by the
-/// first one of training, else of evaluation.
+/// Reports functions that do not fit. `columns`: those of the files, in order; they come from the
+/// first file for training, else for evaluation.
 TablePlan plan_table(const DataConfig& config, std::vector<std::string> columns,
                      std::vector<Diagnostic>& errors);
 

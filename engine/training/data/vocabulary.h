@@ -36,13 +36,13 @@ class ValueCounts {
   std::vector<std::uint64_t> hashes_;
   std::vector<std::uint32_t> columns_;
   std::vector<std::int64_t> times_;
-  std::vector<std::uint64_t> ends_;  // of each value in text_
+  std::vector<std::uint64_t> ends_;  // end of each value in text_
   std::string text_;
 };
 
-/// Id 0 stands for every value that is unknown or rarer than the least count. Ids from 1 are in the
+/// Id 0 means every value that is unknown or rarer than the least count. Ids from 1 are in the
 /// order of falling counts, then of columns, then of the values' bytes: over all columns, which
-/// look rows of one table up, or in each column from 1 on, for a table of each.
+/// look up rows of one table, or in each column from 1 on, where each has its own table.
 class Vocabulary {
  public:
   Vocabulary() = default;
@@ -50,7 +50,7 @@ class Vocabulary {
   Vocabulary(const ValueCounts& all, std::int64_t least, std::vector<std::int32_t>& ids,
              bool by_table = false);
 
-  /// Ids, 0 included: rows of a table that they look up; of several tables, of the largest.
+  /// Ids, 0 included: rows of a table that they look up; with several tables, of the largest.
   std::int64_t rows() const { return own_.empty() ? size() : own_rows_; }
   /// Values, 0 included.
   std::int64_t size() const { return values_.size() + 1; }
@@ -58,7 +58,8 @@ class Vocabulary {
     const std::int32_t place = values_.find(column, value);
     return place < 0 || own_.empty() ? place + 1 : own_[static_cast<std::size_t>(place)];
   }
-  /// Of a place in the list of values, from 1 on: the id where columns share a table.
+  /// The value at a place in the list of values, from 1 on; the place is the id where columns share
+  /// a table.
   std::string_view value(std::int64_t place) const { return values_.value(place - 1); }
   std::uint32_t column(std::int64_t place) const { return values_.column(place - 1); }
 
@@ -83,7 +84,7 @@ class Vocabulary {
   std::int64_t own_rows_ = 1;
 };
 
-/// "vocabulary.NAME.tsv" with `_` for what is not plain in a name; numbered where it is `taken`.
+/// "vocabulary.NAME.tsv" with `_` for characters that are not plain; numbered where it is `taken`.
 std::string vocabulary_file_name(const std::string& name, const std::vector<std::string>& taken);
 
 /// What `hash(n)` takes modulo n: FNV-1a of 64 bits over the column's name, a zero byte and the

@@ -9,7 +9,7 @@
 
 namespace tandem {
 
-/// What values, nodes and parameters of the teacher are called in the graph begins with this.
+/// Prefix of the names of the teacher's values, nodes and parameters in the graph.
 inline constexpr std::string_view teacher_prefix = "teacher.";
 
 /// Names of a term's labels that are a value of the teacher, not a data field.
@@ -20,7 +20,7 @@ struct DistillationConfig {
   std::string teacher;  // an ONNX file, absolute; "": none
   std::string weights;  // a file of weights for it, absolute; "": its own
   double temperature = 2;
-  double weight = 0.5;                        // of each term
+  double weight = 0.5;                        // factor of each term in the loss
   std::map<std::string, std::string> at;      // the teacher's value by the model's
   std::map<std::string, std::string> inputs;  // the model's input by the teacher's; else by name
   Where where;
@@ -38,7 +38,7 @@ struct LossConfig;  // engine/training/config/loss_config.h
 void add_distillation_terms(const TableReader& table, DistillationConfig& c, LossConfig& loss);
 /// Reports terms of the kind distillation where the configuration has no teacher.
 void refuse_absent_teacher(const LossConfig& loss, const TableReader& root);
-/// Of a trained model that is used: no teacher, and no terms that read one.
+/// For a trained model that is used: removes the teacher, and the terms that read one.
 void forget_teacher(DistillationConfig& c, LossConfig& loss);
 
 }  // namespace tandem

@@ -9,7 +9,7 @@
 namespace tandem {
 namespace {
 
-/// Names by names.
+/// A table of names by name.
 KeyForm names_by_name(std::map<std::string, std::string>& member) {
   return {table_value,
           [&](const Found& found) {

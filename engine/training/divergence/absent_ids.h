@@ -12,15 +12,15 @@
 namespace tandem {
 
 /// Counts them in fields that have that key, column by column. Negative ids do not count: they mean
-/// that there is none, as behind a short list.
+/// "no id", as after the end of a short list.
 class AbsentIds {
  public:
-  /// `forward`: the graph that looks ids up; for any batch.
+  /// `forward`: the graph that looks ids up, for any batch size.
   AbsentIds(const RunConfig& config, const Graph& forward);
 
-  /// Reads the fields whole. `source`: as the data has its ids, before zero_out_of_range.
+  /// Reads the fields whole. `source`: with the ids as the data has them, before zero_out_of_range.
   void add(const DataSource& source);
-  /// The same of a source that has no rows, but ranges of columns: it has no counts.
+  /// Like `add`, for a source that has no rows, but ranges of columns: it gives no counts.
   void add_ranges(const DataSource& source);
   /// A sentence for each column of which more than 3 of 100 ids name no row, or whose range exceeds
   /// the rows.
@@ -34,7 +34,7 @@ class AbsentIds {
   };
   struct Field {
     std::string name;
-    std::int64_t rows = 0;  // of its table
+    std::int64_t rows = 0;  // rows of its table
     std::vector<Column> columns;
     std::vector<std::string> ranges;  // that exceed the rows
   };

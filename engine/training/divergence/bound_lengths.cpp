@@ -10,7 +10,7 @@
 namespace tandem {
 namespace {
 
-/// The only axis behind the batch in which two shapes differ.
+/// The only axis after the batch axis in which two shapes differ.
 std::optional<std::size_t> other_axis(const Shape& one, const Shape& other) {
   if (one.size() != other.size()) return std::nullopt;
   std::optional<std::size_t> found;

@@ -1,4 +1,4 @@
-// Lengths of samples beside the lengths that model.bind gives the model's free dimensions.
+// Compares lengths of samples with the lengths that model.bind gives the model's free dimensions.
 #pragma once
 
 #include "engine/graph/graph.h"
@@ -8,7 +8,7 @@
 namespace tandem {
 
 /// Throws Error{usage} where a field differs from its input in a dimension that model.bind has
-/// bound: both keys have to say the same. What else does not fit is told elsewhere.
+/// bound: both keys have to say the same. Other mismatches are reported elsewhere.
 void check_bound_lengths(const RunConfig& config, const Graph& forward, const FieldTypes& fields);
 
 }  // namespace tandem

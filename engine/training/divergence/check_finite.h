@@ -1,4 +1,4 @@
-// NaN in the data, looked for once before a run.
+// Looks for NaN in the data, once before a run.
 #pragma once
 
 #include <functional>
@@ -11,9 +11,9 @@
 namespace tandem {
 
 /// NaN in float fields that the graph or a loss term reads: Error{data} with file and row of the
-/// first samples. Where the graph may take it away again (a comparison, Where, a part of the input
-/// that is cut out), it may be meant: `say` hears of it. Text tables have none. `forward`: the
-/// imported graph, for any batch.
+/// first samples. Where the graph may remove it again (a comparison, Where, a part of the input
+/// that is cut out), it may be intended: `say` gets a message. Text tables have none. `forward`:
+/// the imported graph, for any batch size.
 void check_finite_fields(const RunConfig& config, const Graph& forward, const DataSource& source,
                          const std::function<void(const std::string&)>& say);
 

@@ -50,7 +50,8 @@ std::string copied_input(const Graph& graph, ValueId id) {
   return "";
 }
 
-/// Adds what a check of a field throws: what the values are for, and once how to mend them.
+/// Adds the problems that a check of a field throws: what the values are for, and once how to mend
+/// them.
 template <class Check>
 void collect(const std::string& meaning, std::string fix, std::vector<Diagnostic>& problems,
              Check check) {
@@ -83,8 +84,8 @@ void check_classes(const DataSource& source, const std::string& field, std::int6
           [&] { source.check_range(index, classes, ignore ? &*ignore : nullptr); });
 }
 
-/// The value of an input that `ids`, a copy of it, are absent for; nothing where its type or a type
-/// between cannot hold that.
+/// The value of an input for which `ids`, a copy of it, name no row; nothing where its type or a
+/// type between cannot hold that.
 std::optional<std::int64_t> absent_value(const Graph& graph, ValueId ids) {
   const DType looked_up = graph.type(ids).dtype;
   for (;; ids = graph.node(graph.value(ids).producer).inputs[0]) {
@@ -139,7 +140,7 @@ void check_lookup(const RunConfig& config, const std::vector<FieldLookup>& all,
   if (index < 0) return;
   const DType own = type_of(source, index);
   if (own == DType::boolean) return;
-  // Without fields in the configuration, whoever feeds the ids may name no row, too.
+  // Without fields in the configuration, the caller that feeds the ids may name no row, too.
   const bool zeros = !config.data || gives_zeros(config, lookup.field);
   const bool could = std::all_of(all.begin(), all.end(), [&](const FieldLookup& other) {
     return other.field != lookup.field || (can_be_absent(other, own) && other.rows == lookup.rows);
@@ -160,7 +161,7 @@ void check_lookup(const RunConfig& config, const std::vector<FieldLookup>& all,
   });
 }
 
-/// Lengths of recurrent layers that come from the data.
+/// Checks lengths of recurrent layers that come from the data.
 void check_lengths(const Graph& graph, const Node& node, const DataSource& source,
                    std::vector<Diagnostic>& problems) {
   if (node.op->name != std::string_view("RnnScan") || node.inputs.size() <= 3 || !node.inputs[3])
@@ -175,7 +176,7 @@ void check_lengths(const Graph& graph, const Node& node, const DataSource& sourc
           });
 }
 
-/// Columns of a field that look up rows of a table of their own, or a part of one.
+/// Checks columns of a field that look up rows of a table of their own, or a part of one.
 void check_columns(const Graph& graph, const ColumnLookup& lookup, const DataSource& source,
                    std::vector<Diagnostic>& problems) {
   const int index = source.find_field(lookup.input);
@@ -195,7 +196,7 @@ void check_columns(const Graph& graph, const ColumnLookup& lookup, const DataSou
           problems, [&] { source.check_elements(index, limits); });
 }
 
-/// Labels and weights of a term that have a range whatever the model.
+/// Checks labels and weights of a term that have a range whatever the model.
 void check_ranges(const LossTerm& term, const DataSource& source,
                   std::vector<Diagnostic>& problems) {
   const std::string of_term =
@@ -221,7 +222,7 @@ void check_ranges(const LossTerm& term, const DataSource& source,
         "a weight", "a weight is 0 for a sample that does not count, 1 for one that does");
 }
 
-/// Labels of a loss inside the model.
+/// Checks labels of a loss inside the model.
 void check_loss_node(const Graph& graph, const Node& node, const DataSource& source,
                      std::vector<Diagnostic>& problems) {
   if (node.op->role != Role::class_loss) return;

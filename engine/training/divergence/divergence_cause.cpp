@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t most_shown = 5;
 constexpr std::size_t piece = 256;  // samples
 
-/// The samples of a field that are as bad as `wanted`.
+/// The samples of a field that hold what `wanted` names.
 std::vector<std::int64_t> bad_samples(const DataSource& source, int field,
                                       std::span<const std::int64_t> samples,
                                       const Augmentation* augmentation, Finiteness wanted) {
@@ -105,7 +105,7 @@ std::vector<ZeroWeights> possible_reasons(const LossTerm& term, const DataSource
   return found;
 }
 
-/// The one that makes all weights 0 by itself; all of them where it takes more than one.
+/// The reason that makes all weights 0 by itself; all of them where it takes more than one.
 ZeroWeights reason_of(const LossTerm& term, const DataSource& source,
                       std::span<const std::int64_t> samples) {
   const std::vector<ZeroWeights> possible = possible_reasons(term, source);

@@ -1,5 +1,5 @@
-// Why a loss or a parameter is not finite: looked for once a run has ended by that, in what it
-// read.
+// Why a loss or a parameter is not finite: searched in the data that a run has read, after it has
+// ended by that.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ std::vector<Diagnostic> nan_diagnostics(const DataSource& source, int field,
                                         const std::vector<std::int64_t>& samples, std::size_t most);
 
 /// Means over labels whose weights are all 0: class_weights and ignore_index of the loss terms.
-/// `samples`: of one mean. `what`: "all labels of step 3".
+/// `samples`: those of one mean. `what`: "all labels of step 3".
 std::vector<Diagnostic> weightless_means(const RunConfig& config, const DataSource& source,
                                          std::span<const std::int64_t> samples,
                                          const std::string& what);

@@ -12,7 +12,7 @@
 
 namespace tandem {
 
-/// Of rows of a state; of all of it where its rows cannot be reached without a whole copy. Several
+/// Checks rows of a state; all of it where its rows cannot be reached without a whole copy. Several
 /// threads read them.
 Finiteness finiteness_of(const StateStore& states, const std::string& name, std::int64_t first,
                          std::int64_t rows);
@@ -25,7 +25,7 @@ struct NotFiniteState {
   Finiteness worst = Finiteness::nan;
 };
 /// Parameters and running statistics that hold nan, or an infinity that is not in a state of
-/// `allowed`. Reads all of them; `parts_alone`: those that ranks share out.
+/// `allowed`. Reads all of them; `parts_alone`: only sharded ones.
 std::vector<NotFiniteState> not_finite_states(const StateStore& states,
                                               const std::set<std::string>& allowed,
                                               bool parts_alone = false);

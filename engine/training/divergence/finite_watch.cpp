@@ -9,11 +9,12 @@ namespace tandem {
 
 namespace {
 
-constexpr double share = 0.01;  // of the time since the start
-// Looked at each time, whatever the time: no more than the line in metrics.jsonl takes.
+constexpr double share = 0.01;  // part of the time since the start
+// These parts are checked each time, however long it takes: no longer than the line in
+// metrics.jsonl.
 constexpr int least_parts = 8;
-constexpr std::size_t least_bytes = std::size_t{64} << 10;  // of such a part
-constexpr std::size_t large_bytes = std::size_t{16} << 20;  // of a further one
+constexpr std::size_t least_bytes = std::size_t{64} << 10;  // bytes of such a part
+constexpr std::size_t large_bytes = std::size_t{16} << 20;  // bytes of each further part
 
 }  // namespace
 

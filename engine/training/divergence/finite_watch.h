@@ -1,4 +1,4 @@
-// Looks at the states of a running training, a part at a time, for values that are not finite.
+// Checks the states of a running training, a part at a time, for values that are not finite.
 #pragma once
 
 #include <chrono>
@@ -12,9 +12,9 @@
 
 namespace tandem {
 
-/// A parameter or running statistic that is not finite any more can hide behind a finite loss; a
-/// checkpoint of it would push out the good ones. All of a small model is looked at each time; of
-/// a large one as much as takes a hundredth of the time that training has taken so far, round and
+/// A finite loss can hide a parameter or running statistic that is not finite any more; a
+/// checkpoint of it would push out the good ones. A small model is checked whole each time; of a
+/// large one as much as takes a hundredth of the time that training has taken so far, round and
 /// round.
 class FiniteWatch {
  public:
@@ -23,16 +23,15 @@ class FiniteWatch {
     DataPosition data;
   };
 
-  /// Training goes on at `place`, with states that are finite but for infinities in those of
-  /// `infinite`. `parts_alone`: it watches states that ranks share out, of which each has a part,
-  /// and no others.
+  /// Training continues at `place`, with states that are finite but for infinities in those of
+  /// `infinite`. `parts_alone`: it watches only sharded states, of which each rank has a part.
   void start(const StateStore& states, std::set<std::string> infinite, const Place& place,
              bool parts_alone = false);
-  /// Looks at the next part, after the steps up to `place`; false where it is not finite.
+  /// Checks the next part, after the steps up to `place`; false where it is not finite.
   bool look(const Place& place);
-  /// Looks at all; gives what is not finite.
+  /// Checks all states; returns those that are not finite.
   std::vector<NotFiniteState> look_at_all(const Place& place);
-  /// Up to where a state is known to have been finite.
+  /// The place up to which a state is known to have been finite.
   Place finite_at(const std::string& name) const;
   /// Seconds that `look` has taken.
   double seconds() const { return seconds_; }
@@ -43,9 +42,9 @@ class FiniteWatch {
     std::int64_t rows = 0;
     std::size_t row_bytes = 0;
     bool in_parts = false;
-    Place finite, begun;  // `begun`: of the round that is under way
+    Place finite, begun;  // `begun`: start of the current round
   };
-  /// Takes what it has looked at from `left` bytes.
+  /// Checks a part of at most `bytes` bytes, and subtracts it from `left`.
   bool look_at_part(std::size_t bytes, std::size_t& left, const Place& place);
 
   const StateStore* states_ = nullptr;
@@ -53,9 +52,9 @@ class FiniteWatch {
   std::set<std::string> infinite_;
   Place start_;
   std::vector<Watched> watched_;
-  std::size_t bytes_ = 0;  // of all
-  std::size_t next_ = 0;   // of watched_
-  std::int64_t row_ = 0;   // the next one of it
+  std::size_t bytes_ = 0;  // bytes of all watched states
+  std::size_t next_ = 0;   // index into watched_
+  std::int64_t row_ = 0;   // its next row
   double seconds_ = 0;
   std::chrono::steady_clock::time_point started_;
 };

@@ -33,7 +33,7 @@ std::optional<double> constant_number(const Graph& graph, ValueId id) {
   return first;
 }
 
-/// Whether a number stands in the place of what is nan: Where(IsNaN(p), 0, p).
+/// Whether a number replaces a value that is nan: Where(IsNaN(p), 0, p).
 bool replaces_nan(const Graph& graph, ValueId p) {
   return std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) {
     return node.op->name == std::string_view("IsNaN") && node.inputs[0] == p;
@@ -54,7 +54,7 @@ struct AlikeSamples {
 std::vector<AlikeSamples> alike_samples(const DataSource& source, const std::vector<int>& fields,
                                         std::int64_t most) {
   constexpr std::int64_t piece = 256, most_bytes = std::int64_t{1} << 30;
-  std::size_t bytes = 0;  // of a sample
+  std::size_t bytes = 0;  // bytes of a sample
   for (const int f : fields) bytes += source.fields()[static_cast<std::size_t>(f)].sample.bytes();
   const std::int64_t samples = std::min(
       source.samples(), most_bytes / static_cast<std::int64_t>(std::max<std::size_t>(bytes, 1)));
@@ -182,7 +182,7 @@ bool HiddenKeys::add_mask(const Node& node, ValueId value, Form form, double hid
 HiddenKeys::Result HiddenKeys::result_of(const Mask& mask, const HostTensor& values,
                                          std::int64_t sample, std::int64_t samples) const {
   const std::int64_t keys = values.shape().back();
-  const std::int64_t queries = values.type().elements() / keys / samples;  // of a sample
+  const std::int64_t queries = values.type().elements() / keys / samples;  // in a sample
   bool hides_all = true, any_nan = false;
   for (std::int64_t query = 0; query < queries; ++query) {
     const std::int64_t row = (sample * queries + query) * keys;
@@ -205,12 +205,12 @@ HiddenKeys::Result HiddenKeys::result_of(const Mask& mask, const HostTensor& val
 }
 
 void HiddenKeys::add(const DataSource& source) {
-  constexpr std::int64_t most_elements = std::int64_t{1} << 23;  // of masks, in all
+  constexpr std::int64_t most_elements = std::int64_t{1} << 23;  // elements of all masks together
   constexpr std::int64_t most_kinds = 1 << 16;
   if (masks_.empty()) return;
   FedIntegers fed(graph_, source, evaluate_);
   std::vector<std::size_t> computed;
-  std::int64_t elements = 1;  // of a sample
+  std::int64_t elements = 1;  // mask elements for a sample
   for (std::size_t m = 0; m < masks_.size(); ++m) {
     if (!fed.add(masks_[m].value) || fed.samples() < 1) continue;
     const Shape& shape = graph_.type(masks_[m].value).shape;

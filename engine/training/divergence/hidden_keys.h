@@ -1,4 +1,4 @@
-// Samples of which attention sees no key: masks that data decides, computed before a run.
+// Samples in which attention sees no key: masks that depend only on data, computed before a run.
 #pragma once
 
 #include <cstdint>
@@ -11,24 +11,24 @@
 
 namespace tandem {
 
-/// Masks of attention that are computed of the data alone: what Attention adds to its scores, and
-/// what a Softmax is given as Add(scores, mask) or Where(mask, scores, -infinity).
+/// Masks of attention that are computed only from the data: what Attention adds to its scores, and
+/// the input of a Softmax that is Add(scores, mask) or Where(mask, scores, -infinity).
 class HiddenKeys {
  public:
   /// `forward`: after the forward passes; outlives it, as `evaluate` does. An empty `evaluate`:
-  /// nothing is looked at.
+  /// nothing is checked.
   HiddenKeys(const Graph& forward, const Evaluator& evaluate);
 
-  /// Looks at samples of the source; reads the fields that masks are made of. Samples with equal
-  /// masks are looked at once, and of very many different ones the first.
+  /// Checks samples of the source; reads the fields that masks are made of. Samples with equal
+  /// masks are checked once, and of very many different ones only the first.
   void add(const DataSource& source);
   /// A sentence for each mask that leaves samples without a key, with the first one's file and row.
   std::vector<std::string> warnings() const;
 
  private:
   enum class Form : std::uint8_t { added, hides_where_true, hides_where_false };
-  /// What a query without a key is: nan of -infinity at each key; 0 where the operator, or the
-  /// model behind it, makes it so; the mean of hidden keys where these have finite numbers.
+  /// The result of a query without a key: nan with -infinity at each key; 0 where the operator, or
+  /// the model after it, makes it so; the mean of hidden keys where these have finite numbers.
   enum class Result : std::uint8_t { ordinary, mean, zero, nan };
   struct Mask {
     ValueId value;
@@ -46,7 +46,7 @@ class HiddenKeys {
 
   void find_masks();
   void find_masks(const Node& softmax, ValueId scores, bool gives_zeros, int depth);
-  /// False where it is no mask of the data.
+  /// False where it is not a mask that depends only on the data.
   bool add_mask(const Node& node, ValueId value, Form form, double hidden, bool gives_zeros);
   bool is_of_data(ValueId value, std::vector<std::string>& inputs) const;
   Result result_of(const Mask& mask, const HostTensor& values, std::int64_t sample,

@@ -148,7 +148,7 @@ std::string weightless_steps(const RunConfig& config, const std::vector<LabelMea
       ++looked_at;
       try {
         if (counts(some)) continue;
-      } catch (const Error&) {  // of a sample that cannot be read, which its step says
+      } catch (const Error&) {  // from a sample that cannot be read, which its step reports
         continue;
       }
       if (none++ == 0) first = looked_at;

@@ -1,4 +1,4 @@
-// Labels that make no loss: signs that are none, and labels of which none counts.
+// Checks for labels that give no loss: signs other than -1 and 1, and labels of which none counts.
 #pragma once
 
 #include <cstdint>
@@ -32,15 +32,16 @@ struct LabelMean {
 void check_any_label_counts(const LabelMean& mean, const DataSource& source,
                             std::vector<Diagnostic>& problems);
 
-/// The same of these samples alone, which are all that a step reads: `what` they are.
+/// Like check_any_label_counts, but only for these samples, which are all that a step reads: `what`
+/// they are.
 std::vector<Diagnostic> weightless_means(const std::vector<LabelMean>& inside,
                                          const DataSource& source,
                                          std::span<const std::int64_t> samples,
                                          const std::string& what);
 
-/// What is to be said of steps in which no label of a mean counts, or every sample weight is 0: of
-/// the first steps that read `samples`, `steps` at most. "": there are none. Micro-batches without
-/// such a label are none, since a mean is over the step. `inside`: means of the model itself.
+/// The message about steps in which no label of a mean counts, or every sample weight is 0: among
+/// the first steps that read `samples`, `steps` at most. "": there are none. A micro-batch without
+/// such a label is no problem, since a mean is over the step. `inside`: means of the model itself.
 std::string weightless_steps(const RunConfig& config, const std::vector<LabelMean>& inside,
                              const DataSource& source, std::span<const std::int64_t> samples,
                              std::int64_t steps);

@@ -15,7 +15,7 @@ namespace tandem {
 namespace {
 
 constexpr std::int64_t most_state_bytes = std::int64_t{2} << 30;
-constexpr std::int64_t most_elements = std::int64_t{1} << 28;  // larger values are not looked at
+constexpr std::int64_t most_elements = std::int64_t{1} << 28;  // larger values are not checked
 
 bool is_computed_float(const Graph& graph, ValueId id) {
   if (!id) return false;
@@ -37,7 +37,7 @@ ValueId count_of(GraphBuilder& to, std::string_view predicate, ValueId value) {
   return axes.empty() ? marks : to.reduce_sum(marks, std::move(axes), false);
 }
 
-/// Adds outputs for every value in front of the updates.
+/// Adds outputs for every value before the updates.
 std::vector<Probe> add_probes(TrainingGraph& training, const OperatorSet& operators) {
   const std::size_t nodes = training.graph.nodes.size();
   GraphBuilder builder(operators, std::move(training.graph));
@@ -64,7 +64,7 @@ void mark(ValueId value, Finiteness found, MarkedValues& marked) {
     marked[value.index] = {found == Finiteness::nan, found == Finiteness::infinite};
 }
 
-/// What a step reads of states, constants and what is fed.
+/// The values that a step reads from states, constants and its feeds.
 MarkedValues marked_before(const Graph& graph, const StateStore& states, Program& program) {
   MarkedValues marked;
   for (const NotFiniteState& bad : not_finite_states(states, {})) {
@@ -84,7 +84,7 @@ MarkedValues marked_before(const Graph& graph, const StateStore& states, Program
   return marked;
 }
 
-/// One run of the step's graph over some samples, beside the training.
+/// One run of the step's graph over some samples, apart from the training.
 std::optional<NotFiniteOrigin> origin_in(const RunConfig& config, const RunParts& parts,
                                          const DataSource& source,
                                          std::span<const std::int64_t> samples,

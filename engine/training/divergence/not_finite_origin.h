@@ -1,5 +1,5 @@
-// Where in a step values stop being finite: the operator, found by running the step again with a
-// look at every value.
+// Where in a step values stop being finite: the operator, found by running the step again and
+// checking every value.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,10 @@ struct StepFacts {
   std::vector<bool> thawed;  // by rule of parameters.freeze
 };
 
-/// Of one training step over these samples, with the values that `states` has, which stay as they
-/// are: of its loss, or of what updates read where the loss is finite. Nothing where all is finite,
-/// or where the step cannot be run again beside the run: several ranks, models in stages, states
-/// of more than 2 GiB.
+/// The origin in one training step over these samples, with the values that `states` has, which do
+/// not change: that of its loss, or of what updates read where the loss is finite. Nothing where
+/// all is finite, or where the step cannot be run again during the run: several ranks, models in
+/// stages, states of more than 2 GiB.
 std::optional<NotFiniteOrigin> not_finite_origin(const RunConfig& config, const RunParts& parts,
                                                  const DataSource& source,
                                                  std::span<const std::int64_t> samples,

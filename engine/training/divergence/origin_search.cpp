@@ -77,7 +77,7 @@ class Search {
     const auto at = marked_.find(value.index);
     return at == marked_.end() ? Marks{} : at->second;
   }
-  /// -1 of what is there before the first node.
+  /// -1 for values that exist before the first node.
   std::int32_t place(ValueId value) const { return graph_.value(value).producer.index; }
   const Node* producer(ValueId value) const {
     return place(value) < 0 ? nullptr : &graph_.node(graph_.value(value).producer);
@@ -87,7 +87,8 @@ class Search {
     return state != nullptr && state->kind == StateKind::parameter && state->trainable;
   }
 
-  /// Which values are not finite by arithmetic or by a parameter, and not by what is given alone.
+  /// Which values are not finite because of arithmetic or a parameter, and not only because of
+  /// given values.
   void find_made() {
     made_.assign(graph_.values.size(), false);
     for (const State& state : graph_.states) {
@@ -133,7 +134,8 @@ class Search {
     return found;
   }
 
-  /// Whose value that is not finite a node reads, through those that pass it on; "" of none.
+  /// The state or input whose value that is not finite a node reads, through nodes that pass it on;
+  /// "" if none.
   std::string given_by(const Node& node) const {
     const Node* at = &node;
     while (at != nullptr) {

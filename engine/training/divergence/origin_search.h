@@ -18,7 +18,7 @@ struct Marks {
   bool nan = false, infinite = false;
   bool any() const { return nan || infinite; }
 };
-/// By number of a value; one that is not here is finite. States by their values before the step.
+/// By number of a value; one that is not here is finite. States have their values before the step.
 using MarkedValues = std::map<std::int32_t, Marks>;
 
 struct NotFiniteOrigin {
@@ -33,10 +33,11 @@ struct NotFiniteOrigin {
   Diagnostic diagnostic() const;
 };
 
-/// The origin that comes first in the graph of those that have made `targets` so; nothing where
-/// these are finite. NaN comes of a NaN where an operator reads one, else of an infinity that was
-/// computed, or that a parameter has. Infinities that are given, by a constant, a buffer or the
-/// data, are meant, as those of masks are: NaN that comes of them alone begins where it does.
+/// The origin that comes first in the graph of those that have made `targets` not finite; nothing
+/// where these are finite. NaN comes from a NaN where an operator reads one, else from an infinity
+/// that was computed, or that a parameter has. Infinities that are given by a constant, a buffer or
+/// the data are intended, as those of masks are: NaN that comes only from them begins where the NaN
+/// does.
 std::optional<NotFiniteOrigin> search_origin(const Graph& graph, const MarkedValues& marked,
                                              std::span<const ValueId> targets);
 

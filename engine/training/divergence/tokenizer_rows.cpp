@@ -9,7 +9,7 @@
 namespace tandem {
 namespace {
 
-/// Ids as the tokenizer gives them: no mask, no places.
+/// Whether the field has ids as the tokenizer gives them: no mask, no places.
 bool gives_token_ids(const FieldConfig& field) {
   return field.as.size() == 1 && field.as[0].kind->name == "tokens" &&
          field.as[0].text.find("give") == std::string::npos;

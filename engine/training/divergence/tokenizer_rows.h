@@ -10,9 +10,9 @@
 
 namespace tandem {
 
-/// What is wrong where the ids of this field are those of tokenizer.json, which has more of them
-/// than the table has rows: most likely it is that of another model. Nothing where it has not, and
-/// of fields that something else makes.
+/// The problem where the ids of this field are those of tokenizer.json, which has more of them than
+/// the table has rows: most likely it belongs to another model. Nothing where it has not more, and
+/// for fields that something else makes.
 std::optional<Diagnostic> foreign_tokenizer(const DataConfig& data, const std::string& field,
                                             const std::string& table, std::int64_t rows);
 

@@ -13,8 +13,8 @@ namespace tandem {
 
 /// The samples that one program computes in training.
 struct TrainingCase {
-  std::int64_t samples = 0;            // of this rank
-  std::int64_t all_samples = 0;        // of all ranks
+  std::int64_t samples = 0;            // computed by this rank
+  std::int64_t all_samples = 0;        // total over all ranks
   bool statistics_over_ranks = false;  // model.sync_batch_norm
   bool ends_epoch = false;             // a step that is smaller than batch_size
 };

@@ -25,7 +25,7 @@ std::string_view word_of(Kind kind) {
   return "";
 }
 
-/// The end of a long name tells most.
+/// The end of a long name, its most informative part.
 std::string shortened(const std::string& name) {
   if (name.empty()) return "-";
   return name.size() <= longest_name ? name : "..." + name.substr(name.size() - longest_name + 3);

@@ -45,8 +45,8 @@ HostTensor transposed_matrix(const HostTensor& from) {
   return to;
 }
 
-/// Of a table that ranks share out only the own rows are made where the file has it as pages; other
-/// tensors are whole for a while.
+/// The value for a state. For a sharded table only this rank's rows are made where the file has it
+/// as pages; other tensors are whole for a while.
 HostTensor value_for(const WeightsFile& file, const WeightsMatch::Pair& pair) {
   const State& state = *pair.state;
   const DType as = state.shard ? state.shard->whole.dtype : state.start.dtype();

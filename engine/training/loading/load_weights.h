@@ -1,4 +1,4 @@
-// Values of parameters from files: what parameters.load asks for.
+// Values of parameters from files, as parameters.load says.
 #pragma once
 
 #include <functional>
@@ -10,7 +10,7 @@
 
 namespace tandem {
 
-/// Takes a state's new value; of what ranks share out, this rank's part. It may be pages of a file.
+/// Takes a state's new value; for a sharded state, this rank's part. It may be pages of a file.
 using WriteState = std::function<void(const std::string& name, const HostTensor& value)>;
 
 /// Opens the file of a rule and writes what it has for the states of `graph`. What does not fit is

@@ -20,7 +20,8 @@ Parts parts_of_name(std::string_view name) {
   }
 }
 
-/// A table of truth values: from where on the rest matches. Time stays within pattern times name.
+/// A table of truth values: whether the rest matches from a place on. Time stays within pattern
+/// times name.
 class Reachable {
  public:
   Reachable(std::size_t rows, std::size_t columns)
@@ -34,7 +35,7 @@ class Reachable {
   std::vector<bool> values_;
 };
 
-/// Matches one part; what each `*` stands for goes behind `captures` where that is given.
+/// Matches one part; the texts that each `*` matches are appended to `captures` if given.
 bool match_part(std::string_view pattern, std::string_view text,
                 std::deque<std::string>* captures) {
   const std::size_t n = pattern.size(), m = text.size();
@@ -113,7 +114,7 @@ std::string NamePattern::applied(std::string_view name) const {
     }
   }
   if (!rest.at(0, 0)) return "";
-  std::deque<Parts> of_parts;        // what each ** stands for,
+  std::deque<Parts> of_parts;        // what each ** matches,
   std::deque<std::string> of_stars;  // and each *
   for (std::size_t i = 0, j = 0; i < n; ++i) {
     if (from_[i] != any_parts) {

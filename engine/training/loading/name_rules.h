@@ -1,4 +1,4 @@
-// What the names of a file of weights become before they are looked for in the model.
+// How the names in a file of weights are changed before they are looked up in the model.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@ namespace tandem {
 /// The grammar of a pattern. A name is parts joined by `.`; the whole name must match.
 ///   `*`    any characters of one part, as many as possible
 ///   `**`   any number of whole parts, as many as possible: `**.x` also matches `x`
-/// The new name has the same wildcards in the same order; each stands there for what it matched.
-/// All other characters stand for themselves.
+/// The new name has the same wildcards in the same order; each is replaced by what it matched. All
+/// other characters are taken as they are.
 class NamePattern {
  public:
   NamePattern(std::string_view from, std::string_view to);
@@ -27,8 +27,8 @@ class NamePattern {
 /// What is wrong with such a pair; "" where nothing is.
 std::string name_pattern_problem(std::string_view from, std::string_view to);
 
-/// In this order: the prefix `strip` goes where a name has it, the first pattern that matches gives
-/// the new name, the prefix `add` comes.
+/// In this order: the prefix `strip` is removed where a name has it, the first pattern that matches
+/// gives the new name, the prefix `add` is added.
 class NameRules {
  public:
   NameRules(std::string strip, const std::vector<std::pair<std::string, std::string>>& rename,

@@ -49,7 +49,7 @@ class Matcher {
   }
 
  private:
-  /// New names of the file's tensors, and what is told of two that become one.
+  /// Finds the new names of the file's tensors, and reports two that become one.
   void name_tensors() {
     const NameRules rules(rule_.strip, rule_.rename, rule_.add);
     for (const std::string& name : file_.names()) {
@@ -153,7 +153,7 @@ class Matcher {
     match_.fix = prefix_fix(missing, unexpected);
   }
 
-  /// Half of the missing ones behind a prefix make it likely.
+  /// A prefix is likely if at least half of the names on one side are on the other side with it.
   static std::string prefix_fix(const std::vector<std::string>& missing,
                                 const std::vector<std::string>& unexpected) {
     const auto common = [](const std::vector<std::string>& short_names,
@@ -183,7 +183,7 @@ class Matcher {
   const Selector selector_;
   std::optional<Selector> transpose_;
   std::map<std::string, std::string> in_file_;  // by new name
-  std::set<std::string> known_;                 // of the graph's states
+  std::set<std::string> known_;                 // names of the graph's states
   WeightsMatch match_;
   int narrow_ = 0;  // tensors of 8-bit floats
 };

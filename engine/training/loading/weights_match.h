@@ -14,13 +14,13 @@
 
 namespace tandem {
 
-/// What loading has to know of the model beside its graph, and of files beside what the engine
-/// reads.
+/// What loading has to know of the model besides its graph, and of files besides those that the
+/// engine reads.
 struct LoadingParts {
   ParameterNames names;  // by what reads them in the model
   WeightsOpener open;
   std::map<std::string, std::string> aliases;  // tied weights: {"head.weight", "token.weight"}
-  std::set<std::string> other_names;           // of the model's weights, needed or not
+  std::set<std::string> other_names;           // other names of the model's weights, needed or not
   std::set<std::string> added;  // states that start anew where a file lacks them or has another
                                 // shape: adapters, a new last layer
 };
@@ -44,8 +44,9 @@ struct WeightsMatch {
   };
   std::vector<Pair> pairs;                     // in the graph's order
   std::vector<WeightsDifference> differences;  // that the rule does not allow
-  std::string fix;                             // of most of them; "" where none is seen
-  int covered = 0;                             // states that the rule's selector covers
+  /// Advice that covers most of them; "" where there is none.
+  std::string fix;
+  int covered = 0;  // states that the rule's selector covers
   std::vector<std::string> notes;
 };
 

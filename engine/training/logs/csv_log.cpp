@@ -46,7 +46,7 @@ class CsvLog final : public MetricsLog {
   }
 
  private:
-  /// Whether the line brings a column that there was not.
+  /// Whether the line brings a column that was not there before.
   bool takes_columns(const LoggedLine& line) {
     const std::size_t before = names_.size();
     for (const auto& [name, number] : csv_numbers(line)) {
@@ -78,7 +78,7 @@ class CsvLog final : public MetricsLog {
   }
 
   std::string metrics_, path_;
-  std::vector<std::string> names_;  // of columns behind step and phase
+  std::vector<std::string> names_;  // the columns after step and phase
   std::unordered_map<std::string, std::size_t> columns_;
   std::unique_ptr<OutputFile> file_;
 };

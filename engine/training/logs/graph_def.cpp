@@ -19,7 +19,7 @@ constexpr int dim = 2, size = 1;                      // TensorShapeProto, its D
 }  // namespace graph_field
 
 /// "blocks.0.fc1:weight" as "blocks/0/fc1/weight": scopes end at slashes, and a colon or a caret
-/// would mean an output or an order. Other characters than those of ASCII stand for nothing there.
+/// would mean an output or an order. Characters outside ASCII have no meaning there and become "_".
 std::string scoped_name(const std::string& path) {
   std::string name;
   for (const char c : path) {
@@ -77,7 +77,7 @@ class GraphDefWriter {
     all_.message(graph_field::node, node);
   }
 
-  /// What a reader of the value calls it; what no node makes becomes one.
+  /// The name of a value for its readers; a value that no node makes becomes a node.
   const std::string& name_of(ValueId id) {
     std::string& name = names_[static_cast<std::size_t>(id.index)];
     if (!name.empty()) return name;

@@ -1,4 +1,4 @@
-// Names of the numbers that lines of metrics.jsonl have beside metrics and terms of the loss.
+// Names of the numbers that lines of metrics.jsonl have besides metrics and terms of the loss.
 #pragma once
 
 #include <string>

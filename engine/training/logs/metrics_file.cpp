@@ -21,7 +21,7 @@ std::optional<double> logged_number(const LineJson& value) {
   return std::nullopt;
 }
 
-/// {"name": number, …}, or rows [[…], …] of as many numbers as there are rows, perhaps beside the
+/// {"name": number, …}, or rows [[…], …] of as many numbers as there are rows, possibly with the
 /// words of their classes.
 std::optional<MetricTable> logged_table(const std::string& name, const LineJson& value) {
   MetricTable table;

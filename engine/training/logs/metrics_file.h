@@ -15,8 +15,8 @@ namespace tandem {
 /// torn, or has no step.
 std::optional<LoggedLine> logged_line(std::string_view text);
 
-/// Calls `take` for each line of the file in turn; lines that say nothing are passed over. Returns
-/// how many those are. A file that is not there has no lines.
+/// Calls `take` for each line of the file in turn; lines without content are skipped. Returns the
+/// number of those. A file that is not there has no lines.
 std::size_t read_metrics_file(const std::string& path,
                               const std::function<void(LoggedLine&&)>& take);
 

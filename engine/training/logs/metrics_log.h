@@ -1,5 +1,5 @@
-// Other formats of what metrics.jsonl says, the key log.also: each is one file of this folder and a
-// line of all_log_formats.cpp.
+// Other formats for the content of metrics.jsonl, the key log.also: each is one file of this folder
+// and a line of all_log_formats.cpp.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ namespace tandem {
 /// A line of metrics.jsonl.
 struct LoggedLine {
   std::uint64_t step = 0;
-  std::string phase;  // "eval"; "" of a training step
+  std::string phase;  // "eval"; "" for a training step
   std::vector<std::pair<std::string, double>> values;
   std::vector<MetricTable> tables;
 };
@@ -35,7 +35,7 @@ class MetricsLog {
   virtual bool wants_graph() const { return false; }
   /// The forward graph in training form.
   virtual void add_graph(const Graph& graph) { (void)graph; }
-  /// Of a parameter after a step.
+  /// Adds the histogram of a parameter after a step.
   virtual void add_histogram(std::uint64_t step, const std::string& path, const Histogram& values) {
     (void)step, (void)path, (void)values;
   }
@@ -44,7 +44,7 @@ class MetricsLog {
 /// Where a run writes, and what it has written before.
 struct LogPlace {
   std::string run_dir;
-  std::uint64_t step = 0;                    // from which it goes on; what is later does not count
+  std::uint64_t step = 0;                    // from which the run resumes; later lines do not count
   std::optional<std::uint64_t> evaluated{};  // the last evaluation that metrics.jsonl has
 };
 

@@ -13,14 +13,15 @@
 namespace tandem {
 namespace {
 
-constexpr std::string_view events_start = "events.out.tfevents.";  // of names; TensorBoard asks it
+// Beginning of the files' names, which TensorBoard requires.
+constexpr std::string_view events_start = "events.out.tfevents.";
 
 double seconds_since_1970() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   return std::chrono::duration<double>(now).count();
 }
 
-/// "train/loss", "eval/accuracy"; norms of parameters stand together: "norm.gradient/fc1:weight".
+/// "train/loss", "eval/accuracy"; norms of parameters form a group: "norm.gradient/fc1:weight".
 std::string tag_of(const std::string& phase, const std::string& name) {
   for (const std::string_view kind : {"norm.gradient.", "norm.update."}) {
     if (name.starts_with(kind))
@@ -43,7 +44,7 @@ KeptEvents events_to_keep(std::string_view text, const LogPlace& place) {
     const auto record = records.next();
     if (!record) return kept;
     const EventFacts facts = facts_of_event(*record);
-    if (facts.is_start) continue;  // says of which step on, but nothing of a step
+    if (facts.is_start) continue;  // names the first step that counts, but has no values
     const auto step = static_cast<std::uint64_t>(facts.step);
     const bool is_evaluation = facts.tag.starts_with("eval/");
     if (step > place.step || (is_evaluation && step > place.evaluated.value_or(0))) return kept;

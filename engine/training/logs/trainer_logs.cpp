@@ -1,5 +1,5 @@
-// What a training gives to the formats of log.also beside the lines of metrics.jsonl: its graph and
-// histograms of its parameters.
+// What a training gives to the formats of log.also in addition to the lines of metrics.jsonl: its
+// graph and histograms of its parameters.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -12,9 +12,9 @@
 namespace tandem {
 namespace {
 
-/// Of the whole state: rows at a time, where they can be reached without a copy of all.
+/// Histogram of the whole state: by rows, where they can be reached without a copy of all.
 Histogram histogram_of(const StateStore& states, const std::string& name) {
-  constexpr std::size_t most_bytes = std::size_t{16} << 20;  // of a copy of rows
+  constexpr std::size_t most_bytes = std::size_t{16} << 20;  // rows copied at once
   Histogram histogram;
   const auto take = [&](const HostTensor& values) {
     if (values.dtype() == DType::float32) {

@@ -19,7 +19,8 @@ const LossTerm* term_for(const RunConfig& config, const MetricKind& metric) {
   return nullptr;
 }
 
-/// Why labels of a field have no such metric; "" where they have. Reads as many as that takes.
+/// Why labels of a field have no such metric; "" where they have. Reads only as many labels as it
+/// needs.
 std::string undefined_reason(const EvaluatedMetric& metric, const DataSource& source) {
   const int labels_field = source.find_field(metric.term->labels);
   if (labels_field < 0 || !metric.config->by.empty()) return "";  // a slice may lack it
@@ -96,7 +97,7 @@ void check_metrics(const RunConfig& config) {
   if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
 }
 
-/// Words in place of numbers; none where a word would be the name of two.
+/// Replaces numbers by words; leaves them where a word would be the name of two.
 void name_by_words(MetricTable& table, const std::vector<std::string>& words) {
   std::vector<std::string> names = table.names;
   for (std::string& name : names) {

@@ -1,5 +1,5 @@
-// The metrics of an evaluation: which loss term each takes, what it reads of the data, whether both
-// have such a metric.
+// The metrics of an evaluation: which loss term each takes, what it reads of the data, and whether
+// both have such a metric.
 #pragma once
 
 #include <memory>
@@ -17,9 +17,9 @@ namespace tandem {
 struct EvaluatedMetric {
   const MetricConfig* config = nullptr;
   const LossTerm* term = nullptr;
-  int group_field = -1, slice_field = -1;  // of the data source; -1: none
-  std::vector<std::int64_t> slices;        // all values of the latter, ascending
-  std::vector<std::string> words;          // of the classes, or of these values, by number
+  int group_field = -1, slice_field = -1;  // indices in the data source; -1: none
+  std::vector<std::int64_t> slices;        // all values of slice_field, ascending
+  std::vector<std::string> words;          // by number: of the classes, or of these values
 
   std::unique_ptr<Metric> make() const;
 };
@@ -29,7 +29,7 @@ struct EvaluatedMetric {
 std::vector<EvaluatedMetric> evaluated_metrics(const RunConfig& config, const DataSource& source,
                                                const FieldWords& words = {});
 
-/// Values and labels of these types have no such metric: Error{usage}.
+/// Throws Error{usage} where values and labels of these types have no such metric.
 void check_types(const EvaluatedMetric& metric, const TensorType& values, const TensorType& labels,
                  const std::string& file);
 
@@ -40,7 +40,7 @@ struct MetricSums {
 
   void start(const std::vector<EvaluatedMetric>& all);
   std::string text() const;
-  /// Takes in what `text` of another rank says.
+  /// Adds the sums that `text` of another rank holds.
   void add(const std::string& text);
   /// Those that are one number, by name.
   std::vector<std::pair<std::string, double>> values() const;

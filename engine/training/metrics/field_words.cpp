@@ -14,20 +14,20 @@
 namespace tandem {
 namespace {
 
-constexpr std::int64_t most_words = 100'000;  // of a vocabulary, whose file is read for them
+constexpr std::int64_t most_words = 100'000;  // in a vocabulary, whose file is read for them
 
 std::string saved_text(const SavedVocabulary& saved) {
   return saved.path.empty() ? saved.text : read_file(saved.path);
 }
 
-/// Conversions to another type at most.
+/// Whether the functions are at most conversions to another type.
 bool are_casts(std::span<const Transform> functions) {
   return std::all_of(functions.begin(), functions.end(), [](const Transform& function) {
     return dtype_from_name(function.text).has_value();
   });
 }
 
-/// Values by their ids, of which 0 is that of all unknown ones. Where columns count by themselves,
+/// Values by their ids, where 0 is the id of all unknown ones. Where each column has its own ids,
 /// the field's is the first of `columns`: ids of others are none of its words.
 std::vector<std::string> words_of(const SavedVocabulary& saved,
                                   const std::vector<std::string>& columns, bool by_table) {

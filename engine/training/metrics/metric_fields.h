@@ -10,16 +10,16 @@
 
 namespace tandem {
 
-/// Its place in source.fields(). Throws Error{usage} where `metric` of eval.metrics cannot read it:
+/// Its index in source.fields(). Throws Error{usage} where `metric` of eval.metrics cannot read it:
 /// it is not there, or not one integer for each sample.
 int metric_field(const DataSource& source, const std::string& field, const std::string& metric);
 
-/// Of samples first, first + 1, … of a source.
+/// The field's values in samples first, first + 1, … of a source.
 std::vector<std::int64_t> field_values(const DataSource& source, int field, std::int64_t first,
                                        std::int64_t count);
 
 /// All different values, ascending. Throws Error{data} where `metric` would be sliced by more than
-/// `most` of them, with how many there are.
+/// `most` of them, naming their number.
 std::vector<std::int64_t> slice_values(const DataSource& source, int field, std::size_t most,
                                        const std::string& metric);
 

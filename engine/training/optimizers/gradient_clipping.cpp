@@ -17,11 +17,11 @@ Ints axes_but(std::int64_t rank, std::int64_t first, std::int64_t but = -1) {
   return axes;
 }
 
-/// Empty: the node does not tell.
+/// Empty: the node does not determine them.
 Ints axes_of_reader(const Graph& graph, const Node& node, ValueId value, int depth);
 
 Ints axes_of_value(const Graph& graph, ValueId value, int depth) {
-  constexpr int most_steps = 8;  // of transposes, casts, cuts between parameter and product
+  constexpr int most_steps = 8;  // transposes, casts and slices between parameter and product
   if (depth > most_steps) return {};
   for (const Node& node : graph.nodes) {
     if (node.phase != Phase::forward) continue;
@@ -49,7 +49,7 @@ Ints axes_of_reader(const Graph& graph, const Node& node, ValueId value, int dep
   return axes;
 }
 
-/// Whether a rank has a part of some unit alone.
+/// Whether a rank has only a part of some output unit.
 bool cuts_units(const UpdateRequest& update, const Ints& axes) {
   if (update.shares_states) return true;
   const std::optional<StateShard>& shard = update.parameter.shard;
@@ -125,7 +125,7 @@ ValueId GradientClipping::times(ValueId scale, double factor, DType dtype) {
 
 ValueId GradientClipping::adapted(const UpdateRequest& update, ValueId gradient, double ratio,
                                   ValueId scale, const Ints& axes) {
-  constexpr double least_norm = 1e-6;  // of a gradient, that divides
+  constexpr double least_norm = 1e-6;  // smallest norm of a gradient by which it is divided
   const DType dtype = g_.dtype(gradient);
   const auto norm = [&](ValueId x) {
     const ValueId squares = g_.mul(x, x);

@@ -12,26 +12,26 @@
 
 namespace tandem {
 
-/// Of one training graph. First each element is clipped to clip_value, as PyTorch's
-/// clip_grad_value_; then clip_adaptive scales each output unit's gradient G of a weight W down to
-/// clip_adaptive max(|W|, clip_adaptive_eps) (Brock et al. 2021, "High-Performance Large-Scale
-/// Image Recognition Without Normalization"; a vector is one unit); then clip_norm scales all
-/// gradients together, and that of a group those of its parameters, as clip_grad_norm_.
+/// Clips the gradients of one training graph. First each element is clipped to clip_value, as
+/// PyTorch's clip_grad_value_; then clip_adaptive scales each output unit's gradient G of a weight
+/// W down to clip_adaptive max(|W|, clip_adaptive_eps) (Brock et al. 2021, "High-Performance
+/// Large-Scale Image Recognition Without Normalization"; a vector is one unit); then clip_norm
+/// scales all gradients together, and that of a group those of its parameters, as clip_grad_norm_.
 class GradientClipping {
  public:
   GradientClipping(GraphBuilder& g, const OptimizerConfig& config) : g_(g), config_(config) {}
 
   /// Whether the gradients of a group (-1: of none) are changed one by one: they have to be dense.
   bool changes_elements(int group) const;
-  /// Whether the limit rests on the weights themselves.
+  /// Whether the limit depends on the weights themselves.
   bool reads_weights(int group) const { return adaptive(group) > 0; }
   /// Whether gradients are scaled to a norm.
   bool has_norms() const;
-  /// Whether all that happens is clip_norm of all parameters together.
+  /// Whether the only clipping is clip_norm over all parameters together.
   bool is_plain() const;
 
   /// Changes the gradient. `scale`: that of the loss; without a value there is none. Throws
-  /// Error{usage} where the update has a part of its parameter alone.
+  /// Error{usage} where the update covers only a part of its parameter.
   void clip_elements(UpdateRequest& update, ValueId scale);
 
   /// A scale of gradients for each update, to multiply with the one that undoes the scale of the

@@ -29,7 +29,7 @@ std::string block_of_path(const std::string& path) {
   return "";
 }
 
-/// Walks the nodes in order: each value knows the layer that it has come to.
+/// Walks the nodes in order: each value knows the layer that it has reached.
 class LayerWalk {
  public:
   explicit LayerWalk(const Graph& graph)
@@ -55,8 +55,8 @@ class LayerWalk {
  private:
   struct WalkedValue {
     bool has_data = false;            // it depends on what is fed
-    int layer = 0;                    // of such a value
-    std::vector<std::size_t> states;  // of another one: the parameters that it is made of
+    int layer = 0;                    // the layer of such a value
+    std::vector<std::size_t> states;  // the parameters that another value is made of
   };
   static std::size_t at(ValueId id) { return static_cast<std::size_t>(id.index); }
 

@@ -10,9 +10,10 @@
 namespace tandem {
 
 /// Layers by the graph's depth: 0 before the first block, then one more for each block that follows
-/// another, the last one behind all blocks. A block is what stands in a parameter's path up to the
-/// first number ("encoder.layers.3"); a parameter without one has the layer of what it is applied
-/// to. `of_state` follows the graph's states: -1 where nothing that depends on data reads one.
+/// another, the last one after all blocks. A block is the beginning of a parameter's path up to the
+/// first number ("encoder.layers.3"); a parameter without one has the layer of the values that it
+/// is applied to. `of_state` follows the graph's states: -1 where nothing that depends on data
+/// reads one.
 struct LayerNumbers {
   std::vector<int> of_state;
   int head = 0;    // the greatest number

@@ -64,7 +64,7 @@ const std::vector<ValueId>& Updates::groups_of(const UpdateRequest& request) {
   for (const Grouped& known : grouped_) {
     if (known.ids == ids && known.rows == rows) return known.outputs;
   }
-  // Quiet: the lookups report ids of no row.
+  // Reports nothing: the lookups report ids of no row.
   std::vector<ValueId> outputs =
       request.touched ? g_.node("TouchedRows", ids)
                       : g_.node("UniqueIndices", ids, {{"rows", rows}, {"quiet", std::int64_t{1}}});
@@ -94,7 +94,7 @@ void Updates::append_gradients(const UpdateRequest& request, std::vector<ValueId
 }
 
 ValueId Updates::sum_of_squares(const UpdateRequest& request) {
-  // The ids of a cache are grouped where it is, and so is this.
+  // The ids of a cache are grouped where the cache is, and so this node is there, too.
   const GraphBuilder::Scope scope = g_.scope();
   if (request.parameter.derived.is<CachedRows>()) g_.set_scope(update_scope(request.parameter));
   const ValueId sum = own_sum_of_squares(request);

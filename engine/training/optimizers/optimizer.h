@@ -23,28 +23,30 @@ struct UpdateScalars {
 struct UpdateRequest {
   State parameter;  // a copy: adding states moves the graph's vectors
   ValueId gradient;
-  std::optional<RowGradient> rows;  // the same gradient, where lookups alone make it
+  std::optional<RowGradient> rows;  // the same gradient, where only lookups make it
   ValueId
       touched;  // marks of the rows of `gradient` that count, where several micro-batches made it
-  bool keeps_others = false;   // rows that the gradient's rows or marks leave out stay as they are
-  bool shares_states = false;  // ranks share out its states: each updates a part of the parameter
-  ValueId lr;                  // float32 scalar
-  int group = -1;              // of optimizer.groups, that it takes its options from
+  bool keeps_others = false;  // rows that the gradient's rows or marks leave out stay as they are
+  /// Ranks shard its states (ZeRO): each updates a part of the parameter.
+  bool shares_states = false;
+  ValueId lr;      // float32 scalar
+  int group = -1;  // index of the group in optimizer.groups that gives its options
   OptimizerOptions options;
 };
 
-/// Adds updates to one graph. Ids of lookups are grouped once for all tables of as many rows.
+/// Adds updates to one graph. Ids of lookups are grouped once for all tables with equally many
+/// rows.
 class Updates {
  public:
   explicit Updates(GraphBuilder& g) : g_(g) {}
 
   /// The norm's part of this gradient: its sum of squares.
   ValueId sum_of_squares(const UpdateRequest& request);
-  /// Adds the states ("NAME/exp_avg") and the update node, and writes the new values back: all but
-  /// the new master, which it returns, of a flat part.
+  /// Adds the states ("NAME/exp_avg") and the update node, and writes the new values back, except
+  /// for the new master of a flat part, which it returns.
   ValueId add(const UpdateRequest& request, const UpdateScalars& scalars);
-  /// The update node `op` alone, over the states of its kind (-1: its settings do without), and
-  /// what it makes of master and states. `lazy`: rows without a gradient stay as they are.
+  /// Adds only the update node `op`, over the states of its kind (-1: its settings do without), and
+  /// returns its results for master and states. `lazy`: rows without a gradient stay as they are.
   std::vector<ValueId> add_node(const UpdateRequest& request, const std::string& op,
                                 Attributes settings, const std::vector<ValueId>& states, bool lazy,
                                 const UpdateScalars& scalars);
@@ -59,7 +61,7 @@ class Updates {
   ValueId own_sum_of_squares(const UpdateRequest& request);
   /// The groups of a request by rows.
   const std::vector<ValueId>& groups_of(const UpdateRequest& request);
-  /// Appends the gradients of a request by rows to a node's inputs, and says how they lie.
+  /// Appends the gradients of a request by rows to a node's inputs, and describes their layout.
   static void append_gradients(const UpdateRequest& request, std::vector<ValueId>& inputs,
                                Attributes& attributes);
 
@@ -67,16 +69,16 @@ class Updates {
   std::vector<Grouped> grouped_;
 };
 
-/// Where the update of a parameter belongs.
+/// The scope for the update of a parameter.
 inline GraphBuilder::Scope update_scope(const State& parameter) {
   return {"optimizer." + parameter.name, Phase::update, {}};
 }
 
-/// An optimizer state "PARAMETER/name"; of a table's cache, the cache of the table's. Without a
-/// start.
+/// An optimizer state "PARAMETER/name"; for a table's cache, the cache of the table's state.
+/// Without a start.
 State state_of(const State& parameter, const std::string& name);
 
-/// Makes a state that has a row for each one of the parameter's part the part of its own whole.
+/// If a state has a row for each row of the parameter's part, makes it a part of its own whole.
 void share_like(State& state, const State& parameter);
 
 /// A state that belongs to a parameter: filled with `start`, of the parameter's shape unless given.

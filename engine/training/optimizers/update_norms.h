@@ -28,9 +28,10 @@ class UpdateNorms {
               const std::vector<UpdateRequest>& updates, const std::vector<State>& resting,
               const std::function<bool(const State& parameter)>& is_split);
 
-  /// Of gradients that are summed over ranks and not clipped yet. `scale`: of the loss, or none.
+  /// For gradients that are summed over ranks and not clipped yet. `scale`: that of the loss, or
+  /// none.
   void add_gradients(Updates& updates, const std::vector<UpdateRequest>& requests, ValueId scale);
-  /// Before and behind the updates.
+  /// To be called before and after the updates are added.
   void keep_parameters();
   void add_updates();
 
@@ -40,7 +41,7 @@ class UpdateNorms {
  private:
   struct Chosen {
     std::size_t update;
-    std::string name, path;  // of the parameter
+    std::string name, path;  // the parameter's
     bool is_split = false;   // in halves: what its update adds is not known
     ValueId before = {};
   };

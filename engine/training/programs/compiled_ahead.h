@@ -1,5 +1,5 @@
 // Programs that a run needs only later, compiled without memory: before its first step the run
-// hears what it would be refused, whether all fits, and what it holds.
+// learns what would be refused, whether all fits, and how much memory it holds.
 #pragma once
 
 #include "engine/runtime/run_memory.h"
@@ -10,16 +10,16 @@ namespace tandem {
 
 class CompiledAhead {
  public:
-  /// Of a run whose first programs have their memory already, and states in `states`.
+  /// For a run whose first programs have their memory already, and states in `states`.
   CompiledAhead(const RunParts& parts, const StateStore& states);
 
-  /// A program that is there: for the first phase alone, or to the end of the run.
+  /// Counts a program that exists already: only for the first phase, or to the end of the run.
   void has_of_phase(const BoundProgram& bound);
   void has(const BoundProgram& bound);
 
-  /// Programs of the next phase.
+  /// From here on, `add` adds programs of the next phase.
   void begin_phase() { memory_.begin_phase(); }
-  /// Throws what making the program would throw. `parts`: of this program.
+  /// Throws what making the program would throw. `parts`: those of this program.
   void add(const Graph& graph, const RunParts& parts);
   /// Throws where the programs of the run so far do not fit together.
   void check_fit() const;

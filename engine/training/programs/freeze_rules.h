@@ -1,4 +1,5 @@
-// Which rule of parameters.freeze decides a parameter, and in which stretches of a run rules hold.
+// Which rule of parameters.freeze decides about a parameter, and in which steps of a run rules
+// hold.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +17,13 @@ namespace tandem {
 /// The rule that decides about each parameter: the last one that covers it.
 class FreezeRules {
  public:
-  /// Of a graph with these names, which outlive this. Throws Error{usage} for a selector that
+  /// For a graph with these names, which outlive this. Throws Error{usage} for a selector that
   /// cannot be read.
   FreezeRules(const ParametersConfig& config, const ParameterNames& names);
 
   /// Null where none covers the parameter: it trains. A table's cache counts as the table.
   const FreezeRule* of(const State& parameter) const;
-  /// Whether it is frozen where rules stand like `thawed`; a rule without an entry holds.
+  /// Whether it is frozen with the rules in the state `thawed`; a rule without an entry holds.
   bool freezes(const State& parameter, const std::vector<bool>& thawed) const;
   /// Whether it stays as it is in all steps.
   bool always_freezes(const State& parameter) const;
@@ -42,7 +43,7 @@ class FreezeRules {
 std::vector<bool> thawed_after(const std::vector<FreezeRule>& rules, const RunLength& length,
                                std::int64_t steps_done, std::vector<bool> before);
 
-/// The same where only the rules for the whole run hold: all trains that ever does.
+/// As above, where only the rules for the whole run hold: everything that ever trains does.
 std::vector<bool> thawed_where_most_trains(const std::vector<FreezeRule>& rules);
 
 /// Steps in which the same parameters train: their programs are the same.
@@ -52,12 +53,12 @@ struct FreezePhase {
   bool operator==(const FreezePhase&) const = default;
 };
 
-/// Those of a run from its first step to its last one, in their order.
+/// The phases of a run from its first step to its last one, in their order.
 std::vector<FreezePhase> freeze_phases(const std::vector<FreezeRule>& rules,
                                        const RunLength& length);
 
-/// What is wrong in a phase, with words that say which: "(from step 3 on, by parameters.freeze fc1
-/// until 2 steps)", as the phase before tells.
+/// An error in a phase, with words that name the phase: "(from step 3 on, by parameters.freeze fc1
+/// until 2 steps)", which follow from the phase before.
 Error error_in_phase(const Error& error, const std::vector<FreezeRule>& rules,
                      const FreezePhase& before, const FreezePhase& phase);
 

@@ -36,9 +36,9 @@ std::vector<StepProgram> step_programs(const RunConfig& config, const RunCounts&
       program.times = std::count_if(of_full_step.begin(), of_full_step.end(),
                                     [&](const MicroBatch& one) { return shape_of(one) == shape; });
     }
-    // Rows are fetched for a step of the same shape alone, since the states that hold them are as
-    // long as the ids of one program. Of several ranks each updates the rows of all, which those
-    // that one of them looks up next do not tell.
+    // Rows are fetched ahead only for a step of the same shape, since the states that hold them are
+    // as long as the ids of one program. With several ranks each updates the rows of all, which the
+    // rows that one of them looks up next do not include.
     program.takes_rows_ahead =
         counts.place.ranks == 1 && length == longest && shape.step == full &&
         (shape.kind == MicroBatchKind::whole || shape.kind == MicroBatchKind::last);
@@ -68,7 +68,7 @@ EvaluationPrograms evaluation_programs(const RunConfig& config, const RunCounts&
                                        bool exchanges) {
   const RankPlace first{0, counts.place.ranks};  // no rank has more samples than rank 0
   const std::int64_t samples = share_of(counts.eval_samples, counts.place).count;
-  // As large as that of a training step on one rank, so that it takes no more memory.
+  // As large as a training step's micro-batch on one rank, so that it takes no more memory.
   const std::int64_t most = share_of(config.micro_batch_size(), first).count;
   EvaluationPrograms result;
   result.micro_batch = std::max<std::int64_t>(1, std::min(most, samples));

@@ -1,4 +1,4 @@
-// Which programs a run consists of, as a value: steps, evaluations and plans of memory build these.
+// Which programs a run consists of, as a value: steps, evaluations and memory plans build these.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 
 namespace tandem {
 
-/// What decides that, besides the configuration.
+/// The counts that decide which programs are needed, besides the configuration.
 struct RunCounts {
-  std::int64_t samples = 0;       // of an epoch; 0: not known, steps are full ones
-  std::int64_t samples_read = 0;  // of the epoch in which a resumed run goes on
-  std::int64_t eval_samples = 0;  // of all ranks; 0: no evaluation
+  std::int64_t samples = 0;       // in an epoch; 0: not known, steps are full ones
+  std::int64_t samples_read = 0;  // read before in the epoch of a resumed run
+  std::int64_t eval_samples = 0;  // total over all ranks; 0: no evaluation
   Shape lengths = {};             // the buckets' lengths, ascending; empty: no buckets
   RankPlace place = {};
 };
@@ -31,25 +31,25 @@ struct StepProgram {
 /// An evaluation, of which each rank runs its part.
 struct EvaluationPrograms {
   std::int64_t micro_batch = 1;     // samples
-  std::vector<std::int64_t> sizes;  // of micro-batches, one program each
+  std::vector<std::int64_t> sizes;  // micro-batch sizes, one program each
   /// How often each rank runs a program where ranks exchange rows or products in it; 0: each runs
   /// its own micro-batches and no others.
   std::int64_t rounds = 0;
 };
 
-/// Those of steps, the full step's first; with buckets the longest ones before others, so that
-/// these share their memory.
+/// The programs of steps, the full step's first; with buckets the longest ones before others, so
+/// that these share their memory.
 std::vector<StepProgram> step_programs(const RunConfig& config, const RunCounts& counts);
 
 /// Whether ranks exchange parts of parameters where they run the model.
 bool shares_parameters(const Shardings& shards);
 
-/// Those of an evaluation. `exchanges`: ranks share out parameters.
+/// The programs of an evaluation. `exchanges`: ranks shard parameters.
 EvaluationPrograms evaluation_programs(const RunConfig& config, const RunCounts& counts,
                                        bool exchanges);
 
-/// All of a run: each phase has all programs of steps, and the evaluation stays from the first to
-/// the last.
+/// All programs of a run: each phase has all programs of steps, and the evaluation stays from the
+/// first to the last.
 struct RunPrograms {
   std::vector<StepProgram> steps;
   EvaluationPrograms evaluation;

@@ -7,8 +7,8 @@
 namespace tandem {
 namespace {
 
-// Nothing but that another rank has ended with an error, which it tells people itself.
-// Communicators have the failure as what they got, exchanges of the rendezvous within their
+// Whether the error only says that another rank has ended with an error, which that rank reports
+// itself. Communicators have the failure as what they got, exchanges of the rendezvous within their
 // message.
 bool repeats(const Error& error, const std::string& failure) {
   const bool is_of_another =
@@ -32,7 +32,7 @@ void end_on_ranks(Rendezvous* ranks, const Error& error) {
       throw ErrorElsewhere(error.kind(), error.diagnostics());
     throw error;
   }
-  if (failure) {  // of another rank: rank 0 says it, rank 1 where rank 0 cannot any more
+  if (failure) {  // another rank failed: rank 0 reports it, or rank 1 where rank 0 no longer can
     const bool is_told = rank > 1 || !failure->starts_with("rank 0") ||
                          failure->find("ended with an error") != std::string::npos;
     if (is_told) throw ErrorElsewhere(error.kind(), error.diagnostics());
@@ -46,7 +46,7 @@ void end_on_ranks(Rendezvous* ranks, const Error& error) {
     ranks->fail(error.what());
   }
   std::vector<Diagnostic> problems = error.diagnostics();
-  for (Diagnostic& d : problems) {  // those of exchanges say it themselves
+  for (Diagnostic& d : problems) {  // those of exchanges name the rank themselves
     if (!d.message.starts_with("rank ")) d.message = fmt::format("rank {}: {}", rank, d.message);
   }
   throw Error(error.kind(), std::move(problems));

@@ -1,4 +1,4 @@
-// How a rank ends with an error, so that one of them tells people why.
+// How a rank ends with an error, so that exactly one of them reports why.
 #pragma once
 
 #include "engine/graph/error.h"
@@ -6,8 +6,8 @@
 
 namespace tandem {
 
-/// Throws the error, once the other ranks have been told of it; an ErrorElsewhere where another
-/// rank tells people. `ranks` null: one process.
+/// Throws the error, once the other ranks have been informed; an ErrorElsewhere where another rank
+/// reports it. `ranks` null: one process.
 [[noreturn]] void end_on_ranks(Rendezvous* ranks, const Error& error);
 
 }  // namespace tandem

@@ -37,7 +37,7 @@ Error error_of(const std::string& text) {
   return {static_cast<ErrorKind>(json["kind"].get<int>()), std::move(list)};
 }
 
-// Throws on all ranks what any of them has to say. `all`: their errors, "" where there is none.
+// Throws the errors of all ranks on each of them. `all`: their errors, "" where there is none.
 void refuse_errors(int rank, const std::vector<std::string>& all) {
   std::vector<Diagnostic> problems;
   std::optional<ErrorKind> kind;
@@ -60,8 +60,7 @@ void refuse_errors(int rank, const std::vector<std::string>& all) {
 constexpr std::chrono::milliseconds news_every{500};  // well within the time limit of an exchange
 constexpr char busy = 'b', done = 'd';
 
-// Tells all ranks, while this one is at something, that it is, and what came of it; ends once all
-// are done.
+// Informs all ranks that this one is still at work, and of its result; ends once all are done.
 class Together {
  public:
   Together(Rendezvous& ranks, std::string name)

@@ -1,4 +1,4 @@
-// What ranks tell each other between steps: bytes of any number, and errors.
+// What ranks send each other between steps: bytes of any number, and errors.
 #pragma once
 
 #include <functional>
@@ -23,12 +23,12 @@ std::vector<std::string> gathered(Rendezvous& ranks, const std::string& name,
 /// so that `action` must not.
 void on_all_ranks(Rendezvous* ranks, const std::string& name, const std::function<void()>& action);
 
-/// The same in turn: rank 0, and once that has succeeded all others.
+/// Like on_all_ranks, but in turn: rank 0, and once that has succeeded all others.
 void on_rank_0_first(Rendezvous* ranks, const std::string& name,
                      const std::function<void()>& action);
 
-/// What `action` returns on rank 0, which alone calls it; throws on all where that throws. `ranks`
-/// null: here.
+/// What `action` returns on rank 0, the only one that calls it; throws on all where it throws
+/// there. `ranks` null: here.
 std::string from_rank_0(Rendezvous* ranks, const std::string& name,
                         const std::function<std::string()>& action);
 

@@ -1,4 +1,4 @@
-// How long the steps of each rank take without what it waits for others: who holds all of them up.
+// How long the steps of each rank take without its waits for others: which rank delays all of them.
 #pragma once
 
 #include <chrono>
@@ -12,13 +12,13 @@
 
 namespace tandem {
 
-/// Of the steps since the last time.
+/// The slowest rank in the steps since the last call of `take`.
 struct SlowestRank {
   int rank = 0;
   std::string machine;
   double seconds = 0, median = 0;  // a step: of that rank, and of the median of all
 
-  /// Whether it holds the others up for a time that is worth a word.
+  /// Whether it delays the others for long enough to be reported.
   bool is_worth_telling() const { return seconds > 1.25 * median && seconds - median > 0.02; }
   /// "rank 3 (node2) is the slowest: 0.420 s a step, the median 0.210 s; the others wait for it"
   std::string text() const;
@@ -31,7 +31,7 @@ class RankTimes {
   void begin(const std::vector<Device*>& devices);
   /// The oldest step that is under way is done.
   void end(const std::vector<Device*>& devices);
-  /// All ranks call it alike. Nothing where no rank knows for how long it waits.
+  /// All ranks call it at the same point. Nothing where no rank knows for how long it waits.
   std::optional<SlowestRank> take(Rendezvous& ranks);
 
  private:
@@ -43,7 +43,7 @@ class RankTimes {
   std::int64_t steps_ = 0;
 };
 
-/// Of every rank its seconds a step; `machines` by rank.
+/// The slowest rank, from the seconds a step of each rank; `machines` by rank.
 SlowestRank slowest_of(const std::vector<double>& seconds,
                        const std::vector<std::string>& machines);
 

@@ -34,7 +34,7 @@ void RowExchange::begin(const std::string& name, std::vector<RowRange> ranges) {
   row_bytes_ = rows > 0 ? shard_->whole.bytes() / static_cast<std::size_t>(rows) : 0;
   const std::int64_t fit =
       static_cast<std::int64_t>(window_bytes_ / std::max<std::size_t>(row_bytes_, 1));
-  // Of so many neighbouring rows each rank keeps as many.
+  // In a window of this size, a multiple of the ranks, each rank keeps equally many rows.
   window_ = std::max<std::int64_t>(fit / ranks_.ranks(), 1) * ranks_.ranks();
   done_ = most_ = taken_ = 0;
   for (const RowRange& range : ranges_) most_ = std::max(most_, range.rows);
@@ -118,7 +118,7 @@ void RowExchange::exchange_rows() {
   }
 }
 
-// Of each row every rank has a piece.
+// Every rank has a piece of each row.
 void RowExchange::exchange_pieces() {
   const auto ranks = static_cast<std::size_t>(ranks_.ranks());
   const std::size_t piece = part_row_bytes(*shard_), bytes = bytes_of(piece, window_);
@@ -143,8 +143,8 @@ void RowExchange::exchange_pieces() {
 }
 
 // A window lies in the parts of few ranks, which pass it on to all: the states of an optimizer are
-// of the size of its weights, which travel to all of them in every step. Rows of a whole table are
-// with its owner.
+// of the size of its weights, which are sent to all of them in every step. Rows of a whole table
+// are with its owner.
 void RowExchange::exchange_elements() {
   const std::size_t size = size_of(shard_->whole.dtype);
   const auto columns = static_cast<std::int64_t>(row_bytes_ / size);

@@ -1,4 +1,4 @@
-// Between values of a rank's own samples and those of the samples of all ranks.
+// Converts between values of a rank's own samples and values of the samples of all ranks.
 #pragma once
 
 #include "engine/graph/builder.h"
@@ -6,42 +6,42 @@
 
 namespace tandem {
 
-/// Of the samples of all ranks, of which each rank has an equal block of neighbours along one axis.
-/// Axis 0 has as many rows for each rank, as the one with the most samples; the own ones of a rank
+/// A value for the samples of all ranks, of which each rank has an equal block along one axis. Axis
+/// 0 has as many rows for each rank as the one with the most samples has; the own ones of a rank
 /// come first there, the rest is padding, and so is what the last block has above `extent`.
 struct SplitValue {
   ValueId value;
   std::size_t axis = 0;     // above 0
-  std::int64_t extent = 0;  // of the whole along it
+  std::int64_t extent = 0;  // extent of the whole value along it
 };
 
 /// Adds the exchanges. Axis 0 of a value of own samples counts them, or something of which each
-/// sample has as many.
+/// sample has equally many.
 class SampleExchange {
  public:
   SampleExchange(GraphBuilder& g, const RankShares& ranks) : g_(g), ranks_(ranks) {}
 
   /// Whether rows [axis 0] of a value of own samples can be brought together.
   bool takes_rows(std::int64_t own) const;
-  /// Of so many own rows those of all ranks, padding included. Throws Error{usage} where they are
-  /// not as many for each sample and shares differ.
+  /// The number of rows of all ranks, padding included, for so many own rows. Throws Error{usage}
+  /// where they are not equally many for each sample and shares differ.
   std::int64_t rows_of_all(std::int64_t own) const { return ranks_.ranks * most_rows(own); }
 
   /// The rows of all ranks (AllGather), padding of `filler` among them.
   ValueId gathered(ValueId own, double filler = 0);
   /// The own block of the samples of all ranks (AllToAll).
   SplitValue split(ValueId own, std::size_t axis);
-  /// All of the own samples, `rows` of them (AllToAll).
+  /// The whole value for the own samples, `rows` of them (AllToAll).
   ValueId joined(const SplitValue& value, std::int64_t rows);
-  /// Of a value that each rank has a part of, for the samples of all: the sum for the own ones
-  /// (ReduceScatter).
+  /// For a value that is a partial sum on each rank, for the samples of all: the total for the own
+  /// samples (ReduceScatter).
   ValueId summed(ValueId parts, std::int64_t rows);
-  /// What all ranks send to the own samples: [ranks, rows, ...] of [rows of all, ...] (AllToAll).
+  /// What all ranks send for the own samples: [ranks, rows, ...] of [rows of all, ...] (AllToAll).
   ValueId of_each_rank(ValueId of_all, std::int64_t rows);
 
   /// The own block of a value that is the same on all ranks, with zeros as padding.
   ValueId own_block(ValueId whole, std::size_t axis);
-  /// The block without the padding that it may have behind `extent`.
+  /// The block without the padding that it may have after `extent`.
   ValueId filled(ValueId block, std::size_t axis, std::int64_t extent);
 
  private:

@@ -10,7 +10,7 @@
 namespace tandem {
 namespace {
 
-// What a value is computed of.
+// What a value is computed from.
 struct Origins {
   bool inputs = false, states = false;
 };
@@ -44,7 +44,7 @@ bool crosses_as_sums(const Graph& graph, const std::vector<TableLookup>& lookups
                      const RankShares& ranks) {
   const ValueId of_all = graph.node(lookups.front().node).inputs[1];
   const TensorType& ids = graph.type(of_all);
-  // Bags of one sample each; one bag of all samples is of no rank.
+  // Bags of one sample each; one bag of all samples belongs to no rank.
   if (ids.rank() < 2 || ids.elements() == 0) return false;
   const std::int64_t length = ids.shape.back(), own = std::max<std::int64_t>(ranks.own, 1);
   if (ids.elements() % own != 0 || ids.elements() / own % length != 0) return false;
@@ -54,7 +54,7 @@ bool crosses_as_sums(const Graph& graph, const std::vector<TableLookup>& lookups
   const auto n = static_cast<double>(ranks.ranks);
   const auto most = static_cast<double>(most_elements(graph, of_all, ranks));
   double sums = 0, rows = 0;                 // bytes that a rank gets
-  std::map<std::int64_t, double> ids_bytes;  // of one, by rows of the table
+  std::map<std::int64_t, double> ids_bytes;  // bytes of one id, by rows of the table
   for (const auto& [id, table] : lookups) {
     const Node& node = graph.node(id);
     if (node.op->role != Role::embedding_bag) return false;
@@ -73,7 +73,7 @@ bool crosses_as_sums(const Graph& graph, const std::vector<TableLookup>& lookups
   return sums <= rows;
 }
 
-// Bags of any shape lie behind one another.
+// Gathers bags of any shape as the rows of a matrix [bags, length].
 ValueId ShardBags::gathered(GraphBuilder& g, ValueId of_ids, double filler) {
   const Shape& shape = g.shape(of_ids);
   const std::int64_t length = shape.back(), bags = g.type(of_ids).elements() / length;

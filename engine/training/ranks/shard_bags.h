@@ -11,17 +11,18 @@
 
 namespace tandem {
 
-/// A lookup, and the whole of the table by rows that it reads.
+/// A lookup, and the type of the whole table by rows that it reads.
 struct TableLookup {
   NodeId node;
   TensorType table;
 };
 
-/// Whether the ranks exchange less of lookups of the same ids where each sums what it has of every
+/// Whether the ranks exchange less for lookups of the same ids where each sums what it has of every
 /// bag, and sends sums in place of rows: all ranks' ids, sums and gradients of sums are fewer bytes
 /// than ids, rows and their gradients, if all of these are of different rows. The ids have to
-/// follow from what is fed alone: they are as many for each sample, so that all ranks decide alike.
-/// Weights may follow from no state: their gradients would take a row for each id of all ranks.
+/// depend only on fed inputs: they are equally many for each sample, so that all ranks decide
+/// alike. Weights must not depend on a state: their gradients would take a row for each id of all
+/// ranks.
 bool crosses_as_sums(const Graph& graph, const std::vector<TableLookup>& lookups,
                      const RankShares& ranks);
 
@@ -42,7 +43,7 @@ class ShardBags {
  private:
   ValueId own_rows(GraphRewrite& to, ValueId ids, std::int64_t rows);
   ValueId weights(GraphRewrite& to, ValueId weights);
-  /// Those of all ranks, with `filler` for samples that a rank has less.
+  /// The values of all ranks, with `filler` for the samples that a rank has fewer than others.
   ValueId gathered(GraphBuilder& g, ValueId of_ids, double filler);
 
   const RankShares ranks_;

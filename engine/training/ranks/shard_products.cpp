@@ -29,7 +29,7 @@ namespace {
                          .fix = std::move(fix)});
 }
 
-/// How a matrix is shared out; nothing where it is whole, or a table.
+/// How a matrix is sharded; nothing where it is whole, or a table.
 std::optional<Sharding> sharding_of(const Graph& graph, const State& state,
                                     const Shardings& shards) {
   const auto found = shards.find(state.name);
@@ -41,8 +41,8 @@ std::optional<Sharding> sharding_of(const Graph& graph, const State& state,
   return sharding;
 }
 
-/// The axis of the matrix that ranks share out. `all`: the graph with what no output needs, so that
-/// a program that does not read the matrix shares it out as those do that read it.
+/// The axis along which a matrix is sharded. `all`: the graph with what no output needs, so that a
+/// program that does not read the matrix shards it as those do that read it.
 std::size_t axis_of(const Graph& graph, const Graph& all, const State& state, Sharding sharding,
                     int ranks) {
   if (sharding == Sharding::rows) return 0;
@@ -79,7 +79,7 @@ void check(const Graph& graph, const State& state, Sharding sharding, std::size_
 
 class ShardProducts {
  public:
-  /// `axes`: of the matrices that are shared out, by value.
+  /// `axes`: the axes of the sharded matrices, by value.
   ShardProducts(const Graph& from, const OperatorSet& operators, const RankShares& ranks,
                 std::map<std::int32_t, std::size_t> axes)
       : from_(from), ranks_(ranks), axes_(std::move(axes)), values_(from, operators, ranks) {}
@@ -318,7 +318,7 @@ Graph shard_products(const OperatorSet& operators, const Graph& graph, const Sha
   Graph from = remove_dead(graph, operators);
   std::map<std::int32_t, std::size_t> axes;
   std::vector<std::pair<std::size_t, std::size_t>> states;
-  std::vector<std::pair<std::size_t, NodeId>> by_heads;  // and the attention beside it
+  std::vector<std::pair<std::size_t, NodeId>> by_heads;  // with the attention that reads it
   for (std::size_t s = 0; s < from.states.size(); ++s) {
     const State& state = from.states[s];
     const std::optional<Sharding> sharding = sharding_of(from, state, shards);

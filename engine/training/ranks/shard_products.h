@@ -1,4 +1,4 @@
-// Matrices that ranks share out among the products that read them: tensor parallel.
+// Matrices that are sharded for the products that read them: tensor parallelism.
 #pragma once
 
 #include "engine/graph/graph.h"
@@ -12,7 +12,7 @@ class OperatorSet;
 bool shards_products(const Graph& graph, const Shardings& shards);
 
 /// The graph, its losses included, with this rank's block in place of each such matrix. Samples
-/// stay shared out, and a product is computed for those of all ranks:
+/// stay distributed over the ranks, and a product is computed for those of all ranks:
 ///
 ///   what the product makes is split (y = x W, columns of W):
 ///     x -> AllGather -> MatMul: the own columns of y for all samples
@@ -20,12 +20,12 @@ bool shards_products(const Graph& graph, const Shardings& shards);
 ///     the own columns of y -> MatMul -> ReduceScatter: z of the own samples
 ///
 /// Between both, values stay split where operators act element by element (each rank takes its
-/// block of a bias, which stays whole), move the split axis (Reshape, Transpose) or leave it alone
+/// block of a bias, which stays whole), move the split axis (Reshape, Transpose) or do not touch it
 /// (Softmax along another one, products and attention by heads). Everything else gets its own
 /// samples back whole (AllToAll). So a pair of products costs an AllGather and a ReduceScatter of
 /// its input's and its result's size, and as much in backward: what an AllReduce of them each way
-/// would. Cross-entropy reads split logits (split_cross_entropy.h). Gradients of blocks are of all
-/// samples, since those of the exchanges are exchanges.
+/// would. Cross-entropy reads split logits (split_cross_entropy.h). Gradients of blocks include all
+/// samples, since the gradients of exchanges are exchanges.
 ///
 /// Throws Error{usage} where something else than such products reads a matrix, or there are too few
 /// rows or columns for every rank to have one.

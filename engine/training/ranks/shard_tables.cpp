@@ -23,12 +23,12 @@ namespace {
 struct ShardedTable {
   std::size_t state = 0;
   ValueId initial;
-  TensorType type;                     // of the whole
+  TensorType type;                     // type of the whole table
   std::int64_t rows = 0, columns = 0;  // columns of a matrix
   std::vector<NodeId> lookups;
   std::vector<NodeId> sums;  // lookups of which sums cross, not rows
   Sharding sharding = Sharding::rows;
-  int owner = -1;  // of a whole table
+  int owner = -1;  // rank that keeps a whole table
 
   bool by_rows() const { return sharding == Sharding::rows; }
   bool by_columns() const { return sharding == Sharding::columns; }
@@ -181,7 +181,7 @@ void set_sums_apart(const Graph& graph, const RankShares& ranks,
   }
 }
 
-// Ids that are made behind the first lookup, perhaps of what it found, go with a later one.
+// Ids that are made after the first lookup, perhaps from its result, go with a later one.
 std::vector<LookupGroup> groups_of(const Graph& graph, const ShardedTable& table) {
   std::vector<LookupGroup> groups;
   for (const NodeId lookup : table.lookups) {
@@ -232,20 +232,21 @@ class ShardTables {
   }
 
  private:
-  /// Of tables of as many rows that look up the same ids: who asks whom for which rows.
+  /// An exchange for tables with equally many rows that look up the same ids: which rank asks which
+  /// other for which rows.
   struct Asked {
     std::int64_t places = 0;          // positions of UniqueIndices there is room for
     ValueId inverse;                  // per id its position
-    std::vector<std::int64_t> first;  // of the ids of each array in `inverse`
+    std::vector<std::int64_t> first;  // where the ids of each array begin in `inverse`
     ValueId sent, received;           // counts
     ValueId ids;                      // that this rank is asked for, rows of its part
-    double filled = 1;                // of the room for them, about
+    double filled = 1;                // share of the room for them that is used, about
     ValueId pieces;                   // by columns: where each rank's piece of a row comes
   };
   struct Key {
     std::int64_t rows = 0;
     Sharding sharding = Sharding::rows;
-    int owner = -1;  // of a whole table
+    int owner = -1;  // rank that keeps a whole table
     std::vector<std::int32_t> ids;
     auto operator<=>(const Key&) const = default;
   };
@@ -255,7 +256,7 @@ class ShardTables {
     for (const ValueId ids : group.ids) key.ids.push_back(ids.index);
     return key;
   }
-  /// Of a whole table, and of one by columns, the places are its rows.
+  /// For a table that is whole, or sharded by columns, the places are its rows.
   ShardedRows shards_of(const LookupGroup& group) const {
     return {group.table->rows, group.table->by_rows() ? ranks_.ranks : 1};
   }
@@ -272,7 +273,7 @@ class ShardTables {
     std::vector<ValueId> places;
     std::int64_t own = 0, most = 0;
     for (const ValueId ids : group.ids) {
-      // The first lookup of these ids tells of those that are out of range.
+      // The first lookup of these ids reports those that are out of range.
       const auto lookup = std::find_if(group.lookups.begin(), group.lookups.end(),
                                        [&](NodeId id) { return from_.node(id).inputs[1] == ids; });
       to.scope_of(*lookup);
@@ -298,7 +299,8 @@ class ShardTables {
     made.received = g.add_node(all_to_all_name, {made.sent}, {{"ranks", ranks}});
     // Nobody asks the others for rows of a whole table.
     const bool is_asked = owner < 0 || owner == ranks_.rank;
-    // By rows each rank may want all of one, and wants as many of each.
+    // For a table by rows there is room for the case that a rank wants all its rows from one rank;
+    // `filled` assumes that it wants equally many from each.
     const std::int64_t room = std::min(most, shards.part());
     if (group.table->by_rows() && room > 0)
       made.filled =
@@ -361,7 +363,7 @@ class ShardTables {
   const RankShares& ranks_;
   std::vector<LookupGroup> groups_;
   std::map<std::int32_t, std::size_t> group_of_;      // by lookup
-  std::map<std::int32_t, std::int64_t> rows_of_sum_;  // of the whole table, by lookup
+  std::map<std::int32_t, std::int64_t> rows_of_sum_;  // rows of the whole table, by lookup
   ShardBags bags_;
   std::map<std::size_t, ValueId> rows_;  // by group
   std::map<Key, Asked> asked_;

@@ -9,7 +9,7 @@
 namespace tandem {
 namespace {
 
-// Of all rows, which rank 0 alone reads; "" on the others.
+// Hash over all rows, which only rank 0 reads; "" on the others.
 std::string hash_over_ranks(const std::string& name, const StateShard& shard, Rendezvous& ranks,
                             RowExchange& exchange) {
   const TensorType& whole = shard.whole;

@@ -10,9 +10,9 @@
 
 namespace tandem {
 
-/// The sha256 of the whole's row-major bytes, by name, of each frozen state that ranks share out:
-/// what `frozen_hashes` has for one process. All ranks call it alike; rank 0 reads the rows of the
-/// others through `exchange`, and tells all.
+/// The sha256 of the whole's row-major bytes, by name, for each frozen state that is sharded: the
+/// counterpart of `frozen_hashes` for several processes. All ranks call it at the same point; rank
+/// 0 reads the rows of the others through `exchange`, and sends the result to all.
 std::map<std::string, std::string> shared_frozen_hashes(const StateStore& states, Rendezvous& ranks,
                                                         RowExchange& exchange);
 

@@ -24,7 +24,8 @@ class SplitCrossEntropy {
   SplitLosses build() {
     const ValueId x =
         g_.cast(exchange_.filled(of_.logits.value, 1, of_.logits.extent), dtype_);  // [all, own]
-    // Of all rows [all, 1]; then of the own ones, from each rank, [ranks, rows, 1].
+    // `both` is [all, 2] for all rows; `of_ranks` for the own rows, from each rank, [ranks, rows,
+    // 2].
     const ValueId both =
         g_.add_node("Concat", {log_sum_exp(x, 1), taken_away(x)}, {{"axis", std::int64_t{1}}});
     const ValueId of_ranks = exchange_.of_each_rank(both, rows_);
@@ -47,7 +48,7 @@ class SplitCrossEntropy {
                        {top, g_.add_node("Log", {g_.reduce_sum(exponentials, {axis}, true)})});
   }
 
-  // (1 - s) * logit[label] where the label is of this rank, + s / classes * the own logits.
+  // (1 - s) * logit[label] where this rank has the label's class, + s / classes * the own logits.
   ValueId taken_away(ValueId x) {
     const ValueId all = exchange_.gathered(of_.labels);
     const ValueId labels = g_.reshape(all, {g_.shape(all)[0], 1});
@@ -72,7 +73,7 @@ class SplitCrossEntropy {
                         {"steps", Ints{1, 1, 1}}});
   }
 
-  // LabelWeights, all 1, looks at the labels that count.
+  // LabelWeights, which are all 1 here, checks only the labels that count.
   ValueId weighted(ValueId losses) {
     ValueId labels = of_.labels;
     if (of_.weights) {

@@ -5,7 +5,7 @@
 
 namespace tandem {
 
-/// Operands of a SoftmaxCrossEntropy, or of a NegativeLogLikelihood behind a LogSoftmax.
+/// Operands of a SoftmaxCrossEntropy, or of a NegativeLogLikelihood of a LogSoftmax.
 struct SplitLogits {
   SplitValue logits;  // [rows of all, classes of this rank]
   ValueId labels;     // [rows], of the own samples
@@ -17,9 +17,10 @@ struct SplitLosses {
   ValueId losses, log_sum_exp;  // [rows], of the own samples
 };
 
-/// No rank ever has all logits. Of each sample a rank tells the one that has it two numbers, the
-/// logarithm of its sum of exponentials and what the loss takes away from that (AllToAll); back
-/// come their gradients. Labels that are no classes are reported as by one process.
+/// No rank ever has all logits. For each sample a rank sends two numbers to the one that has the
+/// sample, the logarithm of its sum of exponentials and what the loss subtracts from that
+/// (AllToAll); their gradients come back. Labels that are no classes are reported as by one
+/// process.
 SplitLosses split_cross_entropy(GraphBuilder& g, SampleExchange& exchange, const RankShares& ranks,
                                 const SplitLogits& of);
 

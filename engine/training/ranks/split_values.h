@@ -1,5 +1,5 @@
-// A rewrite of a graph in which values may be split over ranks: each old value stands for its own
-// samples, for a block of all samples, or for both.
+// A rewrite of a graph in which values may be split over ranks: each old value becomes a value of
+// the own samples, a block for all samples, or both.
 #pragma once
 
 #include <map>
@@ -16,33 +16,32 @@ namespace tandem {
 /// them, and once.
 class SplitValues {
  public:
-  /// `from` has blocks as the starts of states that are shared out, and the types of wholes
-  /// everywhere else.
+  /// `from` has blocks as the starts of sharded states, and the types of wholes everywhere else.
   SplitValues(const Graph& from, const OperatorSet& operators, const RankShares& ranks);
 
   const Graph& from() const { return from_; }
   GraphRewrite& to() { return to_; }
   GraphBuilder& g() { return to_.builder(); }
   SampleExchange& exchange() { return exchange_; }
-  /// Of the whole.
+  /// Type of the whole value.
   const TensorType& type(ValueId old) const { return from_.type(old); }
 
-  /// Its block; null where it is none.
+  /// The value's block; null where it is not split.
   const SplitValue* split(ValueId old) const;
   void set_split(ValueId old, const SplitValue& value) { splits_[old.index] = value; }
 
-  /// A value of the node that is made once something wants it whole, and the split logits that it
-  /// is the LogSoftmax of, in its shape.
+  /// A value of the node that is made only when something needs it whole, and the split logits that
+  /// it is the LogSoftmax of, in its shape.
   void set_waiting(ValueId old, NodeId node, const SplitValue& logits);
   const SplitValue* waiting(ValueId old) const;
 
   /// The value of the own samples, whole. Leaves the builder's scope as it is, as all below do.
   ValueId own(ValueId old);
-  /// The node on values of the own samples.
+  /// Copies the node, to compute it on values of the own samples.
   void copy(NodeId node);
   /// Whole values of all samples.
   ValueId gathered(ValueId old);
-  /// The block of a value that is split for this reader alone.
+  /// The block of a value that is split only for this reader.
   ValueId entered(ValueId old, std::size_t axis);
   /// The block of a value that is the same on all ranks and broadcasts to `whole`, which is split
   /// along `axis`; nothing where it has something for each row of axis 0.

@@ -15,7 +15,7 @@ struct RankFact {
 };
 
 /// All ranks give the same facts in the same order. Throws on all of them where values are not
-/// those of rank 0, which says what differs on which rank.
+/// those of rank 0; the error says what differs on which rank.
 void refuse_differences(Rendezvous& ranks, const std::vector<RankFact>& facts);
 
 }  // namespace tandem

@@ -1,5 +1,5 @@
-// What a clock or the user tells one rank, and all have to do alike: a number that each step adds
-// up over the ranks.
+// Events that a clock or the user signals to one rank, and to which all have to react alike: a
+// number that each step adds up over the ranks.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,9 @@
 namespace tandem {
 
 struct StepSignals {
-  bool interrupted = false;  // somebody asks this rank to stop
-  // By the clock of rank 0, which alone sets them.
-  bool time_is_up = false;  // of max_time
+  bool interrupted = false;  // this rank was asked to stop
+  // By the clock of rank 0, the only one that sets them.
+  bool time_is_up = false;  // max_time has passed
   bool log = false, evaluate = false, save = false;
 
   /// A sum of them over up to 65536 ranks is a whole number that float32 holds.
@@ -18,7 +18,7 @@ struct StepSignals {
                               (log ? 2 * first_bit : 0) + (evaluate ? 4 * first_bit : 0) +
                               (save ? 8 * first_bit : 0));
   }
-  /// What all ranks are told.
+  /// The signals that all ranks get from the sum.
   static StepSignals of_sum(double sum) {
     const auto bits = static_cast<std::int64_t>(sum);
     return {bits % first_bit != 0, (bits & first_bit) != 0, (bits & 2 * first_bit) != 0,

@@ -6,15 +6,16 @@
 namespace tandem {
 namespace {
 
-// Of rank r with n_r elements a channel, by sums over its own samples (Chan, Golub and LeVeque
+// On rank r with n_r elements a channel, by sums over its own samples (Chan, Golub and LeVeque
 // 1983):
 //   m_r = sum(x) / n_r,  s_r = sum((x - m_r)^2)
-// and of all ranks, which tell each other these three in one exchange, in their order:
+// and over all ranks, which send each other these three in one exchange, in their order:
 //   n = sum(n_r),  m = sum(n_r m_r) / n,  v = (sum(s_r) + sum(n_r (m_r - m)^2)) / n
 //   f = scale / sqrt(v + epsilon),  y = (x - m_r) f + (m_r - m) f + bias
-// Squares are of what is left of the own mean, so that a large mean costs no digits, and an error
-// of m_r counts by its square alone. Sums go over each sample first, then over samples: a float32
-// sum of all elements of a channel would lose a digit more than the kernel of one process does.
+// Squares are of the differences to the own mean, so that a large mean costs no digits, and an
+// error of m_r counts only by its square. Sums go over each sample first, then over samples: a
+// float32 sum of all elements of a channel would lose a digit more than the kernel of one process
+// does.
 class Synchronised {
  public:
   Synchronised(GraphBuilder& g, const Node& node, std::vector<ValueId> inputs, int ranks)
@@ -57,12 +58,12 @@ class Synchronised {
   }
 
  private:
-  /// Of each channel, over the own samples.
+  /// The sum for each channel, over this rank's samples.
   ValueId summed(ValueId value) {
     if (!of_sample_.empty()) value = g_.reduce_sum(value, of_sample_, false);
     return g_.reduce_sum(value, {0}, false);
   }
-  /// Columns of what all ranks have told, a row for each of them.
+  /// Columns of the values from all ranks, a row for each of them.
   ValueId part(ValueId value, std::int64_t start, std::int64_t size) {
     return g_.add_node("Slice", {value},
                        {{"starts", Ints{0, start}},

@@ -1,4 +1,4 @@
-// Which rank has which table, where tables are shared out whole.
+// Which rank has which table, where each table is whole on one rank.
 #pragma once
 
 #include <map>
@@ -7,17 +7,17 @@
 
 namespace tandem {
 
-/// What a table costs the rank that has it.
+/// The cost of a table for the rank that has it.
 struct TableLoad {
   std::string name;
-  double bytes = 0;         // of the table
-  double looked_bytes = 0;  // of rows that a sample looks up, every id counted
+  double bytes = 0;         // size of the table
+  double looked_bytes = 0;  // rows that a sample looks up, every id counted
 };
 
 /// The rank of each table, the same wherever the loads are the same. A rank's load is its part of
-/// all tables' bytes and of all bytes that are looked up, both added; the heaviest table comes
-/// first, and each goes to the rank that has least so far, so that no rank has more than 4/3 of
-/// the best that there is (Graham 1969).
+/// all tables' bytes plus its part of all bytes that are looked up; the heaviest table comes first,
+/// and each goes to the rank that has least so far, so that no rank has more than 4/3 of the best
+/// possible (Graham 1969).
 std::map<std::string, int> table_owners(std::vector<TableLoad> tables, int ranks);
 
 }  // namespace tandem

@@ -1,4 +1,4 @@
-// What ranks of a run tell each other at its start, and of parts that each of them has.
+// What ranks of a run send each other at its start, and about the parts that each of them has.
 #include <algorithm>
 #include <chrono>
 #include <sstream>

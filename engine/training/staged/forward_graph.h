@@ -1,4 +1,4 @@
-// Models in which data decides extents: the forward graph of a batch is known once the batch is.
+// Models in which data decides extents: the forward graph of a batch depends on the batch.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ class StagedForward {
  public:
   virtual ~StagedForward() = default;
 
-  /// Runs what has to be known of the batch. Throws Error{data} with what kernels found, and
-  /// Error{runtime} where that takes too many stages.
+  /// Runs the stages that determine the graph of the batch. Throws Error{data} with what kernels
+  /// found, and Error{runtime} where that takes too many stages.
   virtual StagedGraph graph_for(std::int64_t samples, const BatchTensors& batch) = 0;
 };
 

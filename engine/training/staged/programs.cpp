@@ -13,7 +13,7 @@ void feed_inputs(Program& program, const std::vector<const BatchTensors*>& lists
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     for (const BatchTensors* list : lists) {
       const auto found = list->find(inputs[i].name);
-      // Fields of another type are those of inputs that nothing in this graph reads.
+      // Fields of another type belong to inputs that nothing in this graph reads.
       if (found == list->end() || found->second.type() != graph.type(inputs[i].value)) continue;
       const std::size_t bytes = found->second.bytes();
       if (bytes > 0)

@@ -11,7 +11,7 @@
 
 namespace tandem {
 
-/// The programs that were used last, by the key of their graph.
+/// The programs that were used most recently, by the key of their graph.
 class StagedPrograms {
  public:
   struct Entry {
@@ -20,7 +20,7 @@ class StagedPrograms {
     std::uint64_t ticket = 0;
   };
 
-  /// The entry of this key, or of what `make` makes.
+  /// The entry of this key; a new one with the result of `make` where there is none.
   template <class Make>
   Entry& get(const std::string& key, const Make& make) {
     for (std::size_t i = 0; i < entries_.size(); ++i) {
@@ -42,16 +42,16 @@ class StagedPrograms {
   std::vector<std::unique_ptr<Entry>> entries_;
 };
 
-/// Values into the inputs of a program for `ticket`, by their names; the first list that has one of
-/// the input's type counts.
+/// Copies values into the inputs of a program for `ticket`, by their names; the first list that has
+/// one of the input's type counts.
 void feed_inputs(Program& program, const std::vector<const BatchTensors*>& lists,
                  std::uint64_t ticket);
 
 /// A copy of an output by its name, which the program has.
 HostTensor output_of(const BoundProgram& bound, const std::string& name, std::uint64_t ticket);
 
-/// Of outputs those that are fed or constant, which need no program, by their names; the graph
-/// keeps the others. States are not among them.
+/// The outputs that are fed or constant, and so need no program, by their names; the graph keeps
+/// the others. States are not among them.
 BatchTensors take_given_outputs(Graph& graph, const std::vector<const BatchTensors*>& lists);
 
 /// Types of what may be fed to graphs of a batch.

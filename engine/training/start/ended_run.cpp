@@ -15,7 +15,7 @@ std::optional<EndedRun> ended_run(const std::string& run_dir) {
     if (position.batches.empty()) return std::nullopt;
     return EndedRun{{static_cast<std::int64_t>(position.step), position.data},
                     position.batches.back().samples};
-  } catch (const Error&) {  // whoever reads the whole checkpoint says what is wrong
+  } catch (const Error&) {  // the code that reads the whole checkpoint reports what is wrong
     return std::nullopt;
   }
 }

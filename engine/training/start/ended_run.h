@@ -1,4 +1,4 @@
-// Where a run has ended that is to go on: whether it has reached a length.
+// Where a run that is to be resumed has ended: whether it has reached a length.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ struct EndedRun {
 /// summary.json), or where its newest checkpoint does not say how many samples an epoch has.
 std::optional<EndedRun> ended_run(const std::string& run_dir);
 
-/// Whether nothing would be left to do by `steps` and `epochs` of a configuration; max_time counts
-/// anew in each process.
+/// Whether nothing would be left to do by `steps` and `epochs` of a configuration; max_time starts
+/// again in each process.
 bool has_reached_length(const RunConfig& config, const EndedRun& run);
 
 }  // namespace tandem

@@ -20,7 +20,7 @@ std::string joined_path(const std::string& folder, const fs::path& relative) {
   return path;
 }
 
-/// What `path` is from `from`, at `to` instead.
+/// The path that is to `to` as `path` is to `from`.
 std::string carried_over(const std::string& path, const std::string& from, const std::string& to) {
   return joined_path(to, fs::path(path).lexically_relative(from));
 }

@@ -1,4 +1,4 @@
-// Where the files of a run lie after its project was moved: beside the run as they were then.
+// Where the files of a run are after its project was moved: in the same place relative to the run.
 #pragma once
 
 #include <set>
@@ -13,15 +13,14 @@ class MovedPaths {
  public:
   /// Nothing was moved.
   MovedPaths() = default;
-  /// Of a run that was started so and whose directory is `run_dir` now.
+  /// For a run with this start record and whose directory is `run_dir` now.
   MovedPaths(const StartRecord& started, const std::string& run_dir);
 
-  /// Where the file at this absolute path lies now. One that train.toml names by a relative path is
-  /// looked for beside the run first, any other one of the project where nothing is at its path.
-  /// The path itself where neither is there.
+  /// Where the file at this absolute path is now. One that train.toml names by a relative path is
+  /// looked for next to the moved run first, any other one of the project only where nothing is at
+  /// its path. The path itself where neither is there.
   std::string now(const std::string& path) const;
-  /// What people are told of a project that lies beside the run as it did then; "" where nothing
-  /// was moved.
+  /// A message about a project that was moved together with its run; "" where nothing was moved.
   std::string text() const;
 
  private:
@@ -30,10 +29,10 @@ class MovedPaths {
 
   std::string run_then_, config_then_, project_then_;
   std::vector<std::string> runs_now_;  // the directory as it was named, and without links
-  std::set<std::string> relative_;     // paths that train.toml names so, absolute then
+  std::set<std::string> relative_;     // named so in train.toml, made absolute at the start
 };
 
-/// Of the run directory that a file train.resolved.toml lies in; of any other file nothing was
+/// For the run directory that holds a file train.resolved.toml; for any other file nothing was
 /// moved.
 MovedPaths moved_paths_of(const std::string& config_file);
 

@@ -5,7 +5,7 @@
 namespace tandem {
 namespace {
 
-/// Rules mean the weight that it belongs to.
+/// Rules for an adapter name the weight that it belongs to.
 bool is_adapter(const State& state) { return state.name.find("/lora_") != std::string::npos; }
 
 /// "" where the selector means every parameter by its own names, or none.

@@ -1,4 +1,4 @@
-// Which parameters the selectors of a configuration mean by the operators that read them: said
+// Which parameters the selectors of a configuration match by the operators that read them: reported
 // before a run, since no name of the parameter shows it.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace tandem {
 
-/// A line for each selector that means some parameter by a reader alone: `parameters.freeze
+/// A line for each selector that matches some parameter only by a reader: `parameters.freeze
 /// "q_proj:weight" means 2 parameters by what reads them: onnx::MatMul_12 as q_proj:weight, …`.
 std::vector<std::string> reader_notes(const RunConfig& config, const Graph& graph);
 

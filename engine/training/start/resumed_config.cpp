@@ -8,7 +8,8 @@
 namespace tandem {
 namespace {
 
-/// Paths that earlier command lines have set and that the folder of then has.
+/// Makes paths absolute that earlier command lines have set relative to the current folder at that
+/// time.
 void make_absolute(ConfigValue& value, const std::string& key, const std::string& folder) {
   for (ConfigValue::Member& member : value.members)
     make_absolute(member.value, key.empty() ? member.key : key + "." + member.key, folder);

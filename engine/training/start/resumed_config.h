@@ -1,5 +1,5 @@
-// The configuration that a run goes on with: that of its train.toml, under the command lines that
-// started and resumed it, under the new one.
+// The configuration of a resumed run: its train.toml, overridden by the command lines that started
+// and resumed it, and then by the new one.
 #pragma once
 
 #include <optional>
@@ -14,21 +14,22 @@
 namespace tandem {
 
 /// Lays the keys of earlier command lines over the tree of a train.toml. Paths that were relative
-/// to the folder of then become absolute.
+/// to the current folder at that time become absolute.
 void lay_over(ConfigValue& tree, const StartRecord& started, std::vector<Diagnostic>& errors);
 
-/// As read_run_config. `moved`: where absolute paths of earlier command lines lie now.
+/// Like read_run_config. `moved`: where absolute paths of earlier command lines are now.
 RunConfig read_resumed_config(const std::string& path, const StartRecord& started,
                               const MovedPaths& moved, const std::vector<std::string>& overrides);
 
-/// What the record says by itself: its train.toml under its command lines. Nothing of a guessed
-/// run, of one that goes by its resolved configuration, and where this version refuses it.
+/// The configuration that the record itself gives: its train.toml with its command lines. Nothing
+/// for a guessed run, for one that uses its resolved configuration, and where this version refuses
+/// it.
 std::optional<RunConfig> recorded_config(const StartRecord& started, const MovedPaths& moved);
 
 /// The record without `steps` and `epochs` of its command lines.
 StartRecord without_lengths(StartRecord started);
 
-/// What the keys of a run's directory say, also where others are wrong.
+/// The values of the keys for a run's directory, read even where others are wrong.
 struct NamedRun {
   std::string name;
   std::string run_dir;  // absolute, or ""

@@ -1,5 +1,5 @@
 // The commands that a run was started and resumed with, as started.json of its directory records
-// them: what the next resume goes on with, and where the run and its project lay then.
+// them: what the next resume continues with, and where the run and its project were then.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@ struct GivenKeys {
 };
 
 struct StartRecord {
-  std::string run_dir;              // absolute, then
+  std::string run_dir;              // absolute, at that time
   std::string config;               // absolute: the train.toml, or the ONNX file of a guessed run
   std::string text;                 // the train.toml; "" for a guessed run
   int ranks = 1;                    // how many processes trained together
@@ -27,8 +27,8 @@ extern const char* const start_record_file;  // started.json
 
 /// The file's text.
 std::string to_json(const StartRecord& record);
-/// Of a run directory; nothing where an older Tandem wrote it. Throws Error{data} where the file is
-/// damaged.
+/// Reads the record of a run directory; nothing where an older Tandem wrote it. Throws Error{data}
+/// where the file is damaged.
 std::optional<StartRecord> read_start_record(const std::string& run_dir);
 
 }  // namespace tandem

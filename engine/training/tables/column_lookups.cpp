@@ -73,7 +73,7 @@ class Chain {
   ValueId input_;
 };
 
-/// Every value of the input is its own number, times `scale`.
+/// A tensor in which every element is its own index, times `scale`.
 HostTensor numbered(const TensorType& type, std::int64_t scale) {
   HostTensor wide(TensorType{DType::int64, type.shape});
   std::int64_t number = 0;
@@ -81,13 +81,14 @@ HostTensor numbered(const TensorType& type, std::int64_t scale) {
   return wide.converted(type.dtype);
 }
 
-/// Beyond what offsets of ids are; differences of nearer numbers do not overflow.
+/// Whether a number is larger than offsets of ids are; differences of nearer numbers do not
+/// overflow.
 bool is_far(std::int64_t number) {
   constexpr std::int64_t far = std::int64_t{1} << 60;
   return number < -far || number > far;
 }
 
-/// Fills in the offsets; false where an id is no element and a constant.
+/// Fills in the offsets; false where an id is not the sum of an element and a constant.
 bool trace(const Graph& graph, const Evaluator& evaluate, const Chain& chain, ValueId ids,
            ColumnLookup& to) {
   const TensorType& type = graph.type(chain.input());
@@ -106,7 +107,7 @@ bool trace(const Graph& graph, const Evaluator& evaluate, const Chain& chain, Va
     if (is_far(a[i]) || is_far(b[i]) || is_far(c[i])) return false;
     const std::int64_t number = b[i] - a[i];
     if (number < 0 || number >= all || c[i] - a[i] != 2 * number) return false;
-    // Nothing tells a constant from the first value; in other samples it would be none.
+    // A constant looks like the first value of a sample; in other samples the two differ.
     std::int64_t& offset = to.offsets[static_cast<std::size_t>(number % each)];
     if (offset != ColumnLookup::unread && offset != a[i]) return false;
     offset = a[i];

@@ -1,5 +1,5 @@
 // Inputs whose columns are ids of different tables: which element of a sample looks up rows of
-// which one.
+// which table.
 #pragma once
 
 #include <cstdint>
@@ -11,18 +11,18 @@
 
 namespace tandem {
 
-/// A lookup in a parameter of some elements of an input, behind slices, reshapes and sums with
-/// constants alone.
+/// A lookup in a parameter by some elements of an input, with only slices, reshapes and sums with
+/// constants between them.
 struct ColumnLookup {
   std::string input, parameter, path;  // path: of the lookup
-  std::int64_t rows = 0;               // of the table
+  std::int64_t rows = 0;               // the table's rows
   /// By element of a sample: what is added to it before it is looked up; `unread` where it is not.
   std::vector<std::int64_t> offsets;
   static constexpr std::int64_t unread = INT64_MIN;
 };
 
-/// Those of inputs [batch, elements..] of which each looked up id depends on one element of its own
-/// sample. Lookups of whole inputs as they are count as well.
+/// The lookups by inputs [batch, elements..] in which each looked up id depends on one element of
+/// its own sample. Lookups by whole inputs as they are count as well.
 std::vector<ColumnLookup> column_lookups(const Graph& graph, const Evaluator& evaluate);
 
 /// How many ids an element may have, 0 and up, so that all of its lookups name rows: the rows of

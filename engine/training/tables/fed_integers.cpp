@@ -61,7 +61,7 @@ bool FedIntegers::add(ValueId value) {
     }
     known_[value.index] = Known::yes;
     for (const ValueId output : node.outputs) known_[output.index] = Known::yes;
-    nodes_.push_back(of.producer);  // behind those that it reads
+    nodes_.push_back(of.producer);  // after those that it reads
   }
   return known_[value.index] == Known::yes;
 }

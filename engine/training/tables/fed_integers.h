@@ -12,23 +12,23 @@
 
 namespace tandem {
 
-/// Micro-batches from the start of the data that are looked at, at most.
+/// At most this many micro-batches from the start of the data are read.
 constexpr std::int64_t most_counted_micro_batches = 32;
 
 struct Lookup {
   std::string parameter;
   ValueId ids;
-  std::int64_t rows = 0;  // of the table
+  std::int64_t rows = 0;  // the table's rows
 };
 /// All lookups of rows of parameters.
 std::vector<Lookup> lookups_of(const Graph& graph);
 
-/// Integers of the graph that the data alone decides. All three outlive it.
+/// Integers of the graph that depend only on the data. All three outlive it.
 class FedIntegers {
  public:
   FedIntegers(const Graph& graph, const DataSource& source, const Evaluator& evaluate);
 
-  /// Whether `value` can be computed; from now on `read` does. All have one extent of axis 0.
+  /// Whether `value` can be computed; from here on `read` does so. All have one extent of axis 0.
   bool add(ValueId value);
   /// Micro-batches that the data fills.
   std::int64_t micro_batches() const { return samples_ == 0 ? 0 : source_.samples() / samples_; }
@@ -56,7 +56,7 @@ class FedIntegers {
   std::vector<HostTensor> values_;  // by value
   std::vector<Input> inputs_;       // that fields of their type feed
   std::vector<NodeId> nodes_;       // in the order to compute them
-  std::int64_t samples_ = 0;        // of a micro-batch
+  std::int64_t samples_ = 0;        // in a micro-batch
 };
 
 /// The rows of a table that the ids name, one for each; absent ids and those outside, which are

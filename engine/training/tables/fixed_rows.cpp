@@ -21,7 +21,7 @@ Diagnostic no_parameter(const FixedRowsRule& rule, const Graph& graph) {
   return d;
 }
 
-// Of all ranks.
+// The type of the whole parameter, over all ranks.
 const TensorType& whole_type(const State& state) {
   return state.shard ? state.shard->whole : state.start.type();
 }
@@ -34,8 +34,8 @@ Diagnostic no_row(const FixedRowsRule& rule, const State& state, std::int64_t ro
   return d;
 }
 
-// The rows as the parameter counts them: of a cache, those that it has, by their places in it; of a
-// rank's part likewise.
+// The rows as the parameter counts them: for a cache, those that it has, by their places in it; for
+// a rank's part likewise.
 std::vector<std::int64_t> own_rows(const FixedRows& fixed, const State& parameter) {
   if (parameter.shard) {
     const std::int64_t first = row_of_whole(*parameter.shard, 0);
@@ -129,7 +129,8 @@ void keep_rows(GraphBuilder& g, const FixedRows& fixed, const Chosen& chosen,
   }
   request.keeps_others = true;
   if (!request.rows) return;
-  // What moves rows without a gradient too is taken row by row, from the dense gradient.
+  // An update that moves rows without a gradient, too, is computed row by row, from the dense
+  // gradient.
   if (!choice.lazy && !kind.keeps_still(choice.settings)) {
     request.rows.reset();
     return;

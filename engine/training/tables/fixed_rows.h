@@ -1,6 +1,6 @@
 // Rows of parameters that keep their values: the rules of [parameters] fixed_rows, resolved, and
-// what they make of an update. The rows of the padding id, which gets no gradient in PyTorch, are
-// such.
+// how they change an update. The rows of the padding id, which gets no gradient in PyTorch, are an
+// example.
 #pragma once
 
 #include <cstdint>
@@ -24,12 +24,13 @@ struct FixedRows {
 /// row that one has not.
 std::vector<FixedRows> fixed_rows(const ParametersConfig& config, const Graph& graph);
 
-/// Those of a parameter, or of the table of which it is a cache; null where there are none.
+/// The fixed rows of a parameter, or of the table of which it is a cache; null where there are
+/// none.
 const FixedRows* find_fixed_rows(const std::vector<FixedRows>& all, const State& parameter);
 
-/// Makes the update leave the rows alone: a gradient of rows goes on without them, and every other
-/// one is taken row by row. Throws Error{usage} where the optimizer cannot. To be called before
-/// gradients are added up: `request.rows` is what is marked then.
+/// Makes the update leave the rows unchanged: they are removed from a gradient of rows, and an
+/// update with any other gradient is computed row by row. Throws Error{usage} where the optimizer
+/// cannot. To be called before gradients are added up: then `request.rows` is what is marked.
 void keep_rows(GraphBuilder& g, const FixedRows& fixed, const Chosen& chosen,
                UpdateRequest& request);
 

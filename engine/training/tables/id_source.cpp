@@ -22,7 +22,7 @@ bool is_readable(DType dtype) {
          dtype == DType::uint16 || dtype == DType::uint8 || dtype == DType::int8;
 }
 
-// Of the ids from `first` on, those that go to the table or to its cache.
+// Keeps, among the ids from `first` on, those that go to the table or to its cache.
 void keep_part(const IdSource& source, std::size_t first, std::vector<std::int64_t>& ids) {
   const std::int64_t* marks = source.marks->as<std::int64_t>().data();
   const std::int32_t* ranks = source.ranks->as<std::int32_t>().data();
@@ -91,12 +91,12 @@ std::optional<IdSource> source_of(const Lowered& lowered, ValueId ids) {
     }
     ids = copy->inputs[0];
     const Layout& before = lowered.values[ids.index].layout;
-    if (element_count(source.shape) == value.type.elements()) {  // all of the copy, in any order
+    if (element_count(source.shape) == value.type.elements()) {  // the whole copy, in any order
       source.shape = value.type.shape;
       source.layout = before;
     } else if (!is_row_major(place.layout, value.type.shape) || place.layout.offset != 0 ||
                !is_row_major(before, value.type.shape) || before.offset != 0) {
-      return std::nullopt;  // a part of the copy, whose elements lie elsewhere before
+      return std::nullopt;  // a part of the copy, whose elements are in other places before it
     }
   }
 }

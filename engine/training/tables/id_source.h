@@ -12,19 +12,19 @@ namespace tandem {
 
 /// Integers that are known when a micro-batch is over.
 struct IdSource {
-  int input = -1;                              // of the program; else:
+  int input = -1;                              // number of the program's input; -1: a constant
   std::shared_ptr<const HostTensor> constant;  // row-major
   DType dtype = DType::int64;
   Shape shape;
   Layout layout;  // where they lie in the input's slot or in the constant
-  /// Of a table with a cache only the ids that go to one of them: see SplitIds.
+  /// For a table with a cache: the source has only the ids that go to one of the two, see SplitIds.
   std::shared_ptr<const HostTensor> marks, ranks;
   std::int64_t table_rows = 0;
-  bool cached = false;  // the places of those in the cache; else the others
+  bool cached = false;  // the places in the cache; else the ids for the table
   bool operator==(const IdSource&) const = default;
 };
 
-/// Where the elements of `ids` come from, seen through views and copies; nothing where the
+/// Where the elements of `ids` come from, looking through views and copies; nothing where the
 /// micro-batch computes them.
 std::optional<IdSource> source_of(const Lowered& lowered, ValueId ids);
 
@@ -33,13 +33,13 @@ void append_ids(const IdSource& source, Program& program, std::uint64_t ticket,
                 std::vector<std::int64_t>& to);
 
 /// Distinct rows of a table named by `ids`; negative ones count from its end, absent ones name
-/// none, what is outside is its nearest row. Changes `ids`.
+/// none, one outside names the nearest row. Changes `ids`.
 std::int64_t count_unique(std::vector<std::int64_t>& ids, std::int64_t table_rows);
 
 /// Null where no node makes the value.
 const Node* producer_of(const Graph& graph, ValueId value);
 
-/// The same elements before they were copied: to another device, layout or type.
+/// The value before it was copied to another device, layout or type.
 ValueId before_copies(const Graph& graph, ValueId value);
 
 }  // namespace tandem

@@ -29,7 +29,7 @@ class Tally {
   struct Named {
     std::int64_t row = 0;
     std::uint32_t times = 0;
-    /// More often, or as often and lower.
+    /// True for the row named more often, or as often and with the lower number.
     bool operator<(const Named& other) const {
       return times != other.times ? times > other.times : row < other.row;
     }
@@ -48,7 +48,7 @@ class Tally {
   std::unordered_map<std::int64_t, std::uint32_t> sparse_;
 };
 
-/// Ascending. Rows that were not named fill up, the lowest first.
+/// The rows named most often, ascending. Rows that were not named fill up, the lowest first.
 std::vector<std::int64_t> most_named(const Tally& tally, std::int64_t count, std::int64_t rows) {
   std::vector<std::int64_t> chosen;
   if (count >= rows) {

@@ -1,5 +1,5 @@
 // How many different rows of each table a micro-batch looks up, and which rows the data names most
-// often: those that a cache shall hold. Counted in the first batches of the data.
+// often: those that a cache should hold. Counted in the first batches of the data.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@
 
 namespace tandem {
 
-/// By parameter: different rows that its lookups read in one micro-batch, each lookup by itself;
-/// the mean over the first whole micro-batches in the order of the files, at most 32, rounded up.
-/// Left out: tables whose ids do not come from fields of the data alone. `forward`: the graph
-/// imported for one micro-batch. Throws Error{data} where samples cannot be read.
+/// By parameter: different rows that its lookups read in one micro-batch, each lookup counted
+/// separately; the mean over the first whole micro-batches in the order of the files, at most 32,
+/// rounded up. Left out: tables whose ids do not come only from fields of the data. `forward`: the
+/// graph imported for one micro-batch. Throws Error{data} where samples cannot be read.
 std::map<std::string, std::int64_t> count_unique_rows(const Graph& forward,
                                                       const DataSource& source,
                                                       const Evaluator& evaluate);
@@ -32,7 +32,7 @@ struct HotRows {
 
 /// The `count` rows (all where the table has no more) that lookups name most often in the first
 /// whole micro-batches of the data, at most 32; of equals the lower ones. Nothing where the ids do
-/// not come from fields of the data alone, or fill no micro-batch. Throws Error{data} where samples
+/// not come only from fields of the data, or fill no micro-batch. Throws Error{data} where samples
 /// cannot be read.
 std::optional<HotRows> find_hot_rows(const Graph& forward, const DataSource& source,
                                      const Evaluator& evaluate, const std::string& parameter,

@@ -14,7 +14,8 @@ namespace {
 /// Ids that are counted together.
 struct IdSet {
   std::vector<IdSource> sources;
-  std::string marks;  // instead: those of all micro-batches so far that marked rows in this state
+  // If set, the ids of all micro-batches so far that marked rows in this state are counted instead.
+  std::string marks;
   std::int64_t table_rows = 0;
   bool operator==(const IdSet&) const = default;
 };
@@ -40,7 +41,7 @@ struct Marking {
   std::vector<IdSource> sources;
 };
 
-/// The state that a value was when the micro-batch began, or null.
+/// The state whose value at the start of the micro-batch this is, or null.
 const State* state_of(const Lowered& lowered, ValueId value) {
   const Graph& graph = lowered.graph;
   for (;;) {
@@ -86,7 +87,7 @@ struct TableCounter::Tables {
  private:
   std::size_t count_of(IdSet ids);
   void add(TableNode node, IdSet ids);
-  /// Of what `groups`, a result of UniqueIndices or TouchedRows, was made of.
+  /// The ids that `groups`, a result of UniqueIndices or TouchedRows, was made from.
   std::optional<IdSet> grouped(ValueId groups) const;
   void add_marking(NodeId id);
   void add_lookup(NodeId id);

@@ -12,12 +12,12 @@
 
 namespace tandem {
 
-/// A node in a micro-batch, in the mean over those that were counted.
+/// The work of a node in a micro-batch, as the mean over those that were counted.
 struct TableUse {
   double ids = 0;
   double unique = 0;   // rows that occur
   double bytes = 0;    // that the node reads and writes for these rows, each operand once
-  double cached = -1;  // of SplitIds: ids whose rows a cache holds
+  double cached = -1;  // for SplitIds: ids whose rows a cache holds
   /// Ids a row.
   double dedup() const { return unique > 0 ? ids / unique : 1; }
   double hit_rate() const { return ids > 0 ? cached / ids : 0; }

@@ -9,7 +9,7 @@
 namespace tandem {
 namespace {
 
-/// In the vocabulary's file; "" where it has none, as of what it does not know.
+/// The text of an id in the vocabulary's file; "" where it has none, as for unknown words.
 std::string vocabulary_text(const PreparedTable& table, const TableField& field, std::size_t column,
                             std::int64_t id) {
   const VocabularyPlan& plan = table.plan.vocabularies[*field.vocabulary];
@@ -21,7 +21,7 @@ std::string vocabulary_text(const PreparedTable& table, const TableField& field,
         read_file(saved.path), plan.by_value ? no_names : table.plan.columns, plan.by_table);
     return std::string(
         vocabulary.text_of(plan.by_value ? 0u : static_cast<std::uint32_t>(column), id));
-  } catch (const std::invalid_argument&) {  // whoever reads it next says so
+  } catch (const std::invalid_argument&) {  // the code that reads it next reports this
     return "";
   }
 }

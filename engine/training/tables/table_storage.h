@@ -23,11 +23,12 @@ struct SplitTable {
 /// In the graph's order. Throws Error{usage} with every rule that covers no parameter.
 std::vector<SplitTable> split_tables(const ParametersConfig& config, const Graph& graph);
 
-/// Throws Error{usage} where one of them is no float32 table that lookups by fed ids alone read;
+/// Throws Error{usage} where one of them is not a float32 table that only lookups by fed ids read;
 /// `graph` is past the forward passes, with its losses.
 void check_split_tables(const std::vector<SplitTable>& tables, const Graph& graph);
 
-/// That of a parameter, or of the table of which it is a cache; null where there is none.
+/// The split table of a parameter, or of the table of which it is a cache; null where there is
+/// none.
 const SplitTable* find_split_table(const std::vector<SplitTable>& tables, const State& parameter);
 
 /// An error at a storage rule.

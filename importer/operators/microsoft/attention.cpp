@@ -49,12 +49,12 @@ std::optional<Term> padding_mask(NodeContext& node, std::size_t i, DType dtype, 
 
 // Output 0, with the scale that the node says.
 void finish(NodeContext& node, AttentionForm& form) {
-  const double scale = node.number("scale", 0.0);  // 0 stands for none
+  const double scale = node.number("scale", 0.0);  // 0: none is given
   form.scale = scale != 0 ? scale : 1.0 / std::sqrt(static_cast<double>(form.q.type.shape[3]));
   node.out(0, join_heads(node, attend(node, form).y));
 }
 
-// The same, with padding at input `padding`, a mask to add at 5 and `unidirectional`.
+// Output 0 as above, with padding at input `padding`, a mask to add at 5 and `unidirectional`.
 void finish_masked(NodeContext& node, AttentionForm& form, std::size_t padding) {
   form.mask = padding_mask(node, padding, form.q.type.dtype, form.k.type.shape[2]);
   if (node.has(5)) form.mask = form.mask ? node.make("Add", {*form.mask, node.in(5)}) : node.in(5);
@@ -107,7 +107,7 @@ void attention(NodeContext& node) {
 void multi_head_attention(NodeContext& node) {
   const std::int64_t heads = node.integer("num_heads");
   Term q = node.in(0), k, v;
-  const auto part = [&](const Term& packed, std::int64_t i) {  // of [B, S, H, parts, D]
+  const auto part = [&](const Term& packed, std::int64_t i) {  // part i of [B, S, H, parts, D]
     Shape s = packed.type.shape, starts(5, 0);
     starts[3] = i;
     s[3] = 1;
@@ -150,8 +150,8 @@ void multi_head_attention(NodeContext& node) {
   finish_masked(node, form, 4);
 }
 
-// Causal, of a whole sequence: without keys of earlier calls the lengths that it is given say which
-// rows are padding behind the others, and no other row sees those.
+// Causal, over a whole sequence: without keys of earlier calls the given lengths only say which
+// rows are padding after the others, and no other row sees those.
 void group_query_attention(NodeContext& node) {
   const std::int64_t heads = node.integer("num_heads"), shared = node.integer("kv_num_heads");
   refuse_set(node, {"smooth_softmax", "qk_output"});
@@ -196,7 +196,7 @@ void group_query_attention(NodeContext& node) {
   finish(node, form);
 }
 
-// One position is that of the first query; else there is one for each.
+// With one position, that of the first query; else one for each query.
 void rotary_embedding(NodeContext& node) {
   refuse_set(node, {"is_packed_batching"});
   if (node.number("scale", 1.0) != 1.0) node.unsupported("with a scale");

@@ -9,10 +9,11 @@
 namespace tandem::importer::operators::microsoft {
 namespace {
 
-// The first axis behind the others but the last (`batch`), then the last two exchanged (`last`).
+// With `batch` the first axis moves to just before the last; then with `last` the last two axes are
+// exchanged.
 Term arranged(NodeContext& node, std::size_t i, bool last, bool batch) {
   const auto rank = static_cast<std::size_t>(node.rank(i));
-  if (rank < 2) return node.in(i);  // of a vector nothing moves
+  if (rank < 2) return node.in(i);  // a vector stays as it is
   Ints perm(rank);
   std::iota(perm.begin(), perm.end(), std::int64_t{0});
   if (batch) std::rotate(perm.begin(), perm.begin() + 1, perm.end() - 1);

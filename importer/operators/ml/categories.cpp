@@ -7,7 +7,7 @@
 namespace tandem::importer::operators::ml {
 namespace {
 
-// Each element is compared with each of them.
+// The most keys: each element is compared with each of them.
 constexpr std::int64_t most_compared = 4096;
 constexpr const char* text_help =
     "encode the text before training, or by a vocabulary in [data.fields]";
@@ -102,7 +102,7 @@ void label_encoder(NodeContext& node) {
   const Term rank = node.make(
       "ReduceMax", {found},
       {{"axes", Ints{static_cast<std::int64_t>(x.type.rank())}}, {"keepdims", std::int64_t{0}}});
-  // The values from the last to the first, behind the default.
+  // The default, then the values from the last to the first.
   HostTensor table(TensorType{values->dtype(), {count + 1}});
   const HostTensor missing = default_value(node, values->dtype());
   const std::size_t size = size_of(values->dtype());

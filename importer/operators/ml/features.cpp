@@ -107,7 +107,7 @@ void binarizer(NodeContext& node) {
   node.out(0, node.cast(above, x.type.dtype));
 }
 
-// All inputs side by side.
+// All inputs, one after the other in each row.
 void feature_vectorizer(NodeContext& node) {
   const Ints counts = node.integers("inputdimensions", {});
   if (counts.size() != node.input_count() || counts.empty()) {

@@ -93,7 +93,7 @@ Term concatenated(NodeContext& node, const Term& first, const Term& second) {
   return node.make("Concat", {first, second}, {{"axis", std::int64_t{1}}});
 }
 
-// Of the second of two classes alone: probabilities, or scores, of both.
+// Where only the second of two classes has a score: the probabilities, or scores, of both.
 Term of_both(NodeContext& node, const Term& score, const std::string& transform, bool mirrored) {
   if (mirrored) {
     return concatenated(node, node.make("Sigmoid", {node.make("Neg", {score})}),
@@ -121,7 +121,7 @@ Term places(NodeContext& node, const Term& scores) {
   return node.reshape(best, samples);
 }
 
-// By a node that is imported: what only makes outputs of text is not.
+// Whether an imported node reads the value: those that only make outputs of text are not imported.
 bool is_read(NodeContext& node, const std::string& value) {
   const onnx::GraphProto& graph = node.session().file.model->graph();
   std::vector<std::string> outputs;
@@ -184,7 +184,7 @@ void linear_regressor(NodeContext& node) {
 void linear_classifier(NodeContext& node) {
   const Ints numbers = node.integers("classlabels_ints", {});
   const std::size_t texts = node.count("classlabels_strings");
-  node.integer("multi_class", 0);  // of how it was trained; it changes no result
+  node.integer("multi_class", 0);  // says how it was trained; it changes no result
   if ((texts > 0) == !numbers.empty()) {
     node.fail("class labels", "classlabels_ints or classlabels_strings, not both");
   }

@@ -11,7 +11,7 @@ namespace tandem::importer {
 namespace operators::training {
 namespace {
 
-constexpr std::size_t first_tensor = 2;  // behind R and T
+constexpr std::size_t first_tensor = 2;  // after R and T
 
 /// How many parameters a node has whose inputs are so many tensors of each.
 std::size_t parameters_of(const NodeContext& node, std::size_t tensors) {

@@ -12,9 +12,9 @@ namespace tandem::importer {
 struct OptimizerStep {
   std::string update;  // "AdamUpdate"; "": no update of the engine takes these settings
   Attributes settings;
-  Term lr, step;               // of that update: float32 and int64 scalars
-  std::size_t parameters = 0;  // that the node updates
-  std::size_t states = 0;      // of each
+  Term lr, step;               // inputs of that update: float32 and int64 scalars
+  std::size_t parameters = 0;  // how many the node updates
+  std::size_t states = 0;      // state tensors of each parameter
 };
 
 /// Makes the nodes of `lr` and `step`. Throws where the node's inputs do not fit.

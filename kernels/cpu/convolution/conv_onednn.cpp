@@ -1,6 +1,6 @@
 // Convolutions by oneDNN. Weights lie in the tap layout; where the primitive wants blocks of its
-// own they are reordered into the workspace, which costs little beside the products of maps that
-// are not tiny.
+// own they are reordered into the workspace, which costs little compared with the products of maps
+// that are not tiny.
 #include <algorithm>
 #include <cstring>
 #include <initializer_list>

@@ -95,7 +95,7 @@ struct Meeting {
   std::int64_t tap, in, out;
 };
 
-/// All of them, ordered by tap, then by output position.
+/// All meetings, ordered by tap, then by output position.
 std::vector<Meeting> meetings_of(const Convolution& c) {
   std::vector<Meeting> meetings;
   const std::size_t rank = c.spatial_rank();
@@ -208,7 +208,7 @@ class TapConvolution final : public PreparedKernel {
   bool forward_;
   int threads_;
   std::vector<Meeting> meetings_;  // by target position
-  std::vector<std::size_t> ends_;  // of each target's meetings
+  std::vector<std::size_t> ends_;  // by target position: where its meetings end
   std::vector<Part> parts_;
   std::size_t part_bytes_ = 0;
 };

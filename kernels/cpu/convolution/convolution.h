@@ -29,7 +29,7 @@ struct Convolution {
   std::int64_t taps() const { return element_count(weight) / (weight[0] * weight[1]); }
 };
 
-/// Of a Conv, ConvFused, ConvGradInput or ConvGradWeight.
+/// What a Conv, ConvFused, ConvGradInput or ConvGradWeight computes.
 Convolution convolution_of(const KernelRequest& request);
 
 ConvolutionAxis convolution_axis(const Convolution& c, std::size_t spatial_axis);

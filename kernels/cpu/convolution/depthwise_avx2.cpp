@@ -4,7 +4,7 @@
 
 #define TANDEM_NAMESPACE depthwise_avx2
 #define TANDEM_VECTOR_WIDTH 8
-#define TANDEM_WINDOW_ROWS 2  // whose sums fit in registers, for 5 x 5
+#define TANDEM_WINDOW_ROWS 2  // as many as have sums in registers, for 5 x 5
 
 #pragma GCC push_options
 #pragma GCC target("avx2,fma")

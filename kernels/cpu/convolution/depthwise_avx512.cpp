@@ -4,7 +4,7 @@
 
 #define TANDEM_NAMESPACE depthwise_avx512
 #define TANDEM_VECTOR_WIDTH 16
-#define TANDEM_WINDOW_ROWS 5  // whose sums fit in registers, for 5 x 5
+#define TANDEM_WINDOW_ROWS 5  // as many as have sums in registers, for 5 x 5
 
 #pragma GCC push_options
 #pragma GCC target("avx2,fma,avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512")

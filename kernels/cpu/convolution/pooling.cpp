@@ -34,7 +34,7 @@ const Operand& large_map(const KernelRequest& request, PoolingKind kind) {
   return kind == PoolingKind::average_gradient ? request.outputs[0] : request.inputs[0];
 }
 
-/// A map of one position is row-major as well, so that all maps are asked.
+/// All maps are checked, since a map of one position is row-major as well.
 bool is_all_channels_last(const KernelRequest& request) {
   const auto is_last = [](const Operand& map) {
     return !map.present || is_channels_last(map.layout, map.type.shape);
@@ -86,7 +86,7 @@ std::vector<PoolingAxis> axes_in_memory(const Attributes& attributes, const Shap
   return axes;
 }
 
-/// Whether each position is pooled alone.
+/// Whether pooling along the axis leaves each position as it is.
 bool is_whole(const PoolingAxis& axis) {
   return axis.in == axis.out && axis.window == 1 && axis.stride == 1 && axis.pad_begin == 0 &&
          axis.pad_end == 0;

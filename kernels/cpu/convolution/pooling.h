@@ -16,8 +16,8 @@ struct Pooling {
   PoolingAxis depth, rows, columns;  // from the outermost one in memory to the innermost one
   bool is_deep = false;              // `depth` is more than one position
   bool count_padding = false;
-  /// Neighbours in memory that are pooled alike, channels for one: elements from a position of a
-  /// row to the next.
+  /// Neighbours in memory that are pooled alike, such as channels: the distance from one position
+  /// of a row to the next, in elements.
   std::int64_t lanes = 1;
 };
 

@@ -66,7 +66,7 @@ inline std::int64_t y_at(const Pooling& p, const Window& w) {
 /// The larger of both; NaN stays, whichever holds it.
 inline void maximum_into(float* __restrict to, const float* __restrict from, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) {
-    const float larger = from[i] > to[i] ? from[i] : to[i];  // of NaN the one in `to` alone
+    const float larger = from[i] > to[i] ? from[i] : to[i];  // a NaN is kept only from `to`
     to[i] = from[i] != from[i] ? from[i] : larger;
   }
 }
@@ -76,8 +76,8 @@ inline void add_into(float* __restrict to, const float* __restrict from, float f
   for (std::int64_t i = 0; i < count; ++i) to[i] += factor * from[i];
 }
 
-/// Where x is y for the first time the lane's rest of dy goes to dx and is used up. y is a copy of
-/// one of the window's elements, the first of equal ones, so that bits tell it, NaN included.
+/// Where x first equals y, the lane's rest of dy is added to dx and the rest becomes 0. y is a copy
+/// of the first of the window's largest elements, so that comparing bits finds it, NaN included.
 inline void give_to_first(float* __restrict dx, float* __restrict rest, const float* __restrict x,
                           const float* __restrict y, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) {

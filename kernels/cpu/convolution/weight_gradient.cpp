@@ -38,7 +38,8 @@ class WeightGradientKernel final : public PreparedKernel {
 
     const std::int64_t flops = 2 * rows_ * map_.columns.out * weights_;
     parts_ = parts_for(threads_, flops, grain_flops);
-    const std::int64_t wanted = parts_ == 1 ? 1 : 8 * parts_;  // so that the parts are alike
+    // So that the parts take equally long.
+    const std::int64_t wanted = parts_ == 1 ? 1 : 8 * parts_;
     runs_ = static_cast<int>(
         std::clamp<std::int64_t>((wanted + map_.items() - 1) / map_.items(), 1, rows_));
     if (runs_ > 1) workspace_bytes = static_cast<std::size_t>(runs_ * weights_) * sizeof(float);

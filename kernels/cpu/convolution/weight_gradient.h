@@ -13,8 +13,8 @@ namespace tandem {
 struct WeightGradient {
   std::int64_t in_channels = 0, out_channels = 0;
   ConvolutionAxis rows, columns;
-  std::int64_t in_tiles = 1;   // of nearly as many input channels each
-  std::int64_t out_tiles = 1;  // of two vectors, but for the last
+  std::int64_t in_tiles = 1;   // tiles of nearly as many input channels each
+  std::int64_t out_tiles = 1;  // tiles of two vectors each, but for the last
 
   std::int64_t taps() const { return rows.window * columns.window; }
   /// One item is one tile of one tap; taps are innermost.
@@ -32,10 +32,10 @@ struct WeightGradientPart {
   const WeightGradient* map;
   const float *x, *dy;
   float* dw;
-  std::int64_t first_row = 0, rows = 0;  // of all images
+  std::int64_t first_row = 0, rows = 0;  // counted over all images
   std::int64_t first_item = 0, items = 0;
-  bool add = false;            // to what dw holds
-  FloatRange next_x, next_dy;  // what the next part reads, on its way to cache meanwhile
+  bool add = false;            // adds to what dw holds
+  FloatRange next_x, next_dy;  // what the next part reads; it is prefetched meanwhile
 };
 
 /// The most input channels of a tile, and the lanes of a vector.

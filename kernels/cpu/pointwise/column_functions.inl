@@ -22,7 +22,7 @@ TANDEM_INLINE void each_vector(std::int64_t n, F f) {
 }
 
 // A sum whose terms are sums of blocks of rows: what one addition rounds away, the next one adds;
-// behind an infinity that is nothing.
+// after an infinity there is nothing to add.
 struct SumOfBlocks {
   V total{}, lost{};
   TANDEM_INLINE void add(V block) {

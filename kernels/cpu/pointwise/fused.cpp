@@ -215,7 +215,7 @@ struct Part {
     return static_cast<float>(value);
   }
 
-  // From `sum` to the reduced output: kept axes behind the cut, m indices of the cut where it is
+  // Copies `sum` to the reduced output: kept axes after the cut, m indices of the cut where it is
   // kept.
   void write_results(std::int64_t m) {
     std::int64_t extents[max_tile_axes], from[max_tile_axes], to[max_tile_axes];

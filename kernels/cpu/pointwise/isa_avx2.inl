@@ -1,4 +1,4 @@
-// What loops need of AVX2 beside vector_math.h. Included inside an ISA-named namespace.
+// What loops need of AVX2 in addition to vector_math.h. Included inside an ISA-named namespace.
 
 TANDEM_INLINE V sqrt_of(V x) { return reinterpret_cast<V>(_mm256_sqrt_ps(x)); }
 TANDEM_INLINE __m256i first_lanes(std::int64_t n) {

@@ -1,4 +1,4 @@
-// What loops need of AVX-512 beside vector_math.h. Included inside an ISA-named namespace.
+// What loops need of AVX-512 in addition to vector_math.h. Included inside an ISA-named namespace.
 
 TANDEM_INLINE V sqrt_of(V x) { return reinterpret_cast<V>(_mm512_sqrt_ps(x)); }
 TANDEM_INLINE __mmask16 first_lanes(std::int64_t n) {

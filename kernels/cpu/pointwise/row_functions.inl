@@ -101,7 +101,7 @@ TANDEM_INLINE float log_one(float x) {
   return lanes[0];
 }
 
-// The lanes behind the end of a row count as -infinity.
+// Lanes past the end of a row count as -infinity.
 TANDEM_INLINE V load_or_nothing(const float* p, int n) {
   if (n == width) return load(p);
   float buffer[width];

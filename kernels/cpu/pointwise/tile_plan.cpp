@@ -69,7 +69,7 @@ void TilePlan::plan_axes(const KernelRequest& request) {
   }
 }
 
-// Of the reduced output over the whole space; 0 on the reduced axes.
+// Strides of the reduced output over the whole space; 0 on the reduced axes.
 std::vector<std::int64_t> TilePlan::strides_of_result(const KernelRequest& request) const {
   const TileReduction& reduction = *program.reduction;
   const Operand& y = request.outputs[reduction.output];

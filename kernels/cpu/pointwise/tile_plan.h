@@ -1,5 +1,5 @@
 // How a TileProgram walks its index space. A tile is a block of at most 1,024 elements: some
-// indices of one axis (the cut) and all of the axes behind it. Tiles are numbered by a unit and,
+// indices of one axis (the cut) and all of the axes after it. Tiles are numbered by a unit and,
 // within a reduction, by a step: the steps of a unit are summed.
 #pragma once
 
@@ -22,7 +22,7 @@ struct TileOperand {
   TileAccess access = TileAccess::unused;
   DType dtype = DType::float32;
   bool convert = false;   // bool: bytes to float32
-  std::size_t bytes = 4;  // of an element
+  std::size_t bytes = 4;  // of one element
   int staging = -1;       // register
   std::int64_t strides[max_tile_axes] = {};
 };

@@ -1,5 +1,5 @@
 // From a body of scalar operators to vector steps: numbers become immediates, products with one
-// reader join the addition behind them, and values share registers.
+// reader are fused with the addition that reads them, and values share registers.
 #include "kernels/cpu/pointwise/tile_program.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ struct BodyValue {
   DType dtype = DType::float32;
   Shape shape;
   std::optional<double> number;  // known, one element
-  int input = -1;                // of the kernel
+  int input = -1;                // index among the kernel's inputs
   int uses = 0;
 };
 
@@ -230,7 +230,7 @@ class Compiler {
     return nullptr;
   }
 
-  /// The same, as it was, and taken out of the program.
+  /// A copy of the step that only_maker finds, which is removed from the program.
   std::optional<Step> absorbed(int value, TileOp op) {
     Step* const step = only_maker(value, op);
     if (step == nullptr) return std::nullopt;

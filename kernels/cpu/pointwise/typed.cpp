@@ -17,7 +17,7 @@
 namespace tandem {
 namespace {
 
-constexpr std::int64_t piece_elements = 512;  // of one call of a loop
+constexpr std::int64_t piece_elements = 512;  // elements in one call of a loop
 constexpr std::size_t most_operands = 4;      // the result, then up to three inputs
 
 struct TypedCall {
@@ -43,8 +43,8 @@ void function_loop(const TypedCall& call) {
   }
 }
 
-// Tiles hold what takes bools alone. Of functions of floats alone, float64 has a loop where they
-// are predicates: the others are calls of libraries, which take most of the time anyway.
+// Tiles cover functions that take only bools. Among those that take only floats, float64 has a loop
+// where they are predicates: the others are calls of libraries, which take most of the time anyway.
 template <class T>
 constexpr bool has_loop(ScalarFunction f) {
   constexpr bool is_bool = std::is_same_v<T, bool>;
@@ -230,8 +230,8 @@ class TypedKernel final : public PreparedKernel {
   scalar::Settings settings_;
   int threads_;
   std::size_t count_ = 1;     // operands; the result is the first
-  std::int64_t length_ = 1;   // of the innermost axis
-  std::int64_t pieces_ = 1;   // of a row along it
+  std::int64_t length_ = 1;   // extent of the innermost axis
+  std::int64_t pieces_ = 1;   // pieces in a row along it
   std::int64_t units_ = 1;    // pieces of all rows
   std::int64_t touched_ = 0;  // bytes
   std::int64_t bytes_[most_operands] = {}, strides_[most_operands] = {};  // along the row, in bytes

@@ -9,10 +9,10 @@
 
 namespace tandem {
 
-// The steps of the tile interpreter beside those of the scalar functions, each of which has one by
-// its name; tile_NAME in tile_functions.inl is the code of each. a, b, c are operands, s and t
-// numbers fixed when it was compiled: of a scalar function its attributes. round_* keep float32, of
-// the numbers that 16 bits hold.
+// The steps of the tile interpreter that are added to those of the scalar functions, each of which
+// has one by its name; tile_NAME in tile_functions.inl is the code of each. a, b, c are operands, s
+// and t numbers fixed when it was compiled: for a scalar function its attributes. round_* keep
+// float32, but only the numbers that 16 bits hold.
 #define TANDEM_TILE_OPS(OP)                     \
   OP(copy)                                      \
   OP(is_true) /* a != 0 */                      \
@@ -145,7 +145,7 @@ struct VectorFunctions {
   /// bfloat16 to float, and to the nearest bfloat16, ties to even.
   void (*widen)(const std::uint16_t* x, float* y, std::int64_t n);
   void (*narrow)(const float* x, std::uint16_t* y, std::int64_t n);
-  /// The same of float16; what is beyond it becomes infinite.
+  /// As above, for float16; what is beyond its range becomes infinite.
   void (*widen_float16)(const std::uint16_t* x, float* y, std::int64_t n);
   void (*narrow_float16)(const float* x, std::uint16_t* y, std::int64_t n);
 

@@ -11,9 +11,9 @@ namespace tandem {
 namespace {
 
 struct Machine {
-  std::int64_t rows, width;     // of a tile: rows x 2 vectors
-  std::int64_t k_block;         // so that a panel of B stays near
-  std::int64_t k_block_packed;  // the same where A is packed
+  std::int64_t rows, width;     // tile: rows x 2 vectors
+  std::int64_t k_block;         // so that a panel of B stays in a near cache
+  std::int64_t k_block_packed;  // k_block where A is packed
   std::int64_t a_block_floats;  // packed A of one part: read in order, once for each block of B
   std::int64_t b_block_floats;  // packed B of one part: a good half of L2
   // Panels of B from which on it pays to pack A's rows, where their stride is harmless and where

@@ -12,7 +12,7 @@ struct Finish {
   std::int64_t multiplier_line;
   float alpha;
   bool accumulate;
-  Activation activation;  // none but in the last block of k
+  Activation activation;  // set only for the last block of k
 
   bool plain() const {
     return !bias_along && !bias_across && activation != Activation::relu &&
@@ -210,9 +210,9 @@ constexpr std::int64_t step_of(std::int64_t wide) {
   return (wide + Vector::width - 1) / Vector::width * Vector::width;
 }
 
-/// A panel holds `wide` neighbours of one step of k beside each other: element (i, p) of panel j is
-/// from[(j * wide + i) * stride_i + p * stride_k], at to[j * distance() + p * step() + i]. Steps are
-/// whole vectors; lanes past `count` are zero, others past `wide` are anything.
+/// A panel holds `wide` neighbours of one step of k next to each other: element (i, p) of panel j
+/// is from[(j * wide + i) * stride_i + p * stride_k], at to[j * distance() + p * step() + i]. Steps
+/// are whole vectors; lanes past `count` are zero, others past `wide` are anything.
 struct Packing {
   const float* from;
   std::int64_t stride_i, stride_k;

@@ -110,14 +110,14 @@ Batched take_apart(const Operand& a_operand, const Operand& b_operand, const Ope
   for (Axis& axis : result.axes) {
     if (axis.b == 0 && (longest == nullptr || axis.extent > longest->extent)) longest = &axis;
   }
-  // One of y's strides has to stay 1, and a multiplier's where y has it.
+  // One of y's strides has to stay 1, as does the multiplier's stride along the same axis.
   if (longest != nullptr && longest->extent > s.m && s.c_n == 1) {
     std::swap(longest->extent, s.m);
     std::swap(longest->a, s.a_m);
     std::swap(longest->y, s.c_m);
     std::swap(longest->multiplier, s.multiplier_m);
   }
-  // An axis of extent 1 has whatever stride suits.
+  // An axis of extent 1 may have any stride: it gets one that suits.
   if (s.m == 1) {
     s.a_m = s.a_k == 1 ? s.k : 1;
     s.c_m = s.c_n == 1 ? s.n : 1;
@@ -135,7 +135,7 @@ Batched take_apart(const Operand& a_operand, const Operand& b_operand, const Ope
   return result;
 }
 
-/// Runs a Batched: items beside each other where there are enough, else each on the whole team.
+/// Runs a Batched: items in parallel where there are enough, else each on the whole team.
 class ProductKernel : public PreparedKernel {
  public:
   ProductKernel(Batched batched, const DeviceFacts& facts) : batched_(std::move(batched)) {

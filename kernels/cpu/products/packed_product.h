@@ -17,7 +17,7 @@ inline std::int64_t packed_floats(Isa isa, std::int64_t k, std::int64_t n) {
   return (n + columns - 1) / columns * panel_distance(k, columns);
 }
 
-/// Panels of B[k, n], each panel_distance(k, panel_columns) behind the one before.
+/// Panels of B[k, n], each panel_distance(k, panel_columns) after the one before.
 struct PanelPacking {
   float* to;
   const float* b;

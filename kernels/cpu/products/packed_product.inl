@@ -1,4 +1,4 @@
-// Panels and products of packed_product.h. Included behind gemm_tile.inl.
+// Panels and products of packed_product.h. Included after gemm_tile.inl.
 
 void pack_panels(const PanelPacking& x) {
   pack(x.to, {x.b, x.b_n, x.b_k, x.n, x.k, 2 * Vector::width});

@@ -16,23 +16,23 @@ struct RnnRow {
 
   // Forward
   const float* xw = nullptr;
-  const float* product = nullptr;  // R h; gradient: what the step behind gives to h, may be null
+  const float* product = nullptr;  // R h; gradient: what the later step gives to h, may be null
   const float* bias_h = nullptr;   // may be null
   const float* before = nullptr;   // h before the step
   float* gates = nullptr;          // may be null
-  float* cell = nullptr;           // c, before the step and behind it
+  float* cell = nullptr;           // c, before the step and then after it
   float* kept = nullptr;           // GRU in two phases: z, from the first to the second
-  float* h = nullptr;              // of GRU's first phase: r h
+  float* h = nullptr;              // h; from GRU's first phase: r h
   float* y = nullptr;              // h once more
 
   // Gradient: `gates` is read, `before` too
   const float* cell_before = nullptr;  // may be null: 0
   const float* cell_behind = nullptr;
   const float* dy = nullptr;  // may be null
-  float* dh = nullptr;        // what arrives; left: what goes on beside the products
-  float* dc = nullptr;        // the same of c
+  float* dh = nullptr;  // what arrives at h; afterwards what is passed on without the products
+  float* dc = nullptr;  // as dh, for c
   float* da = nullptr;
-  float* dlinear = nullptr;  // of R h + bias_h
+  float* dlinear = nullptr;  // gradient of R h + bias_h
   float* reset = nullptr;    // r h
 };
 using RnnRowFunction = void (*)(const RnnRow&);
@@ -43,7 +43,7 @@ struct RnnCells {
   RnnRowFunction gru_gates, gru_candidate;  // its two phases otherwise: z, r h; then h
   RnnRowFunction tanh_grad, relu_grad, lstm_grad;
   RnnRowFunction gru_grad;
-  RnnRowFunction gru_candidate_grad, gru_reset_grad;  // of z and n; then of r, by `product`
+  RnnRowFunction gru_candidate_grad, gru_reset_grad;  // for z and n; then for r, by `product`
 };
 
 extern const RnnCells rnn_cells_avx2;

@@ -28,7 +28,7 @@ TANDEM_INLINE V slope_of_tanh(V y) { return 1.0f - y * y; }
 TANDEM_INLINE V slope_of_sigmoid(V y) { return y * (1.0f - y); }
 TANDEM_INLINE V relu_of(V x) { return x < 0.0f ? V{} : x; }  // NaN stays
 
-/// What arrives at h: from the steps behind, through their products, and from y.
+/// The gradient that arrives at h: from later steps, through their products, and from y.
 TANDEM_INLINE V arriving(const RnnRow& r, const Lanes& l, std::int64_t i) {
   return l.get(r.dh + i) + l.get_or_zero(r.product, i) + l.get_or_zero(r.dy, i);
 }

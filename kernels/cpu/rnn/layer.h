@@ -27,7 +27,7 @@ class RnnWorkspace {
   std::size_t total_ = 0;
 };
 
-/// A run of units of one direction, in whole panels: their products lie beside each other, so that
+/// A run of units of one direction, in whole panels: their products lie next to each other, so that
 /// the cells read and write long pieces of rows.
 struct RnnBlock {
   std::int64_t d, panel, panels, unit, units;
@@ -42,7 +42,7 @@ struct RnnLayer {
   std::int64_t steps = 0, batch = 0, directions = 0, hidden = 0, rows = 0;  // rows: G H
   Isa isa = Isa::avx2;
   int parts = 1;
-  std::int64_t panels = 0;  // of H columns
+  std::int64_t panels = 0;  // panels of H's columns
   bool has_lengths = false, has_long_lengths = false;
   std::int32_t node = -1;
   std::size_t lengths_at = 0;  // int64 [B]
@@ -73,12 +73,12 @@ struct RnnLayer {
   std::int64_t time(std::int64_t d, std::int64_t step) const {
     return settings.is_reverse(d) ? steps - 1 - step : step;
   }
-  /// Samples and units whose products lie beside each other in the second cache.
+  /// Samples and units whose products fit together in the second cache.
   static constexpr std::int64_t samples = 48, units = 128;
   std::int64_t block_panels() const {
     return std::min(panels, std::max<std::int64_t>(1, units / width()));
   }
-  /// From sample to sample of the products of a block.
+  /// The distance from sample to sample in the products of a block.
   std::int64_t block_width() const { return block_panels() * width(); }
   std::int64_t scratch(std::int64_t gates) const { return gates * samples * block_width(); }
 

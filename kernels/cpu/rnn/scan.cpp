@@ -195,7 +195,7 @@ class RnnScanKernel final : public PreparedKernel {
     }
   }
 
-  /// Of a GRU that resets first: the candidate and h.
+  /// The second phase of a GRU that resets first: the candidate and h.
   void second_phase(const KernelArguments& a, const RnnBlock& block, int part, std::int64_t step,
                     const std::int64_t* lengths) const {
     const std::int64_t t = layer_.time(block.d, step);

@@ -21,7 +21,7 @@ class RnnScanGradKernel final : public PreparedKernel {
     kind_ = layer_.settings.kind;
     resets_first_ = kind_ == RnnKind::gru && !layer_.settings.linear_before_reset;
     is_linear_ = layer_.settings.linear_before_reset;
-    // Of a GRU the candidate's product has another left operand.
+    // In a GRU the candidate's product has another left operand.
     main_rows_ = kind_ == RnnKind::gru ? 2 * n : layer_.rows;
     main_floats_ = packed_floats(layer_.isa, main_rows_, n);
     main_at_ = workspace_.floats(layer_.directions * main_floats_);
@@ -95,11 +95,11 @@ class RnnScanGradKernel final : public PreparedKernel {
   std::int64_t da_row(std::int64_t t, std::int64_t d, std::int64_t b) const {
     return ((t * layer_.batch + b) * layer_.directions + d) * layer_.rows;
   }
-  /// Of [D, T, B, H] in the workspace.
+  /// Where the row of a step is in [D, T, B, H] in the workspace.
   std::int64_t step_row(std::int64_t t, std::int64_t d, std::int64_t b) const {
     return ((d * layer_.steps + t) * layer_.batch + b) * layer_.hidden;
   }
-  /// Of [T, D, B, H].
+  /// Where the row of a sample is in [T, D, B, H].
   std::int64_t sample(std::int64_t t, std::int64_t d, std::int64_t b) const {
     return ((t * layer_.directions + d) * layer_.batch + b) * layer_.hidden;
   }
@@ -257,7 +257,7 @@ class RnnScanGradKernel final : public PreparedKernel {
     }
   }
 
-  /// Of a GRU that resets first: what the candidate's product gives to r h.
+  /// The second phase of a GRU that resets first: what the candidate's product gives to r h.
   void second_phase(const KernelArguments& a, const RnnBlock& block, int part, std::int64_t step,
                     const std::int64_t* lengths) const {
     const std::int64_t n = layer_.hidden, t = layer_.time(block.d, step);
@@ -335,7 +335,7 @@ class RnnScanGradKernel final : public PreparedKernel {
     }
   }
 
-  /// dpeepholes of peepholes that are not there: nobody but tests reads it.
+  /// dpeepholes of absent peepholes: only tests read it.
   void peepholes(const KernelArguments& a, const std::int64_t* lengths) const {
     const std::int64_t n = layer_.hidden;
     float* to = static_cast<float*>(a.outputs[5]);

@@ -1,5 +1,5 @@
 // Rows that are fetched a step before they are looked up: merges of ascending lists, which are
-// short beside the rows themselves, and the lookup in two buffers.
+// short compared with the rows themselves, and the lookup in two buffers.
 #include <algorithm>
 #include <cstring>
 
@@ -41,7 +41,7 @@ std::unique_ptr<PreparedKernel> prepare_rows_without(const KernelRequest& r) {
   });
 }
 
-// `late` and `place` go into the workspace where nobody reads them.
+// `late` and `place` go into the workspace where they are not read.
 std::unique_ptr<PreparedKernel> prepare_plan_rows(const KernelRequest& r) {
   const std::int64_t capacity = r.inputs[0].type.elements();
   const std::int64_t parts = r.inputs[2].type.elements();

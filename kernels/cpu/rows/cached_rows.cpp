@@ -1,5 +1,5 @@
-// SplitIds, one bit of an array that stays in a cache for each id, and GatherAdd, which leaves rows
-// alone that have nothing to add.
+// SplitIds, one bit of an array that stays in a cache for each id, and GatherAdd, which does not
+// touch rows that have nothing to add.
 #include <cstring>
 
 #include "engine/device/kernel_forms.h"
@@ -11,7 +11,7 @@
 namespace tandem {
 namespace {
 
-// Results that nobody reads have no address.
+// Results that are not read have no address.
 template <class Id>
 void split(const KernelArguments& a, std::int64_t begin, std::int64_t end, std::int64_t rows) {
   const Id* ids = static_cast<const Id*>(a.inputs[0]);
@@ -42,7 +42,7 @@ std::unique_ptr<PreparedKernel> prepare_split_ids(const KernelRequest& r) {
 }
 
 struct Rows {
-  std::int64_t count = 0, columns = 0;  // of x
+  std::int64_t count = 0, columns = 0;  // rows and columns of x
 
   template <class Id>
   void add(const KernelArguments& a, std::int64_t begin, std::int64_t end) const {

@@ -42,8 +42,8 @@ std::uint64_t bytes_of_bits(std::uint8_t bits) {
   return (((bits * ones & own) + 0x7f * ones) >> 7) & ones;
 }
 
-// Cores that write the same cache lines slow each other down: each part sets bits of its own, and
-// what these say is added to the marks part by part. Where the table is large beside the ids, lines
+// Cores that write the same cache lines slow each other down: each part sets bits of its own, which
+// are then added to the marks part by part. Where the table is large compared with the ids, lines
 // are rarely shared, and the bytes are set at once.
 class MarkRowsKernel final : public PreparedKernel {
  public:
@@ -133,7 +133,7 @@ class MarkRowsKernel final : public PreparedKernel {
   std::int64_t rows_;
   bool first_, by_bits_ = false;
   int threads_, parts_ = 1;
-  std::size_t bit_bytes_ = 0;  // of a part
+  std::size_t bit_bytes_ = 0;  // bytes of one part's bits
   std::vector<IdArray> arrays_;
 };
 
@@ -150,8 +150,8 @@ void for_marked(const std::uint8_t* marks, std::int64_t begin, std::int64_t end,
   }
 }
 
-// Parts of the rows are counted, then listed behind the rows of the parts before them. Results that
-// nobody reads are null.
+// The marked rows of each part are counted, then listed after those of the parts before. Results
+// that are not read are null.
 class TouchedRowsKernel final : public PreparedKernel {
  public:
   explicit TouchedRowsKernel(const KernelRequest& r)

@@ -45,7 +45,7 @@ bool all_inside(const Id* ids, std::int64_t count, std::int64_t rows, int thread
   return inside;
 }
 
-/// For kernels that do not find it out on their way.
+/// For kernels that do not check the ids while they read them.
 inline void report_outside(const KernelArguments& a, const IdArray& ids, std::int64_t rows,
                            int threads, std::int32_t node) {
   const bool inside =

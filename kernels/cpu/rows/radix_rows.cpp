@@ -1,4 +1,4 @@
-// The distinct rows among lookup indices where the table is large against the batch.
+// The distinct rows among lookup indices where the table is large compared with the batch.
 #include <cstring>
 
 #include "kernels/cpu/parallel.h"

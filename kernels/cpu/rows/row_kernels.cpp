@@ -62,7 +62,7 @@ std::unique_ptr<PreparedKernel> prepare_packed_rows(const KernelRequest& r) {
   });
 }
 
-// Results that nobody reads go into the workspace.
+// Results that are not read go into the workspace.
 class UniqueKernel final : public PreparedKernel {
  public:
   explicit UniqueKernel(const KernelRequest& r)

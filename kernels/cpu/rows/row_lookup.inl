@@ -1,6 +1,6 @@
 // Lookups, and sums of looked-up rows. Included by vector_rows_*.cpp.
 
-// In the place of an absent id's row.
+// Read in place of an absent id's row.
 constexpr std::int64_t most_zeros = 256;
 template <class E>
 alignas(64) constexpr E zeros[most_zeros] = {};
@@ -259,8 +259,8 @@ struct AwaitedRows {
   float weight[most];
 };
 
-// Where ids may be absent, as most are where ranks share a table: some at a time, those that are
-// there are put behind one another first, without a branch.
+// For ids that may be absent, as most are where ranks share a table: handles some ids at a time and
+// first collects those that are present, without a branch.
 template <class E, class Rows>
 void bags_of_present(const Rows& rows, const RowBags& bags, std::int64_t begin, std::int64_t end) {
   constexpr std::int64_t at_once = 64, last_of_ring = AwaitedRows<E>::most - 1;
@@ -286,7 +286,7 @@ void bags_of_present(const Rows& rows, const RowBags& bags, std::int64_t begin, 
       awaited.weight[at] = weights == nullptr ? 1 : weights[i];
       next += !rows.absent(i) & (awaited.weight[at] != 0);
     }
-    // One is fetched for each that is added: memory and sums do not wait for one another.
+    // One row is prefetched for each that is added: memory and sums do not wait for one another.
     const std::int64_t until = i < ids_end ? next - rows_ahead : next;
     while (found < next || added < until) {
       if (found < next)
@@ -301,7 +301,7 @@ void bags_of_present(const Rows& rows, const RowBags& bags, std::int64_t begin, 
   }
 }
 
-// The same of narrow rows, a bag at a time.
+// As above, for narrow rows, a bag at a time.
 template <class E, int fixed, class Rows>
 void narrow_bags_present(const Rows& rows, const RowBags& bags, std::int64_t begin,
                          std::int64_t end) {

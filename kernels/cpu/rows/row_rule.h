@@ -1,5 +1,5 @@
-// What a step of an update does to elements or rows: the rule that a node names, with the factors
-// of one step.
+// What a step of an update does to elements or rows: the rule that a node names, with one step's
+// factors.
 #pragma once
 
 #include <functional>
@@ -19,14 +19,14 @@ struct RowFactors {
   /// The factors of step `number`, from 1, as RuleLoops take them.
   std::function<RowStep(double lr, std::int64_t number, double scale)> step;
   bool (*is_no_step)(double lr) = nullptr;
-  /// Of rules of whole tensors: how many sums of squares they take, and what the step gets.
+  /// For rules of whole tensors: how many sums of squares they take, and what the step gets.
   int terms = 0;
   std::function<double(double lr, const TensorSums& sums)> factor;
 };
 /// `op` is that of an update; all of its attributes are there. Throws where no rule fits.
 RowFactors row_factors(std::string_view op, const Attributes& settings);
 
-/// Of a node of an update, of GroupedUpdate or RowsUpdate.
+/// The rule of an update's node, a GroupedUpdate or a RowsUpdate.
 class RowRule {
  public:
   explicit RowRule(const KernelRequest& r)

@@ -17,11 +17,11 @@ struct Plan {
   bool buckets = true;
   int parts = 1;
   int position_bits = 0;
-  int bucket_bits = 0;             // of the sort by buckets: table rows of one
-  int digit_bits = 0, passes = 0;  // of the radix sort
+  int bucket_bits = 0;             // sort by buckets: a bucket has 2^bucket_bits table rows
+  int digit_bits = 0, passes = 0;  // radix sort: bits of a digit, and how many digits
   std::size_t bytes = 0;
 
-  /// Of rows 0 to table_rows.
+  /// The number of buckets for rows 0 to table_rows.
   std::int64_t bucket_count(std::int64_t table_rows) const {
     return (table_rows >> bucket_bits) + 1;
   }
@@ -39,7 +39,7 @@ struct Ids {
   int count;
   std::int64_t table_rows;
 
-  bool negative = true;  // there may be some below 0, absent ones among them
+  bool negative = true;  // there may be ids below 0, absent ones among them
 
   /// table_rows for an absent id. Where those are, they come in no order that branches could
   /// foretell.
@@ -69,7 +69,7 @@ struct Ids {
     return all < 0;
   }
 
-  /// The same of ids that are not absent, where `negative`.
+  /// Like visit_array, but skips absent ids where `negative`.
   template <class Id, class F>
   bool visit_present_of(const Id* data, std::int64_t first, std::int64_t from, std::int64_t to,
                         F f) const {
@@ -88,13 +88,13 @@ struct Ids {
     return false;
   }
 
-  /// f(position, row) for positions begin..end, in order. Returns whether `negative` was wrong, and
-  /// so were rows.
+  /// f(position, row) for positions begin..end, in order. Returns true where `negative` was wrongly
+  /// false, which makes rows wrong too.
   template <class F>
   bool visit(std::int64_t begin, std::int64_t end, F f) const {
     return for_arrays(begin, end, [&](auto... array) { return visit_array(array..., f); });
   }
-  /// The same but for absent ids.
+  /// Like `visit`, but skips absent ids.
   template <class F>
   bool visit_present(std::int64_t begin, std::int64_t end, F f) const {
     return for_arrays(begin, end, [&](auto... array) { return visit_present_of(array..., f); });

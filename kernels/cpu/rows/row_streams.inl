@@ -91,7 +91,7 @@ struct GradientRows {
     float weight;
     return row(k, false, weight);
   }
-  /// And its weight, where that is asked for.
+  /// As above, also gives the row's weight, where `with_weight`.
   TANDEM_INLINE const E* row(std::int64_t k, bool with_weight, float& weight) const {
     std::int64_t position = order == nullptr ? k : order[k];
     const GradientArray* array = arrays;
@@ -140,7 +140,7 @@ struct RowStream {
   }
 };
 
-// The same rows times their weights, in float32, in two buffers by turns.
+// Like RowStream, but rows are multiplied by their weights in float32, in two buffers used in turn.
 template <class E>
 struct WeightedStream {
   using Element = float;

@@ -76,7 +76,7 @@ bool all_ranges(int threads, std::int64_t count, std::int64_t bytes, F f) {
 bool gather_rows(const RowLookup& given, Isa isa, int threads) noexcept {
   RowLookup lookup = given;
   if (lookup.bfloat16 && !lookup.widen && lookup.columns % 2 == 0 && lookup.stride % 2 == 0) {
-    // Two of them are copied like a float32.
+    // Two bfloat16 are copied like a float32.
     lookup.bfloat16 = false;
     lookup.columns /= 2;
     lookup.stride /= 2;

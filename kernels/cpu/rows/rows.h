@@ -72,11 +72,11 @@ struct GradientArray {
 /// Gradients of a table's lookups, as groups of positions to be summed.
 struct RowGradients {
   const GradientArray* arrays = nullptr;  // positions run through them in this order
-  int count = 0;                          // of arrays
+  int count = 0;                          // number of arrays
   std::int64_t columns = 0;
   bool bfloat16 = false;                  // else float32
-  const std::int32_t* offsets = nullptr;  // of RowGroups; null where row i has position i alone
-  const std::int32_t* order = nullptr;    // of RowGroups; null for the positions in their order
+  const std::int32_t* offsets = nullptr;  // of RowGroups; null where row i has only position i
+  const std::int32_t* order = nullptr;    // of RowGroups; null where positions are in order
   std::int64_t groups = 0;
 };
 
@@ -86,13 +86,13 @@ void segment_sum(const RowGradients& gradients, float* sums, void* scratch, Isa 
 /// The sum of squares of all elements of all groups' sums.
 double rows_sum_of_squares(const RowGradients& gradients, void* scratch, Isa isa,
                            int threads) noexcept;
-/// For segment_sum, rows_sum_of_squares and update_rows.
+/// Bytes of the scratch of segment_sum, rows_sum_of_squares and update_rows.
 std::size_t row_scratch_bytes(std::int64_t groups, std::int64_t columns, int threads);
 
-/// What the update of a row needs beside the row and its gradient.
+/// What the update of a row needs in addition to the row and its gradient.
 struct RowLayout {
-  unsigned kept = 0;       // as bits: the states
-  unsigned by_row = 0;     // those that have one element for a row, else as many as it has
+  unsigned kept = 0;       // the states, as bits
+  unsigned by_row = 0;     // states with one element for a row; the others have as many as the row
   bool whole_row = false;  // what an element becomes depends on the others of its row
 
   constexpr bool has(int k) const { return (kept >> k & 1u) != 0; }

@@ -23,7 +23,7 @@ namespace tandem {
 namespace TANDEM_NAMESPACE {
 namespace {
 
-// Exact rather than fast: no usual setting asks for it.
+// Exact rather than fast: no usual setting needs it.
 __attribute__((noinline)) V power_of(V x, float exponent) {
   float lanes[width];
   store(lanes, x);

@@ -1,7 +1,7 @@
-// The distinct rows among lookup indices, and the positions of each: indices are dealt to buckets
-// of neighbouring rows and each bucket is counted in the first cache; where the table is large
-// against the batch, a radix sort (radix_rows.cpp), in which absent indices are those of a row
-// behind the table's last one, which is then dropped.
+// The distinct rows among lookup indices, and the positions of each: indices are distributed to
+// buckets of neighbouring rows and each bucket is counted in the first cache; where the table is
+// large compared with the batch, a radix sort (radix_rows.cpp), in which absent indices count as
+// those of a row after the table's last one, which is then dropped.
 #include <bit>
 #include <cstring>
 
@@ -12,8 +12,8 @@ namespace tandem {
 namespace row_sort {
 namespace {
 
-constexpr int most_counted_bits = 22;     // table rows of a sort by buckets
-constexpr std::int64_t rows_per_id = 16;  // and at most so many for each id
+constexpr int most_counted_bits = 22;     // bits of the table rows that buckets sort
+constexpr std::int64_t rows_per_id = 16;  // at most so many table rows for each id
 
 int bits_of(std::int64_t largest) { return std::bit_width(static_cast<std::uint64_t>(largest)); }
 
@@ -39,8 +39,8 @@ Plan plan_for(std::int64_t n, std::int64_t table_rows, int threads) {
   return plan;
 }
 
-// An element is a row of its bucket << position_bits | position. Buckets and parts keep the order
-// of positions, so that they are ascending within a row.
+// An element is a row of its bucket << position_bits | position. Buckets and parts keep positions
+// in order, so that they are ascending within a row.
 template <class Row, class Element>
 std::int64_t bucket_sort(Ids ids, std::int64_t n, const RowGroups& groups, const Plan& plan,
                          void* scratch) {
@@ -50,9 +50,9 @@ std::int64_t bucket_sort(Ids ids, std::int64_t n, const RowGroups& groups, const
   char* memory = static_cast<char*>(scratch);
   auto* elements = reinterpret_cast<Element*>(memory);
   memory += padded(n * static_cast<std::int64_t>(sizeof(Element)));
-  auto* rank = reinterpret_cast<std::int32_t*>(memory);  // of touched table rows
+  auto* rank = reinterpret_cast<std::int32_t*>(memory);  // rank of each touched table row
   memory += padded((ids.table_rows + 1) * 4);
-  auto* starts = reinterpret_cast<std::int32_t*>(memory);  // of the buckets' elements
+  auto* starts = reinterpret_cast<std::int32_t*>(memory);  // where each bucket's elements start
   memory += padded((buckets + 1) * 4);
   auto* firsts = reinterpret_cast<std::int32_t*>(memory);  // groups before each bucket
   memory += padded((buckets + 1) * 4);
@@ -186,7 +186,8 @@ std::int64_t used_ids(const Id* ids, std::int64_t count) {
   while (count > 0 && ids[count - 1] == absent_id<Id>) --count;
   return count;
 }
-// Without the absent ids at the end: rooms for ids that ranks exchange have many.
+// The number of ids without the absent ones at the end, of which buffers for ids that ranks
+// exchange have many.
 std::int64_t used_ids(const IdArray& ids) {
   return ids.wide ? used_ids(static_cast<const std::int64_t*>(ids.data), ids.count)
                   : used_ids(static_cast<const std::int32_t*>(ids.data), ids.count);

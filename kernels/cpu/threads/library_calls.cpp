@@ -16,7 +16,7 @@ namespace {
 #if defined(__x86_64__)
 
 struct Change {
-  std::uintptr_t* slot;  // of the library's table of addresses (GOT)
+  std::uintptr_t* slot;  // entry of the library's table of addresses (GOT)
   void* function;
   bool is_read_only;  // once the library is loaded (RELRO)
 };

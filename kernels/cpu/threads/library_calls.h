@@ -8,7 +8,7 @@
 namespace tandem {
 
 struct ReplacedCall {
-  std::string_view name;  // of the function, as the library's symbol table has it
+  std::string_view name;  // the function's name in the library's symbol table
   void* function;
 };
 

@@ -52,8 +52,8 @@ struct Region {
   }
 };
 
-// What a worker is asked to do, on a cache line of its own. Values of `word`: idle (nothing to do,
-// or a share under way), ready (a share that nobody has started), sleeping, stop.
+// A worker's orders, on a cache line of their own. Values of `word`: idle (nothing to do, or its
+// parts are under way), ready (parts that it has not started), sleeping, stop.
 struct alignas(cache_line) Mailbox {
   static constexpr std::uint32_t idle = 0, ready = 1, sleeping = 2, stop = 3;
   std::atomic<std::uint32_t> word{idle};

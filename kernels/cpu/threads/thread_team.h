@@ -49,8 +49,8 @@ class ThreadTeam {
 
   /// Starts f(1) to f(threads - 1), each on a thread of its own, all at the same time even on fewer
   /// cores: for parts that wait for each other. The caller computes part 0 by itself and calls
-  /// `join`. Where the system starts no more threads the process ends, as with OpenMP. Not inside
-  /// of a region.
+  /// `join`. Where the system starts no more threads the process ends, as with OpenMP. Must not be
+  /// called inside a region.
   void launch(int threads, PartFunction f);
   /// Waits for the parts that `launch` has started.
   void join();

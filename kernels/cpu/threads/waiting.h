@@ -29,7 +29,7 @@ class SpinTime {
 };
 
 /// How long the scheduler lets one thread wait for a core although it could run (run_delay in
-/// /proc/thread-self/schedstat). A few microseconds of it a second on a quiet machine, beside a
+/// /proc/thread-self/schedstat). On a quiet machine it is a few microseconds in a second, next to a
 /// busy loop half of the time.
 class WaitingForCore {
  public:
@@ -38,8 +38,9 @@ class WaitingForCore {
   WaitingForCore(const WaitingForCore&) = delete;
   WaitingForCore& operator=(const WaitingForCore&) = delete;
 
-  /// To be called by always the same thread: tells `time` whether the cores are crowded, and gives
-  /// the budget for waits of now. Reads the number at most every 2 ms; a reading takes 2 µs.
+  /// To be called by always the same thread: reports to `time` whether the cores are crowded, and
+  /// returns the current budget for waits. Reads the number at most every 2 ms; a reading takes 2
+  /// µs.
   std::int64_t report(SpinTime& time, std::int64_t now_ns);
 
  private:

@@ -116,8 +116,8 @@ class HostBlock {
   TANDEM_HOST_DEVICE T maximum(const Private<T>& values) const {
     return reduce(values, MaximumOf{});
   }
-  /// Of each `size` neighbouring threads alone; the same in all of them. A power of two up to 32
-  /// that divides the threads, which are a multiple of 32. No barrier.
+  /// Combines only each `size` neighbouring threads; all of them get the result. `size` is a power
+  /// of two up to 32 that divides the number of threads, which is a multiple of 32. No barrier.
   template <class T, class Combine>
   TANDEM_HOST_DEVICE Private<T> reduce_groups(const Private<T>& values, int size,
                                               Combine combine) const {
@@ -220,7 +220,7 @@ class GpuBlock {
   }
 
  private:
-  /// Of the first `size` values of a warp whose first `lanes` threads take part.
+  /// Combines the first `size` values of a warp whose first `lanes` threads take part.
   template <class T, class Combine>
   __device__ static T tree(T value, int lane, int size, int lanes, Combine combine) {
     const unsigned mask = lanes == 32 ? 0xffffffffu : (1u << lanes) - 1;
@@ -242,7 +242,7 @@ __global__ void gpu_entry(const __grid_constant__ Body body) {
   body(block);
 }
 /// For a body with `static constexpr int block_threads`, the most threads that it is launched with:
-/// registers are shared out for so many.
+/// registers are allocated for so many.
 template <class Body>
 __global__ void __launch_bounds__(Body::block_threads, 1)
     bounded_entry(const __grid_constant__ Body body) {

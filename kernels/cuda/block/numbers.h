@@ -83,7 +83,7 @@ TANDEM_HOST_DEVICE inline float widened(GpuBFloat16 x) {
 #endif
 }
 
-/// To the nearest, ties to even.
+/// Rounds to the nearest, ties to even.
 template <class T>
 TANDEM_HOST_DEVICE inline T stored(ComputedType<T> x) {
   if constexpr (sizeof(T) == 2 && sizeof(ComputedType<T>) == 4) {
@@ -176,7 +176,7 @@ TANDEM_HOST_DEVICE inline void load(T (&to)[count], const T* from) {
 #endif
 }
 
-/// The same, written: a plain assignment may become a store for each element.
+/// Like `load`, but writes: a plain assignment may become a store for each element.
 template <int count, class T>
 TANDEM_HOST_DEVICE inline void store(T* to, const T (&from)[count]) {
   constexpr int bytes = count * static_cast<int>(sizeof(T)), step = bytes < 16 ? bytes : 16;

@@ -45,8 +45,8 @@ struct Walk {
   Divisor extents[most_axes];
   std::int64_t strides[most][most_axes] = {};
 
-  /// Adds to `offset` where index number `index` of the axes [first, last) is; indices of the last
-  /// of them count `width` elements each.
+  /// Adds to `offset` where index number `index` of the axes [first, last) is; each index of the
+  /// last axis counts `width` elements.
   template <int places>
   TANDEM_HOST_DEVICE void locate(int first, int last, std::int64_t index, int width,
                                  std::int64_t (&offset)[places]) const {

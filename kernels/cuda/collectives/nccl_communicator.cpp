@@ -10,7 +10,7 @@
 namespace tandem::cuda {
 namespace {
 
-/// What a rank tells the others before the start; rank 0 adds the id.
+/// What each rank sends to the others before the start; rank 0 adds the id.
 struct Readiness {
   std::string problem, version;
   ncclUniqueId id{};

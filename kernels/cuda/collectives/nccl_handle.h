@@ -1,4 +1,4 @@
-// One ncclComm_t that does not block: started, asked, ended; and what NCCL says of errors.
+// An ncclComm_t that does not block, with its start, queries, end and error texts.
 #pragma once
 
 #include <chrono>
@@ -34,7 +34,7 @@ struct NcclReduction {
 };
 std::optional<NcclReduction> reduced_as(DType dtype, Reduction reduction);
 
-/// No call waits for other ranks but for a limited time. One thread at a time.
+/// Each call waits for other ranks at most for a limited time. One thread at a time.
 class NcclHandle {
  public:
   using Limit = std::chrono::milliseconds;
@@ -55,7 +55,8 @@ class NcclHandle {
                                     const Interruption& interruption);
   /// What has gone wrong since; never waits.
   std::optional<NcclProblem> problem();
-  /// Once all ranks have ended their operations; aborts where that takes longer than the limit.
+  /// To be called once all ranks have ended their operations; aborts where ending takes longer than
+  /// the limit.
   void finish(Limit limit);
   void abort();
   ncclComm_t get() const { return communicator_; }  // null before the start and after the end

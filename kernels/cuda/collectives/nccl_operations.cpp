@@ -12,7 +12,8 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr milliseconds finish_limit{5000};
-constexpr milliseconds between_looks{100};  // for word of other ranks, which takes a system call
+// Between questions about other ranks: each takes a system call.
+constexpr milliseconds between_looks{100};
 
 }  // namespace
 
@@ -182,7 +183,7 @@ ncclResult_t NcclCommunicator::call_parts(const Exchange& exchange,
     return each.sizes.whole == each.sizes.part * static_cast<std::size_t>(ranks());
   };
   if (exchange.kind == CollectiveKind::reduce_scatter) {
-    for (const RankParts& each : parts) {  // what the whole does not fill
+    for (const RankParts& each : parts) {  // clears the rest that the whole does not fill
       const std::size_t filled = each.sizes.filled(rank()), rest = each.sizes.part - filled;
       if (rest == 0) continue;
       const std::size_t size = size_of(dtype);
@@ -286,7 +287,7 @@ void NcclCommunicator::check_locked() {
   check_runtime(runtime_->set_gpu(options_.gpu), "choosing the GPU");
   const cudaError_t error = watched_.look(options_.operation_limit, overdue);
   const bool is_time = Clock::now() - looked_ > between_looks;
-  if (overdue || is_time) {  // who has died says more than that time is over
+  if (overdue || is_time) {  // a rank's death explains more than a timeout
     looked_ = Clock::now();
     if (const std::optional<std::string> lost = rendezvous_->failure())
       fail("the run cannot go on", {*lost, "look at what that rank has printed"});
@@ -330,7 +331,7 @@ void NcclCommunicator::wait(Stream& any) {
       std::this_thread::sleep_for(std::chrono::microseconds(100));
     }
   }
-  stream.synchronize();  // is done: what hangs on it (errors of kernels, times) is told
+  stream.synchronize();  // done already; reports errors of kernels and times
 }
 
 void NcclCommunicator::abort(const std::string& why) {

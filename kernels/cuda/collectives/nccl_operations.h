@@ -39,9 +39,9 @@ class NcclCommunicator final : public Communicator {
   NcclCommunicator(const NcclCommunicator&) = delete;
   NcclCommunicator& operator=(const NcclCommunicator&) = delete;
 
-  /// Once, before all else; `id` is that of rank 0. The GPU is chosen by it.
+  /// To be called once, before all else; `id` is that of rank 0. Chooses the GPU.
   std::optional<NcclProblem> start(const ncclUniqueId& id);
-  /// After a start that failed here or on another rank.
+  /// To be called after a start that failed here or on another rank.
   void give_up() { handle_.abort(); }
 
   int rank() const override { return rendezvous_->rank(); }
@@ -57,14 +57,14 @@ class NcclCommunicator final : public Communicator {
   /// NCCL's result for a stream; `parts`: of an all_gather or reduce_scatter.
   ncclResult_t call(const Exchange& exchange, std::span<const RankParts> parts,
                     const NcclReduction& as, cudaStream_t queue) const;
-  /// All of them as one launch.
+  /// All parts in one launch.
   ncclResult_t call_parts(const Exchange& exchange, std::span<const RankParts> parts,
                           const NcclReduction& as, cudaStream_t queue) const;
-  /// One of them; a call for each rank where not all parts are full.
+  /// One part; a call for each rank where not all parts are full.
   ncclResult_t gather(const RankParts& parts, DType dtype, cudaStream_t queue) const;
   ncclResult_t scatter(const RankParts& parts, DType dtype, const NcclReduction& as,
                        cudaStream_t queue) const;
-  /// Each part to its rank and from it.
+  /// Sends each part to its rank and receives one from it.
   ncclResult_t exchange_parts(const RankElements& elements, const NcclElements& as,
                               cudaStream_t queue) const;
   CudaStream& of_gpu(Stream& stream, const char* kind, std::string_view name) const;
@@ -87,9 +87,9 @@ class NcclCommunicator final : public Communicator {
   NcclHandle handle_;
   WatchedOperations watched_;
   cudaEvent_t waited_ = nullptr;
-  std::chrono::steady_clock::time_point looked_;  // for word of other ranks
+  std::chrono::steady_clock::time_point looked_;  // when it last asked about other ranks
   std::optional<Diagnostic> failure_;
-  // Of the operation that is enqueued; room that stays.
+  // Arguments of the operation that is enqueued; kept so that their memory is used again.
   std::vector<const void*> inputs_;
   std::vector<void*> outputs_;
   std::vector<ByteAccess> accesses_;

@@ -1,4 +1,4 @@
-// How long operations on streams take, without waiting for any: an event of CUDA's behind each.
+// How long operations on streams take, without waiting for any: a CUDA event follows each.
 #pragma once
 
 #include <array>
@@ -27,10 +27,11 @@ class WatchedOperations {
 
   /// Takes what it needs; the GPU is chosen, here and in all calls.
   cudaError_t open();
-  /// The operation was just enqueued. Beyond so many that are under way none is added: an older one
-  /// that hangs is found as well.
+  /// The operation was just enqueued. While `most` are under way none is added: an older one that
+  /// hangs is found as well.
   cudaError_t add(std::string_view name, cudaStream_t stream);
-  /// Forgets those that are done; the first one that has taken longer than the limit.
+  /// Forgets finished operations; `overdue` gets the first one that has taken longer than the
+  /// limit.
   cudaError_t look(std::chrono::milliseconds limit, std::optional<Overdue>& overdue);
 
  private:

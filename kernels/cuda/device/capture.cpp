@@ -78,7 +78,7 @@ CudaCaptured::CudaCaptured(std::shared_ptr<DeviceShared> device, Capture& captur
   LaneMonitor* monitor = device_->monitor();
   for (const Capture::Branch& branch : capture.branches_) {
     const CudaStream& stream = *branch.stream;
-    // What a fork does is ordered by the graph alone, not by the stream that it borrows.
+    // Only the graph orders what a fork does, not the stream that it borrows.
     lanes_.push_back(lanes_.empty()
                          ? stream.lane()
                          : monitor->add_lane(stream.name() + ".captured", stream.lane()));

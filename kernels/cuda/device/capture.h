@@ -39,7 +39,7 @@ class GraphContexts {
   std::size_t count_ = 0;
 };
 
-/// An operation as the monitor is told of it at each launch.
+/// An operation as it is reported to the monitor at each launch.
 struct CapturedOperation {
   enum class Kind : std::uint8_t { operation, record, wait };
   Kind kind = Kind::operation;
@@ -47,7 +47,7 @@ struct CapturedOperation {
   int record = -1;  // record, wait: of the captured graph
   std::string name;
   double seconds = 0;
-  std::size_t bytes = 0;  // of a copy
+  std::size_t bytes = 0;  // copied bytes
   std::vector<ByteAccess> accesses;
 };
 
@@ -56,7 +56,7 @@ class Capture : public CaptureOrder<CudaStream> {
  public:
   Capture(std::shared_ptr<DeviceShared> device, CudaStream& origin);
 
-  /// A kernel or a copy; told to the monitor where there is one.
+  /// Adds a kernel or a copy; reported to the monitor where there is one.
   void add(int branch, const Operation& declared, std::size_t bytes = 0);
   int add_record(int branch);
   void add_wait(int branch, int record);

@@ -17,8 +17,8 @@ namespace {
               Diagnostic{.message = options.name + " cannot be used: " + why, .fix = fix});
 }
 
-// Without products there is nothing to train; what the other libraries are for, their kernels
-// refuse by name.
+// Refuses a device without a usable GPU or without cuBLASLt: without products there is nothing to
+// train. Where another library is missing, the kernels that need it refuse by its name.
 void check_usable(const CudaOptions& options, Runtime& runtime, Libraries& libraries) {
   const CudaReport report = report_gpus(runtime);
   const auto count = static_cast<int>(report.gpus.size());

@@ -22,16 +22,16 @@ class CudaEvent final : public Event {
   CudaEvent& operator=(const CudaEvent&) = delete;
 
   void synchronize(std::uint64_t count) override;
-  /// In a capture it knows only what was asked for before.
+  /// During a capture it only repeats the answers that were known before.
   bool reached(std::uint64_t count) const override;
   int id() const override { return id_; }
 
-  /// Enqueues a record that the device's monitor has heard of. The GPU is chosen.
+  /// Enqueues a record that was reported to the device's monitor. The GPU is chosen.
   void record(cudaStream_t stream, std::uint64_t count);
   /// Whether a record of at least `count` is enqueued.
   bool is_enqueued(std::uint64_t count) const;
-  /// The stream waits for the first record of at least `count` that is still known; those behind
-  /// it come later on the same queue.
+  /// The stream waits for the first record of at least `count` that is still known; later ones come
+  /// later on the same queue.
   void wait(DeviceShared& of_stream, cudaStream_t stream, std::uint64_t count);
 
   // Recorded in a capture: which, and which record in it. Stays until a record outside.

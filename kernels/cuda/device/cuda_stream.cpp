@@ -53,7 +53,7 @@ void CudaStream::break_rule(const std::string& text) {
   broken_rule(name_, text);
 }
 
-// A GPU faults on a foreign address; the monitor is told whose it was.
+// A GPU faults on a foreign address; the report to the monitor says which operation used it.
 void CudaStream::check_addresses(const KernelCall& call) {
   const auto check = [&](const void* address, const char* what) {
     if (address == nullptr || device_->contains(address)) return;
@@ -166,7 +166,7 @@ void CudaStream::wait(Event& any, std::uint64_t count) {
     return;
   }
   LaneMonitor* const monitor = device_->monitor();
-  if (event == nullptr) {  // of the host
+  if (event == nullptr) {  // the host's event
     any.synchronize(count);
     if (monitor != nullptr) monitor->wait(lane_, any.id(), count);
     return;

@@ -26,7 +26,7 @@ class CudaStream final : public Stream {
   void wait(Event& event, std::uint64_t count) override;
   void synchronize() override;
   int lane() const override { return lane_; }
-  /// Not while a trace is kept, for which operations are timed one by one.
+  /// False while a trace is kept, for which operations are timed one by one.
   bool can_capture() const override {
     const LaneMonitor* const monitor = device_->monitor();
     return device_->options.capture && (monitor == nullptr || !monitor->keeps_trace());
@@ -57,7 +57,7 @@ class CudaStream final : public Stream {
   std::unique_ptr<StepContexts> contexts_;
   std::unique_ptr<SpanTimes> times_;
   std::shared_ptr<Capture> capture_;  // under way
-  int branch_ = 0;                    // of this stream in it
+  int branch_ = 0;                    // this stream's branch of the capture
   std::string last_;  // the operation that was enqueued last, shortened; never grows
 };
 

@@ -21,7 +21,7 @@ namespace tandem::cuda {
 
 class CudaStream;
 
-/// Throws Error{runtime}: a rule of capture or of streams is broken. The device goes on.
+/// Throws Error{runtime}: a rule of capture or of streams is broken. The device stays usable.
 [[noreturn]] void broken_rule(const std::string& device, const std::string& text);
 
 class DeviceShared {
@@ -45,14 +45,15 @@ class DeviceShared {
   bool checks_order() const { return monitor() != nullptr && monitor()->checks_order(); }
   const std::string& name() const { return options.name; }
 
-  /// Before runtime calls: chooses the GPU for the calling thread. Throws what has failed before;
-  /// where it is found now, `before` is the operation that was enqueued last.
+  /// To be called before runtime calls: chooses the GPU for the calling thread. Throws what has
+  /// failed before; where a failure is found by this call, `before` is the operation that was
+  /// enqueued last.
   void choose(std::string_view before = {});
   /// Throws Error{runtime} where the call failed, now and in all later calls: "cuda:0: `what`
   /// failed", with the operation's path and CUDA's text. Breaches of capture's rules leave the
   /// device as it was.
   void check(cudaError_t error, const char* what, std::string_view operation = {});
-  /// As `check`, for what a kernel has noted while it ran.
+  /// Like `check`, for errors that a kernel has recorded while it ran.
   void check_kernel(std::string_view operation);
   bool has_failed() const { return failed_.load(std::memory_order_acquire); }
   [[noreturn]] void throw_failure() const;
@@ -62,7 +63,7 @@ class DeviceShared {
   // Memory.
   void* allocate(std::size_t bytes);  // throws Error{does_not_fit}
   void release(void* memory) noexcept;
-  bool contains(const void* address) const;  // one past an end, too
+  bool contains(const void* address) const;  // also one past an end
   std::size_t bytes_in_use() const;
   std::size_t peak_bytes() const;
 

@@ -14,8 +14,8 @@
 namespace tandem::cuda {
 
 /// Words in memory of the host that the GPU writes as well, one for each of the host's ErrorWords
-/// that were in use last: steps that are under way at a time report apart. What stands in a word
-/// goes to its ErrorWord once the host has waited for the kernel.
+/// that were in use last: steps that run at the same time report to different words. What a word
+/// holds goes to its ErrorWord once the host has waited for the kernel.
 class ErrorRelay {
  public:
   static constexpr std::size_t words = 8;
@@ -26,7 +26,7 @@ class ErrorRelay {
   void close() noexcept;
   /// Where kernels report that are enqueued with a step context of this ErrorWord; may be null.
   DeviceErrorWord* word_for(ErrorWord* error);
-  /// After the host has waited for a stream or an event. Never throws.
+  /// To be called after the host has waited for a stream or an event. Never throws.
   void forward() noexcept;
 
  private:
@@ -40,8 +40,8 @@ class ErrorRelay {
   const std::shared_ptr<Runtime> runtime_;
   void* memory_ = nullptr;
   std::array<Word, words> words_;
-  std::size_t next_ = 0;  // that a new ErrorWord gets
-  std::mutex mutex_;      // guards what words stand for
+  std::size_t next_ = 0;  // the word that a new ErrorWord gets
+  std::mutex mutex_;      // guards words_ and next_
 };
 
 }  // namespace tandem::cuda

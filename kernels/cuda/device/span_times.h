@@ -15,8 +15,8 @@ class SpanTimes {
   SpanTimes(const SpanTimes&) = delete;
   SpanTimes& operator=(const SpanTimes&) = delete;
 
-  /// Before and after the operation is enqueued; null where no trace is kept. The first one waits
-  /// for the stream: the GPU's time is compared with the monitor's.
+  /// To be called before and after the operation is enqueued; null where no trace is kept. The
+  /// first call waits for the stream: the GPU's time is compared with the monitor's.
   void begin(TraceSpan* span);
   void end(TraceSpan* span);
   /// Fills in the spans so far. The stream is done.
@@ -33,7 +33,7 @@ class SpanTimes {
   DeviceShared& device_;
   const cudaStream_t stream_;
   cudaEvent_t base_ = nullptr;
-  double base_time_ = 0;      // of the monitor, when `base_` was reached
+  double base_time_ = 0;      // the monitor's time when `base_` was reached
   std::vector<Timed> timed_;  // the first `count_` wait for `collect`; timers are used again
   std::size_t count_ = 0;
 };

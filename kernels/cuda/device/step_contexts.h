@@ -21,12 +21,12 @@ struct ContextBlock {
   const StepContext* as_argument() const { return static_cast<const StepContext*>(address); }
 };
 
-/// Of one stream. Copies take their content from pinned slots, used in turn: one that a copy still
-/// reads is not overwritten, the host waits.
+/// The step contexts of one stream. Copies take their content from pinned slots, used in turn: one
+/// that a copy still reads is not overwritten, the host waits.
 class StepContexts {
  public:
   static constexpr std::size_t slots = 16;
-  static constexpr std::size_t block_bytes = 64;  // of a slot, and of a block on the GPU
+  static constexpr std::size_t block_bytes = 64;  // bytes of a slot, and of a block on the GPU
 
   StepContexts(DeviceShared& device, cudaStream_t stream) : device_(device), stream_(stream) {}
   ~StepContexts();
@@ -35,9 +35,9 @@ class StepContexts {
 
   /// Takes the memory that it needs. Not while capturing.
   void open();
-  /// Where `context` stands for what is enqueued on the stream next.
+  /// The address of `context` for what is enqueued on the stream next.
   const StepContext* current(const StepContext& context);
-  /// Brings the content onto a block that this stream alone reads and writes.
+  /// Brings the content onto a block that only this stream reads and writes.
   void renew(ContextBlock& block, const StepContext& context);
 
  private:

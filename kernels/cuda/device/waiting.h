@@ -8,7 +8,7 @@
 namespace tandem::cuda {
 
 /// Waking a thread that sleeps takes tens of microseconds. Where a wait is longer than this, the
-/// step that is enqueued behind the awaited one is as long, and hides them; the processor time that
+/// step that is enqueued after the awaited one is as long, and hides them; the processor time that
 /// is lost is the same few hundred microseconds a wait, however long the step.
 constexpr std::chrono::microseconds longest_spin{200};
 

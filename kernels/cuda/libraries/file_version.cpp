@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// "9.19.0" is {9, 19, 0}; nothing where it is anything else, or one number alone.
+/// "9.19.0" is {9, 19, 0}; nothing where it is anything else, or only one number.
 std::vector<int> numbers_of(std::string_view text) {
   std::vector<int> numbers;
   const char *at = text.data(), *const end = text.data() + text.size();
@@ -39,7 +39,7 @@ std::optional<FileVersion> by_name(const fs::path& file) {
   return version;
 }
 
-/// Of "nvidia_cudnn_cu13-9.19.0.56.dist-info".
+/// The version in "nvidia_cudnn_cu13-9.19.0.56.dist-info".
 std::optional<FileVersion> by_package_name(const std::string& folder) {
   const std::string_view end = ".dist-info", cuda = "_cu";
   const std::string_view name = std::string_view(folder).substr(0, folder.size() - end.size());

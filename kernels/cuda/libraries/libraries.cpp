@@ -113,9 +113,9 @@ std::string further_problem(const Table& table, const SharedLibrary& library) {
 
 struct About {
   const char* name;
-  const char* file;  // less the number of its series, which is needed.major
+  const char* file;  // without the number of its series, which is needed.major
   Version needed;
-  const char* package;  // of the Python package index
+  const char* package;  // name in the Python package index
 };
 
 template <class Table>
@@ -171,7 +171,7 @@ std::string fix_of(const About& about, const std::string& file, const SharedLibr
   return "take " + folder_of(unfit) + " out of TANDEM_CUDA_LIBRARIES, or replace the file: " + fix;
 }
 
-/// A library that is opened once, by whoever asks first.
+/// A library that is opened once, at the first call of `open`.
 template <class Table>
 class Slot {
  public:
@@ -224,7 +224,7 @@ class RealLibraries final : public Libraries {
   const CublasLt* cublas_lt() override { return cublas_lt_.open(places_); }
   const Nvrtc* nvrtc() override { return nvrtc_.open(places_); }
   const Nccl* nccl() override { return nccl_.open(places_); }
-  const Cudnn* cudnn() override {  // it takes the copies of the others that are open already
+  const Cudnn* cudnn() override {  // cuDNN uses the copies of the others that are open already
     cublas_lt();
     nvrtc();
     return cudnn_.open(places_);

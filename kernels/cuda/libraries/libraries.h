@@ -23,7 +23,7 @@ class Libraries {
   virtual const Cudnn* cudnn() = 0;
   virtual const Nvrtc* nvrtc() = 0;
   virtual const Nccl* nccl() = 0;
-  /// Of all of them, in this order; opens them.
+  /// A report on all of them, in this order; opens them.
   virtual std::vector<CudaLibraryReport> report() = 0;
 };
 

@@ -50,7 +50,7 @@ bool stops_at(const std::string& path) {
   return !is_file || !is_of_other_class(path);
 }
 
-/// Folders in the order of the loader's search; those after the cache apart.
+/// Folders in the order of the loader's search: `first` before its cache, `system` after it.
 struct SearchFolders {
   std::vector<std::string> first, system;
 };

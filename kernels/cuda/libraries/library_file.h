@@ -1,5 +1,5 @@
-// What can be told of a library's file without the loader, which waits at a pipe for ever and ends
-// the program at a file that was cut short.
+// Checks of a library's file without the loader, which waits at a pipe for ever and ends the
+// program at a file that was cut short.
 #pragma once
 
 #include <string>

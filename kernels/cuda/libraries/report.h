@@ -12,7 +12,7 @@ namespace tandem::cuda {
 
 /// Driver and GPUs; takes no memory of a GPU.
 CudaReport report_gpus(Runtime& runtime);
-/// All of it. Leaves the calling thread at another GPU.
+/// The whole report. Leaves the calling thread at another GPU.
 CudaReport report_all(Runtime& runtime, Libraries& libraries);
 
 /// What `look` reports, where the driver's library is at `path` ("": nowhere). A file that must not
@@ -23,9 +23,9 @@ CudaReport with_driver_at(const std::string& path, const std::function<CudaRepor
 /// Adds to `fix` what TANDEM_CUDA_LIBRARIES names and is no folder.
 void name_missing_folders(CudaReport& report, const LibraryPlaces& places);
 
-/// Whether a GPU of this compute capability runs code of `architectures`, written as CMake does
-/// but for the commas: "80-real,90" has machine code for 8.x and 9.x GPUs, and what the driver
-/// translates for newer ones. True where that cannot be told from the text ("native").
+/// Whether a GPU of this compute capability runs code of `architectures`, written as CMake does but
+/// for the commas: "80-real,90" has machine code for 8.x and 9.x GPUs, and what the driver
+/// translates for newer ones. True where the text does not say ("native").
 bool runs_on(const std::string& architectures, int major, int minor);
 
 }  // namespace tandem::cuda

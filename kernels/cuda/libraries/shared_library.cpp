@@ -41,7 +41,7 @@ std::vector<fs::path> folders_named(const fs::path& folder, std::string_view pre
   return found;
 }
 
-/// The folder above bin/ of each Python that this process would start, and of the one behind links.
+/// The folders above bin/ of the Pythons that this process would start, and of the one it links to.
 std::vector<fs::path> python_roots(const Environment& environment) {
   std::vector<fs::path> roots;
   if (const std::string active = environment("VIRTUAL_ENV"); !active.empty())
@@ -133,7 +133,8 @@ LibraryPlaces library_places(const Environment& environment, const std::string& 
     folders.add(home / "lib64");
   }
   std::vector<fs::path> toolkits = folders_named(root + "/usr/local", "cuda-");
-  toolkits.insert(toolkits.begin(), root + "/usr/local/cuda");  // the owner's choice of them
+  // The toolkit that the owner has chosen.
+  toolkits.insert(toolkits.begin(), root + "/usr/local/cuda");
   for (const fs::path& toolkit : toolkits) {
     folders.add(toolkit / "lib64");
     folders.add(toolkit / "targets" / "x86_64-linux" / "lib");
@@ -167,7 +168,7 @@ SharedLibrary open_library(const std::string& file, const LibraryPlaces& places,
   const auto none_in = [&](const std::string& place) {
     absent += (absent.empty() ? "" : ", ") + place;
   };
-  std::string error;  // of the last try
+  std::string error;  // why the last try failed
   const auto open = [&](const std::string& name, const std::string& path) {
     if (!path.empty() && unfit && file_problem(path).empty()) {
       if (const std::string why = unfit(path); !why.empty()) {

@@ -10,7 +10,7 @@ namespace tandem::cuda {
 struct AttentionPorts {
   bool is_gradient = false;
   std::size_t q = 0, k = 1, v = 2, mask = 3;   // Attention
-  std::size_t dy = 0, y = 4, log_sum_exp = 5;  // of AttentionGrad alone
+  std::size_t dy = 0, y = 4, log_sum_exp = 5;  // only AttentionGrad
 
   explicit AttentionPorts(const KernelRequest& request);
 };

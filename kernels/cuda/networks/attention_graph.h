@@ -11,11 +11,11 @@ struct AttentionShape {
   DType dtype = DType::float16;
   std::int64_t batch = 1, heads = 1, queries = 1, keys = 1, key_size = 1, value_size = 1;
   std::vector<std::int64_t> q, k, v, y;      // strides
-  std::vector<std::int64_t> dy, dq, dk, dv;  // of the gradient
+  std::vector<std::int64_t> dy, dq, dk, dv;  // the gradient's strides
   Shape mask;  // 4 extents that broadcast to [B, H, S, T]; empty: none
   std::vector<std::int64_t> mask_strides;
   bool is_causal = false;        // a key is seen by the queries from its own place on; S = T
-  bool is_deterministic = true;  // of the gradient: costs a buffer of scores
+  bool is_deterministic = true;  // the gradient is; costs a buffer of scores
   double scale = 1;
 };
 

@@ -8,7 +8,7 @@ namespace {
 
 using namespace networks;
 
-/// Below it no sum of scores lies that a row with a key has, but for masks of numbers as low.
+/// A row that sees a key has no log_sum_exp below this, except under masks of numbers as low.
 constexpr float lowest_sum = -1e30f;
 
 /// A thread for a query. What a library makes of a row without a key is -infinity, NaN, or the

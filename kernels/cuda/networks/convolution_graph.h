@@ -1,4 +1,4 @@
-// One convolution pass as cuDNN computes it, from its shapes alone.
+// One convolution pass as cuDNN computes it, only from its shapes.
 #pragma once
 
 #include "engine/operators/activation.h"
@@ -18,7 +18,7 @@ struct ConvolutionShape {
   DType dtype = DType::float32;
   Shape x, weight, y;
   ConvolutionSteps steps;
-  bool has_bias = false, has_residual = false;  // of the forward pass, as the activation
+  bool has_bias = false, has_residual = false;  // only in the forward pass, as is the activation
   Activation activation = Activation::none;
   bool is_channels_last = true;  // activations and weights alike
 };

@@ -14,12 +14,12 @@
 namespace tandem::cuda {
 
 enum class TensorPlace : std::uint8_t {
-  memory,  // of the GPU
+  memory,  // in the GPU's memory
   inside,  // between two operations, in no memory
   number,  // one float32 that the host passes by value
 };
 
-/// Of a NetworkGraph.
+/// Identifies a tensor of a NetworkGraph.
 struct TensorId {
   int index = -1;
   explicit operator bool() const { return index >= 0; }
@@ -57,7 +57,7 @@ struct GraphOperation {
   cudnnPointwiseMode_t pointwise = CUDNN_POINTWISE_IDENTITY;
   cudnnReduceTensorOp_t reduction = CUDNN_REDUCE_TENSOR_ADD;
   cudnnDataType_t compute = CUDNN_DATA_FLOAT;
-  int axis = -1;  // of CUDNN_POINTWISE_GEN_INDEX
+  int axis = -1;  // for CUDNN_POINTWISE_GEN_INDEX
   ConvolutionSteps steps;
   // Convolutions: the two that are read. Pointwise: operands; `select` chooses a where it is true.
   TensorId a, b, select;
@@ -88,11 +88,11 @@ class NetworkGraph {
   void index(int axis, TensorId x, TensorId y);
   /// y = condition ? a : b
   void select(TensorId condition, TensorId a, TensorId b, TensorId y);
-  /// Over the axes where y has extent 1 and x has not.
+  /// Reduces over the axes where y has extent 1 and x has not.
   void reduce(cudnnReduceTensorOp_t mode, TensorId x, TensorId y);
-  /// The last two axes.
+  /// Multiplies matrices in the last two axes.
   void product(TensorId a, TensorId b, TensorId y);
-  /// The same elements under other strides.
+  /// y has the elements of x under other strides.
   void reshape(TensorId x, TensorId y);
 
   const std::vector<GraphTensor>& tensors() const { return tensors_; }
@@ -103,7 +103,7 @@ class NetworkGraph {
   /// The indices of tensors in memory, in the order in which they were added: that of the addresses
   /// that a plan of the graph takes.
   std::vector<int> memory_tensors() const;
-  /// Equal for equal graphs alone.
+  /// Equal only for equal graphs.
   std::string key() const;
 
  private:

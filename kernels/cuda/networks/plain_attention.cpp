@@ -18,7 +18,7 @@ HeadMap head_map(const Operand& operand) {
   return {strides[0], strides[1], strides[2], strides[3]};
 }
 
-/// Of a mask that broadcasts to [B, H, S, T].
+/// The strides of a mask that broadcasts to [B, H, S, T].
 HeadMap mask_map(const Operand& operand) {
   std::int64_t strides[4] = {};
   const Shape& shape = operand.type.shape;

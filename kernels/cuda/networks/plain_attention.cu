@@ -42,7 +42,7 @@ struct ForwardBody {
       if (thread < tile) largest[thread] = -infinity, sums[thread] = 0;
     });
     const std::int64_t last = work.first + tile < n.queries ? work.first + tile : n.queries;
-    std::int64_t seen = n.keys;  // by the last query of the tile
+    std::int64_t seen = n.keys;  // keys that the last query of the tile sees
     if (n.is_causal && last + n.keys - n.queries < seen) seen = last + n.keys - n.queries;
     for (std::int64_t key = 0; key < seen; key += tile) {
       block.each([&](int thread) { clear(score, thread); });

@@ -27,7 +27,7 @@ struct PlainAttention {
 /// What the gradient keeps of each query.
 inline constexpr std::int64_t row_numbers_of_gradient = 3;
 
-/// Those that are there; what nobody wants of y, log_sum_exp, dq, dk, dv is null.
+/// Absent operands are null, and so are those of y, log_sum_exp, dq, dk, dv that are not wanted.
 struct AttentionAddresses {
   const void *q = nullptr, *k = nullptr, *v = nullptr, *mask = nullptr;
   const void *y_read = nullptr, *dy = nullptr;

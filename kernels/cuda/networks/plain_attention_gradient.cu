@@ -1,4 +1,5 @@
-// The gradient of attention in tiles: what a block sums up, queries or keys, it alone writes.
+// The gradient of attention in tiles: a block sums up queries or keys and is the only one to write
+// them.
 #include "kernels/cuda/block/lanes.h"
 #include "kernels/cuda/launching.h"
 #include "kernels/cuda/networks/attention_tiles.h"
@@ -9,7 +10,7 @@ namespace {
 
 using namespace networks;
 
-/// Of each query: delta = sum(dy y), and shift and factor in p = factor exp(score - shift).
+/// For each query: delta = sum(dy y), and shift and factor in p = factor exp(score - shift).
 struct OfRows {
   float *deltas, *shifts, *factors;
 
@@ -29,7 +30,7 @@ struct RowsBody {
   template <class Block>
   TANDEM_HOST_DEVICE void operator()(Block& block) const {
     typename Block::template Private<float> sums;
-    float* const largest = block.template shared<float>();  // of a lane's keys; its sum
+    float* const largest = block.template shared<float>();  // largest score of each lane's keys
     float* const parts = largest + block.threads();
     const std::int64_t at_once = block.threads() / 32;
     const std::int64_t step = block.blocks() * at_once;
@@ -62,7 +63,8 @@ struct RowsBody {
     }
   }
 
-  /// The largest score of every 32nd key from `lane` on, and the sum of exponentials beside it.
+  /// The largest score of every 32nd key from `lane` on, and the sum of exponentials relative to
+  /// it.
   TANDEM_HOST_DEVICE void add_keys(std::int64_t row, int lane, float& most, float& sum) const {
     const std::int64_t query = row % n.queries, head = row / n.queries;
     const Head<T> queries = head_of<T>(q, n.q, head / n.heads, head % n.heads);
@@ -80,7 +82,7 @@ struct RowsBody {
     }
   }
 
-  /// From the parts of 32 lanes.
+  /// Combines the parts of 32 lanes.
   TANDEM_HOST_DEVICE void join(std::int64_t row, const float* largest, const float* parts) const {
     float most = -infinity, sum = 0;
     for (int i = 0; i < 32; ++i)

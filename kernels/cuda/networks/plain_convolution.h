@@ -22,12 +22,12 @@ struct PlainConvolution {
   ConvolutionPass pass = ConvolutionPass::forward;
   DType dtype = DType::float32;
   std::int64_t images = 0, groups = 1;
-  std::int64_t in_channels = 1, out_channels = 1;  // of a group
+  std::int64_t in_channels = 1, out_channels = 1;  // channels of one group
   ConvolutionAxis axes[3];                         // missing ones come first
   ConvolutionMap x, weight, y, residual;           // or their gradients
   std::int64_t bias_stride = 0;
   Activation activation = Activation::none;
-  bool channels_inside = false;  // of what is written
+  bool channels_inside = false;  // channels are the innermost axis of the result
 };
 
 /// The two that are read, the one that is written; bias and residual may be null.

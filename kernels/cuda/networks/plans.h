@@ -16,13 +16,13 @@ namespace tandem::cuda {
 
 /// Which engines may compute a graph.
 struct EngineRules {
-  bool tensor_cores = true;   // of float32 operands: products in 10 bits of mantissa
+  bool tensor_cores = true;   // for float32 operands: products in 10 bits of mantissa
   bool deterministic = true;  // the same bits again
   /// Plans with more workspace are taken only where there is no other.
   std::size_t workspace_limit = std::size_t{1} << 30;
 };
 
-/// How many engines offer themselves for a graph, and how many of them the rules leave.
+/// How many engines cuDNN offers for a graph, and how many of them the rules allow.
 struct EngineCount {
   int offered = 0, allowed = 0;
   std::string problem;  // cuDNN's words where it takes no such graph at all
@@ -33,7 +33,7 @@ struct Plan {
   Descriptor descriptor;
   std::size_t workspace_bytes = 0;
   bool is_compiled = false;       // at run time, by cuDNN
-  std::vector<std::int64_t> ids;  // of the tensors in memory, then those of the numbers
+  std::vector<std::int64_t> ids;  // ids of the tensors in memory, then those of the numbers
   std::vector<float> numbers;
 };
 
@@ -56,7 +56,7 @@ class Plans {
 
   const Cudnn& cudnn() const { return cudnn_; }
   cudnnHandle_t handle() const { return handle_; }
-  /// What runs next goes there. From the launching thread.
+  /// Plans that run next go to this stream. From the launching thread.
   cudnnStatus_t set_stream(cudaStream_t stream) noexcept;
 
  private:
@@ -78,7 +78,7 @@ class Plans {
   const std::string gpu_, folder_;
   std::mutex mutex_;
   cudnnHandle_t handle_ = nullptr;
-  Descriptor properties_;  // of the described GPU
+  Descriptor properties_;  // properties of a GPU that is only described
   bool is_described_ = false;
   std::optional<cudaStream_t> stream_;
   std::map<std::string, EngineCount> counts_;

@@ -41,7 +41,7 @@ struct MaximumBody {
   }
 };
 
-/// The same, with its place in x as if x were row-major.
+/// Like MaximumBody, but also gives the element's index in x as if x were row-major.
 template <class T>
 struct IndexedMaximumBody {
   Pooling p;

@@ -26,13 +26,13 @@ struct Pooling {
   std::int64_t images = 0, channels = 0;
   PoolingAxis axes[3];  // missing ones come first
   PoolingMap x, y, dx, dy, indices;
-  bool count_padding = false;  // of averages
-  bool column_major = false;   // of indices
+  bool count_padding = false;  // averages count padding
+  bool column_major = false;   // indices are column-major
   /// Channels are neighbours in all maps: then they are the innermost axis of the walk.
   bool channels_inside = false;
 };
 
-/// The ones that the kind has; `indices` may be null.
+/// The addresses that the kind needs; `indices` may be null.
 struct PoolingAddresses {
   const void* x = nullptr;
   const void* y_read = nullptr;
@@ -44,7 +44,7 @@ struct PoolingAddresses {
 
 /// Float types; the maximum also int8 and uint8.
 void run_pooling(GpuContext& gpu, const Pooling& pooling, const PoolingAddresses& at, void* queue);
-/// Of the two gradients alone.
+/// Only for the two gradients.
 void run_pooling_gradient(GpuContext& gpu, const Pooling& pooling, const PoolingAddresses& at,
                           void* queue);
 

@@ -51,7 +51,7 @@ TANDEM_HOST_DEVICE inline std::int64_t offset_of(const PoolingMap& map, const Pl
 TANDEM_HOST_DEVICE inline std::int64_t offset_of(const PoolingMap& map, int i, int j, int k) {
   return i * map.axis[0] + j * map.axis[1] + k * map.axis[2];
 }
-/// Of the element at `at` in the place's map of one channel.
+/// The offset of the element at `at`, in the image and channel of `place`.
 TANDEM_HOST_DEVICE inline std::int64_t offset_of(const PoolingMap& map, const Place& place,
                                                  const int* at) {
   return offset_of(map, place) + offset_of(map, at[0], at[1], at[2]);
@@ -145,7 +145,7 @@ inline PlaceWalk walk_of(const Pooling& p, bool over_x, int pack) {
   return walk;
 }
 
-/// Nothing where nothing is written.
+/// Launches the kernel, or nothing where there is nothing to write.
 template <class Body>
 void launch(GpuContext& gpu, const char* name, const Body& body, void* queue) {
   if (body.walk.units == 0) return;

@@ -13,7 +13,7 @@ namespace tandem::cuda {
 
 /// Strides of an operand over a space that it is broadcast to, in elements.
 std::vector<std::int64_t> strides_over(const Operand& operand, const Shape& space);
-/// The same of an operand of that very shape; an axis of one element has stride 0.
+/// As above, for an operand of that very shape; an axis of one element has stride 0.
 std::vector<std::int64_t> strides_over(const std::vector<std::int64_t>& strides,
                                        const Shape& shape);
 

@@ -9,7 +9,8 @@
 namespace tandem::cuda {
 namespace {
 
-constexpr std::int64_t least_side = 16;  // of a matrix that is transposed in tiles
+// The shortest side of a matrix that is transposed in tiles.
+constexpr std::int64_t least_side = 16;
 
 // The largest power of 2, at most 16, that divides all of them.
 int common_word(std::uint64_t bits) { return 1 << std::min(4, std::countr_zero(bits | 16)); }

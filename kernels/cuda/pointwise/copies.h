@@ -32,12 +32,12 @@ void launch_copy(GpuContext& gpu, const CopyArguments& arguments, int word,
 struct TransposeArguments {
   const void* from = nullptr;
   void* to = nullptr;
-  std::int64_t rows = 0, columns = 0;  // of y
-  std::int64_t from_stride = 0;        // of x along c
-  std::int64_t to_stride = 0;          // of y along r
-  std::int64_t tiles = 0;              // of all
-  Divisor tile_columns, tile_rows;     // of a matrix
-  Walk<2> walk;                        // of the matrices
+  std::int64_t rows = 0, columns = 0;  // extents of y
+  std::int64_t from_stride = 0;        // stride of x along c
+  std::int64_t to_stride = 0;          // stride of y along r
+  std::int64_t tiles = 0;              // number of tiles of all matrices
+  Divisor tile_columns, tile_rows;     // tiles along a matrix's columns and rows
+  Walk<2> walk;                        // over the matrices
 };
 
 /// Elements of a tile's side.

@@ -7,12 +7,12 @@
 
 namespace tandem::cuda {
 
-/// An index space whose units the threads take in turn. `most`: places of strides.
+/// An index space whose units the threads take in turn. `most`: how many operands have strides.
 template <int most>
 struct ElementSpace {
   std::int64_t units = 0;
   int width = 1;                  // elements of a unit, along the last axis
-  int tail = 1;                   // of the last unit
+  int tail = 1;                   // elements of the last unit
   std::int64_t inner[most] = {};  // strides along the last axis
   Walk<most> walk;
 };

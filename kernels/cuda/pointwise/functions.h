@@ -13,8 +13,8 @@ struct PointwiseArguments {
   void* output = nullptr;
   ElementSpace<4> space;
   ScalarFunction function = ScalarFunction::none;
-  bool binary = false;  // of `function`
-  DType types[2] = {};  // of a and b, where the kernel takes several
+  bool binary = false;  // `function` has two operands
+  DType types[2] = {};  // types of a and b, where the kernel takes several
   scalar::Settings settings;
 };
 
@@ -32,14 +32,14 @@ struct PointwiseVariant {
 PointwiseVariant float32_function(ScalarFunction f);
 PointwiseVariant float16_function(ScalarFunction f);
 PointwiseVariant bfloat16_function(ScalarFunction f);
-/// The same of every type, by elements.
+/// Functions of operands of any one type, by elements.
 PointwiseVariant any_function(ScalarFunction f, DType dtype);
 /// Pow of operands of two types, by elements.
 PointwiseVariant any_power(DType base);
-/// By units, for the conversions that networks need; and all, by elements.
+/// Casts: by units for the conversions that networks need, and by elements for all conversions.
 PointwiseVariant wide_cast(DType from, DType to);
 PointwiseVariant any_cast(DType to);
-/// Where of elements of so many bytes.
+/// Where, for elements of `bytes` bytes.
 PointwiseVariant choice(std::size_t bytes, bool wide);
 
 }  // namespace tandem::cuda

@@ -154,7 +154,7 @@ class GatherGrad final : public PreparedKernel {
   IdGroups groups_;
   DType dtype_;
   std::size_t bytes_;
-  std::size_t starts_[5] = {};  // of the workspace's parts
+  std::size_t starts_[5] = {};  // where the parts of the workspace start
   std::int64_t width_ = 1;
   bool grouped_ = false;
 };

@@ -21,7 +21,8 @@ struct MappedAxis {
   std::int64_t written = 1, other = 1;
   std::int64_t from = 0, to = 0;  // strides
   AxisMap map;
-  enum class Role : std::uint8_t { any, row, column } role = Role::any;  // of a triangle
+  // Which axis of a triangle it is.
+  enum class Role : std::uint8_t { any, row, column } role = Role::any;
 
   bool is_plain() const {
     return role == Role::any && map.kind == AxisMap::Kind::inside && map.start == 0 &&

@@ -6,7 +6,7 @@
 
 namespace tandem::cuda {
 
-/// Which index of the source an index i of the whole stands for; -1: none.
+/// The index in the source from which index i of the whole is taken; -1: none.
 struct AxisMap {
   enum class Kind : std::uint8_t {
     inside,   // (i - start) / step, where that is a whole number in [0, extent)
@@ -16,7 +16,7 @@ struct AxisMap {
   };
   Kind kind = Kind::inside;
   std::int64_t start = 0, step = 1;
-  std::int64_t extent = 1;  // of the source
+  std::int64_t extent = 1;  // extent of the source
 };
 
 /// The walk over what is written, in units of words or elements.
@@ -34,7 +34,7 @@ struct MappedArguments {
 /// y[i] = x[map(i)], or the border where the map gives none, and outside of the triangle. In words.
 struct MappedCopyArguments : MappedArguments {
   std::uint64_t border = 0;             // its bytes, repeated
-  int row_axis = -1, column_axis = -1;  // of a triangle; -1: there is none
+  int row_axis = -1, column_axis = -1;  // axes of the triangle; -1: there is none
   bool upper = false;                   // column - row >= diagonal, else <= diagonal
   std::int64_t diagonal = 0;
 };
@@ -48,7 +48,7 @@ struct MappedSumArguments : MappedArguments {
   std::int64_t wholes[most_axes] = {};  // extents of dy
 };
 
-/// Of numbers; bool takes part as a number of one byte.
+/// For types of numbers; bool counts as a number of one byte.
 void launch_mapped_sum(GpuContext& gpu, const MappedSumArguments& arguments, DType dtype,
                        const LaunchShape& shape, void* queue);
 

@@ -1,4 +1,4 @@
-// The types that stand for so many bytes where elements are only moved.
+// The types that carry so many bytes where elements are only moved.
 #pragma once
 
 #include <vector_types.h>
@@ -7,7 +7,7 @@
 
 namespace tandem::cuda {
 
-/// As with_size, or with a value of 16 bytes.
+/// Like with_size, but also for a value of 16 bytes.
 template <class F>
 auto with_word(int bytes, F f) {
   if (bytes > 8) return f(uint4{});

@@ -11,8 +11,8 @@ template <class T, int width>
 struct FinishProduct {
   T* y;
   const T* bias;                // null: none
-  const T* multiplier;          // of relu_grad
-  std::int64_t packs, columns;  // of packs: in all, and in a row
+  const T* multiplier;          // for relu_grad
+  std::int64_t packs, columns;  // packs in all, and packs in a row
   Activation activation;
   bool is_sum;
 

@@ -135,8 +135,8 @@ std::vector<Proposal> propose_gemm_sgd(const LtLibraryPointer& library,
   return {{.inputs = {dense, left, right, constraint(Kind::row_major)}, .outputs = {dense}}};
 }
 
-// Of the floats it wants row-major operands: taking any layout it would be preferred to cuBLASLt
-// with a copy.
+// For short floats it asks for row-major operands: if it took any layout, it would be preferred to
+// cuBLASLt with a copy.
 std::vector<Proposal> propose_plain_matmul(const KernelRequest& request) {
   if (is_short_float(request.outputs[0].type.dtype)) return propose_row_major(request);
   return {{.inputs = {constraint(Kind::any), constraint(Kind::any)},

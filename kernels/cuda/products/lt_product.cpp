@@ -13,8 +13,8 @@ namespace {
 /// The longest load of a kernel.
 constexpr std::uint32_t best_alignment = 16;
 
-/// What an algorithm may take beside the operands: NVIDIA's advice from Hopper on, and for the
-/// GPUs before.
+/// The workspace that an algorithm may take in addition to the operands: NVIDIA's advice from
+/// Hopper on, and for earlier GPUs.
 std::size_t most_workspace(const GpuProperties& gpu) {
   return (gpu.major >= 9 ? std::size_t{32} : std::size_t{4}) << 20;
 }

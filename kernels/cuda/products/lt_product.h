@@ -29,13 +29,13 @@ class LtLibrary {
   /// library is missing, Error{runtime} where it fails.
   void open();
   GpuContext& gpu() const { return *gpu_; }
-  // Of an open library.
+  // Only once the library is open.
   const CublasLt& functions() const { return *functions_; }
   cublasLtHandle_t handle() const { return handle_; }
   std::string text(cublasStatus_t status) const;
 
   /// Whether cuBLASLt has any algorithm for the product, without an epilogue; asked once for each.
-  /// True where cuBLASLt cannot be asked: whoever prepares the product says why.
+  /// True where cuBLASLt cannot be asked: preparing the product then reports why.
   static bool has_algorithm(const std::shared_ptr<LtLibrary>& library, const Product& product,
                             DType dtype);
 
@@ -48,12 +48,12 @@ class LtLibrary {
 };
 
 struct LtSettings {
-  DType dtype = DType::float32;  // of all operands: float32, float16 or bfloat16
+  DType dtype = DType::float32;  // type of all operands: float32, float16 or bfloat16
   cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
   float alpha = 1;
   bool accumulate = false;     // adds c
   bool scales_on_gpu = false;  // alpha and beta are read from LtArguments::scales
-  std::string path;            // of the node, for errors
+  std::string path;            // path of the node, for errors
 };
 
 /// Addresses of the first elements, on the GPU.
@@ -62,7 +62,7 @@ struct LtArguments {
   const void* b = nullptr;
   const void* c = nullptr;  // where it accumulates; laid out as y, may be y
   void* y = nullptr;
-  const void* bias = nullptr;  // of the epilogues with a bias
+  const void* bias = nullptr;  // for epilogues with a bias
   const float* scales = nullptr;
   void* workspace = nullptr;  // 16-byte aligned
   void* queue = nullptr;      // the stream

@@ -1,5 +1,5 @@
-// What cuBLASLt leaves to kernels of ours: activations that it has no epilogue for, the step size
-// of an update, products of other element types, and those that it has no algorithm for.
+// Kernels for what cuBLASLt does not do: activations that it has no epilogue for, the step size of
+// an update, products of other element types, and those that it has no algorithm for.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@ namespace tandem::cuda {
 
 /// y = activation(y + bias), or y (multiplier > 0); where nothing was summed, of zeros. Row-major.
 struct ProductFinish {
-  DType dtype = DType::float32;  // of all operands: float32, float16 or bfloat16
+  DType dtype = DType::float32;  // type of all operands: float32, float16 or bfloat16
   std::int64_t rows = 0, columns = 0;
   Activation activation = Activation::none;
   bool is_sum = true;  // y holds the product
   void* y = nullptr;
   const void* bias = nullptr;        // along the columns; null: none
-  const void* multiplier = nullptr;  // of relu_grad
+  const void* multiplier = nullptr;  // for relu_grad
 };
 void finish_product(GpuContext& gpu, const ProductFinish& arguments, void* queue) noexcept;
 
@@ -33,7 +33,7 @@ struct PlainArguments {
   const void* a = nullptr;
   const void* b = nullptr;
   void* y = nullptr;
-  // Of float32, float16 and bfloat16 alone:
+  // Only for float32, float16 and bfloat16:
   const void* c = nullptr;        // laid out as y, may be y; null: nothing is added
   float alpha = 1;                // where `scales` is null
   const float* scales = nullptr;  // on the GPU: alpha is the first

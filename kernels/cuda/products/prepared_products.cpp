@@ -13,7 +13,7 @@ namespace {
 /// In front of the library's workspace: alpha and beta of an update.
 constexpr std::size_t scale_bytes = 256;
 
-/// A product that is not empty and has something to sum, by whoever takes it.
+/// A product that is not empty and has something to sum, by cuBLASLt or by plain sums.
 class SomeProduct {
  public:
   SomeProduct() = default;
@@ -68,7 +68,7 @@ LtSettings settings_of(const KernelRequest& request) {
   return {.dtype = request.outputs[0].type.dtype, .path = request.node->path};
 }
 
-/// Of a row-major y.
+/// What finishes a product with a row-major y.
 ProductFinish finish_of(const TensorType& y, bool is_sum) {
   ProductFinish finish;
   finish.dtype = y.dtype;

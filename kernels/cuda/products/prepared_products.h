@@ -11,7 +11,7 @@ namespace tandem::cuda {
 using LtLibraryPointer = std::shared_ptr<LtLibrary>;
 
 /// Who multiplies: cuBLASLt, and plain sums where it has no algorithm for these layouts or for
-/// operands at the addresses that come; or plain sums alone.
+/// operands at the addresses that come; or only plain sums.
 enum class Multiplier : std::uint8_t { library, plain };
 
 // By the library, these throw Error{runtime} where it fails, Error{usage} where it is missing.

@@ -40,7 +40,7 @@ Axes result_axes(const Operand& y, std::size_t a_rank, std::size_t b_rank) {
   return axes;
 }
 
-/// Whether `extent` elements lie beside each other and the `others` of that kind do not overlap.
+/// Whether `extent` elements are contiguous and the `others` along the other axis do not overlap.
 bool is_packed(std::int64_t extent, std::int64_t stride, std::int64_t others,
                std::int64_t distance) {
   if (extent > 1 && stride != 1) return false;

@@ -22,7 +22,7 @@ struct Product {
   std::int64_t y_m = 0, y_n = 0;
   std::vector<BatchAxis> axes;  // outermost first, extents other than 1
 
-  std::int64_t count() const;  // of products
+  std::int64_t count() const;  // number of products
 };
 
 /// numpy's matmul of operands with strided layouts. Batch axes are merged where all strides go on,
@@ -32,11 +32,10 @@ Product take_apart(const Operand& a, const Operand& b, const Operand& y);
 /// Whether cuBLASLt can read the operand's matrices as they lie: one stride of 1, the other one not
 /// shorter than a row, no batch stride below 0. `left`: a vector is a row, as in a; else a column.
 bool is_readable(const Operand& operand, bool left);
-/// The same of y; `a_rank` and `b_rank` say which axes it lacks.
+/// Whether cuBLASLt can write y as it lies; `a_rank` and `b_rank` say which axes y lacks.
 bool is_writable(const Operand& y, std::size_t a_rank, std::size_t b_rank);
 
-/// A matrix in memory, element (i, j) at i + j ld; with `transposed` what it stands for is its
-/// transpose.
+/// A matrix in memory, element (i, j) at i + j ld; with `transposed` the operand is its transpose.
 struct ColumnMajor {
   std::int64_t rows = 0, columns = 0, ld = 0;
   std::int64_t batch_stride = 0;
@@ -57,8 +56,8 @@ struct ColumnMajorProduct {
   bool swapped = false;
 };
 
-/// Of a product with m, n, k and count() above 0 whose operands are readable and writable. Where
-/// y_n is 1 or n is 1, it is `swapped`.
+/// Requires a product with m, n, k and count() above 0 whose operands are readable and writable.
+/// Where y_n is 1 or n is 1, the result is `swapped`.
 ColumnMajorProduct column_major(const Product& product);
 
 /// How many calls `column_major` makes.

@@ -33,10 +33,10 @@ struct BatchStatistics {
   static constexpr int block_threads = column_threads;
 
   Floats scale, bias, old_mean, old_var, new_mean, new_var;
-  float* saved_mean;  // null: nobody reads it
+  float* saved_mean;  // null: it is not read
   float* saved_rstd;
   MapsWorkspace workspace;
-  std::int64_t count, parts, unit;  // of a channel: rows or packs, and elements of one
+  std::int64_t count, parts, unit;  // per channel: rows or packs, and elements of one
   float epsilon, momentum;
 
   template <class Block>
@@ -73,7 +73,7 @@ struct GradientTotals {
   const float* mean;
   const float* rstd;
   MapsWorkspace workspace;
-  std::int64_t parts, elements;  // of a channel
+  std::int64_t parts, elements;  // per channel
 
   template <class Block>
   TANDEM_HOST_DEVICE void operator()(Block& block) const {
@@ -105,7 +105,7 @@ struct Launches {
   std::int64_t parts;
   MapsWorkspace workspace;
   void* queue;
-  bool packs;  // all maps' addresses and the maps' runs take packs
+  bool packs;  // the addresses and runs of all maps allow packs
 
   int pack() const { return packs ? full_pack<T> : 1; }
   /// Rows, or packs, of a channel, and elements of one.

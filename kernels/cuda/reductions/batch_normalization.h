@@ -112,8 +112,8 @@ struct ChannelSums {
   static constexpr int block_threads = column_threads, ahead = 4;
 
   const T* x;
-  const T* dy;         // of a gradient
-  const float* means;  // of a gradient
+  const T* dy;         // only for a gradient
+  const float* means;  // only for a gradient
   MapsWorkspace workspace;
   std::int64_t count, parts, tiles;  // rows or packs of a channel; tiles of channels
   std::int64_t channels, plane;

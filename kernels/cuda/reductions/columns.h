@@ -110,7 +110,7 @@ void launch_lines(const Gpu& gpu, const char* name, void* queue, const Lines& li
       });
 }
 
-/// Of a dense operand, whose other axes may lie in any order.
+/// The lines of a dense operand along `axis`; its other axes may lie in any order.
 inline Lines lines_of(const Operand& operand, std::size_t axis) {
   Lines lines;
   lines.length = operand.type.shape[axis];

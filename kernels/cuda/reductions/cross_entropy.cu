@@ -17,9 +17,9 @@ struct CrossEntropy {
   const T* logits;
   Labels labels;
   float smoothing;
-  T* losses;          // null: nobody reads them
-  float* sums;        // lse; null: nobody reads them
-  const T* dlosses;   // this and what follows: of the gradient
+  T* losses;          // null: they are not read
+  float* sums;        // lse; null: they are not read
+  const T* dlosses;   // this and what follows is only for the gradient
   const float* from;  // lse, where the losses are made elsewhere
   T* dlogits;
 

@@ -23,8 +23,8 @@ struct DropoutForward {
   static constexpr int block_threads = 256;
 
   const T* x;
-  T* y;                 // null: nobody reads it
-  unsigned char* mask;  // null: nobody reads it
+  T* y;                 // null: it is not read
+  unsigned char* mask;  // null: it is not read
   const DeviceStepContext* context;
   std::uint64_t path;  // hash of the node's
   RandomElements elements;
@@ -198,7 +198,7 @@ std::unique_ptr<PreparedKernel> prepare_gradient(const KernelRequest& request, c
   });
 }
 
-// More axes than a walk has are left to row-major operands.
+// Operands of more axes than a walk has must be row-major.
 std::vector<Proposal> propose_forward(const KernelRequest& request) {
   if (request.inputs[0].type.rank() > Walk::most) return {Proposal{}};
   const LayoutConstraint dense{LayoutConstraint::Kind::dense, {}};

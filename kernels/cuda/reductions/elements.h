@@ -40,7 +40,7 @@ struct Floats {
     if (type == DType::bfloat16) return widened(static_cast<const Brain*>(data)[i]);
     return static_cast<const float*>(data)[i];
   }
-  /// Nothing where there is no data.
+  /// Does nothing where there is no data.
   TANDEM_HOST_DEVICE void set(std::int64_t i, float x) const {
     if (data == nullptr) return;
     if (type == DType::float16) {

@@ -45,8 +45,8 @@ TANDEM_HOST_DEVICE inline float log_sum(const Exponentials& e) {
   return e.largest + std::log(e.sum) + (e.largest - e.largest);
 }
 
-/// Of a team's row, in each of its threads; what a thread has loaded of the row's only tile; the
-/// thread's part of the sum of the row, where that is asked for.
+/// The state of a team's row, in each of its threads: what the thread has loaded of the row's only
+/// tile, the row's exponentials, and the thread's part of the row's sum, where that is asked for.
 template <int values>
 struct RowState {
   Registers<values> tile;
@@ -54,7 +54,7 @@ struct RowState {
   float total;
 };
 
-/// Reads the rows from `first` on, one for each team; rows behind the last one count as empty.
+/// Reads the rows from `first` on, one for each team; rows after the last one count as empty.
 /// `totals`: sum up plain numbers as well.
 template <int pack, bool whole, int values, class Block, class T, class States>
 TANDEM_HOST_DEVICE inline void read_rows(Block& block, const T* x, const Rows& rows,

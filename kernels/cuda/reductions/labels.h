@@ -35,7 +35,7 @@ struct Labels {
   }
 };
 
-/// What a node's labels and weights are, but for their addresses.
+/// A node's labels and weights without their addresses.
 struct LabelInputs {
   std::size_t labels, weights;
   bool wide, weighted;

@@ -12,8 +12,8 @@ struct LayerRows {
   const T* x;
   const T* scale;
   const T* bias;  // null: none
-  T* y;           // null: nobody reads it
-  float* means;   // null: nobody reads them
+  T* y;           // null: it is not read
+  float* means;   // null: they are not read
   float* rstds;
   Rows rows;
   float epsilon;

@@ -14,7 +14,7 @@ struct LayerGradient {
   const T* scale;
   const float* means;
   const float* rstds;
-  T* dx;           // null: nobody reads it
+  T* dx;           // null: it is not read
   float* partial;  // [blocks, 2, length]: sums of dy n and of dy; null: none here
 };
 
@@ -27,7 +27,7 @@ struct LayerGradRows {
   LayerGradient<T> of;
   Rows rows;
 
-  // Of one tile: dy and n, and once these are summed up, g in place of dy.
+  // Values of one tile: dy and n, and once these are summed up, g in place of dy.
   struct State {
     Registers<values> dy, normal, dscale, dbias;
   };
@@ -200,7 +200,7 @@ struct LayerTotals {
   static constexpr int block_threads = column_threads, width = 8;
 
   const float* partial;
-  T* dscale;  // null: nobody reads it
+  T* dscale;  // null: it is not read
   T* dbias;
   std::int64_t parts, length;
 
@@ -243,7 +243,7 @@ Plan plan_of(const LayerShape& x, bool sums, int multiprocessors) {
     plan.tiles = (x.length + 31) / 32;
     plan.parts = parts_of((x.rows + 7) / 8, plan.tiles, multiprocessors, 8);
   } else {
-    // Fewer blocks than for dx alone: each writes as much as four rows.
+    // Fewer blocks than for only dx: each writes as much as four rows.
     const std::int64_t teams = threads / plan.shape.team;
     const std::int64_t steps = (x.rows + teams - 1) / teams;
     plan.parts = parts_of(steps, 1, multiprocessors, static_cast<int>(1024 / threads));

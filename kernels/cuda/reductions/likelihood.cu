@@ -81,7 +81,7 @@ struct LikelihoodGradRows {
   }
 };
 
-/// The same for lines.
+/// The gradient for lines.
 template <class T>
 struct LikelihoodGradLines {
   const T* dlosses;

@@ -27,7 +27,7 @@ std::vector<Proposal> propose_maps(const KernelRequest& request, std::size_t lik
 
 namespace {
 
-// Walks have so many axes.
+// Refuses more axes than a Walk has.
 std::optional<std::string> refuse_reduction(const KernelRequest& request) {
   const TensorType& x = request.inputs[0].type;
   if (x.dtype == DType::float64) return "element type float64";

@@ -10,8 +10,8 @@ struct Moments {
   float count, mean, squares;
 };
 
-/// Of both sets together (Chan, Golub and LeVeque 1979): d = mean b - mean a,
-/// mean = mean a + d nb / n, squares = squares a + squares b + d^2 na nb / n.
+/// The moments of both sets together (Chan, Golub and LeVeque 1979): d = mean b - mean a, mean =
+/// mean a + d nb / n, squares = squares a + squares b + d^2 na nb / n.
 struct JoinMoments {
   TANDEM_HOST_DEVICE Moments operator()(const Moments& a, const Moments& b) const {
     if (b.count == 0) return a;

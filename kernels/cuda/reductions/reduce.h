@@ -125,7 +125,7 @@ struct ReduceColumns {
   Result* partial;  // [parts, results]; null: y is written
   Reduction of;
   std::int64_t tiles;
-  std::int64_t stride;  // of neighbouring results in y
+  std::int64_t stride;  // between neighbouring results in y
   int width;
   Result start;
 

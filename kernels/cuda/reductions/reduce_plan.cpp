@@ -71,7 +71,7 @@ bool takes_packs_along(std::vector<WalkAxis> inner, const std::vector<WalkAxis>&
   return all_divisible(inner, wide) && all_divisible(outer, wide);
 }
 
-// Parts lie behind each other for each result, or results for each part.
+// In memory the parts of each result are contiguous (`rows`), or the results of each part.
 Reduction second_stage(const Reduction& first, std::vector<WalkAxis> kept, bool rows) {
   Reduction second = first;
   std::int64_t stride = rows ? first.parts : 1;

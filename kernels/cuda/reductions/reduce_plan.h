@@ -33,7 +33,7 @@ struct ReductionAsk {
   int multiprocessors = 1;
 };
 
-/// Of input 0 to output 0, by the attributes `axes` and `keepdims`.
+/// Plans the reduction of input 0 to output 0, by the attributes `axes` and `keepdims`.
 ReductionPlan plan_reduction(const KernelRequest& request, const ReductionAsk& ask);
 
 }  // namespace tandem::cuda::reductions

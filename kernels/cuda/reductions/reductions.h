@@ -24,8 +24,8 @@ std::unique_ptr<PreparedKernel> prepare_float_reduction(const KernelRequest& req
 std::unique_ptr<PreparedKernel> prepare_integer_reduction(const KernelRequest& request,
                                                           const Gpu& gpu, ReductionKind kind);
 
-/// The same layout, row-major or channels-last, for these inputs and outputs; the others are
-/// row-major. As input `like` comes, first.
+/// Proposes one layout, row-major or channels-last, for all of these inputs and outputs; the others
+/// are row-major. The layout that input `like` has comes first.
 std::vector<Proposal> propose_maps(const KernelRequest& request, std::size_t like,
                                    std::initializer_list<std::size_t> inputs,
                                    std::initializer_list<std::size_t> outputs);

@@ -68,7 +68,7 @@ TANDEM_HOST_DEVICE inline int column_of(int i, int member, int team) {
 }
 
 /// `values` numbers of a row from `from` on, of which `left` are there: packs in turn for each
-/// member of the team. `rest` stands for those that are not.
+/// member of the team. `rest` replaces those that are not.
 template <int pack, int values, class T>
 TANDEM_HOST_DEVICE inline void load_tile(const T* from, int left, int member, int team, float rest,
                                          Registers<values>& to) {

@@ -45,7 +45,7 @@ struct SoftmaxRows {
   }
 };
 
-/// The same for lines whose elements do not lie behind each other.
+/// Softmax of lines whose elements are not contiguous.
 template <class T>
 struct SoftmaxLines {
   const T* x;

@@ -59,7 +59,7 @@ class Walk {
 
   std::int64_t count() const { return count_; }
   TANDEM_HOST_DEVICE int rank() const { return walk_.axes; }
-  /// Of the fastest axis; 0 where there is none.
+  /// The second operand's stride of the fastest axis; 0 where there is none.
   std::int64_t last_other_stride() const {
     return walk_.axes == 0 ? 0 : walk_.strides[1][walk_.axes - 1];
   }

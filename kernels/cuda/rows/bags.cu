@@ -45,7 +45,7 @@ struct SumBags : Bags {
     });
   }
 
-  /// Of columns [c, c + n); of none where c is below 0, to report ids.
+  /// Sums columns [c, c + n) of a bag; no columns where c is below 0, only to report ids.
   TANDEM_HOST_DEVICE Values<n> sum(std::int64_t bag, std::int64_t c, bool reports) const {
     Values<n> all{};
     for (std::int64_t l = 0; l < length; l += rows_at_once) {

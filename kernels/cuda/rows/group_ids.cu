@@ -51,7 +51,7 @@ struct KeptKeys {
   TANDEM_HOST_DEVICE Key key(std::int64_t i) const { return keys[i]; }
 };
 
-/// Of sorted pairs the first of each row; all of them become groups.
+/// Selects the first of the sorted pairs of each row; all of them become groups.
 template <class Key, class Position>
 struct Groups {
   const Key* keys;
@@ -97,7 +97,7 @@ constexpr int small_threads = 512, small_items = 8;
 constexpr int small_warps = small_threads / 32;
 constexpr std::int64_t most_small = small_threads * small_items;
 
-/// All of it by one block, for up to `most_small` ids.
+/// The whole grouping in one block, for up to `most_small` ids.
 struct GroupFew {
   AllIds ids;
   int passes;

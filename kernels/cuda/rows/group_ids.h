@@ -9,7 +9,7 @@
 
 namespace tandem::cuda {
 
-/// Where the groups go (engine/operators/tables/rows.h: UniqueOutputs); null where nobody reads it.
+/// Where the groups go (engine/operators/tables/rows.h: UniqueOutputs); null where it is not read.
 struct GroupOutputs {
   std::int64_t* unique = nullptr;
   std::int32_t* order = nullptr;
@@ -19,7 +19,7 @@ struct GroupOutputs {
 };
 
 /// A sort of (row, position) by row that keeps the order of positions: eight bits a pass, the same
-/// on every run. Absent ids are sorted as those of a row behind the last one.
+/// on every run. Absent ids are sorted as those of a row after the last one.
 class IdGroups {
  public:
   struct Ids {
@@ -32,7 +32,7 @@ class IdGroups {
   IdGroups(std::vector<Ids> arrays, std::int64_t rows);
 
   std::int64_t ids() const { return count_; }
-  std::int64_t capacity() const { return capacity_; }  // of `unique`
+  std::int64_t capacity() const { return capacity_; }  // entries that `unique` has room for
   std::size_t workspace_bytes() const { return bytes_; }
   /// Ids outside of the table are reported and become the nearest row.
   void run(GpuContext& gpu, const void* const* ids, const GroupOutputs& outputs, void* workspace,

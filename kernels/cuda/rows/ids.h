@@ -18,7 +18,7 @@ struct IdArray {
   const void* data = nullptr;
   bool wide = false;
 
-  /// The id as it stands there.
+  /// The id as it is stored.
   TANDEM_HOST_DEVICE std::int64_t at(std::int64_t i) const {
     return wide ? static_cast<const std::int64_t*>(data)[i]
                 : static_cast<const std::int32_t*>(data)[i];

@@ -1,4 +1,4 @@
-// How rows are dealt to threads: neighbouring threads, a power of two of them, share a row.
+// How rows are distributed over threads: neighbouring threads, a power of two of them, share a row.
 #pragma once
 
 #include <algorithm>

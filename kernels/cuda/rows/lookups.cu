@@ -13,13 +13,13 @@ namespace tandem::cuda {
 namespace {
 
 constexpr int block_threads = 256;
-constexpr int rows_at_once = 4;  // of a group of threads, so that several loads are on their way
+constexpr int rows_at_once = 4;  // rows that a group of threads loads at the same time
 
 /// Where result i comes from, in rows of `table`: -1 for zeros.
 struct Checked {
   IdArray ids;
-  std::int64_t rows;   // that ids count
-  std::int64_t count;  // of ids; there are `outer` tables with the same ids
+  std::int64_t rows;   // rows of a table, which ids refer to
+  std::int64_t count;  // number of ids; there are `outer` tables with the same ids
   std::int64_t outer;
   IdReport report;
 
@@ -64,7 +64,7 @@ struct CopyRows {
   Source source;
   Tables tables;
   Unit* y;
-  std::int64_t units;  // of a row
+  std::int64_t units;  // units of one row
   int lanes;
 
   template <class Block>
@@ -122,7 +122,7 @@ void launch_copies(GpuContext& gpu, const Source& source, const Tables& tables, 
   gpu.launch(launch_of("copy rows", shape, body), queue);
 }
 
-/// At most `results` rows, in the largest units that fit the addresses.
+/// Copies up to `results` rows, in the largest units that fit the addresses.
 template <class Source>
 void copy_rows(GpuContext& gpu, const Source& source, const Tables& tables, void* y,
                std::int64_t results, std::int64_t row_bytes, void* queue) {

@@ -55,8 +55,8 @@ std::unique_ptr<PreparedKernel> prepare_mark_rows(const KernelRequest& r, const 
   });
 }
 
-/// As UniqueIndices groups ids, of rows that have one position each: their own. Results that nobody
-/// reads are null.
+/// Groups as UniqueIndices makes them, for rows that each have one position: their own. Results
+/// that are not read are null.
 struct Touched {
   const bool* marks;
   std::int64_t rows;

@@ -25,7 +25,7 @@ struct PositionGradients {
   static constexpr std::size_t most = 80;  // they travel with the launch
   Lookup lookups[most];
   int count;
-  Floats type;  // of all dy
+  Floats type;  // type of all dy
   std::int64_t columns;
   const std::int32_t* order;  // positions, grouped by row; null: each its own
 

@@ -64,7 +64,7 @@ std::unique_ptr<PreparedKernel> prepare_sum_of_squares(const KernelRequest& r, c
   const std::int64_t columns = r.attributes().integer("columns");
   const GradientOperands gradients(r, 3, columns);
   const WalkPlan plan{gradients.positions(), columns, false};
-  const std::int64_t most = r.inputs[1].type.elements() - 1;  // of `offsets`
+  const std::int64_t most = r.inputs[1].type.elements() - 1;  // entries of `offsets`, less one
   const std::int64_t blocks =
       std::max(plan.row_blocks(*gpu, most, 1), plan.row_blocks(*gpu, most, 4)) + plan.chunks();
   const std::size_t sums_bytes = padded(static_cast<std::size_t>(blocks) * sizeof(double));
@@ -143,7 +143,7 @@ class DenseGradient final : public PreparedKernel {
   IdGroups groups_;
   PositionGradients gradients_{};
   WalkPlan plan_;
-  std::vector<std::size_t> starts_;  // of the workspace's parts
+  std::vector<std::size_t> starts_;  // where the parts of the workspace start
 };
 
 std::optional<std::string> refuse_dense(const KernelRequest& r) {

@@ -60,7 +60,7 @@ class TableOperands {
   std::size_t first_state_, tail_;  // tail_ 0: none
   std::int64_t rows_ = 0, columns_ = 0;
   std::vector<std::size_t> bytes_;
-  std::vector<bool> by_row_, kept_;  // of the states
+  std::vector<bool> by_row_, kept_;  // by state
 };
 
 template <int... parts>
@@ -101,7 +101,7 @@ std::unique_ptr<PreparedKernel> rows_update(const KernelRequest& r, const Gpu& g
       plan.workspace_bytes());
 }
 
-/// Row i has the gradient row i alone.
+/// A dense update: row i has only gradient row i.
 std::unique_ptr<PreparedKernel> dense_update(const KernelRequest& r, const Gpu& gpu) {
   const TableOperands tensors(r, 2);
   PositionGradients gradients{};

@@ -1,4 +1,4 @@
-// Updates of a table's rows, behind templates that take long to compile.
+// Updates of a table's rows; the templates, which take long to compile, are in other files.
 #pragma once
 
 #include <functional>
@@ -9,7 +9,7 @@
 
 namespace tandem::cuda {
 
-/// All of one update but the rule.
+/// Everything of one update but the rule.
 struct RowUpdateCall {
   WalkPlan plan;
   StepScalars scalars;
@@ -23,7 +23,7 @@ struct RowUpdateCall {
 
 /// One update by rows: the rule with its settings.
 using RowUpdater = std::function<void(GpuContext& gpu, const RowUpdateCall& call, void* queue)>;
-/// Nothing where the rule is of another part. `op` is that of an update.
+/// The updater; nothing where the rule is in another part. `op` is that of an update.
 template <int part>
 RowUpdater row_updater_of_part(std::string_view op, const Attributes& settings);
 

@@ -1,8 +1,8 @@
-// Sums of the gradients of each row, handed to what uses them: an update of the row, a store, a sum
+// Sums of the gradients of each row, passed to what uses them: an update of the row, a store, a sum
 // of squares. Neighbouring threads share a row. Rows with many positions would keep a few threads
-// busy while all others are done: their positions are cut into chunks, which are summed side by
-// side and then added up by one block a row. Which sums are added in which order follows from the
-// ids alone.
+// busy while all others are done: their positions are cut into chunks, which are summed in parallel
+// and then added up by one block a row. Which sums are added in which order depends only on the
+// ids.
 //
 // A Sink has
 //   static constexpr bool whole_row, adds   what becomes of an element depends on its row; there is
@@ -24,7 +24,7 @@ namespace tandem::cuda {
 inline constexpr int walk_threads = 256;
 /// Rows of more positions are long.
 inline constexpr std::int64_t most_positions = 64;
-/// Of shared memory, behind the step that a sink keeps at its start.
+/// Where scratch begins in shared memory, after the step that a sink keeps at its start.
 inline constexpr std::size_t walk_scratch_at = 256;
 
 /// The groups of positions that a table's rows have.
@@ -89,7 +89,8 @@ TANDEM_HOST_DEVICE void walk_rows(const Block& block, const Sink& sink, const St
     });
   } else {
     typename Block::template Private<PickedRow> picked;
-    typename Block::template Private<Values<n>> only;  // where a thread has these columns alone
+    /// A thread's columns, where it has only these.
+    typename Block::template Private<Values<n>> only;
     typename Block::template Private<float> sum, state;
     const bool once = columns <= lanes * n;
     for (std::int64_t first = begin; first < end; first += stride) {
@@ -197,7 +198,7 @@ struct FinishLongRows {
   PositionGradients gradients;
   RowGroups groups;
   LongRows longs;
-  unsigned row_blocks;  // of SumRows
+  unsigned row_blocks;  // blocks of SumRows
   int lanes;
   static constexpr std::size_t shared_bytes = walk_scratch_at + walk_threads * n * sizeof(float);
 

@@ -35,7 +35,7 @@ struct Without {
   RowList rows, without;
   const std::int64_t* step;
   std::int64_t capacity;
-  std::int64_t* kept;  // results that nobody reads are null
+  std::int64_t* kept;  // results that are not read are null
   std::int32_t* kept_count;
   std::int64_t* kept_step;
 
@@ -59,7 +59,7 @@ struct Planned {
   RowList unique, kept;
   const std::int64_t *kept_step, *step;
   std::int64_t capacity, most_kept;
-  std::int64_t* late;  // results that nobody reads are null
+  std::int64_t* late;  // results that are not read are null
   std::int32_t *late_count, *place;
 
   TANDEM_HOST_DEVICE std::int32_t find(std::int64_t i) const {

@@ -17,15 +17,15 @@ namespace tandem::cuda {
 
 inline constexpr int select_threads = 256, select_items = 8;
 inline constexpr int select_tile = select_threads * select_items;
-/// Tiles whose counts are summed by every block; where there are more, they are summed in segments
-/// of so many before.
+/// Every block sums the counts of up to this many tiles; where there are more, they are first
+/// summed in segments of so many.
 inline constexpr int select_segment = 1024;
 
 template <class Select>
 struct CountSelected {
   Select select;
   std::int64_t reach;
-  std::int32_t* counts;  // of tiles
+  std::int32_t* counts;  // by tile
 
   template <class Block>
   TANDEM_HOST_DEVICE void operator()(Block& block) const {
@@ -70,7 +70,7 @@ struct EmitSelected {
   Select select;
   std::int64_t reach, tiles;
   const std::int32_t* counts;
-  const std::int64_t* sums;  // of segments; null: there are none
+  const std::int64_t* sums;  // by segment; null: there are none
 
   template <class Block>
   TANDEM_HOST_DEVICE void operator()(Block& block) const {

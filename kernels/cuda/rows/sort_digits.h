@@ -180,7 +180,7 @@ struct ScatterDigits {
     });
   }
 
-  /// Of pairs with the digit: in the tiles before this one, and in all.
+  /// The number of pairs with the digit: in the tiles before this one, and in all.
   TANDEM_HOST_DEVICE void sum_counts(std::int64_t tile, int digit, int& before, int& all) const {
     const std::int64_t own = segments == nullptr ? tile : tile / sort_segment;
     const std::int64_t parts =

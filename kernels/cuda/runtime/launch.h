@@ -10,7 +10,7 @@ namespace tandem::cuda {
 /// How a kernel is spread over a GPU.
 struct LaunchShape {
   unsigned blocks = 1, blocks_y = 1;  // at least 1; at most 2^31 - 1 and 65,535
-  unsigned threads = 1;               // of a block; at most 1,024
+  unsigned threads = 1;               // threads of a block; at most 1,024
   std::size_t shared_bytes = 0;       // dynamic; at most 48 KiB
 };
 

@@ -17,7 +17,7 @@ struct GpuProperties {
   int major = 0, minor = 0;
   int multiprocessors = 0;
   std::size_t memory_bytes = 0;
-  std::size_t shared_bytes = 0;  // of a block, opted in
+  std::size_t shared_bytes = 0;  // the most for a block that opts in
   std::size_t l2_bytes = 0;
   int copy_engines = 0;
 };

@@ -1,4 +1,4 @@
-// Updates of single elements, behind templates that take long to compile.
+// Updates of single elements; the templates, which take long to compile, are in other files.
 #pragma once
 
 #include <memory>

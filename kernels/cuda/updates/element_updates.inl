@@ -1,6 +1,6 @@
 // The updates of single elements, and many of them as one GroupedUpdate. A stream of memory: chunks
-// of all tensors are dealt to the blocks. Included by element_updates_*.cu, each for a part of the
-// rules.
+// of all tensors are distributed over the blocks. Included by element_updates_*.cu, each for a part
+// of the rules.
 
 #include <algorithm>
 #include <memory>
@@ -46,7 +46,7 @@ struct UpdateElements {
     }
   }
 
-  // A skipped step leaves master and states alone; the weight is the master's all the same.
+  // A skipped step does not change master and states; the weight is the master's all the same.
   template <int n>
   TANDEM_HOST_DEVICE void update(const StepFactors<Rule>& factors, const UpdateTensor& tensor,
                                  std::int64_t i) const {

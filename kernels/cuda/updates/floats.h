@@ -66,7 +66,7 @@ TANDEM_HOST_DEVICE void store(float* data, std::int64_t first, const Values<n>& 
   store(data + first, values.at);
 }
 
-/// The same for 16 bits of any meaning.
+/// Like Values, for 16 bits of any meaning.
 template <class T, int n>
 struct Bits {
   T at[n];

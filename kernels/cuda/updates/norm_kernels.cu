@@ -11,7 +11,7 @@ namespace tandem::cuda {
 namespace {
 
 constexpr int block_threads = 256;
-/// Of these many elements one block makes the sum at once.
+/// Up to so many elements are summed by a single block.
 constexpr std::int64_t alone_elements = 16 << 10;
 
 /// sums[block] = the sum of the squares of the block's elements. Four squares are added in float32,
@@ -151,7 +151,7 @@ std::optional<std::string> refuse_accumulate(const KernelRequest& r) {
   return std::nullopt;
 }
 
-// Both as the sum lies, where that is dense.
+// Both operands in the layout that the sum has, where that is dense.
 std::vector<Proposal> propose_accumulate(const KernelRequest& r) {
   LayoutConstraint constraint{LayoutConstraint::Kind::row_major, {}};
   const Operand& sum = r.inputs[0];

@@ -29,7 +29,7 @@ struct TotalOfSums {
 
 void launch_total(GpuContext& gpu, const TotalOfSums& body, void* queue);
 
-inline constexpr int most_scalars = 256;  // of a launch
+inline constexpr int most_scalars = 256;  // scalars of one launch
 
 /// One block: then(the sum of all scalars), by one thread; or a part of the sum, which goes to
 /// `part`.
@@ -37,7 +37,7 @@ template <class Then>
 struct SumOfScalars {
   const float* scalars[most_scalars];
   int count;
-  const double* parts;  // of launches before
+  const double* parts;  // from earlier launches
   int part_count;
   double* part;  // null: the last launch
   Then then;
@@ -66,7 +66,7 @@ struct SumOfScalars {
 inline std::size_t launches_for_scalars(std::size_t count) {
   return (count + most_scalars - 1) / most_scalars;
 }
-/// For the parts of a sum of so many scalars.
+/// Workspace bytes for the partial sums of so many scalars.
 inline std::size_t scalar_sum_workspace(std::size_t count) {
   return (launches_for_scalars(count) - 1) * sizeof(double);
 }

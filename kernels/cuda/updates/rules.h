@@ -11,7 +11,8 @@
 
 namespace tandem::cuda {
 
-/// Kernels of all rules are compiled in so many files, those of every so-many-th rule in each.
+/// Kernels of the rules are compiled in so many files: file `part` has rule number `part` and every
+/// `rule_parts`-th after it.
 inline constexpr int rule_parts = 4;
 template <class R, int part>
 inline constexpr bool is_of_part = rule_index<R> % rule_parts == part;
@@ -38,8 +39,8 @@ struct StepFactors {
   bool skipped;
 };
 
-/// One thread computes them, in double, for its block; at the start of its shared memory. Ends with
-/// a barrier.
+/// One thread computes the factors, in double, for its block; they are at the start of its shared
+/// memory. Ends with a barrier.
 template <class Rule, class Block>
 TANDEM_HOST_DEVICE StepFactors<Rule> step_factors(const Block& block, const Rule& rule,
                                                   const StepScalars& scalars) {

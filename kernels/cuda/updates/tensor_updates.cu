@@ -173,7 +173,7 @@ struct LastWalk {
     }
   }
 
-  // A skipped step leaves the master alone; the weight is the master's all the same.
+  // A skipped step does not change the master; the weight is the master's all the same.
   template <int n>
   TANDEM_HOST_DEVICE void step(const StepFactors<Rule>& factors, const UpdateTensor& tensor,
                                float factor, std::int64_t i, bool vector) const {

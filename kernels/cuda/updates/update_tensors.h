@@ -77,7 +77,7 @@ class UpdateOperands {
   static std::int64_t chunks_of(std::int64_t elements) {
     return (elements + chunk_elements - 1) / chunk_elements;
   }
-  /// Of the tensors [first, first + n).
+  /// The number of chunks of the tensors [first, first + n).
   std::int64_t chunks(std::size_t first, std::size_t n) const;
 
   /// The tensors [first, first + n) that have elements. Results that do not lie where their
@@ -107,7 +107,7 @@ class UpdateOperands {
   std::size_t scalars_;
   unsigned kept_;
   Floats grads_, weights_ = Floats::bfloat16;
-  std::vector<std::int64_t> elements_;  // of the groups
+  std::vector<std::int64_t> elements_;  // by group
 };
 
 /// A reason where the operands of one or many updates are not float32 with gradients of one type.

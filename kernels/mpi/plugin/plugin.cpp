@@ -1,4 +1,4 @@
-// The plug-in: functions of the MPI that it was built with, behind a table that names none of its
+// The plug-in: functions of the MPI that it was built with, in a table that names none of its
 // types.
 #include <mpi.h>
 
@@ -13,7 +13,7 @@ namespace {
 
 static_assert(sizeof(MPI_Request) <= sizeof(std::uintptr_t));
 
-MPI_Comm communicator = MPI_COMM_NULL;  // of our own: messages of a program around us are others
+MPI_Comm communicator = MPI_COMM_NULL;  // our own: apart from messages of a program around us
 std::atomic<bool> ends_in_order{true};
 
 std::uintptr_t number_of(MPI_Request request) {

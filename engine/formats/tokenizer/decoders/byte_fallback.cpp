@@ -1,4 +1,4 @@
-// ByteFallback: tokens of single bytes become characters; what is none, U+FFFD for each byte.
+// ByteFallback: tokens of single bytes become characters; bytes that form none become U+FFFD each.
 #include "engine/formats/tokenizer/byte_letters.h"
 #include "engine/formats/tokenizer/parts.h"
 

@@ -1,11 +1,11 @@
-// ByteLevel: letters that stand for bytes become them; what is no UTF-8 then, U+FFFD.
+// ByteLevel: letters that represent bytes become those bytes; what is then no UTF-8 becomes U+FFFD.
 #include "engine/formats/tokenizer/byte_letters.h"
 #include "engine/formats/tokenizer/parts.h"
 
 namespace tandem::token_decoders {
 namespace {
 
-/// The bytes of a token; the token itself where a character of it stands for none.
+/// The bytes of a token; the token itself where one of its characters represents none.
 std::string bytes_of_letters(const std::string& token) {
   std::string bytes;
   for (std::size_t at = 0; at < token.size();) {

@@ -1,4 +1,4 @@
-// WordPiece: what continues a word follows it, other tokens come behind a space.
+// WordPiece: a token that continues a word follows it directly, other tokens follow a space.
 #include "engine/formats/tokenizer/parts.h"
 
 namespace tandem::token_decoders {
@@ -9,7 +9,7 @@ void replace_text(std::string& text, std::string_view from, std::string_view to)
     text.replace(at, from.size(), to);
 }
 
-/// Spaces in front of marks and shortened words, as they come of cutting there.
+/// Removes spaces in front of marks and shortened words, which come from cutting there.
 void clean_up(std::string& text) {
   constexpr std::pair<std::string_view, std::string_view> pairs[] = {
       {" .", "."},   {" ?", "?"},     {" !", "!"},    {" ,", ","},

@@ -167,8 +167,8 @@ class Bpe final : public TokenModel {
   }
 
   TokenTable tokens_;
-  NumberTable places_;                 // of pairs: in merged_, which is their rank
-  std::vector<std::uint32_t> merged_;  // what becomes of each
+  NumberTable places_;                 // of pairs: their place in merged_, which is the rank
+  std::vector<std::uint32_t> merged_;  // the id that each pair becomes
   std::string prefix_, suffix_, unknown_;
   std::optional<std::uint32_t> unknown_id_;
   ByteIds bytes_;

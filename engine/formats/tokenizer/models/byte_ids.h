@@ -1,4 +1,5 @@
-// The ids of the tokens of single bytes, "<0x00>" to "<0xFF>", which stand for what no token has.
+// The ids of the tokens of single bytes, "<0x00>" to "<0xFF>", used for text that is in no other
+// token.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// Prepend: a text in front, unless there is none behind it.
+// Prepend: puts a text in front of a text that is not empty.
 #include "engine/formats/tokenizer/parts.h"
 
 namespace tandem::normalizers {

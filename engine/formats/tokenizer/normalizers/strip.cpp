@@ -1,4 +1,4 @@
-// Strip: without white space at one end or both.
+// Strip: removes white space at one end or both.
 #include "engine/formats/tokenizer/parts.h"
 #include "engine/formats/tokenizer/unicode.h"
 

@@ -1,4 +1,4 @@
-// StripAccents: without marks (the category M), which NFD has set apart before.
+// StripAccents: removes marks (the category M), which NFD has separated before.
 #include "engine/formats/tokenizer/parts.h"
 #include "engine/formats/tokenizer/unicode.h"
 

@@ -1,4 +1,4 @@
-// BertProcessing: the token `cls` before a text, `sep` behind it.
+// BertProcessing: the token `cls` before a text, `sep` after it.
 #include "engine/formats/tokenizer/post_processors/frame_tokens.h"
 
 namespace tandem::post_processors {

@@ -1,4 +1,4 @@
-// ByteLevel: says where tokens lie in the text, which nobody asks here.
+// ByteLevel: reports where tokens are in the text, which is not used here.
 #include "engine/formats/tokenizer/parts.h"
 
 namespace tandem::post_processors {

@@ -7,7 +7,7 @@
 
 namespace tandem::post_processors {
 
-/// Refuses a second frame: where it stood would be a guess.
+/// Refuses a second frame: its place would be a guess.
 struct Framing : PostProcessor {
   TokenFrame own;
 

@@ -1,4 +1,4 @@
-// BertPreTokenizer: words between white space, every punctuation mark alone.
+// BertPreTokenizer: words between white space, every punctuation mark by itself.
 #include "engine/formats/tokenizer/parts.h"
 #include "engine/formats/tokenizer/unicode.h"
 

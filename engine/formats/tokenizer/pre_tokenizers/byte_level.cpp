@@ -1,4 +1,4 @@
-// ByteLevel: words by GPT-2's expression, in letters that stand for bytes.
+// ByteLevel: words by GPT-2's expression, in letters that represent bytes.
 #include "engine/formats/tokenizer/byte_letters.h"
 #include "engine/formats/tokenizer/parts.h"
 
@@ -36,7 +36,7 @@ struct ByteLevel final : PreTokenizer {
   }
 
  private:
-  /// In front of every word that does not begin with one.
+  /// Puts a space in front of every word that does not begin with one.
   static void put_space(Words& words) {
     std::string text;
     text.reserve(words.text.size() + words.ranges.size());

@@ -1,4 +1,4 @@
-// Digits: numbers apart from the rest, digit by digit where it is asked for.
+// Digits: cuts numbers from the rest, into single digits where the settings ask for it.
 #include "engine/formats/tokenizer/parts.h"
 #include "engine/formats/tokenizer/unicode.h"
 

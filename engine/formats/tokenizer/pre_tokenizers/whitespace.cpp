@@ -1,4 +1,4 @@
-// Whitespace: words of \w+ and of [^\w\s]+; what is white space is gone.
+// Whitespace: words of \w+ and of [^\w\s]+; white space is dropped.
 #include "engine/formats/tokenizer/parts.h"
 #include "engine/formats/tokenizer/unicode.h"
 

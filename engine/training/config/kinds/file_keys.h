@@ -1,4 +1,5 @@
-// Files of data as values of keys: a name, a list, or a table of arrays; braces stand for several.
+// Files of data as values of keys: a name, a list, or a table of arrays; braces expand to several
+// names.
 #pragma once
 
 #include <string>
@@ -9,7 +10,8 @@
 
 namespace tandem {
 
-/// Of a text with braces; none where they are wrong, which is reported.
+/// The names that a text with braces expands to; empty where the braces are wrong, which is
+/// reported.
 std::vector<std::string> expand_names(const Found& found, const ConfigValue& text);
 
 /// Both the kind and the folder that names are relative to are known once the value is read.

@@ -1,5 +1,5 @@
-// Options that a kind of loss or metric has besides the keys of all kinds: what the kind says of
-// them, and what a configuration sets.
+// Options that a kind of loss or metric has besides the keys of all kinds: their description by the
+// kind, and their values in a configuration.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct OptionInfo {
   std::string_view help;
   double low = -1e300, high = 1e300;
   std::string_view allowed = "";    // "a|b|c" for strings
-  std::string_view item_help = "";  // of lists
+  std::string_view item_help = "";  // for the items of lists
 };
 
 using OptionValue = std::variant<std::int64_t, double, bool, std::string, std::vector<double>>;

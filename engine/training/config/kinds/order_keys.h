@@ -8,9 +8,9 @@
 
 namespace tandem {
 
-/// Of data.train: sources, epoch_end, shuffle, sampler.
+/// Visits the keys of data.train: sources, epoch_end, shuffle, sampler.
 void visit_order(KeyVisitor& train, DataConfig& c, const std::string& root);
-/// Of data.buckets.
+/// Visits the keys of data.buckets.
 void visit_buckets(KeyVisitor& v, BucketConfig& c);
 
 }  // namespace tandem

@@ -10,7 +10,8 @@
 
 namespace tandem {
 
-/// A folder, as save_pretrained writes one, stands for the tokenizer.json in it.
+/// The path of the tokenizer file; for a folder, as save_pretrained writes one, the tokenizer.json
+/// in it.
 inline std::string tokenizer_in(std::string path) {
   namespace fs = std::filesystem;
   std::error_code none;

@@ -28,7 +28,7 @@ class CutSource final : public ForwardingSource {
     const std::size_t kept = fields_[static_cast<std::size_t>(field)].sample.bytes();
     const std::size_t whole = source_->fields()[static_cast<std::size_t>(field)].sample.bytes();
     if (kept == whole) return source_->fill(field, samples, augmentation, to);
-    constexpr std::size_t most_bytes = std::size_t{1} << 16;  // of whole rows at a time
+    constexpr std::size_t most_bytes = std::size_t{1} << 16;  // whole rows read at a time
     const std::size_t piece = std::max<std::size_t>(most_bytes / whole, 1);
     thread_local std::vector<std::uint64_t> rows;  // words, so that every element type is aligned
     if (rows.size() * sizeof(std::uint64_t) < piece * whole)

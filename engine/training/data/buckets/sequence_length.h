@@ -1,4 +1,4 @@
-// How long a sequence is that was filled up.
+// The length of a sequence without the padding at its end.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace tandem {
 
-/// Of values along axis 0 of `type`, which has one: the place behind the last of them that has an
-/// element other than `pad`; 0 where there is none.
+/// The index after the last value along axis 0 of `type`, which has one, that has an element other
+/// than `pad`; 0 where there is none.
 std::int64_t sequence_length(const TensorType& type, const void* values, std::int64_t pad);
 
 }  // namespace tandem

@@ -36,8 +36,8 @@ char mark_of(ThousandsMark mark) {
   return marks[static_cast<std::size_t>(mark)];
 }
 
-/// Of a number as std::from_chars takes it, which tells too small ones from too large ones by
-/// nothing: 0 for 1e-400, infinity for 1e400.
+/// The nearest double of a number that std::from_chars reports as out of range, which it does for
+/// too small ones as for too large ones: 0 for 1e-400, infinity for 1e400.
 double nearest(std::string_view number) {
   static const locale_t plain = ::newlocale(LC_ALL_MASK, "C", nullptr);
   return ::strtod_l(std::string(number).c_str(), nullptr, plain);
@@ -60,7 +60,7 @@ std::optional<T> number_in(std::string_view text) {
   return value;
 }
 
-/// 1 and 0; -1 of another word.
+/// 1 for true and 0 for false; -1 for another word.
 int truth_of(std::string_view text) {
   if (text == "True" || text == "true" || text == "TRUE") return 1;
   if (text == "False" || text == "false" || text == "FALSE") return 0;
@@ -84,8 +84,8 @@ bool has_groups(std::string_view digits, char mark) {
   return is_first || count == 3;
 }
 
-/// With a space in place of the no-break ones that French and Swiss tables have between thousands
-/// (U+00A0 and the narrow U+202F).
+/// The text with a space in place of the no-break spaces that French and Swiss tables have between
+/// thousands (U+00A0 and the narrow U+202F).
 std::string with_plain_spaces(std::string_view text) {
   std::string plain(text);
   for (const std::string_view wide : {"\xc2\xa0", "\xe2\x80\xaf"}) {

@@ -1,5 +1,5 @@
-// Numbers in cells of text tables: how they are written, what stands for none, how messages show
-// cells.
+// Numbers in cells of text tables: how they are written, which cells count as missing, how messages
+// show cells.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace tandem {
 
-/// Of numbers: NA, N/A, NaN, None, null, nil, #N/A, <NA>, -, ?, . and the like; or nothing but
-/// spaces.
+/// Whether a cell of a column of numbers means "missing": NA, N/A, NaN, None, null, nil, #N/A,
+/// <NA>, -, ?, . and the like, or nothing but spaces.
 bool is_usual_missing(std::string_view cell);
 
 /// A cell as std::from_chars takes numbers: without spaces around it, marks of thousands and a plus
@@ -21,11 +21,11 @@ bool is_usual_missing(std::string_view cell);
 std::optional<std::string_view> plain_number(std::string_view cell, const CellText& cells,
                                              std::string& buffer);
 
-/// Infinity only of a number that is too large: 1e400. true and false, in any of three cases, are 1
-/// and 0.
+/// Infinity only for a number that is too large: 1e400. true and false, in any of three spellings,
+/// are 1 and 0.
 std::optional<double> read_double(std::string_view cell, const CellText& cells,
                                   std::string& buffer);
-/// Also of whole numbers that are written with a point: 5.0.
+/// Also takes whole numbers that are written with a point: 5.0.
 template <class T>
 std::optional<T> read_whole(std::string_view cell, const CellText& cells, std::string& buffer);
 

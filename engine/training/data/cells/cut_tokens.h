@@ -1,4 +1,4 @@
-// Tokens of texts that are longer than their field's samples: what is said of those left out.
+// Tokens of texts that are longer than their field's samples: messages about those left out.
 #pragma once
 
 #include <string>

@@ -16,13 +16,14 @@ struct DateTime {
 };
 
 /// ISO 8601: 2024-03-01, 2024-03-01T12:30:05.25+02:00, with T or a blank, also 2024-03-01T12:30Z or
-/// +0200. Without a zone it is UTC. Unset where it is no such date.
+/// +0200. Without a zone it is UTC. Unset where the cell is no such date.
 std::optional<DateTime> read_date(std::string_view cell);
 
-/// As `format` says, of %Y %m %d %H %M %S %y (1969 to 2068), any other characters as they are; else
-/// a date of ISO 8601; else the time as a number: seconds since 1970, from 1e11 on milliseconds,
-/// from 1e14 microseconds, from 1e17 nanoseconds. Eight digits that are a date without its strokes
-/// are none of these. `format`: "" for the others alone. `cells`: the marks of such a number.
+/// A time written as `format` says, with %Y %m %d %H %M %S %y (1969 to 2068) and any other
+/// characters as they are; else a date by ISO 8601; else the time as a number: seconds since 1970,
+/// from 1e11 on milliseconds, from 1e14 microseconds, from 1e17 nanoseconds. Eight digits that are
+/// a date without its hyphens are none of these. `format`: "" allows only the other two. `cells`:
+/// the marks of such a number.
 std::optional<DateTime> read_time(std::string_view cell, const std::string& format,
                                   const CellText& cells = {});
 

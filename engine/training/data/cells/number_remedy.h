@@ -1,4 +1,4 @@
-// What makes a number of a cell that is none.
+// Advice on how to turn a cell that is not a number into one.
 #pragma once
 
 #include <string>

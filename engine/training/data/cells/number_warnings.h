@@ -1,4 +1,4 @@
-// What is said of columns of numbers that may not be what they seem.
+// Warnings about columns of numbers that may not be what they seem.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ namespace tandem {
 std::vector<std::string> far_numbers(const TablePlan& plan,
                                      const std::vector<std::vector<ColumnStatistics>>& fields);
 
-/// A sentence for each column of times that holds dates by ISO 8601 beside plain numbers below
+/// A sentence for each column of times that holds both dates by ISO 8601 and plain numbers below
 /// 100000, which would be seconds of the first day of 1970: years, or days as Excel counts them.
 std::vector<std::string> mixed_dates(const TablePlan& plan,
                                      const std::vector<std::vector<ColumnStatistics>>& fields);

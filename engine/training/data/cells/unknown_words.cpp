@@ -17,7 +17,7 @@ std::string lower_word(std::string_view text) {
   return lower;
 }
 
-/// Whatever blanks and line ends it has around it.
+/// The text without blanks and line ends around it.
 std::string_view bare(std::string_view text) {
   constexpr std::string_view blanks = " \t\r\n\v\f";
   const std::size_t first = text.find_first_not_of(blanks);
@@ -79,7 +79,7 @@ std::vector<UnknownWords> unknown_words(const TablePlan& plan,
       words.are_tokens = false;
       words.is_untrained = plan.vocabularies[v].least <= 1 && !pads_row_0(plan, v);
       const Vocabulary& vocabulary = vocabularies.at(v);
-      std::vector<std::int64_t> ids;  // of words of this column
+      std::vector<std::int64_t> ids;  // the words of this column
       const auto column = static_cast<std::uint32_t>(field.columns[c]);
       for (std::int64_t id = 1; id < vocabulary.size(); ++id) {
         if (plan.vocabularies[v].by_value || vocabulary.column(id) == column) ids.push_back(id);

@@ -1,4 +1,4 @@
-// Words that the vocabularies of the training data lack: what is said where there are many.
+// Words that the vocabularies of the training data lack: messages where there are many.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace tandem {
 
-/// Up to this share of a column's values nothing is said of those that are unknown.
+/// Up to this share of a column's values, unknown ones cause no message.
 inline constexpr double most_unknown = 0.03;
 
 /// Statistics of the values that a field takes from one column.
@@ -19,7 +19,7 @@ struct UnknownWords {
   std::string field, column;
   std::int64_t values = 0, unknown = 0;
   struct Example {
-    std::string word, nearest;  // nearest: of the known words; "" where none is near
+    std::string word, nearest;  // nearest: most similar known word; "" where none is near
   };
   std::vector<Example> examples;
   bool is_untrained = false;  // no training sample has the row that they share
@@ -30,9 +30,9 @@ struct UnknownWords {
   }
 };
 
-/// What is most like an unknown word of the known ones: one that differs in spaces, then in the
-/// case of letters, then as a number is written ("1.0" and "1"), then in few letters; "" where none
-/// is. `known(i)` is asked for i below `count`.
+/// The known word that is most like an unknown one: one that differs in spaces, then in the case of
+/// letters, then in how a number is written ("1.0" and "1"), then in few letters; "" where there is
+/// none. `known(i)` is asked for i below `count`.
 std::string nearest_word(std::string_view word, std::int64_t count,
                          const std::function<std::string_view(std::int64_t)>& known);
 
@@ -44,7 +44,7 @@ std::vector<UnknownWords> unknown_words(const TablePlan& plan,
 /// A sentence for each column in which more than 3 of 100 values are unknown.
 std::vector<std::string> unknown_warnings(const std::vector<UnknownWords>& all);
 
-/// The same of tokens alone, which need no vocabulary of the training data.
+/// Like unknown_warnings, but only for tokens, which need no vocabulary of the training data.
 std::vector<std::string> token_warnings(const TablePlan& plan,
                                         const std::vector<std::vector<ColumnStatistics>>& fields);
 
@@ -54,7 +54,7 @@ std::vector<std::string> taken_warnings(const TablePlan& plan,
                                         const std::vector<std::vector<ColumnStatistics>>& fields);
 
 /// The vocabularies whose row for unknown words no training sample has, by the statistics of the
-/// training data: what to say of them, or "".
+/// training data: a note about them, or "".
 std::string untrained_note(const TablePlan& plan,
                            const std::vector<std::vector<ColumnStatistics>>& fields);
 

@@ -17,7 +17,7 @@ class CallParser {
     while (text_.ends_with(' ')) text_.remove_suffix(1);
   }
 
-  /// Of the whole call, without spaces around it.
+  /// The whole call, without spaces around it.
   std::string text() const { return std::string(text_); }
 
   std::string name() {

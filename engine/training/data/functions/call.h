@@ -10,8 +10,9 @@
 namespace tandem {
 
 struct Argument {
-  std::string name;             // of name=value
-  std::vector<double> numbers;  // of a quoted text one, which says nothing
+  std::string name;  // the name in name=value
+  /// A quoted text has one number, which means nothing.
+  std::vector<double> numbers;
   bool is_list = false, is_text = false;
   std::string text;  // between quotes; else as the number is written
 };

@@ -1,5 +1,5 @@
-// float32, int64, …: to that element type. What is no number of an integer type is refused. Among
-// functions of numbers float32 rounds nothing: the last one of them does.
+// float32, int64, …: converts to that element type. Values that an integer type does not hold are
+// refused. Between functions of numbers float32 rounds nothing: only the last function does.
 #include <cmath>
 #include <limits>
 

@@ -1,6 +1,6 @@
-// A function of a field's `as` or `augment` as a value: its kind (name, what is said of it, where
-// it may stand) and its options, which know what it does to arrays and to the text of a column.
-// log1p.cpp is the shortest to learn from, hash.cpp one of text, random_crop.cpp one of arrays.
+// A function of a field's `as` or `augment` as a value: its kind (name, description, where it may
+// be used) and its options, which know what it does to arrays and to the text of a column.
+// log1p.cpp is the shortest example, hash.cpp one for text, random_crop.cpp one for arrays.
 #pragma once
 
 #include <cstdint>
@@ -21,14 +21,14 @@ namespace tandem {
 class FieldPlanner;     // engine/training/data/table_plan.h
 struct VocabularyPlan;  // engine/training/data/table_plan.h
 
-/// What the random functions of one sample are keyed by.
+/// The key of the random numbers for one sample.
 struct SampleKey {
   std::uint64_t seed = 0;
   std::int64_t epoch = 0;
   std::int64_t sample = 0;
 };
 
-/// A value that a conversion to an integer type was given is none.
+/// A value that was to be converted to an integer type is not a whole number.
 struct NotWhole : std::invalid_argument {
   using std::invalid_argument::invalid_argument;
 };
@@ -39,7 +39,7 @@ struct SampleArray {
   const void* values;
   void* result;
   const SampleKey& key;
-  std::uint64_t place;  // of the function in the list
+  std::uint64_t place;  // index of the function in the list
   bool narrows_ids;     // whole numbers that do not fit a signed type become -1
 
   std::int64_t elements() const { return type.elements(); }
@@ -63,7 +63,8 @@ class FieldFunction {
  public:
   virtual ~FieldFunction() = default;
 
-  /// Of the result. Throws std::invalid_argument (what is wrong) where the function does not fit.
+  /// The type of the result. Throws std::invalid_argument (what is wrong) where the function does
+  /// not fit.
   virtual TensorType type_of(const TensorType& from) const = 0;
   /// Every byte stays what it is: `run` is not called.
   virtual bool only_copies(const TensorType&) const { return false; }
@@ -71,8 +72,9 @@ class FieldFunction {
   virtual bool keeps_whole_numbers() const { return false; }
   /// Whether `run` may throw for a value of such an array.
   virtual bool may_refuse(const TensorType&) const { return false; }
-  /// Arithmetic on single numbers, in double. Where such functions follow each other, what is
-  /// between them is float64 and the last one alone rounds: `result_type` of `run` says to what.
+  /// Arithmetic on single numbers, in double. Where several such functions follow each other, the
+  /// values between them are float64 and only the last one rounds, to the type given by
+  /// `result_type` of `run`.
   virtual bool computes_numbers() const { return false; }
   /// `run` may be given images of any height and width, whatever `type_of` was asked for.
   virtual bool takes_any_size() const { return false; }
@@ -87,9 +89,9 @@ class FieldFunction {
   /// The words that it numbers from 0 on; null where it numbers none that it knows.
   virtual const std::vector<std::string>* words() const { return nullptr; }
 
-  // What a trained model holds to, as text; "" where nothing depends on the function. Numbers are
+  // What a trained model depends on, as text; "" where nothing depends on the function. Numbers are
   // written alike however they were in the file: 1/4 as 0.25.
-  /// Which ids come of it, or are made of its result.
+  /// Which ids the function makes, or which are made of its result.
   virtual std::string decides_ids() const { return ""; }
   /// Which values the text of a column holds.
   virtual std::string decides_values() const { return ""; }
@@ -100,10 +102,10 @@ struct FieldFunctionKind {
   std::string_view form;        // as the page of keys shows it: "hash(n)"
   std::string_view words = {};  // other names, as "a|b": of functions whose name is an option
   std::shared_ptr<const FieldFunction> (*read)(Call&) = nullptr;
-  bool of_text = false;         // takes the columns of text tables alone
-  bool gives_ids = false;       // by a formula, which `decides_ids` tells
-  bool is_random = false;       // stands in `augment`
-  bool may_augment = false;     // may stand in `augment`, too
+  bool of_text = false;         // takes only the columns of text tables
+  bool gives_ids = false;       // by a formula, which `decides_ids` describes
+  bool is_random = false;       // is for `augment`
+  bool may_augment = false;     // may be in `augment`, too
   bool before_augment = false;  // acts before `augment` where `as` starts with it
 };
 
@@ -138,11 +140,11 @@ double number_at(T x) {
 /// A function that makes a number of a number: the same arithmetic for cells of text and arrays.
 class NumberFunction : public FieldFunction {
  public:
-  /// Of the result: float32, or int64 for whole numbers, which fit into 32 bits: text tables store
-  /// them so.
+  /// Type of the result: float32, or int64 for whole numbers, which fit into 32 bits because text
+  /// tables store them so.
   virtual DType result() const { return DType::float32; }
-  /// In double; whoever stores the result rounds it to the type above, once behind the last
-  /// function of numbers.
+  /// The result in double; the code that stores it rounds it to the type above, once, after the
+  /// last function of numbers.
   virtual double of(double x) const = 0;
 
   TensorType type_of(const TensorType& from) const final { return {result(), from.shape}; }

@@ -5,7 +5,7 @@
 
 #include "engine/training/data/functions/field_function.h"
 
-// Loops vectorise only so.
+// Loops vectorise only with this.
 #pragma GCC push_options
 #pragma GCC optimize("O3")
 

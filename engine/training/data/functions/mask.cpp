@@ -1,4 +1,4 @@
-// mask(pad=0): 1 for each value of a sequence up to the last one that is not `pad`, 0 behind it.
+// mask(pad=0): 1 for each value of a sequence up to the last one that is not `pad`, 0 after it.
 #include <algorithm>
 
 #include "engine/training/data/buckets/sequence_length.h"

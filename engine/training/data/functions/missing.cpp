@@ -1,5 +1,5 @@
-// missing(-1): what stands for an empty field of a text table; missing([0, 1959.7]): in each column
-// of a stack.
+// missing(-1): the value that an empty field of a text table gets; missing([0, 1959.7]): one for
+// each column of a stack.
 #include <fmt/format.h>
 
 #include <vector>

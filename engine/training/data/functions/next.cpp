@@ -1,6 +1,6 @@
 // next(pad=0): the labels of a language model: at each place of a row of ids the one that follows
-// it. -100, which losses ignore, stands at the last place, and with `pad` from the last value that
-// is not pad on.
+// it. -100, which losses ignore, is at the last place, and with `pad` from the last value that is
+// not pad on.
 #include <algorithm>
 #include <optional>
 

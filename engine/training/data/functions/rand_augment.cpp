@@ -23,7 +23,7 @@ struct AugmentOperation {
   void (*run)(const AugmentStep&);
 };
 
-/// Of 331 pixels, those that the most moves by.
+/// The largest shift, as a share of the image's size: 150 of 331 pixels.
 constexpr double most_moved = 150.0 / 331.0;
 
 void move_by(const AugmentStep& s, double x, double y) {

@@ -1,6 +1,6 @@
 // shift_right(start=0, pad=0): what a decoder reads where a row of labels is what it has to write:
-// `start`, then each label one place later. -100, which stands for no label, becomes `pad`; so
-// transformers makes decoder_input_ids.
+// `start`, then each label one place later. -100, which means "no label", becomes `pad`; this is
+// how transformers makes decoder_input_ids.
 #include "engine/training/data/functions/field_function.h"
 #include "engine/training/data/tokens/token_samples.h"
 

@@ -1,5 +1,5 @@
 // tokens(length=128): the ids that data.tokenizer makes of a text, special ones included, cut or
-// filled up to one length; give="mask" is 1 for each of them and 0 behind, give="types" their
+// filled up to one length; give="mask" is 1 for each of them and 0 after them, give="types" their
 // segments, give="targets" at each place the id that follows, -100 where none does.
 #include <fmt/format.h>
 

@@ -75,7 +75,8 @@ std::optional<std::int64_t> class_of_number(const std::string& text) {
 
 struct Labelled {
   std::string path, label;
-  std::string file;  // of the list, and its line; or the folder
+  // Path of the list, with the line below; or the folder.
+  std::string file;
   std::int64_t line = 0;
 };
 
@@ -124,8 +125,9 @@ void read_folders(const std::string& folder, bool may_be_empty, std::vector<Labe
   }
 }
 
-/// Sorted names of all labels; whole numbers stand for themselves, or are reported where they are
-/// no class: as names they would give other labels other numbers than those in the list.
+/// Sorted names of all labels. Labels that are all whole numbers are the classes' numbers
+/// themselves, and are reported where they are no class: as names they would get other numbers than
+/// those in the list.
 std::vector<std::string> classes_of(const std::vector<Labelled>& all, bool from_lists,
                                     std::vector<Diagnostic>& errors) {
   std::set<std::string> names;

@@ -21,20 +21,20 @@ struct ImageSize {
 /// What `resize` or `resize_short` make of a size: that of torchvision's Resize for PIL's images,
 /// whose longer side is short · longer / shorter without its fraction.
 ImageSize resized(const ImageFiles& kind, const ImageSize& own);
-/// What is left then.
+/// The size after `center_crop`.
 ImageSize cropped(const ImageFiles& kind, const ImageSize& size);
-/// Of the first row or column that a crop in the middle keeps: half of the rest, rounded to the
-/// even number where it lies between two.
+/// Index of the first row or column that a crop in the middle keeps: half of the rest, rounded to
+/// the even number where it is between two.
 std::int64_t crop_start(std::int64_t extent, std::int64_t kept);
 
 /// uint8 [channels, height, width], as `images` of `data.kind = "images"`.
 class ImageRows final : public RowMaker {
  public:
-  /// Looks at the headers of all files, in several threads. Reports pictures that cannot be read or
+  /// Reads the headers of all files, in several threads. Reports pictures that cannot be read or
   /// have other sizes; with `on_bad = "skip"` each is decoded, and those that cannot be read are
-  /// taken out of the list, of which `options.on_message` hears. With `options.on_bad_pictures`
-  /// those with bad headers are, too, and `list.left_out` says why. Null where something was
-  /// reported.
+  /// taken out of the list, which `options.on_message` reports. With `options.on_bad_pictures`
+  /// those with bad headers are taken out, too, and `list.left_out` says why. Null where something
+  /// was reported.
   static std::shared_ptr<const ImageRows> open(const ImageFiles& kind, ImageList& list,
                                                const OpenOptions& options,
                                                std::vector<Diagnostic>& errors);
@@ -55,8 +55,8 @@ class ImageRows final : public RowMaker {
 
   ImageFiles kind_;
   std::vector<std::string> paths_;
-  std::vector<ImageSize> sizes_;  // as the files had them when they were looked at
-  ImageSize size_;                // of every row
+  std::vector<ImageSize> sizes_;  // when their headers were read
+  ImageSize size_;                // size of every row
 };
 
 }  // namespace tandem

@@ -46,7 +46,7 @@ std::uint8_t grey_at(const Pixels& picture, std::int64_t i) {
   return grey_of(picture.data[i], picture.data[plane + i], picture.data[2 * plane + i]);
 }
 
-/// Between constants the result depends on the value alone.
+/// The blend with a constant depends only on each value, so that a table of 256 bytes serves.
 void blend_from(Pixels picture, int from, double factor) {
   const auto alpha = static_cast<float>(factor);
   const auto start = static_cast<float>(from);

@@ -6,7 +6,7 @@
 
 namespace tandem {
 
-/// Planes of bytes one behind the other; one or three of them.
+/// Planes of bytes one after the other; one or three of them.
 struct Pixels {
   std::uint8_t* data = nullptr;
   std::int64_t channels = 0, height = 0, width = 0;

@@ -18,7 +18,7 @@ bool wants(const ArrayNames& names, const char* array) { return !names || names-
 /// folder of its class.
 class LabelRows final : public RowMaker {
  public:
-  /// `images`: of the same list; null where they are not read.
+  /// `images`: those of the same list; null where they are not read.
   LabelRows(ImageList list, std::shared_ptr<const ImageRows> images)
       : list_(std::move(list)), images_(std::move(images)) {
     if (images_ == nullptr && list_.places.empty()) return;
@@ -84,7 +84,7 @@ ImageSplits read_images(const DataConfig& config, const ArrayNames& names,
   ImageSplits splits;
   splits.classes = options.classes;
   splits.train = read_split(kind, config.train, names, options, splits, false, errors);
-  // Without the classes of the training data nothing can be said of the held-out ones.
+  // Without the classes of the training data the held-out ones cannot be checked.
   if (!splits.train || config.eval.files.empty()) return splits;
   splits.eval = read_split(kind, config.eval, names, options, splits, true, errors);
   return splits;

@@ -10,7 +10,7 @@
 namespace tandem {
 namespace {
 
-/// Of one place.
+/// Random numbers for one place of an epoch.
 RandomStream draws_at(std::uint64_t seed, std::int64_t epoch, std::int64_t place) {
   constexpr std::uint64_t draw_key = 0x64726177;
   return RandomStream(
@@ -61,8 +61,8 @@ class WeightedOrder final : public DrawnOrder {
     return samples_[static_cast<std::size_t>(std::min(found - sums_.begin(), last))];
   }
 
-  std::vector<double> sums_;           // of the weights so far
-  std::vector<std::int64_t> samples_;  // of weights above 0
+  std::vector<double> sums_;           // running sums of the weights
+  std::vector<std::int64_t> samples_;  // those with weights above 0
 };
 
 class BalancedOrder final : public DrawnOrder {

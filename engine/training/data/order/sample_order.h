@@ -1,5 +1,5 @@
 // Which samples an epoch reads, and in which order: a pure function of seed and epoch, so that a
-// run that goes on, and any number of ranks, read the same.
+// resumed run, and any number of ranks, read the same.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ std::vector<std::int64_t> epoch_order(std::int64_t samples, const ShuffleConfig&
 
 struct EpochSamples {
   std::vector<std::int64_t> samples;  // by their place in the epoch
-  /// By place: how often the sample stands before it in this epoch. Empty: each stands once.
+  /// By place: how often the sample has come before it in this epoch. Empty: each comes once.
   std::vector<std::uint32_t> repeats;
   /// By optimizer step: the length of its bucket. Empty: there are no buckets.
   std::vector<std::int64_t> lengths;
@@ -39,7 +39,7 @@ std::shared_ptr<const SampleOrder> shuffled_order(std::int64_t samples,
 /// `EpochSamples::repeats` of samples below `samples`.
 std::vector<std::uint32_t> repeats_in(const std::vector<std::int64_t>& order, std::int64_t samples);
 
-/// The epochs under way, two at most, each worked out once. Any thread may ask.
+/// The current epochs, two at most, each computed once. Any thread may ask.
 class OpenEpochs {
  public:
   OpenEpochs(std::shared_ptr<const SampleOrder> order, std::uint64_t seed);

@@ -19,7 +19,7 @@ namespace {
 
 constexpr const char* sampler_key = "data.train.sampler.field";
 
-/// A field that has one number for each sample.
+/// The field that has one number for each sample.
 int sampler_field(const SamplerConfig& config, const DataSource& data, bool has_classes) {
   const int field = data.find_field(config.field);
   if (field < 0) {
@@ -136,7 +136,8 @@ std::int64_t source_of(const DataConfig& config, const DataSource& data, int fie
   return -1;
 }
 
-/// A field whose files tell the first source from the last one: labels of pictures lie nowhere.
+/// A field whose files distinguish the first source from the last one: labels of pictures have no
+/// files.
 int telling_field(const DataConfig& config, const DataSource& data) {
   const auto last = static_cast<std::int64_t>(config.sources.size()) - 1;
   for (int field = 0; field < static_cast<int>(data.fields().size()); ++field) {
@@ -167,7 +168,7 @@ std::vector<SourceShare> source_shares(const DataConfig& config, const DataSourc
   std::vector<SourceShare> shares;
   std::int64_t first = 0;
   for (std::size_t i = 0; i < count; ++i) {
-    // Samples stand in the order of the files: the first one of a later source is looked for.
+    // Samples are in the order of the files: the first one of a later source is looked for.
     std::int64_t low = first, high = data.samples();
     while (low < high) {
       const std::int64_t middle = low + (high - low) / 2;

@@ -1,4 +1,4 @@
-// The order in which training reads its samples, as the configuration says and the data has it.
+// The order in which training reads its samples, from the configuration and the data.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,8 @@ namespace tandem {
 /// `data` is what `config` describes, held-out samples left out. Reads weights or classes of all
 /// samples where a sampler needs them. Throws Error{usage} for fields that are not there or do not
 /// fit, Error{data} with file:row for weights that are none and classes without a weight.
-/// `tell` hears what an epoch is made of, where that is not each sample once; may be empty.
+/// `tell` gets a text on what an epoch is made of, where that is not each sample once; may be
+/// empty.
 std::shared_ptr<const SampleOrder> training_order(
     const DataConfig& config, const DataSource& data,
     const std::function<void(const std::string&)>& tell = {});

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double most_places = 1LL << 31;
 
-/// Which source each place takes.
+/// The source of each place.
 class Turns {
  public:
   explicit Turns(const std::vector<SourceShare>& sources) : taken_(sources.size()) {
@@ -22,7 +22,7 @@ class Turns {
     for (const SourceShare& source : sources) shares_.push_back(source.weight / sum);
   }
 
-  /// Of the next place.
+  /// The source of the next place.
   std::size_t next() const {
     std::size_t chosen = 0;
     double most = 0;
@@ -54,7 +54,7 @@ class SourceOrder final : public SampleOrder {
     Turns turns(sources_);
     refuse_long_epochs(turns, end);
     const auto has_more = [&](std::size_t i) { return turns.taken(i) < sources_[i].count; };
-    std::size_t left = sources_.size();  // that have not given all of theirs
+    std::size_t left = sources_.size();  // sources that have not given all of their samples
     for (;;) {
       const std::size_t source = turns.next();
       if (end == EpochEnd::first && !has_more(source)) break;
@@ -71,7 +71,7 @@ class SourceOrder final : public SampleOrder {
   std::int64_t count() const override { return count_; }
 
   EpochSamples epoch(std::uint64_t seed, std::int64_t epoch) const override {
-    struct Pass {  // of a source through its samples
+    struct Pass {  // a source's pass through its samples
       std::int64_t number = -1;
       std::vector<std::int64_t> order;
     };

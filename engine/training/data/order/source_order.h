@@ -9,7 +9,7 @@
 
 namespace tandem {
 
-/// Neighbouring samples of the data that are one source.
+/// Consecutive samples of the data that come from one source.
 struct SourceShare {
   std::int64_t first = 0, count = 0;  // samples, at least one
   double weight = 1;                  // above 0

@@ -21,7 +21,7 @@ namespace tandem {
 namespace {
 
 constexpr std::size_t piece_bytes = std::size_t{1} << 20;
-// What is encoded at once takes several times its size.
+// Encoding takes several times the size of the text that is encoded at once.
 constexpr std::size_t longest_document = std::size_t{1} << 28;
 
 [[noreturn]] void refuse_text(const std::string& path, std::int64_t line, std::string message,
@@ -86,8 +86,8 @@ void for_documents(const std::string& path, TextDocuments documents, F f) {
   give(text.size());
 }
 
-/// The kind of table that the file's name says; "" for text. Braces, quotes and separators of rows
-/// would be learned and scored as text.
+/// The kind of table that the file's name suggests; "" for text. Braces, quotes and separators of
+/// rows would be learned and scored as text.
 std::string_view table_kind(std::string_view path) {
   if (path.ends_with(".gz")) path.remove_suffix(3);
   constexpr std::pair<std::string_view, std::string_view> endings[] = {
@@ -180,7 +180,7 @@ std::shared_ptr<const ArraySet> read_text_split(const TextFiles& kind, const Spl
           if (unknown) lacking += std::count(ids.begin() + before, ids.end(), *unknown);
           if (kind.windows.document_end >= 0)
             ids.push_back(static_cast<std::uint32_t>(kind.windows.document_end));
-          if (ids.capacity() > claimed) {  // the next time it grows, it takes as much again
+          if (ids.capacity() > claimed) {  // its next growth takes as much again
             claimed = ids.capacity();
             claim_memory(claimed * sizeof ids[0], path, "",
                          std::to_string(ids.size()) + " tokens so far");
@@ -217,7 +217,7 @@ SavedVocabulary saved_characters(const Vocabulary& vocabulary) {
   return saved;
 }
 
-/// What makes ids of text, and what a run keeps of it.
+/// What makes ids of text, and the vocabulary that a run keeps for it.
 std::unique_ptr<const TextEncoder> choose_encoder(const DataConfig& config,
                                                   const OpenOptions& options, TextSplits& splits,
                                                   std::vector<Diagnostic>& errors) {

@@ -16,7 +16,7 @@ namespace tandem {
 /// Null splits where there are none, or where something was reported.
 struct TextSplits {
   std::shared_ptr<const ArraySet> train, eval;
-  std::optional<SavedVocabulary> vocabulary;  // of what decides the ids
+  std::optional<SavedVocabulary> vocabulary;  // the file that decides the ids
   std::vector<std::string> warnings = {};     // about tokens that it lacks
 };
 
@@ -25,7 +25,7 @@ struct TextSplits {
 TextSplits read_text(const DataConfig& config, const ArrayNames& names, const OpenOptions& options,
                      std::vector<Diagnostic>& errors);
 
-/// The files of a run that say what ids mean.
+/// The files of a run that define what ids mean.
 inline constexpr const char* tokenizer_file = "tokenizer.json";
 inline constexpr const char* characters_file = "vocabulary.characters.tsv";
 /// A tokenizer as a run keeps it: a copy of the file.

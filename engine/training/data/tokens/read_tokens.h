@@ -14,7 +14,7 @@ std::shared_ptr<const ArraySet> read_tokens(const TokenFiles& kind, const SplitC
                                             const ArrayNames& names, const OpenOptions& options,
                                             std::vector<Diagnostic>& errors);
 
-/// Throws Error{runtime} where somebody asked for the end.
+/// Throws Error{runtime} where a stop was requested.
 void check_token_stop(const OpenOptions& options);
 
 }  // namespace tandem

@@ -1,4 +1,4 @@
-// Text to ids, by one of the three ways that data.tokenizer names.
+// Encodes text to ids, by one of the three ways that data.tokenizer names.
 #pragma once
 
 #include <cstdint>
@@ -20,19 +20,19 @@ class TextEncoder {
   /// Appends the ids of a document. Throws std::invalid_argument (what is wrong).
   virtual void encode(std::string_view text, EncodeScratch& scratch,
                       std::vector<std::uint32_t>& ids) const = 0;
-  /// Ids are below.
+  /// All ids are below this.
   virtual std::int64_t size() const = 0;
   /// The id of text that the vocabulary lacks.
   virtual std::optional<std::uint32_t> unknown() const { return std::nullopt; }
 };
 
 std::unique_ptr<const TextEncoder> byte_encoder();
-/// Ids of the vocabulary's values, which are characters; 0 stands for others.
+/// Ids of the vocabulary's values, which are characters; 0 for all others.
 std::unique_ptr<const TextEncoder> character_encoder(const Vocabulary& vocabulary);
 /// Without special tokens.
 std::unique_ptr<const TextEncoder> token_encoder(std::shared_ptr<const Tokenizer> tokenizer);
 
-/// How often each character is in a text. Throws std::invalid_argument where it is no UTF-8.
+/// How often each character is in a text. Throws std::invalid_argument where the text is not UTF-8.
 class CharacterCounts {
  public:
   CharacterCounts() : times_(0x110000) {}

@@ -11,10 +11,10 @@ namespace {
 constexpr std::int64_t scanned_at_a_time = 1 << 18;  // tokens
 constexpr std::size_t most_bad = 5;
 
-/// What reading a piece of a sequence has found.
+/// Findings from reading a piece of a sequence.
 struct Scanned {
   std::int64_t least = std::numeric_limits<std::int64_t>::max(), greatest = -1;
-  std::vector<std::int64_t> ends;                            // behind tokens that end a document
+  std::vector<std::int64_t> ends;  // positions after tokens that end a document
   std::vector<std::pair<std::int64_t, std::int64_t>> bad{};  // token, id
 };
 
@@ -82,7 +82,7 @@ std::int64_t windows_of_document(std::int64_t tokens, const TokenWindows& window
   if (targets <= 0) return 0;
   if (targets <= windows.length) return 1;
   const std::int64_t step = windows.step();
-  const std::int64_t with_targets = (targets - 1) / step + 1;  // those that begin in front of one
+  const std::int64_t with_targets = (targets - 1) / step + 1;  // those that begin before one
   return std::min((targets - windows.length + step - 1) / step + 1, with_targets);
 }
 

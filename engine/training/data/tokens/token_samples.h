@@ -13,13 +13,13 @@
 
 namespace tandem {
 
-/// Windows of a stream of so many tokens: those that all tokens and targets are there for. What is
-/// left at the end is in none.
+/// Windows of a stream of so many tokens: those that all tokens and targets are there for. The rest
+/// at the end is in none.
 std::int64_t windows_of_stream(std::int64_t tokens, const TokenWindows& windows);
-/// Windows of a document: as many as every target needs; the last one may reach behind the end.
+/// Windows of a document: as many as every target needs; the last one may reach past the end.
 std::int64_t windows_of_document(std::int64_t tokens, const TokenWindows& windows);
 
-/// What becomes of targets behind the end of a document: the label that PyTorch's losses ignore by
+/// The value of targets after the end of a document: the label that PyTorch's losses ignore by
 /// default.
 inline constexpr std::int64_t ignored_target = -100;
 
@@ -41,13 +41,13 @@ class TokenSamples {
   std::int64_t samples() const { return samples_; }
   std::int64_t greatest() const { return greatest_; }
   std::int64_t least() const { return least_; }
-  /// Whether a window reaches behind the end of its document.
+  /// Whether a window reaches past the end of its document.
   bool pads() const { return pads_; }
 
   // Each writes `length` numbers.
   void tokens(std::int64_t sample, std::int64_t* to) const;
   void targets(std::int64_t sample, std::int64_t* to) const;
-  /// 1 where the target is a token, 0 behind the end.
+  /// 1 where the target is a token, 0 after the end.
   void mask(std::int64_t sample, std::int64_t* to) const;
 
   const std::string& file(std::int64_t sample) const;
@@ -60,7 +60,7 @@ class TokenSamples {
   struct Part {
     std::unique_ptr<TokenSequence> sequence;
     std::vector<std::int64_t> starts, firsts;
-    std::int64_t end = 0;  // behind its last window
+    std::int64_t end = 0;  // sample number after its last window
   };
   struct Window {
     const TokenSequence* sequence;

@@ -1,4 +1,4 @@
-// Token ids one behind the other, wherever they lie.
+// Consecutive token ids, in a file or in memory.
 #pragma once
 
 #include <cstdint>
@@ -21,15 +21,15 @@ class TokenSequence {
   virtual void read(std::int64_t first, std::int64_t count, std::int64_t* to) const = 0;
   /// For messages.
   virtual const std::string& file() const = 0;
-  /// Where in the file a token is; "" where nothing says so.
+  /// Where in the file a token is; "" where this is not known.
   virtual std::string place(std::int64_t token) const = 0;
 };
 
-/// Ids of two or four bytes in a file, of which no more is read than is asked for.
+/// Ids of two or four bytes in a file, of which only the requested ones are read.
 class TokenFile final : public TokenSequence {
  public:
-  /// Throws Error{runtime} where the file cannot be read, Error{data} where its size is none of
-  /// whole ids.
+  /// Throws Error{runtime} where the file cannot be read, Error{data} where its size is not a whole
+  /// number of ids.
   TokenFile(const std::string& path, TokenElement element, std::int64_t header_bytes);
 
   std::int64_t tokens() const override { return tokens_; }

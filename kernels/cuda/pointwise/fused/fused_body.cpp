@@ -141,7 +141,7 @@ class Reader {
     return std::nullopt;
   }
 
-  // Leaves what some output needs that somebody reads.
+  // Keeps only what an output needs that is read.
   void drop_unread() {
     std::vector<char> needed(body_.values.size(), 0);
     for (std::size_t i = 0; i < body_.outputs.size(); ++i) {

@@ -12,7 +12,7 @@ namespace tandem::cuda {
 struct FusedValue {
   DType dtype = DType::float32;
   std::optional<double> number;  // the same known number everywhere
-  int input = -1;                // of the kernel
+  int input = -1;                // index among the kernel's inputs
 };
 
 struct FusedStep {
@@ -24,12 +24,12 @@ struct FusedStep {
 struct FusedReduction {
   enum class Kind : std::uint8_t { sum, mean, maximum } kind = Kind::sum;
   int source = 0;          // value
-  int output = 0;          // of the kernel
+  int output = 0;          // index among the kernel's outputs
   std::vector<char> axes;  // per axis of the space: whether it is reduced
 };
 
 struct FusedBody {
-  Shape space;  // of all steps
+  Shape space;  // index space of all steps
   std::vector<FusedValue> values;
   std::vector<FusedStep> steps;
   std::vector<int> outputs;      // the value of each output of the kernel; -1: it is reduced

@@ -14,7 +14,7 @@ struct FinishArguments {
   std::int64_t parts = 0, elements = 0;
   double scale = 1;
   bool maximum = false;
-  Walk<1> walk;  // of the result
+  Walk<1> walk;  // over the result
 };
 
 /// `emulated`: where kernels are emulated, the result is there already.

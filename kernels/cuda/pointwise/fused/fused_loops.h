@@ -38,7 +38,8 @@ struct Total {
   static TANDEM_HOST_DEVICE double joined(double a, double b) {
     return maximum ? scalar::maximum(a, b) : a + b;
   }
-  /// Of the elements of a unit: neighbours first, so that few additions of doubles are needed.
+  /// Combines the elements of a unit: neighbours first, so that few additions of doubles are
+  /// needed.
   template <int count, class T>
   static TANDEM_HOST_DEVICE double of(T (&values)[count]) {
     TANDEM_UNROLL

@@ -56,7 +56,7 @@ class Planner {
     return is_result(k) || (body_.outputs[k - inputs_] >= 0 && operand(k).present);
   }
 
-  // Of the reduced output over the whole space; 0 on the reduced axes.
+  // Strides of the reduced output over the whole space; 0 on the reduced axes.
   Strides result_strides() const {
     const FusedReduction& reduction = *body_.reduction;
     const Operand& y = request_.outputs[static_cast<std::size_t>(reduction.output)];

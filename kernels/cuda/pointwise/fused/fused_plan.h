@@ -19,9 +19,9 @@ struct FusedPlan {
   } wide, narrow;
   std::vector<std::size_t> alignment;  // bytes, per operand, of the wide way
   FinishArguments finish;              // where a reduction has several parts, or no elements
-  std::int64_t elements = 0;           // of the index space
+  std::int64_t elements = 0;           // elements of the index space
 
-  /// Of several parts. Both ways cut a reduction alike.
+  /// For the partial sums where a reduction has several parts. Both ways cut a reduction alike.
   std::size_t workspace_bytes() const {
     return sizeof(double) * static_cast<std::size_t>(finish.parts * finish.elements);
   }

@@ -93,7 +93,8 @@ int known_architecture(const Nvrtc& nvrtc, int architecture) {
 
 constexpr std::size_t digest_size = 64;
 
-// Code behind its digest; nothing where there is no such file, or another digest.
+// The code that follows its digest in the file; nothing where there is no such file, or another
+// digest.
 std::string read_code(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   const std::string content{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};

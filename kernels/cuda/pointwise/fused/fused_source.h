@@ -35,8 +35,8 @@ struct FusedLayout {
 /// Elements of a unit: 8 where all operands have at most 16 bits, else 4.
 int fused_width(const KernelRequest& request, const FusedBody& body);
 
-/// Of the kernel `fused`, whose only parameter is a FusedArguments; on the host
-/// `extern "C" void fused(const LaunchShape&, const void*)`.
+/// Source text of the kernel `fused`, whose only parameter is a FusedArguments; on the host `extern
+/// "C" void fused(const LaunchShape&, const void*)`.
 std::string fused_source(const KernelRequest& request, const FusedBody& body,
                          const FusedLayout& layout);
 

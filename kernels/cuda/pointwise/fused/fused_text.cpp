@@ -50,7 +50,7 @@ const char* stored_name(DType dtype) {
     case DType::float8_e5m2:
     case DType::float8_e5m2fnuz:
     case DType::float8_e8m0fnu:
-      break;  // of no element-wise operator
+      break;  // no element-wise operator has them
   }
   return "float";
 }

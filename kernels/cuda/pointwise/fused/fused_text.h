@@ -10,7 +10,7 @@ namespace tandem::cuda {
 /// How elements of the type are stored, and what they compute in.
 const char* stored_name(DType dtype);
 const char* computed_name(DType dtype);
-bool is_half(DType dtype);  // of 16 bits
+bool is_half(DType dtype);  // a float of 16 bits
 
 /// A number of a type, by its bits, with what it is as a comment.
 std::string number_text(DType dtype, double number);

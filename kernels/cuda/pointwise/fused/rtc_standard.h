@@ -27,7 +27,7 @@ inline constexpr bool is_floating_point_v = is_same_v<T, float> || is_same_v<T, 
 template <class T>
 inline constexpr bool is_signed_v = T(-1) < T(0);
 
-/// Of integers.
+/// For integers only.
 template <class T>
 struct numeric_limits {
   static constexpr int digits = static_cast<int>(sizeof(T)) * 8 - (is_signed_v<T> ? 1 : 0);
