@@ -132,7 +132,7 @@ std::vector<Crossing> crossings_of(const Lowered& lowered, const Plan& plan,
 Traffic traffic_of(const std::vector<Crossing>& crossings) {
   Traffic traffic;
   for (const Crossing& crossing : crossings) {
-    const auto times = static_cast<std::size_t>(crossing.ahead ? 0 : crossing.times);
+    const auto times = static_cast<std::size_t>(crossing.counted_times());
     (crossing.scalar() ? traffic.scalar_copies : traffic.copies) += crossing.times;
     (crossing.scalar() ? traffic.scalar_bytes : traffic.bytes) += crossing.bytes * times;
     if (crossing.scalar()) continue;

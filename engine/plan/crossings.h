@@ -31,6 +31,9 @@ struct Crossing {
   /// A loss, a rate, a norm: its cost is that of any copy, its bytes mean nothing.
   bool scalar() const { return bytes < 16; }
   bool hidden() const { return exposed_ms < 1e-6; }
+  /// How many times its bytes count in a step: rows that are copied a step ahead count where the
+  /// step uses them.
+  std::int64_t counted_times() const { return ahead ? 0 : times; }
 };
 
 /// In the order of the plan. `simulation` null: exposed times are left at 0. `imported`: names the

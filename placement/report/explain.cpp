@@ -290,7 +290,7 @@ void add_costs(const PlannedStep& step, Explained& to) {
                                     [&](const std::string& name) { return names.contains(name); });
     if (!is_its || crossing.scalar()) continue;
     cost.copies += crossing.times;
-    cost.bytes += crossing.bytes * static_cast<std::size_t>(crossing.times);
+    cost.bytes += crossing.bytes * static_cast<std::size_t>(crossing.counted_times());
     cost.exposed += crossing.exposed_ms / 1e3 * static_cast<double>(crossing.times);
   }
 }

@@ -453,6 +453,20 @@ TEST_F(CacheTest, PlansCountIt) {
             4 * lookup_ids - 2 * 2 * lookup_row_bytes);
 }
 
+// Rows that are copied a step ahead cross once in a step like the others.
+TEST_F(CacheTest, ExplainCountsRowsAheadOnceAsThePlanDoes) {
+  for (const std::string more : {"", ", lookahead = 1"}) {
+    SCOPED_TRACE(more);
+    PolicyOptions options = policy(two_rows);
+    options.place = {"{ at = \"embedding\", cache = \"" + std::string(two_rows) + "\"" + more +
+                     " }"};
+    const Json cost = Json::parse(policy_explain(options, "**").json)["cost"];
+    const Json traffic = Json::parse(policy_plan(options).report.json)["traffic"];
+    EXPECT_GT(traffic["bytes"], 0);
+    EXPECT_EQ(cost["copied_bytes"], traffic["bytes"]);
+  }
+}
+
 TEST_F(CacheTest, ExplainSaysWhere) {
   const Report report = policy_explain(policy(two_rows), "table:weight");
   const Json cache = Json::parse(report.json)["attributes"]["cache"];
