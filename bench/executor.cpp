@@ -1,5 +1,6 @@
-// What a step costs besides arithmetic: dispatch of one instruction, fork and join of one parallel
-// region, and a whole network's step with the layouts that lowering chose against row-major maps.
+// Costs of a step besides arithmetic: dispatch of one instruction, fork and join of one parallel
+// region, and a whole network's step with the layouts that lowering chose, compared with row-major
+// maps.
 //
 //   bench_executor [WORKLOAD.toml …] [--benchmark_…]   each workload is timed in both layouts
 #include <benchmark/benchmark.h>
@@ -24,7 +25,7 @@ namespace {
 constexpr std::int64_t chain_elements = 16;
 constexpr int warm_up_steps = 3, steps_together = 10;
 
-/// The cpu with a list of kernels of our own.
+/// The cpu with another list of kernels.
 class OtherKernels final : public Device {
  public:
   OtherKernels(Device& cpu, KernelList kernels) : cpu_(cpu), kernels_(std::move(kernels)) {}
@@ -51,7 +52,7 @@ class OtherKernels final : public Device {
   KernelList kernels_;
 };
 
-/// Neg without arithmetic: what is left is the engine's own work.
+/// Neg without arithmetic: only the engine's own work remains.
 Kernel empty_kernel() {
   Kernel kernel;
   kernel.name = "bench.empty";
@@ -61,7 +62,7 @@ Kernel empty_kernel() {
   return kernel;
 }
 
-/// y = -(-(… x)) over a few elements, `count` nodes of it.
+/// y = -(-(… x)) over a few elements, with `count` nodes.
 Graph chain(const OperatorSet& operators, int count) {
   GraphBuilder g(operators);
   g.set_scope({"chain", Phase::forward, {}});
@@ -80,7 +81,7 @@ std::int64_t instructions(const Plan& plan) {
   return count;
 }
 
-/// A step of a program of unfused nodes, each its own instruction.
+/// Runs a step of unfused nodes, each of which is one instruction.
 void dispatch(benchmark::State& state, bool empty, int count) {
   const OperatorSet operators = all_operators();
   const std::unique_ptr<Device> cpu = make_cpu_device();
@@ -99,7 +100,7 @@ void dispatch(benchmark::State& state, bool empty, int count) {
   state.counters["instructions"] = static_cast<double>(instructions(program.plan()));
 }
 
-/// One region over the whole team that does nothing, regions following at once as within a step.
+/// Runs an empty region on the whole team; regions follow at once, as within a step.
 void fork_join(benchmark::State& state) {
   const std::unique_ptr<Device> cpu = make_cpu_device();
   const int team = cpu->facts().threads;
@@ -130,7 +131,7 @@ class Network {
   }
 
   struct Count {
-    std::int64_t channels_last_maps = 0;  // activations and gradients that are not row-major too
+    std::int64_t channels_last_maps = 0;  // activations and gradients that are not row-major
     std::int64_t reorders = 0;            // instructions that only copy to another layout
   };
   Count count() const {

@@ -35,7 +35,7 @@ const DeviceFacts& facts() {
   return value;
 }
 
-/// A node of one operator over zeroed or small numbers, ready to run.
+/// A prepared node of one operator over zeros or small numbers.
 class Timed {
  public:
   Timed(std::string op, std::vector<TensorType> inputs, Attributes attributes = {},
@@ -112,7 +112,7 @@ void time(const std::string& name, std::function<std::shared_ptr<Timed>()> make,
       [=](benchmark::State& state) {
         const auto timed = make();
         for (int i = 0; i < 3; ++i) timed->run();
-        double least = 1e9;  // other programs on the machine do not touch it
+        double least = 1e9;  // hardly affected by other programs
         for (auto _ : state) {
           const auto start = std::chrono::steady_clock::now();
           timed->run();
@@ -174,7 +174,7 @@ void register_all() {
       node(std::string("Softmax"), std::vector{floats(big)}, Attributes{{"axis", std::int64_t{1}}}),
       2 * mib8);
   const TensorType labels{DType::int64, {2048}};
-  // In one kernel, and in the two that it stands for.
+  // In one kernel, and in the two that it replaces.
   for (const Shape& scores : {big, Shape{256, 1000}, Shape{1024, 50257}}) {
     const TensorType classes{DType::int64, {scores[0]}}, marks = floats({scores[0]});
     const std::string size = std::to_string(scores[0]) + "x" + std::to_string(scores[1]);

@@ -1,4 +1,4 @@
-// Speed of the product and pooling kernels alone, on the shapes of the bench networks: every kernel
+// Speed of only the product and pooling kernels, on the shapes of the bench networks: every kernel
 // that takes a node, in the layout it proposes first. `OMP_NUM_THREADS` sets the team size.
 #include <benchmark/benchmark.h>
 
@@ -21,7 +21,7 @@ struct Work {
   std::string name, op;
   std::vector<Shape> inputs;
   Attributes attributes;
-  std::vector<std::vector<int>> orders;  // per input, where not as proposed
+  std::vector<std::vector<int>> orders;  // per input, if not as proposed
 };
 
 const OperatorSet& operators() {

@@ -27,7 +27,7 @@ namespace {
 
 constexpr std::int64_t table_rows = 184968, positions = 624000, columns = 80;
 
-/// Touched memory in huge pages where the system has them, as in the engine's arenas.
+/// Memory in huge pages if the system has them, already touched, as in the engine's arenas.
 template <class T>
 class Array {
  public:
@@ -68,8 +68,8 @@ Times time(const std::function<void()>& f) {
   return {all[all.size() / 2], all.front()};
 }
 
-/// GB/s of x += 1 over an array beyond the caches, read and written in place; the best of the
-/// repeats.
+/// GB/s of x += 1 in place over an array larger than the caches, counting reads and writes; the
+/// best of the repeats.
 double in_place_bandwidth(int threads) {
   constexpr std::int64_t count = std::int64_t{64} << 20;
   Array<float> x(count, 1.0f);
@@ -129,7 +129,7 @@ void run(bool zipf, Isa isa, int threads) {
       unique_rows(&id_array, 1, table_rows, groups, unique_scratch.data(), threads);
   fmt::print("{}: {} distinct rows\n", zipf ? "zipf(1.05)" : "uniform", count);
   fmt::print("  {:<34} {:>8} {:>8} {:>8} {:>8} {:>9}\n", "", "ms", "least", "MB", "GB/s",
-             "x in place");  // the last two of the least time
+             "x in place");  // the last two follow from the least time
   const double index_bytes = positions * (8.0 + 4) + static_cast<double>(count) * 8;
   report("unique_rows", index_bytes,
          [&] { unique_rows(&id_array, 1, table_rows, groups, unique_scratch.data(), threads); });
@@ -221,7 +221,7 @@ void run(bool zipf, Isa isa, int threads) {
          });
 }
 
-/// Larger tables, for the choice between the two sorts.
+/// Larger tables, to compare the two sorts.
 void run_sizes(int threads) {
   fmt::print("unique_rows, uniform ids, {} positions\n", positions);
   for (const std::int64_t size : {1LL << 20, 4LL << 20, 40LL << 20, 1LL << 31}) {

@@ -15,7 +15,7 @@ using ::testing::IsEmpty;
 
 constexpr std::size_t captured_elements = 100, captured_bytes = captured_elements * sizeof(float);
 
-// Captures: x to the device on a forked copy_in, y = 2 x + step on compute.
+// Captures a copy of x to the device on a forked copy_in, and y = 2 x + step on compute.
 struct CapturedStep {
   explicit CapturedStep(bool joined = true, bool late = false)
       : fake({.runtime = {.late = late}}), input(fake.pinned(captured_elements, 1)) {
@@ -65,7 +65,7 @@ TEST(CudaCapture, ReplaysOnFixedAddresses) {
   }
 }
 
-// A trace has times of single operations, which those of a graph have not.
+// A trace needs the times of single operations, and operations in a graph have none.
 TEST(CudaCapture, NothingIsOfferedWhileATraceIsKept) {
   FakeDevice fake;
   const auto x = fake.device->allocate(captured_bytes);
@@ -88,7 +88,7 @@ TEST(CudaCapture, NothingIsOfferedWhileATraceIsKept) {
   fake.device->synchronize();
 }
 
-/// Hears of operations, and does not look at what they touch.
+/// Counts operations and ignores what they touch.
 class Counting final : public LaneMonitor {
  public:
   bool checks_order() const override { return false; }
@@ -113,7 +113,7 @@ class Counting final : public LaneMonitor {
   int lanes = 1, events = 0, operations = 0;
 };
 
-// While a graph's operations are told, the GPU has nothing to do.
+// The monitor's work for a graph's operations would leave the GPU without work.
 TEST(CudaCapture, WhereNoOrderIsCheckedNothingIsToldOfAGraph) {
   const auto runtime = std::make_shared<FakeRuntime>();
   const auto monitor = std::make_shared<Counting>();
@@ -151,7 +151,7 @@ TEST(CudaCapture, MissingJoinIsRefused) {
   CapturedStep step(false);
   EXPECT_THAT(error_text_of([&] { step.fake.compute->end_capture(); }),
               HasSubstr("cuda:0.copy_in is joined"));
-  const auto memory = step.fake.device->allocate(64);  // nothing is captured any more
+  const auto memory = step.fake.device->allocate(64);  // the capture has ended
   EXPECT_EQ(error_text_of([&] { step.fake.compute->synchronize(); }), "");
   EXPECT_THAT(step.fake.runtime->problems(), Contains(HasSubstr("is joined to it")));
 }
@@ -160,14 +160,14 @@ TEST(CudaCapture, MissingEdgeInsideIsReportedAtLaunch) {
   CapturedStep step(false);
   const auto late = step.fake.device->make_event();
   step.fake.copy_in->record(*late, 1);
-  step.fake.compute->wait(*late, 1);  // joined, but behind the kernel
+  step.fake.compute->wait(*late, 1);  // joined, but after the kernel
   const auto captured = step.fake.compute->end_capture();
   EXPECT_EQ(step.fake.first_error(), "");
   step.fake.compute->launch(*captured);
   EXPECT_THAT(step.fake.first_error(), AllOf(HasSubstr("'layer1.add'"), HasSubstr("'images'")));
 }
 
-// The fork is a part of the graph: the stream that it was captured from is not ordered behind it.
+// The fork belongs to the graph: the stream that it was captured from does not wait for the graph.
 TEST(CudaCapture, OrdersItsOwnStreamOnly) {
   for (const bool with_event : {true, false}) {
     CapturedStep step;
@@ -216,20 +216,20 @@ TEST(CudaCapture, RefusesWhatCudaRefuses) {
   refused("host makes a stream while capturing", [&] { device.make_stream(); });
   refused("begins within", [&] { fake.compute->begin_capture(); });
   refused("another one is under way", [&] { fake.copy_in->begin_capture(); });
-  // All that was found before CUDA was asked.
+  // All of this was refused before CUDA was called.
   EXPECT_THAT(fake.runtime->problems(), IsEmpty());
 
   EXPECT_THAT(error_text_of([&] { fake.copy_out->wait(*inside, 1); }), HasSubstr("has ended"));
   EXPECT_THAT(error_text_of([&] { fake.compute->end_capture(); }), HasSubstr("never began"));
   fake.compute->begin_capture();
-  EXPECT_FALSE(inside->reached(1));  // asks CUDA for nothing
+  EXPECT_FALSE(inside->reached(1));  // calls no function of CUDA
   fake.compute->record(*inside, 1);
   const auto empty = fake.compute->end_capture();
   EXPECT_THAT(error_text_of([&] { fake.copy_in->launch(*empty); }), HasSubstr("another"));
   fake.compute->launch(*empty);
   fake.compute->record(*inside, 1);  // an ordinary event again
   inside->synchronize(1);
-  // What broke a rule cannot be launched.
+  // A capture that broke a rule cannot be launched.
   fake.compute->begin_capture();
   EXPECT_NE(error_text_of([&] { fake.compute->wait(*outside, 1); }), "");
   EXPECT_THAT(error_text_of([&] { fake.compute->end_capture(); }), HasSubstr("broken"));
@@ -249,7 +249,7 @@ TEST(CudaCapture, CopiesOfMemoryThatIsNotPinnedAreRefused) {
               HasSubstr("not permitted when stream is capturing"));
   EXPECT_NE(error_text_of([&] { fake.compute->end_capture(); }), "");
   fake.compute->copy(memory->address(), host.data(), captured_bytes,
-                     {"images"});  // the device goes on
+                     {"images"});  // the device still works
   fake.device->synchronize();
   EXPECT_EQ(fake.runtime->pageable_copies(), 1);
 }
@@ -266,7 +266,7 @@ TEST(CudaCapture, NothingIsLeft) {
     fake.compute->launch(*captured);
     fake.copy_in->begin_capture();
     fake.copy_in->run(call.call());
-    fake.copy_in.reset();  // in the middle of it
+    fake.copy_in.reset();  // in the middle of its capture
   }
   fake.settled.reset();
   fake.compute.reset();

@@ -1,5 +1,5 @@
-// What goes wrong between ranks: starts that hang, errors of NCCL, time limits, ranks that die. And
-// the real library, where this machine has it.
+// Failures between ranks: starts that hang, errors of NCCL, time limits, ranks that die. Also the
+// real library, if this machine has it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -73,7 +73,7 @@ TEST(CollectiveStarts, NoIdNoStart) {
                                      ": no socket interface found")));
 }
 
-// Both ranks have the same GPU: the second one is refused, and the first one is told.
+// Both ranks have the same GPU: the second is refused, and the first gets the error, too.
 TEST(CollectiveStarts, TwoRanksOnOneGpu) {
   FakeNccl nccl;
   std::shared_ptr<FakeRuntime> shared = std::make_shared<FakeRuntime>();
@@ -155,12 +155,12 @@ TEST(CollectiveFailures, AnErrorThatComesLaterEndsTheCommunicator) {
                                           "(ncclRemoteError): connection closed by 10.0.0.7"),
                                HasSubstr("look at what the other ranks have printed")));
       EXPECT_EQ(nccl.aborted(), 1);
-      EXPECT_EQ(text_of([&] { communicator->check(); }), first);  // and from then on
+      EXPECT_EQ(text_of([&] { communicator->check(); }), first);  // and all later calls fail alike
       EXPECT_EQ(text_of([&] { sum.enqueue(*communicator); }), first);
       EXPECT_EQ(text_of([&] { communicator->wait(*rank.stream); }), first);
       EXPECT_EQ(text_of([&] { communicator->watch(*rank.stream, "x"); }), first);
     } else {
-      communicator->check();  // knows nothing of it yet
+      communicator->check();  // has no error yet
     }
   });
   EXPECT_THAT(thrown, Each(""));
@@ -188,7 +188,7 @@ TEST(CollectiveFailures, ACallThatFailsNamesTheOperation) {
   }
 }
 
-// A group that has begun ends, whatever goes wrong in it.
+// A group that has begun is ended even if a call in it fails.
 TEST(CollectiveFailures, ASendThatFails) {
   FakeNccl nccl;
   ThreadRanksOptions options;
@@ -224,7 +224,7 @@ TEST(CollectiveFailures, AnOperationThatWaitsInVainIsNamedWhenItsTimeIsOver) {
       rank.rendezvous->exchange("rank 0 has given up", "");
       return communicator->abort("rank 0 has given up");
     }
-    sum.enqueue(*communicator, "second");  // of rank 0 alone
+    sum.enqueue(*communicator, "second");  // only on rank 0
     const auto begin = steady_clock::now();
     std::string text;
     while (text.empty() && steady_clock::now() - begin < seconds(5)) {
@@ -239,13 +239,13 @@ TEST(CollectiveFailures, AnOperationThatWaitsInVainIsNamedWhenItsTimeIsOver) {
                                  "nothing for 2"),
                       HasSubstr("another rank has stopped")));
     rank.rendezvous->exchange("rank 0 has given up", "");
-    rank.stream->synchronize();  // nothing of it is left on the GPU
+    rank.stream->synchronize();  // no work of it is left on the GPU
   });
   EXPECT_THAT(thrown, Each(""));
   EXPECT_EQ(nccl.aborted(), 2);
 }
 
-// The time of what stands in a row counts from when the one before was done.
+// The time limit of a queued operation starts when the operation before it is done.
 TEST(CollectiveFailures, ALongRowIsNotLate) {
   FakeNccl nccl;
   ThreadRanksOptions options;
@@ -369,7 +369,7 @@ TEST(CollectiveFailures, AbortIsFinal) {
   EXPECT_THAT(nccl.problems(), IsEmpty());
 }
 
-// The checks of the fake see what they are for.
+// The fake's checks find the errors that they are made for.
 TEST(FakeNcclRules, AreChecked) {
   FakeNccl nccl;
   const cuda::Nccl& table = *nccl.table();
@@ -390,7 +390,7 @@ TEST(FakeNcclRules, AreChecked) {
   const auto sum = [&] {
     return table.ncclAllReduce(nullptr, nullptr, 0, ncclFloat32, ncclSum, communicator, stream);
   };
-  EXPECT_EQ(sum(), ncclInvalidUsage);  // is not started
+  EXPECT_EQ(sum(), ncclInvalidUsage);  // it has not started
   ncclResult_t state = ncclInProgress;
   EXPECT_EQ(table.ncclCommGetAsyncError(communicator, &state), ncclSuccess);
   EXPECT_EQ(state, ncclSuccess);
@@ -398,7 +398,7 @@ TEST(FakeNcclRules, AreChecked) {
   EXPECT_EQ(sum(), ncclInProgress);
   EXPECT_EQ(sum(), ncclInvalidUsage);  // the first one is in progress
   EXPECT_EQ(table.ncclCommDestroy(communicator), ncclInvalidUsage);
-  EXPECT_EQ(table.ncclCommAbort(communicator), ncclInvalidArgument);  // is gone
+  EXPECT_EQ(table.ncclCommAbort(communicator), ncclInvalidArgument);  // it no longer exists
   EXPECT_THAT(
       nccl.problems(),
       ElementsAre(HasSubstr("blocks"), HasSubstr("an id that nobody has made"),

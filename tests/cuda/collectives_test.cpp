@@ -31,7 +31,7 @@ std::vector<double> elements(int rank, std::size_t from, std::size_t count) {
   return numbers;
 }
 
-/// Over ranks 0…ranks-1: their numbers are rank + 1 + i % 7.
+/// The reduction over ranks 0…ranks-1, whose numbers are rank + 1 + i % 7.
 double reduced_element(Reduction reduction, int ranks, std::size_t i) {
   const double same = static_cast<double>(i % 7);
   switch (reduction) {
@@ -64,7 +64,7 @@ bool is_reducible(DType dtype, Reduction reduction) {
 constexpr Reduction all_reductions[] = {Reduction::sum, Reduction::mean, Reduction::maximum,
                                         Reduction::minimum};
 
-/// Ranks, streams that put off their work, polls that NCCL wants after each call.
+/// Parameters: ranks, whether streams delay their work, polls that NCCL needs after each call.
 class Collectives : public ::testing::TestWithParam<std::tuple<int, bool, int>> {
  protected:
   int ranks() const { return std::get<0>(GetParam()); }
@@ -91,7 +91,7 @@ INSTANTIATE_TEST_SUITE_P(, Collectives,
                          ::testing::Combine(::testing::Values(1, 2, 4), ::testing::Bool(),
                                             ::testing::Values(0, 3)));
 
-/// What an operation leaves in `to` (filled with ones before), `count` elements.
+/// The first `count` elements that an operation leaves in `to`, which is filled with ones before.
 template <class Enqueue>
 std::vector<double> result_of(ThreadRank& rank, Communicator& communicator, DType dtype,
                               const std::vector<double>& from, std::size_t count,
@@ -154,7 +154,7 @@ TEST_P(Collectives, ReduceScatter) {
   });
 }
 
-// Parts that are full and parts that are not, all in one group; twice, the second time captured.
+// Full and incomplete parts, all in one group; twice, the second time captured.
 TEST_P(Collectives, SeveralPartsTravelTogether) {
   run([&](ThreadRank& rank, Communicator& communicator) {
     const DType dtype = DType::float32;
@@ -197,7 +197,7 @@ TEST_P(Collectives, SeveralPartsTravelTogether) {
   });
 }
 
-/// What a rank sends to another one: from 0 to 43.
+/// What rank `from` sends to rank `to`: from 0 to 43.
 double sent(int from, int to, std::size_t i) {
   return 10 * from + to + static_cast<double>(i % 11);
 }
@@ -243,7 +243,7 @@ TEST_P(Collectives, InPlaceAndOneAfterTheOther) {
     const auto whole =
         rank.put(bytes_of(dtype, elements(rank.rank, 0, collective_elements * ranks())));
     char* const own = static_cast<char*>(whole->address()) + part * rank.rank;
-    // A reduction in parts, then its parts together, then all once more: ranks times the sum.
+    // Reduces in parts, gathers the parts, then reduces everything again: ranks times the sum.
     communicator.reduce_scatter(
         *rank.stream, "first", {whole->address(), own, collective_elements, dtype}, Reduction::sum);
     communicator.all_gather(*rank.stream, "second",
@@ -263,7 +263,7 @@ TEST_P(Collectives, InPlaceAndOneAfterTheOther) {
   });
 }
 
-// Far more than are watched at once, without a look between them.
+// Far more than are watched at once, with no check in between.
 TEST_P(Collectives, ManyAreEnqueuedAhead) {
   run([&](ThreadRank& rank, Communicator& communicator) {
     const auto sum = rank.put(bytes_of(DType::int64, {1}));
@@ -299,7 +299,7 @@ TEST_P(Collectives, CapturedAndReplayed) {
                             Reduction::sum);
     communicator.all_to_all(
         *rank.stream, "turn",
-        {y->address(), y->address(), 0, dtype});  // nothing; allowed in a capture
+        {y->address(), y->address(), 0, dtype});  // no elements; allowed in a capture
     const std::unique_ptr<Captured> captured = rank.stream->end_capture();
     EXPECT_EQ(numbers_in(dtype, rank.get(*z)),
               std::vector<double>(collective_elements, 0));  // nothing has run
@@ -310,7 +310,7 @@ TEST_P(Collectives, CapturedAndReplayed) {
       rank.device->to_device(x->address(), bytes.data(), bytes.size());
       rank.stream->launch(*captured);
       communicator.watch(*rank.stream, "step");
-      // One that is not captured, between launches.
+      // A reduction between launches that is not captured.
       communicator.all_reduce(*rank.stream, "again",
                               {z->address(), z->address(), collective_elements, dtype},
                               Reduction::minimum);

@@ -1,5 +1,5 @@
-// The CUDA device: what it says of itself, memory and its limits, blocking copies, GPUs that
-// cannot be used.
+// The CUDA device: its description, memory and its limits, blocking copies, and GPUs that cannot be
+// used.
 #include <gmock/gmock.h>
 
 #include <thread>
@@ -50,7 +50,7 @@ TEST(CudaDevice, WithoutALimitItTakesMostOfWhatIsFree) {
   const auto runtime = std::make_shared<FakeRuntime>(options);
   void* others = nullptr;
   runtime->allocate(others, 1 << 18);
-  // A sixteenth is left to libraries.
+  // A sixteenth is left for libraries.
   EXPECT_EQ(device_of(runtime)->memory_bytes(), std::size_t{3} * (1 << 18) / 16 * 15);
   runtime->release(others);
 }
@@ -96,7 +96,7 @@ TEST(CudaDevice, MoreThanTheGpuHasNamesBothNumbers) {
     EXPECT_THAT(error.what(),
                 AllOf(HasSubstr("at most 65536 bytes"), HasSubstr("131072 bytes wanted")));
   }
-  const auto smaller = device->allocate(1 << 15);  // the device goes on
+  const auto smaller = device->allocate(1 << 15);  // the device still works
 }
 
 TEST(CudaDevice, MemoryStreamsAndEventsOutliveTheDevice) {
@@ -134,7 +134,7 @@ TEST(CudaDevice, BlockingCopiesComeAfterAllStreams) {
   EXPECT_THAT(floats_at(*fake.device, memory->address(), device_elements), Each(1.0f));
   EXPECT_THAT(fake.runtime->problems(), IsEmpty());
   EXPECT_EQ(fake.first_error(), "");
-  EXPECT_EQ(fake.device->counters().copies, 0u);  // those of streams count
+  EXPECT_EQ(fake.device->counters().copies, 0u);  // only copies on streams count
 }
 
 TEST(CudaDevice, CopiesOfForeignAddressesAreRefused) {
@@ -241,7 +241,7 @@ TEST(CudaDevice, NothingIsLeft) {
   fake.compute.reset();
   fake.copy_in.reset();
   fake.copy_out.reset();
-  EXPECT_THAT(fake.runtime->leaks(), Not(IsEmpty()));  // of the device itself
+  EXPECT_THAT(fake.runtime->leaks(), Not(IsEmpty()));  // those of the device itself
   fake.device.reset();
   EXPECT_THAT(fake.runtime->leaks(), IsEmpty());
 }

@@ -1,4 +1,4 @@
-// The fake cuBLASLt itself: what it lets pass and what it reports.
+// The fake cuBLASLt itself: which calls it accepts and which errors it reports.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-/// A product of 2 x 3 and 3 x 2 by the library's own calls, each step to be spoilt by a test.
+/// A product of 2 x 3 and 3 x 2 by the library's own calls; tests break single steps.
 struct FakeCublasLtTest : ::testing::Test {
   FakeCublasLtTest() : lt(*gpu.lt.table()) {
     lt.cublasLtCreate(&handle);
@@ -45,7 +45,7 @@ struct FakeCublasLtTest : ::testing::Test {
     return lt.cublasLtMatmul(handle, operation, &alpha, x, a, w, b, &beta, c, d, y, d, &found.algo,
                              workspace, workspace_bytes, gpu.stream);
   }
-  /// A second question's answer needs workspace.
+  /// Asks twice, since the second answer needs a workspace.
   void ask_for_workspace() {
     ask();
     ask();
@@ -160,7 +160,7 @@ TEST_F(FakeCublasLtTest, ReportsBiases) {
 }
 
 TEST_F(FakeCublasLtTest, ReportsAlignments) {
-  ask();  // nothing is said: 256 bytes
+  ask();  // no alignment is given: 256 bytes
   c = y + 32;
   EXPECT_EQ(run(), CUBLAS_STATUS_INVALID_VALUE);
   EXPECT_THAT(gpu.lt.problems(), ElementsAre("C is not aligned to 256 bytes"));

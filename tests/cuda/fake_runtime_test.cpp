@@ -1,4 +1,4 @@
-// The fake CUDA runtime itself: what it lets pass and what it reports.
+// The fake CUDA runtime itself: which calls it accepts and which errors it reports.
 #include "tests/cuda/support/fake_runtime.h"
 
 #include <gmock/gmock.h>
@@ -96,7 +96,7 @@ TEST_F(FakeRuntimeTest, FreshMemoryIsNaNAndTheHostCannotTouchIt) {
   EXPECT_DEATH(*const_cast<volatile float*>(x) = 1, "");
 }
 
-/// Brings numbers into shared memory and back: `global` writes them as if that were global memory.
+/// Copies numbers to shared memory and back; with `global` it stores them with global writes.
 struct ThroughShared {
   const float* x;
   float* y;
@@ -220,7 +220,7 @@ TEST_F(FakeRuntimeTest, GraphsRunAgain) {
   runtime->wait(a, second);
   cudaGraphExec_t graph = nullptr;
   EXPECT_EQ(runtime->end_capture(a, graph), cudaSuccess);
-  EXPECT_NE(read(y)[0], 1);  // nothing has run
+  EXPECT_NE(read(y)[0], 1);  // the graph has not run
   EXPECT_EQ(runtime->launch_graph(graph, a), cudaSuccess);
   EXPECT_THAT(read(y), ElementsAre(1, 1, 1, 1));
   pinned[2] = 7;
@@ -228,7 +228,7 @@ TEST_F(FakeRuntimeTest, GraphsRunAgain) {
   EXPECT_THAT(read(y), ElementsAre(1, 1, 8, 1));
   EXPECT_EQ(runtime->query(first), cudaErrorCapturedEvent);
   EXPECT_EQ(runtime->destroy_graph(graph), cudaSuccess);
-  EXPECT_EQ(runtime->problems().size(), 1u);  // of the query
+  EXPECT_EQ(runtime->problems().size(), 1u);  // from the query
 }
 
 TEST_F(FakeRuntimeTest, RulesOfCapture) {

@@ -30,8 +30,8 @@ std::vector<UnaryExample> all_unary() {
   return all;
 }
 
-// Functions of one operand, some at a time since a body has at most 32 operands, between the ends
-// of their domain: x moved there by a bounded slope.
+// Functions of one operand, a few at a time since a body has at most 32 operands. A sigmoid maps x
+// to the function's domain with a bounded slope.
 BuildBody unary(std::vector<UnaryExample> functions) {
   return [functions = std::move(functions)](GraphBuilder& g, const Values& x) {
     Values y;
@@ -49,7 +49,7 @@ BuildBody unary(std::vector<UnaryExample> functions) {
   };
 }
 
-// x[1] is positive and not small; helpers of gradients take x[2].
+// x[1] is positive and not small; functions that compute gradients read x[2].
 Values all_binary(GraphBuilder& g, const Values& x) {
   Values y;
   for (const ScalarRow& row : scalar_rows()) {
@@ -109,14 +109,14 @@ Values casts(GraphBuilder& g, const Values& x) {
   for (DType to : {DType::float16, DType::bfloat16, DType::int8, DType::uint8, DType::int64,
                    DType::boolean, DType::float64})
     y.push_back(g.cast(x[0], to));
-  // A cast rounds even where nobody stores its result.
+  // A cast rounds even if its result is not stored.
   y.push_back(g.cast(g.cast(x[0], DType::bfloat16), DType::float32));
   return y;
 }
 
 Values square(GraphBuilder& g, const Values& x) { return {g.mul(x[0], x[0])}; }
 
-// Something to reduce that has a result of its own, too.
+// A reduction of a product, which can be an output, too.
 BuildBody reduced(const char* op, Ints axes, bool keepdims, bool also_elements) {
   return [=](GraphBuilder& g, const Values& x) {
     const ValueId product = g.mul(x[0], x[1]);
@@ -151,7 +151,7 @@ std::vector<FusedExample> more_fused_examples() {
   };
   for (DType dtype : {DType::float32, DType::float64, DType::float16, DType::bfloat16}) {
     const std::string type(name_of(dtype));
-    // Results of 16 bits may be a rounding of each step apart: fused ones round at the end.
+    // Results of 16 bits may differ by a rounding of each step: fused nodes round at the end.
     const double tolerance = dtype == DType::float16    ? 4e-3
                              : dtype == DType::bfloat16 ? 3e-2
                              : dtype == DType::float64  ? 1e-13
@@ -196,7 +196,7 @@ std::vector<FusedExample> more_fused_examples() {
   for (std::int64_t n : {0, 1, 31, 33, 1025, 40003})
     add("squares of " + std::to_string(n), {numbers({n}, DType::float32, 1)}, square, 1e-6);
   add("a large one", {numbers({(1 << 20) + 3}, DType::bfloat16, 1)}, square, 1e-2);
-  // Rows and columns, of every length of what is reduced and what is kept.
+  // Reductions of rows and columns, for every length of the reduced and the kept axis.
   for (const char* op : {"ReduceSum", "ReduceMean", "ReduceMax"}) {
     for (bool also : {false, true}) {
       const std::string name = std::string(op) + (also ? " and elements " : " ");

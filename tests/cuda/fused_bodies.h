@@ -1,5 +1,4 @@
-// Fused nodes for the tests of their kernel: the cases of the operator, and bodies of other types
-// and sizes.
+// Fused nodes for tests of their kernel: the operator's cases, and bodies of other types and sizes.
 #pragma once
 
 #include <functional>
@@ -14,13 +13,13 @@ struct FusedExample {
   std::string name;
   Graph graph;  // one Fused node
   std::vector<HostTensor> inputs;
-  std::vector<HostTensor> expected;  // of reference kernels, in double where inputs are float32
+  std::vector<HostTensor> expected;  // by reference kernels, in double if inputs are float32
   double tolerance = 1e-5;
 };
 
 using BuildBody = std::function<std::vector<ValueId>(GraphBuilder&, const std::vector<ValueId>&)>;
 
-/// `build` gets the body's inputs and gives its outputs.
+/// `build` gets the body's inputs and returns its outputs.
 inline std::shared_ptr<const Graph> fused_body(const std::vector<TensorType>& inputs,
                                                const BuildBody& build) {
   GraphBuilder g(operators());
@@ -40,7 +39,7 @@ inline FusedExample fused_example(std::string name, const std::vector<HostTensor
   example.tolerance = tolerance;
   const std::vector<TensorType> types = types_of(inputs);
   example.graph = single_node("Fused", types, {}, fused_body(types, build));
-  // float32 against double, all others against their own reference.
+  // float32 is compared with double, other types with their own reference.
   std::vector<HostTensor> wide = inputs;
   for (HostTensor& x : wide) {
     if (x.dtype() == DType::float32) x = x.converted(DType::float64);
@@ -51,9 +50,9 @@ inline FusedExample fused_example(std::string name, const std::vector<HostTensor
   return example;
 }
 
-/// The cases of the operator.
+/// The operator's cases.
 std::vector<FusedExample> fused_case_examples();
-/// Every function and type, known numbers, casts, and reductions of which blocks share the work.
+/// Every function and type, known numbers, casts, and reductions that are split between blocks.
 std::vector<FusedExample> more_fused_examples();
 
 }  // namespace tandem::testing::pointwise

@@ -1,5 +1,5 @@
 // The generated code of fused kernels: NVRTC compiles it without a warning, and compiled by g++ it
-// computes what the reference kernels do.
+// computes the results of the reference kernels.
 #include <dlfcn.h>
 
 #include <cstdlib>
@@ -24,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 using HostEntry = void (*)(const cuda::LaunchShape&, const void*);
 
-/// Sources with their functions, once they are compiled.
+/// Sources and, after `compile`, their functions.
 class HostPrograms {
  public:
   ~HostPrograms() {
@@ -39,7 +39,7 @@ class HostPrograms {
     return all;
   }
 
-  /// All of them as one file, each under names of its own.
+  /// Compiles all sources as one file, each with its own names.
   void compile() {
     const std::string code = folder_ / "sources.cpp", library = folder_ / "sources.so";
     {
@@ -74,13 +74,13 @@ class HostPrograms {
   std::map<std::string, HostEntry> entries_;
 };
 
-/// What came of a run, beside its results.
+/// How many runs used each code path.
 struct Ways {
   int wide = 0, narrow = 0, parts = 0, empty = 0;
 };
 
-/// The GPU's kernel with the generated code in place of its emulation. Collects sources, and
-/// computes nothing, while `run` is false.
+/// The GPU's kernel with the generated code in place of its emulation. If `run` is false, it only
+/// collects sources and computes nothing.
 class Generated final : public PreparedKernel {
  public:
   Generated(const KernelRequest& request, const cuda::Gpu& gpu, HostPrograms& programs, bool run,
@@ -166,7 +166,7 @@ void for_each_run(const F& f) {
   }
 }
 
-/// The GPU's fused kernel with its `prepare` replaced.
+/// The GPU's fused kernel with another `prepare`.
 struct GeneratedKernel {
   GeneratedKernel() : gpu({}, nvrtc_alone()) {
     KernelList list;
@@ -218,14 +218,14 @@ TEST(CudaFusedSource, ComputesOnTheHostWhatTheReferenceDoes) {
     }
     EXPECT_EQ(generated.gpu.problem(), "");
   });
-  // The examples reach every way.
+  // The examples reach every code path.
   EXPECT_GT(generated.ways.wide, 50);
   EXPECT_GT(generated.ways.narrow, 50);
   EXPECT_GT(generated.ways.parts, 20);
   EXPECT_GT(generated.ways.empty, 2);
 }
 
-/// Every `stride`-th source, by the real compiler.
+/// Compiles every `stride`-th source with the real NVRTC.
 void compile_for_gpus(std::size_t stride, std::initializer_list<int> architectures) {
   const std::shared_ptr<cuda::Libraries> libraries = cuda::make_real_libraries();
   const cuda::Nvrtc* const nvrtc = libraries->nvrtc();

@@ -1,6 +1,6 @@
-// The kernel of fused bodies over the fake runtime: what it takes and refuses, layouts, and how its
-// programs are kept. Results come from the emulation by reference kernels; fused_source_test.cpp
-// is about the generated code.
+// The kernel of fused bodies over the fake runtime: what it accepts and refuses, layouts, and how
+// its programs are cached. Results come from the emulation by reference kernels;
+// fused_source_test.cpp tests the generated code.
 #include <filesystem>
 #include <fstream>
 
@@ -91,7 +91,7 @@ TEST(CudaFused, RefusesWhatItCannot) {
             "cuda.fused: more than 8 axes");
 }
 
-// Known inputs stand in the source as numbers; others of the same shape do not.
+// Known inputs are written into the source as numbers; other values of the same shape are not.
 TEST(CudaFused, ProgramsAreSharedBySource) {
   GpuKernels kernels(cuda::add_pointwise_kernels, nvrtc_alone());
   const auto run = [&](std::int64_t n) {
@@ -116,7 +116,7 @@ class CudaFusedFiles : public ::testing::Test {
   }
   ~CudaFusedFiles() override { fs::remove_all(folder_); }
 
-  /// Runs one body on a fresh GPU; returns what was loaded.
+  /// Runs one body on a fresh GPU; returns the loaded files.
   std::vector<fs::path> run() {
     GpuKernels kernels(cuda::add_pointwise_kernels, nvrtc_alone());
     kernels.gpu().gpu->cache_folder = (folder_ / "cache").string();

@@ -1,5 +1,5 @@
-// The stage of the GPU check for NCCL, over its fake: passes where all is well, fails where a
-// result is wrong.
+// The NCCL stage of the GPU check, over the fake NCCL: passes if all is well, fails if a result is
+// wrong.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

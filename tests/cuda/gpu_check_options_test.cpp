@@ -1,4 +1,4 @@
-// What the command line of the GPU check asks for: names of checks, fixtures.
+// The options of the GPU check's command line: names of checks, fixtures.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// The stages of the GPU check over the fake runtime: they pass where all is well, and fail where a
-// result, a guard or an input is not as it should be.
+// The stages of the GPU check over the fake runtime: they pass if all is well, and fail if a
+// result, a guard or an input is wrong.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ using ::testing::HasSubstr;
 
 using Stage = void (*)(CheckGpu&, const Options&, Report&);
 
-/// What `prepare` of a kernel that does something more at its end is.
+/// A `prepare` that runs the kernel and then `harm`.
 auto followed_by(const Kernel& kernel, std::function<void(const KernelArguments&)> harm) {
   return [prepare = kernel.prepare, harm](const KernelRequest& request) {
     std::shared_ptr<PreparedKernel> inner = prepare(request);
@@ -55,7 +55,7 @@ struct FakeCheck {
     return said_by([&](Report& report) { stage(*gpu, options, report); }, after);
   }
 
-  /// Every kernel of that operator does something more at its end.
+  /// Makes every kernel of that operator run `harm` at its end.
   void spoil_all(const std::string& op, std::function<void(const KernelArguments&)> harm) {
     KernelList spoiled;
     for (Kernel kernel : gpu->kernels()) {
@@ -65,8 +65,8 @@ struct FakeCheck {
     gpu->replace_kernels(std::move(spoiled));
   }
 
-  /// Puts a kernel in front that does what the GPU's first kernel of that operator does, then
-  /// spoils something on the GPU. It is named "spoiled".
+  /// Adds, in front of the others, a copy of the GPU's first kernel of that operator that runs
+  /// `harm` at its end. Its name is "spoiled".
   void spoil(const std::string& op, std::function<void(const KernelArguments&)> harm) {
     for (const Kernel& kernel : gpu->kernels()) {
       if (kernel.op != op) continue;
@@ -83,7 +83,7 @@ struct FakeCheck {
   std::unique_ptr<CheckGpu> gpu;
 };
 
-/// Adds to a float on the GPU; what holds no number becomes the amount.
+/// Returns a `harm` that adds to a float on the GPU; a NaN becomes the amount.
 auto adding(testing::FakeRuntime& runtime, std::function<const void*(const KernelArguments&)> where,
             float amount) {
   return [&runtime, where, amount](const KernelArguments& arguments) {
@@ -138,7 +138,7 @@ TEST(GpuCheck, ParityInTf32IsOfTheLibrariesAlone) {
   }
   ASSERT_FALSE(check.libraries->lt.questions().empty());
   for (const testing::LtProblem& asked : check.libraries->lt.questions()) {
-    // What kernels take is also asked for 16 bits.
+    // Whether kernels take a node is also asked for 16 bits.
     if (asked.a.type != CUDA_R_32F) continue;
     EXPECT_EQ(asked.operation.compute, CUBLAS_COMPUTE_32F_FAST_TF32);
   }
@@ -215,11 +215,11 @@ TEST(GpuCheck, FailsWhereACallFails) {
   check.runtime->fail("launch", 1, cudaErrorInvalidConfiguration);
   const Said said = check.run(run_smoke, "Add/");
   EXPECT_EQ(said.code, Exit::failed);
-  EXPECT_EQ(said.verdict["failed"], 1);  // the rest goes on
+  EXPECT_EQ(said.verdict["failed"], 1);  // the stage continues
   EXPECT_GT(said.verdict["checks"], 1);
 }
 
-// CUDA gives an error of the GPU to all later calls of the process.
+// After an error of the GPU, CUDA fails all later calls of the process.
 TEST(GpuCheck, AnErrorOfTheGpuStopsTheStageAndAnotherProcessGoesOn) {
   const char* const only = "Softmax/";
   const Said whole = FakeCheck().run(run_smoke, only);
@@ -230,7 +230,7 @@ TEST(GpuCheck, AnErrorOfTheGpuStopsTheStageAndAnotherProcessGoesOn) {
   }
   ASSERT_GT(names.size(), 3u);
 
-  std::optional<FakeCheck> broken(std::in_place);  // a process has one library
+  std::optional<FakeCheck> broken(std::in_place);  // only one can exist at a time
   int runs = 0;
   broken->spoil_all("Softmax", [&](const KernelArguments& arguments) {
     if (++runs != 2) return;
@@ -278,7 +278,7 @@ TEST(GpuCheck, LargeCasesAreCasesOfTheOperators) {
   EXPECT_GT(names.size(), 20u);
 }
 
-// Compiling is most of a stage's time: five layouts, two types and the stages that follow share it.
+// Compiling takes most of a stage's time: five layouts, two types and later stages share it.
 TEST(GpuCheck, KernelsAreCompiledOnceForAllStages) {
   const testing::TemporaryFolder folder;
   const auto files = [&] {
@@ -309,7 +309,7 @@ TEST(GpuCheck, KernelsAreCompiledOnceForAllStages) {
   EXPECT_EQ(testing::fake_nvrtc_compiled - before, compiled);
 }
 
-// A sum of one row's chunks goes through shared memory: the operators' own cases have no such row.
+// The chunks of a long row are summed in shared memory: no case of the operators has such a row.
 TEST(GpuCheck, LargeCasesReachRowsOfManyPositions) {
   FakeCheck check;
   Options options;
@@ -326,8 +326,8 @@ TEST(GpuCheck, LargeCasesReachRowsOfManyPositions) {
             4);
 }
 
-// Winograd's F(2x2, 3x3) in float32, of random numbers: its error is a few times that of direct
-// sums, and the limit of a convolution leaves room for both.
+// Simulates Winograd's F(2x2, 3x3) in float32 with random numbers: its error is a few times that of
+// direct sums, and the limit of a convolution allows both.
 TEST(GpuCheck, ConvolutionsMayBeWinograds) {
   FakeCheck check;
   const Said said = check.run(run_parity, "Conv/");
@@ -432,7 +432,7 @@ TEST(GpuCheck, CapturedProductIsThatOfTheLaunches) {
   EXPECT_EQ(check.runtime->problems(), std::vector<std::string>());
 }
 
-// The fake runs everything when it is enqueued. What that comes to on the clock is the machine's.
+// The fake runs work when it is enqueued, so the measured times depend on this machine.
 TEST(GpuCheck, OverlapMakesBothChecks) {
   FakeCheck check;
   const testing::TemporaryFolder folder;
@@ -450,7 +450,7 @@ TEST(GpuCheck, OverlapIsJudgedByTheLongestLoad) {
   EXPECT_EQ(judged(overlapped).code, Exit::passed);
 
   OverlapTimes times = overlapped;
-  times.all = 120;  // one after the other
+  times.all = 120;  // one load after the other
   EXPECT_EQ(judged(times).verdict["failed"], 1);
   times.copies = 60;
   EXPECT_EQ(judged(times).verdict["failed"], 2);
@@ -462,7 +462,7 @@ TEST(GpuCheck, TracesAreMeasuredByTheirBusiestTrack) {
   const auto span = [](int track, double from, double seconds) {
     return Json{{"ph", "X"}, {"tid", track}, {"ts", from}, {"dur", seconds}};
   };
-  // Track 1 is busy 60 of 100, with two spans inside each other; track 2 is busy 50.
+  // Track 1 is busy for 60 of 100, with one span inside another; track 2 is busy for 50.
   const Json trace{{"traceEvents",
                     {span(1, 0, 40), span(1, 10, 20), span(1, 80, 20), span(2, 30, 50),
                      Json{{"ph", "M"}, {"tid", 3}}}}};

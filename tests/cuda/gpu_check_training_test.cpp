@@ -23,7 +23,7 @@ std::unique_ptr<Device> fake_gpu(CudaOptions options) {
   return cuda::make_device(options, runtime, std::make_shared<testing::FakeLibraries>(runtime));
 }
 
-/// Does each update of a parameter twice.
+/// A device that updates each parameter twice.
 class UpdatedTwice final : public CountedDevice {
  public:
   explicit UpdatedTwice(std::unique_ptr<Device> inner)
@@ -104,7 +104,7 @@ TEST_F(TrainingStage, GraphsCompareBits) {
 }
 
 TEST_F(TrainingStage, GraphsFailWhereARunDiffers) {
-  for (const int other : {2, 3}) {  // of the runs: off, off again, on
+  for (const int other : {2, 3}) {  // the runs are: off, off again, on
     Options options;
     options.only = "mlp";
     int made = 0;
@@ -121,9 +121,9 @@ TEST_F(TrainingStage, GraphsFailWhereARunDiffers) {
   }
 }
 
-// Five steps of LeNet-5 by Adam: 61,706 weights, a loss of ln 10, lr = 5e-3. A gradient that is off
-// by what an operator may err moves the loss by more than 1e-5 of it; a step that is missing, by
-// more than the limit.
+// Five steps of LeNet-5 with Adam: 61,706 weights, a loss of ln 10, lr = 5e-3. A gradient with an
+// error that an operator may have moves the loss by more than 1e-5 of it; a missing step moves it
+// by more than the limit.
 TEST_F(TrainingStage, LimitsOfLossesAreOfTheOptimizer) {
   RunsBeside runs;
   runs.rate = 5e-3;

@@ -1,5 +1,5 @@
-// Two steps under way on a GPU, over the fake runtime: what is enqueued before the loss of the
-// first is read, what the host waits for, and that it changes no bit.
+// Two steps in flight on a GPU, over the fake runtime: what is enqueued before the first step's
+// loss is read, what the host waits for, and that no bit of the results changes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -37,7 +37,7 @@ class InFlight : public ::testing::Test {
     return network_.training(path, {}, options);
   }
 
-  /// Losses, with a step ahead or each waited for; the states go to `states`.
+  /// The losses, with a step in flight (`ahead`) or each step awaited; `states` gets the states.
   std::vector<double> losses(PlacedTraining& training, int steps, bool ahead,
                              std::map<std::string, std::vector<std::byte>>& states) {
     std::vector<double> losses;
@@ -60,7 +60,7 @@ class InFlight : public ::testing::Test {
   TemporaryFolder folder_;
 };
 
-/// Those of the calls that begin with the text.
+/// The calls that begin with the text.
 std::vector<std::string> beginning(const std::vector<std::string>& calls, const std::string& text) {
   std::vector<std::string> found;
   for (const std::string& call : calls) {
@@ -75,7 +75,7 @@ bool mention(const std::vector<std::string>& calls, const std::string& event) {
   });
 }
 
-/// The event that is recorded behind the last copy of a GPU to the host: "event 12".
+/// The event that is recorded after the last copy of a GPU to the host: "event 12".
 std::string read_event(const std::vector<std::string>& calls) {
   std::string event;
   for (std::size_t i = 0; i + 1 < calls.size(); ++i) {
@@ -104,11 +104,11 @@ TEST_F(InFlight, TheNextStepIsEnqueuedBeforeALossIsRead) {
     int step = 0;
     const auto launch = [&] { steps.launch(network_.batch_of(step++)); };
     launch();
-    for (int i = 0; i < 4; ++i) {  // both graphs are captured
+    for (int i = 0; i < 4; ++i) {  // so that both graphs are captured
       launch();
       steps.finish();
     }
-    // Step k was launched in the last turn; now k + 1.
+    // The last turn launched step k; this one launches k + 1.
     for (int turn = 0; turn < 2; ++turn) {
       const std::vector<std::string> first = calls_of(launch);
       const std::vector<std::string> read = calls_of([&] { steps.finish(); });
@@ -118,11 +118,11 @@ TEST_F(InFlight, TheNextStepIsEnqueuedBeforeALossIsRead) {
         EXPECT_THAT(launched, Contains(HasSubstr("host to GPU")));
         EXPECT_EQ(beginning(launched, "launch_graph").size(), 1u);
         EXPECT_THAT(launched, Not(Contains(StartsWith("synchronize"))));
-        // Nor does it ask for anything of a step that is not over.
+        // Nor does it query a step that is not over.
         EXPECT_THAT(beginning(launched, "query"), IsEmpty());
       }
       EXPECT_NE(beginning(first, "launch_graph"), beginning(second, "launch_graph"));
-      // The loss of a step is waited for once, and for nothing else.
+      // Each step's loss is waited for once; nothing else is waited for.
       const std::string loss = read_event(first);
       ASSERT_NE(loss, "");
       EXPECT_FALSE(mention(read, loss));
@@ -131,7 +131,7 @@ TEST_F(InFlight, TheNextStepIsEnqueuedBeforeALossIsRead) {
       std::size_t waits = 0;
       while (waits < next_read.size() && mention({next_read[waits]}, loss)) ++waits;
       EXPECT_GE(waits, 1u) << next_read[0];
-      for (std::size_t i = waits; i < next_read.size(); ++i) {  // known to be over
+      for (std::size_t i = waits; i < next_read.size(); ++i) {  // these are known to be over
         EXPECT_THAT(next_read[i], StartsWith("query"));
         EXPECT_EQ(std::count(next_read.begin(), next_read.end(), next_read[i]), 1);
       }
@@ -169,7 +169,7 @@ TEST_F(InFlight, NothingChangesWithGraphsOrWithout) {
 
 // ---------------------------------------------------------------- errors of two steps
 
-/// Reports its step.
+/// Reports its step as an error.
 struct ReportBody {
   const cuda::DeviceStepContext* context;
   template <class Block>
@@ -194,7 +194,7 @@ TEST(CudaErrors, StepsUnderWayReportApart) {
     for (int step = 0; step < 3; ++step) {
       contexts[step].step = static_cast<std::uint64_t>(step) + 1;
       contexts[step].error = &words[step];
-      if (step == 1) continue;  // a good step
+      if (step == 1) continue;  // a step without an error
       KernelCall call;
       call.kernel = kernel.get();
       call.arguments.context = &contexts[step];
@@ -222,7 +222,7 @@ TEST(CudaWaiting, WhatIsOverIsAskedForOnce) {
   EXPECT_THAT(fake.runtime->calls(), Not(Contains(StartsWith("synchronize"))));
 }
 
-// The work ends only once the thread sleeps.
+// The work ends only when the thread sleeps.
 TEST(CudaWaiting, WhatTakesLongIsSleptFor) {
   FakeDevice fake;
   std::atomic<bool> may_end{false};

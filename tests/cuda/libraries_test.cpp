@@ -1,5 +1,5 @@
-// Libraries that are opened at run time: where they are looked for, which one is taken, what makes
-// one unfit. Small libraries stand for the real ones, which are tried where this machine has them.
+// Libraries that are opened at run time: where they are searched, which one is used, and what makes
+// one unfit. Small libraries replace the real ones, which are tried if this machine has them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -71,7 +71,7 @@ TEST_F(Places, NothingIsThere) {
   EXPECT_THAT(places.others, IsEmpty());
 }
 
-/// Which of several libraries was opened.
+/// The number of the library that was opened.
 int number_from(const cuda::SharedLibrary& library) {
   const auto number = reinterpret_cast<int (*)()>(library.function("number"));
   return number != nullptr ? number() : -1;
@@ -220,7 +220,7 @@ TEST_F(SmallLibraries, WithoutAFunctionAreRefusedByItsName) {
   EXPECT_EQ(libraries->nccl(), nullptr);
 }
 
-// The real cuDNN ends the program where its part is missing.
+// The real cuDNN ends the program if a part of it is missing.
 TEST_F(SmallLibraries, WithoutTheirPartsAreRefusedBeforeAnyCall) {
   const std::string graph = "libcudnn_graph.so." + std::to_string(CUDNN_MAJOR);
   std::ofstream(add("a") + "/" + graph) << "no library";
@@ -285,7 +285,7 @@ TEST_F(SmallLibraries, OfTheVariableThatCannotBeOpenedSayWhichFoldersToName) {
 }
 
 TEST_F(SmallLibraries, AreOpenedWhenAskedForInOrderAndOnce) {
-  const auto notes = [&](const std::string& name) {  // when it is opened
+  const auto notes = [&](const std::string& name) {  // code that appends to a file when opened
     return "\n#include <stdio.h>\n__attribute__((constructor)) static void opened(void) {\n  FILE* "
            "f = "
            "fopen(\"" +

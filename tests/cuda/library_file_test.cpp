@@ -1,5 +1,5 @@
-// Files that the loader must not be given: cut short, pipes, folders, links to nothing; and which
-// file it takes for a name.
+// Files that must not be given to the loader: cut short, pipes, folders, broken links. Also which
+// file the loader takes for a name.
 #include "kernels/cuda/libraries/library_file.h"
 
 #include <gmock/gmock.h>
@@ -53,7 +53,7 @@ class LibraryFile : public ::testing::Test {
     compile_library(add(folder) + "/" + name, "int number(void) { return 2; }");
     return folder_ / folder + "/" + name;
   }
-  /// One in `folder` for each thing that is none, named after it.
+  /// For each thing that is not a library, makes one in `folder`; returns their names.
   std::vector<std::string> add_broken() {
     const std::string whole = read(add_whole("whole"));
     write(add("short") + "/" + name, whole.substr(0, whole.size() / 2));
@@ -68,7 +68,7 @@ class LibraryFile : public ::testing::Test {
   TemporaryFolder folder_;
 };
 
-// A linker writes the list of sections last.
+// A linker writes the section headers last.
 TEST_F(LibraryFile, CutShortAnywhereIsSeen) {
   const std::string path = add_whole("a"), whole = read(path), part = folder_ / "part";
   EXPECT_EQ(cuda::file_problem(path), "");
@@ -87,14 +87,14 @@ TEST_F(LibraryFile, WhatIsLoadedHasToBeThere) {
   std::string bytes = read(add_whole("a"));
   Elf64_Ehdr header;
   std::memcpy(&header, bytes.data(), sizeof header);
-  std::uint64_t end = 0;  // of what is loaded
+  std::uint64_t end = 0;  // end of what is loaded
   for (std::size_t i = 0; i < header.e_phnum; ++i) {
     Elf64_Phdr segment;
     std::memcpy(&segment, bytes.data() + header.e_phoff + i * sizeof segment, sizeof segment);
     if (segment.p_type == PT_LOAD) end = std::max(end, segment.p_offset + segment.p_filesz);
   }
   ASSERT_GT(end, sizeof header);
-  header.e_shoff = 0;  // of a library without a list of sections
+  header.e_shoff = 0;  // like a library without section headers
   std::memcpy(bytes.data(), &header, sizeof header);
   const std::string path = folder_ / "part";
   write(path, bytes.substr(0, end));
@@ -169,7 +169,7 @@ TEST_F(LibraryFile, OfANameIsTheLoaders) {
   EXPECT_EQ(cuda::loader_file("libof_no_machine.so.1"), "");
 }
 
-// The loader reads LD_LIBRARY_PATH as the process begins: the test runs itself once more.
+// The loader reads LD_LIBRARY_PATH when the process starts, so the test starts itself again.
 TEST_F(LibraryFile, OfANameIsSearchedInTheEnvironment) {
   if (std::getenv("TANDEM_TEST_AGAIN") != nullptr) {
     const cuda::SharedLibrary library = cuda::open_library(name, {{}, true, {}});

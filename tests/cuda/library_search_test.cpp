@@ -1,5 +1,5 @@
-// Which of several files of one library is used: what names tell of versions keeps one that is too
-// old from hiding one that fits. Nothing is loaded for that.
+// Which of several files of one library is used: versions in file names keep one that is too old
+// from hiding one that fits, and no library is loaded for that.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -27,13 +27,13 @@ std::string dotted(int major, int minor, int patch = 1) {
 
 class LibrarySearch : public SmallLibraries {
  protected:
-  /// A library that notes when it is loaded, behind a link as toolkits have it.
+  /// Adds a library that logs when it is loaded; its name is a link, as in toolkits.
   void add_linked(const std::string& folder, const std::string& file, const std::string& rest,
                   const std::string& code) {
     add_library(file + "." + rest, code + noting(folder), folder);
     fs::create_symlink(file + "." + rest, folder_ / folder + "/" + file);
   }
-  /// One as Python's packages have it.
+  /// Adds a library in a folder like those of Python's packages.
   void add_wheel(const std::string& packages, const std::string& part, const std::string& file,
                  const std::string& package, const std::string& code) {
     const std::string inside = "nvidia/" + part + "/lib/";
@@ -107,7 +107,7 @@ TEST_F(LibrarySearch, AWheelBehindAnOldToolkitIsFoundWithItsParts) {
              cudnn(CUDNN_MAJOR, CUDNN_MINOR - 1));
   add_library(graph, "int part;" + noting("toolkit's part"), "toolkit");
   const std::string cu = "_cu" + series, version = "-" + dotted(CUDNN_MAJOR, CUDNN_MINOR, 0);
-  // The driver of another CUDA's packages.
+  // cuDNN from the packages for another CUDA.
   add_wheel("other", "cudnn", cudnn_file(), "nvidia_cudnn_cu12" + version + ".56",
             cudnn(CUDNN_MAJOR, CUDNN_MINOR, 12080));
   add_library(graph, "int part;" + noting("other's part"), "other/nvidia/cudnn/lib");
@@ -133,8 +133,8 @@ TEST_F(LibrarySearch, ACudnnWithoutItsPartBesideItIsPassedOver) {
               ElementsAre(EndsWith("is not beside it")));
 }
 
-// A copy under the short name, without a package: what it is shows once it is loaded, and then
-// nothing else can be.
+// A library under the short name, without a package: its version is known only after it is loaded,
+// and then no other can be.
 TEST_F(LibrarySearch, AnUnknownVersionIsLoaded) {
   add_library(nccl_file(), nccl(NCCL_MAJOR, NCCL_MINOR - 1) + noting("a"), "a");
   add_library(nccl_file(), nccl(NCCL_MAJOR, NCCL_MINOR) + noting("b"), "b");

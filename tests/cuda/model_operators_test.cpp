@@ -1,4 +1,4 @@
-// Which operators the examples' networks give a GPU in training: none of those without a kernel.
+// Which operators the example networks run on a GPU in training: each must have a kernel.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ std::vector<gpu_check::Network> networks() {
   return all;
 }
 
-/// Of forward, backward and update with everything on a GPU, after lowering.
+/// Operators of forward, backward and update with everything on a GPU, after lowering.
 std::set<std::string> operators_on_gpu(const gpu_check::Network& network,
                                        const std::vector<std::string>& more) {
   const TemporaryFolder folder;
@@ -56,7 +56,7 @@ TEST(CudaModelOperators, NoneIsWithoutAKernel) {
   std::set<std::string> without;
   for (const std::string& line : listed_gaps()) {
     const std::size_t colon = line.find(':');
-    // Others are of single cases of an operator.
+    // Other lines are about single cases of an operator.
     if (line.compare(colon, 5, ": no ") == 0) without.insert(line.substr(0, colon));
   }
   ASSERT_FALSE(without.empty()) << listed_gaps_path;

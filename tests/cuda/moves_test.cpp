@@ -7,7 +7,7 @@
 namespace tandem::testing::pointwise {
 namespace {
 
-// Between row-major and channels-last, by tiles and by elements; every size of element.
+// Between row-major and channels-last, by tiles and by elements; with every element size.
 TEST(CudaMoves, CopiesBetweenLayouts) {
   for (DType dtype : {DType::uint8, DType::bfloat16, DType::float32, DType::int64}) {
     for (const Shape& shape : {Shape{2, 3, 17, 19}, Shape{2, 16, 16, 16}, Shape{3, 130, 9, 15},
@@ -25,7 +25,7 @@ TEST(CudaMoves, CopiesBetweenLayouts) {
   }
 }
 
-// Rows that begin at any address: words of 1 to 16 bytes.
+// Rows that begin at any address, copied in words of 1 to 16 bytes.
 TEST(CudaMoves, CopiesOfRows) {
   for (std::int64_t columns : {1, 2, 6, 12, 16, 31, 64}) {
     for (std::int64_t gap : {0, 1, 2, 4, 8, 16}) {
@@ -108,8 +108,9 @@ TEST(CudaMoves, GatherTakesWordsOfAnySize) {
   }
 }
 
-// Few indices look at all rows; more are sorted: runs of one index shorter and longer than what a
-// thread adds up, absent ones, and tables that need several digits.
+// With few indices every row looks at all of them; more indices are sorted: runs of one index that
+// are shorter and longer than what a thread sums, absent indices, and tables that need several
+// digits.
 TEST(CudaMoves, GatherGradAddsInOrder) {
   struct Case {
     std::int64_t rows, count;

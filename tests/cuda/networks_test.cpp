@@ -1,5 +1,5 @@
 // Convolution, pooling and attention of a GPU against the double reference: every case on every
-// kernel, type and layout, and shapes of their own.
+// kernel, type and layout, and additional shapes.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -26,7 +26,7 @@ bool is_network(const std::string& op) {
          op.starts_with("Attention");
 }
 
-/// float32 inputs alone run in other types.
+/// Only cases whose inputs are all float32 run in other types.
 bool has_types(const OperatorCase& c) {
   return std::all_of(c.inputs.begin(), c.inputs.end(),
                      [](const CaseInput& x) { return x.dtype == DType::float32; });
@@ -70,7 +70,7 @@ Attributes windows(Ints kernel, Ints strides, Ints pads, Ints dilations) {
   return attributes;
 }
 
-// Channels that fill packs of 16 bytes, and such that do not.
+// Channel counts that fill packs of 16 bytes, and counts that do not.
 TEST(CudaNetworks, PoolingOfPacks) {
   NetworkGpu gpu;
   for (const std::int64_t channels : {8, 16, 24, 12, 4}) {
@@ -109,7 +109,7 @@ TEST(CudaNetworks, PoolingOfPacks) {
         check_node(gpu, pool, how);
         how.only_first_output = false;
         check_node(gpu, pool, how);
-        // Small integers are the same in every type, so y is what the pooling finds.
+        // Small integers are exact in every type, so y equals what the pooling finds.
         const Graph graph = graph_in(pool, DType::float64);
         const HostTensor values = rounded_inputs(pool, graph)[0];
         const HostTensor maxima = in_double(pool, graph, {values})[0];
@@ -170,7 +170,7 @@ struct Sizes {
   std::int64_t b, h, s, t, d, e;
 };
 
-/// Heads side by side in each row, as a product of [B S, 3 H D] leaves them.
+/// Heads next to each other in each row, as a product of [B S, 3 H D] leaves them.
 Layout in_rows(const Shape& shape, std::int64_t width) {
   return {0, {shape[2] * width, shape[3], width, 1}};
 }
@@ -183,7 +183,7 @@ OperatorCase attention(const Sizes& n, bool causal, CaseInput mask) {
           .attributes = {{"scale", 0.6}, {"causal", std::int64_t{causal}}}};
 }
 
-/// Its gradient at these inputs: y and log_sum_exp are those of the double reference.
+/// The gradient at these inputs: y and log_sum_exp are those of the double reference.
 OperatorCase gradient_of(const OperatorCase& forward) {
   const Graph graph = graph_in(forward, DType::float64);
   const std::vector<HostTensor> inputs = rounded_inputs(forward, graph);
@@ -222,7 +222,7 @@ void check_attention(NetworkGpu& gpu, const OperatorCase& forward, DType dtype, 
   check_node(gpu, gradient, how);
 }
 
-// Sizes on both sides of a tile's 64 and of the 32 columns that are in shared memory.
+// Sizes below and above a tile's 64 and the 32 columns that fit into shared memory.
 TEST(CudaNetworks, AttentionAcrossTiles) {
   NetworkGpu gpu;
   for (const Sizes& n : {Sizes{1, 2, 70, 70, 40, 72},
@@ -248,7 +248,7 @@ CaseInput mask_with_hidden(Shape shape, std::int64_t hidden_row,
   return mask;
 }
 
-// Some rows of the mask hide every key: y = 0 there, and no gradient comes from them.
+// Some rows of the mask hide every key: y is 0 there, and they contribute no gradient.
 TEST(CudaNetworks, AttentionMasks) {
   NetworkGpu gpu;
   const Sizes n{2, 2, 9, 16, 8, 8};
@@ -265,8 +265,8 @@ TEST(CudaNetworks, AttentionMasks) {
   }
 }
 
-// Finite numbers that hide every key of a row hide none from another. In float32 alone: cuDNN's
-// gradient, of 16 bits, takes log_sum_exp as it is.
+// If finite numbers hide every key of a row alike, none is hidden in effect. Only in float32:
+// cuDNN's gradient of 16 bits reads log_sum_exp as it is.
 TEST(CudaNetworks, AttentionOfRowsThatFiniteNumbersHide) {
   NetworkGpu gpu;
   for (const std::int64_t row : {0, 66}) {
@@ -297,7 +297,7 @@ TEST(CudaNetworks, NanOfAttentionStays) {
   gpu.expect_clean();
 }
 
-// A request that need not be deterministic adds dq up in memory, which begins with zeros.
+// A request that need not be deterministic sums dq in memory, which begins with zeros.
 TEST(CudaNetworks, GradientThatIsNotDeterministic) {
   NetworkGpu gpu;
   const OperatorCase c = gradient_of(attention({1, 2, 9, 9, 8, 8}, true, absent()));

@@ -1,6 +1,6 @@
-// Every case of every operator on every kernel of the GPU, over the fake runtime and libraries,
-// in all layouts and types, also with NaN and infinities in its operands; and which cases have no
-// kernel.
+// Every case of every operator on every kernel of the GPU, over the fake runtime and libraries, in
+// all layouts and types, also with NaN and infinities in its operands. Also checks the list of
+// cases without a kernel.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -37,10 +37,10 @@ struct WholeGpu : FakeGpu {
   }
   std::shared_ptr<FakeLibraries> libraries;
   KernelList kernels;
-  std::size_t known = 0, known_of_libraries = 0;  // problems that were told
+  std::size_t known = 0, known_of_libraries = 0;  // problems that were reported
 };
 
-/// One for all tests of a suite; there may be one at a time, so that it goes with its suite.
+/// One for all tests of a suite. Only one can exist, so each suite destroys its own.
 std::unique_ptr<WholeGpu>& own_gpu() {
   static std::unique_ptr<WholeGpu> own;
   return own;
@@ -224,16 +224,16 @@ std::vector<std::string> operators_with_kernel() {
 INSTANTIATE_TEST_SUITE_P(Cases, CudaParityTest, ::testing::ValuesIn(operators_with_kernel()),
                          [](const auto& param) { return param.param; });
 
-/// Whether the host has more than the reference kernel: what is worth one there is worth one here.
+/// Whether the host has a kernel besides the reference: then the operator is worth one here, too.
 bool is_fast_on_host(const Operator& op) {
   return std::any_of(cpu_list().begin(), cpu_list().end(), [&](const Kernel& kernel) {
     return kernel.op == op.name && !kernel.reference;
   });
 }
 
-/// "TopK: no kernel", of operators that are fast on the host; "MatMul: vector", where no kernel
-/// takes the case in float32; "MatMul: no float16" where none takes any case in that type, though
-/// the reference or float32's kernels would.
+/// Lines such as "TopK: no kernel" for operators that are fast on the host, "MatMul: vector" if no
+/// kernel takes the case in float32, and "MatMul: no float16" if no kernel takes any case in that
+/// type, although the reference or float32's kernels would.
 std::set<std::string> without_kernel() {
   std::set<std::string> lines;
   for (const Operator& op : parity_operators().all()) {
@@ -273,7 +273,7 @@ class CudaParity : public ::testing::Test {
   static void TearDownTestSuite() { own_gpu().reset(); }
 };
 
-// Nobody loses a kernel silently.
+// An operator or case that loses its kernel fails this test.
 TEST_F(CudaParity, WhatHasNoKernelIsListed) {
   const auto text_of = [](const std::set<std::string>& lines) {
     std::string text;

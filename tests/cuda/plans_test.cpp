@@ -1,5 +1,5 @@
 // Which engines cuDNN's plans come from, plans kept in memory and on disk, packs of addresses, and
-// what happens where the library fails.
+// failures of the library.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -43,7 +43,7 @@ struct PlansTest : ::testing::Test {
   std::unique_ptr<Plans> plans(const std::string& gpu = "9.0 a GPU") {
     return std::make_unique<Plans>(*cudnn.table(), gpu, folder.string());
   }
-  /// The engine that computes the graph: which of the fake's runs is it.
+  /// The workspace of the graph's plan, which shows which of the fake's engines computes it.
   std::size_t workspace(const NetworkGraph& graph, const EngineRules& rules) {
     return plans("card " + std::to_string(++gpus_))->plan(graph, rules)->workspace_bytes;
   }
@@ -126,7 +126,7 @@ TEST_F(PlansTest, KeptOnDisk) {
   EXPECT_EQ(plans()->plan(small_convolution(), exact_engines)->workspace_bytes, bytes);
   EXPECT_EQ(cudnn.plans_made(), 1);
   EXPECT_EQ(cudnn.plans_read(), 1);
-  // Other GPUs, rules and shapes have plans of their own.
+  // Other GPUs, rules and shapes have their own plans.
   plans("8.0 another GPU")->plan(small_convolution(), exact_engines);
   plans()->plan(small_convolution(), short_products);
   plans()->plan(small_convolution(DType::float16), exact_engines);
@@ -213,7 +213,7 @@ TEST(CudaPlans, WhatCudnnLacksOurOwnKernelsCompute) {
             "cuDNN has no engine for it that is deterministic and exact enough");
 }
 
-/// A prepared convolution over memory of the GPU.
+/// A prepared convolution with operands on the GPU.
 struct PreparedConvolution {
   explicit PreparedConvolution(NetworkGpu& c) : gpu(c) {
     graph = graph_in(convolution_case(), DType::float32);
@@ -267,11 +267,11 @@ TEST(CudaPlans, PacksAreMadeAhead) {
   }
   EXPECT_EQ(gpu.cudnn.packs_made(), made) << "a run has made a pack";
   for (int i = 0; i < 8; ++i) EXPECT_EQ(convolution.difference(places[i]), "") << i;
-  // More sets of addresses than that: correct, but not without making something.
+  // More sets of addresses than are kept: results are correct, but packs must be made.
   for (int i = 8; i < 10; ++i) convolution.run(places[i]);
   EXPECT_EQ(gpu.cudnn.packs_made(), made + 2);
   for (int i = 8; i < 10; ++i) EXPECT_EQ(convolution.difference(places[i]), "") << i;
-  // The two that were used longest ago are gone, the rest is still there.
+  // The two that were used longest ago are gone, the others are kept.
   for (int i = 2; i < 10; ++i) convolution.run(places[i]);
   EXPECT_EQ(gpu.cudnn.packs_made(), made + 2);
   gpu.expect_clean();
@@ -304,7 +304,7 @@ TEST(CudaPlans, FailuresOfARunAreNoted) {
     convolution.run(y);
     const std::string failure = gpu.gpu->take_failure();
     EXPECT_NE(failure.find(std::string(function) + " fails"), std::string::npos) << failure;
-    // The next run is as good as new.
+    // The next run works as if nothing had happened.
     convolution.run(y);
     EXPECT_EQ(convolution.difference(y), "") << function;
     gpu.expect_clean();

@@ -23,7 +23,7 @@ inline const OperatorSet& operators() {
   return set;
 }
 
-/// One node over inputs of these types.
+/// A graph of one node with inputs of these types.
 inline Graph single_node(const std::string& op, const std::vector<TensorType>& inputs,
                          const Attributes& attributes = {},
                          std::shared_ptr<const Graph> body = nullptr) {
@@ -37,7 +37,7 @@ inline Graph single_node(const std::string& op, const std::vector<TensorType>& i
   return g.finish();
 }
 
-/// Numbers of any type: small integers where the type has no others; bool 0 or 1.
+/// Random numbers of any type: small integers for integer types, 0 or 1 for bool.
 inline HostTensor random_numbers(Shape shape, DType dtype, unsigned seed, double low = -4,
                                  double high = 4) {
   HostTensor tensor(TensorType{DType::float64, std::move(shape)});
@@ -60,7 +60,7 @@ inline Layout row_major_from(const Shape& shape, std::int64_t offset) {
   return layout;
 }
 
-/// Row-major, one element behind an aligned address.
+/// Row-major, one element after an aligned address.
 inline Layout one_element_off(const Shape& shape) { return row_major_from(shape, 1); }
 
 inline std::vector<LayoutVariant> all_variants() {
@@ -69,7 +69,7 @@ inline std::vector<LayoutVariant> all_variants() {
   return all;
 }
 
-/// The GPU's kernels of some lists over the fake runtime.
+/// The GPU's kernels that `add` lists, over the fake runtime.
 class GpuKernels {
  public:
   using Add = void (*)(KernelList&, const cuda::Gpu&);
@@ -87,8 +87,8 @@ class GpuKernels {
     return choose_kernel(list_, plain_request(graph, graph.nodes[0], gpu_.facts));
   }
 
-  /// The results of the first kernel that takes the graph's only node; fails where none does, and
-  /// where a rule of the runtime is broken.
+  /// The results of the first kernel that takes the graph's only node. Fails if none takes it or if
+  /// a rule of the runtime is broken.
   std::vector<HostTensor> run(const Graph& graph, const std::vector<HostTensor>& inputs,
                               const std::vector<Layout>& input_layouts = {},
                               const std::vector<Layout>& output_layouts = {},
@@ -115,7 +115,7 @@ class GpuKernels {
   KernelList list_;
 };
 
-/// What the reference kernel of the node's own types gives.
+/// The results of the reference kernel in the node's own types.
 inline std::vector<HostTensor> run_reference(const Graph& graph,
                                              const std::vector<HostTensor>& inputs,
                                              ErrorWord* error = nullptr) {
@@ -140,7 +140,7 @@ inline void expect_equal(const std::vector<HostTensor>& results,
   }
 }
 
-/// One rounding of a stored number, relative.
+/// The relative error of one rounding to the type.
 inline double rounding_of(DType dtype) {
   switch (dtype) {
     case DType::float16:
@@ -156,13 +156,13 @@ inline double rounding_of(DType dtype) {
   }
 }
 
-/// Those of the list, for all tests of it.
+/// The element-wise kernels, shared by all tests.
 inline GpuKernels& kernels() {
   static GpuKernels own(cuda::add_pointwise_kernels);
   return own;
 }
 
-/// Adds a failure where the GPU and the reference of the same types differ.
+/// Adds a failure if the GPU and the reference of the same types differ.
 inline void check(const std::string& op, const std::vector<HostTensor>& inputs,
                   const Attributes& attributes = {}, double tolerance = 0,
                   const std::vector<Layout>& input_layouts = {},

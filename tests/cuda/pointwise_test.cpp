@@ -14,7 +14,7 @@ const std::set<std::string>& covered() {
   static const std::set<std::string> names = [] {
     std::set<std::string> all;
     for (const Kernel& kernel : kernels().list()) all.insert(kernel.op);
-    all.erase("Fused");  // fused_test.cpp
+    all.erase("Fused");  // tested in fused_test.cpp
     return all;
   }();
   return names;
@@ -27,7 +27,7 @@ TEST(CudaPointwise, EveryScalarOperatorHasAKernel) {
   });
 }
 
-// All cases of all operators of the list: float32 kernels against the reference in double.
+// All cases of all operators in the list: float32 kernels against the double reference.
 TEST(CudaPointwise, CasesOfTheOperators) {
   int ran = 0;
   for (const OperatorCase& c : all_cases()) {
@@ -79,7 +79,7 @@ TEST(CudaPointwise, EveryTypeOfEveryFunction) {
       for (const Attributes& attributes : example_attributes(row)) {
         // Integers are exact; floats differ by a rounding of the function and one of the result.
         check(row.name, inputs, attributes, rounding_of(dtype));
-        // By single elements.
+        // Element by element.
         check(row.name, inputs, attributes, rounding_of(dtype),
               std::vector<Layout>(inputs.size(), row_major_from({3, 40}, 1)));
       }
@@ -141,8 +141,8 @@ TEST(CudaPointwise, ChoicesOfAllTypes) {
   }
 }
 
-// Lengths around the units of a thread and the lanes of a warp; more than a GPU's threads do in
-// one step.
+// Lengths near multiples of a thread's unit and of a warp's lanes; more elements than a GPU's
+// threads do in one step.
 TEST(CudaPointwise, OddLengths) {
   for (std::int64_t n : {0, 1, 2, 3, 4, 5, 7, 8, 9, 31, 33, 1025, (1 << 20) + 3}) {
     SCOPED_TRACE(n);
@@ -163,7 +163,7 @@ TEST(CudaPointwise, OddLengths) {
   }
 }
 
-// Units of 16 bytes where rows and addresses allow it, single elements elsewhere.
+// Units of 16 bytes if rows and addresses allow it, single elements otherwise.
 TEST(CudaPointwise, ChoosesUnits) {
   const auto launched = [](const std::string& op, const std::vector<HostTensor>& inputs,
                            std::int64_t offset = 0, const Attributes& attributes = {}) {

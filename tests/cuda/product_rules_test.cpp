@@ -1,5 +1,5 @@
-// What a GPU's products ask of cuBLASLt: epilogues, types, alignments, scales; and what becomes of
-// failures and captures.
+// What a GPU's products request from cuBLASLt: epilogues, types, alignments, scales. Also failures
+// and captures.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ Graph node_graph(const std::string& op, const std::vector<TensorType>& inputs,
   GraphBuilder builder(rule_operators());
   std::vector<ValueId> ids;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    // A type of no elements and rank 7 stands for an input that is left out.
+    // A type of rank 7 without elements marks an input that is left out.
     const bool absent = inputs[i].rank() == 7;
     ids.push_back(absent ? ValueId{} : builder.input("x" + std::to_string(i), inputs[i]));
   }
@@ -49,7 +49,7 @@ struct EpilogueRow {
   const char* activation;
   bool bias;
   std::uint32_t epilogue;
-  int passes;  // of ours
+  int passes;  // passes of Tandem's own kernels
 };
 
 TEST(ProductRules, EpiloguesOfTheLibraryWhereItHasThem) {
@@ -113,7 +113,7 @@ TEST(ProductRules, TypesOfTheSums) {
       EXPECT_EQ(asked.operation.compute, tf32 && dtype == DType::float32
                                              ? CUBLAS_COMPUTE_32F_FAST_TF32
                                              : CUBLAS_COMPUTE_32F);
-      // 16-bit parts of a sum are never added up in 16 bits.
+      // Partial sums are never added in 16 bits.
       EXPECT_EQ(asked.preference.reduction_schemes,
                 static_cast<std::uint32_t>(dtype == DType::float32
                                                ? CUBLASLT_REDUCTION_SCHEME_MASK
@@ -146,7 +146,7 @@ TEST(ProductRules, BFloat16NeedsAmpere) {
   EXPECT_THAT(refusals[0], HasSubstr("compute capability 8.0"));
 }
 
-// The same prepared product at addresses that are multiples of 16 bytes, and at others.
+// One prepared product at addresses that are multiples of 16 bytes, and at others.
 TEST(ProductRules, AlgorithmsFitTheAddresses) {
   for (const std::int64_t shift : {0, 1, 2}) {
     for (const int operand : {0, 1, 2, 3}) {
@@ -156,7 +156,8 @@ TEST(ProductRules, AlgorithmsFitTheAddresses) {
       if (operand < 3) gemm.shift(true, static_cast<std::size_t>(operand), shift);
       if (operand == 3) gemm.shift(false, 0, shift);
       gemm.prepare();
-      // The best and the least alignments: is there any algorithm, and that of the epilogue.
+      // Two questions each for the best and the worst alignment: is there any algorithm, and is
+      // there one with the epilogue?
       EXPECT_EQ(gpu.lt.questions().size(), 4u);
       gemm.run();
       ASSERT_EQ(gpu.lt.calls().size(), 1u);
@@ -169,7 +170,7 @@ TEST(ProductRules, AlgorithmsFitTheAddresses) {
   }
 }
 
-// Matrices of a batch that begin at odd places are not promised to be aligned.
+// The alignment is not promised for matrices of a batch that begin at odd places.
 TEST(ProductRules, BatchesLessenTheAlignment) {
   ProductGpu gpu;
   OnGpu product(gpu, node_graph("MatMul", {floats({3, 5, 6}), floats({3, 6, 7})}));
@@ -183,7 +184,7 @@ TEST(ProductRules, BatchesLessenTheAlignment) {
   gpu.expect_clean();
 }
 
-// y as columns, and as a slice of a larger tensor.
+// y is column-major, or a slice of a larger tensor.
 TEST(ProductRules, ResultsInTheirPlace) {
   for (const std::vector<std::int64_t>& strides :
        {std::vector<std::int64_t>{8, 1}, {1, 4}, {11, 1}, {1, 9}}) {
@@ -265,7 +266,7 @@ TEST(ProductRules, GemmSgdReadsItsRateOnTheGpu) {
   }
 }
 
-// A captured product runs at each launch of the graph, with what its operands then hold.
+// A captured product runs at each launch of the graph, with the operands' content at that time.
 TEST(ProductRules, Captured) {
   for (const bool late : {false, true}) {
     FakeRuntimeOptions options;
@@ -333,7 +334,7 @@ TEST(ProductRules, WhatCannotBePreparedIsAnError) {
   }
 }
 
-// The heuristics have nothing for bfloat16 where a matrix has one column or an odd leading
+// The heuristics have no algorithm for bfloat16 if a matrix has one column or an odd leading
 // dimension.
 TEST(ProductRules, WhatTheLibraryHasNoAlgorithmForIsNamed) {
   ProductGpu gpu;
@@ -359,7 +360,7 @@ TEST(ProductRules, WhatTheLibraryHasNoAlgorithmForIsNamed) {
   EXPECT_EQ(gpu.lt.questions().size(), asked) << "asked once";
 }
 
-// Row-major operands have an algorithm: what lies otherwise is copied.
+// Only row-major operands have an algorithm: others are copied.
 TEST(ProductRules, LayoutsWithoutAnAlgorithmAreCopied) {
   ProductGpu gpu;
   gpu.lt.unsupported = [](const LtProblem& p) { return p.a.ld == 11; };
@@ -374,7 +375,7 @@ TEST(ProductRules, LayoutsWithoutAnAlgorithmAreCopied) {
   EXPECT_EQ(constraint(), LayoutConstraint::Kind::row_major);
 }
 
-// There is an algorithm for aligned operands alone, and others come.
+// The only algorithm is for aligned operands, and others are given.
 TEST(ProductRules, AddressesWithoutAnAlgorithmAreMultipliedPlainly) {
   for (const bool activated : {false, true}) {
     for (const std::int64_t shift : {0, 1}) {

@@ -1,4 +1,4 @@
-// Products in column-major form: element by element the same as by their strides.
+// Products in column-major form: each element is the same as by the operands' strides.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -14,7 +14,7 @@ using cuda::ColumnMajor;
 using cuda::ColumnMajorProduct;
 using cuda::Product;
 
-/// Where element (i, j) of what the matrix stands for lies, from the call's first element.
+/// The offset of element (i, j) of the (transposed) matrix, from the call's first element.
 std::int64_t place(const ColumnMajor& m, std::int64_t i, std::int64_t j) {
   return m.transposed ? j + i * m.ld : i + j * m.ld;
 }
@@ -26,7 +26,7 @@ void expect_same_product(const Operand& a, const Operand& b, const Operand& y) {
   for (const ColumnMajor& m : {c.left, c.right, c.result}) EXPECT_GE(m.ld, m.rows);
   EXPECT_FALSE(c.result.transposed);
 
-  // Each element of y with the places of a's row and b's column, by numpy's rule alone.
+  // For each element of y, the places of a's row and b's column, only by numpy's rule.
   std::map<std::int64_t, std::pair<std::int64_t, std::int64_t>> expected;
   const auto& ys = y.type.shape;
   const std::size_t rank = ys.size();
@@ -83,7 +83,7 @@ Operand operand(const Shape& shape, Layout layout) {
   return x;
 }
 
-/// Any order of axes that keeps a matrix axis innermost, with room behind some axes.
+/// A random order of axes that keeps a matrix axis innermost, with gaps after some axes.
 Layout some_layout(const Shape& shape, std::mt19937& random, bool room) {
   std::vector<int> order(shape.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);
@@ -154,7 +154,7 @@ TEST(ColumnMajorProducts, RowsOfABatchAreOneMatrix) {
       cuda::take_apart(rows({4, 6, 33, 16}), rows({4, 6, 16, 20}), rows({4, 6, 33, 20}));
   EXPECT_EQ(batched.axes.size(), 1u);
   EXPECT_EQ(cuda::call_count(batched), 1);
-  // Heads inside of rows: two axes whose strides do not go on.
+  // Heads within rows: two axes that cannot be merged.
   const Operand heads = operand({4, 6, 33, 16}, permuted({4, 6, 33, 16}, {0, 2, 1, 3}));
   const Product attention = cuda::take_apart(heads, rows({4, 6, 16, 33}), rows({4, 6, 33, 33}));
   EXPECT_EQ(cuda::call_count(attention), 4);

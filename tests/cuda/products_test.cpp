@@ -18,7 +18,7 @@ const OperatorSet& product_operators() {
 
 bool is_product(const std::string& op) { return op == "MatMul" || op == "Gemm" || op == "GemmSgd"; }
 
-/// Of one rounding of the result; a pass of ours after the product rounds a second time.
+/// Allows one rounding of the result; a pass of Tandem's own after the product rounds again.
 double product_tolerance(DType dtype) {
   switch (dtype) {
     case DType::bfloat16:
@@ -59,7 +59,7 @@ HostTensor product_reference(const Graph& graph, const std::vector<HostTensor>& 
   return run_node(*kernel, graph, graph.nodes[0], inputs)[0];
 }
 
-/// The graph's node on the GPU, and the same numbers on the double reference (`wide`).
+/// Compares the graph's node on the GPU with the double reference of the same numbers (`wide`).
 void check_product(ProductGpu& gpu, const Graph& graph, const Graph& wide,
                    const std::vector<HostTensor>& inputs, const std::vector<Layout>& layouts) {
   const Node& node = graph.nodes[0];
@@ -88,7 +88,7 @@ TEST(Products, EveryCase) {
     for (const DType dtype : {DType::float32, DType::bfloat16, DType::float16, DType::float64}) {
       if (dtype == DType::float64 && c.op != "MatMul") continue;
       const Graph graph = case_graph(c, product_operators(), dtype);
-      // Integers are their own reference.
+      // Integers are computed in their own type.
       const DType result = graph.type(graph.nodes[0].outputs[0]).dtype;
       const Graph wide =
           is_float(result) ? case_graph(c, product_operators(), DType::float64) : graph;
@@ -128,7 +128,7 @@ TEST(Products, ManyIntegers) {
   check_product(gpu, graph, graph, case_inputs(c, DType::float32), {});
 }
 
-/// Random extents, layouts and epilogues.
+/// Makes random extents, layouts and epilogues.
 class Sampler {
  public:
   explicit Sampler(unsigned start) : random_(start) {}
@@ -164,7 +164,7 @@ class Sampler {
 struct Sample {
   std::string op;
   std::vector<Shape> shapes;
-  std::vector<bool> absent;  // inputs that are left out
+  std::vector<bool> absent;  // inputs that are not given
   Attributes attributes;
 };
 
@@ -230,7 +230,7 @@ TEST(Products, RandomMatMul) {
 }
 
 TEST(Products, RandomGemm) {
-  FakeRuntimeOptions options;  // so small that a pass of ours goes round more than once
+  FakeRuntimeOptions options;  // so small that our pass needs more than one round
   options.properties.name = "Small GPU";
   options.properties.major = 9;
   options.properties.multiprocessors = 1;
@@ -286,7 +286,7 @@ TEST(Products, RandomWithoutAnAlgorithmOfTheLibrary) {
   EXPECT_TRUE(gpu.lt.calls().empty());
 }
 
-// A sum of nothing needs no library.
+// A product over zero elements needs no library.
 TEST(Products, NothingToSum) {
   ProductGpu gpu;
   Sampler sampler(4);

@@ -1,5 +1,5 @@
 // The CUDA runtime that is linked in: without a driver its calls fail and nothing else happens; on
-// a GPU they do what the fake does.
+// a GPU they behave like the fake's.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -50,7 +50,7 @@ std::vector<HostTensor> reference_of(const ReductionCheck& check,
                            : run_node(*kernel, graph, graph.nodes[0], inputs);
 }
 
-// One rounding of the result.
+// Allows one rounding of the result.
 double tolerance_of(const ReductionCheck& check, DType dtype) {
   if (dtype == DType::float16) return std::max(check.tolerance, 1e-3);
   if (dtype == DType::bfloat16) return std::max(check.tolerance, 8e-3);
@@ -80,7 +80,7 @@ void check_on(ReductionGpu& gpu, const ReductionCheck& check, const std::vector<
   const std::vector<HostTensor> results = run();
   ASSERT_EQ(results.size(), expected.size());
   for (std::size_t i = 0; i < results.size(); ++i) {
-    if (is_absent(results[i])) continue;  // nobody reads it
+    if (is_absent(results[i])) continue;  // not asked for
     EXPECT_EQ(compare(results[i], expected[i], tolerance_of(check, results[i].dtype())), "")
         << "output " << i;
   }

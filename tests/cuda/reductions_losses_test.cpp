@@ -18,7 +18,7 @@ struct LossCase {
   DType labels = DType::int64;
   double smoothing = 0;
   bool weighted = false;
-  bool last = false;  // channels-last
+  bool last = false;  // scores are channels-last
 };
 
 void check_losses(const LossCase& c) {
@@ -27,11 +27,11 @@ void check_losses(const LossCase& c) {
   if (c.last) layout = channels_last(c.scores);
   const ReducedInput logits{some_numbers(c.scores, 1, -4, 4), layout};
   const ReducedInput labels{some_integers(marks, c.labels, 0, c.scores[1])};
-  // Weights of 0, too, whose labels do not count.
+  // Some weights are 0; their labels do not count.
   const ReducedInput weights =
       c.weighted ? ReducedInput{some_integers(marks, DType::float32, 0, 3, 9)} : no_input();
   const ReducedInput dlosses{some_numbers(marks, 5)};
-  // lse of exact logits, so that a slope is a probability.
+  // Near the log-sum-exp of the logits, so that a slope is a probability.
   HostTensor sums = some_numbers(marks, 6, 0, 0.5);
   for (float& x : sums.as<float>())
     x += static_cast<float>(std::log(static_cast<double>(c.scores[1]))) + 1.7f;
@@ -89,8 +89,8 @@ TEST(CudaLosses, OneOutputAlone) {
   }
 }
 
-// Lowering puts one node in the place of the two, and may change no bit: of rows that fit into a
-// team's registers and longer ones, of lines, in accesses of one element and of 16 bytes.
+// Lowering replaces the two nodes by one, which must not change any bit: for rows that fit into a
+// team's registers, longer rows and lines, in accesses of one element and of 16 bytes.
 TEST(CudaLosses, LossesAndGradientInOneHaveTheSameBits) {
   const auto bits = [](const HostTensor& x) {
     return std::string(static_cast<const char*>(x.data()), x.bytes());
@@ -125,7 +125,7 @@ TEST(CudaLosses, LossesAndGradientInOneHaveTheSameBits) {
   }
 }
 
-// exp of the logits overflows, and classes are ruled out.
+// exp of the logits overflows, and some classes are excluded.
 TEST(CudaLosses, LargeLogits) {
   for (const Shape& scores : {Shape{4, 20000}, Shape{4, 300}, Shape{2, 40, 2}}) {
     HostTensor logits = some_numbers(scores, 1, -900, 900);
@@ -177,7 +177,7 @@ struct BadLabel {
   std::int64_t offending;  // 0: none is reported
 };
 
-// As the reference: the first one in a row of labels, the nearest class stands in for it.
+// As in the reference: the first bad label is reported, and the nearest class replaces it.
 TEST(CudaLosses, BadLabels) {
   std::vector<BadLabel> cases;
   for (const auto& [labels, offending] :
@@ -220,7 +220,7 @@ TEST(CudaLosses, BadLabels) {
                        offending < 0 ? offending : 0});
     }
   }
-  // Lines of maps: [2, 2, 3].
+  // Losses of maps: [2, 2, 3].
   cases.push_back(
       {"maps",
        "SoftmaxCrossEntropy",
@@ -293,7 +293,7 @@ TEST(CudaDropout, SameMaskAsTheReference) {
   }
 }
 
-// Masks are by element: an address that takes no packs gives the same one.
+// A mask depends on the element: an address that allows no packs gives the same mask.
 TEST(CudaDropout, UnalignedOperandsAndOutputsThatNobodyReads) {
   const HostTensor x = some_numbers({64}, 1, 1, 2);
   const HostTensor expected = run_dropout(reference_list(), x, 0.5, {})[0];

@@ -23,7 +23,7 @@ void check_layer(const Shape& shape, std::int64_t axis, double low = -1, double 
                    .inputs = {x, scale, no_input()},
                    .attributes = attributes,
                    .only_first_output = true});
-  // Numbers of one sign, so that the sums over many rows are not small beside their parts.
+  // Numbers of one sign, so that sums over many rows are not small compared with their terms.
   const ReducedInput dy{some_numbers(shape, 6, 0, 1)};
   const ReducedInput mean = statistic(some_numbers(statistics, 4, low - 1, low - 0.5)),
                      rstd = statistic(some_numbers(statistics, 5, 0.5, 1));
@@ -54,7 +54,7 @@ TEST(CudaLayerNormalization, SeveralAxes) {
   check_layer({0, 4}, 1);
 }
 
-// Nobody reads dx, but the sums.
+// Only the sums are read, not dx.
 TEST(CudaLayerNormalization, SumsAlone) {
   for (const Shape& shape : {Shape{500, 40}, Shape{90, 600}, Shape{20, 5000}}) {
     const Shape affine{shape[1]}, statistics{shape[0], 1};
@@ -84,7 +84,7 @@ TEST(CudaLayerNormalization, SumsAlone) {
   }
 }
 
-// A mean far above the deviation, and a first element far from the mean.
+// The mean is far above the deviation, and the first element is far from the mean.
 TEST(CudaLayerNormalization, LargeMean) {
   for (const std::int64_t columns : {200, 900, 20000}) {
     check_reduction({.op = "LayerNormalization",
@@ -144,7 +144,7 @@ TEST(CudaBatchNormalization, BothLayouts) {
   }
 }
 
-// Statistics and parameters keep float32 where x does not.
+// Statistics and parameters stay float32 even if x is not.
 TEST(CudaBatchNormalization, ParametersOfTheirOwnType) {
   for (const bool last : {false, true}) {
     const Shape shape{3, 16, 5, 4}, channels{16};
@@ -163,7 +163,7 @@ TEST(CudaBatchNormalization, ParametersOfTheirOwnType) {
   }
 }
 
-// The variance must not lose its digits where the mean, or the first element, is far away.
+// The variance must stay precise if the mean or the first element is far away.
 TEST(CudaBatchNormalization, LargeMeanAndOutliers) {
   const Shape shape{16, 8, 20, 20};
   HostTensor x = some_numbers(shape, 1, 99, 101);
@@ -181,7 +181,7 @@ TEST(CudaBatchNormalization, LargeMeanAndOutliers) {
   }
 }
 
-// No image: the sums are 0.
+// Without any image the sums are 0.
 TEST(CudaBatchNormalization, GradientOfNothing) {
   check_reduction({.op = "BatchNormalizationGrad",
                    .inputs = {{some_numbers({0, 5, 2, 2})},

@@ -44,7 +44,7 @@ TEST(CudaReduce, NothingToReduce) {
   check_axes({}, {});
   check_axes({5, 6}, {});
   check_axes({3, 1, 4}, {1});
-  check_axes({0, 4}, {0});  // results of nothing
+  check_axes({0, 4}, {0});  // sums without terms
   check_axes({4, 0}, {1});
   check_axes({0, 4}, {1});  // no results
   check_axes({0}, {0});
@@ -59,7 +59,7 @@ TEST(CudaReduce, OtherAxesAndLayouts) {
       check_axes(shape, axes, variant.layout(shape));
     }
   }
-  // The same numbers again and again: a stride of 0 on a reduced and on a kept axis.
+  // Repeats numbers with a stride of 0 on a reduced or on a kept axis.
   const HostTensor x = some_numbers({4, 1, 40}, 1, -0.2, 1);
   HostTensor repeated(TensorType{DType::float32, {4, 9, 40}});
   for (std::int64_t i = 0; i < 4 * 9 * 40; ++i)
@@ -87,7 +87,7 @@ TEST(CudaReduce, StridedResults) {
   }
 }
 
-// Millions of equal numbers of one sign: every rounding of a sum goes the same way.
+// Millions of equal numbers: every rounding of the sum goes in the same direction.
 TEST(CudaReduce, LongSums) {
   HostTensor x(TensorType{DType::float32, {3000017}});
   for (float& value : x.as<float>()) value = 0.1f;

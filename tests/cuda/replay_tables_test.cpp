@@ -17,7 +17,7 @@ constexpr int steps = 4;
 class ReplayTablesTest : public ::testing::Test {
  protected:
   struct Case {
-    std::string rules = {};              // behind that which has everything on the gpu
+    std::string rules = {};              // after the rule that puts everything on the gpu
     std::vector<std::string> more = {};  // keys of train.toml
     bool ahead = false, cached = false, late = false;
   };
@@ -62,7 +62,7 @@ class ReplayTablesTest : public ::testing::Test {
     return result;
   }
 
-  /// The first step's feeds as a run's data, in which rows are counted.
+  /// Saves the first step's feeds as the run's data, in which rows are counted.
   std::string data_file() {
     const PlacedTraining::Feeds feeds = feeds_of(1);
     write_npz(folder_ / "train.npz", {{"ids", feeds.at("ids")}, {"label", feeds.at("label")}});

@@ -1,5 +1,5 @@
 // Networks in training on the CUDA device over the fake runtime, under the policies of the
-// placement tests: the losses of the emulated device, and no broken rule.
+// placement tests: losses equal those of the emulated device, and no rule is broken.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ class ReplayTest : public ::testing::TestWithParam<PolicyCase> {
     PlacedTraining training = network_.training(path, more, options);
     return losses_of(training, steps, [&](int step) { return network_.batch_of(step); });
   }
-  /// On the GPU as on the emulated device.
+  /// Compares the losses on the GPU with those on the emulated device.
   void compare_on(const std::string& policy, int steps, const std::vector<std::string>& more = {},
                   double tolerance = 1e-5, FakeRuntimeOptions options = {}) {
     FakeMachine machine(options);
@@ -39,7 +39,7 @@ class ReplayTest : public ::testing::TestWithParam<PolicyCase> {
     expect_near(got, losses(policy, steps, more), tolerance);
   }
 
-  /// With segments as graphs, and without: the same bits. How many graphs were launched.
+  /// Checks that graphs change no bit; returns how many were launched.
   std::uint64_t compare_graphs(const std::string& policy, int steps,
                                const std::vector<std::string>& more = {},
                                FakeRuntimeOptions options = {}) {
@@ -97,7 +97,7 @@ TEST_P(ReplayTest, ActivationsThatAreNotKept) {
   compare_on(rules("  { at = \"**\", acts = \"offload\" },\n"), 3);
 }
 
-// Two steps without a graph, then one a step: fed values take two places in turn.
+// Two steps run without a graph, the others launch one each: fed values use two buffers in turn.
 TEST_P(ReplayTest, GraphsChangeNoBit) {
   EXPECT_EQ(compare_graphs(rules(""), 6), 4u);
   EXPECT_EQ(compare_graphs(rules(""), 4, {}, {.late = true}), 2u);
@@ -136,7 +136,7 @@ TEST_P(ReplayTest, LongRandomPolicies) {
   }
 }
 
-// The run stops with the operator's path, and what it had goes without a further word.
+// The run stops with the operator's path, and its objects are destroyed without another error.
 TEST_P(ReplayTest, FailuresStopTheRun) {
   std::ofstream(folder_ / "policy.toml") << rules("");
   for (const bool sticky : {false, true}) {

@@ -1,4 +1,4 @@
-// What is said of driver and GPUs on machines that lack one, have an old one, or have several.
+// The report about driver and GPUs on machines that have none, an old one, or several.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,13 +21,13 @@ using ::testing::StartsWith;
 constexpr int own_driver = CUDART_VERSION;
 constexpr std::size_t gibibyte = std::size_t{1} << 30;
 
-/// Answers questions about GPUs; everything else is an error that the test does not expect.
+/// Answers questions about GPUs; any other call is an error that the test does not expect.
 class GpusAlone final : public cuda::Runtime {
  public:
   int driver = own_driver;
   cudaError_t driver_error = cudaSuccess, count_error = cudaSuccess, set_error = cudaSuccess;
   std::vector<GpuProperties> gpus;
-  int current = -1;  // the GPU that was set
+  int current = -1;  // the last `set_gpu`
 
   cudaError_t gpu_count(int& count) override {
     count = static_cast<int>(gpus.size());
@@ -102,7 +102,7 @@ GpuProperties named_gpu(const std::string& name, int major, int minor, std::size
   return properties;
 }
 const GpuProperties h100 = named_gpu("NVIDIA H100", 9, 0, 80);
-const GpuProperties kepler = named_gpu("Tesla K40", 3, 5, 12);  // which CUDA 13 has left behind
+const GpuProperties kepler = named_gpu("Tesla K40", 3, 5, 12);  // CUDA 13 does not support it
 
 TEST(CudaReport, NoDriver) {
   GpusAlone runtime;

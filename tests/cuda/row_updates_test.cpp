@@ -1,5 +1,5 @@
-// Updates of a table's rows on a GPU, over several steps beside the double reference; sums of
-// gradients by row.
+// Updates of a table's rows on a GPU, compared with the double reference over several steps. Also
+// sums of gradients by row.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -16,7 +16,7 @@ namespace {
 using Ids = std::vector<std::int64_t>;
 
 struct RowKind : UpdateSettings {
-  /// FTRL divides a difference of two powers by the learning rate, 0.05.
+  /// Larger for FTRL, which divides a difference of two powers by the learning rate, 0.05.
   double tolerance() const { return settings.find("l1") ? 5e-6 : 1e-6; }
 };
 
@@ -28,8 +28,8 @@ std::vector<RowKind> row_kinds() {
   return all;
 }
 
-/// Master and states of a table, some of which the settings may do without; a mean of squares is
-/// above the square of a mean.
+/// Master and states of a table; states that the settings do not need are left out. The mean of
+/// squares is larger than the square of the mean.
 Tensors table_of(const RowKind& kind, std::int64_t rows, std::int64_t columns, unsigned seed) {
   const Shape shape{rows, columns};
   Tensors table{uniform(shape, seed)};
@@ -43,7 +43,7 @@ Tensors table_of(const RowKind& kind, std::int64_t rows, std::int64_t columns, u
   return table;
 }
 
-/// unique, order, offsets, count of ids that are all in the table.
+/// The unique, order, offsets and count of ids that are all in the table.
 Tensors groups_of(const Ids& ids, std::int64_t rows) {
   std::map<std::int64_t, std::vector<std::int32_t>> places;
   for (std::size_t i = 0; i < ids.size(); ++i) {
@@ -65,16 +65,16 @@ Tensors groups_of(const Ids& ids, std::int64_t rows) {
   return {unique, order, offsets, number_of(static_cast<std::int32_t>(group))};
 }
 
-/// Lookups of a table, their positions one after the other.
+/// Several lookups of one table, one after the other.
 struct Batch {
   std::string name;
   Ids ids;
-  Ints positions;  // of each lookup
-  Ints bags;       // or nothing
+  Ints positions;  // number of positions in each lookup
+  Ints bags;       // empty: no bags
   Ints weighted;
-  std::int64_t rows;  // of the table
+  std::int64_t rows;  // rows of the table
 
-  /// Small enough that the sum of a row, rounded at each addition, keeps its digits.
+  /// Gradients so small that the sum of a row, rounded at each addition, stays precise.
   Tensors gradients(std::int64_t columns, unsigned seed, DType dtype = DType::float32) const {
     std::ptrdiff_t longest = 1;
     for (const std::int64_t id : ids)
@@ -116,7 +116,7 @@ std::vector<Batch> batches() {
   for (std::size_t i = 0; i < different.size(); ++i)
     different[i] = static_cast<std::int64_t>(i * 7 % 24);
   all.push_back({"all_different", different, {24}, {}, {}, 30});
-  // Several rows of more than a chunk, side by side with short ones.
+  // Several rows longer than a chunk among short ones.
   all.push_back({"skewed", random_ids(900, 40, 2, 3), {100, 500, 300}, {}, {}, 40});
   all.push_back({"empty", {}, {0}, {}, {}, 5});
   Ids absent = random_ids(40, 8, 3, 1);
@@ -151,7 +151,7 @@ Tensors widened_table(Tensors table) {
 
 class RowUpdates : public ::testing::TestWithParam<RowKind> {
  protected:
-  /// Steps over the batch on the GPU and in double; rows without ids keep their bits where `lazy`.
+  /// Compares steps on the GPU and in double; if `lazy`, rows without ids must keep their bits.
   void check(const Batch& batch, std::int64_t columns, bool lazy, DType dtype, int steps) {
     SCOPED_TRACE(batch.name + ", " + std::to_string(columns) + " columns" +
                  (lazy ? "" : ", every row") + ", " + std::string(name_of(dtype)));
@@ -203,7 +203,7 @@ TEST_P(RowUpdates, FollowTheReferenceForSeveralSteps) {
   }
 }
 
-// Rows of more than a warp's and of more than a block's columns.
+// Rows wider than a warp's and than a block's columns.
 TEST_P(RowUpdates, OfWideTables) {
   for (const Batch& batch : batches()) {
     if (batch.name != "duplicates" && batch.name != "skewed") continue;
@@ -249,7 +249,7 @@ TEST_P(RowUpdates, ThatAreSkippedChangeNothing) {
   }
 }
 
-// The halves of a split master change as the float32 would; it is what the reference updates.
+// The halves of a split master change as a float32 would, which the reference updates.
 TEST_P(RowUpdates, OfSplitTables) {
   const RowKind& kind = GetParam();
   for (const Batch& batch : batches()) {
@@ -293,7 +293,7 @@ TEST_P(RowUpdates, OfSplitTables) {
   }
 }
 
-// A table, a state and gradients that begin at no multiple of what four elements take.
+// A table, a state and gradients at addresses that are not multiples of four elements' size.
 TEST_P(RowUpdates, TakeOperandsThatBeginAnywhere) {
   const RowKind& kind = GetParam();
   const Batch batch = batches()[0];
@@ -368,7 +368,7 @@ TEST(SumsOfRows, AddSquaresOfRows) {
         batch.describe(settings);
         const double expected = on_reference("RowsSumOfSquares", exact, settings)[0].number(0);
         const double sum = gpu.run("RowsSumOfSquares", inputs, settings)[0].number(0);
-        // Terms of a row's sum, up to 1 in all, may cancel.
+        // A row's terms, up to 1 in all, may cancel in its sum.
         EXPECT_NEAR(sum, expected, 1e-6 * std::max(expected, 1e-3));
       }
     }

@@ -1,4 +1,4 @@
-// Lookups, and groups of ids, on a GPU: bit by bit what the reference kernels give.
+// Lookups and groups of ids on a GPU have the same bits as on the reference kernels.
 #include <algorithm>
 #include <limits>
 #include <numeric>
@@ -12,7 +12,7 @@ namespace {
 
 using Ids = std::vector<std::int64_t>;
 
-/// Absent ids become those of the type.
+/// Absent ids become the absent id of the type.
 HostTensor ids_tensor(const Ids& ids, DType dtype = DType::int64, Shape shape = {}) {
   HostTensor tensor(
       TensorType{dtype, shape.empty() ? Shape{static_cast<std::int64_t>(ids.size())} : shape});
@@ -57,7 +57,8 @@ TEST(RowsOnGpus, GroupIdsAsTheReferenceDoes) {
   struct Size {
     std::int64_t ids, rows;
   };
-  // One block; one pass and several; more tiles than every block sums; rows of 33 bits.
+  // One block; one pass and several; more tiles than each block sums itself; row numbers of 33
+  // bits.
   const Size sizes[] = {{1, 1},      {31, 7},          {33, 255},        {600, 256},
                         {4095, 300}, {4096, 5000},     {4097, 256},      {5000, 70000},
                         {9000, 40},  {6001, 16777215}, {300, 1ll << 33}, {140001, 1000}};
@@ -106,10 +107,10 @@ TEST(RowsOnGpus, AFewIdsAreGroupedByOneLaunch) {
   EXPECT_EQ(gpu.launches(), 1);
   gpu.runtime->clear_calls();
   gpu.run("UniqueIndices", {ids_tensor(make_ids(Mix::random, 5000, 100000, 1))}, settings);
-  EXPECT_EQ(gpu.launches(), 3 * 2 + 2);  // of 17 bits
+  EXPECT_EQ(gpu.launches(), 3 * 2 + 2);  // three passes for 17 bits
 }
 
-// Both ways to group, and lookups: the nearest row is taken, and the id reported.
+// Both ways to group, and lookups: the nearest row is used, and the id is reported.
 TEST(RowsOnGpus, IdsOutsideOfTheTableAreReported) {
   RowGpu gpu;
   const HostTensor table = uniform({10, 4}, 1);
@@ -155,7 +156,7 @@ TEST(RowsOnGpus, LookupRowsOfAnyWidthAndType) {
   }
   const Tensors none{uniform({5, 3}, 1), ids_tensor({})};
   expect_same(gpu.run("Gather", none), on_reference("Gather", none));
-  // Other axes; a table that begins anywhere.
+  // Other axes; a table at any address.
   const Tensors inner{uniform({3, 5, 6}, 2), ids_tensor({4, 0, -1, absent_id<std::int64_t>})};
   const Attributes second{{"axis", std::int64_t{1}}};
   expect_same(gpu.run("Gather", inner, second), on_reference("Gather", inner, second));
@@ -197,7 +198,7 @@ TEST(RowsOnGpus, PackTheRowsThatOccur) {
                                     static_cast<std::size_t>(from) * bits,
                                 bits),
                     0);
-        } else {  // what the harness has put there
+        } else {  // as the harness has filled it
           EXPECT_TRUE(std::all_of(row, row + bits, [](char byte) { return byte == '\xff'; }));
         }
       }
@@ -236,7 +237,7 @@ TEST(RowsOnGpus, SumBags) {
       }
     }
   }
-  // A row of weight 0 counts as zeros, whatever is in it.
+  // A row of weight 0 counts as zeros, whatever it contains.
   HostTensor table = uniform({3, 2}, 1);
   table.as<float>()[2] = std::numeric_limits<float>::quiet_NaN();
   const Tensors masked{table, ids_tensor({1, 2}).reshaped({1, 2}),
@@ -266,7 +267,7 @@ TEST(RowsOnGpus, MarkAndListTouchedRows) {
   expect_same(gpu.run("TouchedRows", none), on_reference("TouchedRows", none));
 }
 
-// More tiles than every block sums.
+// More tiles than each block sums itself.
 TEST(RowsOnGpus, ListTouchedRowsOfLargeTables) {
   RowGpu gpu;
   HostTensor marks(TensorType{DType::boolean, {2200001}});
@@ -329,7 +330,7 @@ TEST(RowsOnGpus, SplitIdsBetweenATableAndItsCache) {
   for (const DType dtype : {DType::int32, DType::int64}) {
     for (const Mix mix : {Mix::random, Mix::absent, Mix::negative}) {
       Ids list = make_ids(mix, 700, rows, 4);
-      list[5] = rows;  // of no row: the table's lookup reports it
+      list[5] = rows;  // no row: the table's lookup reports it
       const Tensors inputs{ids_tensor(list, dtype), marks.marks, marks.ranks};
       const Attributes settings{{"rows", rows}};
       expect_same(gpu.run("SplitIds", inputs, settings),

@@ -1,5 +1,5 @@
-// Step contexts of the CUDA device: when they are copied, that nothing overwrites what a copy still
-// reads, and the way of the error word.
+// Step contexts of the CUDA device: when they are copied, that data is not overwritten while a copy
+// still reads it, and how the error word reaches the host.
 #include <gmock/gmock.h>
 
 #include "kernels/cuda/device/step_contexts.h"
@@ -14,7 +14,7 @@ using ::testing::IsEmpty;
 
 constexpr std::size_t context_steps = 40, context_bytes = context_steps * sizeof(float);
 
-// y = step, and an error where the step is what `bad_step` says.
+// y = step, and an error if the step equals `bad_step`.
 struct StepBody {
   float* y;
   const cuda::DeviceStepContext* context;
@@ -65,7 +65,7 @@ TEST_F(StepContextTest, IsCopiedOnlyWhenItsContentHasChanged) {
   make();
   AffineCall first = call(0), second = call(1);
   fake->compute->run(first.call());
-  fake->compute->run(second.call());  // another object, the same content
+  fake->compute->run(second.call());  // another object with the same content
   EXPECT_EQ(copies(), 1);
   first.context.step = 2;
   fake->compute->run(first.call());
@@ -76,7 +76,7 @@ TEST_F(StepContextTest, IsCopiedOnlyWhenItsContentHasChanged) {
   EXPECT_EQ(copies(), 3);
   AffineCall third = call(2);
   third.context = first.context;
-  fake->copy_in->run(third.call());  // another stream has a block of its own
+  fake->copy_in->run(third.call());  // another stream has its own block
   EXPECT_EQ(copies(), 4);
   EXPECT_THAT(fake->runtime->problems(), IsEmpty());
 }
@@ -120,7 +120,7 @@ TEST_F(StepContextTest, GraphsSeeTheContentAtTheirLaunch) {
   fake->compute->launch(*captured);
   fake->runtime->clear_calls();
   fake->compute->launch(*captured);
-  EXPECT_EQ(copies(), 0);  // the same content
+  EXPECT_EQ(copies(), 0);  // the content has not changed
   EXPECT_THAT(fake->runtime->problems(), IsEmpty());
 }
 
@@ -151,7 +151,7 @@ TEST_F(StepContextTest, ErrorsReachTheHostWhenItHasWaited) {
   EXPECT_EQ(error.packed.load() & 0xffffffff, 17);
   EXPECT_EQ(error.value.load(), -5);
 
-  ErrorWord next;  // of the next program
+  ErrorWord next;  // for the next program
   each.context.error = &next;
   fake->compute->run(each.call());
   fake->compute->synchronize();
@@ -185,7 +185,7 @@ TEST_F(StepContextTest, TheFirstErrorWins) {
   fake->compute->run(each.call());
   fake->compute->synchronize();
   EXPECT_EQ(error.packed.load() >> 32, ErrorWord::bad_label);
-  each.context.error = nullptr;  // nobody to tell
+  each.context.error = nullptr;  // no error word
   fake->compute->run(each.call());
   fake->compute->synchronize();
   EXPECT_THAT(fake->runtime->problems(), IsEmpty());

@@ -1,5 +1,5 @@
-// Streams and events of the CUDA device: what they ask CUDA for, in which order, and what becomes
-// of failures.
+// Streams and events of the CUDA device: which calls of CUDA they make, in which order, and how
+// failures are reported.
 #include <gmock/gmock.h>
 
 #include <atomic>
@@ -22,8 +22,8 @@ using ::testing::SizeIs;
 
 constexpr std::size_t stream_elements = 100, stream_bytes = stream_elements * sizeof(float);
 
-// Steps of: x in, y = 2 x + 1, y out; without double buffers, so that each step waits for the one
-// before. Where one of the four waits is left out, the host waits instead, unseen by the monitor.
+// Steps of: copy x in, y = 2 x + 1, copy y out. There are no double buffers, so each step waits for
+// the one before. Instead of the wait that is left out the host waits, unseen by the monitor.
 struct Pipeline {
   enum Wait { none, x_arrived, y_ready, x_read, y_sent };
 
@@ -100,14 +100,14 @@ TEST(CudaStream, EachMissingWaitIsReportedByTheMonitor) {
             "the same bytes, and no event orders them");
   EXPECT_THAT(error_without(Pipeline::y_ready, 1),
               AllOf(HasSubstr("layer1.matmul"), HasSubstr("logits")));
-  // Over the edge into the next step.
+  // The missing wait is for the next step.
   EXPECT_THAT(error_without(Pipeline::x_read, 2),
               AllOf(HasSubstr("layer1.matmul"), HasSubstr("images")));
   EXPECT_THAT(error_without(Pipeline::y_sent, 2),
               AllOf(HasSubstr("layer1.matmul"), HasSubstr("logits")));
 }
 
-// The same from what CUDA is asked for: a stream that forgot to pass a wait on would be found here.
+// As above, by the calls of CUDA: this finds a stream that does not pass a wait on.
 TEST(CudaStream, EachMissingWaitIsReportedByTheRuntime) {
   for (const Pipeline::Wait left_out :
        {Pipeline::x_arrived, Pipeline::y_ready, Pipeline::x_read, Pipeline::y_sent}) {
@@ -163,7 +163,7 @@ TEST(CudaStream, EventsCountSteps) {
   EXPECT_FALSE(event->reached(4));
 }
 
-// y = number, and the event says so.
+// y = number; the event is recorded with that number.
 struct Numbers {
   explicit Numbers(FakeDevice& fake) : fake(fake) {
     memory = fake.device->allocate(sizeof(float));
@@ -202,7 +202,7 @@ TEST(CudaStream, WaitingForAnEarlierCountDoesNotWaitForALaterRecord) {
     return false;
   }());
   EXPECT_EQ(numbers.now(), 3);
-  // Far behind, a later record stands for an earlier one.
+  // If an event is far behind, a later record replaces an earlier one.
   for (std::uint64_t i = 4; i <= 20; ++i) numbers.write(i);
   numbers.event->synchronize(5);
   EXPECT_GE(numbers.now(), 5);
@@ -226,7 +226,7 @@ TEST(CudaStream, StreamsWaitForTheirCountAlone) {
 TEST(CudaStream, WaitForWhatNobodyEnqueuedIsReported) {
   FakeDevice fake;
   const auto event = fake.device->make_event();
-  fake.compute->wait(*event, 0);  // nothing to wait for: a first step
+  fake.compute->wait(*event, 0);  // nothing to wait for, as in a first step
   EXPECT_EQ(fake.first_error(), "");
   fake.compute->wait(*event, 1);
   EXPECT_THAT(fake.first_error(), HasSubstr("cuda:0.compute waits for record 1"));
@@ -302,7 +302,7 @@ TEST(CudaStream, EnqueueingAllocatesNothing) {
   options.monitored = false;
   options.runtime.log = options.runtime.check_order = options.runtime.protect = false;
   FakeDevice fake(options);
-  // No emulated kernel: the host's blocks take memory for what is shared.
+  // The kernel does nothing: an emulated one would allocate shared memory.
   struct Nothing final : PreparedKernel {
     void run(const KernelArguments& arguments) noexcept override { context = arguments.context; }
     const StepContext* context = nullptr;
@@ -326,7 +326,7 @@ TEST(CudaStream, EnqueueingAllocatesNothing) {
   for (int i = 0; i < 100; ++i) step();
   fake.device->synchronize();
   EXPECT_EQ(allocations.calls(), 0);
-  EXPECT_EQ(kernel.context->step, 101u);  // the block: memory is not protected here
+  EXPECT_EQ(kernel.context->step, 101u);  // the GPU's copy: memory is not protected here
 }
 
 TEST(CudaStream, TracesHaveRealTimes) {
@@ -358,7 +358,7 @@ TEST(CudaStream, TracesHaveRealTimes) {
   EXPECT_EQ(trace[1].bytes, stream_bytes);
 }
 
-// A kernel that breaks the GPU: its launch succeeds, a later call says so.
+// A kernel breaks the GPU: its launch succeeds, and a later call fails.
 TEST(CudaStream, FailuresStay) {
   FakeDevice fake;
   const auto memory = fake.device->allocate(stream_bytes);
@@ -392,7 +392,7 @@ TEST(CudaStream, AFailedCopyNamesItsValue) {
               AllOf(HasSubstr("images: cuda:0: a copy failed"), HasSubstr("CUDA error 999")));
 }
 
-// Who waits for a record that nobody can enqueue any more is told why.
+// A thread that waits for a record that can no longer be enqueued gets an error.
 TEST(CudaStream, AFailedDeviceIsNoHang) {
   FakeDevice fake;
   const auto event = fake.device->make_event();
@@ -403,7 +403,7 @@ TEST(CudaStream, AFailedDeviceIsNoHang) {
   waiter.join();
   EXPECT_THAT(text, HasSubstr("an illegal memory access"));
   const auto other = [&] { event->reached(1); };
-  EXPECT_EQ(error_text_of(other), "");  // nothing to ask for
+  EXPECT_EQ(error_text_of(other), "");  // no call is made
 }
 
 TEST(CudaStream, AFailureWhileTheHostWaitsIsNoHang) {

@@ -1,4 +1,4 @@
-// precision.tf32 from the configuration to what cuBLASLt and cuDNN are asked for.
+// precision.tf32, from the configuration to the requests to cuBLASLt and cuDNN.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,10 +17,10 @@ using ::testing::IsEmpty;
 // Engines that the fake cuDNN has by default.
 constexpr int with_tensor_cores = 0, exact = 2;
 
-/// What two steps of a training all on a GPU asked of the libraries.
+/// What two steps of a training on the GPU requested from the libraries.
 struct Asked {
   std::set<cublasComputeType_t> products;
-  std::set<int> engines;  // that ran convolutions
+  std::set<int> engines;  // engines that ran convolutions
   std::vector<double> losses;
 };
 

@@ -1,4 +1,4 @@
-// Optimizer updates on a GPU, over several steps beside the double reference; clipping.
+// Optimizer updates on a GPU, compared with the double reference over several steps; clipping.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -19,7 +19,7 @@ std::vector<Kind> kinds() {
   std::vector<Kind> all = settings_to_try();
   std::erase_if(all, [](const Kind& kind) {
     const UpdateKind& known = *find_update_kind(kind.op);
-    return known.whole_row || known.is_factored();  // the latter have no kernel here
+    return known.whole_row || known.is_factored();  // factored ones have no kernel here
   });
   return all;
 }
@@ -31,8 +31,8 @@ Kind kind_of(const std::string& op, const Attributes& settings) {
   return kind;
 }
 
-/// Master and states of one parameter, some of which the settings may do without; a mean of squares
-/// is above the square of a mean.
+/// Master and states of one parameter; states that the settings do not need are left out. The mean
+/// of squares is larger than the square of the mean.
 Tensors parameter(const Kind& kind, const Shape& shape, unsigned seed) {
   Tensors tensors{uniform(shape, seed)};
   const UpdateKind& known = *find_update_kind(kind.op);
@@ -48,7 +48,7 @@ HostTensor widened(const HostTensor& tensor) {
   return is_given(tensor) ? tensor.converted(DType::float64) : tensor;
 }
 
-/// Inputs of the update of single parameters: (master, grad, states...) of each, then the scalars.
+/// Inputs of an update of several parameters: (master, grad, states...) of each, then the scalars.
 Tensors inputs_of(const std::vector<Tensors>& parameters, const Tensors& gradients,
                   const Tensors& step, bool widen) {
   Tensors inputs;
@@ -76,7 +76,7 @@ void expect_weight(const HostTensor& weight, const HostTensor& master, DType dty
   }
 }
 
-// ftrl multiplies the rounding of two square roots of about 1, 1e-7 in all, by 1 / lr = 20.
+// FTRL multiplies the rounding of two square roots of about 1, 1e-7 in all, by 1 / lr = 20.
 constexpr double tolerance = 3e-6;
 
 class Updates : public ::testing::TestWithParam<Kind> {};
@@ -89,7 +89,7 @@ TEST_P(Updates, FollowTheReferenceForSeveralSteps) {
                                                    {DType::bfloat16, DType::bfloat16},
                                                    {DType::float16, DType::float16}};
   for (const Shape& shape : {Shape{}, Shape{3}, Shape{4, 5}, Shape{2, 2049}, Shape{0}}) {
-    for (const auto& [gradients, weights] : types) {  // weights of float32: none
+    for (const auto& [gradients, weights] : types) {  // float32: no 16-bit weights
       SCOPED_TRACE(to_string(shape) + " " + std::string(name_of(gradients)));
       Attributes settings = kind.settings;
       const bool weighted = weights != DType::float32;
@@ -159,7 +159,7 @@ TEST_P(Updates, ThatAreSkippedChangeNothingButWeights) {
   }
 }
 
-// No address is a multiple of what four elements take.
+// No address is a multiple of four elements' size.
 TEST_P(Updates, TakeOperandsThatBeginAnywhere) {
   const Kind& kind = GetParam();
   RowGpu gpu;
@@ -185,8 +185,8 @@ TEST_P(Updates, TakeOperandsThatBeginAnywhere) {
 INSTANTIATE_TEST_SUITE_P(Kinds, Updates, ::testing::ValuesIn(kinds()),
                          [](const auto& info) { return info.param.name; });
 
-// Norms are of one tensor, in chunks that are its own: neither what is grouped nor where operands
-// begin changes a bit.
+// A norm is computed per tensor, in the tensor's own chunks: neither the grouping nor the operands'
+// addresses change a bit.
 TEST(UpdatesOnGpus, NormsDependOnTheTensorAlone) {
   RowGpu gpu;
   const Kind kind = kind_of("LambUpdate", {{"weight_decay", 0.1}});
@@ -230,7 +230,7 @@ TEST(UpdatesOnGpus, KeepAParameterWhereTheRateIsZeroAndFtrlDividesByIt) {
   for (std::size_t k = 0; k < own.size(); ++k) EXPECT_TRUE(same_bits(results[k], own[k]));
 }
 
-// One capture, replayed: the step's scalars lie in the GPU's memory, which the host cannot read,
+// One capture is replayed: the step's scalars lie in the GPU's memory, which the host cannot read,
 // and the launch is the same each time.
 TEST(UpdatesOnGpus, ReadTheirScalarsOnTheGpu) {
   RowGpu gpu({.late = true});
@@ -358,7 +358,7 @@ TEST(LossScaleOnGpus, IsThatOfTheReference) {
         const Attributes settings{{"growth_interval", std::int64_t{5}}, {"max_norm", 1e-3}};
         const Tensors results = gpu.run("LossScale", inputs, settings);
         const Tensors expected = on_reference("LossScale", inputs, settings);
-        const std::size_t all = std::isfinite(last) ? 7 : 6;  // then the norm, which is none
+        const std::size_t all = std::isfinite(last) ? 7 : 6;  // then a norm that is not finite
         for (std::size_t k = 0; k < all; ++k) {
           if (k == 4)
             EXPECT_EQ(results[k].as<bool>()[0], expected[k].as<bool>()[0]);

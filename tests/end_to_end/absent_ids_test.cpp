@@ -1,5 +1,5 @@
-// Wide & Deep where a third of the ids names no row: sums of rows and rows, ftrl and lazy_adam, the
-// same losses wherever the tables are and however a step is cut.
+// Wide & Deep where a third of the ids names no row: sums of rows and rows, ftrl and lazy_adam.
+// Losses are the same wherever the tables are and however a step is split.
 #include <gtest/gtest.h>
 
 #include <cmath>

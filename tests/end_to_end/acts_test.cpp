@@ -1,5 +1,5 @@
 // Activations that are kept, offloaded or recomputed: `policy plan` shows the bytes, `policy check`
-// what does nothing, and losses stay what they are.
+// names rules without effect, and losses do not change.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 constexpr std::int64_t acts_batch = 2048, width = 64;
 constexpr int acts_layers = 16;
 
-// Linear layers with Gelu between them, which reads what comes before it in backward.
+// Linear layers with Tanh between them, whose backward pass reads activations.
 std::string deep_perceptron() {
   SmallModel model;
   model.input("x", {acts_batch, width}).output("logits", {acts_batch, width});
@@ -97,7 +97,7 @@ TEST_F(ActsTest, PlansOfADeepPerceptronShrink) {
   EXPECT_GT(peak(offloaded, "cpu"), peak(kept, "cpu") + 8 * activation);
   EXPECT_EQ(recomputed["traffic"]["bytes"], kept["traffic"]["bytes"]);
 
-  // Each result that backward reads goes out and comes back, once.
+  // Each result that the backward pass reads is copied out and back once.
   std::int64_t out = 0, back = 0;
   for (const Json& copy : offloaded["transfers"]) {
     if (copy["bytes"] != activation) continue;

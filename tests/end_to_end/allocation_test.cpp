@@ -1,7 +1,7 @@
-// Steps on several devices take no memory from the heap, whatever the policy does.
+// Steps on several devices allocate no memory on the heap, whatever the policy does.
 //
-// Every call by any thread counts: of the thread that launches and computes on the host, and of the
-// accelerator's threads. Exempt are two things. The check of the order of accesses, which keeps
+// Calls by any thread count: by the thread that launches and computes on the host, and by the
+// accelerator's threads. There are two exceptions. The check of the order of accesses, which keeps
 // vector clocks, is switched off; it is a tool of tests, and the clock of virtual time, the queues,
 // events and copies stay as they are. And oneDNN's `execute` builds a map of its arguments on the
 // heap: networks with convolutions have all of them on the accelerator, so that the launching
@@ -21,7 +21,7 @@
 namespace tandem::testing {
 namespace {
 
-// Graphs are captured in the third and fourth step, as fed batches take two places in turn.
+// Graphs are captured in the third and fourth step, since fed batches use two buffers in turn.
 constexpr int allocation_steps = 10, first_counted = 4, calls_of_onednn = 24;
 
 struct Mode {
@@ -71,7 +71,7 @@ class AllocationTest : public ::testing::TestWithParam<AllocationCase> {
   GraphWatch graphs_;
 };
 
-/// Copies and, per device, kernels; and how many of those are oneDNN's.
+/// Number of copies, of kernels per device, and of oneDNN's kernels among them.
 struct Work {
   int copies = 0, kernels[2] = {0, 0}, onednn[2] = {0, 0};
 };

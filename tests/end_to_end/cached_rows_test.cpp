@@ -1,5 +1,5 @@
-// Wide & Deep with tables on the host of which the accelerator caches rows: the losses of a run
-// without a cache, whatever its size, and fewer bytes that cross.
+// Wide & Deep with tables on the host whose rows are partly cached on the accelerator: the losses
+// of a run without a cache, whatever its size, and fewer bytes copied.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::int64_t cached_steps = 5;
 
-/// The steps' feeds, one behind the other, as a run's data.
+/// Writes the feeds of all steps, one after another, as the run's data.
 std::string data_file(const TemporaryFolder& folder) {
   HostTensor ids(TensorType{DType::int64, {cached_steps * wide_deep_batch, wide_deep_fields}}),
       labels(TensorType{DType::float32, {cached_steps * wide_deep_batch}});
@@ -48,7 +48,7 @@ std::string cached_rows_policy(const TemporaryFolder& folder, const std::string&
   return folder / "policy.toml";
 }
 
-/// Adam of the dense layers, and an optimizer for the tables.
+/// The optimizer of the dense layers, Adam by default, and one for the tables.
 struct Optimizers {
   std::string base = "adam";
   std::string groups =
@@ -58,7 +58,7 @@ struct Optimizers {
 
 class CachedRun {
  public:
-  /// `ahead`: each step is told the next one's ids.
+  /// `ahead`: each step gets the next one's ids.
   explicit CachedRun(const std::string& attributes, const std::vector<std::string>& more = {},
                      const Optimizers& optimizers = {}, bool ahead = false)
       : training_(source_folder() + "/models/wide_deep/model.onnx", wide_deep_batch,
@@ -77,7 +77,7 @@ class CachedRun {
     }
   }
 
-  /// Nodes of that operator on that device, in all programs.
+  /// Number of nodes of that operator on that device, in all programs.
   int count(const std::string& op, int device) const {
     int count = 0;
     for (const Program* program : training_.programs()) {
@@ -118,12 +118,12 @@ class CachedRun {
   PlacedTraining training_;
 };
 
-// Rows of the deep table have 4 columns and two moments of as many, all in float32.
+// A row of the deep table has 4 columns and two moments of the same size, all in float32.
 std::string rows_cached(std::int64_t count) {
   return "cache = \"" + std::to_string(48 * count) + "B\"";
 }
 
-/// Different ones of these rows in each step, added up.
+/// How many of these rows occur in a step, summed over all steps.
 std::int64_t occurring(const std::vector<std::int64_t>& cached) {
   std::int64_t count = 0;
   for (int step = 1; step <= cached_steps; ++step) {
@@ -150,8 +150,8 @@ TEST(CachedRows, LossesDoNotDependOnTheCache) {
     EXPECT_EQ(run.count("RowsUpdate", 1), 2);
     EXPECT_EQ(run.count("UniqueIndices", 0), 1);
     EXPECT_EQ(run.count("UniqueIndices", 1), 1);
-    // Rows of 4 + 1 columns stay away, there and back; an int32 for each id comes, and the wide
-    // table's learning rate.
+    // Cached rows of 4 + 1 columns are copied neither in nor out; instead an int32 for each id and
+    // the wide table's learning rate are copied in.
     const std::int64_t saved = 20 * occurring(*run.cache()->derived.as<CachedRows>()->rows);
     EXPECT_GT(saved, 0);
     EXPECT_EQ(run.bytes_to_host, uncached.bytes_to_host - saved);
@@ -211,7 +211,7 @@ TEST(CachedRows, TheNormHasBothParts) {
   expect_near_losses(CachedRun("ship = \"rows\", cache = \"5%\"", in_micro_batches).losses, wanted);
 }
 
-// Options that make a kind's step its hardest: a dense gradient, decay, rows that become 0.
+// Options that make a kind's step hardest: a dense gradient, decay, rows that become 0.
 std::string options_of(std::string_view kind) {
   if (kind == "sgd") return ", momentum=0.9";
   if (kind == "adamw") return ", weight_decay=0.1";
@@ -220,8 +220,8 @@ std::string options_of(std::string_view kind) {
   return "";
 }
 
-// Two kinds a run: kinds whose rows move without ids, those with one state a row, and those whose
-// gradient is dense. Kinds of whole tensors, which have no cache, come with the wide table.
+// Two kinds in a run: kinds whose rows move without ids, kinds with one state per row, and kinds
+// with a dense gradient. Kinds of whole tensors have no cache; they are used for the wide table.
 TEST(CachedRows, EveryKindOfOptimizer) {
   const auto group = [](const std::string& table, std::string_view kind) {
     return "{at=\"" + table + ":*\", kind=\"" + std::string(kind) + "\"" + options_of(kind) + "}";
@@ -249,7 +249,7 @@ TEST(CachedRows, AFrozenTableIsCachedToo) {
   expect_near_losses(run.losses, CachedRun("", frozen).losses);
 }
 
-// A term that reads all of the table needs it in one place.
+// A loss term that reads the whole table needs it in one place.
 TEST(CachedRows, ATableThatALossReadsHasNone) {
   const std::vector<std::string> whole{
       "loss.terms=[{name=\"wide_loss\", kind=\"binary_cross_entropy\", logits=\"logits\", "

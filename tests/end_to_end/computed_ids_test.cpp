@@ -1,5 +1,5 @@
-// DLRM takes its tables' ids apart in the graph: where that runs on the accelerator, its ids are
-// computed there, and tables and updates on the host learn of them late.
+// DLRM splits its tables' ids in the graph: if that runs on the accelerator, the ids are computed
+// there, and tables and updates on the host get them late.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -41,8 +41,8 @@ std::vector<double> losses_of_rule(const std::string& kind, const std::string& r
   return all;
 }
 
-// `tables.*` covers the lookups, the first rule only the tables: their lookups stay where ids
-// are.
+// `tables.*` covers the lookups, but the first rule covers only the tables: their lookups stay
+// where the ids are.
 TEST(ComputedIds, TablesOnTheHostTakeTheirGradientsAsRows) {
   for (const std::string kind : {"ftrl", "lazy_adam", "rowwise_adagrad", "adam"}) {
     const std::vector<double> expected = losses_of_rule(kind, "");
@@ -64,7 +64,7 @@ TEST(ComputedIds, TheNormHasTheGradientsOfRows) {
       losses_of_rule("ftrl", "", clipped));
 }
 
-// A Session checks the columns that look up rows before the step, however rows cross.
+// A Session checks the columns that look up rows before the step, however rows are copied.
 TEST(ComputedIds, OnesOfNoRowAreErrors) {
   std::map<std::string, api::Array> fed;
   for (auto& [name, tensor] : dlrm_feeds(1)) {

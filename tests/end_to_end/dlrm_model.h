@@ -1,4 +1,4 @@
-// Batches for models/dlrm, whose graph takes the ids of its tables apart.
+// Batches for models/dlrm, whose graph splits the ids of its tables.
 #pragma once
 
 #include <algorithm>

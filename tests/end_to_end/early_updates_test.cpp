@@ -1,5 +1,5 @@
-// With the optimizer's state on the host, updates start there while the device is still busy with
-// backward; clipping by the global norm is what makes them wait.
+// With the optimizer's state on the host, updates start there while the device still runs the
+// backward pass; only clipping by the global norm makes them wait.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -15,7 +15,8 @@ namespace {
 
 constexpr std::int64_t early_batch = 32;
 constexpr int early_layers = 4, early_steps = 4;
-constexpr std::int64_t large = 320, small = 64;  // weights that have their own update; that share
+// Widths of weights that have their own update, and of weights that share one.
+constexpr std::int64_t large = 320, small = 64;
 
 std::string perceptron(std::int64_t width) {
   SmallModel model;
@@ -32,7 +33,7 @@ std::string perceptron(std::int64_t width) {
   return model.bytes();
 }
 
-/// Of one step, in seconds on a clock.
+/// Times of one step, in seconds on a clock.
 struct Ends {
   double first_update = 1e30, last_backward = 0;
 };
@@ -72,7 +73,7 @@ class EarlyUpdatesTest : public ::testing::TestWithParam<std::int64_t> {
     feeds_ = {{"x", std::move(x)}, {"labels", std::move(labels)}};
   }
 
-  /// Of each step after the first, on the virtual clock.
+  /// The times of each step after the first, on the virtual clock.
   std::vector<Ends> run(std::vector<std::string> settings) {
     settings.insert(settings.end(),
                     {"policy=\"" + (folder_ / "policy.toml") + "\"", "optimizer.kind=adamw",

@@ -1,5 +1,5 @@
-// Runs of a fixture's network through the interface that users have, under policies that change
-// between them.
+// Runs of a fixture's network through the public interface, under policies that change between
+// runs.
 #pragma once
 
 #include <fstream>
@@ -17,8 +17,8 @@ namespace tandem::testing {
 
 class FixtureRuns {
  public:
-  /// Lines of train.toml: those of [optimizer], of [data.train] behind its files, and the table
-  /// [data.fields] or nothing.
+  /// Lines of train.toml: those of [optimizer], those of [data.train] after its files, and the
+  /// table [data.fields] or nothing.
   FixtureRuns(const std::string& network, const std::string& optimizer,
               const std::string& train_data, const std::string& fields) {
     const Json fixture = read_fixture(network);
@@ -44,7 +44,7 @@ class FixtureRuns {
     options.overrides.insert(options.overrides.end(), more.begin(), more.end());
     options.run_dir = folder_ / run;
     options.resume = resume;
-    options.accept_changes = resume;  // the rules are others than those of the start
+    options.accept_changes = resume;  // the rules differ from those at the start
     api::Trainer(folder_ / "train.toml", options).run();
   }
 

@@ -1,4 +1,4 @@
-// Emulated accelerators of a policy whose captures and launched graphs are counted, and may fail.
+// Emulated accelerators of a policy that count captured and launched graphs, and can fail.
 #pragma once
 
 #include <memory>
@@ -12,11 +12,11 @@
 
 namespace tandem::testing {
 
-/// What all devices of a run did with graphs, and what they are to do wrong.
+/// What all devices of a run did with graphs, and which errors they must make.
 struct GraphWatch {
   std::uint64_t captures = 0, launches = 0;
-  std::string not_captured;    // a kernel whose capture fails; "": none
-  bool forgets_waits = false;  // computing streams wait for nothing
+  std::string not_captured;    // path of a kernel whose capture fails; "": none
+  bool forgets_waits = false;  // streams that compute skip all waits
 };
 
 class WatchedStream final : public Stream {
@@ -76,7 +76,7 @@ class WatchedDevice final : public gpu_check::CountedDevice {
   GraphWatch& watch_;
 };
 
-/// Accelerators of 256 MiB, with graphs or without; `watch` outlives them.
+/// Makes accelerators of 256 MiB, with graphs or without; `watch` must outlive them.
 inline api::PlacingArguments watched(GraphWatch& watch, bool capture = true) {
   api::PlacingArguments arguments;
   arguments.make_device = [&watch, capture](const ResolvedDevice& device,

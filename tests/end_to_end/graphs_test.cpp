@@ -1,5 +1,5 @@
-// Segments of a step as captured graphs change no bit, whatever the policy; the order of
-// everything is watched on, and what cannot be captured is run as before.
+// Running segments of a step as captured graphs changes no bit, whatever the policy; the order of
+// accesses is still checked, and what cannot be captured runs without a graph.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,10 +21,10 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// Two steps of each of the two places of fed values, one of which is captured and one replayed.
+// Fed values have two buffers; each is used for two steps without a graph, a capture and a replay.
 constexpr int graph_steps = 8, places = 2;
 
-/// What a run computed, bit by bit.
+/// The results of a run, to be compared bit by bit.
 struct Outcome {
   std::vector<double> losses;
   std::map<std::string, std::vector<std::byte>> states;
@@ -40,7 +40,7 @@ void expect_same_bits(const Outcome& a, const Outcome& b) {
   EXPECT_EQ(a.states == b.states, true);
 }
 
-/// `run_step`: from 0; its loss.
+/// `run_step` runs a step, counted from 0, and returns its loss.
 Outcome outcome_of(PlacedTraining& training, const std::function<double(int)>& run_step) {
   Outcome outcome;
   for (int step = 0; step < graph_steps; ++step) outcome.losses.push_back(run_step(step));
@@ -94,8 +94,8 @@ class GraphsTest : public ::testing::TestWithParam<PolicyCase> {
   std::uint64_t launches_ = 0;
 };
 
-// After two steps that libraries may use to prepare themselves, a graph for each of the two places
-// that a fed batch has in turn.
+// After two steps, in which libraries may prepare themselves, there is a graph for each of the two
+// buffers that fed batches use in turn.
 TEST_P(GraphsTest, AStepOnTheDeviceAloneIsOneGraph) {
   GraphWatch off, on;
   const Outcome plain = run(on_gpu(), off, false);
@@ -110,7 +110,7 @@ TEST_P(GraphsTest, AStepOnTheDeviceAloneIsOneGraph) {
   EXPECT_THAT(training.program().graph_problems(), IsEmpty());
   expect_same_bits(graphs, plain);
   EXPECT_EQ(off.captures + off.launches, 0u);
-  for (int step = 0; step < graph_steps; ++step) {  // before that step
+  for (int step = 0; step < graph_steps; ++step) {  // numbers before that step
     EXPECT_EQ(launches[step], std::max(step - places, 0)) << "step " << step + 1;
     EXPECT_EQ(captures[step], std::clamp(step - places, 0, places)) << "step " << step + 1;
   }
@@ -136,7 +136,7 @@ TEST_P(GraphsTest, RandomPoliciesChangeNoBit) {
   }
 }
 
-// A kernel that a device does not capture costs its segment the graph, and no step.
+// If a device cannot capture a kernel, its segment runs without a graph, and no step fails.
 TEST_P(GraphsTest, WhatCannotBeCapturedRunsAsBefore) {
   GraphWatch off, on;
   const Outcome plain = run(on_gpu(), off, false);
@@ -144,21 +144,21 @@ TEST_P(GraphsTest, WhatCannotBeCapturedRunsAsBefore) {
   const Plan& plan = training.program().plan();
   for (const Launch& launch : plan.launches) {
     const Instruction& instruction = plan.queues[launch.queue].instructions[launch.index];
-    if (instruction.kind == Instruction::Kind::run)  // the last one
+    if (instruction.kind == Instruction::Kind::run)  // keeps the last kernel
       on.not_captured = training.program().lowered().graph.node(instruction.node).path;
   }
   ASSERT_NE(on.not_captured, "");
   expect_same_bits(outcome_of(training), plain);
   EXPECT_THAT(training.monitor().order_errors(), IsEmpty());
   EXPECT_EQ(on.launches, 0u);
-  EXPECT_EQ(on.captures, 1u);  // that which was ended as broken: it is not tried again
+  EXPECT_EQ(on.captures, 1u);  // it was ended as broken, and is not tried again
   EXPECT_THAT(
       training.program().graph_problems(),
       ElementsAre(AllOf(HasSubstr("gpu: the "), HasSubstr(" to " + on.not_captured + " are"),
                         HasSubstr("this kernel cannot be captured"))));
 }
 
-// Whoever launches a graph too early is found, as whoever launches kernels is.
+// A graph that is launched too early is found, as a kernel would be.
 TEST_P(GraphsTest, AMissingWaitBeforeAGraphIsFound) {
 #if defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "these runs race on purpose";
@@ -176,7 +176,7 @@ TEST_P(GraphsTest, AMissingWaitBeforeAGraphIsFound) {
   EXPECT_THAT(training.monitor().order_errors(), Contains(HasSubstr("no event orders them")));
 }
 
-// A trace has the operations of graphs with their times, in the order of the plan.
+// A trace has the operations in graphs with their times, in the order of the plan.
 TEST_P(GraphsTest, TracesHaveEveryOperation) {
   GraphWatch watch;
   PlacedTraining training = this->training(on_gpu(), watch);
@@ -208,7 +208,7 @@ INSTANTIATE_TEST_SUITE_P(Networks, GraphsTest,
                                            PolicyCase{"gpt", 4}, PolicyCase{"encoder", 2}),
                          [](const auto& info) { return info.param.network; });
 
-// Copies whose length is known when they are enqueued stay outside of graphs.
+// Copies whose length is known only when they are enqueued are not part of graphs.
 TEST(GraphsOfTables, RowsChangeNoBit) {
   for (const bool rows_ahead : {false, true}) {
     std::vector<Outcome> outcomes;

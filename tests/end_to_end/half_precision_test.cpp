@@ -1,4 +1,4 @@
-// Training in 16 bits with masters and moments on the host: networks of the exporters, through the
+// Training in 16 bits with masters and moments on the host: exported networks, through the
 // configuration and a policy.
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ constexpr const char* split_policy =
 struct HalfCase {
   std::string network;
   std::size_t optimizer = 0;
-  double tolerance = 0;  // relative, of every loss
+  double tolerance = 0;  // relative, for every loss
   std::string type = "bfloat16";
 };
 void PrintTo(const HalfCase& c, std::ostream* stream) { *stream << c.network << " " << c.type; }
@@ -73,7 +73,8 @@ TEST_P(HalfPrecisionTest, LossesStayNearThoseOfFloat32) {
     largest = std::max(largest, std::abs(got[step] - expected[step]));
   }
   EXPECT_GT(largest, 0) << "nothing was computed in 16 bits";
-  // What is not fast with 16 bits computes as ever; a loss scale keeps updates out of products.
+  // Without fast 16-bit kernels everything is computed as before, except that a loss scale keeps
+  // updates out of products.
   const double same = c.type == "float16" ? 1e-5 : 0;
   const std::string keep = "precision.keep_float32=[\"**\"]";
   expect_near_losses(losses_of_case(c, {half}), expected, same);
@@ -86,7 +87,7 @@ INSTANTIATE_TEST_SUITE_P(Networks, HalfPrecisionTest,
                                            HalfCase{"tied_decoder", 4, 0.03}),
                          [](const auto& info) { return info.param.network; });
 
-// A bfloat16's mantissa has three bits less. LeNet-5 overshoots in its first steps here, which
+// A bfloat16's mantissa has three bits less. Here LeNet-5 overshoots in its first steps, which
 // multiplies any difference.
 INSTANTIATE_TEST_SUITE_P(Float16, HalfPrecisionTest,
                          ::testing::Values(HalfCase{"mlp", 3, 0.004, "float16"},

@@ -1,6 +1,6 @@
-// Tables beside layers of 16 bits: what updates rows writes no weight of 16 bits, so that no
-// program of the run may read one, also those that update nothing: the first micro-batches of a
-// step, evaluations and predictions.
+// Tables next to layers of 16 bits: updates of rows write no 16-bit weight, so no program of the
+// run may read one. This includes programs without an update: the first micro-batches of a step,
+// evaluations and predictions.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -56,7 +56,7 @@ std::map<std::string, api::Array> fed(int step, bool labels) {
   return arrays;
 }
 
-// The first prediction makes its program and what that reads; the second comes after training.
+// The first prediction makes its program and that program's inputs; the second is after training.
 TEST(HalfTables, PredictionsReadWhatTrainingWrote) {
   const TemporaryFolder folder;
   const std::string policy = half_tables_policy(folder);

@@ -71,7 +71,7 @@ class KillTest : public ::testing::Test {
   }
   static void TearDownTestSuite() { fs::remove_all(root_); }
 
-  /// Resumes (or starts again, where nothing was written) until the run is done; then compares.
+  /// Resumes (or restarts, if nothing was written) until the run is done; then compares.
   static void finish_and_compare(const fs::path& run) {
     for (int attempt = 0; attempt < 3 && !fs::exists(run / "summary.json"); ++attempt) {
       const bool begun = fs::exists(run / "metrics.jsonl");
@@ -93,7 +93,7 @@ class KillTest : public ::testing::Test {
       EXPECT_EQ(seen.count(key), 1u) << key;
     expect_same_in_other_formats(run, seen);
   }
-  /// The table and the event files have the lines of metrics.jsonl, each once.
+  /// The table and the event files must have the lines of metrics.jsonl, each once.
   static void expect_same_in_other_formats(const fs::path& run,
                                            const std::set<std::string>& lines) {
     std::multiset<std::string> rows, events;
@@ -137,7 +137,7 @@ TEST_F(KillTest, AtEveryFileOperation) {
   EXPECT_GT(operation, 40);
 }
 
-// It has reached the length of its command line, and goes on to that of its file.
+// The run has reached the length of its command line, and continues to that of its file.
 TEST_F(KillTest, LongAsItGoesOnToALongerLength) {
   const fs::path folder = fs::path(config).parent_path(), file = root_ / "longer.toml";
   std::ofstream(file) << "model = \"" << (folder / "model.onnx").string() << "\"\n"

@@ -1,5 +1,5 @@
-// Training in float16 on an accelerator: steps that overflow are left out without a trace, then the
-// losses are those of float32; the scale lives where the gradients are; tables of rows.
+// Training in float16 on an accelerator: steps that overflow are skipped without a trace, and the
+// losses then equal those of float32; the scale lives where the gradients are; tables of rows.
 #include "engine/training/loss_scale.h"
 
 #include <gtest/gtest.h>
@@ -53,7 +53,7 @@ std::int64_t skipped(const StateStore& states) {
 
 class LossScalePlacement : public ::testing::Test {
  protected:
-  /// Everything on the accelerator, then these rules.
+  /// Writes a policy with everything on the accelerator, then these rules.
   std::string policy(const std::string& rules) {
     const std::string path = folder_ / ("policy" + std::to_string(++policies_) + ".toml");
     std::ofstream(path) << "policy = 1\ndevices = { gpu = { use = \"emulated:0\", memory = "
@@ -111,7 +111,7 @@ TEST_F(LossScalePlacement, OverflowsLeaveNoTrace) {
       EXPECT_TRUE(std::isfinite(loss));
       EXPECT_EQ(same_states(before, run.states()), skips) << "step " << step + 1;
       if (skips) continue;
-      // As float32 training on the batches of the steps that were taken.
+      // As in float32 training on the batches of the steps that were not skipped.
       const double expected = wide.step(feeds(step));
       EXPECT_NEAR(loss, expected, 4e-3 * expected) << "step " << step + 1;
       ++taken;
@@ -123,7 +123,7 @@ TEST_F(LossScalePlacement, OverflowsLeaveNoTrace) {
   }
 }
 
-// Nothing of the scale's arithmetic crosses to the host within a step, in any micro-batch.
+// No number of the scale's arithmetic is copied to the host within a step, in any micro-batch.
 TEST_F(LossScalePlacement, TheScaleLivesWhereTheLossIs) {
   for (const std::string& keys :
        {std::string("steps=1"), "micro_batch=" + std::to_string(batch() / 2)}) {
@@ -140,7 +140,7 @@ TEST_F(LossScalePlacement, TheScaleLivesWhereTheLossIs) {
           ++scales;
           EXPECT_EQ(device, 1);
         }
-        // Inputs may become 16 bits wide on the host, before they cross.
+        // Inputs may be converted to 16 bits on the host before they are copied.
         const bool moves = node.op->name == "Transfer" || node.phase == Phase::forward;
         EXPECT_TRUE(device == 1 || moves) << node.op->name << " at " << node.path;
       }
@@ -149,7 +149,7 @@ TEST_F(LossScalePlacement, TheScaleLivesWhereTheLossIs) {
   }
 }
 
-// Embeddings on the host by rows, the rest in float16 beside them.
+// Embeddings on the host by rows, the other layers in float16 on the accelerator.
 TEST_F(LossScalePlacement, TablesOfRows) {
   constexpr std::int64_t batch = 48, fields = 39, rows = 5000;
   const auto feeds_of = [](int step) {

@@ -1,5 +1,6 @@
-// Losses and their gradient in one node change no bit of a training: exported networks on the host
-// and on the emulated device, in float32 and 16 bits, in micro-batches, with the loss elsewhere.
+// Computing losses and their gradient in one node changes no bit of a training: exported networks
+// on the host and on the emulated device, in float32 and 16 bits, in micro-batches, with the loss
+// elsewhere.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,11 +14,11 @@ namespace {
 
 constexpr int joined_loss_steps = 4;
 
-/// What a run computed, bit by bit, and how many nodes its steps have for a loss.
+/// The results of a run, to be compared bit by bit, and how many nodes its steps have for a loss.
 struct LossOutcome {
   std::vector<double> losses;
   std::map<std::string, std::string> states;
-  std::map<std::string, int> nodes;  // of cross-entropy, by operator
+  std::map<std::string, int> nodes;  // number of cross-entropy nodes, by operator
 };
 
 class LossesInOneTest : public ::testing::TestWithParam<PolicyCase> {
@@ -53,7 +54,7 @@ class LossesInOneTest : public ::testing::TestWithParam<PolicyCase> {
                         "\"256MiB\" } }\nrules = [\n" +
                             rules + "]\n";
     const LossOutcome one = run(policy, more, true), two = run(policy, more, false);
-    if (rules.find("acts") == std::string::npos) {  // a gradient of logits that come again is alone
+    if (rules.find("acts") == std::string::npos) {  // recomputing logits needs two nodes
       EXPECT_EQ(one.nodes, (std::map<std::string, int>{{"SoftmaxCrossEntropyWithGrad", 1}}));
     }
     EXPECT_EQ(two.nodes, (std::map<std::string, int>{{"SoftmaxCrossEntropy", 1},
@@ -84,7 +85,7 @@ TEST_P(LossesInOneTest, ChangeNoBitOnTheDevice) {
   expect_same(on_gpu, {"precision.compute=float16", "precision.loss_scale=1024"});
 }
 
-// The gradient of the losses is their labels' weights over the sum of those.
+// The gradient of the losses is the labels' weights divided by the sum of weights.
 TEST_P(LossesInOneTest, ChangeNoBitWhereSomeLabelsDoNotCount) {
   const std::string loss =
       "loss.terms=[{name=\"loss\", kind=\"softmax_cross_entropy\", logits=\"logits\", "

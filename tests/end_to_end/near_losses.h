@@ -1,4 +1,4 @@
-// Losses of two runs, step by step.
+// Compares the losses of two runs, step by step.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 
 namespace tandem::testing {
 
-/// `tolerance`: relative, of each loss.
+/// `tolerance`: relative, for each loss.
 inline void expect_near_losses(const std::vector<double>& a, const std::vector<double>& b,
                                double tolerance = 1e-5) {
   ASSERT_EQ(a.size(), b.size());

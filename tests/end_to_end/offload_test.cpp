@@ -1,5 +1,5 @@
-// A GPT whose optimizer state does not fit the accelerator: the refusal names the numbers and the
-// rule that helps; with that rule it trains, and its losses are those of a device without a limit.
+// A GPT whose optimizer state does not fit the accelerator: the error names the numbers and the
+// rule that helps. With that rule it trains, and its losses are those of a device without a limit.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ using ::testing::HasSubstr;
 
 constexpr int offload_steps = 10;
 
-/// Both of its streams.
+/// Runs the program and captures both of its output streams.
 Ended run(const std::string& arguments) { return run_program(arguments + " 2>&1"); }
 
 class OffloadTest : public ::testing::TestWithParam<const char*> {
@@ -54,7 +54,7 @@ class OffloadTest : public ::testing::TestWithParam<const char*> {
     return "gpu=emulated:0" + (limit > 0 ? ",memory=" + std::to_string(limit) + "B" : "");
   }
 
-  /// Of the accelerator in the plan.
+  /// The accelerator's memory in the plan.
   Json memory(std::size_t limit = 0) {
     api::PolicyOptions options;
     options.config = folder_ / "train.toml";
@@ -123,7 +123,7 @@ TEST_P(OffloadTest, StateOnTheHostMakesRoom) {
   EXPECT_LT(expected.back(), expected.front());
 }
 
-// Advice that the policy follows already is not given again.
+// Advice that the policy follows already is not repeated.
 TEST_P(OffloadTest, ActivationsAreNotAdvisedTwice) {
   const std::string command = "policy plan --config " + (folder_ / "train.toml") + " --device ";
   for (const std::string acts : {"", ", acts = \"recompute\"", ", acts = \"offload\""}) {

@@ -1,5 +1,5 @@
-// A training step that another engine recorded: the loss before and after one AdamW step in ONNX's
-// epsilon form.
+// A training step that another engine recorded: the loss before and after one AdamW step with
+// ONNX's form of epsilon.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// TANDEM_SHARED, or the folder `shared` beside the repository.
+/// TANDEM_SHARED, or the folder `shared` next to the repository.
 fs::path oracle_folder() {
   const char* shared = std::getenv("TANDEM_SHARED");
   const fs::path root =

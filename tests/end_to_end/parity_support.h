@@ -16,7 +16,7 @@ namespace tandem::testing {
 
 using Json = nlohmann::json;
 
-/// With its last slash.
+/// The path ends with a slash.
 inline std::string parity_folder() { return source_folder() + "/tests/data/parity/"; }
 
 inline Json read_fixture(const std::string& network, const std::string& folder = parity_folder()) {
@@ -24,7 +24,7 @@ inline Json read_fixture(const std::string& network, const std::string& folder =
   return Json::parse(file);
 }
 
-/// Rows `begin` and following.
+/// `count` rows from row `begin` on.
 inline api::Array array_of(const HostTensor& tensor, std::int64_t begin, std::int64_t count) {
   api::Array array;
   array.dtype = std::string(name_of(tensor.dtype()));
@@ -36,7 +36,7 @@ inline api::Array array_of(const HostTensor& tensor, std::int64_t begin, std::in
   return array;
 }
 
-/// All 20 batches in the type that the model takes.
+/// All 20 batches in the type of the model's inputs.
 inline std::map<std::string, HostTensor> read_feeds(const Json& fixture,
                                                     const std::string& folder = parity_folder()) {
   std::map<std::string, HostTensor> feeds;

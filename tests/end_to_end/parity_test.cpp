@@ -13,7 +13,7 @@ using namespace testing;
 
 struct ParityCase {
   std::string network;   // "mlp"
-  std::string graph;     // "logits" | "loss": what the file ends in
+  std::string graph;     // "logits" | "loss": the model's output
   std::string exporter;  // "torchscript" | "dynamo"
   std::size_t optimizer = 0;
 };
@@ -23,7 +23,7 @@ std::string name_of_case(const ParityCase& c) {
   return c.network + "_" + c.graph + "_" + c.exporter + "_" + optimizer;
 }
 
-// How test lists show it.
+// The case's name in lists of tests.
 void PrintTo(const ParityCase& c, std::ostream* stream) { *stream << name_of_case(c); }
 
 std::vector<ParityCase> parity_cases() {
@@ -67,7 +67,7 @@ INSTANTIATE_TEST_SUITE_P(Networks, ParityTest, ::testing::ValuesIn(parity_cases(
 
 class FinalParametersTest : public ::testing::TestWithParam<const char*> {};
 
-/// After 20 steps: sums and sums of squares of all parameters.
+/// Compares sums and sums of squares of all parameters after 20 steps.
 TEST_P(FinalParametersTest, AreThoseOfPyTorch) {
   const Json fixture = read_fixture(GetParam());
   const auto final = fixture["final"].items().begin();
@@ -96,7 +96,7 @@ TEST_P(FinalParametersTest, AreThoseOfPyTorch) {
       squares += static_cast<double>(x) * x;
     }
     EXPECT_NEAR(sum, sums[0].get<double>(), 2e-3 * std::sqrt(squares) + 1e-3)
-        << name;  // key biases only gather rounding
+        << name;  // key biases only accumulate rounding
     EXPECT_NEAR(squares, sums[1].get<double>(), 1e-3 * squares + 1e-5) << name;
   }
 }

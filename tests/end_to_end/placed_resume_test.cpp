@@ -1,5 +1,5 @@
-// Checkpoints do not depend on the placement: a run that is resumed under another policy every two
-// steps has the losses of one that stayed on the host.
+// Checkpoints do not depend on the placement: a run that is resumed every two steps under another
+// policy has the losses of one that stays on the host.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// A model in training under a policy, with what its devices count and its monitor saw at hand.
+// A model in training under a policy, with access to its devices' counters and its monitor.
 #pragma once
 
 #include <cstring>
@@ -15,19 +15,19 @@
 namespace tandem::testing {
 
 struct PlacedOptions {
-  /// Without it, the devices' monitor keeps times only, and allocates nothing in a step.
+  /// If false, the devices' monitor records only times, and allocates nothing in a step.
   bool check_order = true;
-  /// Rows of tables may be fetched a step ahead: `step` is told the next feeds.
+  /// Rows of tables may be fetched a step ahead: `step` gets the next feeds.
   bool rows_ahead = false;
-  /// How long kernels take on the virtual clock, per device; empty: a guess.
+  /// How long kernels take on the virtual clock, per device; empty: estimated.
   std::vector<DeviceProfile> profiles;
-  /// Forward micro-batches to leave out.
+  /// Passes over the forward graph to leave out.
   std::vector<std::string> without;
   /// Passes of lowering to leave out.
   std::vector<std::string> lower_without;
   /// The policy may read the configured data to see which rows of tables are looked up.
   bool counts_rows = false;
-  /// What the command line would add, and who makes accelerators.
+  /// What the command line would add, and the function that makes accelerators.
   api::PlacingArguments placing = {};
   /// The ranks that this one trains with; each is fed whole steps and takes its share of them.
   std::shared_ptr<RankGroup> ranks = nullptr;
@@ -37,8 +37,8 @@ class PlacedTraining {
  public:
   using Feeds = std::map<std::string, HostTensor>;
 
-  /// `settings` are keys of train.toml: "optimizer.kind=adamw", "policy=..."; feeds give the types.
-  /// With "micro_batch=..." a step has several micro-batches.
+  /// `settings` are keys of train.toml: "optimizer.kind=adamw", "policy=..."; `feeds` give the
+  /// types. With "micro_batch=..." a step has several micro-batches.
   PlacedTraining(const std::string& model, std::int64_t batch,
                  const std::vector<std::string>& settings, const Feeds& feeds,
                  PlacedOptions options = {})
@@ -85,8 +85,8 @@ class PlacedTraining {
     batch_ = batch;
   }
 
-  /// Returns the loss; devices may still work. `next`: what the next step will be fed, where that
-  /// is known.
+  /// Runs a step and returns the loss; devices may still be working. `next`: the next step's feeds,
+  /// if they are known.
   double step(const Feeds& feeds, const Feeds* next = nullptr) {
     ++steps_;
     double loss = 0;
@@ -95,32 +95,32 @@ class PlacedTraining {
     return loss;
   }
 
-  /// The same in two calls, for steps of one micro-batch: another step may be launched in between,
-  /// as many as `program().steps_in_flight()` says.
+  /// `launch` and `finish` do the same in two calls, for steps of one micro-batch: other steps may
+  /// be launched in between, as many as `program().steps_in_flight()` says.
   void launch(const Feeds& feeds, const Feeds* next = nullptr) {
     ++steps_;
     launch_micro_batch(feeds, 0, next);
   }
-  /// An output of the step that was finished last.
+  /// An output of the step that finished last.
   float output(const std::string& name) const {
     const BoundProgram& bound = programs_.at(kind_of(micro_batches_ - 1));
     return *static_cast<const float*>(bound.program->output(bound.output(name), finished_ - 1));
   }
-  /// Of several ranks: what this one says of stopping, from the next step on.
+  /// With several ranks: what this one says about stopping, from the next step on.
   float stop = 0;
-  /// The loss of the oldest step that was launched.
+  /// Waits for the oldest launched step and returns its loss.
   double finish() { return finish_micro_batch(MicroBatchKind::whole); }
 
   void synchronize() {
     for (Device* device : devices()) device->synchronize();
   }
 
-  /// Of a whole step, or of its last micro-batch.
+  /// The program of a whole step, or of its last micro-batch.
   const Program& program() const {
     return *programs_.at(micro_batches_ == 1 ? MicroBatchKind::whole : MicroBatchKind::last)
                 .program;
   }
-  /// What that program was made of, before it was lowered.
+  /// That program's graph before lowering.
   const Graph& graph() const {
     return graphs_.at(micro_batches_ == 1 ? MicroBatchKind::whole : MicroBatchKind::last);
   }
@@ -191,7 +191,7 @@ class PlacedTraining {
     for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
       const auto found = feeds.find(graph.inputs[i].name);
       if (found == feeds.end()) continue;
-      const auto bytes = static_cast<std::int64_t>(found->second.bytes()) / batch_;  // a sample
+      const auto bytes = static_cast<std::int64_t>(found->second.bytes()) / batch_;  // in a sample
       std::memcpy(program.input_slot(static_cast<int>(i), ticket_),
                   static_cast<const std::byte*>(found->second.data()) +
                       (micro_batch * count + share.first) * bytes,
@@ -201,7 +201,7 @@ class PlacedTraining {
       if (graph.inputs[i].name != stop_flag) continue;
       std::memcpy(program.input_slot(static_cast<int>(i), ticket_), &stop, sizeof stop);
     }
-    for (const auto& [input, data] : bound.next_inputs) {  // of steps of one micro-batch alone
+    for (const auto& [input, data] : bound.next_inputs) {  // only in steps of one micro-batch
       const HostTensor& ids = (next != nullptr ? *next : feeds).at(graph.inputs[data].name);
       std::memcpy(program.input_slot(input, ticket_), ids.data(), ids.bytes());
     }

@@ -1,5 +1,5 @@
-// What the plans of whole networks must hold: kernels, copies, views, order of accesses, no heap in
-// a step.
+// Properties of the plans of whole networks: kernels, copies, views, order of accesses, no heap
+// allocation in a step.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ using Json = nlohmann::json;
 struct Network {
   std::string name;      // "resnet18"
   std::string exporter;  // "torchscript" | "dynamo"
-  std::string size;  // "narrow": a committed fixture; "bench": full size, where models/ wrote it
+  std::string size;      // "narrow": a fixture; "bench": full size, if it exists
   bool own_loss = false;
 
   bool is(std::string_view prefix) const { return name.starts_with(prefix); }
@@ -35,7 +35,7 @@ std::string name_of_network(const Network& n) {
   return n.size + "_" + n.name + (n.own_loss ? "_loss_" : "_") + n.exporter;
 }
 
-// How test lists show it.
+// The network's name in lists of tests.
 void PrintTo(const Network& n, std::ostream* stream) { *stream << name_of_network(n); }
 
 const fs::path fixtures = fs::path(source_folder()) / "tests/data/parity";
@@ -46,7 +46,7 @@ fs::path models_folder() {
   return fs::path(home != nullptr ? home : "") / ".cache/tandem/models";
 }
 
-/// A network's training program as a run makes it, fed with one batch.
+/// A network's training program as in a run, fed with one batch.
 class NetworkProgram {
  public:
   explicit NetworkProgram(const Network& network)
@@ -82,7 +82,7 @@ class NetworkProgram {
     return nodes;
   }
 
-  /// Fills the slots of one step as a run does.
+  /// Fills the input slots of one step as in a run.
   void feed(int ticket) {
     const Graph& graph = lowered().graph;
     for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
@@ -202,7 +202,7 @@ TEST_P(PlanTest, HoldsWhatItShould) {
   }
 }
 
-/// At the borders of the network: a fed array, a parameter, the logits, an output.
+/// Whether the copy is at an end of the network: a fed array, a parameter, the logits, an output.
 bool PlanTest::may_copy(const Graph& graph, const Node& node) {
   const Value& from = graph.value(node.inputs[0]);
   if (from.kind == ValueKind::input || from.kind == ValueKind::state || from.name == "logits")
@@ -211,7 +211,7 @@ bool PlanTest::may_copy(const Graph& graph, const Node& node) {
                      [&](const NamedValue& output) { return output.value == node.outputs[0]; });
 }
 
-// oneDNN's `execute` builds a map of its arguments on the heap; everything else must do without.
+// oneDNN's `execute` builds a map of its arguments on the heap; nothing else may allocate.
 TEST_P(PlanTest, StepsAllocateNothing) {
   if (!testing::counts_allocations()) GTEST_SKIP() << "the sanitizer has its own heap";
   NetworkProgram network(GetParam());

@@ -1,6 +1,6 @@
-// NaN and infinities through whole training steps and through each node that lowering made: where
-// results are not finite is the same as in the graph as it was imported, node by node on reference
-// kernels. One poisoned element in what is fed and in each state.
+// NaN and infinities through whole training steps and through each node that lowering made: results
+// are not finite in the same places as in the imported graph, run node by node on reference
+// kernels. One element is poisoned in each feed and in each state.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace {
 
 using Tensors = std::map<std::string, HostTensor>;
 
-/// The bench networks, small: those of the fixtures, and the models of the examples.
+/// Small bench networks: those of the fixtures, and the models of the examples.
 std::vector<PolicyCase> networks_to_poison() {
   std::vector<PolicyCase> all = policy_networks();
   for (const char* more : {"resnet18", "digits", "wide_deep", "dlrm"}) all.push_back({more, 1});
@@ -70,7 +70,7 @@ std::int64_t count_not_finite(const HostTensor& x) {
   return count;
 }
 
-/// The loss as "loss", and all states after a step of the graph on reference kernels.
+/// The loss as "loss", and all states, after a step of the graph on reference kernels.
 Tensors reference_step(const Graph& graph, const Tensors& states, const Tensors& fed) {
   std::vector<std::pair<std::string, HostTensor>> feeds(states.begin(), states.end());
   for (const NamedValue& input : graph.inputs) {
@@ -116,7 +116,8 @@ class PoisonedNetwork : public ::testing::TestWithParam<PolicyCase> {
     return states;
   }
 
-  /// Each poisoned element in turn; the optimized program on its devices against the plain graph.
+  /// Poisons one element of each tensor in turn; compares the optimized program with the plain
+  /// graph.
   void check(const std::string& rules, const std::vector<std::string>& more) {
     const TemporaryFolder folder;
     const std::string policy = folder / "policy.toml";
@@ -132,7 +133,7 @@ class PoisonedNetwork : public ::testing::TestWithParam<PolicyCase> {
     const auto poison_in = [&](const Tensors& tensors, const std::string& name) {
       const HostTensor& tensor = tensors.at(name);
       if (!is_float(tensor.dtype()) || tensor.type().elements() == 0) return;
-      const Poison& poison = poisons[turn % 3 == 2 ? 1 : 0];  // infinity in every third
+      const Poison& poison = poisons[turn % 3 == 2 ? 1 : 0];  // every third is infinity
       SCOPED_TRACE(name + " " + poison.name);
       const HostTensor bad = poisoned(tensor, poisoned_place(tensor, turn++), poison.value);
       Tensors bad_states = states, bad_fed = fed;
@@ -140,7 +141,7 @@ class PoisonedNetwork : public ::testing::TestWithParam<PolicyCase> {
       expect_not_finite_as_in_plain(training, bad_states, bad_fed);
     };
     for (const auto& [name, tensor] : fed) poison_in(fed, name);
-    // A step on reference kernels takes long: some of the states, evenly.
+    // A step on reference kernels takes long: only some of the states, at even distances.
     std::vector<std::string> names;
     for (const auto& [name, tensor] : states) names.push_back(name);
     constexpr std::size_t most = 12;
@@ -179,7 +180,7 @@ TEST_P(PoisonedNetwork, StepIsNotFiniteWhereThePlainGraphIs) { check("", {}); }
 
 TEST_P(PoisonedNetwork, OnTheEmulatedDeviceToo) { check("{ at = \"**\", on = \"gpu\" }", {}); }
 
-/// Each node of the program that is not on a reference kernel, with what a step gives it, one
+/// Runs each node of the program that is not on a reference kernel with a step's inputs, one
 /// element poisoned.
 TEST_P(PoisonedNetwork, NodesAreNotFiniteWhereTheReferenceIs) {
   PlacedTraining training = network_.training();
@@ -213,7 +214,7 @@ TEST_P(PoisonedNetwork, NodesAreNotFiniteWhereTheReferenceIs) {
     std::vector<HostTensor> inputs;
     for (const ValueId id : node.inputs) inputs.push_back(id ? values[id.index] : HostTensor());
     for (std::size_t i = 0; i < inputs.size(); ++i) {
-      // Kernels are prepared for the value of a constant.
+      // Kernels are prepared for the value of a constant, which must not change.
       if (!node.inputs[i] || graph.is_constant(node.inputs[i])) continue;
       if (!is_float(inputs[i].dtype()) || inputs[i].type().elements() == 0) continue;
       for (const Poison& poison : poisons) {

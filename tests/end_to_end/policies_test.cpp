@@ -1,5 +1,5 @@
 // A policy never changes results beyond rounding: networks under many placements against the run
-// that has everything on the cpu. What the devices count is what the plan says.
+// with everything on the cpu. What the devices count must equal the plan.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -17,7 +17,7 @@ namespace {
 using namespace testing;
 
 constexpr int policy_steps = 10, policies = 20;
-constexpr int every_wait = 7;  // in so many policies one is looked at wait by wait
+constexpr int every_wait = 7;  // one policy in so many is checked wait by wait
 
 void expect_no_redundant_wait(const Program& program) {
   for (const Launch& wait : waits_of(program.plan())) {
@@ -66,7 +66,7 @@ TEST_P(PoliciesTest, LossesAreThoseOfTheCpu) {
   EXPECT_GT(copied, 0u);
 }
 
-// The library's session is the same training.
+// Training through the library's Session is the same.
 TEST_P(PoliciesTest, SessionsTakeThePolicy) {
   const NetworkCase c(GetParam());
   const TemporaryFolder folder;

@@ -1,5 +1,5 @@
-// Networks in training under many policies: the exported fixtures, random rules, what devices count
-// and what the plan says of it.
+// Networks in training under many policies: the exported fixtures, random rules, and what devices
+// count compared with the plan.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,13 +18,13 @@ struct PolicyCase {
 };
 inline void PrintTo(const PolicyCase& c, std::ostream* stream) { *stream << c.network; }
 
-/// The networks of the fixtures, each with an optimizer of its own.
+/// The networks of the fixtures, each with another optimizer.
 inline std::vector<PolicyCase> policy_networks() {
   return {{"mlp", 0}, {"lenet5", 3},  {"conv_bn", 1},
           {"gpt", 4}, {"encoder", 2}, {"tied_decoder", 4}};
 }
 
-/// What rules may name in the file.
+/// What rules can name in the model.
 struct Names {
   std::vector<std::string> operators, parameters;
 };
@@ -43,7 +43,8 @@ inline Names policy_names_of(const std::string& model, std::int64_t batch) {
   return names;
 }
 
-/// Rules with operators, weights and states anywhere, some of them among two accelerators.
+/// Rules that place operators, weights and states anywhere, some of them on one of two
+/// accelerators.
 inline std::string random_policy(const Names& names, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   const std::uint64_t devices = seed % 4 == 3 ? 3 : 2;
@@ -61,7 +62,7 @@ inline std::string random_policy(const Names& names, std::uint64_t seed) {
   for (const std::string& path : names.operators) {
     if (random() % one_in == 0) rule(path, "run", device());
   }
-  for (const std::string& path : names.parameters) {  // their readers may be on both
+  for (const std::string& path : names.parameters) {  // operators on both may read it
     rule(path, "param", device());
     if (random() % 2 == 0) rule(path, "state", device());
   }
@@ -74,7 +75,7 @@ struct NetworkCase {
   std::string model;
   std::int64_t batch = 0;
   std::vector<std::string> settings;
-  std::map<std::string, HostTensor> feeds;  // of all steps
+  std::map<std::string, HostTensor> feeds;  // for all steps
 
   NetworkCase() = default;
   explicit NetworkCase(const PolicyCase& of) {
@@ -109,7 +110,7 @@ struct NetworkCase {
   }
 };
 
-/// Bytes and copies a step.
+/// Bytes and copies in a step.
 struct Copied {
   std::uint64_t to_device = 0, to_host = 0, copies = 0;
   bool operator==(const Copied&) const = default;
@@ -119,13 +120,13 @@ inline void PrintTo(const Copied& copied, std::ostream* stream) {
           << copied.copies << " copies";
 }
 
-/// Whether a copy moves as many rows as occur: planned are all that there is room for.
+/// Whether a copy moves as many rows as occur; the plan has as many as there is room for.
 inline bool is_of_rows(const Program& program, const Instruction& copy) {
   const Node& node = program.lowered().graph.node(copy.node);
   return node.inputs.size() > 2 && node.inputs[2];
 }
 
-/// Per device, as the plan has them; with or without copies of rows.
+/// The plan's copies per device, with or without copies of rows.
 inline std::vector<Copied> planned_copies(const Program& program, bool with_rows) {
   std::vector<Copied> planned(program.lowered().devices.size());
   for (const Queue& queue : program.plan().queues) {
@@ -153,7 +154,7 @@ inline std::vector<Copied> counted(const PlacedTraining& training) {
   return all;
 }
 
-/// Of one step, between two readings.
+/// The copies of one step, between two readings.
 inline std::vector<Copied> difference(const std::vector<Copied>& now,
                                       const std::vector<Copied>& before) {
   std::vector<Copied> all;
@@ -164,7 +165,7 @@ inline std::vector<Copied> difference(const std::vector<Copied>& now,
   return all;
 }
 
-/// No more memory than planned, and what the step takes at its peak was all asked for.
+/// Memory must not exceed the plan, and the peak must include everything that the step requested.
 inline void expect_planned_memory(const PlacedTraining& training) {
   for (std::size_t d = 1; d < training.devices().size(); ++d) {
     const MemoryUse& planned = training.program().plan().memory[d];
@@ -174,7 +175,7 @@ inline void expect_planned_memory(const PlacedTraining& training) {
   }
 }
 
-/// Exactly what is planned; of rows at most that.
+/// Bytes must equal the plan; copies of rows may have fewer.
 inline void expect_planned_bytes(const std::vector<Copied>& copied, const Program& program) {
   const std::vector<Copied> least = planned_copies(program, false);
   const std::vector<Copied> most = planned_copies(program, true);

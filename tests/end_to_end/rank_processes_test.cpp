@@ -1,5 +1,5 @@
-// mpirun: several processes train as one does, end together where one of them dies, and go on from
-// their checkpoint. Skipped by name where there is no mpirun.
+// mpirun: several processes train as one does, end together if one of them dies, and continue from
+// their checkpoint. Skipped with a message if there is no mpirun.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -48,8 +48,8 @@ class RankProcessesTest : public ::testing::Test {
     testing::set_rank_environment();
   }
 
-  /// `tandem` with these arguments as so many ranks, one process without mpirun; what it prints
-  /// goes to NAME.log.
+  /// Starts `tandem` with these arguments as that many ranks, without mpirun for one process; its
+  /// output goes to NAME.log.
   pid_t start(int ranks, const std::string& name, const std::vector<std::string>& arguments) const {
     std::vector<std::string> words;
     if (ranks > 1)
@@ -106,7 +106,7 @@ class RankProcessesTest : public ::testing::Test {
       EXPECT_TRUE(text_of_file(folder_ / (a + name)) == text_of_file(folder_ / (b + name))) << name;
     }
   }
-  /// The process of a rank of a run that is under way; 0 where there is none.
+  /// The process of a rank in a run that is in progress; 0 if there is none.
   pid_t process_of(int rank, const std::string& run) const {
     const std::string path = folder_ / run;
     for (const auto& entry : fs::directory_iterator("/proc")) {
@@ -173,7 +173,7 @@ TEST_F(RankProcessesTest, AnErrorOfAllIsToldOnce) {
   EXPECT_EQ(text.find("tandem: ", text.find("tandem: ") + 1), std::string::npos) << text;
 }
 
-// All ranks look through the labels before the first step, and one tells of them.
+// All ranks check the labels before the first step, and one reports the bad label.
 TEST_F(RankProcessesTest, ABadLabelIsNamedOnce) {
   std::vector<NamedTensor> arrays = read_npz(fs::path(digits).replace_filename("digits_train.npz"));
   for (NamedTensor& array : arrays) {
@@ -201,14 +201,14 @@ TEST_F(RankProcessesTest, EvaluateAndPredictAsOneProcess) {
   const auto evaluated = [&](int ranks) {
     const std::string name = "eval-" + std::to_string(ranks);
     EXPECT_EQ(finish(start(ranks, name, {"eval", run, "threads=1", "--json"})), 0) << log(name);
-    return nlohmann::json::parse(log(name));  // one rank alone prints
+    return nlohmann::json::parse(log(name));  // only one rank prints
   };
   const nlohmann::json one = evaluated(1), three = evaluated(3);
   EXPECT_EQ(three["samples"], one["samples"]);
   EXPECT_EQ(three["metrics"]["accuracy"], one["metrics"]["accuracy"]);
   EXPECT_NEAR(three["metrics"]["loss"].get<double>(), one["metrics"]["loss"].get<double>(), 1e-6);
 
-  // 7 micro-batches of 50 samples and one of 10: three ranks do not have as many each.
+  // 7 micro-batches of 50 samples and one of 10: they cannot be divided evenly among three ranks.
   for (const int ranks : {1, 2, 3}) {
     const std::string name = "predict-" + std::to_string(ranks);
     const std::string to = folder_ / (name + ".tsv");

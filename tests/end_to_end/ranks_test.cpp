@@ -1,5 +1,5 @@
-// Ranks as threads, each computing its share of every micro-batch, train what one process trains
-// on the whole of it: losses, parameters and moments. One process is the reference.
+// Ranks as threads, each computing its share of every micro-batch, train like one process on the
+// whole micro-batch: losses, parameters and moments. One process is the reference.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ namespace {
 using Feeds = PlacedTraining::Feeds;
 using States = std::map<std::string, HostTensor>;
 
-/// What is trained, and what it is fed.
+/// A model, its settings and its feeds.
 struct Workload {
   std::string model;
   std::int64_t batch = 0;
@@ -40,7 +40,7 @@ States read_states(PlacedTraining& training) {
   training.synchronize();
   States states;
   for (const std::string& name : training.states().names()) {
-    // Sums within a step are each rank's own.
+    // Sums within a step differ between ranks.
     if (name.ends_with("/gradient_sum") || name.ends_with("/touched_rows")) continue;
     states.emplace(name, training.states().read(name));
   }
@@ -65,7 +65,7 @@ Trained train(const Workload& run, int steps, std::shared_ptr<RankGroup> ranks =
   return result;
 }
 
-/// All ranks', in their order.
+/// The results of all ranks, in their order.
 std::vector<Trained> train_on(int ranks, const Workload& run, int steps,
                               const std::function<void(PlacedTraining&)>& look = {}) {
   std::vector<Trained> all(static_cast<std::size_t>(ranks));
@@ -104,7 +104,8 @@ void expect_equal(const Trained& ranks, const Trained& alone, double tolerance) 
   }
 }
 
-/// Steps of several ranks are those of one, and all ranks have the same bits in the end.
+/// Steps of several ranks must equal those of one, and all ranks must have the same bits in the
+/// end.
 void expect_as_alone(const Workload& run, std::initializer_list<int> counts,
                      double tolerance = 1e-6,
                      const std::function<void(PlacedTraining&)>& look = {}) {
@@ -134,7 +135,7 @@ std::vector<Launch> collectives_of(const Plan& plan) {
 
 class RanksTest : public ::testing::Test {
  protected:
-  /// The rules behind "everything on the accelerator".
+  /// Writes a policy with these rules after "everything on the accelerator".
   std::string policy(const std::string& rules = "") {
     const std::string path = folder_ / ("policy" + std::to_string(++policies_) + ".toml");
     std::ofstream(path) << "policy = 1\ndevices = { gpu = { use = \"emulated:0\", memory = "
@@ -143,7 +144,7 @@ class RanksTest : public ::testing::Test {
     return "policy=" + Json(path).dump();
   }
 
-  /// `samples` of each batch of the fixture.
+  /// The fixture `mlp`, with only `samples` of each batch if that is not 0.
   Workload mlp(std::vector<std::string> more, std::int64_t samples = 0) const {
     return network("mlp", std::move(more), samples);
   }
@@ -174,7 +175,7 @@ class RanksTest : public ::testing::Test {
             }};
   }
 
-  /// Wide & Deep; tables on the host and the rest on the accelerator where it is `placed`.
+  /// Wide & Deep; if `placed`, tables are on the host and everything else on the accelerator.
   static Workload wide_deep(bool placed, std::vector<std::string> more = {}) {
     std::vector<std::string> settings = testing::settings("", more);
     if (!placed)
@@ -219,7 +220,7 @@ TEST_F(RanksTest, NormsAreOfAllRanks) {
 
 TEST_F(RanksTest, AStepThatOverflowsOnOneRankIsSkippedOnAll) {
   Workload run = mlp({sgd_, "optimizer.lr=0.1", "precision.compute=float16", policy()});
-  // One sample of the second rank alone is beyond float16.
+  // Only one sample of the second rank exceeds float16.
   const auto feeds = run.feeds;
   const std::int64_t batch = run.batch;
   run.feeds = [feeds, batch](int step) {
@@ -270,7 +271,7 @@ TEST_F(RanksTest, ConvolutionsAndAttentionTrainAsOnOneProcess) {
   }
 }
 
-// Running statistics included. One process has no use for the key.
+// Running statistics are included. The key has no effect in one process.
 TEST_F(RanksTest, BatchNormalizationTakesStatisticsOfAllRanks) {
   const std::vector<std::string> keys{sgd_, "optimizer.lr=0.05", "model.sync_batch_norm=true"};
   expect_as_alone(network("conv_bn", keys), {2, 4}, 1e-5);
@@ -302,7 +303,7 @@ TEST_F(RanksTest, AllRanksLearnWhoWantsToStop) {
   EXPECT_THAT(heard, ::testing::Each(1.0f));
 }
 
-// Biases of a few numbers travel with the weights: one call for all gradients of a small network.
+// Biases of a few numbers are sent with the weights: one call for all gradients of a small network.
 TEST_F(RanksTest, SmallGradientsTravelAsOne) {
   for (const std::string& where : {std::string("threads=1"), policy()}) {
     train_on(2, mlp({sgd_, where}), 1, [](PlacedTraining& training) {
@@ -321,7 +322,7 @@ TEST_F(RanksTest, SmallGradientsTravelAsOne) {
   }
 }
 
-// What no wait keeps apart is found: each wait for or by what ranks do together is missed.
+// A missing wait is found, for each wait for or by a collective operation.
 TEST_F(RanksTest, AMissingWaitIsFound) {
   train_on(2, mlp({sgd_, policy()}), 1, [](PlacedTraining& training) {
     const auto is_collective = [](const Instruction& instruction) {

@@ -1,4 +1,4 @@
-// Wide & Deep with its tables on the host, sent as rows; ids whose neighbours share rows, or none.
+// Wide & Deep with its tables on the host, sent as rows; neighbouring steps share rows, or none.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace tandem::testing {
 using Rows = std::set<std::int64_t>;
 
 constexpr std::int64_t batch_size = 48, fields = 39, table_rows = 5000;
-constexpr std::uint64_t row_bytes = 4 * (4 + 1);  // of the deep and the wide table together
+constexpr std::uint64_t row_bytes = 4 * (4 + 1);  // deep and wide table together
 inline const std::string model = source_folder() + "/models/wide_deep/model.onnx";
 
 /// Ids of one batch: Zipf-like over rows [first, first + count).
@@ -37,7 +37,7 @@ inline std::vector<float> labels(std::mt19937& random, std::int64_t samples) {
   return values;
 }
 
-/// The feeds of a step. Neighbours share rows, or (`apart`) none.
+/// The feeds of a step. Neighbouring steps share rows, or none if `apart`.
 inline PlacedTraining::Feeds feeds_of(int step, bool apart = false) {
   std::mt19937 random(static_cast<unsigned>(step) + 7);
   const std::int64_t count = apart ? table_rows / 2 : table_rows,
@@ -52,7 +52,8 @@ inline Rows rows_of(const PlacedTraining::Feeds& feeds) {
   return {ids.begin(), ids.end()};
 }
 
-/// Keys of train.toml: tables on the host, sent as rows; `lookahead` in the rule where it is given.
+/// Keys of train.toml: tables on the host, sent as rows; with `lookahead` in the rule if it is
+/// given.
 inline std::vector<std::string> settings(const std::string& lookahead,
                                          const std::vector<std::string>& more = {},
                                          const std::string& device = "") {

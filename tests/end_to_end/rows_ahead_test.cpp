@@ -1,5 +1,5 @@
-// Rows of host tables that cross a step ahead: the same losses to the last bit, each row sent once,
-// nothing that a step changed, and copies that nobody waits for.
+// Rows of host tables that are copied a step ahead: the same losses to the last bit, each row sent
+// once, never one that a step has changed, and copies that nothing waits for.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 
 constexpr int steps_ahead = 10;
 
-/// Steps with hand-made feeds; what each one sent to the device.
+/// Steps with hand-made feeds, and how many bytes each one sent to the device.
 struct SteppedRun {
   explicit SteppedRun(const std::vector<std::string>& keys, bool apart = false)
       : training(model, batch_size, keys, feeds_of(1), placed_options()), apart_(apart) {}
@@ -65,7 +65,7 @@ TEST(RowsAhead, LossesAreTheSameToTheLastBit) {
   }
 }
 
-// Rows wait as bfloat16 for the step that reads them, whatever that computes in.
+// Fetched rows are kept as bfloat16 until the step that reads them, whatever it computes in.
 TEST(RowsAhead, GoesWithSplitTables) {
   const std::string split =
       "parameters.storage=[{at=\"{wide,deep}:weight\", kind=\"split_bfloat16\"}]";
@@ -81,8 +81,8 @@ TEST(RowsAhead, GoesWithSplitTables) {
   }
 }
 
-// The early rows of a step are those that the next one needs and it does not change itself; the
-// late ones are all others.
+// The early rows of a step are those that the next one needs and that it does not change itself;
+// the late ones are all others.
 TEST(RowsAhead, EachRowCrossesOnce) {
   for (const bool apart : {false, true}) {
     SCOPED_TRACE(apart ? "no row in two batches in turn" : "common rows");
@@ -97,7 +97,8 @@ TEST(RowsAhead, EachRowCrossesOnce) {
       early = 0;
       for (const std::int64_t row : next) early += now.count(row) == 0;
       common += next.size() - early;
-      // Without: every row. With: the late ones, a place for each row, the early ones.
+      // Without lookahead: every row. With it: the late rows, an index for each row, the early
+      // rows.
       const std::uint64_t others = plain.sent[step - 1] - now.size() * row_bytes;
       EXPECT_EQ(fetched.sent[step - 1], others + (late + early) * row_bytes + 4 * now.size())
           << "step " << step;
@@ -106,7 +107,7 @@ TEST(RowsAhead, EachRowCrossesOnce) {
   }
 }
 
-// Whoever fetches nothing, because nobody knows what comes next, is right as well.
+// A run that fetches nothing, because the next ids are unknown, is right as well.
 TEST(RowsAhead, TheNextIdsMayBeUnknown) {
   SteppedRun plain(settings("")), fetched(settings(ahead));
   plain.finish();
@@ -117,7 +118,7 @@ TEST(RowsAhead, TheNextIdsMayBeUnknown) {
   }
 }
 
-// ... and so is who fetches what never comes.
+// So is a run that fetches rows which are never used.
 TEST(RowsAhead, TheNextIdsMayBeWrong) {
   SteppedRun plain(settings("")), fetched(settings(ahead));
   plain.finish();
@@ -132,7 +133,7 @@ HostTensor changed(HostTensor values, float by) {
   return values;
 }
 
-// What the tests above compare does depend on what was fetched.
+// The comparisons above do depend on what was fetched.
 TEST(RowsAhead, AStaleRowWouldShow) {
   SteppedRun plain(settings("")), stale(settings(ahead));
   plain.finish();
@@ -145,7 +146,7 @@ TEST(RowsAhead, AStaleRowWouldShow) {
   EXPECT_GT(std::fabs(stale.losses.back() - plain.losses[4]), 1e-5 * std::fabs(plain.losses[4]));
 }
 
-// What was fetched for another step is not looked at.
+// Rows that were fetched for another step are not used.
 TEST(RowsAhead, OfAnotherStepNothingIsUsed) {
   SteppedRun plain(settings("")), fetched(settings(ahead));
   plain.finish();
@@ -163,7 +164,7 @@ TEST(RowsAhead, OfAnotherStepNothingIsUsed) {
   EXPECT_EQ(fetched.losses.back(), plain.losses[4]);
 }
 
-// Values that are written between steps (a checkpoint, for one) count at once.
+// Values that are written between steps, as by a checkpoint, are used at once.
 TEST(RowsAhead, WhatIsWrittenIsSeen) {
   SteppedRun plain(settings("")), fetched(settings(ahead));
   for (SteppedRun* run : {&plain, &fetched}) {
@@ -180,7 +181,7 @@ TEST(RowsAhead, WhatIsWrittenIsSeen) {
   EXPECT_NE(plain.losses[4], SteppedRun(settings("")).finish().losses[4]);
 }
 
-/// Seconds in which both are at work.
+/// Seconds in which spans of both overlap.
 double together(const std::vector<TraceSpan>& a, const std::vector<TraceSpan>& b) {
   double sum = 0;
   for (const TraceSpan& x : a) {
@@ -195,7 +196,7 @@ double length(const std::vector<TraceSpan>& spans) {
   return sum;
 }
 
-/// Seconds a step on the virtual clock, of steps whose neighbours share no row.
+/// Measures seconds per step on the virtual clock, in steps whose neighbours share no row.
 class Clocked {
  public:
   Clocked(const std::string& lookahead, const std::string& link)
@@ -206,7 +207,7 @@ class Clocked {
     const double begin = monitor.virtual_time();
     run(steps_ahead);
     seconds = (monitor.virtual_time() - begin) / steps_ahead;
-    std::set<std::string> early;  // names of what is copied
+    std::set<std::string> early;  // names of the copied values
     const Graph& graph = training_.program().lowered().graph;
     for (const State& state : graph.states) {
       if (state.derived.is<PrefetchedRows>() &&
@@ -226,7 +227,7 @@ class Clocked {
   std::vector<TraceSpan> computing, ahead_copies;
 
  private:
-  // The accelerator's kernels take half a millisecond each, the host's next to nothing.
+  // The accelerator's kernels take half a millisecond each, the host's almost nothing.
   static PlacedOptions options() {
     PlacedOptions options = placed_options();
     options.profiles.resize(2);
@@ -253,7 +254,7 @@ TEST(RowsAhead, CopiesHideBehindTheStep) {
   const std::string slow = ", bandwidth = \"8MB/s\", latency = \"1us\"",
                     fast = ", bandwidth = \"1000GB/s\", latency = \"1us\"";
   const Clocked free("", fast), plain("", slow), fetched(ahead, slow);
-  double copy = 0;  // seconds that the rows of a step are on their way
+  double copy = 0;  // seconds in which the rows of a step are copied
   for (int step = 3; step < 3 + steps_ahead; ++step) {
     copy +=
         static_cast<double>(rows_of(feeds_of(step, true)).size() * row_bytes) / 8e6 / steps_ahead;
@@ -268,7 +269,7 @@ TEST(RowsAhead, CopiesHideBehindTheStep) {
   EXPECT_GT(together(fetched.ahead_copies, fetched.computing), 0.95 * length(fetched.ahead_copies));
 }
 
-// ... of which nothing stands in a queue behind them.
+// No copy of the step itself is queued after the early copies.
 TEST(RowsAhead, TheStepsOwnCopiesComeFirst) {
   const SteppedRun fetched(settings(ahead));
   const Program& program = fetched.training.program();

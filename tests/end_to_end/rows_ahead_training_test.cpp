@@ -1,5 +1,5 @@
-// Trainings that fetch rows a step ahead: through partial batches, evaluations and checkpoints, of
-// several lookups and of ids that the model computes, they are those that do not.
+// Trainings that fetch rows a step ahead equal those that do not: with partial batches, evaluations
+// and checkpoints, with several lookups, and with ids that the model computes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// Whole trainings over arrays in memory: epochs that end with a smaller batch, evaluations,
+/// Whole trainings over arrays in memory, with epochs that end in a smaller batch, evaluations and
 /// checkpoints.
 class Trainings {
  public:
@@ -26,7 +26,7 @@ class Trainings {
     std::string run_dir;
   };
 
-  /// `stop`: after so many steps; `resume`: a run directory.
+  /// `stop`: after that many steps; `resume`: a run directory.
   Ended run(const std::string& lookahead, std::uint64_t stop = 0, const std::string& resume = "",
             const std::vector<std::string>& more = {}) {
     const std::string run_dir = resume.empty() ? folder_ / std::to_string(++runs_) : resume;
@@ -98,13 +98,13 @@ TEST(RowsAhead, WholeTrainingsAreTheSame) {
     losses.insert(losses.end(), resumed.losses.begin(), resumed.losses.end());
     EXPECT_EQ(losses, plain.losses);
   }
-  // A rule that thaws builds the programs anew in the middle of the run.
+  // A rule that thaws parameters rebuilds the programs in the middle of the run.
   const std::vector<std::string> frozen{"parameters.freeze=[{at=\"mlp.**\", until=\"7 steps\"}]"};
   EXPECT_EQ(trainings.run(ahead, 0, "", frozen).losses, trainings.run("", 0, "", frozen).losses);
 }
 
-/// ids int64 ["batch"] -> y float32 ["batch", columns]: row ids minus row ids + offset of one
-/// table.
+/// Model of ids int64 ["batch"] -> y float32 ["batch", columns]: rows ids minus rows ids + offset
+/// of one table.
 void write_two_lookups(const std::string& path, std::int64_t columns, std::int64_t offset) {
   constexpr std::uint64_t float32 = 1, int64 = 7;
   const auto extent = static_cast<std::uint64_t>(columns);
@@ -144,8 +144,8 @@ void write_two_lookups(const std::string& path, std::int64_t columns, std::int64
       << ProtoWriter().number(1, 8).message(7, graph).message(8, opset).text();
 }
 
-// Both lookups of a table change rows that the other one reads; the ids of the second are made in
-// the graph, from what is fed.
+// Each of a table's two lookups changes rows that the other one reads; the second one's ids are
+// computed in the graph from what is fed.
 TEST(RowsAhead, TwoLookupsOfATableAndComputedIds) {
   constexpr std::int64_t samples = 24, columns = 5, few_rows = 120, offset = 20;
   TemporaryFolder folder;

@@ -1,4 +1,4 @@
-// Wide & Deep on ranks that share the rows of its tables, or the columns of the deep one, under
+// Wide & Deep on ranks that shard the rows of its tables, or the columns of the deep one, under
 // policies that put tables and layers on the host or on accelerators: losses, tables and moments
 // are those of one process. Ranks are threads.
 #include <gmock/gmock.h>
@@ -97,7 +97,7 @@ class ShardedTablesTest : public ::testing::Test {
     }
   }
 
-  /// The ranks' rows, or columns, are those of the whole.
+  /// The ranks' rows or columns together must equal the whole tensor.
   static void expect_whole(const std::vector<TrainedTables>& all, const std::string& name,
                            const HostTensor& expected) {
     const auto ranks = static_cast<std::int64_t>(all.size());
@@ -143,7 +143,7 @@ TEST_F(ShardedTablesTest, MicroBatchesAndNorms) {
   expect_as_alone(sharded, {2}, {"micro_batch=24", "optimizer.clip_norm=0.05"});
 }
 
-// Rows cross to the accelerator once they have come from their ranks.
+// Rows are copied to the accelerator after they have come from their ranks.
 TEST_F(ShardedTablesTest, TablesOnTheHostAndLayersOnAccelerators) {
   const std::string host = "  { at = \"{wide,deep}.**\", on = \"cpu\" },\n";
   expect_as_alone(on_accelerator + host + sharded, {2, 3});
@@ -158,7 +158,7 @@ TEST_F(ShardedTablesTest, TablesOnAccelerators) {
   expect_as_alone(std::string(on_accelerator) + sharded, {2});
 }
 
-// Each wait for or by an exchange is missed.
+// A missing wait is found, for each wait for or by an exchange.
 TEST_F(ShardedTablesTest, AMissingWaitIsFound) {
   for (const std::string& rules : {std::string(sharded), on_accelerator + std::string(sharded)}) {
     const std::vector<std::string> settings = settings_of(rules, {});
@@ -179,7 +179,7 @@ TEST_F(ShardedTablesTest, AMissingWaitIsFound) {
   }
 }
 
-// Of neither rank, once all that is used has been made.
+// Neither rank may allocate, once everything that is used exists.
 TEST_F(ShardedTablesTest, StepsTakeNoMemoryFromTheHeap) {
   if (!counts_allocations()) GTEST_SKIP() << "the sanitizer has its own heap";
   for (const char* rules : {sharded, by_columns}) {

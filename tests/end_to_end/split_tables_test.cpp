@@ -1,5 +1,5 @@
-// Wide & Deep with tables of split bfloat16: losses near those of float32, the same ones wherever
-// tables lie and however a step is cut, half the bytes over the link, and lossless checkpoints.
+// Wide & Deep with tables of split bfloat16: losses near those of float32, the same wherever tables
+// lie and however a step is split, half the bytes over the link, and lossless checkpoints.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ namespace tandem::testing {
 namespace {
 
 constexpr std::int64_t split_steps = 6;
-constexpr std::int64_t columns = 1 + 4;  // of both tables
+constexpr std::int64_t columns = 1 + 4;  // both tables together
 const std::string split_storage =
     R"(parameters.storage=[{at="{wide,deep}:weight", kind="split_bfloat16"}])";
 
@@ -99,7 +99,7 @@ const SplitRun& split_on_the_host() {
   return run;
 }
 
-// A bfloat16 has 8 bits: rows are off by 2^-9 of themselves at most, masters are not.
+// A bfloat16 has 8 bits: rows have a relative error of at most 2^-9, masters have none.
 TEST(SplitTables, LossesStayNearThoseOfFloat32) {
   const SplitRun whole({});
   expect_near_losses(split_on_the_host().losses, whole.losses, 2e-3);
@@ -121,7 +121,7 @@ TEST(SplitTables, LookupsReadAndUpdatesWriteTheHalves) {
   }
   ASSERT_EQ(run.nodes("RowsUpdate").size(), 2u);
   for (const Node* update : run.nodes("RowsUpdate")) EXPECT_TRUE(update->attributes.flag("split"));
-  // They widen as they read: nothing casts rows behind them.
+  // Lookups widen the rows as they read them: no cast follows.
   for (const std::string op : {"Gather", "EmbeddingBag"}) {
     ASSERT_EQ(run.nodes(op).size(), 1u) << op;
     EXPECT_EQ(run.nodes(op)[0]->attributes.text("to"), "float32") << op;
@@ -154,7 +154,7 @@ TEST(SplitTables, LossesDoNotDependOnThePasses) {
                      1e-5);
 }
 
-// Kinds that move every row: in a step of few ids, of many, and of micro-batches.
+// Kinds that move every row: in a step with few ids, with many, and with micro-batches.
 TEST(SplitTables, RowsWithoutIdsMoveWithAdam) {
   const std::string dense = "optimizer.groups=[{at=\"wide:*\", kind=\"adamw\"}]";
   const SplitRun whole({}, dense), halves({split_storage}, dense);
@@ -164,7 +164,7 @@ TEST(SplitTables, RowsWithoutIdsMoveWithAdam) {
   EXPECT_GT(std::fabs(halves.losses.back() - split_on_the_host().losses.back()), 1e-6);
 }
 
-// Exactly two bytes less for each element of the rows that cross.
+// Exactly two bytes less for each element of the rows that are copied.
 TEST(SplitTables, HalfTheBytesOfRowsCross) {
   std::uint64_t unique = 0;
   for (int step = 1; step <= split_steps; ++step) {
@@ -182,7 +182,7 @@ TEST(SplitTables, HalfTheBytesOfRowsCross) {
   }
 }
 
-// Products in 16 bits on the device: they read the rows as they crossed, and no table is converted.
+// Products in 16 bits on the device read the rows as they were copied, and no table is converted.
 TEST(SplitTables, ComputeInSixteenBitsGoesWithThem) {
   const std::string half = "precision.compute=bfloat16";
   for (const std::string ship : {"rows", "results"}) {
@@ -233,7 +233,7 @@ class TableTraining {
     training_ = std::make_unique<Training>(config_, model_->run_parts(), data, TrainingHooks{});
   }
   void run(const std::string& resume = "") { training_->run(resume, {}); }
-  /// Master and moments, one behind the other.
+  /// The bits of master and moments, one after another.
   std::vector<std::uint32_t> bits() {
     std::vector<std::uint32_t> all;
     for (const std::string& name : training_->states().names()) {

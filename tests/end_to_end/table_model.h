@@ -7,7 +7,7 @@
 
 namespace tandem::testing {
 
-/// Protocol buffers by hand: fields of a message one behind the other.
+/// Writes protocol buffers: a message's fields, one after another.
 class ProtoWriter {
  public:
   ProtoWriter& number(int field, std::uint64_t value) {
@@ -32,7 +32,8 @@ class ProtoWriter {
   std::string text_;
 };
 
-/// ids int64 ["batch"] → y float32 ["batch", columns], rows of table.weight float32 [1, columns].
+/// Writes a model of ids int64 ["batch"] → y float32 ["batch", columns], rows of table.weight
+/// float32 [1, columns].
 inline void write_table_model(const std::string& path, std::int64_t columns) {
   constexpr std::uint64_t float32 = 1, int64 = 7;
   const auto extent = static_cast<std::uint64_t>(columns);

@@ -1,4 +1,4 @@
-// kill -9 at every file operation of a run whose table has files of its own: nothing is lost.
+// kill -9 at every file operation of a run whose table has its own files: nothing is lost.
 #include <gtest/gtest.h>
 
 #include <sys/wait.h>
@@ -51,7 +51,7 @@ shard_mib = 1
   }
   void TearDown() override { fs::remove_all(root_); }
 
-  /// The program with these words; where `log` its messages go.
+  /// Runs the program with these words; its messages go to `log`, if given.
   static int execute(std::vector<std::string> words, const std::string& log) {
     const pid_t child = fork();
     if (child == 0) {

@@ -1,4 +1,5 @@
-// Tables far larger than their file: rows beyond 2^31, memory of the process, checkpoints by rows.
+// Tables far larger than their model file: rows beyond 2^31, memory of the process, checkpoints by
+// rows.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,7 +25,7 @@ std::int64_t status_bytes(const std::string& key) {
   }
   return -1;
 }
-// The most memory since the last reset.
+// The peak of memory since the last reset.
 std::int64_t peak_bytes() { return status_bytes("VmHWM"); }
 void reset_peak() { std::ofstream("/proc/self/clear_refs") << "5"; }
 
@@ -64,7 +65,7 @@ class TableRun {
     training_->states().read_rows("table.weight", row, 1, numbers.data());
     return numbers[0];
   }
-  /// Of the plan: table, states and all that a step needs.
+  /// The planned memory: table, states and everything else that a step needs.
   std::int64_t planned_bytes() const {
     return static_cast<std::int64_t>(training_->main_program().program->plan().memory.at(0).peak);
   }
@@ -119,7 +120,7 @@ TEST(Tables, HaveARowForEachWordOfAVocabulary) {
     return model.imported(2, true).graph.find_state("table.weight")->start.shape()[0];
   };
   std::ofstream(folder / "train.tsv") << "1\ty\n2\tx\n3\tz\n4\tx\n";
-  EXPECT_EQ(rows_for("ids"), 4);  // x, y, z, and what the vocabulary does not have
+  EXPECT_EQ(rows_for("ids"), 4);  // x, y, z, and one for unknown words
   try {
     rows_for("words");
     FAIL() << "no error";
@@ -172,7 +173,7 @@ TEST(LongTables, FourGibibytesTrainAndResumeWithoutASecondCopy) {
   reset_peak();
   const std::int64_t before = status_bytes("VmRSS");
   std::vector<std::string> again = settings;
-  again[3] = "parameters.init=[{at=\"table:weight\", kind=\"ones\"}]";  // the checkpoint wins
+  again[3] = "parameters.init=[{at=\"table:weight\", kind=\"ones\"}]";  // the checkpoint's are used
   again.push_back("steps=2");
   TableRun run(folder, rows, columns, ids, targets, again);
   run.training().run(folder / "run", {});

@@ -1,5 +1,5 @@
-// Small random networks whose weights and activations go through operators that only move numbers:
-// Transpose, Reshape, Concat, Split, Slice, Unsqueeze, Squeeze. As ONNX files.
+// Small random networks as ONNX files, whose weights and activations pass through operators that
+// only move numbers: Transpose, Reshape, Concat, Split, Slice, Unsqueeze, Squeeze.
 #pragma once
 
 #include <cstdint>
@@ -111,7 +111,7 @@ class ViewGraph {
     return tensor(next_name("w"), shape, 1, raw);
   }
 
-  /// A value of this shape that parameters become by at most so many operators.
+  /// A value of this shape, made from parameters by at most `depth` operators in a row.
   std::string weight(const Shape& shape, std::int64_t depth) {
     if (depth <= 0) return one_of(4) == 0 && !tied_.empty() ? tied(shape) : kept(shape);
     const auto axis = static_cast<std::size_t>(one_of(static_cast<std::int64_t>(shape.size())));
@@ -171,7 +171,7 @@ class ViewGraph {
     tied_.emplace_back(shape, name);
     return name;
   }
-  /// A parameter that another operator reads as well, where there is one of this shape.
+  /// A parameter of this shape that another operator reads, too, if there is one.
   std::string tied(const Shape& shape) {
     for (const auto& [other, name] : tied_) {
       if (other == shape) return name;
@@ -179,7 +179,7 @@ class ViewGraph {
     return kept(shape);
   }
 
-  /// [batch, width] by operators that move numbers; the shape stays.
+  /// Moves [batch, width] by operators and keeps its shape.
   std::string moved(const std::string& h, std::int64_t width) {
     switch (one_of(3)) {
       case 0: {

@@ -1,5 +1,5 @@
-// Weights and activations behind operators that only move numbers, under random policies: every
-// plan is made, and gives what the cpu gives.
+// Weights and activations that pass through operators that only move numbers, under random
+// policies: every plan can be made and gives the results of the cpu.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -18,7 +18,7 @@ using namespace testing;
 constexpr std::int64_t view_batch = 5;
 constexpr int view_steps = 3;
 
-/// Rules as people write them, over those of `random_policy`: an operator here, its state there.
+/// Rules as people write them, after those of `random_policy`: an operator here, its state there.
 std::string view_policy(const Names& names, std::uint64_t seed) {
   if (seed % 3 == 0) return random_policy(names, seed);
   std::mt19937_64 random(seed);

@@ -1,5 +1,5 @@
-// A network trained by optimizers whose step rests on the whole parameter (LAMB, Adafactor): on the
-// host, on an accelerator, and with the states on the host beside it; resumed from a checkpoint; in
+// A network trained by optimizers whose step depends on the whole parameter (LAMB, Adafactor): on
+// the host, on an accelerator, and there with the states on the host; resumed from a checkpoint; in
 // 16 bits, where an update also writes the weight.
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ constexpr const char* states_on_host =
 
 struct WholeTensorCase {
   std::string kind, optimizer;
-  std::vector<std::string> other;  // settings that end in another loss, by as much
+  std::vector<std::string> other;  // settings that change the last loss by `other_loss`
   double other_loss;
 };
 
@@ -29,9 +29,9 @@ const std::vector<WholeTensorCase>& whole_tensor_cases() {
   static const std::vector<WholeTensorCase> list{
       {"lamb",
        "lr = 0.02",
-       {"optimizer.always_adapt=false", "optimizer.weight_decay=0"},  // Adam: norms count
+       {"optimizer.always_adapt=false", "optimizer.weight_decay=0"},  // Adam, without norms
        1e-4},
-      {"adafactor", "lr = 0.05", {"optimizer.eps2=1"}, 1e-3},  // sizes count
+      {"adafactor", "lr = 0.05", {"optimizer.eps2=1"}, 1e-3},  // without the parameters' sizes
   };
   return list;
 }

@@ -1,4 +1,4 @@
-// What Wide & Deep is fed, step by step.
+// The feeds of Wide & Deep, step by step.
 #pragma once
 
 #include <cmath>

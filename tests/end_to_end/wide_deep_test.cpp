@@ -1,5 +1,5 @@
-// Wide & Deep with sparse updates: the same losses wherever tables and layers are, and however a
-// step is cut into micro-batches.
+// Wide & Deep with sparse updates: losses are the same wherever tables and layers are, and however
+// a step is split into micro-batches.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -68,7 +68,7 @@ TEST(WideDeep, UpdatesRowsAlone) {
   EXPECT_LT(run.losses.back(), run.losses.front());
 }
 
-// The wide rows of a sample are summed as they are looked up, and their gradient is its one number.
+// The wide rows of a sample are summed during the lookup, and their gradient is a single number.
 TEST(WideDeep, SumsOfRowsAreNotWrittenOut) {
   const std::vector<std::string> off{"recognise_embedding_bag"};
   const WideDeepRun run({}), without({}, off);
@@ -101,7 +101,8 @@ TEST(WideDeep, LossesDoNotDependOnThePlacement) {
   }
 }
 
-// What crosses: each row that occurs once, with an index for each id, both ways for both tables.
+// What is copied for both tables, in both directions: each row that occurs, once, and an index for
+// each id.
 TEST(WideDeep, RowsThatCrossAreFewer) {
   const auto policy = [](const std::string& ship) {
     const std::string path = ::testing::TempDir() + "wide_deep_ship_" + ship + ".toml";

@@ -1,4 +1,4 @@
-// What a control group leaves, on folders as both versions of them have.
+// The memory that a control group leaves, with folders like those of versions 1 and 2.
 #include "engine/graph/control_group.h"
 
 #include <gtest/gtest.h>

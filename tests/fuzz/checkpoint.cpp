@@ -1,6 +1,5 @@
-// Fuzz target: checkpoints whose JSON is changed and whose sizes and hashes are right again. Each
-// is read, or refused by a typed error that has no library's text; what is read can be gone on
-// from.
+// Fuzz target: checkpoints with changed JSON but correct sizes and hashes. Each is read, or refused
+// by a typed error without a library's text; a checkpoint that is read can be resumed.
 #include <unistd.h>
 
 #include <cstddef>
@@ -47,7 +46,7 @@ CheckpointContent content() {
   return content;
 }
 
-/// Bytes of the fuzzer as choices; zeros behind the end.
+/// Turns the fuzzer's bytes into choices; zeros after their end.
 class Choices {
  public:
   Choices(const std::uint8_t* data, std::size_t size) : data_(data), size_(size) {}
@@ -58,7 +57,7 @@ class Choices {
     return value;
   }
   std::size_t below(std::size_t limit) { return limit > 0 ? number(2) % limit : 0; }
-  /// Without what marks a library's text: its own words must not look like one.
+  /// A text without the characters that mark a library's text, so that it cannot look like one.
   std::string text() {
     const std::size_t bytes = std::min<std::size_t>(number(1) % 32, size_ - at_);
     at_ += bytes;
@@ -87,14 +86,14 @@ Json value_of(Choices& choices, const Json& document) {
       return choices.text();
     case 4:
       return Json::array({choices.number(1), choices.number(8)});
-    default: {  // what stands elsewhere
+    default: {  // a value from another place
       const auto places = EditedCheckpoint::places(document);
       return places.empty() ? Json() : document[places[choices.below(places.size())]];
     }
   }
 }
 
-/// Whether it is an edit of what the manifest itself says.
+/// Makes an edit; returns whether the manifest is to be written as edited.
 bool edit(EditedCheckpoint& checkpoint, Choices& choices) {
   const std::vector<std::string> files = checkpoint.files();
   const std::string& file = files[choices.below(files.size())];
@@ -107,14 +106,14 @@ bool edit(EditedCheckpoint& checkpoint, Choices& choices) {
   if (value.is_discarded()) {
     EditedCheckpoint::remove(json, place);
   } else if (parent.is_object() && choices.number(1) % 8 == 0) {
-    parent[choices.text()] = value;  // one more, or another name
+    parent[choices.text()] = value;  // an additional or renamed member
   } else {
     json[place] = value;
   }
   return file == "manifest.json" && choices.number(1) % 2 == 0;
 }
 
-/// The numbers that a resumed run computes with.
+/// Checks the numbers that a resumed run computes with.
 void expect_sound(const CheckpointContent& content) {
   const TrainingPosition& p = content.position;
   const bool sound = p.step <= most_checkpoint_step && p.data.epoch >= 0 && p.data.sample >= 0 &&

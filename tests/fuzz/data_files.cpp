@@ -1,5 +1,5 @@
-// Fuzz target: any bytes as a data file. The first byte picks the reader. Each ends in arrays or
-// rows that can be read to their last byte, or in a typed error that names the file.
+// Fuzz target: any bytes as a data file; the first byte picks the reader. The result is arrays or
+// rows that can be read to their last byte, or a typed error that names the file.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -50,7 +50,7 @@ class MemoryFile {
   std::string path_;
 };
 
-/// Reads every byte, so that the address sanitizer sees what is not there.
+/// Reads every byte, so that the address sanitizer finds missing ones.
 void read_all(const void* data, std::size_t bytes) {
   std::size_t sum = 0;
   for (std::size_t i = 0; i < bytes; ++i) sum += static_cast<const unsigned char*>(data)[i];
@@ -83,7 +83,7 @@ void read_items(const JsonItem& item) {
   for (const JsonItem& each : item.items()) read_items(each);
 }
 
-/// Not what one element claims to be by strides of 0.
+/// Skips large arrays, which a single element can claim to be by strides of 0.
 void read_weights(const WeightsFile& file) {
   constexpr std::uint64_t most = std::uint64_t{1} << 20;
   for (const std::string& name : file.names()) {
@@ -103,7 +103,7 @@ void read_picture(const std::string& path) {
   }
 }
 
-/// What text does not fit a vocabulary is told, whatever the tokenizer.
+/// Text that does not fit the vocabulary must be reported, whatever the tokenizer.
 void read_tokenizer(const std::string& path) {
   const auto tokenizer = Tokenizer::read(path);
   EncodeScratch scratch;

@@ -1,4 +1,4 @@
-// How a fuzz target ends where what it tests is wrong.
+// How a fuzz target ends when it finds a defect.
 #pragma once
 
 #include <cstdio>

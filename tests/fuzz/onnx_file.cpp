@@ -1,5 +1,5 @@
-// Fuzz target: any bytes as an ONNX file, through import, passes, gradient and shape inference.
-// Each ends in a graph or in a typed error; anything else is a defect.
+// Fuzz target: any bytes as an ONNX file, through import, passes, gradient and shape inference. The
+// result is a graph or a typed error; anything else is a defect.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -16,7 +16,7 @@
 namespace tandem {
 namespace {
 
-// The gradient of the sum of the first float output with respect to all that trains.
+// The gradient of the sum of the first float output with respect to all trainable parameters.
 void differentiate(const OperatorSet& operators, const Graph& forward) {
   std::vector<ValueId> wanted;
   for (const State& state : forward.states) {

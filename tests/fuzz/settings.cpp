@@ -1,5 +1,5 @@
-// Fuzz target: any text as train.toml, or as a policy where its first byte is odd. What is read is
-// written again and is then the same; all else is a typed error.
+// Fuzz target: any text as train.toml, or as a policy if its first byte is odd. Settings that are
+// read must be the same after writing and reading again; otherwise there is a typed error.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace {
 
-// Braces in the name of a file that is not there mean several files, whenever they are read.
+// Whether a file's name has braces, which stand for several files if no file has that name.
 bool has_braces(const tandem::SplitConfig& split) {
   for (const tandem::ArrayFiles& files : split.files) {
     for (const std::string& path : files.paths) {

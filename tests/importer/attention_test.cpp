@@ -1,4 +1,4 @@
-// What Attention becomes: the engine's operator where that says it, else its parts.
+// What Attention becomes: the engine's operator if it means the same, else its parts.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -50,7 +50,7 @@ TEST(Attention, CausalOverMoreKeysIsAMask) {
   EXPECT_TRUE(has_mask(*node));
 }
 
-// A bias of positions that is trained: the engine's Attention would give it no gradient.
+// A position bias that is trained: the engine's Attention would give it no gradient.
 TEST(Attention, WithALearnedMaskHasItsGradient) {
   Model model("bias");
   model.m.weight("bias", {3, 3});

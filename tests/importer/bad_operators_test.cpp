@@ -1,4 +1,4 @@
-// Operators with attributes, shapes or settings that cannot be: each an Error with the operator's
+// Operators with impossible attributes, shapes or settings: each is an Error with the operator's
 // path.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -59,7 +59,7 @@ TEST(BadOperator, Attributes) {
   EXPECT_THAT(absent.error(), HasSubstr("the_node"));
 }
 
-// In operator sets before those of the rows that flags_test.cpp goes through.
+// In operator sets older than those of the rows that flags_test.cpp goes through.
 TEST(BadOperator, OldFlagsOtherThan0And1) {
   const auto expect_refused = [](const char* op, const std::vector<std::string>& inputs,
                                  const char* flag) {
@@ -108,7 +108,7 @@ TEST(BadOperator, StatisticsThatAreAWeightToo) {
   EXPECT_NO_THROW(import_graph(modules.file(), engine_operators(), options));
 }
 
-// Bernoulli ends in Cast.
+// Bernoulli's definition ends in Cast.
 TEST(BadOperator, InsideOfADefinition) {
   OneNode one("Bernoulli", {"x"});
   one.m.input("x", {2, 3});
@@ -226,7 +226,7 @@ TEST(BadOperator, TransposedConvolution) {
               HasSubstr("the_node"));
 }
 
-// Places and sizes that cannot be.
+// Impossible places and sizes.
 TEST(BadOperator, IndexingAndResizing) {
   const auto error = [](const std::string& op, const std::vector<Ints64>& settings,
                         const std::vector<std::pair<std::string, std::int64_t>>& attributes) {

@@ -84,7 +84,7 @@ TEST(BatchOfOne, RefusesWhatItDoesNotShow) {
   }
 }
 
-// Its own batch is no other one.
+// The file's own batch is not another one.
 TEST(BatchOfOne, TakesItsOwnBatch) {
   for (const nlohmann::json& each : one_cases()) {
     SCOPED_TRACE(each["file"]);
@@ -95,7 +95,7 @@ TEST(BatchOfOne, TakesItsOwnBatch) {
   }
 }
 
-// Sample numbers that the file computes from a shape are those already.
+// Sample numbers that the file computes from a shape already follow the batch.
 TEST(BatchOfOne, NumbersFromShapesAreLeftAlone) {
   ModelMaker m;
   m.input("x", {1, 5, 3}).output("y").integers("zero", {0}).integers("all", {-1, 3});

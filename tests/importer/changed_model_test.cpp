@@ -67,7 +67,7 @@ void set_graph(onnx::NodeProto& node, const char* name, const char* op, float al
   slope.set_f(alpha);
 }
 
-/// The committed digits; behind fc1 also a Mul by a Constant, and an If with two LeakyRelu.
+/// The committed digits; after fc1 also a Mul by a Constant, and an If with two LeakyRelu.
 onnx::ModelProto digits_model() {
   onnx::ModelProto model = parse_model(digits + "model.onnx");
   onnx::GraphProto& graph = *model.mutable_graph();
@@ -102,7 +102,7 @@ onnx::ModelProto digits_model() {
 struct ModelEdit {
   std::string name;
   std::function<void(onnx::ModelProto&)> edit;
-  std::string told;  // of the first difference
+  std::string told;  // what is reported about the first difference
 };
 void PrintTo(const ModelEdit& edit, std::ostream* stream) { *stream << edit.name; }
 

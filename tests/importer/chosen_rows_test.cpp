@@ -54,7 +54,7 @@ INSTANTIATE_TEST_SUITE_P(All, ChosenRowsTest, ::testing::ValuesIn(trained_cases(
                            return info.param.at("name").template get<std::string>();
                          });
 
-// Masks leave out what a function is not finite at: no gradient is NaN for that.
+// Masks leave out where a function is not finite: no gradient becomes NaN because of that.
 TEST(ChosenRowsGradients, AreFiniteWhereWhatIsLeftOutIsNot) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const std::string head = R"(<ir_version: 10, opset_import: ["": 20]>
@@ -80,7 +80,7 @@ m (double[4] x, bool[4] keep, double[1] scale) => (double y)
     EXPECT_NEAR(run_graph(graph, feeds)[0].second.number(0), std::log(3.0) + std::log(4.5), 1e-12);
     expect_gradients(graph, feeds);
   }
-  // Shares of nothing at all.
+  // A Softmax over no rows at all.
   const Graph shares =
       import_for_training(head + by_places + R"(  share = Softmax <axis = 0> (chosen)
   parts = Mul (share, chosen)
@@ -210,7 +210,7 @@ TEST(ChosenRowsRefusals, OfAChoiceAmongChosenRows) {
               HasSubstr("it chooses among the rows that NonZero at NonZero#0 chooses"));
 }
 
-// The places are a constant, which the import would have to make.
+// The places are a constant, which import would have to make.
 TEST(ChosenRowsRefusals, OfAMaskThatIsTooLarge) {
   EXPECT_THAT(error_of([] {
                 import_for_training(R"(<ir_version: 10, opset_import: ["": 20]>
@@ -225,7 +225,7 @@ m (bool[20000,20000] keep, double[20000] x) => (double[20000] y)
               HasSubstr("the table of all places is too large"));
 }
 
-// A loss finds no value under the name of rows that include what was not chosen.
+// A loss finds no value under the name of rows that include those that were not chosen.
 TEST(ChosenRowsNames, AreNotThoseOfTheFile) {
   for (const Json& json : trained_cases()) {
     if (json.at("name") != "mixture_of_experts") continue;

@@ -35,7 +35,7 @@ ComposedInput truths(std::vector<double> values) {
 }
 const ComposedInput none{Kind::absent, {}, {}};
 
-/// Adds cases of one operator after the other.
+/// Adds cases, one operator after the other.
 class Table {
  public:
   Table& of(const char* op, int opset = 20) {

@@ -1,5 +1,5 @@
-// ONNX operators that import makes of several of the engine's, over several shapes, for gradients
-// by differences.
+// ONNX operators that import builds from several of the engine's, over several shapes, for
+// gradients by differences.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct ComposedInput {
     positive,  // float64 from 0.5 to 2
     apart,     // float64, no two closer than 0.01
     fixed,     // float32 `values`, no gradient
-    window,    // the same in float64
+    window,    // float64 `values`, no gradient
     integers,  // int64 `values`
     booleans,  // bool `values`
     absent

@@ -1,5 +1,5 @@
-// Gradients of ONNX operators that import makes of several of the engine's, in double, by central
-// differences, each over three shapes at least.
+// Gradients of ONNX operators that import builds from several of the engine's, in double, by
+// central differences, each over three shapes at least.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -57,7 +57,7 @@ struct Imported {
   Graph graph;  // outputs: y, then the gradient of each input that has one
   NamedTensors feeds;
   HostTensor dy;
-  std::vector<std::size_t> inputs;  // of `feeds`: those that have a gradient
+  std::vector<std::size_t> inputs;  // those of `feeds` that have a gradient
 };
 
 Imported imported_with_gradients(const ComposedCase& c) {
@@ -156,7 +156,7 @@ TEST(ComposedGradients, AreThoseOfDifferences) {
   }
 }
 
-// Operators whose gradients are compared with PyTorch's alone: how many shapes there are.
+// Operators whose gradients are compared only with PyTorch's: how many shapes there are.
 std::map<std::string, std::set<std::string>> shapes_with_pytorch() {
   std::map<std::string, std::set<std::string>> shapes;
   for (const char* file : {"recurrent.json", "transformers.json"}) {
@@ -171,7 +171,7 @@ std::map<std::string, std::set<std::string>> shapes_with_pytorch() {
   return shapes;
 }
 
-// What has no gradient of its own.
+// Operators that have no gradient of their own.
 const std::map<std::string, std::string> no_own_gradient{
     {"constants, integers and truths",
      "Constant ConstantOfShape Shape Size Range NonZero Unique NonMaxSuppression HannWindow "
@@ -196,7 +196,8 @@ TEST(ComposedGradients, EachOperatorHasThreeShapes) {
   }
   for (const importer::Lowering& lowering : importer::all_lowerings()) {
     const std::string op = lowering.op;
-    // Of one that is the engine's under its name its cases check it (tests/operators).
+    // If the engine has an operator of this name, its own cases check the gradient
+    // (tests/operators).
     if (without.count(op) > 0 || engine_operators().find(op) != nullptr) continue;
     EXPECT_GE(shapes[op].size(), 3u) << op << ": its gradient is checked over fewer shapes";
   }

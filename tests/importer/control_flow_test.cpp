@@ -115,7 +115,7 @@ TEST(ControlFlowWeights, OfAllIterationsAreOneParameter) {
   EXPECT_TRUE(graph.states[0].trainable);
 }
 
-// A body's own weight w, and one behind a Transpose whose name an exporter made up.
+// A body's own weight w, and one that a Transpose reads, whose name an exporter made up.
 const char* const weights_in_a_body = R"(
 m (float[2,2] x) => (float[2,2] y) <int64 trips = {2}, float[2,2] onnx__MatMul_12 = {1,2,3,4}>
 {
@@ -160,7 +160,7 @@ TEST(ControlFlowWeights, InsideOfABodyAreParametersAndAreExported) {
   for (std::int64_t i = 0; i < 4; ++i) EXPECT_EQ(after.number(i), 4 * before.number(i));
 }
 
-// What is the same in each iteration is computed once.
+// What is the same in each iteration is computed only once.
 TEST(ControlFlowWeights, AreTransposedOnce) {
   const OnnxFile file = OnnxFile::from_bytes(model_of(weights_in_a_body));
   const Graph graph = import_graph(file, engine_operators(), with_evaluator()).graph;
@@ -243,7 +243,7 @@ m (float[2] x) => (float[2] y) <bool yes = {1}>
       HasSubstr("again: Loop: its iterations, one after the other, are more than 100 nodes"));
 }
 
-// Iterations of three nodes each, which stay below the limit by themselves.
+// Iterations of three nodes each, which are below the limit by themselves.
 TEST(ControlFlowRefusals, LoopsThatCopyMuch) {
   FileLimits limits;
   limits.nodes = 20000;
@@ -268,7 +268,7 @@ m (float[2] x) => (float[20000] y) <int64 trips = {600}, int64[1] size = {20000}
               HasSubstr("more than 2000 nodes"));
 }
 
-// What cannot be imported is told once, at the path of the first iteration.
+// What cannot be imported is reported once, at the path of the first iteration.
 TEST(ControlFlowRefusals, OfABodyAreToldOnce) {
   const char* const strings = R"(
 m (float[2] x) => (float[2] y) <int64 trips = {3}>
@@ -285,7 +285,7 @@ m (float[2] x) => (float[2] y) <int64 trips = {3}>
   EXPECT_THAT(text, Not(HasSubstr("again.1")));
 }
 
-// Statistics that are written only where data says so.
+// Statistics that are written only if data says so.
 TEST(ControlFlowRefusals, StatesInBranchesThatDataChooses) {
   const std::string text = refusal_of(R"(
 m (float[2,2] x, bool c) => (float[2,2] y) <float[2] s = {1,2}, float[2] b = {3,4}, float[2] mean = {0,1}, float[2] var = {5,6}>

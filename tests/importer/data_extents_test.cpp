@@ -28,7 +28,7 @@ const HostTensor& tensor_named(const NamedTensors& tensors, const std::string& n
 struct StagedRun {
   NamedTensors outputs;
   int stages = 0;                  // before the whole graph
-  std::vector<std::size_t> nodes;  // of each graph
+  std::vector<std::size_t> nodes;  // in each graph
 };
 
 /// What a runner does with the requests of imports, on reference kernels.
@@ -129,14 +129,14 @@ TEST(DataExtentStages, ComeOneAfterAnotherWhereOneChoiceIsBehindAnother) {
   EXPECT_EQ(first_run("functions").stages, 1) << "both calls at once";
 }
 
-// What the first stage has computed is an input of the second: it is not in its graph.
+// What the first stage has computed is an input of the second one, whose graph does not have it.
 TEST(DataExtentStages, ComputeNothingTwice) {
   const StagedRun run = first_run("nested");
   ASSERT_EQ(run.nodes.size(), 3u);
   EXPECT_LE(run.nodes[2], 5u) << "Gather, ReduceMax, Expand and what changes shapes";
 }
 
-// Sizes that a choice has made itself, under the name that the file has for them.
+// Sizes that a choice has produced itself, under the name that the file gives them.
 TEST(DataExtentStages, KnowWhatTheyHaveMadeUnderAnotherName) {
   const OnnxFile file = OnnxFile::from_bytes(model_bytes(R"(<ir_version: 10, opset_import: ["": 20]>
 parts (int64[N] ids, float[N] x) => (float[A] a, float[B] b)
@@ -148,13 +148,13 @@ parts (int64[N] ids, float[N] x) => (float[A] a, float[B] b)
       run_in_stages(file, {{"ids", HostTensor::from<std::int64_t>({5}, {7, 3, 7, 7, 3})},
                            {"x", HostTensor::from<float>({5}, {1, 2, 3, 4, 5})}});
   EXPECT_EQ(run.stages, 2);
-  ASSERT_EQ(tensor_named(run.outputs, "a").shape(), (Shape{2}));  // of the threes
+  ASSERT_EQ(tensor_named(run.outputs, "a").shape(), (Shape{2}));  // as many as there are threes
   ASSERT_EQ(tensor_named(run.outputs, "b").shape(), (Shape{3}));
   EXPECT_EQ(tensor_named(run.outputs, "a").number(1), 2);
   EXPECT_EQ(tensor_named(run.outputs, "b").number(0), 3);
 }
 
-// What is behind a condition is looked at before anything is known there, and is no problem then.
+// Nodes in a branch are looked at before any values are known, which is not yet a problem.
 TEST(DataExtentStages, RefuseNoChoiceInABranchThatIsNotReached) {
   const OnnxFile file = OnnxFile::from_bytes(model_bytes(R"(<ir_version: 10, opset_import: ["": 20]>
 branch (float[N] x) => (float[R] y)
@@ -226,7 +226,7 @@ TEST(DataExtentRefusals, NameTheNodeWithoutStages) {
   }
 }
 
-// A loop that nothing ends is refused while it is unrolled.
+// A loop without an end is refused while it is unrolled.
 TEST(DataExtentRefusals, ALoopWithoutAnEndEnds) {
   const std::string path = source_folder() + "/tests/data/data_extents/endless.onnx";
   FileLimits limits;

@@ -7,14 +7,14 @@
 
 namespace tandem::testing {
 
-/// Of a list of {"name", "type", "shape", "values"}, as tensor_of reads them.
+/// The tensors of a list of {"name", "type", "shape", "values"}, as tensor_of reads them.
 NamedTensors tensors_of(const nlohmann::json& entries);
 
-/// Test failures where names or types differ, or a number by more than bound * (1 + |number|).
+/// Test failures if names or types differ, or a number by more than bound * (1 + |number|).
 void expect_near(const NamedTensors& got, const NamedTensors& want, double bound);
 
-/// Test failures where gradients of a graph in double differ from differences: those of a weighted
-/// sum of its outputs by each real input.
+/// Test failures if gradients of a graph in double differ from differences, both of a weighted sum
+/// of its outputs by each real input.
 void expect_gradients(const Graph& imported, const NamedTensors& feeds);
 
 }  // namespace tandem::testing

@@ -1,5 +1,5 @@
-// What may be done to an exported graph: other outputs, folded BatchNormalization, float16, another
-// opset. Each computes what the plain export computes.
+// Changes to an exported graph (other outputs, folded BatchNormalization, float16, another opset):
+// each computes what the plain export computes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -73,7 +73,7 @@ double largest(const HostTensor& tensor) {
   return most;
 }
 
-/// Outputs of both, by name; differences in parts of the largest value of an output.
+/// Compares outputs by name; differences are relative to the largest value of an output.
 void expect_near_results(const std::filesystem::path& plain, const std::filesystem::path& changed,
                          double part) {
   const Graph a = inference_graph(plain), b = inference_graph(changed);
@@ -103,7 +103,7 @@ bool passes_full_check(const std::filesystem::path& model) {
 
 class ExportForms : public ::testing::Test {
  protected:
-  /// Writes the model twice, the second time in a form.
+  /// Writes the model twice, plainly and in a form.
   ExportResult export_both(const OnnxFile& file, const ExportOptions& form) {
     ExportOptions plain;
     plain.import = with_evaluator();
@@ -111,7 +111,7 @@ class ExportForms : public ::testing::Test {
     ExportOptions changed = form;
     changed.import = with_evaluator();
     ExportResult result = export_graph(file, engine_operators(), {}, changed_, changed);
-    // Models made by hand have outputs without a shape, which the full check does not take.
+    // Models made by hand have outputs without a shape, which the full check does not accept.
     EXPECT_NO_THROW(onnx::checker::check_model(changed_.string(), passes_full_check(plain_)));
     return result;
   }
@@ -231,7 +231,7 @@ TEST_F(ExportForms, OnlyNamedOutputsAndWhatTheyNeed) {
   ASSERT_EQ(changed.graph().input_size(), 1);
   EXPECT_EQ(changed.graph().input(0).name(), "x");
   EXPECT_EQ(operator_counts(changed), (std::map<std::string, int>{{"MatMul", 1}, {"Relu", 1}}));
-  // The same numbers as inside of the whole graph.
+  // Its numbers are those of the whole graph.
   export_both(two_heads().file(), {.keep = {"z", "y"}});
   EXPECT_EQ(parsed(changed_).graph().output(0).name(), "z");
   expect_near_results(plain_, changed_, 1e-6);
@@ -291,7 +291,7 @@ TEST_F(ExportForms, HalfPrecisionStandsBetweenFloats) {
   expect_near_results(plain_, changed_, 1e-2);
 }
 
-// What a graph inside of a node captures stays as it was.
+// What a graph inside of a node captures keeps its type.
 TEST_F(ExportForms, HalfPrecisionLeavesBranchesAlone) {
   ModelMaker m;
   m.input("x", {2, 4}).input("which", {}, onnx::TensorProto::BOOL).output("y");
@@ -315,7 +315,7 @@ TEST_F(ExportForms, HalfPrecisionLeavesBranchesAlone) {
   }
   export_both(m.file(), {.fp16 = true});
   const onnx::ModelProto changed = parsed(changed_);
-  std::set<std::string> floats;  // that Casts bring back
+  std::set<std::string> floats;  // those that Casts bring back
   for (const auto& node : changed.graph().node()) {
     if (node.op_type() == "Cast" && node.attribute(0).i() == onnx::TensorProto::FLOAT)
       floats.insert(node.output(0));
@@ -352,7 +352,7 @@ TEST_F(ExportForms, OpsetsOutOfReachAreRefused) {
     EXPECT_THAT(refusal(file, {.opset = opset}), HasSubstr("does not know this opset")) << opset;
   ModelMaker m;
   m.input("x", {2, 4}).output("y");
-  m.node("Gelu", {"x"}, {"y"});  // of opset 20 alone
+  m.node("Gelu", {"x"}, {"y"});  // only since opset 20
   EXPECT_THAT(
       refusal(m.file(), {.opset = 17}),
       ::testing::AllOf(HasSubstr("cannot bring the model to this opset: No "), HasSubstr("Gelu")));

@@ -1,5 +1,5 @@
-// What is said of files whose export has lost something, over files that PyTorch's exporters wrote:
-// nothing of those that have not (tests/scripts/export_notes.py).
+// Notes on files whose export has lost something, over files that PyTorch's exporters wrote; none
+// for those that have lost nothing (tests/scripts/export_notes.py).
 #include "importer/export_notes.h"
 
 #include <gmock/gmock.h>

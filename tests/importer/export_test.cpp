@@ -60,7 +60,7 @@ void expect_equal(const NamedTensors& a, const NamedTensors& b) {
 
 class ExportFixture : public ::testing::TestWithParam<const char*> {};
 
-// Changes every state, exports, imports the result: it computes what the changed model computes.
+// Changes every state, exports and imports again: the result computes what the changed model does.
 TEST_P(ExportFixture, RoundTrip) {
   const OnnxFile file = OnnxFile::open(fixtures() / GetParam());
   ImportOptions evaluation = with_evaluator();
@@ -82,7 +82,7 @@ TEST_P(ExportFixture, RoundTrip) {
   EXPECT_TRUE(written.batch_is_free);
   ASSERT_EQ(written.files.size(), 1u);
   EXPECT_NO_THROW(onnx::checker::check_model(to.string(), true));
-  // What the file says is what inference does: no option needed.
+  // The file already says what inference does: no option is needed.
   ImportOptions by_file = with_evaluator();
   by_file.batch_norm = "file";
   by_file.batch = 2;
@@ -110,7 +110,7 @@ INSTANTIATE_TEST_SUITE_P(All, ExportFixture,
                                            "encoder_torchscript.onnx", "mlp_loss_dynamo.onnx"));
 
 // A model that grew after the training, or a checkpoint of another one: the file's own values would
-// pass for trained ones.
+// look like trained ones.
 TEST(Export, StatesWithoutTrainedValuesAreRefused) {
   ModelMaker m;
   m.input("x", {2, 4}).output("y").weight("first", {4, 3}).weight("second", {3, 5});
@@ -172,7 +172,7 @@ TEST(Export, FixedBatchBecomesFree) {
   EXPECT_EQ(result.graph.type(result.graph.outputs[0].value).shape, (Shape{9, 5}));
 }
 
-// Written anew by every export; what others have put there stays.
+// Our entries are written anew by every export; those of others stay.
 TEST(Export, MetadataOfOurOwn) {
   ModelMaker m;
   m.input("x", {2, 4}).output("y").weight("w", {4, 3});
@@ -225,7 +225,7 @@ TEST(Export, BatchThatCannotBeFreedStays) {
   EXPECT_THAT(written.note, HasSubstr("Reshape"));
 }
 
-// Import gives it another batch; in the file there is no such form.
+// Import gives it another batch, but the file has no form for that.
 TEST(Export, BatchAmongSizesFollowsAndStays) {
   ModelMaker m;
   m.input("x", {2, 1, 3}).output("y").integers("sizes", {2, 1, 6});
@@ -284,7 +284,7 @@ TEST(Export, InferenceForm) {
   }
 }
 
-// A setting of the training goes with its reader, unless somebody else reads it.
+// A setting that only training uses goes with its reader, unless another node reads it.
 TEST(Export, InferenceFormLeavesNoUnreadInitializer) {
   for (const bool is_read : {false, true}) {
     ModelMaker m;
@@ -364,7 +364,7 @@ TEST(Export, ExternalDataAndOtherTypes) {
     if (entry.key() != "location") continue;
     EXPECT_EQ(entry.value(), "model.onnx.data");
   }
-  // The model and its data are whole before the first of them takes its place.
+  // The model and its data are complete before the first of them replaces an old file.
   folder.write("model.onnx.new", "the user's");
   EXPECT_GE(expect_nothing_left(
                 folder.path().string(),
@@ -374,7 +374,7 @@ TEST(Export, ExternalDataAndOtherTypes) {
             8);
   EXPECT_EQ(read_file((folder.path() / "model.onnx.new").string()), "the user's");
   std::filesystem::remove(folder.path() / "model.onnx.new");
-  // Onto itself: the mapped data stays readable while it is replaced.
+  // An export onto itself: the mapped data stays readable while it is replaced.
   const OnnxFile first = OnnxFile::open(to);
   export_graph(first, engine_operators(), {}, to, options);
   const ImportResult result =
@@ -427,10 +427,10 @@ TEST(Export, DataOfAnotherModelStays) {
                                  HasSubstr("export under another name, or remove the file")));
     EXPECT_EQ(files_in(folder.path().string()), before);
   }
-  // What fits into the model has no need of it.
+  // Weights that fit into the model need no such file.
   export_graph(large.m.file(), engine_operators(), {}, to, with_import());
   EXPECT_EQ(read_file(to.string() + ".data"), "the user's");
-  // The old model's own, whatever has become of it.
+  // The file belongs to the old model, whatever has become of it.
   std::filesystem::remove(to.string() + ".data");
   EXPECT_EQ(large.to(to).files.size(), 2u);
   folder.write("model.onnx.data", "cut");
@@ -488,7 +488,7 @@ TEST(Export, AModelHasItsOwnWeightsWheneverItEnds) {
     (first == old_first ? old_models : new_models) += 1;
     if (!done) continue;
     EXPECT_EQ(files_in(folder.path().string()).size(), 2u);
-    // Whatever the name of its weights, the next export takes their place.
+    // Whatever the name of its weights, the next export replaces them.
     before.to(to);
     EXPECT_EQ(files_in(folder.path().string()).size(), 2u);
     EXPECT_TRUE(std::filesystem::exists(to.string() + ".data"));

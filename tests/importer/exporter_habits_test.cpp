@@ -1,4 +1,4 @@
-// What exporters write that ONNX's text does not say, and that is read all the same.
+// What exporters write that ONNX's specification does not mention, and import reads all the same.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

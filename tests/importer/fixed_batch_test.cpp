@@ -1,5 +1,5 @@
 // Operands that hold the file's batch: under another batch the rows are those that the file's own
-// batch gives, and what differs from sample to sample, or is a parameter, stays an error.
+// batch gives; operands that differ between samples, or are parameters, stay errors.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ HostTensor sample_rows(const Shape& sample, std::int64_t first, std::int64_t cou
   return HostTensor::from<float>(shape, values);
 }
 
-// Of a file with a batch of 2: the rows at 4 are those of two runs at 2.
+// For a file with a batch of 2: the rows with a batch of 4 are those of two runs with 2.
 void expect_rows(const ModelMaker& m, const Shape& sample) {
   ImportOptions options = with_evaluator();
   const ImportResult own = import_graph(m.file(), engine_operators(), options);
@@ -48,7 +48,7 @@ void expect_rows(const ModelMaker& m, const Shape& sample) {
   }
 }
 
-// As many directions as samples: the axis is that of the layer's input.
+// As many directions as samples: the batch is the axis of the layer's input.
 TEST(FixedBatch, InitialStates) {
   ModelMaker m;
   m.input("x", {2, 3, 4}).output("y").integers("size", {2, 2, 5});
@@ -99,7 +99,7 @@ TEST(FixedBatch, Mask) {
   expect_rows(m, {3, 3});
 }
 
-// Sizes that name all axes: those of the grid, of what MaxPool took apart, of a cut.
+// Sizes that name all axes: those of a grid, of what MaxPool reduced, of a cut.
 TEST(FixedBatch, SizesOfOperators) {
   ModelMaker grid;
   grid.input("x", {2, 2, 3}).output("y").integers("size", {2, 1, 3, 4});
@@ -123,8 +123,8 @@ TEST(FixedBatch, SizesOfOperators) {
   expect_rows(cut, {3, 5});
 }
 
-// Attention over positions first: [T, B, heads, d] becomes [T B, heads d] in front of a product,
-// and [T, B, ...] behind it. T is a multiple of the file's batch.
+// Attention over positions first: [T, B, heads, d] becomes [T B, heads d] before a product, and [T,
+// B, ...] after it. T is a multiple of the file's batch.
 TEST(FixedBatch, BatchBehindPositions) {
   for (const std::int64_t t : {3, 4}) {
     ModelMaker m;
@@ -142,7 +142,7 @@ TEST(FixedBatch, BatchBehindPositions) {
   }
 }
 
-// The same of a file with a batch of 1, which no extent tells from others.
+// As above, for a file with a batch of 1, by which no axis can be recognised.
 TEST(FixedBatch, OneSampleBehindPositions) {
   ModelMaker m;
   m.input("x", {1, 3, 6}).output("y").weight("w", {6, 6}, 0.1f).weight("b", {6}, 0.1f);
@@ -172,7 +172,7 @@ TEST(FixedBatch, IndicesOfSamples) {
   ModelMaker m;
   m.input("x", {2, 3}).output("y").integers("all", {-1}).integers("shape", {2, 1, 3});
   m.integers("numbers", {2, 1, 0, 5, 4, 3}).integers("form", {2, 1, 3});
-  m.node("Reshape", {"numbers", "form"}, {"indices"});  // of each sample its places from the end
+  m.node("Reshape", {"numbers", "form"}, {"indices"});  // each sample's places from the end
   m.node("Reshape", {"x", "all"}, {"flat"});
   m.node("Gather", {"flat", "indices"}, {"turned"});
   m.node("Reshape", {"turned", "shape"}, {"y"});
@@ -208,7 +208,7 @@ TEST(FixedBatch, GatheredElements) {
   expect_rows(m, {3});
 }
 
-// y[arange(B), 2] = 0.5, and the same by an index for each element.
+// y[arange(B), 2] = 0.5, and the same with an index for each element.
 TEST(FixedBatch, ScatteredIntoEachSample) {
   ModelMaker m;
   m.input("x", {2, 3}).output("y").integers("numbers", {0, 2, 1, 2}).integers("form", {2, 2});
@@ -253,7 +253,7 @@ TEST(FixedBatch, PartsOfTheBatchAreRefused) {
   expect_refused(rolled, "a range counts samples of the batch of 2");
 }
 
-// An index that names no place: the step says so, not a constant that was clamped.
+// An index that names no place: the step reports it, instead of a constant that was clamped.
 TEST(FixedBatch, IndicesOutOfRangeAreNotFolded) {
   ModelMaker m;
   m.input("x", {2, 3}).output("y").integers("numbers", {7}).integers("form", {2, 1});
@@ -284,7 +284,7 @@ TEST(FixedBatch, ParametersStay) {
               HasSubstr("exported with a batch of 2"));
 }
 
-// There the file keeps its batch, and its constants.
+// An export keeps the file's batch, and its constants.
 TEST(FixedBatch, ExportLeavesTheFile) {
   const ModelMaker m = positions({0, 1, 2, 0, 1, 2});
   ScratchFolder folder;

@@ -1,5 +1,5 @@
-// What ONNX has as a truth value is 0 or 1 in the file: integer attributes whose default is 0 or 1
-// refuse all other numbers, but for those that count or name something.
+// Flags are 0 or 1 in the file: integer attributes whose default is 0 or 1 refuse all other
+// numbers, except those that count or name something.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -35,7 +35,7 @@ const std::set<std::string> numeric_attributes{"axis",
                                                "start",
                                                "time_axis"};
 
-// Of that version of the operator.
+// The attributes of an operator's version that are flags: integers whose default is 0 or 1.
 std::set<std::string> flags_of(const std::string& op, int version) {
   std::set<std::string> flags;
   for (const auto& [name, attribute] :
@@ -57,7 +57,7 @@ void set_flag(onnx::NodeProto& node, const std::string& flag, std::int64_t value
   set(node, flag, value);
 }
 
-// What import says of the row with another value of the flag, or "" where it takes that.
+// The import error for the row with another value of the flag; "" if import accepts it.
 std::string error_with(VersionRow row, int version, const std::string& flag, std::int64_t value) {
   if (row.nodes) {
     row.nodes = [make = row.nodes, op = row.op, flag, value](ModelMaker& m) {
@@ -78,7 +78,7 @@ std::string error_with(VersionRow row, int version, const std::string& flag, std
   return "";
 }
 
-// Some form of the operator reads the flag: a row is refused for it.
+// Whether some form of the operator reads the flag: a row is refused for it.
 bool is_refused(const std::string& op, int version, const std::string& flag, std::int64_t value) {
   return std::any_of(version_rows().begin(), version_rows().end(), [&](const VersionRow& row) {
     if (row.op != op || !row.refused.empty() || !covers(row, version)) return false;

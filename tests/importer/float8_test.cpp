@@ -1,5 +1,5 @@
-// Files with 8-bit floats: their tensors in both forms, weights that are read through them, what
-// computes and refuses them, and gradients through a rounding to 8 bits.
+// Files with 8-bit floats: their tensors in both forms, weights that are read through them, which
+// operators compute or refuse them, and gradients through a rounding to 8 bits.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -70,7 +70,7 @@ TEST(Float8File, WeightsAreReadInBothForms) {
   }
 }
 
-// As integers of 8 bits are no parameters.
+// Like 8-bit integers they are not parameters.
 TEST(Float8File, WeightsAreNotTrained) {
   const ImportResult result =
       import_graph(product_of_float8("Cast").file(), engine_operators(), with_evaluator());
@@ -122,7 +122,7 @@ TEST(Float8File, WhatComputesRefusesThemByName) {
   }
 }
 
-// Inputs and outputs of the graph, and moves in between.
+// Inputs and outputs of the graph, and operators that only move them.
 TEST(Float8File, InputsAndOutputs) {
   ModelMaker m(20);
   m.input("x", {2, 2}, importer::dtype_to_onnx(e4m3)).output("y");
@@ -141,7 +141,7 @@ TEST(Float8File, InputsAndOutputs) {
   EXPECT_EQ(numbers_of(y), (Numbers{-2, 448, 1, 448}));
 }
 
-// A piece of a cache of 8 bits is replaced.
+// Replaces a piece of an 8-bit cache.
 TEST(Float8File, CachesOfEightBits) {
   ModelMaker m(24);
   m.input("cache", {1, 3, 1}, importer::dtype_to_onnx(e4m3)).output("y");
@@ -185,7 +185,7 @@ ModelMaker rounded(const Json& json, bool by_casts) {
   return m;
 }
 
-// PyTorch's, of a rounding written out (tests/scripts/float8_values.py).
+// The gradients are PyTorch's for a rounding that is written out (tests/scripts/float8_values.py).
 TEST(Float8File, GradientsPassThroughTheRounding) {
   ASSERT_EQ(gradients().size(), 4u);
   for (const Json& json : gradients()) {

@@ -21,7 +21,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Relative to the largest number; `what` names what differs.
+// Differences are relative to the largest number; `what` names what differs.
 void expect_near_numbers(const HostTensor& got, const std::vector<double>& wanted,
                          const std::string& what) {
   ASSERT_EQ(got.type().elements(), static_cast<std::int64_t>(wanted.size())) << what;

@@ -1,4 +1,4 @@
-// What import makes of good files: paths, what trains, binding, normal form.
+// What import produces from good files: paths, what trains, binding, normal form.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -333,7 +333,8 @@ TEST(Import, FunctionsAreInlined) {
   EXPECT_EQ(result.graph.value(result.graph.outputs[0].value).name, "y");
 }
 
-// From the operator set on in which ONNX's own definition is made of operators that are imported.
+// From the first operator set in which ONNX's own definition consists of operators that import
+// reads.
 TEST(Import, DefinitionsOfOnnxAreInlined) {
   const std::vector<float> numbers{-7, -2.5, -0.25, 0, 0.25, 1, 2.5, 7};
   double square = 0;
@@ -353,7 +354,7 @@ TEST(Import, DefinitionsOfOnnxAreInlined) {
   }
 }
 
-// Functions that are expressions of others: nodes of the operator's path, its name on the result.
+// Functions composed of others: nodes with the operator's path, its name on the result.
 TEST(Import, ComposedFunctionsKeepPathAndName) {
   for (int opset : {18, 22}) {
     ModelMaker m(opset);

@@ -1,4 +1,4 @@
-// Functions and branches of If: what they make, and the weights in them.
+// Functions and branches of If: their graphs, and the weights in them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -68,7 +68,7 @@ TEST(Inlined, DefinitionsOfOnnxsOtherDomains) {
   }
 }
 
-// Function "two" of one output; its call names two, both outputs of the graph.
+// Function "two" has one output, but its call names two, both of them outputs of the graph.
 TEST(Inlined, OutputsThatAFunctionDoesNotMake) {
   ModelMaker m;
   onnx::OperatorSetIdProto& own = *m.model.add_opset_import();
@@ -168,7 +168,7 @@ TEST_F(BranchWeights, AreExportedAsTheyWereTrained) {
   EXPECT_EQ(first_result(again.graph), 6.0);
 }
 
-// A BatchNormalization in a branch, as in the main graph.
+// A BatchNormalization in a branch has the roles that it has in the main graph.
 TEST_F(BranchWeights, HaveTheRolesOfTheirPlaces) {
   IfModel choice(true);
   ModelMaker branch;

@@ -23,7 +23,7 @@ std::vector<std::string> trained(const ModelMaker& m) {
   return names;
 }
 
-/// The form of files before IR version 4: what has a value is an input as well.
+/// Before IR version 4, what has a value was an input as well.
 ModelMaker& numbered_weight(ModelMaker& m, const std::string& name,
                             const std::vector<std::int64_t>& shape) {
   return m.input(name, shape).weight(name, shape);
@@ -79,7 +79,8 @@ TEST(MadeUpNames, WhatIsMovedToThePlaceOfAWeightIsOne) {
   EXPECT_THAT(trained(m), ElementsAre("fc.weight", "onnx::Transpose_5", "onnx::PRelu_8"));
 }
 
-// As Keras's export on PyTorch leaves a convolution of images whose channels are last, and a Dense.
+// A convolution of images whose channels are last, and a Dense, as Keras's export on PyTorch leaves
+// them.
 TEST(MadeUpNames, WhatIsAddedToAProductThatLostItsNameIsABias) {
   ModelMaker m;
   m.input("x", {2, 5, 5, 3}).output("y").weight("onnx::Conv_1", {4, 3, 3, 3});
@@ -92,7 +93,7 @@ TEST(MadeUpNames, WhatIsAddedToAProductThatLostItsNameIsABias) {
   m.integers("begin", {1}).integers("end", {5}).integers("axis", {1});
   m.node("Slice", {"last", "begin", "end", "axis"}, {"cropped"});
   m.node("Add", {"cropped", "onnx::Add_2"}, {"a"});
-  m.node("Mul", {"a", "onnx::Mul_3"}, {"b"});  // of a normalization that was folded
+  m.node("Mul", {"a", "onnx::Mul_3"}, {"b"});  // the scale of a normalization that was folded
   m.node("Add", {"b", "onnx::Add_4"}, {"c"});
   m.node("MatMul", {"c", "onnx::MatMul_5"}, {"d"});
   m.node("Add", {"onnx::Add_6", "d"}, {"e"});
@@ -104,7 +105,7 @@ TEST(MadeUpNames, WhatIsAddedToAProductThatLostItsNameIsABias) {
                                       "onnx::Add_6", "onnx::MatMul_8"));
 }
 
-// An InstanceNormalization without weights has these as well.
+// An InstanceNormalization without weights has ones and zeros as well.
 TEST(MadeUpNames, OnesAndZerosOfAnInstanceNormalizationAreConstants) {
   ModelMaker m;
   m.input("x", {2, 3, 4}).output("y").weight("scale", {3, 1});

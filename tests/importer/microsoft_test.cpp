@@ -17,7 +17,7 @@ std::string error_of_microsoft_node(const std::function<void(ModelMaker&)>& make
   return error_of_nodes(microsoft_cases.domain, microsoft_cases.version, make);
 }
 
-// What a node has and import does not know changes its meaning: it is refused by name.
+// An attribute that import does not know changes the node's meaning, so it is refused by name.
 TEST(Microsoft, WhatIsNotReadIsRefused) {
   const std::string attribute = error_of_microsoft_node([](ModelMaker& m) {
     onnx::NodeProto& node = m.node("QuickGelu", {"x"}, {"y"});
@@ -51,7 +51,7 @@ TEST(Microsoft, OtherFormsNameTheMend) {
   EXPECT_NE(error.find("graph_optimization_level"), std::string::npos) << error;
 }
 
-// onnxruntime's own spelling in ai.onnx is taken where ONNX has no such operator, and no other.
+// onnxruntime's own spelling in ai.onnx is accepted only where ONNX has no such operator.
 TEST(Microsoft, OnlyWhatExtendsOnnxStandsInItsDomain) {
   const std::string error =
       error_of_microsoft_node([](ModelMaker& m) { m.node("BiasGelu", {"x"}, {"y"}); });

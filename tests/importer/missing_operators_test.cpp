@@ -1,5 +1,5 @@
-// What is said of operators that are missing: all of them at once, with their numbers, first places
-// and what would help.
+// The report on missing operators: all of them at once, with their numbers, first places and what
+// would help.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -169,7 +169,7 @@ TEST(MissingOperators, WhatWouldHelp) {
   EXPECT_THAT(what_would_help(node, 20), HasSubstr("custom_translation_table"));
 }
 
-// The list's names are those of operators and domains, each once.
+// The list's names are existing operators and domains, each once.
 TEST(MissingOperators, TheListOfWords) {
   std::vector<std::string> names;
 #define TANDEM_HELP(name, text)                      \
@@ -196,7 +196,7 @@ TEST(MissingOperators, ABatchInAnInitialState) {
                           HasSubstr("data.drop_last = true")));
 }
 
-// What fails only with another batch than the file's says so.
+// A failure that occurs only with another batch than the file's says so.
 TEST(MissingOperators, AFixedBatch) {
   ModelMaker m;
   m.input("x", {2, 3}).output("y").weight("state", {2, 3});

@@ -111,7 +111,7 @@ TEST(Ml, AttributesAreParameters) {
                            HasSubstr("in the order of the class labels")));
 }
 
-// The second of two rows is the parameter where the first is minus it.
+// The second of two rows is the parameter if the first is its negative.
 TEST(Ml, MirroredRowsStayMirrored) {
   const ModelMaker m = classifier("head", {-1, 2, 1, -2}, {-3, 3}, "LOGISTIC");
   const OnnxFile file = m.file();
@@ -141,7 +141,7 @@ TEST(Ml, MirroredRowsStayMirrored) {
   EXPECT_EQ(written.graph().node(1).op_type(), "ZipMap");
 }
 
-// Two rows of a softmax are two weights, whatever they start from.
+// Two rows of a softmax are two weights, whatever their initial values.
 TEST(Ml, MirroredRowsOfASoftmaxAreTwo) {
   const ModelMaker m = classifier("head", {-1, 2, 1, -2}, {-3, 3}, "SOFTMAX");
   const Graph graph = import_graph(m.file(), engine_operators(), with_evaluator()).graph;
@@ -170,7 +170,7 @@ TEST(Ml, LabelsOfText) {
   std::string notes;
   for (const std::string& note : result.summary.notes) notes += note + "\n";
   EXPECT_THAT(notes, HasSubstr("label: this output is text: it is left out"));
-  // A copy for an output of text is no reader.
+  // A copy for an output of text is not a reader.
   ModelMaker copied = m;
   copied.node("Identity", {"label"}, {"words"});
   copied.graph().mutable_output(0)->set_name("words");
@@ -188,7 +188,7 @@ TEST(Ml, LabelsOfText) {
               HasSubstr("all outputs of the model are text"));
 }
 
-// The 1 of 1 - p and the constants of scalers are no weights; those of layers are, whatever their
+// The 1 of 1 - p and the constants of scalers are not weights; those of layers are, whatever their
 // name.
 TEST(Ml, NumbersOfFormulasDoNotTrain) {
   ModelMaker m = ml_maker();
@@ -211,7 +211,8 @@ TEST(Ml, NumbersOfFormulasDoNotTrain) {
   EXPECT_THAT(trainable(), ElementsAre("Ma_MatMulcst1", "intercepts"));
 }
 
-// An epsilon that tf2onnx has folded is no weight; a bias of one number is, by its name or place.
+// An epsilon that tf2onnx has folded is not a weight; a bias of one number is, by its name or
+// place.
 TEST(Ml, LoneNumbersOfTensorflowDoNotTrain) {
   ModelMaker m = ml_maker();
   m.input("x", {2, 4}).output("y").weight("dense/Cast/ReadVariableOp:0", {4, 1});

@@ -1,4 +1,4 @@
-// What is said of models before they train, and what they compute outside of training, over files
+// Notices about models before they train, and what they compute outside of training, over files
 // that PyTorch's exporters and onnxruntime's quantization wrote (tests/scripts/model_notices.py).
 #include "importer/model_notices.h"
 
@@ -110,7 +110,7 @@ TEST(RandomNumbers, LeaveTheExportedFile) {
   }
 }
 
-// mode "train" leaves out what is unknown, by its mean: z = mu of a variational encoder.
+// mode "train" replaces random numbers by their mean: z = mu for a variational encoder.
 TEST(RandomNumbers, FollowRules) {
   const std::string name = notices_folder + "random/reparametrized.torchscript.onnx";
   ImportOptions options = for_batch(3, false);

@@ -1,5 +1,5 @@
-// One of ONNX's node cases as tensors: what is fed and expected in sequences and optionals is taken
-// apart, by nodes before and behind those of the case.
+// One of ONNX's node cases as tensors: nodes before and after those of the case take sequences and
+// optionals apart, both fed and expected ones.
 #pragma once
 
 #include <filesystem>

@@ -25,7 +25,7 @@ namespace {
 
 using namespace tandem::testing;
 
-// Operators that import reads and of which ONNX has no case that could pass here, with why.
+// Operators that import reads and for which ONNX has no case that could pass here, with the reason.
 const std::map<std::string, std::string>& without_case() {
   static const std::map<std::string, std::string> operators{
       {"GlobalLpPool", "ONNX has none"},
@@ -44,7 +44,7 @@ const std::map<std::string, std::string>& without_case() {
   return operators;
 }
 
-// Whether a case of the operator in a supported type has to pass. Each has one that does.
+// Whether a case of the operator in a supported type has to pass. Each operator has one that does.
 bool is_promised(const onnx::NodeProto& node) {
   return node.domain().empty() && importer::find_lowering(node.op_type()) != nullptr &&
          without_case().count(node.op_type()) == 0;
@@ -62,7 +62,7 @@ struct Outcome {
   std::string why;
 };
 
-// Inputs that some node takes as a setting.
+// Inputs that some node reads as a setting.
 std::set<std::string> setting_inputs(const onnx::GraphProto& graph) {
   std::set<std::string> names;
   for (const onnx::NodeProto& node : graph.node()) {
@@ -74,7 +74,7 @@ std::set<std::string> setting_inputs(const onnx::GraphProto& graph) {
   return names;
 }
 
-// `of_largest`: what is 0 by its formula was expected with the rounding of the largest numbers.
+// `of_largest`: zeros by the formula were expected with the rounding error of the largest numbers.
 std::string difference_from_expected(const HostTensor& got, const HostTensor& want,
                                      bool of_largest = false) {
   if (!(got.type() == want.type()))
@@ -112,7 +112,7 @@ std::string dropout_difference(const HostTensor& x, const NamedTensors& got, dou
                                              : fmt::format("{} of the elements were kept", share);
 }
 
-// 0 and 1 by numpy's random numbers: how many are 1 is what the probabilities say.
+// Draws of 0 and 1 from numpy's random numbers: the probabilities say how many are 1.
 std::string bernoulli_difference(const HostTensor& x, const HostTensor& y, const HostTensor& want) {
   if (!(y.type() == want.type()))
     return fmt::format("type {} instead of {}", to_string(y.type()), to_string(want.type()));
@@ -227,7 +227,7 @@ class Cases {
   ~Cases() {
     if (own_) std::filesystem::remove_all(root_);
   }
-  /// How many were packed, or 0 where a folder has them.
+  /// How many were packed, or 0 if the cases come from a folder.
   std::size_t packed() const { return packed_; }
   std::vector<std::filesystem::path> folders() const {
     std::vector<std::filesystem::path> folders;
@@ -252,7 +252,7 @@ std::string reason_of(const std::string& why) {
   return at == std::string::npos ? line : line.substr(at + file.size());
 }
 
-// Of all cases those that do not pass stand in a file, each with its reason.
+// A file lists the cases that do not pass, each with its reason.
 void expect_listed(const std::string& left_out) {
   const std::string path = source_folder() + "/tests/data/onnx_node/not_passed.txt";
   if (std::getenv("TANDEM_UPDATE_DOCS") != nullptr) std::ofstream(path) << left_out;
@@ -295,7 +295,7 @@ TEST(NodeTests, PromisedOperatorsPass) {
       EXPECT_NE(outcome.why.find(known->second), std::string::npos) << name << ": " << outcome.why;
       continue;
     }
-    // What is imported at all has to be right.
+    // Whatever can be imported has to be right.
     EXPECT_FALSE(must || outcome.kind == Outcome::failed) << name << ": " << outcome.why;
   }
   for (const importer::Lowering& lowering : importer::all_lowerings()) {

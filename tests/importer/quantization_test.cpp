@@ -1,5 +1,5 @@
-// Fake quantization: QuantizeLinear followed by DequantizeLinear has PyTorch's results, and its
-// gradient, which passes straight through where the range does not cut; so models with it train.
+// Fake quantization: QuantizeLinear followed by DequantizeLinear has PyTorch's results and its
+// gradient, which passes straight through within the range; so models with it train.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -96,8 +96,8 @@ TEST(FakeQuantization, HasPyTorchsGradient) {
   }
 }
 
-// The largest and the least number of int8 are of the range: a weight whose scale comes from its
-// largest element trains it. As torch.fake_quantize_per_tensor_affine of PyTorch 2.15 has it.
+// The largest and the least int8 are inside the range: a weight whose scale comes from its largest
+// element is trained by it. torch.fake_quantize_per_tensor_affine of PyTorch 2.15 does the same.
 TEST(FakeQuantization, PassesTheGradientAtTheEndsOfTheRange) {
   ModelMaker m(21);
   m.input("x", {6}).output("y");
@@ -122,7 +122,7 @@ TEST(FakeQuantization, PassesTheGradientAtTheEndsOfTheRange) {
   }
 }
 
-// The weight is the one parameter; scale and zero point are none.
+// Only the weight is a parameter; scale and zero point are not.
 TEST(FakeQuantization, KeepsTheFloatingPointWeight) {
   const ImportResult result = import_graph(quantized(fake_quantization_cases()[1], true).file(),
                                            engine_operators(), with_evaluator());
@@ -130,7 +130,7 @@ TEST(FakeQuantization, KeepsTheFloatingPointWeight) {
   EXPECT_EQ(result.graph.states[0].name, "w");
 }
 
-// What a file clips and casts by itself is truncated, and has no gradient.
+// What a file clips and casts by itself is truncated and has no gradient.
 TEST(FakeQuantization, IsNotSeenInOtherCasts) {
   ModelMaker m(21);
   m.input("x", {4}).output("y");

@@ -1,4 +1,4 @@
-// How often Bernoulli and Multinomial draw what: as often as the probabilities say, within five
+// Bernoulli and Multinomial draw as often as the probabilities say, within five standard
 // deviations.
 #include <gtest/gtest.h>
 

@@ -1,4 +1,5 @@
-// Parameters by what reads them, in files as exporters write them: made-up names, tied weights.
+// Parameters named after what reads them, in files as exporters write them: made-up names, tied
+// weights.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -27,7 +28,7 @@ onnx::NodeProto& scoped(onnx::NodeProto& node, const std::string& scopes) {
   return node;
 }
 
-/// The names of the parameters that a selector means.
+/// The parameters that a selector names.
 std::vector<std::string> meant(const Graph& graph, const std::string& selector) {
   const ParameterNames names(graph);
   std::vector<std::string> found;
@@ -42,7 +43,7 @@ Graph imported(const ModelMaker& m) {
   return import_graph(m.file(), engine_operators(), with_evaluator()).graph;
 }
 
-/// Weights that the classic exporter has transposed and called anew (do_constant_folding).
+/// Weights that the classic exporter has transposed and renamed (do_constant_folding).
 ModelMaker folded_attention() {
   ModelMaker m;
   m.input("x", {2, 4}).output("y").weight("layers.0.attn.q_proj.bias", {4});
@@ -126,7 +127,7 @@ TEST(ReaderNames, AnLstmsAreWeightsAndBiasOfItsModule) {
   EXPECT_THAT(meant(graph, "rnn:bias"), ElementsAre("onnx::LSTM_3"));
 }
 
-/// A table that an output layer reads too, as a named weight or under a made-up name.
+/// A table that an output layer reads too, under its own or under a made-up name.
 ModelMaker tied(const std::string& table) {
   ModelMaker m;
   m.input("ids", {2}, onnx::TensorProto::INT64).output("y").weight(table, {5, 4});
@@ -150,7 +151,7 @@ TEST(ReaderNames, ATiedWeightIsMeantThroughEachReader) {
 }
 
 TEST(ReaderNames, TheNameOfAnotherParameterStaysThatOnes) {
-  ModelMaker m;  // fc reads what is called as proj's, and has a weight of its own
+  ModelMaker m;  // fc reads the weight that is named after proj, and has one of its own
   m.input("x", {2, 4}).output("y").weight("proj.weight", {4, 4}).weight("fc.weight", {4, 4});
   named(m.node("MatMul", {"x", "proj.weight"}, {"a"}), "/fc/MatMul");
   named(m.node("MatMul", {"a", "fc.weight"}, {"y"}), "/fc/MatMul_1");

@@ -5,7 +5,7 @@
 
 namespace tandem::testing {
 
-/// Test failures where a stage of this file says something else, in text or as JSON.
+/// Test failures if a stage of this file gives another diagnosis, in text or as JSON.
 void expect_same_diagnosis(const std::string& model_bytes);
 
 }  // namespace tandem::testing

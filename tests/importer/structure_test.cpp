@@ -1,4 +1,4 @@
-// What of a model file counts as its structure, and what does not.
+// Which parts of a model file count as its structure, and which do not.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -44,7 +44,7 @@ ModelStructure structure(const ModelMaker& m, const std::vector<std::string>& va
   return structure_of(m.file(), values);
 }
 
-/// What the edit of `m` shows as, or "none".
+/// The first difference that the edit of `m` makes, or "none".
 std::string change(const ModelMaker& m, const Edit& edit,
                    const std::vector<std::string>& values = {}) {
   ModelMaker edited;

@@ -22,7 +22,7 @@ Evaluator reference_evaluator();
 
 using NamedTensors = std::vector<std::pair<std::string, HostTensor>>;
 /// The outputs of the graph, node by node on reference kernels; states have their start values.
-/// Throws std::runtime_error naming the node where no kernel takes it.
+/// Throws std::runtime_error naming the node if no kernel accepts it.
 NamedTensors run_graph(const Graph& graph, const NamedTensors& inputs);
 /// How many nodes of the operator the graph has.
 std::int64_t count_nodes(const Graph& graph, const std::string& op);
@@ -59,8 +59,8 @@ void set(onnx::NodeProto& node, const std::string& name, double value);
 void set(onnx::NodeProto& node, const std::string& name, const std::string& value);
 void set(onnx::NodeProto& node, const std::string& name, const std::vector<std::int64_t>& values);
 
-/// The message of the Error that `body` throws; "" and a test failure where it throws none, a test
-/// failure too where it is of another kind.
+/// The message of the Error that `body` throws; "" and a test failure if it throws none, a test
+/// failure too if it has another kind.
 std::string error_of(const std::function<void()>& body, ErrorKind kind = ErrorKind::usage);
 
 /// A folder of its own, gone at the end of the test.
@@ -76,7 +76,7 @@ class ScratchFolder {
 };
 
 std::filesystem::path fixtures();  // tests/data/parity
-/// A folder named by an environment variable, else `fallback` where it exists, else empty.
+/// A folder named by an environment variable, else `fallback` if it exists, else empty.
 std::filesystem::path folder_from(const char* variable, const std::filesystem::path& fallback);
 
 }  // namespace tandem::testing

@@ -87,7 +87,7 @@ TEST(Tables, ReadByOtherOperatorsAreRefused) {
   EXPECT_THAT(text, HasSubstr("deep.weight"));
   EXPECT_THAT(text, HasSubstr("Gather along axis 1"));
   EXPECT_THAT(text, HasSubstr("train.toml:4:9"));
-  // Behind a copy it shows when the graph is there.
+  // Through a copy it is noticed only once there is a graph.
   ModelMaker copied = tables();
   copied.node("Identity", {"deep.weight"}, {"copy"});
   copied.node("ReduceSum", {"copy"}, {"sum"});

@@ -1,5 +1,5 @@
-// Tied weights: initializers in one place of an external file, Identity, names that the exporter
-// lists; and the way back into a file.
+// Tied weights: initializers in the same place of an external file, Identity, names that the
+// exporter lists; and the way back into a file.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -45,7 +45,7 @@ OnnxFile two_products(const ScratchFolder& folder, const std::string& a, const s
   return OnnxFile::open(folder.path() / "model.onnx");
 }
 
-// The same, the second one by another name of the first weight.
+// Like two_products, but the second product uses another name of the first weight.
 OnnxFile two_products_by_identity() {
   ModelMaker m;
   m.input("x", {2, 4}).output("y").weight("a.weight", {4, 4});

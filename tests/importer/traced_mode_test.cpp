@@ -1,5 +1,5 @@
-// Normalization in files of torch.onnx.export(dynamo=True), which has no training_mode: the mode of
-// PyTorch's module by the node's metadata or name (tests/scripts/traced_batch_norm.py).
+// Normalization in files of torch.onnx.export(dynamo=True), which have no training_mode: the node's
+// metadata or name gives the mode of PyTorch's module (tests/scripts/traced_batch_norm.py).
 #include "importer/file/traced_mode.h"
 
 #include <gmock/gmock.h>
@@ -35,7 +35,7 @@ ImportResult traced_file(const std::string& name, const std::string& batch_norm,
                       engine_operators(), options);
 }
 
-/// Whether each BatchNormalization of the file is in training there.
+/// Whether each BatchNormalization is in training mode in the file.
 Modes modes_of(const ImportResult& model) {
   Modes modes;
   for (const BatchNormUse& use : model.batch_norms) modes[use.path] = use.file_trains;
@@ -67,7 +67,7 @@ TEST(TracedMode, IsThatOfEachModule) {
       continue;
     }
     ASSERT_EQ(modes.count(path), 1u);
-    // Of modules without running statistics the file computes those of the batch itself.
+    // For modules without running statistics the file computes the statistics of the batch itself.
     EXPECT_EQ(modes[path], trains && !module.starts_with("batch"));
   }
   EXPECT_THAT(model.summary.problems, ::testing::IsEmpty());
@@ -107,7 +107,7 @@ TEST(TracedMode, ThatIsLostIsRefusedWhereTheFileDecides) {
   EXPECT_THAT(trained_in(ruled), ElementsAre("BatchNormalization#1"));
 }
 
-/// What metadata and names of nodes say, of calls that exporters of several versions note.
+/// What metadata and names of nodes say about calls, as exporters of several versions note them.
 TEST(TracedMode, OfCalls) {
   const auto mode = [](const std::string& call, const std::string& name = "") {
     onnx::NodeProto node;

@@ -1,5 +1,5 @@
-// training_info that is wrong, each with an Error that names what is; the parts that it is split
-// into; Gradient at other values than the graph has; artifacts of onnxruntime-training.
+// training_info: errors that name what is wrong with it; the parts that it is split into; Gradient
+// at other values than the graph has; artifacts of onnxruntime-training.
 #include "importer/training_info/training_info.h"
 
 #include <gmock/gmock.h>
@@ -46,7 +46,7 @@ TrainingGraph built(const TrainingImport& import) {
   return build_training_graph(engine_operators(), import.model.graph, request);
 }
 
-/// What reading, importing or building the step ends with.
+/// The error that reading, importing or building the step ends with.
 std::string refusal_of_training(const onnx::ModelProto& model) {
   return error_of([&] { built(imported_training(model)); });
 }
@@ -97,7 +97,7 @@ TEST(TrainingInfoImport, UpdatesOfTheEngineTakeThePlaceOfNodes) {
   const Graph composed = built(imported_training(model("adam_with_decay"))).graph;
   EXPECT_EQ(count_nodes(composed, "AdamUpdate"), 0);
   EXPECT_EQ(count_nodes(composed, "Assign"), 13);
-  // A value that somebody else reads is computed.
+  // A value that another node reads is computed.
   onnx::ModelProto read = model("sgd");
   onnx::NodeProto& more = *info(read).mutable_algorithm()->add_node();
   more.set_op_type("Identity");
@@ -117,7 +117,8 @@ TEST(TrainingInfoImport, UpdatesOfTheEngineTakeThePlaceOfNodes) {
 
 class StepsOnReferenceKernels : public ::testing::TestWithParam<const char*> {};
 
-// Beside PyTorch's gradients and ONNX's evaluator of the update: tests/scripts/training_info.py.
+// Compared with PyTorch's gradients and ONNX's evaluator of the update
+// (tests/scripts/training_info.py).
 TEST_P(StepsOnReferenceKernels, AgreeWithThePublication) {
   const std::string name = GetParam();
   const NpzFile expected(source_folder() + "/tests/data/training_info/expected.npz");
@@ -319,7 +320,7 @@ TEST(BadTrainingInfo, GraphsAndNumber) {
   EXPECT_THAT(refusal_of_training(m), HasSubstr("'quarter' has another type than 'fc1.weight'"));
 }
 
-// A file of short parts in training_info is not taken for a small one.
+// A file of many short parts in training_info does not count as a small one.
 TEST(BadTrainingInfo, PartsAreCounted) {
   onnx::ModelProto m = model("sgd");
   for (int i = 0; i < 1000; ++i) info(m).mutable_algorithm()->add_node()->set_op_type("Relu");

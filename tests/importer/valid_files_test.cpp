@@ -1,4 +1,4 @@
-// Habits of files that onnx.checker and onnxruntime accept.
+// Unusual forms of files that onnx.checker and onnxruntime accept.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -211,8 +211,8 @@ TEST(ValidFile, OddDeclarations) {
   EXPECT_EQ(run_graph(result.graph, {{"x", zeros_2_3()}}).at(0).second.shape(), (Shape{2, 3}));
 }
 
-// Weights in 16 bits that every reader casts train in float32, through a Transpose, too; others
-// stay what they are.
+// Weights in 16 bits that every reader casts train in float32, also through a Transpose; others
+// stay as they are.
 TEST(ValidFile, WeightsInHalfPrecisionBehindCasts) {
   for (const bool is_cast : {true, false}) {
     ModelMaker m;
@@ -235,8 +235,8 @@ TEST(ValidFile, WeightsInHalfPrecisionBehindCasts) {
   }
 }
 
-// Weights of 4 and 2 bits are those numbers where DequantizeLinear alone reads them: y = x + 0.5 (w
-// - zero point). The first element is in the lowest bits; a byte may be filled in part.
+// Weights of 4 and 2 bits are read as such numbers if only DequantizeLinear reads them: y = x + 0.5
+// (w - zero point). The first element is in the lowest bits; a byte may be filled in part.
 TEST(ValidFile, WeightsOfFourAndTwoBits) {
   struct Case {
     onnx::TensorProto::DataType type;
@@ -280,7 +280,7 @@ TEST(ValidFile, WeightsOfFourAndTwoBits) {
   }
 }
 
-// A zero point of 4 bits of QuantizeLinear is the range of its result, which int8 would widen.
+// QuantizeLinear's 4-bit zero point sets the range of its result, which int8 would widen.
 TEST(ValidFile, FourBitsThatAreARangeAreNamed) {
   ModelMaker m(21);
   m.input("x", {2, 3}).output("y");
@@ -298,7 +298,7 @@ TEST(ValidFile, FourBitsThatAreARangeAreNamed) {
               HasSubstr("INT4"));
 }
 
-// Tensors with an empty raw_data beside the field that they use.
+// Tensors with an empty raw_data in addition to the field that they use.
 TEST(ValidFile, EmptyRawData) {
   ModelMaker m;
   m.input("x", {2, 3}).output("y");

@@ -29,7 +29,7 @@ inline constexpr DType f32 = DType::float32, f64 = DType::float64, f16 = DType::
 
 /// One spelling of an operator, valid in ONNX's versions `first` to `last` of it (since_version,
 /// both included) as far as these versions know the element types of the inputs. Inputs are x0, x1,
-/// …, outputs y0, y1, …; a HostTensor without elements stands for an absent one.
+/// …, outputs y0, y1, …; a HostTensor without elements marks an absent one.
 struct VersionRow {
   std::string op;
   int first = 1, last = newest;

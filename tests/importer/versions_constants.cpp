@@ -9,7 +9,7 @@ namespace {
 
 using Rows = std::vector<VersionRow>;
 
-// Numbers beside tensors from version 12 on.
+// Numbers as well as tensors from version 12 on.
 void add_constants(Rows& rows) {
   for (DType dtype : {f32, f64, f16, i32, i64, DType::boolean}) {
     const HostTensor value = typed(dtype, {2, 2}, {1, 0, 1, 1});
@@ -264,7 +264,7 @@ void add_splits_to_sequences(Rows& rows) {
   }
 }
 
-// No range, no deviation: what is left is no more random.
+// Without range or deviation nothing random is left.
 void add_random(Rows& rows) {
   for (DType dtype : {f32, f64, f16}) {
     const std::int64_t onnx = dtype == f32 ? 1 : dtype == f64 ? 11 : 10;

@@ -138,7 +138,7 @@ void add_variadic(Rows& rows) {
   struct Variadic {
     const char* op;
     double (*f)(double, double);
-    double scale = 1;  // of the result over three operands
+    double scale = 1;  // factor of the result over three operands
   };
   const std::vector<Variadic> list{
       {"Max", [](double a, double b) { return std::max(a, b); }},

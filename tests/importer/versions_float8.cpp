@@ -1,4 +1,4 @@
-// Rows of 8-bit floats: conversions, scales, and what moves them or asks what they are.
+// Rows of 8-bit floats: conversions, scales, and operators that move them or ask what they are.
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -13,7 +13,7 @@ namespace {
 using Rows = std::vector<VersionRow>;
 constexpr DType e5m2 = DType::float8_e5m2, powers = DType::float8_e8m0fnu;
 
-// Numbers of 8 bits beside 0.3, which ml_dtypes gives: 0.3125 with three bits behind the first.
+// 0.3 in 8 bits as ml_dtypes gives it: 0.3125 with three bits, or two, after the leading one.
 void add_float8_casts(Rows& rows) {
   constexpr double nan = std::numeric_limits<double>::quiet_NaN();
   for (DType from : {f32, f16, f64, i32}) {

@@ -159,7 +159,7 @@ void add_bits(Rows& rows) {
   rows.push_back({.op = "BitwiseNot",
                   .inputs = {typed(DType::uint16, {2}, {0, 5})},
                   .outputs = {typed(DType::uint16, {2}, {65535, 65530})}});
-  // Negative places and too many of them leave what the sign alone does.
+  // Negative places and too many of them leave only what the sign gives.
   const HostTensor signed_x = typed(DType::int32, {5}, {-8, -8, -8, 8, 8});
   const HostTensor places = typed(DType::int32, {5}, {1, 40, -1, 40, -1});
   rows.push_back({.op = "BitShift",

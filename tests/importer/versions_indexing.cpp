@@ -1,4 +1,4 @@
-// Rows of lookups and updates by indices, running sums, largest elements, and operators made of
+// Rows of lookups and updates by indices, running sums, largest elements, and operators built from
 // places; expected elements are written out.
 #include <limits>
 
@@ -59,7 +59,7 @@ void add_scatters(Rows& rows) {
   struct Reduction {
     const char* name;
     int first;
-    double combined;  // of 4 and the updates 6 and 3
+    double combined;  // 4 combined with the updates 6 and 3
   };
   for (const Reduction& reduction : {Reduction{"none", 16, 3},
                                      {"add", 16, 13},

@@ -98,7 +98,7 @@ void add_lines_and_neighbours(Rows& rows) {
                     .attributes = {{"p", 1}, {"axis", 0}},
                     .outputs = {typed(dtype, {2, 2}, {1, -1, 0, 0})},
                     .note = "sums of 1"});
-    // Of four channels {1, 2, 3, 4} the squares are 1, 4, 9, 16; one before and two behind.
+    // Four channels {1, 2, 3, 4} have the squares 1, 4, 9, 16; a sum has one before and two after.
     const Numbers sums{14, 30, 29, 25};
     Numbers y{1, 2, 3, 4};
     for (std::size_t i = 0; i < 4; ++i) y[i] /= std::pow(2 + 0.5 / 4 * sums[i], 0.625);

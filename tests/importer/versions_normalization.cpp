@@ -10,7 +10,7 @@ namespace {
 using Rows = std::vector<VersionRow>;
 
 struct MeanAndVariance {
-  double mean = 0, variance = 0;  // of all elements, divided by their number
+  double mean = 0, variance = 0;  // over all elements, divided by their number
 };
 MeanAndVariance moments_of(const Numbers& x) {
   MeanAndVariance m;
@@ -143,7 +143,7 @@ void add_dropout(Rows& rows) {
                   .refused = "ratio"});
 }
 
-// Of runs of `run` neighbouring elements.
+// Softmax over each `run` neighbouring elements.
 Numbers softmax(const Numbers& x, std::size_t run, bool logarithm = false) {
   Numbers y = x;
   for (std::size_t i = 0; i < x.size(); ++i) {

@@ -6,7 +6,7 @@ namespace {
 
 using Rows = std::vector<VersionRow>;
 
-// Every second element of the asymmetric mode lies on an old one; behind the last it is repeated.
+// In asymmetric mode every second element lies on an old one; after the last it is repeated.
 void add_upsamples(Rows& rows) {
   for (DType dtype : {f32, f64, bf16, i32, u8}) {
     const HostTensor x = typed(dtype, {1, 2}, {1, 5}), scales = floats({2}, {1, 2});
@@ -40,7 +40,7 @@ void add_upsamples(Rows& rows) {
                   .note = "fewer"});
 }
 
-// Of versions 11 and 12: the place of an old element is that of half_pixel without its last -0.5.
+// In versions 11 and 12 an old element lies where half_pixel puts it, but without the last -0.5.
 void add_resizes_of_tensorflow(Rows& rows) {
   rows.push_back(
       {.op = "Resize",
@@ -52,7 +52,7 @@ void add_resizes_of_tensorflow(Rows& rows) {
        .note = "tf_half_pixel_for_nn"});
 }
 
-// roi may be absent from version 13 on; here it is ignored but for tf_crop_and_resize.
+// roi may be absent from version 13 on; here it is ignored except by tf_crop_and_resize.
 void add_resizes(Rows& rows) {
   const HostTensor roi = floats({4}, {0, 0, 1, 1});
   struct Form {
@@ -160,7 +160,7 @@ void add_resizes(Rows& rows) {
          integers({1, 2}),
          {{"coordinate_transformation_mode", "tf_crop_and_resize"}},
          row({2, 2})},
-        // A filter of twice the width: 0.25, 0.75, 0.75, 0.25 of the four around, over 2
+        // A filter of twice the width: 0.25, 0.75, 0.75, 0.25 for the four elements around, over 2
         {"antialias",
          18,
          longer,

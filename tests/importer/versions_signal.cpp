@@ -1,4 +1,4 @@
-// Rows of transforms, windows, pooling by norms, moves of blocks, and what is drawn or chosen;
+// Rows of transforms, windows, pooling by norms, moves of blocks, and random draws or choices;
 // expected elements are written out or come from their formulas.
 #include <cmath>
 #include <numbers>
@@ -140,7 +140,7 @@ void add_unpooling(Rows& rows) {
   }
 }
 
-// Of the numbers 1, 2, ... along an axis of 3.
+// Most rows hold the numbers 1, 2, ...
 void add_blocks(Rows& rows) {
   for (DType dtype : {f32, f64, f16, i32}) {
     rows.push_back({.op = "CenterCropPad",
@@ -203,7 +203,7 @@ void add_grids(Rows& rows) {
                   .refused = "theta"});
 }
 
-// What is certain: probabilities 0 and 1, weights that all others vanish beside.
+// Certain results: probabilities 0 and 1, weights next to which all others vanish.
 void add_draws(Rows& rows) {
   for (DType dtype : {f32, f64, f16}) {
     const HostTensor p = typed(dtype, {4}, {0, 1, 1, 0});
@@ -292,7 +292,7 @@ void add_sequence_counts(Rows& rows) {
   }
 }
 
-// Boxes: two that nearly agree, one apart; corners in either order.
+// Boxes: two that nearly agree, one away from them; corners in either order.
 void add_suppressions(Rows& rows) {
   const HostTensor boxes =
       floats({1, 4, 4}, {0, 0, 10, 10, 11, 10, 0, 0, 20, 20, 30, 30, 0, 0, 10, 10});
@@ -401,7 +401,7 @@ void add_transforms(Rows& rows) {
         typed(dtype, {1, 7, 2}, fourier(re, im, 7, 7, -1, 1)));
     add("shorter", real, typed(i32, {}, {3}), 0, 1,
         typed(dtype, {1, 2, 2}, fourier(re, none, 3, 2, -1, 1)));
-    // Of one side, [1, 2 - i, 3]: the whole is [1, 2 - i, 3, 2 + i].
+    // One side is [1, 2 - i, 3]: the whole is [1, 2 - i, 3, 2 + i].
     add("one side back", typed(dtype, {1, 3, 2}, {1, 0, 2, -1, 3, 0}), own, 1, 1,
         typed(dtype, {1, 4, 1}, {2, 0, 0, -1}));
   }

@@ -95,7 +95,7 @@ TEST(Versions, RowsAreOfOperatorsThatAreImported) {
   }
 }
 
-// Operators that no row makes, with what does.
+// Operators that no row makes, and what makes them.
 const std::map<std::string, std::string>& made_elsewhere() {
   static const std::map<std::string, std::string> operators{
       {"Dropout", "in training only, at random: DropoutInTraining"},
@@ -103,7 +103,7 @@ const std::map<std::string, std::string>& made_elsewhere() {
   return operators;
 }
 
-// What a graph gets from a file: no operator is there without an importer that makes it.
+// What a graph gets from a file: every operator has an importer that makes it.
 TEST(Versions, EachOperatorOfTheEngineIsMade) {
   std::set<std::string> made;
   for (const VersionRow& row : version_rows()) {
@@ -127,8 +127,8 @@ TEST(Versions, EachOperatorOfTheEngineIsMade) {
   }
 }
 
-// What is dropped is random: what stays is scaled by 1 / (1 - ratio), about that share stays, and
-// the mask says which.
+// Dropout is random: what stays is scaled by 1 / (1 - ratio), about that share stays, and the mask
+// says which elements.
 TEST(Versions, DropoutInTraining) {
   constexpr double ratio = 0.25;
   for (int version : versions_of("Dropout")) {

@@ -1,4 +1,4 @@
-// Rows of what transformers have beside attention; what they mean in double arithmetic.
+// Rows of what transformers have besides attention, with its meaning in double arithmetic.
 #include <cmath>
 
 #include "tests/importer/versions.h"
@@ -149,10 +149,10 @@ void add_linear_attention(Rows& rows) {
                      rate = typed(dtype, {1, 2, 1}, {1, 0.5});
     // (4, 0) / 2 + (1, 2), then half of that + (6, -3)
     add("gated", {past, decay}, {7, -8.5}, {7.5, -2});
-    // rates 1 and 0.5; the state (1, 2) says 0 of the second key
+    // rates 1 and 0.5; the state (1, 2) predicts 0 for the second key
     add("delta", {absent, absent, rate}, {5, -3.75}, {4, 0.5});
     if (dtype == bf16) continue;  // its log(0.5) is 0.2 % off, twice
-    // (2, 0) says 1 of the first key: (2, 0) + (0.5, 1); (1.25, 0.5) says 2 of the second
+    // (2, 0) predicts 1 for the first key: (2, 0) + (0.5, 1); (1.25, 0.5) predicts 2 for the second
     add("gated_delta", {past, decay, typed(dtype, {1, 2, 1}, {1, 1})}, {4.5, -3.5}, {3.25, -0.5});
   }
 }

@@ -1,4 +1,4 @@
-// Lookups, groups and sums of table rows where many ids name none, against plain loops.
+// Lookups, groups and sums of table rows, where many ids name no row, against plain loops.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -23,7 +23,7 @@ using Narrow = std::vector<std::int32_t>;
 constexpr std::int64_t none = absent_id<std::int64_t>;
 constexpr std::int32_t narrow_none = absent_id<std::int32_t>;
 
-/// A part of `share` of the ids is absent, anywhere.
+/// Random ids, of which about `share` are absent, at random positions.
 Indices ids_with_gaps(std::int64_t count, std::int64_t table_rows, double share) {
   std::mt19937_64 random(static_cast<std::uint64_t>(count + table_rows));
   std::uniform_real_distribution<double> uniform(0, 1);
@@ -50,8 +50,8 @@ struct GroupedPresent {
   std::int64_t count = 0;
 };
 
-/// Ids in `pieces` arrays, int64 and int32 in turn where `mixed`. No result is written behind its
-/// end, which is marked.
+/// Groups ids in `pieces` arrays, int64 and int32 in turn if `mixed`. Checks that no result is
+/// written past its end, which is marked.
 GroupedPresent group_present(const Indices& ids, std::int64_t table_rows, int threads, int pieces,
                              bool mixed) {
   const Narrow narrow = narrowed(ids);
@@ -111,7 +111,7 @@ void check_groups_of_present(const Indices& ids, const GroupedPresent& result) {
   }
 }
 
-// Powers of two among the tables: the row behind the last one then needs a bit more.
+// Some tables have a power of two of rows: the row after the last one then needs one more bit.
 TEST(AbsentRows, AreInNoGroup) {
   for (const std::int64_t table_rows :
        {std::int64_t{1}, std::int64_t{2}, std::int64_t{256}, std::int64_t{700}, std::int64_t{4096},
@@ -131,7 +131,7 @@ TEST(AbsentRows, AreInNoGroup) {
   }
 }
 
-// The most rows that are counted, not sorted.
+// The largest table whose rows are counted and not sorted.
 TEST(AbsentRows, AreInNoGroupOfALargeTableEither) {
   const std::int64_t table_rows = std::int64_t{1} << 22;
   const Indices ids = ids_with_gaps(270000, table_rows, 0.5);
@@ -148,7 +148,7 @@ TEST(AbsentRows, OfSeveralArraysOfBothTypes) {
   }
 }
 
-// Rooms for ids that may come, of which few have.
+// Arrays with space for more ids than there are: the rest is absent.
 TEST(AbsentRows, AtTheEndOfTheirArrays) {
   for (const std::int64_t table_rows : {std::int64_t{900}, std::int64_t{1} << 30}) {
     for (const std::size_t used : {0, 1, 700, 6001}) {
@@ -162,23 +162,23 @@ TEST(AbsentRows, AtTheEndOfTheirArrays) {
   }
 }
 
-// The least int32 is an id like others among int64 ids, and of a large table it is a row.
+// The least int32 is an ordinary id among int64 ids: in a large table it names a row.
 TEST(AbsentRows, AreOfTheirOwnType) {
   const std::int64_t table_rows = (std::int64_t{1} << 31) + 5;
   const Indices ids{std::int64_t{narrow_none}, 5, none, -1};
   const GroupedPresent groups = group_present(ids, table_rows, 1, 1, false);
   ASSERT_EQ(groups.count, 2);
-  EXPECT_EQ(groups.rows[0], 5);  // of both: -2^31 counts from the end
+  EXPECT_EQ(groups.rows[0], 5);  // named by two ids: -2^31 counts from the end
   EXPECT_EQ(groups.rows[1], table_rows - 1);
   EXPECT_EQ(groups.offsets[2], 3);
 }
 
-// Every row of the table is NaN but those that ids name.
+// Every row of the table is NaN except those that ids name.
 TEST(AbsentRows, LookupZeros) {
   const std::int64_t table_rows = 5000;
   for (const Isa isa : instruction_sets()) {
     for (const std::int64_t columns : {1, 2, 7, 8, 16, 20, 80, 100}) {
-      // The larger of the counts makes an output that is written around the caches.
+      // The largest count makes an output that is written with non-temporal stores.
       for (const std::int64_t n : {1, 17, 400, 110000}) {
         const Indices ids = ids_with_gaps(n, table_rows, 0.5);
         const Narrow narrow = narrowed(ids);
@@ -260,7 +260,7 @@ TEST(AbsentRows, AddNothingToBags) {
   }
 }
 
-// Sums, norms and updates read no gradient of an absent position: those are NaN.
+// Sums, norms and updates must not read gradients of absent positions: those are NaN.
 TEST(AbsentRows, HaveNoGradient) {
   const std::int64_t table_rows = 700, n = 9000;
   const Indices ids = ids_with_gaps(n, table_rows, 0.5);

@@ -14,7 +14,7 @@ struct Sizes {
   std::int64_t b, h, s, t, d, e;
 };
 
-// Heads side by side in each row, as a product of [B S, 3 H D] leaves them.
+// Heads next to each other in each row, as a product of [B S, 3 H D] leaves them.
 Layout in_rows(const Shape& shape, std::int64_t width) {
   return {0, {shape[2] * width, shape[3], width, 1}};
 }
@@ -72,9 +72,9 @@ TEST(Attention, Sizes) {
   }
 }
 
-/// As PyTorch has it in float32: the mask is added to scores before anything is subtracted from
-/// them, so that beside -1e30 all keys are alike. Here in double, of one query, but for the sum of
-/// score and mask; `low` is what hides every key.
+/// The formula as PyTorch has it in float32: the mask is added to scores before anything is
+/// subtracted from them, so that with -1e30 all keys are alike. This one is in double, for one
+/// query, except for the sum of score and mask; `low` hides every key.
 struct Formula {
   std::vector<double> y, dq, dk, dv;
 
@@ -110,7 +110,7 @@ struct Formula {
   }
 };
 
-// Scores are multiples of 1/64, which float32 holds beside -65504.
+// Scores are multiples of 1/64, which stay exact in float32 when -65504 is added.
 TEST(Attention, RowsThatAFiniteMaskHides) {
   const std::int64_t d = 4, e = 3;
   const auto multiples = [](std::int64_t count, int seed) {
@@ -153,7 +153,7 @@ TEST(Attention, RowsThatAFiniteMaskHides) {
   }
 }
 
-// Among rows that show something, in blocks of queries and of keys.
+// Masked rows among rows that show some keys, in blocks of queries and of keys.
 TEST(Attention, FiniteMasks) {
   const Sizes n{1, 2, 150, 300, 8, 8};
   HostTensor mask = random_tensor({150, 300}, 8);

@@ -39,7 +39,7 @@ TEST(BatchNormalization, BothLayouts) {
   }
 }
 
-// The statistics take one pass; a mean far above the deviation must not hurt.
+// The statistics take one pass; a mean far above the deviation must not make them inexact.
 TEST(BatchNormalization, LargeMean) {
   const Shape shape{16, 8, 20, 20};
   for (const Layout& layout : {row_major(shape), channels_last(shape)}) {

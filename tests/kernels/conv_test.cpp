@@ -64,7 +64,7 @@ TEST(Conv, TinyMaps) {
   check_all_passes({{8, 32, 4, 4}, {64, 32, 3, 3}, {2, 2}, {1, 1, 1, 1}}, {"simd.conv_taps"});
   check_all_passes({{8, 32, 4, 4}, {48, 32, 3, 3}, {1, 1}, {1, 1, 1, 1}});
   check_all_passes({{8, 32, 4, 4}, {32, 32, 1, 1}, {2, 2}, {0, 0, 0, 0}}, {"simd.conv_taps"});
-  // Taps and positions that never meet.
+  // Some taps never meet any position.
   check_all_passes({{8, 32, 1, 1}, {32, 32, 3, 3}, {2, 2}, {2, 2, 2, 2}, {2, 2}},
                    {"simd.conv_taps"});
 }
@@ -95,8 +95,8 @@ void check_weight_gradient(const ConvShape& c, const std::string& kernel) {
                  .kernels = {kernel}});
 }
 
-/// Tiles of channels: parts of tiles, one vector behind pairs of them, windows over borders on all
-/// sides and past the map, strides, several blocks of rows, few tiles for many threads, one pixel.
+/// Tiles of channels: incomplete tiles, one vector after pairs of them, windows over all borders
+/// and beyond the map, strides, several blocks of rows, few tiles for many threads, one pixel.
 TEST(Conv, WeightsByTiles) {
   const auto check = [](const ConvShape& c) { check_weight_gradient(c, "simd.conv_weights"); };
   check({{3, 19, 7, 6}, {48, 19, 3, 3}, {1, 1}, {1, 1, 1, 1}});
@@ -113,8 +113,8 @@ TEST(Conv, WeightsByTiles) {
   check({{3, 160, 10, 11}, {144, 160, 3, 3}, {1, 1}, {1, 1, 1, 1}});
 }
 
-/// A window for each channel: windows over borders on all sides, parts of vectors, more vectors
-/// than threads and fewer.
+/// One window per channel: windows over all borders, incomplete vectors, more and fewer vectors
+/// than threads.
 TEST(Conv, Depthwise) {
   const auto check = [](const ConvShape& c) { check_weight_gradient(c, "simd.conv_depthwise"); };
   check({{3, 19, 7, 6}, {19, 1, 3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, 19});

@@ -21,7 +21,7 @@ TEST(Copy, AnyOrderOfAxes) {
   check({.op = "Copy", .inputs = {{random_tensor({})}}});
 }
 
-// The value has an order of its own; the state keeps its one.
+// The value has another order of axes; the state keeps its own.
 TEST(Copy, AssignsInAnyOrder) {
   const Shape shape{3, 70, 9, 65};
   const NodeInput state{random_tensor(shape, 1)};

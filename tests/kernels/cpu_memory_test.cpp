@@ -1,4 +1,4 @@
-// Memory of the cpu where the process may have few addresses.
+// Memory of the cpu if the process has few addresses left.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -56,7 +56,7 @@ TEST(CpuMemoryTest, ALimitOnAddressesIsNamed) {
   EXPECT_THAT(text, ::testing::HasSubstr("ulimit -v"));
 }
 
-// What `take` ends with where the process may have `more` bytes more.
+// The error of `take` if the process may have only `more` additional bytes.
 std::string refusal(std::size_t more, const std::function<void()>& take) {
   const FewAddresses few(more);
   EXPECT_TRUE(few.is_set());

@@ -1,4 +1,5 @@
-// Capture and replay follow CUDA's rules: what it may contain, what it orders, what it refuses.
+// Capture and replay follow CUDA's rules: what a capture may contain, what it orders, what it
+// refuses.
 #include <gmock/gmock.h>
 
 #include "kernels/cpu/cpu_device.h"
@@ -15,7 +16,7 @@ using ::testing::IsEmpty;
 constexpr std::size_t captured_floats = 100;
 constexpr std::size_t captured_bytes = captured_floats * sizeof(float);
 
-// Captures: x to the device on a forked copy_in, y = 2 x + step on compute.
+// Captures a copy of x to the device on a forked copy_in, and y = 2 x + step on compute.
 struct CapturedStep {
   explicit CapturedStep(bool joined = true) {
     x = emulated.device->allocate(captured_bytes);
@@ -23,7 +24,7 @@ struct CapturedStep {
     begun = emulated.device->make_event();
     arrived = emulated.device->make_event();
     kernel = prepared([joined](const KernelArguments& arguments) {
-      if (!joined) return;  // it would race indeed
+      if (!joined) return;  // it would really race
       const auto* from = static_cast<const float*>(arguments.inputs[0]);
       auto* to = static_cast<float*>(arguments.outputs[0]);
       for (std::size_t i = 0; i < captured_floats; ++i)
@@ -70,7 +71,7 @@ TEST(EmulatedCapture, MissingJoinIsRefused) {
   CapturedStep step(false);
   EXPECT_THAT(error_of([&] { step.emulated.compute->end_capture(); }),
               HasSubstr("emulated:0.copy_in is joined"));
-  const auto memory = step.emulated.device->allocate(64);  // nothing is captured any more
+  const auto memory = step.emulated.device->allocate(64);  // the capture has ended
   EXPECT_THAT(error_of([&] { step.emulated.compute->synchronize(); }), "");
 }
 
@@ -78,7 +79,7 @@ TEST(EmulatedCapture, MissingEdgeInsideIsReportedAtLaunch) {
   CapturedStep step(false);
   const auto late = step.emulated.device->make_event();
   step.emulated.copy_in->record(*late, 1);
-  step.emulated.compute->wait(*late, 1);  // joined, but behind the kernel
+  step.emulated.compute->wait(*late, 1);  // joined, but after the kernel
   const auto captured = step.emulated.compute->end_capture();
   EXPECT_EQ(step.emulated.first_error(), "");
   step.emulated.compute->launch(*captured);
@@ -87,7 +88,7 @@ TEST(EmulatedCapture, MissingEdgeInsideIsReportedAtLaunch) {
   step.emulated.device->synchronize();
 }
 
-// The fork is a part of the graph: the stream that it was captured from is not ordered behind it.
+// The fork belongs to the graph: the stream that it was captured from does not wait for the graph.
 TEST(EmulatedCapture, OrdersItsOwnStreamOnly) {
   for (const bool with_event : {true, false}) {
     CapturedStep step;
@@ -146,7 +147,7 @@ TEST(EmulatedCapture, RefusesWhatCudaRefuses) {
   emulated.compute->launch(*empty);
   emulated.compute->record(*inside, 1);  // an ordinary event again
   inside->synchronize(1);
-  // What broke a rule cannot be launched.
+  // A capture that broke a rule cannot be launched.
   emulated.compute->begin_capture();
   EXPECT_NE(error_of([&] { emulated.compute->wait(*outside, 1); }), "");
   EXPECT_THAT(error_of([&] { emulated.compute->end_capture(); }), HasSubstr("broken"));

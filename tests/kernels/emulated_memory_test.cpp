@@ -1,4 +1,4 @@
-// The emulated device's memory: out of the host's reach, guarded, limited, and never clean.
+// The emulated device's memory: inaccessible to the host, guarded, limited, and never cleared.
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -45,7 +45,7 @@ TEST(EmulatedMemoryDeathTest, GuardPages) {
   run_poke(4095, 4096, false);
   run_poke(8191, 8192, true);
   EXPECT_DEATH(run_poke(4096, 4096, false), "");
-  EXPECT_DEATH(run_poke(192, 192, false), "");  // plain blocks end right at the guard
+  EXPECT_DEATH(run_poke(192, 192, false), "");  // plain blocks end directly at the guard
   EXPECT_DEATH(run_poke(-1, 4096, false), "");
   EXPECT_DEATH(run_poke(8192, 8192, true), "");
   EXPECT_DEATH(run_poke(-1, 8192, true), "");

@@ -1,4 +1,4 @@
-// Missing events are found whatever the timing was, present ones are enough, virtual times are
+// Missing events are found whatever the timing was, existing ones are enough, and virtual times are
 // exact.
 #include <gmock/gmock.h>
 
@@ -18,8 +18,8 @@ using ::testing::SizeIs;
 constexpr std::size_t ordered_floats = 1000;
 constexpr std::size_t ordered_bytes = ordered_floats * sizeof(float);
 
-// Steps of: x in, y = 2 x + 1, y out; without double buffers, so that each step waits for the one
-// before. Where one of the four waits is left out, the host waits instead, unseen by the monitor.
+// Steps of: copy x in, y = 2 x + 1, copy y out. There are no double buffers, so each step waits for
+// the one before. Instead of the wait that is left out the host waits, unseen by the monitor.
 struct Pipeline {
   enum Wait { none, x_arrived, y_ready, x_read, y_sent };
 
@@ -94,7 +94,7 @@ TEST(EmulatedOrder, EachMissingWaitIsReportedWithBothNamesEveryTime) {
               "writes) touch the same bytes, and no event orders them");
     ASSERT_THAT(error_without(Pipeline::y_ready, 1),
                 AllOf(HasSubstr("layer1.matmul"), HasSubstr("logits")));
-    // Over the edge into the next step.
+    // The missing wait is for the next step.
     ASSERT_THAT(error_without(Pipeline::x_read, 2),
                 AllOf(HasSubstr("layer1.matmul"), HasSubstr("images")));
     ASSERT_THAT(error_without(Pipeline::y_sent, 2),
@@ -119,7 +119,7 @@ TEST(EmulatedOrder, OverlapOfSomeBytesIsEnough) {
 TEST(EmulatedOrder, WaitForWhatNobodyEnqueuedIsReported) {
   Emulated emulated;
   const auto event = emulated.device->make_event();
-  emulated.compute->wait(*event, 0);  // nothing to wait for: a first step
+  emulated.compute->wait(*event, 0);  // nothing to wait for, as in a first step
   EXPECT_EQ(emulated.first_error(), "");
   emulated.compute->wait(*event, 1);
   EXPECT_THAT(emulated.first_error(), HasSubstr("emulated:0.compute waits for record 1"));
@@ -151,7 +151,7 @@ std::string host_lane_error(bool with_events) {
   const auto slot = cpu->allocate(ordered_bytes), memory = emulated.device->allocate(ordered_bytes);
   const auto kernel = affine(0, 7, ordered_floats);
   const UnaryCall fill(*kernel, "preprocess", nullptr, slot->address(), ordered_bytes, 0.25);
-  std::thread other([&] {  // the cpu's lane; the launch thread goes on as soon as it may
+  std::thread other([&] {  // the cpu's lane; the main thread launches meanwhile
     lane->run(fill.call());
     lane->record(*filled, 1);
     if (with_events) lane->wait(*done, 1);
@@ -180,7 +180,7 @@ TEST(EmulatedOrder, HostLanesAreWatchedAsWell) {
   }
 }
 
-// From one device to another through the host's memory.
+// A copy from one device to another through the host's memory.
 TEST(EmulatedOrder, DevicesThatShareAMonitor) {
   for (const bool with_event : {true, false}) {
     Emulated first;

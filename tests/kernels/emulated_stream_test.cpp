@@ -1,4 +1,4 @@
-// Streams of the emulated device: real kernels, step contexts, rings that allocate nothing.
+// Streams of the emulated device: real kernels, step contexts, ring buffers that allocate nothing.
 #include <gmock/gmock.h>
 #include <omp.h>
 
@@ -76,7 +76,7 @@ TEST(EmulatedStream, TakesArgumentsAndContextWhenEnqueued) {
 
 TEST(EmulatedStream, KeepsOrderWhenTheRingIsFull) {
   Emulated emulated;
-  const std::size_t count = 5000, many = 20000;  // more calls, more pointers than the ring has
+  const std::size_t count = 5000, many = 20000;  // more calls and pointers than the ring has
   const auto memory = emulated.device->allocate(64);
   std::atomic<std::size_t> next{0};
   std::atomic<bool> ordered{true};

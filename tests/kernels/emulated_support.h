@@ -24,7 +24,8 @@ struct Emulated {
     copy_out = device->make_stream(StreamKind::copy_out);
     settled = device->make_event();
   }
-  /// Waits for the stream without telling the monitor: nothing races, and yet nothing is ordered.
+  /// Waits for the stream without reporting to the monitor: nothing races, but nothing is ordered
+  /// for it.
   void settle(Stream& stream) {
     stream.record(*settled, ++settled_count);
     settled->synchronize(settled_count);
@@ -41,7 +42,7 @@ struct Emulated {
   std::uint64_t settled_count = 0;
 };
 
-/// y = a x + b over n floats, or b alone without an input.
+/// y = a x + b over n floats; just b if there is no input.
 inline std::unique_ptr<PreparedKernel> affine(float a, float b, std::size_t n) {
   return prepared([=](const KernelArguments& arguments) {
     const auto* x = static_cast<const float*>(arguments.inputs[0]);
@@ -81,7 +82,7 @@ inline std::vector<float> read_floats(Device& device, const void* address, std::
   return result;
 }
 
-/// What an Error says that f throws; "" where it throws none.
+/// The text of the Error that f throws; "" if it throws none.
 template <class F>
 std::string error_of(F&& f) {
   try {

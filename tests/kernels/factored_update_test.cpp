@@ -1,4 +1,4 @@
-// Updates with statistics of rows and columns against the reference: parameters of every number of
+// Updates with statistics of rows and columns against the reference: parameters with any number of
 // axes, matrices smaller and larger than a chunk, many at once, of 16 bits.
 #include <gtest/gtest.h>
 
@@ -26,7 +26,7 @@ Attributes adafactor_settings(const Attributes& more = {}) {
   return all;
 }
 
-/// Master, gradient and the states that it has.
+/// Master, gradient and the states that the parameter has.
 std::vector<NodeInput> parameter(const Shape& shape, unsigned seed, DType grad = DType::float32) {
   std::vector<NodeInput> inputs{{random_tensor(shape, seed)},
                                 {random_tensor(shape, seed + 1).converted(grad)}};
@@ -40,7 +40,7 @@ std::vector<NodeInput> parameter(const Shape& shape, unsigned seed, DType grad =
   return inputs;
 }
 
-/// Outputs of states that are not there.
+/// Outputs of states that do not exist.
 std::vector<int> unread(const std::vector<Shape>& shapes, bool weight = false) {
   std::vector<int> all;
   const int outputs = 1 + static_cast<int>(adafactor().states.size()) + weight;

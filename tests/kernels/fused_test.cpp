@@ -37,7 +37,7 @@ TEST(Fused, UnaryOperatorsOverOddLengths) {
   }
 }
 
-// Each function of the engine, whether or not a test names it.
+// Tests each function of the engine, whether or not another test names it.
 TEST(Fused, EveryFunctionOverOddLengths) {
   for (const ScalarRow& row : scalar_rows()) {
     if (row.kind().types == ScalarTypes::integers) continue;  // typed_test.cpp
@@ -71,7 +71,7 @@ TEST(Fused, FunctionsOfTheirOwnOverOddLengths) {
   }
 }
 
-// Operands and results of 16 bits, also with holes and broadcast: one rounding is 2^-8 or 2^-11.
+// Operands and results of 16 bits, also with gaps and broadcast: one rounding is 2^-8 or 2^-11.
 class SixteenBits : public ::testing::TestWithParam<DType> {};
 
 TEST_P(SixteenBits, InAndOut) {
@@ -102,11 +102,11 @@ TEST_P(SixteenBits, InAndOut) {
 INSTANTIATE_TEST_SUITE_P(Types, SixteenBits, ::testing::Values(DType::bfloat16, DType::float16),
                          [](const auto& info) { return std::string(name_of(info.param)); });
 
-// All float16 numbers widen exactly; floats round to the nearest, also to subnormals and infinity.
+// All float16 numbers widen exactly; floats round to nearest, also to subnormals and infinity.
 TEST(Fused, Float16BitByBit) {
   std::vector<std::uint16_t> halves(65536), narrow;
   for (std::size_t i = 0; i < halves.size(); ++i) halves[i] = static_cast<std::uint16_t>(i);
-  std::vector<float> floats;  // each float16, its neighbours, and what lies between two
+  std::vector<float> floats;  // neighbours of each float16 and of midpoints
   for (const std::uint16_t half : halves) {
     const float x = half_to_float(half);
     for (const float end : {-INFINITY, INFINITY}) floats.push_back(std::nextafter(x, end));
@@ -130,7 +130,7 @@ TEST(Fused, Float16BitByBit) {
   }
 }
 
-// Values at the ends of the range: infinities, zeros and numbers that are none.
+// Values at the ends of the range: infinities, zeros and NaN.
 TEST(Fused, UnaryOperatorsAtTheEnds) {
   const float infinity = std::numeric_limits<float>::infinity();
   const float nan = std::numeric_limits<float>::quiet_NaN();
@@ -141,9 +141,8 @@ TEST(Fused, UnaryOperatorsAtTheEnds) {
   }
 }
 
-// Relative errors against double, over the whole range of results that are not tiny.
-// Exponents that are known have steps of their own; the reference takes the standard's pow, which
-// makes infinity of -infinity to the power 1/2.
+// Known exponents have their own steps; the reference calls the standard's pow, which returns
+// infinity for -infinity to the power 1/2.
 TEST(Fused, KnownPowersAtTheEnds) {
   const float infinity = std::numeric_limits<float>::infinity();
   const HostTensor x = HostTensor::from<float>(
@@ -157,6 +156,7 @@ TEST(Fused, KnownPowersAtTheEnds) {
   }
 }
 
+// Relative errors against double, over the whole range of results that are not tiny.
 TEST(Fused, FunctionsAreAccurate) {
   struct Function {
     TileOp op;
@@ -303,7 +303,7 @@ TEST(Fused, BodiesWithSeveralOutputs) {
   }
 }
 
-/// x in 16 bits and back, once in the place of each other operand of a body.
+/// A body that casts x and a product to 16 bits and back, for several kinds of results.
 std::shared_ptr<const Graph> rounding_body(DType from, DType half) {
   GraphBuilder g(operators());
   const ValueId x = g.input("x", {from, {5, 1200}});
@@ -321,8 +321,8 @@ std::shared_ptr<const Graph> rounding_body(DType from, DType half) {
   return std::make_shared<const Graph>(g.finish());
 }
 
-// To the bit: a cast to 16 bits and back is no cast to nothing. Numbers of all magnitudes, beyond
-// the ends of float16 and below its least.
+// Equal to the bit: a cast to 16 bits and back must round. Numbers of all magnitudes, beyond the
+// ends of float16 and below its least.
 TEST(Fused, CastsTo16BitsRound) {
   HostTensor x = random_tensor({5, 1200}, 5), w = random_tensor({1200}, 6, 0.5, 1.5);
   auto numbers = x.as<float>();
@@ -344,7 +344,7 @@ TEST(Fused, CastsTo16BitsRound) {
   }
 }
 
-// A number that is known takes the place of its operand, whatever its type is.
+// A known number replaces its operand, whatever its type.
 TEST(Fused, CastsOfKnownNumbers) {
   for (const DType from : {DType::uint8, DType::int32, DType::int64, DType::float16}) {
     for (const char* to : {"float32", "float16", "bool"}) {

@@ -53,7 +53,8 @@ TEST(GemmSgd, InPlace) {
   }
 }
 
-// A spilled accumulator or a lost vector form costs a factor; noise of a busy machine does not.
+// A spilled accumulator or a missing vector form costs a factor; the noise of a busy machine does
+// not.
 TEST(Gemm, SpeedOfOneCore) {
   const auto features = processor_features();
   if (features.empty()) GTEST_SKIP() << "needs AVX2";

@@ -1,4 +1,4 @@
-// GridSample and its gradient against the reference: more places than are looked at together, few
+// GridSample and its gradient against the reference: more positions than are handled at once, few
 // samples for many threads, both activation layouts.
 #include <gtest/gtest.h>
 
@@ -70,7 +70,7 @@ TEST(GridSample, LinesAndVolumes) {
   check_sampled({{1, 2, 5, 6, 7}, {1, 3, 4, 5, 3}, sampling("cubic", "border", 0)});
 }
 
-// One place, and one element: maps that are row-major and channels-last at once.
+// One position, and one element: such maps are row-major and channels-last at once.
 TEST(GridSample, SinglePlacesAndElements) {
   check_sampled({{2, 5, 6, 7}, {2, 1, 1, 2}, sampling("linear", "zeros", 0)});
   check_sampled({{2, 5, 1, 1}, {2, 6, 7, 2}, sampling("linear", "border", 0)});

@@ -36,7 +36,7 @@ TEST(LayerNormalization, ForwardAndGradient) {
   }
 }
 
-// A large mean must not cost the variance its digits.
+// A large mean must not make the variance inexact.
 TEST(LayerNormalization, LargeMean) {
   check({.op = "LayerNormalization",
          .inputs = {{random_tensor({9, 300}, 1, 999, 1001)}, {random_tensor({300}, 2)}},

@@ -43,7 +43,7 @@ TEST(MatMul, BatchesInAnyOrder) {
   check_product(
       {.op = "MatMul", .inputs = {{4, 6, 33, 16}, {16, 20}}, .orders = {{1, 0, 2, 3}, {}}});
   check_product({.op = "MatMul", .inputs = {{4, 33, 16}, {16, 20}}, .orders = {{1, 2, 0}, {1, 0}}});
-  // More products than rows each.
+  // More products than rows in each.
   check_product({.op = "MatMul", .inputs = {{21, 3, 16}, {16, 20}}, .orders = {{1, 0, 2}, {}}});
   check_product({.op = "MatMul", .inputs = {{21, 3, 16}, {16, 1}}, .orders = {{1, 0, 2}, {}}});
   check_product(
@@ -62,7 +62,7 @@ TEST(MatMul, NetworkShapes) {
   }
 }
 
-// Epilogues where the batch axes do not become rows: each product has its own part of the mask.
+// Epilogues whose batch axes do not become rows: each product has its own part of the mask.
 TEST(Gemm, BatchesInAnyOrder) {
   const std::vector<std::vector<int>> orders{{1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {0, 2, 1}};
   for (const std::vector<int>& order : orders) {

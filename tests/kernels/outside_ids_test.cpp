@@ -1,4 +1,4 @@
-// What lookups and sums of bags say of ids outside the table, wherever one of them is.
+// How lookups and sums of bags report ids outside the table, wherever they are.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -15,7 +15,7 @@ namespace {
 template <class Id>
 class OutsideIds : public ::testing::Test {
  protected:
-  /// What both functions say of one id among many of row 1, on each instruction set.
+  /// Checks the result of both functions for one id among many others, on each instruction set.
   static void expect(Id id, std::size_t at, Id other, bool inside) {
     constexpr std::int64_t rows = 7, length = 39, bags = 1700;
     std::vector<Id> ids(static_cast<std::size_t>(length * bags), other);

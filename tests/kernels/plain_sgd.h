@@ -1,4 +1,4 @@
-// The step of rows that shows their gradients.
+// Plain SGD of rows, which makes their gradients visible.
 #pragma once
 
 #include "engine/optimizers/settings.h"

@@ -163,7 +163,7 @@ std::vector<HostTensor> run(const Kernel& kernel, const NodeCheck& check, const 
       scatter(result, request.outputs[i].layout, static_cast<char*>(outputs[i]), true);
     results.push_back(result);
   }
-  // Nothing may be written outside: the borders of every output keep their pattern.
+  // Nothing may be written outside an output: its borders keep their pattern.
   for (std::size_t i = 0; i < out.size(); ++i) {
     for (int k = 0; k < 64; ++k) {
       EXPECT_EQ(static_cast<const char*>(out[i].storage.data())[k], 0x5b) << "before output " << i;
@@ -237,7 +237,7 @@ void check(const NodeCheck& check) {
     request.outputs.push_back(
         {built.graph.type(y), row_major(built.graph.type(y).shape), true, nullptr});
   const Kernel* kernel = find(fast, check.op, &request);
-  if (kernel == nullptr) kernel = find(fast, check.op);  // other layouts or fewer results do
+  if (kernel == nullptr) kernel = find(fast, check.op);  // may take other layouts, fewer results
   ASSERT_NE(kernel, nullptr) << check.op;
   const Kernel* plain = find(reference, check.op, &request);
   ASSERT_NE(plain, nullptr) << "no reference for " << check.op;
@@ -247,7 +247,7 @@ void check(const NodeCheck& check) {
   for (const std::string& set : check.features) {
     if (set != "baseline" && std::find(processor.begin(), processor.end(), set) == processor.end())
       continue;
-    std::vector<HostTensor> of_one;  // thread
+    std::vector<HostTensor> of_one;  // results with one thread
     for (int threads : {1, 2, 3}) {
       SCOPED_TRACE(check.op + ", " + set + ", " + std::to_string(threads) + " threads");
       const std::vector<HostTensor> got = run(*kernel, check, built, facts_of(set, threads), false);

@@ -15,12 +15,12 @@ namespace tandem::testing {
 
 struct NodeInput {
   HostTensor tensor;             // row-major
-  std::optional<Layout> layout;  // how the kernel gets it
+  std::optional<Layout> layout;  // the kernel's layout
   bool absent = false;
   bool constant = false;  // known before the run
 };
 
-/// Uniform numbers; the same for the same seed.
+/// Uniform numbers, the same for the same seed.
 HostTensor random_tensor(Shape shape, unsigned seed = 1, double low = -1, double high = 1);
 HostTensor random_integers(Shape shape, DType dtype, std::int64_t low, std::int64_t high,
                            unsigned seed = 1);
@@ -34,17 +34,17 @@ struct NodeCheck {
   Attributes attributes = {};
   std::shared_ptr<const Graph> body = nullptr;
   std::vector<std::optional<Layout>> output_layouts = {};
-  std::vector<int> unread = {};  // outputs that nobody reads
+  std::vector<int> unread = {};  // outputs that are not read
   double tolerance = 1e-5;       // times max(1, largest magnitude)
   bool in_place = false;         // outputs overwrite the inputs that the operator's aliases name
-  bool same_of_any_threads = false;  // bit by bit
+  bool same_of_any_threads = false;  // any number of threads gives the same bits
   std::vector<std::string> features = {"avx512", "avx2", "baseline"};
 };
 
-/// Adds a test failure where kernel and reference differ.
+/// Adds a test failure if kernel and reference differ.
 void check(const NodeCheck& node);
 
-/// The kernel's refusal, or "".
+/// The kernel's refusal; "" if it takes the node.
 std::string refusal(const NodeCheck& node);
 
 }  // namespace tandem::testing

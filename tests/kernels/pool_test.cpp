@@ -65,7 +65,7 @@ TEST(Pool, ThreeAxes) {
       {{1, 40, 4, 5, 6}, {1, 40, 4, 5, 4}, {2, 3, 2}, {1, 1, 1}, {1, 1, 0, 0, 1, 0}, {1, 1, 2}});
 }
 
-// Along the axes that a window does not reach along, neighbours are pooled side by side.
+// Along axes where windows have extent 1, neighbours are pooled together.
 TEST(Pool, SomeOfThreeAxes) {
   check_pool(
       {{2, 3, 10, 5, 7}, {2, 3, 8, 5, 7}, {3, 1, 1}, {1, 1, 1}, {0, 0, 0, 0, 0, 0}, {1, 1, 1}});

@@ -17,7 +17,7 @@ namespace {
 
 HostTensor next_random_tensor(const Shape& shape, std::mt19937& random) {
   HostTensor tensor(TensorType{DType::float32, shape});
-  // Few distinct values: maxima meet equals, and small errors stay small.
+  // Few distinct values: maxima have ties, and small errors stay small.
   for (float& x : tensor.as<float>()) {
     x = static_cast<float>(static_cast<int>(random() % 65) - 32) / 32.0f;
   }
@@ -69,7 +69,7 @@ std::vector<Setting> settings_of_products() {
       facts.threads = threads;
       facts.features = all;
       if (narrow) facts.features = {"avx2"};
-      if (narrow && all.size() < 2) continue;  // the same as the other
+      if (narrow && all.size() < 2) continue;  // equal to the wide setting
       result.push_back(
           {(narrow ? "avx2, " : "all, ") + std::to_string(threads) + " threads", facts});
     }
@@ -156,7 +156,7 @@ void check_product(const ProductCase& product) {
         absent ? ValueId{}
                : builder.input("x" + std::to_string(i), {DType::float32, product.inputs[i]}));
   }
-  if (product.op == "MaxPoolGrad") {  // y is what MaxPool makes of x
+  if (product.op == "MaxPoolGrad") {  // y must be the result of MaxPool
     Attributes attributes = product.attributes;
     Graph pool = [&] {
       GraphBuilder forward(operators);

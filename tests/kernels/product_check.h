@@ -19,13 +19,13 @@ struct ProductCase {
   std::vector<std::vector<int>>
       orders;               // per input: axes from outermost to innermost where not as proposed
   double tolerance = 2e-5;  // relative to the largest magnitude of the reference
-  std::vector<std::string> kernels;  // that must be among those that ran
+  std::vector<std::string> kernels;  // these must be among the kernels that ran
 };
 
-/// Expectations of the running test fail with the kernel, layout, instruction set and team size.
+/// Adds test failures that name the kernel, layout, instruction set and team size.
 void check_product(const ProductCase& product);
 
-/// `weight` as the tests write it; `pads` is begins then ends.
+/// Attributes of a convolution; `pads` has begins, then ends.
 Attributes conv_attributes(Ints strides, Ints pads, Ints dilations = {1, 1},
                            std::int64_t group = 1);
 

@@ -122,7 +122,7 @@ TEST(RowBags, GradientsOfBags) {
   }
 }
 
-// One column in one array takes a way of its own.
+// One column in one array has a special code path.
 TEST(RowBags, GradientsOfColumnBags) {
   Lookups lookups(1, false);
   lookups.single = 0;
@@ -190,7 +190,7 @@ TEST(RowBags, SumsOfRows) {
   }
 }
 
-// Padding may hold anything.
+// Padding may contain anything.
 TEST(RowBags, RowsOfWeightZeroAreNotRead) {
   for (const Isa isa : instruction_sets()) {
     for (const std::int64_t columns : {1, 16}) {

@@ -1,4 +1,4 @@
-// A state of an optimizer as an update of rows gets it, with a trap behind its end.
+// An optimizer's state as an update of rows gets it, with a trap after its end.
 #pragma once
 
 #include <cstring>
@@ -9,8 +9,8 @@
 
 namespace tandem::testing {
 
-/// As many numbers as the layout says, then NaNs, as many as if each state were as long as the
-/// table: what reads them makes weights of NaN, what writes into them is seen.
+/// As many numbers as the layout says, then NaNs up to the length of a whole table (and more): if
+/// they are read, weights become NaN, and writes to them are detected.
 class RowState {
  public:
   /// State k of a table.
@@ -21,18 +21,18 @@ class RowState {
     for (std::size_t i = 0; i < size_; ++i) numbers_[i] = start;
   }
 
-  /// Null where the kind has no such state.
+  /// Null if the kind has no such state.
   float* data() { return size_ == 0 ? nullptr : numbers_.data(); }
   std::size_t size() const { return size_; }
   const float& operator[](std::size_t i) const { return numbers_[i]; }
-  /// The trap is as it was.
+  /// Whether the trap is unchanged.
   bool ends_where_it_should() const {
     for (std::size_t i = size_; i < numbers_.size(); ++i) {
       if (std::memcmp(&numbers_[i], &trap, sizeof trap) != 0) return false;
     }
     return true;
   }
-  /// Bit by bit.
+  /// Compares bits.
   bool operator==(const RowState& other) const {
     return size_ == other.size_ && numbers_.size() == other.numbers_.size() &&
            std::memcmp(numbers_.data(), other.numbers_.data(), numbers_.size() * sizeof(float)) ==
@@ -45,7 +45,7 @@ class RowState {
   std::vector<float> numbers_;
 };
 
-/// Where states of tests start: a mean of squares is above the square of a mean.
+/// Start values of states in tests: the mean of squares is larger than the square of the mean.
 constexpr float start_of_state(int k) { return k == 0 ? 0.1f : k == 1 ? 0.05f : 0.02f; }
 
 /// All states of a table.

@@ -1,5 +1,5 @@
-// Updates of the rows of tables by every optimizer in every instruction set against its rule in
-// double, which row_optimizers_test.cpp compares with numbers from elsewhere.
+// Updates of table rows by every optimizer in every instruction set, compared with its rule in
+// double, which row_optimizers_test.cpp compares with independent numbers.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@
 namespace tandem::testing {
 namespace {
 
-// One element of a table and its states; one number a row lies in the first element.
+// One element of a table and its states; a state with one number per row is in the first element.
 struct Element {
   double w;
   double states[most_states];
@@ -29,7 +29,7 @@ struct Element {
 struct KindWithFormula {
   std::string name;
   RowFactors factors;
-  // The rule in double on one row and its summed gradient; step from 1.
+  // Applies the rule in double to one row and its summed gradient; steps count from 1.
   std::function<void(int step, std::vector<Element>&, const std::vector<double>&)> formula;
 };
 

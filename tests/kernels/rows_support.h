@@ -1,4 +1,4 @@
-// What tests of rows share: ids and their groups, gradients, scratch memory with guards.
+// Common parts of tests of rows: ids and their groups, gradients, scratch memory with guards.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace tandem::testing {
 using Indices = std::vector<std::int64_t>;
 using Floats = std::vector<float>;
 
-/// 64-byte aligned, with guard bytes behind.
+/// 64-byte aligned memory, followed by guard bytes.
 class Scratch {
  public:
   explicit Scratch(std::size_t bytes) : size_(bytes), memory_(bytes + 128, guard) {}
@@ -50,7 +50,7 @@ inline std::map<std::int64_t, std::vector<std::int32_t>> expected_groups(const I
   return groups;
 }
 
-/// Ids in `pieces` arrays, int64 and int32 in turn where `mixed`.
+/// Groups ids in `pieces` arrays, int64 and int32 in turn if `mixed`.
 inline Grouped group(const Indices& ids, std::int64_t table_rows, int threads, int pieces = 1,
                      bool mixed = false, bool wide_rows = true) {
   std::vector<IdArray> arrays;
@@ -76,7 +76,7 @@ inline Grouped group(const Indices& ids, std::int64_t table_rows, int threads, i
       scratch.data(), threads);
   EXPECT_TRUE(scratch.whole());
   if (!wide_rows) result.rows.assign(narrow_rows.begin(), narrow_rows.end());
-  // Nothing may be written behind the results.
+  // Nothing may be written after the results.
   EXPECT_EQ(result.rows[most], mark);
   EXPECT_EQ(result.offsets[most + 1], -77);
   EXPECT_EQ(result.order[n], -77);
@@ -105,9 +105,9 @@ struct Gradients {
   std::vector<Floats> floats;
   std::vector<std::vector<std::uint16_t>> halves;
   std::vector<GradientArray> arrays;
-  std::vector<Floats> rows;  // as the sums see them, by position
+  std::vector<Floats> rows;  // as the sums read them, by position
 
-  /// `sizes` positions in the arrays, rows `gap` elements apart.
+  /// `sizes`: positions in each array; rows are `gap` elements apart.
   Gradients(const std::vector<std::int64_t>& sizes, std::int64_t width, bool bfloat16,
             std::int64_t gap, unsigned seed)
       : columns(width) {

@@ -91,7 +91,7 @@ TEST(GatherRows, CopiesRows) {
       const std::int64_t table_rows = 5000;
       Floats table(static_cast<std::size_t>(table_rows * columns));
       for (std::size_t i = 0; i < table.size(); ++i) table[i] = static_cast<float>(i);
-      // The larger of the counts makes an output that is written around the caches.
+      // The largest count makes an output that is written with non-temporal stores.
       for (const std::int64_t n : {0, 1, 17, 400, 110000}) {
         const Indices ids = random_ids(n, table_rows, 3);
         for (const std::int64_t gap : {0, 4, 3}) {
@@ -159,12 +159,12 @@ TEST(SegmentSum, OneRowOfManyKeepsItsDigits) {
     Scratch scratch(row_scratch_bytes(1, 16, 2));
     Floats sum(16);
     segment_sum(g, sum.data(), scratch.data(), isa, 2);
-    // Elements of size 0.5: their sum of 100,000 has rounding of about sqrt(n) 0.5 2^-24.
+    // Elements of size 0.5: a sum of 100,000 is rounded by about sqrt(n) 0.5 2^-24.
     for (std::size_t c = 0; c < 16; ++c) EXPECT_NEAR(sum[c], expected[c], 1e-4);
   }
 }
 
-// Rows of few whole vectors are summed by loops of their own, the others by one for all.
+// Rows of few whole vectors have special loops for their sums, all others share one.
 TEST(SegmentSum, AColumnsSumsDoNotDependOnTheOthers) {
   const std::int64_t n = 3000;
   const Indices ids = random_ids(n, 400, 4, true);  // groups of 1 to about 600
@@ -181,7 +181,7 @@ TEST(SegmentSum, AColumnsSumsDoNotDependOnTheOthers) {
       return sums;
     };
     for (const Isa isa : instruction_sets()) {
-      const Floats all = sums_of(211, isa);  // of no whole vectors
+      const Floats all = sums_of(211, isa);  // not a multiple of a vector
       for (std::int64_t columns = 12; columns <= 208; columns += 4) {
         const Floats sums = sums_of(columns, isa);
         for (std::size_t row = 0; row < groups.rows.size(); ++row) {

@@ -1,5 +1,5 @@
-// How far the steps of scalar functions, by vectors or element by element, are from the standard
-// library's results in double, in units of the last place of float32.
+// Accuracy of the scalar functions' steps, by vectors or element by element: their distance from
+// the standard library's results in double, in units of float32's last place.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -23,7 +23,7 @@ struct Bound {
   const char* reason;
 };
 
-// All others are within 2 units.
+// All other functions are within 2 units.
 const std::map<std::string, Bound>& exceptions() {
   static const std::map<std::string, Bound> bounds{
       {"Erf", {8, "a ratio of two polynomials, each rounded"}},
@@ -73,7 +73,7 @@ TEST(ScalarAccuracy, IsTwoUnitsOrHasAReason) {
           vector_functions(isa).tile[static_cast<std::size_t>(step_of(row))](
               {x.as<float>().data(), nullptr, nullptr, y.as<float>().data(), n,
                static_cast<float>(settings.first), static_cast<float>(settings.second)});
-          // Attributes as the step has them.
+          // Attributes rounded like the step's.
           const scalar::Settings rounded{static_cast<float>(settings.first),
                                          static_cast<float>(settings.second)};
           for (std::int64_t i = 0; i < n; ++i) {

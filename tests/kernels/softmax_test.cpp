@@ -62,7 +62,7 @@ TEST(SoftmaxCrossEntropy, LabelsWeightsSmoothing) {
       }
     }
   }
-  // Bad labels stand for the nearest class; with weight 0 they do not count.
+  // A bad label is replaced by the nearest class; with weight 0 it does not count.
   check({"SoftmaxCrossEntropy",
          {{random_tensor({4, 3})},
           {HostTensor::from<std::int64_t>({4}, {-1, 9, 1, -100})},
@@ -76,8 +76,8 @@ TEST(SoftmaxCrossEntropy, LabelsWeightsSmoothing) {
          {{"label_smoothing", 0.0}}});
 }
 
-/// Classes before other axes: parts of vectors, several tiles of columns, more classes than a block
-/// of sums has.
+/// Classes before other axes: incomplete vectors, several tiles of columns, more classes than a
+/// block of sums has.
 TEST(SoftmaxCrossEntropy, Columns) {
   for (const Shape& logits : {Shape{1, 4, 8}, Shape{3, 4, 2500}, Shape{2, 21, 13, 17},
                               Shape{2, 131, 70}, Shape{5, 1, 16}, Shape{1, 700, 9}}) {
@@ -103,8 +103,8 @@ TEST(SoftmaxCrossEntropy, Columns) {
   }
 }
 
-/// Labels that are no class stand for the nearest one, and for none where their weight is 0, even
-/// where the logits are not finite.
+/// Labels that are no class are replaced by the nearest one. With weight 0 they do not count, even
+/// if the logits are not finite.
 TEST(SoftmaxCrossEntropy, ColumnsOfBadLabels) {
   HostTensor x = random_tensor({1, 3, 9});
   x.as<float>()[7] = std::numeric_limits<float>::quiet_NaN();

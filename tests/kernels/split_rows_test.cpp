@@ -63,7 +63,7 @@ TEST(SplitRows, VectorsAgreeWithNumbers) {
   const SplitTable expected(x);
   const Floats whole = expected.whole();
   for (const Isa isa : instruction_sets()) {
-    // Ranges that begin anywhere and have any length.
+    // Ranges with any start and length.
     for (std::size_t first = 0, n = 1; first + n <= x.size(); first += n, n = n % 37 + 1) {
       const auto count = static_cast<std::int64_t>(n);
       Tops tops(n + 1, 7);
@@ -91,7 +91,7 @@ Indices some_ids(std::int64_t count, unsigned seed, bool with_absent = false) {
   return ids;
 }
 
-// Both forms of the result; the larger count is written around the caches.
+// Both forms of the result; the larger count is written with non-temporal stores.
 TEST(SplitRows, LookupsReadTheUpperHalf) {
   for (const Isa isa : instruction_sets()) {
     for (const std::int64_t columns : {1, 2, 7, 8, 16, 17, 20, 80}) {
@@ -213,7 +213,7 @@ TEST(SplitRows, UpdatesAreThoseOfFloat32) {
         std::vector<bool> touched(static_cast<std::size_t>(split_table_rows), false);
         for (int step = 1; step <= 50; ++step) {
           Indices ids = some_ids(step == 9 ? 0 : 60, static_cast<unsigned>(step));
-          for (auto& id : ids) id = step == 11 ? 5 : id % 200;  // rows from 200 on stay
+          for (auto& id : ids) id = step == 11 ? 5 : id % 200;  // rows from 200 on are not touched
           const Groups groups(ids);
           for (const std::int64_t row : groups.rows) touched[static_cast<std::size_t>(row)] = true;
           const auto n = static_cast<std::int64_t>(ids.size());

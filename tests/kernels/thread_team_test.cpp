@@ -1,4 +1,4 @@
-// Regions of work over a thread's team: every part runs once, wherever the threads are.
+// Work on a team of threads: every part runs once, whatever the threads are doing.
 #include "kernels/cpu/threads/thread_team.h"
 
 #include <sys/wait.h>
@@ -39,8 +39,8 @@ TEST(ThreadTeam, RunsEveryPartOnce) {
   }
 }
 
-// A hundred thousand short regions: posts, take-overs and waits in every order that the scheduler
-// makes.
+// A hundred thousand short regions: work is posted, taken over and awaited in every order that the
+// scheduler produces.
 TEST(ThreadTeam, LosesNoPartOfShortRegions) {
   std::int64_t sum = 0;
   constexpr int regions = 100'000;
@@ -54,19 +54,19 @@ TEST(ThreadTeam, LosesNoPartOfShortRegions) {
 
 TEST(ThreadTeam, WorkersSleepBetweenRegionsAndWakeUp) {
   for (int i = 0; i < 20; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(3));  // longer than anyone spins
+    std::this_thread::sleep_for(std::chrono::milliseconds(3));  // longer than any thread spins
     ASSERT_THAT(runs_of_parts(2), Each(1));
   }
 }
 
-// The caller sleeps as well where its own part is short.
+// The caller sleeps as well if its own part is short.
 TEST(ThreadTeam, WaitsForSlowParts) {
   if (usable_cores() < 2) GTEST_SKIP() << "one core only";
   for (int i = 0; i < 5; ++i) {
     std::atomic<int> started{0}, done{0};
     parallel_parts(2, [&](int part) {
       ++started;
-      while (started < 2) std::this_thread::yield();  // each on a thread of its own
+      while (started < 2) std::this_thread::yield();  // each has its own thread
       if (part == 1) std::this_thread::sleep_for(std::chrono::milliseconds(5));
       ++done;
     });
@@ -149,7 +149,7 @@ TEST(SpinTime, IsShortWhileTheCoresAreCrowded) {
   EXPECT_EQ(time.nanoseconds(5000), SpinTime::quiet_ns);
 }
 
-// More threads than cores wait for cores, and say so.
+// If there are more threads than cores, threads wait for cores and this is seen.
 TEST(SpinTime, SeesThreadsThatWaitForCores) {
   std::atomic<bool> stop{false};
   std::vector<std::thread> loops;

@@ -12,7 +12,7 @@ namespace {
 constexpr DType integers[] = {DType::int8,  DType::int16,  DType::int32,  DType::int64,
                               DType::uint8, DType::uint16, DType::uint32, DType::uint64};
 
-/// Small numbers, from below 0 where the type has such.
+/// Small numbers, from below 0 if the type has a sign.
 NodeInput numbers(DType dtype, Shape shape, unsigned seed = 1, std::int64_t lowest = -9) {
   if (dtype == DType::float64)
     return {random_tensor(std::move(shape), seed, -3, 3).converted(dtype)};
@@ -66,7 +66,7 @@ TEST(Typed, Broadcast) {
     with({3, 1500}, {3, 1});
     with({40, 1, 70}, {30, 1});
     with({2, 3, 17, 9}, {3, 1, 1});
-    with({50000}, {50000});  // shared among the threads
+    with({50000}, {50000});  // split between threads
     with({4000, 13}, {4000, 1});
   }
 }

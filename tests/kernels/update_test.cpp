@@ -82,8 +82,8 @@ TEST(Update, Lamb) {
   }
 }
 
-// Gradients of 16 bits come in and weights of 16 bits go out; a rounding that falls to the other
-// side is 2^-8 or 2^-11.
+// Gradients and weights of 16 bits; if a number is rounded to the other side, the difference is
+// 2^-8 or 2^-11.
 class SixteenBitUpdate : public ::testing::TestWithParam<DType> {};
 
 TEST_P(SixteenBitUpdate, GradientsInAndWeightsOut) {
@@ -109,7 +109,7 @@ TEST_P(SixteenBitUpdate, GradientsInAndWeightsOut) {
              .unread = {1},
              .tolerance = rounding});
     }
-    // The second update writes over the weight that it is given.
+    // The second update overwrites the weight that it is given.
     check({.op = "GroupedUpdate",
            .inputs = with_scalars(
                {w, half(n, 2), m, v, absent_input(), m, half(n, 5), w, v, half(n, 6)}, 2, false),
@@ -141,8 +141,8 @@ TEST(Update, Grouped) {
          .unread = {1, 3, 5, 7, 9}});
 }
 
-// Every kind that treats elements alone: of any length, in place and not, grouped, from and to 16
-// bits, in any dense layout.
+// Every element-wise kind: any length, in place and not, grouped, from and to 16 bits, in any dense
+// layout.
 class ElementUpdates : public ::testing::TestWithParam<UpdateSettings> {};
 
 TEST_P(ElementUpdates, AsTheReference) {
@@ -154,7 +154,7 @@ TEST_P(ElementUpdates, AsTheReference) {
                                   {random_tensor(shape, seed + 1).converted(grad), layout}};
     for (std::size_t k = 0; k < kind.states.size(); ++k) {
       const auto number = seed + 2 + static_cast<unsigned>(k);
-      // A mean of squares is above the square of a mean.
+      // The mean of squares is larger than the square of the mean.
       const double least = k == 0 ? 0.5 : 0.1, most = k == 0 ? 1 : 0.5;
       inputs.push_back(keeps(k) ? NodeInput{random_tensor(shape, number, least, most), layout}
                                 : absent_input());

@@ -1,5 +1,4 @@
-// Bad data that ranks meet, by real ranks of mpirun: they end as one process does, and save what it
-// saves.
+// Bad data on several ranks of a real mpirun: they end as one process does, and save the same.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mount.h>
@@ -56,7 +55,7 @@ class BadDataOnRanks : public ::testing::Test {
     set_rank_environment();
   }
 
-  /// train.toml for a network of this file, with steps of 8 samples; all steps are logged.
+  /// Writes a train.toml for this model, with steps of 8 samples; all steps are logged.
   void configure(const std::string& model, const std::string& data, const std::string& more = "") {
     write_file(folder_ / "train.toml", "model = \"" + model +
                                            "\"\nbatch_size = 8\nepochs = 3\nthreads = 1\n"
@@ -68,7 +67,7 @@ class BadDataOnRanks : public ::testing::Test {
                                            "[data]\n" +
                                            data);
   }
-  /// A dense layer of `width` numbers.
+  /// Writes a model with a dense layer of `width` numbers.
   void write_dense(const std::string& width_of, std::int64_t width, const Shape& shape) {
     SmallModel model;
     model.input("x", shape);
@@ -82,7 +81,7 @@ class BadDataOnRanks : public ::testing::Test {
         .output("logits", {8, 2});
     write_file(folder_ / width_of, model.bytes());
   }
-  /// 40 pictures of two classes, of which the one that the fifth step reads last is cut.
+  /// Writes 40 pictures of two classes; the one that the fifth step reads last is cut short.
   void write_pictures() {
     const std::string picture = read_file(source_folder() + "/tests/data/images/rgb.png");
     for (int i = 0; i < 40; ++i) {
@@ -103,7 +102,7 @@ class BadDataOnRanks : public ::testing::Test {
       "fields = { x = { from = [ \"a\", \"b\" ], as = [ \"float32\" ] }, "
       "labels = { from = \"label\", as = [ \"int64\" ] } }\n";
 
-  /// 40 rows; the one of line 39 is `bad`.
+  /// Writes 40 rows; line 39 is `bad`.
   void write_rows(const std::string& bad) {
     std::string text = "a,b,label\n";
     for (int i = 0; i < 40; ++i) {
@@ -130,7 +129,8 @@ class BadDataOnRanks : public ::testing::Test {
   }
   std::string checkpoints(const std::string& run) const { return folder_ / (run + "/checkpoints"); }
 
-  /// Both end with this code and text, and have saved the same after the same steps.
+  /// Both runs must end with this code and text and have saved equal checkpoints after the same
+  /// steps.
   void expect_equal_ends(int code, const std::string& text, const std::vector<std::string>& saved,
                          const std::string& prefix = "") {
     const EndOfRun one = train(1, prefix + "one"), two = train(2, prefix + "two");
@@ -157,7 +157,7 @@ TEST_F(BadDataOnRanks, APictureThatIsCut) {
   configure("dense.onnx", picture_data);
   expect_equal_ends(4, "139.png", {"step-00000004"});
   write_file(folder_ / "pictures/b/139.png", read_file(folder_ / "pictures/b/138.png"));
-  EXPECT_EQ(train(2, "two", "--resume --accept-changes").code, 0);  // goes on behind it
+  EXPECT_EQ(train(2, "two", "--resume --accept-changes").code, 0);  // continues after it
 }
 
 TEST_F(BadDataOnRanks, APictureThatIsCutWithStatesThatRanksShareOut) {
@@ -180,7 +180,7 @@ TEST_F(BadDataOnRanks, ALabelThatIsNoClass) {
   expect_equal_ends(4, "expected 0 to 1, got 2", {});
 }
 
-// The step has clamped the id, so that nothing of it is kept; what was saved before is there.
+// The step has clamped the id, so its result is dropped; earlier checkpoints are kept.
 TEST_F(BadDataOnRanks, AnIdThatTheModelComputes) {
   std::string text = "id,label\n";
   for (int i = 0; i < 40; ++i)

@@ -1,5 +1,5 @@
-// tandem launch: what it starts, when it starts again, what it refuses. A script stands for mpirun,
-// but in one training.
+// tandem launch: what it starts, when it starts again, and what it refuses. A script replaces
+// mpirun in all tests but one.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -55,7 +55,7 @@ const std::string open_mpi = "mpirun (Open MPI) 4.1.4";
 
 class Launch : public ::testing::Test {
  protected:
-  /// A mpirun that notes its arguments, does what `work` says, and ends with these exit codes, one
+  /// Makes an mpirun that logs its arguments, does `work`, and ends with these exit codes, one
   /// after the other.
   void put_mpirun(const std::string& codes, const std::string& version = open_mpi,
                   const std::string& work = "") {
@@ -117,7 +117,7 @@ TEST_F(Launch, RestartsResumeTheRunThatWasKilledOrFailed) {
   EXPECT_EQ(calls[2], calls[1]);
 }
 
-// With -n, the file and all keys; nothing where there is no checkpoint to go on from.
+// The command has -n, the file and all keys. None is printed if there is no checkpoint to resume.
 TEST_F(Launch, ARunThatEndsEarlySaysHowItGoesOn) {
   const std::string run = folder_ / "a b-0001";
   put_mpirun("137", open_mpi, "echo 'run " + run + "' >>$TANDEM_LAUNCH_NOTE");
@@ -142,7 +142,7 @@ TEST_F(Launch, RestartsKeepADirectoryThatIsNamed) {
                                           HasSubstr("/tandem train --resume a.toml --run-dir b")));
 }
 
-// Another run of that name is none of theirs.
+// A run directory with that name would belong to another run.
 TEST_F(Launch, RestartsBeginAgainWhereThereWasNoRunDirectory) {
   put_mpirun("137 0");
   const Ended ended = launch("-n 2 --restarts 5 -- train a.toml");
@@ -153,7 +153,7 @@ TEST_F(Launch, RestartsBeginAgainWhereThereWasNoRunDirectory) {
                           AllOf(HasSubstr("/tandem train a.toml"), Not(HasSubstr("--resume")))));
 }
 
-// 130 and 143 say that all is saved.
+// After a request to stop: only 130 and 143 say that everything is saved.
 TEST_F(Launch, AWishThatFailsIsNoWishFulfilled) {
   const std::string up = "printf 'up\\nup\\n' >>$TANDEM_LAUNCH_NOTE\n",
                     asks = "trap '' TERM USR1; kill -TERM $PPID; sleep 0.2\n";
@@ -165,7 +165,7 @@ TEST_F(Launch, AWishThatFailsIsNoWishFulfilled) {
   }
 }
 
-// mpirun's own code is 1 where it got the signal, too; and where ranks had nothing to save yet.
+// mpirun itself exits with 1 if it got the signal, too, or if ranks had nothing to save yet.
 TEST_F(Launch, AWishThatIsFulfilledTellsOfItself) {
   const std::string asks = "trap '' TERM USR1; kill -TERM $PPID; sleep 0.2\n";
   put_mpirun("1", open_mpi, "printf 'up\\nup\\nsaved\\n' >>$TANDEM_LAUNCH_NOTE\n" + asks);
@@ -175,7 +175,7 @@ TEST_F(Launch, AWishThatIsFulfilledTellsOfItself) {
   EXPECT_EQ(launch("-n 2 -- train a.toml").code, 143);
 }
 
-// Ranks that do not catch signals yet would die of a wish, or not hear of it.
+// Ranks that do not catch signals yet would die of a request to stop, or miss it.
 TEST_F(Launch, AWishGoesToRanksThatAreUp) {
   const std::string traps = "trap 'echo TERM >>$0.got' TERM; trap 'echo USR1 >>$0.got' USR1\n",
                     asks = "kill -INT $PPID; sleep 0.3; sleep 0.3";
@@ -198,7 +198,7 @@ TEST_F(Launch, RestartsEndAndDoNotRepeatMistakes) {
   put_mpirun("137 137 137");
   EXPECT_EQ(launch("-n 2 --restarts 1 -- train a.toml").code, 137);
   EXPECT_THAT(lines("calls"), SizeIs(2));
-  for (const char* code : {"2", "3", "4", "5", "143"}) {  // of files, data, losses; interrupted
+  for (const char* code : {"2", "3", "4", "5", "143"}) {  // bad files, data, losses; interrupted
     std::remove(std::string(folder_ / "calls").c_str());
     put_mpirun(code);
     EXPECT_EQ(launch("-n 2 --restarts 3 -- train a.toml").code, std::atoi(code));

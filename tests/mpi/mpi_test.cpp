@@ -27,7 +27,7 @@ using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
 struct Ran {
-  std::vector<std::string> lines;  // of the ranks, sorted; mpirun's own are left out
+  std::vector<std::string> lines;  // the ranks' lines, sorted; without mpirun's own
   int code = 0;
   double seconds = 0;
 };
@@ -92,7 +92,7 @@ TEST_F(Mpi, OperationsHaveTheNumbersOfOneProcessAndTheSameBitsEachTime) {
   }
 }
 
-/// With recovery mpirun leaves the others alone: they find out by themselves.
+/// With recovery, mpirun does not end the other ranks: they must find out by themselves.
 constexpr const char* alone = "--enable-recovery --mca orte_abort_on_non_zero_status 0";
 
 TEST_F(Mpi, AKilledRankIsNamedByAllOthersSoon) {
@@ -108,7 +108,7 @@ TEST_F(Mpi, AKilledRankIsNamedByAllOthersSoon) {
 
 TEST_F(Mpi, AStoppedRankIsNamedWithinTenSeconds) {
   for (const int whom : {0, 2}) {
-    // The first rank that ends ends the stopped one by mpirun.
+    // When the first rank ends, mpirun ends the stopped one.
     const Ran ran = run_ranks(3, "stopped " + std::to_string(whom));
     EXPECT_LT(ran.seconds, 8 + 10);
     EXPECT_NE(ran.code, 0);

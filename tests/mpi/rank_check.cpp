@@ -1,5 +1,5 @@
-// A program whose ranks mpirun starts: it joins them and does what its first argument says. What
-// each rank has to say it prints as one line.
+// A program that mpirun starts as ranks: it joins them and does what its first argument says. Each
+// rank prints its result as one line.
 #include <signal.h>
 #include <unistd.h>
 
@@ -37,7 +37,7 @@ struct Rank {
   std::size_t count() const { return static_cast<std::size_t>(group.ranks()); }
 };
 
-/// Pseudo-random numbers of many magnitudes, so that another order of a sum has other bits.
+/// Pseudo-random numbers of many magnitudes, so that a sum in another order has other bits.
 std::vector<float> numbers(std::size_t count, std::uint64_t seed) {
   std::vector<float> all(count);
   std::uint64_t state = seed * 0x9e3779b97f4a7c15ULL + 1;
@@ -55,7 +55,8 @@ std::vector<float> numbers(std::size_t count, std::uint64_t seed) {
 
 constexpr std::size_t sizes[] = {1, 7, 1000, 20000, 70001, 1 << 20};
 
-/// Every operation at every size, each against the same computed here from all ranks' inputs.
+/// Runs every operation at every size and compares with results computed here from all ranks'
+/// inputs.
 std::string operations(Rank& rank) {
   const std::size_t ranks = rank.count();
   std::uint64_t hash = 0;
@@ -87,7 +88,7 @@ std::string operations(Rank& rank) {
     rank.wait();
     if (in_place != sums) wrong("reduce_scatter and all_gather in place");
 
-    // In two operands, of which one has parts that are not full.
+    // Two operands, one of which has incomplete parts.
     const std::size_t cut = n * ranks / 3, rest = n * ranks - cut;
     const PartSizes sizes[] = {{(cut + ranks - 1) / ranks, cut},
                                {(rest + ranks - 1) / ranks, rest}};
@@ -112,14 +113,14 @@ std::string operations(Rank& rank) {
     std::vector<std::int32_t> sent, received;
     for (std::size_t r = 0; r < ranks; ++r) {
       sent.push_back(static_cast<std::int32_t>(n / (1 + (rank.number() + r) % 3)));
-      received.push_back(sent.back());  // as many as the other way round
+      received.push_back(sent.back());  // symmetric: received from rank r, too
     }
     rank.communicator().exchange_rows(*rank.stream, "rows", {own.data(), got.data(), 1},
                                       {sent.data(), received.data(), n * ranks, n * ranks});
     rank.wait();
     std::size_t at = 0;
     for (std::size_t r = 0; r < ranks; ++r) {
-      std::size_t begin = 0;  // in what rank r sends
+      std::size_t begin = 0;  // position in the rows that rank r sends
       for (std::size_t p = 0; p < rank.number(); ++p) begin += n / (1 + (r + p) % 3);
       const auto count = static_cast<std::size_t>(received[r]);
       if (std::memcmp(got.data() + at, inputs[r].data() + begin, count * sizeof(float)) != 0)
@@ -153,7 +154,7 @@ std::string large(Rank& rank) {
   return bytes.back() == 77 ? "all there" : "the end is missing";
 }
 
-/// Goes on until something happens; what does, happens to rank `whom` in round 20.
+/// Repeats a sum until something happens; `happens` is called on rank `whom` in round 20.
 template <class F>
 std::string until_something_happens(Rank& rank, int whom, const F& happens) {
   std::vector<float> gradient = numbers(100000, 1);
@@ -205,11 +206,11 @@ std::string act(Rank& rank, const std::string& what, int number) {
       throw Error(ErrorKind::data, Diagnostic{.message = "row 17 has no label"});
     });
   }
-  if (what == "sleeping") {  // signs of life go on
+  if (what == "sleeping") {  // the rank still sends signs of life
     return until_something_happens(rank, number,
                                    [] { std::this_thread::sleep_for(std::chrono::seconds(60)); });
   }
-  if (what == "patient") {  // a pause of one rank that is longer than silence may be
+  if (what == "patient") {  // one rank pauses longer than silence may last
     if (rank.group.rank() == number) std::this_thread::sleep_for(std::chrono::seconds(12));
     return operations(rank);
   }

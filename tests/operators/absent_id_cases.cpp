@@ -36,7 +36,7 @@ void add_absent_lookups(Cases& cases, DType type) {
            {valued({2, 2}, {1, 1, 1, 0}, DType::boolean), ints({1, none}, type)});
   cases.back().expected = {1, 0, 0, 0};
 
-  // bfloat16 rows, as they are and as float32; longer ones than a kernel keeps zeros for, too.
+  // bfloat16 rows, unchanged and widened to float32; also rows longer than a kernel's zero buffer.
   for (const std::int64_t columns : {1, 5, 24, 300}) {
     CaseInput table = random_input({7, columns});
     table.dtype = DType::bfloat16;
@@ -58,7 +58,7 @@ void add_absent_lookups(Cases& cases, DType type) {
   cases.back().expected = {0, 0, 0, 0, dy[0] + dy[4], dy[1] + dy[5]};
 }
 
-// Two bags of three: one with an id that names a row twice, one with ids that name none.
+// Two bags of three: one with an id that names a row twice, one whose ids name no row.
 void add_absent_bags(Cases& cases, DType type) {
   const double none = none_of(type);
   const std::string name = "absent " + std::string(name_of(type));
@@ -111,7 +111,7 @@ void add_groups(Cases& cases, DType type) {
     OperatorCase& c =
         add_case(cases, "UniqueIndices", name + suffix, std::move(ids), {{"rows", rows}});
     c.expected = std::move(unique);
-    c.tolerance = 0;  // of numbers as large as absent ones
+    c.tolerance = 0;  // absent ids are such large numbers
   };
   add("absent", {ints({4, none, 4, 0, none, -2, 5, none}, type)}, {0, 4, 5, -1, -1, -1}, 6);
   add("one_row_absent", {ints({none, 0, none, none}, type)}, {0}, 1);
@@ -127,7 +127,7 @@ void add_groups(Cases& cases, DType type) {
   cases.back().expected = {0, 1, 0, 0, 1, 1};
 }
 
-// Six rows of three; ids 4, 1, none, 0, 1, none of two lookups, four and two.
+// A table of six rows of three, and ids 4, 1, none, 0, 1, none of two lookups (four and two ids).
 struct TableWithAbsentIds {
   CaseInput master = patterned({6, 3}), first = patterned({2, 2, 3}, 1),
             second = patterned({2, 3}, 2);

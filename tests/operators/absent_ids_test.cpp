@@ -1,5 +1,5 @@
-// Ids that name no row, on every kernel: they are in range whatever the table holds, they reach no
-// row, and groups of ids hold the others alone.
+// Ids that name no row, on every kernel: they are in range whatever the table holds, they touch no
+// row, and groups of ids contain only the other ids.
 #include <cmath>
 #include <limits>
 #include <random>
@@ -13,7 +13,7 @@ namespace {
 constexpr DType id_types[] = {DType::int32, DType::int64};
 constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
 
-/// Ids of the type, absent where they are absent_id<std::int64_t>.
+/// Ids of the type; absent_id<std::int64_t> becomes the type's absent id.
 HostTensor ids_of(DType type, Shape shape, std::vector<std::int64_t> values) {
   for (std::int64_t& value : values) {
     if (value == absent_id<std::int64_t>) value = absent_id_of(type);
@@ -37,7 +37,7 @@ void each_result(const std::string& op, const std::vector<HostTensor>& inputs,
   });
 }
 
-// Rows 0 and 2, the nearest to what is outside, are not numbers.
+// Rows 0 and 2, which are nearest to ids outside the table, are NaN.
 TEST(AbsentIds, NothingOfTheTableIsRead) {
   for (const DType type : id_types) {
     for (const std::int64_t columns : {1, 5, 8, 16, 33}) {
@@ -89,7 +89,7 @@ TEST(AbsentIds, NothingOfTheTableIsRead) {
   }
 }
 
-// What is as far from the table as an absent id, or nearly, is out of range all the same.
+// Other ids that are (almost) as far from the table as an absent id are out of range.
 TEST(AbsentIds, AreTheOnlyOnesOutsideThatAreInRange) {
   for (const DType type : id_types) {
     const std::int64_t bad = absent_id_of(type) + 1;
@@ -115,7 +115,7 @@ TEST(AbsentIds, AreTheOnlyOnesOutsideThatAreInRange) {
                     {{"rows", std::int64_t{3}}});
     }
   }
-  // An int32 in the place of an int64's bits is no absent id of that type.
+  // The absent id of int32 is not an absent id among int64 ids.
   const HostTensor table(TensorType{DType::float32, {3, 4}});
   const std::vector<HostTensor> inputs{
       table, HostTensor::from<std::int64_t>({1}, {std::int64_t{absent_id<std::int32_t>}})};
@@ -166,8 +166,8 @@ HostTensor random_tensor(Shape shape, std::mt19937& random) {
   return tensor;
 }
 
-// table - sum of gradients, row by row from groups, and from the dense gradient; and what a lookup
-// of packed rows by the groups' inverse gives.
+// Computes the table minus the sum of gradients, row by row from groups and from the dense
+// gradient. Also compares a lookup of packed rows by the groups' inverse.
 TEST(AbsentIds, RowsAgreeWithTheDenseGradient) {
   constexpr std::int64_t rows = 200, count = 6000;
   std::mt19937 random(3);

@@ -51,7 +51,7 @@ void add_attention_cases(Cases& cases) {
     c.check_gradient = false;
     c.why = "too many differences; the smaller cases check the gradient";
   }
-  // Queries before the first key see nothing: y = 0.
+  // Queries before the first key see no key: y = 0.
   add_attention(cases, "blind_queries",
                 operands({1, 2, 5, 4}, {1, 2, 3, 4}, {1, 2, 3, 4}, absent()), 0.5, 1);
   CaseInput hiding = fixed(patterned({1, 1, 1, 5}));

@@ -1,5 +1,5 @@
-// What the case tables cannot say of the basic operators: views, shares of ties, gradients without
-// NaN, the form of matrix gradients, indices out of range, refusals.
+// Properties of the basic operators that case tables cannot express: views, how ties share a
+// gradient, gradients without NaN, the form of matrix gradients, indices out of range, refusals.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -135,7 +135,7 @@ TEST(Split, GradientOfAnUnusedPieceIsZero) {
   EXPECT_EQ(numbers_of(result[0]), (std::vector<double>{0, 5, 5}));
 }
 
-// Every element that a view addresses is the one that the reference kernel moves there.
+// Every element that a view addresses must be the one that the reference kernel moves there.
 void expect_view(const std::string& op, const Shape& shape, const Attributes& attributes,
                  const Layout& x_layout, bool expressible = true) {
   SCOPED_TRACE(op + " of " + to_string(shape) + " with " + to_string(x_layout));
@@ -148,7 +148,8 @@ void expect_view(const std::string& op, const Shape& shape, const Attributes& at
   if (!layout) return;
   ASSERT_EQ(layout->strides.size(), g.shape(y).size());
 
-  // Storage holds its own place numbers; x, read through its layout, holds places.
+  // Each element of the storage holds its own position; x, read through its layout, holds
+  // positions.
   const auto places = [](const Shape& s, const Layout& l) {
     HostTensor result(TensorType{DType::float32, s});
     std::vector<std::int64_t> index(s.size(), 0);
@@ -181,19 +182,19 @@ TEST(Views, Reshape) {
   view({}, {1, 1});
   view({0, 3}, {3, 0, 2});
 
-  // Columns first: axes can be cut, but not joined.
+  // Columns come first in memory: axes can be split, but not joined.
   const Layout columns = permuted({4, 6}, {1, 0});
   expect_view("Reshape", {4, 6}, shaped({2, 2, 3, 2}), columns);
   expect_view("Reshape", {4, 6}, shaped({24}), columns, false);
   expect_view("Reshape", {4, 6}, shaped({4, 1, 6}), columns);
-  // Channels-last maps: the spatial axes join, the channels do not join them.
+  // Channels-last maps: the spatial axes can be joined, but not with the channels.
   const Layout last = channels_last({2, 3, 4, 5});
   expect_view("Reshape", {2, 3, 4, 5}, shaped({2, 3, 20}), last);
   expect_view("Reshape", {2, 3, 4, 5}, shaped({2, 60}), last, false);
-  // Broadcast axes join each other.
+  // Broadcast axes can be joined.
   expect_view("Reshape", {2, 3, 4}, shaped({6, 4}), Layout{2, {0, 0, 1}});
   expect_view("Reshape", {2, 3, 4}, shaped({6, 4}), Layout{0, {0, 4, 1}}, false);
-  // A piece of a larger matrix, heads of attention.
+  // Parts of a larger matrix, as the heads of attention.
   expect_view("Reshape", {2, 5, 8}, shaped({2, 5, 2, 4}), Layout{8, {120, 24, 1}});
   expect_view("Reshape", {2, 5, 8}, shaped({10, 8}), Layout{8, {120, 24, 1}});
 }
@@ -289,7 +290,7 @@ TEST(Costs, ProductsAndViews) {
   EXPECT_EQ(cost_of(g.graph(), g.graph().nodes.back()).bytes, 4.0 * 40);
 }
 
-// Rows that are looked up count, not the table; marks of its rows neither.
+// Only looked-up rows count, not the whole table; the marks of its rows do not count either.
 TEST(Costs, LookupsDoNotReadTheWholeTable) {
   GraphBuilder g(operator_set());
   constexpr std::int64_t rows = 1 << 20, columns = 16, ids = 10;

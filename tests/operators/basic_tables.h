@@ -68,7 +68,7 @@ inline OperatorCase make_case(std::string op, std::string name, std::vector<Case
   return c;
 }
 
-/// A case at a kink, where differences do not show the gradient.
+/// A case at a kink, where finite differences do not give the gradient.
 inline OperatorCase without_gradient(OperatorCase c, std::string why) {
   c.check_gradient = false;
   c.why = std::move(why);

@@ -13,7 +13,7 @@ void add_cached_row_cases(Cases& cases) {
               valued({words}, std::move(ranks), DType::int32)},
              std::move(rows));
   };
-  // Rows 1, 64 and 69 of 70.
+  // Caches rows 1, 64 and 69 of 70.
   add("some", valued({2, 3}, {1, 0, 64, 69, -1, 63}, DType::int64), {{"rows", 70}}, {2, 33},
       {0, 1});
   add("other_rows", valued({4}, {1, 0, 5, -6}, DType::int32), {{"rows", 6}}, {33}, {0});

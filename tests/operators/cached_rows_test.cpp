@@ -1,5 +1,5 @@
-// Ids of a table and of its cache, on every kernel: each goes to one of them, with the place of its
-// row; and the sum of what is looked up in both.
+// Splitting ids between a table and its cache, on every kernel: each id goes to one of them, with
+// the position of its row. Also the sum of the rows looked up in both.
 #include <limits>
 #include <random>
 
@@ -32,7 +32,7 @@ std::vector<std::int64_t> integers(const HostTensor& tensor) {
   return all;
 }
 
-/// The same on all kernels and for both types of ids.
+/// Expects this split on all kernels and for both types of ids.
 void expect_split(const std::vector<std::int64_t>& ids, const std::vector<std::int64_t>& cached,
                   std::int64_t rows, const Split& wanted) {
   const CachedMarks marks(cached, rows);
@@ -59,7 +59,7 @@ TEST(SplitIds, EachGoesToOneOfThem) {
                 {0, no_row, 1, 2, 2, 1, no_row, 0}});
 }
 
-// Both lookups read zeros for an absent id; what is outside is the table's to report.
+// Both lookups read zeros for an absent id; ids outside the table go to it, which reports them.
 TEST(SplitIds, WhatNamesNoRowGoesToTheTable) {
   expect_split({no_row, 70, -71, 69}, {0, 69}, 70,
                {{no_row, 70, -71, no_row}, {no_row, no_row, no_row, 1}});
@@ -91,7 +91,7 @@ TEST(SplitIds, ManyIds) {
   expect_split(ids, cached, rows, wanted);
 }
 
-// What was looked up in the table stays where the cache has nothing, whatever the cache holds.
+// Where the cache has no row, the sum is the table's row, whatever the cache holds.
 TEST(GatherAdd, AddsWhereThereIsARow) {
   const float infinite = std::numeric_limits<float>::infinity();
   for (const DType type : {DType::int32, DType::int64}) {

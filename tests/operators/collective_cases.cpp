@@ -1,5 +1,5 @@
-// Cases of operators over all ranks: the reference stands for ranks that all have the same
-// operands, so that sums are multiples. Numbers of different ranks are in tests/end_to_end.
+// Cases of operators over all ranks: the reference acts as if all ranks had the same operands, so
+// sums are multiples. Ranks with different numbers are tested in tests/end_to_end.
 #include "tests/operators/basic_tables.h"
 
 namespace tandem::testing {
@@ -17,7 +17,7 @@ Attributes over(std::int64_t ranks, const char* reduction = nullptr) {
   return attributes;
 }
 
-// Of one rank the rows stay, as many as are sent; what has not come is absent ids, and zeros
+// With one rank, as many rows stay as are sent. The rest is filled with absent ids, and with zeros
 // where the reference computes it.
 void add_exchanges(std::vector<OperatorCase>& cases) {
   const auto add = [&](const char* name, CaseInput x, std::vector<double> sent,
@@ -46,7 +46,7 @@ void add_exchanges(std::vector<OperatorCase>& cases) {
   cases.back() = expecting(cases.back(), {7, -2147483648.0});
 }
 
-// Several operands at once, and parts that are not full.
+// Several operands at once, and incomplete parts.
 void add_parts(std::vector<OperatorCase>& cases) {
   const auto add = [&](const char* op, const char* name, std::vector<CaseInput> inputs,
                        Attributes attributes, std::vector<double> expected) {

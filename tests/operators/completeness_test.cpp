@@ -1,5 +1,5 @@
 // Every operator has a gradient or a reason against one, a reference kernel, and cases that try all
-// of it; and docs/operators.md says what is so.
+// of it; docs/operators.md agrees with the code.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -55,7 +55,8 @@ TEST(Completeness, KernelsOfKnownOperators) {
   }
 }
 
-// Whether the kernel takes one of the cases on a machine with these facts; else its reasons.
+// Whether the kernel takes one of the cases on a machine with these facts; if not, `reasons` gets
+// why.
 bool takes_a_case(const Kernel& kernel, const Operator& op, const DeviceFacts& facts,
                   std::set<std::string>& reasons) {
   for (const OperatorCase& c : cases_of(op)) {
@@ -66,14 +67,14 @@ bool takes_a_case(const Kernel& kernel, const Operator& op, const DeviceFacts& f
     if (!reason) return true;
     reasons.insert(*reason);
     for (std::size_t i = 1; i < request.outputs.size(); ++i) request.outputs[i].present = false;
-    if (!kernel.refuse(request)) return true;  // with only its first output read
+    if (!kernel.refuse(request)) return true;  // if only its first output is read
   }
   return false;
 }
 
-// A kernel that refuses every case is dead or untried. `refuse` is a pure function of the request:
-// one that takes a case only once the facts name every instruction set lacks nothing but the
-// machine for it.
+// A kernel that refuses every case is dead or untested. `refuse` is a pure function of the request:
+// a kernel that takes a case only when the facts name every instruction set is merely unsupported
+// on this machine.
 TEST(Completeness, EveryKernelTakesACase) {
   DeviceFacts all_features = host_facts();
   all_features.features = {"avx2", "avx512", "avx512_bf16", "amx"};
@@ -99,7 +100,7 @@ TEST(Completeness, CasesHaveUniqueNamesAndKnownOperators) {
   }
 }
 
-// Each attribute with at least two values, defaults included.
+// Each attribute is tested with at least two values, including the default.
 TEST(Completeness, AttributesAreTried) {
   for (const Operator& op : operator_set().all()) {
     const std::vector<OperatorCase> cases = cases_of(op);
@@ -122,7 +123,7 @@ TEST(Completeness, OptionalInputsAreTried) {
       if (!op.inputs[i].optional) continue;
       bool with = false, without = false;
       for (const OperatorCase& c : cases) {
-        // All operands of a variadic input, else the one.
+        // All operands of a variadic input, otherwise the single one.
         const std::size_t end = op.inputs[i].variadic ? std::max(i + 1, c.inputs.size()) : i + 1;
         for (std::size_t k = i; k < end; ++k) {
           (k < c.inputs.size() && !c.inputs[k].absent ? with : without) = true;
@@ -134,11 +135,11 @@ TEST(Completeness, OptionalInputsAreTried) {
   }
 }
 
-// Of an operator's cases: shapes of operands whose gradient is checked by differences.
+// The shapes of operands in an operator's cases whose gradient is checked by finite differences.
 struct CheckedShapes {
   std::set<std::vector<Shape>> with_elements;
-  bool at_the_edge = false;   // no axes, or an extent of 0 or 1
-  bool is_broadcast = false;  // operands of several shapes
+  bool at_the_edge = false;   // a scalar, or an extent of 0 or 1
+  bool is_broadcast = false;  // operands of different shapes
 };
 
 CheckedShapes checked_shapes(const Operator& op) {
@@ -165,7 +166,7 @@ CheckedShapes checked_shapes(const Operator& op) {
 // A formula that is right for one shape may confuse axes, or repeat a broadcast gradient.
 TEST(Completeness, GradientsAreCheckedOverSeveralShapes) {
   for (const Operator& op : operator_set().all()) {
-    // What it withholds on purpose differs from the differences.
+    // StopGradient withholds the gradient on purpose, unlike finite differences.
     if (op.gradient == nullptr || op.name == "StopGradient") continue;
     const CheckedShapes checked = checked_shapes(op);
     EXPECT_GE(checked.with_elements.size(), 3u)

@@ -43,8 +43,7 @@ std::vector<Convolution> convolutions() {
   };
 }
 
-/// Shapes beyond PyTorch's numbers: the awkward ones, and those that fast kernels treat on their
-/// own.
+/// Shapes without PyTorch's numbers: awkward ones, and those with special code in fast kernels.
 std::vector<Convolution> more_convolutions() {
   return {
       {"pointwise",
@@ -121,7 +120,8 @@ std::vector<Convolution> more_convolutions() {
   };
 }
 
-/// More than this many products make the numeric gradient slow: those cases check values alone.
+/// Whether there are few products: more make the numeric gradient slow, so that only values are
+/// checked.
 bool is_small(const Convolution& c) {
   return element_count(c.y) * element_count(c.weight) / c.weight[0] < 20000;
 }
@@ -176,7 +176,7 @@ void add_fused(Cases& cases) {
 void add_convolution_cases(Cases& cases) {
   for (const Convolution& c : convolutions()) add_convolution(cases, c);
   for (const Convolution& c : more_convolutions()) add_convolution(cases, c);
-  for (OperatorCase& c : cases) {  // PyTorch's numbers are with a bias
+  for (OperatorCase& c : cases) {  // PyTorch's numbers include a bias
     if (c.op == "Conv" && c.name.starts_with("torch_")) {
       c.inputs[2] = patterned({c.inputs[1].shape[0]}, 2);
     }

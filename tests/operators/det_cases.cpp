@@ -1,4 +1,4 @@
-// Cases of determinants; of bits as other numbers, and of what stops a gradient.
+// Cases of determinants, of bits read as another type, and of StopGradient.
 #include "tests/operators/basic_tables.h"
 
 namespace tandem::testing {
@@ -22,7 +22,7 @@ void add_det_cases(std::vector<OperatorCase>& cases) {
     cases.push_back(make_case("DetGrad", to_string(shape),
                               {uniform(Shape(shape.begin(), shape.end() - 2)), uniform(shape)}));
   }
-  // Of rank 2 and of rank 1; the first one's cofactors are [-3, 6, -3] three times over.
+  // Matrices of rank 2 and rank 1; the first one's cofactors are multiples of [-3, 6, -3].
   const CaseInput x = values({2, 3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3, 2, 4, 6, -1, -2, -3});
   cases.push_back(expecting(make_case("Det", "without inverse", {x}), {0, 0}));
   cases.push_back(expecting(make_case("DetGrad", "without inverse", {values({2}, {1, 1}), x}),

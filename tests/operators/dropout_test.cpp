@@ -1,5 +1,5 @@
-// Dropout's random numbers: known answers of Philox, statistics, repeatability, and the gradient's
-// mask.
+// Dropout's random numbers: known answers of Philox, statistics, repeatability, and the mask in the
+// gradient.
 #include <cmath>
 
 #include "engine/gradient/gradient.h"
@@ -16,7 +16,7 @@ void expect_block(const PhiloxBlock& counter, std::uint32_t key0, std::uint32_t 
   for (int i = 0; i < 4; ++i) EXPECT_EQ(block.word[i], expected[i]) << "word " << i;
 }
 
-// The vectors for philox4x32 with 10 rounds that are published with Random123.
+// The test vectors for philox4x32 with 10 rounds that are published with Random123.
 TEST(Philox, KnownAnswers) {
   expect_block({{0, 0, 0, 0}}, 0, 0, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8});
   expect_block({{0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff}}, 0xffffffff, 0xffffffff,
@@ -53,8 +53,8 @@ HostTensor ones(std::int64_t count) {
   return x;
 }
 
-// Binomial: four standard deviations are passed by chance once in 16,000 times, and the key is
-// fixed.
+// The counts are binomial: they exceed four standard deviations by chance once in 16,000 times, and
+// the key is fixed.
 TEST(Dropout, KeepsTheRightShareAndTheMean) {
   constexpr std::int64_t count = 100003;
   for (const double ratio : {0.1, 0.5, 0.8}) {
@@ -81,7 +81,7 @@ TEST(Dropout, RepeatsForEqualKeysOnly) {
   const std::vector<HostTensor> inputs{ones(1001)};
   const Graph graph = single_node("Dropout", inputs, {}, "block.0");
   const Graph other_path = single_node("Dropout", inputs, {}, "block.1");
-  // The specification's own mask, element by element.
+  // The mask by the specification, element by element.
   const auto mask_of = [](StepContext c, const char* path) {
     std::vector<bool> mask;
     for (std::uint64_t i = 0; i < 1001; ++i) {
@@ -106,7 +106,7 @@ TEST(Dropout, RepeatsForEqualKeysOnly) {
   });
 }
 
-// Three ranks share 7 samples along axis 1: each gets its part of the mask of one process.
+// Three ranks split 7 samples along axis 1: each draws its part of the mask that one process draws.
 TEST(Dropout, RanksDrawTheirPartOfTheMask) {
   constexpr std::int64_t outer = 3, all = 7, each = 2, inner = 5;
   const auto mask_of = [&](std::int64_t samples, std::int64_t first, const Ints& attribute,
@@ -134,7 +134,7 @@ TEST(Dropout, RanksDrawTheirPartOfTheMask) {
   });
 }
 
-// dx of y = dropout(x) with dy = 1 is y itself for x = 1: the same elements are kept.
+// With dy = 1 and x = 1, dx of y = dropout(x) equals y: the same elements are kept.
 TEST(Dropout, GradientUsesTheMaskOfTheForward) {
   GraphBuilder g(operator_set());
   const ValueId x = g.input("x", {DType::float32, {64}});

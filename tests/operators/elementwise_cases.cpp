@@ -1,4 +1,4 @@
-// Cases of the operators that work element by element.
+// Cases of the element-wise operators.
 #include <cmath>
 
 #include "tests/harness/scalar_examples.h"
@@ -11,7 +11,7 @@ using namespace basic;
 namespace {
 
 void add_unary(std::vector<OperatorCase>& cases) {
-  // Shapes that every operator of one operand sees: empty, a scalar, more than a vector register.
+  // Shapes for every operator of one operand: empty, a scalar, more than a vector register.
   const auto shapes = [&](const std::string& op, double low, double high,
                           Attributes attributes = {}) {
     cases.push_back(make_case(op, "matrix", {uniform({3, 5}, low, high)}, attributes));
@@ -41,7 +41,7 @@ void add_unary(std::vector<OperatorCase>& cases) {
       make_case("Clip", "min above max", {values({3}, {-2, 0, 6})}, {{"min", 2.0}, {"max", 1.0}}),
       {1, 1, 1}));
 
-  // PyTorch's nn.functional.gelu, torch.erf
+  // Computed with PyTorch's nn.functional.gelu and torch.erf.
   cases.push_back(expecting(make_case("Gelu", "known", {values({3}, {-1, 0.5, 2})}),
                             {-0.15865525393146, 0.34573123063700656, 1.9544997361036416}));
   cases.push_back(expecting(make_case("Gelu", "known tanh", {values({3}, {-1, 0.5, 2})},
@@ -116,7 +116,7 @@ void add_binary(std::vector<OperatorCase>& cases) {
     cases.push_back(make_case("Pow", name, {filled(a, Fill::positive), uniform(b, -2, 3)}));
   }
 
-  // Ties, and NaN as numpy has it
+  // Ties, and NaN as in numpy.
   const CaseInput left = values({5}, {1, 2, nan, 3, infinity}),
                   right = values({5}, {1, 1, 0, nan, 4});
   const auto edges = [&](const char* op, std::vector<double> y) {
@@ -131,7 +131,7 @@ void add_binary(std::vector<OperatorCase>& cases) {
   edges("LessOrEqual", {1, 0, 0, 0, 0});
   edges("GreaterOrEqual", {1, 1, 0, 0, 1});
 
-  // Powers: negative bases, x = 0 with a slope of 0, exponents of another type
+  // Powers: negative bases, x = 0 with a slope of 0, exponents of another type.
   cases.push_back(make_case(
       "Pow", "squares of any sign",
       {uniform({3, 4}),
@@ -173,7 +173,7 @@ void add_binary(std::vector<OperatorCase>& cases) {
                                       {values({4}, {7, -7, 7, -7}, DType::int32),
                                        values({4}, {2, 2, -2, -2}, DType::int32)}),
                             {3, -3, -3, 3}));
-  // By 0 the quotient is 0; the lowest number by -1 wraps around to itself.
+  // A quotient by 0 is 0; the lowest number divided by -1 wraps around to itself.
   for (const auto& [dtype, lowest] : {std::pair{DType::int8, -128.0},
                                       {DType::int16, -32768.0},
                                       {DType::int32, -2147483648.0},
@@ -226,7 +226,7 @@ void add_casts(std::vector<OperatorCase>& cases) {
   for (int i = 0; i <= static_cast<int>(DType::boolean); ++i) {
     const auto other = static_cast<DType>(i);
     const std::string name(name_of(other));
-    if (other == DType::float32 || other == DType::float64) continue;  // the harness' own types
+    if (other == DType::float32 || other == DType::float64) continue;  // tested by the harness
     cases.push_back(coarse(without_gradient(
         make_case("Cast", "to " + name, {uniform({3, 5}, 0, 7)}, to(other)), "rounds")));
     cases.push_back(
@@ -270,7 +270,7 @@ void add_gradient_operators(std::vector<OperatorCase>& cases) {
   cases.push_back(
       expecting(make_case("LeakyReluGrad", "at 0", {dy, values({3}, {-1, 0, 1})}, {{"alpha", 0.5}}),
                 {2.5, 3, 7}));
-  const CaseInput at_bounds = values({3}, {-1, 2, 1});  // as torch.clamp of PyTorch 2.15
+  const CaseInput at_bounds = values({3}, {-1, 2, 1});  // like torch.clamp in PyTorch 2.15
   cases.push_back(
       expecting(make_case("ClipGrad", "at bounds", {dy, at_bounds}, {{"min", -1.0}, {"max", 2.0}}),
                 {0, 0, 7}));
@@ -283,7 +283,7 @@ void add_gradient_operators(std::vector<OperatorCase>& cases) {
                             {0, 6, 7}));
 }
 
-// Results worked out by hand, since kernels are otherwise compared with the reference kernel alone.
+// Results worked out by hand, since elsewhere kernels are compared only with the reference kernel.
 void add_known_results(std::vector<OperatorCase>& cases) {
   const auto known = [&](const char* op, std::vector<CaseInput> inputs, std::vector<double> y,
                          Attributes attributes = {}) {

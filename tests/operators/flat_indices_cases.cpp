@@ -1,4 +1,4 @@
-// Cases of flat places of tuples of indices.
+// Cases of flat indices from tuples of indices.
 #include "engine/operators/tables/rows.h"
 #include "tests/operators/basic_tables.h"
 
@@ -20,7 +20,7 @@ void add_flat_indices_cases(std::vector<OperatorCase>& cases) {
   add("batches", typed(DType::int64, {3, 2, 2}, -2, 2), {2, 2}, {2, 1}, {4, 0});
   add("no places", typed(DType::int64, {0, 2}), {2, 2}, {2, 1}, {0});
   add("one place", typed(DType::int64, {3}, -2, 2), {2, 2, 2}, {4, 2, 1}, {});
-  // Of x [3, 4]: (1, -1) and (-3, 2); then column 2 of row 0, column -1 of row 1.
+  // For x [3, 4]: elements (1, -1) and (-3, 2); then column 2 of row 0 and column -1 of row 1.
   add("known pairs", values({2, 2}, {1, -1, -3, 2}, DType::int64), {3, 4}, {4, 1}, {0}).expected = {
       7, 2};
   add("known columns", values({2, 1, 1}, {2, -1}, DType::int32), {4}, {1}, {4, 0}).expected = {2,

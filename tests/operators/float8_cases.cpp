@@ -1,4 +1,4 @@
-// Cases of conversions to and from 8-bit floats; known numbers are those of ml_dtypes
+// Cases of conversions to and from 8-bit floats. Known numbers are those of ml_dtypes
 // (tests/scripts/float8_values.py, whose file float8_test.cpp reads).
 #include <limits>
 
@@ -10,7 +10,7 @@ using namespace basic;
 
 namespace {
 
-// What moves elements by their size takes these as well.
+// Operators that move elements by their size accept 8-bit floats, too.
 void add_float8_moves(std::vector<OperatorCase>& cases) {
   const DType dtype = DType::float8_e5m2;
   const std::string name(name_of(dtype));

@@ -10,7 +10,7 @@ namespace {
 
 using Body = std::function<std::shared_ptr<const Graph>(const OperatorSet&, DType)>;
 
-// `build` gets a builder and the body's inputs, and names the outputs.
+// `build` gets a builder and the body's inputs, and returns the outputs.
 Body body_of(
     std::vector<CaseInput> inputs,
     std::function<std::vector<ValueId>(GraphBuilder&, const std::vector<ValueId>&)> build) {
@@ -69,7 +69,7 @@ void add_fused_cases(std::vector<OperatorCase>& cases) {
                              [](GraphBuilder& g, const Values& x) {
                                return Values{g.mul(g.cast(x[1], g.dtype(x[0])), x[0])};
                              }));
-  // What rounding to 16 bits takes away from x: up to a thousandth.
+  // The part of x that rounding to 16 bits removes: up to a thousandth.
   for (const DType half : {DType::float16, DType::bfloat16}) {
     cases.push_back(fused_case("what a cast to " + std::string(name_of(half)) + " rounds off",
                                {uniform({3, 1100}, -200, 200)},

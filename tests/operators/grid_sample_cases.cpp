@@ -1,4 +1,4 @@
-// Cases of sampling at given places.
+// Cases of sampling at given positions.
 #include "tests/operators/basic_tables.h"
 
 namespace tandem::testing {
@@ -30,7 +30,7 @@ void add_grid_sample_cases(std::vector<OperatorCase>& cases) {
   add("one element", uniform({1, 1, 1, 1}), uniform({1, 2, 2, 2}),
       {{"padding_mode", std::string("reflection")}, {"align_corners", std::int64_t{1}}});
   add("nowhere", uniform({1, 2, 3}), uniform({1, 0, 1}), {});
-  // Places -0.5, 0.5, 1.5 of {1, 3}.
+  // Samples {1, 3} at positions -0.5, 0.5 and 1.5.
   const CaseInput x = values({1, 1, 2}, {1, 3}), grid = values({1, 3, 1}, {-1, 0, 1});
   const char* kink = "at a kink: the end of the axis";
   cases.push_back(without_gradient(
@@ -39,7 +39,7 @@ void add_grid_sample_cases(std::vector<OperatorCase>& cases) {
                                                        {{"padding_mode", std::string("border")}}),
                                              {1, 2, 3}),
                                    kink));
-  // Places -1, 0.5, 2 mirrored at the middles of the end elements.
+  // Positions -1, 0.5 and 2, mirrored at the centres of the end elements.
   cases.push_back(without_gradient(
       expecting(make_case("GridSample", "known reflection", {x, values({1, 3, 1}, {-3, 0, 3})},
                           {{"padding_mode", std::string("reflection")},

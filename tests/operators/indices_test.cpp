@@ -1,5 +1,5 @@
-// Indices that are out of range, on every kernel: reported once and clamped, on all kernels alike;
-// NaN among largest elements; what the operators refuse.
+// Indices that are out of range: every kernel reports them once and clamps them alike. Also NaN
+// among the largest elements, and what the operators refuse.
 #include <gmock/gmock.h>
 
 #include <limits>
@@ -11,7 +11,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// Output 0 on every kernel, which has to report `offending`.
+/// Compares output 0 on every kernel, each of which must report `offending`.
 void expect_reported(const std::string& op, const std::vector<HostTensor>& inputs,
                      const Attributes& attributes, std::int64_t offending,
                      const std::vector<double>& expected) {

@@ -1,5 +1,5 @@
-// LAMB over 25 steps against a script of the publication's formula in double
-// (tests/scripts/lamb.py), one parameter at a time and grouped, on every kernel of the host.
+// LAMB over 25 steps against a script of the published formula in double (tests/scripts/lamb.py),
+// one parameter at a time and grouped, on every kernel of the host.
 #include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -22,7 +22,7 @@ const Json& lamb_script() {
 
 constexpr int first_state = 2, tensors_each = 4;  // master, grad, exp_avg, exp_avg_sq
 
-/// One of the script's parameters, `number` in its order.
+/// The script's parameter with this number.
 struct Parameter {
   Json json;
   int number = 0;
@@ -71,7 +71,7 @@ void append_scalars(Tensors& inputs, double lr, int step, DType dtype) {
   inputs.push_back(HostTensor::from<bool>({}, {false}));
 }
 
-/// All steps of these parameters in one node; their tensors afterwards, one parameter after
+/// Runs all steps of these parameters in one node; returns their tensors, one parameter after
 /// another.
 Tensors train(const Kernel& kernel, const std::vector<Parameter>& parameters, const Json& options,
               DType dtype) {
@@ -100,7 +100,7 @@ Tensors train(const Kernel& kernel, const std::vector<Parameter>& parameters, co
   return inputs;
 }
 
-/// f(kernel, dtype) for each kernel of this operator that takes the parameters in that type.
+/// Calls f(kernel, dtype) for each kernel of this operator that takes the parameters in that type.
 template <class F>
 void each(const std::string& op, const std::vector<Parameter>& parameters, F f) {
   for (const DType dtype : {DType::float32, DType::float64}) {
@@ -150,7 +150,7 @@ TEST(LambUpdate, AgreesWithTheScript) {
   }
 }
 
-// Which parameters share a call changes no bit of any.
+// Grouping parameters in one call changes no bit of any.
 TEST(LambUpdate, GroupedIsTheSameAsAlone) {
   const std::vector<Parameter> all = parameters();
   each("GroupedUpdate", all, [&](const Kernel& kernel, DType dtype) {
@@ -180,7 +180,7 @@ TEST(LambUpdate, ScalesTheGradientAndTakesSixteenBits) {
   const Json& options = lamb_script()["cases"][1]["options"];
   for (const DType grads : {DType::bfloat16, DType::float16}) {
     Tensors inputs = p.start(DType::float32);
-    inputs[1] = p.gradient(1, DType::float32).converted(grads);  // held exactly
+    inputs[1] = p.gradient(1, DType::float32).converted(grads);  // the numbers are exact in 16 bits
     append_scalars(inputs, 0.05, 1, DType::float32);
     Tensors plain = inputs;
     plain[1] = p.gradient(1, DType::float32);
@@ -191,7 +191,7 @@ TEST(LambUpdate, ScalesTheGradientAndTakesSixteenBits) {
                     b = run_node(kernel, full, full.nodes[0], plain);
       EXPECT_EQ(compare(a[0], b[0], 0), "");
       Tensors larger = plain;
-      larger[1] = p.gradient(1, DType::float32);  // tensors share what they are copied from
+      larger[1] = p.gradient(1, DType::float32);  // copies of a tensor share its memory
       for (float& x : larger[1].as<float>()) x *= 4;
       larger.end()[-2] = scalar_of(0.25f);
       const Tensors c = run_node(kernel, full, full.nodes[0], larger);
@@ -200,7 +200,7 @@ TEST(LambUpdate, ScalesTheGradientAndTakesSixteenBits) {
   }
 }
 
-// A norm that is not a number makes the whole parameter so, and never the step of another ratio.
+// A NaN norm makes the whole parameter NaN; the step is never computed with another ratio.
 TEST(LambUpdate, SpreadsWhatIsNotANumber) {
   Tensors inputs = parameters().front().start(DType::float32);
   inputs[1] = parameters().front().gradient(1, DType::float32);

@@ -94,7 +94,7 @@ void add_cross_entropy(Cases& cases) {
            {patterned(scores), torch_labels(), magnitudes(marks, 5)});
   add_case(cases, "NegativeLogLikelihoodGrad", "torch_weighted",
            {patterned(marks, 3), torch_labels(), magnitudes(marks, 5)}, {{"shape", scores}});
-  // A label that is no class but has weight 0 counts as nothing.
+  // A label that is not a class counts as nothing if its weight is 0.
   const CaseInput bad = valued({3}, {1, -100, 7}, DType::int64);
   const CaseInput weight = fixed(valued({3}, {2, 0, 0}));
   add_case(cases, "SoftmaxCrossEntropy", "ignored",

@@ -1,4 +1,4 @@
-// LossScale and Adam beside PyTorch's GradScaler over scripted gradients, some of them not finite.
+// LossScale and Adam against PyTorch's GradScaler over scripted gradients, some of them not finite.
 #include <cmath>
 #include <cstring>
 #include <fstream>
@@ -33,7 +33,7 @@ bool same_bytes(const HostTensor& a, const HostTensor& b) {
   return a.type() == b.type() && std::memcmp(a.data(), b.data(), a.bytes()) == 0;
 }
 
-/// The gradient times the scale, as backward makes it.
+/// The gradient times the scale, as the backward pass makes it.
 HostTensor scaled(const Json& gradient, float scale) {
   std::vector<float> values;
   for (const Json& text : gradient) values.push_back(std::stof(text.get<std::string>()) * scale);
@@ -133,7 +133,7 @@ TEST(LossScale, AFixedScaleStaysAndStillSkips) {
   });
 }
 
-// PyTorch keeps a scale that would not be finite any more.
+// Like PyTorch, keeps a scale whose growth would not be finite.
 TEST(LossScale, GrowsToNoInfinity) {
   const Tensors inputs{scalar_of(0x1p127f), integer_scalar(0), integer_scalar(0), integer_scalar(1),
                        scalar_of(4)};

@@ -1,4 +1,4 @@
-// Cases of the views and moves: elements from one place to another.
+// Cases of views and of operators that move elements.
 #include "tests/operators/basic_tables.h"
 
 namespace tandem::testing {
@@ -14,7 +14,7 @@ void add_views(std::vector<OperatorCase>& cases) {
     cases.push_back(make_case("Transfer", to_string(shape), {uniform(shape)}));
     cases.push_back(
         make_case("Transfer", to_string(shape) + " into", {uniform(shape), uniform(shape)}));
-    if (!shape.empty()) {  // every row counts
+    if (!shape.empty()) {  // with a count of all rows
       const double rows = static_cast<double>(shape[0]);
       cases.push_back(make_case("Transfer", to_string(shape) + " counted",
                                 {uniform(shape), left_out(), values({}, {rows}, DType::int32)}));
@@ -197,7 +197,7 @@ void add_triangles(std::vector<OperatorCase>& cases) {
   cases.push_back(make_case("Trilu", "bool", {typed(DType::boolean, {4, 4})}));
 }
 
-// Results worked out by hand, since kernels are otherwise compared with the reference kernel alone.
+// Results worked out by hand, since elsewhere kernels are compared only with the reference kernel.
 void add_known_moves(std::vector<OperatorCase>& cases) {
   const CaseInput matrix = values({2, 3}, {1, 2, 3, 4, 5, 6});
   const auto known = [&](std::string op, std::vector<CaseInput> inputs, Attributes attributes,

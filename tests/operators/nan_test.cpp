@@ -1,7 +1,7 @@
-// What becomes of NaN in operators that choose among numbers, on every kernel of the CPU: as in
-// PyTorch (torch.relu, clamp, maximum, minimum, amax, max_pool2d, where, dropout and their
-// gradients). Two differ: Sign keeps NaN as numpy's does, where PyTorch gives 0; the cast to
-// integers gives 0, where PyTorch leaves open what it gives.
+// NaN in operators that choose among numbers, on every kernel of the CPU: as in PyTorch
+// (torch.relu, clamp, maximum, minimum, amax, max_pool2d, where, dropout and their gradients). Two
+// differ: Sign keeps NaN as numpy's does, where PyTorch gives 0; the cast to integers gives 0,
+// where PyTorch leaves the result open.
 #include <cmath>
 
 #include "tests/harness/poisoned_case.h"
@@ -25,7 +25,7 @@ HostTensor booleans(const std::vector<double>& values) {
       .converted(DType::boolean);
 }
 
-/// Output 0 on every kernel that takes the node where only that is read.
+/// Compares output 0 on every kernel that takes the node if only that output is read.
 void expect_result(const std::string& op, const std::vector<HostTensor>& inputs,
                    const Attributes& attributes, const std::vector<double>& expected) {
   SCOPED_TRACE(op);
@@ -82,7 +82,7 @@ TEST(Nan, IsZeroAmongIntegers) {
   expect_result("Cast", {row({nan, 2.5})}, {{"to", std::string("int64")}}, {0, 2});
 }
 
-// A NaN before, behind and between numbers, in lanes of vectors and in those that are left over.
+// A NaN before, after and between numbers, in full vectors and in the elements that are left over.
 TEST(Nan, WinsInEveryPlaceOfAWindow) {
   for (const std::int64_t channels : {1, 3, 8, 19}) {
     for (int place = 0; place < 4; ++place) {
@@ -113,7 +113,7 @@ TEST(Nan, StaysInEpilogues) {
   for (const std::int64_t channels : {1, 8, 40}) {
     SCOPED_TRACE(channels);
     std::vector<double> x(static_cast<std::size_t>(channels * 9), 1);
-    x[4] = nan;  // of channel 0
+    x[4] = nan;  // in channel 0
     const auto count = static_cast<std::size_t>(channels * channels * 4);
     std::vector<double> y;
     for (std::int64_t c = 0; c < channels; ++c) y.insert(y.end(), 4, nan);
@@ -126,7 +126,7 @@ TEST(Nan, StaysInEpilogues) {
                 {nan, nan, 0, 0});
 }
 
-// x Phi(x) is infinity times 0 at -infinity, and 0 far below it. In rows of odd lengths, on both
+// x Phi(x) is infinity times 0 at -infinity, and 0 far below 0. Rows have odd lengths, on both
 // sides of a vector's end.
 TEST(Nan, IsTheGeluOfMinusInfinity) {
   for (const char* activation : {"Gelu", "GeluTanh"}) {
@@ -191,7 +191,7 @@ std::vector<HostTensor> gradients(const std::string& op, const std::vector<HostT
   return evaluate(g.graph(), feeds, dx);
 }
 
-// As torch.maximum and torch.minimum, whose NaN is the result of both operands.
+// Like torch.maximum and torch.minimum: if either operand is NaN, both get the gradient.
 TEST(Nan, TakesTheGradientOfExtremaToBothOperands) {
   const HostTensor a = row({nan, 1, 2, 3}), b = row({1, nan, 2, 1});
   const auto of_max = gradients("Max", {a, b}, {});
@@ -202,14 +202,14 @@ TEST(Nan, TakesTheGradientOfExtremaToBothOperands) {
   EXPECT_EQ(compare(of_min[1], row({1, 1, 0.5, 1}), 0), "");
 }
 
-// As torch.amax: dy is shared by those that equal the maximum, and none equals NaN: 0 / 0.
+// Like torch.amax: elements equal to the maximum share dy, and none equals NaN: 0 / 0.
 TEST(Nan, MakesTheGradientOfAMaximumNaN) {
   const auto dx = gradients("ReduceMax", {floats({2, 2}, {nan, 1, 2, 3})},
                             {{"axes", Ints{1}}, {"keepdims", std::int64_t{0}}});
   EXPECT_EQ(compare(dx[0], floats({2, 2}, {nan, nan, 0, 1}), 0), "");
 }
 
-// Scores of one visible key that are NaN are no scores that hide it.
+// A NaN score of a visible key does not mean that the key is hidden.
 TEST(Nan, IsNoHiddenKey) {
   const HostTensor q = floats({1, 1, 1, 1}, {nan}), k = floats({1, 1, 2, 1}, {1, 1});
   const HostTensor mask = floats({1, 1, 1, 2}, {0, -infinity});

@@ -14,22 +14,22 @@ using Fill = CaseInput::Fill;
 /// ((37 i + 11 k) mod 101 - 50) / 64 for i = 0 to count - 1; operator_expectations.py has the same.
 std::vector<double> pattern(std::int64_t count, int k = 0);
 
-/// What PyTorch computes for the case "Operator/case" on patterned inputs.
+/// PyTorch's result for the case "Operator/case" on patterned inputs.
 std::vector<double> expectation(const std::string& name);
 
 CaseInput patterned(Shape shape, int k = 0);
 CaseInput random_input(Shape shape);
 CaseInput valued(Shape shape, std::vector<double> values, DType dtype = DType::float32);
-/// Along one axis, and the number of rows that an operator of rows gets.
+/// A tensor with one axis, and the number of rows for operators on rows.
 CaseInput ints(std::vector<double> values, DType dtype = DType::int32);
 CaseInput count_of(double rows);
 CaseInput indices(Shape shape, double classes, DType dtype = DType::int64);
 CaseInput absent();
-/// Not to be differentiated: weights, saved values, statistics.
+/// Marks an input that is not differentiated: weights, saved values, statistics.
 CaseInput fixed(CaseInput input);
 
-/// Adds a case; the expectation is looked up where `name` starts with "torch_" (without that
-/// prefix).
+/// Adds a case. If `name` starts with "torch_", the expectation is looked up under the name without
+/// that prefix.
 OperatorCase& add_case(Cases& cases, std::string op, std::string name,
                        std::vector<CaseInput> inputs, Attributes attributes = {});
 

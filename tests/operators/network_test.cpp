@@ -1,5 +1,5 @@
-// What the case tables cannot say of the network operators: windows, indices, bad labels, running
-// statistics, and the errors that shapes give.
+// Properties of the network operators that case tables cannot express: windows, indices, bad
+// labels, running statistics, and errors for wrong shapes.
 #include <cmath>
 
 #include "engine/operators/grouped_update.h"
@@ -25,7 +25,7 @@ TEST(Windows, CountsAsOnnxAndPyTorch) {
   EXPECT_EQ(window_count(2, {.kernel = 3, .stride = 2}, true), 1);
 }
 
-// The example of ONNX's specification: 5 x 5 numbers, indices in both storage orders.
+// The example in ONNX's specification: 5 x 5 numbers, indices in both storage orders.
 TEST(MaxPool, IndicesInBothOrders) {
   std::vector<float> values(50);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 25 + 1);
@@ -93,7 +93,7 @@ HostTensor scaled_pattern(const Shape& shape, std::int64_t step, float factor) {
   return x;
 }
 
-// Lowering puts one node in the place of the two, and may change no bit.
+// Lowering replaces the two nodes by one, which must not change any bit.
 TEST(SoftmaxCrossEntropy, LossesAndGradientInOneHaveTheSameBits) {
   for (const Shape& shape :
        {Shape{7, 33}, Shape{3, 2000}, Shape{300, 10}, Shape{2, 5, 3, 4}, Shape{2, 70, 131}}) {
@@ -170,7 +170,7 @@ TEST(Labels, GoodAndIgnoredOnesAreNotReported) {
     if (std::string(c.op) == "LabelWeights") {
       c.attributes.set("ignore", std::int64_t{1});
     } else {
-      for (HostTensor& input : c.inputs) {  // the label weights
+      for (HostTensor& input : c.inputs) {  // the labels' weights
         if (input.data() == nullptr) input = HostTensor::from<float>({2}, {1, 0});
       }
     }
@@ -178,7 +178,7 @@ TEST(Labels, GoodAndIgnoredOnesAreNotReported) {
   }
 }
 
-// Two steps: new = momentum * old + (1 - momentum) * batch, with the population variance.
+// Two steps of new = momentum * old + (1 - momentum) * batch, with the population variance.
 TEST(BatchNormalizationTraining, RunningStatistics) {
   std::vector<HostTensor> inputs{
       HostTensor::from<float>({2, 2, 1, 2}, {1, 3, 10, 10, 5, 7, 20, 40}),
@@ -222,12 +222,12 @@ TEST(GroupedUpdate, Aliases) {
   };
   using Pairs = std::vector<std::pair<int, int>>;
   EXPECT_EQ(aliases("", {}, 12, 6), (Pairs{{0, 0}, {1, 2}, {2, 3}, {3, 4}, {4, 6}, {5, 7}}));
-  // With a weight, which only the second update overwrites.
+  // With a weight, which is overwritten only by the second update.
   EXPECT_EQ(aliases("bfloat16", {4}, 14, 8),
             (Pairs{{0, 0}, {1, 2}, {2, 3}, {4, 5}, {5, 7}, {6, 8}, {7, 9}}));
 }
 
-/// The text of the error that the node gives.
+/// The text of the node's error.
 std::string error_of(const std::string& op, const std::vector<TensorType>& types,
                      const Attributes& attributes) {
   std::vector<HostTensor> inputs;

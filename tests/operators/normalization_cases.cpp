@@ -43,7 +43,7 @@ void add_batch_normalization(Cases& cases) {
   }
   add_case(cases, "BatchNormalizationTraining", "no_memory",
            inputs(random_input(images), random_input(four), positive(four)), {{"momentum", 0.0}});
-  // One element a channel: the variance is 0, and y = bias.
+  // One element per channel: the variance is 0, and y = bias.
   add_case(cases, "BatchNormalizationTraining", "one_element",
            inputs(patterned({1, 3, 1, 1}), patterned({3}), positive({3})), {{"epsilon", 0.1}});
   cases.back().expected = pattern(3, 2);

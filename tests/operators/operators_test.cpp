@@ -1,4 +1,5 @@
-// Every case of every operator: forward on every kernel in every layout, gradients by differences.
+// Every case of every operator: forward on every kernel in every layout, gradients by finite
+// differences.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -19,7 +20,7 @@ const std::vector<OperatorCase>& cases_to_run() {
   return list;
 }
 
-// Inputs in the types that the graph has (scalars may keep theirs), absent ones left out.
+// Inputs in the graph's types (scalars may keep theirs), without absent ones.
 std::vector<HostTensor> inputs_for(const OperatorCase& c, const Graph& graph) {
   std::vector<HostTensor> inputs = case_inputs(c, DType::float32);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -99,7 +100,7 @@ void check_broadcast(const OperatorCase& c, const Kernel& kernel, const Graph& g
                run_on_reference(wide_graph, wide), c.tolerance);
 }
 
-// Kernels of a type against the reference in double.
+// Compares kernels of a type with the double reference.
 TEST_P(OperatorTest, Forward) {
   each_case([](const OperatorCase& c) {
     const Graph wide_graph = case_graph(c, operator_set(), DType::float64);
@@ -178,7 +179,7 @@ class Loss {
   std::vector<HostTensor> dy_;
 };
 
-// The gradient as the operator builds it, with the feeds it needs.
+// The gradient as the operator builds it, with the feeds that it needs.
 struct BuiltGradient {
   Graph graph;
   Gradients dx;
@@ -200,7 +201,7 @@ BuiltGradient build_gradient(const Graph& forward, const Loss& loss,
 
 TEST_P(OperatorTest, Gradient) {
   const Operator& op = operator_set().get(GetParam());
-  if (op.gradient == nullptr) return;  // the completeness test asks for the reason
+  if (op.gradient == nullptr) return;  // the completeness test checks the reason
   each_case([](const OperatorCase& c) {
     if (!c.check_gradient) {
       EXPECT_NE(c.why, "") << "a case without a gradient check needs a reason";
@@ -225,7 +226,7 @@ TEST_P(OperatorTest, Gradient) {
       if (!wanted[i]) continue;
       SCOPED_TRACE("input " + std::to_string(i));
       const TensorType& type = graph.type(graph.nodes[0].inputs[i]);
-      HostTensor dx(type);  // no gradient: 0
+      HostTensor dx(type);  // 0 if there is no gradient
       if (built.dx[i]) {
         ASSERT_EQ(built.graph.type(built.dx[i]), type);
         dx = evaluate(built.graph, feeds, {built.dx[i]})[0];

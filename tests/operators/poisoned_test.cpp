@@ -1,6 +1,6 @@
 // NaN and infinities through every kernel: one poisoned element in each operand of every case, on
-// all kernels of the CPU and of the emulated device, in every type and layout, against the
-// reference in double.
+// all kernels of the CPU and of the emulated device, in every type and layout, against the double
+// reference.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,13 +20,13 @@ const std::vector<OperatorCase>& cases_to_poison() {
   return list;
 }
 
-/// Those of the CPU and what the emulated device makes of them for 16 bits.
+/// The CPU's kernels, and those that the emulated device derives from them for 16 bits.
 const KernelList& kernels() {
   static const KernelList list = with_widened(cpu_list());
   return list;
 }
 
-/// This processor, and this processor with its widest vectors unknown.
+/// This processor, and the same processor without its widest vectors.
 std::vector<DeviceFacts> processors() {
   std::vector<DeviceFacts> all{host_facts()};
   for (const char* feature : {"avx512", "avx2"}) {

@@ -28,7 +28,7 @@ std::vector<Pooling> poolings() {
   return {
       {"whole_map", {2, 3, 4, 5}, pooling_settings({4, 5}, {1, 1}, {0, 0, 0, 0}, {1, 1})},
       {"one_by_one_map", {2, 3, 1, 1}, pooling_settings({1, 1}, {1, 1}, {0, 0, 0, 0}, {1, 1})},
-      // A map of one position is channels-last and row-major at once; what it becomes is not.
+      // A map of one position is channels-last and row-major at once; its result is not.
       {"one_position_padded", {5, 2, 1, 1}, pooling_settings({2, 2}, {1, 1}, {1, 1, 1, 1}, {1, 1})},
       {"one_position_line", {3, 2, 1}, pooling_settings({2}, {1}, {1, 1}, {1})},
       {"usual", {2, 16, 8, 8}, pooling_settings({2, 2}, {2, 2}, {0, 0, 0, 0}, {1, 1})},
@@ -43,7 +43,7 @@ std::vector<Pooling> poolings() {
       {"volume_padded",
        {1, 2, 3, 3, 4},
        pooling_settings({2, 2, 2}, {1, 2, 2}, {1, 0, 1, 0, 1, 0}, {1, 1, 2})},
-      // Windows that reach along some of the axes alone.
+      // Windows that are longer than 1 only along some axes.
       {"volume_first_axis",
        {2, 2, 5, 3, 2},
        pooling_settings({3, 1, 1}, {1, 1, 1}, {1, 0, 0, 1, 0, 0}, {1, 1, 1})},
@@ -65,10 +65,10 @@ const Pooling torch_ceil{
     "ceil", {2, 2, 7, 6}, pooling_settings({3, 2}, {2, 3}, {1, 1, 1, 1}, {1, 1}, 1)};
 const Pooling torch_line{"line", {1, 3, 9}, pooling_settings({2}, {3}, {0, 0}, {1})};
 
-/// Neighbours in a window must not be closer than the step of the differences.
+/// Neighbours in a window must differ by more than the step of the finite differences.
 CaseInput distinct(const Shape& shape) { return {.shape = shape, .fill = Fill::distinct}; }
 
-/// Each element costs two evaluations: large cases check values alone.
+/// Each element costs two evaluations: large cases check only values.
 void leave_out_gradient_of_large(OperatorCase& c) {
   if (element_count(c.inputs[0].shape) < 500) return;
   c.check_gradient = false;
@@ -98,7 +98,7 @@ void add_max_pools(Cases& cases) {
     add_max_pool(cases, p.name + "_column_major", distinct(p.x),
                  with_setting(p.attributes, "storage_order", 1));
   }
-  // Equal elements: the first of a window wins, in the indices and in the gradient.
+  // Equal elements: the first one of a window wins, in the indices and in the gradient.
   const Attributes usual = pooling_settings({2, 2}, {1, 1}, {0, 0, 0, 0}, {1, 1});
   const CaseInput equal = valued({1, 1, 3, 3}, {1, 1, 0, 1, 1, 2, 0, 2, 2});
   add_max_pool(cases, "equal_elements", equal, usual);

@@ -1,5 +1,5 @@
-// RandomUniformLike and RandomNormalLike: mean, deviation and share below a bound are those of the
-// distribution; the same key gives the same numbers, another step or path others.
+// RandomUniformLike and RandomNormalLike: mean, deviation and the share below a bound match the
+// distribution; the same key gives the same numbers, and another step or path gives others.
 #include <cmath>
 
 #include "tests/operators/single_node.h"
@@ -38,7 +38,7 @@ struct Sample {
   }
 };
 
-// Bounds are five standard errors wide at least.
+// The bounds are at least five standard errors wide.
 TEST(Random, HasItsDistribution) {
   const Sample uniform(draw("RandomUniformLike", {{"low", -1.0}, {"high", 3.0}}, 1, "a"), 0);
   EXPECT_NEAR(uniform.mean, 1, 0.03);
@@ -49,7 +49,7 @@ TEST(Random, HasItsDistribution) {
   const Sample normal(draw("RandomNormalLike", {{"mean", 2.0}, {"scale", 3.0}}, 1, "a"), -1);
   EXPECT_NEAR(normal.mean, 2, 0.08);
   EXPECT_NEAR(normal.deviation, 3, 0.06);
-  EXPECT_NEAR(normal.below, 0.158655, 0.01);  // one deviation below the mean
+  EXPECT_NEAR(normal.below, 0.158655, 0.01);  // the bound is one deviation below the mean
   EXPECT_LT(normal.least, 2 - 3 * 3.5);
   EXPECT_GT(normal.largest, 2 + 3 * 3.5);
 }

@@ -46,7 +46,7 @@ void add_reduction_cases(std::vector<OperatorCase>& cases) {
   cases.push_back(make_case("ReduceMean", "to nothing", {uniform({0, 3})}, reducing({1}, 1)));
   cases.push_back(expecting(
       make_case("ReduceProd", "of nothing", {uniform({2, 0})}, reducing({1}, 0)), {1, 1}));
-  // The others' product is p / x, p for the only zero, and 0 beside one.
+  // The product of the other elements is p / x; for the only zero it is p, and next to one it is 0.
   cases.push_back(
       expecting(make_case("ReduceProd", "zeros", {values({3, 3}, {2, 3, 4, 2, 0, 5, 0, 7, 0})},
                           reducing({1}, 0)),

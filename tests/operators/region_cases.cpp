@@ -1,5 +1,5 @@
-// Cases of pooling in regions of feature maps. Corners keep clear of the places where samples pass
-// from one element to the next, or a bin gets another number of them.
+// Cases of pooling in regions of feature maps. Corners avoid places where a sample changes from one
+// element to the next, or where a bin's number of samples changes.
 #include "tests/operators/basic_tables.h"
 
 namespace tandem::testing {
@@ -9,7 +9,7 @@ using namespace basic;
 namespace {
 
 CaseInput fixed_places(CaseInput input) {
-  input.differentiable = false;  // none flows to regions
+  input.differentiable = false;  // regions have no gradient
   return input;
 }
 
@@ -64,7 +64,7 @@ void add_largest(std::vector<OperatorCase>& cases) {
   };
   one("one row", {1, 3, 1, 6}, 2, {0, 0.2, 0.1, 4.3, 0.2});
   one("a whole map", {1, 1, 4, 3}, 3, {0, 0.1, 0.2, 2.2, 3.1});
-  // Below the image there is nothing.
+  // A region below the image is empty.
   cases.push_back(
       expecting(make_case("MaxRoiPool", "known",
                           {values({1, 1, 2, 2}, {1, -2, -3, 4}),

@@ -6,12 +6,12 @@
 namespace tandem::testing {
 namespace {
 
-/// The defaults of a kind, but for what is set here.
+/// A case with the defaults of its kind, except for these settings.
 struct LayerCase {
   std::string kind;
   Shape size;  // T, B, H
   std::string direction = "forward";
-  std::string activations{};  // of all directions
+  std::string activations{};  // for all directions
   Floats alphas{}, betas{};
   double clip = 0;
   bool linear_before_reset = false, input_forget = false;
@@ -44,7 +44,7 @@ struct LayerCase {
             {"input_forget", std::int64_t{input_forget}}};
   }
 
-  /// `make` gives a float operand of that shape.
+  /// `make` returns a float operand of that shape.
   template <class F>
   std::vector<CaseInput> inputs(F make) const {
     const std::int64_t t = size[0], b = size[1], h = size[2], d = directions();
@@ -62,7 +62,7 @@ struct LayerCase {
   }
 };
 
-/// Which of dy, dh and dc_last arrive.
+/// Which of dy, dh and dc_last have a gradient.
 struct Arriving {
   bool dy = true, dh = false, dc = false;
 };
@@ -130,7 +130,7 @@ void add_rnn_cases(Cases& cases) {
                .lengths_type = DType::int32},
               {.dy = true, .dh = true});
     add_layer(cases, kind + "_clip", {.kind = kind, .size = small, .clip = 0.375, .h0 = true});
-    // Panels of vectors and what is left over of them; rows of several tiles.
+    // Full vectors and the elements that are left over; rows of several tiles.
     for (const auto& [label, size, direction] :
          {std::tuple{"_panels", Shape{2, 15, 20}, "bidirectional"},
           {"_wide", {2, 2, 40}, "reverse"},
@@ -178,7 +178,7 @@ void add_rnn_cases(Cases& cases) {
       cases, "lstm_clip_peepholes",
       {.kind = "lstm", .size = small, .clip = 0.25, .h0 = true, .c0 = true, .peepholes = true});
 
-  // Every activation in every place, with its numbers at two values.
+  // Every activation in every role, with two values of its parameters.
   for (const RnnActivationKind& kind : rnn_activation_kinds()) {
     const std::string name = kind.name;
     const double alpha = kind.numbers > 0 ? kind.alpha : 0, beta = kind.numbers > 1 ? kind.beta : 0;
@@ -207,7 +207,7 @@ void add_rnn_cases(Cases& cases) {
                .h0 = true,
                .c0 = true});
   }
-  // A slope below 0, whose result does not tell the side.
+  // A negative slope, for which the result does not show the sign of x.
   add_layer(cases, "rnn_negative_slope",
             {.kind = "rnn", .size = small, .activations = "LeakyRelu", .alphas = {-0.5}});
 }

@@ -1,4 +1,4 @@
-// Recurrent layers beyond the case tables: cut between threads, and lengths that are none.
+// Recurrent layers that case tables do not cover: work split between threads, and lengths of 0.
 #include "tests/operators/network_cases.h"
 #include "tests/operators/single_node.h"
 
@@ -33,7 +33,7 @@ struct WideLayer {
             {"linear_before_reset", std::int64_t{linear_before_reset}}};
   }
 
-  // Small weights, so that sums do not grow with the number of units.
+  // Weights are small, so that sums do not grow with the number of units.
   std::vector<HostTensor> inputs(DType dtype) const {
     const Shape state{directions, batch, hidden};
     const Shape r_shape{directions, gates * hidden, hidden};
@@ -73,7 +73,7 @@ const Kernel& kernel_named(const std::string& name) {
   throw std::runtime_error("no kernel " + name);
 }
 
-// As many parts as threads: 2 T B G H^2 operations are several grains.
+// The work is split into as many parts as threads: 2 T B G H^2 operations are several grains.
 TEST(Rnn, IsCutBetweenThreads) {
   for (const WideLayer& layer : {WideLayer{"rnn", 1, 2}, WideLayer{"gru", 3, 2},
                                  WideLayer{"gru", 3, 1, true}, WideLayer{"lstm", 4, 2}}) {
@@ -111,7 +111,7 @@ TEST(Rnn, IsCutBetweenThreads) {
       expect_equal(run_node(kernel_named("cpu.rnn_scan_grad"), grad, grad.nodes[0], dy, options),
                    dx, 1e-5);
       if (first.empty()) first = got;
-      expect_equal(got, first, 0);  // each sum is made by one thread
+      expect_equal(got, first, 0);  // one thread computes each sum
     }
   }
 }

@@ -27,7 +27,7 @@ const Json& description() {
   return json;
 }
 
-/// Of the tables and of the cases of every kind.
+/// An array of the tables or of the cases of any kind.
 const HostTensor& array(const std::string& name) {
   static const std::map<std::string, HostTensor> arrays = [] {
     std::map<std::string, HostTensor> all;
@@ -56,7 +56,7 @@ struct OptimizerCase {
 };
 void PrintTo(const OptimizerCase& c, std::ostream* stream) { *stream << c.name(); }
 
-/// The update of a case's kind and options; the row lengths of the script's `l1`.
+/// The update for a case's kind and options; `columns` converts the script's `l1`.
 UpdateChoice choice_of(const Json& json, std::int64_t columns) {
   OptimizerOptions options(json["kind"].get<std::string>());
   for (const auto& [key, value] : json["options"].items()) {
@@ -91,7 +91,7 @@ Attributes attributes_of_choice(const UpdateChoice& choice) {
   return attributes;
 }
 
-/// What UniqueIndices makes of the ids.
+/// The groups that UniqueIndices makes of the ids.
 std::vector<HostTensor> groups_of(std::span<const std::int64_t> ids, std::int64_t rows) {
   std::map<std::int64_t, std::vector<std::int32_t>> positions;
   for (std::size_t i = 0; i < ids.size(); ++i)
@@ -113,7 +113,7 @@ std::vector<HostTensor> groups_of(std::span<const std::int64_t> ids, std::int64_
           HostTensor::from<std::int32_t>({}, {found})};
 }
 
-/// Master and states, after all steps, on the kernel with this name.
+/// Master and states after all steps, on the kernel with this name.
 class OptimizedTable {
  public:
   OptimizedTable(const Json& json, const std::string& table, DType dtype, bool split = false)
@@ -142,14 +142,14 @@ class OptimizedTable {
     split_floats(whole.as<float>().data(), tops(), tails(), whole.type().elements());
   }
 
-  /// Of a split table.
+  /// The float32 values of a split table.
   HostTensor joined() {
     HostTensor whole(TensorType{DType::float32, tensors[0].shape()});
     join_floats(tops(), tails(), whole.as<float>().data(), whole.type().elements());
     return whole;
   }
 
-  /// False where the list has no such kernel for it.
+  /// Returns false if the list has no such kernel for the table.
   bool run(const std::string& kernel_name) {
     const auto offsets = array(table_ + ".offsets").integers(),
                ids = array(table_ + ".ids").integers();
@@ -245,8 +245,8 @@ bool same_contents(const HostTensor& a, const HostTensor& b) {
   return a.bytes() == b.bytes() && (a.bytes() == 0 || !std::memcmp(a.data(), b.data(), a.bytes()));
 }
 
-// A bfloat16 and the rest of a float32 take the steps of that float32, bit by bit; of adam, which
-// moves every row, too.
+// A bfloat16 and the rest of a float32 are updated like that float32, bit by bit; also with adam,
+// which moves every row.
 TEST_P(RowOptimizers, SplitMastersTakeTheSameSteps) {
   const Json& json = GetParam().json();
   for (const auto& [table, shape] : description()["tables"].items()) {

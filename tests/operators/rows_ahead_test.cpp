@@ -1,5 +1,5 @@
-// Rows fetched a step ahead, on every kernel: whatever was fetched, each row is found, and comes
-// from where it is not stale.
+// Rows fetched a step ahead, on every kernel: whatever was fetched, each row is found and is read
+// from where it is up to date.
 #include <algorithm>
 #include <random>
 #include <set>
@@ -43,7 +43,7 @@ Rows some_rows(std::mt19937& random, double share, std::int64_t of) {
   return rows;
 }
 
-// The next step's rows, without those that this step changes.
+// Fetches the next step's rows, without those that this step changes.
 TEST(RowsAhead, WhatThisStepChangesIsNotFetched) {
   std::mt19937 random(3);
   constexpr std::int64_t capacity = 200;
@@ -72,7 +72,7 @@ TEST(RowsAhead, WhatThisStepChangesIsNotFetched) {
   }
 }
 
-// A row of the table holds its number; those that were not fetched hold nothing that is right.
+// A row of the table holds its own number; rows that were not fetched hold wrong numbers.
 TEST(RowsAhead, EveryRowIsFound) {
   std::mt19937 random(5);
   constexpr std::int64_t capacity = 150, columns = 3;
@@ -106,7 +106,7 @@ TEST(RowsAhead, EveryRowIsFound) {
         };
         fill(first, is_of_step ? kept : Rows());
         fill(second, late);
-        std::vector<std::int32_t> index;  // each row twice, and one that is absent
+        std::vector<std::int32_t> index;  // each row twice, then an absent one
         for (std::size_t u = 0; u < 2 * unique.size(); ++u)
           index.push_back(static_cast<std::int32_t>(u % unique.size()));
         index.push_back(absent_id<std::int32_t>);

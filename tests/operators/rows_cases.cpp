@@ -1,4 +1,5 @@
-// Cases of row-sparse gradients: ids grouped by row, what reads them, and sums of looked-up rows.
+// Cases of row-sparse gradients: ids grouped by row, operators that read the groups, and sums of
+// looked-up rows.
 #include <cmath>
 #include <numeric>
 
@@ -46,7 +47,7 @@ void add_marks(Cases& cases) {
   cases.back().expected = {-1, -1, -1};
 }
 
-// More than one thread's worth, and no multiple of what is looked at together.
+// More marks than one thread handles, and not a multiple of what is checked at once.
 void add_many_marks(Cases& cases) {
   constexpr std::int64_t rows = 10'007;
   std::vector<double> marks(rows), first(rows), touched;
@@ -67,7 +68,7 @@ void add_many_marks(Cases& cases) {
   cases.back().expected = added;
   add_case(cases, "MarkRows", "first_of_many", {marked(marks), ints(ids)}, {{"first", 1}});
   cases.back().expected = std::move(first);
-  constexpr std::int64_t large = 140'001;  // beside so few ids
+  constexpr std::int64_t large = 140'001;  // a large table for so few ids
   std::vector<double> sparse(large);
   ids.resize(8'200);
   for (double& id : ids) {
@@ -84,7 +85,7 @@ void add_many_marks(Cases& cases) {
   add_case(cases, "TouchedRows", "all", {marked(std::vector<double>(rows, 1))}).expected = all;
 }
 
-// Six rows of three; ids 4, 1, 4, 0, 1, 4 of two lookups, four and two.
+// A table of six rows of three, and ids 4, 1, 4, 0, 1, 4 of two lookups (four and two ids).
 struct SmallTable {
   CaseInput master = patterned({6, 3}), first = patterned({2, 2, 3}, 1),
             second = patterned({2, 3}, 2);
@@ -104,7 +105,7 @@ struct SmallTable {
     all.push_back(second);
     return all;
   }
-  /// The gradient that a dense update would get.
+  /// The gradient for a dense update.
   std::vector<double> dense() const {
     const double rows[6] = {4, 1, 4, 0, 1, 4};
     const std::vector<double> a = pattern(12, 1), b = pattern(6, 2);
@@ -137,7 +138,7 @@ void add_updates(Cases& cases) {
   add("sgd_decay", table.inputs({absent()}, 3), {{"op", sgd}, {"weight_decay", 0.1}, {"lazy", 0}});
   cases.back().expected = plain;
   for (std::size_t i = 0; i < 18; ++i) cases.back().expected[i] -= 0.25 * 0.1 * pattern(18)[i];
-  // Of a split master: tails that keep the sums exact.
+  // A split master, whose tails keep the sums exact.
   SmallTable split = table;
   split.master.dtype = DType::bfloat16;
   std::vector<double> tails(18);
@@ -183,7 +184,7 @@ void add_updates(Cases& cases) {
         states.push_back(absent());
       else
         states.push_back(by_row ? row_sum : square);
-      // A mean of squares is above the square of a mean; and no sum with a gradient is 0.
+      // The mean of squares is larger than the square of the mean, and no sum with a gradient is 0.
       for (double& x : states.back().values) x += k == 0 ? 2.0 : 0.01;
     }
     Attributes settings = tried.settings;
@@ -218,7 +219,7 @@ void add_updates(Cases& cases) {
   cases.back().expected = {25};
 }
 
-// Gradients by the places of their ids in groups, all of which occur.
+// Sums of gradients by group; every position is in a group.
 void add_sums(Cases& cases) {
   const std::vector<CaseInput> groups{ints({1, 3, 0, 2}), ints({0, 2, 4}), count_of(2)};
   const auto add = [&](const char* name, std::vector<CaseInput> gradients, Attributes attributes,
@@ -237,8 +238,8 @@ void add_sums(Cases& cases) {
   add("one_column", {valued({4}, {1, 2, 3, 4})}, {{"shape", Ints{2}}}, {6, 4});
 }
 
-// The same table and ids, but ids 4, 1 and 4, 0 are two bags: their sums have one dy each, that
-// goes to each of the two times its weight.
+// `SmallTable` again, but ids 4, 1 and ids 4, 0 are two bags: each sum has one dy, which goes
+// to both rows, times the row's weight.
 void add_bag_updates(Cases& cases) {
   const SmallTable table;
   const CaseInput dy = patterned({2, 3}, 3), weights = valued({2, 2}, {0.5, -1, 0, 2});

@@ -1,5 +1,5 @@
 // The scalar functions, direct and composed, against PyTorch's numbers and gradients at odd points
-// (tests/scripts/scalar_functions.py); and what their rows have to hold to.
+// (tests/scripts/scalar_functions.py). Also the rules for their rows.
 #include "engine/operators/scalar_functions.h"
 
 #include <gtest/gtest.h>
@@ -46,7 +46,7 @@ AttributeValue value_of(const ScalarAttribute& attribute, const Json& given) {
   return x.get<double>();
 }
 
-/// The function in the graph, whether it has an operator or is composed.
+/// The function in the graph, as an operator or composed.
 ValueId function(GraphBuilder& g, const std::string& op, const Json& given,
                  const std::vector<ValueId>& x) {
   for (const ComposedFunction& composed : composed_functions()) {
@@ -63,8 +63,8 @@ ValueId function(GraphBuilder& g, const std::string& op, const Json& given,
   return g.add_node(op, x, attributes);
 }
 
-/// Equal in class (NaN, infinity, number), and numbers to some units in the last place or by
-/// `absolute`, which is what cancels in 1 - tanh^2 and its like.
+/// Expects NaN for NaN, infinity for infinity, and numbers within some units in the last place plus
+/// `absolute`, which allows the cancellation in 1 - tanh^2 and similar terms.
 void expect_near(const HostTensor& got, const std::vector<float>& expected, double absolute,
                  const std::vector<float>& at) {
   for (std::size_t i = 0; i < expected.size(); ++i) {
@@ -113,7 +113,7 @@ TEST(ScalarFunctions, AreThoseOfPyTorchWithTheirGradients) {
   }
 }
 
-// A function that PyTorch has is in the list, and a composed one nowhere else.
+// Every composed function has expectations and is not an operator.
 TEST(ScalarFunctions, ComposedOnesHaveExpectations) {
   std::set<std::string> tried;
   for (const Json& c : scalar_function_cases()) tried.insert(c["op"]);

@@ -36,7 +36,7 @@ void add_scatter_rows_cases(std::vector<OperatorCase>& cases) {
   const double absent = static_cast<double>(absent_id<std::int32_t>);
   const auto known = [&](const char* reduction, std::vector<double> y) {
     add(reduction, "known", x, values({3}, {1, 1, 2}, DType::int32), u).expected = y;
-    y[1] = 2;  // as it was
+    y[1] = 2;  // unchanged
     add(reduction, "absent", x, values({3}, {absent, absent, 2}, DType::int32), u).expected = y;
   };
   known("none", {1, -4, 0.5});

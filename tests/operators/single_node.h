@@ -1,4 +1,4 @@
-// One node on every kernel of the CPU's list that takes it, for tests beyond the case tables.
+// One node on every kernel of the CPU's list that takes it, for tests without case tables.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ inline const OperatorSet& operator_set() {
   return set;
 }
 
-/// The node with inputs of these tensors' types; an empty tensor is an absent input.
+/// A graph of one node with inputs of these tensors' types; an empty tensor is an absent input.
 inline Graph single_node(const std::string& op, const std::vector<HostTensor>& inputs,
                          const Attributes& attributes, const std::string& path = "node") {
   GraphBuilder g(operator_set());
@@ -32,7 +32,7 @@ inline Graph single_node(const std::string& op, const std::vector<HostTensor>& i
   return g.finish();
 }
 
-/// f(kernel) for each kernel that takes the graph's only node; fails where none does.
+/// Calls f(kernel) for each kernel that takes the graph's only node; fails if none does.
 template <class F>
 void each_kernel(const Graph& graph, F f) {
   int ran = 0;
@@ -46,7 +46,7 @@ void each_kernel(const Graph& graph, F f) {
   EXPECT_GT(ran, 0) << "no kernel for " << graph.nodes[0].op->name;
 }
 
-/// Runs the node in row-major layouts with a context of one's own.
+/// Runs the node in row-major layouts with the given context.
 inline std::vector<HostTensor> run_in_context(const Kernel& kernel, const Graph& graph,
                                               const std::vector<HostTensor>& inputs,
                                               const StepContext& context) {
@@ -66,7 +66,7 @@ inline std::vector<HostTensor> run_in_context(const Kernel& kernel, const Graph&
   return outputs;
 }
 
-/// Test failures where outputs differ by more than `compare` allows.
+/// Adds a failure if outputs differ by more than `compare` allows.
 inline void expect_equal(const std::vector<HostTensor>& got, const std::vector<HostTensor>& wanted,
                          double tolerance) {
   ASSERT_EQ(got.size(), wanted.size());

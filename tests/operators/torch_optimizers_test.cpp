@@ -1,6 +1,6 @@
 // Optimizers over 50 steps against torch.optim (tests/scripts/torch_optimizers.py): the parameter
-// and every state of PyTorch's name, on every kernel, in float32 and float64. Options that a case
-// leaves out have both libraries' defaults.
+// and every state that PyTorch names, on every kernel, in float32 and float64. Options that a case
+// does not set have both libraries' defaults.
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -131,7 +131,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, TorchOptimizers, ::testing::ValuesIn(torch_optim
                            return info.param.json()["name"].template get<std::string>();
                          });
 
-// A kind that says it is PyTorch's is compared with it, with each of its settings.
+// Every kind that claims to follow PyTorch is compared with it, with each of its settings.
 TEST(TorchOptimizersTest, EveryKindOfPyTorchHasCases) {
   std::set<std::pair<std::string, std::string>> tried;
   for (const Json& json : torch_script()["cases"]) {
@@ -143,7 +143,7 @@ TEST(TorchOptimizersTest, EveryKindOfPyTorchHasCases) {
     EXPECT_TRUE(tried.contains({std::string(kind.name), ""})) << kind.name;
     for (const OptimizerSetting& setting : kind.settings) {
       const std::string_view key = setting.info.list.empty() ? setting.info.key : setting.info.list;
-      // Not PyTorch's.
+      // PyTorch does not have these.
       if (key == "epsilon_form" || key == "bias_correction" || key == "initial_accumulator")
         continue;
       EXPECT_TRUE(tried.contains({std::string(kind.name), std::string(key)}))

@@ -1,5 +1,5 @@
-// Cases of element-wise operators over integers, bool and float64: broadcast in all forms, longer
-// than the pieces in which kernels walk, and at the ends of the types.
+// Cases of element-wise operators over integers, bool and float64: all forms of broadcasting,
+// lengths beyond the blocks in which kernels work, and the limits of the types.
 #include <cmath>
 
 #include "tests/operators/basic_tables.h"
@@ -62,7 +62,7 @@ void add_long_casts(std::vector<OperatorCase>& cases) {
   }
 }
 
-// Integers wrap around as NumPy's do; comparisons are made in the type, not in float32.
+// Integers wrap around like NumPy's; comparisons are made in the type, not in float32.
 void add_ends(std::vector<OperatorCase>& cases) {
   const auto known = [&](const char* op, const std::string& name, std::vector<CaseInput> inputs,
                          std::vector<double> y, Attributes attributes = {}) {
@@ -81,7 +81,7 @@ void add_ends(std::vector<OperatorCase>& cases) {
   known("Sub", "below 0 of uint8", {of(DType::uint8, {3}), of(DType::uint8, {5})}, {254});
   known("Mul", "beyond int8", {of(DType::int8, {100}), of(DType::int8, {3})}, {44});
   known("Neg", "lowest int8", {of(DType::int8, {-128, 5})}, {-128, -5});
-  // 2^24 + 1 is no number of float32.
+  // float32 cannot represent 2^24 + 1.
   known("Equal", "neighbours beyond float32",
         {of(DType::int32, {16777217, 16777217}), of(DType::int32, {16777216, 16777217})}, {0, 1});
   known("Less", "neighbours beyond float32",

@@ -118,7 +118,7 @@ void add_adam(Cases& cases) {
       {{"op", std::string("AdamUpdate")}, {"count", 2}, {"weight_decay", 0.1}, {"decoupled", 1}});
 }
 
-/// Every setting but the default, for the kinds after SGD and Adam.
+/// Every setting with a value other than its default, for the kinds after SGD and Adam.
 const Attributes other_settings{{"lr_decay", 0.5},  {"weight_decay", 0.1},
                                 {"epsilon", 1e-3},  {"l1", 0.2},
                                 {"l2", 0.1},        {"beta", 1.0},
@@ -157,7 +157,7 @@ void add_adagrad_and_ftrl(Cases& cases) {
   const Attributes adagrad = with_other_settings({}, {"lr_decay", "weight_decay", "epsilon"});
   const Attributes ftrl =
       with_other_settings({}, {"l1", "l2", "beta", "l21", "l2_shrinkage", "lr_power", "dialect"});
-  for (const char* op : {"FtrlUpdate", "GroupFtrlUpdate"}) {  // where a schedule ends at 0
+  for (const char* op : {"FtrlUpdate", "GroupFtrlUpdate"}) {  // a schedule may end at 0
     std::vector<CaseInput> inputs = with_scalars({master, grad, sum, linear}, 3);
     inputs[4] = scalar(0);
     add_case(cases, op, "no_rate", inputs, ftrl);
@@ -169,7 +169,7 @@ void add_adagrad_and_ftrl(Cases& cases) {
   add("GroupFtrlUpdate", {sum, linear}, ftrl);
 }
 
-/// Every kind of the list, with the settings that tests try.
+/// Every kind in the list, with the settings that tests try.
 void add_every_kind(Cases& cases) {
   const CaseInput weight = valued(shape, std::vector<double>(15, 0.0), DType::bfloat16);
   for (const UpdateSettings& tried : settings_to_try()) {
@@ -180,7 +180,7 @@ void add_every_kind(Cases& cases) {
       tensors.push_back(!kind.keeps_state(k, tried.settings, shape)
                             ? absent()
                             : squares(own, 2 + static_cast<int>(k)));
-      // A mean of squares is above the square of a mean; and no sum with a gradient is 0.
+      // The mean of squares is larger than the square of the mean, and no sum with a gradient is 0.
       for (double& x : tensors.back().values) x += k == 0 ? 1.0 : 0.01;
     }
     add_case(cases, tried.op, "tried_" + tried.name, with_scalars(tensors, 3), tried.settings);
@@ -201,7 +201,7 @@ void add_every_kind(Cases& cases) {
   }
 }
 
-// Steps in a row are compared with numbers from elsewhere in lamb_test.cpp.
+// lamb_test.cpp compares several steps with independent numbers.
 void add_lamb(Cases& cases) {
   const CaseInput master = patterned(shape), grad = patterned(shape, 1);
   const CaseInput mean = patterned(shape, 2), square = squares(shape, 3);
@@ -223,7 +223,7 @@ void add_lamb(Cases& cases) {
   add("decay_alone", {master, zeros, zeros, zeros}, 1, {{"weight_decay", 0.5}});
   cases.back().expected = pattern(15);
   for (double& x : cases.back().expected) x *= 0.75;
-  // w^2 and u^2 are no float32
+  // w^2 and u^2 are too small for float32.
   add("tiny_master",
       {valued({4}, {1e-30, -2e-30, 0, 3e-30}), patterned({4}, 1), patterned({4}, 2),
        squares({4}, 3)},
@@ -250,7 +250,7 @@ void add_lamb(Cases& cases) {
   }
 }
 
-// Steps in a row are compared with PyTorch's in torch_optimizers_test.cpp.
+// torch_optimizers_test.cpp compares several steps with PyTorch.
 void add_adafactor(Cases& cases) {
   const auto tensors = [](const Shape& own, int seed) {
     std::vector<CaseInput> all{patterned(own, seed), patterned(own, seed + 1), absent(), absent(),

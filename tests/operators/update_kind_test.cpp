@@ -1,4 +1,4 @@
-// What follows from the list of optimizers: names, updates, rules, kernels.
+// What is derived from the list of optimizers: names, updates, rules, kernels.
 #include "engine/operators/update_kind.h"
 
 #include <gtest/gtest.h>
@@ -60,7 +60,7 @@ TEST(UpdateKinds, HaveARuleForAllSettings) {
   }
 }
 
-// Statistics of rows and columns are there where there are rows and columns.
+// Statistics of rows and columns exist if the master has rows and columns.
 TEST(UpdateKinds, FactoredStatesFollowTheMaster) {
   const UpdateKind& kind = *find_update_kind("AdafactorUpdate");
   ASSERT_TRUE(kind.is_factored());
@@ -83,7 +83,7 @@ TEST(UpdateKinds, FactoredStatesFollowTheMaster) {
             (States{{"row_var", {2, 5, 4, 1}}, {"col_var", {2, 5, 1, 3}}}));
 }
 
-// Loops are compiled for each set of states; one that no settings ask for would never run.
+// Loops are compiled for each set of states; a set that no settings use would never run.
 TEST(UpdateKinds, EveryRuleIsTried) {
   std::set<int> rules;
   for (const UpdateSettings& tried : settings_to_try())
@@ -100,14 +100,14 @@ TEST(UpdateKinds, HaveAFastKernelOnTheHost) {
   }
 }
 
-// Never the update of another kind.
+// It is never replaced by another kind's update.
 TEST(UpdateKinds, AnUnknownOneIsAnError) {
   EXPECT_EQ(find_update_kind("OtherUpdate"), nullptr);
   EXPECT_EQ(find_optimizer("other"), nullptr);
   EXPECT_THROW(with_rule<float>("OtherUpdate", {}, [](auto) { return 0; }), Error);
 }
 
-// What a gradient of zeros does is what keeps_still says: rows without one may be left alone.
+// If keeps_still is true, a gradient of zeros changes nothing, so rows without one may be skipped.
 TEST(UpdateKinds, KeepStillWhereTheySaySo) {
   for (const UpdateSettings& tried : settings_to_try()) {
     const UpdateKind& kind = *find_update_kind(tried.op);

@@ -1,4 +1,4 @@
-// The optimizers' updates against the same steps written out in double, over several steps.
+// The optimizers' updates against the same formulas written out in double, over several steps.
 #include <cmath>
 
 #include "tests/operators/network_cases.h"
@@ -20,13 +20,13 @@ double scale_of(int step) { return step == 4 ? 0.5 : 1.0; }
 bool skips(int step) { return step == 3; }
 std::vector<double> grad_of(int step) { return pattern(updated_numbers, 7 * step); }
 
-/// lr, step, scale, skip of one step; the numbers as float32 holds them.
+/// The scalars lr, step, scale, skip of one step, rounded to float32.
 std::vector<HostTensor> scalars(int step) {
   return {scalar_of(static_cast<float>(rate_of(step))), HostTensor::from<std::int64_t>({}, {step}),
           scalar_of(static_cast<float>(scale_of(step))), HostTensor::from<bool>({}, {skips(step)})};
 }
 
-/// Runs the steps with the kernel's own results as the next step's state; compares after each.
+/// Runs the steps, each from the kernel's own results of the step before; compares after each.
 /// `by_hand(step, lr, g, master, states)` updates one element in double, g already scaled.
 template <class F>
 void check(const std::string& op, const Attributes& attributes, std::size_t state_count,
@@ -143,7 +143,7 @@ TEST(AdamUpdate, OnnxEpsilonWithoutCorrection) {
   check_adam({.epsilon = 1e-2, .correct = false, .onnx = true});
 }
 
-// The two forms differ where epsilon is not small beside sqrt(v).
+// The two forms differ if epsilon is not small compared with sqrt(v).
 TEST(AdamUpdate, EpsilonFormsDiffer) {
   const auto one_step = [](const char* form) {
     std::vector<HostTensor> inputs{
@@ -161,7 +161,7 @@ TEST(AdamUpdate, EpsilonFormsDiffer) {
   EXPECT_NE(compare(one_step("onnx"), one_step("pytorch"), 1e-3), "");
 }
 
-// A group gives bit for bit what its updates give one by one.
+// A group has the same bits as its updates have one by one.
 TEST(GroupedUpdate, EqualsSingleUpdates) {
   std::vector<HostTensor> all, singles[2];
   for (int k = 0; k < 2; ++k) {

@@ -1,4 +1,4 @@
-// What automatic placement is made of: groups, rules that say what was chosen, the search.
+// The parts of automatic placement: groups, rules that express what was chosen, the search.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -56,7 +56,7 @@ TEST(AutoGroups, AreModulesAndTheHeavyOnesSplit) {
 TEST(AutoGroups, NeighboursShareOneWhereThereAreTooMany) {
   const AutoGroups groups = make_auto_groups(shared_graph(), {}, 2);
   EXPECT_LT(groups.groups.size(), 4u);
-  EXPECT_EQ(selectors_of(groups)[0], "embed.**");  // tables stand alone
+  EXPECT_EQ(selectors_of(groups)[0], "embed.**");  // tables are groups of their own
 }
 
 TEST(AutoRules, AreFewAndGeneralOnesComeFirst) {

@@ -1,4 +1,4 @@
-// `cache` of a rule: when a table gets one, what is asked, what stands against it.
+// `cache` of a rule: when a table gets one, what is asked, what rules it out.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// What "operators" and "parameters" count in reports, and how they are told.
+// What "operators" and "parameters" count in reports, and how the counts are written.
 #include "placement/counts.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 namespace tandem::testing {
 namespace {
 
-// embed, head and three layers of a weight and a bias; the buffer of norm; loss.total beside them.
+// embed, head and three layers of a weight and a bias; the buffer of norm; loss.total in addition.
 const ItemCounts all{.operators = 13, .parameters = 8, .buffers = 1, .added = 1};
 
 PolicyItems items_with_loss() { return {shared_graph(), {}, {{"loss.total", ""}}}; }

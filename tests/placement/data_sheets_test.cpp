@@ -1,4 +1,4 @@
-// Accelerators by their data sheets: what the cost model takes of them, and which words name one.
+// Accelerators by their data sheets: what the cost model takes from them, and which words name one.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -43,7 +43,7 @@ TEST(DataSheets, TheRateIsThatOfTheRunsPrecision) {
   EXPECT_DOUBLE_EQ(of("v100", DType::float32, true).flops, 0.7 * 15.7e12);
 }
 
-// A digit too many or too few would show.
+// Would show a digit too many or too few.
 TEST(DataSheets, RowsArePlausible) {
   const std::vector<std::string> names = data_sheet_names();
   EXPECT_GE(names.size(), 8u);

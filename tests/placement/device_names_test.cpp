@@ -1,5 +1,5 @@
-// Names of devices: which there are, what two names for one device share, and which keys mean
-// nothing for a device.
+// Names of devices: which exist, what two names for one device have in common, and which keys have
+// no meaning for a device.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

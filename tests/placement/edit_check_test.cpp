@@ -1,4 +1,4 @@
-// `policy edit` with a model: which rules would mean nothing there.
+// `policy edit` with a model: which rules would have no effect there.
 #include "placement/edit_check.h"
 
 #include <gmock/gmock.h>

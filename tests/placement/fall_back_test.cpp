@@ -1,5 +1,5 @@
-// Devices without kernels: rules with need = "prefer" fall back, others are an error, all of it is
-// said.
+// Devices without kernels: rules with need = "prefer" fall back, others are an error, and all of it
+// is reported.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Many names as few selectors: each covers what is said to be alike, and nothing else.
+// Many names as few selectors: each covers names with the same label, and nothing else.
 #include "placement/selectors/fold.h"
 
 #include <gmock/gmock.h>
@@ -51,7 +51,7 @@ TEST(Fold, ModulesWholeAndSiblingsAsRanges) {
               ElementsAre("blocks.** 0 84"));
   EXPECT_THAT(selectors(names, [](const auto& n) { return has(n, "attn") ? 0 : -1; }),
               ElementsAre("blocks.{0..11}.attn.** 0 48"));
-  // One block is another: the ranges beside it stay.
+  // One block differs: the ranges before and after it stay.
   EXPECT_THAT(selectors(names,
                         [](const auto& n) {
                           return has(n, "blocks.3.") ? 1 : has(n, "blocks.") ? 0 : -1;
@@ -81,7 +81,7 @@ TEST(Fold, NamesThatMeanSomethingInSelectors) {
   }
 }
 
-// Whatever is said: each name with something said of it is covered by one selector, and no other.
+// Whatever the labels: one selector covers each name with a label, and none covers the others.
 TEST(Fold, SelectorsCoverTheirItemsAlone) {
   const std::vector<std::string> names = transformer();
   std::mt19937 random(5);

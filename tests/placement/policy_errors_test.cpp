@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 // Line 2 is `rules = [`, the rule is line 3.
 std::string rule(const std::string& text) { return only_error("rules = [\n" + text + ",\n]\n"); }
 
-// The same, with what was expected and what was there.
+// All errors of a rule, with what was expected and what was there.
 std::string details(const std::string& text) {
   std::string all;
   for (const Diagnostic& d : errors_of("rules = [\n" + text + ",\n]\n")) {
@@ -185,7 +185,7 @@ TEST(PolicyErrors, Devices) {
             "2:29 this machine has no cuda:3 (try it with --device gpu3=emulated:0)");
   std::vector<std::string> asked;
   ResolveOptions told;
-  told.machine = {"cuda:0"};  // not looked at
+  told.machine = {"cuda:0"};  // these are not looked at
   told.local = 1;
   told.missing = [&](const std::string& use) -> std::optional<Diagnostic> {
     asked.push_back(use);

@@ -1,4 +1,4 @@
-// Remedies of a plan that does not fit: which rules are tried, which are told, in what order.
+// Remedies for a plan that does not fit: which rules are tried, which are reported, in what order.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -28,11 +28,11 @@ TriedPlan of_gpu(std::size_t bytes) {
 }
 
 struct Tried {
-  std::vector<std::string> rules;  // that were tried
+  std::vector<std::string> rules;  // the rules that were tried
   std::vector<Remedy> remedies;
 };
 
-/// `peaks`: of the gpu with a rule; rules without one are not possible. 1500 without any.
+/// `peaks`: the gpu's with a rule; rules without one are not possible. It is 1500 without any rule.
 Tried remedies_of(const std::map<std::string, std::size_t>& peaks) {
   Tried tried;
   const ResolvedPolicy resolved = resolve_text("rules = [ { at = \"**\", on = \"gpu\" } ]\n");
@@ -61,7 +61,7 @@ TEST(Remedies, ThoseThatFitComeFirstThenThoseThatFreeMost) {
   EXPECT_FALSE(tried.remedies[2].suffices);
 }
 
-// Of those that fit the fastest comes first, and one that takes more than twice as long is none;
+// The fastest one that fits comes first; one that takes more than twice as long is no remedy, and
 // neither is one that does not even fit.
 TEST(Remedies, TheFastestComesFirstAndMuchSlowerOnesAreLeftOut) {
   const ResolvedPolicy resolved = resolve_text("rules = [ { at = \"**\", on = \"gpu\" } ]\n");

@@ -1,4 +1,4 @@
-// What rules come to: precedence, what follows from what, filters, reasons, warnings.
+// The result of rules: precedence, what follows from what, filters, reasons, warnings.
 #include "placement/resolve.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// The policy's `shard`: what ranks share out, and what they cannot.
+// The policy's `shard`: what ranks can shard, and what they cannot.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -52,7 +52,7 @@ TEST(Shard, ColumnsAndRowsOfMatrices) {
   const Explained of_matrix = explain(policy, "layers.0:weight"),
                   of_bias = explain(policy, "layers.0:bias");
   EXPECT_EQ(of_matrix.attributes.back().value, "columns");
-  // A bias that the same rule covers stays whole, and says so.
+  // A bias that the same rule covers stays whole, and its reason says why.
   const ExplainedAttribute& bias = of_bias.attributes.back();
   EXPECT_EQ(bias.value, "whole");
   EXPECT_THAT(bias.reason->text, HasSubstr("each rank adds its part"));
@@ -69,7 +69,7 @@ TEST(Shard, ColumnsOfTables) {
       HasSubstr("a table of which a device caches rows"));
 }
 
-// A row of a table of three axes is no row of columns.
+// A row of a table with three axes is not a row of columns.
 TEST(Shard, ATableThatIsNoMatrixHasNoColumns) {
   const OperatorSet operators = all_operators();
   GraphBuilder b(operators);
@@ -125,7 +125,7 @@ TEST(Shard, WholeTablesAndGradients) {
       HasSubstr("a table of which a device caches rows"));
 }
 
-// q, k and v of [in, out], o of [out, in] with a bias; a perceptron's matrix beside them.
+// q, k and v of [in, out], o of [out, in] with a bias; a perceptron's matrix in addition.
 Graph attending(const OperatorSet& operators, bool as_one_weight = false) {
   constexpr std::int64_t samples = 2, tokens = 3, width = 8, heads = 4;
   GraphBuilder b(operators);

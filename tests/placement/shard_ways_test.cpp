@@ -1,4 +1,4 @@
-// What `policy auto --ranks` compares: which ways there are, by facts of the model alone.
+// The ways that `policy auto --ranks` compares, which depend only on facts of the model.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,8 @@ std::vector<std::string> names_of_ways(const std::vector<ShardWay>& ways) {
   return names;
 }
 
-// Each of three layers has more than a quarter of what is no table; the head and the biases do not.
+// Each of three layers has more than a quarter of all that is not a table; the head and the biases
+// have less.
 TEST(ShardWays, LargeMatricesMayBeSplit) {
   const std::vector<ShardWay> ways = shard_ways(testing::resolve_text(""), testing::shared_graph());
   const std::string split =
@@ -34,7 +35,7 @@ TEST(ShardWays, LargeMatricesMayBeSplit) {
                                          "{ at = \"layers.1:weight\", shard = \"columns\" }",
                                          "{ at = \"layers.10:weight\", shard = \"columns\" }"));
   EXPECT_THAT(ways[6].why, HasSubstr("gradients of 768 B are not summed over ranks"));
-  // A policy takes them.
+  // A policy accepts them.
   std::string text = "rules = [\n";
   for (const std::string& rule : ways[6].rules) text += rule + ",\n";
   EXPECT_THAT(testing::errors_of(text + "]\n"), ::testing::IsEmpty());
@@ -71,7 +72,7 @@ const ShardWay& way_of(const std::vector<ShardWay>& ways, const std::string& nam
   return none;
 }
 
-// A table of few bytes, or of one column, goes by rows beside one by columns.
+// A table of few bytes, or of one column, is sharded by rows while another one is by columns.
 TEST(ShardWays, SeveralTables) {
   const OperatorSet operators = all_operators();
   GraphBuilder b(operators);

@@ -1,4 +1,4 @@
-// What crosses of lookups in a table on the host: rows or results, from rules, counts and bounds.
+// What crosses for lookups in a table on the host: rows or results, by rules, counts and bounds.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -90,7 +90,7 @@ TEST(Ship, ManyRowsAreNotWorthAnIndex) {
   EXPECT_EQ(table_of(16, embed_on_host, asked).ship.value, Ship::results);
 }
 
-// Of one column: 8 bytes a row there and back, 4 bytes an id.
+// A table of one column: 8 bytes a row there and back, 4 bytes an id.
 TEST(Ship, EqualBytesTakeTheResults) {
   AskedRows half{4}, fewer{3};
   const ParameterAttributes table = table_of(1, embed_on_host, half);
@@ -119,7 +119,8 @@ TEST(Ship, RulesDecide) {
   EXPECT_EQ(asked.times, 1) << "plans tell the bytes to expect";
 }
 
-// What is fetched more than a step ahead is fetched one step ahead, and said at the rule's line.
+// What is to be fetched more than a step ahead is fetched one step ahead, with a warning at the
+// rule's line.
 TEST(Ship, ALookaheadAboveOneIsWarnedOf) {
   const auto warnings = [](const std::string& ship, const std::string& lookahead) {
     AskedRows asked;
@@ -156,7 +157,7 @@ TEST(Ship, ARuleThatShipsNothingIsWarnedOf) {
                               "whose lookups an accelerator reads")));
   EXPECT_THAT(warnings(embed_on_host + "{ at = \"head.**\", ship = \"rows\" },\n"),
               HasSubstr("head.**: ship does nothing for"));
-  // One of those that a rule covers is enough.
+  // One parameter to which the rule applies is enough.
   EXPECT_THAT(warnings(embed_on_host + "{ at = \"**\", ship = \"rows\" },\n"),
               Not(HasSubstr("does nothing")));
 }

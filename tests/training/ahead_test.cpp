@@ -1,5 +1,5 @@
-// With an accelerator the next step is launched before the loss of the last one is read. A run is
-// what it would be if each step were waited for: its numbers, its log, what it saves, how it ends.
+// With an accelerator the next step is launched before the last one's loss is read: a run has the
+// same numbers and log, saves the same and ends alike as if each step were waited for.
 #include <limits>
 
 #include "engine/graph/builder.h"
@@ -52,7 +52,7 @@ class AheadTest : public testing::TrainingRun {
     std::string error;
     std::vector<std::string> kept;
   };
-  /// `stop_at`: how often the run asks whether to stop until it is told so; 0: never.
+  /// `stop_at`: the run has to stop the `stop_at`-th time that it asks whether to; 0: never.
   Ended train(std::vector<std::string> keys, bool on_host = false, int stop_at = 0,
               const std::string& resume = "") {
     Ended ended;
@@ -121,8 +121,8 @@ TEST_F(AheadTest, PassesOfAStepAreWaitedFor) {
   runner.stop();
 }
 
-// Where every step is logged, each is waited for. Epochs end with a smaller step of its own
-// program.
+// Where every step is logged, each is waited for. Epochs end with a smaller step, which has a
+// program of its own.
 TEST_F(AheadTest, NumbersAndLinesAreThoseOfStepsOneByOne) {
   eval_ = testing::small_data(7, 9);
   for (const std::vector<std::string>& more :
@@ -167,7 +167,7 @@ TEST_F(AheadTest, AStoppedRunGoesOnExactly) {
   }
 }
 
-// The step that was launched behind it is not saved, nor is the one with the loss.
+// Neither the step with that loss nor the one launched after it is saved.
 TEST_F(AheadTest, ADivergedLossEndsTheRunAtItsStep) {
   const std::vector<std::string> keys{"steps=50", "optimizer.lr=1e20",
                                       "checkpoint.every=\"2 steps\"", "checkpoint.keep=0",
@@ -200,7 +200,7 @@ std::shared_ptr<const DataSource> data_with_infinity(std::int64_t sample) {
   return make_array_source({{"x", x}, {"labels", y}});
 }
 
-// The update was left out, so that the step behind it is as good as any: that one is saved.
+// The loss scale skipped the update, so the step after it is as good as any other and is saved.
 TEST_F(AheadTest, AStepThatTheLossScaleLeftOutIsSavedWithTheOneBehindIt) {
   train_ = data_with_infinity(12);
   const std::vector<std::string> keys{"epochs=6", "precision.compute=float16",
@@ -215,7 +215,7 @@ TEST_F(AheadTest, AStepThatTheLossScaleLeftOutIsSavedWithTheOneBehindIt) {
   EXPECT_THAT(host.kept, ElementsAre("step-00000002"));
 }
 
-/// Gives what another source gives, but for one sample.
+/// Gives what another source gives, except for one sample.
 class BrokenSource final : public DataSource {
  public:
   BrokenSource(std::shared_ptr<const DataSource> inner, std::int64_t broken)

@@ -47,7 +47,7 @@ TEST_F(AveragesTest, AResumedRunGoesOnExactly) {
   }
 }
 
-// An evaluation of averages changes no step, and measures what they would.
+// An evaluation with averages changes no step, and measures the averaged weights.
 TEST_F(AveragesTest, EvaluationsAreOfTheChosenWeights) {
   const Trained plain = run(all_averages), ema = run(with(all_averages, {"eval.weights=ema"}));
   EXPECT_EQ(testing::difference(plain.training->states(), ema.training->states()), "");
@@ -81,7 +81,7 @@ TEST_F(AveragesTest, CheckpointsHaveThem) {
               HasSubstr("the checkpoint has no swa weights"));
 }
 
-// Those of a layer that thaws begin with its values, also where there is no other one before.
+// Averages of a layer that thaws begin with its values, even if there was no average before.
 TEST_F(AveragesTest, OfWhatThawsBeginsThere) {
   for (const char* at : {"**", "fc1"}) {
     SCOPED_TRACE(at);
@@ -121,7 +121,7 @@ TEST_F(AveragesTest, NormsAreLogged) {
       squares += std::pow(w.number(i) - v.number(i), 2);
     const double found = lines[2].at("norm.update.fc2:bias");
     EXPECT_NEAR(found, std::sqrt(squares), 1e-3 * found);
-    // Of all gradients that are there, before they are clipped.
+    // `gradient_norm` is that of all gradients that are there, before they are clipped.
     double all = 0;
     const Trained every = run(with(with(keys, more), {"log.norms=[\"**\"]"}));
     const nlohmann::json line = testing::metrics_of(every.result.run_dir)[1];

@@ -1,4 +1,4 @@
-// What eval.best measures may change on resume, and names of loss terms that other numbers have.
+// Resumes that change what eval.best measures, and loss terms with the names of other numbers.
 #include "engine/training/checkpoints/best_measures.h"
 
 #include <filesystem>
@@ -27,7 +27,7 @@ class BestMeasuresTest : public testing::TrainingRun {
   std::map<std::string, std::string> measures(const Keys& keys) {
     return best_measures(testing::small_config(folder_.path(), keys));
   }
-  /// Runs 4 steps, and a fifth with other keys: what the second run says.
+  /// Runs 4 steps, and a fifth with other keys; returns the second run's messages.
   std::vector<std::string> resumed(const Keys& keys, const Keys& first, const Keys& second) {
     const auto with = [&](const Keys& more, const char* steps) {
       Keys all = keys;

@@ -1,5 +1,5 @@
-// Trainings whose steps have sequences of several lengths: programs for each of them over the same
-// states, the same numbers as with all samples filled up, and runs that go on.
+// Trainings whose steps have sequences of several lengths: a program for each length over the same
+// states, the numbers of samples that are all padded, and resumed runs.
 #include "tests/training/training_run.h"
 
 #include "engine/graph/builder.h"
@@ -81,7 +81,7 @@ class BucketsTraining : public testing::TrainingRun {
     return parts;
   }
   DataSets in_buckets() const { return {train_, nullptr, {}, {}, order_, buckets_}; }
-  /// The same samples in the same steps, all of them as long as the longest.
+  /// Those samples in the same steps, all of them padded to the longest length.
   DataSets filled_up(const RunConfig& config) const {
     const auto below = order_ ? order_ : shuffled_order(sequence_count, {});
     return {train_, nullptr, {}, {}, bucketed_order(below, buckets_, config.batch_size, true),

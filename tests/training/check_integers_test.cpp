@@ -1,5 +1,5 @@
-// Ids of the data that no row of a table has: refused, or given zeros where the field says so; and
-// labels that are none.
+// Ids of the data that name no row of a table are refused, or give zeros if the field says so; and
+// labels that are invalid.
 #include "engine/training/divergence/check_integers.h"
 
 #include <gmock/gmock.h>
@@ -79,7 +79,7 @@ TEST(OutOfRange, ZeroGivesTheIdOfNoRow) {
   EXPECT_EQ(read(*kept), ids);
 }
 
-// Id 7 would be a row of one table and none of the other, with one number for both.
+// Id 7 would be a row of one table and none of the other, but one number has to serve both.
 TEST(OutOfRange, ZeroIsRefusedForTablesOfDifferentLengths) {
   const Graph graph = lookups(DType::int64, {{5, {}}, {9, {}}});
   const auto source = source_of(DType::int64, {0, 4, 7});
@@ -240,7 +240,7 @@ TEST(SignLabels, AreOneOrMinusOneAndNothingBetween) {
   EXPECT_THAT(labels_of(term, HostTensor::from<float>({2}, {1, 2}), scores), HasSubstr("got 2"));
 }
 
-// F.kl_div of a negative target is nan: it takes its logarithm.
+// F.kl_div of a negative target is nan, since it takes the target's logarithm.
 TEST(KlDivTargets, AreNotNegative) {
   const std::string term = "kind='kl_div', log_probabilities='s'";
   // The key of the labels is `targets` there.
@@ -276,7 +276,7 @@ TEST(ClassLabels, OneOfThemHasToCount) {
               HasSubstr("no label"));
 }
 
-// Also for a value inside the graph that is no output.
+// Even if the scores are a value inside the graph that is not an output.
 TEST(ClassLabels, HaveToBeClassesOfInnerValues) {
   EXPECT_THAT(labels_of("kind='softmax_cross_entropy', logits='s'",
                         HostTensor::from<std::int64_t>({2}, {1, 3}), {1, 3}),

@@ -1,4 +1,4 @@
-// Checkpoints with right hashes that hold numbers which no run has written.
+// Checkpoints with correct hashes that hold numbers which no run can have written.
 #include <filesystem>
 
 #include "engine/graph/error.h"
@@ -25,7 +25,7 @@ struct Spoiled {
   const char* reason;  // nullptr: a run may have written it
 };
 
-// An infinite mean of squares, of gradients beyond 1.8e19, holds its parameter where it is.
+// An infinite mean of squares, from gradients beyond 1.8e19, keeps its parameter where it is.
 const std::vector<Spoiled>& cases() {
   static const std::vector<Spoiled> all{
       {"fc1.weight", not_a_number, "expected numbers, got nan"},
@@ -47,7 +47,7 @@ void spoil(const std::string& path, const std::string& tensor, float value) {
   CheckpointContent content = read_checkpoint(path);
   bool found = false;
   for (std::vector<NamedTensor>* part : {&content.model, &content.optimizer}) {
-    for (NamedTensor& t : *part) t.tensor = t.tensor.clone();  // off the files
+    for (NamedTensor& t : *part) t.tensor = t.tensor.clone();  // not mapped from the files
     for (NamedTensor& t : *part) {
       if (t.name != tensor) continue;
       found = true;
@@ -99,7 +99,7 @@ TEST_F(CheckpointNumbers, WhatNoRunHasWrittenIsSetAside) {
 
 TEST_F(CheckpointNumbers, ACheckpointAloneIsRefusedByTheNameOfTheTensor) {
   for (const Spoiled& c : cases()) {
-    // Which infinities the model has is not known here.
+    // The infinities of the model are not known here.
     if (c.reason == nullptr || std::string(c.reason).ends_with("inf")) continue;
     SCOPED_TRACE(c.tensor);
     const std::string path = copy() + "/checkpoints/step-00000005";
@@ -126,7 +126,7 @@ TEST_F(CheckpointNumbers, InfinitiesThatTheModelHasStay) {
               AllOf(HasSubstr("fc1.weight"), Not(HasSubstr("fc2"))));
 }
 
-// Two files of rows and several ranges, of which the last has the number.
+// Two files of rows in several ranges; the last range has the bad number.
 TEST(CheckpointNumbersOfTables, AreLookedAtToTheLastRow) {
   testing::TemporaryFolder folder;
   CheckpointContent content;

@@ -1,4 +1,4 @@
-// Checkpoints whose large tensors have files of their own: read back alike, every damage noticed,
+// Checkpoints whose large tensors have files of their own: read back unchanged, all damage noticed,
 // interrupted anywhere without loss.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// Checkpoints: written whole or not at all, every damage noticed, the one before used instead.
+// Checkpoints are written whole or not at all; all damage is noticed, and the one before is used
+// instead.
 #include "engine/training/checkpoints/checkpoint.h"
 
 #include <gmock/gmock.h>
@@ -133,7 +134,7 @@ class DamageTest : public CheckpointTest, public ::testing::WithParamInterface<c
   }
   std::string file() const { return path(8) + "/" + GetParam(); }
 
-  /// The newest is named with the file, the one before is used.
+  /// The message names the newest with the file, and the one before it is used.
   void expect_fallback() {
     std::vector<std::string> messages;
     std::string used;
@@ -214,7 +215,7 @@ TEST_F(CheckpointTest, BrokenOnesAreSetAside) {
   EXPECT_EQ(read_checkpoint(path(9)).position.step, 9u);
 }
 
-/// No superuser while it lives: permissions count.
+/// Gives up superuser rights while it lives, so that permissions count.
 class PlainUser {
  public:
   PlainUser() : is_plain_(::geteuid() != 0 || ::seteuid(65534) == 0) {}

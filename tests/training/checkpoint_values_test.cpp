@@ -1,4 +1,4 @@
-// Checkpoints with right hashes and wrong values: none is believed, none is lost.
+// Checkpoints with correct hashes and wrong values: none is believed, none is lost.
 #include <filesystem>
 #include <fstream>
 
@@ -22,7 +22,7 @@ using testing::Trained;
 using OrderedJson = EditedCheckpoint::Json;
 using Pointer = OrderedJson::json_pointer;
 
-/// What an exception says whose text no user should see.
+/// Texts of exceptions that no user should see.
 constexpr const char* library_texts[] = {
     "json.exception", "filesystem error", "std::",    "basic_string",
     "vector::",       "map::at",          "bad_alloc"};
@@ -69,7 +69,7 @@ class CheckpointValues : public testing::TrainingRun {
     EXPECT_EQ(testing::difference(resumed.training->states(), whole_.training->states()), "")
         << what;
   }
-  /// Resumes from step 4, and says why not from step 5.
+  /// Resumes from step 4, and gives the reason why not from step 5.
   void expect_set_aside(const std::string& run_dir, const std::string& reason) {
     const Trained resumed = run(keys_, 0, run_dir);
     EXPECT_THAT(resumed.messages,
@@ -211,7 +211,7 @@ TEST_F(CheckpointValues, APlaceBehindTheDataIsRefusedAndStays) {
   }
 }
 
-// Step 5 of batches of 8 is behind 16 samples of the second epoch of 22.
+// Step 5 with batches of 8 ends after 16 samples of the second epoch of 22.
 TEST_F(CheckpointValues, APlaceBeforeTheSamplesThatWereSeenIsRefusedAndStays) {
   for (const char* place : {"/data/epoch", "/data/sample"}) {
     EditedCheckpoint checkpoint = newest();
@@ -229,7 +229,7 @@ TEST_F(CheckpointValues, APlaceBeforeTheSamplesThatWereSeenIsRefusedAndStays) {
   }
 }
 
-// What says how the run went on is not believed against the rest of it.
+// How the run continued is not believed if it contradicts the configuration or the log.
 TEST_F(CheckpointValues, ValuesThatConfigurationOrLogContradictAreRefusedAndStay) {
   EditedCheckpoint checkpoint = newest();
   const double best = checkpoint.json("state.json")["best"]["value"];
@@ -260,13 +260,13 @@ TEST_F(CheckpointValues, ValuesThatConfigurationOrLogContradictAreRefusedAndStay
   checkpoint.json("state.json")["best"]["step"] = 2;
   EXPECT_THAT(testing::error_text([&] { run(keys_, 0, with(checkpoint)); }),
               HasSubstr("best.value: metrics.jsonl has another loss at step 2"));
-  // What the log lacks is believed.
+  // What the log does not have is believed.
   const std::string run_dir = with("state.json", "/best/value", best / 2);
   fs::remove(run_dir + "/metrics.jsonl");
   expect_as_uninterrupted(run(keys_, 0, run_dir), "without a log");
 }
 
-// EIO, as the system says of its own memory; a disk says it of a sector.
+// EIO, which the system reports for its own memory, and a disk for a sector.
 TEST_F(CheckpointValues, WhatCannotBeReadIsNotSetAside) {
   for (const char* file : {"/model.safetensors", "/state.json", "/manifest.json"}) {
     const std::string run_dir = with(newest());
@@ -348,7 +348,7 @@ TEST_F(CheckpointValues, ManyEntriesAreRead) {
   EditedCheckpoint checkpoint = newest();
   OrderedJson::object_t& optimizers =
       checkpoint.json("state.json")["optimizers"].get_ref<OrderedJson::object_t&>();
-  for (int i = 0; i < entries; ++i)  // behind the others, without looking for the name
+  for (int i = 0; i < entries; ++i)  // appended without looking for the name
     optimizers.Container::emplace_back("other." + std::to_string(i), "sgd");
   const std::string run_dir = with(checkpoint);
   EXPECT_GT(read_checkpoint(run_dir + "/checkpoints/step-00000005").position.optimizers.size(),

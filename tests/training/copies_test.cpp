@@ -1,5 +1,5 @@
-// Whatever writes a parameter after its update, every copy of it that another program of the run
-// reads shows what was written: a weight of 16 bits, one on another device, rows fetched ahead.
+// Whatever writes a parameter after its update, every copy that another program of the run reads
+// has the new value: a 16-bit weight, one on another device, rows fetched ahead.
 #include <cmath>
 
 #include "engine/training/averages/weights_in_use.h"
@@ -97,7 +97,7 @@ class CopiesTest : public testing::TrainingRun {
     return run;
   }
 
-  /// What an evaluation of the run's last weights says in programs of their own.
+  /// The evaluation of the run's last weights in programs of their own.
   double evaluated_alone(const Trained& run, const Keys& keys, const RunParts& parts,
                          std::uint64_t step) {
     const RunConfig config = placed_config(keys);
@@ -111,7 +111,7 @@ class CopiesTest : public testing::TrainingRun {
     return evaluation.run()->at(0).second;
   }
 
-  /// Weights that are not their masters', rounded.
+  /// The first state whose 16-bit weight is not its rounded master; "" if there is none.
   static std::string stale_copy(const StateStore& states) {
     for (const std::string& name : states.names()) {
       if (!states.has(name + "/weight")) continue;
@@ -125,7 +125,7 @@ class CopiesTest : public testing::TrainingRun {
   testing::Machine machine_{1};
 };
 
-// Evaluations during a run, whose programs are others, are those of the checkpoints of their steps.
+// Evaluations during a run, in programs of their own, match the checkpoints of their steps.
 TEST_F(CopiesTest, AreReadByEvaluationsAsTheyWereWritten) {
   std::size_t next = 0;
   for (const Home& home : homes) {
@@ -147,7 +147,7 @@ TEST_F(CopiesTest, AreReadByEvaluationsAsTheyWereWritten) {
   }
 }
 
-// The next step's forward pass, in another program where there are micro-batches.
+// The next step's forward pass, which is in another program if there are micro-batches.
 TEST_F(CopiesTest, AreReadByTheNextStepAsTheyWereWritten) {
   for (const Home& home : homes) {
     for (const Writer& writer : writers) {

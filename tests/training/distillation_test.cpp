@@ -101,7 +101,7 @@ TEST_F(Distillation, CheckpointsHoldTheHashOfTheTeacherAlone) {
 
 TEST_F(Distillation, TheSectionMakesTermsOnce) {
   RunConfig made = config();
-  made.data.reset();  // of arrays in memory, which no file describes
+  made.data.reset();  // arrays in memory, which no file describes
   ASSERT_EQ(made.loss.terms.size(), 2u);
   const LossTerm& term = made.loss.terms[1];
   EXPECT_EQ(term.name, "distillation");

@@ -1,5 +1,5 @@
-// In which operator values stop being finite, wherever else that shows: the first one of the graph
-// whose result is not finite though all that it reads is.
+// The operator in which values stop being finite, wherever else that shows: the first one of the
+// graph whose result is not finite although its operands are.
 #include "engine/graph/builder.h"
 #include "engine/graph/error.h"
 #include "engine/training/checkpoints/checkpoint.h"
@@ -86,7 +86,7 @@ TEST_F(OriginTest, AnInfinityCountsWhereverItBecomesNaN) {
 }
 
 TEST_F(OriginTest, TheFirstOfSeveralIsNamed) {
-  // inf - inf = nan, and another infinity behind it.
+  // inf - inf = nan, and another infinity after the first one.
   const std::string said = text(
       [](GraphBuilder& g, ValueId h) {
         g.set_scope({"early", Phase::forward, {}});
@@ -110,7 +110,7 @@ TEST_F(OriginTest, AnInfinityThatForwardLosesIsFoundFromTheGradient) {
                           HasSubstr("body: inf begins here, in Exp"), Not(HasSubstr(rate_advice))));
 }
 
-// log(h) is left out where h is 0, and 0 / 0 is its gradient there.
+// log(h) is left out where h is 0, and its gradient there is 0 / 0.
 TEST_F(OriginTest, NaNThatBeginsInAGradient) {
   const std::string said = text(
       [](GraphBuilder& g, ValueId h) {
@@ -132,7 +132,8 @@ TEST_F(OriginTest, AWeightThatIsInfiniteAlready) {
             HasSubstr("parameters.init gives new values"), Not(HasSubstr(rate_advice))));
 }
 
-// Masks are meant: NaN begins where a whole row is masked, and a finite loss is none of it.
+// Masks are intended: NaN begins where a whole row is masked, and with a finite loss none is
+// reported.
 TEST_F(OriginTest, InfinitiesOfMasksAreMeant) {
   const auto masked = [](float mask) {
     return [mask](GraphBuilder& g, ValueId h) {
@@ -158,7 +159,8 @@ TEST_F(OriginTest, WhatThawsIsLookedAtOnceItTrains) {
   EXPECT_THAT(said, AllOf(HasSubstr("at step 3"), HasSubstr("in the gradient of Sqrt")));
 }
 
-// States are looked at in logged steps alone, the first one among them: v trains from the second.
+// States are checked only in logged steps, of which the first step is one: v trains from the
+// second.
 TEST_F(OriginTest, AWeightThatTheUpdateBeforeHasMadeInfinite) {
   const std::string said = text_of(
       parts_with(operation("Relu"), 1),
@@ -170,7 +172,7 @@ TEST_F(OriginTest, AWeightThatTheUpdateBeforeHasMadeInfinite) {
                     HasSubstr("v: inf begins here, in this parameter"), HasSubstr(rate_advice)));
 }
 
-// A resumed run goes back to the checkpoint that it went on from.
+// A resumed run returns to the checkpoint from which it was resumed.
 TEST_F(OriginTest, OfAResumedRun) {
   const std::string run_dir = folder_ / "run";
   const std::vector<std::string> keys{"run_dir=\"" + run_dir + "\"", "steps=9"};

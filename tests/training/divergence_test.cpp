@@ -1,5 +1,5 @@
-// Runs whose loss, states or evaluation are not finite any more: what is named as the cause, when
-// they end, what they leave.
+// Runs whose loss, states or evaluation stop being finite: what is named as the cause, when they
+// end, what they leave.
 
 #include "engine/graph/builder.h"
 #include "engine/graph/error.h"
@@ -170,7 +170,7 @@ TEST_F(DivergenceTest, TheOperatorWhereItBeganIsNamed) {
                     Not(HasSubstr(lower_rate))));
   EXPECT_THAT(text("Exp", 200),
               HasSubstr("body.act: inf begins here, in Exp: its operand is above"));
-  // A finite loss with a slope that is none.
+  // A finite loss with an infinite slope.
   EXPECT_THAT(text("Sqrt", 0), AllOf(HasSubstr("a parameter or running statistic is not finite"),
                                      HasSubstr("begins here, in the gradient of Sqrt: its operand "
                                                "is 0, where its slope is infinite"),

@@ -1,5 +1,5 @@
-// A checkpoint whose JSON is changed and whose sizes and hashes are put right again: what damage
-// looks like that no hash shows. For tests and the fuzzer.
+// A checkpoint whose JSON is changed and whose sizes and hashes are corrected: damage that no hash
+// shows. For tests and the fuzzer.
 #pragma once
 
 #include <cstring>
@@ -54,8 +54,8 @@ class EditedCheckpoint {
     }
   }
 
-  /// Writes all files into `to`, which is emptied first, with the sizes and hashes that the
-  /// manifest has to say of them; `as_it_is`: the manifest says what it says.
+  /// Writes all files into `to`, which is emptied first. The manifest gets their sizes and hashes;
+  /// with `as_it_is` it stays unchanged.
   void write(const std::string& to, bool as_it_is = false) const {
     std::filesystem::remove_all(to);
     std::filesystem::create_directories(to);
@@ -77,7 +77,7 @@ class EditedCheckpoint {
  private:
   struct Part {
     Json json;
-    std::string data;  // behind the header
+    std::string data;  // what follows the header
   };
 
   static std::string dumped(const Json& json) {
@@ -108,7 +108,8 @@ class EditedCheckpoint {
   std::map<std::string, Part> parts_;
 };
 
-/// What no program writes there, and removal: null stands for a value, a discarded one for none.
+/// Values that no program writes there, and removal, for which the JSON value `discarded` stands
+/// here.
 inline std::vector<std::pair<std::string, EditedCheckpoint::Json>> hostile_values() {
   using Json = EditedCheckpoint::Json;
   return {{"null", nullptr},
@@ -130,7 +131,7 @@ inline std::vector<std::pair<std::string, EditedCheckpoint::Json>> hostile_value
           {"removed", Json(Json::value_t::discarded)}};
 }
 
-/// Values that look like this one.
+/// Values close to this one.
 inline std::vector<std::pair<std::string, EditedCheckpoint::Json>> near_values(
     const EditedCheckpoint::Json& value) {
   if (value.is_boolean()) return {{"the_other", !value.get<bool>()}};

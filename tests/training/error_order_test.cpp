@@ -1,5 +1,5 @@
-// With an accelerator the next step is under way while one is judged. Where both have mistakes, the
-// one that came first is named.
+// With an accelerator the next step already runs while one is checked; if both have mistakes, the
+// first one is named.
 
 #include "engine/graph/builder.h"
 #include "engine/graph/error.h"
@@ -48,8 +48,8 @@ Graph network_with_mistakes(const OperatorSet& operators, std::int64_t batch) {
 
 class ErrorOrder : public testing::TrainingRun {
  protected:
-  /// 8 steps of 8 samples. Step 4 reads this value in its second sample; of step 5 an index is out
-  /// of range, if so wanted.
+  /// 8 steps of 8 samples. The second sample of step 4 has this value in `field`; if `next_is_bad`,
+  /// an index of step 5 is out of range.
   std::string error_of(const char* field, float value, bool next_is_bad,
                        const std::vector<std::string>& more) {
     constexpr std::int64_t samples = 64, in_step_4 = 25, in_step_5 = 35;
@@ -100,8 +100,7 @@ class ErrorOrder : public testing::TrainingRun {
   int runs_ = 0;
 };
 
-// The loss scale leaves step 4 out, so that the states are good; behind a step that failed nobody
-// knows.
+// The loss scale skips step 4, so the states are valid; after a next step that failed nobody knows.
 TEST_F(ErrorOrder, ABadLossComesBeforeTheNextStep) {
   for (const bool next_is_bad : {false, true}) {
     SCOPED_TRACE(next_is_bad);

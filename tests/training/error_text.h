@@ -1,4 +1,4 @@
-// What an Error says, for tests that compare messages.
+// The text of an Error, for tests that compare messages.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace tandem::testing {
 
-/// Of the Error that f throws; "no error" where it throws none.
+/// The text of the Error that f throws; "no error" if it throws none.
 template <class F>
 std::string error_of(F&& f) {
   try {

@@ -1,4 +1,4 @@
-// What a checkpoint says it rests on: written, read back, damaged, compared.
+// The fingerprints of what a checkpoint rests on: written, read back, damaged, compared.
 #include "engine/training/checkpoints/fingerprint.h"
 
 #include <gmock/gmock.h>
@@ -146,7 +146,7 @@ TEST(DataFingerprintTest, TellsFilesByTheirSizeAndEnds) {
   EXPECT_FALSE(differs("", ""));
 }
 
-// What a pipe gives is gone once it is read.
+// What a pipe gives can be read only once.
 TEST(DataFingerprintTest, LeavesPipesAlone) {
   const TemporaryFolder folder;
   const std::string path = folder / "pipe";

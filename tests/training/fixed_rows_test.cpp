@@ -47,7 +47,7 @@ std::vector<std::string> kind_of_fc1(std::string_view kind, const std::string& m
   return {"optimizer.groups=[{at=\"fc1:weight\", kind=\"" + std::string(kind) + "\"" + more + "}]"};
 }
 
-// Also those that move every element in every step, by moments and by weight decay.
+// Optimizers included that move every element in every step, by moments and by weight decay.
 TEST_F(FixedRowsTest, UnderEveryOptimizer) {
   for (const OptimizerKind& kind : all_optimizers()) {
     SCOPED_TRACE(kind.name);
@@ -63,7 +63,7 @@ TEST_F(FixedRowsTest, UnderEveryOptimizer) {
       continue;
     }
     expect_only_these_rows_stay(keys);
-    // One step of the others is that without the rule.
+    // One step changes the other rows as without the rule.
     const HostTensor with_rule = weight(run(with(with(keys, fixed), "steps=1"))),
                      without = weight(run(with(keys, "steps=1")));
     for (const std::int64_t row : {0, 1, 3, 4, 6, 7}) {
@@ -166,7 +166,7 @@ int count(const TrainingGraph& made, const std::string& op) {
 TEST(FixedRows, GradientsOfRowsStayRows) {
   const TrainingGraph made = lookup("lazy_adam", false, MicroBatchKind::whole);
   EXPECT_EQ(count(made, "UniqueIndices"), 1);
-  EXPECT_EQ(count(made, "Where"), 2);  // an id each
+  EXPECT_EQ(count(made, "Where"), 2);  // one for each id
   EXPECT_EQ(count(made, "TouchedRows"), 0);
   const TrainingGraph tied = lookup("lazy_adam", true, MicroBatchKind::whole);
   EXPECT_EQ(count(tied, "UniqueIndices"), 0);

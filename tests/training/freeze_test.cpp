@@ -1,5 +1,5 @@
-// parameters.freeze in whole trainings: which rule decides, what later programs need is known
-// before the first step, and every number is logged however a step is cut.
+// parameters.freeze in whole trainings: which rule decides, that all that later programs need is
+// known before the first step, and that every number is logged, however a step is cut.
 #include <set>
 
 #include "engine/plan/plan.h"
@@ -16,7 +16,7 @@ using testing::Trained;
 
 class FreezeTest : public testing::TrainingRun {
  protected:
-  /// Steps that change fc1.weight, by the norms of its updates.
+  /// The steps that change fc1.weight, according to the norms of its updates.
   static std::vector<int> changed_of(const std::string& run_dir) {
     std::vector<int> steps;
     for (const nlohmann::json& line : testing::metrics_of(run_dir)) {
@@ -88,7 +88,7 @@ TEST_F(FreezeTest, WhatALaterPhaseIsRefusedIsSaidBeforeTheFirstStep) {
             "no error");
 }
 
-// Adam's moments of fc1 come where it thaws; its memory is asked for before the run.
+// Adam's moments of fc1 appear when it thaws; the run asks for their memory before it starts.
 TEST_F(FreezeTest, MemoryIsThatOfTheLargestPhase) {
   const auto peak = [&](const std::string& rules) {
     std::size_t most = 0;
@@ -100,12 +100,12 @@ TEST_F(FreezeTest, MemoryIsThatOfTheLargestPhase) {
     return most;
   };
   const std::size_t frozen = peak("[{at='fc1'}]"), thaws = peak("[{at='fc1', until='4 steps'}]");
-  // Two moments of 6 x 8 and 8 floats, each from a multiple of 64 bytes on; gradients beside them.
+  // Adam's two moments of 6 x 8 and 8 floats, each aligned to 64 bytes; gradients come in addition.
   EXPECT_GE(thaws, frozen + 2 * (192 + 64));
   EXPECT_GE(peak("[{at='fc1', from='4 steps'}]"), frozen + 2 * (192 + 64));
 }
 
-/// Options of a run, and the numbers that each line of its log has beside the loss.
+/// Options of a run, and the numbers that each line of its log has besides the loss.
 struct LoggedCase {
   std::vector<std::string> keys;
   std::vector<std::string> names = {};
@@ -161,7 +161,7 @@ TEST_F(FreezeTest, EveryNumberIsLoggedUnderEveryOption) {
   }
 }
 
-// From 1e-3 by 10 a step: 1 after three steps.
+// From 1e-3, times 10 a step: 1 after three steps.
 TEST_F(FreezeTest, TheLoggedRateIsThatOfTheStep) {
   const std::vector<std::string> keys{"steps=4", "optimizer.lr=0.001",
                                       "optimizer.schedule={kind='exponential', gamma=10.0, "

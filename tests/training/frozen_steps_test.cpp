@@ -1,6 +1,6 @@
-// Parameters that thaw and freeze against PyTorch, whose optimizers count the steps of each by
-// itself (tests/scripts/frozen_steps.py): whole, in micro-batches, on an accelerator, with steps
-// that a loss scale skips.
+// Parameters that thaw and freeze against PyTorch, whose optimizers count the steps of each
+// parameter separately (tests/scripts/frozen_steps.py): whole, in micro-batches, on an accelerator,
+// with steps that a loss scale skips.
 #include <cmath>
 
 #include "engine/formats/files.h"
@@ -140,7 +140,7 @@ TEST_F(FrozenStepsTest, AsPyTorch) {
   }
 }
 
-// Whatever step it goes on from: before the first thaw, at one, between two, after a freeze.
+// A run may resume from any step: before the first thaw, at one, between two, after a freeze.
 TEST_F(FrozenStepsTest, AResumedRunCountsOn) {
   for (const Json& one : frozen_script()["cases"]) {
     const std::string name = one["name"];
@@ -160,7 +160,7 @@ TEST_F(FrozenStepsTest, AResumedRunCountsOn) {
 
 class MissedStepsTest : public ::testing::Test {
  protected:
-  /// What is missed of parameters that are trained from here on, where these rules hold.
+  /// Steps missed by the parameters that are trained from here on, if these rules hold.
   MissedStepCounts change(const std::vector<bool>& thawed, std::int64_t taken) {
     TrainingRequest request;
     request.config = &config_;
@@ -175,7 +175,7 @@ class MissedStepsTest : public ::testing::Test {
   MissedSteps missed_;
 };
 
-// A parameter that freezes again goes on where it stood, as with gradients that are None.
+// Missed steps of a parameter that freezes again add up, as with gradients that are None.
 TEST_F(MissedStepsTest, StandStillWhileAParameterIsFrozen) {
   EXPECT_EQ(change({false, true}, 0), MissedStepCounts());
   EXPECT_EQ(change({true, true}, 5), (MissedStepCounts{{"fc1.weight", 5}}));
@@ -192,8 +192,8 @@ TEST_F(MissedStepsTest, GoOnFromACheckpoint) {
   EXPECT_EQ(change({true, true}, 12), (MissedStepCounts{{"fc1.weight", 9}, {"fc2.bias", 2}}));
 }
 
-// Checkpoints of older programs do not say: what is frozen was never trained, what trains counts
-// all steps as it did.
+// Checkpoints of older programs do not say it: what is frozen counts as never trained, and what
+// trains counts all steps as before.
 TEST_F(MissedStepsTest, AreThoseOfTheRunWhereACheckpointDoesNotSay) {
   missed_.restore(std::nullopt);
   EXPECT_EQ(change({false, true}, 10), MissedStepCounts());

@@ -73,8 +73,9 @@ TEST_F(Initialise, UniformIsTheDefinition) {
   }
 }
 
-// Of the whole, whichever distribution and however many elements, rows r, r + ranks, ... or blocks
-// of rows or columns, or all of them with one rank; what pads the last part stays zero.
+// A part has the numbers of the whole, for any distribution and number of elements: rows r, r +
+// ranks, ..., blocks of rows or columns, or a whole table on one rank; what pads the last part
+// stays zero.
 TEST_F(Initialise, PartsHaveTheNumbersOfTheWhole) {
   ParametersConfig config;
   config.init = {rule("**", NormalInit{0, 0.01}), rule("deep.**", UniformInit{-2, 3})};
@@ -182,7 +183,7 @@ TEST_F(Initialise, TablesThatStayAtZeroAreSaid) {
   EXPECT_EQ(own_.states.read("deep.weight").as<float>()[2'000'000], 1);
   EXPECT_EQ(own_.states.read("wide.weight").as<float>()[2'000'000], 0);
   config.init.push_back(rule("wide:*", ZerosInit{}));
-  EXPECT_EQ(apply(config).size(), 2u);  // of the two init rules
+  EXPECT_EQ(apply(config).size(), 2u);  // one for each init rule
 }
 
 // Only what a parameter takes is unpacked, and converted on the way.

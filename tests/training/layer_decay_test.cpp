@@ -1,5 +1,5 @@
-// Learning rates by layers: numbers are those of MAE's util/lr_decay.py, decay^(depth + 1 - layer)
-// with layer 0 for embeddings, i + 1 for block i and depth + 1 for what comes behind.
+// Learning rates by layers are those of MAE's util/lr_decay.py: decay^(depth + 1 - layer) with
+// layer 0 for embeddings, i + 1 for block i and depth + 1 for what follows the blocks.
 #include "engine/training/optimizers/layer_decay.h"
 
 #include <gmock/gmock.h>
@@ -65,7 +65,7 @@ TEST_F(LayerDecay, LayersFollowTheBlocks) {
                   "blocks.2.fc:weight 3", "norm:weight 4", "head:weight 4", "unused:weight -1"));
 }
 
-// Two towers side by side are counted each for itself.
+// Two towers next to each other are counted separately.
 TEST_F(LayerDecay, BranchesDoNotAddUp) {
   GraphBuilder g(engine_.operators);
   const ValueId x = g.input("x", TensorType{DType::float32, {4, 4}});

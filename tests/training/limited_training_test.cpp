@@ -1,5 +1,6 @@
 // Limits on gradients and averages of weights against PyTorch (tests/scripts/limited_training.py):
-// alone, in micro-batches, over ranks, under a loss scale, on the cpu and on an accelerator.
+// in one process, in micro-batches, over ranks, under a loss scale, on the cpu and on an
+// accelerator.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -163,7 +164,7 @@ TEST(LimitedTraining, RowsWithoutAnIdStayAsTheyAre) {
   }
 }
 
-// Of four ids that name one row, clip_value limits the sum.
+// Four ids name one row: clip_value limits the sum of their gradients.
 TEST(LimitedTraining, TheSumOfARowIsClipped) {
   GraphTraining of = table_training({"optimizer.kind=sgd", "optimizer.clip_value=0.001"});
   of.steps = 1;

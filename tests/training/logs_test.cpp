@@ -1,5 +1,5 @@
-// log.also and log.histograms: metrics.csv and event files beside metrics.jsonl, also of runs that
-// go on.
+// log.also and log.histograms write metrics.csv and event files next to metrics.jsonl, also in
+// resumed runs.
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -27,7 +27,7 @@ class LogsTest : public testing::TrainingRun {
  protected:
   void SetUp() override { eval_ = testing::small_data(9, 4); }
 
-  /// Every event of a run's files: "STEP TAG" of its first value, or what else it is.
+  /// Every event of a run's files: "STEP TAG" for its first value, or what else it is.
   static std::vector<std::string> events_of(const std::string& run_dir) {
     std::vector<std::string> events;
     for (const std::string& name : list_directory(run_dir + "/tensorboard")) {
@@ -135,7 +135,7 @@ TEST_F(LogsTest, TheHistogramIsOfTheParameterAfterTheStep) {
     if (facts_of_event(*record).tag == "weights/fc2:weight") last = *record;
   }
   ASSERT_FALSE(last.empty());
-  // But for the time, which is its first field: a byte and 8 more.
+  // Except for the time, which is its first field: a byte and 8 more.
   EXPECT_EQ(last.substr(9), histogram_event({0, 4}, "weights/fc2:weight", expected).substr(9));
 }
 
@@ -188,7 +188,7 @@ TEST_F(LogsTest, ATornRecordIsCutOff) {
   std::ofstream(dir + "/tensorboard/events.out.tfevents.0001.tandem", std::ios::app)
       << tf_record("torn").substr(0, 13);
   const Trained second = run(with(both, {"steps=5"}), 0, dir);
-  EXPECT_THAT(events_of(dir), ::testing::Contains("5 train/loss"));  // and no file has a rest
+  EXPECT_THAT(events_of(dir), ::testing::Contains("5 train/loss"));  // and no file has leftovers
 }
 
 TEST_F(LogsTest, AFormatThatComesLaterHasWhatItCan) {
@@ -196,7 +196,7 @@ TEST_F(LogsTest, AFormatThatComesLaterHasWhatItCan) {
   const std::string dir = first.result.run_dir;
   run(both, 0, dir);
   EXPECT_THAT(rows_of(dir), ElementsAre("step,phase", "1,train", "2,train", "2,eval", "3,train",
-                                        "4,train", "4,eval"));  // of metrics.jsonl
+                                        "4,train", "4,eval"));  // from metrics.jsonl
   EXPECT_THAT(events_of(dir), ElementsAre("0 version", "3 start", "0 graph", "3 train/loss",
                                           "4 train/loss", "4 eval/loss"));
 }
@@ -228,7 +228,7 @@ class SlowSource final : public DataSource {
   std::shared_ptr<const DataSource> whole_;
 };
 
-// A step of the small network takes microseconds: nearly all of the time is the loader's.
+// A step of the small network takes microseconds: nearly all of the time goes to the loader.
 TEST_F(LogsTest, WaitingForDataIsTold) {
   train_ = std::make_shared<SlowSource>(train_);
   const Trained slow = run({"steps=6"});
@@ -328,7 +328,7 @@ TEST(MetricsFile, ClassesOfAMatrixHaveTheirWords) {
         R"({"classes":["cat",7],"rows":[[3,1],[0,12]]})",
         R"({"classes":["cat","dog"],"rows":[7]})"})
     EXPECT_TRUE(tables(broken).empty()) << broken;
-  // Classes of these names.
+  // Classes with these names.
   EXPECT_THAT(tables(R"({"classes":0.5,"rows":1})")[0].names, ElementsAre("classes", "rows"));
 }
 

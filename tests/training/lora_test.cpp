@@ -147,7 +147,7 @@ TEST_F(LoraTraining, CheckpointsHoldWhatTrainsAndHashesOfTheRest) {
   EXPECT_EQ(content.position.frozen.size(), 6u);
   EXPECT_TRUE(content.position.frozen.contains("middle.bias"));
   for (const NamedTensor& tensor : content.optimizer) EXPECT_THAT(tensor.name, HasSubstr("/lora_"));
-  EXPECT_GE(content.optimizer.size(), 6u);  // a momentum each
+  EXPECT_GE(content.optimizer.size(), 6u);  // each with a momentum
 }
 
 TEST_F(LoraTraining, WhatTrainNamesTrainsToo) {

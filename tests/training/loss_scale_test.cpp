@@ -1,5 +1,5 @@
-// Runs with a loss scale: the same training as without where nothing overflows, steps that are left
-// out and counted where something does, checkpoints, and runs that no scale can help.
+// Runs with a loss scale: the same training as without one if nothing overflows, steps that are
+// skipped and counted if something does, checkpoints, and runs that no scale can help.
 #include "engine/training/loss_scale.h"
 
 #include <cstring>
@@ -59,8 +59,7 @@ void put_state(const std::string& run_dir, std::uint64_t step, const std::string
 HostTensor scale_of(float value) { return HostTensor::from<float>({}, {value}); }
 HostTensor count_of(std::int64_t value) { return HostTensor::from<std::int64_t>({}, {value}); }
 
-// The host computes in float32, where a power of two changes nothing but the kernels that are
-// chosen.
+// The host computes in float32, where a power of two changes only which kernels are chosen.
 TEST_F(LossScaleTest, TrainsAsWithout) {
   const std::vector<std::vector<std::string>> cases{
       {"optimizer.momentum=0.9"},
@@ -109,7 +108,7 @@ TEST_F(LossScaleTest, SkipsUntilGradientsFit) {
       EXPECT_EQ(skipped[i], static_cast<double>(std::min(i + 1, first_taken)));
       EXPECT_EQ(scales[i], std::ldexp(65536, -static_cast<int>(skipped[i])));
     }
-    // Up to there every parameter and moment has the bits that it began with; then none has.
+    // Up to there every parameter and moment has its initial bits; from then on none has.
     RunConfig config = testing::small_config(folder_.path(), keys);
     Training untrained(config, engine_.parts(), {train_, nullptr}, {});
     for (std::size_t step = 1; step <= 8; ++step) {
@@ -130,8 +129,8 @@ TEST_F(LossScaleTest, SkipsUntilGradientsFit) {
   }
 }
 
-// Adam's bias correction makes the first step taken as long as the rate; counted from the run's
-// start it would be shorter.
+// Adam's bias correction makes the first step that is taken as long as the learning rate; counted
+// from the run's start it would be shorter.
 TEST_F(LossScaleTest, TheFirstStepThatIsTakenIsTheFirst) {
   const Trained run = this->run({half, overflowing, "optimizer.kind=adam", "optimizer.lr=0.01",
                                  "checkpoint.every=\"1 steps\"", "checkpoint.keep=20", "steps=8"});
@@ -155,7 +154,7 @@ TEST_F(LossScaleTest, AFixedScaleStays) {
   const Trained fixed = run({half, "precision.loss_scale=1024", "optimizer.momentum=0.9"});
   EXPECT_EQ(fixed.all("loss_scale"), std::vector<double>(6, 1024));
   expect_same_training(fixed, run({"optimizer.momentum=0.9"}), 1e-5);
-  // The configuration's counts on resume, not the checkpoint's.
+  // On resume the configuration's scale counts, not the checkpoint's.
   const Trained stopped = run({half, "precision.loss_scale=1024"}, 3);
   const Trained resumed = run({half, "precision.loss_scale=256"}, 0, stopped.result.run_dir);
   EXPECT_EQ(resumed.all("loss_scale"), std::vector<double>(3, 256));
@@ -198,13 +197,13 @@ TEST_F(LossScaleTest, AnotherPrecisionCarriesItOn) {
   put_state(run_dir, 4, good_steps_state, count_of(1));
   put_state(run_dir, 4, skipped_steps_state, count_of(3));
   run({}, 5, run_dir);
-  run({}, 6, run_dir);  // also from what a run in float32 has carried
+  run({}, 6, run_dir);  // also from the scale that a float32 run has kept
   const Trained narrow = run({half, "steps=8", "precision.growth_interval=2"}, 0, run_dir);
-  EXPECT_EQ(narrow.all("loss_scale"), (std::vector<double>{1024, 1024}));  // one good step was left
+  EXPECT_EQ(narrow.all("loss_scale"), (std::vector<double>{1024, 1024}));  // one good step was due
   EXPECT_THAT(narrow.all("skipped_steps"), Each(3));
 }
 
-// A run whose fixed scale is too high goes on with a dynamic one.
+// A run whose fixed scale is too high continues with a dynamic one.
 TEST_F(LossScaleTest, AfterAFixedScaleADynamicOneStartsAnew) {
   const Trained fixed = run({half, "precision.loss_scale=1e30"}, 3);
   EXPECT_EQ(fixed.all("skipped_steps"), (std::vector<double>{1, 2, 3}));

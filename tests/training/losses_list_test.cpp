@@ -82,8 +82,8 @@ TEST(ListOfLosses, EachHasNumbersOfAnotherLibrary) {
   }
 }
 
-// The table of keys has one row for a key, whichever kind it belongs to: what differs by kind is a
-// range, a default or a meaning.
+// The table of keys has one row for each key, whichever kind it belongs to: only a range, a default
+// or a meaning may differ by kind.
 TEST(ListOfLosses, AKeyAllowsTheSameForAllKinds) {
   std::map<std::string_view, const LossOptionInfo*> first;
   for (const LossKind& kind : all_losses()) {
@@ -172,7 +172,7 @@ TEST(ListOfLosses, ARangeIsThatOfTheKind) {
   EXPECT_EQ(parse(term_of(*find_loss("cosine_embedding"))).loss.terms[0].number("margin"), 0);
 }
 
-/// What adding the loss reports, with values "x" [4, 3] and what Softmax makes of it, "p".
+/// What adding the loss reports, with values "x" [4, 3] and "p", the Softmax of it.
 std::string mistake(const std::string& term, const FieldTypes& fields) {
   static const OperatorSet operators = all_operators();
   GraphBuilder g(operators);

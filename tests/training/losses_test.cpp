@@ -67,7 +67,7 @@ HostTensor rows_from(const HostTensor& tensor, std::int64_t begin, std::int64_t 
   return part;
 }
 
-/// What a term reads: the batch is axis 0 of all of them.
+/// What a term reads; axis 0 of everything is the batch.
 struct Operands {
   std::vector<HostTensor> values;
   std::vector<std::pair<std::string, HostTensor>> fields;  // labels, weights
@@ -90,7 +90,7 @@ struct Operands {
 struct LossGraph {
   Graph graph;
   Loss loss;
-  std::vector<ValueId> gradients;  // of the values
+  std::vector<ValueId> gradients;  // with respect to the values
 };
 
 LossGraph loss_graph(const LossConfig& config, const Operands& operands,
@@ -114,7 +114,7 @@ LossGraph loss_graph(const LossConfig& config, const Operands& operands,
 
 struct Computed {
   double loss = 0;
-  std::vector<std::vector<float>> gradients;  // of the values
+  std::vector<std::vector<float>> gradients;  // with respect to the values
 };
 
 /// One optimizer step in micro-batches of `micro_batch` samples; denominators are fed where the

@@ -1,4 +1,4 @@
-// A data source of which one sample cannot be read.
+// A data source in which one sample cannot be read.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace tandem::testing {
 
-/// Samples of which one cannot be read.
+/// Samples, one of which cannot be read.
 class OneBadSample final : public DataSource {
  public:
   OneBadSample(std::shared_ptr<const DataSource> source, std::int64_t bad)

@@ -1,5 +1,5 @@
-// A learning rate that evaluations lower: what it has come to belongs to the run, and a resumed one
-// goes on with it.
+// A learning rate that evaluations lower: the rate reached belongs to the run, so that a resumed
+// run continues with it.
 #include <gmock/gmock.h>
 
 #include <filesystem>
@@ -18,14 +18,14 @@ class PlateauTest : public testing::TrainingRun {
   void SetUp() override { eval_ = testing::small_data(7, 9); }
 };
 
-// No evaluation is better by so much, so that the rate falls with every second one.
+// No evaluation improves by this much, so the rate falls with every second one.
 const Keys keys{"steps=12", "optimizer.momentum=0.9", "eval.every=\"2 steps\"",
                 "optimizer.schedule={kind=\"plateau\", patience=1, factor=0.5, threshold=1e6, "
                 "threshold_mode=\"abs\", cooldown=1}"};
 
 TEST_F(PlateauTest, LowersTheRateAfterEvaluations) {
   const Trained trained = run(keys);
-  // The first evaluation is the best; two that are not better follow, then one is passed over.
+  // The first evaluation is the best; two that are not better follow, then one is ignored.
   const std::vector<double> rates = trained.all("lr");
   ASSERT_EQ(rates.size(), 12u);
   for (std::size_t i = 0; i < 6; ++i) EXPECT_DOUBLE_EQ(rates[i], 0.1) << i;

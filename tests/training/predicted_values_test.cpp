@@ -1,4 +1,4 @@
-// What is given out of predicted values: probabilities and classes by the formulas, and refusals.
+// What predictions write for values: probabilities and classes by the formulas, and refusals.
 #include "engine/training/predicted_values.h"
 
 #include <gmock/gmock.h>
@@ -75,7 +75,7 @@ TEST(PredictedValues, ClassesLieOnTheAxisThatIsNamed) {
   const HostTensor x = HostTensor::from<float>({1, 2, 3}, {0, 5, 1, 7, 2, 1});
   EXPECT_THAT(numbers(converted(x, &classes, PredictionForm::classes, 2)[0]), ElementsAre(1, 0));
   EXPECT_THAT(numbers(converted(x, &classes, PredictionForm::classes, 1)[0]), ElementsAre(1, 0, 0));
-  // As the loss has it where labels fit both ways; of more axes nobody can tell.
+  // If labels fit both ways, the loss decides; with more axes there is no way to know.
   EXPECT_THAT(numbers(converted(x, &classes, PredictionForm::classes)[0]), ElementsAre(1, 0));
   const PredictedValue assumed("y", x.type(), &classes, PredictionForm::classes, -1);
   EXPECT_THAT(assumed.note(), HasSubstr("on the last axis; --class-axis 1"));

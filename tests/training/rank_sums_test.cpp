@@ -112,7 +112,7 @@ TEST(RankSums, MicroBatches) {
   }
 }
 
-// Ids are gathered as if each rank had the largest share; one whose size does not follow the
+// Ids are gathered as if each rank had the largest share; ids whose number does not follow the
 // samples cannot be.
 TEST(RankSums, IdsThatAreNoneOfASampleAreRefused) {
   const OperatorSet operators = all_operators();

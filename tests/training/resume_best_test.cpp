@@ -1,5 +1,5 @@
 // Best and patience of runs that were interrupted within an evaluation and then killed before any
-// operation on files: what is left is the old or the new truth, and going on gives what an
+// operation on files: what is left is the old or the new state, and a resumed run gives what an
 // uninterrupted run gives.
 #include <filesystem>
 #include <fstream>
@@ -37,7 +37,7 @@ class ResumeBestTest : public testing::TrainingRun {
     EXPECT_EQ(stopped.steps, step);
     return stopped.run_dir;
   }
-  /// What kills before each file operation of a resumed run would leave.
+  /// What would be left if a resumed run were killed before each of its file operations.
   std::vector<std::string> killed(const Keys& keys, const std::string& run_dir) {
     std::vector<std::string> left;
     const std::string lives = folder_ / "lives";
@@ -67,7 +67,7 @@ class ResumeBestTest : public testing::TrainingRun {
     summary.erase("wall");
     return summary;
   }
-  /// Stopped in the evaluation of `step`, resumed, killed, and resumed so many times.
+  /// Stops in the evaluation of `step`, then resumes, kills and resumes, `times` times.
   void expect_as_uninterrupted(const Keys& keys, std::uint64_t step, int times = 1) {
     const Trained whole = run(keys);
     const std::string expected = whole.result.run_dir;
@@ -98,7 +98,7 @@ TEST_F(ResumeBestTest, ABetterEvaluationIsNotForgotten) {
     expect_as_uninterrupted(with(keys_, {"steps=6", "optimizer.lr=0.05"}), step);
 }
 
-// The best is that of step 2, found again, while later ones are worse.
+// The best is that of step 2, found again, although later ones are worse.
 TEST_F(ResumeBestTest, AWorseEvaluationDoesNotTakeItsPlace) {
   for (const std::uint64_t step : {4, 6})
     expect_as_uninterrupted(
@@ -111,7 +111,7 @@ TEST_F(ResumeBestTest, PatienceThatRanOutStaysSo) {
                             2);
 }
 
-// Of the metrics a system may lose what it has not yet written; the checkpoint knows more then.
+// A system may lose the metrics that it has not yet written; then the checkpoint knows more.
 TEST_F(ResumeBestTest, AnEvaluationThatTheLogLostIsNotCountedTwice) {
   const Keys keys = with(keys_, {"optimizer.lr=0.0", "eval.patience=3"});
   const Trained first = run(with(keys, {"steps=4"}));

@@ -1,6 +1,7 @@
 // What happens at a border of a run (a thaw, the start of an average, the end of a warm-up or of an
 // epoch, a loss scale that grows, an evaluation that lowers the rate) happens whether one process
-// crosses it or one ends there and another goes on: the same bits in all that a checkpoint holds.
+// crosses it or one ends there and another continues: all that a checkpoint holds has the same
+// bits.
 #include "engine/formats/files.h"
 #include "engine/training/checkpoints/checkpoint.h"
 #include "tests/training/training_run.h"
@@ -16,7 +17,7 @@ struct Part {
   Keys keys;
 };
 
-/// Each lies after step 3, the end of the first epoch of 22 samples too.
+/// Each lies after step 3, which also ends the first epoch of 22 samples.
 const std::vector<Part> borders{
     {"thaw", {"parameters.freeze=[{at=\"fc1:bias\", until=\"3 steps\"}]"}},
     {"thaw at an epoch", {"parameters.freeze=[{at=\"fc1\", until=\"1 epoch\"}]"}},
@@ -66,7 +67,7 @@ const std::vector<Part> optimizers{
       "optimizer.groups=[{at=\"*:weight\", kind=\"group_ftrl\"}]"}},
 };
 
-/// "" where two checkpoints say the same, else what differs.
+/// "" if two checkpoints hold the same, else what differs.
 std::string difference_of_checkpoints(const std::string& a, const std::string& b) {
   const CheckpointContent x = read_checkpoint(a), y = read_checkpoint(b);
   for (const auto member : {&CheckpointContent::model, &CheckpointContent::optimizer}) {
@@ -90,7 +91,7 @@ class ResumeBordersTest : public testing::TrainingRun {
   void SetUp() override { eval_ = testing::small_data(7, 9); }
 
   static bool fit(const Part& border, const Part& average) {
-    // An average of what freezes would stand still, which the configuration refuses.
+    // An average of a frozen parameter would stand still, which the configuration refuses.
     return std::string(border.name).find("freeze") == std::string::npos || average.keys.empty();
   }
 
@@ -118,7 +119,7 @@ class ResumeBordersTest : public testing::TrainingRun {
   }
 };
 
-// Every border with every kind of average, and with optimizers in turn.
+// Every border with every type of average; the optimizers take turns.
 TEST_F(ResumeBordersTest, AreCrossedAlike) {
   std::size_t next = 0;
   for (const Part& border : borders) {
@@ -142,7 +143,8 @@ TEST_F(ResumeBordersTest, LongEveryOptimizerAtEveryBorder) {
   }
 }
 
-// A rule may change while its parameter has never trained: what the checkpoint lacks begins.
+// A rule may change while its parameter has never trained: states that the checkpoint lacks start
+// anew.
 TEST_F(ResumeBordersTest, WhatHasNeverTrainedMayThawEarlier) {
   const Keys keys{"steps=7", "optimizer.kind=adam", "optimizer.ema={decay=0.5}"};
   const auto with = [&](const char* freeze) {

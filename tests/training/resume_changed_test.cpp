@@ -101,7 +101,7 @@ TEST_F(ResumeChangedTest, RatesGoOnFromTheSamePartOfTheRun) {
   const Trained resumed = run(with(keys, {"batch_size=4"}), 4 + 6, stopped.result.run_dir);
   EXPECT_NEAR(resumed.all("lr")[0], cosine(12 / 24.0), 1e-12);
   EXPECT_NEAR(resumed.all("lr")[3], cosine(15 / 24.0), 1e-12);
-  // Steps that were made with this batch size are not told apart from those that were not.
+  // Steps made with this batch size are not distinguished from those made with another one.
   const Trained again = run(with(keys, {"batch_size=4"}), 0, stopped.result.run_dir);
   EXPECT_NEAR(again.all("lr")[0], cosine(16 / 24.0), 1e-12);
   EXPECT_EQ(again.result.steps, 6u + 12);

@@ -1,4 +1,4 @@
-// Interrupted runs go on exactly, from whole checkpoints only.
+// Interrupted runs continue exactly, and only from whole checkpoints.
 #include <algorithm>
 #include <filesystem>
 
@@ -81,7 +81,7 @@ TEST_F(ResumeTest, AnInterruptedEvaluationIsMadeUpFor) {
   const std::vector<std::string> keys{"steps=6", "eval.every=\"2 steps\"", "batch_size=4",
                                       "eval.metrics=[\"accuracy\"]", "eval.best=\"accuracy\""};
   const Trained whole = run(keys);
-  // Asked between the two micro-batches of each evaluation and after each step.
+  // Runs ask between the two micro-batches of each evaluation and after each step.
   for (const int stop : {2, 8}) {
     int asked = 0;
     TrainingHooks hooks;
@@ -178,7 +178,7 @@ TEST_F(ResumeTest, AnotherOptimizerCannotResume) {
                         "got adam"));
 }
 
-// States of the same names mean something else to another kind.
+// States of the same names mean something else in another kind of optimizer.
 TEST_F(ResumeTest, AKindWithTheSameStatesCannotResume) {
   const std::vector<std::pair<std::string, std::string>> same_states{
       {"adam", "adamw"}, {"adam", "lamb"}, {"lazy_adam", "adam"}, {"ftrl", "group_ftrl"}};
@@ -221,7 +221,7 @@ TEST_F(ResumeTest, ACheckpointThatDoesNotKnowItsKindsIsTaken) {
   EXPECT_EQ(run({"optimizer.kind=adamw"}, 0, stopped.result.run_dir).result.steps, 6u);
 }
 
-// It draws which samples are held out.
+// The seed draws which samples are held out.
 TEST_F(ResumeTest, AnotherSeedCannotResume) {
   const Trained stopped = run({"seed=5"}, 3);
   const auto metrics = metrics_of(stopped.result.run_dir).size();

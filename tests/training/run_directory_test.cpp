@@ -28,7 +28,7 @@ class RunDirectoryTest : public ::testing::Test {
     return RunDirectory::create("", runs(), name);
   }
 
-  /// Logs these steps, "e" an evaluation of the step before it, and gives the path of the run.
+  /// Logs these steps, "e" for an evaluation of the step before, and returns the path of the run.
   std::string logged(std::initializer_list<int> steps) {
     RunDirectory run = numbered();
     for (const int step : steps) {
@@ -107,7 +107,7 @@ TEST_F(RunDirectoryTest, TheNewestUnfinishedRun) {
   EXPECT_EQ(RunDirectory::newest_unfinished(runs(), "none"), "");
 }
 
-// The run ended at it: a resumed one evaluates again.
+// The run ended with it: a resumed one evaluates again.
 TEST_F(RunDirectoryTest, AnEvaluationThatWasNotFiniteIsCut) {
   RunDirectory run = numbered();
   for (const std::uint64_t step : {2, 4}) {

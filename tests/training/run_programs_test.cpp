@@ -109,7 +109,7 @@ TEST(FreezePhasesTest, BeginWhereARuleBeginsOrEnds) {
               ElementsAre("1: FT", "4: FF", "7: TF"));
   EXPECT_THAT(phases_of("[{at='fc1', until='4 steps'}, {at='fc2', until='4 steps'}]", 9),
               ElementsAre("1: FF", "5: TT"));
-  // What comes after the last step of the run is none of its phases.
+  // A change after the run's last step begins no phase.
   EXPECT_THAT(phases_of("[{at='fc1', until='9 steps'}]", 9), ElementsAre("1: F"));
   EXPECT_THAT(phases_of("[{at='fc1', until='8 steps'}]", 9), ElementsAre("1: F", "9: T"));
   EXPECT_THAT(phases_of("[{at='fc1', until='900 steps'}]", RunLength::unlimited),

@@ -1,5 +1,5 @@
-// Weights of samples in whole trainings: a sample of weight 2 is one that is there twice, one of
-// weight 0 is not there, whatever the micro-batches of a step.
+// Weights of samples in whole trainings: a sample of weight 2 counts like two, one of weight 0 like
+// none, whatever the micro-batches of a step.
 #include "tests/training/training_run.h"
 
 #include "engine/training/divergence/check_integers.h"
@@ -85,7 +85,7 @@ TEST_F(SampleWeights, MicroBatchesAddUpToAMeanOverSamples) {
   expect_micro_batches_add_up(", reduction=\"batchmean\"", false);
 }
 
-// The sum, by the number of samples: of 8, 8 and 6.
+// The sum divided by the number of samples: 8, 8 and 6.
 TEST_F(SampleWeights, DoNotCountInBatchmean) {
   train_ = eval_ = data_with(some_weights());
   const auto losses_of = [&](const char* reduction) {
@@ -103,7 +103,7 @@ TEST_F(SampleWeights, DoNotCountInBatchmean) {
   EXPECT_NEAR(Trained::value(mean.evaluations.back(), "loss"), evaluated, 1e-6 * evaluated);
 }
 
-// Steps without weight have a loss of 0, and the run goes on.
+// Steps without weight have a loss of 0, and the run continues.
 TEST_F(SampleWeights, ThatAreAllZeroAddNothingToBatchmean) {
   train_ = data_with(std::vector<float>(8, 0));
   for (const char* micro_batch : {"micro_batch=4", "micro_batch=2"}) {

@@ -57,7 +57,7 @@ TEST(ScheduleTest, EveryKindIsPyTorchs) {
   EXPECT_EQ(kinds.size() + 1, std::variant_size_v<ScheduleKind>) << "plateau has cases of its own";
 }
 
-// Where the first step is the highest one PyTorch divides by zero.
+// PyTorch divides by zero if the first step is the highest one.
 TEST(ScheduleTest, ACycleMayBeginAtItsTop) {
   for (const char* more : {"", ", three_phase = true"}) {
     const std::string schedule = std::string("{ kind = 'one_cycle', pct_start = 0.1") + more + " }";
@@ -85,7 +85,7 @@ TEST(ScheduleTest, PlateausArePyTorchs) {
           schedules.take_in(config.eval.metrics, {{"other", 0.0}, {metric, values[i]}});
       EXPECT_NEAR(base * schedules.factor(0, 7), rates[i], 1e-12) << "evaluation " << i + 1;
       EXPECT_EQ(said.empty(), schedules.factor(0, 7) == before);
-      // Another one that takes its state over goes on as it does.
+      // Another object that takes over its state continues as it does.
       Schedules other(config.optimizer, {5, 1000});
       other.restore(schedules.plateaus());
       EXPECT_EQ(other.factor(0, 7), schedules.factor(0, 7));

@@ -11,8 +11,8 @@
 namespace tandem::testing {
 
 /// x float32 [batch, 6] -> fc1 (8) -> Relu -> fc2 (3) -> logits, with other or more `hidden` layers
-/// where asked. Parameters "fc1.weight" (path
-/// "fc1:weight"), ...: the same numbers for every batch.
+/// if given. Parameters "fc1.weight" (path "fc1:weight"), ... have the same numbers for every
+/// batch.
 Graph small_network(const OperatorSet& operators, std::int64_t batch,
                     const std::vector<std::int64_t>& hidden = {8});
 
@@ -21,7 +21,7 @@ Graph small_network(const OperatorSet& operators, std::int64_t batch,
 std::shared_ptr<const DataSource> small_data(std::int64_t samples, std::uint64_t seed,
                                              bool holes = false);
 
-/// Everything a run needs beside its configuration and data.
+/// Everything that a run needs besides its configuration and data.
 struct SmallEngine {
   OperatorSet operators = all_operators();
   std::unique_ptr<Device> cpu;
@@ -37,7 +37,7 @@ RunConfig small_config(const std::string& folder, const std::vector<std::string>
 /// All lines of a text file.
 std::vector<std::string> lines_of(const std::string& path);
 
-/// What an Error says, or "no error".
+/// The text of the Error that `action` throws, or "no error".
 std::string error_text(const std::function<void()>& action);
 
 /// Every state of a store by name, row-major.

@@ -19,7 +19,7 @@ namespace tandem::testing {
 namespace {
 
 constexpr std::int64_t batch = 10, channels = 3, columns = 7;
-constexpr double mean = 50;  // far from 0: sums of squares alone would lose the variance
+constexpr double mean = 50;  // far from 0: plain sums of squares would lose the variance
 
 struct Share {
   int ranks = 1;

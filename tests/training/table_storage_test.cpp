@@ -1,4 +1,4 @@
-// [parameters] storage: which tables it takes, what is refused and why, and what becomes of the
+// [parameters] storage: which tables it applies to, what is refused and why, and the resulting
 // training graph.
 #include "engine/training/tables/table_storage.h"
 
@@ -166,13 +166,13 @@ TEST_F(TableStorageTest, OptimizersUpdateRows) {
     EXPECT_EQ(made.graph.type(made.graph.find_state("table.weight")->initial).dtype, DType::float32)
         << "halves are made where the graph is lowered";
   }
-  // Frozen tables need none.
+  // Frozen tables need no update of rows.
   const TrainingGraph frozen = make(
       {"optimizer.kind=sgd", "optimizer.momentum=0.9", R"(parameters.freeze=[{at="table:*"}])"});
   EXPECT_EQ(count(frozen, "RowsUpdate"), 0);
 }
 
-// What reads the table besides lookups is refused with its key, or does without the halves.
+// What reads whole rows is refused with its key, unless it can do without the halves.
 TEST_F(TableStorageTest, LimitsAndNormsOfGradients) {
   EXPECT_THAT(
       refused({"optimizer.clip_adaptive=0.1"}),
@@ -192,7 +192,7 @@ TEST_F(TableStorageTest, LimitsAndNormsOfGradients) {
                                         HasSubstr("parameters.storage"))));
 }
 
-// Half as many ids as the table has rows: a float32 table gets a dense update then.
+// With half as many ids as rows a float32 table gets a dense update.
 TEST_F(TableStorageTest, GradientsStayRowsHoweverMany) {
   EXPECT_EQ(count(make({"optimizer.kind=adam", "parameters.storage=[]"}), "RowsUpdate"), 0);
   for (const MicroBatchKind kind : {MicroBatchKind::whole, MicroBatchKind::last}) {

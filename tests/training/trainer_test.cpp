@@ -142,7 +142,7 @@ TEST_F(TrainerTest, RatesFollowTheSchedule) {
 }
 
 TEST_F(TrainerTest, GroupsFollowTheScheduleInProportion) {
-  // One step at half the rate is one step of half the rate.
+  // One warm-up step at half the rate is one step with half the rate.
   const Trained warm = run({"steps=1", "optimizer.schedule={kind=\"constant\", warmup=\"2 steps\"}",
                             "optimizer.groups=[{at=\"fc2\", lr=0.4}]"});
   const Trained plain =
@@ -252,7 +252,7 @@ TEST_F(TrainerTest, ARunThatCannotEndIsRefused) {
 }
 
 TEST_F(TrainerTest, AParameterThatIsNotANumberIsNotSaved) {
-  // A Relu may hide nan behind a finite loss.
+  // A Relu may turn nan into a number, so that the loss is finite.
   Training* running = nullptr;
   TrainingHooks hooks;
   hooks.on_progress = [&](const TrainingProgress& p) {

@@ -94,7 +94,7 @@ TEST_F(TrainingGraphTest, ParameterWithTheNameOfAMoment) {
               AllOf(HasSubstr("w/momentum_buffer"), HasSubstr("rename the initializer")));
 }
 
-// In every micro-batch of a step, whatever else goes wrong with the name before.
+// Refused in every micro-batch of a step, even if the name is wrong for another reason, too.
 TEST_F(TrainingGraphTest, ParameterWithTheNameOfTheLossScale) {
   for (const std::string name :
        {"optimizer.loss_scale", "optimizer.good_steps", "optimizer.skipped_steps"}) {

@@ -85,7 +85,7 @@ TEST_F(TrainingMode, LayerNormalizationOfOneValueIsTold) {
   EXPECT_THAT(report().warnings, ElementsAre(HasSubstr("each result is the bias")));
 }
 
-// PyTorch's GroupNorm is refused with a batch of one alone.
+// PyTorch refuses a GroupNorm of one value only with a batch of one.
 TEST_F(TrainingMode, GroupsOfOneValueAreRefusedForOneSample) {
   const auto build = [&](std::int64_t samples) {
     GraphBuilder b(operators_);

@@ -67,7 +67,7 @@ inline std::string terms(const std::string& options) {
          options + "}]";
 }
 
-// Relative to the largest number of the tensor.
+// `tolerance` is relative to the largest number of the tensor.
 inline void expect_near(StateStore& a, StateStore& b, double tolerance) {
   for (const auto& [name, x] : states_of(a)) {
     if (name.ends_with("/gradient_sum")) continue;

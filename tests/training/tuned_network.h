@@ -40,7 +40,8 @@ class FileLayers {
  public:
   FileLayers(GraphBuilder& g, const nlohmann::json& weights) : g_(g), weights_(weights) {}
 
-  /// As Gemm with transB is imported, or, with the weight stored [in, out], as MatMul.
+  /// A layer like an imported Gemm with transB, or like MatMul if the weight is stored as [in,
+  /// out].
   ValueId linear(const std::string& name, ValueId x, bool in_out = false) {
     g_.set_scope({name + ".Gemm", Phase::forward, {}});
     const ValueId weight = parameter(name, "weight");

@@ -1,5 +1,5 @@
-// Steps and micro-batches in which no label of a mean counts: what is told before the first step,
-// and what the others do.
+// Steps and micro-batches in which no label of a mean counts: what is reported before the first
+// step, and what the other steps do.
 #include "engine/training/divergence/label_checks.h"
 
 #include "engine/graph/builder.h"
@@ -47,7 +47,7 @@ class WeightlessSteps : public testing::TrainingRun {
     all.insert(all.end(), more.begin(), more.end());
     return all;
   }
-  /// What is said of the steps of a configuration.
+  /// The warning about the first `steps` steps of a configuration; "" if there is none.
   std::string told(const std::string& options, std::int64_t steps,
                    const std::vector<std::string>& more = {}) {
     return weightless_steps(testing::small_config(folder_.path(), keys(options, more)), {}, *train_,

@@ -1,4 +1,4 @@
-// GPUs that are only described: their properties as cuDNN reads them.
+// Descriptions of GPUs: their properties as cuDNN reads them.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// The committed table of what cuDNN takes against the library's answers now, for some of its lines.
+// Compares some lines of the committed table of what cuDNN supports with the library's answers.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -34,10 +34,10 @@ std::string table_text() {
   if (!cudnn().problem.empty()) GTEST_SKIP() << cudnn().problem
 
 struct Key {
-  const char* section;  // its beginning
+  const char* section;  // the section's beginning
   const char* operation;
 };
-/// Of each network and pass: first, last and odd ones. A line has every type and GPU.
+/// The first, last and unusual lines of each network and pass. A line has every type and GPU.
 constexpr const char *forward = "ResNet-50, batch 256: forward",
                      *of_input = "ResNet-50, batch 256: gradient of the input",
                      *of_weight = "ResNet-50, batch 256: gradient of the weight",
@@ -108,7 +108,7 @@ TEST(Deviceless, EveryQuestionIsInTheTable) {
   EXPECT_EQ(text.find("no plan"), std::string::npos);
 }
 
-// The page's last word: as many graphs were accepted as the networks have.
+// The page's summary: as many graphs were accepted as the networks have.
 TEST(Deviceless, EveryGraphIsAccepted) {
   std::string numbers;
   for (const Numbers type : all_numbers) {

@@ -9,7 +9,7 @@ namespace {
 
 constexpr int succeeded = 0, stub_library = 34, not_found = 500;
 
-void* const something = reinterpret_cast<void*>(0x1000);  // a handle that nobody looks into
+void* const something = reinterpret_cast<void*>(0x1000);  // a handle that nothing dereferences
 
 int find(const char* name, void** function) {
   *function = dlsym(RTLD_DEFAULT, name);
@@ -43,7 +43,7 @@ int cuGetErrorString(int, const char** text) { return give(text, "error"); }
 int cuCtxGetCurrent(void** context) { return give<void*>(context, nullptr); }
 int cuCtxSetCurrent(void*) { return succeeded; }
 
-// Compiled code is taken and never run.
+// Compiled code is accepted and never run.
 int cuModuleLoadData(void** module, const void*) { return give(module, something); }
 int cuModuleLoadDataEx(void** module, const void*, unsigned, int*, void**) {
   return give(module, something);

@@ -36,11 +36,11 @@ Question question(std::string section, std::string operation, int uses,
 
 struct Layer {
   int uses;
-  std::int64_t in, out, kernel, stride, extent;  // of the map that it reads
-  bool has_residual;                             // added behind it where nothing lies between
+  std::int64_t in, out, kernel, stride, extent;  // extent: of the map that it reads
+  bool has_residual;                             // a residual is added directly after it
 };
 
-// Version 1.5: the 3 x 3 convolution of a block has its stride.
+// ResNet version 1.5: the stride is that of a block's 3 x 3 convolution.
 constexpr Layer layers[] = {
     {1, 3, 64, 7, 2, 224, false},    {1, 64, 64, 1, 1, 56, false},
     {3, 64, 64, 3, 1, 56, false},    {4, 64, 256, 1, 1, 56, true},
@@ -65,7 +65,7 @@ cuda::ConvolutionShape shape_of(const Layer& layer, std::int64_t batch, Numbers 
   c.weight = {layer.out, layer.in, layer.kernel, layer.kernel};
   c.y = {batch, layer.out, to, to};
   c.steps = {{layer.stride, layer.stride}, {1, 1}, {pad, pad}, {pad, pad}};
-  c.is_channels_last = numbers != Numbers::float32;  // as the kernels wish it
+  c.is_channels_last = numbers != Numbers::float32;  // as the kernels prefer
   return c;
 }
 
@@ -87,7 +87,7 @@ cuda::AttentionShape heads(Numbers numbers, std::int64_t batch, std::int64_t seq
   return n;
 }
 
-/// Forward, and both gradients.
+/// Adds the forward pass and both gradients.
 void add_attention(std::vector<Question>& to, const std::string& section, const std::string& text,
                    const std::function<cuda::AttentionShape(Numbers)>& shape) {
   const auto own = [](Numbers numbers) {
@@ -140,7 +140,7 @@ std::vector<Question> resnet50(std::int64_t batch) {
   for (const Layer& layer : layers)
     add("forward", layer, text_of(layer), [](cuda::ConvolutionShape&) {});
   for (const Layer& layer : layers) {
-    if (&layer == layers) continue;  // nobody asks for the gradient of the image
+    if (&layer == layers) continue;  // the image needs no gradient
     add("gradient of the input", layer, text_of(layer),
         [](cuda::ConvolutionShape& c) { c.pass = cuda::ConvolutionPass::input; });
   }

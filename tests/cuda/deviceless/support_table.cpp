@@ -1,4 +1,4 @@
-// Asking cuDNN, and writing down what it says.
+// The questions to cuDNN and its answers as text.
 #include "tests/cuda/deviceless/support_table.h"
 
 #include <dlfcn.h>
@@ -21,7 +21,7 @@ std::string bytes_text(std::size_t bytes) {
   return text;
 }
 
-/// "38, 131 B": engines that the rules allow, workspace of the chosen one.
+/// "38, 131 B": number of engines that the rules allow, workspace of the chosen one.
 std::string cell(cuda::Plans& plans, const cuda::NetworkGraph& graph,
                  const cuda::EngineRules& rules) {
   if (graph.operations().empty()) return own_kernel;
@@ -40,7 +40,7 @@ std::string cell(cuda::Plans& plans, const cuda::NetworkGraph& graph,
 
 DevicelessCudnn open_deviceless_cudnn() {
   DevicelessCudnn result;
-  // What has the name libcuda.so.1 already is what the libraries get.
+  // Libraries get the library that is already loaded as libcuda.so.1.
   if (::dlopen(TANDEM_DRIVER_WITHOUT_CARD, RTLD_NOW | RTLD_GLOBAL) == nullptr) {
     const char* text = ::dlerror();
     result.problem = text != nullptr ? text : "the driver without a GPU cannot be opened";
@@ -71,7 +71,7 @@ SupportTable::SupportTable(const cuda::Cudnn& cudnn) {
 
 namespace {
 
-/// The columns of every table, after these.
+/// The head of a table: these columns, then those that every table has.
 std::string head_after(const std::string& first, const std::string& first_rule) {
   std::string names = first, rule = first_rule;
   for (const Numbers numbers : all_numbers) {

@@ -11,23 +11,23 @@
 
 namespace tandem::testing {
 
-/// The real cuDNN over a driver that knows no GPU.
+/// The real cuDNN over a driver without a GPU.
 struct DevicelessCudnn {
   std::shared_ptr<cuda::Libraries> libraries;
   const cuda::Cudnn* table = nullptr;
-  std::string problem;  // why it cannot be used; "" where it can
+  std::string problem;  // why it cannot be used; "" if it can
 
   std::string version() const;  // "9.19.0"
 };
 DevicelessCudnn open_deviceless_cudnn();
 
-/// Asks the same graph once.
+/// Makes the table; asks cuDNN only once about the same graph.
 class SupportTable {
  public:
   explicit SupportTable(const cuda::Cudnn& cudnn);
   /// The table's line for a question.
   std::string line(const Question& question);
-  /// How many graphs of the lines so far were accepted, and how many are not asked for.
+  /// How many graphs of the lines so far were accepted, and how many cuDNN is not asked about.
   std::string summary() const;
   /// The head of a table.
   static std::string head();
@@ -37,7 +37,7 @@ class SupportTable {
     int asked = 0, accepted = 0, own = 0;
   };
   std::vector<std::unique_ptr<cuda::Plans>> gpus_;
-  std::vector<Count> counts_;  // in the order of the columns
+  std::vector<Count> counts_;  // by column
 };
 
 /// The first line of the document, which names the version.

@@ -10,7 +10,7 @@
 
 namespace tandem::gpu_check {
 
-/// Operands side by side on the GPU: what is written past one is found in the guard of the next.
+/// Operands next to each other on the GPU: a write past one is found in the guard of the next.
 class GpuOperands final : public testing::OperandMemory {
  public:
   GpuOperands(std::shared_ptr<cuda::Runtime> runtime, cudaStream_t stream)
@@ -23,7 +23,7 @@ class GpuOperands final : public testing::OperandMemory {
   void* put(const void* bytes, std::size_t count) override;
   void get(void* to, const void* from, std::size_t count) override;
   void clear() override;
-  /// Room on the GPU that holds anything.
+  /// Memory on the GPU with undefined content.
   void* room(std::size_t count);
 
  private:
@@ -38,8 +38,8 @@ class GpuOperands final : public testing::OperandMemory {
 
 class CheckGpu {
  public:
-  /// `cache_folder`: of compiled kernels and plans, which the stages share; "" keeps none. Throws
-  /// std::runtime_error where the GPU does not start.
+  /// `cache_folder`: where compiled kernels and plans are kept, which the stages share; "" keeps
+  /// none. Throws std::runtime_error if the GPU does not start.
   CheckGpu(std::shared_ptr<cuda::Runtime> runtime, std::shared_ptr<cuda::Libraries> libraries,
            int ordinal = 0, bool allow_tf32 = false, std::string cache_folder = "");
   ~CheckGpu();
@@ -55,15 +55,15 @@ class CheckGpu {
   const DeviceFacts& facts() const { return facts_; }
   cudaStream_t stream() const { return stream_; }
   GpuOperands& operands() { return *operands_; }
-  /// For `run_node`: operands on the GPU, waiting for the stream after each kernel.
+  /// Options for `run_node`: operands on the GPU, waiting for the stream after each kernel.
   testing::RunOptions run_options();
-  /// Waits, and throws std::runtime_error with the first thing that has failed.
+  /// Waits, and throws std::runtime_error with the first failure.
   void synchronize();
-  /// Throws std::runtime_error with the call's name where it failed.
+  /// Throws std::runtime_error with the call's name if it failed.
   void check(cudaError_t error, const char* what);
-  /// Whether every call fails from now on: an error in a kernel cannot be mended in this process.
+  /// Whether every call fails from here on: a process cannot recover from an error in a kernel.
   bool is_broken() { return runtime().synchronize_gpu() != cudaSuccess; }
-  /// Whether the GPU's kernel takes the only node of that graph; `why`: its reason where not.
+  /// Whether the GPU's kernel takes that graph's only node; if not, `why` gets the reason.
   bool takes(const Kernel& kernel, const Graph& graph, std::string* why = nullptr) const;
 
  private:

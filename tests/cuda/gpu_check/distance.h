@@ -8,8 +8,8 @@
 
 namespace tandem::gpu_check {
 
-/// |a - b| / |b| in the Euclidean norm over the elements that are finite in b; of b = 0, |a|. What
-/// is not finite in b has to be the same in a, integers and bools have to be equal: else infinity.
+/// |a - b| / |b| in the Euclidean norm over the elements that are finite in b; |a| if b = 0.
+/// Infinity if an element that is not finite in b differs in a, or if integers or bools differ.
 inline double distance(const HostTensor& a, const HostTensor& b) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   if (a.shape() != b.shape()) return infinity;

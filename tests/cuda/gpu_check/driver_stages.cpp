@@ -1,4 +1,4 @@
-// What only a driver can tell: copies beside kernels, captured graphs.
+// What only a real driver can show: copies that overlap kernels, captured graphs.
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -14,7 +14,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int repeats = 3;  // of which the shortest counts: others may use the machine
+constexpr int repeats = 3;  // the shortest run counts, since others may use the machine
 
 double seconds_between(Clock::time_point begin, Clock::time_point end) {
   return std::chrono::duration<double>(end - begin).count();
@@ -25,8 +25,9 @@ struct Load {
   std::string name;
   cudaStream_t stream = nullptr;  // null: the host's own work
   std::function<void()> enqueue;
-  double alone = 0;           // seconds
-  double begin = 0, end = 0;  // of all at once, since the first began
+  double alone = 0;  // seconds when it runs by itself
+  // When all loads run at once: seconds since the first one began.
+  double begin = 0, end = 0;
 };
 
 double wall_seconds(CheckGpu& gpu, std::vector<Load*> loads) {
@@ -43,7 +44,7 @@ double wall_seconds(CheckGpu& gpu, std::vector<Load*> loads) {
   return seconds_between(begin, Clock::now());
 }
 
-/// How often a load of `one` seconds makes `wanted`.
+/// How many runs of a load that takes `one` seconds take `wanted` seconds.
 int times_of(double one, double wanted) {
   return std::clamp(static_cast<int>(wanted / std::max(one, 1e-9) + 0.5), 1, 4096);
 }
@@ -112,8 +113,8 @@ void check_overlap(CheckGpu& gpu, const Options& options, Report& report,
     report.value(load.name + " alone", load.alone * 1e3, "ms");
     sum += load.alone;
   }
-  // How the bus divides itself between both directions is the machine's; what is compared with is
-  // both copies at once.
+  // How the bus divides itself between the directions depends on the machine, so the run of
+  // everything is compared with both copies at once.
   double copies = 1e9;
   for (int repeat = 0; repeat < repeats; ++repeat)
     copies = std::min(copies, wall_seconds(gpu, {&loads[1], &loads[2]}));
@@ -184,12 +185,13 @@ void check_captured(CheckGpu& gpu, Report& report, const std::string& check) {
   }
 }
 
-/// Of the longest of loads that share no resource but the GPU's memory. Both copies take at most
-/// 2 * 64 GB/s (PCIe 5, 16 lanes) of 1.5 TB/s or more: 0.09; clocks that vary under load and
-/// starting the loads: 0.05. Two loads that exclude each other take 2.
+/// Limit for the time of all loads over that of the longest, where they share nothing but the GPU's
+/// memory. Both copies take at most 2 * 64 GB/s (PCIe 5, 16 lanes) of 1.5 TB/s or more: 0.09;
+/// clocks that vary under load and starting the loads: 0.05. Two loads that exclude each other take
+/// 2.
 constexpr double most_of_longest = 1.15;
-/// Of copies in opposite directions, which share the bus, its acknowledgements and the host's
-/// memory: 1 where they do not slow each other, 2 where they take turns. Half way.
+/// As above, for copies in opposite directions, which share the bus, its acknowledgements and
+/// the host's memory: 1 if they do not slow each other, 2 if they take turns. This is half way.
 constexpr double most_of_copies = 1.5;
 
 }  // namespace

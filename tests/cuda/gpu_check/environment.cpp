@@ -1,4 +1,5 @@
-// What the machine is: versions, the GPU's properties, and the rates that times are judged by.
+// A description of the machine: versions, the GPU's properties, and the rates that times are
+// compared with.
 #include <algorithm>
 #include <fstream>
 #include <stdexcept>
@@ -43,7 +44,7 @@ void tell_libraries(CheckGpu& gpu, Report& report) {
                                  {"copy engines", p.copy_engines}});
 }
 
-/// cuDNN's own description of the GPU, which plans can be made by on machines without one.
+/// cuDNN's own description of the GPU, from which machines without a GPU can make plans.
 std::string device_description(const cuda::Cudnn& cudnn, int ordinal) {
   cudnnBackendDescriptor_t descriptor = nullptr;
   const auto check = [&](cudnnStatus_t status, const char* what) {
@@ -98,7 +99,7 @@ void tell_copies(CheckGpu& gpu, const Options& options, Report& report) {
     const char* name;
     void* to;
     const void* from;
-    double times;  // the bytes that memory sees
+    double times;  // how many times memory sees each byte
   };
   for (const Way& way :
        {Way{"pinned host to GPU", a, host.data(), 1}, Way{"GPU to pinned host", host.data(), a, 1},

@@ -63,7 +63,7 @@ void add_networks(Cases& cases) {
 
 void add_rows(Cases& cases) {
   add(cases, "Softmax", "vocabulary", {random_input({33, 50'257})}, {{"axis", std::int64_t{1}}});
-  // Rows of more than one tile, read again for the gradient.
+  // Rows longer than one tile, which are read again for the gradient.
   add(cases, "SoftmaxCrossEntropyWithGrad", "vocabulary",
       {random_input({33}), random_input({33, 50'257}), indices({33}, 50'257), absent()},
       {{"label_smoothing", 0.1}});
@@ -92,7 +92,7 @@ void add_moves(Cases& cases) {
       {{"axis", std::int64_t{0}}});
   add(cases, "GatherGrad", "rows", {random_input({9'001, 16}), integers({9'001}, 503)},
       {{"axis", std::int64_t{0}}, {"shape", Ints{503, 16}}}, long_sum);
-  // Rows of several chunks of 64 positions, whose sums meet in shared memory.
+  // Rows in several chunks of 64 positions, whose sums are combined in shared memory.
   for (const std::int64_t columns : {16, 15}) {
     const std::string name = "300 equal ids, " + std::to_string(columns) + " columns";
     add(cases, "GatherGrad", name.c_str(),

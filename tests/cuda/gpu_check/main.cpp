@@ -56,7 +56,7 @@ const std::map<std::string, Stage>& stages() {
 
 const char* const tf32_stage = "parity_tf32";
 
-/// Variables that the runtime and the libraries read when they start.
+/// Sets variables that the runtime and the libraries read when they start.
 void set_environment(const std::string& stage) {
   if (stage == "smoke") setenv("CUDA_LAUNCH_BLOCKING", "1", 1);
   if (stage == tf32_stage) unsetenv("NVIDIA_TF32_OVERRIDE");
@@ -71,7 +71,7 @@ struct Arguments {
   Options options;
 };
 
-/// Of this program's file, wherever it was carried; "." where the system does not tell.
+/// Path of a file next to this program; in "." if the system does not say where that is.
 std::string beside_program(const char* name) {
   std::error_code unknown;
   const auto program = std::filesystem::read_symlink("/proc/self/exe", unknown);
@@ -147,7 +147,7 @@ int run(const Arguments& arguments) {
       part(gpu, arguments.options, report);
     }
     for (const OfTraining part : stage.of_training) part(arguments.options, report);
-  } catch (const Stopped&) {  // the report knows at which check
+  } catch (const Stopped&) {  // the report has the check's name
   } catch (const std::exception& error) {
     report.failed("the stage", error.what());
   }

@@ -1,4 +1,5 @@
-// NCCL with one rank: starts, does each operation, also in a graph, is aborted; nothing hangs.
+// NCCL with one rank: it starts, does each operation, also in a graph, and is aborted; nothing
+// hangs.
 #include <chrono>
 #include <cstring>
 #include <functional>
@@ -39,7 +40,7 @@ void run_nccl(CheckGpu& gpu, const Options& options, Report& report) {
   report.passed("a communicator of one rank");
 
   const RankElements elements{from->address(), to->address(), count, DType::float32};
-  // With one rank every operation gives what it was given.
+  // With one rank the result of every operation equals its input.
   const auto check = [&](const std::string& name, const std::function<void()>& enqueue) {
     HostTensor found(numbers.type());
     std::memset(found.data(), 0xff, found.bytes());
@@ -55,7 +56,7 @@ void run_nccl(CheckGpu& gpu, const Options& options, Report& report) {
   check("a gather over one rank", [&] { one->all_gather(*stream, "gather", elements); });
   check("a scattered sum over one rank",
         [&] { one->reduce_scatter(*stream, "scatter", elements, Reduction::sum); });
-  // The same in two operands, which are one group.
+  // As above, but with two operands, which are sent as one group.
   const auto halves = [&] {
     const std::size_t half = count / 2;
     auto* const x = static_cast<float*>(from->address());

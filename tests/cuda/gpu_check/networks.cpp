@@ -47,7 +47,7 @@ Network wide_deep(const std::string& model) {
   std::uint32_t state = 9;
   const auto next = [&] { return (state = state * 1664525u + 1013904223u) >> 8; };
   for (std::int64_t& id : ids.as<std::int64_t>()) {
-    const std::int64_t all = next() % rows, few = next() % 40;  // some rows in most samples
+    const std::int64_t all = next() % rows, few = next() % 40;  // some rows occur in most samples
     id = next() % 2 == 0 ? all : few;
   }
   for (float& y : label.as<float>()) y = next() % 4 == 0 ? 1.0f : 0.0f;

@@ -25,14 +25,14 @@ const OperatorSet& operators() {
   return set;
 }
 
-/// What Winograd's transforms make of rounding, beside direct sums. The rules of plans allow
-/// F(2x2, 3x3) in float32: Y = A^T ((G g G^T) * (B^T d B)) A, where rows of B^T, G and A^T add up
-/// to 2, 3/2 and 3 in magnitude, each applied twice. An output is then bounded by (2 * 3/2 * 3)^2 =
-/// 81 max|d| max|g| a channel instead of 9, and so is the rounding of its sums.
+/// How much more Winograd's transforms round than direct sums. The rules of plans allow F(2x2, 3x3)
+/// in float32: Y = A^T ((G g G^T) * (B^T d B)) A, where rows of B^T, G and A^T add up to 2, 3/2 and
+/// 3 in magnitude, each applied twice. An output is then bounded by (2 * 3/2 * 3)^2 = 81 max|d|
+/// max|g| a channel instead of 9, and so is the rounding of its sums.
 constexpr double winograd_growth = 9;
 
-/// Norm-relative, of one type. The sums of a case in float32, k products, are rounded by about
-/// sqrt(k) 2^-24 of their norm: 4e-6 for k = 4096. `tolerance` is 1e-4 where they are longer.
+/// Limit of the norm-relative error in one type. A case's sums of k products in float32 are rounded
+/// by about sqrt(k) 2^-24 of their norm: 4e-6 for k = 4096. `tolerance` is 1e-4 for longer sums.
 double limit_of(const OperatorCase& c, const Kernel& kernel, DType computed, bool tf32) {
   const bool winograd = kernel.name.starts_with("cudnn.conv");
   switch (computed) {
@@ -51,10 +51,10 @@ std::string name_of_check(const OperatorCase& c, const Kernel& kernel, DType com
          (tf32 ? "float32 by TF32" : std::string(tandem::name_of(computed)));
 }
 
-/// Whether TF32 changes its arithmetic: not that of Tandem's own kernels.
+/// Whether TF32 changes the kernel's arithmetic; it does not for Tandem's own kernels.
 bool is_of_library(const Kernel& kernel) { return !kernel.name.starts_with("cuda."); }
 
-/// The worst output of a run.
+/// The largest distance among the outputs of a run.
 double worst_distance(const std::vector<HostTensor>& results,
                       const std::vector<HostTensor>& expected) {
   if (results.size() != expected.size()) return std::numeric_limits<double>::infinity();
@@ -64,7 +64,7 @@ double worst_distance(const std::vector<HostTensor>& results,
   return worst;
 }
 
-/// Whether an element that should be a number still has every bit set, as before the run.
+/// Whether an element that should be a number still has every bit set, as it had before the run.
 bool has_unwritten(const std::vector<HostTensor>& results,
                    const std::vector<HostTensor>& expected) {
   for (std::size_t o = 0; o < results.size(); ++o) {
@@ -86,7 +86,7 @@ class OperatorChecks {
   OperatorChecks(CheckGpu& gpu, const Options& options, Report& report)
       : gpu_(gpu), options_(options), report_(report) {}
 
-  /// `check(typed, kernel, name, limit)` for every kernel that takes the case.
+  /// Calls `check(typed, kernel, name, limit)` for every kernel that takes the case.
   template <class Check>
   void each(const std::vector<OperatorCase>& cases, DType computed, Check check) {
     for (const OperatorCase& c : cases) {
@@ -95,7 +95,7 @@ class OperatorChecks {
       for (const Kernel& kernel : gpu_.kernels()) {
         if (kernel.op != c.op || (tf32() && !is_of_library(kernel))) continue;
         const std::string name = name_of_check(c, kernel, computed, tf32());
-        bool is_over = false;  // for all kernels
+        bool is_over = false;  // the case is done, whatever the kernel
         const auto check_kernel = [&] {
           if (!typed) {
             Graph graph;
@@ -149,7 +149,7 @@ std::vector<HostTensor> run_on_gpu(CheckGpu& gpu, const Kernel& kernel, const Ty
   return results;
 }
 
-/// The worst of all layouts; `at`: which one.
+/// The largest distance among all layouts; `at`: the name of that layout.
 double worst_of_layouts(CheckGpu& gpu, const Kernel& kernel, const TypedCase& typed,
                         bool all_layouts, std::string& at) {
   double worst = -1;

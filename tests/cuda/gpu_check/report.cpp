@@ -34,7 +34,7 @@ void Report::write(Json line, const std::string& text) {
 
 void Report::measured(const std::string& check, double error, double limit) {
   ++checks_;
-  const bool good = error <= limit;  // false for NaN
+  const bool good = error <= limit;  // also false for NaN
   double part = limit > 0 ? error / limit : error > 0 ? HUGE_VAL : 0;
   if (std::isnan(part)) part = HUGE_VAL;
   worst_.push_back({part, error, limit, check});

@@ -13,13 +13,13 @@ namespace tandem::gpu_check {
 namespace {
 
 struct Workload {
-  std::string name, folder;  // of models/make_all.py
+  std::string name, folder;  // folder: of models/make_all.py
   std::int64_t batch = 0;
-  std::string input;         // of the model
-  Shape sample;              // of the input
-  std::int64_t ids = 0;      // 0: numbers, else token ids below
-  std::int64_t classes = 0;  // 0: a label 0 or 1
-  Shape labels;              // of a sample
+  std::string input;         // name of the model's input
+  Shape sample;              // shape of one sample of the input
+  std::int64_t ids = 0;      // 0: the input is numbers; else token ids below this
+  std::int64_t classes = 0;  // 0: labels are 0 or 1
+  Shape labels;              // shape of one sample's labels
   std::string precision = "float32";
   std::string optimizer;
   std::vector<std::string> place = {};
@@ -94,7 +94,7 @@ const std::vector<Workload>& workloads() {
   return all;
 }
 
-/// Two or more whole batches of numbers that are no zeros: those run faster.
+/// Writes two whole batches of random numbers: a GPU runs faster on zeros.
 void write_data(const Workload& w, const std::string& path) {
   const std::int64_t samples = w.batch * 2;
   const auto shape_of = [&](const Shape& sample) {
@@ -134,7 +134,7 @@ std::string config_text(const Workload& w, const std::string& model, const std::
   return text;
 }
 
-/// The bench's report of a workload; its trace too where `trace` names a file.
+/// Returns the bench's report of a workload, and writes its trace if `trace` names a file.
 Json measure(const Workload& w, const Options& options, const std::string& trace) {
   const std::string folder = std::filesystem::absolute(options.out).string();
   const std::string data = folder + "/" + w.name + ".npz", config = folder + "/" + w.name + ".toml";
@@ -228,7 +228,7 @@ void run_trace_overlap(const Options& options, Report& report) {
       const std::string path = options.out + "/" + w.name + "_trace.json";
       (void)measure(w, options, path);
       std::ifstream file(path);
-      // A busy queue's time is of this run, whatever slows it: what is above 1 are waits alone.
+      // The busy time comes from this run, whatever slowed it: only waiting makes more than 1.
       report.measured(check, wall_by_longest(Json::parse(file)), 1.15);
     };
     report.run(check, measure_overlap, options.is_broken);

@@ -1,4 +1,4 @@
-// Times on the GPU's own clock, and what is timed: pinned memory, a product on the GPU's kernel.
+// Times on the GPU's own clock, with pinned memory and a product to be timed.
 #pragma once
 
 #include <memory>
@@ -24,7 +24,7 @@ class Pinned {
   void* memory_ = nullptr;
 };
 
-/// A stream of its own.
+/// A stream for the check's own use.
 class OwnStream {
  public:
   explicit OwnStream(CheckGpu& gpu);
@@ -38,7 +38,7 @@ class OwnStream {
   cudaStream_t stream_ = nullptr;
 };
 
-/// An event that knows its time.
+/// An event that has a time stamp.
 class Timer {
  public:
   explicit Timer(CheckGpu& gpu);
@@ -46,7 +46,7 @@ class Timer {
   Timer(const Timer&) = delete;
   Timer& operator=(const Timer&) = delete;
   void record(cudaStream_t stream);
-  /// Both were recorded and reached.
+  /// Both must have been recorded and reached.
   double seconds_since(const Timer& before) const;
 
  private:
@@ -54,17 +54,17 @@ class Timer {
   cudaEvent_t event_ = nullptr;
 };
 
-/// A[m, k] B[k, n] on the first of the GPU's kernels that takes it, prepared, operands on the GPU
-/// until its destruction or the next `operands().clear()`. Throws where no kernel takes it.
+/// A[m, k] B[k, n], prepared on the first of the GPU's kernels that takes it. Operands stay on the
+/// GPU until its destruction or the next `operands().clear()`. Throws if no kernel takes it.
 class PreparedProduct {
  public:
   PreparedProduct(CheckGpu& gpu, std::int64_t m, std::int64_t k, std::int64_t n, DType type);
   void run() const { run(gpu_.stream()); }
   void run(cudaStream_t stream) const;
   const std::string& kernel() const { return name_; }
-  /// The m·n results.
+  /// The m·n elements of the result.
   HostTensor result() const;
-  /// Makes them NaN.
+  /// Fills the result with NaN.
   void poison() const;
 
  private:
@@ -79,7 +79,8 @@ class PreparedProduct {
   const StepContext* context_ = nullptr;
 };
 
-/// The median of `repetitions`, after one to warm up: what `work` enqueues on the GPU's stream.
+/// The median of `repetitions`, after one to warm up: the time of the work that `work` enqueues on
+/// the GPU's stream.
 template <class Work>
 double seconds_of(CheckGpu& gpu, int repetitions, Work work);
 

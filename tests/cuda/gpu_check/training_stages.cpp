@@ -1,4 +1,4 @@
-// Whole trainings: the GPU beside the host, cut between both, and with graphs on and off.
+// Whole trainings: the GPU against the host, models split between both, and with graphs on and off.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr double first_limit = 1e-4, all_limit = 1e-3, gradient_limit = 1e-4;
 constexpr int first_steps = 5;
-constexpr int plain_steps = 2;  // run without graphs
+constexpr int plain_steps = 2;  // first steps, which run without graphs
 
 template <class Check>
 void each_network(const Options& options, Report& report, Check check) {
@@ -41,7 +41,7 @@ Tensors parameters_of(const api::Session& session) {
   return all;
 }
 
-/// What one step of plain SGD changes: the gradients, but for the rate.
+/// The change after one step of plain SGD: the gradients times the rate.
 Tensors first_update(const Network& network, const std::string& policy) {
   std::vector<std::string> keys = network.plain_settings;
   if (!policy.empty()) keys.push_back("policy=" + testing::Json(policy).dump());
@@ -64,8 +64,8 @@ double norm_of(const std::vector<float>& values) {
   return std::sqrt(sum);
 }
 
-/// Of the worst tensor, by its own norm. Gradients that are nothing but rounding, as of a bias
-/// before a normalisation, count as a thousandth of the largest.
+/// The worst tensor's error, relative to the tensor's norm. Gradients that are nothing but
+/// rounding, such as that of a bias before a normalisation, count as a thousandth of the largest.
 double worst_update(const Tensors& a, const Tensors& b) {
   double largest = 0, worst = 0;
   for (const auto& [name, values] : b) largest = std::max(largest, norm_of(values));
@@ -147,7 +147,7 @@ std::vector<Cut> cuts_of(const Network& network) {
 
 namespace {
 
-/// Of a key of the network's settings; `otherwise` where it has none.
+/// The value of a key in the network's settings; `otherwise` if it has none.
 std::string setting(const std::vector<std::string>& settings, const std::string& key,
                     const std::string& otherwise) {
   for (const std::string& text : settings) {
@@ -156,7 +156,7 @@ std::string setting(const std::vector<std::string>& settings, const std::string&
   return otherwise;
 }
 
-/// Of losses of a cut run, which rounds partly as the host does and partly as the GPU.
+/// The limit for losses of a split run, which rounds partly like the host and partly like the GPU.
 double cut_limit(const Network& network, double loss, int steps) {
   const double plain_rate = std::stod(setting(network.plain_settings, "optimizer.lr", "1"));
   RunsBeside runs;
@@ -204,7 +204,7 @@ namespace {
 struct Outcome {
   std::vector<double> losses;
   std::vector<std::vector<std::byte>> states;
-  std::uint64_t launches = 0;  // of captured segments
+  std::uint64_t launches = 0;  // launches of captured segments
 
   bool operator==(const Outcome& other) const {
     return losses.size() == other.losses.size() &&

@@ -1,4 +1,4 @@
-// The functions of the fake cuBLASLt and what they make.
+// The functions of the fake cuBLASLt and the objects that they make.
 #include "tests/cuda/support/fake_cublas_lt.h"
 
 #include <algorithm>
@@ -26,9 +26,9 @@ Handle add(std::map<void*, std::unique_ptr<T>>& map, T value) {
 
 }  // namespace
 
-/// The table's functions.
+/// The functions in the table.
 struct LtFunctions {
-  // A call of a function that the fake does not have.
+  // What the table holds for a function that the fake does not have.
   template <class F>
   struct Missing;
   template <class R, class... A>
@@ -167,7 +167,7 @@ struct LtFunctions {
     }
   }
 
-  /// False where one of them does not exist.
+  /// Returns false if a handle or descriptor does not exist.
   static bool collect(LtProblem& problem, cublasLtHandle_t handle, cublasLtMatmulDesc_t operation,
                       cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c,
                       cublasLtMatrixLayout_t d) {

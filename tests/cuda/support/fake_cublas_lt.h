@@ -46,24 +46,24 @@ struct LtPreference {
   std::uint32_t alignment_a = 256, alignment_b = 256, alignment_c = 256, alignment_d = 256;
 };
 
-/// What an algorithm was asked for.
+/// The problem that a heuristic was asked to find an algorithm for.
 struct LtProblem {
   LtOperation operation;
   LtMatrix a, b, c, d;
   LtPreference preference;
-  std::uint32_t bias_alignment = 0;  // of the address at the question; at most 256
-  std::size_t workspace_bytes = 0;   // what the answer needs
+  std::uint32_t bias_alignment = 0;  // alignment of the bias when asked; at most 256
+  std::size_t workspace_bytes = 0;   // what the algorithm needs
 };
 
-/// A call of cublasLtMatmul that the checks let pass.
+/// A call of cublasLtMatmul that passed the checks.
 struct LtCall {
   LtProblem problem;
-  float alpha = 0, beta = 0;  // of the host; 0 where they lie on the GPU
+  float alpha = 0, beta = 0;  // values on the host; 0 if they lie on the GPU
   const void *a = nullptr, *b = nullptr, *c = nullptr;
   void* d = nullptr;
 };
 
-/// One at a time: the functions that make things have no argument that could name it.
+/// Only one can exist: the functions that make things have no argument that could name it.
 class FakeCublasLt {
  public:
   explicit FakeCublasLt(std::shared_ptr<FakeRuntime> runtime);
@@ -73,7 +73,7 @@ class FakeCublasLt {
 
   const cuda::CublasLt* table() const { return &table_; }
 
-  // What tests ask.
+  // Queries for tests.
   std::vector<std::string> problems() const { return problems_; }
   /// Handles and descriptors that nobody has destroyed.
   std::size_t live() const {
@@ -83,10 +83,10 @@ class FakeCublasLt {
   const std::vector<LtCall>& calls() const { return calls_; }
   void clear() { calls_.clear(), questions_.clear(); }
 
-  // What tests order.
-  /// The heuristic knows no algorithm for such a problem.
+  // Settings for tests.
+  /// The heuristic finds no algorithm for such a problem.
   std::function<bool(const LtProblem&)> unsupported;
-  /// What calls of that function return from now on, without doing anything.
+  /// What later calls of that function return, without doing anything.
   std::map<std::string, cublasStatus_t> failing;
 
  private:
@@ -106,14 +106,13 @@ class FakeCublasLt {
   std::map<void*, std::unique_ptr<LtOperation>> operations_;
   std::map<void*, std::unique_ptr<LtMatrix>> matrices_;
   std::map<void*, std::unique_ptr<LtPreference>> preferences_;
-  std::vector<LtProblem> answers_;  // an algorithm is an index into it
+  std::vector<LtProblem> answers_;  // an algorithm is an index into this
   std::vector<LtProblem> questions_;
   std::vector<LtCall> calls_;
   std::vector<std::string> problems_;
 };
 
-/// d = epilogue(alpha op(a) op(b) + beta c) in double, rounded once. `c` is not read where beta is
-/// 0.
+/// d = epilogue(alpha op(a) op(b) + beta c) in double, rounded once. If beta is 0, `c` is not read.
 void multiply_in_double(const LtProblem& problem, double alpha, double beta, const void* a,
                         const void* b, const void* c, void* d);
 

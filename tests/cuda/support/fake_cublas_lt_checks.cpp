@@ -1,4 +1,4 @@
-// What the fake cuBLASLt checks of a product, and its answers.
+// How the fake cuBLASLt checks a product and answers a question.
 #include <algorithm>
 #include <cstring>
 
@@ -7,7 +7,7 @@
 namespace tandem::testing {
 namespace {
 
-/// In an algorithm, before the index of the answer that it stands for.
+/// Marks an algorithm; the index of its answer follows.
 constexpr std::uint64_t algorithm_mark = 0x7ad3e3;
 
 bool ranges_overlap(const void* x, std::size_t x_bytes, const void* y, std::size_t y_bytes) {
@@ -73,7 +73,7 @@ void FakeCublasLt::check_problem(const LtProblem& p) {
   if (p.c.rows != p.d.rows || p.c.columns != p.d.columns) broken("C is not of D's extents");
   const auto matrix_span =
       static_cast<std::int64_t>(p.d.columns - 1) * p.d.ld + static_cast<std::int64_t>(p.d.rows);
-  // Interleaved matrices (a batch inside of a row) do not overlap either.
+  // Interleaved matrices (a batch within a row) do not overlap either.
   const bool interleaved = p.d.batch_stride * p.d.batch <= p.d.ld &&
                            p.d.batch_stride >= static_cast<std::int64_t>(p.d.rows);
   if (p.d.batch > 1 && p.d.batch_stride < matrix_span && !interleaved) {
@@ -104,7 +104,7 @@ cublasStatus_t FakeCublasLt::heuristic(LtProblem problem, cublasLtMatmulHeuristi
   check_problem(problem);
   if (problems_.size() > before) return CUBLAS_STATUS_INVALID_VALUE;
   if (problem.operation.has_bias()) problem.bias_alignment = alignment_of(problem.operation.bias);
-  // None, little or much, as algorithms do.
+  // No workspace, little or much, since real algorithms differ like that.
   constexpr std::size_t needs[] = {0, 4112, 65536};
   problem.workspace_bytes =
       std::min<std::size_t>(needs[answers_.size() % 3], problem.preference.workspace_bytes);

@@ -43,7 +43,7 @@ double activated(std::uint32_t epilogue, double x) {
   }
 }
 
-/// op(X) of one matrix of the batch as a dense array, rows first.
+/// op(X) of one matrix of the batch as a dense row-major array.
 std::vector<double> dense(const LtMatrix& m, bool transposed, const void* from,
                           std::int64_t batch) {
   const auto rows = static_cast<std::int64_t>(m.rows),
@@ -69,7 +69,7 @@ void multiply_in_double(const LtProblem& p, double alpha, double beta, const voi
   const auto depth = static_cast<std::int64_t>(ta ? p.a.rows : p.a.columns);
   for (std::int64_t batch = 0; batch < p.d.batch; ++batch) {
     const std::vector<double> left = dense(p.a, ta, a, batch);
-    const std::vector<double> right = dense(p.b, !tb, b, batch);  // columns first
+    const std::vector<double> right = dense(p.b, !tb, b, batch);  // column-major
     for (std::int64_t i = 0; i < rows; ++i) {
       const double* const x = left.data() + i * depth;
       for (std::int64_t j = 0; j < columns; ++j) {

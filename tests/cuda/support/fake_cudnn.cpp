@@ -1,4 +1,4 @@
-// The functions of the fake cuDNN, and what they check.
+// The functions of the fake cuDNN and their checks.
 #include "tests/cuda/support/fake_cudnn.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ FakeCudnn* current_cudnn = nullptr;
 
 }  // namespace
 
-/// The table's functions.
+/// The functions in the table.
 struct CudnnFunctions {
   static bool fails(const char* name, cudnnStatus_t& status) {
     assert(current_cudnn != nullptr);

@@ -18,23 +18,23 @@
 
 namespace tandem::testing {
 
-/// What an engine of the fake is like. Those of the first question come before those of the
-/// fallback.
+/// The properties of an engine of the fake. Heuristics offer fallback engines only in a second
+/// question.
 struct FakeEngine {
   std::vector<cudnnBackendNumericalNote_t> notes;
   std::size_t workspace_bytes = 0;
   bool is_fallback = false;
-  bool makes_plans = true;  // false: offers itself and fails when a plan is finished
+  bool makes_plans = true;  // false: is offered, but finishing a plan fails
 };
 
-/// A run of a plan that the checks let pass.
+/// A run of a plan that passed the checks.
 struct CudnnRun {
   int engine = 0;
   const FakeGraph* graph = nullptr;
   cudaStream_t stream = nullptr;
 };
 
-/// One at a time: the functions that make things have no argument that could name it.
+/// Only one can exist: the functions that make things have no argument that could name it.
 class FakeCudnn {
  public:
   explicit FakeCudnn(std::shared_ptr<FakeRuntime> runtime);
@@ -44,21 +44,21 @@ class FakeCudnn {
 
   const cuda::Cudnn* table() const { return &table_; }
 
-  // What tests ask.
+  // Queries for tests.
   const std::vector<std::string>& problems() const { return problems_; }
   /// Handles and descriptors that nobody has destroyed.
   std::size_t live() const { return handles_.size() + descriptors_.size(); }
   const std::vector<CudnnRun>& runs() const { return runs_; }
-  int questions() const { return questions_; }    // to heuristics
+  int questions() const { return questions_; }    // to the heuristics
   int plans_made() const { return plans_made_; }  // from an engine
   int plans_read() const { return plans_read_; }  // from text
   int packs_made() const { return packs_made_; }
 
-  // What tests order.
-  /// By default: tensor cores, one that is not deterministic, an exact one with a workspace, and a
-  /// fallback that adds in few digits.
+  // Settings for tests.
+  /// The engines, by default: one with tensor cores, one that is not deterministic, an exact one
+  /// with a workspace, and a fallback that adds with low precision.
   std::vector<FakeEngine> engines;
-  /// No engine offers itself for such a graph.
+  /// No engine is offered for such a graph.
   std::function<bool(const FakeGraph&)> unsupported;
   /// What the next calls of that function return, without doing anything.
   std::map<std::string, cudnnStatus_t> failing;
@@ -75,7 +75,7 @@ class FakeCudnn {
     cudnnBackendDescriptorType_t type = CUDNN_BACKEND_TENSOR_DESCRIPTOR;
     bool is_finished = false;
     std::map<int, Attribute> attributes;
-    std::shared_ptr<const FakeGraph> graph;  // of graphs and what is made of them
+    std::shared_ptr<const FakeGraph> graph;  // set for graphs and for objects made from them
     int engine = -1;
   };
   struct Handle {
@@ -84,7 +84,7 @@ class FakeCudnn {
 
   cudnnStatus_t broken(const std::string& text, cudnnStatus_t status = CUDNN_STATUS_BAD_PARAM);
   Item* find(const void* handle);
-  /// What attribute `name` holds; a default where it is not set.
+  /// The values of attribute `name`; none if it is not set.
   template <class T>
   std::vector<T> values(const Item& item, int name) const {
     const auto found = item.attributes.find(name);
@@ -116,9 +116,10 @@ class FakeCudnn {
   cuda::Cudnn table_;
   std::map<void*, std::unique_ptr<Handle>> handles_;
   std::map<void*, std::unique_ptr<Item>> descriptors_;
-  std::vector<std::pair<std::shared_ptr<const FakeGraph>, int>> texts_;  // of plans
+  /// Graph and engine of each plan that was written as text.
+  std::vector<std::pair<std::shared_ptr<const FakeGraph>, int>> texts_;
   std::vector<CudnnRun> runs_;
-  std::vector<std::shared_ptr<const FakeGraph>> kept_;  // that runs_ name
+  std::vector<std::shared_ptr<const FakeGraph>> kept_;  // graphs that runs_ points to
   std::vector<std::string> problems_;
   std::string last_;
   int questions_ = 0, plans_made_ = 0, plans_read_ = 0, packs_made_ = 0;

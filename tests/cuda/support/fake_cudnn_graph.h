@@ -22,13 +22,14 @@ struct FakeTensor {
 
 struct FakeOperation {
   cudnnBackendDescriptorType_t type = CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR;
-  int mode = 0;   // of a pointwise operation or a reduction
-  int axis = -1;  // of an index
+  int mode = 0;   // for pointwise operations and reductions
+  int axis = -1;  // for an operation that generates indices
   std::vector<std::int64_t> strides, dilations, pads_begin, pads_end;
-  // Indices of tensors. Convolutions: x, weight, y whichever is written; others: a, b, y.
+  // Indices of tensors. Convolutions: x, weight, y, whichever of them is the result; others: a, b,
+  // y.
   int x = -1, b = -1, select = -1, y = -1;
 
-  /// The tensor that is written.
+  /// The tensor that the operation writes.
   int written() const;
   std::vector<int> read() const;
 };
@@ -40,12 +41,12 @@ struct FakeGraph {
 
 std::size_t bytes_of(cudnnDataType_t type);
 
-/// What breaks a rule about the operation's shapes and types; "" where nothing does.
+/// The rule about the operation's shapes and types that is broken; "" if none is.
 std::string shape_problem(const FakeGraph& graph, const FakeOperation& operation);
 
-/// Computes all operations in double; every tensor is rounded to its type. `addresses` are those of
-/// the tensors in memory by index. With `tensor_cores` the operands of products have 10 bits of
-/// mantissa where they are float32. Returns what it cannot compute, or "".
+/// Computes all operations in double and rounds every tensor to its type. `addresses` are those of
+/// the tensors in memory, by index. With `tensor_cores` float32 operands of products have 10 bits
+/// of mantissa. Returns what cannot be computed, or "".
 std::string compute(const FakeGraph& graph, const std::map<int, void*>& addresses,
                     const std::map<int, double>& numbers, bool tensor_cores);
 

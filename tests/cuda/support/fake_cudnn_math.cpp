@@ -15,7 +15,7 @@ namespace {
 using Extents = std::vector<std::int64_t>;
 using Numbers = std::vector<double>;
 
-/// f(index, place) for all elements in row-major order.
+/// Calls f(index, place) for all elements in row-major order.
 template <class F>
 void for_elements(const Extents& extents, F f) {
   const std::int64_t count =
@@ -82,7 +82,7 @@ void store(void* data, std::int64_t at, cudnnDataType_t type, double x) {
   }
 }
 
-/// float32 as the tensor cores read it.
+/// A float32 as tensor cores read it.
 double shortened(double x) {
   const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(x));
   return std::bit_cast<float>(bits & 0xffffe000u);
@@ -122,7 +122,7 @@ class Computer {
         return;
     }
     const FakeTensor& to = tensor(o.written());
-    // A sum in an order of its own grows in memory from what is there.
+    // A sum with an order of its own is added to what memory holds.
     if (to.is_tiled) {
       const Numbers& before = get(o.written());
       for (std::size_t i = 0; i < y.size(); ++i) y[i] += before[i];
@@ -135,7 +135,7 @@ class Computer {
   static std::size_t at(int tensor) { return static_cast<std::size_t>(tensor); }
   const FakeTensor& tensor(int index) const { return graph_.tensors[at(index)]; }
 
-  /// What a product reads.
+  /// An operand of a product, as the product reads it.
   Numbers operand(int index) const {
     Numbers numbers = get(index);
     if (tensor_cores_ && tensor(index).type == CUDNN_DATA_FLOAT) {
@@ -269,7 +269,7 @@ class Computer {
     return result;
   }
 
-  /// Elements keep their offset in memory.
+  /// Keeps each element at its offset in memory.
   Numbers reshape(const FakeOperation& o) {
     const FakeTensor &x = tensor(o.x), &y = tensor(o.y);
     std::unordered_map<std::int64_t, double> by_offset;

@@ -31,8 +31,8 @@ void for_each_offset(const FakeTensor& t, const F& f) {
   }
 }
 
-/// Whether an element of one lies in an element of the other. Interleaved tensors (q, k and v of
-/// one product) do not overlap.
+/// Whether an element of one tensor overlaps an element of the other. Interleaved tensors (q, k and
+/// v of one product) do not overlap.
 bool overlap(const FakeTensor& x, const void* x_address, const FakeTensor& y,
              const void* y_address) {
   if (!overlap(x_address, span_bytes(x), y_address, span_bytes(y))) return false;
@@ -54,7 +54,7 @@ bool overlap(const FakeTensor& x, const void* x_address, const FakeTensor& y,
   return found;
 }
 
-/// How an operation's descriptor names what FakeOperation calls x, b, select, y and the settings.
+/// The descriptor's names of what FakeOperation calls x, b, select, y and settings.
 struct OperationNames {
   cudnnBackendDescriptorType_t type;
   int x, b, select, y, settings;
@@ -186,7 +186,7 @@ cudnnStatus_t FakeCudnn::finish_plan(Item& item) {
     const std::string all(text.begin(), text.end());
     std::size_t number = texts_.size();
     if (all.starts_with(text_mark)) number = std::stoul(all.substr(text_mark.size()));
-    if (number >= texts_.size()) {  // no broken rule: files may be old
+    if (number >= texts_.size()) {  // no rule is broken, since files may be old
       last_ = "the text is no plan";
       return CUDNN_STATUS_SERIALIZATION_VERSION_MISMATCH;
     }

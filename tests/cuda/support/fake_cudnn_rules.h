@@ -1,4 +1,4 @@
-// Which attributes the fake cuDNN's descriptors take.
+// The attributes that the fake cuDNN's descriptors take.
 #pragma once
 
 #include <cudnn_graph.h>
@@ -12,14 +12,14 @@ struct AttributeRule {
   cudnnBackendDescriptorType_t descriptor;
   int name;
   cudnnBackendAttributeType_t type;
-  std::int64_t most = 1;    // values; at least 1
-  bool is_required = true;  // before the descriptor is finished
+  std::int64_t most = 1;    // number of values; at least 1
+  bool is_required = true;  // must be set before the descriptor is finished
 };
 
 std::span<const AttributeRule> attribute_rules();
-/// Null: the descriptor has no such attribute.
+/// The rule for an attribute; null if the descriptor has no such attribute.
 const AttributeRule* find_rule(cudnnBackendDescriptorType_t descriptor, int name);
-/// Bytes of a value of that type; 0 of one that the fake does not know.
+/// Bytes of a value of that type; 0 if the fake does not know the type.
 std::size_t bytes_of(cudnnBackendAttributeType_t type);
 
 }  // namespace tandem::testing

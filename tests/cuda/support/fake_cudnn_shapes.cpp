@@ -1,4 +1,4 @@
-// What the fake cuDNN demands of the operands of an operation.
+// What the fake cuDNN requires of an operation's operands.
 #include "tests/cuda/support/fake_cudnn_graph.h"
 
 namespace tandem::testing {

@@ -20,7 +20,7 @@ struct FakeDeviceOptions {
   bool monitored = true;
 };
 
-/// Order is checked twice: by the monitor, which hears what streams were asked for, and by the fake
+/// Order is checked twice: by the monitor, which sees what streams were asked for, and by the fake
 /// runtime, which sees what they asked CUDA for.
 struct FakeDevice {
   explicit FakeDevice(const FakeDeviceOptions& options = {})
@@ -39,14 +39,15 @@ struct FakeDevice {
     runtime->clear_calls();
   }
 
-  /// Memory of the host that GPUs copy from and to at full speed.
+  /// Pinned memory of the host, which GPUs copy at full speed.
   float* pinned(std::size_t count, float value = 0) {
     void* memory = nullptr;
     EXPECT_EQ(runtime->allocate_pinned(memory, count * sizeof(float)), cudaSuccess);
     std::fill_n(static_cast<float*>(memory), count, value);
     return static_cast<float*>(memory);
   }
-  /// Waits for the stream without telling the monitor: nothing races, and yet nothing is ordered.
+  /// Waits for the stream without reporting to the monitor: nothing races, but nothing is ordered
+  /// for it.
   void settle(Stream& stream) {
     stream.record(*settled, ++settled_count);
     settled->synchronize(settled_count);
@@ -127,7 +128,7 @@ inline std::vector<float> floats_at(Device& device, const void* address, std::si
   return result;
 }
 
-/// What an Error says that f throws; "" where it throws none.
+/// The text of the Error that f throws; "" if it throws none.
 template <class F>
 std::string error_text_of(F&& f) {
   try {

@@ -1,4 +1,4 @@
-// A GPU over the fake runtime, with one stream: for tests of kernels.
+// A GPU on the fake runtime with one stream, for tests of kernels.
 #pragma once
 
 #include <memory>
@@ -25,7 +25,8 @@ struct FakeGpu {
     facts.features = {"bfloat16", "float16", "tf32", "sm_90"};
   }
 
-  /// For `run_node`: its operands stay in memory of the host, which the fake's kernels may touch.
+  /// Options for `run_node`: operands stay in memory of the host, which the fake's kernels may
+  /// touch.
   RunOptions run_options() {
     RunOptions options;
     options.queue = stream;
@@ -34,7 +35,7 @@ struct FakeGpu {
     return options;
   }
 
-  /// The first failed call of a kernel, or the first broken rule; "" where all is well.
+  /// The first failed call of a kernel or the first broken rule; "" if there is none.
   std::string problem() {
     std::string text = gpu->take_failure();
     const std::vector<std::string> problems = runtime->problems();

@@ -11,7 +11,7 @@
 
 namespace tandem::testing {
 
-/// One at a time.
+/// Only one can exist.
 class FakeLibraries final : public cuda::Libraries {
  public:
   explicit FakeLibraries(std::shared_ptr<FakeRuntime> runtime) : lt(runtime), dnn(runtime) {}

@@ -1,5 +1,4 @@
-// A machine with GPUs that are not there, for whole trainings; what they count is compared with
-// the plan.
+// A machine with fake GPUs for whole trainings, which compares what they count with the plan.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -19,7 +18,7 @@ namespace tandem::testing {
 
 /// A machine with two GPUs; the accelerators of a policy get them in turn.
 struct FakeMachine {
-  /// `log`: calls are kept.
+  /// With `log` the runtime keeps a list of its calls.
   explicit FakeMachine(FakeRuntimeOptions options = {}, bool log = false) {
     options.gpus = 2;
     options.log = log;
@@ -53,12 +52,13 @@ struct FakeMachine {
   std::shared_ptr<FakeRuntime> runtime;
   std::shared_ptr<FakeLibraries> libraries;
   int made = 0;
-  bool capture = true;  // of GPUs that are made from now on
-  std::shared_ptr<std::uint64_t> launches = std::make_shared<std::uint64_t>(0);  // of graphs
-  bool is_broken = false;  // a broken GPU takes nothing back
+  bool capture = true;  // for GPUs that are made later
+  /// How many graphs were launched.
+  std::shared_ptr<std::uint64_t> launches = std::make_shared<std::uint64_t>(0);
+  bool is_broken = false;  // a broken GPU releases nothing
 };
 
-/// Losses of `steps` steps; what the devices counted and did is checked against the plan.
+/// Losses of `steps` steps; checks what the devices counted and did against the plan.
 inline std::vector<double> losses_of(PlacedTraining& training, int steps,
                                      const std::function<PlacedTraining::Feeds(int)>& feeds) {
   std::vector<double> losses;

@@ -14,7 +14,7 @@ namespace tandem::testing {
 namespace {
 
 constexpr std::size_t alignment = 256;
-constexpr std::size_t kept_bytes = std::size_t{16} << 20;  // of released blocks
+constexpr std::size_t kept_bytes = std::size_t{16} << 20;  // how much released memory is kept
 constexpr std::uint8_t nan_byte = 0xff;
 std::size_t round_up(std::size_t bytes, std::size_t unit) {
   return (bytes + unit - 1) / unit * unit;
@@ -24,8 +24,8 @@ std::size_t block_bytes(std::size_t bytes) {
   return round_up(std::max<std::size_t>(bytes, 1), alignment) + 2 * BlockList::guard;
 }
 
-// Pairs of bytes that are NaN in every floating point type: each block has its own, so that a
-// kernel that passes on what it reads past an end writes other bytes past the next one.
+// Pairs of bytes that are NaN in every floating point type. Each block has its own, so that a
+// kernel that copies what it reads past an end writes different bytes past the next one.
 std::uint8_t guard_byte(std::uintptr_t start, std::size_t i) {
   return i % 2 == 1 ? nan_byte : static_cast<std::uint8_t>(0x81 + (start >> 8) * 40503 / 256 % 126);
 }
@@ -34,7 +34,7 @@ void fill_guard(std::uint8_t* at, std::uintptr_t start) {
   for (std::size_t i = 0; i < BlockList::guard; ++i) at[i] = guard_byte(start, i);
 }
 
-// The first byte that is another; `guard` where all are as they were.
+// The index of the first changed byte; `guard` if none has changed.
 std::size_t first_touched(const std::uint8_t* at, std::uintptr_t start) {
   for (std::size_t i = 0; i < BlockList::guard; ++i) {
     if (at[i] != guard_byte(start, i)) return i;
@@ -47,7 +47,7 @@ std::size_t first_touched(const std::uint8_t* at, std::uintptr_t start) {
 void BlockList::add(std::uintptr_t start, std::size_t bytes) {
   std::memset(view(start), nan_byte, bytes);
   fill_guard(view(start) - guard, start);
-  // Right behind the last byte, so that nothing past the end goes unseen.
+  // Right after the last byte, so that no write past the end goes unseen.
   fill_guard(view(start) + bytes, start);
   blocks_[start] = {bytes, false};
   live_bytes_ += bytes;

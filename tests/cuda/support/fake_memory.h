@@ -10,8 +10,8 @@
 
 namespace tandem::testing {
 
-/// Blocks by address; interior addresses resolve. Released blocks are kept a while, filled, so that
-/// who uses them still is found.
+/// Blocks by address; addresses inside a block find it too. Released blocks are kept for a while
+/// and filled, so that later uses are found.
 class BlockList {
  public:
   static constexpr std::size_t guard = 256;
@@ -21,19 +21,19 @@ class BlockList {
   };
   struct Found {
     std::uintptr_t start = 0;
-    const Block* block = nullptr;  // null: no block has the address
+    const Block* block = nullptr;  // null: no block contains the address
   };
 
-  /// `delta`: from a block's address to where the host reads and writes it.
+  /// `delta`: what is added to an address to get the one where the host accesses it.
   explicit BlockList(std::ptrdiff_t delta = 0) : delta_(delta) {}
-  /// The bytes at `start`, with guards around, are ours: fills block and guards.
+  /// Takes over the bytes at `start` and the guards around them; fills both.
   void add(std::uintptr_t start, std::size_t bytes);
   Found find(std::uintptr_t address) const;
-  /// Fills the block and keeps it. The caller has found it alive.
+  /// Fills the block and keeps it. The caller has checked that it is not released.
   void release(std::uintptr_t start);
-  /// Takes out the oldest released blocks until at most `most` bytes of them are kept.
+  /// Removes the oldest released blocks until at most `most` bytes of them are kept; returns those.
   std::vector<std::pair<std::uintptr_t, std::size_t>> forget_released(std::size_t most);
-  /// Of guards and released blocks that somebody has written since; each block once.
+  /// Reports writes to guards and to released blocks, each block once.
   void check(const std::string& whose, std::vector<std::string>& problems);
   const std::map<std::uintptr_t, Block>& blocks() const { return blocks_; }
   std::size_t live_bytes() const { return live_bytes_; }
@@ -53,7 +53,7 @@ class BlockList {
 };
 
 /// The memory of a GPU: a window of addresses, mapped twice. One view has the addresses that
-/// everybody knows and is open while kernels run; the other one is for copies and tests.
+/// everybody uses and is accessible while kernels run; the other is for copies and tests.
 class GpuMemory {
  public:
   GpuMemory(std::size_t limit, bool protect);
@@ -69,7 +69,7 @@ class GpuMemory {
   }
   std::size_t limit() const { return limit_; }
   std::size_t in_use() const { return in_use_; }
-  void* allocate(std::size_t bytes);  // null where none is left
+  void* allocate(std::size_t bytes);  // null if there is no room
   void release(std::uintptr_t start);
   void set_open(bool open);
   BlockList blocks;

@@ -10,7 +10,7 @@
 namespace tandem::testing {
 namespace {
 
-/// What one thread has told NCCL.
+/// The settings of one thread.
 struct OfThread {
   std::shared_ptr<FakeRuntime> runtime;
   int group_depth = 0;
@@ -23,7 +23,7 @@ OfThread& thread() {
 
 }  // namespace
 
-/// Of a call, by itself or in a group.
+/// One call, by itself or in a group.
 struct FakeNccl::Request {
   enum class Kind : std::uint8_t { reduce, gather, scatter, broadcast, reduce_to, send, receive };
   Kind kind = Kind::reduce;
@@ -49,10 +49,10 @@ struct FakeNccl::Request {
   bool is_pair() const { return kind == Kind::send || kind == Kind::receive; }
 };
 
-/// The n-th operation of all ranks; all of one group are one.
+/// The n-th operation of all ranks; a group is one operation.
 struct FakeNccl::Operation {
   std::string description;
-  std::vector<std::optional<FakeNcclPart>> parts;  // of the ranks that have come
+  std::vector<std::optional<FakeNcclPart>> parts;  // by rank; empty if it has not come
   std::size_t came = 0, left = 0;
 };
 
@@ -72,8 +72,8 @@ struct FakeNccl::Rank {
   std::string error_text;
   int polls_left = 0;
   bool is_started = false, is_finalizing = false, is_gone = false;
-  std::vector<Request> waiting;  // in progress: put on the stream by the last poll
-  std::uint64_t operations = 0;  // that have begun on the GPU
+  std::vector<Request> waiting;  // in progress: the last poll puts them on the stream
+  std::uint64_t operations = 0;  // operations that have begun on the GPU
 };
 
 FakeNccl* FakeNccl::current_ = nullptr;
@@ -216,7 +216,7 @@ ncclResult_t FakeNccl::enqueue(Rank& rank, std::vector<Request> requests) {
                                   [&](const auto& one) { return one.second.get() == &rank; });
   const std::shared_ptr<Rank> own = found->second;
   const std::string name = requests[0].function;
-  mutex_.unlock();  // work that a runtime runs takes this mutex with the runtime's own held
+  mutex_.unlock();  // the work takes this mutex while its runtime's is held
   const cudaError_t error =
       rank.runtime->enqueue(stream, name, [this, own, requests = std::move(requests)] {
         WorkInTurn& turn = work_in_turn();
@@ -229,7 +229,7 @@ ncclResult_t FakeNccl::enqueue(Rank& rank, std::vector<Request> requests) {
   return ncclUnhandledCudaError;
 }
 
-// On the GPU: false until all ranks have come. `token`: the operation's number, from 1.
+// Runs on the GPU: false until all ranks have come. `token`: the operation's number, from 1.
 bool FakeNccl::take_part(Rank& rank, const std::vector<Request>& requests, std::uint64_t& token) {
   if (rank.is_gone) return true;
   if (token == 0) token = ++rank.operations;
@@ -239,7 +239,7 @@ bool FakeNccl::take_part(Rank& rank, const std::vector<Request>& requests, std::
   std::optional<FakeNcclPart>& own = operation.parts[static_cast<std::size_t>(rank.rank)];
   const Request& first = requests[0];
   const auto all = static_cast<std::size_t>(world.ranks);
-  // What is for all ranks stands under the number of the request, from -1 down.
+  // Data for all ranks has the request's number as its key, from -1 down.
   const auto for_all = [](std::size_t request) { return -1 - static_cast<int>(request); };
   if (!own) {
     std::string description = first.is_pair() ? "sends and receives" : "";
@@ -319,7 +319,7 @@ bool FakeNccl::take_part(Rank& rank, const std::vector<Request>& requests, std::
   return true;
 }
 
-/// The functions of the table.
+/// The functions in the table.
 struct FakeNcclCalls {
   using Kind = FakeNccl::Request::Kind;
   static FakeNccl& fake() { return *FakeNccl::current_; }
@@ -505,7 +505,7 @@ FakeNccl::FakeNccl() {
 
 FakeNccl::~FakeNccl() {
   current_ = nullptr;
-  for (const auto& [communicator, rank] : ranks_) rank->world->members.clear();  // who knows it
+  for (const auto& [communicator, rank] : ranks_) rank->world->members.clear();  // breaks a cycle
 }
 
 }  // namespace tandem::testing

@@ -1,5 +1,5 @@
-// NCCL without GPUs: ranks are threads of one process, each with a runtime of its own. Operations
-// are matched and computed plainly; what breaks a rule of NCCL is collected.
+// NCCL without GPUs: ranks are threads of one process, each with its own runtime. Operations are
+// matched between ranks and computed in a simple way; broken rules of NCCL are collected.
 #pragma once
 
 #include <map>
@@ -14,7 +14,7 @@
 
 namespace tandem::testing {
 
-/// One at a time: NCCL's functions have no place for whose they are.
+/// Only one can exist: NCCL's functions have no argument that could name it.
 class FakeNccl {
  public:
   FakeNccl();
@@ -23,29 +23,29 @@ class FakeNccl {
   FakeNccl& operator=(const FakeNccl&) = delete;
 
   const cuda::Nccl* table() const { return &table_; }
-  /// Communicators that this thread starts belong to that runtime's GPUs.
+  /// Communicators that this thread starts belong to the GPUs of `runtime`.
   void on_this_thread(std::shared_ptr<FakeRuntime> runtime);
 
-  // What tests ask.
+  // Queries for tests.
   std::vector<std::string> problems() const;
   /// Communicators that nobody has destroyed or aborted.
   int live_communicators() const;
   int aborted() const;
 
-  // What tests order.
-  /// The `nth` call of that function from now (1: the next), of whatever rank, fails at once.
+  // Settings for tests.
+  /// The `nth` call of that function from here (1: the next), by any rank, fails at once.
   void fail(std::string function, int nth, ncclResult_t result, std::string text);
-  /// The communicators of that rank report the error when they are asked.
+  /// The communicators of that rank report the error when asked.
   void fail_later(int rank, ncclResult_t result, std::string text);
-  /// So many times a started call is said to be in progress, in starts and in operations: their
-  /// work stands on the stream after the last.
+  /// A started call (of a start or of an operation) is reported as in progress this many times;
+  /// after the last its work is put on the stream.
   void set_polls(int polls);
-  /// Operations never end, and starts neither, before they are aborted.
+  /// Operations or starts do not end until they are aborted.
   void hang_operations(bool hang);
   void hang_starts(bool hang);
-  /// Every result differs in its first byte.
+  /// The first byte of every result is wrong.
   void spoil_results(bool spoil);
-  void set_version(int version);  // of this thread; 22809 is 2.28.9
+  void set_version(int version);  // for this thread; 22809 is 2.28.9
 
  private:
   friend struct FakeNcclCalls;
@@ -59,7 +59,7 @@ class FakeNccl {
   Rank* find(ncclComm_t communicator, const char* function);
   ncclResult_t add(Request request);
   ncclResult_t place(Rank& rank, std::vector<Request> requests);
-  /// Lets go of the mutex meanwhile.
+  /// Unlocks the mutex for the time of the call.
   ncclResult_t enqueue(Rank& rank, std::vector<Request> requests);
   bool take_part(Rank& rank, const std::vector<Request>& requests, std::uint64_t& token);
   ncclResult_t state_of(Rank& rank);
@@ -82,7 +82,7 @@ class FakeNccl {
   bool hangs_ = false, starts_hang_ = false, spoils_ = false;
 };
 
-/// NCCL alone; null: it cannot be used.
+/// Only NCCL, with this table; null: it cannot be used.
 inline std::shared_ptr<cuda::Libraries> nccl_alone(const cuda::Nccl* table) {
   LibraryTables tables{.nccl = table};
   if (table == nullptr)

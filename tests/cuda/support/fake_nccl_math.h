@@ -1,4 +1,4 @@
-// What the fake NCCL computes: reductions over the bytes of ranks, plainly.
+// What the fake NCCL computes: simple reductions over the bytes of ranks.
 #pragma once
 
 #include <nccl.h>
@@ -15,7 +15,8 @@
 
 namespace tandem::testing {
 
-/// What a rank has given to an operation, by the peer that it is for; -1: for all.
+/// What a rank has given to an operation, by the peer that gets it; negative keys: all peers get
+/// it.
 struct FakeNcclPart {
   std::map<int, std::string> given;
 };
@@ -37,7 +38,7 @@ inline std::size_t fake_nccl_bytes(ncclDataType_t type) {
   }
 }
 
-/// Elements T, computed as Wide: floats in double, integers in 64 bits.
+/// Reduces elements of type T in type Wide: floats in double, integers in 64 bits.
 template <class T, class Wide>
 std::string fake_nccl_reduced_as(const std::vector<std::string>& ranks, ncclRedOp_t operation) {
   std::string result = ranks[0];
@@ -64,7 +65,7 @@ std::string fake_nccl_reduced_as(const std::vector<std::string>& ranks, ncclRedO
   return result;
 }
 
-/// A float of 16 bits as a float.
+/// A 16-bit float that converts to and from float.
 template <float (*Widen)(std::uint16_t), std::uint16_t (*Narrow)(float)>
 struct FakeHalf {
   std::uint16_t bits;

@@ -1,4 +1,4 @@
-// NVRTC without a compiler: what it "compiles" to is the source itself, in which the fake runtime
+// NVRTC without a compiler: its "compiled" code is the source itself, in which the fake runtime
 // finds kernels by name.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace tandem::testing {
 
-/// Programs that were compiled so far.
+/// How many programs were compiled so far.
 inline std::atomic<int> fake_nvrtc_compiled{0};
 
 struct FakeProgram {
@@ -24,7 +24,7 @@ inline std::string fake_code(nvrtcProgram program, const std::string& kind) {
   return kind + " " + fake_program(program).options + "\n" + fake_program(program).source;
 }
 
-/// Knows the architectures 80, 86 and 90. A source with the words "does not compile" does not.
+/// Supports the architectures 80, 86 and 90. A source with the words "does not compile" fails.
 inline const cuda::Nvrtc& fake_nvrtc() {
   static const cuda::Nvrtc own = [] {
     cuda::Nvrtc table;

@@ -1,4 +1,4 @@
-// What the fake CUDA runtime keeps of streams, events, captures and graphs.
+// The fake CUDA runtime's streams, events, captures and graphs.
 #pragma once
 
 #include <chrono>
@@ -11,7 +11,7 @@
 
 namespace tandem::testing {
 
-/// One operation of a stream. To be run in place it owns nothing.
+/// One operation of a stream. Until `keep` it does not own its body and can only be run at once.
 struct FakeRuntime::Work {
   enum class Kind : std::uint8_t { copy, fill, launch, function, wait, graph };
   Kind kind = Kind::copy;
@@ -20,39 +20,40 @@ struct FakeRuntime::Work {
   std::size_t bytes = 0;
   int byte = 0;
   cuda::Launch launch;
-  std::vector<std::max_align_t> body;  // of a launch that is run later
+  std::vector<std::max_align_t> body;  // set if the launch is run later
   std::function<void()> function;
-  std::string name;                   // of a function
-  std::shared_ptr<FakeStream> other;  // wait: until it has done `number` operations
+  std::string name;                   // the function's name
+  std::shared_ptr<FakeStream> other;  // a wait is for its first `number` operations
   std::uint64_t number = 0;
   std::shared_ptr<FakeGraph> graph;
-  mutable std::size_t next = 0;     // of the graph's nodes
-  mutable std::uint64_t token = 0;  // of the function, or the node's, that is in turn
+  mutable std::size_t next = 0;  // index of the graph's next node
+  /// WorkInTurn's token for the function, or for the graph's node, that is running.
+  mutable std::uint64_t token = 0;
 
-  /// For later: the body is copied.
+  /// Copies the body, so that the work can be run later.
   void keep();
 };
 
 struct FakeRuntime::FakeStream {
   int number = 0, gpu = 0;
-  int lane = -1;  // in the checker
+  int lane = -1;  // its lane in the order checker
   std::deque<Work> pending;
   std::uint64_t added = 0, done = 0;
   std::shared_ptr<Capture> capture;
-  std::size_t branch = 0;  // in it
+  std::size_t branch = 0;  // index in `capture`
   std::string name() const { return "stream " + std::to_string(number); }
 };
 
 struct FakeRuntime::FakeEvent {
   int number = 0, gpu = 0;
-  int id = -1;              // in the checker
-  std::uint64_t count = 0;  // of records
+  int id = -1;              // its number in the order checker
+  std::uint64_t count = 0;  // how often it was recorded
   std::shared_ptr<FakeStream> stream;
-  std::uint64_t position = 0;  // the last record came after so many operations of it
+  std::uint64_t position = 0;  // how many operations of the stream the last record follows
   bool is_timer = false;
-  std::chrono::steady_clock::time_point time;  // of a timer's last record
+  std::chrono::steady_clock::time_point time;  // when a timer was last recorded
   std::shared_ptr<Capture> capture;
-  VectorClock clock;  // in it
+  VectorClock clock;  // in the capture
   std::string name() const { return "event " + std::to_string(number); }
 };
 
@@ -63,7 +64,7 @@ struct FakeRuntime::Capture {
   };
   std::vector<Branch> branches;
   std::vector<Work> nodes;
-  std::vector<ByteAccess> accesses;  // of copies and fills
+  std::vector<ByteAccess> accesses;  // accesses of copies and fills
   std::thread::id thread;
   bool ended = false;
   std::string broken;
@@ -81,7 +82,7 @@ struct FakeRuntime::FakeGraph {
 
 struct FakeRuntime::FakeLibrary {
   std::string code;
-  std::map<std::string, std::unique_ptr<char>> kernels;  // their addresses
+  std::map<std::string, std::unique_ptr<char>> kernels;  // the char's address is the handle
 };
 
 template <class Text>

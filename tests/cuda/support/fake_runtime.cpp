@@ -1,4 +1,4 @@
-// The fake CUDA runtime: what tests ask and order, GPUs, memory, copies, launches.
+// The fake CUDA runtime: queries and settings for tests, GPUs, memory, copies, launches.
 #include "tests/cuda/support/fake_runtime.h"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ FakeRuntimeOptions completed(FakeRuntimeOptions options) {
 
 std::uintptr_t number_of(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
 
-// Passes on what it hears.
+// Passes everything on to the inner monitor, and declares operations to the runtime.
 class Watch final : public LaneMonitor {
  public:
   Watch(FakeRuntime& runtime, std::shared_ptr<OrderChecker> inner)
@@ -213,7 +213,7 @@ cudaError_t FakeRuntime::set_gpu(int gpu) {
   const std::lock_guard lock(mutex_);
   OfThread& own = thread();
   if (gpu == own.gpu && gpu < options_.gpus && options_.driver_version != 0)
-    return sticky_;  // too common to be listed
+    return sticky_;  // called too often to be logged
   if (const cudaError_t error = enter("set_card", [&] { return "set_gpu " + std::to_string(gpu); }))
     return error;
   if (gpu < 0 || gpu >= options_.gpus)
@@ -290,7 +290,7 @@ cudaError_t FakeRuntime::release(void* memory) {
       return broken(cudaErrorInvalidValue, "an address is released that no allocation gave");
     if (found.block->released)
       return broken(cudaErrorInvalidValue, "memory is released a second time");
-    run_all();  // as CUDA does
+    run_all();  // CUDA waits here too
     gpu->blocks.check("GPU's", problems_);
     gpu->release(found.start);
     return cudaSuccess;
@@ -449,7 +449,7 @@ cudaError_t FakeRuntime::copy_now(void* to, const void* from, std::size_t bytes)
   if (wrong_to != cudaSuccess) return wrong_to;
   if (wrong_from != cudaSuccess) return wrong_from;
   if (const cudaError_t error = refuse_in_capture("the host copies")) return error;
-  // Streams that do not block are not waited for: whoever needs that has to see to it.
+  // The copy does not wait for non-blocking streams: callers that need that must wait themselves.
   std::memmove(host_view(to), host_view(from), bytes);
   if (order_ && bytes > 0) {
     ByteAccess accesses[2];

@@ -1,5 +1,5 @@
-// A CUDA runtime without a GPU: memory is the host's, kernels run by `Launch::emulate`, and what
-// breaks a rule of CUDA is collected and returned as the error that a GPU's runtime gives.
+// A CUDA runtime without a GPU: memory is the host's, kernels run by `Launch::emulate`, and broken
+// rules of CUDA are collected and returned as the error that a real runtime gives.
 #pragma once
 
 #include <cstdint>
@@ -22,18 +22,18 @@ namespace tandem::testing {
 
 struct FakeRuntimeOptions {
   int gpus = 1;
-  std::size_t memory_bytes = std::size_t{1} << 30;  // of each GPU
+  std::size_t memory_bytes = std::size_t{1} << 30;  // per GPU
   int driver_version = 13000;                       // 0: no driver
-  cuda::GpuProperties properties = {};              // of every GPU; an H100's where no name is set
-  /// Streams put off their work until somebody waits for it: what a host touches too early, or a
-  /// stream does not wait for, shows as wrong numbers.
+  cuda::GpuProperties properties = {};              // every GPU's; an H100's if no name is set
+  /// Streams delay their work until somebody waits for it: if the host touches data too early or a
+  /// stream lacks a wait, numbers are wrong.
   bool late = false;
-  /// A byte of a GPU's memory that the host touches outside of kernels and copies is a SIGSEGV.
+  /// If the host touches GPU memory outside of kernels and copies, it gets a SIGSEGV.
   bool protect = true;
-  /// Vector clocks over streams and events; see `declare`.
+  /// Checks order with vector clocks over streams and events; see `declare`.
   bool check_order = true;
-  /// `calls()` is kept. Without it and `check_order`, and not `late`, calls outside of captures
-  /// allocate nothing.
+  /// Keeps `calls()`. Without this, `check_order` and `late`, calls outside of captures allocate
+  /// nothing.
   bool log = true;
 };
 
@@ -42,38 +42,39 @@ class FakeRuntime final : public cuda::Runtime {
   explicit FakeRuntime(FakeRuntimeOptions options = {});
   ~FakeRuntime() override;
 
-  // What tests ask.
-  /// What broke a rule so far, each once: also overwritten guards, use of released memory, accesses
-  /// that nothing orders, and what ended an emulated kernel. Failures that a test has ordered are
-  /// none.
+  // Queries for tests.
+  /// The broken rules so far, each once; also overwritten guards, use of released memory, accesses
+  /// that nothing orders, and exceptions that ended an emulated kernel. Failures that a test has
+  /// requested are not included.
   std::vector<std::string> problems();
-  /// Memory, streams, events and graphs that nobody has given back.
+  /// Memory, streams, events and graphs that were not released.
   std::vector<std::string> leaks();
   /// All calls in order, such as "launch add stream 1", "copy 64 bytes host to GPU stream 1",
-  /// "record event 2 stream 1". Streams, events and graphs have numbers from 1.
+  /// "record event 2 stream 1". Streams, events and graphs are numbered from 1.
   std::vector<std::string> calls() const;
   void clear_calls();
   std::size_t live_bytes(int gpu = 0) const;  // allocated on the GPU
   /// Copies between a GPU and memory that is not pinned; CUDA makes the host wait for them.
   int pageable_copies() const;
 
-  // What tests order.
-  /// The `nth` call from now (1: the next) named `call` ("launch", "allocate"; "" any) fails; where
-  /// `sticky`, so does every later call.
+  // Settings for tests.
+  /// The `nth` call from here (1: the next) named `call` ("launch", "allocate"; "": any) fails;
+  /// with `sticky` so does every later call.
   void fail(std::string call, int nth, cudaError_t error, bool sticky = false);
   /// The next run of a kernel of that name breaks the GPU: its launch succeeds, later calls fail.
   void fail_kernel(std::string name, cudaError_t error = cudaErrorIllegalAddress);
 
   // For fakes of libraries and for the checks of order.
-  /// Work of a library on a stream, as a kernel's: captured, put off, run on open memory.
+  /// Enqueues a library's work on a stream; it is treated like a kernel: captured or delayed, and
+  /// run while the GPU's memory is accessible.
   cudaError_t enqueue(cudaStream_t stream, std::string_view name, std::function<void()> work);
-  /// What the launches that this thread makes next touch, until its next declaration. Called by
-  /// the monitor that `watch` returns.
+  /// Sets what this thread's next launches touch, until its next declaration. Called by the monitor
+  /// that `watch` returns.
   void declare(const Operation& operation);
-  /// A monitor for devices over this runtime: tells `inner` (may be null) all that it hears, and
-  /// `declare` the accesses of operations.
+  /// A monitor for devices over this runtime: passes everything on to `inner` (may be null), and
+  /// the accesses of operations to `declare`.
   std::shared_ptr<LaneMonitor> watch(std::shared_ptr<OrderChecker> inner);
-  /// The same byte for the host: GPU memory that `protect` does not close.
+  /// Where the host can access that byte even if `protect` is set.
   std::byte* host_view(const void* address) const;
   /// Whether the calling thread is between begin_capture and end_capture.
   bool is_capturing() const;
@@ -106,7 +107,7 @@ class FakeRuntime final : public cuda::Runtime {
   cudaError_t copy_now(void* to, const void* from, std::size_t bytes) override;
   cudaError_t fill(void* to, int byte, std::size_t bytes, cudaStream_t stream) override;
   cudaError_t launch(const cuda::Launch& launch, cudaStream_t stream) override;
-  /// `code` is a text that ends with 0; a kernel is found where its name stands in it.
+  /// `code` is a text that ends with 0; it contains a kernel if it contains the kernel's name.
   cudaError_t load_library(cudaLibrary_t& to, const void* code) override;
   cudaError_t unload_library(cudaLibrary_t library) override;
   cudaError_t find_kernel(const void*& to, cudaLibrary_t library, const char* name) override;
@@ -131,15 +132,15 @@ class FakeRuntime final : public cuda::Runtime {
   struct OfThread {
     int gpu = 0;
     std::weak_ptr<Capture> capture;
-    std::vector<ByteAccess> declared;  // last
-    std::vector<ByteAccess> since;     // all that was declared since something was enqueued
-    bool is_fresh = false;             // nothing was enqueued since the last declaration
+    std::vector<ByteAccess> declared;  // the last declaration
+    std::vector<ByteAccess> since;     // all that was declared since the last enqueued work
+    bool is_fresh = false;             // no work was enqueued since the last declaration
   };
 
   template <class Text>
   cudaError_t enter(const char* call, const Text& text);
-  void add_problem(const std::string& text);  // once
-  /// Notes the problem, and that the calling thread's capture is broken.
+  void add_problem(const std::string& text);  // unless it is in the list
+  /// Adds the problem and marks the calling thread's capture as broken.
   cudaError_t broken(cudaError_t error, const std::string& text);
   cudaError_t refuse_in_capture(const char* what);
   OfThread& thread();
@@ -153,7 +154,7 @@ class FakeRuntime final : public cuda::Runtime {
   cudaError_t find(const void* address, std::size_t bytes, std::string_view call, Place& to);
   static const char* side(const Place& place);
 
-  /// Checks the order of the operation, then runs it, puts it off or adds it to the capture.
+  /// Checks the order of the operation, then runs it, delays it or adds it to the capture.
   cudaError_t add(const std::shared_ptr<FakeStream>& stream, std::string_view name, Work& work,
                   std::span<const ByteAccess> accesses);
   cudaError_t add_kernel(cudaStream_t handle, const char* call, std::string_view name, Work& work);
@@ -168,7 +169,7 @@ class FakeRuntime final : public cuda::Runtime {
   std::map<std::thread::id, OfThread> threads_;
   std::vector<std::unique_ptr<GpuMemory>> gpus_;
   PinnedMemory pinned_;
-  std::map<std::uintptr_t, std::size_t> registered_;  // of the host, by `pin`; bytes
+  std::map<std::uintptr_t, std::size_t> registered_;  // host memory by `pin`: address → bytes
   std::map<cudaStream_t, std::shared_ptr<FakeStream>> streams_;
   std::map<cudaEvent_t, std::unique_ptr<FakeEvent>> events_;
   std::map<cudaGraphExec_t, std::shared_ptr<FakeGraph>> graphs_;
@@ -178,10 +179,11 @@ class FakeRuntime final : public cuda::Runtime {
   std::vector<Failure> failures_;
   std::map<std::string, cudaError_t, std::less<>> failing_kernels_;
   cudaError_t sticky_ = cudaSuccess;
-  std::unique_ptr<OrderChecker> order_;  // null: not checked
+  std::unique_ptr<OrderChecker> order_;  // null: order is not checked
 };
 
-/// A launch of a body as block.h describes it, for the host alone: in files without nvcc.
+/// A launch of a body as block.h describes it, in files that nvcc does not compile: runs on the
+/// host only.
 template <class Body>
 cuda::Launch host_launch(const char* name, const cuda::LaunchShape& shape, const Body& body) {
   cuda::Launch launch;

@@ -15,7 +15,8 @@ WorkInTurn& work_in_turn() {
 
 namespace {
 
-/// Until `f` is true; between tries other threads may end what hangs. False where they do not.
+/// Repeats f until it returns true; between tries other threads may end what hangs. False after 20
+/// s.
 template <class F>
 bool try_in_turns(std::recursive_mutex& mutex, const F& f) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
@@ -34,7 +35,7 @@ void FakeRuntime::Work::keep() {
   if (kind != Kind::launch) return;
   body.resize((launch.body_bytes + sizeof(std::max_align_t) - 1) / sizeof(std::max_align_t));
   std::memcpy(body.data(), launch.body, launch.body_bytes);
-  launch.body = nullptr;  // a moved vector keeps its bytes, a copied one does not
+  launch.body = nullptr;  // copies of this work have their body elsewhere
 }
 
 void FakeRuntime::Capture::join(std::shared_ptr<FakeStream> stream,
@@ -110,7 +111,7 @@ void FakeRuntime::execute(FakeStream& stream, const Work& work) {
     memory.set_open(true);
     try {
       f();
-    } catch (const std::exception& error) {  // what a GPU would fault at
+    } catch (const std::exception& error) {  // where a GPU would fault
       add_problem("kernel " + std::string(name) + ": " + error.what());
     }
     memory.set_open(false);
@@ -339,7 +340,7 @@ cudaError_t FakeRuntime::wait(cudaStream_t on, cudaEvent_t handle) {
         "a stream waits in a capture for an event that was recorded outside of it";
     return broken(cudaErrorStreamCaptureIsolation, stream->capture->broken);
   }
-  if (event->count == 0) return cudaSuccess;  // CUDA waits for nothing
+  if (event->count == 0) return cudaSuccess;  // never recorded: CUDA does not wait
   if (order_) order_->wait(stream->lane, event->id, event->count);
   Work work;
   work.kind = Work::Kind::wait;
@@ -389,7 +390,7 @@ cudaError_t FakeRuntime::query(cudaEvent_t handle) {
     return broken(cudaErrorCapturedEvent, "the host asks for an event of a capture");
   if (const cudaError_t error = refuse_in_capture("the host asks for an event")) return error;
   if (has_happened(*event)) return sticky_;
-  run_until(*event->stream, event->stream->done + 1);  // who asks again and again gets there
+  run_until(*event->stream, event->stream->done + 1);  // so that polling makes progress
   return sticky_ != cudaSuccess ? sticky_ : cudaErrorNotReady;
 }
 
@@ -487,7 +488,7 @@ cudaError_t FakeRuntime::launch_graph(cudaGraphExec_t handle, cudaStream_t on) {
     return broken(cudaErrorInvalidResourceHandle, "a graph is launched that does not exist");
   if (stream->capture)
     return broken(cudaErrorStreamCaptureUnsupported, "a graph is launched while capturing");
-  for (const Work& node : found->second->nodes) {  // addresses have to be good still
+  for (const Work& node : found->second->nodes) {  // addresses must still be valid
     if (node.kind != Work::Kind::copy && node.kind != Work::Kind::fill) continue;
     Place place;
     if (const cudaError_t error = find(node.to, node.bytes, "copy in a graph", place)) return error;

@@ -1,17 +1,17 @@
-// Work of a library that cannot end yet: collective operations wait for other ranks.
+// Work of a library that cannot end yet, such as a collective operation that waits for other ranks.
 #pragma once
 
 #include <cstdint>
 
 namespace tandem::testing {
 
-/// Of the function that the calling thread runs for `FakeRuntime::enqueue`.
+/// State of the function that the calling thread runs for `FakeRuntime::enqueue`.
 struct WorkInTurn {
-  /// The function's own, kept from one call to the next of the same piece of work; 0 at its first
-  /// call. A graph's launch is a new piece.
+  /// For the function's own use: kept between calls for the same piece of work, 0 at the first
+  /// call. Each launch of a graph is a new piece of work.
   std::uint64_t token = 0;
-  /// Set by the function where it cannot end yet: it is called again later, and what stands behind
-  /// it on the stream waits.
+  /// Set by the function if it cannot end yet: it is called again later, and later work on the
+  /// stream waits.
   bool again = false;
 };
 WorkInTurn& work_in_turn();

@@ -1,4 +1,4 @@
-// Libraries whose tables a test gives.
+// Libraries whose tables a test provides.
 #pragma once
 
 #include <utility>
@@ -8,7 +8,7 @@
 
 namespace tandem::testing {
 
-/// Null: that library cannot be used.
+/// A null table: that library cannot be used.
 struct LibraryTables {
   const cuda::CublasLt* cublas_lt = nullptr;
   const cuda::Cudnn* cudnn = nullptr;

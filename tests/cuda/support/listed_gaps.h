@@ -1,4 +1,4 @@
-// Operators without a kernel on GPUs and cases that none takes, as the committed list has them.
+// The committed list of operators without a GPU kernel and of cases that no GPU kernel takes.
 #pragma once
 
 #include <fstream>
@@ -12,7 +12,7 @@ namespace tandem::testing {
 inline const std::string listed_gaps_path =
     source_folder() + "/tests/cuda/operators_without_kernel.txt";
 
-/// "TopK: no kernel", "MatMul: vector"; lines with # are reasons.
+/// Entries such as "TopK: no kernel", "MatMul: vector"; lines with # give reasons and are skipped.
 inline std::set<std::string> listed_gaps() {
   std::set<std::string> lines;
   std::ifstream file(listed_gaps_path);

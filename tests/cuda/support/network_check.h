@@ -17,7 +17,7 @@ inline const OperatorSet& network_operators() {
   return set;
 }
 
-/// Of a few roundings to the type, relative to the largest number.
+/// Allows a few roundings to the type, relative to the largest number.
 inline double network_tolerance(DType dtype) {
   switch (dtype) {
     case DType::bfloat16:
@@ -45,7 +45,7 @@ inline std::vector<HostTensor> rounded_inputs(const OperatorCase& c, const Graph
   return inputs;
 }
 
-/// What the double reference makes of these numbers; integers are their own reference.
+/// The results of the double reference for these inputs; integers are computed in their own type.
 inline std::vector<HostTensor> in_double(const OperatorCase& c, const Graph& graph,
                                          const std::vector<HostTensor>& inputs) {
   const bool floats = is_float(graph.type(graph.nodes[0].inputs[0]).dtype);
@@ -63,11 +63,11 @@ inline std::vector<HostTensor> in_double(const OperatorCase& c, const Graph& gra
 struct NetworkCheck {
   DType dtype = DType::float32;
   std::vector<Layout> input_layouts, output_layouts;
-  double tolerance = 0;  // 0: of the type
+  double tolerance = 0;  // 0: the type's default
   bool only_first_output = false;
 };
 
-/// Returns the names of the kernels that ran.
+/// Runs the checks and returns the names of the kernels that ran.
 inline std::vector<std::string> check_node(NetworkGpu& gpu, const OperatorCase& c,
                                            const NetworkCheck& how = {}) {
   const Graph graph = graph_in(c, how.dtype);

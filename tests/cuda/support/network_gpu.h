@@ -19,7 +19,7 @@ struct NetworkGpu : FakeGpu {
     list_kernels();
   }
 
-  /// Anew: nothing is known of plans.
+  /// Lists the kernels again, without any known plans.
   void list_kernels() {
     kernels.clear();
     cuda::add_network_kernels(kernels, gpu);

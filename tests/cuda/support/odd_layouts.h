@@ -7,14 +7,14 @@
 
 namespace tandem::testing {
 
-/// Axes in memory from the last to the first.
+/// A layout with the axes in reverse order in memory.
 inline Layout reversed_order(const Shape& shape) {
   std::vector<int> order;
   for (std::size_t i = shape.size(); i-- > 0;) order.push_back(static_cast<int>(i));
   return permuted(shape, order);
 }
 
-/// Rows of a larger tensor, from an offset that is no multiple of 16 bytes.
+/// Rows of a larger tensor, at an offset that is not a multiple of 16 bytes.
 inline Layout sliced(const Shape& shape) {
   Shape larger = shape;
   for (std::int64_t& extent : larger) ++extent;

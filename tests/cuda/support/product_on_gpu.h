@@ -10,7 +10,7 @@
 
 namespace tandem::testing {
 
-/// A kernel with its operands in memory of the GPU, filled with numbers that vary.
+/// A kernel with its operands in memory of the GPU, filled with varying numbers.
 class OnGpu {
  public:
   OnGpu(ProductGpu& gpu, Graph graph) : gpu_(gpu), graph_(std::move(graph)) {
@@ -22,7 +22,7 @@ class OnGpu {
   }
 
   KernelRequest& request() { return request_; }
-  /// Shifts the first element of input or output i by so many elements.
+  /// Moves the first element of input or output i by that many elements.
   void shift(bool input, std::size_t i, std::int64_t elements) {
     (input ? shifts_in_ : shifts_out_)[i] = elements;
   }

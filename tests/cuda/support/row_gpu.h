@@ -1,4 +1,4 @@
-// Nodes of updates and rows on a fake GPU and on the reference kernels, over given tensors.
+// Runs nodes of updates and rows on a fake GPU and on the reference kernels, over given tensors.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace tandem::testing {
 
 using Tensors = std::vector<HostTensor>;
 
-/// An optional input that is left out.
+/// An optional input that is not given.
 inline HostTensor no_tensor() { return HostTensor(TensorType{DType::uint8, {-1}}, nullptr, {}); }
 inline bool is_given(const HostTensor& tensor) { return tensor.shape() != Shape{-1}; }
 
@@ -39,7 +39,7 @@ inline HostTensor truth(bool value) {
   *static_cast<bool*>(tensor.data()) = value;
   return tensor;
 }
-/// What updates read of a step.
+/// The scalars of a step that updates read.
 inline Tensors step_scalars(float lr, std::int64_t step, float scale, bool skip) {
   return {number_of(lr), number_of(step), number_of(scale), truth(skip)};
 }
@@ -72,7 +72,7 @@ struct RowGpu : FakeGpu {
     cuda::add_row_kernels(kernels, gpu);
   }
 
-  /// The results of the first kernel for the operator that takes it.
+  /// Runs the operator on its first kernel that takes it and returns the results.
   Tensors run(const std::string& op, const Tensors& inputs, const Attributes& attributes = {},
               std::vector<Layout> layouts = {}, ErrorWord* error = nullptr) {
     const Graph graph = node_of(op, inputs, attributes);
@@ -88,7 +88,7 @@ struct RowGpu : FakeGpu {
     return results;
   }
 
-  /// Why no kernel takes it; "" where one does.
+  /// Why no kernel takes it; "" if one does.
   std::string refusal(const std::string& op, const Tensors& inputs,
                       const Attributes& attributes = {}) {
     const Graph graph = node_of(op, inputs, attributes);
@@ -97,7 +97,7 @@ struct RowGpu : FakeGpu {
     return refusals.empty() ? "no kernel" : refusals.front();
   }
 
-  /// How many launches there were since `clear_calls`.
+  /// Number of launches since `clear_calls`.
   int launches() const {
     int count = 0;
     for (const std::string& call : runtime->calls()) count += call.rfind("launch", 0) == 0;

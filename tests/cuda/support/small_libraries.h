@@ -22,7 +22,7 @@ inline const std::vector<std::string> nvrtc_functions{TANDEM_NVRTC_FUNCTIONS(TAN
 inline const std::vector<std::string> nccl_functions{TANDEM_NCCL_FUNCTIONS(TANDEM_NAME)};
 #undef TANDEM_NAME
 
-/// Compiles C to the shared library `path`, whose folder is made.
+/// Compiles C code to the shared library `path`; makes its folder.
 inline void compile_library(const std::string& path, const std::string& code) {
   const std::string source = path + ".c";
   std::string command = "mkdir -p '" + path.substr(0, path.rfind('/')) + "'";
@@ -33,7 +33,7 @@ inline void compile_library(const std::string& path, const std::string& code) {
   ASSERT_EQ(std::system(command.c_str()), 0) << code;
 }
 
-/// C code of these functions, which do nothing; those that `code` defines are left out.
+/// C code of these functions with empty bodies, except those that `code` defines.
 inline std::string functions_that_do_nothing(const std::vector<std::string>& names,
                                              const std::string& code) {
   std::string text = code + "\n";

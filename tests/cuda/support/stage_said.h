@@ -1,4 +1,4 @@
-// What a stage of the GPU check has said, for tests of the stages.
+// The output of a stage of the GPU check, for tests of the stages.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace tandem::gpu_check {
 
-/// What a stage has said.
+/// The output of a stage.
 struct Said {
   int code = -1;
   std::vector<Json> lines;

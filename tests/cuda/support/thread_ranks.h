@@ -83,12 +83,12 @@ class ThreadRendezvous final : public Rendezvous {
 
 struct ThreadRanksOptions {
   int ranks = 2;
-  bool late = false;  // of the runtimes
+  bool late = false;  // set in the runtimes
   cuda::NcclOptions nccl = {};
   std::chrono::milliseconds exchange_limit{10000};
 };
 
-/// What a rank has on its thread.
+/// The objects of one rank on its thread.
 struct ThreadRank {
   int rank = 0;
   std::shared_ptr<RankHub> hub;
@@ -102,7 +102,7 @@ struct ThreadRank {
   std::unique_ptr<Communicator> communicator() {
     return cuda::make_nccl_communicator(nccl, rendezvous, runtime, libraries);
   }
-  /// Memory of the GPU with these bytes.
+  /// Allocates memory on the GPU that holds these bytes.
   std::unique_ptr<Memory> put(const std::string& bytes) {
     auto memory = device->allocate(std::max<std::size_t>(bytes.size(), 1));
     device->to_device(memory->address(), bytes.data(), bytes.size());
@@ -115,8 +115,8 @@ struct ThreadRank {
   }
 };
 
-/// Runs f for each rank in a thread; what it throws is its text. Afterwards nothing may be left and
-/// no rule of the runtime broken; whose of NCCL were, the caller asks.
+/// Runs f for each rank in a thread and returns the text of what each throws. Checks that nothing
+/// is left over and that no rule of the runtime was broken; the caller checks the rules of NCCL.
 inline std::vector<std::string> on_ranks(const ThreadRanksOptions& options, FakeNccl& nccl,
                                          const std::function<void(ThreadRank&)>& f) {
   const auto hub = std::make_shared<RankHub>(options.ranks, options.exchange_limit);

@@ -1,4 +1,4 @@
-// Numbers as bytes of a type, and back; written apart from the code under test.
+// Converts numbers to the bytes of a type and back, independently of the code under test.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace tandem::testing {
 
-/// Calls f with a value of the type that holds one element's bits.
+/// Calls f with a value of the C++ type that stores one element.
 template <class F>
 void with_storage(DType dtype, const F& f) {
   switch (dtype) {

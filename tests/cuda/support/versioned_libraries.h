@@ -1,4 +1,4 @@
-// Small libraries that say which version they are, in folders of a test.
+// Small libraries that report a given version, in folders of a test.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ class Folders : public ::testing::Test {
   TemporaryFolder folder_;
 };
 
-/// The code of each library at a version.
+/// The code of each library at a given version.
 inline std::string cublas_lt(int major, int minor) {
   const std::string number = std::to_string(major * 10000 + minor * 100 + 2);
   return functions_that_do_nothing(
@@ -67,7 +67,7 @@ class SmallLibraries : public Folders {
                    const std::string& folder = "a") {
     compile_library(folder_ / folder + "/" + file, code);
   }
-  /// What cuDNN and NVRTC open by themselves.
+  /// The libraries that cuDNN and NVRTC open themselves.
   void add_parts(const std::string& code = "int part;") {
     add_library("libcudnn_graph.so." + std::to_string(CUDNN_MAJOR), code);
     add_library("libnvrtc-builtins.so." + series + "." + std::to_string(nvrtc_minor), code);

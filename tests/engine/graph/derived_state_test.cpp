@@ -1,4 +1,4 @@
-// What states say of the state that they belong to.
+// Which state a derived state belongs to, and under which name it is saved.
 #include <gtest/gtest.h>
 
 #include "engine/graph/graph.h"

@@ -38,7 +38,7 @@ TEST(SplitFloat, EveryFloatComesBack) {
       ASSERT_EQ(bits_of(back), bits) << std::hex;
       ASSERT_FALSE(std::isnan(top)) << std::hex << bits;
       ASSERT_EQ(std::signbit(top), std::signbit(x)) << std::hex << bits;
-      // To nearest; only the direction of ties differs from that to even.
+      // Rounded to nearest; only the direction of ties differs from ties to even.
       const std::uint16_t even = float_to_bfloat16(x);
       const bool tie = lower == 0x8000;
       ASSERT_EQ(halves.top, tie ? upper + 1 : even) << std::hex << bits;
@@ -46,7 +46,7 @@ TEST(SplitFloat, EveryFloatComesBack) {
   }
 }
 
-// What a table may hold is what some float32 is split into: nothing else than that is written.
+// Every pair that is not NaN is what its float32 is split into, so nothing else is ever written.
 TEST(SplitFloat, EveryPairIsAFloat) {
   for (std::uint32_t top = 0; top < 65536; ++top) {
     for (int tail = -32768; tail < 32768; tail += 257) {

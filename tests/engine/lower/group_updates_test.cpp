@@ -103,7 +103,7 @@ TEST_F(GroupUpdatesTest, BeginAsTheirGradientsArrive) {
   const std::vector<Call> calls = calls_of(split);
   EXPECT_EQ(tensors(calls), 2 * layers);
   ASSERT_GE(calls.size(), 4u);
-  ASSERT_LE(calls.size(), 8u);  // not one a parameter
+  ASSERT_LE(calls.size(), 8u);  // fewer than one for each parameter
   for (std::size_t i = 1; i < calls.size(); ++i)
     EXPECT_LT(calls[i - 1].last_gradient, calls[i].first_gradient);
   std::int32_t last_backward = 0;

@@ -1,5 +1,5 @@
-// Gradients of rows that are looked up by their places in groups of ids: which become sums of
-// groups. What they compute, tests of operators and of tables that ranks share out see.
+// Which gradients of rows that are looked up by their places in groups of ids become sums over
+// groups. Tests of operators and of sharded tables check the values.
 #include <gtest/gtest.h>
 
 #include "engine/graph/builder.h"
@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t bags = 4, length = 3, columns = 2, ranks = 2, group_count = bags * length;
 
-/// Ids in groups, and gradients of what stands at their places.
+/// Ids in groups, and gradients with respect to the rows at their places.
 struct Groups {
   GraphBuilder b;
   std::vector<ValueId> of;
@@ -38,7 +38,7 @@ struct Groups {
     return b.add_node("EmbeddingBagGrad", std::move(inputs),
                       {{"shape", Ints{group_count, columns}}});
   }
-  /// To the ranks that have the rows.
+  /// Sends the rows to the ranks that own them.
   void send(ValueId rows) {
     const ValueId counts = b.filled(1, {DType::int32, {ranks}});
     b.output("sent " + std::to_string(rows.index),
@@ -76,7 +76,7 @@ TEST_F(GroupedSumsTest, OfLookupsAndBags) {
   EXPECT_EQ(sums(groups, *fast), 3);
 }
 
-// The rows that do not occur may hold anything, which others would read.
+// Rows that do not occur may hold anything, so no other node may read them.
 TEST_F(GroupedSumsTest, NotWhereOthersReadThem) {
   const ValueId rows = groups.gather_gradient(groups.dy, groups.places());
   groups.send(rows);

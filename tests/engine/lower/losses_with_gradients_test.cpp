@@ -42,7 +42,7 @@ struct LossGraph {
 
   ValueId filled(double value) { return b.filled(value, {DType::float32, {rows}}); }
 
-  /// Of `logits` and what else a gradient reads.
+  /// Outputs a gradient that reads `inputs`: `logits` and others.
   void gradient(const std::vector<ValueId>& inputs, double smooth,
                 const std::string& name = "dlogits") {
     b.output(name, b.add_node("SoftmaxCrossEntropyGrad", inputs, {{"label_smoothing", smooth}}));
@@ -52,7 +52,7 @@ struct LossGraph {
 
 class LossesWithGradientsTest : public ::testing::Test {
  protected:
-  /// Nodes of each operator after the pass alone.
+  /// How many nodes of each operator there are after this pass only.
   std::map<std::string, int> after_micro_batch(const Graph& graph, const Placement& placement,
                                                const std::vector<Device*>& devices) {
     const LowerContext context{operators, devices, options};
@@ -70,7 +70,7 @@ class LossesWithGradientsTest : public ::testing::Test {
     return after_micro_batch(graph, on_one_device(graph), {fast.get()});
   }
 
-  /// What `build` adds to a loss: its graph joins, and computes what the nodes compute one by one.
+  /// The loss and what `build` adds to it join, and compute what the nodes compute one by one.
   void expect_joined(const std::function<void(LossGraph&)>& build) {
     LossGraph loss(operators);
     build(loss);
@@ -118,7 +118,7 @@ TEST_F(LossesWithGradientsTest, TrainingsHaveOneNodeInsteadOfTwo) {
 TEST_F(LossesWithGradientsTest, WhereTheGradientOfTheLossesIsKnown) {
   expect_joined([](LossGraph& g) { g.gradient(g.filled(0.25)); });
   expect_joined([](LossGraph& g) { g.gradient(g.b.input("dlosses", {DType::float32, {rows}})); });
-  // What it is made of stands behind the loss and needs labels and their weights alone.
+  // dlosses is computed after the loss: from the labels' weights, or from the logits.
   expect_joined([](LossGraph& g) {
     const ValueId count = g.b.reduce_sum(g.weights, {0}, true);
     g.gradient(g.b.div(g.weights, count));
@@ -203,7 +203,7 @@ TEST_F(LossesWithGradientsTest, CanBeLeftOut) {
   }
 }
 
-// Whatever becomes of activations, the step takes no more room and nothing more crosses.
+// However activations are kept, the step takes no more memory and nothing more crosses.
 TEST_F(LossesWithGradientsTest, TakesNoMoreMemory) {
   for (const Graph& graph : {mlp_training(operators, 64, {128, 128, 128, 1000}, Update::adam),
                              convolution_training(operators), attention_training(operators)}) {

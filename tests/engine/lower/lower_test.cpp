@@ -196,7 +196,7 @@ TEST_F(LowerTest, ChainsFuseButNotAcrossAProduct) {
   GraphBuilder b(operators);
   const ValueId x = b.input("x", {DType::float32, {4, 4}});
   const ValueId a = b.add_node("Exp", {b.add_node("Neg", {x})});
-  const ValueId y = b.mul(a, b.matmul(a, a));  // needs a outside before it comes back
+  const ValueId y = b.mul(a, b.matmul(a, a));  // the product needs `a` before `y` can be computed
   b.output("y", b.add_node("Sqrt", {y}));
   const Graph graph = b.finish();
   const Lowered lowered = lower_on(graph, *fast);

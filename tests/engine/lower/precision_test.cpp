@@ -1,5 +1,5 @@
-// 16-bit floats on devices that are fast with them: types, weights beside their masters, bytes, and
-// results near those of float32.
+// 16-bit floats on devices that are fast with them: types, weights next to their masters, bytes,
+// and results near those of float32.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -94,7 +94,7 @@ TEST_F(PrecisionTest, ProductsAndWeightsAreOfSixteenBits) {
   EXPECT_EQ(lowered.graph.type(lowered.graph.find_output("loss")->value).dtype, DType::float32);
 }
 
-// The host's updates alone are nothing that 16 bits are for.
+// A host that computes only updates is not named: 16 bits are not meant for them.
 TEST_F(PrecisionTest, DevicesThatComputeProductsInFloat32AreNamed) {
   const Graph graph = mlp_training(operators, 4, {7, 6, 5, 3}, Update::adam);
   const auto says_so = [](const Lowered& lowered) {
@@ -166,7 +166,8 @@ TEST_F(PrecisionTest, TheCpuStaysFloat32) {
   for (const Value& value : lowered.graph.values) EXPECT_NE(value.type.dtype, DType::bfloat16);
 }
 
-// 65536 is no float16: what multiplies by a loss scale, a state that is no parameter, is float32.
+// 65536 does not fit in float16: what multiplies by a loss scale, a state that is not a parameter,
+// is float32.
 TEST_F(PrecisionTest, ALossScaleIsNoOperandOfSixteenBits) {
   GraphBuilder g(operators);
   const ValueId x = g.input("x", {DType::float32, {2, 3}}),
@@ -190,8 +191,8 @@ TEST_F(PrecisionTest, ALossScaleIsNoOperandOfSixteenBits) {
   EXPECT_EQ(lowered.graph.type(lowered.graph.find_output("y")->value).dtype, DType::float32);
 }
 
-// What a loss does to the products of 16 bits that it reads is arithmetic in float32, also where no
-// labels of float32 widen it.
+// A loss computes in float32 with the 16-bit products that it reads, even if no labels of float32
+// widen them.
 TEST_F(PrecisionTest, LossesWithoutLabelsAreFloat32) {
   for (const bool is_loss : {true, false}) {
     GraphBuilder g(operators);
@@ -243,7 +244,7 @@ TEST_P(PrecisionPlacements, Random) {
         run_step(*own.program, random_feeds(graphs[g], 5, step),
                  static_cast<std::uint64_t>(step - 1));
       }
-      machine.gpu->synchronize();  // weights on the host come by its queues
+      machine.gpu->synchronize();  // its queues bring the weights to the host
       for (const State& state : own.program->lowered().graph.states) {
         if (!state.derived.is<Mirror>()) continue;
         const HostTensor weight = own.states.read(state.name);

@@ -144,7 +144,7 @@ TEST_F(RecomputeTest, ClonesKeepPathPhaseAndStayApart) {
   EXPECT_GT(after.at("Dropout"), 0);
   EXPECT_FALSE(before.count("Dropout") && before.at("Dropout") > 0);
   EXPECT_EQ(count(graph, Phase::forward), count(again, Phase::forward));
-  // A clone stands behind everything of forward.
+  // Clones come after all of forward.
   std::size_t last_forward = 0, first_clone = again.nodes.size();
   for (std::size_t n = 0; n < again.nodes.size(); ++n) {
     if (again.nodes[n].phase == Phase::forward) last_forward = n;
@@ -189,7 +189,7 @@ TEST_F(RecomputeTest, StatisticsAreWrittenOnce) {
   expect_equal(results(graph, on_one_device(graph)), results(graph, again), 2e-6);
 }
 
-// Backward looks for the result among the elements: it must see those that it was taken from.
+// Backward compares the result with the elements: it must see those that it was taken from.
 TEST_F(RecomputeTest, ResultsAreComparedWithWhatTheyWereMadeFrom) {
   const Graph graph = convolution_training(operators);
   std::mt19937_64 random(1);

@@ -1,5 +1,5 @@
-// Lookups in a table and its cache: the same values and gradients as from the table alone, and
-// nothing else may read such a table.
+// Lookups in a table and its cache give the same values and gradients as lookups in the table only,
+// and nothing else may read such a table.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -66,7 +66,7 @@ class CachedTablesTest : public ::testing::Test {
   Graph split(const Graph& graph) const {
     return split_cached_tables(graph, operators_, {{"deep.weight", cached_}});
   }
-  // Cached rows of the table itself are no numbers: nobody reads them.
+  // The table's own elements of cached rows are NaN: nobody reads them.
   std::vector<std::pair<std::string, HostTensor>> feeds(bool is_split) const {
     std::vector<std::int64_t> ids(15);
     for (std::size_t i = 0; i < ids.size(); ++i)

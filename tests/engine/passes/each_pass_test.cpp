@@ -1,5 +1,5 @@
 // Random graphs of chains that the forward passes look for keep their values and gradients with all
-// passes, without each one, and with each one alone.
+// passes, with all but one, and with only one.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -205,7 +205,7 @@ std::vector<std::set<std::string>> choices() {
 
 TEST(EachPass, KeepsValuesAndGradientsOfRandomGraphs) {
   const OperatorSet operators = all_operators();
-  std::map<std::string, int> changed;  // by pass: how many graphs it changes when it runs alone
+  std::map<std::string, int> changed;  // by pass: how many graphs it changes as the only pass
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     SCOPED_TRACE(seed);
     const Graph graph = RandomChains(operators, seed).make();

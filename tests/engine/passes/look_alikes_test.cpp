@@ -1,5 +1,5 @@
-// Chains that only look like those that the passes recognise keep their meaning; what exporters
-// write is recognised beside them.
+// Chains that only look like those that the passes recognise keep their meaning, while those that
+// exporters write are recognised.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -47,8 +47,8 @@ class LookAlikes : public ::testing::Test {
     return found;
   }
 
-  /// All passes leave as many `op` in a graph of float32 whose output is y, with the same numbers
-  /// and NaN where there were some. Returns the graph after them.
+  /// Runs all passes on a float32 graph with output y: `many` nodes `op` remain, and the numbers
+  /// are the same, with NaN in the same places. Returns the graph after them.
   Graph expect(ValueId y, std::string_view op, std::size_t many) {
     g_->output("y", y);
     const Graph before = g_->finish();
@@ -84,7 +84,7 @@ class LookAlikes : public ::testing::Test {
     const std::int64_t seen = shape.empty() ? keys : std::max(keys, shape.back());
     return attention(g_->add(scores, added), input("v", {1, 1, seen, 4}));
   }
-  /// The same as exporters write PyTorch's attention: weights that are no numbers are 0.
+  /// Attention as exporters write PyTorch's: weights that are not numbers become 0.
   ValueId guarded_attention(std::int64_t queries, std::int64_t keys, ValueId mask) {
     const ValueId k = input("k", {1, 1, keys, 4});
     const ValueId scores = g_->matmul(input("q", {1, 1, queries, 4}), g_->transpose_last_two(k));
@@ -182,7 +182,7 @@ TEST_F(LookAlikes, WeightsThatAreNoNumbersAre0) {
   expect(guarded_attention(2, 2, broken), "Attention", 0);
 }
 
-// Without that, a computed mask counts where it is one of two finite numbers.
+// Without that guard a computed mask is recognised only if it chooses one of two finite numbers.
 TEST_F(LookAlikes, MasksOfTwoNumbers) {
   const auto add = [&](ValueId mask) {
     const ValueId k = input("k", {1, 1, 3, 4});
@@ -206,7 +206,7 @@ TEST_F(LookAlikes, MasksThatAreLearned) {
   g_.emplace(operators_);
 }
 
-// What exporters write of scaled_dot_product_attention with a mask.
+// What exporters write for scaled_dot_product_attention with a mask.
 TEST_F(LookAlikes, GuardsAgainstRowsThatSeeNothing) {
   const auto guarded = [&](const Shape& shape, const std::vector<float>& mask, bool fed,
                            double instead = 0) {
@@ -247,7 +247,7 @@ TEST_F(LookAlikes, FactorsOfAttention) {
   };
   expect(scaled(number(0.5), number(0.25)), "Attention", 1);
   expect(scaled(number(0.5), numbers({1, 1, 1, 1}, 0.25f)), "Attention", 1);
-  // Wider than what they multiply.
+  // Factors that are wider than what they multiply.
   expect(scaled(number(0.5), numbers({3, 1, 1, 1}, 0.25f)), "Attention", 0);
   expect(scaled(numbers({3, 1, 1, 1}, 0.5f), number(0.25)), "Attention", 0);
   // The scores overflow in between.
@@ -300,7 +300,7 @@ TEST_F(LookAlikes, LayerNormalizations) {
   expect(normalised(shape, last, last, number(2), number(-1e-5)), op, 0);
   // The squares are of differences from other means.
   expect(normalised(shape, two, last, number(2), number(1e-5)), op, 0);
-  // Wider than what they meet.
+  // Operands that are wider than what they are combined with.
   expect(normalised(shape, last, last, number(2), numbers({2, 1, 1}, 1e-5f)), op, 0);
   expect(normalised(shape, last, last, number(2), numbers({4}, 1e-5f)), op, 0);
   expect(normalised(shape, last, last, numbers({2, 1, 1}, 2), number(1e-5)), op, 0);

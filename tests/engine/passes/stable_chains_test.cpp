@@ -90,7 +90,7 @@ class StableLogSoftmax : public StableChains {
  protected:
   using Chain = std::function<ValueId(ValueId x)>;
 
-  /// The passes leave as many LogSoftmax, and the numbers.
+  /// After the passes there are `many` LogSoftmax, and the numbers are the same.
   void expect(const Shape& shape, std::size_t many, const Chain& chain) {
     g_->output("y", chain(g_->input("x", {DType::float32, shape})));
     const Graph before = g_->finish();
@@ -165,7 +165,7 @@ TEST_F(StableLogSoftmax, NotOfMaximaOfAnotherAxis) {
   for (const Shape& shape : {Shape{3, 3}, Shape{3, 3, 3}, Shape{2, 3, 3}}) {
     const std::int64_t last = std::ssize(shape) - 1;
     SCOPED_TRACE(to_string(shape));
-    expect(shape, 0, [&](ValueId x) {  // in the place of the rows'
+    expect(shape, 0, [&](ValueId x) {  // used as if they were the rows' maxima
       const ValueId m = largest(x, {last - 1});
       Shape squeezed = shape;
       squeezed.erase(squeezed.begin() + last - 1);
@@ -182,7 +182,7 @@ TEST_F(StableLogSoftmax, NotOfMaximaOfAnotherAxis) {
     const ValueId m = largest(x, {0}, false);
     return chain(x, m, m, 1, false);
   });
-  // Rows of another axis than the one that the sums are of.
+  // Maxima of another axis than the one that is summed over.
   expect({3, 3, 3}, 0, [&](ValueId x) {
     const ValueId m = largest(x, {1, 2});
     return chain(x, m, g_->reshape(m, {1, 3, 1}), 2, true);

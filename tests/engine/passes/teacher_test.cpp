@@ -1,4 +1,4 @@
-// A teacher beside a model in one graph: names, inputs, and what is refused.
+// A teacher next to a model in one graph: names, inputs, and what is refused.
 #include "engine/passes/teacher.h"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
-// What a device gets from input slots lies in two places in turn: the next
-// step's is copied while this step computes.
+// What a device gets from input slots alternates between two places: the next step's is copied
+// while this step computes.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -23,7 +23,7 @@ inline std::vector<Launch> waits_of(const Plan& plan) {
   return waits;
 }
 
-/// From its queue and from the order of launching; the rest stays in order.
+/// Removes a wait from its queue and from the launch order; the rest stays in order.
 inline void erase_wait(Plan& plan, Launch wait) {
   std::vector<Instruction>& list = plan.queues[wait.queue].instructions;
   list.erase(list.begin() + wait.index);
@@ -60,7 +60,7 @@ inline KeptApart kept_apart(const Plan& plan, Launch wait) {
   return pair;
 }
 
-/// As the monitor calls it: an operator's path, of a copy the value's name, of a slot its buffer's.
+/// The monitor's name for an instruction: the operator's path, a copy's value, a slot's buffer.
 inline std::string monitored_name(const Plan& plan, const Lowered& lowered,
                                   const Instruction& instruction) {
   if (!instruction.node) return plan.buffers[instruction.buffer].name;
@@ -69,7 +69,8 @@ inline std::string monitored_name(const Plan& plan, const Lowered& lowered,
                                                      : node.path;
 }
 
-/// How many waits keep something apart that `is_meant`; each of them is missed where it is gone.
+/// Counts the waits that keep something apart that `is_meant`, and expects each to be missed if
+/// removed.
 template <class IsMeant>
 int expect_missed_waits(const Plan& plan, const Lowered& lowered, IsMeant is_meant) {
   EXPECT_TRUE(verify(plan, lowered).empty());

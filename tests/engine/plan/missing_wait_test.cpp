@@ -37,8 +37,8 @@ class MissingWaitTest : public ::testing::Test {
     EXPECT_GT(waits, 10 * placements);
   }
 
-  /// A line about both that the wait keeps apart, with their paths; or about buffers of theirs that
-  /// lie in one place.
+  /// Whether a line names both instructions that the wait keeps apart, or buffers of theirs that
+  /// share memory.
   static bool missed(const CompiledProgram& compiled, Launch wait,
                      const std::vector<std::string>& wrong) {
     const KeptApart pair = kept_apart(compiled.plan, wait);

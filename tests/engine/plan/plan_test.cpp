@@ -106,7 +106,7 @@ TEST_F(PlanTest, VerifierRejectsAReaderAfterTheInPlaceWriter) {
     bool moved = false;
     for (Queue& queue : plan.queues) {
       if (queue.name != "cpu") continue;
-      // The first kernel that reads a parameter goes to the end, behind the update.
+      // The first kernel that reads a parameter moves to the end, after the update.
       for (std::size_t i = 0; i < queue.instructions.size() && !moved; ++i) {
         for (const Access& access : queue.instructions[i].accesses) {
           if (plan.buffers[access.buffer].kind == BufferKind::parameter && !access.write)

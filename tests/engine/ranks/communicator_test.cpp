@@ -126,7 +126,7 @@ class Communicators : public ::testing::TestWithParam<Setup> {
                 Each(""));
   }
   /// What an operation leaves in `to` (filled with ones before), `count` elements. In place: `to`
-  /// begins `place` elements behind `from`, in memory of `all` elements.
+  /// begins `place` elements after `from`, in memory of `all` elements.
   template <class Enqueue>
   std::vector<double> result_of(RankDevice& device, DType dtype, const std::vector<double>& from,
                                 std::size_t count, const Enqueue& enqueue) {
@@ -287,7 +287,7 @@ TEST_P(Communicators, ExchangeRows) {
         for (int k = 0; k < received.back(); ++k) row(other, rank, k, expected);
       }
       const std::size_t all = from.size() / columns;
-      // What lies behind names no row, or is what was there before.
+      // What follows is an id that names no row, or what was there before.
       const double before = 1;
       const double rest = dtype == DType::int32   ? -std::ldexp(1.0, 31)
                           : dtype == DType::int64 ? -std::ldexp(1.0, 63)
@@ -367,7 +367,7 @@ TEST(Communicator, NothingIsDoneForNoElements) {
   });
 }
 
-/// Sums from left to right are not those from right to left: float32 drops the 1 beside 1e8.
+/// Sums from left to right differ from those from right to left: float32 drops the 1 next to 1e8.
 TEST(Communicator, TheOrderIsThatOfTheRanks) {
   for (const std::size_t small : {std::size_t{0}, std::size_t{1} << 16}) {
     RankThreadsOptions options;
@@ -392,7 +392,7 @@ TEST(Communicator, TheOrderIsThatOfTheRanks) {
 TEST(Communicator, HalvesAreRoundedOnceAndNotANumberStays) {
   on_rank_threads(3, [](RankGroup& group) {
     RankDevice device(group, "cpu");
-    // Beside 2048 a float16 has no room for 1: rounded each time the sum would stay 2048.
+    // Next to 2048 float16 has no room for 1: rounded each time the sum would stay 2048.
     const Float16 of_rank[] = {Float16(2048), Float16(1), Float16(1)};
     Float16 half = of_rank[group.rank()];
     device.communicator().all_reduce(*device.stream, "half", {&half, &half, 1, DType::float16},

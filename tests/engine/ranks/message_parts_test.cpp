@@ -123,7 +123,7 @@ TEST_P(MessageParts, GatheredWholes) {
   });
 }
 
-// Sums from left to right, and zeros behind them, to the bit.
+// Sums from left to right, and zeros after them, exact to the bit.
 TEST_P(MessageParts, ScatteredSums) {
   run([](Operands& of) {
     std::vector<RankParts> parts;

@@ -1,4 +1,4 @@
-// Processes that play the ranks of a run, and say what they have seen.
+// Processes that play the ranks of a run, and report what they have seen.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -70,7 +70,7 @@ class RankProcesses {
     return all;
   }
 
-  /// What each has said, in the order of their starts; "" of one that was killed. Fails where one
+  /// What each has reported, in the order of their starts; "" for one that was killed. Fails if one
   /// takes longer than the limit.
   std::vector<std::string> said(std::chrono::seconds limit = std::chrono::seconds(20)) {
     const auto until = std::chrono::steady_clock::now() + limit;

@@ -38,7 +38,7 @@ class Rendezvouses : public ::testing::Test {
     of.limit = limit;
     return of;
   }
-  /// A connection to the port that is none of a rank; retried while nobody listens.
+  /// A connection to the port that does not come from a rank; retried while nobody listens.
   int connect_foreigner() const {
     sockaddr_in address{};
     address.sin_family = AF_INET;
@@ -134,7 +134,7 @@ TEST_F(Rendezvouses, AKilledRankIsNamedToAllAtOnce) {
       ranks->exchange("start", "");
       if (rank == 2) kill(getpid(), SIGKILL);
       if (rank == 3) return joined(ranks->exchange("next", ""));  // is waiting
-      for (int i = 0; i < 1000; ++i) {                            // looks now and then
+      for (int i = 0; i < 1000; ++i) {                            // checks now and then
         if (const auto failure = ranks->failure()) return "failure: " + *failure;
         std::this_thread::sleep_for(milliseconds(10));
       }
@@ -199,7 +199,7 @@ TEST_F(Rendezvouses, AStoppedRankIsNamedToAll) {
         const auto ranks = make_rendezvous(of);
         ranks->exchange("start", "");
         if (rank == whom) {
-          std::thread([parent = getpid()] {  // goes on when the others have ended
+          std::thread([parent = getpid()] {  // resumes this rank after the others have ended
             if (fork() != 0) return;
             std::this_thread::sleep_for(milliseconds(7000));
             kill(parent, SIGCONT);

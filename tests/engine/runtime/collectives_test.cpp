@@ -207,7 +207,7 @@ TEST(Collectives, SmallGradientsTravelAsOne) {
   }
 }
 
-// Backward goes on while gradients are exchanged: no update stands before the last gradient.
+// Backward continues while gradients are exchanged: no update comes before the last gradient.
 TEST(Collectives, UpdatesStandBehindBackward) {
   train_on(2, {}, 0, [](const Program& program) {
     bool updates = false;
@@ -282,7 +282,8 @@ TEST(Collectives, BucketsFollowBackwardAndAreOneCallEach) {
   EXPECT_THAT(order.back(), ::testing::HasSubstr("layer0"));
 }
 
-// What can hide behind backward does, on a network of 10 Gb/s: all but the last bucket.
+// On a network of 10 Gb/s every exchange that can overlap with backward does: all but the last
+// bucket.
 TEST(Collectives, ExchangesHideBehindBackward) {
   const OperatorSet operators = all_operators();
   Machine machine(0);

@@ -1,5 +1,5 @@
-// Two steps of a program under way: the second is launched before the host has read what the first
-// gives out. Whatever lies where, they are the steps that follow one another.
+// Two steps of a program in flight: the second is launched before the host has read the first one's
+// outputs. Wherever nodes and states are, the results are those of one step after the other.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -77,7 +77,7 @@ TEST_F(InFlightTest, TheHostAloneHasOneStepUnderWay) {
   EXPECT_EQ(own.program->steps_in_flight(), 1);
 }
 
-// One place for each slot: the second step would overwrite what the first gives out.
+// With one place for each slot the second step would overwrite the first one's outputs.
 TEST_F(InFlightTest, OnePlaceOfASlotHoldsOneStep) {
   const Graph graph = mlp_training(operators, 4, {7, 6, 3}, Update::sgd);
   Machine machine(1);

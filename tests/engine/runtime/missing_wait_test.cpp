@@ -21,7 +21,7 @@ class MissingWaitRunTest : public ::testing::Test {
 #endif
   }
 
-  /// What the monitor says of a run without that wait; "": all is well.
+  /// The monitor's errors in a run without that wait, and the two operators that it keeps apart.
   std::vector<std::string> errors_without(const Graph& graph, int accelerators, std::uint64_t seed,
                                           const Launch& wait, std::string& first,
                                           std::string& second) {
@@ -68,7 +68,7 @@ class MissingWaitRunTest : public ::testing::Test {
     }
   }
 
-  /// A slot of its own for each step would hide what the plan says of one.
+  /// With a slot of its own for each step, what the plan says about one slot would not be tested.
   static ProgramOptions one_slot() {
     ProgramOptions options;
     options.input_slots = options.output_slots = 1;

@@ -64,8 +64,8 @@ TEST_F(MixedTest, ProgramsTakeTurns) {
   }
 }
 
-// Steps that do not take the places of slots in turn: an evaluation that begins anew, or runs for
-// other ranks alone.
+// Steps whose tickets do not take the slots in turn: an evaluation that starts again, or one that
+// runs only for other ranks.
 TEST_F(MixedTest, TicketsMayComeInAnyOrder) {
   const Graph graph = mlp_training(operators, 4, {7, 6, 5, 3}, Update::adam);
   for (std::uint64_t seed = 0; seed < 10; ++seed) {
@@ -80,7 +80,7 @@ TEST_F(MixedTest, TicketsMayComeInAnyOrder) {
   }
 }
 
-// A program without weights of 16 bits beside its masters leaves those of another one stale.
+// A program without 16-bit weights next to its masters leaves those of another program stale.
 TEST_F(MixedTest, WeightsFollowMastersThatAnotherProgramWrites) {
   const Graph graph = mlp_training(operators, 4, {7, 6, 5, 3}, Update::momentum);
   Machine machine(1);
@@ -155,7 +155,7 @@ TEST_F(MixedTest, TracesHoldASpanForCopiesOfNothing) {
                  instruction.kind != Instruction::Kind::record;
       }
     }
-    if (!is_mixed) continue;  // the host alone has no queues to trace
+    if (!is_mixed) continue;  // a host without accelerators has no queues to trace
     machine.monitor->start_trace(100);
     run_step(*own.program, random_feeds(graph, 5, 0), 0);
     machine.synchronize();

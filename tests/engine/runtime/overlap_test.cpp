@@ -13,7 +13,7 @@
 namespace tandem::testing {
 namespace {
 
-constexpr double branch_seconds = 0.05;  // of each branch in a step, on the virtual clock
+constexpr double branch_seconds = 0.05;  // for each branch in a step, on the virtual clock
 constexpr int layers = 8, overlap_steps = 6;
 constexpr std::int64_t branch_batch = 64, width = 256;
 
@@ -71,7 +71,7 @@ Placement by_branch(const Graph& graph, const std::vector<Device*>& devices) {
   return placement;
 }
 
-/// Kernels of both devices take the same time together: as many seconds as they are, a share each.
+/// The kernels of each device take `branch_seconds` in total, an equal share each.
 std::vector<DeviceProfile> even_profiles(const Plan& plan, std::size_t devices) {
   std::vector<int> kernels(devices, 0);
   for (const Queue& queue : plan.queues) {
@@ -95,7 +95,7 @@ double length(const std::vector<Interval>& intervals) {
                          [](double sum, const Interval& i) { return sum + i.end - i.start; });
 }
 
-/// Seconds in which both are at work; within one list intervals do not overlap.
+/// Seconds in which both work; intervals of one list do not overlap.
 double together(const std::vector<Interval>& a, const std::vector<Interval>& b) {
   double sum = 0;
   for (const Interval& x : a) {
@@ -105,7 +105,7 @@ double together(const std::vector<Interval>& a, const std::vector<Interval>& b) 
   return sum;
 }
 
-/// What a clock says of some steps; seconds a step.
+/// What a clock shows for some steps; seconds a step.
 struct Timing {
   std::vector<Interval> left, right;  // at work
   double all = 0;                     // kernels and copies, one after the other

@@ -36,7 +36,7 @@ class RangesRunTest : public ::testing::Test {
   struct Outcome {
     std::vector<HostTensor> states;
     std::uint64_t copied = 0;  // bytes to and from accelerators
-    int parts = 0;             // of the node that has most
+    int parts = 0;             // the most parts of a node
     std::vector<Crossing> crossings;
   };
 

@@ -93,7 +93,7 @@ TEST(SegmentGraphs, CapturesThatCannotBeginAreNotTriedAgain) {
   one.emulated.copy_in->begin_capture();
   EXPECT_EQ(one.graphs.capture(one.enqueue()), nullptr);
   EXPECT_THAT(one.graphs.problem(), HasSubstr("another one is under way"));
-  EXPECT_NE(one.emulated.copy_in->end_capture(), nullptr);  // that one goes on
+  EXPECT_NE(one.emulated.copy_in->end_capture(), nullptr);  // that one is still under way
   EXPECT_EQ(one.look(0), plain);
 }
 

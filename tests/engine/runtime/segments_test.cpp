@@ -1,5 +1,5 @@
-// Which launches of a plan become one graph: all of a step on one device; elsewhere it ends where
-// another queue has to go on, or has to be waited for.
+// Which launches of a plan become one graph: a whole step on one device; otherwise a segment ends
+// where another queue has to continue, or has to be waited for.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -44,7 +44,8 @@ std::size_t kernels_of(const Plan& plan, int device) {
   return kernels;
 }
 
-/// What in this step waits for the event: its queue and the instruction behind its waits.
+/// Everything in this step that waits for the event: its queue, and the instruction after the
+/// waits.
 std::vector<std::pair<const Queue*, const Instruction*>> waiting_for(const Plan& plan, int event) {
   std::vector<std::pair<const Queue*, const Instruction*>> found;
   for (const Queue& queue : plan.queues) {
@@ -87,7 +88,7 @@ void expect_sound(const Plan& plan, const Segment& segment) {
   for (const std::size_t wait : segment.waits) {
     EXPECT_EQ(at(plan, wait).kind, Kind::wait);
     if (at(plan, wait).steps_back > 0) continue;
-    // Recorded before, and by a queue that has copied nothing but fed inputs till then.
+    // The event is recorded earlier, by a queue that has copied nothing but fed inputs until then.
     std::size_t recorded = 0;
     for (std::size_t i = 0; i < plan.launches.size(); ++i) {
       if (at(plan, i).kind == Kind::record && at(plan, i).event == at(plan, wait).event)

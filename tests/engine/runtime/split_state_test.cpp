@@ -1,4 +1,4 @@
-// A split table in a StateStore: one float32 state to everybody, by rows and as a whole.
+// A split table in a StateStore: everybody sees one float32 state, by rows and as a whole.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -99,7 +99,8 @@ TEST_P(SplitState, IsReadAndWrittenByRows) {
   store_.write_rows("table", 5, 0, nullptr);
 }
 
-// A weight away from its master is what lookups there read: the same halves, ties included.
+// A weight on another device than its master holds what lookups there read: the same halves, ties
+// included.
 TEST_P(SplitState, WeightsElsewhereAreItsUpperHalves) {
   HostTensor value = some_floats(4);
   value.as<float>()[0] = std::bit_cast<float>(0x3f808000u);  // a tie, even neighbour below

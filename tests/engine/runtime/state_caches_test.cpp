@@ -1,4 +1,4 @@
-// A table of which a device caches rows: one state to all who read and write it.
+// A table of which a device caches rows: all who read and write it see one state.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// What the log of a resumed run says of its configuration.
+// What the log of a resumed run reports about its configuration.
 #include "engine/training/config/changed_keys.h"
 
 #include <gmock/gmock.h>
@@ -47,7 +47,7 @@ bind.sequence = 256
   EXPECT_THAT(changed_keys("not [ toml", now), IsEmpty());
 }
 
-// Numbers that are no longer written, and keys that were not, have not changed.
+// Numbers that are no longer written, and keys that older files lack, count as unchanged.
 TEST(ChangedKeysTest, AreThoseOfWhatIsResolved) {
   const std::string path = "/run/train.resolved.toml";
   const auto resolved = [&](const std::string& keys) {

@@ -1,4 +1,4 @@
-// Kinds that the command line chooses: what the file says of another kind is left out and noted.
+// Kinds chosen on the command line: what the file says for another kind is left out and noted.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -67,7 +67,8 @@ TEST(ChosenKinds, AnOverrideRulesOutOptionsOfTheFile) {
       with_kind(std::string(with_sgd) + "schedule = { kind = 'cosine' }\n").optimizer.schedule);
   EXPECT_EQ(cosine.notes.size(), 2u);
 
-  // What the command line says itself is a mistake, and so are options beside the file's own kind.
+  // An option on the command line must belong to the kind that is given there, or to the file's
+  // own.
   EXPECT_THAT(refused_kind(momentum, {"optimizer.kind=adam", "optimizer.momentum=0.5"}),
               HasSubstr("command line: optimizer.momentum: not an option of adam"));
   EXPECT_THAT(refused_kind(momentum, {"optimizer.betas=[0.9, 0.99]"}),

@@ -1,5 +1,5 @@
-// Every key of train.toml, whatever there are: set to another value, written and read again; of a
-// wrong type, out of its range, with a word that it does not know; and misspelt.
+// Every key of train.toml: set to another value, written and read again; with a wrong type, out of
+// its range, with an unknown word; and misspelt.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -36,7 +36,7 @@ std::optional<RunConfig> try_parse(Settings settings, const std::string& more) {
 
 const KeyInfo& key_at(std::string_view path) { return *train_keys().find(path); }
 
-/// Configurations that each key finds one among, in which it means something.
+/// Configurations: for each key there is one in which it means something.
 std::vector<Settings> surroundings() {
   std::vector<Settings> all{
       {},
@@ -118,7 +118,7 @@ std::string concrete(std::string_view pattern) {
   return path;
 }
 
-/// As TOML: at least one of them is not the default, and fits.
+/// Values as TOML, at least one of which fits and is not the default.
 std::vector<std::string> values_for(const KeyInfo& key) {
   std::vector<std::string> values;
   const double low = std::max(key.low, 0.0), high = std::min(key.high, low + 10);
@@ -183,7 +183,7 @@ TEST(EveryKey, IsWrittenAsItIsReadAndChangesSomething) {
   EXPECT_GT(keys, 130);
 }
 
-/// A file of one key: its text, and where key and value stand.
+/// A file of one key: its text, and the columns of key and value.
 struct OneKey {
   std::string text, path;
   int key_column = 0, value_column = 0;
@@ -309,7 +309,7 @@ TEST(EveryKey, HasAHelpAndADefaultThatItMayBe) {
     EXPECT_FALSE(key.help.empty()) << key.path;
     if (key.fallback.empty() || key.fallback == "required" || key.fallback.starts_with('('))
       continue;
-    // Saying the default changes nothing in some surroundings.
+    // In some surroundings setting the default changes nothing.
     const std::string setting = concrete(key.path) + "=" + std::string(key.fallback);
     EXPECT_TRUE(std::any_of(everywhere.begin(), everywhere.end(), [&](const Settings& settings) {
       const auto said = try_parse(settings, setting);

@@ -1,4 +1,4 @@
-// Names that braces stand for: in order, and not without an end.
+// Names with braces expand to every name in order, up to a limit.
 #include <gtest/gtest.h>
 
 #include "engine/training/config/config_check.h"

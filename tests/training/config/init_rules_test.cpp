@@ -24,8 +24,8 @@ std::string first_error_of_rule(const std::string& rule) {
   return "no error";
 }
 
-// Resolved files of earlier versions have the numbers of all distributions beside a rule; what a
-// user writes belongs to the rule.
+// Resolved files of earlier versions give every rule the numbers of all distributions; what a user
+// writes must belong to the rule's own distribution.
 TEST(InitRules, PassOverNumbersOfOthersWhereAllAreThere) {
   const RunConfig c = parse_rule(
       "parameters.init=[{at='a', kind='uniform', mean=1.0, std=2.0,"

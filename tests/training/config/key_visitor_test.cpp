@@ -1,4 +1,4 @@
-// Visits of a struct that is no part of train.toml: rows of keys, reading, writing, refusals.
+// Visits of a struct that is not part of train.toml: rows of keys, reading, writing, refusals.
 #include "engine/training/config/key_visitor.h"
 
 #include <gmock/gmock.h>
@@ -71,7 +71,7 @@ const KeyTable& keys() {
   return table;
 }
 
-/// What is wrong, a line each.
+/// The errors, one a line.
 std::string read(const std::string& text, Drawing& to) {
   std::vector<Diagnostic> errors;
   const std::string folder = "/folder";
@@ -131,7 +131,7 @@ TEST(KeyVisitor, ReadsAndWrites) {
   EXPECT_EQ(written({}), "kind = \"square\"\nside = 1.0\nevery = \"2 steps\"\n");
 }
 
-// A page of keys has each once, with the default of most kinds and those of others.
+// A page of keys lists each once, with the default of most kinds and the exceptions.
 TEST(KeyVisitor, DefaultsThatDependOnTheKindAreTold) {
   const std::vector<KeyInfo> rows = list_keys([](KeyVisitor& v) {
     const auto visit_kind = [](KeyVisitor& inside, std::size_t kind) {
@@ -147,7 +147,8 @@ TEST(KeyVisitor, DefaultsThatDependOnTheKindAreTold) {
   EXPECT_EQ(rows[1].help, "near (pen); far (brush)");
 }
 
-// A table without a kind of its own has that of another one; keys of other kinds may say nothing.
+// A table without a kind of its own takes that of another one; keys of other kinds may pass
+// silently.
 TEST(KeyVisitor, KindsAreInheritedAndKeysPassedOver) {
   const auto messages = [](bool is_inherited, std::string_view refusal) {
     std::vector<Diagnostic> errors;

@@ -1,4 +1,4 @@
-// What is told of TOML that ends too early or lacks a bracket.
+// What the message says about TOML that ends too early or lacks a bracket.
 #include "engine/training/config/open_bracket.h"
 
 #include <gmock/gmock.h>

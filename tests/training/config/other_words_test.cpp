@@ -1,4 +1,4 @@
-// Words of other programs in a train.toml, and all that is wrong of it at once.
+// Words of other programs in a train.toml; and all its errors are reported at once.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

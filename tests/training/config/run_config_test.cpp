@@ -217,10 +217,10 @@ TEST(RunConfig, TheTableOfKeysTellsTheTruthAboutDefaults) {
     const std::string_view top = key.path.substr(0, key.path.find('.'));
     const auto is_in = [&](const char* table) { return key.path.starts_with(table); };
     if (top == "data" || is_in("optimizer.schedule.")) continue;
-    if (is_in("distillation.")) continue;  // there, where its teacher is
+    if (is_in("distillation.")) continue;  // only where there is a teacher
     if (is_in("optimizer.ema.") || is_in("optimizer.swa.") || is_in("optimizer.lookahead."))
-      continue;  // there, where one of their keys is
-    // A kind refuses the options of others: the first that knows this one.
+      continue;  // only where one of their keys is set
+    // A kind refuses the options of others: take the first kind that knows this one.
     std::string_view known = all_optimizers().front().name;
     for (auto optimizer = all_optimizers().rbegin(); optimizer != all_optimizers().rend();
          ++optimizer) {
@@ -358,7 +358,7 @@ TEST(RunConfig, AChoiceIsNotMadeOfAnotherType) {
               HasSubstr("precision.loss_scale: unknown value"));
 }
 
-// As where a run in float16 is evaluated or trained from its resolved file in float32.
+// As when a float16 run is evaluated or trained in float32 from its resolved file.
 TEST(RunConfig, AnOverrideRulesOutKeysOfTheFile) {
   const std::string half = std::string(minimal) + "[precision]\ncompute = 'float16'\n";
   for (const std::string keys : {"", "loss_scale = 1024\n", "growth_interval = 5\n"}) {

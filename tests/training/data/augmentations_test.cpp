@@ -202,7 +202,7 @@ TEST(Augmentations, ErasingLeavesARectangle) {
     EXPECT_GE(static_cast<double>(count), 0.05 * 12 * 16);  // sides are rounded
     EXPECT_LE(static_cast<double>(count), 0.3 * 12 * 16);
   }
-  EXPECT_GT(erased, 60);  // of 200, one half
+  EXPECT_GT(erased, 60);  // about half of 200
   EXPECT_LT(erased, 140);
   for (const Bytes& picture : augmented("random_erasing(p=1, value=[1, 2, 255])", 20))
     EXPECT_NE(picture, plain);

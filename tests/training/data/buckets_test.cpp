@@ -143,7 +143,7 @@ TEST(BucketedOrder, AStepIsOfOneBucketAndOnlyTheLastOneIsSmall) {
       ASSERT_LE(length, samples.lengths[place / 8]);
       of_short += samples.lengths[place / 8] == 2 ? 1 : 0;
     }
-    EXPECT_EQ(of_short, 24);  // of 25 that are so short; one goes into the next bucket
+    EXPECT_EQ(of_short, 24);  // 25 are so short, but one goes into the next bucket
     Samples sorted = samples.samples;
     std::sort(sorted.begin(), sorted.end());
     for (std::int64_t i = 0; i < 100; ++i) ASSERT_EQ(sorted[static_cast<std::size_t>(i)], i);
@@ -238,7 +238,7 @@ TEST(Buckets, OfAConfigurationWithAMask) {
   EXPECT_THAT(mistake("field = 'ids', lengths = [], dimension = 's'"),
               HasSubstr("no length is named"));
   EXPECT_THAT(mistake("field = 'ids', lengths = [2, 4]"), HasSubstr("dimension"));
-  // Backwards, what fills a sample up comes first.
+  // A flip puts the padding first.
   const std::string flipped =
       "kind = 'jsonl'\ntrain = { files = ['a.jsonl'] }\nfields = { ids = { from = 'ids', as = "
       "['split(\",\", max=4)', 'int64'], augment = ['random_flip'] } }\n"

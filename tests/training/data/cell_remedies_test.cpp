@@ -1,5 +1,5 @@
-// What is said of cells and rows of text tables that cannot be read: remedies that hold for the
-// whole file, one message for one fault, warnings of what is left out.
+// Messages about cells and rows of text tables that cannot be read: remedies that hold for the
+// whole file, one message for one fault, warnings about what is left out.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -70,7 +70,7 @@ TEST_F(CellRemedies, ColumnsThatAreWrittenInTwoWays) {
     // Whole numbers are written alike under either mark.
     EXPECT_THAT(refusal("a;b\n1,50;2\n", field), HasSubstr("got \"1,50\" (data.decimal = \",\")"));
   }
-  // Beside fractions with a point, a comma stands between thousands, where it can.
+  // Next to fractions with a point, a comma separates thousands, where it can.
   EXPECT_THAT(refusal("a;b\n1,500;2.5\n", "{ from = ['a', 'b'] }"),
               HasSubstr("got \"1,500\" (data.thousands = \",\")"));
 }
@@ -120,7 +120,7 @@ TEST_F(CellRemedies, OtherWordsForClasses) {
   EXPECT_THAT(refusal("a;b\n1;1\n", field), Not(HasSubstr("did you mean")));
 }
 
-// A word of Latin-1 is another one than the same in UTF-8, so that it would count as unknown.
+// A word in Latin-1 differs from the same word in UTF-8, so it would count as unknown.
 TEST_F(CellRemedies, WordsAreTextInUtf8) {
   for (const char* function : {"vocabulary", "hash(10)", "classes('M\xc3\xbcller', 'x')"}) {
     const std::string field = std::string("{ from = 'b', as = [\"") + function + "\"] }";

@@ -133,7 +133,7 @@ TEST(Transforms, IntegerTypesTakeTheirNumbersAlone) {
             (std::vector<double>{5, static_cast<float>(two_32)}));
 }
 
-// With out_of_range = "zero" such an id is one that no table has; a fraction is no id.
+// With out_of_range = "zero" such an id becomes one that no table has; a fraction is not an id.
 TEST(Transforms, IdsBeyondTheirTypeAreNoRow) {
   FieldConfig ids = field("a", {"int32"});
   ids.out_of_range = OutOfRange::zero;

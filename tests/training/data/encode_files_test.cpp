@@ -35,7 +35,7 @@ struct Outcome {
   std::vector<std::string> arrays, problems, failures;
   std::vector<std::int64_t> counts;
   std::vector<std::string> values;  // with how often they occur, sorted
-  std::uint64_t read = 0;           // bytes that were heard of
+  std::uint64_t read = 0;           // bytes that were reported
   bool operator==(const Outcome&) const = default;
 };
 
@@ -109,7 +109,7 @@ Outcome read(const TemporaryFolder& folder, const DataConfig& config,
 }
 
 /// Reads with many sizes of blocks and several threads; everything equals one thread's whole file.
-/// Where bad rows end the reading, what they say does.
+/// If bad rows end the reading, their messages are equal.
 Outcome expect_the_same(const TemporaryFolder& folder, const DataConfig& config) {
   EncodeFilesOptions options;
   options.problems = 3;
@@ -226,7 +226,7 @@ TEST(EncodeFiles, VocabulariesThatAreThere) {
   options.threads = 1;
   const Outcome expected = read(folder, config, {"a"}, options);
   EXPECT_THAT(expected.values, IsEmpty());
-  EXPECT_EQ(expected.counts[5], 200 / 9 * 6 + 1);  // of column `t`: unknown
+  EXPECT_EQ(expected.counts[5], 200 / 9 * 6 + 1);  // unknown values of column `t`
   options.block_bytes = 64;
   options.threads = 3;
   EXPECT_EQ(read(folder, config, {"a"}, options), expected);

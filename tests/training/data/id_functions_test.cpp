@@ -48,7 +48,7 @@ TEST(IdFunctionsTest, WhatIdsDependOn) {
   EXPECT_EQ(functions_of_ids("\"classes('no', \\\"it's\\\", 3)\", 'float32'"),
             "classes('no', \"it's\", '3')");
   EXPECT_EQ(functions_of_ids("'log1p', 'float32'"), "");
-  EXPECT_EQ(functions_of_ids("'vocabulary'"), "");  // its file tells
+  EXPECT_EQ(functions_of_ids("'vocabulary'"), "");  // the vocabulary's file says it
 }
 
 TEST(IdFunctionsTest, WhichValuesTextHolds) {
@@ -95,7 +95,7 @@ TEST(IdFunctionsTest, OthersAreRefused) {
   EXPECT_THAT(cells_refusal("", "'split(\"|\", max=2)', 'vocabulary'"),
               HasSubstr("expected neither missing nor split, got split('|', pad=0)"));
   EXPECT_EQ(cells_refusal("missing('-1')", "'missing(\"-1\")', 'hash(7)'"), "no error");
-  // Of a run that says nothing of this field.
+  // A run that says nothing about this field refuses nothing.
   refuse_other_functions({{"label", ""}}, config_with("'hash(3)'"), "run", "");
 }
 

@@ -34,7 +34,7 @@ inline std::vector<std::uint8_t> bytes_of_digits(const nlohmann::json& digits) {
   return bytes;
 }
 
-/// The greatest difference of two bytes in the same place; 256 where there are not as many.
+/// The greatest difference of two bytes in the same place; 256 if their numbers differ.
 inline int greatest_difference(const std::vector<std::uint8_t>& a,
                                const std::vector<std::uint8_t>& b) {
   if (a.size() != b.size() || a.empty()) return 256;

@@ -200,7 +200,7 @@ TEST_F(ImageData, HeldOutPicturesHaveTheClassesOfTraining) {
               HasSubstr("the training data has no class \"d\""));
 
   OpenOptions options;
-  options.classes = {"c", "d"};  // of a run
+  options.classes = {"c", "d"};  // as a run has them
   DataConfig used = config();
   used.train.files[0].paths = {folder_ / "val"};
   EXPECT_THAT(labels(*open_data(used, options).train), ElementsAre(0, 1));

@@ -57,7 +57,7 @@ TEST(JsonRow, CellsAreTheTextOfValues) {
   EXPECT_THAT(cells("3"), ElementsAre(HasSubstr("not an object")));
   EXPECT_THAT(cells("{\"a\": 1"), ElementsAre(HasSubstr("not JSON")));
   EXPECT_THAT(cells(R"({"d": 1e999, "a": 1, "b": 2, "c": 3})"), ElementsAre(HasSubstr("not JSON")));
-  EXPECT_EQ(row.cells(), std::vector<std::string_view>(3));  // none of an earlier line
+  EXPECT_EQ(row.cells(), std::vector<std::string_view>(3));  // none from an earlier line
   const std::string deep(100'000, '[');
   EXPECT_THAT(cells(("{\"d\": " + deep).c_str()), ElementsAre(HasSubstr("nested too deeply")));
 }

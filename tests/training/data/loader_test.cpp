@@ -183,14 +183,14 @@ TEST(Loader, ResumesExactlyAtEveryStep) {
       EXPECT_EQ(resumed[i].micro_batch.step_count, whole[stop + 1 + i].micro_batch.step_count);
     }
   }
-  // Another batch size goes on from the same sample and still covers the epoch once.
+  // Another batch size continues at the same sample and still covers the epoch once.
   LoaderOptions other{.batch_size = 5, .micro_batch_size = 5, .start = {0, 12}, .epochs = 1};
   const auto rest = deliver(source, other);
   const auto order = epoch_order(23, {}, 1, 0);
   EXPECT_EQ(all_samples(rest), std::vector<std::int64_t>(order.begin() + 12, order.end()));
 }
 
-// Through several batch sizes, each from where the one before has stopped.
+// Through several batch sizes, each starting where the one before stopped.
 TEST(Loader, StepsLeadWhereTheirPassesLead) {
   for (const bool drop_last : {false, true}) {
     for (const std::int64_t samples : {8, 9, 22, 23}) {
@@ -241,7 +241,7 @@ TEST(Loader, ManyThreadsDeliverTheSame) {
   EXPECT_EQ(all_samples(deliver(source, one)), all_samples(deliver(source, many)));
 }
 
-/// Samples of which each waits until two are under way at once.
+/// Samples, each of which waits until two are being read at once.
 class MeetingSource final : public DataSource {
  public:
   const std::vector<DataField>& fields() const override { return fields_; }
@@ -286,7 +286,7 @@ TEST(Loader, ThreadsFillAMicroBatchTogether) {
   EXPECT_EQ(slot, (std::vector<std::int64_t>{0, 1, 2, 3, 4, 5, 6, 7}));
 }
 
-// The error is that of the first sample that has one, whichever thread meets its own first.
+// The reported error is that of the first sample that has one, whichever thread is faster.
 TEST(Loader, TellsTheFirstErrorOfAMicroBatch) {
   FieldConfig field{.name = "y", .from = "x"};
   field.as.push_back(parse_transform("one_hot(5)"));
@@ -322,8 +322,8 @@ TEST(ShareOf, SharesFollowEachOtherAndDifferByOne) {
   EXPECT_EQ(share_of(2, {2, 3}), (SampleShare{2, 0}));
 }
 
-// Of each micro-batch the shares of all ranks, one behind the other, are what one process gets; all
-// ranks have the same places, steps and tickets.
+// The ranks' shares of each micro-batch, one after the other, are what one process gets; all ranks
+// have the same places, steps and tickets.
 TEST(Loader, RanksShareEachMicroBatch) {
   const auto source = counting_source(23);  // steps of 8, 8 and 7 samples in micro-batches of 4
   const LoaderOptions options{.batch_size = 8, .micro_batch_size = 4, .seed = 5, .epochs = 2};

@@ -21,7 +21,7 @@ using testing::error_of;
 using ::testing::HasSubstr;
 using Samples = std::vector<std::int64_t>;
 
-/// How often each of `kinds` numbers stands in a list.
+/// How often each of `kinds` numbers occurs in a list.
 std::vector<double> counts_of(const Samples& samples, std::size_t kinds) {
   std::vector<double> counts(kinds);
   for (const std::int64_t sample : samples) ++counts.at(static_cast<std::size_t>(sample));
@@ -49,7 +49,7 @@ TEST(WeightedOrder, DrawsAsOftenAsTheWeightsSay) {
   EXPECT_EQ(counts[1], 0);
   EXPECT_EQ(counts[5], 0);
   EXPECT_LT(chi_square(counts, weights), 33);
-  // The same number drawn again and again would fit as well.
+  // Counts would fit as well if the same number were drawn many times in a row.
   const Samples drawn = order->epoch(1, 0).samples;
   double equal_neighbours = 0;
   for (std::size_t i = 1; i < drawn.size(); ++i) equal_neighbours += drawn[i] == drawn[i - 1];

@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::TemporaryFolder;
 
-/// Of the Error{data} that f throws.
+/// The text of the Error{data} that f throws.
 template <class F>
 std::string data_error(F&& f) {
   try {
@@ -70,7 +70,7 @@ class SampleStreamTest : public ::testing::Test {
     }
     return all;
   }
-  static inline std::vector<std::string> places_;  // of the last micro-batch
+  static inline std::vector<std::string> places_;  // in the last micro-batch
 
   TemporaryFolder folder_;
   const std::string tsv_ = "kind = 'tsv'\ncolumns = ['label', 'a', 'b']\n", csv_ = "kind = 'csv'\n";
@@ -99,7 +99,7 @@ TEST_F(SampleStreamTest, RowsOfAFileHaveOneLength) {
               HasSubstr("0:1:2: data.fields.x: column `b`: not a number"));
 }
 
-// Which rows are the bad ones then, nobody can know: a first row that is cut short looks like one
+// There is no way to know which of them are bad rows: a first row that is cut short looks like one
 // without a label, and its next field would be taken for another one.
 TEST_F(SampleStreamTest, RowsOfTwoLengthsAreRefusedWhateverBecomesOfBadRows) {
   for (const char* bad : {"error", "skip"}) {
@@ -128,7 +128,7 @@ TEST_F(SampleStreamTest, EmptyLinesAreRowsUnlessTheyEndTheFile) {
   EXPECT_THAT(
       data_error([&] { micro_batches(*stream_table(request(tsv_, {"2\t3\n\n4\t5\n"})), 4); }),
       HasSubstr("0:2:1: an empty line: expected 2 fields"));
-  // Before the header they are none.
+  // Empty lines before the header are not rows.
   const auto headed = stream_table(request(csv_, {"\n\nb,a\n2,1\n"}));
   EXPECT_THAT(micro_batches(*headed, 4).at(0).values, ElementsAre(1, 2));
 }
@@ -175,8 +175,8 @@ TEST_F(SampleStreamTest, NothingToPredictIsAnError) {
               HasSubstr("there are no samples"));
 }
 
-// What functions of numbers make of the same text for training, for a stream of rows to predict and
-// for rows that are evaluated.
+// Functions of numbers give the same for the same text in training, in a stream of rows to predict
+// and in rows that are evaluated.
 TEST(SampleStream, FunctionsOfNumbersAreThoseOfTraining) {
   const TemporaryFolder folder, arrays;
   const std::string path = folder / "a";

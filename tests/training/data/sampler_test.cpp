@@ -136,7 +136,8 @@ TEST_F(Sampler, SourcesAreMixedByWeight) {
                                     "(b0.csv, …); it ends where the last of them")));
   const DataSets first = open(sources + ", epoch_end = 'first'");
   EXPECT_EQ(last.train->samples(), 50);
-  // 20 samples of a quarter of the places are read after 80 of them; 30 of three quarters after 40.
+  // 20 samples that get a quarter of the places are read after 80 of them, 30 with three quarters
+  // after 40.
   EXPECT_NEAR(static_cast<double>(last.epoch_samples()), 80, 2);
   EXPECT_EQ(first.epoch_samples(), 40);
   const Samples samples = last.order->epoch(1, 0).samples;

@@ -1,5 +1,5 @@
-// Functions that make of a row of ids what goes with it: positions, masks, labels one place ahead,
-// what a decoder reads. Expected values are written out by hand.
+// Functions that derive positions, masks, labels one place ahead and a decoder's inputs from a row
+// of ids. Expected values are written out by hand.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -47,7 +47,7 @@ TEST(SequenceFunctions, NextIsTheFollowingIdWhereThereIsOne) {
   EXPECT_THAT(made({"next(pad=0)"}, {5, 0, 6, 0}, DType::int32), ElementsAre(0, 6, -100, -100))
       << "a 0 in the middle is an id";
   EXPECT_THAT(made({"next(pad=0)"}, {0, 0}), ElementsAre(-100, -100));
-  // Labels that transformers would shift itself: what is no label stays none.
+  // Labels that transformers would shift itself; those to ignore stay so.
   EXPECT_THAT(made({"next"}, {-100, 6, 7, -100}), ElementsAre(6, 7, -100, -100));
 }
 

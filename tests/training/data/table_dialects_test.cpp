@@ -1,5 +1,6 @@
 // Tables as tools write them: separators, an index, headers in another case, marks of numbers,
-// spellings of nothing, booleans and dates; and what is said of cells that are none of these.
+// spellings of missing values, booleans and dates; and the messages about cells that are none of
+// these.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -62,7 +63,7 @@ std::string refusal(const std::string& text, const std::string& field,
   return error_of([&] { read_table(text, field, keys); });
 }
 
-// Each row of a column in which all are wrong would say the same.
+// If all rows of a column are wrong, each would give the same message.
 TEST(TableDialects, EqualErrorsOfAColumnAreToldOnceWithTheirCount) {
   std::string text = "a;b\n";
   for (int i = 0; i < 9; ++i) text += "x" + std::to_string(i) + ";" + std::to_string(i) + "\n";
@@ -138,8 +139,8 @@ TEST(TableDialects, MarksOfNumbers) {
                        "decimal = ','\nthousands = '.'"),
             (std::vector<double>{1234, 7}));
   EXPECT_EQ(read_table("a;b\n1,5e3;0\n", "'a'", "decimal = ','"), std::vector<double>{1500});
-  // What stands for an empty field is written as TOML has numbers.
-  // Seconds since 1970 are a number as well; what stands for an empty field has its own marks.
+  // Seconds since 1970 are written as numbers of this file; the value for an empty field is written
+  // as a number of TOML.
   EXPECT_EQ(read_table("a;b\n1700000001,5;0\n;0\n",
                        "{ from = 'a', as = ['missing(1.5)', "
                        "'unix_time', 'float64'] }",
@@ -154,7 +155,7 @@ TEST(TableDialects, MarksOfNumbers) {
   EXPECT_EQ(
       read_table("a;b\n;0\n2,5;0\n", "{ from = 'a', as = ['missing(1.25)'] }", "decimal = ','"),
       (std::vector<double>{1.25, 2.5}));
-  // Without the key that says so nothing is guessed.
+  // Without a key that says so nothing is guessed.
   EXPECT_THAT(refusal("a;b\n1,5;0\n", "'a'"),
               AllOf(HasSubstr("t.csv:2:1"), HasSubstr("data.decimal = \",\"")));
   EXPECT_THAT(refusal("a,b\n\"1,234,567\",0\n", "'a'"), HasSubstr("data.thousands = \",\""));

@@ -1,4 +1,4 @@
-// What text tables take of memory and time, whatever a packed file unpacks to.
+// How much memory and time text tables take, whatever a packed file unpacks to.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -82,7 +82,7 @@ TEST(TableMemory, ValuesOfAVocabularyAreCountedAgainstTheMachine) {
   EXPECT_LT(peak, 400 * mib);
 }
 
-// Compared with each other they would take hours.
+// Comparing them with each other would take hours.
 TEST(TableMemory, AHeaderOfManyColumns) {
   const TemporaryFolder folder;
   constexpr int count = 1'000'000;

@@ -1,4 +1,5 @@
-// Text tables: what hostile files and configurations get, and what damage and interrupts leave.
+// Text tables: how hostile files and configurations are refused, and what damage and interrupts
+// leave.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -32,7 +33,7 @@ class TableRefusals : public ::testing::Test {
                              keys + "[data.train]\nfiles = ['a']\n[data.fields]\n" + fields;
     return *parse_run_config(text, folder_ / "train.toml").data;
   }
-  /// Of field x, of the column n alone.
+  /// A configuration with one field x, read from a single column n.
   DataConfig one_column(const std::string& functions, const std::string& more = "") {
     return config("kind = 'tsv'\ncolumns = ['n']\n" + more,
                   "x = { from = 'n', as = [" + functions + "] }\n");
@@ -111,7 +112,7 @@ TEST_F(TableRefusals, MissingMayHaveAValueForEachColumn) {
               HasSubstr("`missing` has 3 values for 2 columns"));
 }
 
-// A line stands for a row, whatever it holds, so that what is predicted stands beside it.
+// Every line is a row, whatever it holds, so that predictions stand next to their lines.
 TEST_F(TableRefusals, EmptyLinesAreRowsUnlessTheyEndTheFile) {
   write("1\n\n2\n\n\r\n");
   EXPECT_THAT(values(one_column("'missing(7)'")), ElementsAre(1, 7, 2));

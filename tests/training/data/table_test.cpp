@@ -200,7 +200,7 @@ TEST(Table, VocabulariesMayBeShared) {
                               "there, min_count 2, by value here"));
 }
 
-// However many fields read it.
+// A value's count does not depend on how many fields read it.
 TEST(Table, AValueCountsAsOftenAsItStandsInTheFiles) {
   const TemporaryFolder folder;
   write_file(folder / "a", "u\tv\nw\tu\nu\tw\n");
@@ -214,7 +214,7 @@ TEST(Table, AValueCountsAsOftenAsItStandsInTheFiles) {
   EXPECT_EQ(counted("'a'", "'a'", "column"), "column\tvalue\tcount\na\tu\t2\n");
   EXPECT_EQ(counted("['a', 'a', 'b']", "['b', 'a']", "value"),
             "column\tvalue\tcount\n\tu\t3\n\tw\t2\n");
-  // Read in another way they are other values.
+  // Fields that read the column in different ways see different values.
   const DataSets sets = open_data(
       tsv(folder, "'a', 'b'",
           "x = { from = 'a', as = ['vocabulary(name=\"v\")'] }\n"
@@ -444,7 +444,7 @@ TEST(PreparedTable, IsMadeOnceAndAgainWhereSomethingChanged) {
   scaled.fields[2].as.push_back(parse_transform("reshape(1)"));
   EXPECT_FALSE(prepare(scaled).built);
   scaled.fields[2].as.push_back(parse_transform("scale(2)"));
-  EXPECT_TRUE(prepare(scaled).built);  // of float64 in place of float32
+  EXPECT_TRUE(prepare(scaled).built);  // float64 instead of float32
   scaled.fields[2].as.back() = parse_transform("scale(3)");
   EXPECT_FALSE(prepare(scaled).built);
   DataConfig counted = config;

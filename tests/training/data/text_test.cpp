@@ -53,7 +53,7 @@ TEST_F(TextData, HeldOutTextHasTheCharactersOfTheTraining) {
   const DataSets sets = open_data(config(keys, "eval = { files = 'b.txt' }\n"));
   EXPECT_THAT(ids_of(*sets.eval, "tokens", 0), ElementsAre(2, 0));
   EXPECT_THAT(ids_of(*sets.eval, "targets", 0), ElementsAre(0, 1));
-  // As a run that was trained has it: the text's own characters would be numbered otherwise.
+  // With the characters of a trained run; those of the text itself would get other numbers.
   OpenOptions options;
   options.characters = sets.vocabularies[0].text;
   DataConfig other = config(keys);
@@ -76,7 +76,7 @@ TEST_F(TextData, LinesAreDocumentsOfTheirOwn) {
   const DataSets sets =
       open_data(config("tokenizer = 'bytes'\nlength = 3\ndocuments = 'lines'\ndocument_end = 0\n"
                        "cross_documents = false\npad = 1"));
-  ASSERT_EQ(sets.train->samples(), 3);  // the empty line is none
+  ASSERT_EQ(sets.train->samples(), 3);  // the empty line is not one
   EXPECT_THAT(ids_of(*sets.train, "tokens", 0), ElementsAre('a', 'b', 'c'));
   EXPECT_THAT(ids_of(*sets.train, "targets", 0), ElementsAre('b', 'c', 0));
   EXPECT_THAT(ids_of(*sets.train, "tokens", 1), ElementsAre('d', 0, 1));

@@ -1,5 +1,5 @@
-// data.kind = "tokens": windows and their targets, documents, what is filled up, and files that are
-// no lists of ids.
+// data.kind = "tokens": windows and their targets, documents, padding, and files that are not lists
+// of ids.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -128,7 +128,7 @@ TEST_F(TokenData, StridesBeyondTheLengthLeaveTokensOut) {
 }
 
 TEST_F(TokenData, DocumentsAcrossPiecesOfTheFileAreFound) {
-  // Longer than what is read at a time, 2^18 tokens; a document of 1000 tokens each.
+  // Longer than the 2^18 tokens that are read at a time; each document has 1000 tokens.
   Ids ids(3'000'000, 1);
   for (std::size_t i = 999; i < ids.size(); i += 1000) ids[i] = 2;
   put<std::uint16_t>("a.bin", ids);

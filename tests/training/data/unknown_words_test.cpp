@@ -1,4 +1,4 @@
-// Words that training lacks: the nearest known one, when they are warned of, and refusals.
+// Words that the training data lacks: the nearest known one, when there is a warning, and refusals.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -33,12 +33,12 @@ TEST(UnknownWords, TheNearestKnownOne) {
   EXPECT_EQ(nearest_of("RED", {"blue", "Red"}), "Red");
   EXPECT_EQ(nearest_of("1.0", {"10", "1"}), "1");
   EXPECT_EQ(nearest_of("1e1", {"11", "10.0"}), "10.0");
-  EXPECT_EQ(nearest_of("7", {"1", "8"}), "");  // another number is no other spelling
+  EXPECT_EQ(nearest_of("7", {"1", "8"}), "");  // another number is not another spelling
   EXPECT_EQ(nearest_of("gren", {"blue", "green"}), "green");
   EXPECT_EQ(nearest_of("violet", {"blue", "green"}), "");
 }
 
-/// What is said while the data of training and held-out rows is opened.
+/// The messages while the data of training and held-out rows is opened.
 Texts said_of(const std::string& train, const std::string& eval, const std::string& functions) {
   const TemporaryFolder folder;
   write_file(folder / "train.csv", train);

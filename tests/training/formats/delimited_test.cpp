@@ -67,7 +67,7 @@ TEST(Delimited, TabsAndLineEnds) {
   EXPECT_EQ(rows_in("a\rb\n", false), (std::vector<Row>{{1, {"a\rb"}, ""}}));
 }
 
-// They are rows wherever one with text follows, also behind the end of the buffer.
+// Empty lines are rows if any line with text follows, even beyond the end of the buffer.
 TEST(Delimited, EmptyLines) {
   EXPECT_EQ(rows_in("\n\r\na\n\nb\n\n\r\n\r", false),
             (std::vector<Row>{
@@ -147,7 +147,7 @@ TEST(Delimited, ReadsGzip) {
   EXPECT_EQ(rows_of(folder / "joined.gz", false), rows);
 
   std::string bytes = gzipped_by_zlib(text);
-  // Padded with zeros, as by gzip(1); other things behind the end are refused where they begin.
+  // Zeros pad the data, as with gzip(1); anything else after its end is refused where it begins.
   for (const std::size_t zeros : {1, 511, 600'000}) {
     const std::string padding(zeros, '\0');
     write_file(folder / "padded.gz", bytes + padding);

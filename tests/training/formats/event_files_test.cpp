@@ -112,7 +112,7 @@ TEST(EventFiles, StepsAndTagsAreReadAgain) {
   EXPECT_FALSE(facts("version").is_graph);
   EXPECT_EQ(facts("histogram").tag, "weights/fc1:weight");
   EXPECT_EQ(facts_of_event("").step, 0);
-  // What is no message says nothing, and is not read beyond its end.
+  // Bytes that are not a message give nothing, and are not read beyond their end.
   const std::string event = event_bytes("histogram");
   for (std::size_t bytes = 0; bytes < event.size(); ++bytes)
     facts_of_event(std::string_view(event).substr(0, bytes));

@@ -31,7 +31,7 @@ class Images : public ::testing::Test {
     if (*jpeg_problem().what != '\0' || *png_problem().what != '\0')
       GTEST_SKIP() << "this build lacks libjpeg or libpng";
   }
-  /// Of the Error{data} that reading the file throws; "" where it throws none.
+  /// The text of the Error{data} that reading the file throws; "" if it throws none.
   static std::string refusal(const std::string& path) {
     try {
       Image image;
@@ -89,7 +89,7 @@ TEST_F(Images, CutFilesAreErrors) {
   for (const char* name : {"rgb.png", "interlaced.png", "palette.png", "jpeg_420.jpg",
                            "progressive.jpg", "restarts.jpg"}) {
     const std::string whole = read_file(image_path(name));
-    // Behind the last pixels there are sums and marks, which files may lack.
+    // After the last pixels there are checksums and marks, which files may lack.
     constexpr std::size_t behind_pixels = 24;
     ASSERT_GT(whole.size(), 2 * behind_pixels);
     for (std::size_t bytes = 0; bytes + behind_pixels <= whole.size(); bytes += 5) {
@@ -118,7 +118,7 @@ TEST_F(Images, ChangedBytesDoNoHarm) {
       EXPECT_TRUE(text.empty() || text.find("changed.jpg") != std::string::npos) << text;
     }
   }
-  EXPECT_GT(refused, 100);  // every byte of a PNG counts in a sum
+  EXPECT_GT(refused, 100);  // a PNG's checksums cover every byte
 }
 
 // 12000 x 12000 pixels are within the limit, and 432 MB; a few hundred bytes are not such a
@@ -144,7 +144,7 @@ TEST_F(Images, JpegsAreDecodedAtThePartThatIsEnough) {
     ImageHeader header = read_image(image_path("photo.jpg"),
                                     {.least_height = height + 1, .least_width = width}, image);
     EXPECT_EQ(image.height, 2 * height);
-    EXPECT_EQ(header.height, 64);  // of the file
+    EXPECT_EQ(header.height, 64);  // in the file
   }
   read_image(image_path("large.png"), {.least_height = 2, .least_width = 2}, image);
   EXPECT_EQ(image.height, 40);  // PNG has no parts

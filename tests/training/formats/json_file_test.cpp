@@ -1,4 +1,4 @@
-// JSON files that are read back: what is no document, and values of another type or range.
+// JSON files that are read back: texts that are not documents, values of another type or range.
 #include "engine/formats/json_file.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Single arrays of .npz archives: what is read of them, and sizes that do not agree.
+// Single arrays of .npz archives: what is read, and sizes that do not agree.
 #include "engine/formats/arrays/npz_file.h"
 
 #include <gmock/gmock.h>

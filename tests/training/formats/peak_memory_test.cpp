@@ -1,5 +1,5 @@
-// What files take of memory: good ones little more than their arrays, and no file more than the
-// arrays that are asked of it.
+// How much memory files take: good ones little more than their arrays, and no file more than the
+// arrays that are requested.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -40,7 +40,7 @@ class FilesInMemory : public ::testing::Test {
   const TemporaryFolder folder_;
 };
 
-/// Rows that repeat, but for a few: packed quickly, and to a part of their size.
+/// Rows that mostly repeat: packed quickly, and to a part of their size.
 std::string some_bytes(std::size_t bytes) {
   std::mt19937 random(3);
   std::string content(bytes, '\0');
@@ -113,7 +113,7 @@ TEST_F(FilesInMemory, AnIdxFileIsUnpackedAsFarAsItsHeaderSays) {
                 AllOf(HasSubstr("bomb.gz"), HasSubstr("bytes follow the array")));
     if (HasFailure()) throw 1;
   });
-  EXPECT_LT(peak, 8 * mib);  // of 2 GiB; pages of the program's own code count, too
+  EXPECT_LT(peak, 8 * mib);  // far below 2 GiB; pages of the program's own code count, too
 }
 
 // The header says 2 GiB, and so few bytes cannot unpack to that.
@@ -122,7 +122,7 @@ TEST_F(FilesInMemory, ImpossibleSizesAreRefusedAtOnce) {
   write("idx.gz", gzipped(idx));
   EXPECT_THAT(error_of([&] { read_idx(folder_ / "idx.gz"); }),
               AllOf(HasSubstr("cannot unpack to its array"), HasSubstr("2147483648 bytes")));
-  // No extents that no memory holds, even beside one of 0.
+  // Extents that no memory can hold are refused, even next to an extent of 0.
   write("idx", std::string("\0\0\x08\4\0\0\0\0", 8) + std::string(12, '\xff'));
   EXPECT_THAT(error_of([&] { read_idx(folder_ / "idx"); }), HasSubstr("shape is too large"));
   write("x.npy", npy_start("<f4", "(0, 4611686018427387904, 4611686018427387904)"));
@@ -176,7 +176,7 @@ TEST_F(FilesInMemory, ARowIsNoListOfMillionsOfFields) {
                   AllOf(HasSubstr("row.gz:1"), HasSubstr("too many fields"), HasSubstr("1048576")));
       if (HasFailure()) throw 1;
     });
-    EXPECT_LT(peak, 160 * mib) << quotes;  // of them 32 MiB of text
+    EXPECT_LT(peak, 160 * mib) << quotes;  // 32 MiB of it are text
   }
 }
 

@@ -9,7 +9,7 @@
 
 namespace tandem::testing {
 
-inline std::string pickled(const std::string& text) {  // of less than 256 bytes
+inline std::string pickled(const std::string& text) {  // fewer than 256 bytes
   return "\x8c" + std::string(1, static_cast<char>(text.size())) + text;
 }
 inline std::string pickled(std::int64_t integer) {
@@ -26,10 +26,10 @@ inline std::string pickled_name(const std::string& module, const std::string& na
   return "c" + module + "\n" + name + "\n";
 }
 
-/// torch._utils._rebuild_tensor_v2 of these arguments.
+/// The pickled call of torch._utils._rebuild_tensor_v2 with these arguments.
 struct PickledTensor {
   std::vector<std::int64_t> shape{3}, strides{1};
-  std::int64_t offset = 0, elements = 3;  // of the storage
+  std::int64_t offset = 0, elements = 3;  // in the storage
   std::string type = "FloatStorage", key = "0";
 
   std::string bytes() const {
@@ -49,7 +49,7 @@ inline std::string floats_as_bytes(const std::vector<float>& values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)};
 }
 
-/// As torch.save writes it, with the storage "0".
+/// An archive as torch.save writes it, with the storage "0".
 inline std::string torch_archive(const std::string& pickle, const std::string& storage) {
   return zip_archive({stored("w/data.pkl", pickle), stored("w/byteorder", "little"),
                       stored("w/data/0", storage), stored("w/version", "3\n")});

@@ -66,7 +66,7 @@ TEST(Pickle, MemosStandForTheSameValue) {
   const Pickle pickle = parsed(std::string("]q\0h\0\x86", 6));
   const PickleValue& pair = pickle.at(pickle.root);
   EXPECT_EQ(pair.items[0], pair.items[1]);
-  // A list in itself is no harm.
+  // A list that contains itself does no harm.
   EXPECT_EQ(root_of(std::string("]q\0h\0a", 6)).items.size(), 1u);
 }
 

@@ -1,4 +1,4 @@
-// Tables in files of row ranges: each a safetensors file of its own, together the table again.
+// Tables in files of row ranges: each is a safetensors file, and together they are the table again.
 #include "engine/formats/row_shards.h"
 
 #include <gmock/gmock.h>

@@ -68,7 +68,7 @@ TEST(Safetensors, TensorsOutliveTheFileObject) {
   EXPECT_EQ(kept.as<float>()[1], 4);
 }
 
-// Half an hour, did the parser look through all of them when one ends.
+// This would take half an hour if the parser searched all tensors whenever one ends.
 TEST(Safetensors, ManyTensorsAreRead) {
   const TemporaryFolder folder;
   constexpr std::size_t count = 300'000;

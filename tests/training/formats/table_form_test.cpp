@@ -57,7 +57,7 @@ TEST(TableForm, NeededColumnsDecide) {
 
 TEST(TableForm, AnIndexThatTheHeaderLacks) {
   EXPECT_TRUE(form_of("\"a\",\"b\"\n\"1\",5,6\n\"2\",5,6\n").has_index);
-  EXPECT_FALSE(form_of("a,b\n1,5,6\n1,5,6\n").has_index);  // tells no rows apart
+  EXPECT_FALSE(form_of("a,b\n1,5,6\n1,5,6\n").has_index);  // does not distinguish the rows
   EXPECT_FALSE(form_of("a,b\n1,5,\n2,6,\n").has_index);    // a separator at the end of each row
   EXPECT_FALSE(form_of("a,b\n1,5,6\n").has_index);
   EXPECT_FALSE(form_of("a,b\n1,5\n2,6\n").has_index);

@@ -25,7 +25,7 @@ class TokenizerRefusals : public ::testing::Test {
     return Json::parse(R"({"model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2},
                            "merges": [["a", "b"]]}, "added_tokens": []})");
   }
-  /// "" where it is taken.
+  /// The message of the refusal; "" if the text is accepted.
   static std::string refusal(const std::string& text) {
     try {
       Tokenizer::parse("tokenizer.json", text);
@@ -134,7 +134,7 @@ TEST_F(TokenizerRefusals, HostileFilesAreBounded) {
 }
 
 TEST_F(TokenizerRefusals, TextThatGrowsWithoutAnEndIsRefused) {
-  // Each part makes sixteen letters of one: 2^160 of them.
+  // Each part turns one letter into sixteen: 2^160 letters in the end.
   Json more = Json::parse(R"({"type": "Replace", "pattern": {"String": "a"}})");
   more["content"] = std::string(16, 'a');
   Json json = small();
@@ -178,7 +178,7 @@ TEST_F(TokenizerRefusals, ExpressionsThatTakeMoreThanLinearTimeAreStopped) {
   EXPECT_EQ(seconds_and_message("'s| ?\\p{L}+|\\s+(?!\\S)|\\s+", words).second, "");
 }
 
-// As many characters of a word are tried as the longest token has.
+// A search tries only as many characters of a word as the longest token has.
 TEST_F(TokenizerRefusals, LongWordsOfAWordPieceTakeLinearTime) {
   Json json = small();
   json["model"] = {{"type", "WordPiece"},
@@ -199,7 +199,7 @@ TEST_F(TokenizerRefusals, LongWordsOfAWordPieceTakeLinearTime) {
 }
 
 TEST_F(TokenizerRefusals, TokensWithoutAnEndAreRefused) {
-  // Of each byte of a token that is looked for much more memory would be taken.
+  // Searching for a token takes much more memory for each of its bytes.
   const std::string endless((std::size_t{1} << 24) + 1, 'x');
   Json json = small();
   json["normalizer"] = {{"type", "Replace"}, {"pattern", {{"String", "a"}}}, {"content", endless}};

@@ -1,4 +1,4 @@
-// tokenizer.json: parts alone and whole tokenizers give what Hugging Face's library gives.
+// tokenizer.json: single parts and whole tokenizers give what Hugging Face's library gives.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -98,7 +98,7 @@ class TokenizerFiles : public ::testing::TestWithParam<std::string> {
 
 TEST_P(TokenizerFiles, GiveTheSameIds) {
   ASSERT_EQ(lines_.size(), case_.at("ids").size());
-  for (int round = 0; round < 2; ++round) {  // words that came before are known
+  for (int round = 0; round < 2; ++round) {  // the second time all words are known
     for (std::size_t i = 0; i < lines_.size(); ++i) {
       EXPECT_EQ(encode(i).ids, case_.at("ids")[i].get<Ids>())
           << Json(lines_[i]).dump(-1, ' ', true) << " in round " << round;

@@ -1,4 +1,4 @@
-// What parameters.load makes of a file of weights: names, shapes, what does not fit.
+// What parameters.load does with a file of weights: names, shapes, what does not fit.
 #include "engine/training/loading/load_weights.h"
 
 #include <gmock/gmock.h>
@@ -137,7 +137,7 @@ TEST_F(LoadWeights, MatricesAreTransposedWhereTheRuleSaysSo) {
   }
 }
 
-// What ranks share out: their part of the whole, transposed or not.
+// A rank takes its part of a sharded parameter, which the file may hold transposed.
 TEST_F(LoadWeights, RanksTakeTheirPart) {
   parameters_ = {{"table.weight", {7, 4}}};
   for (const bool transposed : {false, true}) {
@@ -245,7 +245,7 @@ TEST_F(LoadWeights, CountersAndWeightsThatNobodyNeedsArePassedOver) {
 }
 
 TEST_F(LoadWeights, TiedWeightsHaveSeveralNames) {
-  // The model's other name, alone and beside the first one.
+  // The model's other name, first without and then with the first one.
   parts_.aliases = {{"tied.weight", "head.weight"}};
   auto tensors = whole();
   tensors[2].name = "tied.weight";

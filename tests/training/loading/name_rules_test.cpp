@@ -34,7 +34,7 @@ TEST(NamePattern, WildcardsStandForWhatTheyMatched) {
   }
 }
 
-// A pattern that would take for ever by trying: 2^40 ways.
+// A pattern that would take forever by trial: 2^40 ways.
 TEST(NamePattern, TakesTimeOfPatternTimesName) {
   std::string pattern, parts;
   for (int i = 0; i < 40; ++i) pattern += "**.a.";

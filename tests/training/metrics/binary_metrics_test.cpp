@@ -1,5 +1,5 @@
 // Accuracy and mean squared error over several forms of labels; auc, auc_pr, log_loss and
-// calibration of many samples against tests/data/metrics.json; what is better of each metric.
+// calibration of many samples against tests/data/metrics.json; the better direction of each metric.
 #include "engine/metrics/metric.h"
 #include "tests/harness/folders.h"
 
@@ -75,7 +75,7 @@ BinarySamples binary_samples_of(const nlohmann::json& c) {
   return samples;
 }
 
-/// In batches of `batch` samples.
+/// The metric over all samples, added in batches of `batch`.
 double value_of(const std::string& metric, const BinarySamples& samples, std::size_t batch) {
   const std::unique_ptr<Metric> m = make(metric);
   for (std::size_t first = 0; first < samples.logits.size(); first += batch) {
@@ -126,7 +126,7 @@ TEST(BinaryMetricsTest, TheSameBitsInAnyOrderAndBatch) {
   }
 }
 
-// Of three ranks each has a part of the samples; parts are added in their order.
+// Three ranks each have a part of the samples; the parts are added in the order of the ranks.
 TEST(BinaryMetricsTest, PartsAddUpToTheWhole) {
   std::mt19937 random(5);
   BinarySamples samples;
@@ -232,7 +232,7 @@ TEST(MetricKindsTest, KnowTheirTerms) {
   }
 }
 
-/// The value of a model that is right, or of one that is wrong.
+/// The value for a model that is always right, or always wrong.
 double value_of_model(const MetricKind& kind, bool is_right) {
   const std::unique_ptr<Metric> metric = make(kind.name);
   const std::vector<std::int64_t> groups(4, 3);

@@ -1,5 +1,5 @@
 // Metrics of whole evaluations: numbers, tables by class and by a data field, over ranks, after a
-// resume; what of the data and the model has no such metric.
+// resume; which data and models have no such metric.
 #include "engine/training/metrics/evaluated_metrics.h"
 
 #include <filesystem>
@@ -83,7 +83,7 @@ TEST_F(EvaluatedMetricsTest, TablesAgreeWithTheNumber) {
   ASSERT_EQ(run.result.tables.size(), 3u);
   EXPECT_EQ(run.result.tables[0].metric, "confusion");
   EXPECT_EQ(Json::parse(table_json(run.result.tables[2])), slices);
-  // Tables are no numbers of the progress, nor of the summary.
+  // Tables are not among the numbers of the progress, nor of the summary.
   EXPECT_EQ(run.evaluations.back().values.size(), 2u);
 }
 
@@ -155,7 +155,7 @@ TEST_F(EvaluatedMetricsTest, RanksHaveTheTablesOfOneProcess) {
   };
   for (const std::int64_t samples : {21, 3}) {
     const Found whole = evaluate(nullptr, samples);
-    for (const int ranks : {2, 5}) {  // of 3 samples some of 5 ranks have none
+    for (const int ranks : {2, 5}) {  // with 3 samples, some of 5 ranks have none
       std::vector<Found> found(static_cast<std::size_t>(ranks));
       testing::on_rank_threads(ranks, [&](RankGroup& group) {
         found[static_cast<std::size_t>(group.rank())] = evaluate(group.rendezvous(), samples);
@@ -185,7 +185,7 @@ TEST_F(EvaluatedMetricsTest, ClassesAndValuesAreCalledByTheirWords) {
   };
   using Names = std::vector<std::vector<std::string>>;
   EXPECT_EQ(names_with({}), (Names{{"0", "1", "2"}, {"0", "1", "2"}, {"-2", "0", "5"}}));
-  // 1 of the labels has no word; of the countries -2 and 5 have none.
+  // Label 1 has no word, and neither have countries -2 and 5.
   EXPECT_EQ(names_with({{"labels", {"ant", "", "cow"}}, {"country", {"chad"}}}),
             (Names{{"ant", "1", "cow"}, {"ant", "1", "cow"}, {"-2", "chad", "5"}}));
   // A word that would be the name of two.

@@ -1,4 +1,4 @@
-// Sums that lose nothing: against sums that are exact in integers, and in any order.
+// Sums without rounding: against sums that are exact in integers, and in any order.
 #include "engine/metrics/exact_sum.h"
 
 #include <gtest/gtest.h>

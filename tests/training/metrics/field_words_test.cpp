@@ -1,4 +1,4 @@
-// What the numbers of labels and of slices stand for.
+// What the numbers of labels and of slices mean in words.
 #include "engine/training/metrics/field_words.h"
 
 #include <gmock/gmock.h>

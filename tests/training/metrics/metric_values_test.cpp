@@ -55,7 +55,7 @@ HostTensor chosen(const HostTensor& all, std::span<const std::int64_t> samples) 
   return some;
 }
 
-/// What a metric has come to.
+/// The result of a metric.
 struct Measured {
   std::optional<double> number;
   MetricTable table;
@@ -89,7 +89,7 @@ class OneMetric {
 
   const MetricConfig& config() const { return config_; }
 
-  /// Of these samples, in batches.
+  /// The metric over these samples, added batch by batch.
   std::unique_ptr<Metric> over(const std::vector<std::int64_t>& order, std::size_t batch) const {
     std::unique_ptr<Metric> metric = metric_.make();
     for (std::size_t first = 0; first < order.size(); first += batch) {
@@ -104,7 +104,7 @@ class OneMetric {
     }
     return metric;
   }
-  /// As ranks add up what each has of the samples.
+  /// The metric over these samples, added up from what each rank has of them.
   std::unique_ptr<Metric> over_ranks(const std::vector<std::int64_t>& order,
                                      const std::vector<std::size_t>& ends) const {
     std::unique_ptr<Metric> sum = metric_.make();
@@ -245,7 +245,7 @@ TEST(MetricValuesTest, ALabelWithoutANumberIsNotAmongTheGreatest) {
   top->add({HostTensor::from<float>({1, 6}, {nan, 1, 1, 1, 1, 1}),
             HostTensor::from<std::int64_t>({1}, {0})});
   EXPECT_EQ(top->value(), 0);
-  // Of six equal scores the last one is not among the first five.
+  // Among six equal scores the last one is not one of the first five.
   top->add({HostTensor::from<float>({2, 6}, std::vector<float>(12, 1)),
             HostTensor::from<std::int64_t>({2}, {5, 4})});
   EXPECT_DOUBLE_EQ(top->value(), 1.0 / 3);

@@ -1,4 +1,4 @@
-// Who tells people that a run on ranks has ended: one of them, once.
+// Which rank reports that a run on ranks has ended: exactly one.
 #include "engine/training/ranks/end_on_ranks.h"
 
 #include <gmock/gmock.h>
@@ -19,7 +19,7 @@ class Seen final : public Rendezvous {
   std::optional<std::string> failure() override { return failure_; }
   void fail(const std::string& why) override { told = why; }
 
-  std::string told;  // to the other ranks
+  std::string told;  // sent to the other ranks
 
  private:
   const int rank_;
@@ -60,7 +60,7 @@ TEST(EndOnRanks, WhoHasTheErrorTellsIt) {
   }
 }
 
-// Rank 0 has nothing to add to what rank 2 says itself.
+// Rank 0 has nothing to add to what rank 2 reports itself.
 TEST(EndOnRanks, WitnessesOfAnErrorAreSilent) {
   const std::string failure = "rank 2 (node2) has ended with an error: row 17 has no label";
   for (const int rank : {0, 1, 3})
@@ -70,7 +70,7 @@ TEST(EndOnRanks, WitnessesOfAnErrorAreSilent) {
   EXPECT_TRUE(ending_of(0, failure, at_an_exchange).is_elsewhere);
 }
 
-// What rank 0 has told the others of itself comes back to it, and nobody else says it.
+// Rank 0's own failure comes back to it from the others; it reports it, since no other rank does.
 TEST(EndOnRanks, RankZeroTellsItsOwnFailure) {
   const std::string failure = "this rank has ended with an error: all_reduce of 'loss' failed";
   EXPECT_FALSE(ending_of(0, failure, {.message = "rank 0 of 4: " + failure}).is_elsewhere);
@@ -86,7 +86,7 @@ TEST(EndOnRanks, ADeathIsToldByRank0) {
   EXPECT_TRUE(ending_of(2, of_rank_0, witness(of_rank_0)).is_elsewhere);
 }
 
-// An error of rank 0's own is told, whatever else has happened meanwhile.
+// Rank 0 reports an error of its own, whatever else has happened meanwhile.
 TEST(EndOnRanks, ASecondErrorOfRank0IsTold) {
   const Ending ending = ending_of(0, "rank 2 (node2) has ended with an error: disk full", own);
   EXPECT_FALSE(ending.is_elsewhere);

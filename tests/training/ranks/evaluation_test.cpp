@@ -58,7 +58,7 @@ class RankEvaluationTest : public ::testing::Test {
 TEST_F(RankEvaluationTest, SharesGiveTheNumbersOfOneProcess) {
   for (const std::int64_t samples : {21, 8, 3}) {
     const Evaluation::Values whole = *evaluate(nullptr, samples, 0.5f);
-    for (const int ranks : {2, 3, 5}) {  // of 3 samples some of 5 ranks have none
+    for (const int ranks : {2, 3, 5}) {  // with 3 samples, some of 5 ranks have none
       SCOPED_TRACE(std::to_string(samples) + " samples, " + std::to_string(ranks) + " ranks");
       std::vector<Evaluation::Values> found(static_cast<std::size_t>(ranks));
       on_rank_threads(ranks, [&](RankGroup& group) {
@@ -113,7 +113,7 @@ Graph with_table(const OperatorSet& operators, std::int64_t batch) {
 
 class SharedOutEvaluationTest : public ::testing::Test {
  protected:
-  /// Twice, as a run evaluates again and again.
+  /// Evaluates twice, as a run evaluates again and again.
   Evaluation::Values evaluate(RankGroup* group, std::int64_t samples,
                               const Shardings& shards) const {
     testing::SmallEngine engine;
@@ -146,7 +146,7 @@ class SharedOutEvaluationTest : public ::testing::Test {
   testing::TemporaryFolder folder_;
 };
 
-// Some have fewer micro-batches than others, or none, and take part in those of the others.
+// Some ranks have fewer micro-batches than others, or none, and take part in those of the others.
 TEST_F(SharedOutEvaluationTest, AnyNumberOfSamplesGivesTheNumbersOfOneProcess) {
   const std::vector<Shardings> all{{{"fc2.weight", Sharding::columns}},
                                    {{"fc2.weight", Sharding::rows}},

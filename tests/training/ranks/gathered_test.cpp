@@ -1,4 +1,4 @@
-// What ranks tell each other: bytes of any number, errors of some of them, what is long under way.
+// Exchanges between ranks: any number of bytes, errors of some ranks, work that takes long.
 #include "engine/training/ranks/gathered.h"
 
 #include <gmock/gmock.h>
@@ -61,7 +61,7 @@ TEST(GatheredTest, OneRanksErrorEndsAllAndIsToldOnce) {
       EXPECT_EQ(error.kind(), ErrorKind::data);
       EXPECT_THAT(error.what(), AllOf(HasSubstr("a.npz"), HasSubstr("rank 2: a broken row")));
     }
-    // All are at the same place of the run.
+    // All are at the same point of the run.
     EXPECT_EQ(gathered(*group.rendezvous(), "after it", "x").size(), 3u);
   });
 }
@@ -94,7 +94,7 @@ TEST(GatheredTest, RankZeroGoesFirst) {
   EXPECT_EQ(done, 4);
 }
 
-// An exchange takes a second at most; what is under way may take longer.
+// An exchange takes a second at most; the work that all wait for may take longer.
 TEST(GatheredTest, WhatTakesLongIsWaitedFor) {
   testing::RankThreadsOptions options;
   options.exchange_limit = std::chrono::seconds(1);

@@ -50,7 +50,7 @@ class GraphTrainer {
     }
     machine_.synchronize();
     for (const std::string& name : states_.names()) {
-      // Each rank's own, within a step.
+      // Each rank has its own, and only within a step.
       if (name.ends_with("/gradient_sum") || name.ends_with("/touched_rows")) continue;
       result_.states.emplace(name, states_.read(name));
       if (const StateShard* shard = states_.shard(name)) result_.shards.emplace(name, *shard);

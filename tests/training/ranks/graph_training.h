@@ -1,4 +1,4 @@
-// A forward graph that is trained for some steps, alone or by ranks that are threads.
+// A forward graph that is trained for some steps, in one process or by ranks that are threads.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,7 @@
 
 namespace tandem::testing {
 
-/// Its output "y" of [samples, outputs] is compared with a target "t" of sines.
+/// The graph's output "y" of [samples, outputs] is compared with a target "t" of sines.
 struct GraphTraining {
   std::vector<std::string> keys;
   std::int64_t batch = 12, micro_batch = 12, outputs = 1;
@@ -24,16 +24,16 @@ struct GraphTraining {
   /// Fills an input besides the target with samples from `first` on.
   std::function<void(const std::string& name, std::int64_t first, std::int64_t samples, void* slot)>
       feed;
-  Shardings shards;  // of several ranks
+  Shardings shards;  // with several ranks
 };
 
 /// A parameter "a.weight" with the path "a:weight" that starts with sines.
 State sine_parameter(const std::string& name, const Shape& shape);
 
-/// What comes of it on one rank.
+/// The result on one rank.
 struct TrainedGraph {
   std::vector<float> losses;
-  std::map<std::string, HostTensor> states;  // but sums within a step
+  std::map<std::string, HostTensor> states;  // without the sums within a step
   std::map<std::string, StateShard> shards;
   float norm = 0, stop = -1;  // rank 1 wants to stop
   std::optional<Program::StepError> error;

@@ -1,4 +1,5 @@
-// Checkpoints that ranks write together: the bytes of one process, whichever states they share out.
+// Checkpoints that ranks write together have the bytes of one process, whichever states are
+// sharded.
 #include "engine/training/checkpoints/rank_checkpoint.h"
 
 #include <gmock/gmock.h>
@@ -37,7 +38,7 @@ struct Kept {
   StateKind is = StateKind::optimizer;
 };
 
-// Large and small ones, of which ranks keep as much or one row less, some of them nothing.
+// Large and small states; each rank keeps equally many rows or one less, some ranks none.
 const std::vector<Kept> kept{
     {"table", {10'001, 16}, ShardKind::rows, StateKind::parameter},
     {"table/acc", {10'001}, ShardKind::rows},
@@ -63,7 +64,7 @@ HostTensor numbers(const Shape& shape, float first) {
 
 class RankCheckpoint : public ::testing::Test {
  protected:
-  /// What a rank keeps; all of it where there is one. `zero`: as before the first step.
+  /// The states that a rank keeps, all of them with one rank. `zero`: as before the first step.
   static OwnProgram states(const SmallEngine& engine, int rank, int ranks, bool zero = false) {
     GraphBuilder g(engine.operators);
     float first = 1;
@@ -79,7 +80,7 @@ class RankCheckpoint : public ::testing::Test {
     return testing::make_program(g.finish(), engine.operators, *engine.cpu);
   }
 
-  /// On so many ranks; what each has thrown.
+  /// Writes on so many ranks; returns what each has thrown.
   std::vector<std::string> write(int ranks, const std::string& folder) const {
     return RankThreads(ranks).run([&](RankGroup& group) {
       SmallEngine engine;
@@ -160,7 +161,7 @@ TEST_F(RankCheckpoint, OneRankThatCannotWriteEndsAll) {
   EXPECT_THAT(list_directory(folder_.path()), ::testing::ElementsAre(checkpoint_name(step)));
 }
 
-// Each file is looked through by one rank alone, and all hear of it.
+// Only one rank checks each file, and all ranks learn the result.
 TEST_F(RankCheckpoint, DamageIsFoundByWhoeverLooks) {
   write_alone(folder_.path());
   const std::string newer = folder_ / checkpoint_name(step + 1);
@@ -192,7 +193,7 @@ TEST_F(RankCheckpoint, DamageIsFoundByWhoeverLooks) {
   }
 }
 
-// Of a step whose evaluation was made up for; nobody sees the step without a checkpoint.
+// A step whose evaluation was made up for is saved again; at no time is it without a checkpoint.
 TEST_F(RankCheckpoint, OneThatIsThereIsReplacedAtOnce) {
   write_alone(folder_.path());
   const std::string manifest = (folder_ / checkpoint_name(step)) + "/manifest.json";

@@ -13,10 +13,10 @@
 
 namespace tandem::testing {
 
-/// What each rank has done and said.
+/// What each rank has done and reported.
 struct RankRuns {
   std::vector<Trained> ranks;
-  std::vector<std::string> errors;  // "" of those that have thrown nothing
+  std::vector<std::string> errors;  // "" for ranks that threw nothing
 
   const Trained& first() const { return ranks[0]; }
 };

@@ -1,4 +1,4 @@
-// Which rank holds the others up, and what the log says of it.
+// Which rank the others wait for, and what the log says about it.
 #include "engine/training/ranks/rank_times.h"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ TEST(RankTimes, TheSlowestIsNamedBesideTheMedian) {
       slowest.text(),
       "rank 2 (b) is the slowest: 0.500 s a step, the median 0.210 s; the others wait for it");
   EXPECT_FALSE(slowest_of({0.2, 0.21}, {"a", "a"}).is_worth_telling());
-  // Of steps that take no time nobody wants to know.
+  // Steps that take no time are not worth a message.
   EXPECT_FALSE(slowest_of({0.001, 0.002, 0.001}, {"a", "a", "a"}).is_worth_telling());
 }
 

@@ -1,4 +1,4 @@
-// Sums of looked-up rows of tables that ranks share by rows, where sums cross and not rows.
+// Sums of looked-up rows of tables that are sharded by rows, where sums cross instead of rows.
 #include "engine/training/ranks/shard_bags.h"
 
 #include <gmock/gmock.h>
@@ -16,8 +16,8 @@ namespace {
 
 constexpr std::int64_t bag = 16;
 
-/// What else looks up the deep table's rows: with weights of the model, or ones that are trained,
-/// which rows cross for; bags behind an axis of two.
+/// What else looks up the deep table's rows: bags with weights of the model, or with trained
+/// weights, for which rows cross; bags whose samples are the second axis; or single rows.
 enum class Beside { nothing, weighted, trained_weights, bags_of_two, rows };
 
 Graph bags_graph(const OperatorSet& operators, std::int64_t samples, Beside beside) {
@@ -142,7 +142,7 @@ TEST(ShardBags, OwnersWhoseRowsNobodyAsksFor) {
   expect_bags_as_alone({.keys = usual, .ids = Ids::of_few_owners}, {2, 3, 4});
 }
 
-// What stands in for a sample that a rank has less touches no row: lazy moments would move.
+// The padding of a rank that has one sample less touches no row: otherwise lazy moments would move.
 TEST(ShardBags, SharesMayDifferByASample) {
   for (const Beside beside : {Beside::nothing, Beside::weighted, Beside::bags_of_two}) {
     expect_bags_as_alone({.keys = usual, .beside = beside, .batch = 7, .micro_batch = 7},
@@ -204,7 +204,7 @@ TEST(ShardBags, CrossOnce) {
       collectives({.keys = usual, .beside = Beside::trained_weights}).contains(exchange_rows_name));
 }
 
-/// Of lookups in tables of so many rows and columns, by the same ids.
+/// Whether sums cross for lookups in tables of so many rows and columns, by the same ids.
 bool crosses(const Shape& ids_shape, std::int64_t rows, const RankShares& ranks,
              const Shape& columns = {80}, bool of_a_state = false) {
   const OperatorSet operators = all_operators();

@@ -1,6 +1,5 @@
-// Matrices that ranks share out among products: networks of split layers, an attention block and
-// losses over split logits. One process with whole matrices is the reference; the ranks are
-// threads.
+// Tensor-parallel matrices: networks of split layers, an attention block and losses over split
+// logits. One process with whole matrices is the reference; the ranks are threads.
 #include "engine/training/ranks/shard_products.h"
 
 #include <gmock/gmock.h>
@@ -121,10 +120,10 @@ void feed_numbers(const std::string& name, std::int64_t first, std::int64_t samp
 }
 
 const Shardings pair{{"up.weight", columns}, {"down.weight", rows}};
-/// The same of [out, in].
+/// As above, for matrices that are stored as [out, in].
 const Shardings transposed_pair{{"up.weight", rows}, {"down.weight", columns}};
 
-/// With sgd where they name no kind.
+/// The keys with sgd, unless they name another kind.
 std::vector<std::string> with_kind(std::vector<std::string> keys) {
   keys.insert(keys.begin(), "optimizer.kind=sgd");
   return keys;
@@ -178,7 +177,7 @@ GraphTraining transformer_of(std::vector<std::string> keys, Shardings shards,
           .shards = std::move(shards)};
 }
 
-/// The whole of a state, of the ranks' blocks where it is shared out.
+/// A whole state, assembled from the ranks' blocks if it is sharded.
 std::vector<double> assembled_matrix(const std::vector<TrainedGraph>& all,
                                      const std::string& name) {
   std::vector<double> numbers;
@@ -384,7 +383,8 @@ std::map<std::string, int> exchanges(const Graph& graph) {
   return count;
 }
 
-// Forward: the samples before, their sums behind. Backward: the same, the other way round.
+// Forward: samples are gathered before the pair, sums are scattered after it. Backward: the
+// reverse.
 TEST(ShardProducts, APairOfProductsExchangesTwiceEachWay) {
   std::map<std::string, int> count = exchanges(graph_of(perceptron_of({}, pair), 4));
   EXPECT_EQ(count[all_gather_name], 2);
@@ -402,7 +402,7 @@ TEST(ShardProducts, AttentionByHeadsExchangesAsAPairDoes) {
   EXPECT_EQ(count[all_to_all_name], 0);
 }
 
-// No rank has a float for each class but its own ones, neither forward nor backward, and a 1 /
+// No rank has a float for any class but its own, neither forward nor backward, and each has 1 /
 // ranks of the head with its states.
 TEST(ShardProducts, NoRankHasAllLogits) {
   const GraphTraining of = transformer_of({adam_setting}, {{"head.weight", columns}});
@@ -411,7 +411,7 @@ TEST(ShardProducts, NoRankHasAllLogits) {
   for (const State& state : graph.states) {
     if (state.name.starts_with("head.")) bytes += state.start.bytes();
   }
-  EXPECT_EQ(bytes, 3 * 4 * static_cast<std::size_t>(width * 3));  // of 11 columns 3
+  EXPECT_EQ(bytes, 3 * 4 * static_cast<std::size_t>(width * 3));  // 3 of 11 columns
   for (const Value& value : graph.values) {
     const Shape& shape = value.type.shape;
     EXPECT_EQ(std::count(shape.begin(), shape.end(), classes), 0)
@@ -434,7 +434,7 @@ std::string refused_products(GraphTraining of, int ranks, int rank = 0) {
   return "";
 }
 
-// The word is columns of what makes heads, and rows of what reads them.
+// `heads` means columns for the weights that make heads, and rows for the one that reads them.
 TEST(ShardProducts, HeadsAreColumnsAndRows) {
   Shardings spelt = block;
   for (const char* other : {"up.weight", "down.weight", "head.weight"}) spelt.erase(other);
@@ -451,7 +451,7 @@ TEST(ShardProducts, HeadsAreColumnsAndRows) {
   EXPECT_EQ(exchanges(by_word), exchanges(by_axes));
 }
 
-// No attention falls back to all heads in silence.
+// No attention silently falls back to all heads.
 TEST(ShardProducts, HeadsThatRanksCannotShareOut) {
   EXPECT_THAT(refused_products(transformer_of({}, attention_by_heads), 3),
               AllOf(HasSubstr("q:weight"), HasSubstr("3 ranks do not divide the 4 heads"),
@@ -479,8 +479,8 @@ TEST(ShardProducts, WhatCannotBeSharedOut) {
   }
 }
 
-// Of a matrix whose product sums over its ranks' parts each has a piece of every unit, and the last
-// one cuts off padding: all say the same.
+// If a matrix's product sums over the ranks' parts, each rank has a piece of every unit, and the
+// last one cuts off padding: all ranks give the same message.
 TEST(ShardProducts, AdaptiveLimitsOfPartsOfUnits) {
   const std::vector<std::string> keys{"optimizer.clip_adaptive=0.1"};
   for (const int rank : {0, 3}) {

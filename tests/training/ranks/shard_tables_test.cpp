@@ -1,4 +1,4 @@
-// Tables that ranks share by rows, by columns, or whole, where rows cross.
+// Tables that are sharded by rows, by columns or whole, where rows cross between ranks.
 #include "engine/training/ranks/shard_tables.h"
 
 #include <gmock/gmock.h>
@@ -31,7 +31,7 @@ TEST(ShardTables, RowOptimizersOfTheirOwners) {
   expect_as_alone(of("kind=\"sgd\", momentum=0.9"), {3});
 }
 
-// Nine of ten ids are of few rows; each crosses once.
+// Nine of ten ids name a few rows, each of which crosses once.
 TEST(ShardTables, FrequentIds) {
   expect_as_alone(
       {.keys = optimizers(ftrl, lazy_adam), .batch = 60, .micro_batch = 60, .ids = Ids::zipf},
@@ -99,7 +99,7 @@ TEST(ShardTables, SplitTables) {
   expect_as_alone({.keys = optimizers(ftrl, lazy_adam, {split})}, {2, 3});
 }
 
-// Each with another rank; of three ranks one has none.
+// Each table is on another rank; with three ranks one has none.
 TEST(ShardTables, WholeTables) {
   for (const std::string& deep :
        {lazy_adam, std::string("kind=\"rowwise_adagrad\""), std::string("kind=\"adam\"")}) {
@@ -142,7 +142,7 @@ TEST(ShardTables, WholeTablesAreWithOneRankEach) {
   }
 }
 
-// Of the four columns two ranks have two each, four one, and three ranks of five columns 2, 2, 1.
+// Two ranks have two of the four columns each, four have one; three ranks have 2, 2, 1 of five.
 TEST(ShardTables, Columns) {
   for (const std::string& deep :
        {lazy_adam, ftrl, std::string("kind=\"sgd\""), std::string("kind=\"adam\"")}) {
@@ -209,7 +209,7 @@ TEST(ShardTables, EachRankKeepsItsColumnsAndTheirStates) {
     ASSERT_EQ(last.number(2 * row + 1), 0) << row;
 }
 
-// Of each row that a rank looks up all ranks send their piece, once, and get its gradient back.
+// All ranks send their piece of each row that a rank looks up, once, and get its gradient back.
 TEST(ShardTables, ColumnsCrossOnce) {
   const OperatorSet operators = all_operators();
   const GraphTraining training =
@@ -225,8 +225,8 @@ TEST(ShardTables, ColumnsCrossOnce) {
   EXPECT_THAT(exchanged, ::testing::ElementsAre(Shape{ids}, Shape{ids, 1}, Shape{ids, 1}));
 }
 
-// Ids are 30 a rank. By rows each rank is asked by all for a quarter of theirs; of a whole table
-// its owner for all of them; by columns each for all, a quarter of each row.
+// Each rank has 30 ids. By rows, all ask each rank for a quarter of theirs; with whole tables they
+// ask the owner for all of them; by columns they ask each rank for all, a quarter of each row.
 TEST(ShardTables, EstimatesCountTheRowsThatThereAre) {
   const OperatorSet operators = all_operators();
   const auto bytes = [&](const Shardings& shards) {

@@ -1,5 +1,5 @@
-// A wide and a deep table with the same ids, and other lookups of the deep one, whose rows or
-// columns ranks share. One process with whole tables is the reference; the ranks are threads.
+// A wide and a deep table with the same ids, and other lookups of the deep one; their rows or
+// columns are sharded. One process with whole tables is the reference; the ranks are threads.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -94,7 +94,7 @@ struct Case {
   Ids ids = Ids::spread;
   int device = 0;
   std::int64_t wrong_id = 0;  // where it is not 0, in place of one of them
-  std::int64_t columns = 4;   // of the deep table
+  std::int64_t columns = 4;   // in the deep table
   Shardings shards = by_rows;
 };
 
@@ -136,7 +136,7 @@ inline std::vector<TrainedGraph> train_on(int ranks, const Case& of) {
   return train_graph_on(ranks, training_of(of));
 }
 
-/// The whole of a state, of the ranks' parts where it is shared out.
+/// A whole state, assembled from the ranks' parts if it is sharded.
 inline std::vector<double> assembled_table(const std::vector<TrainedGraph>& all,
                                            const std::string& name) {
   const auto ranks = static_cast<std::int64_t>(all.size());

@@ -1,4 +1,4 @@
-// What a rank computes of a step: shapes of programs, shares that are too small, axes of samples of
+// What a rank computes in a step: shapes of programs, shares that are too small, sample axes of
 // random numbers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

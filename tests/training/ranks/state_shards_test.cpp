@@ -1,4 +1,4 @@
-// Optimizer states that ranks share out: the training of whole ones, in a part of the memory.
+// Sharded optimizer states: the training of whole ones in a part of the memory.
 #include "engine/training/ranks/state_shards.h"
 
 #include <algorithm>
@@ -34,7 +34,7 @@ const Shardings all_states{{"fc1.weight", Sharding::state}, {"fc1.bias", Shardin
                            {"fc2.weight", Sharding::state}, {"fc2.bias", Sharding::state},
                            {"fc3.weight", Sharding::state}, {"fc3.bias", Sharding::state}};
 
-/// The same, of gradients, too.
+/// As above, with gradients sharded, too.
 Shardings with_gradients() {
   Shardings all = all_states;
   for (auto& [name, sharding] : all) sharding = Sharding::state_and_gradient;
@@ -48,12 +48,12 @@ class StateShardsTest : public testing::RankTraining {
 
   StateShardsTest() { forward_ = wide_network; }
 
-  /// Without these passes of lowering.
+  /// Switches these passes of lowering off.
   static std::function<void(RunParts&)> switched_off(const std::vector<std::string>& passes) {
     return [=](RunParts& parts) { parts.options.lower.disabled_passes = passes; };
   }
 
-  /// Relative to the largest number of the tensor; `whole` has all of each state.
+  /// `tolerance` is relative to the largest number of the tensor; `whole` has all of each state.
   static void expect_parts(const StateStore& found, const StateStore& whole, double tolerance) {
     for (const std::string& name : whole.names()) {
       if (name.ends_with("/gradient_sum")) continue;
@@ -80,7 +80,7 @@ class StateShardsTest : public testing::RankTraining {
     return bytes;
   }
 
-  /// As on as many ranks with whole states.
+  /// Expects the results of as many ranks with whole states.
   void expect_as_whole(const std::vector<std::string>& keys, bool drop_last = false,
                        const Shardings& shards = all_states, double tolerance = 1e-6) {
     const auto change = [=](int, RunConfig& config) { config.data->drop_last = drop_last; };
@@ -124,7 +124,7 @@ TEST_F(StateShardsTest, Gradients) {
                   with_gradients(), 1e-5);
 }
 
-// Of the sum of micro-batches each rank keeps its own part.
+// Each rank keeps only its own part of the sum over micro-batches.
 TEST_F(StateShardsTest, SumsOfGradientsAreParts) {
   const std::vector<std::string> keys{"optimizer.kind=adam", "micro_batch=4"};
   const auto change = [](int, RunConfig& config) { config.data->drop_last = true; };
@@ -138,8 +138,8 @@ TEST_F(StateShardsTest, SumsOfGradientsAreParts) {
   EXPECT_EQ(sum_of(with_gradients()).elements(), (all + 1) / 2);
 }
 
-// Six gradients of 1 MiB on four ranks: whole ones wait for their sums side by side, or no more
-// than a bucket of 1 MiB while the next one is made. Parts are 1.5 MiB in both.
+// Six gradients of 1 MiB on four ranks: either all wait whole for their sums at the same time, or
+// only a bucket of 1 MiB while the next one is made. Parts are 1.5 MiB in both.
 TEST_F(StateShardsTest, WholeGradientsGiveTheirMemoryAway) {
   const std::vector<std::int64_t> hidden(7, 512);
   forward_ = [=](const OperatorSet& operators, std::int64_t batch) {
@@ -158,10 +158,10 @@ TEST_F(StateShardsTest, WholeGradientsGiveTheirMemoryAway) {
   EXPECT_LE(arena_of(Sharding::state_and_gradient) + 5 * mib / 2, arena_of(Sharding::state));
 }
 
-// Four matrices of 1 MiB, each a bucket, come to where the weights lie: nothing is written behind
-// an exchange, and no buffer is there for what has come. Without that ranks gather one weight while
-// they write the one before. Half a matrix has 128 Ki elements: below 64 Ki updates become one
-// call.
+// Four matrices of 1 MiB, each a bucket, are gathered to where the weights lie: nothing is written
+// after an exchange, and no buffer exists for what arrives. Without that pass ranks gather one
+// weight while they write the one before. Half a matrix has 128 Ki elements: updates below 64 Ki
+// become one call.
 TEST_F(StateShardsTest, WeightsAreGatheredInPlace) {
   const std::vector<std::int64_t> hidden(5, 512);
   forward_ = [=](const OperatorSet& operators, std::int64_t batch) {
@@ -196,9 +196,9 @@ TEST_F(StateShardsTest, WeightsAreGatheredInPlace) {
   EXPECT_EQ(order_of({"gather_in_place"}), "ggwgwgww");
 }
 
-// Five matrices of 6 KiB are one exchange each way, beside the sum of what stays whole; one each
-// without buckets. Both, and those that are not gathered in place, compute the same bits, on any
-// number of ranks.
+// Five matrices of 6 KiB are one exchange each way, in addition to the sum of what stays whole;
+// without buckets each is an exchange of its own. Both, and those that are not gathered in place,
+// compute the same bits, on any number of ranks.
 TEST_F(StateShardsTest, SmallStatesTravelTogether) {
   constexpr int layers = 6;
   const std::vector<std::int64_t> hidden(layers, 39);  // 39 x 39 elements
@@ -263,7 +263,7 @@ TEST_F(StateShardsTest, SmallStatesTravelTogether) {
   }
 }
 
-// Lookahead has the last word on the weights: they are gathered beside them.
+// Lookahead writes the weights last: ranks gather them into memory of their own, not in place.
 TEST_F(StateShardsTest, Lookahead) {
   const std::vector<std::string> keys{"optimizer.kind=adam", "optimizer.lr=0.01",
                                       "optimizer.lookahead={k=2, alpha=0.5}"};

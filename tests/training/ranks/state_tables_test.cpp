@@ -1,4 +1,4 @@
-// Tables whose optimizer states a policy shares out as flat parts: what does not fit is refused by
+// Tables whose optimizer states a policy shards as flat parts: what does not fit is refused by
 // name.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,5 @@
-// Whole trainings over ranks that share the rows or the columns of a table: steps, evaluations in
-// between, what stops or fails in one of them, and checkpoints that other numbers of ranks go on
-// with.
+// Whole trainings over ranks that shard the rows or the columns of a table: steps, evaluations in
+// between, ranks that stop or fail, and checkpoints that other numbers of ranks continue from.
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -146,7 +145,7 @@ class TableTrainingTest : public testing::RankTraining {
   }
 
   /// Three ranks evaluate in micro-batches of at most 3 samples: what each throws, or "stopped". A
-  /// rank that is through says nothing to the others, which may not be yet.
+  /// rank that has finished sends nothing to the others, which may not have finished yet.
   std::vector<std::string> evaluate(std::shared_ptr<const DataSource> data,
                                     const std::function<bool(int rank)>& stops) {
     std::vector<std::string> ends(3);
@@ -192,7 +191,7 @@ TEST_F(TableTrainingTest, EvaluationsOfFewSamples) {
   }
 }
 
-// Of the same samples; a rank with less of them stands in for the rest.
+// Sums over the same samples; a rank that has fewer of them pads its share.
 TEST_F(TableTrainingTest, SumsAsOneProcess) {
   forward_ = sums_network;
   train_ = table_data(22, -1, summed_fields);
@@ -227,7 +226,7 @@ TEST_F(TableTrainingTest, EvaluationsOfFewSamplesByColumns) {
   }
 }
 
-// Whoever has written it: 2 ranks by columns; going on by columns or by rows, on any number.
+// Written by 2 ranks by columns, a checkpoint resumes by columns or by rows, on any number.
 TEST_F(TableTrainingTest, CheckpointsOfColumnsResumeOnAnyNumber) {
   const RankRuns whole = run_ranks({.ranks = 2, .keys = keys, .shards = by_columns_});
   ASSERT_THAT(whole.errors, Each(IsEmpty()));
@@ -251,9 +250,9 @@ TEST_F(TableTrainingTest, CheckpointsOfColumnsResumeOnAnyNumber) {
   }
 }
 
-// A rank that finds an id out of range tells the others when all are through.
+// A rank that finds an id out of range reports it to the others when all have finished.
 TEST_F(TableTrainingTest, AnEvaluationThatFailsOnOneRankEndsOnAll) {
-  for (const std::int64_t wrong : {0, 39}) {  // of rank 0, of rank 2
+  for (const std::int64_t wrong : {0, 39}) {  // in rank 0's samples, in rank 2's
     const std::vector<std::string> errors = evaluate(table_data(40, wrong), {});
     EXPECT_THAT(errors[0], HasSubstr("an index is out of range in the held-out data"));
     EXPECT_THAT(errors, Each(::testing::Not(IsEmpty())));

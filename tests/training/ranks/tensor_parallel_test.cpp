@@ -1,4 +1,4 @@
-// Whole trainings with matrices that ranks share out: initial values, evaluation, checkpoints.
+// Whole trainings with tensor-parallel matrices: initial values, evaluation, checkpoints.
 #include <cstring>
 #include <map>
 
@@ -72,7 +72,7 @@ TEST_F(TensorParallel, TrainsAsOneProcess) {
       for (const auto& [name, value] : alone.first().evaluations[i].values)
         EXPECT_NEAR(Trained::value(runs.first().evaluations[i], name), value, 1e-5) << name;
     }
-    // Files of wholes, whatever the ranks have kept.
+    // Files hold whole tensors, whatever the ranks keep.
     expect_same(last_of(runs, 8), expected, 1e-5);
     for (const Trained& rank : runs.ranks) {
       const StateStore& states = rank.training->states();
@@ -104,7 +104,8 @@ TEST_F(TensorParallel, ACheckpointResumesOnAnyNumber) {
   }
 }
 
-// The model file holds a frozen matrix, checkpoints its hash: that of the whole, whoever has parts.
+// The model file holds a frozen matrix, checkpoints its hash: that of the whole, even if ranks have
+// parts.
 TEST_F(TensorParallel, FrozenMatricesAreHashedWhole) {
   bool is_changed = false;
   forward_ = [&](const OperatorSet& operators, std::int64_t batch) {
@@ -115,7 +116,7 @@ TEST_F(TensorParallel, FrozenMatricesAreHashedWhole) {
       state.trainable = false;
       if (!is_changed) continue;
       state.start = state.start.clone();
-      state.start.as<float>()[57] += 1;  // of the last rank
+      state.start.as<float>()[57] += 1;  // in the last rank's part
     }
     return graph;
   };

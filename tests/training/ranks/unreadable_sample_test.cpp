@@ -27,7 +27,7 @@ class UnreadableSample : public testing::RankTraining {
     return epoch_order(good_->samples(), {}, seed, 0)[place];
   }
 
-  /// Ranks that meet the sample at `place` save as one process does, and go on from there.
+  /// Ranks that meet the sample at `place` save as one process does, and resume from there.
   void expect_saved(int ranks, std::size_t place, const std::vector<std::string>& more,
                     const Shardings& shards = {}) {
     SCOPED_TRACE(std::to_string(ranks) + " ranks, place " + std::to_string(place));
@@ -68,7 +68,7 @@ class UnreadableSample : public testing::RankTraining {
 // Steps of 8 samples: the second one reads places 8 to 15, its last rank the last of them.
 TEST_F(UnreadableSample, IsSavedBeforeWhicheverRankMeetsIt) {
   expect_saved(2, 15, {});
-  expect_saved(2, 8, {});  // of rank 0
+  expect_saved(2, 8, {});  // a sample of rank 0
   expect_saved(3, 10, {});
   expect_saved(4, 21, {});  // in the smaller last step of the epoch
 }
@@ -92,7 +92,7 @@ TEST_F(UnreadableSample, InTheFirstStepNothingIsThereToSave) {
   EXPECT_THAT(list_checkpoints(folder_ / "first/checkpoints"), IsEmpty());
 }
 
-// Sources whose samples are in memory and fit need no word between ranks.
+// Sources whose samples are in memory and fit need no exchange between ranks.
 TEST(MayRefuse, IsKnownOfTypesAndFunctions) {
   const auto source = [](DType dtype, const std::vector<std::string>& functions) {
     FieldConfig field{.name = "x", .from = "x"};
