@@ -27,7 +27,7 @@ for name in names:
     if "Suite." + name not in asked:
         continue
     print(f"[ RUN      ] Suite.{name}", flush=True)
-    print(f"the words of {name}", flush=True)
+    print(f"the words of {name}, files in {os.environ.get('TMPDIR', 'the usual folder')}", flush=True)
     if name == "Dies": os.abort()
     if name == "Exits": sys.exit(0)
     if name == "Hangs": time.sleep(600)
@@ -64,6 +64,22 @@ class RunTests(unittest.TestCase):
         self.tests = json.loads(times.read_text())["tests"]
         return (ended.returncode, ended.stdout, {test["name"].removeprefix("Suite."): test["result"] for test in self.tests},
                 [line.replace("Suite.", "") for line in starts.read_text().split()])
+
+    def test_temporary_files(self):
+        def folder_of(output):
+            return output.split("files in ")[1].splitlines()[0]
+
+        without = {"TMPDIR": str(self.folder), "ONLY": "Fails"}
+        self.assertEqual(folder_of(self.run_tests(**without)[1]), str(self.folder))  # as the user says
+        saved = os.environ.pop("TMPDIR", None)
+        try:
+            folder = folder_of(self.run_tests(ONLY="Fails")[1])
+        finally:
+            if saved is not None:
+                os.environ["TMPDIR"] = saved
+        if folder != "the usual folder":  # there is room in memory
+            self.assertTrue(folder.startswith("/dev/shm/"), folder)
+            self.assertFalse(os.path.exists(folder))
 
     def test_every_quick_test_has_one_result(self):
         status, output, results, _ = self.run_tests("--timeout", "2")
