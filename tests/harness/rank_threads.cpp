@@ -22,6 +22,7 @@ class RankThreads::Hub {
   struct Exchange {
     std::string name;
     std::map<int, std::string> bytes;  // by rank
+    bool is_broken = false;            // ranks have come to it under different names
   };
   /// A message that one side has begun, and possibly not yet the other.
   struct Entry {
@@ -58,11 +59,15 @@ class RankThreads::Hub {
   std::vector<std::string> exchange(int rank, int number, const std::string& name,
                                     const std::string& bytes) {
     std::unique_lock lock(mutex_);
+    const bool had_failed = !failure_.empty();
     Exchange& at = exchanges_[number];
     if (at.bytes.empty()) at.name = name;
-    if (at.name != name && failure_.empty()) {
-      failure_ = "rank " + std::to_string(rank) + " is at the exchange '" + name +
-                 "', other ranks at '" + at.name + "'";
+    if (at.name != name) {
+      at.is_broken = true;
+      if (failure_.empty()) {
+        failure_ = "rank " + std::to_string(rank) + " is at the exchange '" + name +
+                   "', other ranks at '" + at.name + "'";
+      }
     }
     at.bytes[rank] = bytes;
     changed_.notify_all();
@@ -76,7 +81,8 @@ class RankThreads::Hub {
       }
       changed_.notify_all();
     }
-    if (!failure_.empty()) {
+    // As over sockets: a rank that fails after an exchange leaves the exchange as it was.
+    if (at.bytes.size() < ranks || at.is_broken || had_failed) {
       Diagnostic d;
       d.message = "rank " + std::to_string(rank) + " of " + std::to_string(options_.ranks) + ": " +
                   failure_ + " (at '" + name + "')";
