@@ -91,7 +91,7 @@ endfunction()
 
 # tandem_compile_together(TARGET [ALONE REGEX…]): the compiler gets several of the target's C++ files at once, which halves the
 # time of a whole build. tools/compile_groups.py chooses them: never two whose names could meet, no file with a #pragma GCC
-# (which would hold for what stands behind it), none that edited_files.txt of the build folder names (tools/build.sh writes it).
+# (which would apply to the files after it), none that edited_files.txt of the build folder names (tools/build.sh writes it).
 # CMake leaves files with options of their own alone.
 set(TANDEM_GROUP_KIB 128 CACHE STRING "How many KiB of C++ files the compiler gets at once; 0: each file alone")
 file(TOUCH ${PROJECT_BINARY_DIR}/edited_files.txt)
@@ -111,16 +111,21 @@ function(tandem_compile_together target)
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>)
   endif()
   get_target_property(sources ${target} SOURCES)
-  list(FILTER sources INCLUDE REGEX "^${PROJECT_SOURCE_DIR}/.*\\.cpp$")
-  list(FILTER sources EXCLUDE REGEX "^${PROJECT_BINARY_DIR}/")
+  list(FILTER sources INCLUDE REGEX "\\.cpp$")
   foreach(pattern IN LISTS arg_ALONE)
     list(FILTER sources EXCLUDE REGEX ${pattern})
   endforeach()
-  list(JOIN sources "\n" lines)
-  file(WRITE ${PROJECT_BINARY_DIR}/compile_groups/${target} "${lines}\n")
+  set(lines "")
+  foreach(source IN LISTS sources)
+    cmake_path(IS_PREFIX PROJECT_BINARY_DIR ${source} is_generated)
+    if(NOT is_generated)
+      string(APPEND lines "${source}\n")
+    endif()
+  endforeach()
+  file(WRITE ${PROJECT_BINARY_DIR}/compile_groups/${target} "${lines}")
 endfunction()
 
-# tandem_choose_groups(): for all targets above it.
+# tandem_choose_groups(): puts the files of all targets into groups; called once, after the last tandem_compile_together.
 function(tandem_choose_groups)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_BINARY_DIR}/edited_files.txt)
   if(TANDEM_GROUP_KIB EQUAL 0)

@@ -123,7 +123,7 @@ def main():
     edited = {os.path.join(ROOT, name) for name in listed}
     for target in sorted(os.listdir(arguments.folder)):
         files = [File(path) for path in lines_of(os.path.join(arguments.folder, target)) if path not in new
-                 # The pragma would hold for what stands behind it.
+                 # The pragma would apply to the files after it.
                  and not any(line.startswith("#pragma GCC") for line in lines_of(path))]
         for group in groups_of(files, arguments.most << 10):
             name = os.path.splitext(os.path.relpath(group[0].path, ROOT))[0]
