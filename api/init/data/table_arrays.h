@@ -81,9 +81,9 @@ KeptColumns without_identifiers(const ColumnList& columns);
 void fit_table(const std::vector<InputFacts>& inputs, DataFacts& facts);
 
 /// Adds, as one array each: columns of one name with numbers at the end; all columns except those
-/// named like a label or an input; and the columns of numbers, or of text, among these. Where none
-/// of these fits an input but one does without its identifiers, adds that too; but not where no
-/// column is named like a label, since the label may be among them.
+/// named like a label or an input; and the columns of numbers, or of text, among these. If none of
+/// these arrays fits an input, but one would without its identifier columns, adds that array too,
+/// unless no column is named like a label: the label may then be one of these columns.
 void add_stacks(const std::vector<InputFacts>& inputs, DataFacts& facts);
 
 /// For each input that takes a row of whole numbers, adds an array of its name: the ids that a
