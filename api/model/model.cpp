@@ -401,23 +401,36 @@ LowerOptions PlacedModel::lower_options() {
   return options;
 }
 
+namespace {
+
+/// What a run needs of a placed model, which has to outlive it.
+class ModelOfRun final : public RunModel {
+ public:
+  explicit ModelOfRun(PlacedModel& placed) : placed_(placed) {}
+
+  Graph forward(const ForwardKey& key) override {
+    return placed_.forward(key.samples, key.training, key.length);
+  }
+  Placement place(const Graph& graph) override { return placed_.place(graph); }
+  std::shared_ptr<const TrainingAlgorithm> algorithm(const ForwardKey& key) override {
+    return placed_.model().algorithm(key.samples, key.training);
+  }
+  LoadingParts loading_parts() override { return placed_.model().loading_parts(); }
+
+ private:
+  PlacedModel& placed_;
+};
+
+}  // namespace
+
 RunParts PlacedModel::run_parts() {
   RunParts parts;
   parts.operators = &model_->engine().operators;
   parts.devices = devices();
+  parts.model = std::make_shared<ModelOfRun>(*this);
   parts.evaluate = model_->engine().evaluate;
-  parts.forward = [this](std::int64_t batch, bool training) { return forward(batch, training); };
-  parts.forward_of_length = [this](std::int64_t batch, bool training, std::int64_t length) {
-    return forward(batch, training, length);
-  };
-  parts.algorithm = [this](std::int64_t batch, bool training) {
-    return model_->algorithm(batch, training);
-  };
-  parts.place = [this](const Graph& graph) { return place(graph); };
   parts.options.lower = lower_options();
   parts.options.accept = [this](const Plan& plan) { check_fit(plan, resolved_, devices()); };
-  parts.aliases = [this] { return model_->micro_batch().aliases; };
-  parts.loading = [this] { return model_->loading_parts(); };
   return parts;
 }
 

@@ -87,8 +87,9 @@ Session::Impl::Impl(RunConfig c)
       length(length_of(config)),
       schedules(config.optimizer, length),
       averages(config.optimizer, length),
-      written(initial_values(config.parameters, config.seed, forward(), parts.loading_parts())) {
-  if (const auto algorithm = parts.algorithm_for(config.batch_size, true))
+      written(
+          initial_values(config.parameters, config.seed, forward(), parts.model->loading_parts())) {
+  if (const auto algorithm = parts.model->algorithm({config.batch_size, true}))
     written.merge(initial_states(*algorithm, parts, config.seed));
 }
 
@@ -163,7 +164,7 @@ void Session::Impl::count_missed_steps(const FieldTypes& fed) {
   request.evaluate = engine.evaluate;
   request.thawed = thawed;
   request.fields = fields.value_or(fed);
-  if (parts.algorithm_for(config.batch_size, true)) return;
+  if (parts.model->algorithm({config.batch_size, true})) return;
   missed_steps = missed.change(forward(), request, taken());
 }
 
@@ -185,7 +186,7 @@ BoundProgram& Session::Impl::training(std::int64_t batch, const FieldTypes& fed)
     if (!fields || type.shape.empty() || type.shape[0] != first_samples) continue;
     type.shape[0] = batch;
   }
-  request.algorithm = parts.algorithm_for(batch, true);
+  request.algorithm = parts.model->algorithm({batch, true});
   if (!request.algorithm) request.missed_steps = missed_steps;
   std::vector<std::string> names;
   for (const auto& [name, type] : request.fields) names.push_back(name);
@@ -317,9 +318,9 @@ void Session::Impl::refuse_divergence(const BoundProgram& training, double loss,
 Program& Session::Impl::predictor(std::int64_t batch) {
   if (const auto found = predictors.find(batch); found != predictors.end()) return *found->second;
   Graph graph = model.forward(batch, false);
-  if (const auto algorithm = parts.algorithm_for(batch, false))
+  if (const auto algorithm = parts.model->algorithm({batch, false}))
     graph = without_algorithm(std::move(graph), engine.operators, *algorithm);
-  auto program = std::make_unique<Program>(graph, parts.place(graph), engine.operators,
+  auto program = std::make_unique<Program>(graph, parts.model->place(graph), engine.operators,
                                            parts.devices, states, arenas, parts.options);
   write_states();
   return *predictors.emplace(batch, std::move(program)).first->second;

@@ -164,7 +164,7 @@ void Session::restore_state(const std::string& path) {
 void Session::set_learning_rate(double lr) {
   Impl& my = held(impl_, session_handle);
   Diagnostic d{.message = "not a learning rate", .path = "set_learning_rate"};
-  if (my.parts.algorithm_for(my.config.batch_size, true) != nullptr) {
+  if (my.parts.model->algorithm({my.config.batch_size, true}) != nullptr) {
     d.message = "the model's training_info says how it trains";
     d.fix = "its rate is one of its initializers: set_parameter, where that is a parameter";
     throw Error(ErrorKind::usage, std::move(d));
@@ -178,7 +178,7 @@ void Session::set_learning_rate(double lr) {
 }
 
 std::map<std::string, std::string> Session::Impl::optimizer_kinds() {
-  if (parts.algorithm_for(config.batch_size, true) != nullptr) return {};
+  if (parts.model->algorithm({config.batch_size, true}) != nullptr) return {};
   std::map<std::string, std::string> kinds = parameter_kinds(config, forward());
   const auto add_average = [&](const char* key, bool is_kept) {
     kinds[key] = is_kept ? "kept" : "none";

@@ -17,6 +17,7 @@
 #include "api/train/operator_log.h"
 #include "api/train/resumed_run.h"
 #include "api/train/run_fingerprint.h"
+#include "api/train/stoppable_model.h"
 #include "api/use/vocabularies.h"
 #include "engine/formats/count_text.h"
 #include "engine/formats/files.h"
@@ -28,11 +29,11 @@
 #include "engine/training/checkpoints/run_directory.h"
 #include "engine/training/divergence/absent_ids.h"
 #include "engine/training/divergence/hidden_keys.h"
+#include "engine/training/loop/trainer.h"
 #include "engine/training/programs/freeze_rules.h"
 #include "engine/training/ranks/gathered.h"
 #include "engine/training/ranks/start_checks.h"
 #include "engine/training/start/reader_notes.h"
-#include "engine/training/trainer.h"
 #include "kernels/cpu/cpu_device.h"
 #include "placement/report/cache_cost.h"
 #include "placement/report/placement_report.h"
@@ -366,15 +367,7 @@ void Trainer::Impl::build_training(DataSets data) {
     parts.fingerprint = fingerprint = run_fingerprint(config, model->file(), data);
   parts.accept_changes = options.accept_changes;
   parts.words = field_words(config, data.vocabularies);
-  parts.forward = [this, forward = std::move(parts.forward)](std::int64_t batch, bool training) {
-    check_stop();  // before each program is built
-    return forward(batch, training);
-  };
-  parts.forward_of_length = [this, forward = std::move(parts.forward_of_length)](
-                                std::int64_t batch, bool training, std::int64_t length) {
-    check_stop();
-    return forward(batch, training, length);
-  };
+  parts.model = std::make_shared<StoppableModel>(std::move(parts.model), [this] { check_stop(); });
   training = std::make_unique<Training>(config, std::move(parts), std::move(data), hooks);
   check_stop();
   const bool in_micro_batches = config.micro_batch_size() < config.batch_size;

@@ -15,7 +15,7 @@
 #include "engine/formats/files.h"
 #include "engine/formats/paths.h"
 #include "engine/graph/error.h"
-#include "engine/training/trainer.h"
+#include "engine/training/loop/trainer.h"
 #include "placement/report/json.h"
 #include "tandem/tune.h"
 

@@ -297,8 +297,8 @@ void TrainedModel::load() {
     if (is_constant || !run_.config.parameters.load.empty()) infinite_.insert(state.name);
   }
   if (exported || in_stages()) return;  // graphs of stages start with the trained values
-  restore_frozen_states(states_, run_.content, run_.config, imported(), parts_.loading_parts(),
-                        run_.path);
+  restore_frozen_states(states_, run_.content, run_.config, imported(),
+                        parts_.model->loading_parts(), run_.path);
   restore_states(states_, run_.content);
   run_.content.model.clear();
   run_.content.optimizer.clear();

@@ -189,7 +189,7 @@ Evaluation::Evaluation(const RunConfig& config, const RunParts& parts,
     TrainingRequest request;
     request.config = &config;
     request.fields = field_types(*my.source, size);
-    request.algorithm = parts.algorithm_for(size, false);
+    request.algorithm = parts.model->algorithm({size, false});
     if (exchanges) {
       request.ranks = {place.ranks, size, my.micro_batch, place.rank};
       request.shards = parts.shards;
@@ -197,7 +197,8 @@ Evaluation::Evaluation(const RunConfig& config, const RunParts& parts,
     // A loss inside the model has its own reduction: whole micro-batches, weighted by their
     // samples.
     request.samples = {size, config.loss.terms.empty() ? size : all};
-    const TrainingGraph evaluation = my.with_losses(parts, parts.forward(size, false), request);
+    const TrainingGraph evaluation =
+        my.with_losses(parts, parts.model->forward({size, false}), request);
     const auto [program, is_new] =
         my.programs.emplace(size, bind_program(evaluation, parts, states, arenas, my.names));
     my.sum_denominators(program->second);

@@ -192,8 +192,8 @@ BoundProgram bind_program(const TrainingGraph& training, const RunParts& parts, 
   BoundProgram bound;
   const Graph& graph = training.graph;
   bound.program =
-      std::make_unique<Program>(graph, parts.place(graph), *parts.operators, parts.devices, states,
-                                std::move(arenas), parts.options);
+      std::make_unique<Program>(graph, parts.model->place(graph), *parts.operators, parts.devices,
+                                states, std::move(arenas), parts.options);
   for (const std::string& field : data_fields)
     bound.data_inputs.push_back(input_index(graph, field));
   const Graph& lowered = bound.program->lowered().graph;  // its inputs begin with those of `graph`

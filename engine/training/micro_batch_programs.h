@@ -2,7 +2,6 @@
 // State.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -12,8 +11,8 @@
 #include "engine/graph/structures/out_of_line.h"
 #include "engine/runtime/program.h"
 #include "engine/training/data/loader.h"
-#include "engine/training/loading/weights_match.h"
 #include "engine/training/metrics/field_words.h"
+#include "engine/training/run_model.h"
 #include "engine/training/training_graph.h"
 
 namespace tandem {
@@ -22,35 +21,14 @@ struct Fingerprint;   // engine/training/checkpoints/fingerprint.h
 class Rendezvous;     // engine/ranks/rendezvous.h
 class StagedForward;  // engine/training/staged/forward_graph.h
 
-/// What a run needs from outside the engine: import and placement are the tasks of other folders.
+/// What a run needs besides its configuration and its data.
 struct RunParts {
   COPIED_OUT_OF_LINE(RunParts);
 
   const OperatorSet* operators = nullptr;
   std::vector<Device*> devices;
-  /// The imported forward graph for a batch, after the forward passes.
-  std::function<Graph(std::int64_t batch, bool training)> forward;
-  /// Like `forward`, but for sequences of another length (data.buckets) than the longest, which
-  /// `forward` has; empty where there are no buckets.
-  std::function<Graph(std::int64_t batch, bool training, std::int64_t length)> forward_of_length;
-  /// `length` 0: there are no buckets.
-  Graph forward_for(std::int64_t batch, bool training, std::int64_t length) const {
-    return length == 0 ? forward(batch, training) : forward_of_length(batch, training, length);
-  }
-  std::function<Placement(const Graph&)> place;
+  std::shared_ptr<RunModel> model;
   Evaluator evaluate;  // for constants in training graphs; may be empty
-  /// The model's own training algorithm, for a batch as `forward` gives it; null or empty: it has
-  /// none.
-  std::function<std::shared_ptr<const TrainingAlgorithm>(std::int64_t batch, bool training)>
-      algorithm;
-  std::shared_ptr<const TrainingAlgorithm> algorithm_for(std::int64_t batch, bool training) const {
-    return algorithm ? algorithm(batch, training) : nullptr;
-  }
-  /// Other names of tied parameters: {"head.weight", "token.weight"}; may be empty.
-  std::function<std::map<std::string, std::string>()> aliases;
-  /// What parameters.load needs to know of the model; may be empty.
-  std::function<LoadingParts()> loading;
-  LoadingParts loading_parts() const { return loading ? loading() : LoadingParts{}; }
   /// Options for every program; slots are set by the trainer.
   ProgramOptions options;
   /// What checkpoints record and resume compares; null: nothing.

@@ -57,7 +57,7 @@ Prediction::Prediction(const RunConfig& config, const RunParts& parts,
       whole_(pass_graph(config.micro_batch_size())) {}
 
 Graph Prediction::pass_graph(std::int64_t samples) const {
-  Graph graph = parts_.forward(samples, false);
+  Graph graph = parts_.model->forward({samples, false});
   graph.outputs = chosen_outputs(graph, names_, samples);
   return remove_dead(graph, *parts_.operators);
 }

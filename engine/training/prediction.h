@@ -14,7 +14,7 @@ namespace tandem {
 /// Programs for whole micro-batches and for the last partial one; they share State and arenas.
 class Prediction {
  public:
-  /// `outputs` name outputs of the graph that `parts.forward` gives; index i of their axis 0 is
+  /// `outputs` name outputs of the graph that `the model` gives; index i of their axis 0 is
   /// sample i. Throws Error{usage} where one is not there, or has no such axis.
   Prediction(const RunConfig& config, const RunParts& parts, std::vector<std::string> outputs,
              StateStore& states, std::shared_ptr<Arenas> arenas);

@@ -74,9 +74,9 @@ std::shared_ptr<const DataSource> StepRunner::Impl::source_of(std::int64_t lengt
 Graph StepRunner::Impl::forward(const MicroBatchShape& shape,
                                 std::vector<std::string>& notes) const {
   const std::int64_t samples = shape.micro_batch;
-  const Graph graph = parts.forward_for(samples, true, shape.length);
+  const Graph graph = parts.model->forward({samples, true, shape.length});
   if (place.ranks == 1 || !draws_random_numbers(graph)) return graph;
-  const Graph other = parts.forward_for(samples + 1, true, shape.length);
+  const Graph other = parts.model->forward({samples + 1, true, shape.length});
   return with_random_samples({graph, samples}, {other, samples + 1}, shape.all, notes);
 }
 
@@ -94,7 +94,7 @@ TrainingGraph StepRunner::Impl::training_graph(const MicroBatchShape& shape,
   request.shards = parts.shards;
   request.evaluate = parts.evaluate;
   request.thawed = rules;
-  request.algorithm = parts.algorithm_for(shape.micro_batch, true);
+  request.algorithm = parts.model->algorithm({shape.micro_batch, true});
   request.missed_steps = missed;
   std::vector<std::string> notes;
   const Graph graph = forward(shape, notes);
@@ -120,13 +120,13 @@ bool StepRunner::Impl::build_where_due(std::vector<bool> rules, std::int64_t tak
   const std::vector<StepProgram> all = needed();
   bool is_due = thawed != rules || programs.size() != all.size();
   thawed = std::move(rules);
-  if (!all.empty() && !parts.algorithm_for(all[0].shape.micro_batch, true)) {
+  if (!all.empty() && !parts.model->algorithm({all[0].shape.micro_batch, true})) {
     const MicroBatchShape& shape = all[0].shape;
     TrainingRequest request;
     request.config = &config;
     request.thawed = thawed;
-    MissedStepCounts now =
-        missed.change(parts.forward_for(shape.micro_batch, true, shape.length), request, taken);
+    MissedStepCounts now = missed.change(
+        parts.model->forward({shape.micro_batch, true, shape.length}), request, taken);
     is_due = is_due || now != missed_steps;
     missed_steps = std::move(now);
   }
@@ -216,7 +216,7 @@ std::vector<MemoryUse> StepRunner::check_later_phases(
       request.config = &my.config;
       request.thawed = phases[i].thawed;
       const MissedStepCounts counts =
-          missed.change(my.parts.forward_for(first.micro_batch, true, first.length), request,
+          missed.change(my.parts.model->forward({first.micro_batch, true, first.length}), request,
                         phases[i].first_step - 1);
       for (const StepProgram& program : needed) {
         const TrainingGraph training =

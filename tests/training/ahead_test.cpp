@@ -36,7 +36,7 @@ class AheadTest : public testing::TrainingRun {
     RunParts parts = engine_.parts();
     if (on_host) return parts;
     parts.devices = machine_.devices;
-    parts.place = on_accelerator;
+    testing::own_model(parts).make_placement = on_accelerator;
     return parts;
   }
 
@@ -261,7 +261,8 @@ TEST_F(AheadTest, ABadIndexIsNamedWithItsOwnStep) {
   HostTensor ids(TensorType{DType::float32, {64, 1}}), labels(TensorType{DType::int64, {64}});
   ids.as<float>()[29] = 20;
   train_ = make_array_source({{"ids", ids}, {"labels", labels}});
-  const auto forward = [this](std::int64_t batch, bool) {
+  const auto forward = [this](const ForwardKey& key) {
+    const std::int64_t batch = key.samples;
     GraphBuilder g(engine_.operators);
     const ValueId ids = g.input("ids", {DType::float32, {batch, 1}});
     State state;
@@ -276,7 +277,7 @@ TEST_F(AheadTest, ABadIndexIsNamedWithItsOwnStep) {
   const RunConfig run = config({"steps=8", "log.every=\"100 steps\""});
   for (const bool on_host : {false, true}) {
     RunParts own = parts(on_host);
-    own.forward = forward;
+    testing::own_model(own).make_graph = forward;
     Training training(run, own, {train_, nullptr}, {});
     EXPECT_THAT(testing::error_text([&] { training.run("", {}); }),
                 AllOf(HasSubstr("lookup"), HasSubstr("an index is out of range at step 4")))

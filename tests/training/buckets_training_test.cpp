@@ -71,12 +71,10 @@ class BucketsTraining : public testing::TrainingRun {
 
   RunParts parts() {
     RunParts parts = engine_.parts();
-    parts.forward = [this](std::int64_t batch, bool) {
-      return sums_of_sequences(engine_.operators, batch, longest);
-    };
-    parts.forward_of_length = [this](std::int64_t batch, bool, std::int64_t length) {
-      lengths_.insert(length);
-      return sums_of_sequences(engine_.operators, batch, length);
+    testing::own_model(parts).make_graph = [this](const ForwardKey& key) {
+      if (key.length == 0) return sums_of_sequences(engine_.operators, key.samples, longest);
+      lengths_.insert(key.length);
+      return sums_of_sequences(engine_.operators, key.samples, key.length);
     };
     return parts;
   }

@@ -59,7 +59,7 @@ class CopiesTest : public testing::TrainingRun {
   RunParts placed_parts(const Home& home, const Keys& keys) {
     RunParts parts = engine_.parts();
     parts.devices = machine_.devices;
-    parts.place = [home](const Graph& graph) {
+    testing::own_model(parts).make_placement = [home](const Graph& graph) {
       Placement placement;
       placement.devices = {"cpu", "emulated:0"};
       for (const Node& node : graph.nodes) {
@@ -74,7 +74,7 @@ class CopiesTest : public testing::TrainingRun {
     };
     parts.options.lower.compute = DType::bfloat16;
     parts.options.lower.without_weights =
-        updated_by_rows(placed_config(keys), parts.forward(8, true));
+        updated_by_rows(placed_config(keys), parts.model->forward({8, true}));
     return parts;
   }
 

@@ -24,8 +24,9 @@ class Distillation : public ::testing::Test {
     RunParts parts;
     parts.operators = &engine_.operators;
     parts.devices = {engine_.cpu.get()};
-    parts.place = on_one_device;
-    parts.forward = [this](std::int64_t batch, bool) {
+    own_model(parts).make_placement = on_one_device;
+    own_model(parts).make_graph = [this](const ForwardKey& key) {
+      const std::int64_t batch = key.samples;
       Graph teacher = two_layers(engine_.operators, json_["teacher"], batch);
       for (State& state : teacher.states) {
         if (!other_teacher_ || state.name != "fc1.bias") continue;

@@ -33,7 +33,8 @@ class OriginTest : public testing::TrainingRun {
 
   RunParts parts_with(const Body& f, double bias, float w = 0.5f) {
     RunParts parts = engine_.parts();
-    parts.forward = [this, f, bias, w](std::int64_t batch, bool) {
+    testing::own_model(parts).make_graph = [this, f, bias, w](const ForwardKey& key) {
+      const std::int64_t batch = key.samples;
       GraphBuilder g(engine_.operators);
       const ValueId x = g.input("x", {DType::float32, {batch, 6}});
       const ValueId first = weight(g, "w", {6, 4}, w), last = weight(g, "v", {4, 3}, 0.5f);

@@ -94,7 +94,8 @@ TEST_F(DivergenceTest, ARunWithinHalfAnHourSavesOnce) {
 
 TEST_F(DivergenceTest, AModelThatIsNotFiniteIsRefusedAtTheStart) {
   RunParts parts = engine_.parts();
-  parts.forward = [this](std::int64_t batch, bool) {
+  testing::own_model(parts).make_graph = [this](const ForwardKey& key) {
+    const std::int64_t batch = key.samples;
     Graph graph = testing::small_network(engine_.operators, batch);
     for (State& state : graph.states) {
       if (state.name != "fc1.weight") continue;
@@ -132,7 +133,8 @@ TEST_F(DivergenceTest, NaNInTheDataIsRefusedWithItsRows) {
 // logits = f(x w + 1) v, of x = 0.
 RunParts parts_with(testing::SmallEngine& engine, const std::string& f, double bias) {
   RunParts parts = engine.parts();
-  parts.forward = [&engine, f, bias](std::int64_t batch, bool) {
+  testing::own_model(parts).make_graph = [&engine, f, bias](const ForwardKey& key) {
+    const std::int64_t batch = key.samples;
     GraphBuilder g(engine.operators);
     const ValueId x = g.input("x", {DType::float32, {batch, 6}});
     const auto state = [&](const char* name, const Shape& shape) {
@@ -190,7 +192,8 @@ TEST_F(DivergenceTest, TheOperatorOfALaterStepIsNamed) {
 TEST_F(DivergenceTest, NaNThatTheModelTakesOutIsNoted) {
   train_ = data_with(std::nanf(""), {4, 6});
   RunParts parts = engine_.parts();
-  parts.forward = [this](std::int64_t batch, bool) {
+  testing::own_model(parts).make_graph = [this](const ForwardKey& key) {
+    const std::int64_t batch = key.samples;
     GraphBuilder g(engine_.operators);
     const ValueId x = g.input("x", {DType::float32, {batch, 6}});
     const ValueId zeros = g.constant(HostTensor(TensorType{DType::float32, {batch, 6}}));
@@ -290,7 +293,8 @@ TEST_F(DivergenceTest, AStepThatTheLossScaleLeftOutIsSaved) {
 TEST_F(DivergenceTest, EveryPartOfALargeStateIsLookedAtInTurn) {
   constexpr std::int64_t rows = 4096, columns = 256;  // 4 MiB, of which half a MiB is free
   RunParts parts = engine_.parts();
-  parts.forward = [&](std::int64_t batch, bool) {
+  testing::own_model(parts).make_graph = [&](const ForwardKey& key) {
+    const std::int64_t batch = key.samples;
     GraphBuilder g(engine_.operators);
     State state;
     state.name = state.path = "table";

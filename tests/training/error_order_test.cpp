@@ -72,14 +72,15 @@ class ErrorOrder : public testing::TrainingRun {
                                 {"labels", data["labels"]}});
     RunParts parts = engine_.parts();
     parts.devices = machine_.devices;
-    parts.place = [](const Graph& graph) {
+    testing::own_model(parts).make_placement = [](const Graph& graph) {
       Placement placement;
       placement.devices = {"cpu", "emulated:0"};
       placement.nodes.assign(graph.nodes.size(), {1, "test"});
       placement.states.assign(graph.states.size(), {1, 1, "test"});
       return placement;
     };
-    parts.forward = [this](std::int64_t batch, bool) {
+    testing::own_model(parts).make_graph = [this](const ForwardKey& key) {
+      const std::int64_t batch = key.samples;
       return network_with_mistakes(engine_.operators, batch);
     };
     run_dir_ = folder_ / ("run" + std::to_string(++runs_));

@@ -73,12 +73,13 @@ class FrozenStepsTest : public testing::TrainingRun {
     RunConfig config = testing::small_config(folder_.path(), all);
     config.data->shuffle.kind = ShuffleConfig::Kind::none;
     RunParts parts = engine_.parts();
-    parts.forward = [this](std::int64_t batch, bool) {
+    testing::own_model(parts).make_graph = [this](const ForwardKey& key) {
+      const std::int64_t batch = key.samples;
       return thawing_network(engine_.operators, batch);
     };
     if (on_accelerator) {
       parts.devices = machine_.devices;
-      parts.place = [](const Graph& graph) {
+      testing::own_model(parts).make_placement = [](const Graph& graph) {
         Placement placement;
         placement.devices = {"cpu", "emulated:0"};
         placement.nodes.assign(graph.nodes.size(), {1, "test"});

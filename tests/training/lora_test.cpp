@@ -26,10 +26,11 @@ class LoraTraining : public ::testing::Test {
     RunParts parts;
     parts.operators = &engine_.operators;
     parts.devices = {engine_.cpu.get()};
-    parts.place = on_one_device;
-    parts.forward = [this](std::int64_t batch, bool training) {
+    own_model(parts).make_placement = on_one_device;
+    own_model(parts).make_graph = [this](const ForwardKey& key) {
+      const std::int64_t batch = key.samples;
       LoraRequest request = request_;
-      request.training = training;
+      request.training = key.training;
       return add_lora(base(batch), engine_.operators, request);
     };
     return parts;
@@ -91,7 +92,7 @@ TEST_F(LoraTraining, LossesAndAdaptersArePyTorchs) {
 }
 
 TEST_F(LoraTraining, GradientsArePyTorchs) {
-  GraphBuilder g(engine_.operators, parts().forward(8, true));
+  GraphBuilder g(engine_.operators, parts().model->forward({8, true}));
   const ValueId labels = g.input("labels", {DType::int64, {8}});
   const std::vector<ValueId> losses =
       g.node("SoftmaxCrossEntropy", {g.graph().find_output("logits")->value, labels, ValueId{}},
@@ -179,7 +180,7 @@ TEST_F(LoraTraining, DropoutIsForTrainingAlone) {
   const std::vector<double> with = run().all("loss");
   EXPECT_NEAR(with[0], without[0], 1e-6);  // the second adapter starts at zero
   EXPECT_NE(with.back(), without.back());
-  const Graph graph = parts().forward(8, false);
+  const Graph graph = parts().model->forward({8, false});
   for (const Node& node : graph.nodes) EXPECT_NE(node.op->name, "Dropout");
 }
 

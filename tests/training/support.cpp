@@ -74,9 +74,26 @@ RunParts SmallEngine::parts() {
   RunParts parts;
   parts.operators = &operators;
   parts.devices = {cpu.get()};
-  parts.forward = [this](std::int64_t batch, bool) { return small_network(operators, batch); };
-  parts.place = on_one_device;
+  auto model = std::make_shared<TestModel>();
+  model->make_graph = [this](const ForwardKey& key) {
+    return small_network(operators, key.samples);
+  };
+  model->make_placement = on_one_device;
+  parts.model = std::move(model);
   return parts;
+}
+
+LoadingParts TestModel::loading_parts() {
+  LoadingParts parts;
+  parts.aliases = aliases;
+  return parts;
+}
+
+TestModel& own_model(RunParts& parts) {
+  auto model = std::make_shared<TestModel>(
+      parts.model ? dynamic_cast<const TestModel&>(*parts.model) : TestModel{});
+  parts.model = model;
+  return *model;
 }
 
 RunConfig small_config(const std::string& folder, const std::vector<std::string>& keys) {

@@ -1,12 +1,14 @@
 // A small network, its data and what a run over them needs, built in memory.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "engine/device/device.h"
-#include "engine/training/trainer.h"
+#include "engine/training/loop/trainer.h"
 
 namespace tandem::testing {
 
@@ -20,6 +22,20 @@ Graph small_network(const OperatorSet& operators, std::int64_t batch,
 /// `holes`.
 std::shared_ptr<const DataSource> small_data(std::int64_t samples, std::uint64_t seed,
                                              bool holes = false);
+
+/// A model of a run, made of functions.
+struct TestModel final : RunModel {
+  std::function<Graph(const ForwardKey& key)> make_graph;
+  std::function<Placement(const Graph&)> make_placement;
+  std::map<std::string, std::string> aliases;
+
+  Graph forward(const ForwardKey& key) override { return make_graph(key); }
+  Placement place(const Graph& graph) override { return make_placement(graph); }
+  LoadingParts loading_parts() override;
+};
+
+/// A copy of the model of SmallEngine::parts, for these parts only: to be changed.
+TestModel& own_model(RunParts& parts);
 
 /// Everything that a run needs besides its configuration and data.
 struct SmallEngine {

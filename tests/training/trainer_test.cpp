@@ -1,5 +1,5 @@
 // Whole runs of a small network: micro-batches, freezing, rates, clipping, endings.
-#include "engine/training/trainer.h"
+#include "engine/training/loop/trainer.h"
 
 #include <filesystem>
 
@@ -213,7 +213,7 @@ TEST_F(TrainerTest, BadIndicesAreErrorsWithTheirRow) {
   g.set_scope({"embedding", Phase::forward, {}});
   g.output("logits", g.add_node("Gather", {g.state(table), ids}));
   RunParts parts = engine_.parts();
-  parts.forward = [graph = g.finish()](std::int64_t, bool) { return graph; };
+  testing::own_model(parts).make_graph = [graph = g.finish()](const ForwardKey&) { return graph; };
   HostTensor values(TensorType{DType::int32, {8, 1}});
   const HostTensor labels(TensorType{DType::int64, {8}});
   auto text = [&](std::int32_t last) {
@@ -282,23 +282,23 @@ TEST_F(TrainerTest, AnEvaluationThatIsNotFiniteIsNamed) {
 
 TEST_F(TrainerTest, ATiedParameterIsWrittenOnceWithItsOtherName) {
   RunParts parts = engine_.parts();
-  parts.aliases = [] { return std::map<std::string, std::string>{{"head.weight", "fc2.weight"}}; };
+  testing::own_model(parts).aliases = {{"head.weight", "fc2.weight"}};
   const std::vector<std::string> whole_run{"run_dir=\"" + (folder_ / "run") + "\""};
   Training(testing::small_config(folder_.path(), whole_run), parts, {train_, nullptr}, {})
       .run("", {});
   const std::string path = folder_ / "run/checkpoints/step-00000006";
   const CheckpointContent content = read_checkpoint(path);
-  EXPECT_EQ(content.aliases, parts.aliases());
+  EXPECT_EQ(content.aliases, parts.model->loading_parts().aliases);
   EXPECT_EQ(content.model.size(), 4u);
   // Another file of the network may call the tensor by that name.
-  const auto renamed = [this](std::int64_t batch, bool) {
-    Graph graph = testing::small_network(engine_.operators, batch);
+  const auto renamed = [this](const ForwardKey& key) {
+    Graph graph = testing::small_network(engine_.operators, key.samples);
     for (State& state : graph.states) {
       if (state.name == "fc2.weight") state.name = "head.weight";
     }
     return graph;
   };
-  parts.forward = renamed;
+  testing::own_model(parts).make_graph = renamed;
   Training other(testing::small_config(folder_.path(), {"parameters.load=[{at=\"**\", from=\"" +
                                                         path + "/model.safetensors\"}]"}),
                  parts, {train_, nullptr}, {});

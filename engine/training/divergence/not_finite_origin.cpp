@@ -97,9 +97,9 @@ std::optional<NotFiniteOrigin> origin_in(const RunConfig& config, const RunParts
   request.samples = {count, count};
   request.evaluate = parts.evaluate;
   request.thawed = step.thawed;
-  request.algorithm = parts.algorithm_for(count, true);
+  request.algorithm = parts.model->algorithm({count, true});
   TrainingGraph training =
-      build_training_graph(*parts.operators, parts.forward(count, true), request);
+      build_training_graph(*parts.operators, parts.model->forward({count, true}), request);
   const std::vector<Probe> probes = add_probes(training, *parts.operators);
   const Graph graph = training.graph;
 

@@ -23,7 +23,7 @@ void CompiledAhead::add(const Graph& graph, const RunParts& parts) {
   ProgramOptions options = parts.options;
   options.lower.fixed_layouts = layouts_;
   const CompiledProgram compiled =
-      compile_program(graph, parts.place(graph), *parts.operators, parts.devices, options);
+      compile_program(graph, parts.model->place(graph), *parts.operators, parts.devices, options);
   memory_.add_of_phase(compiled.lowered, compiled.plan);
   add_layouts(compiled.lowered, layouts_);
 }

@@ -41,7 +41,8 @@ class RankEvaluationTest : public ::testing::Test {
     testing::SmallEngine engine;
     RunParts parts = engine.parts();
     parts.ranks = std::move(ranks);
-    parts.forward = [&](std::int64_t batch, bool) {
+    testing::own_model(parts).make_graph = [&](const ForwardKey& key) {
+      const std::int64_t batch = key.samples;
       return with_statistic(engine.operators, batch);
     };
     const RunConfig config =
@@ -125,8 +126,10 @@ class SharedOutEvaluationTest : public ::testing::Test {
       parts.ranks = group->rendezvous();
       parts.shards = shards;
     }
-    parts.forward = [&](std::int64_t batch, bool) { return with_table(engine.operators, batch); };
-    parts.place = [](const Graph& graph) {
+    testing::own_model(parts).make_graph = [&](const ForwardKey& key) {
+      return with_table(engine.operators, key.samples);
+    };
+    testing::own_model(parts).make_placement = [](const Graph& graph) {
       Placement placement;
       placement.devices = {"cpu", "emulated:0"};
       placement.nodes.assign(graph.nodes.size(), {1, "test"});

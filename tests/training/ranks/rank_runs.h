@@ -75,7 +75,8 @@ class RankTraining : public TrainingRun {
     RunParts parts = engine.parts();
     if (ranks) parts.shards = options.shards;
     parts.ranks = std::move(ranks);
-    parts.forward = [this, &engine](std::int64_t batch, bool) {
+    own_model(parts).make_graph = [this, &engine](const ForwardKey& key) {
+      const std::int64_t batch = key.samples;
       return forward_(engine.operators, batch);
     };
     if (options.change_parts) options.change_parts(parts);

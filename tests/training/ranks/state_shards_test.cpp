@@ -346,7 +346,7 @@ TEST_F(StateShardsTest, StatesOnTheHost) {
                "policy.toml");
            const ResolvedPolicy resolved =
                resolve(policy, wide_network(*parts.operators, 8), resolving);
-           parts.place = [resolved](const Graph& graph) {
+           testing::own_model(parts).make_placement = [resolved](const Graph& graph) {
              return derive_placement(graph, resolved);
            };
          }});

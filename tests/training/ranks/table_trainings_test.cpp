@@ -155,7 +155,8 @@ class TableTrainingTest : public testing::RankTraining {
       RunParts parts = engine.parts();
       parts.ranks = group.rendezvous();
       parts.shards = shards_;
-      parts.forward = [&](std::int64_t batch, bool) {
+      testing::own_model(parts).make_graph = [&](const ForwardKey& key) {
+        const std::int64_t batch = key.samples;
         return table_network(engine.operators, batch);
       };
       const RunConfig config = testing::small_config(folder_.path(), {});

@@ -1,13 +1,10 @@
-// What a training gives to the formats of log.also in addition to the lines of metrics.jsonl: its
-// graph and histograms of its parameters.
-#include <algorithm>
+#include "engine/training/loop/histogram_log.h"
 
-#include <fmt/format.h>
+#include <algorithm>
 
 #include "engine/graph/error.h"
 #include "engine/graph/parameter_names.h"
 #include "engine/graph/text.h"
-#include "engine/training/trainer_state.h"
 
 namespace tandem {
 namespace {
@@ -43,38 +40,25 @@ Histogram histogram_of(const StateStore& states, const std::string& name) {
 
 }  // namespace
 
-void Training::Impl::open_logs() {
-  if (rank() > 0) return;
-  directory->log_also(config.log.also, position.step);
-  for (const auto& log : directory->logs()) {
-    if (log->wants_graph()) log->add_graph(forward());
-  }
-  if (directory->logs().empty()) return;
-  for (const auto& [name, path] : histograms) {
-    if (states.shard(name) != nullptr)
-      say(fmt::format("log.histograms: {} is left out, the ranks share it out", path));
-  }
-}
-
-std::vector<std::pair<std::string, std::string>> Training::Impl::histogram_parameters() const {
-  std::vector<std::pair<std::string, std::string>> chosen;
+HistogramLog::HistogramLog(const Run& run) {
   std::vector<std::string> paths;
   std::vector<const State*> parameters;
-  for (const State& state : runner->main_program().program->lowered().graph.states) {
+  for (const State& state : run.runner->main_program().program->lowered().graph.states) {
     if (state.kind != StateKind::parameter || !state.derived.is_saved()) continue;
     parameters.push_back(&state);
     paths.push_back(state.path);
   }
-  std::vector<bool> is_used(config.log.histograms.size(), false);
-  const std::vector<Selector> selectors(config.log.histograms.begin(), config.log.histograms.end());
-  const ParameterNames names = selectors.empty() ? ParameterNames() : ParameterNames(forward());
+  const std::vector<std::string>& asked = run.config.log.histograms;
+  std::vector<bool> is_used(asked.size(), false);
+  const std::vector<Selector> selectors(asked.begin(), asked.end());
+  const ParameterNames names = selectors.empty() ? ParameterNames() : ParameterNames(run.forward());
   for (const State* const parameter : parameters) {
     bool is_chosen = false;
     for (std::size_t i = 0; i < selectors.size(); ++i) {
       if (!names.covers(selectors[i], *parameter)) continue;
       is_chosen = is_used[i] = true;
     }
-    if (is_chosen) chosen.emplace_back(parameter->name, parameter->path);
+    if (is_chosen) parameters_.push_back({parameter->name, parameter->path});
   }
   std::vector<Diagnostic> problems;
   for (std::size_t i = 0; i < selectors.size(); ++i) {
@@ -86,15 +70,23 @@ std::vector<std::pair<std::string, std::string>> Training::Impl::histogram_param
         did_you_mean(nearest_name(selectors[i].text(), paths), "`tandem inspect MODEL` lists them");
   }
   if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
-  return chosen;
 }
 
-void Training::Impl::log_histograms() {
-  if (rank() > 0 || directory->logs().empty()) return;
-  for (const auto& [name, path] : histograms) {
-    if (states.shard(name) != nullptr) continue;
-    const Histogram histogram = histogram_of(states, name);
-    for (const auto& log : directory->logs()) log->add_histogram(position.step, path, histogram);
+std::vector<std::string> HistogramLog::left_out(const StateStore& states) const {
+  std::vector<std::string> paths;
+  for (const Parameter& parameter : parameters_) {
+    if (states.shard(parameter.name) != nullptr) paths.push_back(parameter.path);
+  }
+  return paths;
+}
+
+void HistogramLog::log(const Run& run) const {
+  if (run.rank() > 0 || run.directory->logs().empty()) return;
+  for (const Parameter& parameter : parameters_) {
+    if (run.states.shard(parameter.name) != nullptr) continue;
+    const Histogram histogram = histogram_of(run.states, parameter.name);
+    for (const auto& log : run.directory->logs())
+      log->add_histogram(run.position.step, parameter.path, histogram);
   }
 }
 

@@ -1,4 +1,4 @@
-// The training loop: micro-batches, learning rates, logging, evaluation, checkpoints, resume.
+// Trains a model: the interface of the training loop.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,8 @@
 #include "engine/training/micro_batch_watch.h"
 
 namespace tandem {
+
+class TrainingLoop;  // engine/training/loop/training_loop.h
 
 struct TrainingProgress {
   std::uint64_t step = 0, steps = 0;
@@ -95,8 +97,7 @@ class Training {
             const std::function<bool(double loss, std::optional<double> lr)>& goes_on);
 
  private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  std::unique_ptr<TrainingLoop> loop_;
 };
 
 }  // namespace tandem

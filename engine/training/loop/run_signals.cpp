@@ -1,0 +1,25 @@
+#include "engine/training/loop/run_signals.h"
+
+#include <utility>
+
+namespace tandem {
+
+RunSignals::RunSignals(const RankPlace& place, std::function<bool()> stop_requested)
+    : place_(place), stop_requested_(std::move(stop_requested)) {}
+
+StepSignals RunSignals::own() const {
+  StepSignals own;
+  if (place_.ranks == 1) return own;
+  if (place_.rank == 0) own = calendar_->signals();
+  own.interrupted = is_asked_to_stop();
+  return own;
+}
+
+StepSignals RunSignals::now() const { return place_.ranks > 1 ? agreed_ : calendar_->signals(); }
+
+bool RunSignals::is_interrupted() {
+  if (!interrupted_) interrupted_ = place_.ranks > 1 ? agreed_.interrupted : is_asked_to_stop();
+  return interrupted_;
+}
+
+}  // namespace tandem
