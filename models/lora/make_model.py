@@ -26,7 +26,7 @@ SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 
 class Logits(torch.nn.Module):
-    """The model with tensors in and out, as docs/guide.md has it."""
+    """The model with tensors in and out, as docs/hugging_face.md has it."""
 
     def __init__(self, model, names):
         super().__init__()

@@ -20,7 +20,7 @@ sys.path.insert(0, str(ROOT / "tests" / "check_all"))
 import option_table  # noqa: E402
 
 LAST, UNION, REFUSED = "the last one", "all of them", "none"
-KEYS, GUIDE, POLICY = "docs/train_toml.md", "docs/guide.md", "docs/policy_toml.md"
+KEYS, POLICY = "docs/train_toml.md", "docs/policy_toml.md"
 IN_ONE_LIST = (KEYS, "of rules in one list the last one that covers a parameter counts")
 OTHER_HEAD = 'from = "weights.safetensors", at = "{at}", unexpected = "ignore", missing = "keep"'
 
