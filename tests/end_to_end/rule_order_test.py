@@ -1,4 +1,4 @@
-"""Of several rules in one list the one counts that the documents say: every list of rules with a selector, each by what a training makes of it.
+"""The rule that the documents name counts among several rules in one list: every list of rules with a selector, each by what a training makes of it.
 
     python3 tests/end_to_end/rule_order_test.py build/tandem
 
