@@ -12,7 +12,7 @@ build:
 test: # the quick tests
 	tools/test.sh cpu
 
-check: # formatting, include borders, file sizes: seconds, no build
+check: # formatting, include borders, file sizes, plain English: seconds, no build
 	tools/check.sh
 
 check-all: check # everything: sanitizers, long trainings, full-size comparisons; hours

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""How much longer a training step takes beside busy programs, for Tandem and PyTorch.
+"""How much longer a training step takes while other programs are busy, for Tandem and PyTorch.
 
 python3 bench/busy.py [WORKLOAD …] [--loops 2] [--rounds 5] [--seconds 2] [--limit 2.2]
 
-Every round measures both sides on the machine as it is, then both beside --loops processes that compute without end. The factor of a
+Every round measures both sides on the machine as it is, then both while --loops processes compute without end. The factor of a
 side is the median over rounds of its busy time divided by its quiet time. On a machine that is quiet but for them, with as many loops as
 cores, half of the cores is left: a factor of 2 is the best there can be. Ends with 1 where Tandem's factor is above --limit.
 """

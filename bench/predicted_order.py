@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Whether the cost model puts the ways to share out a network in the order that a clock puts them in: five networks on two ranks of this machine.
+"""Whether the cost model puts the ways to divide a network in the order that a clock puts them in: five networks on two ranks of this machine.
 
 python3 bench/predicted_order.py [--only NETWORK …] [--ranks 2] [--threads 1] [--rounds 3] [--seconds 4] [--network MEASURED]
                                  [--apart 0.05] [--binary build/tandem] [--python PYTHON]
@@ -26,7 +26,7 @@ from saved import cpu_name
 
 STATE = '{ at = "**", min = "64KiB", shard = "state" }'
 GRADIENT = '{ at = "**", min = "64KiB", shard = "state+gradient" }'
-# Of each network its ways by name: the rules of the policy.
+# The ways of each network by name: the rules of the policy.
 WAYS = {
     "mlp_b256": {"data parallel": [], "states": [STATE], "states and gradients": [GRADIENT]},
     "resnet18_b32": {"data parallel": [], "states": [STATE], "states and gradients": [GRADIENT]},
@@ -38,7 +38,7 @@ WAYS = {
         "whole tables": ['{ at = "{wide,deep}.**", shard = "table" }'],
     },
 }
-# Of networks whose configuration evaluates.
+# For networks whose configuration evaluates.
 NO_EVALUATION = {"wide_deep": ["eval.every=1000 epochs"]}
 
 

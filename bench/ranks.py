@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures data parallel training on ranks of this machine beside PyTorch's DistributedDataParallel (gloo), processes alternating.
+"""Measures data parallel training on ranks of this machine against PyTorch's DistributedDataParallel (gloo), processes alternating.
 
 python3 bench/ranks.py [--only ROW …] [--ranks 2] [--threads 1] [--pairs 5] [--seconds 4] [--binary build/tandem] [--python PYTHON]
 

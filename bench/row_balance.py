@@ -1,4 +1,4 @@
-# How evenly ranks are asked for rows of a table that they share out: ids by Zipf's law, made unique
+# How evenly ranks are asked for rows of a table that is divided among them: ids by Zipf's law, made unique
 # on each rank, of ranks that keep every n-th row (as the engine's do) or a range of rows.
 import numpy
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures Tandem beside PyTorch, alternating processes, and writes docs/bench/DATE-CPU.md. bench/README.md tells how to read it.
+"""Measures Tandem against PyTorch, alternating processes, and writes docs/bench/DATE-CPU.md. bench/README.md tells how to read it.
 
 python3 bench/run.py [--only ROW …] [--continue] [--pairs 7] [--seconds 2] [--binary build/tandem] [--results FILE] [--to FILE]
 python3 bench/run.py --report-only      the report again from the saved measurements

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures tables whose rows ranks of this machine share out beside PyTorch over gloo's all_to_all, processes alternating.
+"""Measures tables whose rows are divided among ranks of this machine against PyTorch over gloo's all_to_all, processes alternating.
 
 python3 bench/sharded_lookups.py [--ids zipf uniform] [--ranks 2] [--threads 1] [--pairs 5] [--seconds 4] [--binary build/tandem] [--python PYTHON]
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures Wide & Deep at its published size beside PyTorch and MindSpore, alternating processes; prints and writes a Markdown report.
+"""Measures Wide & Deep at its published size against PyTorch and MindSpore, alternating processes; prints and writes a Markdown report.
 
     PYTHON bench/wide_deep.py [--pairs 7] [--seconds 4] [--ids zipf uniform] [--binary build/tandem] [--to FILE]
                               [--mindspore PYTHON]
@@ -10,7 +10,7 @@ that of --mindspore peers/requirements-mindspore.txt; without it MindSpore's row
 Sparse part: both look-ups, the gradients' sums by row and both updates; of Tandem, the operators that `tandem bench` times for that.
 A ratio is the median over pairs of peer time ÷ Tandem's; PyTorch and MindSpore keep their memory between steps (see run.py).
 
-Each figure stands beside the limit that it has to keep. The four host operators stand beside those of MindSpore's published log of a
+Each figure is next to the limit that it has to keep. The four host operators are next to those of MindSpore's published log of a
 host and device training of the same network, on another machine.
 """
 

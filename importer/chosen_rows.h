@@ -70,7 +70,7 @@ Term with_counted_extents(const Session& session, const Term& target, Term made)
                                         const Term& term);
 
 /// The entries along an axis that a file says are `sizes` long in all: all entries where data could
-/// choose just so many, else the first chosen ones. The result has no chosen rows left.
+/// choose just that many, else the first chosen ones. The result has no chosen rows left.
 Term first_chosen_rows(Session& session, const Term& x, std::int64_t count);
 
 }  // namespace tandem::importer

@@ -13,7 +13,7 @@ namespace tandem {
 struct ExportNote {
   std::string kind;  // "for_inference", "padding_row", "untied"
   std::string text;
-  std::string fix;        // the export call, or the key, that mends it
+  std::string fix;        // the export call, or the key, that avoids it
   std::string parameter;  // padding_row, untied: the initializer's name
   std::int64_t row = -1;  // padding_row
 };

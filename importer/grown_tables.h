@@ -27,8 +27,8 @@ GrownTables grown_tables(const OnnxFile::Content& file, const std::vector<bool>&
 GrownTables resized_parameters(const OnnxFile::Content& file,
                                const std::map<std::string, Shape>& shapes);
 
-/// Zeros of tables.at(name); pages that nobody writes take no memory. Throws Error{does_not_fit}
-/// with it and larger ones where the host has no such range.
+/// Zeros of tables.at(name); pages that are never written take no memory. Throws
+/// Error{does_not_fit} with it and larger ones where the host has no such range.
 HostTensor zeros_of(const std::string& name, const GrownTables& tables);
 
 /// Throws as grown_tables where something else reads a table, after functions and graphs inside

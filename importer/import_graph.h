@@ -1,5 +1,5 @@
-// ONNX model → Graph in normal form, with the user's dimensions bound; and what `inspect` says of
-// it.
+// ONNX model → Graph in normal form, with the user's dimensions bound; and what `inspect` says
+// about it.
 #pragma once
 
 #include <map>

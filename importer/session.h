@@ -44,7 +44,7 @@ struct BatchRecord {
   std::unordered_map<std::string, Ints> targets;
 };
 
-/// Where the batch is in a value that a Reshape has made: in this axis, after so many elements of
+/// Where the batch is in a value that a Reshape has made: in this axis, after that many elements of
 /// it. 12: the axis counts [12, batch, ...].
 struct BatchPlace {
   std::size_t axis = 0;
@@ -57,7 +57,7 @@ struct Report {
   Diagnostic diagnostic;
 };
 
-/// For people: what is computed more than the file shows, there and at so many more paths.
+/// For people: what is computed more than the file shows, there and at this many more paths.
 struct Note {
   std::string path, text;
   int more = 0;
@@ -120,7 +120,7 @@ struct Session {
   /// value has to be known.
   Term stage_input(const std::string& key);
   /// Where earlier stages have computed what `key` names, that takes the place of the term. Inputs
-  /// and states keep the key that they have: under another one nobody computes them.
+  /// and states keep the key that they have: they are not computed under another one.
   void settle(const std::string& key, Term& term);
   void request(StageRequest request, const std::vector<Term>& reads);
   /// The next stage reads this term.

@@ -59,7 +59,7 @@ struct CudaOptions {
 };
 
 /// Memory, streams and events may outlive the device. Throws Error{usage} that says what is missing
-/// and how to mend it.
+/// and how to fix it.
 std::unique_ptr<Device> make_cuda_device(const CudaOptions& options);
 
 }  // namespace tandem

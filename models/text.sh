@@ -4,5 +4,5 @@ if [[ ! -e $TEXT ]]; then
   [[ -z ${TANDEM_TEXT:-} ]] || missing "there is no $TANDEM_TEXT (TANDEM_TEXT names a text)"
   TEXT=$WORK/guides.txt
   mkdir -p "$WORK"
-  cat README.md docs/*.md >"$TEXT"
+  cat README.md docs/*.md docs/guide/*.md >"$TEXT"
 fi

@@ -6,7 +6,7 @@
     tools/build_times.py BUILD --phases 10  also compiles the ten slowest C++ files again, alone, and splits their time
     tools/build_times.py BUILD --since T    only steps that ended after T (seconds since 1970)
 
-Steps come from BUILD/.ninja_log, wall time each, so that what runs beside a step is in its time; with a compiler cache
+Steps come from BUILD/.ninja_log, wall time each, so that what runs at the same time as a step is in its time; with a compiler cache
 they are short. Tests come from BUILD/test_times/, which tools/run_tests.py writes.
 """
 import argparse

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Formatting, include borders, file sizes.   --fix: format instead of complaining.
+# Formatting, include borders, file sizes, plain English.   --fix: format instead of complaining.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 version=14 # another version formats differently
@@ -19,4 +19,5 @@ else
   echo "check: no clang-format $version: formatting is not checked (tools/setup.sh --developer)" >&2
 fi
 python3 tools/check_tree.py || status=1
+python3 tools/check_words.py || status=1
 exit $status

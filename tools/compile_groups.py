@@ -3,7 +3,7 @@
 
     tools/compile_groups.py --most 128 [--edited EDITED.txt] FOLDER
 
-Each file of FOLDER is named for a library or program and lists its C++ files. A group has at most so many KiB of source.
+Each file of FOLDER is named for a library or program and lists its C++ files. A group has at most this many KiB of source.
 Two files are never in one group where a name of one file's anonymous namespace means something else in the other.
 
 EDITED.txt lists files that somebody works on, which are compiled alone: their edits cost one file each. New ones, with a + in

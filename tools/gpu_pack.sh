@@ -1,20 +1,20 @@
 #!/usr/bin/env bash
-# Packs what a machine with a card and nothing else needs: the GPU check and the tool, their libraries, their fixtures.
+# Packs what a machine with a GPU and nothing else needs: the GPU check and the tool, their libraries, their fixtures.
 #
 #   tools/gpu_pack.sh [--architectures LIST] [--build DIR] [--to DIR]
 #   tools/gpu_pack.sh --measure FILE
 #
-#   --architectures  the cards that there is machine code for (default 90; several: 80-real;90)
+#   --architectures  the GPUs that there is machine code for (default 90; several: 80-real;90)
 #   --build DIR      packs the programs of this finished build; without it they are built, in build-gpu-pack/build
 #   --to DIR         where tandem-gpu.tar.xz goes (default build-gpu-pack)
 #   --measure FILE   packs nothing: says whether this pack and the tree fit into what a visit may take along, 64 MiB
 #
-# Needs no card. tools/gpu_run.sh unpacks and runs it (docs/cuda.md). Exit codes: 0 packed, 1 not, 2 usage, 77 the build has no CUDA.
+# Needs no GPU. tools/gpu_run.sh unpacks and runs it (docs/cuda.md). Exit codes: 0 packed, 1 not, 2 usage, 77 the build has no CUDA.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
 most_bytes=$((40 << 20))
-visit_bytes=$((64 << 20)) # of the pack and the tree together
+visit_bytes=$((64 << 20)) # for the pack and the tree together
 # These come with every Linux of today; all others are packed. What is packed fits glibc 2.39 and GCC 14 or older ones: tests/tools/gpu_pack_test.py.
 of_the_system='^(linux-vdso|ld-linux-x86-64|libc|libm|libdl|libpthread|librt|libstdc[+][+]|libgcc_s)\.so'
 
@@ -105,7 +105,7 @@ toolkit=$(sed -n 's/^set(CMAKE_CUDA_COMPILER_VERSION "\(.*\)")$/\1/p' "$build"/C
 printf '{"commit": "%s", "changed_files": %d, "architectures": "%s", "nvcc": "%s"}\n' \
   "$commit" "$changed" "$architectures" "$toolkit" > "$pack/pack.json"
 
-# Both programs hold the same code for cards: a dictionary that reaches from one to the other.
+# Both programs hold the same code for GPUs: a dictionary that reaches from one to the other.
 XZ_OPT='--lzma2=preset=3,dict=256MiB' tar -C "$to" --sort=name --owner=0 --group=0 --numeric-owner -cJf "$pack.tar.xz" tandem-gpu
 rm -rf "$pack" "$to/runpath.cmake"
 bytes=$(stat -c %s "$pack.tar.xz")

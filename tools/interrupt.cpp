@@ -33,7 +33,7 @@ void write_to_stderr(std::string_view text) {
   [[maybe_unused]] const auto written = write(STDERR_FILENO, text.data(), text.size());
 }
 
-/// Sends SIGALRM after so long, by a system call that Linux allows in signal handlers.
+/// Sends SIGALRM after this time, by a system call that Linux allows in signal handlers.
 void wake_after(int milliseconds) {
   const itimerval once{
       .it_interval = {},

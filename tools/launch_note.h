@@ -27,7 +27,7 @@ class LaunchNote {
   std::string path_;
 };
 
-/// Whether so many ranks handle signals as requests to end; true where there is no file (""). May
+/// Whether that many ranks handle signals as requests to end; true where there is no file (""). May
 /// be called in a signal handler.
 bool are_ranks_up(const char* path, int ranks);
 

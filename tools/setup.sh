@@ -108,7 +108,7 @@ install_onednn() {
   for wheel in "$library" "$headers"; do
     python3 -m zipfile -e "$wheels/$wheel" "$work/unpacked"
   done
-  # oneDNN's CMake package looks for the library beside itself, so both wheels go into one prefix;
+  # oneDNN's CMake package looks for the library next to itself, so both wheels go into one prefix;
   # the wheel holds the library three times where a link is meant.
   cp -r "$work"/unpacked/*.data/data/. "$work/prefix/"
   chmod -R u+rwX,go+rX "$work/prefix"

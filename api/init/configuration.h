@@ -25,12 +25,12 @@ struct GuessedConfiguration {
 
 /// Which parts of the configuration are needed.
 struct GuessScope {
-  bool trains = true;  // false: the model is only used, and nothing is said of its training
+  bool trains = true;  // false: the model is only used, and its training is not mentioned
   /// Where data decides extents, inspect the model only as far as they are known.
   bool in_stages = false;
   bool has_loss = false;  // the user gives the terms of the loss and their fields
   SaidOfData said = {};
-  RecordedTraining recorded = {};  // what the model says of its training, if it is an export
+  RecordedTraining recorded = {};  // what the model says about its training, if it is an export
   std::map<std::string, std::int64_t> bind = {};  // free dimensions whose lengths are given
 };
 

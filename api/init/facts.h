@@ -99,7 +99,7 @@ std::string shown_names(const std::vector<std::string>& files,
 /// can represent all.
 std::string beyond_float32(const ArrayFacts& array);
 
-/// What an export's record or a command line says of the data before it is read.
+/// What an export's record or a command line says about the data before it is read.
 struct SaidOfData {
   std::string held_out;  // a file or a folder; "": file names decide
   std::optional<DecimalMark> decimal;

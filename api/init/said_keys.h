@@ -1,4 +1,4 @@
-// What keys of a command line or of an export's record say of the data before it is read.
+// What keys of a command line or of an export's record say about the data before it is read.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ ConfigValue tree_of(const std::vector<std::string>& keys);
 /// The columns or arrays that a field is made of; none where the field does not name them.
 std::vector<std::string> said_columns(const ConfigValue& field);
 
-/// What keys say of the data's cells and, where `has_fields`, of the use of its columns.
+/// What keys say about the data's cells and, where `has_fields`, about the use of its columns.
 SaidOfData said_of_data(const std::vector<std::string>& keys, bool has_fields);
 
 /// The lengths that keys give to the model's free dimensions.

@@ -57,7 +57,7 @@ class Model {
   /// Imported once for each batch size, mode and length of sequences; the reference stays valid.
   /// `length`: the length of a bucket (data.buckets); 0: the longest, or there are no buckets.
   const ImportResult& imported(std::int64_t batch, bool training, std::int64_t length = 0);
-  /// What the file itself says of its training, for that import; null: nothing.
+  /// What the file itself says about its training, for that import; null: nothing.
   std::shared_ptr<const TrainingAlgorithm> algorithm(std::int64_t batch, bool training);
   /// What the first stage has to compute, where the model is imported only as far as extents are
   /// known. Empty: all extents are known before the run.

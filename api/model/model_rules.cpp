@@ -1,4 +1,5 @@
-// Applies what a configuration says of single operators of a model, and makes notices about them.
+// Applies what a configuration says about single operators of a model, and makes notices about
+// them.
 #include <fmt/format.h>
 
 #include <algorithm>

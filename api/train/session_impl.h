@@ -57,13 +57,13 @@ struct Session::Impl {
   std::vector<bool> thawed_now() const;
   /// Throws Error{usage} for feeds that neither the model nor the loss takes.
   void refuse_unknown(const Feeds& feeds);
-  /// The program of a step with so many samples. Fields that the loss reads and the model does not
-  /// keep the types of the first feeds.
+  /// The program of a step with that many samples. Fields that the loss reads and the model does
+  /// not keep the types of the first feeds.
   BoundProgram& training(std::int64_t batch, const FieldTypes& fed);
   /// The number of steps so far, without those that the loss scale has skipped.
   std::int64_t taken() const;
   /// Throws, before the first step, what the programs of later phases of freezing would throw.
-  /// `first`: the program of this step, for so many samples.
+  /// `first`: the program of this step, for that many samples.
   void check_later_phases(TrainingRequest request, const BoundProgram& first, std::int64_t batch);
   /// Records what is frozen from the next step on.
   void count_missed_steps(const FieldTypes& fed);

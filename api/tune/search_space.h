@@ -28,7 +28,7 @@ class SearchSpace {
   explicit SearchSpace(const std::vector<std::string>& over);
 
   const std::vector<SearchedKey>& keys() const { return keys_; }
-  /// Settings of trials 1 to `count`, no two alike, as far as there are so many. The settings of a
+  /// Settings of trials 1 to `count`, no two alike, as far as there are enough. The settings of a
   /// trial do not depend on how many follow.
   std::vector<TrialSettings> trials(std::uint64_t seed, std::int64_t count) const;
   /// The ends of all ranges and all choices, one key at a time: the limits of what trials may set.

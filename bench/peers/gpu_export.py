@@ -3,7 +3,7 @@
     python bench/peers/gpu_export.py WORKLOAD [--to DIR] [--again]
 
 Writes DIR/FOLDER/torchscript.onnx (default DIR: build-gpu-pack/models), where `gpu_check times` looks for it; what is there stays, unless
---again. Prints JSON lines as gpu_check does. Needs torch, numpy and onnx; no card.
+--again. Prints JSON lines as gpu_check does. Needs torch, numpy and onnx; no GPU.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Batches of bench/peers/gpu_torch.py through a DataLoader: page-locked, and copied to the card while the step before computes."""
+"""Batches of bench/peers/gpu_torch.py through a DataLoader: page-locked, and copied to the GPU while the step before computes."""
 
 
 class WholeBatches:

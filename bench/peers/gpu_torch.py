@@ -1,13 +1,13 @@
-"""Times one workload of the GPU check in PyTorch on a card, in one of its variants and both ways of feeding, as JSON lines.
+"""Times one workload of the GPU check in PyTorch on a GPU, in one of its variants and both ways of feeding, as JSON lines.
 
     python bench/peers/gpu_torch.py WORKLOAD [--variant eager|compile|graphs] [--seconds S] [--tf32] [--device cuda|cpu] [--list]
 
-The models, shapes, precisions and optimizers of `gpu_check times`; `tools/gpu_run.sh times` runs both in turn. Batches come from the card, where
+The models, shapes, precisions and optimizers of `gpu_check times`; `tools/gpu_run.sh times` runs both in turn. Batches come from the GPU, where
 two lie ready, and from the loader: page-locked batches of a DataLoader that holds whole ones, copied while the step before computes,
 by the process itself or by two workers, whichever is faster. Tandem's batches always come through its loader. Images are channels-last,
 16-bit types by autocast (float16 with a gradient scaler), float32 without TF32 unless --tf32 asks for it, as `precision.tf32` does of ours.
 Wide & Deep keeps its tables on the host, with sparse gradients and their SGD: PyTorch has neither FTRL nor a lazy Adam for a table of the
-host beside a model on the card.
+host next to a model on the GPU.
 """
 
 import argparse
@@ -124,7 +124,7 @@ def captured(step, batch, device):
 
 
 def wide_deep_step(device):
-    """Tables and their updates on the host, the MLP on the card. Ids stay on the host whatever feeds them."""
+    """Tables and their updates on the host, the MLP on the GPU. Ids stay on the host whatever feeds them."""
     import torch
     import torch.nn.functional as F
 
@@ -158,7 +158,7 @@ def wide_deep_step(device):
 def feedings(name, step, device, seconds, wait):
     """(name, function of a step's number, facts) of each way of feeding."""
     batches = batches_of(name)
-    if WORKLOADS[name][3] == "wide_deep":  # its ids are for tables of the host: a loader that page-locks them would help nobody
+    if WORKLOADS[name][3] == "wide_deep":  # its ids are for tables of the host: a loader that page-locks them would not help
         yield "the host", lambda i: step(*batches[i % 2]), {}
         host_loader = gpu_feeding.loaded(batches, 0, False)
         yield "loader", lambda _: step(*next(host_loader)), {"workers": 0}

@@ -1,4 +1,4 @@
-"""Times tables whose rows ranks share out, in PyTorch over gloo's all_to_all: ranks of this machine share the batch. Prints one JSON line.
+"""Times tables whose rows are divided among ranks, in PyTorch over gloo's all_to_all: ranks of this machine share the batch. Prints one JSON line.
 
     python bench/peers/torch_sharded_lookups.py {zipf,uniform} [--ranks 2] [--variant NAME] [--threads 1] [--seconds S] [--list]
     python bench/peers/torch_sharded_lookups.py --model FILE        writes the network as ONNX

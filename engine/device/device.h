@@ -114,7 +114,7 @@ class Device {
   virtual DeviceCounters counters() const { return {}; }
   /// 64-byte aligned, in huge pages where the system offers them. Throws Error{does_not_fit}.
   virtual std::unique_ptr<Memory> allocate(std::size_t bytes) = 0;
-  /// Whether so many bytes fresh from `allocate` hold zeros that take no memory until written.
+  /// Whether that many bytes fresh from `allocate` hold zeros that take no memory until written.
   virtual bool allocates_zeros(std::size_t bytes) const {
     (void)bytes;
     return false;

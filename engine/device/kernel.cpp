@@ -1,4 +1,4 @@
-// Choosing a kernel by facts, and checking layouts against a kernel's wishes.
+// Choosing a kernel by facts, and checking layouts against those that a kernel asks for.
 #include "engine/device/kernel.h"
 
 #include <algorithm>

@@ -40,7 +40,7 @@ struct StepContext {
 
 struct KernelArguments {
   const void* const* inputs;  // null for an absent optional input; layout offset included
-  void* const* outputs;       // null for an output that nobody reads and the kernel may skip
+  void* const* outputs;       // null for an output that is not read and that the kernel may skip
   void* workspace;            // as many bytes as `prepare` asked for, 64-byte aligned
   const StepContext* context;
   void* queue = nullptr;  // the accelerator's own handle of the stream that runs it
@@ -49,7 +49,7 @@ struct KernelArguments {
 struct Operand {
   TensorType type;
   Layout layout;
-  bool present = true;                   // absent optional input; output that nobody reads
+  bool present = true;                   // absent optional input; output that is not read
   const HostTensor* constant = nullptr;  // inputs known before the run
 };
 
@@ -80,7 +80,7 @@ struct LayoutConstraint {
   enum class Kind : std::uint8_t {
     any,          // any strides, also 0 (broadcast); not opaque
     unit_stride,  // strided with at least one stride of 1, none of 0 on extents > 1
-    dense,        // a permutation of row-major without holes; all operands wished `dense` share one
+    dense,        // a permutation of row-major without holes; all `dense` operands share one
     row_major,
     channels_last,
     exact,  // `layout`
@@ -97,7 +97,7 @@ struct Proposal {
 };
 
 inline std::vector<Proposal> propose_row_major(const KernelRequest&) { return {Proposal{}}; }
-/// Wishes of kind `any` for all operands.
+/// Asks for strides of kind `any` for all operands.
 inline std::vector<Proposal> propose_any_strides(const KernelRequest& request) {
   Proposal proposal;
   proposal.inputs.resize(request.inputs.size());

@@ -10,7 +10,7 @@
 
 namespace tandem {
 
-/// The most bytes to which so many bytes of deflate unpack: 258 bytes need at least two bits.
+/// The most bytes to which that many bytes of deflate unpack: 258 bytes need at least two bits.
 std::uint64_t most_unpacked(std::uint64_t packed);
 
 /// Raw deflate data in a range of a file. Throws Error{data} with the file and the offset where it

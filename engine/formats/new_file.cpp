@@ -73,8 +73,7 @@ void NewFile::come_after(const std::string& file) {
   mode_ = status.st_mode & 0777;
   owner_ = status.st_uid;
   group_ = status.st_gid;
-  // A superuser may write to any file; one that nobody is meant to write to is protected all the
-  // same.
+  // A superuser may write to any file; one without any write permission is protected all the same.
   const bool writable =
       (mode_ & 0222) != 0 && ::faccessat(AT_FDCWD, target.c_str(), W_OK, AT_EACCESS) == 0;
   if (!writable)

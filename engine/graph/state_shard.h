@@ -24,7 +24,8 @@ enum class ShardKind : std::uint8_t {
   /// one reads it, and tables by columns.
   row_blocks,
   column_blocks,
-  /// One rank, the owner, has all rows of a table; the others have one row, which nobody looks up.
+  /// One rank, the owner, has all rows of a table; the others have one row, which is never looked
+  /// up.
   table,
 };
 

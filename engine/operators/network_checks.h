@@ -79,7 +79,7 @@ inline double element_number(const TensorType& type) {
   return static_cast<double>(type.elements());
 }
 
-/// `cost` of an operator that takes so many operations for each element of an input.
+/// `cost` of an operator that takes that many operations for each element of an input.
 template <int flops, std::size_t input>
 Cost cost_by_elements(const NodeView& node) {
   return {flops * element_number(node.input(input)), operand_bytes(node)};

@@ -156,7 +156,7 @@ struct Operator {
   bool is_elementwise() const { return is_scalar() || role == Role::fused; }
 };
 
-/// Whether a node may have so many outputs: optional ones at the end may be missing.
+/// Whether a node may have that many outputs: optional ones at the end may be missing.
 bool has_outputs(const Operator& op, std::size_t count);
 
 /// An ordered, owning list; addresses stay valid for its life. A value of Engine, passed in.

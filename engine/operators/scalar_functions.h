@@ -1,4 +1,4 @@
-// The scalar functions: their list, and what the rows of scalar_functions.inl say of each.
+// The scalar functions: their list, and what the rows of scalar_functions.inl say about each.
 #pragma once
 
 #include <array>

@@ -2,7 +2,7 @@
 //
 //   y = x                      x on one device, y on the device of the node
 //   y = x, written into `into` where that is given: a weight that is refreshed in place
-//   with `count`, an int32 scalar of the host, only its first so many rows; the others are not
+//   with `count`, an int32 scalar of the host, only its first `count` rows; the others are not
 //   written
 //
 // `lookahead`: to a device, how many uses ahead of its own the copy may begin; to the host, how

@@ -11,7 +11,7 @@
 
 namespace tandem {
 
-/// What a kind says of a setting.
+/// What a kind says about a setting.
 struct SettingInfo {
   std::string_view key;        // in the configuration; empty: hidden
   std::string_view attribute;  // the update's, and an alias of the key; empty: none

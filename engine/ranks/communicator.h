@@ -25,7 +25,7 @@ enum class Reduction : std::uint8_t {
 struct RankElements {
   const void* from = nullptr;  // in memory of the communicator's device
   void* to = nullptr;
-  std::size_t count = 0;  // number of elements; each operation says of what
+  std::size_t count = 0;  // number of elements; each operation says which
   DType dtype = DType::float32;
 };
 

@@ -47,7 +47,7 @@ struct RankOptions {
   /// Used where `address` is empty: rank 0 listens at a free port, and this passes its address from
   /// rank 0 to all (other ranks give "").
   std::function<std::string(const std::string& address)> share;
-  bool one_machine = false;  // all ranks are on it: nobody else can connect then
+  bool one_machine = false;  // all ranks are on it: no other machine can connect then
 };
 
 /// A variable of the environment; "" where it is not set.

@@ -108,7 +108,7 @@ std::string text_of(const sockaddr* address, socklen_t bytes) {
   return std::string(host) + ":" + port;
 }
 
-/// Where nobody listens at a port of this machine, the system may connect the socket to itself.
+/// Where no process listens at a port of this machine, the system may connect the socket to itself.
 bool is_connected_to_itself(const Socket& socket) {
   sockaddr_storage own{}, other{};
   socklen_t own_bytes = sizeof own, other_bytes = sizeof other;

@@ -42,11 +42,11 @@ class MixedStep {
   /// done but for the reading of outputs; devices may still work. Where other ranks take part, this
   /// and `finish` throw Error{runtime} once one of them has failed.
   void launch(const StepContext& context, std::uint64_t count);
-  /// Waits until that step's outputs are in their slots, nobody reads its input slots any more and
+  /// Waits until that step's outputs are in their slots, its input slots are not read any more and
   /// states that ranks gather on the host are complete; devices may still work. Steps are finished
   /// in their order.
   void finish(std::uint64_t count);
-  /// Whether nobody reads the input slots of that step any more. Waits for nothing.
+  /// Whether the input slots of that step are not read any more. Waits for nothing.
   bool has_read_inputs(std::uint64_t count) const;
   /// To be called before the first step after another program's: work that is enqueued afterwards
   /// starts after everything that was drained.

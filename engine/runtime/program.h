@@ -100,7 +100,7 @@ class Program {
   bool slot_free(std::uint64_t ticket) const;
 
   /// Runs one step on the calling thread's lane; the inputs of this ticket are filled. Allocates
-  /// nothing. Its outputs are there when it returns, and nobody reads the inputs any more.
+  /// nothing. Its outputs are there when it returns, and the inputs are not read any more.
   void run(const StepContext& context, std::uint64_t ticket);
   /// `run` in two calls: `launch` returns while devices may still work, `finish` waits for the
   /// outputs. `steps_in_flight` steps may be launched before the first of them is finished; tickets
@@ -108,7 +108,7 @@ class Program {
   int steps_in_flight() const;
   void launch(const StepContext& context, std::uint64_t ticket);
   void finish(std::uint64_t ticket);
-  /// Whether nobody reads that ticket's inputs any more; it has been launched and not finished.
+  /// Whether that ticket's inputs are not read any more; it has been launched and not finished.
   bool has_read_inputs(std::uint64_t ticket) const;
   /// An output of that ticket, row-major, valid until `output_slots` steps later.
   const void* output(int output, std::uint64_t ticket) const;

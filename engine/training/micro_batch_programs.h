@@ -88,7 +88,7 @@ MicroBatchShape shape_of(const MicroBatch& micro_batch);
 std::vector<MicroBatch> micro_batches_of_step(std::int64_t count, std::int64_t micro_batch_size,
                                               const RankPlace& place = {});
 
-/// Every shape that a rank needs for one epoch of so many samples; the full steps' come first.
+/// Every shape that a rank needs for one epoch of that many samples; the full steps' come first.
 std::vector<MicroBatchShape> needed_shapes(std::int64_t samples, std::int64_t batch_size,
                                            std::int64_t micro_batch_size, bool drop_last,
                                            const RankPlace& place = {});

@@ -24,7 +24,7 @@ class Prediction {
   /// Type of an output, for a whole micro-batch.
   const TensorType& type(std::size_t output) const;
 
-  /// Makes the program for so many samples, with its states where they are the first. Throws
+  /// Makes the program for that many samples, with its states where they are the first. Throws
   /// Error{usage} where the source lacks an input, or has it in another type.
   void prepare(const DataSource& source, std::int64_t samples);
   /// One value per output, valid until the next call. Throws Error{data} with what kernels found.

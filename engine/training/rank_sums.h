@@ -19,7 +19,7 @@ namespace tandem {
 struct RankShares {
   int ranks = 1;  // 1: only this process, and nothing is exchanged
   /// Samples that this rank computes, and the most that one does: rows of all ranks are gathered as
-  /// if each had so many. 0: they are equal.
+  /// if each had that many. 0: they are equal.
   std::int64_t own = 0, most = 0;
   int rank = 0;  // this one
 

@@ -31,7 +31,7 @@ struct RunLength {
   double epoch(std::int64_t step) const {
     return static_cast<double>(step - origin) / static_cast<double>(steps_per_epoch);
   }
-  /// Whether so much of the run is over after a step; never true for a time.
+  /// Whether this much of the run is over after a step; never true for a time.
   bool has_passed(const Duration& duration, std::int64_t step) const;
 };
 

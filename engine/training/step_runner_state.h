@@ -73,7 +73,7 @@ struct StepRunner::Impl {
   /// The programs of steps from here to the end of the run, but for other phases of freezing.
   std::vector<StepProgram> needed() const;
   /// For the case that rules of parameters.freeze are in the state `rules`, and the parameters that
-  /// train then have missed so many steps. Adds warnings about the graph in training, each once.
+  /// train then have missed that many steps. Adds warnings about the graph in training, each once.
   TrainingGraph training_graph(const MicroBatchShape& shape, const std::vector<bool>& rules,
                                const MissedStepCounts& missed,
                                std::vector<std::string>& warnings) const;

@@ -53,7 +53,7 @@ Layout layout_of(const Shape& shape, std::size_t axis, std::size_t components) {
   return layout;
 }
 
-// The indices of so many samples, from those of the first one.
+// The indices of that many samples, from those of the first one.
 Ints continued(const Ints& values, const Layout& at, const Ints& steps, std::int64_t before,
                std::int64_t samples) {
   Ints result;

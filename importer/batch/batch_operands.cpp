@@ -18,7 +18,7 @@ namespace {
 struct Consumer {
   std::string_view op;
   std::size_t first = 0, last = 64;  // operands that may hold the file's batch
-  std::size_t least_distance = 1;    // of the batch axis, counted from the end
+  std::size_t least_distance = 1;    // the batch axis is at least this far from the end
 };
 
 constexpr Consumer consumers[] = {
@@ -255,7 +255,7 @@ BatchOperands::BatchOperands(Session& session, Scope& scope, const onnx::NodePro
     std::size_t operand = 0, axis = 0;
     bool is_same = true;  // along the axis; else from sample to sample
   };
-  const std::int64_t entries = batch->old_extent / old->batch;  // of one sample along the axis
+  const std::int64_t entries = batch->old_extent / old->batch;  // in one sample along the axis
   std::vector<Place> places;
   for (const std::size_t i : fixed) {
     const Term& term = context.in(i);

@@ -27,7 +27,7 @@ struct Reduction {
 };
 Reduction reduction_of(const Scope& scope, const onnx::NodeProto& node, std::size_t rank);
 
-/// Whether an axis of samples with so many entries each repeats those of the first one.
+/// Whether an axis of samples with that many entries each repeats those of the first one.
 bool is_equal_in_samples(const HostTensor& tensor, std::size_t axis, std::int64_t entries);
 
 /// Sets the traits of what the node has made, once it is lowered and where a batch is bound anew.

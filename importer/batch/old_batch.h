@@ -14,7 +14,7 @@ std::string fixed_batch_fix(const BatchRecord& old);
 /// The shape that a name of the scope had; null where nothing is bound anew or the name had none.
 const Shape* shape_before(const Session& session, const Scope& scope, const std::string& name);
 
-/// Where the batch is: so many axes from the end, and its extents in the file and now.
+/// Where the batch is: that many axes from the end, and its extents in the file and now.
 struct BatchAxis {
   std::size_t distance = 0;
   std::int64_t old_extent = 0, new_extent = 0;

@@ -109,7 +109,7 @@ class BatchNormFolder {
   HostTensor values_of(const onnx::TensorProto& tensor) const {
     return read_tensor(tensor, model_.content, tensor.name()).clone();
   }
-  /// The values of an input; nothing where it is no initializer with so many elements.
+  /// The values of an input; nothing where it is no initializer with that many elements.
   std::optional<Numbers> numbers(const onnx::NodeProto& node, int input,
                                  std::int64_t elements) const {
     const onnx::TensorProto* tensor = initializer(node, input);

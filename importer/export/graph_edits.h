@@ -39,7 +39,7 @@ void replace_initializer(onnx::TensorProto& tensor, const HostTensor& values);
 void drop_unread_initializers(onnx::GraphProto& graph,
                               const std::unordered_set<std::string>& names);
 
-/// Removes what graph.value_info says of values: readers of the file infer changed types again.
+/// Removes what graph.value_info says about values: readers of the file infer changed types again.
 void forget_value_types(onnx::GraphProto& graph);
 
 }  // namespace tandem::importer

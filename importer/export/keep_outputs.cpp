@@ -11,7 +11,7 @@
 namespace tandem::importer::transformations {
 namespace {
 
-/// What ONNX's shape inference says of values inside of the graph; nothing where it fails.
+/// What ONNX's shape inference says about values inside of the graph; nothing where it fails.
 std::vector<onnx::ValueInfoProto> inferred_values(const onnx::ModelProto& model) {
   onnx::ModelProto copy = model;
   try {

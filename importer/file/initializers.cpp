@@ -20,7 +20,7 @@ void collect_captures(const onnx::GraphProto& graph, std::vector<std::string>& n
   for (const onnx::ValueInfoProto& output : graph.output()) names.push_back(output.name());
 }
 
-// What the file's metadata says of an initializer: "PARAMETER", "BUFFER", "CONSTANT_TENSOR".
+// What the file's metadata says about an initializer: "PARAMETER", "BUFFER", "CONSTANT_TENSOR".
 struct Kinds {
   std::unordered_map<std::string, std::string> kind;
   std::unordered_set<std::string> transient;  // buffers that the state_dict leaves out
@@ -65,7 +65,7 @@ class WeightPlaces {
     }
   }
 
-  /// The path of the operator whose weight a tensor of so many axes is, or "".
+  /// The path of the operator whose weight a tensor of that many axes is, or "".
   std::string find(const std::string& value, std::size_t rank) const {
     const auto at = places_.find(value);
     return at != places_.end() && rank >= at->second.least_rank ? at->second.path : "";

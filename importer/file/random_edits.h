@@ -8,7 +8,7 @@
 
 namespace tandem::importer {
 
-/// Random numbers that are on only in training leave the model, as `import` says of the original
+/// Random numbers that are on only in training leave the model, as `import` says for the original
 /// file: they are bypassed, or become their mean. Returns what people have to know of those that
 /// stay; "" where none does.
 std::string drop_randomness(onnx::ModelProto& model, const OnnxFile& file,

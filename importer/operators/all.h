@@ -1,5 +1,5 @@
 // How operators of files become operators of the engine: what the lists all.inl and those of other
-// domains (microsoft/list.inl) say of each.
+// domains (microsoft/list.inl) say about each.
 #pragma once
 
 #include <string>

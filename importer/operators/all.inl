@@ -1,7 +1,7 @@
 // The list of ONNX's operators that import reads. TANDEM_IMPORT(NAME, function, .settings = ...):
-// `void function(NodeContext&)` of importer/operators/function.cpp, or of a file for its family, and
-// what struct Lowering says of the inputs. Scalar functions of the engine that are not named here
-// are read as they are. tests/scripts/pack_onnx_node_tests.py reads the names.
+// `void function(NodeContext&)` of importer/operators/function.cpp, or of a file for its family,
+// and what struct Lowering says about the inputs. Scalar functions of the engine that are not named
+// here are read as they are. tests/scripts/pack_onnx_node_tests.py reads the names.
 
 // Element by element
 TANDEM_IMPORT(Max, max)

@@ -7,7 +7,8 @@
 namespace tandem::importer::operators {
 namespace {
 
-/// x moved along the axis by so many places, away from its begin (or its end), with ones moved in.
+/// x moved along the axis by that many places, away from its begin (or its end), with ones moved
+/// in.
 Term moved(NodeContext& node, const Term& x, std::size_t axis, std::int64_t places, bool reverse) {
   const Shape& shape = x.type.shape;
   const std::int64_t extent = shape[axis];

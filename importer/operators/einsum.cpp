@@ -183,7 +183,7 @@ Labels in_order(const Labels& a, const Labels& b, const Labels& c) {
   return all;
 }
 
-// Sums over the labels that both have and nobody needs further on.
+// Sums over the labels that both have and that are not needed afterwards.
 Tensor contracted(NodeContext& node, Tensor a, Tensor b, const std::set<Label>& needed) {
   std::set<Label> of_a = needed, of_b = needed;
   of_a.insert(b.labels.begin(), b.labels.end());

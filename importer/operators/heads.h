@@ -38,8 +38,8 @@ struct AttentionResult {
   Term biased, weights;  // with the mask, and their softmax
 };
 
-/// The engine's Attention where it says it in one node and nobody wants
-/// `steps`, else its parts.
+/// The engine's Attention where one node can express it and `steps` is not
+/// set, else its parts.
 AttentionResult attend(NodeContext& node, AttentionForm form, bool steps = false);
 
 /// Which keys each query sees by its place, as bool [S, T] or [B, 1, S, T]; none: all of them.

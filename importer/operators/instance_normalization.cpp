@@ -23,7 +23,7 @@ Term normalised_groups(NodeContext& node, const Term& x, std::int64_t groups, do
   return node.reshape(y, shape);
 }
 
-// y = x scale + bias, x [N, C, ...], with so many numbers for the channels: one each, or one for
+// y = x scale + bias, x [N, C, ...], with that many numbers for the channels: one each, or one for
 // each group of channels that follow each other.
 Term affine(NodeContext& node, const Term& x, std::int64_t numbers) {
   const Shape& shape = x.type.shape;

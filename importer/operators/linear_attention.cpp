@@ -45,7 +45,7 @@ Term all_steps(NodeContext& node, Operands& o) {
   return node.make("Add", {new_part, old_part});
 }
 
-// Decay first, then the state is corrected by what it says of the key already.
+// Decay first, then the state is corrected by what it already holds for the key.
 Term attention_steps(NodeContext& node, Operands& o) {
   const Shape q = o.q.type.shape;
   const std::int64_t batch = q[0], groups = q[1], shared = q[2], length = q[3], size = q[4];

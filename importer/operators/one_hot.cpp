@@ -8,7 +8,7 @@
 
 namespace tandem::importer::operators {
 
-// 0, 1, 2, ... along one of so many axes.
+// 0, 1, 2, ... along one of that many axes.
 Term counted(NodeContext& node, std::int64_t count, std::size_t axis, std::size_t rank) {
   constexpr std::int64_t longest = 8 << 20;
   if (count > longest) node.fail("the axis is too long", "at most 2^23", std::to_string(count));

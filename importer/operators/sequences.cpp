@@ -21,7 +21,7 @@ std::vector<Term> copied_parts(NodeContext& node) {
   return parts;
 }
 
-// The place that input `input` names among so many; -1 is the last.
+// The place that input `input` names among that many; -1 is the last.
 std::size_t position_of(NodeContext& node, std::size_t input, std::size_t places) {
   const std::int64_t position = node.static_integer(input, "position");
   return static_cast<std::size_t>(node.axis(position, static_cast<std::int64_t>(places)));

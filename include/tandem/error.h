@@ -8,7 +8,7 @@
 
 namespace tandem {
 
-/// One thing that is wrong: where it is, what was expected, what was found, and how to mend it.
+/// One thing that is wrong: where it is, what was expected, what was found, and how to fix it.
 struct Diagnostic {
   std::string message;
   std::string file;  // configuration, model or data file; empty if none

@@ -11,7 +11,7 @@ namespace tandem::api {
 /// later needs a new token. Only holders of a copy see the request.
 class StopToken {
  public:
-  /// A token on which nobody has asked yet.
+  /// A token on which no stop was requested yet.
   StopToken() : asked_(std::make_shared<std::atomic<bool>>(false)) {}
   StopToken(const StopToken&) = default;  // also for moves, so that every token stays valid
   StopToken& operator=(const StopToken&) = default;

@@ -27,7 +27,7 @@ struct InspectOptions {
   std::string stage;
   std::string batch_norm = "train";
   std::vector<std::string> without;  // passes to leave out, of `pass_names`
-  /// Tables that get so many rows, by selector: {"{wide,deep}:weight", 184968}. The last one that
+  /// Tables that get that many rows, by selector: {"{wide,deep}:weight", 184968}. The last one that
   /// covers a table counts.
   std::vector<std::pair<std::string, std::int64_t>> rows;
   bool parameters = false;  // the text lists every parameter; else it counts them
@@ -398,7 +398,7 @@ struct PolicyOptions {
   /// For the cost model instead of assumptions: one of `known_accelerators`, which `gpu` then
   /// means, or a file of device profiles. The devices need not be here.
   std::string profile;
-  /// Plans are for one of so many ranks, each with its share of the batch.
+  /// Plans are for one of that many ranks, each with its share of the batch.
   int ranks = 1;
   /// The network between them for the cost model, "100Gb/s,5us"; "": the profile's, else 10 Gb/s.
   std::string network;

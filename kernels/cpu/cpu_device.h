@@ -15,8 +15,8 @@ int usable_cores();
 /// OMP_NUM_THREADS of the environment, its first number; nothing where it is not set or says none.
 std::optional<int> asked_threads();
 
-/// Threads that compute where no configuration says how many: so many cores, at least one, and not
-/// more than OMP_NUM_THREADS.
+/// Threads that compute where no configuration says how many: the number of cores, at least one,
+/// and not more than OMP_NUM_THREADS.
 int default_threads(int cores = usable_cores());
 
 /// The device "cpu" with a team of `threads` threads; 0 takes the default, and the team has at most

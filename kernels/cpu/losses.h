@@ -46,7 +46,7 @@ struct Labels {
   }
 };
 
-/// With at least so many neighbouring labels cross-entropy is computed by columns.
+/// With at least that many neighbouring labels cross-entropy is computed by columns.
 constexpr std::int64_t fewest_columns = 8;
 
 /// Losses and gradient, of which an operator makes one or both, where the classes lie apart:

@@ -12,8 +12,8 @@
 
 namespace tandem::cuda {
 
-/// Blocks for so much work where each takes `each` of it at a time, in strides: enough to fill the
-/// GPU and no more.
+/// Blocks for this much work where each takes `each` of it at a time, in strides: enough to fill
+/// the GPU and no more.
 inline unsigned blocks_for(int multiprocessors, std::int64_t work, std::int64_t each,
                            int per_multiprocessor = 8) {
   const std::int64_t wanted = (work + each - 1) / each;

@@ -51,7 +51,7 @@ MpiPlace start(const MpiLibrary& library, const RankOptions& launched) {
   return place;
 }
 
-/// Rank 0's address for all. Whoever gets none within the limit fails.
+/// Rank 0's address for all. A rank that gets none within the limit fails.
 std::string share_address(MpiMessages& messages, const std::string& own,
                           std::chrono::milliseconds limit) {
   std::array<char, 1024> text{};

@@ -29,7 +29,7 @@ struct JoinOptions {
 /// that just ends is taken for one that is done.
 std::shared_ptr<RankGroup> join_ranks(const JoinOptions& options = {});
 
-/// What `doctor` says of MPI.
+/// What `doctor` says about MPI.
 struct MpiReport {
   bool usable = false;
   std::string version;   // "Open MPI v4.1.4, …"

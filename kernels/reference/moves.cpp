@@ -79,7 +79,7 @@ std::unique_ptr<PreparedKernel> split(const KernelRequest& request) {
   const std::size_t size = size_of(request.inputs[0].type.dtype);
   const std::int64_t axis = request.attributes().integer("axis");
   Operand whole = request.inputs[0];
-  // An output that nobody reads may come without a layout.
+  // An output that is not read may come without a layout.
   std::vector<Operand> parts = request.outputs;
   for (Operand& part : parts) {
     if (!part.present) part.layout = row_major(part.type.shape);

@@ -24,7 +24,7 @@ RECORD, TRAIN = 1 + 3 * 32 * 32, 3200
 
 
 class Block(nn.Module):
-    """Two convolutions beside a shortcut; where the size changes, the shortcut is a convolution of one pixel."""
+    """Two convolutions and a shortcut; where the size changes, the shortcut is a convolution of one pixel."""
 
     def __init__(self, inputs, outputs, stride):
         super().__init__()

@@ -10,7 +10,7 @@ import torch.nn as nn
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 INPUTS, OUTPUTS = ("image",), ("logits",)
-TRAIN_SAMPLES = 1437  # of 1,797
+TRAIN_SAMPLES = 1437  # 1,797 in all
 
 
 class Digits(nn.Module):

@@ -1,6 +1,6 @@
 """DLRM (Naumov et al., 2019): a bottom MLP over numbers, 26 tables, dot products of all pairs, a top MLP; writes an ONNX file.
 
-    python models/dlrm/make_model.py                            # model.onnx, the small one beside this script
+    python models/dlrm/make_model.py                            # model.onnx, the small one next to this script
     python models/dlrm/make_model.py --rows 40000 --dim 64 --bottom 512,256 --top 512,256 --to FILE
 
 --rows holds for each of the 26 tables; `[parameters] shape` gives them other numbers of rows when the model is read.

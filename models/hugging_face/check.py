@@ -98,7 +98,7 @@ def call(tool, *arguments, folder):
 
 
 def difference(tool, name, exporter, folder):
-    """Of PyTorch's logits with the weights put back from the tool's, in parts of the largest."""
+    """The difference of PyTorch's logits with the weights put back from the tool's, in parts of the largest."""
     task, model = make(name, seed=0)
     with quiet():
         module = export(model, task, folder / "model.onnx", exporter, LENGTH)

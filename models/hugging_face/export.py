@@ -1,4 +1,4 @@
-"""Exports a model of Hugging Face's transformers in training form, with a train.toml beside it.
+"""Exports a model of Hugging Face's transformers in training form, with a train.toml next to it.
 
     python models/hugging_face/export.py MODEL --task TASK --to FOLDER [--exporter torchscript|dynamo] [--length N] [--classes N] [--free-length]
 

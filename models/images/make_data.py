@@ -2,7 +2,7 @@
 
     python models/images/make_data.py FOLDER [--mnist FOLDER-OF-IDX-FILES] [--most N]
 
-`--most`: so many of each split at most. Needs the Python standard library alone: a PNG is a header and packed rows.
+`--most`: the most pictures of each split. Needs the Python standard library alone: a PNG is a header and packed rows.
 """
 
 import argparse

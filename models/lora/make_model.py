@@ -3,7 +3,7 @@
     python models/lora/make_model.py FOLDER [--train 1500] [--test 600] [--steps 600]
 
 Writes FOLDER/bert/: config.json, model.safetensors.index.json with the files it names, tokenizer.json (WordPiece); FOLDER/model.onnx, the network as
-`torch.onnx.export` writes it from config.json alone, with weights that nobody trained; train.jsonl and test.jsonl, lines {"text", "topic"}. Words
+`torch.onnx.export` writes it from config.json alone, with untrained weights; train.jsonl and test.jsonl, lines {"text", "topic"}. Words
 are made of syllables, a topic prefers some words to others, and the six topics are mixtures of the four. Needs PyTorch, onnx and transformers.
 """
 
@@ -26,7 +26,7 @@ SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 
 class Logits(torch.nn.Module):
-    """The model with tensors in and out, as docs/guide.md has it."""
+    """The model with tensors in and out, as docs/hugging_face.md has it."""
 
     def __init__(self, model, names):
         super().__init__()

@@ -12,7 +12,7 @@ and so on): label, 13 integers, 26 categories of 8 hex digits, tab separated, em
 uniform: all fields draw from all rows, zipf with exponent 1.05 and ids in random order, as bench/peers/wide_deep_torch.py does.
 
 The chance of label 1 is sigmoid(bias + the sum of one weight per field's value), so that no model can do better than these weights. data.json
-beside the files says what they reach on each split: auc, log_loss and the log_loss of always predicting the base rate.
+next to the files says what they reach on each split: auc, log_loss and the log_loss of always predicting the base rate.
 
 Same arguments and same NumPy: same bytes. Blocks of 65,536 samples have seeds of their own: a longer file begins
 with a shorter one's rows.

@@ -1,6 +1,6 @@
 """Wide & Deep (Cheng et al., 2016): a linear model and an MLP over the same ids; writes an ONNX file of any size.
 
-    python models/wide_deep/make_model.py                              # model.onnx, the small one beside this script
+    python models/wide_deep/make_model.py                              # model.onnx, the small one next to this script
     python models/wide_deep/make_model.py --full [--to FILE]           # 184,968 rows, width 80, MLP 3120-1024-512-256-128-1
     python models/wide_deep/make_model.py --rows 1000 --dim 16 --hidden 64,16 --exporter dynamo --to FILE
 

@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 
-THREADS = "threads=1"  # runs stand beside each other
+THREADS = "threads=1"  # several runs at a time
 
 
 def call(tool, arguments, folder, limit):

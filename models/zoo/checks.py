@@ -13,11 +13,11 @@ import onnx_outputs
 from calls import THREADS, call, first_words, relative, train
 from split_policy import homeless_parameters, split_policy, write_policy
 
-EXPORT_BOUND = 1e-4  # of an output's largest element
-SPLIT_BOUND = 1e-6  # of the loss
-OTHER_BOUND = 1e-4  # of the loss of one step on other data
+EXPORT_BOUND = 1e-4  # part of an output's largest element
+SPLIT_BOUND = 1e-6  # part of the loss
+OTHER_BOUND = 1e-4  # part of the loss of one step on other data
 SPREADS = 3  # times what the network spreads in PyTorch itself
-REFERENCE_BOUND = 0.05  # of the step, for one node on a reference kernel
+REFERENCE_BOUND = 0.05  # part of the step, for one node on a reference kernel
 STEPS, STOPPED_AT = 5, 3
 FOLDERS = ("run", "split", "resumed", "batch", "length")
 FILES = ("out.onnx", "out.onnx.data", "predicted.npz", "split.toml")
@@ -63,7 +63,7 @@ def check_export(tool, folder, limit, expected, losses):
 
 
 def check_split(tool, folder, limit, expected, losses):
-    """The same training with about half of the operators on another device, a part of them made again."""
+    """Repeats the training with about half of the operators on another device, a part of them made again."""
     code, out, error = call(tool, ["policy", "names", "--config", "train.toml", "--json"], folder, limit)
     if code != 0:
         return failed(f"policy names: {first_words(error)}")
@@ -85,7 +85,7 @@ def check_split(tool, folder, limit, expected, losses):
 
 
 def hashes(checkpoint):
-    """Of all files that hold parameters, running statistics and optimizer states."""
+    """The hashes of all files that hold parameters, running statistics and optimizer states."""
     return {p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in checkpoint.glob("*.safetensors")}
 
 

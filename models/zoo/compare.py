@@ -2,7 +2,7 @@
 
 import numpy as np
 
-ROUNDING = 5e-7  # of a parameter's largest element: what float32 makes of five steps
+ROUNDING = 5e-7  # part of a parameter's largest element: what float32 makes of five steps
 
 
 def weight_difference(before, wanted, got):

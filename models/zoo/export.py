@@ -214,7 +214,7 @@ def has_same(folder, free):
 
 
 def write_expected(network, exporter, folder, free, anew, moved):
-    """data.npz, train.toml, expected.json and expected.safetensors beside a model.onnx."""
+    """data.npz, train.toml, expected.json and expected.safetensors next to a model.onnx."""
     import numpy as np
     import safetensors.torch
     from network import FIXED_BATCH, FREE_BATCH
@@ -315,7 +315,7 @@ def main():
     options = parser.parse_args()
     sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
     warnings.simplefilter("ignore")
-    os.environ["KERAS_BACKEND"] = "torch"  # read where Keras is loaded, whoever loads it first
+    os.environ["KERAS_BACKEND"] = "torch"  # read where Keras is loaded first
     import keras_models
     import onnxscript  # noqa: F401
     import sklearn_models
@@ -339,7 +339,7 @@ def main():
                 if is_complete(folder):
                     return
                 write = complete
-        folder.mkdir(parents=True, exist_ok=True)  # of failed.txt
+        folder.mkdir(parents=True, exist_ok=True)  # for failed.txt
         seconds = in_process(lambda: write(folder), folder, options.limit)
         failed = folder / "failed.txt"
         text = failed.read_text().split("\n")[0][:150] if failed.exists() else "exported"

@@ -79,7 +79,7 @@ def _without_randomness(model):
         if isinstance(module, (nn.LSTM, nn.GRU, nn.RNN, nn.MultiheadAttention)):
             module.dropout = 0.0
         if isinstance(getattr(module, "drop_rate", None), float):
-            module.drop_rate = 0.0  # of a functional dropout
+            module.drop_rate = 0.0  # rate of a functional dropout
         if type(module).__name__ in ("StochasticDepth", "DropPath"):
             for name in ("p", "drop_prob"):
                 if hasattr(module, name):

@@ -128,7 +128,7 @@ def _send_row(sender, tool, folder, limit):
 
 
 def all_rows(tool, work, limit, jobs):
-    """(name, result) of [(name, folder)], as they end; `jobs` of them beside each other."""
+    """(name, result) of [(name, folder)], as they end; `jobs` of them at a time."""
     import onnx.numpy_helper  # noqa: F401  # loaded once: processes are forked
     import onnxruntime  # noqa: F401
 

@@ -63,7 +63,7 @@ std::string training_stage(const std::string& name, std::int64_t samples) {
 TEST(TrainingInfoTablesTest, OnlyWhatKeepsStillIsUpdatedByRows) {
   for (const std::string name : {"sgd", "adagrad"}) {
     EXPECT_THAT(training_stage(name, info_table_batch), HasSubstr("RowsUpdate")) << name;
-    // With so many ids it costs more than the dense form.
+    // With that many ids it costs more than the dense form.
     EXPECT_THAT(training_stage(name, 60), Not(HasSubstr("RowsUpdate"))) << name;
   }
   // A velocity moves rows that were not looked up.

@@ -1,4 +1,4 @@
-"""models/cifar with augmentation, six seeds, beside PyTorch: the mean held-out accuracies differ by at most 1.5 points.
+"""models/cifar with augmentation, six seeds, compared with PyTorch: the mean held-out accuracies differ by at most 1.5 points.
 
 Of 800 samples that are held out one seed finds a point more or less than another, on both sides: means of three seeds differ by a point by
 chance alone.

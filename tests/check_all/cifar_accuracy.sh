@@ -1,3 +1,3 @@
 #!/usr/bin/env bash
-# A small residual network on CIFAR-10 with augmentation, beside PyTorch.
+# A small residual network on CIFAR-10 with augmentation, compared with PyTorch.
 exec python3 "$(dirname "${BASH_SOURCE[0]}")/cifar_accuracy.py" "$@"

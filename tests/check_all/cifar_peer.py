@@ -19,7 +19,7 @@ from onnx import numpy_helper
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "models"))
 import export  # noqa: E402
 
-BATCH, RATE, MOMENTUM, DECAY, WARMUP, FINAL = 64, 0.1, 0.9, 5e-4, 2, 1e-4  # of models/cifar/train.toml
+BATCH, RATE, MOMENTUM, DECAY, WARMUP, FINAL = 64, 0.1, 0.9, 5e-4, 2, 1e-4  # as in models/cifar/train.toml
 MEAN, DEVIATION = 0.4734, 0.2516
 
 
@@ -43,7 +43,7 @@ def augmented(pixels, generator):
 
 
 def rate(step, steps, warmup):
-    """Of step 1, 2, …: a linear rise from 0, then half a cosine towards FINAL, which the step after the last one would have."""
+    """The rates of steps 1, 2, …: a linear rise from 0, then half a cosine towards FINAL, which the step after the last one would have."""
     if step <= warmup:
         return RATE * step / warmup
     return FINAL + (RATE - FINAL) * (1 + math.cos(math.pi * (step - 1 - warmup) / (steps - warmup))) / 2

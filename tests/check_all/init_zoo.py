@@ -3,7 +3,7 @@
     python tests/check_all/init_zoo.py [--exports FOLDER] [--to FOLDER] [--format NAME] [--only GLOB]… [--table FILE] [--at-least 24]
 
 Networks come from models/zoo; those that FOLDER (build/zoo) lacks are exported there first, by PyTorch's classic exporter. --format makes data of
-that format for all of them, where it can hold their inputs. A network trains; or init says what to fill in, which is right where nobody can tell;
+that format for all of them, where it can hold their inputs. A network trains; or init says what to fill in, which is right where the data does not decide;
 anything else fails. FILE gets a table of them. Needs the packages of bench/peers/requirements.txt and those of models/zoo.
 """
 
@@ -108,7 +108,7 @@ def make_table(arrays, folder, ending, separator):
 
 
 def make_jsonl(arrays, folder):
-    """Numbers and lists; ids beside a mask become a text with a tokenizer of words beside it."""
+    """Numbers and lists; ids with a mask become a text, with a tokenizer of words next to it."""
     inputs, labels = split(arrays)
     items = {name: [x.reshape(-1).tolist() if x.size > 1 else x.reshape(-1)[0].item() for x in array] for name, array in {**inputs, **labels}.items()}
     if "attention_mask" in inputs:

@@ -3,7 +3,7 @@
     python3 tests/check_all/option_pairs.py [--base NAME]… [--only NAME]… [--without-ranks] [--quick] [--share PART] [--keep FOLDER] [--list]
 
 Of each pair that trains: the logged columns are those of both options alone, numbers are finite, an option that changes no number (`same`) changes
-none beside the other one either, a resume gives the last checkpoint bit by bit, and the exported file equals the run and is read again. A pair that
+none together with the other one either, a resume gives the last checkpoint bit by bit, and the exported file equals the run and is read again. A pair that
 is refused stands in `option_table.REFUSED` with words of the message, and a dry run refuses it, too. `--base` is one of `option_table.BASES`.
 --only takes the pairs of one option; two of them one pair. --quick neither resumes nor exports; --share 0.1 takes a tenth of the pairs. A key of train.toml that no option sets and that `LEFT_OUT` lacks is a failure.
 """
@@ -26,7 +26,7 @@ import tomllib
 import option_table as table
 from common import BINARY
 
-# Columns that tell of the machine, not of the training.
+# Columns about the machine, not of the training.
 MACHINE = {"wall", "samples_per_second", "data.wait"}
 Outcome = collections.namedtuple("Outcome", "error columns losses evaluations")
 

@@ -21,7 +21,7 @@ class Option:
     ranks: int = 1
     takes: frozenset = frozenset()
     excludes: frozenset = frozenset()
-    instead_of: frozenset = frozenset()  # of FILES
+    instead_of: frozenset = frozenset()  # names in FILES
     tolerance: float = 0.0
 
 

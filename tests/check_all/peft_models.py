@@ -21,7 +21,7 @@ sys.path.insert(0, str(ROOT / "models" / "hugging_face"))
 from check import BATCH, LENGTH, MODELS, call, make, quiet, write_data  # noqa: E402
 from export import export, train_toml  # noqa: E402
 
-# Weights with adapters, and what trains beside them.
+# Weights with adapters, and what trains with them.
 ADAPTED = {
     "bert": ("query,value", "classifier"),
     "bert_masked": ("query,dense", ""),
@@ -42,7 +42,7 @@ def settings(name):
 
 
 def difference(tool, name, exporter, folder):
-    """Of PEFT's logits from predict's, and of the adapters' from none, in parts of the largest."""
+    """The differences of PEFT's logits from predict's, and of the adapters' from none, in parts of the largest."""
     import peft
 
     task, model = make(name, seed=0)

@@ -1,6 +1,6 @@
-"""Four ranks that share out a table and optimizer states are killed twenty times, one of them at a time: at a random moment, and every second
+"""Four ranks with a sharded table and sharded optimizer states are killed twenty times, one of them at a time: at a random moment, and every second
 time while a checkpoint is written. Each time all ranks end within ten seconds, --resume goes on, and the run ends with the bytes of one that
-nobody has killed.
+was not killed.
 
     python3 tests/check_all/rank_kills.py [--kills 20] [--seed 1]"""
 

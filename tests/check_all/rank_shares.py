@@ -1,4 +1,4 @@
-"""MNIST of one seed on 8 ranks x 32 and on 1 x 256: the same losses. Wide & Deep on four ranks that share out its tables: one and three
+"""MNIST of one seed on 8 ranks x 32 and on 1 x 256: the same losses. Wide & Deep on four ranks that shard its tables: one and three
 processes read its checkpoint, evaluate it to the same metrics and go on with the same losses.
 
     python3 tests/check_all/rank_shares.py [mnist] [wide_deep]"""
@@ -16,7 +16,7 @@ TABLES = 'policy = 1\nrules = [ { at = "{wide,deep}.**", shard = "rows" }, { at 
 
 
 def launched(ranks, *arguments):
-    """build/tandem on so many ranks; its standard output. Ends the script where it fails."""
+    """build/tandem on that many ranks; its standard output. Ends the script where it fails."""
     launch = ["launch", "-n", str(ranks), "--"] if ranks > 1 else []
     command = [str(BINARY), *launch, *map(str, arguments)]
     result = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)

@@ -4,7 +4,7 @@
 
 A recipe is a folder of models/ with a run.sh. First the one command as a user gives it: it trains for seconds, evaluates, exports and verifies, and the
 numbers of expected.json (`recipe`: {metric: {at_least} or {at_most}}) have to be there. Then the same training twice, with a checkpoint every few
-steps: one as it is, one that SIGKILL ends so many times, at random times of the length that a run takes, and --resume goes on with. All checkpoints
+steps: one as it is, one that SIGKILL ends several times, at random times of the length that a run takes, and --resume goes on with. All checkpoints
 that both keep have the same bytes in every file, and metrics.jsonl has the same steps with the same losses. A recipe whose packages or data are missing is
 skipped by name.
 """
@@ -38,7 +38,7 @@ def lines_of(run):
 
 
 def meets_expectations(name, run):
-    """The numbers of the last evaluation beside those of expected.json."""
+    """The numbers of the last evaluation, and those of expected.json."""
     path = ROOT / "models" / name / "expected.json"
     wanted = json.loads(path.read_text()).get("recipe", {}) if path.exists() else {}
     ok = verdict(bool(wanted), f"{name}: expected.json says what its run.sh reaches")
@@ -53,7 +53,7 @@ def meets_expectations(name, run):
 
 
 def start(arguments, run, resume):
-    """A training in a group of its own; its log goes beside the run directory."""
+    """A training in a group of its own; its log goes next to the run directory."""
     command = [str(BINARY), "train", *arguments, "--run-dir", str(run), *(["--resume"] if resume else [])]
     log = open(f"{run}.log", "ab")
     return subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log, start_new_session=True)

@@ -1,4 +1,4 @@
-"""ResNet-50 on CIFAR-10, 8 ranks x 32 with synchronised BatchNormalization beside one process x 256: the difference of the first loss, of the
+"""ResNet-50 on CIFAR-10, 8 ranks x 32 with synchronised BatchNormalization compared with one process x 256: the difference of the first loss, of the
 states behind the first step of plain SGD, of every parameter's gradient in the second one, and of the losses of five steps.
 
     python3 tests/check_all/resnet50_ranks.py [--model resnet50] [--ranks 8] [--samples 32] [--steps 5] [--float64]
@@ -137,7 +137,7 @@ def main():
             single = pathlib.Path(os.environ["TANDEM_MODELS"]) / options.model / "torchscript.onnx"
             python = peer_python(os.environ.get("TANDEM_PEER_PYTHON"))
             subprocess.run([python, "-c", TO_DOUBLE, single, model], check=True)
-        # Of float32 the first loss alone is bounded; the rest is printed.
+        # In float32 only the first loss is bounded; the rest is printed.
         return compare(options, folder, model, 1e-4 if options.float64 else None)
 
 

@@ -1,4 +1,4 @@
-"""A table that ranks share out, of 8 GiB unless GIB says otherwise: four ranks train it, write a checkpoint and resume; one process and three
+"""A sharded table of 8 GiB unless GIB says otherwise: four ranks train it, write a checkpoint and resume; one process and three
 ranks go on from the same checkpoint; it is exported. No rank holds more than its part and what a step takes."""
 
 import json

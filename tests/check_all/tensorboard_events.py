@@ -31,7 +31,7 @@ def check(run):
     from tensorboard.backend.event_processing import event_accumulator
     import tensorboard_check
 
-    tensorboard_check.main(run)  # scalars beside metrics.jsonl, names of the graph
+    tensorboard_check.main(run)  # scalars compared with metrics.jsonl, names of the graph
     accumulator = event_accumulator.EventAccumulator(str(run / "tensorboard"), size_guidance={"histograms": 0})
     accumulator.Reload()
     tags = accumulator.Tags()["histograms"]

@@ -1,4 +1,4 @@
-"""Wide & Deep at its published size: the losses of ten steps beside a double-precision script's, the same wherever its tables are, what
+"""Wide & Deep at its published size: the losses of ten steps compared with a double-precision script's, the same wherever its tables are, what
 crosses the link, and the answer to a device that is too small."""
 
 import json

@@ -1,9 +1,9 @@
-"""Every file that `export` writes is read by Tandem again, with the same values: all formats beside the options that change what a parameter is.
+"""Every file that `export` writes is read by Tandem again, with the same values: all formats together with the options that change what a parameter is.
 
     python3 tests/end_to_end/exported_files_test.py build/tandem
 
 A run is exported in a format, a second run starts from the file and takes one step at a learning rate of 0, and its weights are compared with those of the
-first run. Model files are also read by `inspect` and compared by `export --verify`; models of 8-bit weights and with weights beside them too. Weights of float16 do not train, but are loaded.
+first run. Model files are also read by `inspect` and compared by `export --verify`; models of 8-bit weights and with weights next to them too. Weights of float16 do not train, but are loaded.
 """
 
 import ast
@@ -150,7 +150,7 @@ def check_adapters(project):
 
 
 def write_rows(project, name, inputs, outputs, names=("x", "y")):
-    """A project of one input of so many numbers, and targets for one output."""
+    """A project of one input of `inputs` numbers, and `outputs` targets."""
     columns = [f"x{k}" for k in range(inputs)] + [f"t{k}" for k in range(outputs)]
     rows = [[((i * 7 + k * 5) % 11) / 5 - 1 for k in range(inputs)] + [((i + k) % 3) / 2 for k in range(outputs)] for i in range(8)]
     (project.folder / f"{name}.csv").write_text("\n".join(",".join(map(str, row)) for row in [columns, *rows]) + "\n")
@@ -182,7 +182,7 @@ def check_quantized(project):
 
 
 def check_weights_beside(project):
-    """Weights beside the model go beside the exported one, under its name."""
+    """Weights next to the model go next to the exported one, under its name."""
     for suffix in ("", ".data"):
         shutil.copy(ROOT / "tests" / "data" / "exports" / f"autoencoder.dynamo.onnx{suffix}", project.folder)
     shutil.copy(project.folder / "autoencoder.dynamo.onnx", project.folder / "autoencoder.onnx")

@@ -54,7 +54,7 @@ class Program:
         self.text = ""
 
     def read_until(self, words, seconds):
-        """Whether it has said them within so many seconds."""
+        """Whether it has said them within that many seconds."""
         end = time.monotonic() + seconds
         while words not in self.text:
             left = end - time.monotonic()
@@ -83,7 +83,7 @@ class Program:
 
 
 def check_before_the_first_step(program, folder):
-    """Tokens of one long document are made in one go, which asks nobody."""
+    """Tokens of one long document are made in one go, which checks for no interrupt."""
     for number in (signal.SIGINT, signal.SIGTERM):
         with Program(program, folder, "train", "text.toml", "--run-dir", "early") as training:
             assert training.ends(1.5) is None, f"it has ended before the signal: {training.text}"

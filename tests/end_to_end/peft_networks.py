@@ -24,7 +24,7 @@ class Case:
 
 
 class Convolutions(nn.Module):
-    """BatchNorm's statistics train beside the adapters, so that its modules are saved whole."""
+    """BatchNorm's statistics train together with the adapters, so that its modules are saved whole."""
 
     def __init__(self):
         super().__init__()

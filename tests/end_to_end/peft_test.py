@@ -270,7 +270,7 @@ class Test:
 
 def main():
     program = os.path.abspath(sys.argv[1])
-    torch.set_num_threads(1)  # small networks; and other tests run beside this one
+    torch.set_num_threads(1)  # small networks; and other tests run at the same time
     os.environ["OMP_NUM_THREADS"] = "1"
     with tempfile.TemporaryDirectory() as folder:
         test = Test(program, pathlib.Path(folder))

@@ -17,7 +17,7 @@ namespace {
 using namespace testing;
 
 constexpr int policy_steps = 10, policies = 20;
-constexpr int every_wait = 7;  // one policy in so many is checked wait by wait
+constexpr int every_wait = 7;  // one policy in seven is checked wait by wait
 
 void expect_no_redundant_wait(const Program& program) {
   for (const Launch& wait : waits_of(program.plan())) {

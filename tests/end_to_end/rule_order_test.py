@@ -1,4 +1,4 @@
-"""Of several rules in one list the one counts that the documents say: every list of rules with a selector, each by what a training makes of it.
+"""The rule that the documents name counts among several rules in one list: every list of rules with a selector, each by what a training makes of it.
 
     python3 tests/end_to_end/rule_order_test.py build/tandem
 
@@ -20,7 +20,7 @@ sys.path.insert(0, str(ROOT / "tests" / "check_all"))
 import option_table  # noqa: E402
 
 LAST, UNION, REFUSED = "the last one", "all of them", "none"
-KEYS, GUIDE, POLICY = "docs/train_toml.md", "docs/guide.md", "docs/policy_toml.md"
+KEYS, POLICY = "docs/train_toml.md", "docs/policy_toml.md"
 IN_ONE_LIST = (KEYS, "of rules in one list the last one that covers a parameter counts")
 OTHER_HEAD = 'from = "weights.safetensors", at = "{at}", unexpected = "ignore", missing = "keep"'
 

@@ -187,7 +187,7 @@ def export(model, args, path, way):
 
 def expected(model, proto):
     arrays = {t.name: onnx.numpy_helper.to_array(t) for t in proto.graph.initializer}
-    names = {}  # of each tensor of the module
+    names = {}  # the names of each tensor of the module
     for name, value in list(model.named_parameters(remove_duplicate=False)):
         names.setdefault(id(value), []).append(name)
     known = set(model.state_dict(keep_vars=True))

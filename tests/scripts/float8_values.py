@@ -4,7 +4,7 @@
 
 `values` are the 256 numbers of a type as the bits of float32, by ml_dtypes, which ONNX's reference computes with. `rounded` are rows
 [bits of a float32, code where it saturates, code where it does not] by ONNX's reference: all numbers of the type, the middles between two
-of them and the floats beside these, zeros, infinities, NaN, and numbers beyond the range.
+of them and the floats next to these, zeros, infinities, NaN, and numbers beyond the range.
 Of float8_e8m0fnu `powers` are [bits, up, down, nearest] of normal positive numbers: where ONNX's text and its reference differ (0, smaller
 numbers, infinities), the text counts, and the test says so by itself. `gradients` are PyTorch's through x + (round(clip x) - clip x).
 """

@@ -3,7 +3,7 @@
     python tests/scripts/language_models.py
 
 Names of inputs, outputs and dimensions are optimum's. Weights are random. Each model gets the loss of transformers' own forward pass over the ids
-that are stored beside it: of decoders over the next token, of T5 over its labels, of BERT over classes.
+that are stored next to it: of decoders over the next token, of T5 over its labels, of BERT over classes.
 """
 
 import json

@@ -5,7 +5,7 @@ python tests/scripts/model_notices.py [--keep]   # --keep: only files that are m
 random/NAME.WAY.onnx: modules that draw random numbers in training, with what `module.eval()` gives in float64 (null where
 it draws there, too). buffers/NAME.WAY.onnx: modules with buffers, which of them the module registered, and which of its
 parameters train. quantized/NAME.onnx: made by onnxruntime's quantization, with the numbers of its weights by type.
-batch_norm.onnx: a frozen backbone in inference beside a neck in training, with PyTorch's losses.
+batch_norm.onnx: a frozen backbone in inference and a neck in training, with PyTorch's losses.
 """
 
 import contextlib
@@ -136,7 +136,7 @@ RANDOM = {
 
 
 class Around(nn.Module):
-    """The draw's place has a name of its own, beside and behind layers."""
+    """The draw's place has a name of its own, next to and after layers."""
 
     def __init__(self, middle):
         super().__init__()
@@ -285,7 +285,7 @@ class Norms(nn.Module):
 
 
 class Tables(nn.Module):
-    """Tables that somebody has computed, and learned ones that lie beside them."""
+    """Tables that somebody has computed, and learned ones next to them."""
 
     sure, doubtful = ["pe"], ["distances", "identity", "order"]
 

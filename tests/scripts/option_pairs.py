@@ -1,4 +1,4 @@
-"""Writes tests/data/option_pairs/model.onnx, the network of tests/check_all/option_pairs.py: a table of ids beside four numbers, two layers with a
+"""Writes tests/data/option_pairs/model.onnx, the network of tests/check_all/option_pairs.py: a table of ids next to four numbers, two layers with a
 batch normalisation between them, and three logits. Its parameters have the names that PyTorch gives.
 
 python tests/scripts/option_pairs.py

@@ -253,7 +253,7 @@ def lion(s, g, t, o):
 
 
 def _start(w, o):
-    """Of an accumulator, one number for each row."""
+    """The start of an accumulator, one number for each row."""
     return np.full((len(w), 1), o.get("initial_accumulator", 0.0))
 
 

@@ -22,7 +22,7 @@ def optimizer():
 
 
 def rates(make):
-    """Of each step, before the scheduler is stepped."""
+    """The rate of each step, before the scheduler is stepped."""
     of = optimizer()
     scheduler = make(of)
     result = []

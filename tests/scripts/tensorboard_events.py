@@ -30,7 +30,7 @@ MESSAGES = {
     "GraphDef": ["node NodeDef 1 *", "versions VersionDef 4"],
     "VersionDef": ["producer int32 1"],
     "NodeDef": ["name string 1", "op string 2", "input string 3 *", "attr Entry 5 *"],
-    "Entry": ["key string 1", "value AttrValue 2"],  # of the map `attr`
+    "Entry": ["key string 1", "value AttrValue 2"],  # an entry of the map `attr`
     "AttrValue": ["list ListValue 1"],
     "ListValue": ["shape TensorShapeProto 7 *"],
     "TensorShapeProto": ["dim Dim 2 *"],
@@ -49,7 +49,7 @@ def classes():
                 field.type = TYPES[kind]
             else:
                 field.type, field.type_name = Field.TYPE_MESSAGE, f".t.{kind}"
-            if more and more != ["*"]:  # of a oneof
+            if more and more != ["*"]:  # a field of a oneof
                 if not message.oneof_decl:
                     message.oneof_decl.add(name=more[0])
                 field.oneof_index = 0

@@ -103,7 +103,7 @@ def main():
     larger[:, 40:52] = 0  # rows, and a matrix of the shape of four axes
     larger[3] = 0
     larger = larger.tolist()
-    torch.set_default_dtype(torch.float64)  # of scalar states as well
+    torch.set_default_dtype(torch.float64)  # the type of scalar states as well
     cases = []
 
     def add(name, kind, options, start, gradients, axes, **more):

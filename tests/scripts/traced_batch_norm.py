@@ -2,7 +2,7 @@
 
 python tests/scripts/traced_batch_norm.py
 
-mixed.onnx: a backbone in inference beside a neck in training, with PyTorch's losses in float64 for that, for both in
+mixed.onnx: a backbone in inference and a neck in training, with PyTorch's losses in float64 for that, for both in
 training and for both in inference. names.onnx: the same without metadata, as version converters leave it. stripped.onnx:
 without names, too. eval.onnx: the network in evaluation. computed.onnx: without running statistics in the backbone.
 kinds.onnx: other modules that differ in training, with the attribute training of each.

@@ -2,7 +2,7 @@
 
     python3 tests/tools/docs_words_test.py build/tandem [--list]
 
-Reads README.md, CONTRIBUTING.md and docs/*.md: code spans, and blocks of TOML and of a shell. --list prints what was checked.
+Reads README.md, CONTRIBUTING.md, docs/*.md and docs/guide/*.md: code spans, and blocks of TOML and of a shell. --list prints what was checked.
 """
 
 import json
@@ -14,8 +14,8 @@ import sys
 import tomllib
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
-# What the program itself has written, or what tells of the past.
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs" / "guide").glob("*.md"))]
+# What the program itself has written, or what is about the past.
 LEFT_OUT = {"decisions.md", "operators.md", "normal_form.md"}
 # Words of other programs that the documents name.
 OTHERS_WORDS = {"optimizer.target", "model.load_state_dict"}  # MindSpore's, PyTorch's
@@ -36,7 +36,7 @@ class Program:
     def __init__(self, program):
         self.program = program
         self.keys = {name: self.keys_of(*extra) for name, extra in (("train", ()), ("policy", ("--policy",)))}
-        self.flags = {}  # of "policy plan"
+        self.flags = {}  # by command, such as "policy plan"
         self.read_help(())
         scripts = "\n".join(path.read_text(errors="replace") for path in self.scripts())
         product = "\n".join(path.read_text(errors="replace") for path in self.sources() if "tests" not in path.parts)
@@ -237,7 +237,7 @@ class Check:
             known = self.program.literals | OTHERS_WORDS
             self.note(place, "key", dotted[1], self.key_exists(dotted[1]) or dotted[1] in known)
         assigned = re.match(r"\{? ?([a-z][a-z_]+) = [\[\"{\d]", text)
-        if assigned and "formats.md" not in place:  # which tells of JSON
+        if assigned and "formats.md" not in place:  # which describes JSON
             name = assigned[1]
             self.note(place, "key", name, name in self.train.last | self.policy.last | FREE_WORDS)
         if re.search(r"\w->\w", text):

@@ -1,4 +1,4 @@
-"""tools/gpu_run.sh: what its parts run beside gpu_check (sanitizers, PyTorch, profiles), and the report of all parts."""
+"""tools/gpu_run.sh: what its parts run in addition to gpu_check (sanitizers, PyTorch, profiles), and the report of all parts."""
 import contextlib
 import io
 import json

@@ -104,7 +104,7 @@ class GpuRunTest(unittest.TestCase):
         return self.executable(self.folder / "build" / "gpu_check", PROGRAM).parent
 
     def call(self, part, *arguments, limits=()):
-        """The part in this process, on a machine that has a card: exit code, verdicts by label, results."""
+        """The part in this process, on a machine that has a GPU: exit code, verdicts by label, results."""
         given = [part, "--binary", self.program(), "--out", self.out, "--python", self.executable(self.folder / "python", PYTHON)]
         kept, real = [], gpu_run.Results
         results = unittest.mock.patch.object(gpu_run, "Results", lambda *a: kept.append(real(*a)) or kept[-1])

@@ -1,4 +1,4 @@
-"""tools/gpu_run.sh: its arguments, a machine without a card, stages that pass, fail, skip, crash, stop and hang, archives, going on."""
+"""tools/gpu_run.sh: its arguments, a machine without a GPU, stages that pass, fail, skip, crash, stop and hang, archives, going on."""
 import contextlib
 import io
 import json

@@ -1,4 +1,4 @@
-"""tools/gpu_pack.sh --measure: whether a pack and the tree fit together into what a visit to a card may take along."""
+"""tools/gpu_pack.sh --measure: whether a pack and the tree fit together into what a visit to a GPU may take along."""
 import pathlib
 import shutil
 import subprocess
@@ -10,7 +10,7 @@ PACK = ROOT / "tools" / "gpu_pack.sh"
 
 
 class Visit(unittest.TestCase):
-    """--measure, in trees that are made for it: a pack of so many MiB beside files of so many."""
+    """--measure, in trees that are made for it: a pack and files of these many MiB."""
 
     def measured(self, pack, files, with_git=True):
         with tempfile.TemporaryDirectory() as name:

@@ -38,7 +38,7 @@ class Rules(unittest.TestCase):
     def test_half_is_placed_and_a_quarter_made_again(self):
         rules = split_policy.split_policy(PATHS)
         self.assertEqual(rules[0], '{ at = "emb.Gather", on = "gpu0", acts = "recompute" }')
-        self.assertEqual(len(rules), 6)  # of eleven operators, one by one
+        self.assertEqual(len(rules), 6)  # for eleven operators, one by one
         self.assertEqual(sum("recompute" in rule for rule in rules), 3)
 
     def test_letters_of_a_pattern_are_not_written(self):

@@ -296,7 +296,7 @@ TEST_F(CheckpointValues, MoreEpochsThanCanBeCountedAreRefused) {
   state.erase("batches");
   const std::string run_dir = with(newest());
   checkpoint.write(run_dir + "/checkpoints/" + checkpoint_name(step));
-  // So many steps are possible with these data; with more samples an epoch they are not.
+  // That many steps are possible with these data; with more samples an epoch they are not.
   EXPECT_EQ(run(keys_, 0, run_dir).result.steps, step);
   train_ = testing::small_data(40'000, 3);
   const std::vector<std::string> one_by_one{"batch_size=1", "steps=6", "parameters.freeze=[]"};

@@ -101,7 +101,8 @@ class ErrorOrder : public testing::TrainingRun {
   int runs_ = 0;
 };
 
-// The loss scale skips step 4, so the states are valid; after a next step that failed nobody knows.
+// The loss scale skips step 4, so the states are valid; after a next step that failed that is not
+// known.
 TEST_F(ErrorOrder, ABadLossComesBeforeTheNextStep) {
   for (const bool next_is_bad : {false, true}) {
     SCOPED_TRACE(next_is_bad);

@@ -41,7 +41,7 @@ class ResumeChangedTest : public testing::TrainingRun {
 /// 22 samples: 3 steps an epoch of batches of 8, 6 of 4, 2 of 16.
 struct OtherBatch {
   std::string name;
-  std::uint64_t stop;  // after so many steps of 8
+  std::uint64_t stop;  // steps of 8 after which the run stops
   Keys keys;
   std::uint64_t steps, samples;
 };

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Checks and measures on a machine with a card what only a card can tell, in parts of at most four minutes, the most telling first.
+"""Checks and measures on a machine with a GPU what only a GPU can show, in parts of at most four minutes, the most telling first.
 
     tools/gpu_run.sh 1 | check      every kernel once, parity, gradients, graphs; then environment and NCCL
-    tools/gpu_run.sh 2 | times      step times of one workload beside PyTorch's eager, CUDA-graph and compiled runs
+    tools/gpu_run.sh 2 | times      step times of one workload, and PyTorch's eager, CUDA-graph and compiled runs
     tools/gpu_run.sh 3 | sanitize   16 bits, TF32, partitions, overlap; memcheck and racecheck of what uses shared memory
     tools/gpu_run.sh 4 | profile    which kernels of that workload take longest, and a profile of each
     tools/gpu_run.sh report [ARCHIVE…]   docs/gpu/DATE-CARD.md from the archives of all parts
 
-It runs the programs of a pack, which tools/gpu_pack.sh makes on a machine without a card. Each part is a number of processes with time
+It runs the programs of a pack, which tools/gpu_pack.sh makes on a machine without a GPU. Each part is a number of processes with time
 limits of their own. After each, what is there is put into one archive, partN.tar.gz: results.jsonl, report.md, a log of each process. What
 has no time left is unfinished; the same call with --resume goes on there. No clock is changed, nothing is reset.
 
-Exit codes: 0 all passed, 1 something failed or nothing passed, 2 usage, 3 no card, 4 out of time: --resume goes on.
+Exit codes: 0 all passed, 1 something failed or nothing passed, 2 usage, 3 no GPU, 4 out of time: --resume goes on.
 """
 
 import argparse
@@ -35,8 +35,8 @@ from gpu_run_stage import Results, is_done, run_stage
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HOME = ROOT / "build-gpu-pack"  # git ignores it
 USAGE, NO_CARD, OUT_OF_TIME = 2, 3, 4
-MINUTES = 4  # of a part, where nothing is asked: three of them fit into a visit of a quarter of an hour
-MOST_BYTES = 8 << 20  # of one file in an archive
+MINUTES = 4  # for a part, where nothing is asked: three of them fit into a visit of a quarter of an hour
+MOST_BYTES = 8 << 20  # for one file in an archive
 LEAST_SECONDS = 5  # less than that is not worth a start
 FACTS = """\
 import json, torch
@@ -102,7 +102,7 @@ class Run:
         self.options = options
         self.python, self.models, self.tf32, self.workload = options.python, options.models, options.tf32, options.workload
         self.part = options.part
-        # The libraries of the card are looked for among this interpreter's packages.
+        # The libraries of the GPU are looked for among this interpreter's packages.
         self.env = {"VIRTUAL_ENV": said([self.python, "-c", "import sys; print(sys.prefix)"])} if self.python != "python3" else {}
         self.name = f"part{self.part}" + (f"-{self.workload}" if self.part in WITH_WORKLOAD else "")
         self.folder = HOME / "run" / self.name

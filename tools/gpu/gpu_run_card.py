@@ -1,4 +1,4 @@
-"""Whether this machine has a card that its driver can use, for tools/gpu_run.sh."""
+"""Whether this machine has a GPU that its driver can use, for tools/gpu_run.sh."""
 
 import ctypes
 import pathlib
@@ -9,7 +9,7 @@ PROBE_LIMIT = 60  # seconds that the driver may take to start
 
 
 def probe():
-    """Prints the driver's answer: "opened", its status and the number of cards, or "closed" and the loader's error."""
+    """Prints the driver's answer: "opened", its status and the number of GPUs, or "closed" and the loader's error."""
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError as error:
@@ -28,7 +28,7 @@ def probe():
 
 
 def missing_card():
-    """Why no card can be used, in one sentence; None: one can. Another process asks: a file that was cut short ends it, a pipe stops it."""
+    """Why no GPU can be used, in one sentence; None: one can. Another process asks: a file that was cut short ends it, a pipe stops it."""
     program = "import sys; sys.path.insert(0, sys.argv[1]); import gpu_run_card; gpu_run_card.probe()"
     command = [sys.executable, "-c", program, pathlib.Path(__file__).resolve().parent]
     broken = "the NVIDIA driver's library (libcuda.so.1) cannot be used: "

@@ -38,7 +38,7 @@ SUMMARIES = {
 
 
 def find_tool(name):
-    """One of NVIDIA's tools, which are often installed beside PATH."""
+    """One of NVIDIA's tools, which are often installed outside of PATH."""
     beside = [f"/usr/local/cuda/bin/{name}", *sorted(glob.glob(f"/opt/nvidia/nsight-compute/*/{name}"), reverse=True)]
     return shutil.which(name) or next((path for path in beside if shutil.which(path)), None)
 
@@ -111,7 +111,7 @@ class Parts:
         return self.gpu_check("times", TIMES, "--only", name, *self.tf32(), label=name + again)
 
     def times(self):
-        """Ours, PyTorch's variants, and ours again: a card that has become warm, or slower, shows."""
+        """Ours, PyTorch's variants, and ours again: so that a GPU that has become warm, or slower, is noticed."""
         name = self.run.workload
 
         def torch(variants):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The kernels of a program that take longest on the card, by Nsight Compute: their shares, and a full profile of the worst.
+"""The kernels of a program that take longest on the GPU, by Nsight Compute: their shares, and a full profile of the worst.
 
     tools/gpu_run_profile.py --ncu NCU --out DIR [--skip N] [--count N] [--worst N] -- PROGRAM ARGUMENTS…
 
@@ -16,7 +16,7 @@ import subprocess
 import sys
 
 DURATION = "gpu__time_duration.sum"
-# What the full profile says of a kernel in the report: ncu's name in its details, ours.
+# What the full profile says about a kernel in the report: ncu's name in its details, ours.
 DETAILS = {
     "Duration": "time",
     "Compute (SM) Throughput": "SM throughput",

@@ -20,7 +20,7 @@ def note_of(lines, stage, name):
 
 
 def card_of(lines):
-    """The card's name; None: nothing has told."""
+    """The GPU's name; None: it is not known."""
     card = note_of(lines, "env", "card 0")
     if card:
         return card["name"]
@@ -33,7 +33,7 @@ def date_of(lines):
 
 
 def name_of(parts):
-    """What docs/gpu has the report as: the date of the first part and the card."""
+    """What docs/gpu has the report as: the date of the first part and the GPU."""
     lines = [line for part in parts for line in part]
     return date_of(lines) + "-" + re.sub(r"[^a-z0-9]+", "-", (card_of(lines) or "no card").lower()).strip("-")
 

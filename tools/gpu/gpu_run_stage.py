@@ -14,7 +14,7 @@ import threading
 import time
 
 PASSED, FAILED, STOPPED, SKIPPED = 0, 1, 4, 77  # exit codes of a stage
-MOST_STARTS = 20  # of one stage that errors of the card stop
+MOST_STARTS = 20  # for one stage that errors of the GPU stop
 
 
 @dataclasses.dataclass
@@ -151,7 +151,7 @@ def judged(code, late, error, verdict, limit, log_name):
 
 
 def together(verdicts):
-    """One verdict of a stage that went on in another process where an error of the card had stopped it."""
+    """One verdict of a stage that went on in another process where an error of the GPU had stopped it."""
     last = dict(verdicts[-1])
     if len(verdicts) == 1:
         return last

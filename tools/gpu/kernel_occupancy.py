@@ -2,9 +2,9 @@
 
 import collections
 
-MOST_THREADS = 1024  # of a block
+MOST_THREADS = 1024  # in a block
 
-# Of a multiprocessor (CUDA C++ Programming Guide, technical specifications by compute capability); `reserved`: shared memory that the
+# The limits of a multiprocessor (CUDA C++ Programming Guide, technical specifications by compute capability); `reserved`: shared memory that the
 # driver takes of each block, which cuobjdump counts for 9.0 and newer where a kernel has any of its own.
 Card = collections.namedtuple("Card", "threads blocks shared_bytes reserved")
 CARDS = {
@@ -19,7 +19,7 @@ CARDS = {
     "sm_120": Card(1536, 24, 100 << 10, 1 << 10),
     "sm_121": Card(1536, 24, 100 << 10, 1 << 10),
 }
-REGISTERS, PARTITIONS, WARP = 65536, 4, 32  # of a multiprocessor; each partition has its own registers
+REGISTERS, PARTITIONS, WARP = 65536, 4, 32  # in a multiprocessor; each partition has its own registers
 
 
 def resident_threads(architecture, registers, shared, threads):

@@ -31,7 +31,7 @@ class Kernel:
     architecture: str  # "sm_90"
     file: str  # "rows/marks.cu", in kernels/cuda; "" where the program does not say
     symbol: str
-    registers: int  # of a thread
+    registers: int  # per thread
     stack: int  # bytes of local memory of a thread: spilled registers, and arrays that are not in registers
     shared: int  # bytes of a block, static ones; for 9.0 and newer the driver's own 1 KiB is in it
     bound: int = 0  # the most threads of a block that it is compiled for; 0: any number
@@ -45,7 +45,7 @@ class Kernel:
 
 
 class Mistake(Exception):
-    """Of the list or of the command line."""
+    """An error in the list or on the command line."""
 
 
 def find_tool():
@@ -55,13 +55,13 @@ def find_tool():
     packages = [*sys.path, *glob.glob(os.environ.get("VIRTUAL_ENV", "/nowhere") + "/lib/python3*/site-packages")]
     folders += [os.path.join(p, "nvidia", "cu13", "bin") for p in packages]
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    deps = os.environ.get("TANDEM_DEPS") or os.path.join(cache, "tandem", "deps")  # of tools/setup.sh
+    deps = os.environ.get("TANDEM_DEPS") or os.path.join(cache, "tandem", "deps")  # the folder of tools/setup.sh
     folders += sorted(glob.glob(os.path.join(glob.escape(deps), "cuobjdump-*", "bin")), reverse=True)
     return shutil.which("cuobjdump") or next(filter(None, (shutil.which("cuobjdump", path=f) for f in folders)), None)
 
 
 def read_resources(lines):
-    """Of `cuobjdump --dump-resource-usage`: kernels without their bounds."""
+    """Reads `cuobjdump --dump-resource-usage`: kernels without their bounds."""
     kernels, architecture, file, symbol = [], "", "", ""
     for line in lines:
         if line.startswith("Fatbin"):
@@ -89,7 +89,7 @@ def read_resources(lines):
 
 
 def read_bounds(lines):
-    """Of `cuobjdump -elf`: {(architecture, symbol): the most threads that a kernel is compiled for}."""
+    """Reads `cuobjdump -elf`: {(architecture, symbol): the most threads that a kernel is compiled for}."""
     bounds, architecture, symbol, wanted = {}, "", "", False
     for line in lines:
         if line.startswith("arch = "):
@@ -133,7 +133,7 @@ def kernels_of(resources, elf):
 
 @dataclasses.dataclass
 class Exemption:
-    pattern: str  # of a kernel's name, * for anything
+    pattern: str  # for a kernel's name, * for anything
     what: str  # "launch", "stack" or "threads"
     number: int
     reason: str

@@ -34,7 +34,7 @@ class PredictionFile {
   /// Before the rows that they belong to: one text per name, row by row.
   virtual void add_ids(std::vector<std::vector<std::string>>) {}
   /// Before everything else; text needs the arrays' words. Throws Error{usage} where the format
-  /// cannot hold so many arrays.
+  /// cannot hold that many arrays.
   virtual void start(const std::vector<PredictedArray>& arrays) = 0;
   /// Adds `count` rows from index `first` of axis 0 on: one tensor per array.
   virtual void add(const std::vector<HostTensor>& values, std::int64_t first,

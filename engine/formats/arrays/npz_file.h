@@ -11,7 +11,7 @@
 namespace tandem {
 
 /// The archive's directory; an array is looked at when it is asked for, and only then refused for
-/// what is wrong with it. What directory, array header and unpacked bytes say of its size has to
+/// what is wrong with it. What directory, array header and unpacked bytes say about its size has to
 /// agree. Error{data} with file, array and offset; Error{does_not_fit} where arrays take more
 /// memory than there is.
 class NpzFile {

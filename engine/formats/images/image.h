@@ -1,4 +1,4 @@
-// Pictures as planes of bytes, and what their files say of themselves.
+// Pictures as planes of bytes, and what their files say about them.
 #pragma once
 
 #include <cstddef>

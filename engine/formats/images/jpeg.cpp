@@ -33,7 +33,7 @@ struct JpegErrors {
   leave_jpeg(info, message);
 }
 
-void on_jpeg_message(j_common_ptr, int) {}  // warnings are of damage that the library mends
+void on_jpeg_message(j_common_ptr, int) {}  // warnings are about damage that the library corrects
 
 void on_jpeg_progress(j_common_ptr info) {
   const auto* decompress = reinterpret_cast<j_decompress_ptr>(info);

@@ -52,7 +52,7 @@ struct PickleRules {
   bool (*may_stand)(std::string_view name) = nullptr;
   bool (*may_be_called)(std::string_view name) = nullptr;
   std::size_t bytes = std::size_t{64} << 20;
-  std::size_t values = std::size_t{1} << 21;  // of less than 100 bytes each, plus their texts
+  std::size_t values = std::size_t{1} << 21;  // less than 100 bytes each, plus their texts
   int depth = 64;
 };
 

@@ -67,7 +67,7 @@ struct LookupGradient {
 std::vector<AttributeSpec> lookup_attributes();
 /// The gradients from input `first` on.
 std::vector<LookupGradient> lookup_gradients(const Node& node, std::size_t first);
-/// Throws where the inputs from `first` on are no gradients of so many ids.
+/// Throws where the inputs from `first` on are no gradients of that many ids.
 void require_lookup_gradients(const NodeView& view, std::size_t first, std::int64_t ids,
                               std::int64_t columns);
 

@@ -10,7 +10,8 @@
 
 namespace tandem {
 
-/// The operands `marks` (int64[W]) and `ranks` (int32[W]) of SplitIds for a table of so many rows.
+/// The operands `marks` (int64[W]) and `ranks` (int32[W]) of SplitIds for a table of that many
+/// rows.
 struct CachedMarks {
   static std::int64_t words(std::int64_t rows) { return (rows + 63) / 64; }
   /// `cached`: ascending row numbers, fewer than 2^31.

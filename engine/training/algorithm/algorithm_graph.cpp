@@ -279,7 +279,7 @@ class StepBuilder {
     return all;
   }
 
-  // Whoever reads a state comes before what overwrites it.
+  // What reads a state comes before what overwrites it.
   static std::vector<Writer> in_order(std::vector<Writer> left) {
     std::vector<Writer> order;
     while (!left.empty()) {

@@ -11,7 +11,7 @@
 
 namespace tandem {
 
-/// An input that is fed with what AverageRates says of each step.
+/// An input that is fed with what AverageRates says for each step.
 struct FedAverage {
   std::string input;
   Average average = Average::ema;

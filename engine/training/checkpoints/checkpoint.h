@@ -19,7 +19,7 @@
 
 namespace tandem {
 
-/// From a step on: batches of this size, with so many samples an epoch.
+/// From a step on: batches of this size, with that many samples an epoch.
 struct BatchStretch {
   std::uint64_t from_step = 0;
   std::int64_t batch_size = 0, samples = 0;
@@ -142,7 +142,7 @@ std::vector<std::string> list_checkpoints(const std::string& folder);
 /// be read must neither take the name of a new checkpoint nor count as one of the newest.
 void set_broken_checkpoints_aside(const std::string& folder, std::uint64_t step);
 
-/// Removes what killed writes have left: nobody reads it, and it takes room.
+/// Removes what killed writes have left: it is never read, and takes room.
 void remove_unfinished_checkpoints(const std::string& folder);
 
 /// Keeps the newest `keep` (0 = all) and the one of step `best`; removes what is unfinished.

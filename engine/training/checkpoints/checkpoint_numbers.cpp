@@ -87,7 +87,7 @@ void expect_numbers(const std::string& path, const CheckpointContent& content,
       problems.push_back(problem(path, tensor.name, "finite numbers", "inf"));
   }
   for (const NamedTensor& tensor : content.optimizer) {
-    // restore_loss_scale says of its own what they may be.
+    // restore_loss_scale checks its own states.
     if (!is_float(tensor.tensor.dtype()) || is_loss_scale_state(tensor.name)) continue;
     const std::string_view name = tensor.name;
     const bool squares = is_state_of_squares(name.substr(name.rfind('/') + 1));

@@ -11,7 +11,7 @@ namespace tandem {
 /// there; nothing where the system does not say.
 std::optional<std::uint64_t> free_bytes(const std::string& folder);
 
-/// A sentence where so many free bytes are too few for the checkpoints that are kept and the one
+/// A sentence where this many free bytes are too few for the checkpoints that are kept and the one
 /// that is written before an old one is removed; "" where they suffice or are not known.
 std::string room_warning(std::optional<std::uint64_t> free, std::uint64_t checkpoint_bytes,
                          std::int64_t kept);

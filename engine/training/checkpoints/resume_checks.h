@@ -15,7 +15,7 @@ void refuse_other_split(const TrainingPosition& before, const TrainingPosition& 
                         const RunConfig& config);
 
 /// Throws where the data ends before the place where the run stopped, where it has fewer samples up
-/// to there than were seen, or where so many epochs of it are more steps than can be counted.
+/// to there than were seen, or where that many epochs of it are more steps than can be counted.
 void refuse_other_place(const TrainingPosition& before, std::int64_t samples,
                         std::int64_t steps_per_epoch, const std::string& checkpoint);
 

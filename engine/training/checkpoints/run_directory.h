@@ -49,7 +49,7 @@ class RunDirectory {
   std::optional<std::uint64_t> evaluated_step() const { return evaluated_step_; }
   /// Loss of the step that `resume` was given, where it was logged.
   std::optional<double> resumed_loss() const { return resumed_loss_; }
-  /// What metrics.jsonl says of an evaluation; nothing where it does not.
+  /// What metrics.jsonl says about an evaluation; nothing where it says nothing.
   std::optional<double> evaluated(std::uint64_t step, const std::string& metric) const;
   /// All of them that metrics.jsonl of a run has, by step, in its order; none where it is not
   /// there.

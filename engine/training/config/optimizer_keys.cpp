@@ -25,7 +25,7 @@ void refuse_beside(KeyVisitor& v, std::string_view key, std::string_view other) 
   });
 }
 
-/// So many numbers.
+/// That many numbers.
 KeyForm list_form(std::vector<double*> members) {
   return {list_value,
           [=](const Found& found) {

@@ -1,5 +1,5 @@
-// All that train.toml says of a run, checked and resolved: plain values with every default filled
-// in.
+// All that train.toml says about a run, checked and resolved: plain values with every default
+// filled in.
 #pragma once
 
 #include <cstdint>

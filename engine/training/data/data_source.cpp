@@ -94,7 +94,7 @@ struct FieldPlan {
   bool augments = false;
 };
 
-/// What `origin_of` says of a field.
+/// What `origin_of` says about a field.
 using ValueOrigins =
     std::function<std::string(const std::string& field, std::int64_t element, std::int64_t value)>;
 

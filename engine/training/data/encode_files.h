@@ -26,7 +26,7 @@ struct EncodeFilesOptions {
   /// problem that is kept, and with the first file that has a bad row.
   bool reads_all = false;
   int threads = 0;  // 0: as many as the machine has
-  /// Plain text is dealt to the threads in blocks of so many bytes.
+  /// Plain text is dealt to the threads in blocks of that many bytes.
   std::uint64_t block_bytes = std::uint64_t{1} << 20;
   /// Is called with the number of bytes read, from any thread. What it throws ends the file, as if
   /// that were broken there.

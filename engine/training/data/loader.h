@@ -33,8 +33,8 @@ struct RankPlace {
   int rank = 0, ranks = 1;
 };
 
-/// What a rank computes of so many samples: the shares of all ranks, in order, make up the samples,
-/// and the first count % ranks of them have one more than the others.
+/// What a rank computes of that many samples: the shares of all ranks, in order, make up the
+/// samples, and the first count % ranks of them have one more than the others.
 SampleShare share_of(std::int64_t count, const RankPlace& place);
 
 /// A micro-batch of an optimizer step, as all ranks compute it together: one run of the graph.

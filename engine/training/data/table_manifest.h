@@ -16,7 +16,7 @@ constexpr int table_format = 4;
 std::string table_prefix(const std::string& folder, bool eval, std::size_t file);
 
 /// Fills in splits and vocabularies. False where the folder does not hold the whole table, which is
-/// made of so many files.
+/// made of that many files.
 bool read_manifest(PreparedTable& table, std::size_t train_files, std::size_t eval_files);
 /// The last file of a folder in the making.
 void write_manifest(const PreparedTable& table, const std::string& folder);

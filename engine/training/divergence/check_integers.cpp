@@ -50,7 +50,7 @@ std::string copied_input(const Graph& graph, ValueId id) {
   return "";
 }
 
-/// Adds the problems that a check of a field throws: what the values are for, and once how to mend
+/// Adds the problems that a check of a field throws: what the values are for, and once how to fix
 /// them.
 template <class Check>
 void collect(const std::string& meaning, std::string fix, std::vector<Diagnostic>& problems,

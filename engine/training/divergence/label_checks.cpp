@@ -14,7 +14,7 @@
 namespace tandem {
 namespace {
 
-/// Calls `use` with so many samples of a field at a time, as numbers, and the first one's number,
+/// Calls `use` with that many samples of a field at a time, as numbers, and the first one's number,
 /// until it returns false.
 template <class Use>
 void read_in_pieces(const DataSource& source, int field, Use use) {

@@ -24,7 +24,7 @@ struct TrainingModeReport {
   std::vector<std::string> warnings;  // what it warns about, or what gives NaN
 };
 
-/// `forward`: imported for training with so many samples.
+/// `forward`: imported for training with that many samples.
 /// Refused: BatchNormalization by a batch with one value for each channel, instance and group
 /// normalization of one value, the largest or least of nothing. Kernels larger than their input are
 /// refused where types are inferred.

@@ -11,7 +11,7 @@ namespace tandem {
 
 bool draws_random_numbers(const Graph& graph);
 
-/// A forward graph that was made for so many samples.
+/// A forward graph that was made for that many samples.
 struct GraphOfSamples {
   const Graph& graph;
   std::int64_t samples = 0;

@@ -23,7 +23,7 @@ class SampleExchange {
 
   /// Whether rows [axis 0] of a value of own samples can be brought together.
   bool takes_rows(std::int64_t own) const;
-  /// The number of rows of all ranks, padding included, for so many own rows. Throws Error{usage}
+  /// The number of rows of all ranks, padding included, for that many own rows. Throws Error{usage}
   /// where they are not equally many for each sample and shares differ.
   std::int64_t rows_of_all(std::int64_t own) const { return ranks_.ranks * most_rows(own); }
 

@@ -36,8 +36,8 @@ class ShardBags {
  public:
   explicit ShardBags(const RankShares& ranks) : ranks_(ranks) {}
 
-  /// The results of an EmbeddingBag of the old graph, whose table had so many rows and now is this
-  /// rank's part.
+  /// The results of an EmbeddingBag of the old graph, whose table had that many rows and now is
+  /// this rank's part.
   ValueId sums(GraphRewrite& to, NodeId bag, std::int64_t rows);
 
  private:

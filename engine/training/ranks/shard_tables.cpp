@@ -297,7 +297,7 @@ class ShardTables {
     if (by_columns) made.pieces = rows[2];
     made.sent = owner < 0 ? rows[1] : to_one(g, rows[1], owner);
     made.received = g.add_node(all_to_all_name, {made.sent}, {{"ranks", ranks}});
-    // Nobody asks the others for rows of a whole table.
+    // The others are never asked for rows of a whole table.
     const bool is_asked = owner < 0 || owner == ranks_.rank;
     // For a table by rows there is room for the case that a rank wants all its rows from one rank;
     // `filled` assumes that it wants equally many from each.

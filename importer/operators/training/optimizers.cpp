@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t first_tensor = 2;  // after R and T
 
-/// How many parameters a node has whose inputs are so many tensors of each.
+/// How many parameters a node has whose inputs are that many tensors of each.
 std::size_t parameters_of(const NodeContext& node, std::size_t tensors) {
   const std::size_t given = node.input_count() < first_tensor ? 0 : node.input_count() - 2;
   if (given == 0 || given % tensors != 0) {

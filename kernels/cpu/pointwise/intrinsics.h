@@ -1,5 +1,5 @@
 // The processors' intrinsics. g++ 12 takes "undefined" registers of their headers for uninitialised
-// variables, and says of vectors that other ABIs pass them otherwise.
+// variables, and warns that other ABIs pass vectors otherwise.
 #pragma once
 
 #pragma GCC diagnostic ignored "-Wuninitialized"

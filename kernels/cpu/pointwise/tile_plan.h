@@ -22,7 +22,7 @@ struct TileOperand {
   TileAccess access = TileAccess::unused;
   DType dtype = DType::float32;
   bool convert = false;   // bool: bytes to float32
-  std::size_t bytes = 4;  // of one element
+  std::size_t bytes = 4;  // size of one element
   int staging = -1;       // register
   std::int64_t strides[max_tile_axes] = {};
 };

@@ -1,7 +1,7 @@
 // The walks of kinds with factored statistics (engine/optimizers/adafactor.h) over matrices or a
 // vector. Included by rule_loops.inl.
 
-/// f(i, n) for every vector of 0..count; n < width: the last one has so many lanes.
+/// f(i, n) for every vector of 0..count; n < width: the last one has that many lanes.
 template <class F>
 TANDEM_INLINE void each_vector(std::int64_t count, F f) {
   std::int64_t i = 0;

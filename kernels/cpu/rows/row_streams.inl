@@ -19,8 +19,8 @@ TANDEM_INLINE float number(Half x) {
   return __builtin_bit_cast(float, static_cast<std::uint32_t>(x) << 16);
 }
 
-/// Rows of at most so many whole vectors have loops of their own, which are straight code: their
-/// sums stay in registers, and so many more loads of later rows are on their way.
+/// Rows of at most that many whole vectors have loops of their own, which are straight code: their
+/// sums stay in registers, and more loads of later rows are on their way.
 constexpr int most_vectors = 12;
 
 /// f(vectors) with the number of whole vectors of a row as a constant, 0 for any other row.

@@ -38,7 +38,7 @@ TANDEM_INLINE void add_one(float* sum, const E* a, std::int64_t n) {
   }
 }
 
-// The sum_few for rows of so many vectors.
+// The sum_few for rows of that many vectors.
 template <class Stream, std::size_t... v>
 TANDEM_INLINE void sum_few(Stream& stream, std::int64_t count, float* sum,
                            std::index_sequence<v...>) {

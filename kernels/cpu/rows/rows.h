@@ -75,8 +75,8 @@ struct RowGradients {
   int count = 0;                          // number of arrays
   std::int64_t columns = 0;
   bool bfloat16 = false;                  // else float32
-  const std::int32_t* offsets = nullptr;  // of RowGroups; null where row i has only position i
-  const std::int32_t* order = nullptr;    // of RowGroups; null where positions are in order
+  const std::int32_t* offsets = nullptr;  // as in RowGroups; null where row i has only position i
+  const std::int32_t* order = nullptr;    // as in RowGroups; null where positions are in order
   std::int64_t groups = 0;
 };
 

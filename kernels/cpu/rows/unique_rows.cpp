@@ -13,7 +13,7 @@ namespace row_sort {
 namespace {
 
 constexpr int most_counted_bits = 22;     // bits of the table rows that buckets sort
-constexpr std::int64_t rows_per_id = 16;  // at most so many table rows for each id
+constexpr std::int64_t rows_per_id = 16;  // at most this many table rows for each id
 
 int bits_of(std::int64_t largest) { return std::bit_width(static_cast<std::uint64_t>(largest)); }
 

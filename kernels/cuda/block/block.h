@@ -242,7 +242,7 @@ __global__ void gpu_entry(const __grid_constant__ Body body) {
   body(block);
 }
 /// For a body with `static constexpr int block_threads`, the most threads that it is launched with:
-/// registers are allocated for so many.
+/// registers are allocated for that many.
 template <class Body>
 __global__ void __launch_bounds__(Body::block_threads, 1)
     bounded_entry(const __grid_constant__ Body body) {

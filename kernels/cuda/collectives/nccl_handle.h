@@ -12,12 +12,12 @@
 
 namespace tandem::cuda {
 
-/// What went wrong, and how to mend it.
+/// What went wrong, and how to fix it.
 struct NcclProblem {
   std::string what, fix;
 };
 
-/// "unhandled system error (ncclSystemError): Call to connect failed", with what mends it. `result`
+/// "unhandled system error (ncclSystemError): Call to connect failed", with what fixes it. `result`
 /// is the last call's.
 NcclProblem problem_of(const Nccl& nccl, ncclResult_t result);
 

@@ -172,7 +172,7 @@ void CudaStream::wait(Event& any, std::uint64_t count) {
     return;
   }
   device_->choose(last_);
-  // Where nobody has enqueued the record there is nothing to wait for; the monitor reports it.
+  // Where the record was not enqueued there is nothing to wait for; the monitor reports it.
   if (monitor != nullptr) monitor->wait(lane_, event->id(), count);
   event->wait(*device_, stream_, count);
 }

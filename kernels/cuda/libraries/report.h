@@ -1,4 +1,4 @@
-// What cuda_devices.h says of a machine, by the runtime and the libraries that are given.
+// What cuda_devices.h says about a machine, by the runtime and the libraries that are given.
 #pragma once
 
 #include <functional>

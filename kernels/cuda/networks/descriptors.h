@@ -13,7 +13,7 @@ namespace tandem::cuda {
 
 /// Throws Error{runtime} with cuDNN's own words where `status` is a failure.
 void check(const Cudnn& cudnn, cudnnStatus_t status, const char* doing);
-/// "CUDNN_STATUS_…: " and what cuDNN says of its last failure on this thread.
+/// "CUDNN_STATUS_…: " and what cuDNN says about its last failure on this thread.
 std::string failure_text(const Cudnn& cudnn, cudnnStatus_t status);
 
 class Descriptor {

@@ -7,7 +7,7 @@
 
 namespace tandem::cuda {
 
-/// Indices into an axis of `rows` elements, and whom to tell of those that are out of range.
+/// Indices into an axis of `rows` elements, and where those that are out of range are reported.
 struct Indices {
   IdArray ids;
   IdReport report;

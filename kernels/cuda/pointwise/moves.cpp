@@ -48,7 +48,7 @@ std::unique_ptr<PreparedKernel> prepare_split(const KernelRequest& request, cons
   std::vector<StridedCopy> copies;
   std::int64_t offset = 0;
   for (const Operand& y : request.outputs) {
-    // An output that nobody reads may come without a layout.
+    // An output that is not read may come without a layout.
     const Strides to = y.present ? y.layout.strides : row_major(y.type.shape).strides;
     copies.push_back(copy_of(gpu, y.type, x.layout.strides, to, offset, 0));
     offset += y.type.shape[axis] * x.layout.strides[axis];

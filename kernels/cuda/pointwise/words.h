@@ -1,4 +1,4 @@
-// The types that carry so many bytes where elements are only moved.
+// The types that carry a number of bytes where elements are only moved.
 #pragma once
 
 #include <vector_types.h>

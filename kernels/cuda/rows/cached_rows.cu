@@ -22,8 +22,8 @@ TANDEM_HOST_DEVICE int bits_in(std::uint64_t word) {
 #endif
 }
 
-/// What SplitId says of every id (engine/operators/tables/split_ids.h); results that nobody reads
-/// are null.
+/// What SplitId gives for every id (engine/operators/tables/split_ids.h); results that are not
+/// read are null.
 template <class Id>
 struct SplitAll {
   const Id* ids;

@@ -8,7 +8,7 @@
 
 namespace tandem::cuda {
 
-/// Threads that share a row of so many units, where a unit is what one of them reads at a time.
+/// Threads that share a row of that many units, where a unit is what one of them reads at a time.
 inline int lanes_for(std::int64_t units, int most = 32) {
   int lanes = 1;
   while (lanes < units && lanes < most) lanes *= 2;

@@ -18,7 +18,7 @@ namespace tandem::cuda {
 inline constexpr int select_threads = 256, select_items = 8;
 inline constexpr int select_tile = select_threads * select_items;
 /// Every block sums the counts of up to this many tiles; where there are more, they are first
-/// summed in segments of so many.
+/// summed in segments of that many.
 inline constexpr int select_segment = 1024;
 
 template <class Select>

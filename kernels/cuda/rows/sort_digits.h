@@ -14,7 +14,8 @@ inline constexpr int digits = 256, digit_bits = 8;
 inline constexpr int sort_threads = 256, sort_items = 8;
 inline constexpr int sort_warps = sort_threads / 32;
 inline constexpr int sort_tile = sort_threads * sort_items;
-/// Tiles whose counts every block sums; where there are more, segments of so many are summed first.
+/// Tiles whose counts every block sums; where there are more, segments of that many are summed
+/// first.
 inline constexpr int sort_segment = 64;
 
 template <class T, int n>

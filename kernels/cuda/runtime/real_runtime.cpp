@@ -8,7 +8,7 @@
 namespace tandem::cuda {
 namespace {
 
-// A failed call is also kept for who asks for the last error; nobody here does.
+// CUDA also keeps a failed call as its last error, which nothing here asks for.
 cudaError_t forgotten(cudaError_t error) {
   if (error != cudaSuccess) (void)cudaGetLastError();
   return error;

@@ -11,7 +11,7 @@ namespace tandem::cuda {
 namespace {
 
 constexpr int block_threads = 256;
-/// Up to so many elements are summed by a single block.
+/// Up to that many elements are summed by a single block.
 constexpr std::int64_t alone_elements = 16 << 10;
 
 /// sums[block] = the sum of the squares of the block's elements. Four squares are added in float32,

@@ -66,7 +66,7 @@ struct SumOfScalars {
 inline std::size_t launches_for_scalars(std::size_t count) {
   return (count + most_scalars - 1) / most_scalars;
 }
-/// Workspace bytes for the partial sums of so many scalars.
+/// Workspace bytes for the partial sums of that many scalars.
 inline std::size_t scalar_sum_workspace(std::size_t count) {
   return (launches_for_scalars(count) - 1) * sizeof(double);
 }

@@ -11,8 +11,8 @@
 
 namespace tandem::cuda {
 
-/// Kernels of the rules are compiled in so many files: file `part` has rule number `part` and every
-/// `rule_parts`-th after it.
+/// Kernels of the rules are compiled in that many files: file `part` has rule number `part` and
+/// every `rule_parts`-th after it.
 inline constexpr int rule_parts = 4;
 template <class R, int part>
 inline constexpr bool is_of_part = rule_index<R> % rule_parts == part;

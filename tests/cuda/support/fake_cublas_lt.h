@@ -75,7 +75,7 @@ class FakeCublasLt {
 
   // Queries for tests.
   std::vector<std::string> problems() const { return problems_; }
-  /// Handles and descriptors that nobody has destroyed.
+  /// Handles and descriptors that were not destroyed.
   std::size_t live() const {
     return handles_.size() + operations_.size() + matrices_.size() + preferences_.size();
   }

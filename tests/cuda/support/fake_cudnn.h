@@ -46,7 +46,7 @@ class FakeCudnn {
 
   // Queries for tests.
   const std::vector<std::string>& problems() const { return problems_; }
-  /// Handles and descriptors that nobody has destroyed.
+  /// Handles and descriptors that were not destroyed.
   std::size_t live() const { return handles_.size() + descriptors_.size(); }
   const std::vector<CudnnRun>& runs() const { return runs_; }
   int questions() const { return questions_; }    // to the heuristics

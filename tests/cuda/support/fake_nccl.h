@@ -28,7 +28,7 @@ class FakeNccl {
 
   // Queries for tests.
   std::vector<std::string> problems() const;
-  /// Communicators that nobody has destroyed or aborted.
+  /// Communicators that were not destroyed or aborted.
   int live_communicators() const;
   int aborted() const;
 

@@ -66,7 +66,7 @@ class CachedTablesTest : public ::testing::Test {
   Graph split(const Graph& graph) const {
     return split_cached_tables(graph, operators_, {{"deep.weight", cached_}});
   }
-  // The table's own elements of cached rows are NaN: nobody reads them.
+  // The table's own elements of cached rows are NaN: they must not be read.
   std::vector<std::pair<std::string, HostTensor>> feeds(bool is_split) const {
     std::vector<std::int64_t> ids(15);
     for (std::size_t i = 0; i < ids.size(); ++i)

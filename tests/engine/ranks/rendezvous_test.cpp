@@ -38,7 +38,7 @@ class Rendezvouses : public ::testing::Test {
     of.limit = limit;
     return of;
   }
-  /// A connection to the port that does not come from a rank; retried while nobody listens.
+  /// A connection to the port that does not come from a rank; retried while no process listens.
   int connect_foreigner() const {
     sockaddr_in address{};
     address.sin_family = AF_INET;
@@ -348,7 +348,7 @@ TEST_F(Rendezvouses, ConnectionsOfOthersDoNoHarm) {
   }
   std::vector<int> foreigners;
   const std::string texts[] = {"GET / HTTP/1.1\r\nHost: node1\r\n\r\n", std::string(1000, '\xff'),
-                               // frames with a length that nobody sends, and one before its hello
+                               // frames of a length that is never sent, and one before its hello
                                std::string("TNDM\1\1\xff\xff\xff\xff", 10),
                                std::string("TNDM\1\4\0\0\0\0", 10), ""};
   for (const std::string& text : texts) {

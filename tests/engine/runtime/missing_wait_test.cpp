@@ -42,7 +42,7 @@ class MissingWaitRunTest : public ::testing::Test {
     return machine.monitor->order_errors();
   }
 
-  /// Takes waits out, one in each run: all of them, or so many by chance.
+  /// Takes waits out, one in each run: all of them, or that many by chance.
   void expect_missed(const Graph& graph, int accelerators, std::uint64_t seed,
                      std::size_t sample = static_cast<std::size_t>(-1)) {
     std::vector<Launch> waits;

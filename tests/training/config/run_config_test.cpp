@@ -565,7 +565,7 @@ TEST(ConfigKeys, FunctionsStandInTheHelpAndTheGuide) {
       if (info.path == key) help += std::string(info.help) + "\n";
     }
   }
-  const std::string guide = read_file(source_folder() + "/docs/guide.md");
+  const std::string guide = read_file(source_folder() + "/docs/guide/field_functions.md");
   for (const FieldFunctionKind& kind : all_field_functions()) {
     const std::string name(kind.words.empty() ? kind.name
                                               : kind.form.substr(0, kind.form.find(',')));

@@ -81,7 +81,7 @@ TEST(PixelOperations, GreyKeepsItsColoursAndConstantsStay) {
   EXPECT_EQ(constant, Bytes(4, 77));
 }
 
-/// A picture of 3 x 12 x 16 bytes, so many times.
+/// A picture of 3 x 12 x 16 bytes, that many times.
 HostTensor pictures(std::int64_t count) {
   std::vector<std::uint8_t> pixels;
   for (std::int64_t i = 0; i < count; ++i) {

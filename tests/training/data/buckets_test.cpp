@@ -30,7 +30,7 @@ using Samples = std::vector<std::int64_t>;
 
 constexpr std::int64_t longest = 8;
 
-/// Sample i has the tokens i + 1, i + 1, …, so many as `lengths` says, and zeros; `twice` has them
+/// Sample i has the tokens i + 1, i + 1, …, as many as `lengths` says, and zeros; `twice` has them
 /// as pairs.
 std::shared_ptr<const DataSource> sequences(const std::vector<std::int64_t>& lengths) {
   std::vector<std::int64_t> tokens, labels;

@@ -80,7 +80,7 @@ class RankCheckpoint : public ::testing::Test {
     return testing::make_program(g.finish(), engine.operators, *engine.cpu);
   }
 
-  /// Writes on so many ranks; returns what each has thrown.
+  /// Writes on that many ranks; returns what each has thrown.
   std::vector<std::string> write(int ranks, const std::string& folder) const {
     return RankThreads(ranks).run([&](RankGroup& group) {
       SmallEngine engine;

@@ -204,7 +204,7 @@ TEST(ShardBags, CrossOnce) {
       collectives({.keys = usual, .beside = Beside::trained_weights}).contains(exchange_rows_name));
 }
 
-/// Whether sums cross for lookups in tables of so many rows and columns, by the same ids.
+/// Whether sums cross for lookups in tables of that many rows and columns, by the same ids.
 bool crosses(const Shape& ids_shape, std::int64_t rows, const RankShares& ranks,
              const Shape& columns = {80}, bool of_a_state = false) {
   const OperatorSet operators = all_operators();

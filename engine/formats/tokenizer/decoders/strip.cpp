@@ -1,4 +1,4 @@
-// Strip: up to so many of one character at the ends of every token.
+// Strip: up to a number of one character at the ends of every token.
 #include "engine/formats/tokenizer/parts.h"
 
 namespace tandem::token_decoders {

@@ -167,7 +167,7 @@ class Bpe final : public TokenModel {
   }
 
   TokenTable tokens_;
-  NumberTable places_;                 // of pairs: their place in merged_, which is the rank
+  NumberTable places_;                 // a pair's place in merged_, which is its rank
   std::vector<std::uint32_t> merged_;  // the id that each pair becomes
   std::string prefix_, suffix_, unknown_;
   std::optional<std::uint32_t> unknown_id_;

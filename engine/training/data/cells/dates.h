@@ -31,8 +31,8 @@ std::optional<DateTime> read_time(std::string_view cell, const std::string& form
 /// a date, and from 1e11 on the unit is another one.
 bool are_seconds(double least, double most);
 
-/// Forms that read a date which is not written by ISO 8601: several where nobody knows whether the
-/// day or the month comes first.
+/// Forms that read a date which is not written by ISO 8601: several where it is not clear whether
+/// the day or the month comes first.
 std::vector<std::string> formats_of_date(std::string_view cell);
 
 enum class TimePart : std::uint8_t {

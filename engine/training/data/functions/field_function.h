@@ -114,7 +114,7 @@ Transform cast_to(DType dtype);
 
 /// All kinds, in the order of the list in all_functions.cpp.
 std::span<const FieldFunctionKind> all_field_functions();
-/// What the page of keys says of the functions of `as`, or of `augment`.
+/// What the page of keys says about the functions of `as`, or of `augment`.
 std::string field_functions_help(bool augment);
 
 /// Options that are read from a call: Function(Call&); or there are none.

@@ -16,7 +16,7 @@
 namespace tandem {
 namespace {
 
-// A picture that is decoded at a part of its size is at least so much larger than what is made of
+// A picture that is decoded at a part of its size is at least this much larger than what is made of
 // it, as PIL's `reducing_gap` has it: the filter of the resize still decides how it looks.
 constexpr std::int64_t decoding_gap = 2;
 
@@ -96,7 +96,7 @@ void leave_bad_out(Looked& looked, ImageList& list, const OpenOptions& options) 
   if (options.on_message) options.on_message("warning    " + text);
 }
 
-/// How a picture that cannot be read is mended.
+/// What to do about a picture that cannot be read.
 void add_ways_out(Diagnostic& problem) {
   problem.fix += problem.fix.empty() ? "mend the file" : "";
   problem.fix += "; data.on_bad = \"skip\" leaves such pictures out";
@@ -113,7 +113,7 @@ void report_bad(const Looked& looked, std::vector<Diagnostic>& errors) {
   tell_others(errors, before, looked.bad, "pictures");
 }
 
-/// The picture, or why it cannot be read and how that is mended.
+/// The picture, or why it cannot be read and what to do about it.
 ImageHeader read_or_explain(const std::string& path, const ImageReading& how, Image& to) {
   try {
     return read_image(path, how, to);

@@ -13,8 +13,8 @@
 
 namespace tandem {
 
-/// Windows of a stream of so many tokens: those that all tokens and targets are there for. The rest
-/// at the end is in none.
+/// Windows of a stream of that many tokens: those that all tokens and targets are there for. The
+/// rest at the end is in none.
 std::int64_t windows_of_stream(std::int64_t tokens, const TokenWindows& windows);
 /// Windows of a document: as many as every target needs; the last one may reach past the end.
 std::int64_t windows_of_document(std::int64_t tokens, const TokenWindows& windows);

@@ -104,7 +104,8 @@ std::string read_code(const fs::path& path) {
   return code;
 }
 
-// Beside, then renamed: readers never see half a file. Failures cost the time to compile again.
+// Written next to its place, then renamed: readers never see half a file. Failures cost the time to
+// compile again.
 void write_code(const fs::path& path, const std::string& code) {
   static std::atomic<int> count{0};
   std::error_code error;
