@@ -16,7 +16,6 @@ CODE = (".h", ".cpp", ".cu", ".cuh", ".inl")
 GENERATED = {"docs/" + page + ".md" for page in
              ("operators", "train_toml", "policy_toml", "losses", "metrics",  # tools/make_docs.sh
               "zoo", "corpus")}  # models/zoo/run.py, tests/scripts/corpus_table.py
-LEFT_OUT = ("docs/decisions",)  # about the past
 KEY_PAGES = ("docs/train_toml.md", "docs/policy_toml.md")
 GLOSSARY = "docs/glossary.md"
 LINE_LIMIT, CELL_LIMIT = 120, 200  # characters of prose, of a cell in a table
@@ -171,7 +170,7 @@ def read(name):
 
 def is_page(name):
     is_document = name in ("README.md", "CONTRIBUTING.md") or re.fullmatch(r"docs/(?:guide/)?[^/]+\.md", name)
-    return bool(is_document) and name not in GENERATED and not name.startswith(LEFT_OUT)
+    return bool(is_document) and name not in GENERATED
 
 
 def main():

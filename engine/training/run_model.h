@@ -14,9 +14,9 @@ struct TrainingAlgorithm;  // engine/training/algorithm/algorithm.h
 
 /// Which forward graph of a model.
 struct ForwardKey {
-  std::int64_t samples = 0;  // of a micro-batch on this rank
+  std::int64_t samples = 0;  // in a micro-batch on this rank
   bool training = false;     // in training form, else in inference form
-  std::int64_t length = 0;   // of sequences (data.buckets); 0: the longest, or there are no buckets
+  std::int64_t length = 0;   // sequence length (data.buckets); 0: the longest, or no buckets
 };
 
 class RunModel {

@@ -2,7 +2,7 @@
 
     python3 tests/tools/docs_words_test.py build/tandem [--list]
 
-Reads README.md, CONTRIBUTING.md, docs/*.md and docs/guide/*.md: code spans, and blocks of TOML and of a shell. --list prints what was checked.
+Reads README.md, CONTRIBUTING.md, docs/*.md, docs/guide/*.md and docs/decisions/*.md: code spans, and blocks of TOML and of a shell. --list prints what was checked.
 """
 
 import json
@@ -14,9 +14,10 @@ import sys
 import tomllib
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs" / "guide").glob("*.md"))]
-# What the program itself has written, or what is about the past.
-LEFT_OUT = {"decisions.md", "operators.md", "normal_form.md"}
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md",
+             *(path for folder in ("docs", "docs/guide", "docs/decisions") for path in sorted((ROOT / folder).glob("*.md")))]
+# What the program itself has written, and pages in the notation of graphs.
+LEFT_OUT = {"operators.md", "normal_form.md"}
 # Words of other programs that the documents name.
 OTHERS_WORDS = {"optimizer.target", "model.load_state_dict"}  # MindSpore's, PyTorch's
 FREE_WORDS = {"images"}  # names that users give: fields, arrays

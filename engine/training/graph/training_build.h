@@ -50,7 +50,7 @@ struct TrainingBuild {
   std::vector<TrainedParameter> parameters;
   SpecialTables tables;
   ValueId loss_scale;                   // without a value: gradients are not scaled
-  std::vector<UpdateRequest> requests;  // of the parameters that reach the loss
+  std::vector<UpdateRequest> requests;  // for the parameters that reach the loss
   std::vector<State> resting;           // parameters that train in other steps of the run
   UpdateScales scales;
   std::optional<UpdateNorms> norms;

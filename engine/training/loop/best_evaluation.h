@@ -41,7 +41,7 @@ class BestEvaluation {
   /// Whether the best value so far is one of this configuration's eval.best, as far as is known.
   bool is_of_this_metric() const;
   bool larger_is_better() const;
-  /// What metrics.jsonl says of an evaluation after this step.
+  /// Records the evaluation after this step that metrics.jsonl has.
   void record_logged(bool is_measured_anew);
 
   Run& run_;

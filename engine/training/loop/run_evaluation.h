@@ -16,7 +16,7 @@ namespace tandem {
 struct LastEvaluation {
   std::vector<std::pair<std::string, double>> values;  // empty: this process has made none
   std::vector<MetricTable> tables;
-  std::optional<std::uint64_t> step;  // of the last evaluation in metrics.jsonl
+  std::optional<std::uint64_t> step;  // the last evaluation in metrics.jsonl
 };
 
 class RunEvaluation {

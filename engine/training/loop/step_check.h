@@ -12,7 +12,7 @@ class StepCheck {
   StepCheck(Run& run, RunLog& log, FiniteGuard& guard, Saver& saver, Steps& steps)
       : run_(run), log_(log), guard_(guard), saver_(saver), steps_(steps) {}
 
-  /// Continues a run whose loss scale has skipped so many steps, the last ones of them in a row.
+  /// Continues a run whose loss scale has skipped `skipped` steps, the last `in_a_row` in a row.
   void resume(std::int64_t skipped, std::int64_t in_a_row) {
     scale_watch_.start(skipped, in_a_row);
   }

@@ -48,7 +48,7 @@ class Steps {
   Run& run_;
   RunSignals& signals_;
   RankTimes rank_times_;
-  std::array<StepUse, 2> uses_;  // of the steps under way, the oldest first
+  std::array<StepUse, 2> uses_;  // the steps under way, the oldest first
   double last_loss_ = std::nan("");
 };
 
