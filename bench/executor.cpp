@@ -119,8 +119,7 @@ class Network {
     if (row_major_only) parts.options.lower.disabled_passes = {"channels_last"};
     DataSets data = open_data(*config_.data, model_.model().open_options());
     data.eval = nullptr;
-    training_ =
-        std::make_unique<Training>(config_, std::move(parts), std::move(data), TrainingHooks{});
+    training_ = std::make_unique<Training>(config_, std::move(parts), std::move(data));
     training_->run_steps(warm_up_steps, [](double) {});
   }
 

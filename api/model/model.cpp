@@ -329,7 +329,8 @@ Graph PlacedModel::with_training(const Graph& forward) const {
   try {
     return sample_training_graph(model_->engine(), model_->config(), forward,
                                  model_->algorithm(model_->config().micro_batch_size(), true));
-  } catch (const Error&) {  // reported where the run builds its own graph
+  } catch (const Error& error) {  // the run's own graph reports mistakes of the configuration
+    if (error.kind() != ErrorKind::usage) throw;
     return forward;
   }
 }

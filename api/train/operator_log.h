@@ -25,6 +25,11 @@ class OperatorLog final : public MicroBatchWatch {
 
   /// Reserves room for the trace of a step with these micro-batches.
   void reserve(const std::vector<Program*>& micro_batches);
+  bool watches(std::uint64_t step, bool is_logged) override {
+    if (trace_ == nullptr) return is_logged;
+    return trace_->wants(step) || (tells_ && is_logged);
+  }
+  bool lets_steps_overlap() const override { return trace_ != nullptr; }
   void before(Program& program) override;
   void after(Program& program, std::uint64_t ticket) override;
   std::string report(std::uint64_t step) override;

@@ -17,6 +17,7 @@
 #include "api/train/operator_log.h"
 #include "api/train/resumed_run.h"
 #include "api/train/run_fingerprint.h"
+#include "api/train/run_observer.h"
 #include "api/train/stoppable_model.h"
 #include "api/use/vocabularies.h"
 #include "engine/formats/count_text.h"
@@ -320,43 +321,12 @@ void Trainer::Impl::build_training(DataSets data) {
   add_data_warnings(data);
   data_warnings = data.warnings;
   if (!resume_from.empty()) refuse_other_vocabularies(resume_from, vocabularies);
-  TrainingHooks hooks;
   if (!options.trace_path.empty() && !options.dry_run && rank() == 0)
     trace = std::make_unique<StepTrace>(options.trace_path, options.trace_first, options.trace_last,
                                         options.on_message);
   if (options.log_operators || trace) {
     operator_log =
         std::make_unique<OperatorLog>(engine, placed, options.log_operators, trace.get());
-    hooks.watch = operator_log.get();
-  }
-  if (trace) {
-    hooks.is_watched = [this](std::uint64_t step, bool is_logged) {
-      return trace->wants(step) || (options.log_operators && is_logged);
-    };
-  }
-  hooks.on_message = options.on_message;
-  hooks.on_run_dir = options.on_run_dir;
-  hooks.on_start = [this](const std::string& run_dir) {
-    record.run_dir = normal_path(run_dir);
-    replace_file(run_dir + "/" + start_record_file, to_json(record));
-  };
-  hooks.stop_requested = [this] { return stops(); };
-  if (options.on_progress) {
-    hooks.on_progress = [report = options.on_progress](const TrainingProgress& p) {
-      Progress progress;
-      progress.step = p.step;
-      progress.steps = p.steps;
-      progress.epoch = p.epoch;
-      progress.epochs = p.epochs;
-      progress.evaluation = p.evaluation;
-      progress.values = p.values;
-      progress.samples_per_second = p.samples_per_second;
-      progress.seconds = p.seconds;
-      progress.norms = p.norms;
-      progress.seconds_left = p.seconds_left;
-      progress.data_wait = p.data_wait;
-      report(progress);
-    };
   }
   RunParts parts = placed.run_parts();
   if (ranks) {
@@ -368,7 +338,9 @@ void Trainer::Impl::build_training(DataSets data) {
   parts.accept_changes = options.accept_changes;
   parts.words = field_words(config, data.vocabularies);
   parts.model = std::make_shared<StoppableModel>(std::move(parts.model), [this] { check_stop(); });
-  training = std::make_unique<Training>(config, std::move(parts), std::move(data), hooks);
+  training = std::make_unique<Training>(
+      config, std::move(parts), std::move(data),
+      std::make_shared<RunObserver>(options, record, operator_log.get()));
   check_stop();
   const bool in_micro_batches = config.micro_batch_size() < config.batch_size;
   if (ranks || in_micro_batches)

@@ -125,6 +125,19 @@ LrRangeReport report_of_range(const RangeTest& test, const LrRangeOptions& optio
   return report;
 }
 
+/// Passes the messages of a training on.
+class MessageObserver final : public TrainingObserver {
+ public:
+  explicit MessageObserver(std::function<void(const std::string&)> on_message)
+      : on_message_(std::move(on_message)) {}
+  void message(const std::string& text) override {
+    if (on_message_) on_message_(text);
+  }
+
+ private:
+  std::function<void(const std::string&)> on_message_;
+};
+
 }  // namespace
 
 LrRangeReport lr_range(const std::string& config_path, const LrRangeOptions& options) {
@@ -143,9 +156,8 @@ LrRangeReport lr_range(const std::string& config_path, const LrRangeOptions& opt
   PlacedModel placed(model, std::move(policy), placing, &model_data);
   DataSets data = model_data.sets();
   data.eval = nullptr;
-  TrainingHooks hooks;
-  hooks.on_message = options.on_message;
-  Training training(config, placed.run_parts(), std::move(data), hooks);
+  Training training(config, placed.run_parts(), std::move(data),
+                    std::make_shared<MessageObserver>(options.on_message));
 
   RangeTest test;
   const auto start = std::chrono::steady_clock::now();

@@ -132,15 +132,14 @@ struct Evaluation::Impl {
   TrainingGraph with_losses(const RunParts& parts, Graph forward,
                             const TrainingRequest& request) const;
   /// Instead of `add_own` where the model runs in stages.
-  void add_own_in_stages(EvaluatedPart& part,
-                         const std::function<bool(std::int64_t samples)>& stops);
+  void add_own_in_stages(EvaluatedPart& part, FunctionRef<bool(std::int64_t samples)> stops);
   StagedPrograms::Entry& staged_program(StagedGraph graph, const BatchTensors& batch,
                                         std::int64_t count);
   EvaluatedPart nothing() const;
-  EvaluatedPart own_part(const std::function<bool(std::int64_t samples)>& stops);
+  EvaluatedPart own_part(FunctionRef<bool(std::int64_t samples)> stops);
   /// Adds this rank's micro-batches; `ran` counts programs that have run.
   void add_own(EvaluatedPart& part, std::int64_t& ran,
-               const std::function<bool(std::int64_t samples)>& stops);
+               FunctionRef<bool(std::int64_t samples)> stops);
   /// Adds `count` own samples from `first` on, which a program has run.
   void add_metrics(EvaluatedPart& part, const BoundProgram& bound, std::uint64_t ticket,
                    std::int64_t first, std::int64_t count) const;
@@ -301,7 +300,7 @@ void Evaluation::Impl::share_statistics() {
 
 // Where ranks exchange rows, a rank that stops or fails still runs its programs for the others, and
 // throws after all are done.
-EvaluatedPart Evaluation::Impl::own_part(const std::function<bool(std::int64_t samples)>& stops) {
+EvaluatedPart Evaluation::Impl::own_part(FunctionRef<bool(std::int64_t samples)> stops) {
   EvaluatedPart part = nothing();
   std::int64_t ran = 0;
   std::exception_ptr problem;
@@ -351,7 +350,7 @@ void Evaluation::Impl::add_metrics(EvaluatedPart& part, const BoundProgram& boun
 }
 
 void Evaluation::Impl::add_own(EvaluatedPart& part, std::int64_t& ran,
-                               const std::function<bool(std::int64_t samples)>& stops) {
+                               FunctionRef<bool(std::int64_t samples)> stops) {
   LoaderOptions options;
   options.fields = fields;
   options.micro_batch_size = options.batch_size = micro_batch;
@@ -428,7 +427,7 @@ StagedPrograms::Entry& Evaluation::Impl::staged_program(StagedGraph graph,
 }
 
 void Evaluation::Impl::add_own_in_stages(EvaluatedPart& part,
-                                         const std::function<bool(std::int64_t samples)>& stops) {
+                                         FunctionRef<bool(std::int64_t samples)> stops) {
   for (std::int64_t done = 0; done < source->samples() && !part.is_stopped;) {
     const std::int64_t count = std::min(micro_batch, source->samples() - done);
     const BatchTensors batch = batch_of(*source, done, count);
@@ -449,8 +448,7 @@ void Evaluation::Impl::add_own_in_stages(EvaluatedPart& part,
   }
 }
 
-std::optional<Evaluation::Values> Evaluation::run(
-    const std::function<bool(std::int64_t samples)>& stops) {
+std::optional<Evaluation::Values> Evaluation::run(FunctionRef<bool(std::int64_t samples)> stops) {
   Impl& my = *impl_;
   if (my.ranks) my.share_statistics();
   EvaluatedPart part;

@@ -2,13 +2,13 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "engine/graph/structures/function_ref.h"
 #include "engine/metrics/metric_table.h"
 #include "engine/training/micro_batch_programs.h"
 
@@ -32,7 +32,7 @@ class Evaluation {
   /// micro-batch but the last, and may throw; true ends the evaluation of all ranks, without
   /// values. Where ranks share rows of tables all of them run as many micro-batches, and an end
   /// comes once all have.
-  std::optional<Values> run(const std::function<bool(std::int64_t samples)>& stops = {});
+  std::optional<Values> run(FunctionRef<bool(std::int64_t samples)> stops = {});
   /// The metrics of the last run that are more than one number.
   const std::vector<MetricTable>& tables() const;
   /// The programs that it keeps; none for a model in stages.

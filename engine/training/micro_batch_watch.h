@@ -12,6 +12,13 @@ namespace tandem {
 class MicroBatchWatch {
  public:
   virtual ~MicroBatchWatch() = default;
+  /// Whether it watches a step, asked in order of steps.
+  virtual bool watches(std::uint64_t step, bool is_logged) {
+    (void)step;
+    return is_logged;
+  }
+  /// Whether a step that it does not watch may still be under way when the next one is launched.
+  virtual bool lets_steps_overlap() const { return false; }
   virtual void before(Program& program) { (void)program; }
   /// The input slots of `ticket` still hold what the micro-batch has read.
   virtual void after(Program& program, std::uint64_t ticket) = 0;

@@ -9,6 +9,7 @@
 #include "tests/end_to_end/rows_ahead_model.h"
 #include "tests/end_to_end/table_model.h"
 #include "tests/training/formats/temporary_folder.h"
+#include "tests/training/test_hooks.h"
 
 namespace tandem::testing {
 namespace {
@@ -38,7 +39,7 @@ class Trainings {
     const RunConfig config = parse_run_config("steps = 1\n", folder_ / "train.toml", keys);
     const api::Engine engine;
     api::PlacedModel open(engine, config);
-    TrainingHooks hooks;
+    Hooks hooks;
     Ended ended;
     std::uint64_t done = 0;
     hooks.on_progress = [&](const TrainingProgress& p) {
@@ -49,7 +50,7 @@ class Trainings {
       done = p.step;
     };
     hooks.stop_requested = [&] { return stop > 0 && done >= stop; };
-    Training training(config, open.run_parts(), data(), hooks);
+    Training training(config, open.run_parts(), data(), hooks.observer());
     ended.run_dir = training.run(resume, {}).run_dir;
     for (const std::string& name : training.states().names()) {
       const HostTensor state = training.states().read(name);

@@ -230,7 +230,7 @@ class TableTraining {
     const DataSets data{
         make_array_source({{"ids", HostTensor::from<std::int64_t>({256}, ids)}, {"t", targets}}),
         nullptr};
-    training_ = std::make_unique<Training>(config_, model_->run_parts(), data, TrainingHooks{});
+    training_ = std::make_unique<Training>(config_, model_->run_parts(), data);
   }
   void run(const std::string& resume = "") { training_->run(resume, {}); }
   /// The bits of master and moments, one after another.

@@ -12,6 +12,7 @@
 #include "engine/training/loop/trainer.h"
 #include "tests/end_to_end/table_model.h"
 #include "tests/training/formats/temporary_folder.h"
+#include "tests/training/test_hooks.h"
 
 namespace tandem::testing {
 namespace {
@@ -55,9 +56,9 @@ class TableRun {
     const DataSets data{
         make_array_source({{"ids", HostTensor::from<std::int64_t>({batch}, ids)}, {"t", wanted}}),
         nullptr};
-    TrainingHooks hooks;
+    Hooks hooks;
     hooks.on_message = [this](const std::string& text) { messages += text + "\n"; };
-    training_ = std::make_unique<Training>(config_, model_->run_parts(), data, hooks);
+    training_ = std::make_unique<Training>(config_, model_->run_parts(), data, hooks.observer());
   }
   Training& training() { return *training_; }
   float value(std::int64_t row) {

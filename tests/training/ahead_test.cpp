@@ -8,6 +8,7 @@
 #include "engine/training/step_runner.h"
 #include "tests/engine/runtime/machine.h"
 #include "tests/harness/program_check.h"
+#include "tests/training/test_hooks.h"
 #include "tests/training/training_run.h"
 
 namespace tandem {
@@ -58,7 +59,7 @@ class AheadTest : public testing::TrainingRun {
     Ended ended;
     const std::string path = resume.empty() ? folder_ / ("run" + std::to_string(++runs_)) : resume;
     keys.push_back("run_dir=\"" + path + "\"");
-    TrainingHooks hooks;
+    testing::Hooks hooks;
     hooks.on_progress = [&](const TrainingProgress& p) {
       (p.evaluation ? ended.run.evaluations : ended.run.steps).push_back(p);
     };
@@ -66,8 +67,8 @@ class AheadTest : public testing::TrainingRun {
     int asked = 0;
     hooks.stop_requested = [&] { return stop_at > 0 && ++asked >= stop_at; };
     ended.error = testing::error_text([&] {
-      ended.run.training =
-          std::make_unique<Training>(config(keys), parts(on_host), DataSets{train_, eval_}, hooks);
+      ended.run.training = std::make_unique<Training>(config(keys), parts(on_host),
+                                                      DataSets{train_, eval_}, hooks.observer());
       ended.run.result = ended.run.training->run(resume, {});
     });
     ended.run.result.run_dir = path;

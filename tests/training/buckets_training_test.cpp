@@ -1,5 +1,6 @@
 // Trainings whose steps have sequences of several lengths: a program for each length over the same
 // states, the numbers of samples that are all padded, and resumed runs.
+#include "tests/training/test_hooks.h"
 #include "tests/training/training_run.h"
 
 #include "engine/graph/builder.h"
@@ -89,7 +90,7 @@ class BucketsTraining : public testing::TrainingRun {
   Trained train(const std::vector<std::string>& keys, bool cuts, std::uint64_t stop_after = 0,
                 const std::string& resume = "") {
     Trained trained;
-    TrainingHooks hooks;
+    testing::Hooks hooks;
     std::uint64_t done = 0;
     hooks.on_progress = [&](const TrainingProgress& p) {
       trained.steps.push_back(p);
@@ -97,8 +98,8 @@ class BucketsTraining : public testing::TrainingRun {
     };
     hooks.stop_requested = [&] { return stop_after > 0 && done >= stop_after; };
     const RunConfig config = testing::small_config(folder_.path(), keys);
-    trained.training =
-        std::make_unique<Training>(config, parts(), cuts ? in_buckets() : filled_up(config), hooks);
+    trained.training = std::make_unique<Training>(
+        config, parts(), cuts ? in_buckets() : filled_up(config), hooks.observer());
     trained.result = trained.training->run(resume, {});
     return trained;
   }

@@ -8,6 +8,7 @@
 #include "engine/training/parameter_choice.h"
 #include "tests/engine/runtime/machine.h"
 #include "tests/harness/program_check.h"
+#include "tests/training/test_hooks.h"
 #include "tests/training/training_run.h"
 
 namespace tandem {
@@ -86,12 +87,12 @@ class CopiesTest : public testing::TrainingRun {
 
   Trained train(const Keys& keys, RunParts parts) {
     Trained run;
-    TrainingHooks hooks;
+    testing::Hooks hooks;
     hooks.on_progress = [&](const TrainingProgress& p) {
       (p.evaluation ? run.evaluations : run.steps).push_back(p);
     };
     run.training = std::make_unique<Training>(placed_config(keys), std::move(parts),
-                                              DataSets{train_, eval_}, hooks);
+                                              DataSets{train_, eval_}, hooks.observer());
     run.result = run.training->run("", {});
     EXPECT_THAT(machine_.monitor->order_errors(), ::testing::IsEmpty());
     return run;

@@ -8,6 +8,7 @@
 #include "tests/harness/operator_case.h"
 #include "tests/harness/program_check.h"
 #include "tests/training/error_text.h"
+#include "tests/training/test_hooks.h"
 #include "tests/training/training_run.h"
 #include "tests/training/tuned_network.h"
 
@@ -49,15 +50,15 @@ class Distillation : public ::testing::Test {
   }
   Trained run(std::uint64_t stop_after = 0, const std::string& resume = "") {
     Trained run;
-    TrainingHooks hooks;
+    Hooks hooks;
     std::uint64_t done = 0;
     hooks.on_progress = [&](const TrainingProgress& p) {
       run.steps.push_back(p);
       done = p.step;
     };
     hooks.stop_requested = [&] { return stop_after > 0 && done >= stop_after; };
-    run.training =
-        std::make_unique<Training>(config(), parts(), DataSets{samples_in(json_), nullptr}, hooks);
+    run.training = std::make_unique<Training>(
+        config(), parts(), DataSets{samples_in(json_), nullptr}, hooks.observer());
     run.result = run.training->run(resume, {});
     return run;
   }

@@ -5,6 +5,7 @@
 #include "engine/graph/error.h"
 #include "engine/training/checkpoints/checkpoint.h"
 #include "engine/training/divergence/finite_watch.h"
+#include "tests/training/test_hooks.h"
 #include "tests/training/training_run.h"
 
 namespace tandem {
@@ -51,7 +52,7 @@ class DivergenceTest : public testing::TrainingRun {
   /// Ends at `step`, after whose line a parameter becomes NaN.
   std::string text_of_nan_after(std::uint64_t step, const std::vector<std::string>& keys) {
     Training* running = nullptr;
-    TrainingHooks hooks;
+    testing::Hooks hooks;
     hooks.on_progress = [&](const TrainingProgress& p) {
       if (p.step != step || p.evaluation) return;
       HostTensor bias = running->states().read("fc2.bias");
@@ -59,7 +60,7 @@ class DivergenceTest : public testing::TrainingRun {
       running->states().write("fc2.bias", bias);
     };
     Training training(testing::small_config(folder_.path(), keys), engine_.parts(), {train_, eval_},
-                      hooks);
+                      hooks.observer());
     running = &training;
     return testing::error_text([&] { training.run("", {}); });
   }
@@ -207,9 +208,10 @@ TEST_F(DivergenceTest, NaNThatTheModelTakesOutIsNoted) {
     return g.finish();
   };
   std::vector<std::string> messages;
-  TrainingHooks hooks;
+  testing::Hooks hooks;
   hooks.on_message = [&](const std::string& text) { messages.push_back(text); };
-  Training training(testing::small_config(folder_.path()), parts, {train_, nullptr}, hooks);
+  Training training(testing::small_config(folder_.path()), parts, {train_, nullptr},
+                    hooks.observer());
   EXPECT_THAT(messages, Contains(HasSubstr("note: memory:5: data.fields.x: nan in the data (and in "
                                            "1 samples more)")));
   EXPECT_EQ(training.run("", {}).steps, 6u);

@@ -11,6 +11,7 @@
 #include "tests/harness/folders.h"
 #include "tests/harness/program_check.h"
 #include "tests/training/ranks/graph_training.h"
+#include "tests/training/test_hooks.h"
 #include "tests/training/training_run.h"
 
 namespace tandem {
@@ -88,12 +89,12 @@ class FrozenStepsTest : public testing::TrainingRun {
       };
     }
     Trained trained;
-    TrainingHooks hooks;
+    testing::Hooks hooks;
     std::uint64_t done = 0;
     hooks.on_progress = [&](const TrainingProgress& p) { done = p.step; };
     hooks.stop_requested = [&] { return stop_after > 0 && done >= stop_after; };
     trained.training = std::make_unique<Training>(
-        std::move(config), parts, DataSets{thawing_data(overflows), nullptr}, hooks);
+        std::move(config), parts, DataSets{thawing_data(overflows), nullptr}, hooks.observer());
     trained.result = trained.training->run(resume, {});
     return trained;
   }

@@ -9,6 +9,7 @@
 #include "tests/harness/operator_case.h"
 #include "tests/harness/program_check.h"
 #include "tests/training/error_text.h"
+#include "tests/training/test_hooks.h"
 #include "tests/training/training_run.h"
 #include "tests/training/tuned_network.h"
 
@@ -49,15 +50,16 @@ class LoraTraining : public ::testing::Test {
     keys.insert(keys.end(), {"steps=10", "optimizer.lr=" + json_["lr"].dump(),
                              "optimizer.momentum=" + json_["momentum"].dump()});
     Trained run;
-    TrainingHooks hooks;
+    Hooks hooks;
     std::uint64_t done = 0;
     hooks.on_progress = [&](const TrainingProgress& p) {
       run.steps.push_back(p);
       done = p.step;
     };
     hooks.stop_requested = [&] { return stop_after > 0 && done >= stop_after; };
-    run.training = std::make_unique<Training>(small_config(folder_.path(), keys), parts(),
-                                              DataSets{samples_in(json_), nullptr}, hooks);
+    run.training =
+        std::make_unique<Training>(small_config(folder_.path(), keys), parts(),
+                                   DataSets{samples_in(json_), nullptr}, hooks.observer());
     run.result = run.training->run(resume, {});
     return run;
   }

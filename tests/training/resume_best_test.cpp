@@ -6,6 +6,7 @@
 
 #include "engine/formats/files.h"
 #include "engine/training/checkpoints/checkpoint.h"
+#include "tests/training/test_hooks.h"
 #include "tests/training/training_run.h"
 
 namespace tandem {
@@ -27,11 +28,11 @@ class ResumeBestTest : public testing::TrainingRun {
   /// Stops between the two micro-batches of the evaluation of this step.
   std::string stopped_in_evaluation(const Keys& keys, std::uint64_t step) {
     std::uint64_t done = 0;
-    TrainingHooks hooks;
+    testing::Hooks hooks;
     hooks.on_progress = [&](const TrainingProgress& p) { done = p.step; };
     hooks.stop_requested = [&] { return done == step; };
     Training training(testing::small_config(folder_.path(), keys), engine_.parts(),
-                      DataSets{train_, eval_}, hooks);
+                      DataSets{train_, eval_}, hooks.observer());
     const TrainingResult stopped = training.run("", {});
     EXPECT_TRUE(stopped.interrupted);
     EXPECT_EQ(stopped.steps, step);

@@ -5,6 +5,7 @@
 
 #include "engine/training/checkpoints/checkpoint.h"
 #include "engine/training/schedule.h"
+#include "tests/training/test_hooks.h"
 #include "tests/training/training_run.h"
 
 namespace tandem {
@@ -254,13 +255,13 @@ TEST_F(ResumeChangedTest, AnEvaluationThatIsMadeUpForSaysThatItEndsTheRun) {
       "optimizer.lr=0.0", "eval.every=\"2 steps\"", "batch_size=8", "eval.metrics=[\"loss\"]",
       "eval.best=loss",   "eval.patience=1",        "steps=100"};
   std::uint64_t step = 0;
-  TrainingHooks hooks;
+  testing::Hooks hooks;
   hooks.on_progress = [&](const TrainingProgress& p) { step = p.step; };
   hooks.stop_requested = [&] {
     return step == 4;
   };  // between the two micro-batches of its evaluation
   Training training(testing::small_config(folder_.path(), keys), engine_.parts(),
-                    DataSets{train_, eval_}, hooks);
+                    DataSets{train_, eval_}, hooks.observer());
   const TrainingResult stopped = training.run("", {});
   ASSERT_TRUE(stopped.interrupted);
   ASSERT_EQ(stopped.steps, 4u);

@@ -6,6 +6,7 @@
 #include "engine/training/checkpoints/checkpoint.h"
 #include "engine/training/data/loader.h"
 #include "tests/training/one_bad_sample.h"
+#include "tests/training/test_hooks.h"
 #include "tests/training/training_run.h"
 
 namespace tandem {
@@ -84,10 +85,10 @@ TEST_F(ResumeTest, AnInterruptedEvaluationIsMadeUpFor) {
   // Runs ask between the two micro-batches of each evaluation and after each step.
   for (const int stop : {2, 8}) {
     int asked = 0;
-    TrainingHooks hooks;
+    testing::Hooks hooks;
     hooks.stop_requested = [&] { return ++asked >= stop; };
     Training training(testing::small_config(folder_.path(), keys), engine_.parts(),
-                      DataSets{train_, eval_}, hooks);
+                      DataSets{train_, eval_}, hooks.observer());
     const TrainingResult stopped = training.run("", {});
     EXPECT_TRUE(stopped.interrupted);
     EXPECT_EQ(asked, stop);

@@ -7,6 +7,7 @@
 #include "engine/graph/error.h"
 #include "engine/training/checkpoints/checkpoint.h"
 #include "engine/training/schedule.h"
+#include "tests/training/test_hooks.h"
 #include "tests/training/training_run.h"
 
 namespace tandem {
@@ -254,7 +255,7 @@ TEST_F(TrainerTest, ARunThatCannotEndIsRefused) {
 TEST_F(TrainerTest, AParameterThatIsNotANumberIsNotSaved) {
   // A Relu may turn nan into a number, so that the loss is finite.
   Training* running = nullptr;
-  TrainingHooks hooks;
+  testing::Hooks hooks;
   hooks.on_progress = [&](const TrainingProgress& p) {
     if (p.step != 6) return;
     HostTensor bias = running->states().read("fc2.bias");
@@ -262,7 +263,7 @@ TEST_F(TrainerTest, AParameterThatIsNotANumberIsNotSaved) {
     running->states().write("fc2.bias", bias);
   };
   Training training(testing::small_config(folder_.path()), engine_.parts(), {train_, nullptr},
-                    hooks);
+                    hooks.observer());
   running = &training;
   EXPECT_THAT(testing::error_text([&] { training.run("", {}); }),
               HasSubstr("fc2.bias: a parameter or running statistic is not finite at step 6"));

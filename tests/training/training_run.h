@@ -10,6 +10,7 @@
 
 #include "tests/training/formats/temporary_folder.h"
 #include "tests/training/support.h"
+#include "tests/training/test_hooks.h"
 
 namespace tandem::testing {
 
@@ -41,7 +42,7 @@ class TrainingRun : public ::testing::Test {
   Trained run(const std::vector<std::string>& keys, std::uint64_t stop_after = 0,
               const std::string& resume = "") {
     Trained run;
-    TrainingHooks hooks;
+    Hooks hooks;
     std::uint64_t done = 0;
     hooks.on_progress = [&](const TrainingProgress& p) {
       (p.evaluation ? run.evaluations : run.steps).push_back(p);
@@ -50,7 +51,7 @@ class TrainingRun : public ::testing::Test {
     hooks.on_message = [&](const std::string& text) { run.messages.push_back(text); };
     hooks.stop_requested = [&] { return stop_after > 0 && done >= stop_after; };
     run.training = std::make_unique<Training>(small_config(folder_.path(), keys), engine_.parts(),
-                                              DataSets{train_, eval_}, hooks);
+                                              DataSets{train_, eval_}, hooks.observer());
     run.result = run.training->run(resume, {});
     return run;
   }

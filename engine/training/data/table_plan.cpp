@@ -204,7 +204,7 @@ void FieldPlanner::end_as_ids() {
 }
 
 void FieldPlanner::end_as_ids(std::int64_t count,
-                              const std::function<ValueIds(const std::string&)>& of_column) {
+                              FunctionRef<ValueIds(const std::string&)> of_column) {
   end_as_ids();
   to_.ids_below = count;
   for (const std::string& column : field_.columns) to_.ids.push_back(of_column(column));

@@ -10,6 +10,7 @@
 #include "engine/formats/tokenizer/tokenizer.h"
 #include "engine/graph/error.h"
 #include "engine/graph/host_tensor.h"
+#include "engine/graph/structures/function_ref.h"
 #include "engine/training/config/run_config.h"
 #include "engine/training/data/functions/field_function.h"
 #include "engine/training/data/vocabulary.h"
@@ -133,7 +134,7 @@ class FieldPlanner {
   /// The text is read as numbers of that type.
   void end_as_number(DType dtype);
   /// Ids by a formula for each column; they are below `count`.
-  void end_as_ids(std::int64_t count, const std::function<ValueIds(const std::string&)>& of_column);
+  void end_as_ids(std::int64_t count, FunctionRef<ValueIds(const std::string&)> of_column);
   void end_as_vocabulary(VocabularyPlan wanted);
   void end_as_tokens(TokenPart part, const EncodeOptions& encoding);
 

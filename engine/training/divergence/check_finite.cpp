@@ -76,7 +76,7 @@ bool is_read(const RunConfig& config, const Graph& graph, const std::string& fie
 }  // namespace
 
 void check_finite_fields(const RunConfig& config, const Graph& forward, const DataSource& source,
-                         const std::function<void(const std::string&)>& say) {
+                         FunctionRef<void(const std::string&)> say) {
   std::vector<Diagnostic> problems;
   for (std::size_t i = 0; i < source.fields().size(); ++i) {
     const std::string& field = source.fields()[i].name;

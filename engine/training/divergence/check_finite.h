@@ -1,10 +1,10 @@
 // Looks for NaN in the data, once before a run.
 #pragma once
 
-#include <functional>
 #include <string>
 
 #include "engine/graph/graph.h"
+#include "engine/graph/structures/function_ref.h"
 #include "engine/training/config/run_config.h"
 #include "engine/training/data/data_source.h"
 
@@ -15,6 +15,6 @@ namespace tandem {
 /// that is cut out), it may be intended: `say` gets a message. Text tables have none. `forward`:
 /// the imported graph, for any batch size.
 void check_finite_fields(const RunConfig& config, const Graph& forward, const DataSource& source,
-                         const std::function<void(const std::string&)>& say);
+                         FunctionRef<void(const std::string&)> say);
 
 }  // namespace tandem

@@ -84,8 +84,7 @@ std::optional<LoggedLine> logged_line(std::string_view text) {
   return line;
 }
 
-std::size_t read_metrics_file(const std::string& path,
-                              const std::function<void(LoggedLine&&)>& take) {
+std::size_t read_metrics_file(const std::string& path, FunctionRef<void(LoggedLine&&)> take) {
   std::size_t passed_over = 0;
   std::ifstream file(path);
   for (std::string text; std::getline(file, text);) {

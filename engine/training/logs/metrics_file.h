@@ -2,11 +2,11 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "engine/graph/structures/function_ref.h"
 #include "engine/training/logs/metrics_log.h"
 
 namespace tandem {
@@ -17,7 +17,6 @@ std::optional<LoggedLine> logged_line(std::string_view text);
 
 /// Calls `take` for each line of the file in turn; lines without content are skipped. Returns the
 /// number of those. A file that is not there has no lines.
-std::size_t read_metrics_file(const std::string& path,
-                              const std::function<void(LoggedLine&&)>& take);
+std::size_t read_metrics_file(const std::string& path, FunctionRef<void(LoggedLine&&)> take);
 
 }  // namespace tandem

@@ -17,8 +17,10 @@
 
 namespace tandem {
 
-TrainingLoop::TrainingLoop(RunConfig config, RunParts parts, DataSets data, TrainingHooks own_hooks)
-    : hooks(std::move(own_hooks)), signals(place_of(parts), hooks.stop_requested) {
+TrainingLoop::TrainingLoop(RunConfig config, RunParts parts, DataSets data,
+                           std::shared_ptr<TrainingObserver> own_observer)
+    : observer(own_observer ? std::move(own_observer) : std::make_shared<TrainingObserver>()),
+      signals(place_of(parts), *observer) {
   run.config = std::move(config);
   run.parts = std::move(parts);
   run.data = std::move(data);

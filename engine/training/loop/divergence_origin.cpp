@@ -34,7 +34,7 @@ class OriginFinder {
 
 // Equal seeds and samples give equal bits, so that a repeated step begins with the same states.
 std::unique_ptr<TrainingLoop> OriginFinder::repeated(std::uint64_t before) const {
-  auto again = std::make_unique<TrainingLoop>(run_.config, run_.parts, run_.data, TrainingHooks{});
+  auto again = std::make_unique<TrainingLoop>(run_.config, run_.parts, run_.data, nullptr);
   Run& its = again->run;
   std::vector<std::string> ignored;
   std::string path;

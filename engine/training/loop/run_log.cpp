@@ -14,7 +14,7 @@ using Clock = std::chrono::steady_clock;
 void RunLog::say(const std::string& text) {
   if (run_.rank() > 0) return;
   note(text);
-  if (hooks_.on_message) hooks_.on_message(text);
+  observer_.message(text);
 }
 
 void RunLog::note(const std::string& text) {
@@ -79,7 +79,7 @@ TrainingProgress RunLog::progress_now() const {
 }
 
 void RunLog::report(const TrainingProgress& progress) const {
-  if (hooks_.on_progress && run_.rank() == 0) hooks_.on_progress(progress);
+  if (run_.rank() == 0) observer_.progress(progress);
 }
 
 void RunLog::log_step(const StepResult& result, const std::optional<SlowestRank>& slowest) {

@@ -10,7 +10,7 @@
 
 #include "engine/training/loop/histogram_log.h"
 #include "engine/training/loop/run.h"
-#include "engine/training/loop/trainer.h"
+#include "engine/training/loop/training_observer.h"
 #include "engine/training/ranks/rank_times.h"
 
 namespace tandem {
@@ -20,7 +20,7 @@ class RunLog {
  public:
   using Values = std::vector<std::pair<std::string, double>>;
 
-  RunLog(const Run& run, const TrainingHooks& hooks) : run_(run), hooks_(hooks) {}
+  RunLog(const Run& run, TrainingObserver& observer) : run_(run), observer_(observer) {}
 
   /// A message for the user, which the log has, too.
   void say(const std::string& text);
@@ -60,7 +60,7 @@ class RunLog {
   };
 
   const Run& run_;
-  const TrainingHooks& hooks_;
+  TrainingObserver& observer_;
   std::vector<std::string> notes_;  // before there is a directory
   Line line_;
   HistogramLog histograms_;

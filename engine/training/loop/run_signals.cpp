@@ -1,11 +1,6 @@
 #include "engine/training/loop/run_signals.h"
 
-#include <utility>
-
 namespace tandem {
-
-RunSignals::RunSignals(const RankPlace& place, std::function<bool()> stop_requested)
-    : place_(place), stop_requested_(std::move(stop_requested)) {}
 
 StepSignals RunSignals::own() const {
   StepSignals own;

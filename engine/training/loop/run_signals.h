@@ -1,9 +1,8 @@
 // What clocks and the user ask of a run, alike on all of its ranks.
 #pragma once
 
-#include <functional>
-
 #include "engine/training/loop/calendar.h"
+#include "engine/training/loop/training_observer.h"
 
 namespace tandem {
 
@@ -11,7 +10,8 @@ namespace tandem {
 /// all follow the sum that the step returns.
 class RunSignals {
  public:
-  RunSignals(const RankPlace& place, std::function<bool()> stop_requested);
+  RunSignals(const RankPlace& place, TrainingObserver& observer)
+      : place_(place), observer_(observer) {}
 
   /// The calendar of the steps that follow, which has to outlive them.
   void follow(const Calendar& calendar) { calendar_ = &calendar; }
@@ -23,7 +23,7 @@ class RunSignals {
   StepSignals now() const;
 
   /// Whether this process was asked to stop, by now.
-  bool is_asked_to_stop() const { return stop_requested_ && stop_requested_(); }
+  bool is_asked_to_stop() const { return observer_.is_asked_to_stop(); }
   /// Whether the run ends early; once it does, it stays so.
   bool is_interrupted();
   void interrupt() { interrupted_ = true; }
@@ -32,7 +32,7 @@ class RunSignals {
 
  private:
   RankPlace place_;
-  std::function<bool()> stop_requested_;
+  TrainingObserver& observer_;
   const Calendar* calendar_ = nullptr;
   StepSignals agreed_;  // several ranks: their sum in the newest step that was taken
   bool interrupted_ = false;

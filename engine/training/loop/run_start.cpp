@@ -43,7 +43,7 @@ std::shared_ptr<const void> RunStart::start(const std::string& resume_from, cons
     }
     const std::string& chosen = run_.directory ? run_.directory->path() : resume_from;
     lock = RunDirectory::lock(chosen);
-    if (hooks_.on_run_dir) hooks_.on_run_dir(chosen);
+    observer_.chose_run_dir(chosen);
     return chosen;
   });
   prove_shared(run_, path);
@@ -74,7 +74,7 @@ void RunStart::write_files(const Files& files) {
     }
   }
   // The record comes first: a run that is killed here is resumed with it.
-  if (hooks_.on_start) hooks_.on_start(run_.directory->path());
+  observer_.started(run_.directory->path());
   for (const auto& [name, content] : files) run_.directory->write_file(name, content);
   run_.directory->begin();
   log_.write_notes();

@@ -16,13 +16,13 @@ class RunStart {
   using Files = std::vector<std::pair<std::string, std::string>>;  // name, content
 
   RunStart(Run& run, RunLog& log, FiniteGuard& guard, RunEvaluation& evaluation, StepCheck& check,
-           const TrainingHooks& hooks)
+           TrainingObserver& observer)
       : run_(run),
         log_(log),
         guard_(guard),
         evaluation_(evaluation),
         check_(check),
-        hooks_(hooks) {}
+        observer_(observer) {}
 
   /// Makes the run directory, or continues in `resume_from`; returns the lock on it. `files` are
   /// written there.
@@ -53,7 +53,7 @@ class RunStart {
   FiniteGuard& guard_;
   RunEvaluation& evaluation_;
   StepCheck& check_;
-  const TrainingHooks& hooks_;
+  TrainingObserver& observer_;
 };
 
 }  // namespace tandem

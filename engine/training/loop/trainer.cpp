@@ -8,9 +8,10 @@
 
 namespace tandem {
 
-Training::Training(RunConfig config, RunParts parts, DataSets data, TrainingHooks hooks)
+Training::Training(RunConfig config, RunParts parts, DataSets data,
+                   std::shared_ptr<TrainingObserver> observer)
     : loop_(std::make_unique<TrainingLoop>(std::move(config), std::move(parts), std::move(data),
-                                           std::move(hooks))) {}
+                                           std::move(observer))) {}
 
 Training::~Training() = default;
 const BoundProgram& Training::main_program() const { return loop_->run.runner->main_program(); }
@@ -45,12 +46,12 @@ void Training::try_start(const std::string& resume_from) {
 }
 
 void Training::walk(std::int64_t count,
-                    const std::function<bool(double loss, std::optional<double> lr)>& goes_on) {
+                    FunctionRef<bool(double loss, std::optional<double> lr)> goes_on) {
   loop_->walk(count, goes_on);
 }
 
-void Training::run_steps(std::int64_t count, const std::function<void(double)>& after,
-                         StepPace pace, MicroBatchWatch* watch) {
+void Training::run_steps(std::int64_t count, FunctionRef<void(double)> after, StepPace pace,
+                         MicroBatchWatch* watch) {
   using Clock = std::chrono::steady_clock;
   Run& run = loop_->run;
   StepRunner& runner = *run.runner;

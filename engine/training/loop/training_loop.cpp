@@ -59,18 +59,18 @@ bool TrainingLoop::ends_here() const {
 
 StepUse TrainingLoop::use_of(std::uint64_t step, bool is_logged) const {
   StepUse use{.logged = is_logged};
-  if (hooks.watch == nullptr) return use;
-  const bool is_watched = hooks.is_watched ? hooks.is_watched(step, is_logged) : is_logged;
-  if (is_watched) use.watch = hooks.watch;
+  MicroBatchWatch* const watch = observer->watch();
+  if (watch != nullptr && watch->watches(step, is_logged)) use.watch = watch;
   return use;
 }
 
 // If the states after this step are needed, or the run ends there, its loss is waited for.
 bool TrainingLoop::may_go_ahead(std::uint64_t step, const StepUse& use, const Calendar& calendar) {
-  const bool may_be_watched_next = hooks.watch != nullptr && !hooks.is_watched;
+  const MicroBatchWatch* const watch = observer->watch();
   return run.runner->may_launch_ahead() && !use.logged && use.watch == nullptr &&
-         !may_be_watched_next && !calendar.needs_states(step, signals.now()) &&
-         !signals.is_interrupted() && !signals.now().time_is_up;
+         (watch == nullptr || watch->lets_steps_overlap()) &&
+         !calendar.needs_states(step, signals.now()) && !signals.is_interrupted() &&
+         !signals.now().time_is_up;
 }
 
 bool TrainingLoop::do_what_is_due(std::uint64_t step, Calendar& calendar) {
@@ -112,7 +112,7 @@ void TrainingLoop::report_skipped_steps() {
 }
 
 void TrainingLoop::walk(std::int64_t count,
-                        const std::function<bool(double loss, std::optional<double> lr)>& goes_on) {
+                        FunctionRef<bool(double loss, std::optional<double> lr)> goes_on) {
   run.runner->start(run.position.step, run.position.data);
   bool is_over = false;
   for (std::int64_t i = 0; i < count && !is_over; ++i) {

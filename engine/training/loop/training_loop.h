@@ -2,11 +2,12 @@
 // one is checked.
 #pragma once
 
-#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "engine/graph/structures/function_ref.h"
 #include "engine/training/loop/run_start.h"
 #include "engine/training/loop/trainer.h"
 
@@ -16,9 +17,9 @@ namespace tandem {
 class TrainingLoop {
  public:
   Run run;
-  TrainingHooks hooks;
+  std::shared_ptr<TrainingObserver> observer;
   std::vector<MemoryUse> memory;  // per device: of all programs of the run together
-  RunLog log{run, hooks};
+  RunLog log{run, *observer};
   FiniteGuard guard{run};
   BestEvaluation best{run, log};
   Saver saver{run, log, guard, best};
@@ -26,16 +27,16 @@ class TrainingLoop {
   RunEvaluation evaluation{run, log, guard, saver, signals};
   Steps steps{run, signals};
   StepCheck check{run, log, guard, saver, steps};
-  RunStart start{run, log, guard, evaluation, check, hooks};
+  RunStart start{run, log, guard, evaluation, check, *observer};
 
   /// Builds all programs, initialises the parameters. Throws Error with everything that is wrong.
-  TrainingLoop(RunConfig config, RunParts parts, DataSets data, TrainingHooks own_hooks);
+  TrainingLoop(RunConfig config, RunParts parts, DataSets data,
+               std::shared_ptr<TrainingObserver> own_observer);
 
   /// All steps from the place of the run to its end.
   TrainingResult train();
   /// Up to `count` steps, one by one, without logging or checkpoints, as Training::walk.
-  void walk(std::int64_t count,
-            const std::function<bool(double loss, std::optional<double> lr)>& goes_on);
+  void walk(std::int64_t count, FunctionRef<bool(double loss, std::optional<double> lr)> goes_on);
   /// The error that ends the run, with what --resume continues from where it has diverged.
   Error with_newest_checkpoint(const Error& error) const;
 

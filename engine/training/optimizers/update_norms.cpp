@@ -19,7 +19,7 @@ bool is_in_norms(const LogConfig& config, const ParameterNames& names, const Sta
 UpdateNorms::UpdateNorms(GraphBuilder& g, RankSums& ranks, const LogConfig& config,
                          const std::vector<UpdateRequest>& updates,
                          const std::vector<State>& resting,
-                         const std::function<bool(const State& parameter)>& is_split)
+                         FunctionRef<bool(const State& parameter)> is_split)
     : g_(g), ranks_(ranks) {
   std::vector<Diagnostic> problems;
   std::vector<bool> is_chosen(updates.size(), false);

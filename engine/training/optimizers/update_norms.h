@@ -1,12 +1,12 @@
 // log.norms: how large the gradients and the updates of chosen parameters are.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "engine/graph/builder.h"
 #include "engine/graph/parameter_names.h"
+#include "engine/graph/structures/function_ref.h"
 #include "engine/training/config/report_config.h"
 #include "engine/training/optimizers/optimizer.h"
 #include "engine/training/rank_sums.h"
@@ -26,7 +26,7 @@ class UpdateNorms {
   /// their update.
   UpdateNorms(GraphBuilder& g, RankSums& ranks, const LogConfig& config,
               const std::vector<UpdateRequest>& updates, const std::vector<State>& resting,
-              const std::function<bool(const State& parameter)>& is_split);
+              FunctionRef<bool(const State& parameter)> is_split);
 
   /// For gradients that are summed over ranks and not clipped yet. `scale`: that of the loss, or
   /// none.

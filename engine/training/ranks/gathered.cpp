@@ -142,7 +142,7 @@ std::vector<std::string> gathered(Rendezvous& ranks, const std::string& name,
   return all;
 }
 
-void on_all_ranks(Rendezvous* ranks, const std::string& name, const std::function<void()>& action) {
+void on_all_ranks(Rendezvous* ranks, const std::string& name, FunctionRef<void()> action) {
   if (ranks == nullptr) return action();
   Together together(*ranks, name);
   std::string error;
@@ -160,8 +160,7 @@ void on_all_ranks(Rendezvous* ranks, const std::string& name, const std::functio
   refuse_errors(ranks->rank(), all);
 }
 
-void on_rank_0_first(Rendezvous* ranks, const std::string& name,
-                     const std::function<void()>& action) {
+void on_rank_0_first(Rendezvous* ranks, const std::string& name, FunctionRef<void()> action) {
   if (ranks == nullptr) return action();
   on_all_ranks(ranks, name + " on rank 0", [&] {
     if (ranks->rank() == 0) action();
@@ -172,7 +171,7 @@ void on_rank_0_first(Rendezvous* ranks, const std::string& name,
 }
 
 std::string from_rank_0(Rendezvous* ranks, const std::string& name,
-                        const std::function<std::string()>& action) {
+                        FunctionRef<std::string()> action) {
   if (ranks == nullptr) return action();
   std::string own;
   on_all_ranks(ranks, name, [&] {

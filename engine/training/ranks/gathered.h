@@ -1,13 +1,13 @@
 // What ranks send each other between steps: bytes of any number, and errors.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "engine/graph/error.h"
+#include "engine/graph/structures/function_ref.h"
 #include "engine/ranks/rendezvous.h"
 
 namespace tandem {
@@ -21,15 +21,14 @@ std::vector<std::string> gathered(Rendezvous& ranks, const std::string& name,
 /// throws on any of them all throw: rank 0 its own error and the ones that are not the same, with
 /// "rank 3: " before them, the others an ErrorElsewhere. Calls `exchange` from a thread meanwhile,
 /// so that `action` must not.
-void on_all_ranks(Rendezvous* ranks, const std::string& name, const std::function<void()>& action);
+void on_all_ranks(Rendezvous* ranks, const std::string& name, FunctionRef<void()> action);
 
 /// Like on_all_ranks, but in turn: rank 0, and once that has succeeded all others.
-void on_rank_0_first(Rendezvous* ranks, const std::string& name,
-                     const std::function<void()>& action);
+void on_rank_0_first(Rendezvous* ranks, const std::string& name, FunctionRef<void()> action);
 
 /// What `action` returns on rank 0, the only one that calls it; throws on all where it throws
 /// there. `ranks` null: here.
 std::string from_rank_0(Rendezvous* ranks, const std::string& name,
-                        const std::function<std::string()>& action);
+                        FunctionRef<std::string()> action);
 
 }  // namespace tandem

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/harness/rank_threads.h"
+#include "tests/training/test_hooks.h"
 #include "tests/training/training_run.h"
 
 namespace tandem::testing {
@@ -63,7 +64,7 @@ class RankTraining : public TrainingRun {
   }
   void run_one(const Options& options, int rank, SmallEngine& engine,
                std::shared_ptr<Rendezvous> ranks, Trained& run) {
-    TrainingHooks hooks;
+    Hooks hooks;
     std::uint64_t done = 0;
     hooks.on_progress = [&](const TrainingProgress& p) {
       (p.evaluation ? run.evaluations : run.steps).push_back(p);
@@ -80,8 +81,8 @@ class RankTraining : public TrainingRun {
       return forward_(engine.operators, batch);
     };
     if (options.change_parts) options.change_parts(parts);
-    run.training =
-        std::make_unique<Training>(std::move(config), parts, DataSets{train_, eval_}, hooks);
+    run.training = std::make_unique<Training>(std::move(config), parts, DataSets{train_, eval_},
+                                              hooks.observer());
     run.result = run.training->run(options.resume, {});
   }
 

@@ -34,7 +34,7 @@ bool pads_row_0(const TablePlan& plan, std::size_t vocabulary) {
 }  // namespace
 
 std::string nearest_word(std::string_view word, std::int64_t count,
-                         const std::function<std::string_view(std::int64_t)>& known) {
+                         FunctionRef<std::string_view(std::int64_t)> known) {
   constexpr std::int64_t most_compared = 20'000;  // letter by letter
   const std::string_view plain = bare(word);
   const std::string lower = lower_word(plain);

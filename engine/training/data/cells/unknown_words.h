@@ -2,11 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "engine/graph/structures/function_ref.h"
 #include "engine/training/data/row_encoder.h"
 
 namespace tandem {
@@ -34,7 +34,7 @@ struct UnknownWords {
 /// letters, then in how a number is written ("1.0" and "1"), then in few letters; "" where there is
 /// none. `known(i)` is asked for i below `count`.
 std::string nearest_word(std::string_view word, std::int64_t count,
-                         const std::function<std::string_view(std::int64_t)>& known);
+                         FunctionRef<std::string_view(std::int64_t)> known);
 
 /// Columns with unknown words, by the statistics of their fields.
 std::vector<UnknownWords> unknown_words(const TablePlan& plan,

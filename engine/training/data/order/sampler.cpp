@@ -206,9 +206,8 @@ std::string told_sources(const DataConfig& config, const std::vector<SourceShare
 
 }  // namespace
 
-std::shared_ptr<const SampleOrder> training_order(
-    const DataConfig& config, const DataSource& data,
-    const std::function<void(const std::string&)>& tell) {
+std::shared_ptr<const SampleOrder> training_order(const DataConfig& config, const DataSource& data,
+                                                  FunctionRef<void(const std::string&)> tell) {
   if (config.sampler.kind != SamplerKind::shuffle) return drawn_order(config.sampler, data);
   if (config.sources.empty()) return shuffled_order(data.samples(), config.shuffle);
   const std::vector<SourceShare> shares = source_shares(config, data);

@@ -1,11 +1,11 @@
 // The order in which training reads its samples, from the configuration and the data.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "engine/graph/structures/function_ref.h"
 #include "engine/training/data/data_source.h"
 #include "engine/training/data/order/sample_order.h"
 #include "engine/training/data/order/source_order.h"
@@ -17,9 +17,8 @@ namespace tandem {
 /// fit, Error{data} with file:row for weights that are none and classes without a weight.
 /// `tell` gets a text on what an epoch is made of, where that is not each sample once; may be
 /// empty.
-std::shared_ptr<const SampleOrder> training_order(
-    const DataConfig& config, const DataSource& data,
-    const std::function<void(const std::string&)>& tell = {});
+std::shared_ptr<const SampleOrder> training_order(const DataConfig& config, const DataSource& data,
+                                                  FunctionRef<void(const std::string&)> tell = {});
 
 /// Which samples of the data come from which source. Throws Error{data} for a source without
 /// samples.
