@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "api/model/cuda_status.h"
+#include "api/model/device_status.h"
 #include "api/model/engine.h"
 #include "api/model/mpi_status.h"
 #include "api/run_files.h"
@@ -30,7 +30,10 @@ std::string cpu_name() {
 Report report_of(const std::shared_ptr<RankGroup>& group) {
   const Engine engine;
   const DeviceFacts& facts = engine.cpu->facts();
-  const CudaReport cuda = cuda_report();
+  std::vector<std::pair<const DeviceFamily*, DeviceReport>> families;
+  for (const DeviceBackend& backend : device_backends()) {
+    if (backend.describe) families.emplace_back(backend.family, backend.describe());
+  }
   const MpiReport mpi = mpi_report();
   std::optional<Network> network;
   if (group) network = measure_network(engine, *group);
@@ -49,10 +52,11 @@ Report report_of(const std::shared_ptr<RankGroup>& group) {
                                  {"threads", facts.threads},
                                  {"memory_bytes", engine.cpu->memory_bytes()}}}},
                               {"gemm_gflops", gflops},
-                              {"bandwidth_gb_s", bandwidth},
-                              {"cuda", cuda_json(cuda)},
-                              {"mpi", mpi_json(mpi)},
-                              {"warnings", warnings}};
+                              {"bandwidth_gb_s", bandwidth}};
+  for (const auto& [family, found] : families)
+    json[std::string(family->kind)] = device_json(*family, found);
+  json["mpi"] = mpi_json(mpi);
+  json["warnings"] = warnings;
   if (network) {
     json["network"] = {{"ranks", group->ranks()},
                        {"bytes_per_second", network->bytes_per_second},
@@ -67,7 +71,8 @@ Report report_of(const std::shared_ptr<RankGroup>& group) {
       "measured  float32 products {:.0f} GF/s; in-place updates {:.1f} GB/s\n",
       version(), cpu_name(), facts.threads, features, bytes_text(engine.cpu->memory_bytes()),
       gflops, bandwidth);
-  report.text += cuda_text(cuda) + mpi_text(mpi);
+  for (const auto& [family, found] : families) report.text += device_text(*family, found);
+  report.text += mpi_text(mpi);
   if (network) {
     report.text += fmt::format(
         "network   {} ranks: {:.2f} GB/s in each direction, {:.1f} us a message "

@@ -1,27 +1,25 @@
-// A build without CUDA: kernels/cuda_devices.h says what is missing and how to get it.
+// The backend of GPUs in a build without CUDA, which reports what is missing.
 #include "engine/graph/error.h"
-#include "kernels/cuda_devices.h"
+#include "kernels/device_backend.h"
 
 namespace tandem {
 namespace {
 
-const char* const problem = "this build has no CUDA";
-const char* const fix =
-    "build Tandem with the CUDA toolkit (cmake --preset cuda, see docs/cuda.md)";
-
-}  // namespace
-
-CudaReport cuda_report() {
-  CudaReport report;
-  report.problem = problem;
-  report.fix = fix;
+DeviceReport missing() {
+  DeviceReport report;
+  report.problem = "this build has no CUDA";
+  report.fix = "build Tandem with the CUDA toolkit (cmake --preset cuda, see docs/cuda.md)";
   return report;
 }
 
-CudaReport cuda_gpus() { return cuda_report(); }
-
-std::unique_ptr<Device> make_cuda_device(const CudaOptions& options) {
-  throw Error(ErrorKind::usage, Diagnostic{.message = problem, .got = options.name, .fix = fix});
+std::unique_ptr<Device> refuse(const DeviceRequest& request) {
+  const DeviceReport report = missing();
+  throw Error(ErrorKind::usage,
+              Diagnostic{.message = report.problem, .got = request.name, .fix = report.fix});
 }
+
+}  // namespace
+
+DeviceBackend cuda_backend() { return {.look = missing, .describe = missing, .open = refuse}; }
 
 }  // namespace tandem

@@ -35,18 +35,14 @@ std::optional<Fault> fault_of_name(std::string_view name) {
 }
 
 Fault unknown_use(const std::string& text) {
-  constexpr std::string_view numbered[] = {"cuda:", "emulated:"};
-  if (const auto wrong = wrong_number(text, numbered)) {
+  if (const auto wrong = wrong_number(text, use_prefixes())) {
     return {"no device has this number",
             wrong->prefix + "0 to " + wrong->prefix + "63, without leading zeros",
             did_you_mean(wrong->mended)};
   }
   std::string near = builtin_use(text);
-  if (near.empty()) {
-    near =
-        nearest_name(text, std::vector<std::string>{"cpu", "cuda:local", "cuda:0", "emulated:0"});
-  }
-  return {"unknown device", "cpu, cuda:local, cuda:N or emulated:N", did_you_mean(near)};
+  if (near.empty()) near = nearest_name(text, known_uses());
+  return {"unknown device", use_forms(), did_you_mean(near)};
 }
 
 // Sets one part of a binding; returns what is wrong with it, or nothing.
@@ -153,7 +149,10 @@ DeviceBinding parse_device_argument(const std::string& text, int number,
   };
   const std::size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) {
-    report(0, {"not a device", "NAME=USE,memory=SIZE", "like gpu=emulated:0,memory=2GiB"}, text);
+    report(0,
+           {"not a device", "NAME=USE,memory=SIZE",
+            "like " + default_accelerator() + "=" + use_without_hardware(0) + ",memory=2GiB"},
+           text);
     return binding;
   }
   binding.name = text.substr(0, equals);

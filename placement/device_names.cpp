@@ -20,7 +20,8 @@ MissingDevice missing_from(std::vector<std::string> machine) {
 }
 
 std::string or_emulated(const std::string& fix, const std::string& device) {
-  return fix + (fix.empty() ? "" : "; or ") + "try it with --device " + device + "=emulated:0";
+  return fix + (fix.empty() ? "" : "; or ") + "try it with --device " + device + "=" +
+         use_without_hardware(0);
 }
 
 DeviceNames::DeviceNames(const std::vector<DeviceBinding>& bindings, MissingDevice missing,
@@ -31,7 +32,7 @@ DeviceNames::DeviceNames(const std::vector<DeviceBinding>& bindings, MissingDevi
     if (binding.name == "cpu" && !binding.use.empty() && binding.use != "cpu") {
       Diagnostic d = at(binding.where_of("use"), "devices.cpu.use", "cpu is the host itself");
       d.got = "\"" + binding.use + "\"";
-      d.fix = "bind gpu, or another name";
+      d.fix = "bind " + default_accelerator() + ", or another name";
       errors.push_back(std::move(d));
       continue;
     }
@@ -59,16 +60,15 @@ const DeviceBinding* DeviceNames::binding(std::string_view name) const {
 std::optional<Diagnostic> DeviceNames::unknown(const std::string& name, const Where& where,
                                                std::string_view key) const {
   if (binding(name) || !builtin_use(name).empty()) return std::nullopt;
-  constexpr std::string_view numbered[] = {"gpu", "emulated:"};
   Diagnostic d = at(where, std::string(key), "unknown device");
   d.got = "\"" + name + "\"";
   std::string near = builtin_name(name);
-  if (const auto wrong = wrong_number(name, numbered)) {
+  if (const auto wrong = wrong_number(name, name_prefixes())) {
     d.expected = wrong->prefix + "0 to " + wrong->prefix + "63, without leading zeros";
     near = wrong->mended;
   } else {
-    d.expected = "cpu, gpu, gpu0, emulated:0 or a name of the table devices";
-    std::vector<std::string> known{"cpu", "gpu", "gpu0", "emulated:0"};
+    std::vector<std::string> known = known_names();
+    d.expected = joined(known) + " or a name of the table devices";
     for (const DeviceBinding& b : bindings_) known.push_back(b.name);
     if (near.empty()) near = nearest_name(name, known);
   }
@@ -100,8 +100,9 @@ void DeviceNames::join(const DeviceBinding& other, ResolvedDevice& device,
 int DeviceNames::find(const std::string& name, const Where& where, std::string_view key,
                       std::vector<Diagnostic>& errors) {
   const DeviceBinding* declared = binding(name);
-  std::string use = declared && !declared->use.empty() ? declared->use : builtin_use(name);
-  if (use == "cuda:local") use = "cuda:" + std::to_string(local_);
+  const std::string use =
+      numbered_use(declared && !declared->use.empty() ? declared->use : builtin_use(name), local_);
+  const DeviceFamily* family = family_of_use(use);
 
   if (refused_.contains(name)) return -1;
   if (declared && declared->faulty && declared->use.empty() && name != "cpu") {
@@ -109,7 +110,7 @@ int DeviceNames::find(const std::string& name, const Where& where, std::string_v
     return -1;
   }
   const std::optional<Diagnostic> missing =
-      use.starts_with("cuda:") && missing_ ? missing_(use) : std::nullopt;
+      family && family->is_hardware && missing_ ? missing_(use) : std::nullopt;
   if (use.empty() || missing) {
     refused_.insert(name);
     if (auto d = unknown(name, where, key)) {
@@ -124,7 +125,7 @@ int DeviceNames::find(const std::string& name, const Where& where, std::string_v
       d.fix = or_emulated(missing->fix, name);
     } else {
       d.message = "the device does not say what it is";
-      d.fix = "add use = \"cuda:local\" to devices." + name;
+      d.fix = "add use = \"" + builtin_use(default_accelerator()) + "\" to devices." + name;
     }
     errors.push_back(std::move(d));
     return -1;

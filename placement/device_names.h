@@ -8,18 +8,20 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/device/device_family.h"
 #include "placement/device_binding.h"
 
 namespace tandem {
 
 /// A device that a policy uses.
 struct ResolvedDevice {
-  std::string name;       // as the policy says it: "gpu"
+  std::string name;       // as the policy says it: "gpu0"
   std::string use;        // "cpu", "cuda:0", "emulated:0"
   DeviceBinding binding;  // limits and link, from the `devices` table and `--device`
   Where where;            // what names it first
 
-  bool is_cuda() const { return use.starts_with("cuda:"); }
+  /// Null for the cpu.
+  const DeviceFamily* family() const { return family_of_use(use); }
 };
 
 /// Why this machine has no device of a use such as "cuda:0": message, expected, fix. Nothing where

@@ -27,7 +27,7 @@ struct PolicyEdit {
 std::string edit_policy(std::string_view text, const std::string& path, const PolicyEdit& edit);
 
 /// Replaces the list `auto` whole. Each line is a rule as TOML with its comma, and may end in a
-/// comment: `{ at = "**", on = "gpu" },  # 188 operators`.
+/// comment: `{ at = "**", on = "gpu0" },  # 188 operators`.
 std::string replace_auto(std::string_view text, const std::string& path,
                          const std::vector<std::string>& lines);
 

@@ -3,6 +3,9 @@
 #include <deque>
 #include <string>
 
+#include "engine/graph/text.h"
+#include "placement/device_use.h"
+
 namespace tandem {
 namespace {
 
@@ -21,18 +24,16 @@ constexpr KeyInfo table_of_keys[] = {
      "the model that this policy was written for: with another one a warning names both"},
     {"model.file", path, "", "", "its file"},
     {"model.structure", string, "", "", "hash of its names and shapes, written by tools"},
-    {"devices", table, "", "",
-     "what device names stand for; cpu, gpu, gpu0, emulated:0 exist without"},
+    {"devices", table, "", "", "what device names stand for; $NAMES exist without"},
     {"devices.*", table, "", "", "one device, by the name that rules use"},
-    {"devices.*.use", string, "(as the name says)", "",
-     "cpu, cuda:local (this process's own), cuda:N or emulated:N; N from 0 to 63"},
+    {"devices.*.use", string, "(as the name says)", "", "$USES; N from 0 to 63"},
     {"devices.*.memory", string, "\"auto\"", "",
      "limit: a size (\"20GiB\"), a part of what it has (\"90%\") or \"auto\""},
     {"devices.*.threads", integer | string, "\"physical\"", "",
      "compute threads of the cpu: a number, which goes before the key threads of train.toml, or "
      "\"physical\""},
-    {"devices.*.bandwidth", string, "", "", "of an emulated device's link, each way: \"25GB/s\""},
-    {"devices.*.latency", string, "", "", "of an emulated device's link: \"10us\""},
+    {"devices.*.bandwidth", string, "", "", "of $LINKED's link, each way: \"25GB/s\""},
+    {"devices.*.latency", string, "", "", "of $LINKED's link: \"10us\""},
     {"rules[]", table, "", "", "one rule: a selector, filters, attributes"},
     {"rules[].at", selector, "required", "",
      "which operators and parameters: an anchored glob over whole paths"},
@@ -100,15 +101,34 @@ constexpr std::string_view page_head =
     "`**.` and a trailing `.**` match zero or more parts; `{0..5}` is a range, `{a,b}` a set, "
     "`re:'...'` a regular expression. Without `:` it also covers the parameters that are read only "
     "there.\n"
-    "- A device is `cpu`, `gpu` (this process's own accelerator), `gpu0` to `gpu63`, `emulated:0` "
-    "to `emulated:63`, or a name of the table `devices`. `--device gpu=emulated:0,memory=2GiB` "
-    "binds a name. What is said of two names for one device holds for both, and must agree.\n"
+    "- A device is `cpu`, $RANGES, or a name of the table `devices`. `--device $BINDING` binds a "
+    "name. What is said of two names for one device holds for both, and must agree.\n"
     "- `[]` stands for the items of a list, `*` for any name.\n";
 
+// The text with what the list of device families says in place of the words with "$".
+std::string with_devices(std::string_view text) {
+  const std::pair<std::string_view, std::string> words[] = {
+      {"$NAMES", joined(known_names())},
+      {"$USES", use_forms(" (this process's own)")},
+      {"$LINKED", nouns_of(&DeviceFamily::has_set_link, true)},
+      {"$RANGES", name_ranges()},
+      {"$BINDING", default_accelerator() + "=" + use_without_hardware(0) + ",memory=2GiB"}};
+  std::string result(text);
+  for (const auto& [word, said] : words) {
+    const std::size_t at = result.find(word);
+    if (at != std::string::npos) result.replace(at, word.size(), said);
+  }
+  return result;
+}
+
 std::vector<KeyInfo> all_keys() {
-  static std::deque<std::string> paths;  // those of the keys made here
+  static std::deque<std::string> paths, texts;  // those made here
   std::vector<KeyInfo> keys;
-  for (const KeyInfo& key : table_of_keys) keys.push_back(key);
+  for (const KeyInfo& key : table_of_keys) {
+    keys.push_back(key);
+    if (key.path.starts_with("devices"))
+      keys.back().help = texts.emplace_back(with_devices(key.help));
+  }
   for (const KeyInfo& key : table_of_keys) {  // the items of auto
     if (!key.path.starts_with("rules[]")) continue;
     keys.push_back(key);
@@ -121,7 +141,8 @@ std::vector<KeyInfo> all_keys() {
 
 const KeyTable& policy_keys() {
   static const std::vector<KeyInfo> keys = all_keys();
-  static const KeyTable table{"policy.toml", keys, other_words, page_head, "The file"};
+  static const std::string head = with_devices(page_head);
+  static const KeyTable table{"policy.toml", keys, other_words, head, "The file"};
   return table;
 }
 

@@ -7,6 +7,7 @@
 
 #include "engine/formats/count_text.h"
 #include "engine/graph/text.h"
+#include "placement/device_use.h"
 #include "placement/quantities.h"
 #include "placement/resolver.h"
 #include "placement/structure.h"
@@ -38,10 +39,13 @@ void PolicyResolver::count_decisions() {
 void PolicyResolver::note_tf32() {
   const std::vector<ResolvedDevice>& devices = result_.devices;
   if (!options_.tf32 ||
-      std::any_of(devices.begin(), devices.end(), std::mem_fn(&ResolvedDevice::is_cuda)))
+      std::any_of(devices.begin(), devices.end(), [](const ResolvedDevice& device) {
+        return device.family() && device.family()->has_tf32;
+      }))
     return;
   result_.notes.push_back(
-      {.message = "precision.tf32 = true changes nothing: no device of this run is a GPU"});
+      {.message = "precision.tf32 = true changes nothing: no device of this run is " +
+                  nouns_of(&DeviceFamily::has_tf32, true)});
 }
 
 std::vector<int> PolicyResolver::winners_over(int rule) const {
@@ -218,17 +222,20 @@ void PolicyResolver::warn_about_devices() {
       d.fix = fix;
       result_.warnings.push_back(std::move(d));
     };
-    const bool host = device.use == "cpu", gpu = device.is_cuda();
+    const DeviceFamily* family = device.family();
     for (const char* key : {"bandwidth", "latency"}) {
-      if (!device.binding.sets(key) || !(host || gpu)) continue;
-      if (host) {
-        warn(key, "does nothing for the cpu: it is of an emulated device's link", "leave it out");
+      if (!device.binding.sets(key) || (family && family->has_set_link)) continue;
+      if (!family) {
+        warn(key,
+             "does nothing for the cpu: it is of " + nouns_of(&DeviceFamily::has_set_link, true) +
+                 "'s link",
+             "leave it out");
       } else {
         warn(key, "does not change the link of " + device.use + ": only times that plans predict",
-             "leave it out; a --profile says what a GPU is");
+             "leave it out; a --profile says what " + noun_with_article(*family) + " is");
       }
     }
-    if (device.binding.sets("threads") && !host)
+    if (device.binding.sets("threads") && family)
       warn("threads", "does nothing for " + device.use + ": it is of the cpu", "leave it out");
   }
 }

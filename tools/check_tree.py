@@ -40,8 +40,8 @@ BORDERS = {
     "kernels/shared": ["engine/graph", "kernels/shared"],
     "kernels/cpu": [*PHASES[0], *PHASES[1], "kernels/cpu", "kernels/shared", "kernels/reference"],
     # Its memory and order are its own, its arithmetic is not.
-    "kernels/emulated": [*PHASES[0], *PHASES[1], "kernels/emulated", "kernels/cpu"],
-    "kernels/cuda": [*PHASES[0], *PHASES[1], "kernels/cuda", "kernels/cuda_devices.h", "kernels/shared", "kernels/reference"],
+    "kernels/emulated": [*PHASES[0], *PHASES[1], "kernels/emulated", "kernels/device_backend.h", "kernels/cpu"],
+    "kernels/cuda": [*PHASES[0], *PHASES[1], "kernels/cuda", "kernels/device_backend.h", "kernels/shared", "kernels/reference"],
     "kernels/mpi": [*PHASES[0], *PHASES[1], "kernels/mpi"],
     "api": ["engine", "importer", "placement", "kernels", "api", "include"],
     "include": ["include"],
@@ -54,7 +54,7 @@ for number, folders in enumerate(PHASES):
     BORDERS.update({folder: above + ["include/tandem/error.h"] for folder in folders})
 
 # Folders that are not in every build, and who may include them all the same.
-OPTIONAL = {"kernels/cuda": (["kernels/cuda", "tests/cuda"], "kernels/cuda_devices.h")}
+OPTIONAL = {"kernels/cuda": (["kernels/cuda", "tests/cuda"], "kernels/device_backend.h")}
 
 # Third parties that only some folders may see.
 THIRD_PARTIES = [

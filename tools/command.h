@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdint>
 #include <functional>
 #include <iterator>
 #include <sstream>
@@ -26,30 +27,34 @@ struct Invocation {
   std::vector<std::string> arguments;  // arguments after it
 };
 
-/// Subcommands whose processes, started by mpirun, work together; others run as single processes.
-inline constexpr std::string_view subcommands_of_ranks[] = {"train", "eval", "predict", "doctor"};
-inline bool works_as_ranks(std::string_view subcommand) {
-  return std::find(std::begin(subcommands_of_ranks), std::end(subcommands_of_ranks), subcommand) !=
-         std::end(subcommands_of_ranks);
-}
+/// What mpirun's processes do with a subcommand: only one may run it, or all work together as
+/// ranks.
+enum class Processes : std::uint8_t { one, ranks };
 
-// One function per subcommand, in tools/NAME.cpp.
-void add_inspect(CLI::App& app, Invocation& invocation);
-void add_init(CLI::App& app, Invocation& invocation);
-void add_train(CLI::App& app, Invocation& invocation);
-void add_tune(CLI::App& app, Invocation& invocation);
-void add_export(CLI::App& app, Invocation& invocation);
-void add_eval(CLI::App& app, Invocation& invocation);
-void add_predict(CLI::App& app, Invocation& invocation);
-void add_runs(CLI::App& app, Invocation& invocation);
-void add_diff(CLI::App& app, Invocation& invocation);
-void add_report(CLI::App& app, Invocation& invocation);
-void add_bench(CLI::App& app, Invocation& invocation);
-void add_data(CLI::App& app, Invocation& invocation);
-void add_launch(CLI::App& app, Invocation& invocation);
-void add_doctor(CLI::App& app, Invocation& invocation);
-void add_config(CLI::App& app, Invocation& invocation);
-void add_policy(CLI::App& app, Invocation& invocation);
+struct Command {
+  std::string_view name;
+  Processes processes;
+  const char* examples;  // its lines in `tandem --help`
+  void (*add)(CLI::App& app, Invocation& invocation);
+};
+
+#define TANDEM_COMMAND(name, processes, examples) \
+  void add_##name(CLI::App& app, Invocation& invocation);
+#include "tools/all_commands.inl"
+#undef TANDEM_COMMAND
+
+inline constexpr Command all_commands[] = {
+#define TANDEM_COMMAND(name, processes, examples) \
+  {#name, Processes::processes, examples, add_##name},
+#include "tools/all_commands.inl"
+#undef TANDEM_COMMAND
+};
+
+inline bool works_as_ranks(std::string_view subcommand) {
+  return std::any_of(std::begin(all_commands), std::end(all_commands), [&](const Command& command) {
+    return command.name == subcommand && command.processes == Processes::ranks;
+  });
+}
 
 /// A validator for an option's number: finite and from `low` to `high`.
 inline CLI::Validator number_between(double low, double high) {

@@ -204,23 +204,10 @@ std::vector<std::string> arguments_of(const CLI::App& app, int argc, char** argv
 
 int run(int argc, char** argv) {
   CLI::App app{"Trains ONNX models without Python, on hosts and accelerators.", "tandem"};
+  std::string examples;
+  for (const Command& command : all_commands) examples += command.examples;
   app.footer(
-      "Examples:\n"
-      "  tandem inspect model.onnx                 what is in it, what is trainable, what is "
-      "missing\n"
-      "  tandem init model.onnx --data FOLDER      writes train.toml and policy.toml with reasons\n"
-      "  tandem train train.toml                   train; progress here, results in "
-      "runs/train-0001\n"
-      "  tandem train train.toml --resume          go on with the newest unfinished run\n"
-      "  tandem tune train.toml --over 'optimizer.lr=log(1e-4,1e-1)'   search settings\n"
-      "  tandem launch -n 4 -- train train.toml    the same by four processes of this machine\n"
-      "  tandem eval runs/train-0001               loss and metrics over the held-out data\n"
-      "  tandem predict runs/train-0001 --data rows.tsv --to predictions.tsv\n"
-      "  tandem export runs/train-0001 --to trained.onnx\n"
-      "  tandem data check train.toml              reads all of the data: counts, ranges, bad "
-      "rows\n"
-      "  tandem policy plan policy.toml --config train.toml   memory, copies and time under a "
-      "policy\n"
+      "Examples:\n" + examples +
       "Exit codes: 0 done, 1 run-time failure, 2 bad usage, model or configuration, 3 the plan "
       "does not fit,\n"
       "            4 bad data, 5 loss, parameters or metrics are not finite any more,\n"
@@ -233,22 +220,7 @@ int run(int argc, char** argv) {
   if (argc > 0 && std::string_view(argv[0]).find('/') != std::string_view::npos)
     invocation.program = argv[0];
   if (argc > 1) invocation.arguments.assign(argv + 1, argv + argc);
-  add_inspect(app, invocation);
-  add_init(app, invocation);
-  add_train(app, invocation);
-  add_tune(app, invocation);
-  add_eval(app, invocation);
-  add_predict(app, invocation);
-  add_export(app, invocation);
-  add_runs(app, invocation);
-  add_diff(app, invocation);
-  add_report(app, invocation);
-  add_bench(app, invocation);
-  add_data(app, invocation);
-  add_launch(app, invocation);
-  add_doctor(app, invocation);
-  add_config(app, invocation);
-  add_policy(app, invocation);
+  for (const Command& command : all_commands) command.add(app, invocation);
   try {
     app.parse(arguments_of(app, argc, argv));
   } catch (const CLI::ParseError& e) {

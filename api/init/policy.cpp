@@ -7,19 +7,29 @@
 
 #include "api/init/configuration.h"
 #include "engine/training/config/config_value.h"
-#include "kernels/cuda_devices.h"
+#include "kernels/device_backend.h"
+#include "placement/device_use.h"
 
 namespace tandem::api {
 namespace {
 
 constexpr std::int64_t large_table = std::int64_t{64} << 20;  // bytes
 
-std::string usable_gpu() {
-  const CudaReport report = cuda_gpus();
-  for (const CudaGpu& gpu : report.gpus) {
-    if (report.problem.empty() && gpu.problem.empty()) return gpu.name;
+/// The first usable accelerator of the families that have a name of their own.
+struct UsableDevice {
+  std::string name, model;  // "gpu", "NVIDIA H100"; "" if there is none
+};
+
+UsableDevice usable_device() {
+  for (const DeviceBackend& backend : device_backends()) {
+    if (backend.family->name.empty() || !backend.look) continue;
+    const DeviceReport report = backend.look();
+    for (const FoundDevice& device : report.devices) {
+      if (report.problem.empty() && device.problem.empty())
+        return {std::string(backend.family->name), device.name};
+    }
   }
-  return "";
+  return {};
 }
 
 /// A selector of the operators that read a table, which also covers the table.
@@ -36,17 +46,19 @@ std::string rule(const std::string& at, const std::string& device, const std::st
 }  // namespace
 
 GuessedPolicy guess_policy(const ModelFacts& model) {
-  const std::string gpu = usable_gpu();
+  const UsableDevice device = usable_device();
+  const bool found = !device.model.empty();
+  const std::string noun = nouns_of(&DeviceFamily::is_hardware);
   GuessedPolicy result;
   std::string lines;
   const auto add = [&](const std::string& text) {
     result.rules.push_back(text);
     lines += "  " + text + ",\n";
   };
-  if (gpu.empty())
-    add(rule("**", "cpu", "no GPU was found"));
+  if (found)
+    add(rule("**", device.name, device.model + " was found"));
   else
-    add(rule("**", "gpu", gpu + " was found"));
+    add(rule("**", "cpu", "no " + noun + " was found"));
   std::set<std::string> scopes;
   for (const TableFacts& table : model.tables) {
     if (!scopes.insert(scope_of(table)).second) continue;
@@ -54,7 +66,7 @@ GuessedPolicy guess_policy(const ModelFacts& model) {
     const std::string text =
         rule(scope_of(table), "cpu",
              fmt::format("a table of {} rows, of which a batch touches few", table.rows));
-    if (!gpu.empty() && bytes >= large_table)
+    if (found && bytes >= large_table)
       add(text);
     else
       lines += "  # " + text + ",\n";
@@ -66,9 +78,8 @@ GuessedPolicy guess_policy(const ModelFacts& model) {
                         "`tandem policy plan policy.toml --config train.toml` shows memory, copies "
                         "and time, `tandem policy auto` searches a placement under a budget.");
   if (!model.tables.empty() && result.rules.size() == 1) {
-    result.text += comment(
-        "Rules behind # keep a table on the host where a GPU does the rest; "
-        "they pay where tables are larger than its memory.");
+    result.text += comment("Rules behind # keep a table on the host where a " + noun +
+                           " does the rest; they pay where tables are larger than its memory.");
   }
   result.text += "policy = 1\nrules = [\n" + lines + "]\n";
   return result;

@@ -2,17 +2,15 @@
 
 #include <algorithm>
 
-#include "api/model/cuda_status.h"
+#include "api/model/device_status.h"
 #include "engine/graph/error.h"
 #include "kernels/cpu/cpu_device.h"
-#include "kernels/emulated/emulated_device.h"
+#include "placement/device_use.h"
 #include "placement/report/fit.h"
 
 namespace tandem::api {
 namespace {
 
-constexpr std::size_t default_emulated_bytes = std::size_t{2} << 30;
-constexpr std::string_view cuda = "cuda:";  // followed by the number of a device
 #ifdef NDEBUG
 constexpr bool is_debug_build = false;
 #else
@@ -44,8 +42,8 @@ std::string comment(const std::string& text) {
   return lines + "\n";
 }
 
-// A stand-in has the lowest priority, except for its `use`, which applies unless the device is
-// emulated.
+// A stand-in has the lowest priority, except for its `use`, which applies unless the device needs
+// no hardware.
 void add_stand_ins(const std::vector<DeviceBinding>& stand_ins, Policy& policy,
                    std::vector<DeviceBinding>& bindings) {
   for (const DeviceBinding& stand_in : stand_ins) {
@@ -58,7 +56,8 @@ void add_stand_ins(const std::vector<DeviceBinding>& stand_ins, Policy& policy,
     DeviceBinding least = stand_in;
     least.use.clear();
     policy.devices.insert(policy.devices.begin(), std::move(least));
-    if (stand_in.use.empty() || use.starts_with("emulated:")) continue;
+    const DeviceFamily* family = family_of_use(use);
+    if (stand_in.use.empty() || (family && !family->is_hardware)) continue;
     DeviceBinding known;
     known.name = stand_in.name;
     known.use = stand_in.use;
@@ -109,43 +108,45 @@ std::string policy_text(const RunConfig& config) {
   }
 }
 
+// What the limits of a binding are parts of.
+std::size_t memory_of(const Machine& machine, const std::string& use, int ordinal) {
+  for (const FoundDevice& device : machine.report(use).devices) {
+    if (device.ordinal == ordinal) return device.memory_bytes;
+  }
+  return machine.backend(use).memory_bytes;
+}
+
 std::unique_ptr<Device> make_device(const ResolvedDevice& device, const PlacingArguments& arguments,
                                     bool tf32, const std::shared_ptr<OrderChecker>& monitor) {
   if (arguments.make_device) return arguments.make_device(device, monitor);
-  if (!device.is_cuda()) {
-    EmulatedOptions options;
-    options.name = device.name;
-    options.memory_bytes = memory_limit(device, default_emulated_bytes);
-    if (device.binding.bandwidth) options.bytes_per_second = *device.binding.bandwidth;
-    if (device.binding.latency) options.latency_seconds = *device.binding.latency;
-    options.monitor = monitor;
-    try {
-      auto emulated = make_emulated_device(options);
-      if (arguments.ranks) emulated->join(arguments.ranks->make_communicator());
-      return emulated;
-    } catch (const Error& error) {
-      throw Error(error.kind(), at_memory(error.diagnostics(), device));
-    }
+  const DeviceFamily& family = *device.family();
+  DeviceRequest request;
+  request.name = device.name;
+  request.ordinal = number_of_use(device.use);
+  if (device.binding.memory_bytes || device.binding.memory_fraction) {
+    request.memory_bytes =
+        memory_limit(device, memory_of(arguments.machine, device.use, request.ordinal));
   }
-  CudaOptions options;
-  options.name = device.name;
-  options.ordinal = std::stoi(device.use.substr(cuda.size()));
-  options.allow_tf32 = tf32;
-  options.monitor = monitor;
-  if (arguments.ranks) options.ranks = arguments.ranks->rendezvous();
-  for (const CudaGpu& gpu : arguments.gpus.report().gpus) {
-    const bool limited = device.binding.memory_bytes || device.binding.memory_fraction;
-    if (gpu.ordinal == options.ordinal && limited)
-      options.memory_bytes = memory_limit(device, gpu.memory_bytes);
+  if (family.has_set_link) {
+    request.bytes_per_second = device.binding.bandwidth;
+    request.latency_seconds = device.binding.latency;
   }
+  request.allow_tf32 = tf32;
+  request.monitor = monitor;
+  request.ranks = arguments.ranks;
   try {
-    return arguments.make_gpu(options);
+    return arguments.machine.backend(device.use).open(request);
   } catch (const Error& error) {
-    throw Error(error.kind(), at_device(error.diagnostics(), device));
+    throw Error(error.kind(), family.is_hardware ? at_device(error.diagnostics(), device)
+                                                 : at_memory(error.diagnostics(), device));
   }
 }
 
 }  // namespace
+
+bool wants_accelerator(const RunConfig& config) {
+  return config.device != "auto" && config.device != "cpu";
+}
 
 RunPolicy read_run_policy(const RunConfig& config, const PlacingArguments& arguments) {
   RunPolicy result;
@@ -153,15 +154,16 @@ RunPolicy read_run_policy(const RunConfig& config, const PlacingArguments& argum
   result.added_devices = arguments.devices;
   ResolveOptions& options = result.options;
   options.bindings = parse_device_arguments(arguments.devices);
-  options.missing = [any = bool(arguments.make_device), gpus = arguments.gpus](const auto& use) {
-    return any ? std::nullopt : missing_gpu(gpus.report(), use);
+  options.missing = [any = bool(arguments.make_device),
+                     machine = arguments.machine](const auto& use) {
+    return any ? std::nullopt : missing_device(machine.report(use), use);
   };
   options.model_file = config.model.file;
   options.tf32 = config.precision.tf32;
   if (arguments.ranks) options.local = arguments.ranks->local_rank();
-  if (config.device == "gpu") {
-    options.default_device = "gpu";
-    options.default_reason = "device = \"gpu\"";
+  if (wants_accelerator(config)) {
+    options.default_device = config.device;
+    options.default_reason = "device = \"" + config.device + "\"";
   }
   for (const LossTerm& term : config.loss.terms) options.added.push_back({"loss." + term.name, ""});
   options.added.push_back({"loss.total", ""});
@@ -185,11 +187,12 @@ RunPolicy read_run_policy(const RunConfig& config, const PlacingArguments& argum
 OpenDevices open_devices(const ResolvedPolicy& resolved, const PlacingArguments& arguments,
                          bool tf32, Device& cpu, const std::shared_ptr<OrderChecker>& monitor) {
   const std::vector<ResolvedDevice>& devices = resolved.devices;
-  const bool only_gpus =
-      std::all_of(devices.begin() + 1, devices.end(), std::mem_fn(&ResolvedDevice::is_cuda));
+  const bool only_hardware =
+      std::all_of(devices.begin() + 1, devices.end(),
+                  [](const ResolvedDevice& device) { return device.family()->is_hardware; });
   // The maker of the monitor may have switched checking off already.
   const bool check = arguments.check_order || is_debug_build || arguments.make_device;
-  if (only_gpus && !check) monitor->set_check_order(false);
+  if (only_hardware && !check) monitor->set_check_order(false);
   OpenDevices open;
   open.all.push_back(&cpu);
   if (arguments.ranks) cpu.join(arguments.ranks->make_communicator());

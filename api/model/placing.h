@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "api/model/known_gpus.h"
+#include "api/model/machine.h"
 #include "engine/device/device.h"
 #include "engine/ranks/rank_group.h"
 #include "engine/training/config/run_config.h"
@@ -19,8 +19,6 @@ namespace tandem::api {
 using DeviceMaker = std::function<std::unique_ptr<Device>(
     const ResolvedDevice& device, const std::shared_ptr<OrderChecker>& monitor)>;
 
-using GpuMaker = std::function<std::unique_ptr<Device>(const CudaOptions& options)>;
-
 /// What the command line adds to a policy.
 struct PlacingArguments {
   std::vector<std::string> place;        // rules: '{ at = "wide.**", on = "cpu" }'
@@ -31,15 +29,16 @@ struct PlacingArguments {
   /// Makes an accelerator of the policy, whether or not this machine has it; empty: the binding's
   /// `use` decides.
   DeviceMaker make_device = {};
-  KnownGpus gpus = KnownGpus();
-  /// Makes the GPUs that `use` names.
-  GpuMaker make_gpu = make_cuda_device;
-  /// The monitor checks every byte that is accessed, also where all accelerators are GPUs, which
-  /// then have to be waited for. Debug builds check without this flag.
+  Machine machine = Machine();
+  /// The monitor checks every byte that is accessed, also where all accelerators are hardware,
+  /// which then has to be waited for. Debug builds check without this flag.
   bool check_order = false;
   /// The group of ranks that train together, which all devices join; null: one process.
   std::shared_ptr<RankGroup> ranks = {};
 };
+
+/// Whether the key `device` names an accelerator.
+bool wants_accelerator(const RunConfig& config);
 
 /// The policy of a configuration. Errors in its rules are reported by `resolve`; throws
 /// Error{usage} where its file or an argument cannot be read.

@@ -12,6 +12,7 @@
 #include "engine/graph/error.h"
 #include "placement/auto/arguments.h"
 #include "placement/auto/find.h"
+#include "placement/device_use.h"
 #include "placement/edit.h"
 #include "placement/report/data_sheets.h"
 
@@ -73,7 +74,7 @@ Report policy_auto(const PolicyOptions& options, const PolicyAutoOptions& automa
 
   DeviceProfiles profiles = of.profiles();
   std::vector<std::string> known =
-      device_names(options.devices, text, {{"gpu", 0}}, profiles, options.ranks);
+      device_names(options.devices, text, {{default_accelerator(), 0}}, profiles, options.ranks);
   check_budget_names(budgets, known);
   const std::vector<std::string> devices =
       device_names(options.devices, text, budgets, profiles, options.ranks);

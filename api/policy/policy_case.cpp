@@ -16,7 +16,6 @@
 #include "engine/training/evaluation.h"
 #include "engine/training/optimizers/missed_steps.h"
 #include "importer/batch/fixed_batch.h"
-#include "kernels/emulated/emulated_device.h"
 #include "placement/report/data_sheets.h"
 #include "placement/report/fit.h"
 
@@ -72,7 +71,7 @@ RunLength length_of(const RunConfig& config, const DataSets& data) {
 DeviceProfile profile_of(const Device& device, const ResolvedDevice& resolved,
                          const DeviceProfiles& stored) {
   DeviceProfile profile = assumed_profile(device.facts());
-  if (resolved.use != "cpu") profile.link_bandwidth = EmulatedOptions{}.bytes_per_second;
+  if (resolved.family()) profile.link_bandwidth = assumed_link_bandwidth;
   if (const auto known = stored.find(resolved.name); known != stored.end()) {
     profile = known->second.profile;
   }
@@ -91,7 +90,8 @@ std::vector<DeviceProfile> device_profiles(const PlacedModel& placed) {
 DeviceProfile cache_profile_of(const Device& device, const ResolvedDevice& resolved,
                                const DeviceProfiles& stored) {
   DeviceProfile profile = profile_of(device, resolved, stored);
-  if (resolved.is_cuda() && !stored.contains(resolved.name)) {
+  const DeviceFamily* family = resolved.family();
+  if (family && family->is_hardware && !stored.contains(resolved.name)) {
     profile.flops = profile.bandwidth = std::numeric_limits<double>::infinity();
     profile.overhead = 0;
   }

@@ -37,7 +37,7 @@ std::string value_of(const std::map<std::string, std::string>& settings, const s
   return found == settings.end() ? not_set : found->second;
 }
 
-/// "gpu" from "gpu=emulated:0,memory=2GiB".
+/// "far" from "far=emulated:0,memory=2GiB".
 std::string device_name(const std::string& binding) { return binding.substr(0, binding.find('=')); }
 
 /// The bindings of both lists; the later one where a device has two.

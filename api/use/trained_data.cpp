@@ -67,6 +67,7 @@ SplitConfig array_files(const std::vector<std::string>& needed, const DataConfig
   std::set<std::string> known(needed.begin(), needed.end());
   for (const ArrayFiles& array : all.train.files) known.insert(array.name);
   for (const std::string& name : data_arrays(all, {})) known.insert(name);
+  const FilesForm form = std::visit([](const auto& kind) { return kind.files; }, all.kind);
   SplitConfig split;
   const auto add = [&](const std::string& name, const std::string& path) {
     const auto found = std::find_if(split.files.begin(), split.files.end(),
@@ -81,14 +82,12 @@ SplitConfig array_files(const std::vector<std::string>& needed, const DataConfig
     const std::size_t equals = text.find('=');
     const std::string name = text.substr(0, equals);
     if (equals != std::string::npos && !path_exists(text) && known.contains(name) &&
-        !std::holds_alternative<CifarFiles>(all.kind) && !all.images() && !all.tokens() &&
-        !all.text()) {
+        form.is_table) {
       const bool is_needed = std::find(needed.begin(), needed.end(), name) != needed.end();
       if (is_needed) add(name, text.substr(equals + 1));
       continue;
     }
-    const bool is_single = std::holds_alternative<IdxFiles>(all.kind) ||
-                           (std::holds_alternative<NpzFiles>(all.kind) && text.ends_with(".npy"));
+    const bool is_single = !form.is_list || (form.is_table && text.ends_with(".npy"));
     if (is_single && needed.size() != 1) {
       refuse_data("which array is in this file?", "NAME=FILE with " + joined(needed), text,
                   std::string("write ") + data_option + " " +

@@ -246,7 +246,7 @@ RunPolicy TrainedModel::policy_in_use() {
                            .fix = "use one process"});
   }
   RunConfig config = run_.config;
-  const bool is_placed = !config.policy.empty() || config.device == "gpu" || run_.placing.text ||
+  const bool is_placed = !config.policy.empty() || wants_accelerator(config) || run_.placing.text ||
                          !run_.placing.place.empty() || !run_.placing.devices.empty();
   if (!is_placed) return policy_;
   run_.warnings.push_back("the model runs in stages, which are on the cpu: the policy is not used");

@@ -1,7 +1,7 @@
 // Zeros in the GPU's memory, as a launch like all others.
-#include "kernels/cuda/block/block.h"
-#include "kernels/cuda/block/numbers.h"
 #include "kernels/cuda/launching.h"
+#include "kernels/shared/block/block.h"
+#include "kernels/shared/block/numbers.h"
 
 namespace tandem::cuda {
 namespace {

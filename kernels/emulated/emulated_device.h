@@ -6,6 +6,7 @@
 #include <string>
 
 #include "engine/device/device.h"
+#include "engine/device/device_family.h"
 #include "kernels/emulated/order_checker.h"
 
 namespace tandem {
@@ -13,13 +14,13 @@ namespace tandem {
 struct EmulatedOptions {
   std::string name = "emulated:0";
   std::size_t memory_bytes = std::size_t{2} << 30;
-  double bytes_per_second = 25e9;  // speed of the link, each way
-  double latency_seconds = 10e-6;  // latency of each copy
-  bool real_link = false;          // copies take that long on the real clock, too
-  bool capture = true;             // segments as graphs
-  bool check_order = true;         // for the monitor that it makes where none is given
+  double bytes_per_second = assumed_link_bandwidth;  // speed of the link, each way
+  double latency_seconds = 10e-6;                    // latency of each copy
+  bool real_link = false;                            // copies take that long on the real clock, too
+  bool capture = true;                               // segments as graphs
+  bool check_order = true;  // for the monitor that it makes where none is given
   /// Shared with the other devices of the run; null: one of its own.
-  std::shared_ptr<OrderChecker> monitor;
+  std::shared_ptr<LaneMonitor> monitor;
 };
 
 /// Kernels are the cpu's, with a team of one thread on each stream. Memory, streams and events may

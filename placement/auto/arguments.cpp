@@ -25,7 +25,7 @@ Budgets read_budgets(const std::vector<std::string>& texts) {
     Diagnostic d{.file = "--budget", .got = "\"" + text + "\""};
     if (!bytes) {
       d.message = "not a budget";
-      d.expected = "NAME=SIZE, like gpu=20GiB";
+      d.expected = "NAME=SIZE, like " + default_accelerator() + "=20GiB";
     } else if (const auto [first, fresh] = written.try_emplace(text.substr(0, equals), text);
                !fresh) {
       d.message = "this device has a budget already";
@@ -48,7 +48,8 @@ void check_budget_names(const Budgets& budgets, const std::vector<std::string>& 
       continue;
     Diagnostic d{.message = "unknown device", .file = "--budget", .got = name};
     d.fix = did_you_mean(nearest_name(name, known),
-                         "declare it in `devices` or with --device NAME=emulated:0", "");
+                         "declare it in `devices` or with --device NAME=" + use_without_hardware(0),
+                         "");
     errors.push_back(std::move(d));
   }
   if (!errors.empty()) throw Error(ErrorKind::usage, std::move(errors));
@@ -96,11 +97,12 @@ std::vector<std::string> device_names(const std::vector<std::string>& devices,
   for (const auto& [name, bytes] : budgets) add(name);
   for (const auto& [name, profile] : profiles) add(name);
   if (names.size() > 1 || ranks > 1) return names;
+  const std::string name = default_accelerator();
   throw Error(ErrorKind::usage,
               Diagnostic{.message = "policy auto: between which devices?",
                          .expected = "a device besides cpu",
-                         .fix = "add --budget gpu=20GiB, or --device gpu=emulated:0,memory=2GiB to "
-                                "try without hardware"});
+                         .fix = "add --budget " + name + "=20GiB, or --device " + name + "=" +
+                                use_without_hardware(0) + ",memory=2GiB to try without hardware"});
 }
 
 }  // namespace tandem

@@ -26,7 +26,7 @@ struct AutoRule {
 std::vector<AutoRule> auto_rules(const AutoGroups& groups, const std::vector<AutoChoice>& choices,
                                  int builtin);
 
-/// { at = "**", on = "gpu", state = "cpu" }
+/// { at = "**", on = "gpu0", state = "cpu" }
 std::string to_toml(const AutoRule& rule, const std::vector<std::string>& devices);
 
 }  // namespace tandem

@@ -7,6 +7,7 @@
 #include "engine/graph/error.h"
 #include "engine/graph/selector.h"
 #include "engine/graph/text.h"
+#include "placement/device_use.h"
 
 namespace tandem {
 namespace {
@@ -148,7 +149,7 @@ void add_stand_ins(const DeviceProfiles& profiles, std::vector<DeviceBinding>& s
     if (name == "cpu") continue;
     DeviceBinding binding;
     binding.name = name;
-    binding.use = "emulated:" + std::to_string(number++);
+    binding.use = use_without_hardware(number++);
     binding.memory_bytes = stored.memory_bytes;
     stand_ins.push_back(std::move(binding));
   }

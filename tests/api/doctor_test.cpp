@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "api/model/cuda_status.h"
+#include "api/model/device_status.h"
 #include "api/model/mpi_status.h"
 #include "tandem/tandem.h"
 #include "tests/api/cuda_reports.h"
@@ -16,20 +16,26 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 using Json = nlohmann::json;
 
-CudaReport without_cuda() {
-  CudaReport report;
+std::string cuda_text(const DeviceReport& report) {
+  return device_text(*family_of_use("cuda:0"), report);
+}
+
+Json cuda_json(const DeviceReport& report) { return device_json(*family_of_use("cuda:0"), report); }
+
+DeviceReport without_cuda() {
+  DeviceReport report;
   report.problem = "this build has no CUDA";
   report.fix = "build it with CUDA";
   return report;
 }
 
 /// GPU 0 is usable, GPU 1 is too old.
-CudaReport two_gpus() {
-  CudaReport report;
+DeviceReport two_gpus() {
+  DeviceReport report;
   report.toolkit = "13.0";
   report.driver = "13.1";
-  report.gpus = {{0, "NVIDIA H100", std::size_t{80} << 30, std::size_t{79} << 30, 9, 0, ""},
-                 {1, "Tesla P4", std::size_t{8} << 30, 0, 6, 1, "it is too old"}};
+  report.devices = {{0, "NVIDIA H100", std::size_t{80} << 30, std::size_t{79} << 30, 9, 0, ""},
+                    {1, "Tesla P4", std::size_t{8} << 30, 0, 6, 1, "it is too old"}};
   report.libraries = {
       {"cuDNN",
        "9.19",
@@ -110,14 +116,15 @@ TEST(CudaText, GpusAndLibraries) {
 }
 
 TEST(MissingGpu, SaysWhatIsMissing) {
-  EXPECT_FALSE(missing_gpu(two_gpus(), "cuda:0"));
-  EXPECT_EQ(missing_gpu(without_cuda(), "cuda:0")->message, "this build has no CUDA");
-  EXPECT_EQ(missing_gpu(without_driver(), "cuda:0")->message, "this machine has no NVIDIA driver");
-  EXPECT_EQ(missing_gpu(without_driver(), "cuda:0")->fix, "install one");
-  EXPECT_EQ(missing_gpu(two_gpus(), "cuda:1")->message,
+  EXPECT_FALSE(missing_device(two_gpus(), "cuda:0"));
+  EXPECT_EQ(missing_device(without_cuda(), "cuda:0")->message, "this build has no CUDA");
+  EXPECT_EQ(missing_device(without_driver(), "cuda:0")->message,
+            "this machine has no NVIDIA driver");
+  EXPECT_EQ(missing_device(without_driver(), "cuda:0")->fix, "install one");
+  EXPECT_EQ(missing_device(two_gpus(), "cuda:1")->message,
             "cuda:1 (Tesla P4) cannot be used: it is too old");
-  EXPECT_EQ(missing_gpu(two_gpus(), "cuda:10")->message, "this machine has no cuda:10");
-  EXPECT_EQ(missing_gpu(two_gpus(), "cuda:10")->expected, "cuda:0, cuda:1");
+  EXPECT_EQ(missing_device(two_gpus(), "cuda:10")->message, "this machine has no cuda:10");
+  EXPECT_EQ(missing_device(two_gpus(), "cuda:10")->expected, "cuda:0, cuda:1");
 }
 
 /// `TANDEM_WITH_CUDA` is 1 or 0, depending on the build.

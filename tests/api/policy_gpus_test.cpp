@@ -17,10 +17,10 @@ namespace {
 
 using ::testing::HasSubstr;
 
-CudaReport one_gpu(int ordinal, const std::string& problem) {
-  CudaReport report;
+DeviceReport one_gpu(int ordinal, const std::string& problem) {
+  DeviceReport report;
   report.toolkit = report.driver = "13.0";
-  report.gpus = {{ordinal, "Tesla P4", std::size_t{8} << 30, 0, 6, 1, problem}};
+  report.devices = {{ordinal, "Tesla P4", std::size_t{8} << 30, 0, 6, 1, problem}};
   return report;
 }
 
@@ -34,12 +34,14 @@ class PolicyGpus : public ::testing::Test {
     std::ofstream(options.policy) << "policy = 1\n" + policy;
     return options;
   }
-  PlacingArguments with(const CudaReport& report) {
+  PlacingArguments with(const DeviceReport& report, decltype(DeviceBackend::open) open = {}) {
     PlacingArguments placing;
-    placing.gpus = KnownGpus([this, report] {
-      ++looked_;
-      return report;
-    });
+    placing.machine = machine_with_gpus(
+        [this, report] {
+          ++looked_;
+          return report;
+        },
+        std::move(open));
     return placing;
   }
   /// Returns the only error.
@@ -135,18 +137,6 @@ TEST_F(PolicyGpus, ALimitHoldsForAllNamesOfADevice) {
   EXPECT_EQ(d.expected, "\"1KiB\", as policy.toml:2 says");
 }
 
-/// Replaces GPUs by devices in software; `allowed` receives the requested options.
-PlacingArguments recording_gpus(PlacingArguments placing, std::vector<bool>& allowed) {
-  placing.make_gpu = [&allowed](const CudaOptions& options) {
-    allowed.push_back(options.allow_tf32);
-    EmulatedOptions emulated;
-    emulated.name = options.name;
-    emulated.monitor = std::dynamic_pointer_cast<OrderChecker>(options.monitor);
-    return make_emulated_device(emulated);
-  };
-  return placing;
-}
-
 TEST_F(PolicyGpus, Tf32IsAskedOfAGpuOnlyWhereTheConfigurationAsks) {
   const std::string on_gpu =
       "devices = { big = { use = \"cuda:1\" } }\n"
@@ -156,7 +146,14 @@ TEST_F(PolicyGpus, Tf32IsAskedOfAGpuOnlyWhereTheConfigurationAsks) {
     PolicyOptions options = this->options(on_gpu);
     if (*key != '\0') options.overrides = {key};
     std::vector<bool> allowed;
-    PolicyCase of(options, recording_gpus(with(one_gpu(1, "")), allowed));
+    const auto in_software = [&](const DeviceRequest& request) {
+      allowed.push_back(request.allow_tf32);
+      EmulatedOptions emulated;
+      emulated.name = request.name;
+      emulated.monitor = request.monitor;
+      return make_emulated_device(emulated);
+    };
+    PolicyCase of(options, with(one_gpu(1, ""), in_software));
     EXPECT_EQ(of.devices().size(), 2u);
     EXPECT_EQ(allowed, std::vector<bool>{asked}) << key;
     EXPECT_TRUE(of.resolved().notes.empty()) << to_string(of.resolved().notes[0]);
@@ -176,14 +173,13 @@ TEST_F(PolicyGpus, OrderIsCheckedOfGpusOnlyWhereThatIsAskedFor) {
   const std::string alone = "devices = { big = { use = \"cuda:1\" } }\n" + gpu + "]\n";
   const auto checked = [&](const std::string& policy, bool asked) {
     bool found = false;
-    PlacingArguments placing = with(one_gpu(1, ""));
-    placing.check_order = asked;
-    placing.make_gpu = [&](const CudaOptions& options) {
-      found = options.monitor->checks_order();
+    PlacingArguments placing = with(one_gpu(1, ""), [&](const DeviceRequest& request) {
+      found = request.monitor->checks_order();
       EmulatedOptions emulated;
-      emulated.name = options.name;
+      emulated.name = request.name;
       return make_emulated_device(emulated);
-    };
+    });
+    placing.check_order = asked;
     PolicyCase of(options(policy), placing);
     of.devices();
     return found;

@@ -39,7 +39,7 @@ TEST(CudaDevice, OldGpusLackTypes) {
   options.properties.major = 8;
   options.properties.minor = 6;
   const auto runtime = std::make_shared<FakeRuntime>(options);
-  if (const std::string problem = report_gpus(*runtime).gpus.at(0).problem; !problem.empty())
+  if (const std::string problem = report_gpus(*runtime).devices.at(0).problem; !problem.empty())
     GTEST_SKIP() << problem;
   EXPECT_THAT(device_of(runtime)->facts().features, Contains("sm_86"));
 }
@@ -215,7 +215,7 @@ TEST(CudaDevice, NeedsCublasLt) {
     const cuda::Cudnn* cudnn() override { return nullptr; }
     const cuda::Nvrtc* nvrtc() override { return nullptr; }
     const cuda::Nccl* nccl() override { return nullptr; }
-    std::vector<CudaLibraryReport> report() override {
+    std::vector<FoundLibrary> report() override {
       return {{name, "13.1", "", "", "was not found", "install it"}};
     }
     std::string name;

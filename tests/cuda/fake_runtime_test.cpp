@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "kernels/cuda/block/numbers.h"
+#include "kernels/shared/block/numbers.h"
 
 namespace tandem::testing {
 namespace {

@@ -8,8 +8,8 @@
 #include <fstream>
 #include <thread>
 
-#include "kernels/cuda/block/step_context.h"
 #include "kernels/cuda/device/cuda_stream.h"
+#include "kernels/shared/block/step_context.h"
 #include "tests/cuda/support/fake_device.h"
 #include "tests/cuda/support/fake_machine.h"
 #include "tests/cuda/support/fake_waiting.h"

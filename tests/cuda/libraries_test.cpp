@@ -158,14 +158,14 @@ TEST_F(SmallLibraries, ThatFitAreTables) {
   EXPECT_NE(libraries->nvrtc(), nullptr);
   EXPECT_NE(libraries->nccl(), nullptr);
   std::vector<std::string> names;
-  for (const CudaLibraryReport& report : libraries->report()) {
+  for (const FoundLibrary& report : libraries->report()) {
     names.push_back(report.name);
     EXPECT_EQ(report.problem, "") << report.name;
     EXPECT_EQ(report.fix, "") << report.name;
     EXPECT_THAT(report.path, StartsWith(folder_ / "a/lib")) << report.name;
   }
   EXPECT_THAT(names, ElementsAre("cuBLASLt", "cuDNN", "NVRTC", "NCCL"));
-  const CudaLibraryReport cudnn = libraries->report()[1];
+  const FoundLibrary cudnn = libraries->report()[1];
   EXPECT_EQ(cudnn.needed, std::to_string(CUDNN_MAJOR) + "." + std::to_string(CUDNN_MINOR));
   EXPECT_EQ(cudnn.version,
             std::to_string(CUDNN_MAJOR) + "." + std::to_string(CUDNN_MINOR + 1) + ".3");
@@ -250,7 +250,7 @@ TEST_F(SmallLibraries, ACudnnOfAnotherCudaIsRefused) {
 TEST_F(SmallLibraries, ThatAreMissingSaySo) {
   const auto libraries = open();
   EXPECT_EQ(libraries->nccl(), nullptr);
-  const CudaLibraryReport report = report_of("NCCL", *libraries);
+  const FoundLibrary report = report_of("NCCL", *libraries);
   EXPECT_EQ(report.problem, nccl_file() + " is not in " + (folder_ / "a"));
   EXPECT_EQ(report.path, "");
   EXPECT_EQ(report.version, "");
@@ -318,7 +318,7 @@ TEST_F(SmallLibraries, AreOpenedWhenAskedForInOrderAndOnce) {
 
 TEST(RealLibraries, AreUsableOrSayWhyNot) {
   const auto libraries = cuda::make_real_libraries();
-  const std::vector<CudaLibraryReport> reports = libraries->report();
+  const std::vector<FoundLibrary> reports = libraries->report();
   ASSERT_EQ(reports.size(), 4u);
   const void* tables[] = {libraries->cublas_lt(), libraries->cudnn(), libraries->nvrtc(),
                           libraries->nccl()};

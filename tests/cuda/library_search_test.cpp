@@ -67,7 +67,7 @@ TEST_F(LibrarySearch, AnOldOneIsPassedOverWithoutLoadingIt) {
   const auto libraries = open({"a", "b"});
   ASSERT_NE(libraries->nccl(), nullptr);
   EXPECT_THAT(loaded(), ElementsAre("b"));
-  const CudaLibraryReport report = report_of("NCCL", *libraries);
+  const FoundLibrary report = report_of("NCCL", *libraries);
   EXPECT_EQ(report.path, folder_ / "b/" + nccl_file());
   EXPECT_EQ(report.problem, "");
   EXPECT_EQ(report.fix, "");
@@ -84,7 +84,7 @@ TEST_F(LibrarySearch, WhereNoneFitsAllAreNamed) {
   const auto libraries = open({"a", "b"});
   EXPECT_EQ(libraries->nccl(), nullptr);
   EXPECT_THAT(loaded(), IsEmpty());
-  const CudaLibraryReport report = report_of("NCCL", *libraries);
+  const FoundLibrary report = report_of("NCCL", *libraries);
   EXPECT_THAT(report.problem, AllOf(StartsWith((folder_ / "a/") + nccl_file() + ": version "),
                                     HasSubstr(" is older than "),
                                     EndsWith(nccl_file() + " is not in " + (folder_ / "b"))));

@@ -108,13 +108,13 @@ TEST(CudaReport, NoDriver) {
   GpusAlone runtime;
   runtime.driver = 0;
   runtime.count_error = cudaErrorInsufficientDriver;
-  CudaReport report = cuda::report_gpus(runtime);
+  DeviceReport report = cuda::report_gpus(runtime);
   EXPECT_EQ(report.toolkit, std::to_string(CUDART_VERSION / 1000) + "." +
                                 std::to_string(CUDART_VERSION % 1000 / 10));
   EXPECT_EQ(report.driver, "");
   EXPECT_EQ(report.problem, "this machine has no NVIDIA driver (libcuda.so.1)");
   EXPECT_THAT(report.fix, StartsWith("install NVIDIA's driver"));
-  EXPECT_THAT(report.gpus, IsEmpty());
+  EXPECT_THAT(report.devices, IsEmpty());
   runtime.driver = own_driver;
   runtime.driver_error = cudaErrorUnknown;
   EXPECT_EQ(cuda::report_gpus(runtime).problem, report.problem);
@@ -124,9 +124,9 @@ TEST(CudaReport, ADriverThatIsBroken) {
   TemporaryFolder folder;
   const std::string path = folder / "libcuda.so.1";
   std::ofstream(path) << "no library";
-  CudaReport report = cuda::with_driver_at(path, [] {
+  DeviceReport report = cuda::with_driver_at(path, [] {
     ADD_FAILURE() << "the runtime would open the file";
-    return CudaReport();
+    return DeviceReport();
   });
   EXPECT_EQ(report.problem,
             "the NVIDIA driver's library " + path + " cannot be used: it is no shared library");
@@ -150,7 +150,7 @@ TEST(CudaReport, ADriverThatIsBroken) {
 
 TEST(CudaReport, FoldersThatAreNone) {
   TemporaryFolder folder;
-  CudaReport report;
+  DeviceReport report;
   cuda::name_missing_folders(report, {{folder.path()}, true, {"/nowhere"}});
   EXPECT_EQ(report.fix, "");
   cuda::name_missing_folders(report, {{folder / "none", folder.path()}, true, {}});
@@ -162,12 +162,12 @@ TEST(CudaReport, AnOldDriver) {
   GpusAlone runtime;
   runtime.gpus = {h100};
   runtime.driver = CUDART_VERSION / 1000 * 1000 - 1000 + 80;
-  const CudaReport report = cuda::report_gpus(runtime);
+  const DeviceReport report = cuda::report_gpus(runtime);
   const std::string before = std::to_string(CUDART_VERSION / 1000 - 1);
   EXPECT_EQ(report.driver, before + ".8");
   EXPECT_THAT(report.problem,
               StartsWith("the driver is for CUDA " + before + ".8, this build needs"));
-  EXPECT_THAT(report.gpus, IsEmpty());
+  EXPECT_THAT(report.devices, IsEmpty());
 }
 
 TEST(CudaReport, ADriverOfTheSameSeriesWillDo) {
@@ -183,7 +183,7 @@ TEST(CudaReport, ADriverOfTheSameSeriesWillDo) {
 TEST(CudaReport, NoGpu) {
   GpusAlone runtime;
   runtime.count_error = cudaErrorNoDevice;
-  const CudaReport report = cuda::report_gpus(runtime);
+  const DeviceReport report = cuda::report_gpus(runtime);
   EXPECT_EQ(report.problem, "the driver sees no GPU");
   EXPECT_THAT(report.fix, HasSubstr("CUDA_VISIBLE_DEVICES"));
   EXPECT_NE(report.driver, "");
@@ -196,23 +196,23 @@ TEST(CudaReport, NoGpu) {
 TEST(CudaReport, AGpuThatIsTooOld) {
   GpusAlone runtime;
   runtime.gpus = {kepler};
-  CudaReport report = cuda::report_gpus(runtime);
-  ASSERT_EQ(report.gpus.size(), 1u);
-  EXPECT_THAT(report.gpus[0].problem, StartsWith("compute capability 3.5: "));
-  EXPECT_EQ(report.problem, "Tesla K40: " + report.gpus[0].problem);
+  DeviceReport report = cuda::report_gpus(runtime);
+  ASSERT_EQ(report.devices.size(), 1u);
+  EXPECT_THAT(report.devices[0].problem, StartsWith("compute capability 3.5: "));
+  EXPECT_EQ(report.problem, "Tesla K40: " + report.devices[0].problem);
   EXPECT_THAT(report.fix, HasSubstr("-DCMAKE_CUDA_ARCHITECTURES=35"));
   runtime.gpus = {kepler, h100};
   report = cuda::report_gpus(runtime);
   EXPECT_EQ(report.problem, "") << "one will do";
   EXPECT_EQ(report.fix, "");
-  EXPECT_NE(report.gpus[0].problem, "");
-  EXPECT_EQ(report.gpus[1].problem, "");
+  EXPECT_NE(report.devices[0].problem, "");
+  EXPECT_EQ(report.devices[1].problem, "");
 }
 
 TEST(CudaReport, AGpuThatTheDriverDoesNotDescribe) {
   GpusAlone runtime;
   runtime.gpus = {GpuProperties{}};
-  const CudaReport report = cuda::report_gpus(runtime);
+  const DeviceReport report = cuda::report_gpus(runtime);
   EXPECT_EQ(report.problem, "GPU 0: the driver does not describe it: error 999");
   EXPECT_EQ(report.fix, "see what nvidia-smi says");
 }
@@ -220,9 +220,9 @@ TEST(CudaReport, AGpuThatTheDriverDoesNotDescribe) {
 TEST(CudaReport, GpusAloneAreLeftAlone) {
   GpusAlone runtime;
   runtime.gpus = {h100};
-  const CudaReport report = cuda::report_gpus(runtime);
+  const DeviceReport report = cuda::report_gpus(runtime);
   EXPECT_EQ(runtime.current, -1) << "setting a GPU makes a context on it";
-  EXPECT_EQ(report.gpus[0].free_bytes, 0u);
+  EXPECT_EQ(report.devices[0].free_bytes, 0u);
   EXPECT_THAT(report.libraries, IsEmpty());
 }
 
@@ -230,20 +230,20 @@ TEST(CudaReport, AllOfIt) {
   GpusAlone runtime;
   runtime.gpus = {h100, kepler, h100};
   GivenLibraries libraries{{.report = {{"cuDNN", "9.19", "", "", "it is nowhere", "install it"}}}};
-  const CudaReport report = cuda::report_all(runtime, libraries);
-  ASSERT_EQ(report.gpus.size(), 3u);
-  EXPECT_EQ(report.gpus[0].name, "NVIDIA H100");
-  EXPECT_EQ(report.gpus[0].memory_bytes, 80 * gibibyte);
-  EXPECT_EQ(report.gpus[0].free_bytes, 79 * gibibyte);
-  EXPECT_EQ(report.gpus[1].free_bytes, 0u) << "it cannot be used";
-  EXPECT_EQ(report.gpus[2].ordinal, 2);
-  EXPECT_EQ(report.gpus[2].free_bytes, 77 * gibibyte);
-  EXPECT_EQ(report.gpus[2].major, 9);
+  const DeviceReport report = cuda::report_all(runtime, libraries);
+  ASSERT_EQ(report.devices.size(), 3u);
+  EXPECT_EQ(report.devices[0].name, "NVIDIA H100");
+  EXPECT_EQ(report.devices[0].memory_bytes, 80 * gibibyte);
+  EXPECT_EQ(report.devices[0].free_bytes, 79 * gibibyte);
+  EXPECT_EQ(report.devices[1].free_bytes, 0u) << "it cannot be used";
+  EXPECT_EQ(report.devices[2].ordinal, 2);
+  EXPECT_EQ(report.devices[2].free_bytes, 77 * gibibyte);
+  EXPECT_EQ(report.devices[2].major, 9);
   ASSERT_EQ(report.libraries.size(), 1u);
   EXPECT_EQ(report.libraries[0].fix, "install it");
   runtime.set_error = cudaErrorDevicesUnavailable;
-  const CudaReport none = cuda::report_all(runtime, libraries);
-  EXPECT_EQ(none.gpus[0].problem, "it does not start: error 46");
+  const DeviceReport none = cuda::report_all(runtime, libraries);
+  EXPECT_EQ(none.devices[0].problem, "it does not start: error 46");
   EXPECT_EQ(none.problem, "NVIDIA H100: it does not start: error 46");
   EXPECT_EQ(none.fix, "see what nvidia-smi says");
 }

@@ -32,18 +32,20 @@ Asked asked_by(const PolicyCase& of, const std::vector<std::string>& settings) {
                            "rules = [\n  { at = \"**\", on = \"gpu\" },\n]\n";
   FakeMachine machine;
   PlacedOptions options;
-  options.placing.gpus = api::KnownGpus([] {
-    CudaReport report;
+  DeviceBackend backend{.family = family_of_use("cuda:0")};
+  backend.look = [] {
+    DeviceReport report;
     report.toolkit = report.driver = "13.0";
-    report.gpus = {{0, "a GPU", std::size_t{1} << 30, std::size_t{1} << 30, 9, 0, ""}};
+    report.devices = {{0, "a GPU", std::size_t{1} << 30, std::size_t{1} << 30, 9, 0, ""}};
     return report;
-  });
-  options.placing.make_gpu = [&](const CudaOptions& given) {
-    CudaOptions watched = given;
+  };
+  backend.open = [&](const DeviceRequest& given) {
+    CudaOptions watched = cuda_options(given);
     watched.monitor =
         machine.runtime->watch(std::dynamic_pointer_cast<OrderChecker>(given.monitor));
     return cuda::make_device(watched, machine.runtime, machine.libraries);
   };
+  options.placing.machine = api::Machine({backend});
   Asked asked;
   {
     PlacedTraining training = network.training(policy, settings, options);

@@ -49,7 +49,7 @@ TEST(DataSheets, RowsArePlausible) {
   EXPECT_GE(names.size(), 8u);
   for (const std::string& name : names) {
     SCOPED_TRACE(name);
-    const DataSheet& sheet = *find_data_sheet(name);
+    const DeviceModel& sheet = *find_data_sheet(name);
     EXPECT_TRUE(sheet.float32 > 5 && sheet.float32 < 200);
     EXPECT_TRUE(sheet.tf32 == 0 || (sheet.tf32 >= sheet.float32 && sheet.tf32 < 10 * 67));
     EXPECT_TRUE(sheet.float16 > 60 && sheet.float16 < 1000);

@@ -12,11 +12,11 @@ import check_tree  # noqa: E402
 CLEAN = {
     "engine/graph/graph.h": "// Graph.\n#pragma once\n#include <vector>\n",
     "kernels/shared/scalar.h": "// Scalars.\n#pragma once\n#ifdef __CUDACC__\n#endif\n",
-    "kernels/cuda_devices.h": "// Cards.\n#pragma once\n",
-    "kernels/cuda/add.h": '// Add.\n#pragma once\n#include <cuda_runtime_api.h>\n#include "kernels/cuda_devices.h"\n',
+    "kernels/device_backend.h": "// Cards.\n#pragma once\n",
+    "kernels/cuda/add.h": '// Add.\n#pragma once\n#include <cuda_runtime_api.h>\n#include "kernels/device_backend.h"\n',
     "kernels/cuda/add.cu": '#include "kernels/cuda/add.h"\n#include <cublasLt.h>\n#include "kernels/shared/scalar.h"\n',
     "tests/cuda/add_test.cu": '// Add.\n#include <nccl.h>\n#include "kernels/cuda/add.h"\n',
-    "api/doctor.cpp": '// Doctor.\n#include "kernels/cuda_devices.h"\n',
+    "api/doctor.cpp": '// Doctor.\n#include "kernels/device_backend.h"\n',
     "kernels/cpu/device.h": "// The processor.\n#pragma once\n",
     "kernels/emulated/device.cpp": '// Emulated.\n#include "kernels/cpu/device.h"\n',
     "kernels/cpu/conv.cpp": '// Conv.\n#include <dnnl.hpp>\n#include "engine/graph/graph.h"\n#include "kernels/shared/scalar.h"\n',
@@ -68,7 +68,7 @@ class CheckTree(unittest.TestCase):
 
     def test_optional_folders(self):
         for name in ["api/x.cpp", "kernels/x.cpp", "tests/api/x.cpp", "bench/x.cpp"]:
-            self.expect(name, '// x\n#include "kernels/cuda/add.h"\n', "include kernels/cuda_devices.h")
+            self.expect(name, '// x\n#include "kernels/cuda/add.h"\n', "include kernels/device_backend.h")
 
     def test_lean_headers(self):
         for included in ["fmt/core.h", "iostream", "regex", "nlohmann/json.hpp", "toml++/toml.h"]:

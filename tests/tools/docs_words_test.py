@@ -252,6 +252,10 @@ def main():
     for path in DOCUMENTS:
         if path.name not in LEFT_OUT:
             check.document(path)
+    readme = (ROOT / "README.md").read_text()
+    for name in program.flags:
+        if name not in ("", "tandem") and " " not in name:
+            check.note("README.md", "command", name, re.search(rf"`tandem {name}\b", readme), " is missing in the table of commands")
     if "--list" in sys.argv:
         for place, kind, word in check.checked:
             print(f"{place}: {kind} {word}")

@@ -188,9 +188,10 @@ void visit_field(KeyVisitor& v, FieldConfig& field, const DataConfig& data) {
 
 }  // namespace
 
-static void visit(KeyVisitor&, IdxFiles&) {}
-static void visit(KeyVisitor&, CifarFiles&) {}
-static void visit(KeyVisitor&, NpzFiles&) {}
+/// Kinds without members have no keys of their own.
+template <class Kind>
+requires std::is_empty_v<Kind>
+static void visit(KeyVisitor&, Kind&) {}
 static void visit(KeyVisitor& v, TextTable& c) {
   visit_cells(v, c.cells);
   v.when_read([&](const TableReader& table) { c.header = table.find("columns") == nullptr; });

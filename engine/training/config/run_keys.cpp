@@ -1,6 +1,7 @@
 // The keys of train.toml outside of its sections, and the order of these.
 #include <algorithm>
 
+#include "engine/device/device_family.h"
 #include "engine/graph/text.h"
 #include "engine/metrics/metric.h"
 #include "engine/training/config/key_visitor.h"
@@ -8,6 +9,18 @@
 
 namespace tandem {
 namespace {
+
+/// "auto|cpu|gpu"
+std::string_view device_words() {
+  static const std::string words = [] {
+    std::string all = "auto|cpu";
+    for (const DeviceFamily& family : device_families()) {
+      if (!family.name.empty()) all.append("|").append(family.name);
+    }
+    return all;
+  }();
+  return words;
+}
 
 /// Seconds, as a duration.
 KeyForm time_limit(std::optional<double>& member) {
@@ -200,7 +213,7 @@ void visit(KeyVisitor& v, RunConfig& c) {
   v.when_read([&](const TableReader& table) {
     if (const ConfigValue* policy = table.find("policy")) c.policy_where = policy->where;
   });
-  v.key("device", c.device, one_of("auto|cpu|gpu"),
+  v.key("device", c.device, one_of(device_words()),
         "where everything runs that no policy places; auto: the GPU if the plan fits");
   v.key("batch_size", batch_size(c), between(1, most_samples), one_of("auto"),
         parts("[]", integer_value, between(1, most_samples), "a size to choose"),

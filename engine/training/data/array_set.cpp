@@ -3,12 +3,9 @@
 #include <algorithm>
 #include <cassert>
 
-#include "engine/formats/arrays/cifar.h"
-#include "engine/formats/arrays/idx.h"
-#include "engine/formats/arrays/npy.h"
-#include "engine/formats/arrays/npz_file.h"
 #include "engine/formats/files.h"
 #include "engine/training/config/config_value.h"
+#include "engine/training/data/arrays/array_file.h"
 
 namespace tandem {
 
@@ -107,57 +104,19 @@ std::string fix_of_missing(const std::string& path) {
                     : "";
 }
 
+bool ArrayFile::wants(std::string_view array) const {
+  if (!wanted || wanted->contains(std::string(array))) return true;
+  to.leave_out(std::string(array));
+  return false;
+}
+
 namespace {
 
-void read_npz_arrays(const std::string& path, const ArrayNames& wanted, ArraySet& to,
-                     std::vector<Diagnostic>& errors) {
-  const NpzFile file(path);
-  std::vector<std::string> names;
-  for (const std::string& name : file.names()) {
-    if (!wanted || wanted->contains(name)) {
-      names.push_back(name);
-    } else {
-      to.leave_out(name);
-    }
-  }
-  for (const NamedTensor& array : file.read(names)) to.add(array.name, array.tensor, path, errors);
+/// Tables are prepared before; rows of the other kinds are made when they are read.
+template <class Kind>
+void read_file(const Kind&, const ArrayFile&) {
+  assert(false && "no files of arrays");
 }
-
-void read_cifar_arrays(const std::string& path, const ArrayNames& wanted, ArraySet& to,
-                       std::vector<Diagnostic>& errors) {
-  const auto takes = [&](std::string_view name) {
-    if (!wanted || wanted->contains(std::string(name))) return true;
-    to.leave_out(std::string(name));
-    return false;
-  };
-  for (const NamedTensor& array : read_cifar(path, takes)) {
-    to.add(array.name, array.tensor, path, errors);
-  }
-}
-
-/// A file, and where its arrays go.
-struct OneFile {
-  const std::string& name;  // the array's, if the configuration gives one
-  const std::string& path;
-  const ArrayNames& wanted;
-  ArraySet& to;
-  std::vector<Diagnostic>& errors;
-};
-
-void read_one(const IdxFiles&, const OneFile& file) {
-  file.to.add(file.name, read_idx(file.path), file.path, file.errors);
-}
-void read_one(const CifarFiles&, const OneFile& file) {
-  read_cifar_arrays(file.path, file.wanted, file.to, file.errors);
-}
-void read_one(const NpzFiles&, const OneFile& file) {
-  if (file.name.empty()) return read_npz_arrays(file.path, file.wanted, file.to, file.errors);
-  file.to.add(file.name, read_npy(file.path), file.path, file.errors);
-}
-void read_one(const TextTable&, const OneFile&) { assert(false && "tables are prepared"); }
-void read_one(const ImageFiles&, const OneFile&) { assert(false && "pictures are no arrays"); }
-void read_one(const TokenFiles&, const OneFile&) { assert(false && "windows are made when read"); }
-void read_one(const TextFiles&, const OneFile&) { assert(false && "windows are made when read"); }
 
 [[noreturn]] void refuse_size(std::vector<Diagnostic> problems) {
   for (Diagnostic& d : problems) {
@@ -188,8 +147,8 @@ std::shared_ptr<const ArraySet> read_arrays(const DataKind& kind, const SplitCon
           set->leave_out(array.name);
           continue;
         }
-        const OneFile file{array.name, path, names, *set, errors};
-        std::visit([&](const auto& of_kind) { read_one(of_kind, file); }, kind);
+        const ArrayFile file{array.name, path, names, *set, errors};
+        std::visit([&](const auto& of_kind) { read_file(of_kind, file); }, kind);
       } catch (const Error& error) {
         if (error.kind() == ErrorKind::does_not_fit) refuse_size(error.diagnostics());
         const auto& found = error.diagnostics();

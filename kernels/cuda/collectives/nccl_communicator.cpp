@@ -25,7 +25,7 @@ Readiness readiness_of(const Nccl* nccl, Libraries& libraries, bool is_first) {
   Readiness ready;
   if (nccl == nullptr) {
     ready.problem = "NCCL cannot be used";
-    for (const CudaLibraryReport& report : libraries.report()) {
+    for (const FoundLibrary& report : libraries.report()) {
       if (report.name == "NCCL") ready.problem += ": " + report.problem + " (" + report.fix + ")";
     }
     return ready;

@@ -20,17 +20,17 @@ namespace {
 // Refuses a device without a usable GPU or without cuBLASLt: without products there is nothing to
 // train. Where another library is missing, the kernels that need it refuse by its name.
 void check_usable(const CudaOptions& options, Runtime& runtime, Libraries& libraries) {
-  const CudaReport report = report_gpus(runtime);
-  const auto count = static_cast<int>(report.gpus.size());
-  if (report.gpus.empty()) cannot_use(options, report.problem, report.fix);
+  const DeviceReport report = report_gpus(runtime);
+  const auto count = static_cast<int>(report.devices.size());
+  if (report.devices.empty()) cannot_use(options, report.problem, report.fix);
   if (options.ordinal < 0 || options.ordinal >= count) {
     cannot_use(options, "there is no GPU " + std::to_string(options.ordinal),
                count == 1 ? "the only GPU is cuda:0"
                           : "the GPUs are cuda:0 to cuda:" + std::to_string(count - 1));
   }
-  const CudaGpu& gpu = report.gpus[static_cast<std::size_t>(options.ordinal)];
+  const FoundDevice& gpu = report.devices[static_cast<std::size_t>(options.ordinal)];
   if (!gpu.problem.empty()) cannot_use(options, gpu.name + ": " + gpu.problem, report.fix);
-  for (const CudaLibraryReport& library : libraries.report()) {
+  for (const FoundLibrary& library : libraries.report()) {
     if (library.name == "cuBLASLt" && !library.problem.empty())
       cannot_use(options, library.name + ": " + library.problem, library.fix);
   }
@@ -157,8 +157,8 @@ namespace tandem {
 std::unique_ptr<Device> make_cuda_device(const CudaOptions& options) {
   // Looked at before the runtime opens the driver, which a file that was cut short does not
   // survive.
-  const CudaReport report = cuda_gpus();
-  if (report.gpus.empty()) cuda::cannot_use(options, report.problem, report.fix);
+  const DeviceReport report = cuda_gpus();
+  if (report.devices.empty()) cuda::cannot_use(options, report.problem, report.fix);
   CudaOptions with_cache = options;
   if (with_cache.cache_folder.empty()) with_cache.cache_folder = cuda::own_cache_folder();
   const std::shared_ptr<cuda::Runtime> runtime = cuda::make_real_runtime();

@@ -4,9 +4,9 @@
 #include <memory>
 #include <string>
 
+#include "kernels/cuda/cuda_devices.h"
 #include "kernels/cuda/libraries/libraries.h"
 #include "kernels/cuda/runtime/runtime.h"
-#include "kernels/cuda_devices.h"
 
 namespace tandem::cuda {
 

@@ -14,8 +14,8 @@
 
 #include "engine/graph/error.h"
 #include "kernels/cuda/context.h"
+#include "kernels/cuda/cuda_devices.h"
 #include "kernels/cuda/device/error_relay.h"
-#include "kernels/cuda_devices.h"
 
 namespace tandem::cuda {
 

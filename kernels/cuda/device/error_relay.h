@@ -8,8 +8,8 @@
 #include <mutex>
 
 #include "engine/device/kernel.h"
-#include "kernels/cuda/block/step_context.h"
 #include "kernels/cuda/runtime/runtime.h"
+#include "kernels/shared/block/step_context.h"
 
 namespace tandem::cuda {
 

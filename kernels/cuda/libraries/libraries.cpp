@@ -179,7 +179,7 @@ class Slot {
     std::call_once(once_, [&] { open_now(places); });
     return table_ ? &*table_ : nullptr;
   }
-  const CudaLibraryReport& report() const { return report_; }
+  const FoundLibrary& report() const { return report_; }
 
  private:
   void open_now(const LibraryPlaces& places) {
@@ -214,7 +214,7 @@ class Slot {
 
   std::once_flag once_;
   std::optional<Table> table_;
-  CudaLibraryReport report_;
+  FoundLibrary report_;
 };
 
 class RealLibraries final : public Libraries {
@@ -229,7 +229,7 @@ class RealLibraries final : public Libraries {
     nvrtc();
     return cudnn_.open(places_);
   }
-  std::vector<CudaLibraryReport> report() override {
+  std::vector<FoundLibrary> report() override {
     cudnn();
     nccl();
     return {cublas_lt_.report(), cudnn_.report(), nvrtc_.report(), nccl_.report()};

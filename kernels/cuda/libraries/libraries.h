@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/cuda_devices.h"
+#include "kernels/cuda/cuda_devices.h"
 
 namespace tandem::cuda {
 
@@ -24,7 +24,7 @@ class Libraries {
   virtual const Nvrtc* nvrtc() = 0;
   virtual const Nccl* nccl() = 0;
   /// A report on all of them, in this order; opens them.
-  virtual std::vector<CudaLibraryReport> report() = 0;
+  virtual std::vector<FoundLibrary> report() = 0;
 };
 
 /// Found by the search order of docs/cuda.md.

@@ -24,33 +24,33 @@ std::string newer_driver() {
   return text;
 }
 
-void no_driver(CudaReport& report) {
+void no_driver(DeviceReport& report) {
   report.problem = "this machine has no NVIDIA driver (libcuda.so.1)";
   report.fix = "install " + newer_driver() + "; a container has to be started with --gpus all";
 }
 
-void broken_driver(CudaReport& report, const std::string& path, const std::string& why) {
+void broken_driver(DeviceReport& report, const std::string& path, const std::string& why) {
   report.problem = "the NVIDIA driver's library " + path + " cannot be used: " + why;
   report.fix = "remove that file, or its folder from LD_LIBRARY_PATH; install " + newer_driver();
 }
 
-void old_driver(CudaReport& report) {
+void old_driver(DeviceReport& report) {
   report.problem = "the driver is for CUDA " + report.driver + ", this build needs " +
                    std::to_string(toolkit_major) + ".0 or newer";
   report.fix = "install " + newer_driver();
 }
 
-void no_gpu(CudaReport& report) {
+void no_gpu(DeviceReport& report) {
   report.problem = "the driver sees no GPU";
   report.fix = "see what nvidia-smi says, and what CUDA_VISIBLE_DEVICES hides";
 }
 
-bool has_code(const CudaGpu& gpu) {
+bool has_code(const FoundDevice& gpu) {
   return runs_on(TANDEM_CUDA_ARCHITECTURES, gpu.major, gpu.minor);
 }
 
-CudaGpu look_at(Runtime& runtime, int ordinal) {
-  CudaGpu gpu;
+FoundDevice look_at(Runtime& runtime, int ordinal) {
+  FoundDevice gpu;
   gpu.ordinal = ordinal;
   GpuProperties properties;
   if (const cudaError_t error = runtime.properties(ordinal, properties); error != cudaSuccess) {
@@ -69,7 +69,7 @@ CudaGpu look_at(Runtime& runtime, int ordinal) {
   return gpu;
 }
 
-void find_gpus(Runtime& runtime, CudaReport& report) {
+void find_gpus(Runtime& runtime, DeviceReport& report) {
   int driver = 0;
   if (runtime.driver_version(driver) != cudaSuccess || driver <= 0) return no_driver(report);
   report.driver = version_text(driver);
@@ -83,14 +83,14 @@ void find_gpus(Runtime& runtime, CudaReport& report) {
     report.fix = "see what nvidia-smi says";
     return;
   }
-  for (int gpu = 0; gpu < count; ++gpu) report.gpus.push_back(look_at(runtime, gpu));
+  for (int gpu = 0; gpu < count; ++gpu) report.devices.push_back(look_at(runtime, gpu));
 }
 
-void say_if_none_is_usable(CudaReport& report) {
-  const bool any = std::any_of(report.gpus.begin(), report.gpus.end(),
-                               [](const CudaGpu& gpu) { return gpu.problem.empty(); });
-  if (any || report.gpus.empty()) return;
-  const CudaGpu& first = report.gpus[0];
+void say_if_none_is_usable(DeviceReport& report) {
+  const bool any = std::any_of(report.devices.begin(), report.devices.end(),
+                               [](const FoundDevice& gpu) { return gpu.problem.empty(); });
+  if (any || report.devices.empty()) return;
+  const FoundDevice& first = report.devices[0];
   report.problem = (first.name.empty() ? "GPU 0" : first.name) + ": " + first.problem;
   report.fix = "see what nvidia-smi says";
   if (first.name.empty() || has_code(first)) return;
@@ -98,7 +98,7 @@ void say_if_none_is_usable(CudaReport& report) {
                std::to_string(first.minor) + " has code for it, where the toolkit still knows it";
 }
 
-void ask_for_memory(Runtime& runtime, CudaGpu& gpu) {
+void ask_for_memory(Runtime& runtime, FoundDevice& gpu) {
   std::size_t total = 0;
   cudaError_t error = runtime.set_gpu(gpu.ordinal);
   if (error == cudaSuccess) error = runtime.free_bytes(gpu.free_bytes, total);
@@ -143,17 +143,17 @@ bool runs_on(const std::string& architectures, int major, int minor) {
   return false;
 }
 
-CudaReport report_gpus(Runtime& runtime) {
-  CudaReport report;
+DeviceReport report_gpus(Runtime& runtime) {
+  DeviceReport report;
   report.toolkit = version_text(CUDART_VERSION);
   find_gpus(runtime, report);
   say_if_none_is_usable(report);
   return report;
 }
 
-CudaReport report_all(Runtime& runtime, Libraries& libraries) {
-  CudaReport report = report_gpus(runtime);
-  for (CudaGpu& gpu : report.gpus) {
+DeviceReport report_all(Runtime& runtime, Libraries& libraries) {
+  DeviceReport report = report_gpus(runtime);
+  for (FoundDevice& gpu : report.devices) {
     if (gpu.problem.empty()) ask_for_memory(runtime, gpu);
   }
   say_if_none_is_usable(report);
@@ -161,23 +161,23 @@ CudaReport report_all(Runtime& runtime, Libraries& libraries) {
   return report;
 }
 
-void name_missing_folders(CudaReport& report, const LibraryPlaces& places) {
+void name_missing_folders(DeviceReport& report, const LibraryPlaces& places) {
   for (const std::string& folder : missing_folders(places)) {
     report.fix += (report.fix.empty() ? "" : "; ") + ("take " + folder) +
                   " out of TANDEM_CUDA_LIBRARIES: it is no folder";
   }
 }
 
-CudaReport with_driver_at(const std::string& path, const std::function<CudaReport()>& look) {
+DeviceReport with_driver_at(const std::string& path, const std::function<DeviceReport()>& look) {
   const std::string problem = path.empty() ? "" : file_problem(path);
   if (!problem.empty()) {
-    CudaReport report;
+    DeviceReport report;
     report.toolkit = version_text(CUDART_VERSION);
     broken_driver(report, path, problem);
     report.fix += "; cuBLASLt, cuDNN, NVRTC and NCCL are looked at once that is done";
     return report;
   }
-  CudaReport report = look();
+  DeviceReport report = look();
   if (!path.empty() && report.driver.empty())
     broken_driver(report, path, "the CUDA runtime finds no driver in it");
   return report;
@@ -188,12 +188,12 @@ CudaReport with_driver_at(const std::string& path, const std::function<CudaRepor
 namespace {
 
 template <class Ask>
-CudaReport without_throwing(Ask ask) {
+DeviceReport without_throwing(Ask ask) {
   try {
     return cuda::with_driver_at(cuda::loader_file("libcuda.so.1"),
                                 [&] { return ask(*cuda::make_real_runtime()); });
   } catch (const std::exception& error) {
-    CudaReport report;
+    DeviceReport report;
     report.toolkit = cuda::version_text(CUDART_VERSION);
     report.problem = error.what();
     return report;
@@ -202,15 +202,15 @@ CudaReport without_throwing(Ask ask) {
 
 }  // namespace
 
-CudaReport cuda_report() {
-  CudaReport report = without_throwing([](cuda::Runtime& runtime) {
+DeviceReport cuda_report() {
+  DeviceReport report = without_throwing([](cuda::Runtime& runtime) {
     return cuda::report_all(runtime, *cuda::make_real_libraries());
   });
   cuda::name_missing_folders(report, cuda::library_places());
   return report;
 }
 
-CudaReport cuda_gpus() {
+DeviceReport cuda_gpus() {
   return without_throwing([](cuda::Runtime& runtime) { return cuda::report_gpus(runtime); });
 }
 

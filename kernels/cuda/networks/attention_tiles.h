@@ -6,8 +6,8 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/cuda/block/packs.h"
 #include "kernels/cuda/networks/plain_attention.h"
+#include "kernels/shared/block/packs.h"
 
 namespace tandem::cuda::networks {
 

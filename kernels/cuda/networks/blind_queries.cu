@@ -1,7 +1,7 @@
 // Queries that see no key, around a library's attention.
-#include "kernels/cuda/block/each_index.h"
 #include "kernels/cuda/launching.h"
 #include "kernels/cuda/networks/attention_tiles.h"
+#include "kernels/shared/block/each_index.h"
 
 namespace tandem::cuda {
 namespace {

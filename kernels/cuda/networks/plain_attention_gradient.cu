@@ -1,8 +1,8 @@
 // The gradient of attention in tiles: a block sums up queries or keys and is the only one to write
 // them.
-#include "kernels/cuda/block/lanes.h"
 #include "kernels/cuda/launching.h"
 #include "kernels/cuda/networks/attention_tiles.h"
+#include "kernels/shared/block/lanes.h"
 #include "kernels/shared/coarse_sums.h"
 
 namespace tandem::cuda {

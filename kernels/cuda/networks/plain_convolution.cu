@@ -2,9 +2,9 @@
 // block one of dweight.
 #include "kernels/cuda/networks/plain_convolution.h"
 
-#include "kernels/cuda/block/each_index.h"
-#include "kernels/cuda/block/packs.h"
 #include "kernels/cuda/launching.h"
+#include "kernels/shared/block/each_index.h"
+#include "kernels/shared/block/packs.h"
 #include "kernels/shared/scalar.h"
 
 namespace tandem::cuda {

@@ -3,10 +3,10 @@
 
 #include <limits>
 
-#include "kernels/cuda/block/each_index.h"
-#include "kernels/cuda/block/packs.h"
 #include "kernels/cuda/launching.h"
 #include "kernels/cuda/networks/pooling.h"
+#include "kernels/shared/block/each_index.h"
+#include "kernels/shared/block/packs.h"
 
 namespace tandem::cuda::networks {
 

@@ -1,9 +1,9 @@
 #include "kernels/cuda/pointwise/copies.h"
 
-#include "kernels/cuda/block/block.h"
-#include "kernels/cuda/block/numbers.h"
 #include "kernels/cuda/pointwise/axes.h"
 #include "kernels/cuda/pointwise/words.h"
+#include "kernels/shared/block/block.h"
+#include "kernels/shared/block/numbers.h"
 
 namespace tandem::cuda {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "kernels/cuda/block/walk.h"
 #include "kernels/cuda/context.h"
+#include "kernels/shared/block/walk.h"
 
 namespace tandem::cuda {
 

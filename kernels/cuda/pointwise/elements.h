@@ -2,8 +2,8 @@
 // single elements elsewhere. For g++, nvcc and NVRTC.
 #pragma once
 
-#include "kernels/cuda/block/numbers.h"
-#include "kernels/cuda/block/walk.h"
+#include "kernels/shared/block/numbers.h"
+#include "kernels/shared/block/walk.h"
 
 namespace tandem::cuda {
 

@@ -1,8 +1,8 @@
 #include "kernels/cuda/pointwise/gather.h"
 
-#include "kernels/cuda/block/each_index.h"
 #include "kernels/cuda/pointwise/pointwise_kernel.h"
 #include "kernels/cuda/pointwise/words.h"
+#include "kernels/shared/block/each_index.h"
 
 namespace tandem::cuda {
 namespace {

@@ -1,9 +1,9 @@
 // Gather and its gradient on any axis: x is [outer, rows, inner], y is [outer, count, inner].
 #pragma once
 
-#include "kernels/cuda/block/walk.h"
 #include "kernels/cuda/context.h"
 #include "kernels/cuda/rows/ids.h"
+#include "kernels/shared/block/walk.h"
 
 namespace tandem::cuda {
 

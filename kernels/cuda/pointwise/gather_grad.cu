@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "kernels/cuda/block/each_index.h"
 #include "kernels/cuda/pointwise/axes.h"
 #include "kernels/cuda/pointwise/gather.h"
 #include "kernels/cuda/pointwise/pointwise_kernel.h"
+#include "kernels/shared/block/each_index.h"
 
 namespace tandem::cuda {
 namespace {

@@ -2,9 +2,9 @@
 #pragma nv_diag_suppress 186  // x < 0 of unsigned integers, in functions of all numbers
 #include "kernels/cuda/pointwise/mapped.h"
 
-#include "kernels/cuda/block/each_index.h"
 #include "kernels/cuda/pointwise/pointwise_kernel.h"
 #include "kernels/cuda/pointwise/words.h"
+#include "kernels/shared/block/each_index.h"
 
 namespace tandem::cuda {
 namespace {

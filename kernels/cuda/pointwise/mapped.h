@@ -1,8 +1,8 @@
 // Copies whose axes are mapped: Pad and its gradient, the gradient of Slice, Trilu.
 #pragma once
 
-#include "kernels/cuda/block/walk.h"
 #include "kernels/cuda/context.h"
+#include "kernels/shared/block/walk.h"
 
 namespace tandem::cuda {
 

@@ -1,8 +1,8 @@
 // What the lists of element-wise kernels and moves are made of, and what their files share.
 #pragma once
 
-#include "kernels/cuda/block/packs.h"
 #include "kernels/cuda/kernel_forms.h"
+#include "kernels/shared/block/packs.h"
 
 namespace tandem::cuda {
 

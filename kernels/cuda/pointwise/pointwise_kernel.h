@@ -2,9 +2,9 @@
 // computed from offsets, and how many a unit has.
 #pragma once
 
-#include "kernels/cuda/block/block.h"
-#include "kernels/cuda/block/packs.h"
 #include "kernels/cuda/pointwise/functions.h"
+#include "kernels/shared/block/block.h"
+#include "kernels/shared/block/packs.h"
 
 namespace tandem::cuda {
 

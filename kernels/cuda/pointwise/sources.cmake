@@ -3,11 +3,11 @@
 set(cuda_embedded_headers
   engine/graph/host_device.h
   kernels/shared/scalar.h
-  kernels/cuda/runtime/launch.h
-  kernels/cuda/block/block.h
-  kernels/cuda/block/unroll.h
-  kernels/cuda/block/numbers.h
-  kernels/cuda/block/walk.h
+  kernels/shared/block/launch.h
+  kernels/shared/block/block.h
+  kernels/shared/block/unroll.h
+  kernels/shared/block/numbers.h
+  kernels/shared/block/walk.h
   kernels/cuda/pointwise/fused/rtc_standard.h
   kernels/cuda/pointwise/elements.h
   kernels/cuda/pointwise/fused/fused_arguments.h

@@ -1,7 +1,7 @@
 // Bias and activation in one pass over a product, in place, and the scales of an update.
-#include "kernels/cuda/block/packs.h"
 #include "kernels/cuda/launching.h"
 #include "kernels/cuda/products/own_kernels.h"
+#include "kernels/shared/block/packs.h"
 #include "kernels/shared/scalar.h"
 
 namespace tandem::cuda {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "engine/graph/error.h"
-#include "kernels/cuda/block/packs.h"
+#include "kernels/shared/block/packs.h"
 
 namespace tandem::cuda {
 namespace {

@@ -2,10 +2,10 @@
 // in training, and of what cuBLASLt has no algorithm for.
 #include <type_traits>
 
-#include "kernels/cuda/block/each_index.h"
-#include "kernels/cuda/block/packs.h"
 #include "kernels/cuda/launching.h"
 #include "kernels/cuda/products/own_kernels.h"
+#include "kernels/shared/block/each_index.h"
+#include "kernels/shared/block/packs.h"
 
 namespace tandem::cuda {
 namespace {

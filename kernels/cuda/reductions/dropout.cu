@@ -1,9 +1,9 @@
 // Dropout with the mask of philox.h, and its gradient.
-#include "kernels/cuda/block/each_index.h"
-#include "kernels/cuda/block/step_context.h"
 #include "kernels/cuda/reductions/reductions.h"
 #include "kernels/cuda/reductions/rows.h"
 #include "kernels/cuda/reductions/walk.h"
+#include "kernels/shared/block/each_index.h"
+#include "kernels/shared/block/step_context.h"
 #include "kernels/shared/philox.h"
 #include "kernels/shared/random_elements.h"
 

@@ -7,7 +7,7 @@
 #include <type_traits>
 
 #include "engine/device/kernel.h"
-#include "kernels/cuda/block/packs.h"
+#include "kernels/shared/block/packs.h"
 
 namespace tandem::cuda::reductions {
 

@@ -2,9 +2,9 @@
 // unless its weight is 0, and the nearest class stands in for it.
 #pragma once
 
-#include "kernels/cuda/block/step_context.h"
 #include "kernels/cuda/reductions/columns.h"
 #include "kernels/cuda/reductions/reductions.h"
+#include "kernels/shared/block/step_context.h"
 
 namespace tandem::cuda::reductions {
 

@@ -1,6 +1,6 @@
 // LabelWeights, NegativeLogLikelihood and its gradient.
-#include "kernels/cuda/block/each_index.h"
 #include "kernels/cuda/reductions/labels.h"
+#include "kernels/shared/block/each_index.h"
 
 namespace tandem::cuda::reductions {
 

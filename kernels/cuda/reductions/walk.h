@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "kernels/cuda/block/walk.h"
+#include "kernels/shared/block/walk.h"
 
 namespace tandem::cuda::reductions {
 

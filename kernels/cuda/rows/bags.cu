@@ -1,12 +1,12 @@
 // EmbeddingBag: sums of looked-up rows, in the order of their ids. Neighbouring threads share a
 // bag; sums are in float32 whatever the element types are.
 
-#include "kernels/cuda/block/block.h"
 #include "kernels/cuda/launching.h"
 #include "kernels/cuda/rows/ids.h"
 #include "kernels/cuda/rows/lane_groups.h"
 #include "kernels/cuda/rows/row_lists.h"
 #include "kernels/cuda/updates/floats.h"
+#include "kernels/shared/block/block.h"
 
 namespace tandem::cuda {
 namespace {

@@ -2,12 +2,12 @@
 // what both give.
 
 #include "engine/operators/tables/split_ids.h"
-#include "kernels/cuda/block/each_index.h"
 #include "kernels/cuda/launching.h"
 #include "kernels/cuda/rows/ids.h"
 #include "kernels/cuda/rows/lane_groups.h"
 #include "kernels/cuda/rows/row_lists.h"
 #include "kernels/cuda/updates/floats.h"
+#include "kernels/shared/block/each_index.h"
 
 namespace tandem::cuda {
 namespace {

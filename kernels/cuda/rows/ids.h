@@ -6,7 +6,7 @@
 #include "engine/device/kernel.h"
 #include "engine/graph/host_device.h"
 #include "engine/operators/tables/rows.h"
-#include "kernels/cuda/block/step_context.h"
+#include "kernels/shared/block/step_context.h"
 
 namespace tandem::cuda {
 

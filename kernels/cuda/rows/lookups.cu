@@ -2,12 +2,12 @@
 // widens 16 bits to float32.
 #include <algorithm>
 
-#include "kernels/cuda/block/block.h"
 #include "kernels/cuda/launching.h"
 #include "kernels/cuda/rows/ids.h"
 #include "kernels/cuda/rows/lane_groups.h"
 #include "kernels/cuda/rows/row_lists.h"
 #include "kernels/cuda/updates/floats.h"
+#include "kernels/shared/block/block.h"
 
 namespace tandem::cuda {
 namespace {

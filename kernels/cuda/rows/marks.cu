@@ -2,10 +2,10 @@
 // TouchedRows lists the rows whose byte is set.
 #include <utility>
 
-#include "kernels/cuda/block/each_index.h"
 #include "kernels/cuda/rows/ids.h"
 #include "kernels/cuda/rows/row_lists.h"
 #include "kernels/cuda/rows/select.h"
+#include "kernels/shared/block/each_index.h"
 
 namespace tandem::cuda {
 namespace {

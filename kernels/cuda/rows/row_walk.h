@@ -16,8 +16,8 @@
 
 #include <cstdint>
 
-#include "kernels/cuda/block/lanes.h"
 #include "kernels/cuda/rows/row_gradients.h"
+#include "kernels/shared/block/lanes.h"
 
 namespace tandem::cuda {
 

@@ -10,8 +10,8 @@
 
 #include <cstdint>
 
-#include "kernels/cuda/block/lanes.h"
 #include "kernels/cuda/launching.h"
+#include "kernels/shared/block/lanes.h"
 
 namespace tandem::cuda {
 

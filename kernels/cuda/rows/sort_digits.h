@@ -5,8 +5,8 @@
 
 #include <cstdint>
 
-#include "kernels/cuda/block/lanes.h"
 #include "kernels/cuda/updates/floats.h"
+#include "kernels/shared/block/lanes.h"
 
 namespace tandem::cuda {
 

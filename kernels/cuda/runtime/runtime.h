@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "kernels/cuda/runtime/launch.h"
+#include "kernels/shared/block/launch.h"
 
 namespace tandem::cuda {
 

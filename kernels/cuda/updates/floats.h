@@ -7,7 +7,7 @@
 
 #include "engine/graph/host_device.h"
 #include "engine/graph/types.h"
-#include "kernels/cuda/block/packs.h"
+#include "kernels/shared/block/packs.h"
 
 namespace tandem::cuda {
 

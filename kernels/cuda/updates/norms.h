@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "kernels/cuda/block/block.h"
 #include "kernels/cuda/context.h"
+#include "kernels/shared/block/block.h"
 
 namespace tandem::cuda {
 

@@ -7,7 +7,7 @@
 #include "engine/device/kernel.h"
 #include "engine/graph/host_device.h"
 #include "engine/optimizers/settings.h"
-#include "kernels/cuda/block/block.h"
+#include "kernels/shared/block/block.h"
 
 namespace tandem::cuda {
 

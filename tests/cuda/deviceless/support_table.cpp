@@ -50,7 +50,7 @@ DevicelessCudnn open_deviceless_cudnn() {
   result.table = result.libraries->cudnn();
   if (result.table != nullptr) return result;
   result.problem = "cuDNN cannot be used";
-  for (const CudaLibraryReport& library : result.libraries->report()) {
+  for (const FoundLibrary& library : result.libraries->report()) {
     if (library.name == "cuDNN")
       result.problem += ": " + library.problem + " (" + library.fix + ")";
   }

@@ -13,11 +13,11 @@ namespace tandem::gpu_check {
 namespace {
 
 void tell_libraries(CheckGpu& gpu, Report& report) {
-  const CudaReport found = cuda::report_all(gpu.runtime(), gpu.libraries());
+  const DeviceReport found = cuda::report_all(gpu.runtime(), gpu.libraries());
   gpu.check(gpu.runtime().set_gpu(gpu.gpu().gpu), "choosing the GPU");
   report.note("toolkit", found.toolkit);
   report.note("driver", found.driver);
-  for (const CudaGpu& c : found.gpus) {
+  for (const FoundDevice& c : found.devices) {
     report.note(
         "card " + std::to_string(c.ordinal),
         Json{{"name", c.name},
@@ -26,7 +26,7 @@ void tell_libraries(CheckGpu& gpu, Report& report) {
              {"free bytes", c.free_bytes}});
     if (!c.problem.empty()) report.failed("card " + std::to_string(c.ordinal), c.problem);
   }
-  for (const CudaLibraryReport& library : found.libraries) {
+  for (const FoundLibrary& library : found.libraries) {
     report.note(library.name, Json{{"needed", library.needed},
                                    {"version", library.version},
                                    {"path", library.path},

@@ -130,7 +130,7 @@ int list_fixtures(const std::string& folder) {
 }
 
 int run(const Arguments& arguments) {
-  const CudaReport cuda = cuda_gpus();
+  const DeviceReport cuda = cuda_gpus();
   if (!cuda.problem.empty()) {
     std::fprintf(stderr, "gpu_check: no GPU can be checked: %s (%s)\n", cuda.problem.c_str(),
                  cuda.fix.c_str());

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/cuda_devices.h"
+#include "kernels/cuda/cuda_devices.h"
 #include "tests/cuda/gpu_check/check_gpu.h"
 #include "tests/cuda/gpu_check/report.h"
 

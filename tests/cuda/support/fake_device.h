@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "engine/graph/error.h"
-#include "kernels/cuda/block/step_context.h"
 #include "kernels/cuda/device/cuda_device.h"
+#include "kernels/shared/block/step_context.h"
 #include "tests/cuda/support/fake_gpu.h"
 
 namespace tandem::testing {

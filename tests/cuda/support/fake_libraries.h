@@ -20,7 +20,7 @@ class FakeLibraries final : public cuda::Libraries {
   const cuda::Cudnn* cudnn() override { return dnn.table(); }
   const cuda::Nvrtc* nvrtc() override { return compiler; }
   const cuda::Nccl* nccl() override { return nullptr; }
-  std::vector<CudaLibraryReport> report() override { return {}; }
+  std::vector<FoundLibrary> report() override { return {}; }
 
   void expect_no_problem() const {
     for (const std::string& text : lt.problems()) ADD_FAILURE() << text;

@@ -13,9 +13,9 @@
 #include <thread>
 #include <vector>
 
-#include "kernels/cuda/block/block.h"
 #include "kernels/cuda/runtime/runtime.h"
 #include "kernels/emulated/order_checker.h"
+#include "kernels/shared/block/block.h"
 #include "tests/cuda/support/fake_memory.h"
 
 namespace tandem::testing {

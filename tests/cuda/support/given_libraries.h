@@ -14,7 +14,7 @@ struct LibraryTables {
   const cuda::Cudnn* cudnn = nullptr;
   const cuda::Nvrtc* nvrtc = nullptr;
   const cuda::Nccl* nccl = nullptr;
-  std::vector<CudaLibraryReport> report;
+  std::vector<FoundLibrary> report;
 };
 
 class GivenLibraries final : public cuda::Libraries {
@@ -24,7 +24,7 @@ class GivenLibraries final : public cuda::Libraries {
   const cuda::Cudnn* cudnn() override { return tables_.cudnn; }
   const cuda::Nvrtc* nvrtc() override { return tables_.nvrtc; }
   const cuda::Nccl* nccl() override { return tables_.nccl; }
-  std::vector<CudaLibraryReport> report() override { return tables_.report; }
+  std::vector<FoundLibrary> report() override { return tables_.report; }
 
  private:
   const LibraryTables tables_;

@@ -77,8 +77,8 @@ class SmallLibraries : public Folders {
     for (const std::string& folder : folders) places.others.push_back(add(folder));
     return cuda::make_libraries(places);
   }
-  CudaLibraryReport report_of(const std::string& name, cuda::Libraries& libraries) {
-    for (const CudaLibraryReport& report : libraries.report()) {
+  FoundLibrary report_of(const std::string& name, cuda::Libraries& libraries) {
+    for (const FoundLibrary& report : libraries.report()) {
       if (report.name == name) return report;
     }
     ADD_FAILURE() << name;

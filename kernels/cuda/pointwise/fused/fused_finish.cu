@@ -1,7 +1,7 @@
 #include "kernels/cuda/pointwise/fused/fused_finish.h"
 
-#include "kernels/cuda/block/each_index.h"
-#include "kernels/cuda/block/numbers.h"
+#include "kernels/shared/block/each_index.h"
+#include "kernels/shared/block/numbers.h"
 #include "kernels/shared/scalar.h"
 
 namespace tandem::cuda {

@@ -1,8 +1,8 @@
 // Adds up the parts of a fused reduction that several blocks have shared.
 #pragma once
 
-#include "kernels/cuda/block/walk.h"
 #include "kernels/cuda/context.h"
+#include "kernels/shared/block/walk.h"
 
 namespace tandem::cuda {
 

@@ -4,8 +4,8 @@
 
 #include "kernels/cuda/pointwise/fused/rtc_standard.h"
 
-#include "kernels/cuda/block/block.h"
 #include "kernels/cuda/pointwise/fused/fused_arguments.h"
+#include "kernels/shared/block/block.h"
 #include "kernels/shared/scalar.h"
 
 namespace tandem::cuda {

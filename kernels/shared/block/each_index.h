@@ -1,7 +1,7 @@
 // The walk of all blocks' threads over what a kernel computes element by element.
 #pragma once
 
-#include "kernels/cuda/block/block.h"
+#include "kernels/shared/block/block.h"
 
 namespace tandem::cuda {
 

@@ -31,11 +31,11 @@
 #include <vector>
 #endif
 #if !defined(__CUDACC_RTC__)
-#include "kernels/cuda/block/emulated_block.h"
+#include "kernels/shared/block/emulated_block.h"
 #endif
 
 #include "engine/graph/host_device.h"
-#include "kernels/cuda/runtime/launch.h"
+#include "kernels/shared/block/launch.h"
 
 namespace tandem::cuda {
 

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "kernels/cuda/block/block.h"
+#include "kernels/shared/block/block.h"
 
 namespace tandem::cuda {
 

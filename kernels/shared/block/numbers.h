@@ -7,11 +7,11 @@
 #include <cstring>
 
 #include "engine/graph/half.h"
-#include "kernels/cuda/block/emulated_block.h"
+#include "kernels/shared/block/emulated_block.h"
 #endif
 
 #include "engine/graph/host_device.h"
-#include "kernels/cuda/block/unroll.h"
+#include "kernels/shared/block/unroll.h"
 
 namespace tandem::cuda {
 

@@ -7,7 +7,7 @@
 #endif
 
 #include "engine/graph/host_device.h"
-#include "kernels/cuda/block/unroll.h"
+#include "kernels/shared/block/unroll.h"
 
 namespace tandem::cuda {
 

@@ -1,7 +1,7 @@
-// What vendors state of accelerators that are common, one a row: the name that --profile takes,
-// tera operations a second of products in float32, TF32, float16 and bfloat16 (without sparsity,
-// sums in float32; 0: there are none, and float32 counts), GB/s of its memory, GB of it, GB/s of the
-// PCIe link to the host in one direction (x16: 64 of version 5, 32 of 4, 16 of 3); all by 1000s.
+// What NVIDIA states of its common GPUs, one a row: the name that --profile takes, tera operations
+// a second of products in float32, TF32, float16 and bfloat16 (without sparsity, sums in float32;
+// 0: there are none, and float32 counts), GB/s of its memory, GB of it, GB/s of the PCIe link to
+// the host in one direction (x16: 64 of version 5, 32 of 4, 16 of 3); all by 1000s.
 //
 // From NVIDIA's data sheets: H200 and H100 (SXM), A100 (SXM, both sizes), A10, L4, L40S, T4 and
 // V100 (SXM2, 32 GB), whose rates "with sparsity" are halved here; of GeForce cards from the

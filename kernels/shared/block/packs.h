@@ -5,9 +5,9 @@
 #include <type_traits>
 
 #include "engine/graph/dtype_dispatch.h"
-#include "kernels/cuda/block/block.h"
-#include "kernels/cuda/block/numbers.h"
-#include "kernels/cuda/block/unroll.h"
+#include "kernels/shared/block/block.h"
+#include "kernels/shared/block/numbers.h"
+#include "kernels/shared/block/unroll.h"
 
 namespace tandem {
 
