@@ -17,7 +17,7 @@ std::string row(std::string_view key, std::string_view fallback, std::string_vie
   return fmt::format("| `{}` | {} | {} |\n", key, cell(fallback), cell(help));
 }
 
-std::string option_help(const LossOptionInfo& option) {
+std::string option_help(const KeyInfo& option) {
   std::string text(option.help);
   std::string_view rest = option.allowed;
   for (bool first = true; !rest.empty(); first = false) {
@@ -56,11 +56,11 @@ std::string losses_markdown() {
     for (const LossValue& value : kind.values) text += row(value.key, "required", value.help);
     if (kind.labels.form != LabelForm::none)
       text += row(kind.labels.key, "required", kind.labels.help);
-    for (const LossOptionInfo& option : kind.options) {
+    for (const KeyInfo& option : kind.options.keys()) {
       std::string fallback(option.fallback);
       if (!fallback.empty() && !fallback.starts_with('(')) fallback = "`" + fallback + "`";
       if (fallback.starts_with('(')) fallback = fallback.substr(1, fallback.size() - 2);
-      text += row(option.key, fallback, option_help(option));
+      text += row(option.path, fallback, option_help(option));
     }
   }
   return text;

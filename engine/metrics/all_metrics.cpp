@@ -55,13 +55,13 @@ MetricConfig metric_of(std::string_view kind) {
   MetricConfig metric;
   metric.kind = find_metric(kind);
   assert(metric.kind != nullptr);
-  metric.options = default_options(metric.kind->options);
+  metric.options = metric.kind->options;
   metric.name = metric.default_name();
   return metric;
 }
 
 std::string group_field(const MetricConfig& metric) {
-  return metric.kind->group_key.empty() ? "" : metric.text(metric.kind->group_key);
+  return metric.kind->group == nullptr ? "" : metric.kind->group(metric);
 }
 
 bool is_one_number(const MetricConfig& metric) {

@@ -39,8 +39,8 @@ std::string metrics_markdown() {
   std::string text(metrics_head);
   for (const MetricKind& kind : all_metrics()) {
     std::vector<std::string> keys;
-    for (const OptionInfo& option : kind.options)
-      keys.push_back(fmt::format("`{}`: {}", option.key, option.fallback));
+    for (const KeyInfo& option : kind.options.keys())
+      keys.push_back(fmt::format("`{}`: {}", option.path, option.fallback));
     text += fmt::format("| `{}` | {} | {} | {} | {} | {} |\n", kind.name, better_text(kind.better),
                         kind.make == nullptr ? "all" : losses_with(kind.scores),
                         table_cell(kind.help), joined(keys, "; "), table_cell(kind.source));
