@@ -43,6 +43,7 @@ KeyForm form(std::string& member);
 KeyForm form(std::vector<std::string>& member);
 KeyForm form(std::vector<double>& member);  // one number, or a list
 KeyForm form(Duration& member);
+KeyForm form(std::vector<Duration>& member);
 inline KeyForm form(KeyForm&& ready) { return std::move(ready); }
 
 /// One of the words in "a|b|c", by its number.

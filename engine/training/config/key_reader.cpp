@@ -49,6 +49,7 @@ class KeyReader final : public KeyVisitor {
     if (!found || !form.read) return;
     if (!kind_.empty()) check_range({table_, name, *found}, notes);
     form.read({table_, name, *found});
+    if (!notes.time_refusal.empty()) refuse_times(name, *found, notes.time_refusal);
   }
 
   void nested(std::string_view name, const KeyNotes& notes, const Visit& visit) override {
@@ -80,6 +81,15 @@ class KeyReader final : public KeyVisitor {
       table.members.push_back({std::string(notes.info.short_key), value.where, value});
     KeyReader reader(table_.part(name, value.kind == Kind::table ? value : table));
     visit(reader);
+  }
+
+  /// `value` is a duration, or a list of durations.
+  void refuse_times(std::string_view name, const ConfigValue& value,
+                    std::string_view refusal) const {
+    for (const ConfigValue& item : value.items) refuse_times(name, item, refusal);
+    const auto duration = parse_duration(value.text);
+    if (duration && duration->unit == Duration::Unit::seconds)
+      table_.report(value.where, name, std::string(refusal));
   }
 
   /// The table of keys has the widest range of all kinds, with its ends; and checks lists.
