@@ -70,7 +70,7 @@ template <class T>
 KeyForm form(std::optional<T>& member) {
   T any{};
   return {form(any).type, [&member](const Found& found) { form(member.emplace()).read(found); },
-          [&member] { return member ? form(*member).write() : std::string(); }};
+          [&member] { return member ? form(*member).write() : std::string(); }, form(any).allowed};
 }
 
 KeyForm path(std::string& member);      // made absolute; "" = none

@@ -18,10 +18,8 @@ struct KeyNames final : KeyVisitor {
   }
 };
 
-std::vector<std::string> names_of_keys(const KindVisit& visit, std::size_t kind) {
-  KeyNames gathered;
-  visit(gathered, kind);
-  return gathered.names;
+std::vector<std::string> names_of_kind(const KindVisit& visit, std::size_t kind) {
+  return names_of_keys([&](KeyVisitor& v) { visit(v, kind); });
 }
 
 class KeyReader final : public KeyVisitor {
@@ -112,13 +110,13 @@ class KeyReader final : public KeyVisitor {
 
   void refuse_keys_of_others(const KindList& kinds) const {
     const std::vector<std::string> own =
-        names_of_keys(kinds.tell ? kinds.tell : kinds.visit, kinds.chosen);
+        names_of_kind(kinds.tell ? kinds.tell : kinds.visit, kinds.chosen);
     std::vector<std::string> others;
     const auto has = [](const std::vector<std::string>& names, const std::string& key) {
       return std::find(names.begin(), names.end(), key) != names.end();
     };
     for (std::size_t i = 0; i < words_of(kinds.names).size(); ++i) {
-      for (const std::string& key : names_of_keys(kinds.visit, i))
+      for (const std::string& key : names_of_kind(kinds.visit, i))
         if (!has(own, key) && !has(others, key)) others.push_back(key);
     }
     std::vector<Found> found;
@@ -157,6 +155,12 @@ std::string below_text(double high) {
 
 void KeyVisitor::place(Where& where) {
   when_read([&](const TableReader& table) { where = table.where(); });
+}
+
+std::vector<std::string> names_of_keys(const Visit& visit) {
+  KeyNames gathered;
+  visit(gathered);
+  return std::move(gathered.names);
 }
 
 void read_keys(const TableReader& table, const Visit& visit) {

@@ -152,6 +152,8 @@ class KeyVisitor {
 
 /// The rows of a table of keys that a visit makes; it adds items to lists of what it visits.
 std::vector<KeyInfo> list_keys(const Visit& visit);
+/// The names of the keys that a visit makes, without those inside of tables.
+std::vector<std::string> names_of_keys(const Visit& visit);
 /// Reads a checked table.
 void read_keys(const TableReader& table, const Visit& visit);
 /// As TOML.
