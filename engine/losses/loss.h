@@ -74,7 +74,7 @@ struct LossKind {
   std::optional<Losses> (*build)(LossBuilder&) = nullptr;
 };
 
-/// All kinds, in the order of the list in all_losses.cpp.
+/// All kinds, in the order of the list all_losses.inl.
 std::span<const LossKind> all_losses();
 /// Null where there is no such kind.
 const LossKind* find_loss(std::string_view name);

@@ -6,15 +6,8 @@
 namespace tandem {
 namespace {
 
-// '|' would end a cell of a table.
-std::string cell(std::string_view text) {
-  std::string result;
-  for (const char c : text) result += c == '|' ? std::string("\\|") : std::string(1, c);
-  return result;
-}
-
 std::string row(std::string_view key, std::string_view fallback, std::string_view help) {
-  return fmt::format("| `{}` | {} | {} |\n", key, cell(fallback), cell(help));
+  return fmt::format("| `{}` | {} | {} |\n", key, table_cell(fallback), table_cell(help));
 }
 
 std::string option_help(const KeyInfo& option) {

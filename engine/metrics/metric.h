@@ -88,7 +88,7 @@ struct MetricKind {
   bool fits(const LossKind& loss) const { return (scores & loss.scores) != 0; }
 };
 
-/// All kinds, in the order of the list in all_metrics.cpp.
+/// All kinds, in the order of the list all_metrics.inl.
 std::span<const MetricKind> all_metrics();
 /// Null where there is no such kind.
 const MetricKind* find_metric(std::string_view name);

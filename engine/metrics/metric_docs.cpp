@@ -21,13 +21,6 @@ a `kind` of these, the keys beside it, and those of every metric: `name`, `by` (
 |---|---|---|---|---|---|
 )";
 
-// '|' would end a cell of a table.
-std::string table_cell(std::string_view text) {
-  std::string cell;
-  for (const char c : text) cell += c == '|' ? std::string("\\|") : std::string(1, c);
-  return cell;
-}
-
 std::string better_text(Better better) {
   if (better == Better::neither) return "neither";
   return better == Better::larger ? "larger" : "smaller";

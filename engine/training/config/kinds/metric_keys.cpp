@@ -25,9 +25,7 @@ std::vector<std::string> MetricConfig::fields() const {
 }
 
 const MetricConfig* EvalConfig::find(std::string_view metric) const {
-  const auto found = std::find_if(metrics.begin(), metrics.end(),
-                                  [&](const MetricConfig& one) { return one.name == metric; });
-  return found == metrics.end() ? nullptr : &*found;
+  return find_named(metrics, metric);
 }
 
 namespace {
