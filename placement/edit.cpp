@@ -57,7 +57,7 @@ void check_keys(const PolicyEdit& edit, bool fresh) {
   };
   if (fresh) say("at");
   for (const auto& [key, value] : edit.filters) {
-    if (!contains(rule_filters, key)) {
+    if (!contains(rule_filters(), key)) {
       throw Error(ErrorKind::usage, Diagnostic{.message = "this is no filter of a rule",
                                                .path = key,
                                                .expected = "op, min, after or before",
@@ -71,7 +71,7 @@ void check_keys(const PolicyEdit& edit, bool fresh) {
 
 bool sets_nothing(const ConfigValue& rule) {
   return std::none_of(rule.members.begin(), rule.members.end(), [](const auto& member) {
-    return !contains(rule_filters, member.key) && !contains(remark_keys, member.key);
+    return !contains(rule_filters(), member.key) && !contains(remark_keys, member.key);
   });
 }
 

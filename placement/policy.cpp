@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "engine/formats/files.h"
+#include "engine/training/config/key_visitor.h"
 #include "placement/policy_keys.h"
 #include "placement/quantities.h"
 
@@ -19,99 +20,18 @@ using Kind = ConfigValue::Kind;
 
 constexpr std::uint64_t largest_file = std::uint64_t{4} << 20;  // 40,000 rules of 100 bytes
 constexpr std::string_view place_argument = "--place";
-constexpr std::string_view attribute_keys[] = {"on",   "run",   "param", "state",    "acts",
-                                               "ship", "cache", "shard", "lookahead"};
-
-void read_selector(const TableReader& table, std::string_view key, std::optional<Selector>& to) {
-  if (const ConfigValue* value = table.valid(key)) to.emplace(value->text);
-}
-
-void read_text(const TableReader& table, std::string_view key, std::optional<std::string>& to) {
-  if (const ConfigValue* value = table.valid(key)) to = value->text;
-}
-
-void read_size(const TableReader& table, std::string_view key, std::optional<std::uint64_t>& to) {
-  const ConfigValue* value = table.valid(key);
-  if (!value) return;
-  to = parse_size(value->text);
-  if (!to) table.report(value->where, key, "not a size", "\"64MiB\" or \"2GiB\"", describe(*value));
-}
-
-void read_cache_size(const TableReader& table, std::optional<CacheSize>& to) {
-  const ConfigValue* value = table.valid("cache");
-  if (!value) return;
-  CacheSize size;
-  size.bytes = parse_size(value->text).value_or(0);
-  if (size.bytes == 0) size.part = parse_percent(value->text).value_or(0);
-  if (size.bytes == 0 && size.part == 0) {
-    table.report(value->where, "cache", "not the size of a cache",
-                 "\"2GiB\", or a part of the table, \"10%\"", describe(*value));
-    return;
-  }
-  to = size;
-}
-
-// Reads a rule; nothing where it has no valid selector.
-std::optional<PolicyRule> read_rule(const TableReader& table, Layer layer) {
-  PolicyRule rule;
-  rule.layer = layer;
-  rule.where = table.where();
-  std::optional<Selector> at_selector;
-  read_selector(table, "at", at_selector);
-  read_selector(table, "after", rule.after);
-  read_selector(table, "before", rule.before);
-  table.read("op", rule.op);
-  if (const ConfigValue* op = table.valid("op"); op && rule.op.empty())
-    table.report(op->where, "op", "no operator has an empty type", "a type, \"Gather\"");
-  read_size(table, "min", rule.min);
-  std::optional<std::string> on;
-  read_text(table, "on", on);
-  rule.run = rule.param = rule.state = on;
-  read_text(table, "run", rule.run);
-  read_text(table, "param", rule.param);
-  read_text(table, "state", rule.state);
-  std::string acts;
-  table.read("acts", acts);
-  for (const Activations choice :
-       {Activations::keep, Activations::offload, Activations::recompute}) {
-    if (name_of(choice) == acts) rule.acts = choice;
-  }
-  if (const ConfigValue* value = table.valid("lookahead")) {
-    rule.lookahead = static_cast<int>(value->integer);
-  }
-  read_text(table, "ship", rule.ship);
-  read_text(table, "shard", rule.shard);
-  read_cache_size(table, rule.cache);
-  std::string need = "require";
-  table.read("need", need);
-  rule.prefer = need == "prefer";
-  table.read("optional", rule.optional);
-  table.read("why", rule.why);
-
-  bool sets_something = false;
-  for (const std::string_view key : attribute_keys) sets_something |= table.find(key) != nullptr;
-  if (!sets_something) {
-    table.report(table.where(), "", "this rule sets nothing",
-                 "one of on, run, param, state, acts, lookahead, ship, cache, shard");
-  }
-  if (!at_selector) return std::nullopt;
-  rule.at = std::move(*at_selector);
-  return rule;
-}
 
 void read_rules(const TableReader& root, std::string_view key, Layer layer, Policy& to) {
-  const ConfigValue* list = root.valid(key);
-  if (!list) return;
   for (const TableReader& table : root.tables(key)) {
-    std::optional<PolicyRule> rule = read_rule(table, layer);
-    if (!rule) continue;
-    for (const std::string_view name : {"at", "op", "min", "after", "before", "on", "run", "param",
-                                        "state", "acts", "ship", "cache", "shard", "lookahead"}) {
-      if (const ConfigValue* value = table.find(name)) {
-        rule->keys.emplace_back(name, value->where);
-      }
+    PolicyRule rule;
+    rule.layer = layer;
+    rule.where = table.where();
+    read_keys(table, [&](KeyVisitor& v) { visit(v, rule); });
+    if (!table.valid("at")) continue;
+    for (const std::string& name : rule_keys()) {
+      if (const ConfigValue* value = table.find(name)) rule.keys.emplace_back(name, value->where);
     }
-    to.rules.push_back(std::move(*rule));
+    to.rules.push_back(std::move(rule));
   }
 }
 
@@ -217,10 +137,7 @@ std::string cache_text(const CacheSize& size) {
 
 std::string_view name_of(Ship ship) { return ship == Ship::rows ? "rows" : "results"; }
 
-std::string_view name_of(Activations acts) {
-  constexpr std::string_view names[] = {"keep", "offload", "recompute"};
-  return names[static_cast<int>(acts)];
-}
+std::string_view name_of(Activations acts) { return choice_name(acts); }
 
 Where PolicyRule::where_of(std::string_view key) const {
   const auto find = [&](std::string_view wanted) -> const Where* {

@@ -19,6 +19,8 @@ namespace tandem {
 /// Where a rule comes from; later ones win.
 enum class Layer : std::uint8_t { builtin, automatic, rules, command_line };
 
+template <>
+inline constexpr std::string_view names_of<Activations> = "keep|offload|recompute";
 std::string_view name_of(Activations acts);
 std::string_view name_of(Ship ship);
 

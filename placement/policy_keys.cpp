@@ -1,20 +1,21 @@
 #include "placement/policy_keys.h"
 
+#include <algorithm>
 #include <deque>
-#include <string>
 
 #include "engine/graph/text.h"
+#include "engine/training/config/key_visitor.h"
 #include "placement/device_use.h"
+#include "placement/quantities.h"
 
 namespace tandem {
 namespace {
 
-constexpr unsigned boolean = boolean_value, integer = integer_value, string = string_value,
-                   path = path_value, selector = selector_value, table = table_value,
-                   list = list_value;
+constexpr unsigned integer = integer_value, string = string_value, path = path_value,
+                   table = table_value, list = list_value;
 
 // clang-format off: one key a line.
-constexpr KeyInfo table_of_keys[] = {
+constexpr KeyInfo keys_of_file[] = {
     {"policy", integer, "required", "", "version of this file's form: 1"},
     {"auto", list, "[]", "",
      "rules written by `tandem policy auto`, replaced whole; same keys as in rules"},
@@ -34,48 +35,6 @@ constexpr KeyInfo table_of_keys[] = {
      "\"physical\""},
     {"devices.*.bandwidth", string, "", "", "of $LINKED's link, each way: \"25GB/s\""},
     {"devices.*.latency", string, "", "", "of $LINKED's link: \"10us\""},
-    {"rules[]", table, "", "", "one rule: a selector, filters, attributes"},
-    {"rules[].at", selector, "required", "",
-     "which operators and parameters: an anchored glob over whole paths"},
-    {"rules[].op", string, "", "", "only operators of this type (parameters: read by such alone)"},
-    {"rules[].min", string, "", "",
-     "only parameters of at least this many bytes (\"64MiB\"), and operators that read one"},
-    {"rules[].after", selector, "", "", "only what depends on these operators or values"},
-    {"rules[].before", selector, "", "", "only what these operators or values depend on"},
-    {"rules[].on", string, "", "", "the device for run, param and state at once"},
-    {"rules[].run", string, "(the device of the run)", "",
-     "where an operator computes; its backward follows"},
-    {"rules[].param", string, "(where its readers run)", "",
-     "home of a parameter's compute-type weight"},
-    {"rules[].state", string, "(param)", "",
-     "home of the master weight and moments, and where the update runs"},
-    {"rules[].acts", string, "\"keep\"", "keep|offload|recompute",
-     "what becomes of an operator's results between forward and backward"},
-    {"rules[].lookahead", integer, "1", "",
-     "of weights and activations that live elsewhere: how many uses ahead they are fetched; of a "
-     "host's table that is sent as rows, where a rule sets 1 or more: the next step's rows cross "
-     "during this one (more acts as 1)",
-     0, 64},
-    {"rules[].ship", string, "\"auto\"", "auto|rows|results",
-     "of lookups in a host's table that another device reads: rows: each row once, with an index; "
-     "results: one row an id; auto: the fewer bytes"},
-    {"rules[].cache", string, "", "",
-     "of a host's table that another device reads: the size of that device's cache of the rows "
-     "that "
-     "the data names most often, with their optimizer states, \"2GiB\", or a part of the table, "
-     "\"10%\""},
-    {"rules[].shard", string, "\"whole\"", "whole|rows|columns|state|state+gradient|table|heads",
-     "what each of several ranks keeps of a parameter; rows: of a table that lookups alone read, "
-     "the rows r, r + ranks, ... with their optimizer states; table: whole tables, each with one "
-     "rank; columns of a table, rows or columns of a matrix that products alone read: as many "
-     "neighbours along the file's axis 0 or 1, with their optimizer states; heads: of a matrix "
-     "beside attention, the "
-     "axis that has whole heads; state: the optimizer's states of one part of it (ZeRO-1); "
-     "state+gradient: of the gradient, too (ZeRO-2)"},
-    {"rules[].need", string, "\"require\"", "require|prefer",
-     "prefer: fall back where a device has no kernel, instead of an error"},
-    {"rules[].optional", boolean, "false", "", "the rule may match nothing"},
-    {"rules[].why", string, "", "", "a remark that explanations repeat"},
 };
 // clang-format on
 
@@ -121,23 +80,134 @@ std::string with_devices(std::string_view text) {
   return result;
 }
 
+KeyForm selector_form(std::optional<Selector>& member) {
+  return {selector_value, [&](const Found& found) { member.emplace(found.value.text); }};
+}
+
+KeyForm size_form(std::optional<std::uint64_t>& member) {
+  return {string_value, [&](const Found& found) {
+            member = parse_size(found.value.text);
+            if (!member) found.report("not a size", "\"64MiB\" or \"2GiB\"", describe(found.value));
+          }};
+}
+
+KeyForm cache_form(std::optional<CacheSize>& member) {
+  return {string_value, [&](const Found& found) {
+            CacheSize size;
+            size.bytes = parse_size(found.value.text).value_or(0);
+            if (size.bytes == 0) size.part = parse_percent(found.value.text).value_or(0);
+            if (size.bytes > 0 || size.part > 0)
+              member = size;
+            else
+              found.report("not the size of a cache", "\"2GiB\", or a part of the table, \"10%\"",
+                           describe(found.value));
+          }};
+}
+
+/// Keys that narrow a rule down.
+void visit_filters(KeyVisitor& v, PolicyRule& rule) {
+  v.key("op", text_or_none(rule.op),
+        "only operators of this type (parameters: read by such alone)");
+  v.when_read([&](const TableReader& table) {
+    if (const ConfigValue* op = table.valid("op"); op && rule.op.empty())
+      table.report(op->where, "op", "no operator has an empty type", "a type, \"Gather\"");
+  });
+  v.key("min", size_form(rule.min),
+        "only parameters of at least this many bytes (\"64MiB\"), and operators that read one");
+  v.key("after", selector_form(rule.after), "only what depends on these operators or values");
+  v.key("before", selector_form(rule.before), "only what these operators or values depend on");
+}
+
+/// Keys that say what becomes of what a rule matches.
+void visit_attributes(KeyVisitor& v, PolicyRule& rule) {
+  v.key("on",
+        KeyForm{string_value,
+                [&](const Found& found) { rule.run = rule.param = rule.state = found.value.text; }},
+        "the device for run, param and state at once");
+  v.key("run", rule.run, by_default("(the device of the run)"),
+        "where an operator computes; its backward follows");
+  v.key("param", rule.param, by_default("(where its readers run)"),
+        "home of a parameter's compute-type weight");
+  v.key("state", rule.state, by_default("(param)"),
+        "home of the master weight and moments, and where the update runs");
+  v.key("acts", rule.acts, by_default("\"keep\""),
+        "what becomes of an operator's results between forward and backward");
+  v.key("lookahead", rule.lookahead, by_default("1"), between(0, 64),
+        "of weights and activations that live elsewhere: how many uses ahead they are fetched; of "
+        "a host's table that is sent as rows, where a rule sets 1 or more: the next step's rows "
+        "cross during this one (more acts as 1)");
+  v.key("ship", rule.ship, by_default("\"auto\""), one_of("auto|rows|results"),
+        "of lookups in a host's table that another device reads: rows: each row once, with an "
+        "index; results: one row an id; auto: the fewer bytes");
+  v.key("cache", cache_form(rule.cache),
+        "of a host's table that another device reads: the size of that device's cache of the rows "
+        "that the data names most often, with their optimizer states, \"2GiB\", or a part of the "
+        "table, \"10%\"");
+  v.key("shard", rule.shard, by_default("\"whole\""),
+        one_of("whole|rows|columns|state|state+gradient|table|heads"),
+        "what each of several ranks keeps of a parameter; rows: of a table that lookups alone "
+        "read, the rows r, r + ranks, ... with their optimizer states; table: whole tables, each "
+        "with one rank; columns of a table, rows or columns of a matrix that products alone read: "
+        "as many neighbours along the file's axis 0 or 1, with their optimizer states; heads: of a "
+        "matrix beside attention, the axis that has whole heads; state: the optimizer's states of "
+        "one part of it (ZeRO-1); state+gradient: of the gradient, too (ZeRO-2)");
+}
+
+std::vector<std::string> names_in_rule(void (*visit_rule)(KeyVisitor&, PolicyRule&)) {
+  PolicyRule any;
+  return names_of_keys([&](KeyVisitor& v) { visit_rule(v, any); });
+}
+
 std::vector<KeyInfo> all_keys() {
   static std::deque<std::string> paths, texts;  // those made here
-  std::vector<KeyInfo> keys;
-  for (const KeyInfo& key : table_of_keys) {
-    keys.push_back(key);
-    if (key.path.starts_with("devices"))
-      keys.back().help = texts.emplace_back(with_devices(key.help));
+  std::vector<KeyInfo> keys(std::begin(keys_of_file), std::end(keys_of_file));
+  for (KeyInfo& key : keys) {
+    if (key.path.starts_with("devices")) key.help = texts.emplace_back(with_devices(key.help));
   }
-  for (const KeyInfo& key : table_of_keys) {  // the items of auto
-    if (!key.path.starts_with("rules[]")) continue;
-    keys.push_back(key);
-    keys.back().path = paths.emplace_back("auto" + std::string(key.path.substr(5)));
+  PolicyRule any;
+  const std::vector<KeyInfo> of_rule = list_keys([&](KeyVisitor& v) { visit(v, any); });
+  for (const std::string_view rule : {"rules[]", "auto[]"}) {
+    keys.push_back({rule, table, "", "", "one rule: a selector, filters, attributes"});
+    for (const KeyInfo& key : of_rule) {
+      keys.push_back(key);
+      keys.back().path = paths.emplace_back(std::string(rule) + "." + std::string(key.path));
+    }
   }
   return keys;
 }
 
 }  // namespace
+
+void visit(KeyVisitor& v, PolicyRule& rule) {
+  v.key("at",
+        KeyForm{selector_value, [&](const Found& found) { rule.at = Selector(found.value.text); }},
+        required, "which operators and parameters: an anchored glob over whole paths");
+  visit_filters(v, rule);
+  visit_attributes(v, rule);
+  v.key("need",
+        word(
+            "require|prefer", [&] { return rule.prefer ? 1 : 0; },
+            [&](std::size_t number) { rule.prefer = number == 1; }),
+        "prefer: fall back where a device has no kernel, instead of an error");
+  v.key("optional", rule.optional, "the rule may match nothing");
+  v.key("why", text_or_none(rule.why), "a remark that explanations repeat");
+  v.when_read([](const TableReader& table) {
+    static const std::vector<std::string> attributes = names_in_rule(visit_attributes);
+    if (std::none_of(attributes.begin(), attributes.end(),
+                     [&](const std::string& key) { return table.find(key) != nullptr; }))
+      table.report(table.where(), "", "this rule sets nothing", "one of " + joined(attributes));
+  });
+}
+
+const std::vector<std::string>& rule_keys() {
+  static const std::vector<std::string> names = names_in_rule(visit);
+  return names;
+}
+
+const std::vector<std::string>& rule_filters() {
+  static const std::vector<std::string> names = names_in_rule(visit_filters);
+  return names;
+}
 
 const KeyTable& policy_keys() {
   static const std::vector<KeyInfo> keys = all_keys();

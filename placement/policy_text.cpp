@@ -88,7 +88,7 @@ std::optional<std::size_t> PolicyText::find_rule(const PolicyEdit& edit) const {
     const ConfigValue* selector = rule.find("at");
     if (!selector || selector->text != edit.at) continue;
     std::size_t filters = 0;
-    for (const std::string_view key : rule_filters) filters += rule.find(key) != nullptr;
+    for (const std::string_view key : rule_filters()) filters += rule.find(key) != nullptr;
     const bool same = std::all_of(edit.filters.begin(), edit.filters.end(), [&](const auto& f) {
       const ConfigValue* value = rule.find(f.first);
       return value && equal(*value, parsed_value(rule_value(f.first, f.second)));

@@ -45,9 +45,6 @@ class PolicyText {
   ConfigValue wanted_;
 };
 
-/// Keys that narrow a rule down.
-inline constexpr std::string_view rule_filters[] = {"op", "min", "after", "before"};
-
 /// A value of a rule's key as TOML: text stays text where the key wants it. Throws Error{usage} for
 /// unknown keys.
 std::string rule_value(const std::string& key, const std::string& written);

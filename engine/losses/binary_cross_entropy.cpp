@@ -27,7 +27,7 @@ LossKind binary_cross_entropy() {
           .values = {{"logits", "value of the graph; never the output of a Softmax or Sigmoid",
                       ValueForm::logits}},
           .labels = {LabelForm::zero_to_one, "labels", "data field: 0 to 1"},
-          .options = {pos_weight_option()},
+          .options = PositiveOptions{},
           .scores = binary_logits | binary_scores,
           .build = build_binary_cross_entropy};
 }

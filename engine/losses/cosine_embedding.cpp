@@ -5,6 +5,13 @@
 namespace tandem::losses {
 namespace {
 
+struct CosineEmbeddingOptions final : KindOptions {
+  double margin = 0;
+  void visit(KeyVisitor& v) override {
+    v.key("margin", margin, between(-1, 1), "cosine below which nothing is lost");
+  }
+};
+
 std::optional<Losses> build_cosine_embedding(LossBuilder& b) {
   GraphBuilder& g = b.g;
   if (!b.same_shapes(2)) return std::nullopt;
@@ -17,7 +24,7 @@ std::optional<Losses> build_cosine_embedding(LossBuilder& b) {
   const auto sign = b.labels_like(cosine);
   if (!sign) return std::nullopt;
   const ValueId alike = b.op("Relu", *sign), differ = b.op("Relu", g.neg(*sign));
-  const ValueId apart = b.op("Relu", b.plus(cosine, -b.term.number("margin")));
+  const ValueId apart = b.op("Relu", b.plus(cosine, -b.options<CosineEmbeddingOptions>().margin));
   return Losses{g.add(g.mul(alike, b.one_minus(cosine)), g.mul(differ, apart)), {}};
 }
 
@@ -30,7 +37,7 @@ LossKind cosine_embedding() {
       .help = "1 - cos(input1, input2) where the label is 1, max(0, cos - margin) where it is -1",
       .values = {{"input1", "value of the graph"}, {"input2", "value of the graph"}},
       .labels = {LabelForm::signs, "labels", "data field: -1 or 1, one a sample"},
-      .options = {{"margin", number_value, "0.0", "cosine below which nothing is lost", -1, 1}},
+      .options = CosineEmbeddingOptions{},
       .build = build_cosine_embedding};
 }
 

@@ -6,6 +6,18 @@
 namespace tandem::losses {
 namespace {
 
+struct DiceOptions final : KindOptions {
+  bool sigmoid = true;  // else softmax
+  bool squared_pred = false;
+  double smooth_nr = 1e-5, smooth_dr = 1e-5;
+  void visit(KeyVisitor& v) override {
+    v.key("activation", true_or_false(sigmoid, "sigmoid|softmax"), "what makes p of the logits");
+    v.key("squared_pred", squared_pred, "sums of squares below the line");
+    v.key("smooth_nr", smooth_nr, by_default("1e-5"), at_least(0), "above the line");
+    v.key("smooth_dr", smooth_dr, by_default("1e-5"), at_least(0), "below the line");
+  }
+};
+
 std::optional<Losses> build_dice(LossBuilder& b) {
   GraphBuilder& g = b.g;
   const ValueId x = b.values[0];
@@ -17,17 +29,16 @@ std::optional<Losses> build_dice(LossBuilder& b) {
   }
   const auto t = b.labels_like(x);
   if (!t) return std::nullopt;
-  const bool over_channels = b.term.text("activation") == "softmax";
-  const ValueId p =
-      over_channels ? g.add_node("Softmax", {x}, {{"axis", std::int64_t{1}}}) : b.op("Sigmoid", x);
+  const auto& options = b.options<DiceOptions>();
+  const ValueId p = options.sigmoid ? b.op("Sigmoid", x)
+                                    : g.add_node("Softmax", {x}, {{"axis", std::int64_t{1}}});
   Ints behind;
   for (std::size_t i = 2; i < shape.size(); ++i) behind.push_back(static_cast<std::int64_t>(i));
   const auto sum = [&](ValueId v) { return g.reduce_sum(v, behind, false); };
-  const bool squared = b.term.flag("squared_pred");
-  const ValueId in_both = b.plus(b.times(sum(g.mul(p, *t)), 2), b.term.number("smooth_nr"));
+  const ValueId in_both = b.plus(b.times(sum(g.mul(p, *t)), 2), options.smooth_nr);
   const ValueId in_each =
-      squared ? g.add(sum(g.mul(p, p)), sum(g.mul(*t, *t))) : g.add(sum(p), sum(*t));
-  return Losses{b.one_minus(g.div(in_both, b.plus(in_each, b.term.number("smooth_dr")))), {}};
+      options.squared_pred ? g.add(sum(g.mul(p, p)), sum(g.mul(*t, *t))) : g.add(sum(p), sum(*t));
+  return Losses{b.one_minus(g.div(in_both, b.plus(in_each, options.smooth_dr))), {}};
 }
 
 }  // namespace
@@ -41,11 +52,7 @@ LossKind dice() {
           .values = {{"logits", "value of the graph; never the output of a Softmax or Sigmoid",
                       ValueForm::logits}},
           .labels = {LabelForm::zero_to_one, "labels", "data field: 0 to 1"},
-          .options = {{"activation", string_value, "\"sigmoid\"", "what makes p of the logits",
-                       -1e300, 1e300, "sigmoid|softmax"},
-                      {"squared_pred", boolean_value, "false", "sums of squares below the line"},
-                      {"smooth_nr", number_value, "1e-5", "above the line", 0},
-                      {"smooth_dr", number_value, "1e-5", "below the line", 0}},
+          .options = DiceOptions{},
           .build = build_dice};
 }
 

@@ -2,6 +2,8 @@
 // the teacher's logits / T and q = softmax of the model's logits / T. T^2 keeps the size of
 // gradients whatever T is. PyTorch: T^2 kl_div(log q, log p, log_target=True) summed over the
 // classes.
+#include "engine/losses/distillation.h"
+
 #include "engine/losses/loss_builder.h"
 
 namespace tandem::losses {
@@ -12,14 +14,15 @@ std::optional<Losses> build_distillation(LossBuilder& b) {
   GraphBuilder& g = b.g;
   const Shape& shape = g.shape(b.values[0]);
   const auto rank = static_cast<std::int64_t>(shape.size());
-  std::int64_t axis = b.term.integer("axis").value_or(-1);
+  const auto& options = b.options<DistillationOptions>();
+  std::int64_t axis = options.axis;
   if (axis < 0) axis += rank;
   if (axis < 1 || axis >= rank) {
     b.fail("axis is out of range", "the axis of the classes, 1 to " + std::to_string(rank - 1),
-           std::to_string(*b.term.integer("axis")));
+           std::to_string(options.axis));
     return std::nullopt;
   }
-  const double temperature = b.term.number("temperature");
+  const double temperature = options.temperature;
   const Attributes along{{"axis", axis}};
   const ValueId log_q = g.add_node("LogSoftmax", {b.times(b.values[0], 1 / temperature)}, along);
   const ValueId log_p = g.add_node(
@@ -40,9 +43,7 @@ LossKind distillation() {
                       ValueForm::logits},
                      {"teacher_logits", "of the teacher: teacher.NAME (see [distillation])",
                       ValueForm::logits}},
-          .options = {{"temperature", number_value, "2.0", "by which both logits are divided", 1e-3,
-                       1e6},
-                      {"axis", integer_value, "-1", "of the classes", -8, 7}},
+          .options = DistillationOptions{},
           .build = build_distillation};
 }
 

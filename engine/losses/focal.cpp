@@ -8,8 +8,28 @@ namespace {
 // Below this 1 - p, (1 - p)^gamma gets no slope: with gamma < 1 it would be infinite at 0.
 constexpr double least_share = 1e-20;
 
-ValueId modulated(LossBuilder& b, ValueId losses, ValueId others) {
-  const double gamma = b.term.number("gamma");
+void visit_gamma(KeyVisitor& v, double& gamma) {
+  v.key("gamma", gamma, at_least(0), "how much less a label counts that is predicted well");
+}
+
+struct SigmoidFocalOptions final : KindOptions {
+  double alpha = 0.25, gamma = 2;
+  void visit(KeyVisitor& v) override {
+    v.key("alpha", alpha, between(-1, 1),
+          "weight of positive labels, 1 - alpha of negative ones; -1: neither");
+    visit_gamma(v, gamma);
+  }
+};
+
+struct SoftmaxFocalOptions final : ClassOptions {
+  double gamma = 2;
+  void visit(KeyVisitor& v) override {
+    ClassOptions::visit(v);
+    visit_gamma(v, gamma);
+  }
+};
+
+ValueId modulated(LossBuilder& b, ValueId losses, ValueId others, double gamma) {
   if (gamma == 0) return losses;
   return b.g.mul(losses, b.power(b.clip(others, least_share, 1), gamma));
 }
@@ -23,8 +43,8 @@ std::optional<Losses> build_binary(LossBuilder& b) {
   const ValueId not_z = b.one_minus(*z);
   const ValueId others =
       g.add(g.mul(not_z, b.op("Sigmoid", x)), g.mul(*z, b.op("Sigmoid", g.neg(x))));
-  ValueId losses = modulated(b, logit_cross_entropy(b, x, *z), others);
-  const double alpha = b.term.number("alpha");
+  const auto& [alpha, gamma] = b.options<SigmoidFocalOptions>();
+  ValueId losses = modulated(b, logit_cross_entropy(b, x, *z), others, gamma);
   if (alpha >= 0) losses = g.mul(losses, g.add(b.times(*z, alpha), b.times(not_z, 1 - alpha)));
   return Losses{losses, {}};
 }
@@ -37,13 +57,10 @@ std::optional<Losses> build_classes(LossBuilder& b) {
   if (!weights || !counted) return std::nullopt;
   const ValueId entropy =
       g.add_node("SoftmaxCrossEntropy", {found->scores, found->labels, *counted});
-  ValueId losses = modulated(b, entropy, b.one_minus(b.op("Exp", g.neg(entropy))));
+  const double gamma = b.options<SoftmaxFocalOptions>().gamma;
+  ValueId losses = modulated(b, entropy, b.one_minus(b.op("Exp", g.neg(entropy))), gamma);
   if (*weights) losses = g.mul(losses, g.cast(*weights, g.dtype(losses)));
   return Losses{losses, *weights, found->positions};
-}
-
-LossOptionInfo gamma_option() {
-  return {"gamma", number_value, "2.0", "how much less a label counts that is predicted well", 0};
 }
 
 }  // namespace
@@ -57,9 +74,7 @@ LossKind sigmoid_focal() {
           .values = {{"logits", "value of the graph; never the output of a Softmax or Sigmoid",
                       ValueForm::logits}},
           .labels = {LabelForm::zero_to_one, "labels", "data field: 0 to 1"},
-          .options = {{"alpha", number_value, "0.25",
-                       "weight of positive labels, 1 - alpha of negative ones; -1: neither", -1, 1},
-                      gamma_option()},
+          .options = SigmoidFocalOptions{},
           .scores = binary_logits | binary_scores,
           .build = build_binary};
 }
@@ -71,7 +86,7 @@ LossKind softmax_focal() {
           .values = {{"logits", "value of the graph; never the output of a Softmax or Sigmoid",
                       ValueForm::logits}},
           .labels = {LabelForm::classes, "labels", "data field: class numbers"},
-          .options = {ignore_index_option(), class_weights_option(), gamma_option()},
+          .options = SoftmaxFocalOptions{},
           .scores = class_logits | class_scores,
           .build = build_classes};
 }

@@ -4,11 +4,18 @@
 namespace tandem::losses {
 namespace {
 
+struct HingeOptions final : KindOptions {
+  double margin = 1;
+  void visit(KeyVisitor& v) override {
+    v.key("margin", margin, "where a right score costs nothing");
+  }
+};
+
 std::optional<Losses> build_hinge(LossBuilder& b) {
   const auto z = b.labels_like(b.values[0]);
   if (!z) return std::nullopt;
   const ValueId sign = b.plus(b.times(*z, 2), -1);
-  const ValueId margin = b.g.scalar(b.term.number("margin"), b.g.dtype(*z));
+  const ValueId margin = b.g.scalar(b.options<HingeOptions>().margin, b.g.dtype(*z));
   return Losses{b.op("Relu", b.g.sub(margin, b.g.mul(sign, b.values[0]))), {}};
 }
 
@@ -20,7 +27,7 @@ LossKind hinge() {
           .help = "max(0, margin - (2 label - 1) prediction)",
           .values = {{"predictions", "value of the graph"}},
           .labels = {LabelForm::zero_to_one, "labels", "data field: 0 to 1"},
-          .options = {{"margin", number_value, "1.0", "where a right score costs nothing"}},
+          .options = HingeOptions{},
           .scores = binary_scores,
           .build = build_hinge};
 }

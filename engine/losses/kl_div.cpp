@@ -5,15 +5,26 @@
 namespace tandem::losses {
 namespace {
 
+struct KlDivOptions final : KindOptions {
+  bool log_target = false;
+  void visit(KeyVisitor& v) override {
+    v.key("log_target", log_target, "the targets are logarithms of probabilities");
+  }
+};
+
 std::optional<Losses> build_kl_div(LossBuilder& b) {
   const ValueId x = b.values[0];
   const auto y = b.labels_like(x);
   if (!y) return std::nullopt;
-  if (b.term.flag("log_target")) return Losses{b.g.mul(b.op("Exp", *y), b.g.sub(*y, x)), {}};
+  if (b.options<KlDivOptions>().log_target)
+    return Losses{b.g.mul(b.op("Exp", *y), b.g.sub(*y, x)), {}};
   constexpr double least = 1.2e-38;  // a normal float32, so that 0 log 0 is 0
   const ValueId log_y = b.op("Log", b.clip(*y, least, 3e38));
   return Losses{b.g.mul(*y, b.g.sub(log_y, x)), {}};
 }
+
+// PyTorch's kl_div gives nan for targets below 0.
+bool has_probabilities(const LossTerm& term) { return !term.options.as<KlDivOptions>().log_target; }
 
 }  // namespace
 
@@ -26,8 +37,8 @@ LossKind kl_div() {
           .values = {{"log_probabilities", "value of the graph, such as the output of a LogSoftmax",
                       ValueForm::log_probabilities}},
           .labels = {LabelForm::numbers, "targets", "data field"},
-          .options = {{"log_target", boolean_value, "false",
-                       "the targets are logarithms of probabilities"}},
+          .options = KlDivOptions{},
+          .refuses_negative_labels = has_probabilities,
           .build = build_kl_div};
 }
 

@@ -51,9 +51,6 @@ enum Scores : unsigned {
   class_logits = 16,  // their softmax gives the probabilities
 };
 
-/// An option that a loss has besides those of every term.
-using LossOptionInfo = OptionInfo;
-
 /// A term of one micro-batch, before it is reduced.
 struct Losses {
   ValueId losses;         // sample after sample
@@ -68,14 +65,16 @@ struct LossKind {
   std::string_view help;    // the formula, one line
   std::vector<LossValue> values;
   LossLabels labels = {};
-  std::vector<LossOptionInfo> options = {};
+  AnyOptions options = {};  // besides those of every term, with their defaults
   unsigned scores = other_scores;
   bool sample_weights = true;  // the term may name a field with weights
+  /// Whether labels of a term must not be below 0; null: they may be.
+  bool (*refuses_negative_labels)(const LossTerm&) = nullptr;
   /// Nothing where a mistake was reported.
   std::optional<Losses> (*build)(LossBuilder&) = nullptr;
 };
 
-/// All kinds, in the order of the list in all_losses.cpp.
+/// All kinds, in the order of the list all_losses.inl.
 std::span<const LossKind> all_losses();
 /// Null where there is no such kind.
 const LossKind* find_loss(std::string_view name);

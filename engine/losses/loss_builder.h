@@ -8,6 +8,7 @@
 
 #include "engine/graph/error.h"
 #include "engine/losses/loss.h"
+#include "engine/training/config/key_visitor.h"
 
 namespace tandem {
 
@@ -37,6 +38,12 @@ class LossBuilder {
   const LossTerm& term;
   const std::vector<ValueId> values;  // as the kind lists them
   const ValueId labels;               // unset where the kind has none
+
+  /// The term's options, which are those of its kind.
+  template <class Options>
+  const Options& options() const {
+    return term.options.as<Options>();
+  }
 
   /// Reports a mistake of the term; the caller gives up by returning nothing.
   void fail(const std::string& message, std::string expected = "", std::string got = "",

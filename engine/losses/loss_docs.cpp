@@ -6,18 +6,11 @@
 namespace tandem {
 namespace {
 
-// '|' would end a cell of a table.
-std::string cell(std::string_view text) {
-  std::string result;
-  for (const char c : text) result += c == '|' ? std::string("\\|") : std::string(1, c);
-  return result;
-}
-
 std::string row(std::string_view key, std::string_view fallback, std::string_view help) {
-  return fmt::format("| `{}` | {} | {} |\n", key, cell(fallback), cell(help));
+  return fmt::format("| `{}` | {} | {} |\n", key, table_cell(fallback), table_cell(help));
 }
 
-std::string option_help(const LossOptionInfo& option) {
+std::string option_help(const KeyInfo& option) {
   std::string text(option.help);
   std::string_view rest = option.allowed;
   for (bool first = true; !rest.empty(); first = false) {
@@ -56,11 +49,11 @@ std::string losses_markdown() {
     for (const LossValue& value : kind.values) text += row(value.key, "required", value.help);
     if (kind.labels.form != LabelForm::none)
       text += row(kind.labels.key, "required", kind.labels.help);
-    for (const LossOptionInfo& option : kind.options) {
+    for (const KeyInfo& option : kind.options.keys()) {
       std::string fallback(option.fallback);
       if (!fallback.empty() && !fallback.starts_with('(')) fallback = "`" + fallback + "`";
       if (fallback.starts_with('(')) fallback = fallback.substr(1, fallback.size() - 2);
-      text += row(option.key, fallback, option_help(option));
+      text += row(option.path, fallback, option_help(option));
     }
   }
   return text;

@@ -4,35 +4,48 @@
 
 namespace tandem {
 
-LossOptionInfo ignore_index_option() {
-  return {"ignore_index", integer_value, "", "label that does not count"};
+namespace {
+
+/// Weights, which are not written where there are none.
+KeyForm weights_form(std::vector<double>& member, unsigned type) {
+  KeyForm weights = form(member);
+  weights.type = type;
+  weights.write = [&member, write = std::move(weights.write)] {
+    return member.empty() ? std::string() : write();
+  };
+  return weights;
 }
 
-LossOptionInfo class_weights_option() {
-  return {.key = "class_weights",
-          .type = list_value,
-          .help = "one weight a class; a mean divides by the sum of the weights",
-          .low = 0,
-          .item_help = "weight of this class"};
+auto each_class() { return parts("[]", number_value, at_least(0), "weight of this class"); }
+
+}  // namespace
+
+void ClassOptions::visit(KeyVisitor& v) {
+  v.key("ignore_index", ignore_index, "label that does not count");
+  v.key("class_weights", weights_form(class_weights, list_value), at_least(0), each_class(),
+        "one weight a class; a mean divides by the sum of the weights");
 }
 
-LossOptionInfo pos_weight_option() {
-  return {.key = "pos_weight",
-          .type = number_value | list_value,
-          .fallback = "(1)",
-          .help = "weight of positive labels, one or one a class",
-          .low = 0,
-          .item_help = "weight of this class"};
+void PositiveOptions::visit(KeyVisitor& v) {
+  v.key("pos_weight", weights_form(pos_weight, number_value | list_value), by_default("(1)"),
+        at_least(0), each_class(), "weight of positive labels, one or one a class");
+}
+
+const ClassOptions& class_options(const LossTerm& term) {
+  static const ClassOptions none;
+  const auto* const own = term.options.find<ClassOptions>();
+  return own == nullptr ? none : *own;
 }
 
 bool weighs_labels(const LossTerm& term) {
-  return term.options.contains("ignore_index") || term.options.contains("class_weights");
+  const ClassOptions& own = class_options(term);
+  return own.ignore_index || !own.class_weights.empty();
 }
 
 std::optional<ValueId> label_weights(LossBuilder& b, const ClassLabels& labels, bool with_classes) {
   const std::vector<double> of_classes =
-      with_classes ? b.term.numbers("class_weights") : std::vector<double>{};
-  const std::optional<std::int64_t> ignored = b.term.integer("ignore_index");
+      with_classes ? class_options(b.term).class_weights : std::vector<double>{};
+  const std::optional<std::int64_t> ignored = class_options(b.term).ignore_index;
   if (!of_classes.empty() && static_cast<std::int64_t>(of_classes.size()) != labels.classes) {
     b.fail("class_weights", std::to_string(labels.classes) + " numbers, one per class",
            std::to_string(of_classes.size()));
@@ -48,7 +61,7 @@ std::optional<ValueId> label_weights(LossBuilder& b, const ClassLabels& labels, 
 }
 
 std::optional<ValueId> pos_weight(LossBuilder& b, ValueId x) {
-  const std::vector<double> numbers = b.term.numbers("pos_weight");
+  const std::vector<double>& numbers = b.options<PositiveOptions>().pos_weight;
   if (numbers.empty()) return ValueId{};
   const auto count = static_cast<std::int64_t>(numbers.size());
   if (count != 1 && (b.g.shape(x).empty() || b.g.shape(x).back() != count)) {
@@ -154,8 +167,7 @@ double weight_sum(const LossTerm& term, const HostTensor* labels,
       sum += sample_weights->number(i);
     return sum;
   }
-  const std::vector<double> of_classes = term.numbers("class_weights");
-  const std::optional<std::int64_t> ignored = term.integer("ignore_index");
+  const auto& [ignored, of_classes] = class_options(term);
   const std::vector<std::int64_t> classes = labels->integers();
   const auto count = static_cast<std::int64_t>(classes.size());
   for (std::int64_t i = 0; i < count; ++i) {

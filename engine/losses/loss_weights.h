@@ -24,12 +24,22 @@ struct FedDenominator {
   std::string input;  // float32 scalar of the training graph
 };
 
-// The options of losses that take integer classes.
-LossOptionInfo ignore_index_option();
-LossOptionInfo class_weights_option();
-/// Weight of positive labels, for losses of 0/1 labels. It scales a part of the loss and does not
-/// count in the mean, as in PyTorch.
-LossOptionInfo pos_weight_option();
+/// The options of losses that take integer classes.
+struct ClassOptions : KindOptions {
+  std::optional<std::int64_t> ignore_index;
+  std::vector<double> class_weights;  // empty: all 1
+  void visit(KeyVisitor& v) override;
+};
+/// Those of a term; none are set where its kind takes no classes.
+const ClassOptions& class_options(const LossTerm& term);
+
+/// The option of losses of 0/1 labels.
+struct PositiveOptions final : KindOptions {
+  /// Weights of positive labels, one or one a class; empty: 1. They scale a part of the loss and do
+  /// not count in the mean, as in PyTorch.
+  std::vector<double> pos_weight;
+  void visit(KeyVisitor& v) override;
+};
 
 /// Whether labels do not all count alike: ignore_index or class_weights is set.
 bool weighs_labels(const LossTerm& term);

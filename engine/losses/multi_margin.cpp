@@ -7,12 +7,20 @@
 namespace tandem::losses {
 namespace {
 
+struct MultiMarginOptions final : KindOptions {
+  double margin = 1, p = 1;
+  void visit(KeyVisitor& v) override {
+    v.key("margin", margin, at_least(0), "where a right score costs nothing");
+    v.key("p", p, between(1, 2), "power of what is lost to a class");
+  }
+};
+
 // The sum includes c = y, which adds margin^p: that is subtracted, and its gradient is 0.
 std::optional<Losses> build_multi_margin(LossBuilder& b) {
   GraphBuilder& g = b.g;
   const auto found = b.class_labels(b.values[0]);
   if (!found) return std::nullopt;
-  const double margin = b.term.number("margin"), p = b.term.number("p");
+  const auto& [margin, p] = b.options<MultiMarginOptions>();
   const ValueId minus_own =
       g.add_node("NegativeLogLikelihood", {found->scores, found->labels});  // -x_y
   Shape column = g.shape(minus_own);
@@ -33,8 +41,7 @@ LossKind multi_margin() {
               "by the number of classes",
           .values = {{"predictions", "value of the graph"}},
           .labels = {LabelForm::classes, "labels", "data field: class numbers"},
-          .options = {{"margin", number_value, "1.0", "where a right score costs nothing", 0},
-                      {"p", number_value, "1.0", "power of what is lost to a class", 1, 2}},
+          .options = MultiMarginOptions{},
           .scores = class_scores,
           .build = build_multi_margin};
 }

@@ -22,7 +22,7 @@ LossKind nll() {
           .values = {{"log_probabilities", "value of the graph, such as the output of a LogSoftmax",
                       ValueForm::log_probabilities}},
           .labels = {LabelForm::classes, "labels", "data field: class numbers"},
-          .options = {ignore_index_option(), class_weights_option()},
+          .options = ClassOptions{},
           .scores = class_logits | class_scores,
           .build = build_nll};
 }

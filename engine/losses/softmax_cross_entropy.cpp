@@ -5,6 +5,15 @@
 namespace tandem::losses {
 namespace {
 
+struct SoftmaxOptions final : ClassOptions {
+  double label_smoothing = 0;
+  void visit(KeyVisitor& v) override {
+    ClassOptions::visit(v);
+    v.key("label_smoothing", label_smoothing, between(0, 1),
+          "part of the label spread over all classes");
+  }
+};
+
 /// One-hot or soft labels over the last axis.
 std::optional<Losses> of_probabilities(LossBuilder& b) {
   GraphBuilder& g = b.g;
@@ -24,7 +33,7 @@ std::optional<Losses> of_probabilities(LossBuilder& b) {
     return std::nullopt;
   }
   const auto axis = static_cast<std::int64_t>(x.size() - 1);
-  const double smoothing = b.term.number("label_smoothing");
+  const double smoothing = b.options<SoftmaxOptions>().label_smoothing;
   ValueId y = g.cast(b.labels, g.dtype(logits));
   if (smoothing > 0)
     y = b.plus(b.times(y, 1 - smoothing), smoothing / static_cast<double>(x.back()));
@@ -37,13 +46,12 @@ std::optional<Losses> of_probabilities(LossBuilder& b) {
 ValueId smoothed(LossBuilder& b, const ClassLabels& found, ValueId losses) {
   GraphBuilder& g = b.g;
   const DType dtype = g.dtype(found.scores);
-  const ValueId w =
-      b.along_axis(b.term.numbers("class_weights"), 1, g.shape(found.scores).size(), dtype);
+  const auto& options = b.options<SoftmaxOptions>();
+  const ValueId w = b.along_axis(options.class_weights, 1, g.shape(found.scores).size(), dtype);
   const ValueId log_p = g.add_node("LogSoftmax", {found.scores}, {{"axis", std::int64_t{1}}});
   ValueId spread = g.reduce_sum(g.mul(log_p, w), {1}, false);
-  if (b.term.integer("ignore_index"))
-    spread = g.mul(spread, g.cast(*label_weights(b, found, false), dtype));
-  const double s = b.term.number("label_smoothing");
+  if (options.ignore_index) spread = g.mul(spread, g.cast(*label_weights(b, found, false), dtype));
+  const double s = options.label_smoothing;
   return g.sub(b.times(losses, 1 - s), b.times(spread, s / static_cast<double>(found.classes)));
 }
 
@@ -55,8 +63,9 @@ std::optional<Losses> build_softmax_cross_entropy(LossBuilder& b) {
   if (!found) return std::nullopt;
   const auto weights = label_weights(b, *found);
   if (!weights) return std::nullopt;
-  const double smoothing = b.term.number("label_smoothing");
-  const bool weighted_smoothing = smoothing > 0 && b.term.options.contains("class_weights");
+  const auto& options = b.options<SoftmaxOptions>();
+  const double smoothing = options.label_smoothing;
+  const bool weighted_smoothing = smoothing > 0 && !options.class_weights.empty();
   ValueId losses = g.add_node("SoftmaxCrossEntropy", {found->scores, found->labels, *weights},
                               {{"label_smoothing", weighted_smoothing ? 0.0 : smoothing}});
   if (weighted_smoothing) losses = smoothed(b, *found, losses);
@@ -72,10 +81,7 @@ LossKind softmax_cross_entropy() {
           .values = {{"logits", "value of the graph; never the output of a Softmax or Sigmoid",
                       ValueForm::logits}},
           .labels = {LabelForm::classes, "labels", "data field: class numbers or one-hot"},
-          .options = {ignore_index_option(),
-                      class_weights_option(),
-                      {"label_smoothing", number_value, "0.0",
-                       "part of the label spread over all classes", 0, 1}},
+          .options = SoftmaxOptions{},
           .scores = class_logits | class_scores,
           .build = build_softmax_cross_entropy};
 }

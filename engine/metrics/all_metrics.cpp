@@ -1,67 +1,36 @@
-// The list of metrics: engine/metrics/NAME.cpp has metrics::NAME().
+// The metrics of the list all_metrics.inl, by name, with what follows from a configured one.
 #include <algorithm>
 #include <cassert>
 
 #include "engine/metrics/metric.h"
 
-// clang-format off: one metric a line, in the order of messages and docs.
-#define TANDEM_METRICS(METRIC) \
-  METRIC(accuracy)             \
-  METRIC(auc)                  \
-  METRIC(auc_pr)               \
-  METRIC(bits_per_token)       \
-  METRIC(bits_per_byte)        \
-  METRIC(calibration)          \
-  METRIC(confusion)            \
-  METRIC(dice)                 \
-  METRIC(f1)                   \
-  METRIC(gauc)                 \
-  METRIC(iou)                  \
-  METRIC(log_loss)             \
-  METRIC(loss)                 \
-  METRIC(mae)                  \
-  METRIC(mse)                  \
-  METRIC(perplexity)           \
-  METRIC(precision)            \
-  METRIC(r2)                   \
-  METRIC(recall)               \
-  METRIC(rmse)                 \
-  METRIC(top_5)                \
-  METRIC(top_k)
-// clang-format on
-
 namespace tandem {
 namespace metrics {
-#define DECLARE_METRIC(name) MetricKind name();
-TANDEM_METRICS(DECLARE_METRIC)
-#undef DECLARE_METRIC
+#define TANDEM_METRIC(name) MetricKind name();
+#include "engine/metrics/all_metrics.inl"
 }  // namespace metrics
 
 std::span<const MetricKind> all_metrics() {
-#define LIST_METRIC(name) metrics::name(),
-  static const std::vector<MetricKind> list{TANDEM_METRICS(LIST_METRIC)};
-#undef LIST_METRIC
+  static const std::vector<MetricKind> list{
+#define TANDEM_METRIC(name) metrics::name(),
+#include "engine/metrics/all_metrics.inl"
+  };
   return list;
 }
 
-const MetricKind* find_metric(std::string_view name) {
-  const std::span<const MetricKind> all = all_metrics();
-  const auto found = std::find_if(all.begin(), all.end(),
-                                  [&](const MetricKind& kind) { return kind.name == name; });
-  return found == all.end() ? nullptr : &*found;
-}
+const MetricKind* find_metric(std::string_view name) { return find_named(all_metrics(), name); }
 
 MetricConfig metric_of(std::string_view kind) {
   MetricConfig metric;
   metric.kind = find_metric(kind);
   assert(metric.kind != nullptr);
-  metric.options = default_options(metric.kind->options);
+  metric.options = metric.kind->options;
   metric.name = metric.default_name();
   return metric;
 }
 
 std::string group_field(const MetricConfig& metric) {
-  return metric.kind->group_key.empty() ? "" : metric.text(metric.kind->group_key);
+  return metric.kind->group == nullptr ? "" : metric.kind->group(metric);
 }
 
 bool is_one_number(const MetricConfig& metric) {
@@ -69,9 +38,8 @@ bool is_one_number(const MetricConfig& metric) {
 }
 
 Better better_of(const std::vector<MetricConfig>& metrics, std::string_view name) {
-  const auto found = std::find_if(metrics.begin(), metrics.end(),
-                                  [&](const MetricConfig& metric) { return metric.name == name; });
-  return found == metrics.end() ? Better::smaller : found->kind->better;  // the loss
+  const MetricConfig* const found = find_named(metrics, name);
+  return found == nullptr ? Better::smaller : found->kind->better;  // the loss
 }
 
 void LabelSummary::add(const HostTensor& labels, std::span<const std::int64_t> groups) {

@@ -2,6 +2,7 @@
 
 #include "engine/metrics/class_scores.h"
 #include "engine/metrics/metric_sums.h"
+#include "engine/training/config/key_visitor.h"
 
 namespace tandem::metrics {
 namespace {
@@ -9,10 +10,12 @@ namespace {
 class RatioOfCounts final : public Metric {
  public:
   RatioOfCounts(const MetricConfig& metric, bool is_binary, double (*ratio)(const ClassCounts&))
-      : average_(metric.text("average")),
-        own_ignore_index_(metric.integer("ignore_index")),
+      : average_(metric.options.as<AverageOptions>().average),
         is_binary_(is_binary),
-        ratio_(ratio) {}
+        ratio_(ratio) {
+    if (const auto* own = metric.options.find<RegionOptions>())
+      own_ignore_index_ = own->ignore_index;
+  }
 
   void add(const MetricInput& input) override {
     const auto classes = static_cast<std::size_t>(
@@ -46,7 +49,7 @@ class RatioOfCounts final : public Metric {
   }
 
   double value() override {
-    if (average_ == "binary") return counts_.size() < 2 ? 0 : ratio_(counts_[1]);
+    if (average_ == Average::binary) return counts_.size() < 2 ? 0 : ratio_(counts_[1]);
     ClassCounts all;
     double sum = 0;
     std::int64_t occurring = 0;
@@ -59,7 +62,7 @@ class RatioOfCounts final : public Metric {
       sum += ratio_(c);
       ++occurring;
     }
-    if (average_ == "micro") return ratio_(all);
+    if (average_ == Average::micro) return ratio_(all);
     return occurring == 0 ? 0 : sum / static_cast<double>(occurring);
   }
 
@@ -74,7 +77,7 @@ class RatioOfCounts final : public Metric {
 
   std::string unfit(const TensorType& values, const TensorType& labels) const override {
     const std::int64_t classes = decided_classes(values.shape, labels.shape, is_binary_);
-    if (average_ == "binary" && classes != 2)
+    if (average_ == Average::binary && classes != 2)
       return "two classes, or `average` = \"macro\", \"micro\" or \"none\"";
     return "";
   }
@@ -86,7 +89,7 @@ class RatioOfCounts final : public Metric {
     return counts_[i].occurs() && !is_ignored;
   }
 
-  std::string average_;
+  Average average_;
   std::optional<std::int64_t> own_ignore_index_;
   bool is_binary_;
   double (*ratio_)(const ClassCounts&);
@@ -99,24 +102,27 @@ double share(std::int64_t part, std::int64_t whole) {
   return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
 }
 
-OptionInfo average_option(std::string_view fallback) {
-  return {.key = "average",
-          .type = string_value,
-          .fallback = fallback,
-          .help =
-              "binary: of class 1; macro: the mean over the classes that occur among labels or "
-              "predictions; micro: of all decisions together; none: one number a class",
-          .allowed = "binary|macro|micro|none"};
+void AverageOptions::visit(KeyVisitor& v) {
+  v.key("average", average,
+        "binary: of class 1; macro: the mean over the classes that occur among labels or "
+        "predictions; micro: of all decisions together; none: one number a class");
 }
 
-OptionInfo own_ignore_index_option() {
-  return {.key = "ignore_index",
-          .type = integer_value,
-          .fallback = "(that of the loss)",
-          .help = "labels that do not count, nor does that class among the averaged ones"};
+void RegionOptions::visit(KeyVisitor& v) {
+  AverageOptions::visit(v);
+  v.key("ignore_index", ignore_index, by_default("(that of the loss)"),
+        "labels that do not count, nor does that class among the averaged ones");
 }
 
-bool is_by_class(const MetricConfig& metric) { return metric.text("average") == "none"; }
+bool is_by_class(const MetricConfig& metric) {
+  return metric.options.as<AverageOptions>().average == Average::none;
+}
+
+std::string name_with_average(const MetricConfig& metric) {
+  const Average average = metric.options.as<AverageOptions>().average;
+  const bool is_usual = average == metric.kind->options.as<AverageOptions>().average;
+  return std::string(metric.kind->name) + (is_usual ? "" : "_" + std::string(choice_name(average)));
+}
 
 std::unique_ptr<Metric> of_class_counts(const MetricConfig& metric, unsigned scores,
                                         double (*ratio)(const ClassCounts&)) {

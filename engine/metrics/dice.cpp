@@ -16,9 +16,10 @@ MetricKind dice() {
           .help =
               "twice the intersection over the sum of labels and predictions of a class: 2 right / "
               "(2 right + wrong + missed)",
-          .options = {average_option("\"macro\""), own_ignore_index_option()},
+          .options = RegionOptions{},
           .better = Better::larger,
           .scores = class_scores | binary_scores,
+          .default_name = name_with_average,
           .is_table = is_by_class,
           .make = make_of_counts<dice_of>};
 }

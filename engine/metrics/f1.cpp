@@ -12,9 +12,10 @@ MetricKind f1() {
   return {.name = "f1",
           .source = "scikit-learn: f1_score",
           .help = "the harmonic mean of precision and recall: 2 right / (2 right + wrong + missed)",
-          .options = {average_option("\"binary\"")},
+          .options = AverageOptions{},
           .better = Better::larger,
           .scores = class_scores | binary_scores,
+          .default_name = name_with_average,
           .is_table = is_by_class,
           .make = make_of_counts<f1_of>};
 }

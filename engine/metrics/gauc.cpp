@@ -4,9 +4,17 @@
 
 #include "engine/metrics/metric_sums.h"
 #include "engine/metrics/sorted_scores.h"
+#include "engine/training/config/key_visitor.h"
 
 namespace tandem::metrics {
 namespace {
+
+struct GroupOptions final : KindOptions {
+  std::string group;
+  void visit(KeyVisitor& v) override {
+    v.key("group", group, required, "data field with an integer for each sample");
+  }
+};
 
 /// Keeps 16 bytes an element until the end.
 class GroupedArea final : public Metric {
@@ -61,6 +69,10 @@ class GroupedArea final : public Metric {
   bool nan_ = false;
 };
 
+const std::string& group_of(const MetricConfig& metric) {
+  return metric.options.as<GroupOptions>().group;
+}
+
 }  // namespace
 
 MetricKind gauc() {
@@ -69,14 +81,11 @@ MetricKind gauc() {
           .help =
               "the mean of the groups' auc, each weighted by its samples; groups without both "
               "classes are left out",
-          .options = {{.key = "group",
-                       .type = string_value,
-                       .fallback = "required",
-                       .help = "data field with an integer for each sample"}},
+          .options = GroupOptions{},
           .better = Better::larger,
           .scores = binary_scores,
           .labels = "a group with labels of both classes",
-          .group_key = "group",
+          .group = group_of,
           .make = plain<GroupedArea>};
 }
 

@@ -14,9 +14,10 @@ MetricKind iou() {
           .help =
               "intersection over union of labels and predictions of a class: right / (right + "
               "wrong + missed)",
-          .options = {average_option("\"macro\""), own_ignore_index_option()},
+          .options = RegionOptions{},
           .better = Better::larger,
           .scores = class_scores | binary_scores,
+          .default_name = name_with_average,
           .is_table = is_by_class,
           .make = make_of_counts<iou_of>};
 }

@@ -70,13 +70,15 @@ struct MetricKind {
   std::string_view name;
   std::string_view source;  // whose definition it follows
   std::string_view help;    // the formula, one line
-  std::vector<OptionInfo> options = {};
+  AnyOptions options = {};  // with their defaults
   Better better = Better::smaller;
   /// What the first value of a loss term has to be for the metric to accept it and the labels.
   unsigned scores = other_scores;
   std::string_view labels = "";  // for messages: those that it is defined for, if not all
-  /// The option that names a data field of groups; "": it has none.
-  std::string_view group_key = "";
+  /// The data field of groups that the options name; null: it has no groups.
+  const std::string& (*group)(const MetricConfig&) = nullptr;
+  /// The metric's name where none is given, from the options; null: the kind's.
+  std::string (*default_name)(const MetricConfig&) = nullptr;
   /// Whether it is more than one number; null: never.
   bool (*is_table)(const MetricConfig&) = nullptr;
   /// Makes one for a loss with these scores; null for "loss", which comes from the evaluation's
@@ -86,7 +88,7 @@ struct MetricKind {
   bool fits(const LossKind& loss) const { return (scores & loss.scores) != 0; }
 };
 
-/// All kinds, in the order of the list in all_metrics.cpp.
+/// All kinds, in the order of the list all_metrics.inl.
 std::span<const MetricKind> all_metrics();
 /// Null where there is no such kind.
 const MetricKind* find_metric(std::string_view name);

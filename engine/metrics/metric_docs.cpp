@@ -21,13 +21,6 @@ a `kind` of these, the keys beside it, and those of every metric: `name`, `by` (
 |---|---|---|---|---|---|
 )";
 
-// '|' would end a cell of a table.
-std::string table_cell(std::string_view text) {
-  std::string cell;
-  for (const char c : text) cell += c == '|' ? std::string("\\|") : std::string(1, c);
-  return cell;
-}
-
 std::string better_text(Better better) {
   if (better == Better::neither) return "neither";
   return better == Better::larger ? "larger" : "smaller";
@@ -39,8 +32,8 @@ std::string metrics_markdown() {
   std::string text(metrics_head);
   for (const MetricKind& kind : all_metrics()) {
     std::vector<std::string> keys;
-    for (const OptionInfo& option : kind.options)
-      keys.push_back(fmt::format("`{}`: {}", option.key, option.fallback));
+    for (const KeyInfo& option : kind.options.keys())
+      keys.push_back(fmt::format("`{}`: {}", option.path, option.fallback));
     text += fmt::format("| `{}` | {} | {} | {} | {} | {} |\n", kind.name, better_text(kind.better),
                         kind.make == nullptr ? "all" : losses_with(kind.scores),
                         table_cell(kind.help), joined(keys, "; "), table_cell(kind.source));

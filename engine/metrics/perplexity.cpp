@@ -3,16 +3,24 @@
 #include <numbers>
 
 #include "engine/metrics/token_losses.h"
+#include "engine/training/config/key_visitor.h"
 
 namespace tandem::metrics {
 namespace {
+
+struct ByteOptions final : KindOptions {
+  double bytes_per_token = 1;
+  void visit(KeyVisitor& v) override {
+    v.key("bytes_per_token", bytes_per_token, between(1e-3, 1e6),
+          "the bytes of the held-out text divided by its tokens");
+  }
+};
 
 double exponential(double mean) { return std::exp(mean); }
 double in_bits(double mean) { return mean / std::numbers::ln2; }
 
 std::unique_ptr<Metric> make_of_bytes(const MetricConfig& config, unsigned) {
-  const OptionValue& bytes = config.options.find("bytes_per_token")->second;
-  return of_token_losses(in_bits, std::get<double>(bytes));
+  return of_token_losses(in_bits, config.options.as<ByteOptions>().bytes_per_token);
 }
 
 }  // namespace
@@ -36,17 +44,12 @@ MetricKind bits_per_token() {
 }
 
 MetricKind bits_per_byte() {
-  constexpr double least = 1e-3, most = 1e6;
   return {.name = "bits_per_byte",
           .source = "PyTorch's cross_entropy divided by log 2 and by the bytes of a token",
           .help =
               "bits_per_token divided by bytes_per_token, so that models with other tokens "
               "compare",
-          .options = {{.key = "bytes_per_token",
-                       .fallback = "1.0",
-                       .help = "the bytes of the held-out text divided by its tokens",
-                       .low = least,
-                       .high = most}},
+          .options = ByteOptions{},
           .scores = class_logits,
           .make = make_of_bytes};
 }

@@ -12,9 +12,10 @@ MetricKind precision() {
   return {.name = "precision",
           .source = "scikit-learn: precision_score",
           .help = "the share of predictions of a class that are right; 0 where there is none",
-          .options = {average_option("\"binary\"")},
+          .options = AverageOptions{},
           .better = Better::larger,
           .scores = class_scores | binary_scores,
+          .default_name = name_with_average,
           .is_table = is_by_class,
           .make = make_of_counts<precision_of>};
 }

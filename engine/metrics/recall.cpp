@@ -12,9 +12,10 @@ MetricKind recall() {
   return {.name = "recall",
           .source = "scikit-learn: recall_score",
           .help = "the share of labels of a class that are predicted; 0 where there is none",
-          .options = {average_option("\"binary\"")},
+          .options = AverageOptions{},
           .better = Better::larger,
           .scores = class_scores | binary_scores,
+          .default_name = name_with_average,
           .is_table = is_by_class,
           .make = make_of_counts<recall_of>};
 }

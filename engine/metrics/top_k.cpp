@@ -3,9 +3,17 @@
 
 #include "engine/metrics/class_scores.h"
 #include "engine/metrics/metric_sums.h"
+#include "engine/training/config/key_visitor.h"
 
 namespace tandem::metrics {
 namespace {
+
+struct TopKOptions final : KindOptions {
+  std::int64_t k = 5;
+  void visit(KeyVisitor& v) override {
+    v.key("k", k, between(1, 1 << 30), "how many of the greatest scores count");
+  }
+};
 
 class TopK final : public Metric {
  public:
@@ -38,8 +46,14 @@ class TopK final : public Metric {
   std::int64_t k_, correct_ = 0, total_ = 0;
 };
 
+std::unique_ptr<Metric> make_top_5(const MetricConfig&, unsigned) {
+  return std::make_unique<TopK>(5);
+}
 std::unique_ptr<Metric> make_top_k(const MetricConfig& metric, unsigned) {
-  return std::make_unique<TopK>(metric.integer("k").value_or(5));
+  return std::make_unique<TopK>(metric.options.as<TopKOptions>().k);
+}
+std::string name_with_k(const MetricConfig& metric) {
+  return "top_" + std::to_string(metric.options.as<TopKOptions>().k);
 }
 
 }  // namespace
@@ -48,14 +62,10 @@ MetricKind top_k() {
   return {.name = "top_k",
           .source = "scikit-learn: top_k_accuracy_score",
           .help = "the share of labels whose score is among the k greatest",
-          .options = {{.key = "k",
-                       .type = integer_value,
-                       .fallback = "5",
-                       .help = "how many of the greatest scores count",
-                       .low = 1,
-                       .high = 1 << 30}},
+          .options = TopKOptions{},
           .better = Better::larger,
           .scores = class_scores,
+          .default_name = name_with_k,
           .make = make_top_k};
 }
 
@@ -65,7 +75,7 @@ MetricKind top_5() {
           .help = "top_k with k = 5",
           .better = Better::larger,
           .scores = class_scores,
-          .make = make_top_k};
+          .make = make_top_5};
 }
 
 }  // namespace tandem::metrics

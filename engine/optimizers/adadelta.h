@@ -12,9 +12,9 @@ struct AdadeltaSettings {
 
   template <class V>
   constexpr void visit(V& v) {
-    v.number("weight_decay", weight_decay, at_least(0), "added to the gradient");
-    v.number("rho", rho, between(0, 1), "decay of both mean squares");
-    v.number({"eps", "epsilon"}, epsilon, at_least(0), "added to both mean squares");
+    v.key("weight_decay", weight_decay, at_least(0), "added to the gradient");
+    v.key("rho", rho, between(0, 1), "decay of both mean squares");
+    v.key({"eps", "epsilon"}, epsilon, at_least(0), "added to both mean squares");
   }
 };
 

@@ -17,12 +17,12 @@ struct AdafactorSettings {
 
   template <class V>
   constexpr void visit(V& v) {
-    v.number("weight_decay", weight_decay, at_least(0), "decoupled");
-    v.number("beta2_decay", beta2_decay, between(-10, 0),
-             "step t counts t^beta2_decay in the means of squares");
-    v.number("eps1", eps1, at_least(0), "least root of the second moment");
-    v.number("eps2", eps2, at_least(0), "least size of a parameter, to which steps are relative");
-    v.number("d", d, at_least(1), "greatest size of a step before the rate");
+    v.key("weight_decay", weight_decay, at_least(0), "decoupled");
+    v.key("beta2_decay", beta2_decay, between(-10, 0),
+          "step t counts t^beta2_decay in the means of squares");
+    v.key("eps1", eps1, at_least(0), "least root of the second moment");
+    v.key("eps2", eps2, at_least(0), "least size of a parameter, to which steps are relative");
+    v.key("d", d, at_least(1), "greatest size of a step before the rate");
   }
 };
 

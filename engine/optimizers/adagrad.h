@@ -11,11 +11,11 @@ struct AdagradSettings {
 
   template <class V>
   constexpr void visit(V& v) {
-    v.number("weight_decay", weight_decay, at_least(0), "added to the gradient");
-    v.number({"eps", "epsilon"}, epsilon, at_least(0), "added to the root of the sum");
-    v.number("lr_decay", lr_decay, at_least(0), "lr / (1 + (step - 1) lr_decay)");
-    v.start("initial_accumulator", initial_accumulator, at_least(0),
-            "where the sum of squares starts");
+    v.key("weight_decay", weight_decay, at_least(0), "added to the gradient");
+    v.key({"eps", "epsilon"}, epsilon, at_least(0), "added to the root of the sum");
+    v.key("lr_decay", lr_decay, at_least(0), "lr / (1 + (step - 1) lr_decay)");
+    v.key({"initial_accumulator", ""}, initial_accumulator, at_least(0),
+          "where the sum of squares starts");
   }
 };
 

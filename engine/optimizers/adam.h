@@ -20,14 +20,14 @@ struct AdamSettings {
 
   template <class V>
   constexpr void visit(V& v) {
-    v.number("weight_decay", weight_decay, at_least(0),
-             decoupled ? "decoupled" : "added to the gradient");
+    v.key("weight_decay", weight_decay, at_least(0),
+          decoupled ? "decoupled" : "added to the gradient");
     v.pair("betas", "beta1", beta1, "beta2", beta2, from_below(0, 1), "decay of both moments");
-    v.number({"eps", "epsilon"}, epsilon, at_least(0), "added to the root of the second moment");
-    v.choice("epsilon_form", epsilon_form, "pytorch|onnx",
-             "eps added after (pytorch) or before (onnx) bias correction");
-    v.flag("bias_correction", bias_correction, "of both moments");
-    v.hidden_flag("decoupled", decoupled);
+    v.key({"eps", "epsilon"}, epsilon, at_least(0), "added to the root of the second moment");
+    v.key("epsilon_form", epsilon_form, "pytorch|onnx",
+          "eps added after (pytorch) or before (onnx) bias correction");
+    v.key("bias_correction", bias_correction, "of both moments");
+    v.key({"", "decoupled"}, decoupled, "");
   }
 };
 

@@ -12,10 +12,10 @@ struct AdamaxSettings {
 
   template <class V>
   constexpr void visit(V& v) {
-    v.number("weight_decay", weight_decay, at_least(0), "added to the gradient");
+    v.key("weight_decay", weight_decay, at_least(0), "added to the gradient");
     v.pair("betas", "beta1", beta1, "beta2", beta2, from_below(0, 1),
            "decay of the first moment and of the greatest gradient");
-    v.number({"eps", "epsilon"}, epsilon, at_least(0), "added to the size of the gradient");
+    v.key({"eps", "epsilon"}, epsilon, at_least(0), "added to the size of the gradient");
   }
 };
 

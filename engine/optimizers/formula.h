@@ -39,6 +39,7 @@ TANDEM_FORMULA T formula_power(T x, S exponent) {
 }
 
 /// A key of the configuration and the attribute of the update, whose name is an alias of the key.
+/// "" for the key: users cannot set it; for the attribute: the update need not know it.
 struct SettingNames {
   const char* key;
   const char* attribute;

@@ -21,20 +21,17 @@ struct FtrlSettings {
 
   template <class V>
   constexpr void visit(V& v) {
-    v.start("initial_accumulator", initial_accumulator, at_least(0),
-            "where the sum of squares starts");
-    v.number("l1", l1, at_least(0), "makes weights exactly 0");
-    v.number("l2", l2, at_least(0), "pulls weights to 0");
-    v.number("beta", beta, at_least(0), "added to the root of the accumulator");
-    v.number("l2_shrinkage", l2_shrinkage, at_least(0),
-             "adds 2 l2_shrinkage w to the gradient of linear");
-    v.number("lr_power", lr_power, between(-10, 0), "power of the accumulator in the rate");
-    if (group)
-      v.number("l21", l21, at_least(0), "makes whole rows exactly 0");
-    else
-      v.hidden_number("l21", l21, at_least(0));
-    v.choice("dialect", dialect, "mcmahan|tensorflow|mindspore",
-             "l2 |w|^2 / 2 as in the paper, or l2 |w|^2 as in TensorFlow and MindSpore");
+    v.key({"initial_accumulator", ""}, initial_accumulator, at_least(0),
+          "where the sum of squares starts");
+    v.key("l1", l1, at_least(0), "makes weights exactly 0");
+    v.key("l2", l2, at_least(0), "pulls weights to 0");
+    v.key("beta", beta, at_least(0), "added to the root of the accumulator");
+    v.key("l2_shrinkage", l2_shrinkage, at_least(0),
+          "adds 2 l2_shrinkage w to the gradient of linear");
+    v.key("lr_power", lr_power, between(-10, 0), "power of the accumulator in the rate");
+    v.key({group ? "l21" : "", "l21"}, l21, at_least(0), "makes whole rows exactly 0");
+    v.key("dialect", dialect, "mcmahan|tensorflow|mindspore",
+          "l2 |w|^2 / 2 as in the paper, or l2 |w|^2 as in TensorFlow and MindSpore");
   }
 };
 

@@ -15,13 +15,12 @@ struct LambSettings {
 
   template <class V>
   constexpr void visit(V& v) {
-    v.number("weight_decay", weight_decay, at_least(0), "decoupled");
+    v.key("weight_decay", weight_decay, at_least(0), "decoupled");
     v.pair("betas", "beta1", beta1, "beta2", beta2, from_below(0, 1), "decay of both moments");
-    v.number({"eps", "epsilon"}, epsilon, at_least(0), "added to the root of the second moment");
-    v.flag("bias_correction", bias_correction, "of both moments");
-    v.key_flag("always_adapt", always_adapt, "false: no ratio of norms where weight_decay is 0");
-    v.number("trust_clip", trust_clip, at_least(0),
-             "the ratio of norms is at most this; 0: no bound");
+    v.key({"eps", "epsilon"}, epsilon, at_least(0), "added to the root of the second moment");
+    v.key("bias_correction", bias_correction, "of both moments");
+    v.key({"always_adapt", ""}, always_adapt, "false: no ratio of norms where weight_decay is 0");
+    v.key("trust_clip", trust_clip, at_least(0), "the ratio of norms is at most this; 0: no bound");
   }
 };
 

@@ -11,7 +11,7 @@ struct LionSettings {
 
   template <class V>
   constexpr void visit(V& v) {
-    v.number("weight_decay", weight_decay, at_least(0), "decoupled");
+    v.key("weight_decay", weight_decay, at_least(0), "decoupled");
     v.pair("betas", "beta1", beta1, "beta2", beta2, from_below(0, 1),
            "decay of the moment in the step, and in what is kept");
   }

@@ -14,10 +14,10 @@ struct MomentumSettings {
 
   template <class V>
   constexpr void visit(V& v) {
-    v.number("weight_decay", weight_decay, at_least(0), "added to the gradient");
-    v.number("momentum", momentum, between(0, 1), "decay of the velocity");
-    v.flag("nesterov", nesterov, "a step ahead along the velocity");
-    v.number("beta", beta, at_least(0), "factor of gradients after the first");
+    v.key("weight_decay", weight_decay, at_least(0), "added to the gradient");
+    v.key("momentum", momentum, between(0, 1), "decay of the velocity");
+    v.key("nesterov", nesterov, "a step ahead along the velocity");
+    v.key("beta", beta, at_least(0), "factor of gradients after the first");
   }
 };
 

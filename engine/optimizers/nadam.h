@@ -13,13 +13,12 @@ struct NadamSettings {
 
   template <class V>
   constexpr void visit(V& v) {
-    v.number("weight_decay", weight_decay, at_least(0),
-             "added to the gradient unless decoupled_weight_decay");
+    v.key("weight_decay", weight_decay, at_least(0),
+          "added to the gradient unless decoupled_weight_decay");
     v.pair("betas", "beta1", beta1, "beta2", beta2, from_below(0, 1), "decay of both moments");
-    v.number({"eps", "epsilon"}, epsilon, at_least(0), "added to the root of the second moment");
-    v.number("momentum_decay", momentum_decay, at_least(0), "how soon beta1 counts in full");
-    v.flag("decoupled_weight_decay", decoupled,
-           "w shrinks by lr weight_decay instead, as in adamw");
+    v.key({"eps", "epsilon"}, epsilon, at_least(0), "added to the root of the second moment");
+    v.key("momentum_decay", momentum_decay, at_least(0), "how soon beta1 counts in full");
+    v.key("decoupled_weight_decay", decoupled, "w shrinks by lr weight_decay instead, as in adamw");
   }
 };
 

@@ -14,12 +14,11 @@ struct RadamSettings {
 
   template <class V>
   constexpr void visit(V& v) {
-    v.number("weight_decay", weight_decay, at_least(0),
-             "added to the gradient unless decoupled_weight_decay");
+    v.key("weight_decay", weight_decay, at_least(0),
+          "added to the gradient unless decoupled_weight_decay");
     v.pair("betas", "beta1", beta1, "beta2", beta2, from_below(0, 1), "decay of both moments");
-    v.number({"eps", "epsilon"}, epsilon, at_least(0), "added to the root of the second moment");
-    v.flag("decoupled_weight_decay", decoupled,
-           "w shrinks by lr weight_decay instead, as in adamw");
+    v.key({"eps", "epsilon"}, epsilon, at_least(0), "added to the root of the second moment");
+    v.key("decoupled_weight_decay", decoupled, "w shrinks by lr weight_decay instead, as in adamw");
   }
 };
 

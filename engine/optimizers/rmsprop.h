@@ -14,11 +14,11 @@ struct RmspropSettings {
 
   template <class V>
   constexpr void visit(V& v) {
-    v.number("weight_decay", weight_decay, at_least(0), "added to the gradient");
-    v.number("momentum", momentum, between(0, 1), "decay of the sum of scaled gradients");
-    v.number("alpha", alpha, between(0, 1), "decay of the mean square");
-    v.number({"eps", "epsilon"}, epsilon, at_least(0), "added to the root of the mean square");
-    v.flag("centered", centered, "the variance stands for the mean square");
+    v.key("weight_decay", weight_decay, at_least(0), "added to the gradient");
+    v.key("momentum", momentum, between(0, 1), "decay of the sum of scaled gradients");
+    v.key("alpha", alpha, between(0, 1), "decay of the mean square");
+    v.key({"eps", "epsilon"}, epsilon, at_least(0), "added to the root of the mean square");
+    v.key("centered", centered, "the variance stands for the mean square");
   }
 };
 

@@ -40,37 +40,25 @@ template <class F>
 struct SettingVisitor {
   F f;
 
-  constexpr void number(SettingNames n, double& x, NumberRange range, const char* help) {
+  constexpr void key(SettingNames n, double& x, NumberRange range, const char* help) {
     f(SettingInfo{.key = n.key, .attribute = n.attribute, .range = range, .help = help}, x);
   }
-  constexpr void flag(SettingNames n, bool& x, const char* help) {
+  constexpr void key(SettingNames n, bool& x, const char* help) {
     f(SettingInfo{.key = n.key, .attribute = n.attribute, .help = help}, x);
   }
+  /// `choices`: the names of its values, "a|b|c".
   template <class Choice>
-  constexpr void choice(SettingNames n, Choice& x, const char* choices, const char* help) {
+  constexpr void key(SettingNames n, Choice& x, const char* choices, const char* help) {
     int index = static_cast<int>(x);
     f(SettingInfo{.key = n.key, .attribute = n.attribute, .choices = choices, .help = help}, index);
     x = static_cast<Choice>(index);
   }
+  /// Two keys, and `list` with both of them.
   constexpr void pair(const char* list, const char* first, double& x, const char* second, double& y,
                       NumberRange range, const char* help) {
     f(SettingInfo{.key = first, .attribute = first, .list = list, .range = range, .help = help}, x);
     f(SettingInfo{.key = second, .attribute = second, .list = list, .range = range, .help = help},
       y);
-  }
-  /// Where a state starts.
-  constexpr void start(const char* key, double& x, NumberRange range, const char* help) {
-    f(SettingInfo{.key = key, .attribute = {}, .range = range, .help = help}, x);
-  }
-  /// A flag that the update need not know.
-  constexpr void key_flag(const char* key, bool& x, const char* help) {
-    f(SettingInfo{.key = key, .attribute = {}, .help = help}, x);
-  }
-  constexpr void hidden_flag(const char* attribute, bool& x) {
-    f(SettingInfo{.key = {}, .attribute = attribute}, x);
-  }
-  constexpr void hidden_number(const char* attribute, double& x, NumberRange range) {
-    f(SettingInfo{.key = {}, .attribute = attribute, .range = range}, x);
   }
 };
 

@@ -13,10 +13,10 @@ struct SgdSettings {
 
   template <class V>
   constexpr void visit(V& v) {
-    v.number("weight_decay", weight_decay, at_least(0), "added to the gradient");
-    v.number("momentum", momentum, between(0, 1), "decay of the sum of gradients");
-    v.number("dampening", dampening, between(0, 1), "1 - dampening of a gradient enters the sum");
-    v.flag("nesterov", nesterov, "a step ahead; with momentum and without dampening");
+    v.key("weight_decay", weight_decay, at_least(0), "added to the gradient");
+    v.key("momentum", momentum, between(0, 1), "decay of the sum of gradients");
+    v.key("dampening", dampening, between(0, 1), "1 - dampening of a gradient enters the sum");
+    v.key("nesterov", nesterov, "a step ahead; with momentum and without dampening");
   }
 };
 

@@ -46,12 +46,7 @@ const std::vector<GraphPass>& forward_passes();
 Graph run_passes(Graph graph, PassContext& context, const std::vector<std::string>& disabled = {},
                  std::vector<PassTime>* times = nullptr);
 
-Graph fold_constants(const Graph& graph, PassContext& context);
-Graph simplify(const Graph& graph, PassContext& context);
-Graph recognise_gelu(const Graph& graph, PassContext& context);
-Graph recognise_layer_normalization(const Graph& graph, PassContext& context);
-Graph recognise_attention(const Graph& graph, PassContext& context);
-Graph recognise_cross_entropy(const Graph& graph, PassContext& context);
-Graph recognise_embedding_bag(const Graph& graph, PassContext& context);
+#define TANDEM_FORWARD_PASS(name, run) Graph run(const Graph& graph, PassContext& context);
+#include "engine/passes/forward_passes.inl"
 
 }  // namespace tandem

@@ -4,24 +4,13 @@
 
 #include "engine/graph/rewrite.h"
 #include "engine/passes/pass.h"
-#include "engine/passes/stable/stable.h"
 
 namespace tandem {
 
 const std::vector<GraphPass>& forward_passes() {
   static const std::vector<GraphPass> list{
-      {"fold_constants", fold_constants},
-      {"simplify", simplify},
-      {"stable_exponentials", stable_exponentials},
-      {"stable_entropies", stable_entropies},
-      {"stable_logarithms", stable_logarithms},
-      {"recognise_gelu", recognise_gelu},
-      {"recognise_layer_normalization", recognise_layer_normalization},
-      {"stable_roots", stable_roots},
-      {"recognise_attention", recognise_attention},
-      {"recognise_cross_entropy", recognise_cross_entropy},
-      {"recognise_embedding_bag", recognise_embedding_bag},
-      {"simplify_again", simplify},
+#define TANDEM_FORWARD_PASS(name, run) {#name, run},
+#include "engine/passes/forward_passes.inl"
   };
   return list;
 }

@@ -9,8 +9,8 @@ struct ConstantSchedule {
   static constexpr std::string_view name = "constant";
   static constexpr bool needs_length = false;
 
-  template <class Keys>
-  void visit(Keys&) {}
+  template <class V>
+  void visit(V&) {}
   double factor(const SchedulePlace&) const { return 1; }
   bool operator==(const ConstantSchedule&) const = default;
 };

@@ -13,9 +13,9 @@ struct CosineSchedule {
   static constexpr bool needs_length = true;
   double final = 0;
 
-  template <class Keys>
-  void visit(Keys& keys) {
-    keys.rate("final", final, "learning rate at the end of the run");
+  template <class V>
+  void visit(V& v) {
+    v.key("final", final, at_least(0), "learning rate at the end of the run");
   }
   double factor(const SchedulePlace& place) const {
     const double end = place.factor_of(final);

@@ -16,12 +16,12 @@ struct CosineRestartsSchedule {
   std::int64_t multiplier = 1;     // PyTorch's T_mult
   double final = 0;
 
-  template <class Keys>
-  void visit(Keys& keys) {
-    keys.required_duration("period", period, "how long the first cosine lasts (T_0)");
-    keys.count("multiplier", multiplier, between(1, 1000),
-               "how many times as long as the one before each other cosine lasts (T_mult)");
-    keys.rate("final", final, "learning rate at the end of each cosine");
+  template <class V>
+  void visit(V& v) {
+    v.key("period", period, required, in_steps, "how long the first cosine lasts (T_0)");
+    v.key("multiplier", multiplier, between(1, 1000),
+          "how many times as long as the one before each other cosine lasts (T_mult)");
+    v.key("final", final, at_least(0), "learning rate at the end of each cosine");
   }
   double factor(const SchedulePlace& place) const {
     std::int64_t length = place.steps_of(*period), t = place.step(*period);

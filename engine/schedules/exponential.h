@@ -13,10 +13,11 @@ struct ExponentialSchedule {
   std::optional<Duration> period;  // set
   double gamma = 0.1;
 
-  template <class Keys>
-  void visit(Keys& keys) {
-    keys.required_duration("period", period, "after so long the rate is gamma times what it was");
-    keys.number("gamma", gamma, at_least(0), "factor from period to period, in equal steps");
+  template <class V>
+  void visit(V& v) {
+    v.key("period", period, required, in_steps,
+          "after so long the rate is gamma times what it was");
+    v.key("gamma", gamma, at_least(0), "factor from period to period, in equal steps");
   }
   double factor(const SchedulePlace& place) const {
     return std::pow(gamma, static_cast<double>(place.step(*period)) /

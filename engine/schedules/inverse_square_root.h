@@ -13,10 +13,10 @@ struct InverseSquareRootSchedule {
   static constexpr bool needs_length = false;
   std::optional<Duration> timescale;  // where left out: set to the warm-up's when read
 
-  template <class Keys>
-  void visit(Keys& keys) {
-    keys.duration("timescale", timescale, "(warmup, or \"10000 steps\")",
-                  "after three times so long the rate is half as high");
+  template <class V>
+  void visit(V& v) {
+    v.key("timescale", timescale, in_steps, by_default("(warmup, or \"10000 steps\")"),
+          "after three times so long the rate is half as high");
   }
   double factor(const SchedulePlace& place) const {
     const Duration scale = timescale.value_or(Duration{10000, Duration::Unit::steps});

@@ -11,9 +11,9 @@ struct LinearSchedule {
   static constexpr bool needs_length = true;
   double final = 0;
 
-  template <class Keys>
-  void visit(Keys& keys) {
-    keys.rate("final", final, "learning rate at the end of the run");
+  template <class V>
+  void visit(V& v) {
+    v.key("final", final, at_least(0), "learning rate at the end of the run");
   }
   double factor(const SchedulePlace& place) const {
     return 1 + (place.factor_of(final) - 1) * place.done();

@@ -14,11 +14,12 @@ struct MultistepSchedule {
   std::vector<Duration> milestones;
   double gamma = 0.1;
 
-  template <class Keys>
-  void visit(Keys& keys) {
-    keys.required_durations("milestones", milestones, "after which the rate falls, once after each",
-                            "after so long, from the end of the warm-up on");
-    keys.number("gamma", gamma, at_least(0), "factor from stair to stair");
+  template <class V>
+  void visit(V& v) {
+    v.key("milestones", milestones, required, in_steps,
+          parts("[]", duration_value, "after so long, from the end of the warm-up on"),
+          "after which the rate falls, once after each");
+    v.key("gamma", gamma, at_least(0), "factor from stair to stair");
   }
   double factor(const SchedulePlace& place) const {
     const auto over = std::count_if(milestones.begin(), milestones.end(), [&](const Duration& m) {

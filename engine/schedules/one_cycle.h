@@ -9,20 +9,26 @@
 
 namespace tandem {
 
+/// The curve between rates.
+enum class Anneal : std::uint8_t { cos, linear };
+template <>
+inline constexpr std::string_view names_of<Anneal> = "cos|linear";
+
 struct OneCycleSchedule {
   static constexpr std::string_view name = "one_cycle";
   static constexpr bool needs_length = true;
   double pct_start = 0.3, div_factor = 25, final_div_factor = 1e4;
-  bool linear = false, three_phase = false;
+  Anneal anneal = Anneal::cos;
+  bool three_phase = false;
 
-  template <class Keys>
-  void visit(Keys& keys) {
-    keys.number("pct_start", pct_start, between(0, 1), "part of the run in which the rate rises");
-    keys.number("div_factor", div_factor, at_least(1), "highest rate over the first one");
-    keys.number("final_div_factor", final_div_factor, at_least(1), "first rate over the last one");
-    keys.choice("anneal", linear, "cos|linear", "the curve between rates");
-    keys.flag("three_phase", three_phase,
-              "falls to the first rate as fast as it rose, then to the last one");
+  template <class V>
+  void visit(V& v) {
+    v.key("pct_start", pct_start, between(0, 1), "part of the run in which the rate rises");
+    v.key("div_factor", div_factor, at_least(1), "highest rate over the first one");
+    v.key("final_div_factor", final_div_factor, at_least(1), "first rate over the last one");
+    v.key("anneal", anneal, "the curve between rates");
+    v.key("three_phase", three_phase,
+          "falls to the first rate as fast as it rose, then to the last one");
   }
   double factor(const SchedulePlace& place) const {
     const auto total = static_cast<double>(place.length);
@@ -41,7 +47,7 @@ struct OneCycleSchedule {
 
  private:
   double between_rates(double from, double to, double done) const {
-    if (linear) return (to - from) * done + from;
+    if (anneal == Anneal::linear) return (to - from) * done + from;
     return to + (from - to) / 2 * (1 + std::cos(M_PI * done));
   }
 };

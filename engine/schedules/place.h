@@ -5,10 +5,13 @@
 #include <cstdint>
 #include <optional>
 
-#include "engine/graph/number_range.h"
 #include "engine/training/config/config_types.h"
+#include "engine/training/config/key_notes.h"
 
 namespace tandem {
+
+/// Of a key that is a duration, or several of them.
+inline constexpr auto in_steps = no_times("a schedule counts steps or epochs");
 
 /// A step after the warm-up. Steps are counted from 0, as those of PyTorch's schedulers.
 struct SchedulePlace {

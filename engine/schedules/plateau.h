@@ -18,29 +18,34 @@ struct PlateauState {
   bool operator==(const PlateauState&) const = default;
 };
 
+/// Whether the threshold is a part of the best value, or a number.
+enum class ThresholdMode : std::uint8_t { rel, abs };
+template <>
+inline constexpr std::string_view names_of<ThresholdMode> = "rel|abs";
+
 struct PlateauSchedule {
   static constexpr std::string_view name = "plateau";
   static constexpr bool needs_length = false;
   std::string metric = "loss";
-  bool absolute = false;
+  ThresholdMode threshold_mode = ThresholdMode::rel;
   double decay = 0.1, threshold = 1e-4, min_lr = 0, epsilon = 1e-8;
   std::int64_t patience = 10, cooldown = 0;
 
-  template <class Keys>
-  void visit(Keys& keys) {
-    keys.metric("metric", metric,
-                "name of the loss or of one of eval.metrics that is one number; what is better "
-                "follows from it");
-    keys.number("factor", decay, from_below(0, 1), "of the rate, each time that it falls");
-    keys.count("patience", patience, at_least(0),
-               "so many evaluations without a better one are put up with");
-    keys.number("threshold", threshold, at_least(0), "what is better is so by more than this");
-    keys.choice("threshold_mode", absolute, "rel|abs",
-                "the threshold is a part of the best value, or a number");
-    keys.count("cooldown", cooldown, at_least(0),
-               "so many evaluations after the rate fell are passed over");
-    keys.rate("min_lr", min_lr, "learning rate below which it does not fall");
-    keys.number("eps", epsilon, at_least(0), "where it would fall by less, it stays");
+  template <class V>
+  void visit(V& v) {
+    v.key("metric", metric,
+          "name of the loss or of one of eval.metrics that is one number; what is better "
+          "follows from it");
+    v.key("factor", decay, from_below(0, 1), "of the rate, each time that it falls");
+    v.key("patience", patience, at_least(0),
+          "so many evaluations without a better one are put up with");
+    v.key("threshold", threshold, at_least(0), "what is better is so by more than this");
+    v.key("threshold_mode", threshold_mode,
+          "the threshold is a part of the best value, or a number");
+    v.key("cooldown", cooldown, at_least(0),
+          "so many evaluations after the rate fell are passed over");
+    v.key("min_lr", min_lr, at_least(0), "learning rate below which it does not fall");
+    v.key("eps", epsilon, at_least(0), "where it would fall by less, it stays");
   }
   double factor(const SchedulePlace&) const { return 1; }
 
@@ -65,7 +70,8 @@ struct PlateauSchedule {
 
  private:
   bool is_better(double value, double best, bool larger) const {
-    if (absolute) return larger ? value > best + threshold : value < best - threshold;
+    if (threshold_mode == ThresholdMode::abs)
+      return larger ? value > best + threshold : value < best - threshold;
     return larger ? value > best * (1 + threshold) : value < best * (1 - threshold);
   }
 };

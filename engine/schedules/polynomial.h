@@ -13,10 +13,10 @@ struct PolynomialSchedule {
   static constexpr bool needs_length = true;
   double power = 1, final = 0;
 
-  template <class Keys>
-  void visit(Keys& keys) {
-    keys.number("power", power, at_least(0), "exponent of the part of the run that is left");
-    keys.rate("final", final, "learning rate at the end of the run");
+  template <class V>
+  void visit(V& v) {
+    v.key("power", power, at_least(0), "exponent of the part of the run that is left");
+    v.key("final", final, at_least(0), "learning rate at the end of the run");
   }
   double factor(const SchedulePlace& place) const {
     const double end = place.factor_of(final);

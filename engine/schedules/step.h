@@ -13,10 +13,10 @@ struct StepSchedule {
   std::optional<Duration> step_size;  // set
   double gamma = 0.1;
 
-  template <class Keys>
-  void visit(Keys& keys) {
-    keys.required_duration("step_size", step_size, "how long one stair lasts");
-    keys.number("gamma", gamma, at_least(0), "factor from stair to stair");
+  template <class V>
+  void visit(V& v) {
+    v.key("step_size", step_size, required, in_steps, "how long one stair lasts");
+    v.key("gamma", gamma, at_least(0), "factor from stair to stair");
   }
   double factor(const SchedulePlace& place) const {
     const std::int64_t stairs = place.step(*step_size) / place.steps_of(*step_size);

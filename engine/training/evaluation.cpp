@@ -345,7 +345,7 @@ void Evaluation::Impl::add_metrics(EvaluatedPart& part, const BoundProgram& boun
     const HostTensor values = made(bound, metric.term->values[0], ticket);
     const HostTensor labels = fed(bound, metric.term->labels, ticket);
     part.metrics.metrics[i]->add(
-        {values, labels, metric.term->integer("ignore_index"), groups, slices});
+        {values, labels, class_options(*metric.term).ignore_index, groups, slices});
   }
 }
 

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "engine/graph/error.h"
+#include "engine/losses/distillation.h"
 #include "engine/passes/teacher.h"
 #include "engine/training/checkpoints/checkpoint.h"
 #include "tests/harness/operator_case.h"
@@ -108,7 +109,7 @@ TEST_F(Distillation, TheSectionMakesTermsOnce) {
   const LossTerm& term = made.loss.terms[1];
   EXPECT_EQ(term.name, "distillation");
   EXPECT_EQ(term.values, (std::vector<std::string>{"logits", "teacher.logits"}));
-  EXPECT_EQ(term.number("temperature"), 3);
+  EXPECT_EQ(term.options.as<DistillationOptions>().temperature, 3);
   EXPECT_EQ(term.weight, 0.5);
   EXPECT_EQ(parse_run_config(to_toml(made), "/other/train.resolved.toml").loss, made.loss);
 }

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "engine/graph/error.h"
+#include "engine/losses/loss_weights.h"
 #include "engine/metrics/metric.h"
 #include "engine/training/checkpoints/checkpoint.h"
 #include "tests/harness/operator_case.h"
@@ -43,7 +44,7 @@ double whole_loss(const OperatorSet& operators, const RunConfig& config, const D
   }
   const auto found = testing::evaluate(
       graph, feeds, {graph.find_output("loss")->value, graph.find_output("logits")->value});
-  accuracy.add({found[1], feeds.back().second, config.loss.terms[0].integer("ignore_index")});
+  accuracy.add({found[1], feeds.back().second, class_options(config.loss.terms[0]).ignore_index});
   return found[0].as<float>()[0];
 }
 

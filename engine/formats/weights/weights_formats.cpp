@@ -1,33 +1,23 @@
-// The list of formats that weights are loaded from: NAME_weights.cpp has NAME_weights().
+// Chooses among the formats of the list weights_formats.inl by the ending of a path.
 #include <algorithm>
 #include <cctype>
 
 #include "engine/formats/weights/weights_file.h"
 #include "engine/graph/error.h"
 
-// clang-format off: best first, as an ending may be the end of another one.
-#define TANDEM_WEIGHTS(FORMAT) \
-  FORMAT(sharded)              \
-  FORMAT(safetensors)          \
-  FORMAT(npz)                  \
-  FORMAT(torch)
-// clang-format on
-
 namespace tandem {
-#define DECLARE_WEIGHTS(name) WeightsFormat name##_weights();
-TANDEM_WEIGHTS(DECLARE_WEIGHTS)
-#undef DECLARE_WEIGHTS
+#define TANDEM_WEIGHTS_FORMAT(name) WeightsFormat name##_weights();
+#include "engine/formats/weights/weights_formats.inl"
 
 namespace {
 
 const std::vector<WeightsFormat>& all_formats() {
-#define LIST_WEIGHTS(name) name##_weights(),
   static const std::vector<WeightsFormat> list{
-      TANDEM_WEIGHTS(LIST_WEIGHTS)  //
+#define TANDEM_WEIGHTS_FORMAT(name) name##_weights(),
+#include "engine/formats/weights/weights_formats.inl"
       WeightsFormat{"ONNX", ".onnx"},
       WeightsFormat{"run", ""},  // a run directory, or one of its checkpoints
   };
-#undef LIST_WEIGHTS
   return list;
 }
 

@@ -4,7 +4,7 @@
 
 #include "engine/graph/rewrite.h"
 #include "engine/passes/match.h"
-#include "engine/passes/stable/stable.h"
+#include "engine/passes/pass.h"
 
 namespace tandem {
 namespace {

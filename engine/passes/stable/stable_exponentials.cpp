@@ -2,7 +2,7 @@
 // exponentials become Sigmoid and Softmax, which have no infinity over infinity.
 #include "engine/graph/rewrite.h"
 #include "engine/passes/match.h"
-#include "engine/passes/stable/stable.h"
+#include "engine/passes/pass.h"
 
 namespace tandem {
 namespace {

@@ -2,8 +2,8 @@
 // Softplus, LogSoftmax and sums of shifted exponentials.
 #include "engine/graph/rewrite.h"
 #include "engine/passes/match.h"
+#include "engine/passes/pass.h"
 #include "engine/passes/stable/logarithm_of.h"
-#include "engine/passes/stable/stable.h"
 
 namespace tandem {
 namespace {

@@ -2,7 +2,7 @@
 // is 0: PyTorch's norm, std and cdist have it there, a plain root has an infinite one.
 #include "engine/graph/rewrite.h"
 #include "engine/passes/match.h"
-#include "engine/passes/stable/stable.h"
+#include "engine/passes/pass.h"
 
 namespace tandem {
 namespace {

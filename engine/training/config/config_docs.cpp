@@ -26,13 +26,6 @@ std::string default_text(const KeyInfo& key) {
   return std::string(text);
 }
 
-// '|' would end a cell of a table.
-std::string cell(std::string_view text) {
-  std::string result;
-  for (const char c : text) result += c == '|' ? std::string("\\|") : std::string(1, c);
-  return result;
-}
-
 std::string one_group_of_options(const KeyInfo& key) {  // the section of the page a key belongs to
   const std::size_t end = key.path.find('.');
   const bool whole = end == std::string_view::npos;
@@ -42,6 +35,13 @@ std::string one_group_of_options(const KeyInfo& key) {  // the section of the pa
 }
 
 }  // namespace
+
+// '|' would end a cell.
+std::string table_cell(std::string_view text) {
+  std::string result;
+  for (const char c : text) result += c == '|' ? std::string("\\|") : std::string(1, c);
+  return result;
+}
 
 std::string config_keys_text(const KeyTable& table) {
   std::size_t width = 0;
@@ -76,8 +76,8 @@ std::string config_keys_markdown(const KeyTable& table) {
     const bool literal =
         !fallback.empty() && !key.fallback.starts_with('(') && fallback != "required";
     if (literal) fallback = "`" + fallback + "`";
-    text += fmt::format("| `{}` | {} | {} | {} |\n", key.path, type_text(key.type), cell(fallback),
-                        cell(help_with_values(key)));
+    text += fmt::format("| `{}` | {} | {} | {} |\n", key.path, type_text(key.type),
+                        table_cell(fallback), table_cell(help_with_values(key)));
   }
   return text;
 }

@@ -4,6 +4,8 @@
 #include "engine/graph/text.h"
 #pragma once
 
+#include <algorithm>
+#include <iterator>
 #include <span>
 #include <string>
 #include <string_view>
@@ -65,11 +67,20 @@ template <class List>
 std::string names_in(const List& list) {
   return joined(list, "|", [](const auto& item) { return item.name; });
 }
+/// The item of a list that has this name; null where there is none.
+template <class List>
+auto* find_named(const List& list, std::string_view name) {
+  const auto found = std::find_if(std::begin(list), std::end(list),
+                                  [&](const auto& item) { return item.name == name; });
+  return found == std::end(list) ? nullptr : &*found;
+}
 /// "a|b|c" as "a, b, c".
 std::string listed(std::string_view words);
 /// "at least 0, at most 1"; for integers, where `type` says so, without ".0".
 std::string range_text(unsigned type, double low, double high);
 
+/// As a cell of a table in docs/.
+std::string table_cell(std::string_view text);
 /// One line a key: path, type, default, help.
 std::string config_keys_text(const KeyTable& table = train_keys());
 /// A page of docs/, like docs/train_toml.md.

@@ -81,6 +81,22 @@ KeyForm form(Duration& member) {
           [&] { return toml_string(to_string(member)); }};
 }
 
+KeyForm form(std::vector<Duration>& member) {
+  return {list_value,
+          [&](const Found& found) {
+            member.clear();
+            for (const ConfigValue& item : found.value.items) {
+              if (item.kind == ConfigValue::Kind::string)
+                member.push_back(parse_duration(item.text).value_or(Duration{}));
+            }
+          },
+          [&] {
+            std::vector<std::string> texts;
+            for (const Duration& duration : member) texts.push_back(to_string(duration));
+            return member.empty() ? std::string() : toml_list_of_strings(std::move(texts));
+          }};
+}
+
 KeyForm word(std::string_view words, std::function<std::size_t()> number,
              std::function<void(std::size_t)> take) {
   return {string_value,

@@ -43,6 +43,7 @@ KeyForm form(std::string& member);
 KeyForm form(std::vector<std::string>& member);
 KeyForm form(std::vector<double>& member);  // one number, or a list
 KeyForm form(Duration& member);
+KeyForm form(std::vector<Duration>& member);
 inline KeyForm form(KeyForm&& ready) { return std::move(ready); }
 
 /// One of the words in "a|b|c", by its number.
@@ -69,7 +70,7 @@ template <class T>
 KeyForm form(std::optional<T>& member) {
   T any{};
   return {form(any).type, [&member](const Found& found) { form(member.emplace()).read(found); },
-          [&member] { return member ? form(*member).write() : std::string(); }};
+          [&member] { return member ? form(*member).write() : std::string(); }, form(any).allowed};
 }
 
 KeyForm path(std::string& member);      // made absolute; "" = none

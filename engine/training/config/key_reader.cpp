@@ -18,10 +18,8 @@ struct KeyNames final : KeyVisitor {
   }
 };
 
-std::vector<std::string> names_of_keys(const KindVisit& visit, std::size_t kind) {
-  KeyNames gathered;
-  visit(gathered, kind);
-  return gathered.names;
+std::vector<std::string> names_of_kind(const KindVisit& visit, std::size_t kind) {
+  return names_of_keys([&](KeyVisitor& v) { visit(v, kind); });
 }
 
 class KeyReader final : public KeyVisitor {
@@ -49,6 +47,7 @@ class KeyReader final : public KeyVisitor {
     if (!found || !form.read) return;
     if (!kind_.empty()) check_range({table_, name, *found}, notes);
     form.read({table_, name, *found});
+    if (!notes.time_refusal.empty()) refuse_times(name, *found, notes.time_refusal);
   }
 
   void nested(std::string_view name, const KeyNotes& notes, const Visit& visit) override {
@@ -82,6 +81,15 @@ class KeyReader final : public KeyVisitor {
     visit(reader);
   }
 
+  /// `value` is a duration, or a list of durations.
+  void refuse_times(std::string_view name, const ConfigValue& value,
+                    std::string_view refusal) const {
+    for (const ConfigValue& item : value.items) refuse_times(name, item, refusal);
+    const auto duration = parse_duration(value.text);
+    if (duration && duration->unit == Duration::Unit::seconds)
+      table_.report(value.where, name, std::string(refusal));
+  }
+
   /// The table of keys has the widest range of all kinds, with its ends; and checks lists.
   void check_range(const Found& found, const KeyNotes& notes) const {
     const double low = notes.info.low, high = notes.info.high;
@@ -102,13 +110,13 @@ class KeyReader final : public KeyVisitor {
 
   void refuse_keys_of_others(const KindList& kinds) const {
     const std::vector<std::string> own =
-        names_of_keys(kinds.tell ? kinds.tell : kinds.visit, kinds.chosen);
+        names_of_kind(kinds.tell ? kinds.tell : kinds.visit, kinds.chosen);
     std::vector<std::string> others;
     const auto has = [](const std::vector<std::string>& names, const std::string& key) {
       return std::find(names.begin(), names.end(), key) != names.end();
     };
     for (std::size_t i = 0; i < words_of(kinds.names).size(); ++i) {
-      for (const std::string& key : names_of_keys(kinds.visit, i))
+      for (const std::string& key : names_of_kind(kinds.visit, i))
         if (!has(own, key) && !has(others, key)) others.push_back(key);
     }
     std::vector<Found> found;
@@ -147,6 +155,12 @@ std::string below_text(double high) {
 
 void KeyVisitor::place(Where& where) {
   when_read([&](const TableReader& table) { where = table.where(); });
+}
+
+std::vector<std::string> names_of_keys(const Visit& visit) {
+  KeyNames gathered;
+  visit(gathered);
+  return std::move(gathered.names);
 }
 
 void read_keys(const TableReader& table, const Visit& visit) {

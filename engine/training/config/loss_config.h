@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,24 +27,13 @@ struct LossTerm {
   std::string sample_weights;       // the data field; "" = all 1
   double weight = 1;                // factor of this term in the sum
   LossReduction reduction = LossReduction::mean;
-  OptionMap options;
+  AnyOptions options;  // as kind->options
   Where where;
   bool operator==(const LossTerm&) const = default;
 
   /// The data fields that it reads; labels that are a value of the teacher are none.
   std::vector<std::string> fields() const;
   bool reads_value(std::string_view value) const;
-  // Options by key. The first three have a default; the last two are empty where not set.
-  double number(std::string_view option) const { return std::get<double>(option_of(option)); }
-  bool flag(std::string_view option) const { return std::get<bool>(option_of(option)); }
-  const std::string& text(std::string_view option) const {
-    return std::get<std::string>(option_of(option));
-  }
-  std::optional<std::int64_t> integer(std::string_view option) const;
-  std::vector<double> numbers(std::string_view option) const;
-
- private:
-  const OptionValue& option_of(std::string_view option) const;
 };
 struct LossConfig {
   std::vector<LossTerm> terms;  // empty: the graph itself ends in a loss

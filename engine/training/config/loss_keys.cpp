@@ -24,14 +24,14 @@ void visit_loss_options(KeyVisitor& v, LossTerm& term) {
           "data field with a weight for each sample, or for each position of it; a mean divides by "
           "the sum of the weights");
   }
-  visit_options(v, term.kind->options, term.options);
+  term.options.visit(v);
 }
 
 void visit_term(KeyVisitor& v, LossTerm& term) {
   using Visit = void (*)(KeyVisitor&, LossTerm&);
   const auto of_kind = [&term](Visit first, Visit second = nullptr) {
     return [&term, first, second](KeyVisitor& inside, std::size_t kind) {
-      LossTerm another{.kind = &all_losses()[kind]};
+      LossTerm another{.kind = &all_losses()[kind], .options = all_losses()[kind].options};
       LossTerm& visited = term.kind == another.kind ? term : another;
       first(inside, visited);
       if (second != nullptr) second(inside, visited);
@@ -39,7 +39,10 @@ void visit_term(KeyVisitor& v, LossTerm& term) {
   };
   const std::string names = names_in(all_losses());
   const auto chosen = [&term] { return static_cast<std::size_t>(term.kind - &all_losses()[0]); };
-  const auto choose = [&term](std::size_t kind) { term.kind = &all_losses()[kind]; };
+  const auto choose = [&term](std::size_t kind) {
+    term.kind = &all_losses()[kind];
+    term.options = term.kind->options;
+  };
   v.place(term.where);
   v.key("name", term.name, by_default("(the kind)"), "its name in metrics and selectors");
   v.key("kind", word(names, chosen, choose), required, "the formula, in docs/losses.md");

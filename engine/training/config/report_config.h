@@ -17,13 +17,10 @@ struct MetricConfig {
   std::string name;                  // in metrics.jsonl, eval.best and schedules
   const MetricKind* kind = nullptr;  // one of all_metrics()
   std::string by;                    // the data field that it is sliced by; "" = not at all
-  OptionMap options;
+  AnyOptions options;                // as kind->options
   Where where;
   bool operator==(const MetricConfig&) const = default;
 
-  // Options by key; nothing and "" where they are not set.
-  std::optional<std::int64_t> integer(std::string_view option) const;
-  std::string text(std::string_view option) const;
   std::string default_name() const;
   /// The data fields that it reads besides those of its loss term.
   std::vector<std::string> fields() const;

@@ -4,106 +4,19 @@
 namespace tandem {
 namespace {
 
-/// Schedules know no times.
-void refuse_time(const TableReader& table, std::string_view key, const Where& where,
-                 const Duration& duration) {
-  if (duration.unit == Duration::Unit::seconds)
-    table.report(where, key, "a schedule counts steps or epochs");
-}
-
-/// A list of durations.
-KeyForm durations_form(std::vector<Duration>& members) {
-  return {list_value,
-          [&](const Found& found) {
-            members.clear();
-            for (const ConfigValue& item : found.value.items) {
-              if (item.kind != ConfigValue::Kind::string) continue;
-              members.push_back(parse_duration(item.text).value_or(Duration{}));
-              refuse_time(found.table, found.key, item.where, members.back());
-            }
-          },
-          [&] {
-            std::vector<std::string> texts;
-            for (const Duration& member : members) texts.push_back(to_string(member));
-            return members.empty() ? std::string() : toml_list_of_strings(std::move(texts));
-          }};
-}
-
-/// What the structs of engine/schedules declare about their members, as keys.
-class ScheduleKeys {
- public:
-  explicit ScheduleKeys(KeyVisitor& v) : v_(v) {}
-
-  void rate(std::string_view name, double& lr, std::string_view help) {
-    v_.key(name, lr, at_least(0), help);
-  }
-  void number(std::string_view name, double& number, NumberRange range, std::string_view help) {
-    v_.key(name, number, range, help);
-  }
-  void count(std::string_view name, std::int64_t& count, NumberRange range, std::string_view help) {
-    v_.key(name, count, range, help);
-  }
-  void flag(std::string_view name, bool& flag, std::string_view help) { v_.key(name, flag, help); }
-  /// A choice between two words; the second one means true.
-  void choice(std::string_view name, bool& second, std::string_view words, std::string_view help) {
-    v_.key(name,
-           word(
-               words, [&second] { return second ? 1 : 0; },
-               [&second](std::size_t number) { second = number == 1; }),
-           help);
-  }
-  void metric(std::string_view name, std::string& metric, std::string_view help) {
-    v_.key(name, metric, help);
-  }
-  void duration(std::string_view name, std::optional<Duration>& duration, std::string_view fallback,
-                std::string_view help) {
-    v_.key(name, duration, by_default(fallback), help);
-    v_.when_read([&](const TableReader& table) {
-      const ConfigValue* const found = table.find(name);
-      if (duration && found) refuse_time(table, name, found->where, *duration);
-    });
-  }
-  void required_duration(std::string_view name, std::optional<Duration>& member,
-                         std::string_view help) {
-    duration(name, member, "required", help);
-  }
-  void required_durations(std::string_view name, std::vector<Duration>& durations,
-                          std::string_view help, std::string_view item_help) {
-    v_.key(name, durations_form(durations), required, parts("[]", duration_value, item_help), help);
-  }
-
- private:
-  KeyVisitor& v_;
-};
-
 /// f(key, duration) for what a shape's kind has.
 struct EachDuration {
   const std::string& prefix;
   const std::function<void(const std::string&, const Duration&)>& f;
 
-  template <class... Any>
-  void rate(Any&&...) {}
-  template <class... Any>
-  void number(Any&&...) {}
-  template <class... Any>
-  void count(Any&&...) {}
-  template <class... Any>
-  void flag(Any&&...) {}
-  template <class... Any>
-  void choice(Any&&...) {}
-  template <class... Any>
-  void metric(Any&&...) {}
-  void required_duration(std::string_view name, const std::optional<Duration>& duration,
-                         std::string_view) {
-    if (duration) f(prefix + std::string(name), *duration);
-  }
-  void duration(std::string_view name, const std::optional<Duration>& duration, std::string_view,
-                std::string_view help) {
-    required_duration(name, duration, help);
-  }
-  void required_durations(std::string_view name, const std::vector<Duration>& durations,
-                          std::string_view, std::string_view) {
-    for (const Duration& one : durations) f(prefix + std::string(name), one);
+  template <class Member, class... Notes>
+  void key(std::string_view name, const Member& member, const Notes&...) {
+    const std::string path = prefix + std::string(name);
+    if constexpr (std::is_same_v<Member, std::optional<Duration>>) {
+      if (member) f(path, *member);
+    } else if constexpr (std::is_same_v<Member, std::vector<Duration>>) {
+      for (const Duration& duration : member) f(path, duration);
+    }
   }
 };
 
@@ -119,17 +32,13 @@ void each_duration_of(ShapeOf<Kind> shape, const std::string& prefix,
 
 template <class Kind>
 requires requires(const Kind& kind, const SchedulePlace& place) { kind.factor(place); }
-static void visit(KeyVisitor& v, Kind& kind) {
-  ScheduleKeys keys(v);
-  kind.visit(keys);
-}
+static void visit(KeyVisitor& v, Kind& kind) { kind.visit(v); }
 
 namespace {
 
 template <class Kind>
 void visit_schedule_shape(KeyVisitor& v, ShapeOf<Kind>& c) {
-  ScheduleKeys keys(v);
-  keys.duration("warmup", c.warmup, "", "linear rise from 0");
+  v.key("warmup", c.warmup, in_steps, "linear rise from 0");
   v.of_kind(c.kind);
   v.when_read([&](const TableReader&) {
     auto* root = std::get_if<InverseSquareRootSchedule>(&c.kind);
@@ -140,9 +49,8 @@ void visit_schedule_shape(KeyVisitor& v, ShapeOf<Kind>& c) {
 void visit_part(KeyVisitor& v, SchedulePart& c) {
   v.place(c.where);
   v.key("kind", c.kind, required, "the shape after the warm-up");
-  ScheduleKeys keys(v);
-  keys.duration("length", c.length, "(the rest of the run)",
-                "how long it holds, its warm-up included; the last one needs none");
+  v.key("length", c.length, in_steps, by_default("(the rest of the run)"),
+        "how long it holds, its warm-up included; the last one needs none");
   visit_schedule_shape(v, c);
 }
 

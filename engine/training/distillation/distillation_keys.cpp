@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "engine/losses/distillation.h"
 #include "engine/losses/loss.h"
 #include "engine/training/config/key_visitor.h"
 
@@ -77,8 +78,9 @@ void add_distillation_terms(const TableReader& table, DistillationConfig& c, Los
         names_teacher(teacher) ? teacher : std::string(teacher_prefix) + teacher;
     term.values = {student, value};
     term.weight = c.weight;
-    term.options = default_options(term.kind->options);
-    term.options["temperature"] = c.temperature;
+    DistillationOptions options;
+    options.temperature = c.temperature;
+    term.options = options;
     term.where = c.where;
     loss.terms.push_back(std::move(term));
   }

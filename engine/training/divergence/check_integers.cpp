@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "engine/graph/error.h"
-#include "engine/losses/loss.h"
+#include "engine/losses/loss_weights.h"
 #include "engine/operators/operator.h"
 #include "engine/operators/scalar_functions.h"
 #include "engine/operators/tables/rows.h"
@@ -214,8 +214,7 @@ void check_ranges(const LossTerm& term, const DataSource& source,
     check(term.labels, -1, 1, "-1 or 1", "a label", "labels are -1 for no and 1 for yes");
     if (problems.empty()) check_signs(term, source, "a label" + of_term, problems);
   }
-  // PyTorch's kl_div gives nan for them.
-  if (term.kind->name == "kl_div" && !term.flag("log_target"))
+  if (term.kind->refuses_negative_labels != nullptr && term.kind->refuses_negative_labels(term))
     check(term.labels, 0, std::numeric_limits<double>::max(), "0 or more", "a target",
           "targets are probabilities; log_target = true takes their logarithms");
   check(term.sample_weights, 0, std::numeric_limits<double>::max(), "a finite number from 0 on",
@@ -337,7 +336,7 @@ void FieldChecks::check(const DataSource& source) const {
     if (!scores || field < 0) continue;
     const auto classes = class_count(forward.type(scores).shape, source.fields()[field].sample);
     if (!classes) continue;
-    check_classes(source, term.labels, *classes, term.integer("ignore_index"),
+    check_classes(source, term.labels, *classes, class_options(term).ignore_index,
                   "a label is not a class of \"" + term.values[0] + "\"", problems);
     if (problems.empty()) check_any_label_counts(term, source, problems);
   }

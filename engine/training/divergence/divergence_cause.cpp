@@ -87,20 +87,21 @@ std::vector<ZeroWeights> possible_reasons(const LossTerm& term, const DataSource
     found.push_back({"sample_weights", "the sample weights of all of them are 0",
                      "a sample that counts", "sample_weights with zeros"});
   }
-  if (const auto ignored = term.integer("ignore_index")) {
+  const auto& [ignored, class_weights] = class_options(term);
+  if (ignored) {
     found.push_back({"ignore_index", "ignore_index leaves out all of them", "a label that counts",
                      "ignore_index = " + std::to_string(*ignored)});
   }
-  if (term.options.contains("class_weights")) {
+  if (!class_weights.empty()) {
     found.push_back({"class_weights", "the class weights of all of them are 0",
                      "a label that counts", "class_weights with zeros"});
   }
   for (ZeroWeights& reason : found) {
     reason.alone = term;
     if (reason.key != "sample_weights") reason.alone.sample_weights.clear();
-    for (const char* key : {"ignore_index", "class_weights"}) {
-      if (reason.key != key) reason.alone.options.erase(key);
-    }
+    auto* const alone = reason.alone.options.find<ClassOptions>();
+    if (alone != nullptr && reason.key != "ignore_index") alone->ignore_index.reset();
+    if (alone != nullptr && reason.key != "class_weights") alone->class_weights.clear();
   }
   return found;
 }

@@ -86,7 +86,7 @@ void check_any_label_counts(const LossTerm& term, const DataSource& source,
                     "no label of the loss term \"" + term.name +
                         "\" counts: its mean would be 0 / 0, which is nan");
   d.expected = "a label that neither ignore_index nor a class weight of 0 leaves out";
-  if (const auto ignored = term.integer("ignore_index"))
+  if (const auto ignored = class_options(term).ignore_index)
     d.got = "ignore_index = " + std::to_string(*ignored);
   d.fix = "correct the labels, ignore_index or class_weights";
   problems.push_back(std::move(d));

@@ -1,6 +1,5 @@
 // The list of formats that log.also names.
-#include <algorithm>
-
+#include "engine/training/config/config_keys.h"
 #include "engine/training/logs/metrics_log.h"
 
 namespace tandem {
@@ -15,11 +14,6 @@ constexpr LogFormat log_formats[] = {
 
 std::span<const LogFormat> all_log_formats() { return log_formats; }
 
-const LogFormat* find_log_format(std::string_view name) {
-  const auto* const found =
-      std::find_if(std::begin(log_formats), std::end(log_formats),
-                   [&](const LogFormat& format) { return format.name == name; });
-  return found == std::end(log_formats) ? nullptr : found;
-}
+const LogFormat* find_log_format(std::string_view name) { return find_named(log_formats, name); }
 
 }  // namespace tandem

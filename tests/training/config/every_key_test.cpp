@@ -88,7 +88,7 @@ std::vector<Settings> surroundings() {
     all.push_back({"loss.terms=[" + term + "}]"});
   }
   for (const MetricKind& kind : all_metrics()) {
-    const std::string group = kind.group_key.empty() ? "" : std::string(kind.group_key) + "='x', ";
+    const std::string group = kind.group == nullptr ? "" : "group='x', ";
     all.push_back({"eval.metrics=[{" + group + "kind='" + std::string(kind.name) + "'}]"});
   }
   for (const std::string& kind : words_of(key_at("data.kind").allowed)) {

@@ -14,7 +14,7 @@
 
 #include "engine/formats/files.h"
 #include "engine/graph/error.h"
-#include "engine/losses/loss.h"
+#include "engine/losses/loss_weights.h"
 #include "engine/training/config/config_check.h"
 #include "engine/training/config/config_keys.h"
 #include "engine/training/data/functions/field_function.h"
@@ -146,13 +146,13 @@ TEST(RunConfig, ReadsEveryKey) {
   EXPECT_FALSE(c.parameters.load[0].missing_is_error);
   EXPECT_EQ(c.parameters.init[0].kind, InitKind(NormalInit{0, 0.01}));
   ASSERT_EQ(c.loss.terms.size(), 3u);
-  EXPECT_EQ(c.loss.terms[0].integer("ignore_index"), -100);
-  EXPECT_EQ(c.loss.terms[0].numbers("class_weights"), (std::vector<double>{1, 2.5}));
+  EXPECT_EQ(class_options(c.loss.terms[0]).ignore_index, -100);
+  EXPECT_EQ(class_options(c.loss.terms[0]).class_weights, (std::vector<double>{1, 2.5}));
   EXPECT_EQ(c.loss.terms[1].name, "mse");
   EXPECT_EQ(c.loss.terms[1].values, std::vector<std::string>{"y"});
   EXPECT_EQ(c.loss.terms[1].labels, "t");
   EXPECT_EQ(c.loss.terms[1].reduction, LossReduction::sum);
-  EXPECT_EQ(c.loss.terms[2].numbers("pos_weight"), std::vector<double>{3});
+  EXPECT_EQ(c.loss.terms[2].options.as<PositiveOptions>().pos_weight, std::vector<double>{3});
   EXPECT_EQ(c.optimizer.base.number("beta1"), 0.8);
   EXPECT_EQ(c.optimizer.base.number("eps"), 1e-6);
   EXPECT_EQ(c.optimizer.base.text("epsilon_form"), "onnx");

@@ -205,9 +205,9 @@ TEST(MetricValuesTest, EachMetricAndOptionHasACase) {
         kind.name == "loss" || kind.name == "log_loss" || kind.name == "calibration";
     const std::string head = "kind = '" + std::string(kind.name) + "'";
     EXPECT_TRUE(is_elsewhere || of_cases.find(head) != std::string::npos) << kind.name;
-    for (const OptionInfo& option : kind.options) {
-      EXPECT_NE(of_cases.find(head + ", " + std::string(option.key) + " ="), std::string::npos)
-          << kind.name << " " << option.key;
+    for (const KeyInfo& option : kind.options.keys()) {
+      EXPECT_NE(of_cases.find(head + ", " + std::string(option.path) + " ="), std::string::npos)
+          << kind.name << " " << option.path;
     }
   }
 }

@@ -1,12 +1,9 @@
-// Options that a kind of loss or metric has besides the keys of all kinds: their description by the
-// kind, and their values in a configuration.
+// The options that a kind of loss or metric has besides the keys of all kinds, as one value.
 #pragma once
 
-#include <cstdint>
-#include <map>
-#include <string>
-#include <string_view>
-#include <variant>
+#include <concepts>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "engine/training/config/config_keys.h"
@@ -15,23 +12,58 @@ namespace tandem {
 
 class KeyVisitor;  // engine/training/config/key_visitor.h
 
-struct OptionInfo {
-  std::string_view key;
-  unsigned type = number_value;  // ValueTypes; with list_value its items are numbers
-  std::string_view fallback;     // TOML; "" or "(in words)": none; "required"
-  std::string_view help;
-  double low = -1e300, high = 1e300;
-  std::string_view allowed = "";    // "a|b|c" for strings
-  std::string_view item_help = "";  // for the items of lists
+/// A struct of members with their defaults. Its visit declares a key for each of them.
+struct KindOptions {
+  virtual ~KindOptions() = default;
+  virtual void visit(KeyVisitor& v) = 0;
 };
 
-using OptionValue = std::variant<std::int64_t, double, bool, std::string, std::vector<double>>;
-/// Those set, and those with a default, by key.
-using OptionMap = std::map<std::string, OptionValue, std::less<>>;
+/// The options of any kind. A copy has options of its own.
+class AnyOptions {
+ public:
+  AnyOptions() = default;  // of a kind without options
+  template <std::derived_from<KindOptions> Options>
+  AnyOptions(Options options)
+      : held_(std::make_shared<Options>(std::move(options))),
+        copy_([](const KindOptions& from) -> std::shared_ptr<KindOptions> {
+          return std::make_shared<Options>(static_cast<const Options&>(from));
+        }) {}
+  AnyOptions(const AnyOptions& other)
+      : held_(other.held_ ? other.copy_(*other.held_) : nullptr), copy_(other.copy_) {}
+  AnyOptions(AnyOptions&&) = default;
+  AnyOptions& operator=(AnyOptions other) {
+    held_ = std::move(other.held_);
+    copy_ = other.copy_;
+    return *this;
+  }
+  ~AnyOptions() = default;
 
-/// The keys of a kind's options.
-void visit_options(KeyVisitor& v, const std::vector<OptionInfo>& infos, OptionMap& options);
-/// What a configuration without any of them has.
-OptionMap default_options(const std::vector<OptionInfo>& infos);
+  /// Null where they are not of this type.
+  template <std::derived_from<KindOptions> Options>
+  Options* find() {
+    return dynamic_cast<Options*>(held_.get());
+  }
+  template <std::derived_from<KindOptions> Options>
+  const Options* find() const {
+    return dynamic_cast<const Options*>(held_.get());
+  }
+  /// Of the kind that has this type. Throws std::bad_cast where they are of another kind.
+  template <std::derived_from<KindOptions> Options>
+  const Options& as() const {
+    return dynamic_cast<const Options&>(*held_);
+  }
+
+  void visit(KeyVisitor& v) {
+    if (held_) held_->visit(v);
+  }
+  /// The rows of their keys, with these values as the defaults.
+  std::vector<KeyInfo> keys() const;
+  /// Whether both are written alike.
+  bool operator==(const AnyOptions& other) const;
+
+ private:
+  std::shared_ptr<KindOptions> held_;
+  std::shared_ptr<KindOptions> (*copy_)(const KindOptions&) = nullptr;
+};
 
 }  // namespace tandem

@@ -10,27 +10,9 @@
 
 namespace tandem {
 
-std::optional<std::int64_t> MetricConfig::integer(std::string_view option) const {
-  const auto found = options.find(option);
-  if (found == options.end()) return std::nullopt;
-  return std::get<std::int64_t>(found->second);
-}
-
-std::string MetricConfig::text(std::string_view option) const {
-  const auto found = options.find(option);
-  return found == options.end() ? "" : std::get<std::string>(found->second);
-}
-
 std::string MetricConfig::default_name() const {
-  std::string text(kind->name);
-  for (const OptionInfo& option : kind->options) {
-    const auto set = options.find(option.key);
-    if (set == options.end()) continue;
-    if (option.key == "k") text = "top_" + std::to_string(std::get<std::int64_t>(set->second));
-    if (option.key != "average") continue;
-    const std::string& average = std::get<std::string>(set->second);
-    if (option.fallback != "\"" + average + "\"") text += "_" + average;
-  }
+  const std::string text =
+      kind->default_name != nullptr ? kind->default_name(*this) : std::string(kind->name);
   return by.empty() ? text : text + "_by_" + by;
 }
 
@@ -43,9 +25,7 @@ std::vector<std::string> MetricConfig::fields() const {
 }
 
 const MetricConfig* EvalConfig::find(std::string_view metric) const {
-  const auto found = std::find_if(metrics.begin(), metrics.end(),
-                                  [&](const MetricConfig& one) { return one.name == metric; });
-  return found == metrics.end() ? nullptr : &*found;
+  return find_named(metrics, metric);
 }
 
 namespace {
@@ -77,7 +57,10 @@ void visit_metric(KeyVisitor& v, MetricConfig& metric) {
   const auto chosen = [&metric] {
     return static_cast<std::size_t>(metric.kind - &all_metrics()[0]);
   };
-  const auto choose = [&metric](std::size_t kind) { metric.kind = &all_metrics()[kind]; };
+  const auto choose = [&metric](std::size_t kind) {
+    metric.kind = &all_metrics()[kind];
+    metric.options = metric.kind->options;
+  };
   v.place(metric.where);
   v.key("kind", word(names, chosen, choose), required, "the formula, in docs/metrics.md");
   v.key("name", metric.name, by_default("(the kind, with what tells it from others)"),
@@ -87,9 +70,9 @@ void visit_metric(KeyVisitor& v, MetricConfig& metric) {
         "data field with an integer for each sample: one value of the metric for each value of the "
         "field, of which there may be 1000");
   KindList kinds{.names = names, .visit = [&metric](KeyVisitor& inside, std::size_t kind) {
-                   MetricConfig another{.kind = &all_metrics()[kind]};
-                   MetricConfig& visited = metric.kind == another.kind ? metric : another;
-                   visit_options(inside, all_metrics()[kind].options, visited.options);
+                   AnyOptions others = all_metrics()[kind].options;
+                   const bool is_own = metric.kind == &all_metrics()[kind];
+                   (is_own ? metric.options : others).visit(inside);
                  }};
   if (metric.kind != nullptr) kinds.chosen = chosen();
   kinds.tell = kinds.visit;

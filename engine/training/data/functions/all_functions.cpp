@@ -1,4 +1,4 @@
-// The list of functions of fields: engine/training/data/functions/NAME.cpp has functions::NAME().
+// The functions of the list all_functions.inl, by name, with the help about them.
 #include <algorithm>
 #include <stdexcept>
 
@@ -6,50 +6,17 @@
 #include "engine/training/config/config_check.h"
 #include "engine/training/data/functions/field_function.h"
 
-// clang-format off: one function a line, in the order of docs; those of text last.
-#define TANDEM_FIELD_FUNCTIONS(FUNCTION) \
-  FUNCTION(scale)                        \
-  FUNCTION(normalize)                    \
-  FUNCTION(flatten)                      \
-  FUNCTION(reshape)                      \
-  FUNCTION(random_crop)                  \
-  FUNCTION(random_resized_crop)          \
-  FUNCTION(random_flip)                  \
-  FUNCTION(random_vertical_flip)         \
-  FUNCTION(color_jitter)                 \
-  FUNCTION(rand_augment)                 \
-  FUNCTION(random_erasing)               \
-  FUNCTION(resize)                       \
-  FUNCTION(one_hot)                      \
-  FUNCTION(mask)                         \
-  FUNCTION(positions)                    \
-  FUNCTION(fill)                         \
-  FUNCTION(next)                         \
-  FUNCTION(shift_right)                  \
-  FUNCTION(cast)                         \
-  FUNCTION(log1p)                        \
-  FUNCTION(bucketize)                    \
-  FUNCTION(missing)                      \
-  FUNCTION(dates)                        \
-  FUNCTION(split)                        \
-  FUNCTION(characters)                   \
-  FUNCTION(tokens)                       \
-  FUNCTION(classes)                      \
-  FUNCTION(hash)                         \
-  FUNCTION(vocabulary)
-// clang-format on
-
 namespace tandem {
 namespace functions {
-#define DECLARE_FUNCTION(name) FieldFunctionKind name();
-TANDEM_FIELD_FUNCTIONS(DECLARE_FUNCTION)
-#undef DECLARE_FUNCTION
+#define TANDEM_FIELD_FUNCTION(name) FieldFunctionKind name();
+#include "engine/training/data/functions/all_functions.inl"
 }  // namespace functions
 
 std::span<const FieldFunctionKind> all_field_functions() {
-#define LIST_FUNCTION(name) functions::name(),
-  static const std::vector<FieldFunctionKind> list{TANDEM_FIELD_FUNCTIONS(LIST_FUNCTION)};
-#undef LIST_FUNCTION
+  static const std::vector<FieldFunctionKind> list{
+#define TANDEM_FIELD_FUNCTION(name) functions::name(),
+#include "engine/training/data/functions/all_functions.inl"
+  };
   return list;
 }
 

@@ -112,7 +112,7 @@ struct FieldFunctionKind {
 /// The conversion to an element type.
 Transform cast_to(DType dtype);
 
-/// All kinds, in the order of the list in all_functions.cpp.
+/// All kinds, in the order of the list all_functions.inl.
 std::span<const FieldFunctionKind> all_field_functions();
 /// What the page of keys says about the functions of `as`, or of `augment`.
 std::string field_functions_help(bool augment);

@@ -1,0 +1,18 @@
+// The options of the loss `distillation`.
+#pragma once
+
+#include "engine/training/config/key_visitor.h"
+#include "engine/training/config/kinds/kind_options.h"
+
+namespace tandem {
+
+struct DistillationOptions final : KindOptions {
+  double temperature = 2;
+  std::int64_t axis = -1;
+  void visit(KeyVisitor& v) override {
+    v.key("temperature", temperature, between(1e-3, 1e6), "by which both logits are divided");
+    v.key("axis", axis, between(-8, 7), "of the classes");
+  }
+};
+
+}  // namespace tandem

@@ -1,0 +1,26 @@
+// The list of metrics, in the order of messages and docs. TANDEM_METRIC(name): `MetricKind name()` of
+// a file in engine/metrics/.
+
+TANDEM_METRIC(accuracy)
+TANDEM_METRIC(auc)
+TANDEM_METRIC(auc_pr)
+TANDEM_METRIC(bits_per_token)
+TANDEM_METRIC(bits_per_byte)
+TANDEM_METRIC(calibration)
+TANDEM_METRIC(confusion)
+TANDEM_METRIC(dice)
+TANDEM_METRIC(f1)
+TANDEM_METRIC(gauc)
+TANDEM_METRIC(iou)
+TANDEM_METRIC(log_loss)
+TANDEM_METRIC(loss)
+TANDEM_METRIC(mae)
+TANDEM_METRIC(mse)
+TANDEM_METRIC(perplexity)
+TANDEM_METRIC(precision)
+TANDEM_METRIC(r2)
+TANDEM_METRIC(recall)
+TANDEM_METRIC(rmse)
+TANDEM_METRIC(top_5)
+TANDEM_METRIC(top_k)
+#undef TANDEM_METRIC
