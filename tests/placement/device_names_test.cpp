@@ -8,7 +8,6 @@
 namespace tandem::testing {
 namespace {
 
-
 // Line 3 is a rule for everything on `first`, line 4 one for the head on `second`, line 6 is where
 // `tables` begin.
 std::string on_two(const std::string& first, const std::string& second, const std::string& tables) {

@@ -9,7 +9,6 @@
 namespace tandem::testing {
 namespace {
 
-
 const char* const file = R"(# Wide & Deep on one GPU
 policy = 1
 auto  = [

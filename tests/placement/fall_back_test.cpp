@@ -7,7 +7,6 @@
 namespace tandem::testing {
 namespace {
 
-
 TEST(FallBack, ReadersThatPartThatWayAreNoError) {
   const OperatorSet operators = all_operators();
   Graph tied = forward_graph(operators);
