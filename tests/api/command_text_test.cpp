@@ -40,9 +40,10 @@ std::string field_of(const std::string& data, const Words& words) {
 ///   init MODEL [DATA [EVAL]]   the report, after files of an earlier one are removed
 ///   show FILE [TEXT]           its lines, or those with this text
 ///   write FILE                 the lines that follow become the file
+///   remove FILE
 ///   replace TEXT => OTHER      at the beginning of a line of train.toml
 ///   train [FILE]               trains; the lines that follow are overrides
-///   data check                 the report of `tandem data check`
+///   data check                 the report
 ///   field NAME TYPE EXTENT     what init makes of the folder "data" for an input of floats, or of
 ///                              int64 that look up a table of EXTENT rows
 ///   policy COMMAND WORD...     the report; the lines that follow: "policy=FILE", "model=FILE",
@@ -66,7 +67,9 @@ class CaseFolder {
     try {
       said = done(command, rest, lines);
     } catch (const Error& error) {
-      said = error.what();
+      constexpr const char* kinds[] = {"", "runtime", "", "does not fit", "data", "diverged"};
+      const std::string kind = kinds[static_cast<std::size_t>(error.kind())];
+      said = error.what() + (kind.empty() ? "" : "\nerror of kind: " + kind);
     }
     return testing::with_all(said, folder_.path() + "/", "");
   }
@@ -80,9 +83,13 @@ class CaseFolder {
     if (command == "init") return guessed(words);
     if (command == "show") return shown(words[0], rest.substr(words[0].size()));
     if (command == "write") return written(words[0], lines);
+    if (command == "remove") return std::filesystem::remove(folder_ / rest) ? "" : "no such file";
     if (command == "replace") return replaced(rest);
     if (command == "train") return trained(words[0].empty() ? "train.toml" : words[0], lines);
-    if (command == "data") return data_check(folder_ / "train.toml").report.text;
+    if (command == "data") {
+      const DataReport checked = data_check(folder_ / "train.toml");
+      return checked.report.text + (checked.bad ? "training refuses this" : "");
+    }
     if (command == "policy") return policy(words, lines);
     return "no such command";
   }
