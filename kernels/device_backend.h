@@ -19,7 +19,7 @@ struct FoundDevice {
   int ordinal = 0;   // 1 of "cuda:1"
   std::string name;  // its model's; "" if unknown
   std::size_t memory_bytes = 0, free_bytes = 0;
-  int major = 0, minor = 0;  // of what DeviceFamily::version names
+  int major = 0, minor = 0;  // the version that DeviceFamily::version names
   std::string problem;       // why this build cannot use it; "" if it can
 };
 
@@ -45,10 +45,10 @@ struct DeviceReport {
 
 /// The device to open.
 struct DeviceRequest {
-  std::string name;                              // of the device
+  std::string name;                              // the device's
   int ordinal = 0;                               // 1 of "cuda:1"
   std::optional<std::size_t> memory_bytes = {};  // limit
-  std::optional<double> bytes_per_second = {};   // of the link, if the family has `has_set_link`
+  std::optional<double> bytes_per_second = {};   // the link's, if the family has `has_set_link`
   std::optional<double> latency_seconds = {};    // the same
   bool allow_tf32 = false;                       // float32 products in 10 bits of mantissa
   std::shared_ptr<LaneMonitor> monitor = {};     // shared with the other devices of the run

@@ -10,7 +10,7 @@
 
 namespace tandem {
 
-/// Of a key that is a duration, or several of them.
+/// For a key with one duration or several, none of which may be a time.
 inline constexpr auto in_steps = no_times("a schedule counts steps or epochs");
 
 /// A step after the warm-up. Steps are counted from 0, as those of PyTorch's schedulers.

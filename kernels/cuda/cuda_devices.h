@@ -29,7 +29,7 @@ struct CudaOptions {
 CudaOptions cuda_options(const DeviceRequest& request);
 
 /// Memory, streams and events may outlive the device. Throws Error{usage} that says what is missing
-/// and how to mend it.
+/// and how to fix it.
 std::unique_ptr<Device> make_cuda_device(const CudaOptions& options);
 
 }  // namespace tandem

@@ -1,9 +1,9 @@
-// Training on a text table through the library and the tool: ids, vocabularies, `tandem data`.
+// Training on a text table through the library and the tool: vocabularies, `tandem data`. Ids and
+// labels that do not fit: tests/expected/commands/data.txt.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -18,7 +18,6 @@
 namespace tandem::api {
 namespace {
 
-namespace fs = std::filesystem;
 using tandem::testing::Ended;
 using tandem::testing::run_program;
 using ::testing::Contains;
@@ -117,28 +116,6 @@ TEST_F(DataTest, TheVocabularyStaysWithTheRun) {
   EXPECT_THAT(train("other", true, {"steps=9"}), HasSubstr("trained without a vocabulary"));
 }
 
-TEST_F(DataTest, AnIdOutsideTheTableIsNamed) {
-  configure("'int64'");
-  write("0\t1\tno\n4\t3\tyes\n4\t4\tno\n2\t5\tyes\n-1\t0\tno\n");
-  const std::string text = train("run");
-  EXPECT_EQ(kind_, ErrorKind::data);
-  const std::string rows = folder_ / "rows.tsv";
-  EXPECT_THAT(text, HasSubstr(rows + ":4: data.fields.ids: out of range: an index of embedding"));
-  EXPECT_THAT(text, HasSubstr("into \"table\", which has 5 rows: expected 0 to 4, got 5"));
-  EXPECT_THAT(text, HasSubstr(rows + ":5: data.fields.ids: out of range"));
-  EXPECT_THAT(text, HasSubstr("got -1"));
-  EXPECT_THAT(text,
-              HasSubstr("(out_of_range = \"zero\" in data.fields.ids looks up zeros for it)"));
-
-  configure("'int64'", ", out_of_range = 'zero'");
-  EXPECT_EQ(train("zeros"), "no error");
-
-  std::string config = read_file(folder_ / "train.toml");
-  config.replace(config.find("\"vocabulary\" ]"), 14, "\"vocabulary\" ], out_of_range = 'zero'");
-  write_file(folder_ / "train.toml", config);
-  EXPECT_THAT(train("labels"), HasSubstr("look up rows of a parameter"));
-}
-
 TEST_F(DataTest, PrepareIsDoneOnce) {
   configure("'vocabulary(by=\"value\")'");
   const std::string toml = folder_ / "train.toml";
@@ -219,48 +196,6 @@ TEST_F(DataTest, CheckShowsWhatIsThere) {
   const Ended arrays = run_program("data check " + digits + " --json 2>/dev/null");
   EXPECT_EQ(arrays.code, 0);
   EXPECT_GT(Json::parse(arrays.text)["train"]["samples"], 100);
-}
-
-TEST_F(DataTest, CheckComparesIdsAndLabelsWithTheModel) {
-  configure("'int64'");
-  const auto check = [&] { return run_program("data check " + (folder_ / "train.toml")); };
-  write("0\t1\tno\n4\t3\tyes\n");
-  EXPECT_EQ(check().code, 0);
-  write("0\t1\tno\n-7\t3\tyes\n2\t5\tno\n");
-  const Ended ids = check();
-  EXPECT_EQ(ids.code, 4);
-  const std::string rows = folder_ / "rows.tsv";
-  EXPECT_THAT(ids.text,
-              HasSubstr(rows + ": data.fields.ids: out of range, `tandem train --dry-run` "
-                               "names rows: an index of embedding into \"table\", which "
-                               "has 5 rows: expected 0 to 4, got -7 to 2 in the column "
-                               "`a`"));
-  EXPECT_THAT(ids.text, HasSubstr("got 1 to 5 in the column `b`"));
-  // Three words and id 0, for unknown words, with three classes.
-  write("0\t1\tno\n4\t3\tyes\n4\t3\tperhaps\n");
-  const Ended labels = check();
-  EXPECT_EQ(labels.code, 4);
-  EXPECT_THAT(labels.text,
-              HasSubstr("a label is not a class of \"logits\": expected 0 to 2, got 0 to 3 in the "
-                        "column `class`"));
-  fs::remove(folder_ / "model.onnx");
-  const Ended alone = check();
-  EXPECT_EQ(alone.code, 0);
-  EXPECT_THAT(alone.text, HasSubstr("note: labels and ids are not compared with the model: "));
-}
-
-TEST_F(DataTest, OfManyBadRowsTheFirstAreShownAndAllCounted) {
-  configure("'int64'");
-  std::string many = "0\t1\tno\n";
-  for (int i = 0; i < 60; ++i) many += "x\t1\tyes\n";
-  write(many);
-  const Ended checked = run_program("data check " + (folder_ / "train.toml"));
-  EXPECT_EQ(checked.code, 4);
-  EXPECT_THAT(checked.text,
-              ::testing::AllOf(HasSubstr("rows.tsv:2:1: "), HasSubstr(" (and 59 rows more)"),
-                               HasSubstr("rows.tsv:51:1: ")));
-  EXPECT_THAT(checked.text, ::testing::Not(HasSubstr("rows.tsv:52:1: ")));
-  EXPECT_THAT(train("run"), HasSubstr(" (the first 50, there may be more)"));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// What `init` measures in tables and makes of it: functions of columns, targets, labels that are
-// words, and a draft that trains.
+// What `init` measures in tables, and a draft that trains. What it makes of them:
+// tests/expected/commands/init_tables.txt.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -37,16 +37,6 @@ InputFacts ids_input(const std::string& name, std::int64_t rows) {
 DataFacts facts_of_rows(const TemporaryFolder& folder, const std::string& rows) {
   write_file(folder / "train.csv", rows);
   return look_into_data(folder.path());
-}
-
-/// The field of one input over this table.
-FieldGuess field_of(const InputFacts& input, const std::string& rows) {
-  const TemporaryFolder folder;
-  DataFacts facts = facts_of_rows(folder, rows);
-  fit_data({input}, facts);
-  FieldGuess field = guess_fields({input}, facts).fields.at(0);
-  field.from = nullptr;  // it points into the facts, which end here
-  return field;
 }
 
 TEST(InitTable, NumbersFarFromZeroKeepTheirDeviation) {
@@ -108,32 +98,6 @@ TEST(InitTable, NoMoreThanTheBoundsIsLookedAt) {
   EXPECT_FALSE(files.take(std::uint64_t{30} << 20));
 }
 
-TEST(InitTable, TextsHaveARowOfTheTableEach) {
-  const std::string rows = "word,label\nred,0\ngreen,1\nblue,0\nred,1\n";
-  // 0 is the row of texts that training lacks.
-  EXPECT_THAT(field_of(ids_input("word", 4), rows).as, ElementsAre("vocabulary"));
-  EXPECT_THAT(field_of(ids_input("word", 3), rows).as,
-              ElementsAre("classes('blue', 'green', 'red')"));
-  const FieldGuess shared = field_of(ids_input("word", 2), rows);
-  EXPECT_THAT(shared.as, ElementsAre("hash(2)"));
-  // A text has a row to itself where both others are in the other row: probability 1 / 4.
-  EXPECT_THAT(shared.why, AllOf(HasSubstr("3 different texts share the table's 2 rows"),
-                                HasSubstr("about 75 % of them have a row together with others"),
-                                HasSubstr("with 4 rows (`parameters.shape`)")));
-}
-
-TEST(InitTable, AnEmptyTextIsAWordOfLists) {
-  const FieldGuess word = field_of(ids_input("word", 3), "word,label\nred,0\n,1\nblue,0\n");
-  EXPECT_THAT(word.as, ElementsAre("missing('none')", "classes('none', 'blue', 'red')"));
-  EXPECT_THAT(word.why, HasSubstr("3 different texts, the empty one included"));
-  EXPECT_THAT(field_of(ids_input("word", 3), "word,label\nnone,0\n,1\nblue,0\n").as,
-              ElementsAre("missing('none_')", "classes('none_', 'blue', 'none')"));
-  EXPECT_THAT(field_of(floats("word", 3), "word,label\nred,0\n,1\nblue,0\n").as,
-              ElementsAre("missing('none')", "classes('none', 'blue', 'red')", "one_hot(3)"));
-  EXPECT_THAT(field_of(ids_input("word", 4), "word,label\nred,0\n,1\nblue,0\n").as,
-              ElementsAre("vocabulary"));
-}
-
 TEST(InitTable, WhatWasNotLookedAtMayHoldMoreTexts) {
   ArrayFacts column;
   column.name = "word";
@@ -148,30 +112,6 @@ TEST(InitTable, WhatWasNotLookedAtMayHoldMoreTexts) {
   EXPECT_THAT(shared.why, HasSubstr("at least 500 different texts"));
 }
 
-TEST(InitTable, AsManyTextsAsNumbersAreOneHot) {
-  const std::string rows = "word,label\nit's,0\nred,1\nblue,0\n";
-  EXPECT_THAT(field_of(floats("word", 3), rows).as,
-              ElementsAre("classes('blue', \"it's\", 'red')", "one_hot(3)"));
-  EXPECT_THAT(field_of(floats("word", 4), rows).todo, HasSubstr("does not fit"));
-}
-
-TEST(InitTable, ColumnsAreNormalisedEachForItself) {
-  // 0.01 and 0.03 have a deviation of 0.01; flags are not changed; a constant becomes 0.
-  EXPECT_THAT(field_of(floats("x", 3), "x1,x2,x3,label\n0.01,0,7,0\n0.03,1,7,1\n").as,
-              ElementsAre("float32", "normalize([0.02, 0, 7], [0.01, 1, 1])"));
-  EXPECT_THAT(field_of(floats("x", 2), "x1,x2,label\n-1,2,0\n1,4,1\n").as, ElementsAre("float32"));
-}
-
-TEST(InitTable, AnEmptyFieldIsTheMeanOfItsColumn) {
-  const FieldGuess one = field_of(floats("x", 1), "x,label\n1,0\n,1\n2,1\n");
-  EXPECT_THAT(one.as, ElementsAre("missing(1.5)", "float32", "reshape(1)"));
-  EXPECT_THAT(one.why, HasSubstr("an empty field counts as 1.5, the mean"));
-  EXPECT_EQ(field_of(floats("x", 2), "x1,x2,label\n1,4,0\n,5,1\n2,6,1\n").as.at(0),
-            "missing([1.5, 5])");
-  EXPECT_EQ(field_of(floats("x", 2), "x1,x2,label\n1,,0\n,5,1\n2,6,1\n").as.at(0),
-            "missing([1.5, 5.5])");
-}
-
 TEST(InitTable, RowsOfArraysAreNormalisedByPlaceWhereScalesDiffer) {
   const auto functions = [](std::vector<float> rows) {
     const TemporaryFolder folder;
@@ -184,23 +124,6 @@ TEST(InitTable, RowsOfArraysAreNormalisedByPlaceWhereScalesDiffer) {
   EXPECT_THAT(functions({1, 100, 3, 300}), ElementsAre("normalize([2, 200], [1, 100])"));
   EXPECT_THAT(functions({10, 20, 20, 10}), ElementsAre("normalize(15, 5)"));
   EXPECT_THAT(functions({1, 2, 3, 5}), IsEmpty());
-}
-
-TEST(InitTable, WholeNumbersWithAPointAreReadAsFloatsFirst) {
-  const InputFacts ids = ids_input("id", 1 << 26);
-  EXPECT_THAT(field_of(ids, "id,label\n1,0\n+2,1\n 3,0\n").as, ElementsAre("int64"));
-  EXPECT_THAT(field_of(ids, "id,label\n1,0\n2.0,1\n3,0\n").as, ElementsAre("float32", "int64"));
-  EXPECT_THAT(field_of(ids, "id,label\n1,0\n2e0,1\n3,0\n").as, ElementsAre("float32", "int64"));
-  EXPECT_THAT(field_of(ids, "id,label\n1,0\n20000001.0,1\n3,0\n").as,
-              ElementsAre("float64", "int64"));
-}
-
-TEST(InitTable, WhatFloat32DoesNotHoldIsNotNormalised) {
-  const FieldGuess field = field_of(floats("x", 2), "x1,x2,label\n1,5,0\n2,-1e300,1\n");
-  EXPECT_THAT(field.as, IsEmpty());
-  EXPECT_THAT(field.todo, HasSubstr("\"x2\" holds -1e+300, which does not fit float32"));
-  EXPECT_THAT(field_of(floats("x", 2), "x1,x2,label\n1,5,0\n2,-3e38,1\n").as.at(1),
-              HasSubstr("normalize("));
 }
 
 TEST(InitTable, AWordThatNoListHoldsIsNamed) {
@@ -234,13 +157,6 @@ TEST(InitTable, TheTargetIsKnownByItsName) {
   EXPECT_EQ(labels("a,b,monthly_salary", {"height"}), "monthly_salary ");
   EXPECT_EQ(labels("a,sales,salary", {"height"}), "") << "one of two";
   EXPECT_EQ(labels("a,b,price", {"price"}), "") << "that is an input";
-}
-
-TEST(InitTable, OpenFieldsSayThatNoColumnIsCalledAsTheTarget) {
-  const std::string values = "\n1,2,3\n4,5,6\n";
-  EXPECT_THAT(field_of(floats("x", 2), "a,b,c" + values).todo, HasSubstr("call it \"target\""));
-  EXPECT_THAT(field_of(floats("x", 4), "a,b,label" + values).todo,
-              AllOf(HasSubstr("no array fits"), Not(HasSubstr("target"))));
 }
 
 class InitTableRun : public ::testing::Test {
@@ -280,13 +196,6 @@ class InitTableRun : public ::testing::Test {
         .node("Add", "sum", {"of_word", "of_numbers"}, "y_hat")
         .output("y_hat", {8, 1});
   }
-  static SmallModel dense(std::int64_t outputs) {
-    return SmallModel()
-        .input("x", {8, 4})
-        .weight("w", {4, outputs}, 0.5f)
-        .node("MatMul", "fc", {"x", "w"}, "y_hat")
-        .output("y_hat", {8, outputs});
-  }
   InitReport guess(const SmallModel& model, const std::string& rows) {
     write_file(folder_ / "net.onnx", model.bytes());
     write_file(folder_ / "rows.csv", rows);
@@ -319,18 +228,6 @@ TEST_F(InitTableRun, ColumnsOfAllScalesAndWordsTrain) {
   EXPECT_GT(train().evaluation.at("r2"), 0.9);
 }
 
-TEST_F(InitTableRun, AsManyTextsAsRowsTrainWithAnEmptyOne) {
-  const std::vector<std::string> words = {"", "a", "b", "c", "d", "e", "f", "g"};
-  std::string rows = "area,share,distance,colour,price\n";
-  for (std::size_t i = 0; i < 64; ++i)
-    rows += "1.5," + std::to_string(i % 3) + ".25," + std::to_string(i % 5) + ".75," +
-            words[i % 8] + "," + std::to_string(i % 8) + ".5\n";
-  ASSERT_THAT(guess(linear(), rows).open, IsEmpty()) << text();
-  EXPECT_THAT(text(), HasSubstr("\"missing('none')\", \"classes('none', 'a', 'b', 'c', 'd', "
-                                "'e', 'f', 'g')\""));
-  EXPECT_EQ(train({"steps=2"}).steps, 2u);
-}
-
 TEST_F(InitTableRun, TrainTellsEachChoiceThatNoKeySays) {
   write_file(folder_ / "net.onnx", linear().bytes());
   write_file(folder_ / "rows.csv", houses(100));
@@ -343,110 +240,6 @@ TEST_F(InitTableRun, TrainTellsEachChoiceThatNoKeySays) {
   EXPECT_THAT(told, AllOf(HasSubstr("guessed    field      word = { from = \"colour\""),
                           HasSubstr("guessed    loss       [ { kind = \"mse\""),
                           Not(HasSubstr("guessed    batch_size"))));
-}
-
-TEST_F(InitTableRun, LargeTargetsAreToldWithTheFirstLoss) {
-  std::string rows = "a,b,c,d,target\n";
-  for (int i = 0; i < 40; ++i)
-    rows += std::to_string(i % 3) + "," + std::to_string(i % 5) + ",1," + std::to_string(i % 2) +
-            "," + (i % 2 == 0 ? "2000" : "4000") + "\n";
-  const InitReport report = guess(dense(1), rows);
-  EXPECT_THAT(report.open, IsEmpty());
-  // 3000² + 1000²
-  EXPECT_THAT(report.text, AllOf(HasSubstr("mean 3000 and deviation 1000"), HasSubstr("1e+07"),
-                                 HasSubstr("normalize(3000, 1000)")));
-}
-
-TEST_F(InitTableRun, WordsAreClasses) {
-  std::string rows = "a,b,c,d,species\n";
-  for (int i = 0; i < 60; ++i)
-    rows += std::to_string(i % 7) + ",1.5,2,3," +
-            (i % 3 == 0   ? "virginica"
-             : i % 3 == 1 ? "setosa"
-                          : "versicolor") +
-            std::string("\n");
-  EXPECT_THAT(guess(dense(3), rows).open, IsEmpty()) << text();
-  EXPECT_THAT(text(), AllOf(HasSubstr("species = { from = \"species\", as = [ "
-                                      "\"classes('setosa', 'versicolor', 'virginica')\" ] }"),
-                            HasSubstr("kind = \"softmax_cross_entropy\"")));
-  EXPECT_EQ(train({"steps=2"}).steps, 2u);
-}
-
-TEST_F(InitTableRun, LabelsWithAPointAreClasses) {
-  std::string rows = "a,b,c,d,label\n";
-  for (int i = 0; i < 60; ++i)
-    rows += std::to_string(i % 7) + ",1.5,2,3," + std::to_string(i % 3) + ".0\n";
-  EXPECT_THAT(guess(dense(3), rows).open, IsEmpty()) << text();
-  EXPECT_THAT(text(), HasSubstr("label = { from = \"label\", as = [ \"float32\", \"int64\" ] }"));
-  EXPECT_EQ(train({"steps=2"}).steps, 2u);
-}
-
-TEST_F(InitTableRun, WordsThatAreNoUtf8AreNamed) {
-  std::string rows = "a,b,c,d,species\n";
-  for (int i = 0; i < 60; ++i)
-    rows += std::to_string(i % 7) + ",1.5,2,3," + (i % 2 == 0 ? "\xe9" : "\xfc") + "\n";
-  for (const std::int64_t outputs : {3, 1}) {
-    std::filesystem::remove(folder_ / "train.toml");
-    std::filesystem::remove(folder_ / "policy.toml");
-    EXPECT_THAT(guess(dense(outputs), rows).text,
-                HasSubstr("\"species\" holds 2 different texts, which classes(…) cannot list: "
-                          "\"\xef\xbf\xbd\" is not UTF-8"))
-        << outputs;
-  }
-}
-
-TEST_F(InitTableRun, TargetsBeyondFloat32AreNamed) {
-  std::string rows = "a,b,c,d,target\n";
-  for (int i = 0; i < 60; ++i)
-    rows += std::to_string(i % 7) + ",1.5,2,3," + (i == 5 ? "1e300" : "1") + "\n";
-  const InitReport report = guess(dense(1), rows);
-  EXPECT_THAT(report.text, AllOf(HasSubstr("\"target\" holds 1e+300, which does not fit float32"),
-                                 Not(HasSubstr("normalize("))));
-}
-
-TEST_F(InitTableRun, TwoWordsAreZeroAndOne) {
-  std::string rows = "a,b,c,d,churn,comment\n";
-  for (int i = 0; i < 60; ++i)
-    rows += std::to_string(i % 7) + ",1.5,2,3," + (i % 3 == 0 ? "yes" : "no") + ",c" +
-            std::to_string(i) + "\n";
-  const InitReport report = guess(dense(1), rows);
-  EXPECT_THAT(report.open, IsEmpty()) << text();
-  EXPECT_THAT(text(),
-              AllOf(HasSubstr("as = [ \"classes('no', 'yes')\", \"float32\" ]"),
-                    HasSubstr("kind = \"binary_cross_entropy\""), HasSubstr("1 is \"yes\"")));
-  EXPECT_THAT(report.text, HasSubstr("nothing reads the columns comment"));
-  EXPECT_EQ(train({"steps=2"}).steps, 2u);
-}
-
-// One label in a hundred is neither of the two words: the error says where it is, so that it can be
-// corrected.
-TEST_F(InitTableRun, AWordThatIsNoLabelIsNamed) {
-  std::string rows = "a,b,c,d,churned\n";
-  for (int i = 0; i < 120; ++i)
-    rows += std::to_string(i % 7) + ".5,1,2," + std::to_string(i % 3) + "," +
-            (i == 40      ? "maybe"
-             : i % 2 == 0 ? "yes"
-                          : "no") +
-            "\n";
-  const InitReport report = guess(dense(1), rows);
-  EXPECT_THAT(report.text, AllOf(HasSubstr("\"churned\" holds 3 different texts"),
-                                 HasSubstr("the text \"maybe\" in line 42 of rows.csv")));
-}
-
-TEST_F(InitTableRun, AucIsMeasuredWhereBothClassesAreHeldOut) {
-  std::string few = "a,b,c,d,label\n", many = few;
-  for (int i = 0; i < 400; ++i) {
-    const std::string row = std::to_string(i % 7) + ",1.5,2,3," + std::to_string(i % 2) + "\n";
-    many += row;
-    if (i < 60) few += row;
-  }
-  guess(dense(1), few);
-  EXPECT_THAT(text(), HasSubstr("metrics = [ \"accuracy\", \"log_loss\" ]"));
-  std::filesystem::remove(folder_ / "train.toml");
-  std::filesystem::remove(folder_ / "policy.toml");
-  guess(dense(1), many);
-  EXPECT_THAT(text(), HasSubstr("metrics = [ \"accuracy\", \"auc\", \"log_loss\" ]"));
-  EXPECT_GE(train({"epochs=1"}).evaluation.at("auc"), 0);
 }
 
 }  // namespace

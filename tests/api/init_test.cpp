@@ -1,5 +1,5 @@
-// `init` and `train MODEL.onnx --data`: guesses can be trained, undecidable choices stay open, and
-// existing files are kept.
+// `init` and `train MODEL.onnx --data`: known data sets, arrays with odd values, existing files.
+// Other arrays: tests/expected/commands/init_arrays.txt.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -96,19 +96,6 @@ class InitTest : public ::testing::Test {
   tandem::testing::TemporaryFolder folder_;
 };
 
-TEST_F(InitTest, TrainsImagesInNpzFilesByName) {
-  fs::create_directories(data());
-  for (const char* file : {"digits_train.npz", "digits_test.npz"})
-    fs::copy(source_tree + "models/digits/" + file, data() + "/" + file);
-  guess_and_train(model(source_tree + "models/digits/model.onnx"));
-  EXPECT_THAT(text(),
-              AllOf(HasSubstr("kind = \"softmax_cross_entropy\", logits = \"logits\""),
-                    HasSubstr("image = { from = \"images\", as = [ \"scale(1/16)\" ] }"),
-                    HasSubstr("files = [ \"data/digits_test.npz\" ]"), HasSubstr("kind = \"adam\""),
-                    HasSubstr("\nlr = 1e-3\n"), HasSubstr("best = \"accuracy\"")));
-  EXPECT_THAT(read_file(folder_ / "policy.toml"), HasSubstr("policy = 1"));
-}
-
 TEST_F(InitTest, GuessesForEveryParityModel) {
   // The arrays of their batches have the names of the inputs, and "labels".
   for (const char* name : {"mlp", "lenet5", "conv_bn", "lstm", "gru", "gpt", "encoder", "tagger"}) {
@@ -128,38 +115,6 @@ TEST_F(InitTest, GuessesForEveryParityModel) {
       EXPECT_THAT(text(), HasSubstr("arXiv:1512.03385"));
     }
   }
-}
-
-TEST_F(InitTest, LeavesTheLossToModelsThatHaveOne) {
-  npz("batches.npz", {{"image", round_of<std::uint8_t>({64, 64}, 0, 255)},
-                      {"labels", round_of<std::int64_t>({64}, 0, 9)}});
-  guess_and_train(model(parity + "mlp_loss_torchscript.onnx"));
-  EXPECT_THAT(text(), AllOf(Not(HasSubstr("terms")), HasSubstr("the output \"loss\"")));
-}
-
-TEST_F(InitTest, LeavesLossAndOptimizerToTrainingInfo) {
-  npz("batches.npz",
-      {{"x", round_of<float>({32, 4}, 0, 5)}, {"labels", round_of<std::int64_t>({32}, 0, 2)}});
-  guess_and_train(model(source_tree + "tests/data/training_info/adam.onnx"));
-  EXPECT_THAT(text(), AllOf(Not(HasSubstr("terms")), Not(HasSubstr("[optimizer]"))));
-}
-
-TEST_F(InitTest, TrainsTablesOfIds) {
-  npz("clicks.npz", {{"ids", round_of<std::int32_t>({4000, 39}, 0, 4999)},
-                     {"label", round_of<float>({4000}, 0, 1)}});
-  guess_and_train(model(source_tree + "models/wide_deep/model.onnx"));
-  EXPECT_THAT(text(), AllOf(HasSubstr("{ at = \"wide:weight\", kind = \"ftrl\", lr = 0.05 }"),
-                            HasSubstr("{ at = \"deep:weight\", kind = \"lazy_adam\" }"),
-                            HasSubstr("binary_cross_entropy"), HasSubstr("batch_size = 32")));
-  EXPECT_THAT(read_file(folder_ / "policy.toml"), HasSubstr("wide.**"));
-}
-
-TEST_F(InitTest, NamesSeveralTablesByOnePattern) {
-  npz("clicks.npz", {{"dense", round_of<float>({200, 13}, 0, 9)},
-                     {"categories", round_of<std::int64_t>({200, 26}, 0, 99)},
-                     {"clicked", round_of<std::int64_t>({200}, 0, 1)}});
-  guess_and_train(model(source_tree + "models/dlrm/model.onnx"));
-  EXPECT_THAT(text(), HasSubstr("{ at = \"tables.*:weight\", kind = \"lazy_adam\" }"));
 }
 
 void write_idx_of(const std::string& path, const HostTensor& tensor) {
@@ -204,16 +159,6 @@ TEST_F(InitTest, KnowsTheFilesOfCifar) {
                             HasSubstr("files = [ \"data/test_batch.bin\" ]")));
 }
 
-TEST_F(InitTest, LeavesArraysForTestingOutOfTraining) {
-  npz("all.npz", {{"x_train", round_of<float>({50, 4}, 0, 5)},
-                  {"y_train", round_of<std::int64_t>({50}, 0, 2)},
-                  {"x_test", round_of<float>({20, 4}, 0, 5)},
-                  {"y_test", round_of<std::int64_t>({20}, 0, 2)}});
-  guess_and_train(model(dense(3)));
-  EXPECT_THAT(text(), AllOf(HasSubstr("x = \"x_train\""), HasSubstr("labels = \"y_train\""),
-                            HasSubstr("fraction = 0.1")));
-}
-
 TEST_F(InitTest, LeavesOutLabelsThatAreNone) {
   HostTensor labels = round_of<std::int64_t>({50}, 0, 2);
   labels.as<std::int64_t>()[7] = -100;
@@ -222,135 +167,11 @@ TEST_F(InitTest, LeavesOutLabelsThatAreNone) {
   EXPECT_THAT(text(), HasSubstr("ignore_index = -100"));
 }
 
-/// Scores of 3 classes for each of [batch, length] tokens, from a table of 9 rows.
-std::string free_length_model() {
-  using tandem::testing::WireMessage;
-  const auto port = [](const std::string& name, std::uint64_t type, bool has_classes) {
-    WireMessage shape;
-    shape.message(1, WireMessage().bytes(2, "batch")).message(1, WireMessage().bytes(2, "length"));
-    if (has_classes) shape.message(1, WireMessage().number(1, 3));
-    return WireMessage().bytes(1, name).message(
-        2, WireMessage().message(1, WireMessage().number(1, type).message(2, shape)));
-  };
-  std::vector<float> values(27);
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = 0.1f * static_cast<float>(i % 5);
-  WireMessage table;
-  table.number(1, 9)
-      .number(1, 3)
-      .number(2, 1)
-      .bytes(8, "table")
-      .bytes(9, std::string(reinterpret_cast<const char*>(values.data()), 4 * values.size()));
-  WireMessage node;
-  node.bytes(1, "table").bytes(1, "tokens").bytes(2, "scores").bytes(3, "embedding");
-  node.bytes(4, "Gather");
-  WireMessage graph;
-  graph.message(1, node).message(5, table).message(11, port("tokens", 7, false));
-  graph.message(12, port("scores", 1, true)).bytes(2, "graph");
-  return WireMessage()
-      .number(1, 10)
-      .message(7, graph)
-      .message(8, WireMessage().number(2, 20))
-      .text();
-}
-
-TEST_F(InitTest, BindsFreeDimensionsAsLongAsTheSamplesAre) {
-  npz("a.npz", {{"tokens", round_of<std::int64_t>({50, 6}, 0, 8)},
-                {"labels", round_of<std::int64_t>({50, 6}, 0, 2)}});
-  write_file(folder_ / "net.onnx", free_length_model());
-  guess_and_train(folder_ / "net.onnx");
-  EXPECT_THAT(text(), HasSubstr("bind = { length = 6 }"));
-  fs::remove(config());
-  fs::remove(folder_ / "policy.toml");
-  EXPECT_THAT(open_keys(init(folder_ / "net.onnx")),
-              HasSubstr("model.bind: how long is \"length\""));
-}
-
-TEST_F(InitTest, ReadsImagesInColumns) {
-  fs::create_directories(data());
-  std::string rows = "label";
-  for (int i = 0; i < 64; ++i) rows += ",pixel" + std::to_string(i);
-  for (int row = 0; row < 100; ++row) {
-    rows += "\n" + std::to_string(row % 10);
-    for (int i = 0; i < 64; ++i) rows += "," + std::to_string((row * 7 + i * 4) % 256);
-  }
-  write_file(data() + "/digits.csv", rows + "\n");
-  guess_and_train(model(parity + "mlp_dynamo.onnx"));
-  EXPECT_THAT(text(), AllOf(HasSubstr("from = [ \"pixel{0..63}\" ]"), HasSubstr("scale(1/255)"),
-                            HasSubstr("label = { from = \"label\", as = [ \"int64\" ] }")));
-}
-
-TEST_F(InitTest, NormalisesEachColumnOfATable) {
-  fs::create_directories(data());
-  std::string rows = "age\theight\tincome\tscore\ttarget\n";
-  for (int i = 0; i < 60; ++i) {
-    rows += std::to_string(20 + i) + "\t1." + std::to_string(100 + i) + "\t" +
-            std::to_string(1000 * i) + "\t-3\t" + std::to_string(i) + ".25\n";
-  }
-  write_file(data() + "/people.tsv", rows);
-  guess_and_train(model(dense(1)));
-  // 20 .. 79 have the mean 49.5 and the population's deviation sqrt((60^2 - 1) / 12).
-  EXPECT_THAT(text(), AllOf(HasSubstr("kind = \"mse\", predictions = \"y_hat\", "
-                                      "targets = \"target\""),
-                            HasSubstr("normalize([49.5, "), HasSubstr("], [17.3181, ")));
-}
-
-TEST_F(InitTest, DoesNotChooseBetweenArraysThatFit) {
-  npz("a.npz", {{"left", round_of<float>({50, 4}, 0, 5)},
-                {"right", round_of<float>({50, 4}, 0, 5)},
-                {"labels", round_of<std::int64_t>({50}, 0, 2)}});
-  const InitReport report = guess(model(dense(3)));
-  EXPECT_THAT(open_keys(report), AllOf(HasSubstr("data.fields.x: several arrays fit"),
-                                       HasSubstr("\"left\""), HasSubstr("\"right\"")));
-  EXPECT_THAT(text(), HasSubstr("# TODO x: several arrays fit"));
-  EXPECT_THAT(report.text, HasSubstr("TODO       data.fields.x"));
-}
-
-TEST_F(InitTest, DoesNotTakeLabelsThatAreNoClasses) {
-  npz("a.npz",
-      {{"x", round_of<float>({50, 4}, 0, 5)}, {"labels", round_of<std::int64_t>({50}, 1, 3)}});
-  EXPECT_THAT(open_keys(guess(model(dense(3)))),
-              HasSubstr("loss.terms: no array that is left goes with an output as labels; "
-                        "\"labels\" counts classes from 1 to 3"));
-}
-
 TEST_F(InitTest, DoesNotGuessWhatOneOneForEachSampleMeans) {
   HostTensor labels = round_of<float>({50, 3}, 0, 2);
   for (float& x : labels.as<float>()) x = x == 0 ? 1 : 0;
   npz("a.npz", {{"x", round_of<float>({50, 4}, 0, 5)}, {"labels", labels}});
   EXPECT_THAT(open_keys(guess(model(dense(3)))), HasSubstr("or a yes or no for each"));
-}
-
-TEST_F(InitTest, SeveralAnswersToASampleAreNoClasses) {
-  npz("a.npz", {{"x", round_of<float>({50, 4}, 0, 5)}, {"labels", round_of<float>({50, 3}, 0, 1)}});
-  EXPECT_THAT(open_keys(guess(model(dense(3)))), IsEmpty());
-  EXPECT_THAT(text(), HasSubstr("kind = \"binary_cross_entropy\", logits = \"y_hat\""));
-  train_two_steps();
-}
-
-TEST_F(InitTest, DoesNotReadChannelsInAnotherOrder) {
-  npz("a.npz", {{"image", round_of<std::uint8_t>({30, 16, 16, 3}, 0, 255)},
-                {"labels", round_of<std::int64_t>({30}, 0, 9)}});
-  EXPECT_THAT(open_keys(guess(model(parity + "conv_bn_dynamo.onnx"))),
-              AllOf(HasSubstr("data.fields.image"), HasSubstr("transpose the array")));
-}
-
-TEST_F(InitTest, DoesNotTakeIdsThatNoTableHas) {
-  npz("a.npz", {{"ids", round_of<std::int64_t>({200, 39}, 0, 5000)},
-                {"label", round_of<float>({200}, 0, 1)}});
-  EXPECT_THAT(open_keys(guess(model(source_tree + "models/wide_deep/model.onnx"))),
-              HasSubstr("its values go from 0 to 5000, the table has the rows 0 to 4999"));
-}
-
-TEST_F(InitTest, SaysWhereArraysHaveOtherNumbersOfSamples) {
-  npz("a.npz",
-      {{"x", round_of<float>({50, 4}, 0, 5)}, {"labels", round_of<std::int64_t>({40}, 0, 2)}});
-  EXPECT_THAT(open_keys(guess(model(dense(3)))),
-              HasSubstr("\"x\" has 50 samples, \"labels\" has 40"));
-}
-
-TEST_F(InitTest, TakesNoLabelsForAnInput) {
-  npz("a.npz", {{"labels", round_of<float>({50, 4}, 0, 5)}});
-  EXPECT_THAT(open_keys(guess(model(dense(3)))), HasSubstr("data.fields.x: no array fits"));
 }
 
 TEST_F(InitTest, ArraysThatAreNoNumbersAreNamed) {
@@ -365,13 +186,6 @@ TEST_F(InitTest, ArraysThatAreNoNumbersAreNamed) {
   EXPECT_THAT(open_keys(guess(model(dense(3)))),
               HasSubstr("\"x\" is left out: arrays of texts are not read: expected numbers or "
                         "booleans, got <U1 (np.unique(x"));
-}
-
-TEST_F(InitTest, DoesNotChooseBetweenSignsAndNumbers) {
-  HostTensor signs = round_of<float>({50}, 0, 1);
-  for (float& x : signs.as<float>()) x = 2 * x - 1;
-  npz("a.npz", {{"x", round_of<float>({50, 4}, 0, 5)}, {"y", signs}});
-  EXPECT_THAT(open_keys(guess(model(dense(1)))), HasSubstr("classes (hinge), or numbers (mse)?"));
 }
 
 TEST_F(InitTest, IsACommand) {
@@ -396,36 +210,6 @@ TEST_F(InitTest, IsACommand) {
   ended = run_program("train " + config() + with_data + " steps=2 2>&1");
   EXPECT_EQ(ended.code, 2) << ended.text;
   EXPECT_THAT(ended.text, HasSubstr("data"));
-}
-
-TEST_F(InitTest, SaysWhichImagesAreOfAnotherSize) {
-  npz("a.npz", {{"image", round_of<std::uint8_t>({60, 1, 8, 8}, 0, 255)},
-                {"labels", round_of<std::int64_t>({60}, 0, 9)}});
-  EXPECT_THAT(open_keys(guess(model(parity + "lenet5_dynamo.onnx"))),
-              AllOf(HasSubstr("has the shape [1, 8, 8], the input takes [1, 28, 28]"),
-                    HasSubstr("\"resize(28, 28)\"")));
-  EXPECT_THAT(text(), HasSubstr("of 54 samples"));
-}
-
-TEST_F(InitTest, NamesTheInputOfASoftmax) {
-  npz("a.npz",
-      {{"x", round_of<float>({50, 4}, 0, 5)}, {"labels", round_of<std::int64_t>({50}, 0, 2)}});
-  const SmallModel net = SmallModel()
-                             .input("x", {8, 4})
-                             .weight("w", {4, 3}, 0.5f)
-                             .node("MatMul", "fc", {"x", "w"}, "scores")
-                             .node("Softmax", "softmax", {"scores"}, "p")
-                             .output("p", {8, 3});
-  guess_and_train(model(net));
-  EXPECT_THAT(text(), HasSubstr("logits = \"scores\""));
-}
-
-TEST_F(InitTest, WorksWithoutData) {
-  const InitReport report = init(model(source_tree + "models/digits/model.onnx"));
-  EXPECT_THAT(open_keys(report),
-              AllOf(HasSubstr("loss.terms"), HasSubstr("data.kind"), HasSubstr("data.train.files"),
-                    HasSubstr("data.fields.image"), HasSubstr("data.fields.labels")));
-  EXPECT_THAT(error_of([&] { Trainer(config(), {}); }), HasSubstr("train.toml"));
 }
 
 TEST_F(InitTest, NeverOverwrites) {
@@ -482,21 +266,6 @@ TEST_F(InitTest, TrainTakesAModelAndData) {
   options.run_dir = result.run_dir;
   options.resume = true;
   EXPECT_EQ(Trainer(net, options).run().steps, 4u);
-}
-
-TEST_F(InitTest, TrainNamesWhatIsOpenUnlessAKeySaysIt) {
-  npz("a.npz", {{"left", round_of<float>({50, 4}, 0, 5)},
-                {"right", round_of<float>({50, 4}, 0, 5)},
-                {"labels", round_of<std::int64_t>({50}, 0, 2)}});
-  const std::string net = model(dense(3));
-  TrainOptions options;
-  options.overrides = {"steps=2", "data=" + data()};
-  EXPECT_THAT(error_of([&] { Trainer(net, options); }),
-              AllOf(HasSubstr("data.fields.x: cannot be guessed: several arrays fit"),
-                    HasSubstr("tandem init")));
-  options.overrides.emplace_back("data.fields.x=left");
-  EXPECT_EQ(Trainer(net, options).run().steps, 2u);
-  EXPECT_THAT(error_of([&] { Trainer(net, {}); }), HasSubstr("data.train.files"));
 }
 
 }  // namespace

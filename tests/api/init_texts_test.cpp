@@ -1,6 +1,6 @@
-// The configurations that `init` makes for columns of texts with language models: which one is
-// read, which one a decoder writes, how long samples become, and what is reported of tokens that
-// are left out. Losses are those of transformers (tests/scripts/language_models.py).
+// The configurations that `init` makes for columns of texts with language models, in training,
+// evaluation and exports. Losses are those of transformers (tests/scripts/language_models.py). What
+// the configurations are: tests/expected/commands/init_texts.txt.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -32,9 +32,9 @@ const std::string& fixtures() {
 }
 
 /// "w3" to "w39" are the ids 3 to 39; 0 is padding.
-std::string word_tokenizer(int ids = 40) {
+std::string word_tokenizer() {
   Json words{{"[PAD]", 0}, {"[UNK]", 1}};
-  for (int id = 2; id < ids; ++id) words["w" + std::to_string(id)] = id;
+  for (int id = 2; id < 40; ++id) words["w" + std::to_string(id)] = id;
   return Json{{"version", "1.0"},
               {"added_tokens", Json::array()},
               {"normalizer", nullptr},
@@ -126,161 +126,6 @@ TEST_F(InitTexts, AT5LearnsTheTextThatItWrites) {
               all["losses"]["t5"].get<double>(), 1e-5);
 }
 
-TEST_F(InitTexts, ATextOfADecoderThatNothingNamesIsAskedFor) {
-  take_model("t5");
-  put("config.json", "{\"decoder_start_token_id\": 0, \"pad_token_id\": 0}");
-  put_texts({"first", "second"}, 3, 5);
-  const InitReport report = guessed();
-  EXPECT_THAT(open_keys(report),
-              AllOf(Contains("data.fields.input_ids"), Contains("data.fields.decoder_input_ids"),
-                    Contains("data.fields.labels")));
-  EXPECT_THAT(config(), AllOf(Not(HasSubstr("targets")), HasSubstr("attention")));
-}
-
-// A single text cannot be both source and target.
-TEST_F(InitTexts, ADecoderIsNotTrainedOnItsSource) {
-  take_model("t5");
-  put_texts({"text"}, 3, 5);
-  const InitReport report = guessed();
-  EXPECT_THAT(open_keys(report), AllOf(Contains("loss.terms"), Contains("data.fields.labels")));
-  EXPECT_THAT(report.text, HasSubstr("\"target\""));
-  EXPECT_THAT(config(), Not(HasSubstr("give='targets'")));
-}
-
-TEST_F(InitTexts, OneOfTwoTextsIsNotChosenSilently) {
-  take_model("llama");
-  for (const auto& [one, other] :
-       {std::pair{"prompt", "completion"}, {"question", "answer"}, {"instruction", "output"}}) {
-    put_texts({one, other}, 3, 9);
-    const InitReport report = guessed();
-    EXPECT_THAT(open_keys(report),
-                AllOf(Contains("data.fields.input_ids"), Contains("data.fields.attention_mask"),
-                      Contains("data.fields.position_ids"), Contains("data.fields.labels")))
-        << one;
-    for (const std::string column : {one, other})
-      EXPECT_THAT(config(), HasSubstr("# input_ids = { from = \"" + column +
-                                      "\", as = [ \"tokens(length=16)\" ] }"));
-    EXPECT_THAT(report.text, AllOf(HasSubstr("as one column"), Not(HasSubstr("nothing reads"))));
-  }
-}
-
-// Nor are two columns of texts a row of two ids.
-TEST_F(InitTexts, APairOfTextsOfAClassifierIsAskedFor) {
-  take_model("bert");
-  put_texts({"premise", "hypothesis", "label"}, 3, 9);
-  const InitReport report = guessed();
-  EXPECT_THAT(open_keys(report), Contains("data.fields.input_ids"));
-  EXPECT_THAT(config(),
-              AllOf(HasSubstr("# input_ids = { from = \"premise\""),
-                    HasSubstr("# input_ids = { from = \"hypothesis\""), Not(HasSubstr("hash"))));
-}
-
-TEST_F(InitTexts, TheLinesOfAChoiceTrainAsTheyAre) {
-  take_model("llama");
-  put_texts({"prompt", "completion"}, 3, 9);
-  guessed();
-  std::string text = config();
-  for (std::size_t at = 0; (at = text.find("# ", at)) != std::string::npos; at += 2) {
-    const std::size_t end = text.find('\n', at);
-    const std::string line = text.substr(at, end - at);
-    if (line.find(" = { from = \"prompt\"") != std::string::npos) text.erase(at, 2);
-  }
-  put("train.toml", text);
-  TrainOptions options;
-  options.run_dir = folder_ / "run";
-  options.overrides = {"steps=2"};
-  EXPECT_EQ(Trainer(folder_ / "train.toml", options).run().steps, 2u);
-}
-
-TEST_F(InitTexts, AnIdentifierIsNoText) {
-  take_model("llama");
-  put_texts({"id", "text"}, 3, 9);
-  EXPECT_THAT(guessed().open, IsEmpty());
-  EXPECT_THAT(config(), HasSubstr("input_ids = { from = \"text\""));
-}
-
-// The model looks up its positions itself, in a table of 32 rows.
-TEST_F(InitTexts, SamplesAreNoLongerThanTheModelsPositions) {
-  take_model("bert");
-  put_texts({"text", "label"}, 5, 45);
-  const InitReport report = guessed();
-  EXPECT_THAT(report.open, IsEmpty()) << report.text;
-  EXPECT_THAT(config(), HasSubstr("tokens(length=32)"));
-  // 13 of 45 + 11 * 5 tokens are left out.
-  EXPECT_THAT(report.text, HasSubstr("1 of 12 texts of \"text\" are longer than 32 tokens, the "
-                                     "longest has 45: 13 % of the tokens are left out"));
-}
-
-TEST_F(InitTexts, ConfigJsonSaysHowLongSamplesMayBe) {
-  take_model("llama");
-  put("config.json", "{\"max_position_embeddings\": 20}");
-  put_texts({"text"}, 5, 45);
-  guessed();
-  EXPECT_THAT(config(), HasSubstr("tokens(length=20)"));
-  put("config.json",
-      "{\"model_type\": \"roberta\", \"max_position_embeddings\": 20, "
-      "\"pad_token_id\": 1}");
-  guessed();
-  EXPECT_THAT(config(), HasSubstr("tokens(length=18)"));
-}
-
-TEST_F(InitTexts, TrainingAndDataCheckTellWhatIsLeftOut) {
-  take_model("llama");
-  put("config.json", "{\"max_position_embeddings\": 20}");
-  put_texts({"text"}, 5, 45);
-  guessed();
-  std::vector<std::string> said;
-  TrainOptions options;
-  options.run_dir = folder_ / "run";
-  options.overrides = {"steps=1"};
-  options.on_message = [&](const std::string& line) { said.push_back(line); };
-  Trainer(folder_ / "train.toml", options).run();
-  const std::string note = "25 of 100 tokens of `text` (25 %) are left out";
-  EXPECT_EQ(std::count_if(said.begin(), said.end(),
-                          [&](const auto& line) { return line.find(note) != std::string::npos; }),
-            1);
-  const std::string checked = data_check(folder_ / "train.toml").report.text;
-  EXPECT_THAT(checked, AllOf(HasSubstr("25 tokens beyond `length` of tokens"), HasSubstr(note)));
-}
-
-TEST_F(InitTexts, PlainTextBecomesWindows) {
-  take_model("llama");
-  std::string text;
-  for (int line = 0; line < 900; ++line) text += words(10, line) + "\n";
-  put("corpus.txt", text);
-  const InitReport report = guessed("corpus.txt");
-  EXPECT_THAT(report.open, IsEmpty()) << report.text;
-  EXPECT_THAT(config(), AllOf(HasSubstr("kind = \"text\""), HasSubstr("tokenizer = "),
-                              HasSubstr("\"targets\""), HasSubstr("\"perplexity\"")));
-  TrainOptions options;
-  options.run_dir = folder_ / "run";
-  options.overrides = {"steps=2"};
-  EXPECT_EQ(Trainer(folder_ / "train.toml", options).run().steps, 2u);
-}
-
-TEST_F(InitTexts, TextThatIsNotReadIsExplained) {
-  take_model("llama");
-  const auto refusal = [&](const std::string& name, const std::string& text) -> std::string {
-    put(name, text);
-    try {
-      guessed(name);
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "no error";
-  };
-  EXPECT_THAT(refusal("empty.txt", ""), HasSubstr("the text is empty"));
-  EXPECT_THAT(refusal("notes.md", "w3 w4\n"), HasSubstr("is read where it is called .txt"));
-}
-
-TEST_F(InitTexts, PlainTextBesideOtherDataIsLeftAlone) {
-  take_model("llama");
-  put_texts({"text"}, 3, 9);
-  put("data/README.txt", "what this is\n");
-  EXPECT_THAT(guessed().open, IsEmpty());
-  EXPECT_THAT(config(), HasSubstr("kind = \"jsonl\""));
-}
-
 TEST_F(InitTexts, AMissingTokenizerIsAskedForOnce) {
   fs::remove(folder_ / "tokenizer.json");
   take_model("llama");
@@ -288,13 +133,6 @@ TEST_F(InitTexts, AMissingTokenizerIsAskedForOnce) {
   const InitReport report = guessed();
   EXPECT_THAT(open_keys(report), ::testing::ElementsAre("data.tokenizer")) << report.text;
   EXPECT_THAT(report.text, HasSubstr("put the model's tokenizer.json next to it"));
-}
-
-TEST_F(InitTexts, ConversationsAreNamed) {
-  take_model("llama");
-  put("data/train.jsonl",
-      "{\"messages\": [{\"role\": \"user\", \"content\": \"w3\"}], \"source\": \"w4 w5\"}\n");
-  EXPECT_THAT(guessed().text, HasSubstr("apply_chat_template"));
 }
 
 TEST_F(InitTexts, AFolderThatIsNotThereIsMade) {
@@ -330,40 +168,6 @@ TEST_F(InitTexts, AnExportIsEvaluatedOnOtherTexts) {
   EXPECT_THAT(read_file(folder_ / "new/train.toml"), HasSubstr("merged.tokenizer.json"));
 }
 
-// Its ids go up to 59, but the table has 40 rows.
-TEST_F(InitTexts, ATokenizerOfAnotherModelIsAskedFor) {
-  take_model("llama");
-  put("tokenizer.json", word_tokenizer(60));
-  put_texts({"text"}, 3, 9);
-  std::string text;
-  for (int line = 0; line < 900; ++line)
-    text += words(9, line) + " w" + std::to_string(line % 60) + "\n";
-  put("corpus.txt", text);
-  put("data/train.jsonl", read_file(folder_ / "data/train.jsonl") + "{\"text\": \"w57 w58\"}\n");
-  const std::string wrong = "tokenizer.json has ids up to 59";
-  for (const char* const data : {"data", "corpus.txt"}) {
-    const InitReport report = guessed(data);
-    EXPECT_THAT(open_keys(report), ::testing::ElementsAre("data.tokenizer")) << report.text;
-    EXPECT_THAT(report.text, AllOf(HasSubstr(wrong), HasSubstr("has 40 rows: is it this model's")));
-    std::string toml = config();
-    const std::string open = "# tokenizer = \"../folder/tokenizer.json\"";
-    ASSERT_THAT(toml, HasSubstr(open));
-    toml.replace(toml.find(open), open.size(), "tokenizer = \"tokenizer.json\"");
-    put("train.toml", toml);
-    TrainOptions options;
-    options.run_dir = folder_ / "run";
-    try {
-      Trainer(folder_ / "train.toml", options).run();
-      ADD_FAILURE() << "it trains";
-    } catch (const Error& error) {
-      ASSERT_EQ(error.diagnostics().size(), 1u) << error.what();
-      EXPECT_THAT(error.what(), AllOf(HasSubstr(wrong), HasSubstr("has 40 rows")));
-    }
-    const std::string checked = data_check(folder_ / "train.toml").report.text;
-    EXPECT_THAT(checked, AllOf(HasSubstr(wrong), Not(HasSubstr("out_of_range"))));
-  }
-}
-
 TEST_F(InitTexts, ThePlacesOfTokensAreNoIds) {
   take_model("llama");
   put_texts({"text"}, 3, 9);
@@ -394,24 +198,6 @@ TEST_F(InitTexts, AnExportOfWindowsIsEvaluatedOnRows) {
   const Json rows = Json::parse(evaluate_run(folder_ / "trained.onnx", use).json);
   EXPECT_EQ(rows["samples"], 12);
   EXPECT_GT(rows["metrics"]["loss"].get<double>(), 0);
-}
-
-TEST_F(InitTexts, ALengthThatTheModelIsNotBoundToNamesBothKeys) {
-  take_model("llama");
-  std::string text;
-  for (int line = 0; line < 900; ++line) text += words(10, line) + "\n";
-  put("corpus.txt", text);
-  guessed("corpus.txt");
-  TrainOptions options;
-  options.run_dir = folder_ / "run";
-  options.overrides = {"data.length=128", "steps=1"};
-  try {
-    Trainer(folder_ / "train.toml", options).run();
-    ADD_FAILURE() << "it trains";
-  } catch (const Error& error) {
-    EXPECT_THAT(error.what(), AllOf(HasSubstr("data.length is 128 and model.bind."),
-                                    HasSubstr(" is 256"), HasSubstr("set both alike")));
-  }
 }
 
 TEST_F(InitTexts, SamplesBeyondThePositionsAreTold) {

@@ -1,6 +1,6 @@
 // Models that train although data chooses rows: what they compute (onnxruntime's numbers, written
 // by tests/scripts/data_extents.py), their gradients against differences in double, a mixture of
-// experts against its dense formula, and what is refused.
+// experts against its dense formula. What is refused: tests/expected/import/chosen_rows.txt.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +16,6 @@ namespace tandem::testing {
 namespace {
 
 using Json = nlohmann::json;
-using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 
@@ -157,72 +156,6 @@ TEST(ChosenRowsNotes, SayThatAllIsComputed) {
     EXPECT_THAT(import_for_training(json.at("model")).summary.notes,
                 Contains(HasSubstr("data chooses among 6")));
   }
-}
-
-std::string refusal_of_body(const std::string& body, const std::string& outputs = "double[3] y") {
-  return error_of([&] {
-    import_for_training(R"(<ir_version: 10, opset_import: ["": 20]>
-m (double[5,3] x, bool[5] keep, double[5] z) => ()" +
-                        outputs +
-                        ")\n<int64 zero = {0}, int64[1] first = {0}, int64[1] one = {1}>\n{\n" +
-                        "  place = NonZero (keep)\n  index = Squeeze (place, first)\n"
-                        "  chosen = Gather (x, index)\n" +
-                        body + "\n}");
-  });
-}
-
-TEST(ChosenRowsRefusals, NameTheNodeAndTheCause) {
-  const auto says = [](const std::string& reason) {
-    return AllOf(HasSubstr(reason), HasSubstr("which NonZero at NonZero#0 chooses"),
-                 HasSubstr("in stages"));
-  };
-  EXPECT_THAT(refusal_of_body("  y = Gather (chosen, zero)"),
-              says("Gather takes places among the rows"));
-  EXPECT_THAT(refusal_of_body("  e = Slice (chosen, first, one)\n  y = Squeeze (e, first)"),
-              says("Slice takes places among the rows"));
-  EXPECT_THAT(refusal_of_body("  t = Transpose (chosen)\n  y = MatMul (t, z)"),
-              HasSubstr("MatMul"));
-  EXPECT_THAT(refusal_of_body("  w = Unsqueeze (z, one)\n  e = Add (chosen, w)\n"
-                              "  y = ReduceSum <keepdims = 0> (e, first)"),
-              says("Add takes beside rows as many as there could be"));
-  EXPECT_THAT(
-      refusal_of_body("  s = Shape (chosen)\n  n = Gather (s, zero)\n  f = Cast <to = 11> (n)\n"
-                      "  e = ReduceSum <keepdims = 0> (chosen, first)\n  y = Div (e, f)"),
-      says("computes with the number of rows"));
-  EXPECT_THAT(
-      refusal_of_body("  s = Size (chosen)\n  e = ReduceSum <keepdims = 0> (chosen, first)\n"
-                      "  f = Cast <to = 11> (s)\n  y = Div (e, f)"),
-      says("Size"));
-  EXPECT_THAT(refusal_of_body("  v, i = TopK <axis = 0> (chosen, one)\n  y = Squeeze (v, first)"),
-              says("TopK runs along the rows"));
-}
-
-TEST(ChosenRowsRefusals, OfOutputsSayWhatWouldHelp) {
-  EXPECT_THAT(refusal_of_body("  y = Neg (chosen)", "double[K,3] y"),
-              AllOf(HasSubstr("data decides how many entries the output has"),
-                    HasSubstr("NonZero at NonZero"), HasSubstr("in stages")));
-}
-
-TEST(ChosenRowsRefusals, OfAChoiceAmongChosenRows) {
-  EXPECT_THAT(refusal_of_body("  p = Greater (chosen, chosen)\n  q = NonZero (p)\n"
-                              "  y = Cast <to = 11> (q)",
-                              "double[2,K] y"),
-              HasSubstr("it chooses among the rows that NonZero at NonZero#0 chooses"));
-}
-
-// The places are a constant, which import would have to make.
-TEST(ChosenRowsRefusals, OfAMaskThatIsTooLarge) {
-  EXPECT_THAT(error_of([] {
-                import_for_training(R"(<ir_version: 10, opset_import: ["": 20]>
-m (bool[20000,20000] keep, double[20000] x) => (double[20000] y)
-{
-  place = NonZero (keep)
-  real = Cast <to = 11> (place)
-  sum = ReduceSum <keepdims = 0> (real)
-  y = Add (x, sum)
-})");
-              }),
-              HasSubstr("the table of all places is too large"));
 }
 
 // A loss finds no value under the name of rows that include those that were not chosen.

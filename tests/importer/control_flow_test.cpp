@@ -1,6 +1,6 @@
 // Branches, loops and sequences: what they compute (onnxruntime's numbers, written by
 // tests/scripts/control_flow_expectations.py), their gradients against differences in double,
-// names, weights inside of them, and what is refused.
+// names, weights inside of them. What is noted or refused: tests/expected/import/control_flow.txt.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -19,11 +19,8 @@ namespace tandem::testing {
 namespace {
 
 using Json = nlohmann::json;
-using ::testing::AllOf;
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using ::testing::Not;
 using ::testing::UnorderedElementsAre;
 
 /// A model in ONNX's text form.
@@ -39,11 +36,6 @@ std::string model_of(const std::string& text, int opset = 20) {
 ImportResult import_text(const std::string& text, ImportOptions options = {}, int opset = 20) {
   return import_graph(OnnxFile::from_bytes(model_of(text, opset)), engine_operators(),
                       with_evaluator(std::move(options)));
-}
-
-std::string refusal_of(const std::string& text, const FileLimits& limits = {}) {
-  const OnnxFile file = OnnxFile::from_bytes(model_of(text), {}, limits);
-  return error_of([&] { import_graph(file, engine_operators(), with_evaluator()); });
 }
 
 class ControlFlow : public ::testing::TestWithParam<Json> {};
@@ -166,133 +158,6 @@ TEST(ControlFlowWeights, AreTransposedOnce) {
   const Graph graph = import_graph(file, engine_operators(), with_evaluator()).graph;
   const auto is_transpose = [](const Node& node) { return node.op->name == "Transpose"; };
   EXPECT_EQ(std::count_if(graph.nodes.begin(), graph.nodes.end(), is_transpose), 1);
-}
-
-TEST(ControlFlowByData, IsNoted) {
-  const ImportResult choice = import_text(R"(
-m (float[2] x, bool c) => (float[2] y)
-{
-  ["choice"] y = If (c) <then_branch = a () => (float[2] p) { p = Relu (x) }, else_branch = b () => (float[2] q) { q = Neg (x) }>
-})");
-  EXPECT_THAT(choice.summary.notes,
-              ElementsAre("choice: both branches are computed in each step, since data decides"));
-  const ImportResult loop = import_text(R"(
-m (float[2] x, bool c) => (float[2] y) <int64 trips = {2}>
-{
-  ["again"] y = Loop (trips, c, x) <body = a (int64 i, bool go, float[2] v) => (bool on, float[2] w) { on = Identity (c)
-    w = Neg (v) }>
-})");
-  EXPECT_THAT(loop.summary.notes,
-              ElementsAre("again: all iterations are computed in each step, since data ends it"));
-}
-
-TEST(ControlFlowByData, IsNotedOnceOfALoop) {
-  const ImportResult loop = import_text(R"(
-m (float[2] x, bool c) => (float[2] y) <int64 trips = {3}>
-{
-  ["again"] y = Loop (trips, , x) <body = a (int64 i, bool go, float[2] v) => (bool on, float[2] w) { on = Identity (go)
-    ["choice"] w = If (c) <then_branch = b () => (float[2] p) { p = Relu (v) }, else_branch = d () => (float[2] q) { q = Neg (v) }> }>
-})");
-  EXPECT_THAT(loop.summary.notes,
-              ElementsAre("again.0.choice and 2 more: both branches are computed in each step, "
-                          "since data decides"));
-}
-
-TEST(ControlFlowRefusals, NameThePathAndWhatWouldHelp) {
-  EXPECT_THAT(refusal_of(R"(
-m (float[2] x, bool c) => (float[a] y)
-{
-  ["choice"] y = If (c) <then_branch = a () => (float[2] p) { p = Relu (x) }, else_branch = b () => (float[4] q) { q = Concat <axis = 0> (x, x) }>
-})"),
-              AllOf(HasSubstr("choice: If: output 'y' is float32[2] or float32[4] as a condition "
-                              "says that is known in the run alone"),
-                    HasSubstr("one type and shape in both cases")));
-  const char* const by_data = R"(
-m (float[2] x, int64 n, bool c) => (float[2] y{1}) <int64 trips = {{4}}>
-{{
-  ["again"] y{1} = Loop ({0}, x) <body = a (int64 i, bool go, float[2] v) => (bool on, float[2] w{2}) {{
-    on = Identity ({3})
-    w = Neg (v)
-    {4}
-  }}>
-}})";
-  const auto refused = [&](const char* head, const char* out, const char* row, const char* on,
-                           const char* more) {
-    return refusal_of(fmt::format(fmt::runtime(by_data), head, out, row, on, more));
-  };
-  EXPECT_THAT(refused("n, ", "", "", "go", ""),
-              HasSubstr("again: Loop: the number of its iterations must be known before the run"));
-  EXPECT_THAT(refused(", c", "", "", "c", ""),
-              HasSubstr("again: Loop: its condition is computed from data, and nothing bounds its "
-                        "iterations (a trip count"));
-  EXPECT_THAT(refused("trips, c", ", rows", ", float[2] row", "c", "row = Identity (w)"),
-              HasSubstr("again: Loop: 'rows' has as many rows as data says"));
-}
-
-TEST(ControlFlowRefusals, LoopsWithoutAnEnd) {
-  FileLimits limits;
-  limits.nodes = 1000;
-  const char* const endless = R"(
-m (float[2] x) => (float[2] y) <bool yes = {1}>
-{
-  ["again"] y = Loop (, yes, x) <body = a (int64 i, bool go, float[2] v) => (bool on, float[2] w) { on = Identity (go)
-    w = Identity (v) }>
-})";
-  EXPECT_THAT(
-      refusal_of(endless, limits),
-      HasSubstr("again: Loop: its iterations, one after the other, are more than 100 nodes"));
-}
-
-// Iterations of three nodes each, which are below the limit by themselves.
-TEST(ControlFlowRefusals, LoopsThatCopyMuch) {
-  FileLimits limits;
-  limits.nodes = 20000;
-  EXPECT_THAT(refusal_of(R"(
-m (float[2] x) => (int64 y) <int64 trips = {600}>
-{
-  empty = SequenceEmpty <dtype = 1> ()
-  parts = Loop (trips, , empty) <body = a (int64 i, bool go, seq(float[2]) s) => (bool on, seq(float[2]) t) { on = Identity (go)
-    t = SequenceInsert (s, x) }>
-  y = SequenceLength (parts)
-})",
-                         limits),
-              HasSubstr("more than 2000 nodes"));
-  EXPECT_THAT(refusal_of(R"(
-m (float[2] x) => (float[20000] y) <int64 trips = {600}, int64[1] size = {20000}>
-{
-  zeros = ConstantOfShape (size)
-  y = Loop (trips, , zeros) <body = a (int64 i, bool go, float[20000] v) => (bool on, float[20000] w) { on = Identity (go)
-    w = Neg (v) }>
-})",
-                         limits),
-              HasSubstr("more than 2000 nodes"));
-}
-
-// What cannot be imported is reported once, at the path of the first iteration.
-TEST(ControlFlowRefusals, OfABodyAreToldOnce) {
-  const char* const strings = R"(
-m (float[2] x) => (float[2] y) <int64 trips = {3}>
-{
-  ["again"] y = Loop (trips, , x) <body = a (int64 i, bool go, float[2] v) => (bool on, float[2] w) {
-    on = Identity (go)
-    all = Constant <value = int64[1] {3}> ()
-    ["bad"] u = Reshape (v, all)
-    w = Neg (u)
-  }>
-})";
-  const std::string text = refusal_of(strings);
-  EXPECT_THAT(text, HasSubstr("again.0.bad: "));
-  EXPECT_THAT(text, Not(HasSubstr("again.1")));
-}
-
-// Statistics that are written only if data says so.
-TEST(ControlFlowRefusals, StatesInBranchesThatDataChooses) {
-  const std::string text = refusal_of(R"(
-m (float[2,2] x, bool c) => (float[2,2] y) <float[2] s = {1,2}, float[2] b = {3,4}, float[2] mean = {0,1}, float[2] var = {5,6}>
-{
-  ["choice"] y = If (c) <then_branch = a () => (float[2,2] p) { p = BatchNormalization <training_mode = 1> (x, s, b, mean, var) }, else_branch = d () => (float[2,2] q) { q = Neg (x) }>
-})");
-  EXPECT_THAT(text, HasSubstr("choice: If: 'mean' is written inside of it"));
 }
 
 }  // namespace

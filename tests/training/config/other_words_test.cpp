@@ -1,4 +1,4 @@
-// Words of other programs in a train.toml; and all its errors are reported at once.
+// Paths that lead nowhere, and defaults that a resumed run keeps.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,38 +15,9 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using ::testing::Not;
 
 const std::string head = "model = 'm.onnx'\nsteps = 4\n";
 const std::string sgd = "optimizer = { kind = 'sgd' }\n";
-
-std::string refusal(const std::string& text, const std::vector<std::string>& overrides = {}) {
-  try {
-    parse_run_config(text, "/folder/train.toml", overrides);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
-TEST(OtherWords, LeadToKeys) {
-  const std::pair<const char*, const char*> words[] = {
-      {"early_stopping = 3", "`eval.patience`"},
-      {"accumulate = 4", "`micro_batch`"},
-      {"gradient_accumulation_steps = 4", "`micro_batch`"},
-      {"parallel_mode = 'data'", "docs/processes.md"},
-      {"lr_scheduler = 'cosine'", "`optimizer.schedule`"}};
-  for (const auto& [line, key] : words)
-    EXPECT_THAT(refusal(head + line + "\n" + sgd), HasSubstr(key)) << line;
-}
-
-TEST(OtherWords, ValuesInCapitalsOrCutShort) {
-  EXPECT_THAT(refusal(head + "optimizer = { kind = 'adamW' }\n"),
-              HasSubstr("did you mean \"adamw\"?"));
-  EXPECT_THAT(refusal(head + sgd + "eval = { metrics = ['acc'] }\n"),
-              HasSubstr("did you mean \"accuracy\"?"));
-  EXPECT_THAT(refusal(head + "optimizer = { kind = 'ada' }\n"), Not(HasSubstr("\"adamw\"?")));
-}
 
 TEST(OtherWords, PathsThatLeadNowhereAreToldWithOtherMistakes) {
   const testing::TemporaryFolder folder;
@@ -74,14 +45,6 @@ TEST(OtherWords, PathsThatLeadNowhereAreToldWithOtherMistakes) {
   }
   replace_file(path, head + sgd + data);
   EXPECT_NO_THROW(read_run_config(path)) << "whoever opens them says more";
-}
-
-TEST(OtherWords, AnEmptyPolicyTakesBackTheFiles) {
-  const std::string text = head + sgd + "policy = 'p.toml'\n";
-  EXPECT_EQ(parse_run_config(text, "/folder/train.toml").policy, "/folder/p.toml");
-  for (const char* nothing : {"policy=", "policy=\"\""})
-    EXPECT_EQ(parse_run_config(text, "/folder/train.toml", {nothing}).policy, "") << nothing;
-  EXPECT_THAT(refusal(head + sgd + "run_dir = ''\n"), HasSubstr("an empty path"));
 }
 
 TEST(KeptDefaults, AResumedRunKeepsItsFormOfEpsilon) {

@@ -1,5 +1,4 @@
-// data.kind = "jsonl" and "lines", and text in columns: characters, and tokens as Hugging Face's
-// tokenizers give them.
+// Cells of JSON objects, and text in columns as tokens that Hugging Face's tokenizers give.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +14,6 @@
 namespace tandem {
 namespace {
 
-using ::testing::AllOf;
 using testing::data_config;
 using ::testing::ElementsAre;
 using testing::error_of;
@@ -60,53 +58,6 @@ TEST(JsonRow, CellsAreTheTextOfValues) {
   EXPECT_EQ(row.cells(), std::vector<std::string_view>(3));  // none from an earlier line
   const std::string deep(100'000, '[');
   EXPECT_THAT(cells(("{\"d\": " + deep).c_str()), ElementsAre(HasSubstr("nested too deeply")));
-}
-
-TEST(JsonLines, KeysAreColumns) {
-  const TemporaryFolder folder;
-  write_file(folder / "a.jsonl",
-             "{\"label\": 1, \"x\": [0.5, 1.5], \"word\": \"blue\", \"age\": 3}\n"
-             "{\"word\": \"red\", \"x\": [2], \"label\": 0}\n"
-             "{\"word\": \"blue\", \"x\": [], \"label\": true, \"age\": null}\n");
-  const DataSets sets = open_data(data_config(folder, R"toml(kind = "jsonl"
-train = { files = "a.jsonl" }
-[data.fields]
-label = { from = "label", as = [ "float32" ] }
-x = { from = "x", as = [ "split(',', max=2)", "float32" ] }
-word = { from = "word", as = [ "vocabulary" ] }
-age = { from = "age", as = [ "missing(-1)", "int64" ] }
-)toml"));
-  EXPECT_THAT(all_numbers(*sets.train, "label"), ElementsAre(1, 0, 1));
-  EXPECT_THAT(all_numbers(*sets.train, "x"), ElementsAre(0.5, 1.5, 2, 0, 0, 0));
-  EXPECT_THAT(all_numbers(*sets.train, "word"), ElementsAre(1, 2, 1));
-  EXPECT_THAT(all_numbers(*sets.train, "age"), ElementsAre(3, -1, -1));
-}
-
-TEST(JsonLines, BadLinesAreNamedOrLeftOut) {
-  const TemporaryFolder folder;
-  write_file(folder / "a.jsonl", "{\"x\": 1}\nno json\n{\"y\": 2}\n{\"x\": \"z\"}\n{\"x\": 4}\n");
-  const std::string keys = "kind = 'jsonl'\ntrain = { files = 'a.jsonl' }\n";
-  const std::string fields = "[data.fields]\nx = 'x'\n";
-  EXPECT_THAT(error_of([&] { open_data(data_config(folder, keys + fields)); }),
-              AllOf(HasSubstr("a.jsonl:2: this line is not JSON"),
-                    HasSubstr("a.jsonl:3: the object has no key `x`"), HasSubstr("a.jsonl:4"),
-                    HasSubstr("not a number")));
-  const DataSets sets = open_data(data_config(folder, keys + "on_bad = 'skip'\n" + fields));
-  EXPECT_THAT(all_numbers(*sets.train, "x"), ElementsAre(1, 4));
-}
-
-TEST(TextLines, CharactersAreValues) {
-  const TemporaryFolder folder;
-  write_file(folder / "a.txt",
-             "a\tb\nline\n\xc3\xa4"
-             "aa\n");
-  const DataSets sets = open_data(data_config(folder, R"toml(kind = "lines"
-train = { files = "a.txt" }
-[data.fields]
-c = { from = "line", as = [ "characters(max=4)", "vocabulary" ] }
-)toml"));
-  // a 3 times, then the tab, b, e, i, l, n and ä in the order of their bytes.
-  EXPECT_THAT(all_numbers(*sets.train, "c"), ElementsAre(1, 2, 3, 0, 6, 5, 7, 4, 8, 1, 1, 0));
 }
 
 class TokenColumns : public ::testing::TestWithParam<std::string> {

@@ -12,11 +12,9 @@
 namespace tandem {
 namespace {
 
-using ::testing::AllOf;
 using testing::data_config;
 using ::testing::ElementsAre;
 using testing::error_of;
-using ::testing::HasSubstr;
 using testing::ids_of;
 using testing::TemporaryFolder;
 using testing::tokenizer_file;
@@ -31,28 +29,11 @@ class TextData : public ::testing::Test {
   TemporaryFolder folder_;
 };
 
-TEST_F(TextData, CharactersAreNumberedByTheTrainingData) {
-  write_file(folder_ / "a.txt", "ababä\nab");
-  write_file(folder_ / "b.txt", "bäzbäzbäz");
-  const DataSets sets =
-      open_data(config("tokenizer = 'characters'\nlength = 7", "eval = { files = 'b.txt' }\n"));
-  // a and b three times, then the line end and ä, in the order of their bytes; 0 is for others.
-  ASSERT_EQ(sets.train->samples(), 1);
-  EXPECT_THAT(ids_of(*sets.train, "tokens", 0), ElementsAre(1, 2, 1, 2, 4, 3, 1));
-  EXPECT_THAT(ids_of(*sets.train, "targets", 0), ElementsAre(2, 1, 2, 4, 3, 1, 2));
-  ASSERT_EQ(sets.vocabularies.size(), 1u);
-  EXPECT_EQ(sets.vocabularies[0].file_name, "vocabulary.characters.tsv");
-  EXPECT_EQ(sets.vocabularies[0].rows, 5);
-  EXPECT_THAT(sets.vocabularies[0].text, HasSubstr("\t\\n\t1\n"));
-}
-
 TEST_F(TextData, HeldOutTextHasTheCharactersOfTheTraining) {
   write_file(folder_ / "a.txt", "aab");
   write_file(folder_ / "b.txt", "bzaa");
   const std::string keys = "tokenizer = 'characters'\nlength = 2";
   const DataSets sets = open_data(config(keys, "eval = { files = 'b.txt' }\n"));
-  EXPECT_THAT(ids_of(*sets.eval, "tokens", 0), ElementsAre(2, 0));
-  EXPECT_THAT(ids_of(*sets.eval, "targets", 0), ElementsAre(0, 1));
   // With the characters of a trained run; those of the text itself would get other numbers.
   OpenOptions options;
   options.characters = sets.vocabularies[0].text;
@@ -61,27 +42,6 @@ TEST_F(TextData, HeldOutTextHasTheCharactersOfTheTraining) {
   const DataSets again = open_data(other, options);
   EXPECT_THAT(ids_of(*again.train, "tokens", 0), ElementsAre(2, 0));
   EXPECT_EQ(again.vocabularies[0].sha256, sets.vocabularies[0].sha256);
-}
-
-TEST_F(TextData, BytesAreTheirOwnIds) {
-  write_file(folder_ / "a.txt", "a\xc3\xa4\xff\n");
-  const DataSets sets = open_data(config("tokenizer = 'bytes'\nlength = 4"));
-  EXPECT_THAT(ids_of(*sets.train, "tokens", 0), ElementsAre(97, 195, 164, 255));
-  EXPECT_THAT(ids_of(*sets.train, "targets", 0), ElementsAre(195, 164, 255, 10));
-  EXPECT_TRUE(sets.vocabularies.empty());
-}
-
-TEST_F(TextData, LinesAreDocumentsOfTheirOwn) {
-  write_file(folder_ / "a.txt", "abc\r\n\nd\nef");
-  const DataSets sets =
-      open_data(config("tokenizer = 'bytes'\nlength = 3\ndocuments = 'lines'\ndocument_end = 0\n"
-                       "cross_documents = false\npad = 1"));
-  ASSERT_EQ(sets.train->samples(), 3);  // the empty line is not one
-  EXPECT_THAT(ids_of(*sets.train, "tokens", 0), ElementsAre('a', 'b', 'c'));
-  EXPECT_THAT(ids_of(*sets.train, "targets", 0), ElementsAre('b', 'c', 0));
-  EXPECT_THAT(ids_of(*sets.train, "tokens", 1), ElementsAre('d', 0, 1));
-  EXPECT_THAT(ids_of(*sets.train, "targets", 1), ElementsAre(0, -100, -100));
-  EXPECT_THAT(ids_of(*sets.train, "mask", 2), ElementsAre(1, 1, 0));
 }
 
 TEST_F(TextData, LinesAcrossPiecesOfTheFileStayWhole) {
@@ -114,39 +74,6 @@ TEST_F(TextData, ATokenizerFileGivesTheIdsOfTheWholeFile) {
     EXPECT_EQ(sets.vocabularies.at(0).file_name, "tokenizer.json");
     EXPECT_EQ(sets.vocabularies.at(0).sha256, hash_file(folder_ / "tokenizer.json").sha256);
   }
-}
-
-TEST_F(TextData, WhatDoesNotFitIsRefused) {
-  write_file(folder_ / "a.txt", "ab\xff");
-  EXPECT_THAT(error_of([&] { open_data(config("tokenizer = 'characters'\nlength = 1")); }),
-              AllOf(HasSubstr("a.txt"), HasSubstr("not UTF-8 at its byte 2")));
-  write_file(folder_ / "a.txt", "ab\ncd\xff\n");
-  EXPECT_THAT(error_of([&] {
-                open_data(config("tokenizer = 'characters'\nlength = 1\ndocuments = 'lines'"));
-              }),
-              HasSubstr("a.txt:2"));
-  EXPECT_THAT(
-      error_of([&] { open_data(config("tokenizer = 'bytes'\nlength = 1\ndocument_end = 256")); }),
-      AllOf(HasSubstr("document_end"), HasSubstr("0 to 255")));
-  EXPECT_THAT(error_of([&] { config("length = 1"); }), HasSubstr("tokenizer"));
-  EXPECT_THAT(error_of([&] { open_data(config("tokenizer = 'no.json'\nlength = 1")); }),
-              HasSubstr("no.json"));
-}
-
-// Braces and separators would be learned and scored as text.
-TEST_F(TextData, ATableIsNoText) {
-  const auto refusal = [&](const std::string& name) {
-    write_file(folder_ / name, "{\"text\": \"abc\"}\n");
-    DataConfig table = config("tokenizer = 'bytes'\nlength = 2");
-    table.train.files[0].paths = {folder_ / name};
-    return error_of([&] { open_data(table); });
-  };
-  EXPECT_THAT(refusal("a.jsonl"), AllOf(HasSubstr("a.jsonl"), HasSubstr("data.kind = \"jsonl\""),
-                                        HasSubstr("tokens(length=256)"), HasSubstr(".txt")));
-  EXPECT_THAT(refusal("a.ndjson.gz"), HasSubstr("data.kind = \"jsonl\""));
-  EXPECT_THAT(refusal("a.csv"), HasSubstr("data.kind = \"csv\""));
-  EXPECT_THAT(refusal("a.tsv"), HasSubstr("data.kind = \"tsv\""));
-  EXPECT_EQ(refusal("a.md"), "no error");
 }
 
 TEST_F(TextData, AFolderStandsForItsTokenizer) {

@@ -21,7 +21,7 @@ struct KindOptions {
 /// The options of any kind. A copy has options of its own.
 class AnyOptions {
  public:
-  AnyOptions() = default;  // of a kind without options
+  AnyOptions() = default;  // for a kind without options
   template <std::derived_from<KindOptions> Options>
   AnyOptions(Options options)
       : held_(std::make_shared<Options>(std::move(options))),
@@ -47,7 +47,7 @@ class AnyOptions {
   const Options* find() const {
     return dynamic_cast<const Options*>(held_.get());
   }
-  /// Of the kind that has this type. Throws std::bad_cast where they are of another kind.
+  /// As the options of that kind. Throws std::bad_cast where they belong to another one.
   template <std::derived_from<KindOptions> Options>
   const Options& as() const {
     return dynamic_cast<const Options&>(*held_);

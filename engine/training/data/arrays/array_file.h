@@ -13,7 +13,7 @@ struct ArrayFile {
   ArraySet& to;
   std::vector<Diagnostic>& errors;
 
-  /// Whether an array of the file is read; if not, the set is told that the file has it.
+  /// Whether an array of the file is read; if not, the set records that the file has it.
   bool wants(std::string_view array) const;
 };
 
