@@ -1,5 +1,5 @@
 // The script of a report. Without it only the numbers at the pointer are missing.
-#include "api/report/page_parts.h"
+#include "api/report/page_frame.h"
 
 namespace tandem::api {
 

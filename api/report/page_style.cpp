@@ -1,6 +1,6 @@
 // The style of a report: quiet colours that keep their contrast in light and dark, numbers in
 // columns, one column of charts on narrow screens.
-#include "api/report/page_parts.h"
+#include "api/report/page_frame.h"
 
 namespace tandem::api {
 

@@ -6,7 +6,7 @@
 
 #include "api/output_file.h"
 #include "api/report/html.h"
-#include "api/report/page_parts.h"
+#include "api/report/page_frame.h"
 #include "api/report/section.h"
 #include "engine/formats/count_text.h"
 #include "engine/formats/files.h"

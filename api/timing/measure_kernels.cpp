@@ -5,7 +5,7 @@
 
 #include "api/timing/measure_kernels.h"
 #include "engine/graph/error.h"
-#include "engine/plan/plan_parts.h"
+#include "engine/plan/planning_steps.h"
 #include "engine/runtime/layout_copy.h"
 
 namespace tandem::api {

@@ -5,7 +5,7 @@
 
 #include "engine/formats/sha256.h"
 #include "engine/graph/error.h"
-#include "engine/graph/shard_parts.h"
+#include "engine/graph/shard_conversion.h"
 #include "engine/training/checkpoints/frozen_states.h"
 #include "engine/training/initialise.h"
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "engine/graph/attributes.h"
-#include "engine/graph/derived_state.h"
 #include "engine/graph/host_tensor.h"
+#include "engine/graph/state_derivation.h"
 #include "engine/graph/state_shard.h"
 #include "engine/graph/structures/out_of_line.h"
 #include "engine/graph/types.h"

@@ -3,7 +3,7 @@
 #include <cassert>
 
 #include "engine/operators/operator.h"
-#include "engine/plan/plan_parts.h"
+#include "engine/plan/planning_steps.h"
 
 namespace tandem {
 namespace {

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "engine/operators/collectives/collective.h"
-#include "engine/plan/plan_parts.h"
+#include "engine/plan/planning_steps.h"
 
 namespace tandem {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "engine/plan/plan_parts.h"
+#include "engine/plan/planning_steps.h"
 #include "engine/plan/ranges.h"
 
 namespace tandem {

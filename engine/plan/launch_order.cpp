@@ -2,7 +2,7 @@
 // start comes first, so that they work while the host computes.
 #include <cassert>
 
-#include "engine/plan/plan_parts.h"
+#include "engine/plan/planning_steps.h"
 
 namespace tandem {
 

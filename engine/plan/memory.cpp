@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "engine/plan/collectives.h"
-#include "engine/plan/plan_parts.h"
+#include "engine/plan/planning_steps.h"
 
 namespace tandem {
 namespace {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cassert>
 
-#include "engine/plan/plan_parts.h"
+#include "engine/plan/planning_steps.h"
 #include "engine/plan/simulate.h"
 
 namespace tandem {

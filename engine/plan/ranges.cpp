@@ -6,7 +6,7 @@
 #include "engine/graph/align.h"
 #include "engine/lower/kernel_choice.h"
 #include "engine/operators/operator.h"
-#include "engine/plan/plan_parts.h"
+#include "engine/plan/planning_steps.h"
 
 namespace tandem {
 namespace {

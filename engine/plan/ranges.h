@@ -44,7 +44,7 @@ class NodeRanges {
 };
 
 /// What a kernel is prepared for: the whole node (`elements` = 0), or a range of that many
-/// elements, in which the operands that are cut are flat. `needed`: see plan_parts.h.
+/// elements, in which the operands that are cut are flat. `needed`: see planning_steps.h.
 KernelRequest request_of(const Lowered& lowered, NodeId node, const std::vector<char>& needed,
                          bool deterministic, std::int64_t elements = 0);
 

@@ -5,7 +5,7 @@
 
 #include "engine/lower/bucket_size.h"
 #include "engine/operators/collectives/collective.h"
-#include "engine/plan/plan_parts.h"
+#include "engine/plan/planning_steps.h"
 
 namespace tandem {
 namespace {

@@ -2,7 +2,7 @@
 // needs a wait unless the clocks show that an earlier wait already implies it.
 #include <algorithm>
 
-#include "engine/plan/plan_parts.h"
+#include "engine/plan/planning_steps.h"
 
 namespace tandem {
 namespace {

@@ -107,7 +107,7 @@ class MessageOperations {
   void reduce_all(const MessageTask& task, const char* from, char* to);
   /// Every chunk's reduction into `to`; the own one is made here.
   void reduce_chunks(const MessageTask& task, const Chunks& chunks, const char* from, char* to);
-  // message_parts.cpp
+  // message_gather.cpp
   void scatter_parts(const MessageTask& task, const MessageOperands& operands);
   void gather_parts(const MessageTask& task, const MessageOperands& operands);
   void all_to_all(const MessageTask& task, const char* from, char* to);

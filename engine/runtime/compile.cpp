@@ -4,7 +4,7 @@
 #include <cassert>
 
 #include "engine/graph/error.h"
-#include "engine/plan/plan_parts.h"
+#include "engine/plan/planning_steps.h"
 #include "engine/plan/ranges.h"
 
 namespace tandem {

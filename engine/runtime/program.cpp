@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "engine/graph/error.h"
-#include "engine/plan/plan_parts.h"
+#include "engine/plan/planning_steps.h"
 #include "engine/plan/ranges.h"
 #include "engine/runtime/arenas.h"
 #include "engine/runtime/layout_copy.h"

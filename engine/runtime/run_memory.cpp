@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "engine/plan/plan_parts.h"
+#include "engine/plan/planning_steps.h"
 
 namespace tandem {
 

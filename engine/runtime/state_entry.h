@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/runtime/host_pins.h"
-#include "engine/runtime/program.h"
+#include "engine/runtime/state_store.h"
 
 namespace tandem {
 

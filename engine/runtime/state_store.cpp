@@ -1,4 +1,5 @@
-// State between steps: entries by name, each in the layout that the first program chose.
+#include "engine/runtime/state_store.h"
+
 #include <algorithm>
 #include <cassert>
 #include <cstring>

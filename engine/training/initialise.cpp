@@ -12,7 +12,7 @@
 #include "engine/formats/parallel_jobs.h"
 #include "engine/graph/error.h"
 #include "engine/graph/parameter_names.h"
-#include "engine/graph/shard_parts.h"
+#include "engine/graph/shard_conversion.h"
 #include "engine/training/config/config_value.h"
 #include "engine/training/loading/load_weights.h"
 

@@ -13,7 +13,7 @@
 #include "engine/training/programs/run_programs.h"
 #include "engine/training/ranks/random_samples.h"
 #include "engine/training/ranks/start_checks.h"
-#include "engine/training/step_runner_state.h"
+#include "engine/training/step_runner_impl.h"
 
 namespace tandem {
 

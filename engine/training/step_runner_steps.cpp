@@ -7,7 +7,7 @@
 #include "engine/training/divergence/reported_ids.h"
 #include "engine/training/evaluation.h"
 #include "engine/training/ranks/gathered.h"
-#include "engine/training/step_runner_state.h"
+#include "engine/training/step_runner_impl.h"
 #include "engine/training/weight_sums.h"
 
 namespace tandem {

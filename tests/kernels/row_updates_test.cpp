@@ -15,8 +15,8 @@
 #include "kernels/cpu/rows/row_rule.h"
 #include "tests/harness/update_settings.h"
 #include "tests/kernels/plain_sgd.h"
-#include "tests/kernels/row_state.h"
 #include "tests/kernels/rows_support.h"
+#include "tests/kernels/stateful_rows.h"
 
 namespace tandem::testing {
 namespace {

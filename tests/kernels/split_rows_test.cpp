@@ -17,7 +17,7 @@
 #include "kernels/cpu/rows/rows.h"
 #include "tests/harness/instruction_sets.h"
 #include "tests/harness/update_settings.h"
-#include "tests/kernels/row_state.h"
+#include "tests/kernels/stateful_rows.h"
 
 namespace tandem::testing {
 namespace {

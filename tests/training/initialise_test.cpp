@@ -9,7 +9,7 @@
 
 #include "engine/formats/files.h"
 #include "engine/graph/builder.h"
-#include "engine/graph/shard_parts.h"
+#include "engine/graph/shard_conversion.h"
 #include "tests/harness/allocation_count.h"
 #include "tests/harness/peak_memory.h"
 #include "tests/harness/program_check.h"

@@ -14,7 +14,7 @@
 #include "engine/formats/row_shards.h"
 #include "engine/formats/safetensors.h"
 #include "engine/graph/error.h"
-#include "engine/graph/shard_parts.h"
+#include "engine/graph/shard_conversion.h"
 #include "engine/runtime/file_pages.h"
 #include "engine/training/checkpoints/checkpoint_format.h"
 #include "engine/training/loss_scale.h"

@@ -4,7 +4,7 @@
 #include <memory>
 #include <utility>
 
-#include "engine/graph/shard_parts.h"
+#include "engine/graph/shard_conversion.h"
 #include "engine/training/config/config_value.h"
 
 namespace tandem {

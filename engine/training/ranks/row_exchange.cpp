@@ -5,7 +5,7 @@
 #include <cstring>
 #include <utility>
 
-#include "engine/graph/shard_parts.h"
+#include "engine/graph/shard_conversion.h"
 
 namespace tandem {
 namespace {

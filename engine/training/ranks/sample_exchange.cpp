@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "engine/graph/error.h"
-#include "engine/graph/shard_parts.h"
+#include "engine/graph/shard_conversion.h"
 #include "engine/operators/collectives/collective.h"
 
 namespace tandem {

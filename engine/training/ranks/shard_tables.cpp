@@ -8,7 +8,7 @@
 
 #include "engine/graph/error.h"
 #include "engine/graph/rewrite.h"
-#include "engine/graph/shard_parts.h"
+#include "engine/graph/shard_conversion.h"
 #include "engine/operators/collectives/collective.h"
 #include "engine/operators/product_weights.h"
 #include "engine/operators/tables/shard_rows.h"

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/graph/shard_parts.h"
+#include "engine/graph/shard_conversion.h"
 #include "engine/operators/network_checks.h"
 
 namespace tandem {

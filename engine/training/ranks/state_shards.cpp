@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "engine/graph/error.h"
-#include "engine/graph/shard_parts.h"
+#include "engine/graph/shard_conversion.h"
 #include "engine/operators/collectives/collective.h"
 #include "engine/operators/update_kind.h"
 #include "engine/training/config/config_value.h"

@@ -5,7 +5,7 @@
 
 #include "engine/graph/error.h"
 #include "engine/graph/parameter_names.h"
-#include "engine/graph/shard_parts.h"
+#include "engine/graph/shard_conversion.h"
 #include "engine/graph/text.h"
 #include "engine/operators/tables/rows.h"
 #include "engine/operators/update_kind.h"

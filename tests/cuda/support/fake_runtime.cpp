@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "tests/cuda/support/fake_parts.h"
+#include "tests/cuda/support/fake_streams_and_graphs.h"
 
 namespace tandem::testing {
 namespace {

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <exception>
 
-#include "tests/cuda/support/fake_parts.h"
+#include "tests/cuda/support/fake_streams_and_graphs.h"
 #include "tests/cuda/support/fake_waiting.h"
 
 namespace tandem::testing {

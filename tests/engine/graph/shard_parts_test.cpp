@@ -1,5 +1,5 @@
 // The parts that ranks keep of a whole: each element is in one of them, at its place.
-#include "engine/graph/shard_parts.h"
+#include "engine/graph/shard_conversion.h"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 #include "engine/formats/arrays/npy.h"
 #include "engine/formats/safetensors.h"
 #include "engine/graph/builder.h"
-#include "engine/graph/shard_parts.h"
+#include "engine/graph/shard_conversion.h"
 #include "engine/training/initialise.h"
 #include "tests/harness/folders.h"
 #include "tests/training/error_text.h"

@@ -12,7 +12,7 @@
 #include "engine/formats/files.h"
 #include "engine/graph/builder.h"
 #include "engine/graph/error.h"
-#include "engine/graph/shard_parts.h"
+#include "engine/graph/shard_conversion.h"
 #include "kernels/cpu/cpu_device.h"
 #include "tests/harness/program_check.h"
 #include "tests/harness/rank_threads.h"

@@ -11,7 +11,7 @@
 
 #include "engine/graph/builder.h"
 #include "engine/graph/error.h"
-#include "engine/graph/shard_parts.h"
+#include "engine/graph/shard_conversion.h"
 #include "engine/operators/collectives/collective.h"
 #include "tests/training/ranks/graph_training.h"
 

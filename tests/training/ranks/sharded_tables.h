@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "engine/graph/builder.h"
-#include "engine/graph/shard_parts.h"
+#include "engine/graph/shard_conversion.h"
 #include "engine/operators/tables/rows.h"
 #include "tests/training/ranks/graph_training.h"
 

@@ -7,7 +7,7 @@
 #include <map>
 
 #include "engine/graph/error.h"
-#include "engine/graph/shard_parts.h"
+#include "engine/graph/shard_conversion.h"
 #include "engine/training/checkpoints/checkpoint.h"
 #include "kernels/cpu/cpu_device.h"
 #include "kernels/emulated/emulated_device.h"

@@ -2,7 +2,7 @@
 #include <cstring>
 #include <map>
 
-#include "engine/graph/shard_parts.h"
+#include "engine/graph/shard_conversion.h"
 #include "engine/training/checkpoints/checkpoint.h"
 #include "tests/training/ranks/rank_runs.h"
 

@@ -1,4 +1,4 @@
-#include "engine/graph/shard_parts.h"
+#include "engine/graph/shard_conversion.h"
 
 #include <algorithm>
 #include <cassert>
