@@ -7,6 +7,7 @@
 #include "placement/device_binding.h"
 #include "placement/device_names.h"
 #include "placement/policy.h"
+#include "placement/policy_keys.h"
 #include "placement/policy_text.h"
 #include "placement/toml_text.h"
 
