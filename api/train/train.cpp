@@ -24,7 +24,6 @@
 #include "engine/graph/parameter_names.h"
 #include "engine/lower/reorder_note.h"
 #include "engine/training/checkpoints/checkpoint.h"
-#include "engine/training/checkpoints/kept_defaults.h"
 #include "engine/training/checkpoints/run_directory.h"
 #include "engine/training/divergence/absent_ids.h"
 #include "engine/training/divergence/hidden_keys.h"
@@ -199,15 +198,6 @@ std::int64_t batch_size_of_run(const std::string& run_dir) {
   return read_run_config(resolved_file(run_dir)).batch_size;
 }
 
-/// Settings that the run was started with whose defaults have changed since.
-std::vector<std::string> defaults_of_run(const std::string& config_file,
-                                         const std::vector<std::string>& overrides,
-                                         const std::string& run_dir) {
-  const std::string resolved = resolved_file(run_dir);
-  if (!path_exists(resolved) || !path_exists(config_file)) return {};
-  return kept_defaults(read_file(config_file), config_file, overrides, read_file(resolved));
-}
-
 }  // namespace
 
 Trainer::Trainer(const std::string& config_path, TrainOptions options) {
@@ -268,14 +258,6 @@ Trainer::Trainer(const std::string& config_path, TrainOptions options) {
       read_config();
       record = resumed->record(count);
       say(line);
-    }
-    if (!is_guessed(config_file)) {
-      const std::vector<std::string> kept =
-          defaults_of_run(config_file, resumed->all_keys(overrides), resume_from);
-      overrides.insert(overrides.end(), kept.begin(), kept.end());
-      if (!kept.empty()) read_config();
-      for (const std::string& setting : kept)
-        say("the run goes on with the default that it was started with: " + setting);
     }
     for (const std::string& line : resumed->compared(config, options.place, count)) say(line);
   });

@@ -41,7 +41,6 @@ Training::Training(RunConfig config, RunParts parts, DataSets data, TrainingHook
   my.position.batch_size = my.config.batch_size;
   my.position.batches = {
       {0, my.config.batch_size, samples, my.config.data && my.config.data->drop_last}};
-  my.position.evaluated = 0;
   my.position.vocabularies = my.vocabulary_hashes();
   my.position.fingerprint = my.parts.fingerprint;
   const Graph forward = my.forward();

@@ -63,8 +63,7 @@ std::shared_ptr<const void> Training::Impl::start(
   for (const auto& [name, content] : files) {
     const std::string there = directory->path() + "/" + name;
     if (name != resolved_config_file || !path_exists(there)) continue;
-    for (const std::string& change :
-         changed_keys(resolved_again(read_file(there), there), content)) {
+    for (const std::string& change : changed_keys(read_file(there), content)) {
       if (change.starts_with("run_dir: ")) continue;  // it has a number, or was moved
       say("the configuration has changed since the last start: " + change);
     }
@@ -81,22 +80,17 @@ std::shared_ptr<const void> Training::Impl::start(
 FingerprintPtr Training::Impl::compared(const TrainingPosition& saved, const std::string& path,
                                         std::vector<std::string>& messages) const {
   if (!parts.fingerprint) return nullptr;
-  const Fingerprint* before = saved.fingerprint.get();
+  const Fingerprint& before = fingerprint_in(saved.fingerprint, path);
   Fingerprint now = *parts.fingerprint;
-  for (std::string& note : notes_on(before, path, now.program, "the model and the data are"))
-    messages.push_back(std::move(note));
-  if (before == nullptr) return parts.fingerprint;
-  now.accepted = before->accepted;
-  if (!is_comparable(before)) return std::make_shared<const Fingerprint>(std::move(now));
+  now.accepted = before.accepted;
   const std::string since = fmt::format("step {} of the run was saved", saved.step);
   const ChangedPart model{"model", config.model.file, since,
                           "train a changed model in a new run, without --resume"};
   const ChangedPart samples{"data", config.file, since,
                             "train on other data in a new run, without --resume"};
   for (const std::string& accepted :
-       {accept_or_refuse(first_difference(before->model, now.model), model, parts.accept_changes),
-        accept_or_refuse(first_difference(before->data, now.data), samples,
-                         parts.accept_changes)}) {
+       {accept_or_refuse(first_difference(before.model, now.model), model, parts.accept_changes),
+        accept_or_refuse(first_difference(before.data, now.data), samples, parts.accept_changes)}) {
     if (accepted.empty()) continue;
     now.accepted.push_back({saved.step, accepted});
     messages.push_back(accepted);
@@ -223,22 +217,15 @@ void Training::Impl::resume(const std::string& run_dir) {
 
 bool Training::Impl::best_is_of_this_metric() const {
   const std::string& metric = config.eval.best;
-  if (!position.best_metric.empty()) {
-    return position.best_metric == metric &&
-           position.larger_is_better ==
-               (better_of(config.eval.metrics, metric) == Better::larger) &&
-           (position.best_measures.empty() || position.best_measures == best_measures(config));
-  }
-  return !metric.empty() &&
-         directory->evaluated(position.best_step, metric).value_or(*position.best) ==
-             *position.best;
+  return position.best_metric == metric &&
+         position.larger_is_better == (better_of(config.eval.metrics, metric) == Better::larger) &&
+         position.best_measures == best_measures(config);
 }
 
 void Training::Impl::resume_best() {
   bool is_measured_anew = false;  // metrics.jsonl has other values under the same name
   if (position.best && !best_is_of_this_metric()) {
-    const std::string before =
-        position.best_metric.empty() ? "another metric" : position.best_metric;
+    const std::string before = position.best_metric;
     const std::string now = config.eval.best.empty() ? "none" : config.eval.best;
     is_measured_anew = before == now;
     say((is_measured_anew ? "what eval.best (" + now + ") measures changed"
@@ -248,14 +235,7 @@ void Training::Impl::resume_best() {
     position.best_step = 0;
     position.evaluations_without_better = 0;
   }
-  if (position.best) {
-    position.best_metric = config.eval.best;
-    position.larger_is_better = better_of(config.eval.metrics, config.eval.best) == Better::larger;
-    position.best_measures = best_measures(config);
-  }
-  if (!position.evaluated) {
-    position.evaluated = evaluated_step.value_or(0);
-  } else if (evaluated_step == position.step && *position.evaluated < position.step) {
+  if (evaluated_step == position.step && position.evaluated < position.step) {
     // The evaluation came after the save: it was interrupted, made up for, and then the run was
     // killed.
     position.evaluated = position.step;

@@ -134,7 +134,7 @@ struct Training::Impl {
                  std::vector<std::string>& messages);
   /// Reports it where the disk has no room for the checkpoints in this folder.
   void warn_of_room(const std::string& folder);
-  /// Whether the best value so far is one of this configuration's eval.best, as far as is known.
+  /// Whether the best value so far is one of this configuration's eval.best.
   bool best_is_of_this_metric() const;
   /// Adds an evaluation that the log of the run has and the checkpoint lacks, forgets a best value
   /// of another metric; `checkpoints/best` names the one that is left.

@@ -294,50 +294,6 @@ TEST_F(SameModelTest, AnAcceptedChangeIsToldAndHoldsFromThenOn) {
               HasSubstr("operator: expected MaxPool, got AveragePool"));
 }
 
-TEST_F(SameModelTest, OlderCheckpointsAreTakenAndSayWhatIsNotCompared) {
-  for (const char* step : {"2", "4"}) {
-    CheckpointContent content = read_checkpoint(checkpoint(step));
-    fs::rename(checkpoint(step), run_ + "/old" + step);  // its files are mapped
-    content.position.fingerprint = nullptr;
-    write_checkpoint(run_ + "/checkpoints", content);
-    EXPECT_FALSE(fs::exists(checkpoint(step) + "/fingerprint.json"));
-  }
-  change([](onnx::ModelProto& m) { of_type(m, "MaxPool").set_op_type("AveragePool"); });
-  const auto told = AllOf(HasSubstr("step-00000004"), HasSubstr("an older Tandem wrote it"));
-  const auto model = AllOf(told, HasSubstr("the model is not compared"));
-  EXPECT_THAT(evaluate().warnings,
-              ElementsAre(AllOf(told, HasSubstr("the model and the held-out data are not "
-                                                "compared"))));
-  EXPECT_THAT(predict().warnings, ElementsAre(model));
-  EXPECT_THAT(export_to("old.onnx"), model);
-  resume();
-  EXPECT_THAT(messages_, Contains(AllOf(told, HasSubstr("the model and the data are not "
-                                                        "compared"))));
-  EXPECT_THAT(evaluate().warnings, IsEmpty());  // step 8 has one
-}
-
-TEST_F(SameModelTest, CheckpointsOfNewerProgramsAreTakenWithALine) {
-  const auto write = [&](const std::function<void(Fingerprint&)>& edit) {
-    CheckpointContent content = read_checkpoint(*folder_ / "run/checkpoints/step-00000004");
-    fs::remove_all(checkpoint("4"));
-    Fingerprint changed = *content.position.fingerprint;
-    edit(changed);
-    content.position.fingerprint = std::make_shared<const Fingerprint>(changed);
-    write_checkpoint(run_ + "/checkpoints", content);
-  };
-  write([](Fingerprint& f) { f.program = "99.10.0"; });
-  EXPECT_THAT(evaluate().warnings,
-              ElementsAre(HasSubstr("was written by Tandem 99.10.0, newer than this one (" +
-                                    version() + ")")));
-  change([](onnx::ModelProto& m) { of_type(m, "MaxPool").set_op_type("AveragePool"); });
-  EXPECT_THAT(tandem::testing::error_of([&] { evaluate(); }), HasSubstr("got AveragePool"));
-  write([](Fingerprint& f) { f.format = fingerprint_format + 1; });
-  EXPECT_THAT(evaluate().warnings,
-              ElementsAre(HasSubstr("in a form that this Tandem does not know")));
-  resume();
-  EXPECT_THAT(messages_, Contains(HasSubstr("in a form that this Tandem does not know")));
-}
-
 TEST_F(SameModelTest, ADamagedFingerprintIsBadData) {
   const std::string file = checkpoint("4") + "/fingerprint.json";
   std::string text = read_file(file);

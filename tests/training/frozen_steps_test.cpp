@@ -192,13 +192,5 @@ TEST_F(MissedStepsTest, GoOnFromACheckpoint) {
   EXPECT_EQ(change({true, true}, 12), (MissedStepCounts{{"fc1.weight", 9}, {"fc2.bias", 2}}));
 }
 
-// Checkpoints of older programs do not say it: what is frozen counts as never trained, and what
-// trains counts all steps as before.
-TEST_F(MissedStepsTest, AreThoseOfTheRunWhereACheckpointDoesNotSay) {
-  missed_.restore(std::nullopt);
-  EXPECT_EQ(change({false, true}, 10), MissedStepCounts());
-  EXPECT_EQ(change({true, true}, 12), (MissedStepCounts{{"fc1.weight", 12}}));
-}
-
 }  // namespace
 }  // namespace tandem

@@ -1,13 +1,13 @@
 #include "engine/training/checkpoints/fingerprint.h"
 
 #include <algorithm>
-#include <sstream>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "engine/formats/json_file.h"
 #include "engine/graph/error.h"
+#include "engine/training/checkpoints/checkpoint_format.h"
 
 namespace tandem {
 
@@ -130,22 +130,10 @@ std::vector<JsonItem> items_of(const JsonItem& json, std::size_t count) {
   return items;
 }
 
-/// As many numbers as both have: 0.10.2 is newer than 0.9.
-bool is_newer(const std::string& a, const std::string& b) {
-  const auto numbers = [](const std::string& text) {
-    std::vector<long> parts;
-    std::istringstream stream(text);
-    for (long number = 0; stream >> number; stream.ignore(1)) parts.push_back(number);
-    return parts;
-  };
-  return numbers(a) > numbers(b);
-}
-
 Fingerprint parse(const JsonItem& json) {
+  expect_run_format(json);
   Fingerprint result;
-  result.format = static_cast<int>(json.at("format").natural(1, 1u << 30));
   result.program = json.at("program").text();
-  if (result.format != fingerprint_format) return result;
   const JsonItem model = json.at("model");
   result.model.sha256 = model.at("sha256").sha256();
   result.model.count = model.at("count").natural();
@@ -236,8 +224,8 @@ WrittenFile write_fingerprint(const std::string& path, const Fingerprint& f) {
       "{{\n  \"format\": {},\n  \"program\": {},\n  \"model\": {{\n    \"sha256\": \"{}\",\n"
       "    \"count\": {},\n    \"values\": {},\n    \"records\": [{}]\n  }},\n  \"data\": {},\n"
       "  \"accepted\": {}\n}}\n",
-      f.format, dump(f.program), f.model.sha256, f.model.count, dump(Json(f.model.values)), records,
-      dump(data), dump(accepted));
+      run_format, dump(f.program), f.model.sha256, f.model.count, dump(Json(f.model.values)),
+      records, dump(data), dump(accepted));
   return write_file(path + "/" + fingerprint_file, text);
 }
 
@@ -247,31 +235,10 @@ FingerprintPtr read_fingerprint(const std::string& path) {
   return std::make_shared<const Fingerprint>(parse(json.root()));
 }
 
-bool is_comparable(const Fingerprint* before) {
-  return before != nullptr && before->format == fingerprint_format;
-}
-
-std::vector<std::string> notes_on(const Fingerprint* before, const std::string& checkpoint,
-                                  const std::string& program, const std::string& parts) {
-  std::vector<std::string> notes;
-  if (before == nullptr) {
-    notes.push_back(fmt::format(
-        "{} says nothing of the model and data that it rests on (an older Tandem wrote it): {} not "
-        "compared",
-        checkpoint, parts));
-    return notes;
-  }
-  if (is_newer(before->program, program)) {
-    notes.push_back(fmt::format("{} was written by Tandem {}, newer than this one ({})", checkpoint,
-                                before->program, program));
-  }
-  if (!is_comparable(before)) {
-    notes.push_back(
-        fmt::format("{} says what it rests on in a form that this Tandem does not know (format {} "
-                    "instead of {}): {} not compared",
-                    checkpoint, before->format, fingerprint_format, parts));
-  }
-  return notes;
+const Fingerprint& fingerprint_in(const FingerprintPtr& fingerprint, const std::string& path) {
+  if (fingerprint) return *fingerprint;
+  throw Error(ErrorKind::data,
+              {.message = "the checkpoint lacks this file", .file = path + "/" + fingerprint_file});
 }
 
 std::string accept_or_refuse(const std::optional<Difference>& difference, const ChangedPart& part,

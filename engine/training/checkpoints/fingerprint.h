@@ -48,33 +48,21 @@ struct AcceptedChange {
 };
 
 struct Fingerprint {
-  /// Version of the fingerprint's format; if it is not `fingerprint_format`, the rest means
-  /// nothing.
-  int format = 0;
   std::string program;  // version of Tandem that wrote it
   ModelStructure model;
   DataFingerprint data;
   std::vector<AcceptedChange> accepted;
 };
-/// Raised where the same model or data have other records than before, so that those of older
-/// programs are not taken for a change.
-constexpr int fingerprint_format = 1;
 
 using FingerprintPtr = std::shared_ptr<const Fingerprint>;
 
 /// Name of the file within a checkpoint.
 extern const char* const fingerprint_file;
 WrittenFile write_fingerprint(const std::string& path, const Fingerprint& fingerprint);
-/// Throws Error{data} where it is not one.
+/// Throws Error{data} where it is not one, Error{usage} where it is of another format.
 FingerprintPtr read_fingerprint(const std::string& path);
-
-/// Notes that do not end the run: for a checkpoint without a fingerprint (null), for one that this
-/// program cannot compare, and for one from a newer program. `checkpoint`: its name. `parts`: "the
-/// model".
-std::vector<std::string> notes_on(const Fingerprint* before, const std::string& checkpoint,
-                                  const std::string& program, const std::string& parts);
-/// Whether it can be compared.
-bool is_comparable(const Fingerprint* before);
+/// That of the checkpoint at `path`; throws Error{data} where it has none.
+const Fingerprint& fingerprint_in(const FingerprintPtr& fingerprint, const std::string& path);
 
 /// Where a change is found and what to do about it.
 struct ChangedPart {
