@@ -48,15 +48,12 @@ std::vector<std::string> compare_model(const UsedCheckpoint& used, const RunConf
 
 std::vector<std::string> compare_held_out(const UsedCheckpoint& used, const DataConfig& data,
                                           std::int64_t samples) {
-  const Fingerprint& before = fingerprint_in(used.position.fingerprint, used.path);
-  const bool is_part = data.eval_fraction > 0;  // the held-out data is a part of the training data
-  const SplitFingerprint &train = before.data.train, &eval = before.data.eval;
-  SplitFingerprint now = fingerprint_of(is_part ? data.train : data.eval);
-  auto difference =
-      first_difference(is_part ? "data.train" : "data.eval", is_part ? train : eval, now);
-  now.files = eval.files;
-  now.samples = samples;
-  if (!difference) difference = first_difference("data.eval", eval, now);
+  const DataFingerprint& before = fingerprint_in(used.position.fingerprint, used.path).data;
+  std::optional<Difference> difference;
+  if (data.eval_fraction > 0)  // the held-out data is a part of the training data
+    difference = first_difference("data.train", before.train, fingerprint_of(data.train));
+  if (!difference)
+    difference = first_difference("data.eval", before.eval, fingerprint_of(data.eval, samples));
   if (!difference) return {};
   return {fmt::format("the held-out data has changed since {}: {}", since(used),
                       to_string(*difference))};

@@ -22,6 +22,7 @@
 #include "engine/formats/files.h"
 #include "engine/formats/paths.h"
 #include "engine/graph/parameter_names.h"
+#include "engine/graph/text.h"
 #include "engine/lower/reorder_note.h"
 #include "engine/training/checkpoints/checkpoint.h"
 #include "engine/training/checkpoints/run_directory.h"
@@ -127,10 +128,8 @@ void require_data(const RunConfig& config) {
 
 std::string data_text(const DataFingerprint& data) {
   std::string text;
-  for (const SplitFingerprint* split : {&data.train, &data.eval}) {
-    text += fmt::format("{} samples\n", split->samples);
-    for (const FileFingerprint& file : split->files)
-      text += fmt::format("{} {} {} {}\n", file.array, file.name, file.bytes, file.ends);
+  for (const auto* parts : {&data.train, &data.eval}) {
+    for (const RecordedPart& part : *parts) text += part.id + ": " + joined(part.facts) + "\n";
   }
   for (const auto& [field, type] : data.fields) text += field + ": " + type + "\n";
   return text;

@@ -19,12 +19,13 @@ using testing::TemporaryFolder;
 Fingerprint example() {
   Fingerprint f;
   f.program = "1.2.3";
-  f.model = structure_of({{"operator 1", "conv \"ä\"", {{"operator", "Conv"}, {"inputs", "\"x\""}}},
-                          {"input x", "x", {{"type", "float32 [batch, 3]"}}},
-                          {"operator 2", "relu", {{"operator", "Relu"}, {"inputs", "%1"}}}},
-                         {{"h", "%1"}});
-  f.data.train = {{{"images", "train.gz", 12, "aa"}, {"", "b.npz", 0, ""}}, 34};
-  f.data.eval = {{{"", "eval.npz", 56, "bb"}}, 7};
+  f.model = structure_of({{"operator 1", "conv \"ä\"", {"operator Conv", "inputs \"x\""}},
+                          {"input x", "x", {"type float32 [batch, 3]"}},
+                          {"operator 2", "relu", {"operator Relu", "inputs operator 1"}}},
+                         {{"h", "operator 1"}});
+  f.data.train = {
+      {"images = train.gz", "", {"12 bytes"}}, {"pipe", "", {}}, {"samples", "", {"34"}}};
+  f.data.eval = {{"samples", "", {}}};
   f.data.fields = {{"x", "float32[3]"}};
   f.accepted = {{9, "accepted: something"}};
   return f;
@@ -46,12 +47,10 @@ TEST(FingerprintTest, IsAPartOfTheCheckpoint) {
   EXPECT_EQ(read->program, "1.2.3");
   EXPECT_EQ(read->model.sha256, written.model.sha256);
   EXPECT_EQ(read->model.count, 3u);
-  EXPECT_EQ(read->model.records[0].name, "conv \"ä\"");
-  EXPECT_EQ(read->model.records[2].facts, written.model.records[2].facts);
+  EXPECT_EQ(read->model.parts, written.model.parts);
   EXPECT_EQ(read->model.values, written.model.values);
-  EXPECT_EQ(read->data.train.files, written.data.train.files);
-  EXPECT_EQ(read->data.train.samples, 34);
-  EXPECT_EQ(read->data.eval.files, written.data.eval.files);
+  EXPECT_EQ(read->data.train, written.data.train);
+  EXPECT_EQ(read->data.eval, written.data.eval);
   EXPECT_EQ(read->data.fields, written.data.fields);
   EXPECT_EQ(read->accepted[0].step, 9u);
   EXPECT_EQ(read->accepted[0].text, "accepted: something");
@@ -72,7 +71,7 @@ TEST(FingerprintTest, DamageIsNamed) {
        {"", "{}", "[]", "{\"format\": 2, \"program\": \"1\"}",
         "{\"format\": 1, \"program\": \"1\"}", "{\"format\": \"2\", \"program\": \"1\"}",
         "{\"format\": 2, \"program\": \"1\", \"model\": {\"sha256\": \"\", "
-        "\"count\": 1, \"values\": {}, \"records\": [[1]]}}"}) {
+        "\"count\": 1, \"values\": {}, \"parts\": [[\"a\"]]}}"}) {
     write_file(folder / fingerprint_file, text);
     EXPECT_THAT(testing::error_text([&] { read_fingerprint(folder.path()); }),
                 HasSubstr("fingerprint.json:"))
@@ -84,12 +83,11 @@ TEST(FingerprintTest, DamageIsNamed) {
 TEST(FingerprintTest, OfAVeryLargeModelTheHashAloneIsKept) {
   const TemporaryFolder folder;
   const auto large = [](const char* last) {
-    std::vector<StructureRecord> records;
+    std::vector<RecordedPart> parts;
     for (int i = 0; i < 100; ++i)
-      records.push_back(
-          {"operator " + std::to_string(i), "", {{"operator", std::string(1 << 19, 'x')}}});
-    records.push_back({"operator 100", "", {{"operator", last}}});
-    return structure_of(std::move(records));
+      parts.push_back({"operator " + std::to_string(i), "", {std::string(1 << 19, 'x')}});
+    parts.push_back({"operator 100", "", {last}});
+    return structure_of(std::move(parts));
   };
   Fingerprint f = example();
   f.model = large("Relu");
@@ -134,20 +132,36 @@ TEST(DataFingerprintTest, LeavesPipesAlone) {
   const TemporaryFolder folder;
   const std::string path = folder / "pipe";
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
-  const SplitFingerprint pipe = fingerprint_of(files({path}));
-  ASSERT_EQ(pipe.files.size(), 1u);
-  EXPECT_EQ(pipe.files[0].ends, "");
+  const std::vector<RecordedPart> pipe = fingerprint_of(files({path}));
+  ASSERT_EQ(pipe.size(), 2u);
+  EXPECT_EQ(pipe[0].id, "pipe");
+  EXPECT_EQ(pipe[0].facts, std::vector<std::string>());
   EXPECT_FALSE(first_difference("data.train", pipe, pipe));
 }
 
 TEST(DataFingerprintTest, NumbersOfSamplesCountWhereBothAreKnown) {
-  SplitFingerprint a, b;
-  a.samples = 10;
-  EXPECT_FALSE(first_difference("data.eval", a, b));
-  b.samples = 9;
-  const auto difference = first_difference("data.eval", a, b);
-  ASSERT_TRUE(difference);
-  EXPECT_EQ(to_string(*difference), "data.eval: samples: 10, now 9");
+  const auto difference = [](std::int64_t before, std::int64_t now) {
+    const auto found = first_difference("data.eval", fingerprint_of(SplitConfig(), before),
+                                        fingerprint_of(SplitConfig(), now));
+    return found ? to_string(*found) : "none";
+  };
+  EXPECT_EQ(difference(10, 0), "none");
+  EXPECT_EQ(difference(0, 10), "none");
+  EXPECT_EQ(difference(10, 9), "data.eval: samples: 10, now 9");
+}
+
+TEST(RecordedPartsTest, ComeAndGo) {
+  const RecordedPart a{"a", "name", {"x 1", "y 2"}}, b{"b", "", {"x 1"}};
+  const auto difference = [](const std::vector<RecordedPart>& before,
+                             const std::vector<RecordedPart>& now) {
+    const auto found = first_difference("", before, now);
+    return found ? to_string(*found) : "no difference";
+  };
+  EXPECT_EQ(difference({a, b}, {{"a", "other", {"x 1", "y 2"}}, b}), "no difference");
+  EXPECT_EQ(difference({a}, {{"a", "", {"x 1", "y 3", "z"}}}), "a: y 2, now y 3, z");
+  EXPECT_EQ(difference({a, b}, {a}), "b: b, now none");
+  EXPECT_EQ(difference({a}, {a, b}), "b: none, now b");
+  EXPECT_EQ(difference({a, b}, {b}), "b: a (name), now b");
 }
 
 }  // namespace

@@ -7,35 +7,25 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "engine/formats/files.h"
-#include "engine/training/data/data_fingerprint.h"
+#include "engine/training/checkpoints/data_fingerprint.h"
 
 namespace tandem {
 
-/// A part of a model file: an input, an initializer, an operator, an output.
-struct StructureRecord {
-  std::string id;    // "input x", "operator 3"; operators are numbered as values flow
-  std::string name;  // for people; not compared
-  /// By name, in the order in which they are compared: {"operator", "MaxPool"}. "%3" in a list of
-  /// inputs is what "operator 3" makes.
-  std::vector<std::pair<std::string, std::string>> facts;
-};
-
 /// A model file as it is written, whatever an importer makes of it.
 struct ModelStructure {
-  std::vector<StructureRecord> records;
+  std::vector<RecordedPart> parts;  // inputs, initializers, operators, outputs, as values flow
   /// Values inside of the graph that the configuration names: by name what makes them.
   std::map<std::string, std::string> values;
-  /// Hash over ids and facts of all records.
+  /// Hash over ids and facts of all parts.
   std::string sha256;
-  /// Number of records; a checkpoint of a very large model stores only the number.
+  /// Number of parts; a checkpoint of a very large model stores only the number.
   std::size_t count = 0;
 };
 /// Fills in `sha256` and `count`.
-ModelStructure structure_of(std::vector<StructureRecord> records,
+ModelStructure structure_of(std::vector<RecordedPart> parts,
                             std::map<std::string, std::string> values = {});
 
 /// The first difference, if any; values are compared where both know them.
