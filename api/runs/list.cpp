@@ -14,7 +14,6 @@
 #include "engine/formats/tokenizer/utf8.h"
 #include "engine/graph/error.h"
 #include "engine/training/config/changed_keys.h"
-#include "engine/training/config/run_config.h"
 #include "tandem/runs.h"
 
 namespace tandem::api {
@@ -149,18 +148,6 @@ std::vector<RunResult> results_of(const RunRecord& a, const RunRecord& b) {
 
 using RunSettings = std::map<std::string, std::string>;
 
-/// The settings as this version writes them, so that keys which an older version did not have make
-/// no difference; empty where this version refuses the configuration.
-std::optional<RunSettings> settings_now(const RunRecord& run) {
-  const std::string path = run.path + "/train.resolved.toml";
-  if (!path_exists(path)) return std::nullopt;
-  try {
-    return flat_settings(to_toml(parse_run_config(read_file(path), path)));
-  } catch (const Error&) {
-    return std::nullopt;
-  }
-}
-
 bool have_same_policy(const RunRecord& a, const RunRecord& b) {
   const auto text = [](const RunRecord& run) {
     const std::string path = run.path + "/policy.toml";
@@ -207,9 +194,7 @@ Report list_runs(const std::string& folder) {
 Report compare_runs(const std::string& a, const std::string& b) {
   const RunRecord first = read_run(a, /*with_series=*/false);
   const RunRecord second = read_run(b, /*with_series=*/false);
-  RunSettings then = first.settings, now = second.settings;
-  const auto then_resolved = settings_now(first), now_resolved = settings_now(second);
-  if (then_resolved && now_resolved) then = *then_resolved, now = *now_resolved;
+  const RunSettings &then = first.settings, &now = second.settings;
   std::set<std::string> keys;
   for (const auto* settings : {&then, &now}) {
     for (const auto& [key, value] : *settings) keys.insert(key);

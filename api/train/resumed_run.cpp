@@ -10,10 +10,10 @@
 #include "api/init/configuration.h"
 #include "api/init/guessed_run.h"
 #include "api/model/placing.h"
-#include "api/run_files.h"
 #include "engine/formats/files.h"
 #include "engine/formats/paths.h"
 #include "engine/graph/text.h"
+#include "engine/training/checkpoints/checkpoint.h"
 #include "engine/training/checkpoints/run_directory.h"
 #include "engine/training/config/changed_keys.h"
 #include "engine/training/start/ended_run.h"
@@ -137,15 +137,17 @@ ResumedRun::ResumedRun(std::string run_dir, std::string config_path, TrainOption
       config_path_(std::move(config_path)),
       options_(std::move(options)) {
   std::optional<StartRecord> recorded = read_start_record(run_dir_);
-  is_recorded_ = recorded.has_value();
   if (recorded) {
     started_ = *std::move(recorded);
     moved_ = MovedPaths(started_, run_dir_);
+  } else if (list_checkpoints(run_dir_ + "/checkpoints").empty()) {
+    started_.config = normal_path(config_path_);  // it was killed before it wrote anything
+    started_.ranks = 0;
   } else {
-    RecordedPlacing placing = recorded_placing(run_dir_);
-    started_.config = run_dir_ + "/" + resolved_name;
-    started_.place = std::move(placing.place);
-    started_.devices = std::move(placing.devices);
+    throw Error(ErrorKind::usage,
+                Diagnostic{.message = "this run cannot be resumed: it lacks this file",
+                           .file = run_dir_ + "/" + start_record_file,
+                           .fix = "take a whole copy of the run directory, or train in a new run"});
   }
   started_.place = with_rules(std::move(started_.place), options_.place);
   started_.devices = with_devices(std::move(started_.devices), options_.devices);
@@ -213,8 +215,7 @@ void ResumedRun::add_changed_lengths(const RunConfig& config, std::vector<Diagno
   const std::optional<RunConfig> recorded = recorded_config(started_, moved_);
   const std::string file = run_dir_ + "/" + resolved_name;
   if (!recorded && !path_exists(file)) return;
-  const auto then =
-      flat_settings(recorded ? to_toml(*recorded) : resolved_again(read_file(file), file));
+  const auto then = flat_settings(recorded ? to_toml(*recorded) : read_file(file));
   const auto now = flat_settings(to_toml(config));
   for (const std::string key : {"epochs", "steps", "max_time"}) {
     if (goes_on_longer_ && key != "max_time") continue;
@@ -307,10 +308,7 @@ std::vector<std::string> ResumedRun::compared(const RunConfig& config,
   for (const std::string& device : started_.devices) given.push_back("--device " + device);
   if (!given.empty())
     lines.push_back("the run goes on with what it was started with: " + joined(given, " "));
-  if (!is_recorded_ && config_file() != config_path_)
-    lines.push_back("an older Tandem has started this run: it goes on by " + config_file() +
-                    ", whatever " + config_path_ + " says now");
-  if (is_recorded_ && started_.ranks != ranks)
+  if (started_.ranks > 0 && started_.ranks != ranks)
     lines.push_back(fmt::format("the run was started by {} processes and goes on with {}",
                                 started_.ranks, ranks));
   add_hidden_edits(lines);

@@ -59,7 +59,6 @@ class ResumedRun {
 
   std::string run_dir_, config_path_;
   TrainOptions options_;
-  bool is_recorded_ = false;  // else an older Tandem has started it
   bool goes_on_longer_ = false;
   StartRecord started_;  // with rules and devices of the new command line
   MovedPaths moved_;

@@ -29,7 +29,6 @@ std::string since(const UsedCheckpoint& used) {
 FingerprintPtr run_fingerprint(const RunConfig& config, const OnnxFile& file,
                                const DataSets& data) {
   Fingerprint result;
-  result.format = fingerprint_format;
   result.program = version();
   result.model = structure_for(config, file);
   result.data = fingerprint_of(*config.data, data);
@@ -38,31 +37,23 @@ FingerprintPtr run_fingerprint(const RunConfig& config, const OnnxFile& file,
 
 std::vector<std::string> compare_model(const UsedCheckpoint& used, const RunConfig& config,
                                        const OnnxFile& file) {
-  const Fingerprint* before = used.position.fingerprint.get();
-  std::vector<std::string> lines =
-      notes_on(before, used.path, version(),
-               used.uses_held_out ? "the model and the held-out data are" : "the model is");
-  if (!is_comparable(before)) return lines;
+  const Fingerprint& before = fingerprint_in(used.position.fingerprint, used.path);
   const ChangedPart model{"model", config.model.file, since(used),
                           "put back the model file that was trained"};
   std::string accepted = accept_or_refuse(
-      first_difference(before->model, structure_for(config, file)), model, used.accepts_changes);
-  if (!accepted.empty()) lines.push_back(std::move(accepted));
-  return lines;
+      first_difference(before.model, structure_for(config, file)), model, used.accepts_changes);
+  if (accepted.empty()) return {};
+  return {std::move(accepted)};
 }
 
 std::vector<std::string> compare_held_out(const UsedCheckpoint& used, const DataConfig& data,
                                           std::int64_t samples) {
-  const Fingerprint* before = used.position.fingerprint.get();
-  if (!is_comparable(before)) return {};
-  const bool is_part = data.eval_fraction > 0;  // the held-out data is a part of the training data
-  const SplitFingerprint &train = before->data.train, &eval = before->data.eval;
-  SplitFingerprint now = fingerprint_of(is_part ? data.train : data.eval);
-  auto difference =
-      first_difference(is_part ? "data.train" : "data.eval", is_part ? train : eval, now);
-  now.files = eval.files;
-  now.samples = samples;
-  if (!difference) difference = first_difference("data.eval", eval, now);
+  const DataFingerprint& before = fingerprint_in(used.position.fingerprint, used.path).data;
+  std::optional<Difference> difference;
+  if (data.eval_fraction > 0)  // the held-out data is a part of the training data
+    difference = first_difference("data.train", before.train, fingerprint_of(data.train));
+  if (!difference)
+    difference = first_difference("data.eval", before.eval, fingerprint_of(data.eval, samples));
   if (!difference) return {};
   return {fmt::format("the held-out data has changed since {}: {}", since(used),
                       to_string(*difference))};

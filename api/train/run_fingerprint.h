@@ -19,12 +19,10 @@ struct UsedCheckpoint {
   const TrainingPosition& position;
   std::string path;
   bool accepts_changes = false;
-  bool uses_held_out = false;  // evaluates the data that the configuration holds out
 };
 
 /// Throws Error{usage} where the model file differs from the one that the checkpoint was trained
-/// with, unless that is accepted. Returns lines for people: what was accepted, what was not
-/// compared.
+/// with, unless that is accepted. Returns a line for people: what was accepted.
 std::vector<std::string> compare_model(const UsedCheckpoint& used, const RunConfig& config,
                                        const OnnxFile& file);
 

@@ -24,9 +24,9 @@
 #include "engine/formats/files.h"
 #include "engine/formats/paths.h"
 #include "engine/graph/parameter_names.h"
+#include "engine/graph/text.h"
 #include "engine/lower/reorder_note.h"
 #include "engine/training/checkpoints/checkpoint.h"
-#include "engine/training/checkpoints/kept_defaults.h"
 #include "engine/training/checkpoints/run_directory.h"
 #include "engine/training/divergence/absent_ids.h"
 #include "engine/training/divergence/hidden_keys.h"
@@ -130,10 +130,8 @@ void require_data(const RunConfig& config) {
 
 std::string data_text(const DataFingerprint& data) {
   std::string text;
-  for (const SplitFingerprint* split : {&data.train, &data.eval}) {
-    text += fmt::format("{} samples\n", split->samples);
-    for (const FileFingerprint& file : split->files)
-      text += fmt::format("{} {} {} {}\n", file.array, file.name, file.bytes, file.ends);
+  for (const auto* parts : {&data.train, &data.eval}) {
+    for (const RecordedPart& part : *parts) text += part.id + ": " + joined(part.facts) + "\n";
   }
   for (const auto& [field, type] : data.fields) text += field + ": " + type + "\n";
   return text;
@@ -201,15 +199,6 @@ std::int64_t batch_size_of_run(const std::string& run_dir) {
   return read_run_config(resolved_file(run_dir)).batch_size;
 }
 
-/// Settings that the run was started with whose defaults have changed since.
-std::vector<std::string> defaults_of_run(const std::string& config_file,
-                                         const std::vector<std::string>& overrides,
-                                         const std::string& run_dir) {
-  const std::string resolved = resolved_file(run_dir);
-  if (!path_exists(resolved) || !path_exists(config_file)) return {};
-  return kept_defaults(read_file(config_file), config_file, overrides, read_file(resolved));
-}
-
 }  // namespace
 
 Trainer::Trainer(const std::string& config_path, TrainOptions options) {
@@ -270,14 +259,6 @@ Trainer::Trainer(const std::string& config_path, TrainOptions options) {
       read_config();
       record = resumed->record(count);
       say(line);
-    }
-    if (!is_guessed(config_file)) {
-      const std::vector<std::string> kept =
-          defaults_of_run(config_file, resumed->all_keys(overrides), resume_from);
-      overrides.insert(overrides.end(), kept.begin(), kept.end());
-      if (!kept.empty()) read_config();
-      for (const std::string& setting : kept)
-        say("the run goes on with the default that it was started with: " + setting);
     }
     for (const std::string& line : resumed->compared(config, options.place, count)) say(line);
   });

@@ -154,9 +154,7 @@ std::string TrainedRun::text() const {
                     : "checkpoint  " + path + " (" + which + weights_text(weights) + ")";
 }
 
-UsedCheckpoint TrainedRun::used() const {
-  return {content.position, path, accept_changes, uses_held_out};
-}
+UsedCheckpoint TrainedRun::used() const { return {content.position, path, accept_changes}; }
 
 void TrainedRun::describe(nlohmann::ordered_json& json) const {
   if (exported()) {

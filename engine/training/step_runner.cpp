@@ -238,9 +238,7 @@ FrozenSoFar StepRunner::frozen_so_far() const {
     if (rule.until) frozen.thawed[to_string(rule)] = impl_->thawed[i];
   }
   frozen.taken_steps = impl_->taken_steps();
-  MissedStepCounts missed = impl_->missed.after(frozen.taken_steps);
-  if (!missed.empty() || !impl_->config.parameters.freeze.empty())
-    frozen.missed_steps = std::move(missed);
+  frozen.missed_steps = impl_->missed.after(frozen.taken_steps);
   return frozen;
 }
 

@@ -41,9 +41,8 @@ struct FrozenSoFar {
   /// By rule with an end, "fc1 until 1.5 epochs": whether it had ended in the last step. It then
   /// never holds again, whatever becomes of the batch size.
   std::map<std::string, bool> thawed;
-  std::int64_t taken_steps = 0;  // that no loss scale has skipped
-  /// By parameter: how many of these it was frozen in; older checkpoints do not say.
-  std::optional<MissedStepCounts> missed_steps;
+  std::int64_t taken_steps = 0;   // that no loss scale has skipped
+  MissedStepCounts missed_steps;  // by parameter: how many of these it was frozen in
 };
 
 class StepRunner {

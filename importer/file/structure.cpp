@@ -16,8 +16,6 @@ namespace tandem {
 namespace importer {
 namespace {
 
-using Facts = std::vector<std::pair<std::string, std::string>>;
-
 /// Names that nodes may read, with the text that describes each.
 struct Scope {
   const Scope* outer = nullptr;
@@ -48,7 +46,7 @@ class Listing {
     list(graph_.node(), ends, names, file_.opsets, "");
     for (const std::string& output : outputs) {
       const std::string made_by = reference(output, names);
-      records_.push_back({"output " + output, output, {{"made by", made_by}}});
+      parts_.push_back({"output " + output, output, {"made by " + made_by}});
     }
     list_unlisted();
     if (training != nullptr) list_training(*training, names);
@@ -59,7 +57,7 @@ class Listing {
       const bool is_output = std::find(outputs.begin(), outputs.end(), name) != outputs.end();
       if (made_by != names.own.end() && !is_output) values[name] = made_by->second;
     }
-    return structure_of(std::move(records_), std::move(values));
+    return structure_of(std::move(parts_), std::move(values));
   }
 
  private:
@@ -82,7 +80,7 @@ class Listing {
     std::vector<std::string> all;
     for (const std::string& name : list) all.push_back(reference(name, names));
     while (!all.empty() && all.back() == "none") all.pop_back();
-    return shortened(joined(all));
+    return all.empty() ? "none" : shortened(joined(all));
   }
 
   void list_unlisted() {
@@ -91,28 +89,28 @@ class Listing {
       if (tensor != initializers_.end()) {
         list_initializer(*tensor->second);
       } else if (const auto input = inputs_.find(name); input != inputs_.end()) {
-        records_.push_back({"input " + name, name, {{"type", type_text(input->second->type())}}});
+        parts_.push_back({"input " + name, name, {"type " + type_text(input->second->type())}});
       }
     }
   }
 
   void list_initializer(const onnx::TensorProto& tensor) {
     const std::string& name = tensor.name();
-    StructureRecord record{"initializer " + name, name, {}};
+    RecordedPart part{"initializer " + name, name, {}};
     const auto values = file_.initializers.find(name);
     if (values == file_.initializers.end()) {
-      record.facts = {{"values", unsupported_text(tensor)}};
+      part.facts = {"values " + unsupported_text(tensor)};
     } else {
       const Role& role = roles_.at(name);
       const char* use = !role.is_state                      ? "constant"
                         : role.kind == StateKind::parameter ? "parameter"
                                                             : "buffer";
-      record.facts = {{"type", to_string(values->second.type())}, {"use", use}};
+      part.facts = {"type " + to_string(values->second.type()), use};
       if (const auto first = shared_.find(name); first != shared_.end())
-        record.facts.emplace_back("the same tensor as", name_text(first->second));
-      if (!role.is_state) record.facts.emplace_back("values", values_text(values->second));
+        part.facts.push_back("the same tensor as " + name_text(first->second));
+      if (!role.is_state) part.facts.push_back("values " + values_text(values->second));
     }
-    records_.push_back(std::move(record));
+    parts_.push_back(std::move(part));
   }
 
   /// The nodes from which `outputs` are made, inputs before readers, in an order that does not
@@ -163,8 +161,8 @@ class Listing {
       const std::string id = prefix + std::to_string(++number);
       list_node(node, id, names, opsets);
       for (int k = 0; k < node.output_size(); ++k) {
-        if (!node.output(k).empty())
-          names.own[node.output(k)] = "%" + id + (k == 0 ? "" : ":" + std::to_string(k));
+        const std::string result = k == 0 ? "" : "result " + std::to_string(k + 1) + " of ";
+        if (!node.output(k).empty()) names.own[node.output(k)] = result + "operator " + id;
       }
     }
   }
@@ -179,16 +177,15 @@ class Listing {
 
   void list_node(const onnx::NodeProto& node, const std::string& id, const Scope& names,
                  const Opsets& opsets) {
-    StructureRecord record{"operator " + id, name_for_people(node), {}};
+    RecordedPart part{"operator " + id, name_for_people(node), {"operator " + node.op_type()}};
     const std::string domain = domain_of(node.domain());
-    Facts& facts = record.facts;
-    facts.emplace_back("operator", node.op_type());
-    if (!domain.empty()) facts.emplace_back("domain", domain);
+    std::vector<std::string>& facts = part.facts;
+    if (!domain.empty()) facts.push_back("domain " + domain);
     const onnx::OpSchema* schema = nullptr;
     const auto function =
         file_.functions.find(FunctionKey{domain, node.op_type(), node.overload()});
     if (function != file_.functions.end()) {
-      facts.emplace_back("function", function_name(*function->second));
+      facts.push_back("function " + function_name(*function->second));
       if (listed_functions_.insert(function->second).second)
         unlisted_functions_.push_back(function->second);
     } else {
@@ -196,20 +193,20 @@ class Listing {
       int version = opset == opsets.end() ? 1 : opset->second;
       schema = onnx::OpSchemaRegistry::Schema(node.op_type(), version, domain);
       if (schema != nullptr) version = schema->SinceVersion();
-      facts.emplace_back("version", std::to_string(version));
+      facts.push_back("version " + std::to_string(version));
     }
     std::map<std::string, const onnx::AttributeProto*> attributes;
     for (const onnx::AttributeProto& attribute : node.attribute())
       attributes[attribute.name()] = &attribute;
     for (const auto& [name, attribute] : attributes) {
       const std::string text = attribute_text(*attribute, file_);
-      if (!is_default(schema, name, text)) facts.emplace_back("attribute " + name, text);
+      if (!is_default(schema, name, text)) facts.push_back("attribute " + name + " " + text);
     }
-    facts.emplace_back("inputs", references(node.input(), names));
+    facts.push_back("inputs " + references(node.input(), names));
     int outputs = node.output_size();
     while (outputs > 0 && node.output(outputs - 1).empty()) --outputs;
-    facts.emplace_back("number of outputs", std::to_string(outputs));
-    records_.push_back(std::move(record));
+    facts.push_back("number of outputs " + std::to_string(outputs));
+    parts_.push_back(std::move(part));
     list_unlisted();
     for (const auto& [name, attribute] : attributes) {
       const std::string path = id + "." + name;
@@ -243,11 +240,10 @@ class Listing {
       names.own[tensor.name()] = "{" + tensor_text(tensor, file_) + "}";
     for (const onnx::ValueInfoProto& output : graph.output()) outputs.push_back(output.name());
     list(graph.node(), outputs, names, opsets, path + ".");
-    StructureRecord record{"graph " + path, "", {}};
-    record.facts.emplace_back("inputs",
-                              list_text(types, [](const std::string& type) { return type; }));
-    record.facts.emplace_back("outputs", references(outputs, names));
-    records_.push_back(std::move(record));
+    parts_.push_back(
+        {"graph " + path,
+         "",
+         {"inputs " + list_text(types, std::identity()), "outputs " + references(outputs, names)}});
     list_unlisted();
   }
 
@@ -255,8 +251,8 @@ class Listing {
   void list_training(const OnnxFile::Content& file, const Scope& names) {
     const onnx::TrainingInfoProto& info = file.model->training_info(0);
     for (const onnx::StringStringEntryProto& entry : info.update_binding()) {
-      records_.push_back(
-          {"update of " + entry.key(), entry.key(), {{"takes", reference(entry.value(), names)}}});
+      parts_.push_back(
+          {"update of " + entry.key(), entry.key(), {"takes " + reference(entry.value(), names)}});
     }
     list_unlisted();
     if (info.initialization_binding().empty()) return;
@@ -268,8 +264,8 @@ class Listing {
       own.own[tensor.name()] = "{" + tensor_text(tensor, file) + "}";
     list(info.initialization().node(), outputs, own, file_.opsets, "start.");
     for (const onnx::StringStringEntryProto& entry : info.initialization_binding()) {
-      records_.push_back(
-          {"start of " + entry.key(), entry.key(), {{"takes", reference(entry.value(), own)}}});
+      parts_.push_back(
+          {"start of " + entry.key(), entry.key(), {"takes " + reference(entry.value(), own)}});
     }
   }
 
@@ -293,14 +289,15 @@ class Listing {
         opsets[domain_of(import.domain())] = static_cast<int>(import.version());
       const std::vector<std::string> outputs(function.output().begin(), function.output().end());
       list(function.node(), outputs, names, opsets, path + ".");
-      StructureRecord record{"function " + path, "", {}};
-      record.facts.emplace_back("inputs", std::to_string(function.input_size()));
-      record.facts.emplace_back("outputs", references(outputs, names));
-      record.facts.emplace_back("attributes", list_text(function.attribute(), string_text));
+      RecordedPart part{"function " + path,
+                        "",
+                        {"inputs " + std::to_string(function.input_size()),
+                         "outputs " + references(outputs, names),
+                         "attributes " + list_text(function.attribute(), string_text)}};
       for (const onnx::AttributeProto& attribute : function.attribute_proto())
-        record.facts.emplace_back("attribute " + attribute.name(),
-                                  attribute_text(attribute, file_));
-      records_.push_back(std::move(record));
+        part.facts.push_back("attribute " + attribute.name() + " " +
+                             attribute_text(attribute, file_));
+      parts_.push_back(std::move(part));
     }
   }
 
@@ -311,10 +308,10 @@ class Listing {
   std::unordered_map<std::string, const onnx::ValueInfoProto*> inputs_;
   std::unordered_map<std::string, const onnx::TensorProto*> initializers_;
   std::set<std::string> seen_;         // names of the main graph that were read
-  std::vector<std::string> unlisted_;  // those names that have no record yet
+  std::vector<std::string> unlisted_;  // those names that have no part yet
   std::set<const onnx::FunctionProto*> listed_functions_;
   std::deque<const onnx::FunctionProto*> unlisted_functions_;
-  std::vector<StructureRecord> records_;
+  std::vector<RecordedPart> parts_;
 };
 
 }  // namespace

@@ -88,7 +88,8 @@ TEST_F(CheckpointConsumers, WrongValuesAreRefusedByAll) {
       {"state.json", "/data/epoch", -1, "4 "},
       {"state.json", "/step", std::uint64_t{1} << 63, "4 "},
       {"state.json", "/format", nullptr, "4 "},
-      {"state.json", "/format", 2, "2 "},
+      {"state.json", "/format", 1, "2 "},
+      {"fingerprint.json", "/format", 3, "2 "},
       {"manifest.json", "/format", std::uint64_t{1} << 63, "2 "},
       {"manifest.json", "/files", OrderedJson::array(), "4 "},
   };

@@ -234,25 +234,20 @@ TEST_F(ResumedStart, EditsOfTheFileAreTakenAndNamed) {
                                        "log.every=1 steps"))));
 }
 
-// A run as an older Tandem has left it.
-TEST_F(ResumedStart, ARunWithoutARecordGoesOnByItsResolvedConfiguration) {
-  put_policy("gpu");
-  train({.overrides = {"policy=" + (folder_ / "policy.toml"), "steps=6"},
-         .devices = {"gpu=emulated:0,memory=64MiB"},
-         .stop_after = 2});
-  const std::string where = placement();
-  fs::remove(folder_ / "run/started.json");
-  EXPECT_EQ(train({.stop_after = 4, .resume = true}).interrupted, true);
-  EXPECT_THAT(messages_, Contains(HasSubstr("an older Tandem has started this run")));
-  EXPECT_EQ(train({.resume = true}).steps, 6u);
-  EXPECT_EQ(placement(), where);
-}
-
-TEST_F(ResumedStart, ADamagedRecordIsNamed) {
+TEST_F(ResumedStart, ARecordThatIsDamagedMissingOrOfAnotherFormatIsNamed) {
   train({.stop_after = 2});
-  write_file(folder_ / "run/started.json", "{");
+  const std::string file = folder_ / "run/started.json";
+  Json record = Json::parse(read_file(file));
+  write_file(file, "{");
   EXPECT_THAT(error_of([&] { train({.resume = true}); }, ErrorKind::data),
               HasSubstr("started.json"));
+  record["format"] = 1;
+  write_file(file, record.dump());
+  EXPECT_THAT(refusal({}),
+              AllOf(HasSubstr("started.json: format: another version of Tandem has"),
+                    HasSubstr("expected format 2, got format 1"), HasSubstr("train in a new run")));
+  fs::remove(file);
+  EXPECT_THAT(refusal({}), HasSubstr("started.json: this run cannot be resumed: it lacks this"));
 }
 
 // A choice on the new command line drops options of the first one, as it does those of a file.

@@ -25,10 +25,12 @@ CheckpointContent content() {
   CheckpointContent content;
   TrainingPosition& p = content.position;
   p.step = 7;
-  p.data = {2, 96};
+  p.data = {3, 32};  // epochs of two steps
   p.samples = 224;
   p.held_out = 0.1;
   p.batch_size = 32;
+  p.batches = {{0, 32, 64, false}};
+  p.evaluated = 5;
   p.best = 0.25;
   p.best_step = 4;
   p.best_metric = "auc";
@@ -119,7 +121,7 @@ void expect_sound(const CheckpointContent& content) {
   const bool sound = p.step <= most_checkpoint_step && p.data.epoch >= 0 && p.data.sample >= 0 &&
                      static_cast<std::uint64_t>(p.data.epoch) <= p.step && p.samples >= p.step &&
                      p.batch_size > 0 && p.evaluations_without_better >= 0 &&
-                     p.best_step <= p.step && p.held_out.value_or(0) < 1;
+                     p.best_step <= p.step && p.held_out < 1;
   if (!sound) defect("a position that no run has", std::to_string(p.step));
   std::size_t sum = 0;
   for (const auto* tensors : {&content.model, &content.optimizer}) {

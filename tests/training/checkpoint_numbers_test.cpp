@@ -130,7 +130,7 @@ TEST_F(CheckpointNumbers, InfinitiesThatTheModelHasStay) {
 TEST(CheckpointNumbersOfTables, AreLookedAtToTheLastRow) {
   testing::TemporaryFolder folder;
   CheckpointContent content;
-  content.position.batch_size = 1;
+  content.position = testing::position_at(0);
   content.model.push_back({"table", HostTensor(TensorType{DType::float32, {5 << 10, 1 << 10}})});
   CheckpointOptions options;
   options.shard_bytes = std::uint64_t{12} << 20;

@@ -32,9 +32,7 @@ HostTensor numbers_from(Shape shape, float first) {
 
 CheckpointContent table_content_of(std::uint64_t step) {
   CheckpointContent content;
-  content.position.step = step;
-  content.position.samples = step;
-  content.position.batch_size = 1;
+  content.position = testing::position_at(step);
   const float k = static_cast<float>(step);
   content.model.push_back({"deep.weight", numbers_from({40'000, 5}, k)});
   content.model.push_back({"fc.weight", numbers_from({2, 3}, k)});
@@ -187,8 +185,7 @@ TEST(CheckpointStates, GoFromAndToTheStatesInRows) {
   testing::TemporaryFolder folder;
   for (const std::uint64_t shard_bytes : {std::uint64_t{1} << 30, std::uint64_t{3'000'000}}) {
     CheckpointSources sources = sources_of(trained.states);
-    sources.position.step = sources.position.samples = shard_bytes;
-    sources.position.batch_size = 1;
+    sources.position = testing::position_at(shard_bytes);
     write_checkpoint(folder.path(), sources, {shard_bytes});
     testing::OwnProgram resumed = testing::make_program(graph, engine.operators, *engine.cpu);
     resumed.states.write("deep.weight", HostTensor(state.start.type()));

@@ -31,12 +31,9 @@ using ::testing::IsEmpty;
 
 CheckpointContent content_of(std::uint64_t step) {
   CheckpointContent content;
-  content.position.step = step;
-  content.position.data = {2, 96};
-  content.position.samples = 32 * step;
+  content.position = testing::position_at(step, 32);
   content.position.seed = 5;
   content.position.held_out = 0.1;
-  content.position.batch_size = 32;
   const float k = static_cast<float>(step);
   content.model.push_back({"fc1.weight", HostTensor::from<float>({2, 3}, {k, 1, 2, 3, 4, 5})});
   content.model.push_back({"bn.running_mean", HostTensor::from<float>({2}, {0.5, -0.5})});
@@ -77,6 +74,7 @@ TEST_F(CheckpointTest, ReadsWhatWasWritten) {
   written.position.best_step = 4;
   written.position.best_metric = "auc";
   written.position.larger_is_better = true;
+  written.position.evaluated = 5;
   written.position.evaluations_without_better = 1;
   written.position.finished = true;
   written.position.thawed = {{"fc1 until 1.5 epochs", true}, {"fc2 until 9 steps", false}};
@@ -109,9 +107,9 @@ TEST_F(CheckpointTest, TheManifestListsEveryFile) {
 TEST_F(CheckpointTest, AnExistingStepIsReplaced) {
   write(7);
   CheckpointContent other = content_of(7);
-  other.position.samples = 100;
+  other.position.seed = 100;
   write_checkpoint(folder_.path(), other);
-  EXPECT_EQ(read_checkpoint(path(7)).position.samples, 100u);
+  EXPECT_EQ(read_checkpoint(path(7)).position.seed, 100u);
   EXPECT_EQ(list_directory(folder_.path()), (std::vector<std::string>{checkpoint_name(7)}));
 }
 

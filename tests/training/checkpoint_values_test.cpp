@@ -146,11 +146,8 @@ TEST_F(CheckpointValues, NumbersThatNoRunHasWrittenSetItAside) {
       {"/optimizers/fc1.weight", 3, "state.json: optimizers.fc1.weight: "},
       {"/thawed", OrderedJson::array(), "thawed: not a value that can be here: expected an object"},
       {"/vocabularies", {{"vocabulary.x.tsv", "12"}}, "expected 64 hexadecimal digits, got \"12\""},
-      {"/format", nullptr, "state.json: format: not the format of a checkpoint: expected 1"},
-      {"/format", -1, "state.json: format: "},
-      {"/format", 0, "state.json: format: "},
-      {"/format", 1.5, "state.json: format: "},
-      {"/format", "1", "state.json: format: "},
+      {"/format", nullptr, "state.json: format: not the number of a format: expected 2"},
+      {"/format", "2", "state.json: format: "},
       {"/format", OrderedJson(OrderedJson::value_t::discarded),
        "state.json: format: the file lacks this value"},
   };
@@ -158,10 +155,11 @@ TEST_F(CheckpointValues, NumbersThatNoRunHasWrittenSetItAside) {
     expect_set_aside(with("state.json", place, value), reason);
 }
 
-TEST_F(CheckpointValues, AnUnknownFormatIsRefusedAndStays) {
+TEST_F(CheckpointValues, AnotherFormatIsRefusedAndStays) {
   for (const char* file : {"state.json", "manifest.json"}) {
-    for (const std::uint64_t format :
-         {std::uint64_t{2}, std::uint64_t{1} << 63, ~std::uint64_t{0}}) {
+    // 2^64 is a number of another type to the parser.
+    for (const OrderedJson& format :
+         std::vector<OrderedJson>{0, 1, 3, -1, 1.5, ~std::uint64_t{0}, std::ldexp(1.0, 64)}) {
       const std::string run_dir = with(file, "/format", format);
       const auto before = content_of(run_dir);
       try {
@@ -170,32 +168,37 @@ TEST_F(CheckpointValues, AnUnknownFormatIsRefusedAndStays) {
       } catch (const Error& error) {
         EXPECT_EQ(error.kind(), ErrorKind::usage);
         EXPECT_THAT(error.what(),
-                    AllOf(HasSubstr(std::string(file) + ": format: a newer program has written"),
-                          HasSubstr("expected format 1, got format " + std::to_string(format)),
-                          HasSubstr("move its folder elsewhere")));
+                    AllOf(HasSubstr(std::string(file) + ": format: another version of Tandem"),
+                          HasSubstr("expected format 2, got format " + format.dump()),
+                          HasSubstr("moved elsewhere, to use the one before it")));
       }
       EXPECT_EQ(content_of(run_dir), before);
       fs::remove_all(run_dir + "/checkpoints/step-00000005");  // as the message says
       expect_as_uninterrupted(run(keys_, 0, run_dir), file);
     }
   }
-  // 2^64 is a number of another type to the parser.
-  const std::string run_dir = with("state.json", "/format", std::ldexp(1.0, 64));
-  EXPECT_THAT(testing::error_text([&] { run(keys_, 0, run_dir); }), HasSubstr("a newer program"));
 }
 
-TEST_F(CheckpointValues, AnUnknownFormatNeedsNoFilesThatThisProgramKnows) {
-  const std::string run_dir = with("manifest.json", "/format", 2);
-  std::ofstream(run_dir + "/checkpoints/step-00000005/manifest.json") << R"({"format": 2})";
-  EXPECT_THAT(testing::error_text([&] { run(keys_, 0, run_dir); }), HasSubstr("a newer program"));
+TEST_F(CheckpointValues, AnotherFormatNeedsNoFilesThatThisProgramKnows) {
+  const std::string run_dir = with("manifest.json", "/format", 3);
+  std::ofstream(run_dir + "/checkpoints/step-00000005/manifest.json") << R"({"format": 3})";
+  EXPECT_THAT(testing::error_text([&] { run(keys_, 0, run_dir); }), HasSubstr("another version"));
 }
 
 TEST_F(CheckpointValues, APlaceBehindTheDataIsRefusedAndStays) {
-  for (const std::int64_t sample : {22, 1'000'000}) {
+  for (const int sample : {22, 1'000'000}) {  // one step of the rest, four of 4 samples
     EditedCheckpoint checkpoint = newest();
-    checkpoint.json("state.json")["data"]["sample"] = sample;
-    checkpoint.json("state.json")["samples"] = sample + 1;
-    checkpoint.json("state.json").erase("batches");  // an older one
+    OrderedJson& state = checkpoint.json("state.json");
+    state["data"] = {{"epoch", 0}, {"sample", sample}};
+    state["samples"] = sample;
+    state["batch_size"] = sample - 16;
+    state["batches"] = OrderedJson::array();
+    for (const auto& [from, size] : {std::pair{0, 4}, std::pair{4, sample - 16}}) {
+      state["batches"].push_back({{"from_step", from},
+                                  {"batch_size", size},
+                                  {"samples", 2'000'000},
+                                  {"drop_last", false}});
+    }
     const std::string run_dir = with(checkpoint);
     const auto before = content_of(run_dir);
     try {
@@ -213,20 +216,13 @@ TEST_F(CheckpointValues, APlaceBehindTheDataIsRefusedAndStays) {
 
 // Step 5 with batches of 8 ends after 16 samples of the second epoch of 22.
 TEST_F(CheckpointValues, APlaceBeforeTheSamplesThatWereSeenIsRefusedAndStays) {
-  for (const char* place : {"/data/epoch", "/data/sample"}) {
-    EditedCheckpoint checkpoint = newest();
-    checkpoint.json("state.json")[Pointer(place)] = 0;
-    checkpoint.json("state.json").erase("batches");  // an older one
-    const std::string run_dir = with(checkpoint);
-    const auto before = content_of(run_dir);
-    EXPECT_THAT(testing::error_text([&] { run(keys_, 0, run_dir); }),
-                AllOf(HasSubstr("samples: the run has seen more samples than this training data"),
-                      HasSubstr(std::string("expected at most ") +
-                                (place == std::string("/data/epoch") ? "16: 0 epochs of 22 and 16"
-                                                                     : "22: 1 epochs of 22 and 0")),
-                      HasSubstr("got 38")));
-    EXPECT_EQ(content_of(run_dir), before);
-  }
+  const std::string run_dir = with(newest());
+  const auto before = content_of(run_dir);
+  train_ = testing::small_data(20, 3);
+  EXPECT_THAT(testing::error_text([&] { run(keys_, 0, run_dir); }),
+              AllOf(HasSubstr("samples: the run has seen more samples than this training data"),
+                    HasSubstr("expected at most 36: 1 epochs of 20 and 16, got 38")));
+  EXPECT_EQ(content_of(run_dir), before);
 }
 
 // How the run continued is not believed if it contradicts the configuration or the log.
@@ -293,7 +289,7 @@ TEST_F(CheckpointValues, MoreEpochsThanCanBeCountedAreRefused) {
   state["step"] = step;
   state["data"] = {{"epoch", step}, {"sample", 0}};
   state["samples"] = step;
-  state.erase("batches");
+  state["batches"][0]["samples"] = 1;  // each step is an epoch
   const std::string run_dir = with(newest());
   checkpoint.write(run_dir + "/checkpoints/" + checkpoint_name(step));
   // That many steps are possible with these data; with more samples an epoch they are not.

@@ -13,21 +13,19 @@
 namespace tandem {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using testing::TemporaryFolder;
 
 Fingerprint example() {
   Fingerprint f;
-  f.format = fingerprint_format;
   f.program = "1.2.3";
-  f.model = structure_of({{"operator 1", "conv \"ä\"", {{"operator", "Conv"}, {"inputs", "\"x\""}}},
-                          {"input x", "x", {{"type", "float32 [batch, 3]"}}},
-                          {"operator 2", "relu", {{"operator", "Relu"}, {"inputs", "%1"}}}},
-                         {{"h", "%1"}});
-  f.data.train = {{{"images", "train.gz", 12, "aa"}, {"", "b.npz", 0, ""}}, 34};
-  f.data.eval = {{{"", "eval.npz", 56, "bb"}}, 7};
+  f.model = structure_of({{"operator 1", "conv \"ä\"", {"operator Conv", "inputs \"x\""}},
+                          {"input x", "x", {"type float32 [batch, 3]"}},
+                          {"operator 2", "relu", {"operator Relu", "inputs operator 1"}}},
+                         {{"h", "operator 1"}});
+  f.data.train = {
+      {"images = train.gz", "", {"12 bytes"}}, {"pipe", "", {}}, {"samples", "", {"34"}}};
+  f.data.eval = {{"samples", "", {}}};
   f.data.fields = {{"x", "float32[3]"}};
   f.accepted = {{9, "accepted: something"}};
   return f;
@@ -35,9 +33,7 @@ Fingerprint example() {
 
 CheckpointContent content_with(const Fingerprint& f) {
   CheckpointContent content;
-  content.position.step = 3;
-  content.position.samples = 3;
-  content.position.batch_size = 1;
+  content.position = testing::position_at(3);
   content.position.fingerprint = std::make_shared<const Fingerprint>(f);
   return content;
 }
@@ -51,50 +47,47 @@ TEST(FingerprintTest, IsAPartOfTheCheckpoint) {
   EXPECT_EQ(read->program, "1.2.3");
   EXPECT_EQ(read->model.sha256, written.model.sha256);
   EXPECT_EQ(read->model.count, 3u);
-  EXPECT_EQ(read->model.records[0].name, "conv \"ä\"");
-  EXPECT_EQ(read->model.records[2].facts, written.model.records[2].facts);
+  EXPECT_EQ(read->model.parts, written.model.parts);
   EXPECT_EQ(read->model.values, written.model.values);
-  EXPECT_EQ(read->data.train.files, written.data.train.files);
-  EXPECT_EQ(read->data.train.samples, 34);
-  EXPECT_EQ(read->data.eval.files, written.data.eval.files);
+  EXPECT_EQ(read->data.train, written.data.train);
+  EXPECT_EQ(read->data.eval, written.data.eval);
   EXPECT_EQ(read->data.fields, written.data.fields);
   EXPECT_EQ(read->accepted[0].step, 9u);
   EXPECT_EQ(read->accepted[0].text, "accepted: something");
   EXPECT_FALSE(first_difference(written.model, read->model));
   EXPECT_FALSE(first_difference(written.data, read->data));
   CheckpointContent without;
-  without.position.step = 4;
-  without.position.samples = 4;
-  without.position.batch_size = 1;
+  without.position = testing::position_at(4);
   write_checkpoint(folder.path(), without);
-  EXPECT_FALSE(read_checkpoint(folder / "step-00000004").position.fingerprint);
+  const std::string path = folder / "step-00000004";
+  const FingerprintPtr none = read_checkpoint(path).position.fingerprint;
+  EXPECT_THAT(testing::error_text([&] { fingerprint_in(none, path); }),
+              HasSubstr("step-00000004/fingerprint.json: the checkpoint lacks this file"));
 }
 
 TEST(FingerprintTest, DamageIsNamed) {
   const TemporaryFolder folder;
-  for (const char* text : {"", "{}", "[]", "{\"format\": 1, \"program\": \"1\"}",
-                           "{\"format\": \"1\", \"program\": \"1\"}",
-                           "{\"format\": 1, \"program\": \"1\", \"model\": {\"sha256\": \"\", "
-                           "\"count\": 1, \"values\": {}, \"records\": [[1]]}}"}) {
+  for (const char* text :
+       {"", "{}", "[]", "{\"format\": 2, \"program\": \"1\"}",
+        "{\"format\": 1, \"program\": \"1\"}", "{\"format\": \"2\", \"program\": \"1\"}",
+        "{\"format\": 2, \"program\": \"1\", \"model\": {\"sha256\": \"\", "
+        "\"count\": 1, \"values\": {}, \"parts\": [[\"a\"]]}}"}) {
     write_file(folder / fingerprint_file, text);
     EXPECT_THAT(testing::error_text([&] { read_fingerprint(folder.path()); }),
                 HasSubstr("fingerprint.json:"))
         << text;
   }
-  write_file(folder / fingerprint_file, "{\"format\": 7, \"program\": \"9\"}");
-  EXPECT_FALSE(is_comparable(read_fingerprint(folder.path()).get()));
 }
 
 // Its parts would be larger than the checkpoint of such a model's weights.
 TEST(FingerprintTest, OfAVeryLargeModelTheHashAloneIsKept) {
   const TemporaryFolder folder;
   const auto large = [](const char* last) {
-    std::vector<StructureRecord> records;
+    std::vector<RecordedPart> parts;
     for (int i = 0; i < 100; ++i)
-      records.push_back(
-          {"operator " + std::to_string(i), "", {{"operator", std::string(1 << 19, 'x')}}});
-    records.push_back({"operator 100", "", {{"operator", last}}});
-    return structure_of(std::move(records));
+      parts.push_back({"operator " + std::to_string(i), "", {std::string(1 << 19, 'x')}});
+    parts.push_back({"operator 100", "", {last}});
+    return structure_of(std::move(parts));
   };
   Fingerprint f = example();
   f.model = large("Relu");
@@ -104,18 +97,6 @@ TEST(FingerprintTest, OfAVeryLargeModelTheHashAloneIsKept) {
   const auto difference = first_difference(read->model, large("Tanh"));
   ASSERT_TRUE(difference);
   EXPECT_THAT(to_string(*difference), HasSubstr("too large to be listed"));
-}
-
-TEST(FingerprintTest, ProgramsAreComparedByTheirNumbers) {
-  const auto notes = [](const char* wrote, const char* now) {
-    Fingerprint f = example();
-    f.program = wrote;
-    return notes_on(&f, "step-3", now, "the model is");
-  };
-  EXPECT_THAT(notes("0.9.0", "0.10.0"), IsEmpty());
-  EXPECT_THAT(notes("0.10.0", "0.10.0"), IsEmpty());
-  EXPECT_THAT(notes("0.10.0", "0.9.9"),
-              ElementsAre("step-3 was written by Tandem 0.10.0, newer than this one (0.9.9)"));
 }
 
 SplitConfig files(const std::vector<std::string>& paths) { return {{{"", paths, {}}}}; }
@@ -151,20 +132,36 @@ TEST(DataFingerprintTest, LeavesPipesAlone) {
   const TemporaryFolder folder;
   const std::string path = folder / "pipe";
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
-  const SplitFingerprint pipe = fingerprint_of(files({path}));
-  ASSERT_EQ(pipe.files.size(), 1u);
-  EXPECT_EQ(pipe.files[0].ends, "");
+  const std::vector<RecordedPart> pipe = fingerprint_of(files({path}));
+  ASSERT_EQ(pipe.size(), 2u);
+  EXPECT_EQ(pipe[0].id, "pipe");
+  EXPECT_EQ(pipe[0].facts, std::vector<std::string>());
   EXPECT_FALSE(first_difference("data.train", pipe, pipe));
 }
 
 TEST(DataFingerprintTest, NumbersOfSamplesCountWhereBothAreKnown) {
-  SplitFingerprint a, b;
-  a.samples = 10;
-  EXPECT_FALSE(first_difference("data.eval", a, b));
-  b.samples = 9;
-  const auto difference = first_difference("data.eval", a, b);
-  ASSERT_TRUE(difference);
-  EXPECT_EQ(to_string(*difference), "data.eval: samples: 10, now 9");
+  const auto difference = [](std::int64_t before, std::int64_t now) {
+    const auto found = first_difference("data.eval", fingerprint_of(SplitConfig(), before),
+                                        fingerprint_of(SplitConfig(), now));
+    return found ? to_string(*found) : "none";
+  };
+  EXPECT_EQ(difference(10, 0), "none");
+  EXPECT_EQ(difference(0, 10), "none");
+  EXPECT_EQ(difference(10, 9), "data.eval: samples: 10, now 9");
+}
+
+TEST(RecordedPartsTest, ComeAndGo) {
+  const RecordedPart a{"a", "name", {"x 1", "y 2"}}, b{"b", "", {"x 1"}};
+  const auto difference = [](const std::vector<RecordedPart>& before,
+                             const std::vector<RecordedPart>& now) {
+    const auto found = first_difference("", before, now);
+    return found ? to_string(*found) : "no difference";
+  };
+  EXPECT_EQ(difference({a, b}, {{"a", "other", {"x 1", "y 2"}}, b}), "no difference");
+  EXPECT_EQ(difference({a}, {{"a", "", {"x 1", "y 3", "z"}}}), "a: y 2, now y 3, z");
+  EXPECT_EQ(difference({a, b}, {a}), "b: b, now none");
+  EXPECT_EQ(difference({a}, {a, b}), "b: none, now b");
+  EXPECT_EQ(difference({a, b}, {b}), "b: a (name), now b");
 }
 
 }  // namespace

@@ -188,18 +188,17 @@ TEST_F(MissedStepsTest, StandStillWhileAParameterIsFrozen) {
   EXPECT_EQ(missed_.after(20), (MissedStepCounts{{"fc1.weight", 9}, {"fc2.bias", 4}}));
 }
 
+// A run without parameters.freeze that gets a rule on resume.
+TEST_F(MissedStepsTest, BeginWithTheFirstRule) {
+  missed_.restore({});
+  EXPECT_EQ(change({false, true}, 10), MissedStepCounts());
+  EXPECT_EQ(change({true, true}, 12), (MissedStepCounts{{"fc1.weight", 2}}));
+}
+
 TEST_F(MissedStepsTest, GoOnFromACheckpoint) {
   missed_.restore(MissedStepCounts{{"fc1.weight", 7}, {"fc2.bias", 2}});
   EXPECT_EQ(change({false, true}, 10), (MissedStepCounts{{"fc2.bias", 2}}));
   EXPECT_EQ(change({true, true}, 12), (MissedStepCounts{{"fc1.weight", 9}, {"fc2.bias", 2}}));
-}
-
-// Checkpoints of older programs do not say it: what is frozen counts as never trained, and what
-// trains counts all steps as before.
-TEST_F(MissedStepsTest, AreThoseOfTheRunWhereACheckpointDoesNotSay) {
-  missed_.restore(std::nullopt);
-  EXPECT_EQ(change({false, true}, 10), MissedStepCounts());
-  EXPECT_EQ(change({true, true}, 12), (MissedStepCounts{{"fc1.weight", 12}}));
 }
 
 }  // namespace

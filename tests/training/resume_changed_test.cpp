@@ -203,27 +203,6 @@ TEST_F(ResumeChangedTest, AnotherMetricStartsBestAndPatienceAnew) {
   EXPECT_FALSE(fs::exists(checkpoints + "best"));
 }
 
-TEST_F(ResumeChangedTest, AnOlderBestIsKnownByItsEvaluation) {
-  eval_ = testing::small_data(9, 9);
-  const Keys keys{"optimizer.lr=0.0", "eval.every=\"2 steps\"",
-                  "eval.metrics=[\"accuracy\", \"loss\"]"};
-  const Trained first = run(with(keys, {"steps=4", "eval.best=accuracy"}));
-  const std::string run_dir = first.result.run_dir;
-  CheckpointContent content = read_checkpoint(run_dir + "/checkpoints/step-00000004");
-  content.position.best_metric.clear();
-  const std::string path = run_dir + "/checkpoints";
-  const auto resumed_with = [&](const std::string& best) {
-    fs::remove_all(path + "/step-00000004");
-    write_checkpoint(path, content);
-    return run(with(keys, {"steps=5", "eval.best=" + best}), 4, run_dir).messages;
-  };
-  content.position.step = 4;
-  EXPECT_THAT(resumed_with("accuracy"), Not(Contains(HasSubstr("eval.best changed"))));
-  fs::remove_all(path + "/step-00000005");
-  EXPECT_THAT(resumed_with("loss"), Contains(HasSubstr("eval.best changed from another metric to "
-                                                       "loss")));
-}
-
 // ---------------------------------------------------------------- stopped early
 
 TEST_F(ResumeChangedTest, ARunThatStoppedEarlyIsAtItsEnd) {

@@ -211,17 +211,6 @@ TEST_F(ResumeTest, NumbersOfAnOptimizerMayChange) {
   EXPECT_EQ(resumed.result.steps, 6u);
 }
 
-TEST_F(ResumeTest, ACheckpointThatDoesNotKnowItsKindsIsTaken) {
-  const Trained stopped = run({"optimizer.kind=adam"}, 3);
-  const std::string checkpoints = stopped.result.run_dir + "/checkpoints";
-  CheckpointContent content = read_checkpoint(checkpoints + "/step-00000003");
-  EXPECT_EQ(content.position.optimizers.at("fc1.weight"), "adam");
-  content.position.optimizers.clear();
-  fs::rename(checkpoints + "/step-00000003", checkpoints + "/kept");
-  write_checkpoint(checkpoints, content);
-  EXPECT_EQ(run({"optimizer.kind=adamw"}, 0, stopped.result.run_dir).result.steps, 6u);
-}
-
 // The seed draws which samples are held out.
 TEST_F(ResumeTest, AnotherSeedCannotResume) {
   const Trained stopped = run({"seed=5"}, 3);

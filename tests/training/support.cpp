@@ -113,6 +113,16 @@ every = "1 steps"
   return config;
 }
 
+TrainingPosition position_at(std::uint64_t step, std::int64_t batch_size) {
+  TrainingPosition position;
+  position.step = step;
+  position.samples = step * static_cast<std::uint64_t>(batch_size);
+  position.data = {0, static_cast<std::int64_t>(position.samples)};
+  position.batch_size = batch_size;
+  position.batches = {{0, batch_size, std::int64_t{1} << 40, false}};
+  return position;
+}
+
 std::vector<std::string> lines_of(const std::string& path) {
   std::ifstream file(path);
   std::vector<std::string> lines;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/device/device.h"
+#include "engine/training/checkpoints/checkpoint.h"
 #include "engine/training/loop/trainer.h"
 
 namespace tandem::testing {
@@ -49,6 +50,9 @@ struct SmallEngine {
 /// A configuration of `small_network`: cross-entropy, sgd, batch 8, logged every step, runs below
 /// `folder`; then these keys ("optimizer.lr=0.1").
 RunConfig small_config(const std::string& folder, const std::vector<std::string>& keys = {});
+
+/// After `step` steps of this batch size, in the first epoch.
+TrainingPosition position_at(std::uint64_t step, std::int64_t batch_size = 1);
 
 /// All lines of a text file.
 std::vector<std::string> lines_of(const std::string& path);

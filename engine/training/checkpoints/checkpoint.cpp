@@ -168,7 +168,7 @@ void finish_files(const std::string& path, const TrainingPosition& position,
                   {"first_row", file.rows.first},
                   {"rows", file.rows.rows}});
   }
-  const Json manifest{{"format", checkpoint_format}, {"files", std::move(list)}};
+  const Json manifest{{"format", run_format}, {"files", std::move(list)}};
   write_file(path + "/manifest.json", manifest.dump(2) + "\n");
   sync_directory(path);
 }
@@ -300,9 +300,8 @@ namespace {
 
 /// Whether it belongs to a parameter that the run up to the checkpoint has never trained.
 bool is_of_untrained(const std::string& state, const CheckpointContent& content) {
-  if (!content.position.missed_steps) return false;
   const std::int64_t taken = taken_steps(content);
-  return std::any_of(content.position.missed_steps->begin(), content.position.missed_steps->end(),
+  return std::any_of(content.position.missed_steps.begin(), content.position.missed_steps.end(),
                      [&](const auto& missed) {
                        return missed.second == taken && state.starts_with(missed.first + "/");
                      });

@@ -36,32 +36,27 @@ struct TrainingPosition {
   DataPosition data;          // place of the next sample
   std::uint64_t samples = 0;  // seen since the first step
   std::uint64_t seed = 0;
-  std::optional<double> held_out;  // data.eval.fraction; older checkpoints do not say
+  double held_out = 0;  // data.eval.fraction
   std::int64_t batch_size = 0;
-  /// How the run came to its place in the data, which follows from them; older checkpoints do not
-  /// say.
+  /// How the run came to its place in the data, which follows from them; at least one.
   std::vector<BatchStretch> batches;
   std::optional<double> best;  // value of eval.best so far
   std::uint64_t best_step = 0;
-  std::string best_metric;        // eval.best when it was found; older checkpoints do not say
-  bool larger_is_better = false;  // whether best_metric is better when larger
-  /// The keys that decided what `best_metric` meant then; older checkpoints lack them.
-  std::map<std::string, std::string> best_measures;
+  std::string best_metric;                           // eval.best when it was found
+  bool larger_is_better = false;                     // whether best_metric is better when larger
+  std::map<std::string, std::string> best_measures;  // keys that decided what best_metric meant
   std::int64_t evaluations_without_better = 0;
-  /// Step of the last evaluation that best and evaluations_without_better know; older checkpoints
-  /// do not say.
-  std::optional<std::uint64_t> evaluated;
+  std::uint64_t evaluated = 0;        // step of the last evaluation that these know
   std::int64_t skipped_in_a_row = 0;  // the last steps, by the loss scale
   bool finished = false;
-  std::map<std::string, std::string> vocabularies;  // sha256 by file name, of the training data's
-  std::map<std::string, std::string> optimizers;  // kinds by parameter; older checkpoints lack them
-  std::map<std::string, std::string> functions;   // id_functions; older checkpoints lack them
-  std::map<std::string, bool> thawed;             // FrozenSoFar; older checkpoints lack it
-  /// The counts of FrozenSoFar by parameter; older checkpoints lack them.
-  std::optional<std::map<std::string, std::int64_t>> missed_steps;
-  PlateauStates plateaus;                     // older checkpoints lack them
+  std::map<std::string, std::string> vocabularies;   // sha256 by file name, of the training data's
+  std::map<std::string, std::string> optimizers;     // kinds by parameter
+  std::map<std::string, std::string> functions;      // id_functions
+  std::map<std::string, bool> thawed;                // FrozenSoFar
+  std::map<std::string, std::int64_t> missed_steps;  // FrozenSoFar
+  PlateauStates plateaus;
   std::map<std::string, std::string> frozen;  // sha256 by state, of those that others hold
-  FingerprintPtr fingerprint;                 // a file of its own; null: older checkpoints lack it
+  FingerprintPtr fingerprint;                 // a file of its own; null: the engine by itself
 };
 
 struct CheckpointContent {
@@ -121,14 +116,13 @@ struct ReadShare {
 /// Checks sizes and hashes against the manifest, every value that is read against its range and
 /// against the other files, then maps the tensors, none of which holds numbers that no run has
 /// written: nan, infinities, squares below 0. Throws Error{data} naming the file or the tensor,
-/// Error{runtime} where it must not be read, Error{usage} where it is of a format that this program
-/// does not know.
+/// Error{runtime} where it must not be read, Error{usage} where it is of another format.
 CheckpointContent read_checkpoint(const std::string& path,
                                   const MayBeInfinite& may_be_infinite = {},
                                   const ReadShare& share = {});
 
 /// The newest whole checkpoint; each broken one found before it adds a line to `messages`. Throws
-/// Error{runtime} at one that must not be read, Error{usage} at one with an unknown format.
+/// Error{runtime} at one that must not be read, Error{usage} at one of another format.
 std::optional<CheckpointContent> newest_checkpoint(const std::string& folder,
                                                    std::vector<std::string>& messages,
                                                    std::string* path = nullptr,

@@ -14,8 +14,9 @@
 
 namespace tandem {
 
-/// Version of the format of state.json and manifest.json.
-constexpr std::uint64_t checkpoint_format = 1;
+/// The format of a run's files: those of its checkpoints and started.json say it. Raised where a
+/// file gets another form or meaning.
+constexpr std::uint64_t run_format = 2;
 /// In the metadata of STEM.safetensors, before the name of a tensor that has files of its own: the
 /// first of them.
 constexpr std::string_view table_key = "table:";
@@ -60,9 +61,9 @@ std::string unfinished_name(const std::string& path);
 /// is removed.
 void finish_checkpoint(const std::string& path);
 
-/// Throws Error{usage} where the file is of a format that a newer program has written, Error{data}
-/// where it says none.
-void expect_checkpoint_format(const JsonItem& root);
+/// Throws Error{usage} where the file is of another format, an Error of the file's kind where it
+/// says none.
+void expect_run_format(const JsonItem& root);
 
 /// The message about a broken checkpoint that is skipped.
 std::string broken_text(const std::string& name, const Error& error);

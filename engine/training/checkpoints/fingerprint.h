@@ -7,35 +7,25 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "engine/formats/files.h"
-#include "engine/training/data/data_fingerprint.h"
+#include "engine/training/checkpoints/data_fingerprint.h"
 
 namespace tandem {
 
-/// A part of a model file: an input, an initializer, an operator, an output.
-struct StructureRecord {
-  std::string id;    // "input x", "operator 3"; operators are numbered as values flow
-  std::string name;  // for people; not compared
-  /// By name, in the order in which they are compared: {"operator", "MaxPool"}. "%3" in a list of
-  /// inputs is what "operator 3" makes.
-  std::vector<std::pair<std::string, std::string>> facts;
-};
-
 /// A model file as it is written, whatever an importer makes of it.
 struct ModelStructure {
-  std::vector<StructureRecord> records;
+  std::vector<RecordedPart> parts;  // inputs, initializers, operators, outputs, as values flow
   /// Values inside of the graph that the configuration names: by name what makes them.
   std::map<std::string, std::string> values;
-  /// Hash over ids and facts of all records.
+  /// Hash over ids and facts of all parts.
   std::string sha256;
-  /// Number of records; a checkpoint of a very large model stores only the number.
+  /// Number of parts; a checkpoint of a very large model stores only the number.
   std::size_t count = 0;
 };
 /// Fills in `sha256` and `count`.
-ModelStructure structure_of(std::vector<StructureRecord> records,
+ModelStructure structure_of(std::vector<RecordedPart> parts,
                             std::map<std::string, std::string> values = {});
 
 /// The first difference, if any; values are compared where both know them.
@@ -48,33 +38,21 @@ struct AcceptedChange {
 };
 
 struct Fingerprint {
-  /// Version of the fingerprint's format; if it is not `fingerprint_format`, the rest means
-  /// nothing.
-  int format = 0;
   std::string program;  // version of Tandem that wrote it
   ModelStructure model;
   DataFingerprint data;
   std::vector<AcceptedChange> accepted;
 };
-/// Raised where the same model or data have other records than before, so that those of older
-/// programs are not taken for a change.
-constexpr int fingerprint_format = 1;
 
 using FingerprintPtr = std::shared_ptr<const Fingerprint>;
 
 /// Name of the file within a checkpoint.
 extern const char* const fingerprint_file;
 WrittenFile write_fingerprint(const std::string& path, const Fingerprint& fingerprint);
-/// Throws Error{data} where it is not one.
+/// Throws Error{data} where it is not one, Error{usage} where it is of another format.
 FingerprintPtr read_fingerprint(const std::string& path);
-
-/// Notes that do not end the run: for a checkpoint without a fingerprint (null), for one that this
-/// program cannot compare, and for one from a newer program. `checkpoint`: its name. `parts`: "the
-/// model".
-std::vector<std::string> notes_on(const Fingerprint* before, const std::string& checkpoint,
-                                  const std::string& program, const std::string& parts);
-/// Whether it can be compared.
-bool is_comparable(const Fingerprint* before);
+/// That of the checkpoint at `path`; throws Error{data} where it has none.
+const Fingerprint& fingerprint_in(const FingerprintPtr& fingerprint, const std::string& path);
 
 /// Where a change is found and what to do about it.
 struct ChangedPart {

@@ -34,15 +34,13 @@ auto entries_of(const JsonItem& root, const char* key, Read read) {
   return entries;
 }
 
-/// `evaluated`: step of the last evaluation.
-void read_best(const JsonItem& best, std::uint64_t evaluated, TrainingPosition& p) {
+void read_best(const JsonItem& best, TrainingPosition& p) {
   p.best = best.at("value").number(std::numeric_limits<double>::lowest(),
                                    std::numeric_limits<double>::max());
-  p.best_step = best.at("step").natural(1, evaluated);
-  const std::optional<JsonItem> metric = best.find("metric");
-  if (!metric) return;
-  p.best_metric = metric->text();
-  if (p.best_metric.empty()) metric->refuse("not the name of a metric");
+  p.best_step = best.at("step").natural(1, p.evaluated);
+  const JsonItem metric = best.at("metric");
+  p.best_metric = metric.text();
+  if (p.best_metric.empty()) metric.refuse("not the name of a metric");
   const JsonItem better = best.at("better");
   const std::string which = better.text();
   if (which != larger && which != smaller)
@@ -125,12 +123,12 @@ PlateauStates read_plateaus(const JsonItem& root, std::uint64_t evaluations) {
 
 std::string position_text(const TrainingPosition& p) {
   Json json;
-  json["format"] = checkpoint_format;
+  json["format"] = run_format;
   json["step"] = p.step;
   json["data"] = {{"epoch", p.data.epoch}, {"sample", p.data.sample}};
   json["samples"] = p.samples;
   json["seed"] = p.seed;
-  if (p.held_out) json["held_out"] = *p.held_out;
+  json["held_out"] = p.held_out;
   json["batch_size"] = p.batch_size;
   for (const BatchStretch& stretch : p.batches) {
     json["batches"].push_back({{"from_step", stretch.from_step},
@@ -139,22 +137,21 @@ std::string position_text(const TrainingPosition& p) {
                                {"drop_last", stretch.drop_last}});
   }
   if (p.best) {
-    json["best"] = {{"value", *p.best}, {"step", p.best_step}};
-    if (!p.best_metric.empty()) {
-      json["best"]["metric"] = p.best_metric;
-      json["best"]["better"] = p.larger_is_better ? larger : smaller;
-      if (!p.best_measures.empty()) json["best"]["measures"] = p.best_measures;
-    }
+    json["best"] = {{"value", *p.best},
+                    {"step", p.best_step},
+                    {"metric", p.best_metric},
+                    {"better", p.larger_is_better ? larger : smaller}};
+    if (!p.best_measures.empty()) json["best"]["measures"] = p.best_measures;
   }
   json["evaluations_without_better"] = p.evaluations_without_better;
-  if (p.evaluated) json["evaluated"] = *p.evaluated;
+  json["evaluated"] = p.evaluated;
   if (p.skipped_in_a_row > 0) json["skipped_in_a_row"] = p.skipped_in_a_row;
   json["finished"] = p.finished;
   if (!p.vocabularies.empty()) json["vocabularies"] = p.vocabularies;
   if (!p.optimizers.empty()) json["optimizers"] = p.optimizers;
   if (!p.functions.empty()) json["functions"] = p.functions;
   if (!p.thawed.empty()) json["thawed"] = p.thawed;
-  if (p.missed_steps) json["missed_steps"] = *p.missed_steps;
+  if (!p.missed_steps.empty()) json["missed_steps"] = p.missed_steps;
   if (!p.frozen.empty()) json["frozen"] = p.frozen;
   for (const auto& [name, state] : p.plateaus) {
     Json& plateau = json["plateaus"][name];
@@ -169,25 +166,22 @@ std::string position_text(const TrainingPosition& p) {
 TrainingPosition read_position(const std::string& file) {
   const JsonFile json(file);
   const JsonItem root = json.root();
-  expect_checkpoint_format(root);
+  expect_run_format(root);
   TrainingPosition p;
   p.step = root.at("step").natural(0, most_checkpoint_step);
   p.data.epoch = static_cast<std::int64_t>(root.at("data").at("epoch").natural());
   p.data.sample = static_cast<std::int64_t>(root.at("data").at("sample").natural());
   p.samples = root.at("samples").natural(0, most_samples);
   p.seed = root.at("seed").natural();
-  if (const auto part = root.find("held_out")) {
-    p.held_out = part->number(0, 1);
-    if (*p.held_out == 1) part->refuse("all samples are held out", "less than 1");
-  }
+  const JsonItem held_out = root.at("held_out");
+  p.held_out = held_out.number(0, 1);
+  if (p.held_out == 1) held_out.refuse("all samples are held out", "less than 1");
   p.batch_size = static_cast<std::int64_t>(root.at("batch_size").natural(1));
-  if (const auto batches = root.find("batches")) p.batches = read_batches(*batches, p);
-  p.evaluated.reset();
-  if (const auto evaluated = root.find("evaluated")) p.evaluated = evaluated->natural(0, p.step);
-  const std::uint64_t evaluated = p.evaluated.value_or(p.step);
-  if (const auto best = root.find("best")) read_best(*best, evaluated, p);
+  p.batches = read_batches(root.at("batches"), p);
+  p.evaluated = root.at("evaluated").natural(0, p.step);
+  if (const auto best = root.find("best")) read_best(*best, p);
   p.evaluations_without_better = static_cast<std::int64_t>(
-      root.at("evaluations_without_better").natural(0, p.best ? evaluated - p.best_step : 0));
+      root.at("evaluations_without_better").natural(0, p.best ? p.evaluated - p.best_step : 0));
   if (const auto skipped = root.find("skipped_in_a_row"))
     p.skipped_in_a_row = static_cast<std::int64_t>(skipped->natural(0, p.step));
   p.finished = root.at("finished").boolean();
@@ -195,15 +189,13 @@ TrainingPosition read_position(const std::string& file) {
   p.optimizers = entries_of(root, "optimizers", [](const JsonItem& i) { return i.text(); });
   p.functions = entries_of(root, "functions", [](const JsonItem& i) { return i.any_text(); });
   p.thawed = entries_of(root, "thawed", [](const JsonItem& i) { return i.boolean(); });
-  if (root.find("missed_steps")) {
-    p.missed_steps = entries_of(root, "missed_steps", [&](const JsonItem& item) {
-      return static_cast<std::int64_t>(item.natural(1, p.step));
-    });
-  }
+  p.missed_steps = entries_of(root, "missed_steps", [&](const JsonItem& item) {
+    return static_cast<std::int64_t>(item.natural(1, p.step));
+  });
   p.frozen = entries_of(root, "frozen", [](const JsonItem& i) { return i.sha256(); });
   p.plateaus = read_plateaus(root, p.step);
   expect_counts_that_fit(root, p);
-  if (!p.batches.empty()) expect_place_of_batches(root, p);
+  expect_place_of_batches(root, p);
   return p;
 }
 

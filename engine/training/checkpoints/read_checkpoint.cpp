@@ -1,5 +1,4 @@
-// Reading checkpoints: what is damaged, what must not be read, and what a newer program has
-// written.
+// Reading checkpoints: what is damaged, what must not be read, what is of another format.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -7,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cmath>
 #include <cstring>
 #include <unordered_set>
 
@@ -90,7 +88,7 @@ std::vector<ListedFile> checked_manifest(const std::string& path, const ReadShar
   const std::string manifest_path = path + "/manifest.json";
   expect_file(manifest_path);
   const JsonFile manifest(manifest_path);
-  expect_checkpoint_format(manifest.root());
+  expect_run_format(manifest.root());
   const JsonItem list = manifest.root().at("files");
   for (const char* name : {"model.safetensors", "optimizer.safetensors", "state.json"}) {
     if (list.at(name).find("tensor"))
@@ -118,7 +116,7 @@ std::vector<ListedFile> checked_manifest(const std::string& path, const ReadShar
 }
 
 // Tensors of one part that have files of their own, in the order of those files: all that
-// STEM.safetensors names, which has a hash. The manifest has none. Older ones name none.
+// STEM.safetensors names, which has a hash. The manifest has none.
 void read_tables(const std::string& path, const std::string& stem,
                  const std::vector<ListedFile>& files, const SafetensorsFile& rest,
                  std::vector<NamedTensor>& to) {
@@ -127,10 +125,8 @@ void read_tables(const std::string& path, const std::string& stem,
   for (const ListedFile& file : files) {
     if (file.part == stem) tables[file.tensor].push_back(file.rows);
   }
-  bool names_tables = false;
   for (const auto& [key, file] : rest.metadata()) {
     if (!key.starts_with(table_key)) continue;
-    names_tables = true;
     const std::string name = key.substr(table_key.size());
     if (!tables.contains(name))
       broken(manifest, "does not list the rows of \"" + name + "\"", file);
@@ -141,7 +137,7 @@ void read_tables(const std::string& path, const std::string& stem,
               [](const RowShard& a, const RowShard& b) { return a.first < b.first; });
     const std::string& first = shards[0].file;
     const auto named = rest.metadata().find(std::string(table_key) + name);
-    if (named == rest.metadata().end() ? names_tables : named->second != first) {
+    if (named == rest.metadata().end() || named->second != first) {
       broken(manifest,
              "does not list the rows of \"" + name + "\" as " + stem + ".safetensors does",
              named == rest.metadata().end() ? "none" : named->second, first);
@@ -179,23 +175,18 @@ void expect_permission(const std::string& path) {
 
 }  // namespace
 
-void expect_checkpoint_format(const JsonItem& root) {
+void expect_run_format(const JsonItem& root) {
   const JsonItem format = root.at("format");
-  const std::optional<std::uint64_t> number = format.as_natural();
-  if (number == checkpoint_format) return;
-  const std::string known = std::to_string(checkpoint_format);
-  // From 2^64 on, the parser makes integers numbers of another kind.
-  const bool is_above =
-      number ? *number > checkpoint_format : format.as_number().value_or(0) >= std::ldexp(1.0, 64);
-  if (!is_above) format.refuse("not the format of a checkpoint", known);
+  if (format.as_natural() == run_format) return;
+  if (!format.as_number()) format.refuse("not the number of a format", std::to_string(run_format));
   throw Error(ErrorKind::usage,
-              {.message = "a newer program has written this checkpoint; nothing was changed",
+              {.message = "another version of Tandem has written this run; nothing was changed",
                .file = format.file(),
                .path = format.keys(),
-               .expected = "format " + known,
+               .expected = fmt::format("format {}", run_format),
                .got = "format " + format.shown(),
-               .fix = "take the program that has written it; or move its folder elsewhere, to use "
-                      "an older checkpoint"});
+               .fix = "take the version that has written it, or train in a new run; a checkpoint "
+                      "may also be moved elsewhere, to use the one before it"});
 }
 
 CheckpointContent read_checkpoint(const std::string& path, const MayBeInfinite& may_be_infinite,

@@ -44,8 +44,7 @@ void refuse_other(const char* key, const char* what, Number before, Number now,
 void refuse_other_split(const TrainingPosition& before, const TrainingPosition& now,
                         const RunConfig& config) {
   refuse_other("seed", "seed", before.seed, now.seed, config);
-  if (before.held_out)
-    refuse_other("data.eval.fraction", "held-out part", *before.held_out, *now.held_out, config);
+  refuse_other("data.eval.fraction", "held-out part", before.held_out, now.held_out, config);
 }
 
 void refuse_other_place(const TrainingPosition& before, std::int64_t samples,
@@ -136,7 +135,7 @@ std::vector<PastLength> past_lengths(const TrainingPosition& p, const RunConfig&
 
 void refuse_other_thaws(const TrainingPosition& before, const RunConfig& config,
                         const std::string& checkpoint) {
-  if (before.batches.empty() || before.thawed.empty() || before.step == 0) return;
+  if (before.thawed.empty() || before.step == 0) return;
   const std::vector<PastLength> past = past_lengths(before, config);
   for (const FreezeRule& rule : config.parameters.freeze) {
     const auto saved = before.thawed.find(to_string(rule));
@@ -157,7 +156,7 @@ void refuse_other_thaws(const TrainingPosition& before, const RunConfig& config,
 void refuse_other_best(const TrainingPosition& before, const RunConfig& config,
                        const std::string& run_dir, const std::string& checkpoint) {
   const std::string& metric = before.best_metric;
-  if (!before.best || metric.empty() || metric != config.eval.best) return;
+  if (!before.best || metric != config.eval.best) return;
   const bool larger_is_better = better_of(config.eval.metrics, metric) == Better::larger;
   if (before.larger_is_better != larger_is_better) {
     contradicts(checkpoint, "best.better", "not what is better of " + metric,
@@ -173,7 +172,7 @@ void refuse_other_best(const TrainingPosition& before, const RunConfig& config,
     if (step == before.best_step && value != best)
       contradicts(checkpoint, "best.value", line, fmt::format("{}", value),
                   fmt::format("{}", best));
-    if (!before.evaluated || step <= before.best_step || step > *before.evaluated) continue;
+    if (step <= before.best_step || step > before.evaluated) continue;
     if (larger_is_better ? value > best : value < best)
       contradicts(checkpoint, "best",
                   "metrics.jsonl has a better " + metric + fmt::format(" at step {}", step),
@@ -182,7 +181,7 @@ void refuse_other_best(const TrainingPosition& before, const RunConfig& config,
   }
   const bool knows_all = knows_best && knows_last;
   const std::int64_t counted = before.evaluations_without_better;
-  if (before.evaluated && (knows_all ? counted != not_better : counted < not_better)) {
+  if (knows_all ? counted != not_better : counted < not_better) {
     contradicts(checkpoint, "evaluations_without_better",
                 "metrics.jsonl has another number of evaluations since the best one",
                 std::to_string(not_better), std::to_string(counted));
@@ -197,7 +196,7 @@ void refuse_more_skipped(const TrainingPosition& before, std::int64_t skipped,
 }
 
 void go_on_with(const BatchStretch& now, TrainingPosition& position) {
-  if (position.batches.empty() || position.batches.back().is_as(now)) return;
+  if (position.batches.back().is_as(now)) return;
   if (position.batches.back().from_step == position.step) position.batches.pop_back();
   position.batches.push_back(now);
   position.batches.back().from_step = position.step;

@@ -4,7 +4,6 @@
 
 #include "engine/graph/error.h"
 #include "engine/training/config/config_value.h"
-#include "engine/training/config/run_config.h"
 
 namespace tandem {
 namespace {
@@ -50,14 +49,6 @@ std::vector<std::string> changed_keys(std::string_view before, std::string_view 
     if (text(then) != text(is)) lines.push_back(key + ": " + text(then) + ", now " + text(is));
   }
   return lines;
-}
-
-std::string resolved_again(std::string text, const std::string& path) {
-  try {
-    return to_toml(parse_run_config(text, path));
-  } catch (const Error&) {
-    return text;
-  }
 }
 
 }  // namespace tandem

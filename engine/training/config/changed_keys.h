@@ -16,9 +16,4 @@ std::map<std::string, std::string> flat_settings(std::string_view text);
 /// configurations, in order of names; empty where one cannot be read.
 std::vector<std::string> changed_keys(std::string_view before, std::string_view now);
 
-/// A resolved configuration as this version writes it: without keys that are no longer written,
-/// with those that are new. One that this version refuses stays as it is. `path` is that of the
-/// file.
-std::string resolved_again(std::string text, const std::string& path);
-
 }  // namespace tandem

@@ -12,7 +12,7 @@ namespace tandem {
 /// By field "hash(300)", "log1p, bucketize(1, 10)": `classes`, `hash` and `bucketize` with what the
 /// ids depend on, all functions before them that change numbers; "" for fields without one. For
 /// fields with one of them or a vocabulary also "FIELD/cells": "missing('-1'), split('|', pad=0)",
-/// which values the text of their columns holds; older checkpoints and exports lack it.
+/// which values the text of their columns holds.
 std::map<std::string, std::string> id_functions(const DataConfig& config);
 
 /// Error{usage} where a field of the configuration has others than `before`, those that the `who`

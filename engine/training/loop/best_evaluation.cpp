@@ -14,14 +14,9 @@ bool BestEvaluation::larger_is_better() const {
 
 bool BestEvaluation::is_of_this_metric() const {
   const TrainingPosition& position = run_.position;
-  const std::string& metric = run_.config.eval.best;
-  if (!position.best_metric.empty()) {
-    return position.best_metric == metric && position.larger_is_better == larger_is_better() &&
-           (position.best_measures.empty() || position.best_measures == best_measures(run_.config));
-  }
-  return !metric.empty() &&
-         run_.directory->evaluated(position.best_step, metric).value_or(*position.best) ==
-             *position.best;
+  return position.best_metric == run_.config.eval.best &&
+         position.larger_is_better == larger_is_better() &&
+         position.best_measures == best_measures(run_.config);
 }
 
 bool BestEvaluation::resume(std::optional<std::uint64_t> evaluated) {
@@ -29,8 +24,7 @@ bool BestEvaluation::resume(std::optional<std::uint64_t> evaluated) {
   const std::string& metric = run_.config.eval.best;
   bool is_measured_anew = false;  // metrics.jsonl has other values under the same name
   if (position.best && !is_of_this_metric()) {
-    const std::string before =
-        position.best_metric.empty() ? "another metric" : position.best_metric;
+    const std::string before = position.best_metric;
     const std::string now = metric.empty() ? "none" : metric;
     is_measured_anew = before == now;
     log_.say((is_measured_anew ? "what eval.best (" + now + ") measures changed"
@@ -40,15 +34,8 @@ bool BestEvaluation::resume(std::optional<std::uint64_t> evaluated) {
     position.best_step = 0;
     position.evaluations_without_better = 0;
   }
-  if (position.best) {
-    position.best_metric = metric;
-    position.larger_is_better = larger_is_better();
-    position.best_measures = best_measures(run_.config);
-  }
   bool is_behind = false;
-  if (!position.evaluated) {
-    position.evaluated = evaluated.value_or(0);
-  } else if (evaluated == position.step && *position.evaluated < position.step) {
+  if (evaluated == position.step && position.evaluated < position.step) {
     // The evaluation came after the save: it was interrupted, made up for, and then the run was
     // killed.
     position.evaluated = position.step;

@@ -38,7 +38,7 @@ class BestEvaluation {
   std::string not_improved() const;
 
  private:
-  /// Whether the best value so far is one of this configuration's eval.best, as far as is known.
+  /// Whether the best value so far is one of this configuration's eval.best.
   bool is_of_this_metric() const;
   bool larger_is_better() const;
   /// Records the evaluation after this step that metrics.jsonl has.

@@ -59,7 +59,6 @@ void TrainingLoop::set_first_position() {
   position.batch_size = config.batch_size;
   position.batches = {
       {0, config.batch_size, run.data.epoch_samples(), config.data && config.data->drop_last}};
-  position.evaluated = 0;
   for (const SavedVocabulary& v : run.data.vocabularies)
     position.vocabularies[v.file_name] = v.sha256;
   position.fingerprint = run.parts.fingerprint;

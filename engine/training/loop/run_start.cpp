@@ -67,8 +67,7 @@ void RunStart::write_files(const Files& files) {
   for (const auto& [name, content] : files) {
     const std::string there = run_.directory->path() + "/" + name;
     if (name != resolved_config_file || !path_exists(there)) continue;
-    for (const std::string& change :
-         changed_keys(resolved_again(read_file(there), there), content)) {
+    for (const std::string& change : changed_keys(read_file(there), content)) {
       if (change.starts_with("run_dir: ")) continue;  // it has a number, or was moved
       log_.say("the configuration has changed since the last start: " + change);
     }
@@ -102,22 +101,17 @@ FingerprintPtr RunStart::compared(const TrainingPosition& saved, const std::stri
                                   std::vector<std::string>& messages) const {
   const RunParts& parts = run_.parts;
   if (!parts.fingerprint) return nullptr;
-  const Fingerprint* before = saved.fingerprint.get();
+  const Fingerprint& before = fingerprint_in(saved.fingerprint, path);
   Fingerprint now = *parts.fingerprint;
-  for (std::string& note : notes_on(before, path, now.program, "the model and the data are"))
-    messages.push_back(std::move(note));
-  if (before == nullptr) return parts.fingerprint;
-  now.accepted = before->accepted;
-  if (!is_comparable(before)) return std::make_shared<const Fingerprint>(std::move(now));
+  now.accepted = before.accepted;
   const std::string since = fmt::format("step {} of the run was saved", saved.step);
   const ChangedPart model{"model", run_.config.model.file, since,
                           "train a changed model in a new run, without --resume"};
   const ChangedPart samples{"data", run_.config.file, since,
                             "train on other data in a new run, without --resume"};
   for (const std::string& accepted :
-       {accept_or_refuse(first_difference(before->model, now.model), model, parts.accept_changes),
-        accept_or_refuse(first_difference(before->data, now.data), samples,
-                         parts.accept_changes)}) {
+       {accept_or_refuse(first_difference(before.model, now.model), model, parts.accept_changes),
+        accept_or_refuse(first_difference(before.data, now.data), samples, parts.accept_changes)}) {
     if (accepted.empty()) continue;
     now.accepted.push_back({saved.step, accepted});
     messages.push_back(accepted);

@@ -19,7 +19,6 @@ MissedStepCounts MissedSteps::change(const Graph& forward, const TrainingRequest
     if (!trained.contains(name)) {
       if (frozen != frozen_since_.end()) continue;
       frozen_since_[name] = taken;
-      if (!is_known_) missed_[name] = taken;
       continue;
     }
     if (frozen != frozen_since_.end()) {
@@ -29,7 +28,6 @@ MissedStepCounts MissedSteps::change(const Graph& forward, const TrainingRequest
     const auto before = missed_.find(name);
     if (before != missed_.end() && before->second > 0) missed.insert(*before);
   }
-  is_known_ = true;
   return missed;
 }
 
@@ -40,9 +38,8 @@ MissedStepCounts MissedSteps::after(std::int64_t taken) const {
   return all;
 }
 
-void MissedSteps::restore(std::optional<MissedStepCounts> counts) {
-  is_known_ = counts.has_value();
-  missed_ = std::move(counts).value_or(MissedStepCounts{});
+void MissedSteps::restore(MissedStepCounts counts) {
+  missed_ = std::move(counts);
   frozen_since_.clear();
 }
 

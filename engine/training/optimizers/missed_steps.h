@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 
 #include "engine/training/training_graph.h"
@@ -20,15 +19,13 @@ class MissedSteps {
   MissedStepCounts change(const Graph& forward, const TrainingRequest& request, std::int64_t taken);
   /// The missed steps after `taken` steps, for all parameters that have missed any.
   MissedStepCounts after(std::int64_t taken) const;
-  /// Restores the result of `after` for the run so far; nothing where it is unknown: what is frozen
-  /// in the next `change` then was never trained.
-  void restore(std::optional<MissedStepCounts> counts);
+  /// Restores the result of `after` for the run so far.
+  void restore(MissedStepCounts counts);
   bool is_any_frozen() const { return !frozen_since_.empty(); }
 
  private:
   MissedStepCounts missed_;        // for a frozen one: before it froze
   MissedStepCounts frozen_since_;  // steps that were taken then
-  bool is_known_ = true;
 };
 
 }  // namespace tandem

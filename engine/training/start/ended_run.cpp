@@ -12,7 +12,6 @@ std::optional<EndedRun> ended_run(const std::string& run_dir) {
   if (names.empty()) return std::nullopt;
   try {
     const TrainingPosition position = read_position(folder + "/" + names.back() + "/state.json");
-    if (position.batches.empty()) return std::nullopt;
     return EndedRun{{static_cast<std::int64_t>(position.step), position.data},
                     position.batches.back().samples};
   } catch (const Error&) {  // the code that reads the whole checkpoint reports what is wrong

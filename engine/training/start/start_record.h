@@ -27,8 +27,8 @@ extern const char* const start_record_file;  // started.json
 
 /// The file's text.
 std::string to_json(const StartRecord& record);
-/// Reads the record of a run directory; nothing where an older Tandem wrote it. Throws Error{data}
-/// where the file is damaged.
+/// Reads the record of a run directory; nothing where it has none. Throws Error{data} where the
+/// file is damaged, Error{usage} where it is of another format.
 std::optional<StartRecord> read_start_record(const std::string& run_dir);
 
 }  // namespace tandem

@@ -8,7 +8,7 @@
 
 #include "engine/formats/files.h"
 #include "engine/formats/images/decoders.h"
-#include "engine/training/data/data_fingerprint.h"
+#include "engine/training/checkpoints/data_fingerprint.h"
 #include "engine/training/data/data_source.h"
 #include "engine/training/data/images/image_rows.h"
 #include "tests/training/data/data_config_text.h"
@@ -307,12 +307,12 @@ TEST_F(ImageData, FingerprintsKnowNamesAndSizes) {
   put("train/a/1.png");
   put("train/b/1.png");
   const SplitConfig split = config().train;
-  const SplitFingerprint before = fingerprint_of(split);
+  const auto before = fingerprint_of(split);
   EXPECT_EQ(first_difference("data.train", before, fingerprint_of(split)), std::nullopt);
   put("train/b/2.png");
   EXPECT_NE(first_difference("data.train", before, fingerprint_of(split)), std::nullopt);
   fs::rename(folder_ / "train/b/2.png", folder_ / "train/b/3.png");
-  const SplitFingerprint renamed = fingerprint_of(split);
+  const auto renamed = fingerprint_of(split);
   put("train/b/2.png");
   fs::remove(folder_ / "train/b/3.png");
   EXPECT_NE(first_difference("data.train", renamed, fingerprint_of(split)), std::nullopt);

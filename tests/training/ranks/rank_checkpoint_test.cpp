@@ -87,26 +87,17 @@ class RankCheckpoint : public ::testing::Test {
       engine.cpu->join(group.make_communicator());
       const OwnProgram own = states(engine, group.rank(), ranks);
       CheckpointSources sources = sources_of(own.states);
-      sources.position = position();
+      sources.position = testing::position_at(step);
       RowExchange exchange(own.states, *engine.cpu, 3000);
       write_rank_checkpoint(folder, sources, options_, *group.rendezvous(), exchange);
     });
-  }
-
-  static TrainingPosition position() {
-    TrainingPosition position;
-    position.step = step;
-    position.samples = step;
-    position.batch_size = 1;
-    return position;
   }
 
   void write_alone(const std::string& folder, std::uint64_t at = step) const {
     SmallEngine engine;
     const OwnProgram own = states(engine, 0, 1);
     CheckpointSources sources = sources_of(own.states);
-    sources.position = position();
-    sources.position.step = sources.position.samples = at;
+    sources.position = testing::position_at(at);
     write_checkpoint(folder, sources, options_);
   }
 
