@@ -165,11 +165,9 @@ void Training::Impl::resume(const std::string& run_dir) {
   std::vector<std::string> messages;
   std::string path;
   const std::string folder = run_dir + "/checkpoints";
-  std::optional<CheckpointContent> content;
-  if (has_parts())
-    content = newest_rank_checkpoint(folder, *parts.ranks, messages, &path, what_a_save_allows());
+  std::optional<CheckpointContent> content =
+      newest_checkpoint(folder, messages, &path, what_a_save_allows(), parts.ranks.get());
   on_all_ranks(parts.ranks.get(), "checkpoint", [&] {
-    if (!has_parts()) content = newest_checkpoint(folder, messages, &path, what_a_save_allows());
     if (content) take_over(*content, path, run_dir, messages);
   });
   const std::uint64_t step = content ? content->position.step : 0;
