@@ -19,7 +19,9 @@
 
 namespace tandem {
 
-/// From a step on: batches of this size, with that many samples an epoch.
+class Rendezvous;
+
+/// From a step on: batches of this size, with so many samples an epoch.
 struct BatchStretch {
   std::uint64_t from_step = 0;
   std::int64_t batch_size = 0, samples = 0;
@@ -122,11 +124,13 @@ CheckpointContent read_checkpoint(const std::string& path,
                                   const ReadShare& share = {});
 
 /// The newest whole checkpoint; each broken one found before it adds a line to `messages`. Throws
-/// Error{runtime} at one that must not be read, Error{usage} at one of another format.
+/// Error{runtime} at one that must not be read, Error{usage} at one of another format. Several
+/// `ranks` call it together: each checks a share of the files, and all get the same result.
 std::optional<CheckpointContent> newest_checkpoint(const std::string& folder,
                                                    std::vector<std::string>& messages,
                                                    std::string* path = nullptr,
-                                                   const MayBeInfinite& may_be_infinite = {});
+                                                   const MayBeInfinite& may_be_infinite = {},
+                                                   Rendezvous* ranks = nullptr);
 
 /// Names of checkpoints in a folder, by step; leftovers of interrupted writes and folders with
 /// other names are not listed.

@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <exception>
-#include <sstream>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -199,35 +198,6 @@ void write_rank_checkpoint(const std::string& folder, const CheckpointSources& s
     }
     throw;
   }
-}
-
-std::optional<CheckpointContent> newest_rank_checkpoint(const std::string& folder,
-                                                        Rendezvous& ranks,
-                                                        std::vector<std::string>& messages,
-                                                        std::string* path,
-                                                        const MayBeInfinite& may_be_infinite) {
-  std::istringstream names(from_rank_0(&ranks, "the checkpoints that there are", [&] {
-    std::vector<std::string> names = list_checkpoints(folder);
-    std::string newest_first;
-    for (auto name = names.rbegin(); name != names.rend(); ++name) newest_first += *name + "\n";
-    return newest_first;
-  }));
-  for (std::string name; std::getline(names, name);) {
-    std::optional<CheckpointContent> content;
-    try {
-      on_all_ranks(&ranks, "a checkpoint", [&] {
-        content =
-            read_checkpoint(folder + "/" + name, may_be_infinite, {ranks.rank(), ranks.ranks()});
-      });
-    } catch (const Error& e) {
-      if (e.kind() != ErrorKind::data) throw;  // whole for all that is known
-      messages.push_back(broken_text(name, e));
-      continue;
-    }
-    *path = folder + "/" + name;
-    return content;
-  }
-  return std::nullopt;
 }
 
 }  // namespace tandem

@@ -1,9 +1,7 @@
 // Checkpoints of ranks that shard states: all of them write it together.
 #pragma once
 
-#include <optional>
 #include <string>
-#include <vector>
 
 #include "engine/ranks/rendezvous.h"
 #include "engine/training/checkpoints/checkpoint.h"
@@ -18,12 +16,5 @@ namespace tandem {
 void write_rank_checkpoint(const std::string& folder, const CheckpointSources& sources,
                            const CheckpointOptions& options, Rendezvous& ranks,
                            RowExchange& exchange);
-
-/// `newest_checkpoint` on all ranks, each of which checks a share of it; all get the same result.
-std::optional<CheckpointContent> newest_rank_checkpoint(const std::string& folder,
-                                                        Rendezvous& ranks,
-                                                        std::vector<std::string>& messages,
-                                                        std::string* path,
-                                                        const MayBeInfinite& may_be_infinite);
 
 }  // namespace tandem

@@ -7,6 +7,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <sstream>
 #include <unordered_set>
 
 #include <fmt/format.h>
@@ -15,7 +16,10 @@
 #include "engine/formats/parallel_jobs.h"
 #include "engine/formats/row_shards.h"
 #include "engine/formats/safetensors.h"
+#include "engine/graph/text.h"
+#include "engine/ranks/rendezvous.h"
 #include "engine/training/checkpoints/checkpoint_format.h"
+#include "engine/training/ranks/gathered.h"
 
 namespace tandem {
 namespace {
@@ -227,17 +231,24 @@ std::string broken_text(const std::string& name, const Error& error) {
 std::optional<CheckpointContent> newest_checkpoint(const std::string& folder,
                                                    std::vector<std::string>& messages,
                                                    std::string* path,
-                                                   const MayBeInfinite& may_be_infinite) {
-  std::vector<std::string> names = list_checkpoints(folder);
-  for (auto name = names.rbegin(); name != names.rend(); ++name) {
-    expect_permission(folder + "/" + *name);
+                                                   const MayBeInfinite& may_be_infinite,
+                                                   Rendezvous* ranks) {
+  std::istringstream names(from_rank_0(ranks, "the checkpoints that there are", [&] {
+    std::vector<std::string> all = list_checkpoints(folder);
+    std::reverse(all.begin(), all.end());
+    return joined(all, "\n");
+  }));
+  const ReadShare share = ranks != nullptr ? ReadShare{ranks->rank(), ranks->ranks()} : ReadShare();
+  for (std::string name; std::getline(names, name);) {
     try {
-      CheckpointContent content = read_checkpoint(folder + "/" + *name, may_be_infinite);
-      if (path != nullptr) *path = folder + "/" + *name;
+      std::optional<CheckpointContent> content;
+      on_all_ranks(ranks, "a checkpoint",
+                   [&] { content = read_checkpoint(folder + "/" + name, may_be_infinite, share); });
+      if (path != nullptr) *path = folder + "/" + name;
       return content;
     } catch (const Error& e) {
       if (e.kind() != ErrorKind::data) throw;  // whole for all that is known
-      messages.push_back(broken_text(*name, e));
+      messages.push_back(broken_text(name, e));
     }
   }
   return std::nullopt;

@@ -7,7 +7,6 @@
 
 #include "engine/training/averages/weights_in_use.h"
 #include "engine/training/checkpoints/frozen_states.h"
-#include "engine/training/checkpoints/rank_checkpoint.h"
 #include "engine/training/checkpoints/resume_checks.h"
 #include "engine/training/config/changed_keys.h"
 #include "engine/training/data/id_functions.h"
@@ -171,13 +170,10 @@ void RunStart::resume(const std::string& run_dir, Saver& saver, Steps& steps) {
   std::vector<std::string> messages;
   std::string path;
   const std::string folder = run_dir + "/checkpoints";
-  const MayBeInfinite allowed = guard_.allowed_in_checkpoint();
-  std::optional<CheckpointContent> content;
   std::vector<NamedTensor> carried;
-  if (run_.shards_states())
-    content = newest_rank_checkpoint(folder, *run_.ranks(), messages, &path, allowed);
+  std::optional<CheckpointContent> content =
+      newest_checkpoint(folder, messages, &path, guard_.allowed_in_checkpoint(), run_.ranks());
   on_all_ranks(run_.ranks(), "checkpoint", [&] {
-    if (!run_.shards_states()) content = newest_checkpoint(folder, messages, &path, allowed);
     if (content) carried = take_over(*content, path, run_dir, messages);
   });
   const std::uint64_t step = content ? content->position.step : 0;

@@ -163,7 +163,7 @@ TEST_F(RankCheckpoint, DamageIsFoundByWhoeverLooks) {
       const auto rank = static_cast<std::size_t>(group.rank());
       std::vector<std::string> messages;
       std::string path;
-      newest_rank_checkpoint(folder_.path(), *group.rendezvous(), messages, &path, {});
+      newest_checkpoint(folder_.path(), messages, &path, {}, group.rendezvous().get());
       found[rank] = path;
       for (const std::string& message : messages) told[rank] += message;
     });
