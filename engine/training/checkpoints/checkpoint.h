@@ -21,7 +21,7 @@ namespace tandem {
 
 class Rendezvous;
 
-/// From a step on: batches of this size, with so many samples an epoch.
+/// From a step on: batches of this size, with that many samples an epoch.
 struct BatchStretch {
   std::uint64_t from_step = 0;
   std::int64_t batch_size = 0, samples = 0;
