@@ -74,38 +74,27 @@ std::optional<Fault> set_part(DeviceBinding& to, std::string_view key, const std
   return std::nullopt;
 }
 
-}  // namespace
-
-bool DeviceBinding::sets(std::string_view key) const {
-  if (key == "use") return !use.empty();
-  if (key == "memory") return memory_bytes || memory_fraction;
-  if (key == "bandwidth") return bandwidth.has_value();
-  return key == "latency" ? latency.has_value() : threads.has_value();
+/// f(members that hold this key)
+template <class F>
+auto with_parts(std::string_view key, F f) {
+  using Binding = DeviceBinding;
+  if (key == "use") return f(&Binding::use);
+  if (key == "memory") return f(&Binding::memory_bytes, &Binding::memory_fraction);
+  if (key == "bandwidth") return f(&Binding::bandwidth);
+  return key == "latency" ? f(&Binding::latency) : f(&Binding::threads);
 }
 
+}  // namespace
+
+bool DeviceBinding::sets(std::string_view key) const { return !agrees(key, DeviceBinding{}); }
+
 bool DeviceBinding::agrees(std::string_view key, const DeviceBinding& other) const {
-  if (key == "use") return use == other.use;
-  if (key == "memory") {
-    return memory_bytes == other.memory_bytes && memory_fraction == other.memory_fraction;
-  }
-  if (key == "bandwidth") return bandwidth == other.bandwidth;
-  return key == "latency" ? latency == other.latency : threads == other.threads;
+  return with_parts(key, [&](auto... parts) { return ((this->*parts == other.*parts) && ...); });
 }
 
 void DeviceBinding::take(std::string_view key, const DeviceBinding& other) {
   if (!other.sets(key)) return;
-  if (key == "use") {
-    use = other.use;
-  } else if (key == "memory") {
-    memory_bytes = other.memory_bytes;
-    memory_fraction = other.memory_fraction;
-  } else if (key == "bandwidth") {
-    bandwidth = other.bandwidth;
-  } else if (key == "latency") {
-    latency = other.latency;
-  } else {
-    threads = other.threads;
-  }
+  with_parts(key, [&](auto... parts) { ((this->*parts = other.*parts), ...); });
   const std::string text = other.text_of(key);
   const Where place = other.where_of(key);
   std::erase_if(said, [&](const Said& each) { return each.key == key; });
