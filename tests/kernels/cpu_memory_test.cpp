@@ -7,6 +7,7 @@
 
 #include "engine/graph/host_memory.h"
 #include "engine/runtime/arenas.h"
+#include "engine/runtime/program.h"
 #include "engine/runtime/state_entry.h"
 #include "kernels/cpu/cpu_device.h"
 #include "tests/harness/few_addresses.h"
