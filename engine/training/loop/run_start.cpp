@@ -28,6 +28,16 @@ std::string runs_folder(const RunConfig& config) {
   return (std::filesystem::path(config.file).parent_path() / "runs").string();
 }
 
+/// The resolved configuration in a file, with the paths of now if the project was moved.
+std::string resolved_now(const std::string& path) {
+  std::string text = read_file(path);
+  try {
+    return to_toml(parse_run_config(text, path));
+  } catch (const Error&) {
+    return text;
+  }
+}
+
 }  // namespace
 
 std::shared_ptr<const void> RunStart::start(const std::string& resume_from, const Files& files,
@@ -66,7 +76,7 @@ void RunStart::write_files(const Files& files) {
   for (const auto& [name, content] : files) {
     const std::string there = run_.directory->path() + "/" + name;
     if (name != resolved_config_file || !path_exists(there)) continue;
-    for (const std::string& change : changed_keys(read_file(there), content)) {
+    for (const std::string& change : changed_keys(resolved_now(there), content)) {
       if (change.starts_with("run_dir: ")) continue;  // it has a number, or was moved
       log_.say("the configuration has changed since the last start: " + change);
     }
