@@ -44,8 +44,7 @@ class StateStore {
   void write(const std::string& name, const HostTensor& value);
   /// `rows` rows of axis 0 from `first` on (a scalar is one row), row-major: a table never needs a
   /// second copy of itself. Blocking, between steps only; several threads may take different rows
-  /// of a state at a time. States that their device keeps in another layout go through a whole
-  /// copy.
+  /// of a state at a time. A state in another layout than row-major is copied as a whole first.
   void read_rows(const std::string& name, std::int64_t first, std::int64_t rows, void* to) const;
   void write_rows(const std::string& name, std::int64_t first, std::int64_t rows, const void* from);
   /// Whether rows are reached without a whole copy.

@@ -9,8 +9,8 @@
 
 namespace tandem {
 
-/// Looks at the driver, the GPUs and the libraries; asking a GPU for its free memory takes up some
-/// of that memory. Never throws.
+/// Looks at the driver, the GPUs and the libraries. Never throws. To ask a GPU for its free memory
+/// creates a context there, which uses some of that memory.
 DeviceReport cuda_report();
 /// Only driver and GPUs, without `free_bytes`: touches no GPU. Never throws.
 DeviceReport cuda_gpus();

@@ -13,14 +13,6 @@
 namespace tandem::testing {
 namespace {
 
-std::vector<std::string> parts_of(const std::string& text, char separator) {
-  std::vector<std::string> parts;
-  std::istringstream stream(text);
-  for (std::string part; std::getline(stream, part, separator);) parts.push_back(part);
-  if (text.empty() || text.back() == separator) parts.emplace_back();
-  return parts;
-}
-
 std::vector<std::int64_t> shape_of(const std::string& text) {
   std::vector<std::int64_t> shape;
   for (const std::string& extent : parts_of(text, 'x')) shape.push_back(std::stoll(extent));

@@ -47,12 +47,12 @@ class InitColumns : public ::testing::Test {
 TEST_F(InitColumns, ATodoOfTrainingNamesTheLineToAddAndItWorks) {
   TrainOptions options;
   options.overrides = {"steps=2", "data=" + (folder_ / "rows.csv")};
-  const std::string told = error_of([&] { Trainer(folder_ / "net.onnx", options); });
-  EXPECT_THAT(told, AllOf(HasSubstr("call it \"target\""),
-                          HasSubstr("add 'data.fields.numbers={ from = [ \"signup\", ")));
-  const std::size_t from = told.find("add '") + 5, to = told.find("' to the line", from);
-  ASSERT_NE(to, std::string::npos) << told;
-  options.overrides.push_back(told.substr(from, to - from));
+  const std::string refusal = error_of([&] { Trainer(folder_ / "net.onnx", options); });
+  EXPECT_THAT(refusal, AllOf(HasSubstr("call it \"target\""),
+                             HasSubstr("add 'data.fields.numbers={ from = [ \"signup\", ")));
+  const std::size_t from = refusal.find("add '") + 5, to = refusal.find("' to the line", from);
+  ASSERT_NE(to, std::string::npos) << refusal;
+  options.overrides.push_back(refusal.substr(from, to - from));
   options.run_dir = folder_ / "run";
   EXPECT_EQ(Trainer(folder_ / "net.onnx", options).run().steps, 2u);
 }

@@ -49,6 +49,9 @@ std::vector<ExpectedCase> expected_cases(const std::string& name);
 /// The name of the test of a case.
 std::string name_of_case(const ::testing::TestParamInfo<ExpectedCase>& info);
 
+/// What stands between the separators; one part more than there are separators.
+std::vector<std::string> parts_of(const std::string& text, char separator);
+
 /// The text with its escapes (see above) replaced.
 std::string unescaped(std::string_view text);
 

@@ -5,7 +5,6 @@
 #include "tests/harness/expected_output.h"
 
 namespace tandem::testing {
-namespace {
 
 std::vector<std::string> parts_of(const std::string& text, char separator) {
   std::vector<std::string> parts;
@@ -14,6 +13,8 @@ std::vector<std::string> parts_of(const std::string& text, char separator) {
   if (text.empty() || text.back() == separator) parts.emplace_back();
   return parts;
 }
+
+namespace {
 
 /// "20+i%9*2": terms between + signs, each computed from the left.
 std::int64_t computed(const std::string& formula, std::int64_t i) {

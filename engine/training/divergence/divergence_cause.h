@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/graph/error.h"
@@ -12,6 +13,11 @@
 #include "engine/training/data/data_source.h"
 
 namespace tandem {
+
+/// Adds causes to what they explain.
+inline void append(std::vector<Diagnostic>& all, std::vector<Diagnostic> causes) {
+  for (Diagnostic& cause : causes) all.push_back(std::move(cause));
+}
 
 /// Sets file and line to those of "train.npz:17", as DataSource::describe gives a sample's place.
 void set_place(Diagnostic& d, const std::string& place);

@@ -14,10 +14,6 @@ namespace tandem {
 
 inline constexpr const char* lower_rate = "lower optimizer.lr, or set optimizer.clip_norm";
 
-inline void append(std::vector<Diagnostic>& all, std::vector<Diagnostic> more) {
-  for (Diagnostic& d : more) all.push_back(std::move(d));
-}
-
 /// The origin in a step, or in the first one that leaves states which are not finite, and advice
 /// (`fix`). Nothing where a repetition takes long, or is not possible. `infinite`: states that held
 /// infinities at the start.

@@ -10,7 +10,6 @@
 #include "engine/training/data/number_text.h"
 #include "engine/training/divergence/check_integers.h"
 #include "engine/training/divergence/divergence_cause.h"
-#include "engine/training/loop/divergence_origin.h"
 #include "engine/training/ranks/gathered.h"
 
 namespace tandem {

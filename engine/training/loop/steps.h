@@ -38,7 +38,8 @@ class Steps {
   /// include it.
   std::optional<TakenStep> take_next();
 
-  /// Loss of the step that was taken last; NaN until there is one, or the log has told it.
+  /// Loss of the step that was taken last. Before the first one: the loss in the log of a resumed
+  /// run, or NaN.
   double last_loss() const { return last_loss_; }
   void set_last_loss(double loss) { last_loss_ = loss; }
   /// Several ranks: the slowest one since the last call, which all of them make at one point.

@@ -3,26 +3,15 @@
 
 #include <cstdint>
 #include <memory>
-#include <type_traits>
+
+#include "engine/graph/structures/function_ref.h"
 
 namespace tandem {
 
 class SpinTime;
 
 /// Work of one region: called with each part of 0..parts.
-class PartFunction {
- public:
-  PartFunction() = default;  // not callable
-  template <class F>
-  requires(!std::is_same_v<std::remove_cv_t<F>, PartFunction>) explicit PartFunction(F& f)
-      : object_(const_cast<void*>(static_cast<const void*>(&f))),
-        call_([](void* object, int part) { (*static_cast<F*>(object))(part); }) {}
-  void operator()(int part) const { call_(object_, part); }
-
- private:
-  void* object_ = nullptr;
-  void (*call_)(void*, int) = nullptr;
-};
+using PartFunction = FunctionRef<void(int part)>;
 
 /// The calling thread and workers of its own. Every thread that computes has one team, which it
 /// keeps until it ends; teams of different threads know nothing of each other.

@@ -58,7 +58,7 @@ TEST(RunSignalsTest, SeveralRanksFollowTheSumOfAStep) {
   EXPECT_EQ(second.own().number(), 0);
   stops = true;
   EXPECT_TRUE(alone.is_interrupted());
-  EXPECT_FALSE(second.is_interrupted()) << "before a step has told all ranks";
+  EXPECT_FALSE(second.is_interrupted()) << "no step has returned the sum yet";
   second.take(second.own().number());
   EXPECT_TRUE(second.is_interrupted());
   stops = false;
