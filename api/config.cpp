@@ -1,8 +1,8 @@
 // Lists and explains the keys of train.toml and of policy.toml, for `tandem config`.
 #include <nlohmann/json.hpp>
 
+#include "engine/config/keys/config_keys.h"
 #include "engine/formats/files.h"
-#include "engine/training/config/config_keys.h"
 #include "placement/policy_keys.h"
 #include "tandem/tandem.h"
 

@@ -4,11 +4,11 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "api/check/checked_data.h"
+#include "api/commands/check/checked_data.h"
 #include "api/data_options.h"
+#include "engine/config/keys/config_names.h"
+#include "engine/data/prepare_table.h"
 #include "engine/formats/count_text.h"
-#include "engine/training/config/config_names.h"
-#include "engine/training/data/prepare_table.h"
 #include "placement/report/json.h"
 #include "tandem/tandem.h"
 

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "engine/training/config/run_config.h"
-#include "engine/training/data/data_source.h"
+#include "engine/config/run_config.h"
+#include "engine/data/data_source.h"
 #include "tandem/tandem.h"
 
 namespace tandem::api {

@@ -9,7 +9,8 @@ namespace tandem::api {
 
 std::string text_value(const std::string& text) {
   try {
-    return nlohmann::json(text).dump();
+    (void)nlohmann::json(text).dump();
+    return text;
   } catch (const nlohmann::json::exception&) {
     throw Error(
         ErrorKind::usage,

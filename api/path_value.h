@@ -5,9 +5,9 @@
 
 namespace tandem::api {
 
-/// Quoted. Throws Error{usage} for a text that is no UTF-8, which train.toml could not hold.
+/// The text itself. Throws Error{usage} for one that is no UTF-8, which train.toml could not hold.
 std::string text_value(const std::string& text);
-/// Absolute, normal and quoted; refuses what text_value does.
+/// Absolute and normal; refuses what text_value does.
 std::string path_value(const std::string& path);
 
 }  // namespace tandem::api

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/training/checkpoints/checkpoint.h"
-#include "engine/training/config/run_config.h"
+#include "engine/config/run_config.h"
+#include "engine/train/checkpoints/checkpoint.h"
 
 namespace tandem::api {
 

@@ -5,14 +5,14 @@
 #include <set>
 #include <string_view>
 
+#include "engine/config/keys/config_value.h"
+#include "engine/data/functions/field_function.h"
+#include "engine/data/prepare_table.h"
+#include "engine/data/table_plan.h"
+#include "engine/data/vocabulary.h"
 #include "engine/formats/files.h"
 #include "engine/graph/error.h"
 #include "engine/graph/selector.h"
-#include "engine/training/config/config_value.h"
-#include "engine/training/data/functions/field_function.h"
-#include "engine/training/data/prepare_table.h"
-#include "engine/training/data/table_plan.h"
-#include "engine/training/data/vocabulary.h"
 #include "importer/parameter_path.h"
 
 namespace tandem::api {

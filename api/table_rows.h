@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "engine/config/run_config.h"
+#include "engine/data/data_source.h"
 #include "engine/formats/named_tensor.h"
-#include "engine/training/config/run_config.h"
-#include "engine/training/data/data_source.h"
 #include "importer/import_graph.h"
 
 namespace tandem::api {

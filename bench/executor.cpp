@@ -15,7 +15,7 @@
 #include "api/model/model.h"
 #include "api/run_files.h"
 #include "engine/graph/builder.h"
-#include "engine/training/loop/trainer.h"
+#include "engine/train/loop/trainer.h"
 #include "kernels/cpu/cpu_device.h"
 #include "kernels/cpu/parallel.h"
 

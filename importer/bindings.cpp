@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <set>
 
+#include "engine/config/keys/config_value.h"
 #include "engine/graph/text.h"
-#include "engine/training/config/config_value.h"
 #include "importer/file/tensor_data.h"
 
 namespace tandem::importer {

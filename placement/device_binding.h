@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/training/config/config_reader.h"
+#include "engine/config/keys/config_reader.h"
 
 namespace tandem {
 

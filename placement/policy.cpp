@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <tuple>
 
+#include "engine/config/keys/key_visitor.h"
 #include "engine/formats/files.h"
-#include "engine/training/config/key_visitor.h"
 #include "placement/policy_keys.h"
 #include "placement/quantities.h"
 

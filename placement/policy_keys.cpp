@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <deque>
 
+#include "engine/config/keys/key_visitor.h"
 #include "engine/graph/text.h"
-#include "engine/training/config/key_visitor.h"
 #include "placement/device_use.h"
 #include "placement/quantities.h"
 

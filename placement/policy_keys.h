@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/training/config/config_keys.h"
+#include "engine/config/keys/config_keys.h"
 #include "placement/policy.h"
 
 namespace tandem {

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <string_view>
 
-#include "engine/training/config/run_config.h"
+#include "engine/config/run_config.h"
 
 namespace tandem {
 

@@ -28,7 +28,8 @@ PHASES = [
     ["engine/gradient", "engine/passes"],
     ["engine/lower", "engine/plan"],
     ["engine/runtime"],
-    ["engine/losses", "engine/metrics", "engine/schedules", "engine/training"],
+    ["engine/losses", "engine/metrics", "engine/schedules", "engine/config", "engine/data", "engine/logs"],
+    ["engine/train"],
 ]
 # Which of our own folders a folder may include. The longest matching folder decides.
 BORDERS = {

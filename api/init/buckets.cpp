@@ -6,8 +6,8 @@
 
 #include "api/init/data/data_look.h"
 #include "api/init/roles.h"
+#include "engine/config/keys/config_value.h"
 #include "engine/graph/text.h"
-#include "engine/training/config/config_value.h"
 
 namespace tandem::api {
 namespace {

@@ -11,8 +11,8 @@
 #include "api/init/data/table_arrays.h"
 #include "api/init/fields.h"
 #include "api/init/loss.h"
+#include "engine/data/cells/dates.h"
 #include "engine/graph/text.h"
-#include "engine/training/data/cells/dates.h"
 
 namespace tandem::api {
 namespace {

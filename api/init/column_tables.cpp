@@ -6,9 +6,9 @@
 #include <numeric>
 
 #include "api/init/column_tables.h"
+#include "engine/config/keys/config_value.h"
+#include "engine/config/keys/key_forms.h"
 #include "engine/graph/text.h"
-#include "engine/training/config/config_value.h"
-#include "engine/training/config/key_forms.h"
 
 namespace tandem::api {
 namespace {

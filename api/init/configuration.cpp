@@ -15,10 +15,10 @@
 #include "api/init/model_config.h"
 #include "api/init/networks/network.h"
 #include "api/init/said_keys.h"
+#include "engine/config/keys/config_value.h"
 #include "engine/formats/paths.h"
 #include "engine/graph/error.h"
 #include "engine/graph/text.h"
-#include "engine/training/config/config_value.h"
 
 namespace tandem::api {
 namespace {

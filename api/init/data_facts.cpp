@@ -8,12 +8,12 @@
 
 #include "api/init/data/data_look.h"
 #include "api/init/fields.h"
+#include "engine/data/functions/field_function.h"
 #include "engine/formats/files.h"
 #include "engine/formats/paths.h"
 #include "engine/formats/text_stream.h"
 #include "engine/graph/error.h"
 #include "engine/graph/text.h"
-#include "engine/training/data/functions/field_function.h"
 
 namespace tandem::api {
 namespace looks {

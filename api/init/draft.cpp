@@ -4,7 +4,7 @@
 #include <sstream>
 #include <tuple>
 
-#include "engine/training/config/config_value.h"
+#include "engine/config/keys/config_value.h"
 
 namespace tandem::api {
 namespace {

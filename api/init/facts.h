@@ -12,7 +12,7 @@
 
 #include "api/init/draft.h"
 #include "api/model/engine.h"
-#include "engine/training/config/data_config.h"
+#include "engine/config/data_config.h"
 #include "importer/export_notes.h"
 #include "importer/model_notices.h"
 #include "importer/training_info/training_info.h"

@@ -10,9 +10,9 @@
 #include "api/init/fields.h"
 #include "api/init/losses/loss_form.h"
 #include "api/init/roles.h"
+#include "engine/config/keys/config_value.h"
+#include "engine/data/functions/call.h"
 #include "engine/graph/text.h"
-#include "engine/training/config/config_value.h"
-#include "engine/training/data/functions/call.h"
 
 namespace tandem::api {
 namespace {

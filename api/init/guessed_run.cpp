@@ -5,10 +5,10 @@
 
 #include "api/init/configuration.h"
 #include "api/init/said_keys.h"
+#include "engine/config/keys/config_check.h"
 #include "engine/formats/files.h"
 #include "engine/formats/paths.h"
 #include "engine/graph/error.h"
-#include "engine/training/config/config_check.h"
 #include "tandem/terminal.h"
 
 namespace tandem::api {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/training/config/run_config.h"
+#include "engine/config/run_config.h"
 #include "tandem/tandem.h"
 
 namespace tandem::api {

@@ -4,10 +4,10 @@
 
 #include "api/init/configuration.h"
 #include "api/output_file.h"
+#include "engine/config/run_config.h"
 #include "engine/formats/files.h"
 #include "engine/formats/paths.h"
 #include "engine/graph/error.h"
-#include "engine/training/config/run_config.h"
 #include "tandem/init.h"
 
 namespace tandem::api {

@@ -8,7 +8,7 @@
 #include <tuple>
 
 #include "api/init/next_token.h"
-#include "engine/training/config/config_value.h"
+#include "engine/config/keys/config_value.h"
 
 namespace tandem::api {
 namespace forms {

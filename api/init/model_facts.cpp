@@ -3,11 +3,11 @@
 #include <set>
 
 #include "api/init/facts.h"
-#include "api/use/class_words.h"
+#include "api/trained/class_words.h"
 #include "engine/formats/paths.h"
 #include "engine/graph/error.h"
 #include "engine/operators/tables/table_nodes.h"
-#include "engine/training/tables/column_lookups.h"
+#include "engine/train/tables/column_lookups.h"
 
 namespace tandem::api {
 namespace {

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "api/init/facts.h"
-#include "engine/training/data/functions/field_function.h"
+#include "engine/data/functions/field_function.h"
 
 namespace tandem::api {
 

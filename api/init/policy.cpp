@@ -6,7 +6,7 @@
 #include <set>
 
 #include "api/init/configuration.h"
-#include "engine/training/config/config_value.h"
+#include "engine/config/keys/config_value.h"
 #include "kernels/device_backend.h"
 #include "placement/device_use.h"
 

@@ -3,8 +3,8 @@
 #include <optional>
 #include <string_view>
 
-#include "engine/training/config/config_check.h"
-#include "engine/training/config/config_names.h"
+#include "engine/config/keys/config_check.h"
+#include "engine/config/keys/config_names.h"
 
 namespace tandem::api {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "api/init/facts.h"
-#include "engine/training/config/config_value.h"
+#include "engine/config/keys/config_value.h"
 
 namespace tandem::api {
 

@@ -7,9 +7,9 @@
 #include "api/init/data/data_look.h"
 #include "api/init/draft.h"
 #include "api/init/fields.h"
+#include "engine/data/functions/call.h"
 #include "engine/formats/tokenizer/utf8.h"
 #include "engine/graph/text.h"
-#include "engine/training/data/functions/call.h"
 
 namespace tandem::api {
 namespace {

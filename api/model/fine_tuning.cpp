@@ -2,9 +2,9 @@
 
 #include <cmath>
 
-#include "api/use/loaded_weights.h"
+#include "api/trained/loaded_weights.h"
 #include "engine/passes/teacher.h"
-#include "engine/training/initialise.h"
+#include "engine/train/loading/initialise.h"
 
 namespace tandem::api {
 namespace {

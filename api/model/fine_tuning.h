@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "api/model/engine.h"
+#include "engine/config/run_config.h"
 #include "engine/passes/head.h"
 #include "engine/passes/lora.h"
-#include "engine/training/config/run_config.h"
 #include "importer/import_graph.h"
 
 namespace tandem::api {

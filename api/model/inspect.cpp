@@ -12,7 +12,7 @@
 #include "engine/graph/selector.h"
 #include "engine/graph/text.h"
 #include "engine/lower/placed_graph.h"
-#include "engine/training/micro_batch_programs.h"
+#include "engine/train/steps/micro_batch_programs.h"
 #include "importer/import_graph.h"
 #include "placement/match.h"
 #include "placement/report/json.h"

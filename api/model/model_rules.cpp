@@ -6,10 +6,10 @@
 #include <set>
 
 #include "api/model/model.h"
+#include "engine/config/keys/config_value.h"
 #include "engine/graph/selector.h"
 #include "engine/graph/text.h"
-#include "engine/training/config/config_value.h"
-#include "engine/training/programs/freeze_rules.h"
+#include "engine/train/programs/freeze_rules.h"
 
 namespace tandem::api {
 namespace {

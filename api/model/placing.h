@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "api/model/machine.h"
+#include "engine/config/run_config.h"
 #include "engine/device/device.h"
 #include "engine/ranks/rank_group.h"
-#include "engine/training/config/run_config.h"
 #include "kernels/emulated/order_checker.h"
 #include "placement/run_policy.h"
 

@@ -3,7 +3,7 @@
 #include "engine/graph/builder.h"
 #include "engine/graph/error.h"
 #include "engine/losses/loss.h"
-#include "engine/training/programs/freeze_rules.h"
+#include "engine/train/programs/freeze_rules.h"
 
 namespace tandem::api {
 

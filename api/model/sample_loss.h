@@ -2,7 +2,7 @@
 #pragma once
 
 #include "api/model/engine.h"
-#include "engine/training/training_graph.h"
+#include "engine/train/graph/training_graph.h"
 
 namespace tandem::api {
 

@@ -7,7 +7,6 @@
 
 #include <fmt/format.h>
 
-#include "api/path_value.h"
 #include "api/policy/policy_case.h"
 #include "engine/graph/error.h"
 
@@ -37,12 +36,12 @@ DataSets data_for_plans(const RunConfig& config) {
   return ModelData(std::make_shared<Model>(engine, config)).sets();
 }
 
-bool plan_fits(PolicyOptions options, std::int64_t size, const DataSets& sets) {
-  options.overrides.push_back("batch_size=" + std::to_string(size));
+bool plan_fits(const RunConfig& config, std::int64_t size, const PolicyOptions& options,
+               const DataSets& sets) {
   try {
     CaseOptions reads;
     if (sets.train) reads.sets = &sets;
-    return PolicyCase(options, reads).plan().fits();
+    return PolicyCase(with_batch_size(config, size), options, reads).plan().fits();
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::does_not_fit) throw;
     return false;
@@ -55,7 +54,7 @@ std::int64_t fitting_batch_size(const RunConfig& config, const PolicyOptions& op
   const DataSets sets = data_for_plans(config);
   const std::int64_t samples = sets.train ? sets.epoch_samples() : largest_power;
   const std::vector<std::int64_t> sizes = sizes_to_try(config, samples, options.ranks);
-  if (!plan_fits(options, sizes.front(), sets)) {
+  if (!plan_fits(config, sizes.front(), options, sets)) {
     throw Error(ErrorKind::does_not_fit,
                 Diagnostic{.message = "no batch size fits the devices",
                            .file = config.file,
@@ -68,7 +67,7 @@ std::int64_t fitting_batch_size(const RunConfig& config, const PolicyOptions& op
   std::size_t fits = 0, too_large = sizes.size();
   while (fits + 1 < too_large) {
     const std::size_t middle = (fits + too_large) / 2;
-    (plan_fits(options, sizes[middle], sets) ? fits : too_large) = middle;
+    (plan_fits(config, sizes[middle], options, sets) ? fits : too_large) = middle;
   }
   return sizes[fits];
 }
@@ -78,16 +77,18 @@ std::string batch_size_text(const RunConfig& open, std::int64_t size) {
                      open.batch_choice.sizes.empty() ? "power of two" : "of the list");
 }
 
-RunConfig with_batch_size(RunConfig config, const PolicyOptions& options,
-                          const std::function<void(const std::string&)>& on_message) {
+RunConfig with_batch_size(RunConfig config, std::int64_t size) {
+  config.batch_size = size;
+  config.batch_choice = {};
+  return config;
+}
+
+RunConfig with_fitting_batch_size(RunConfig config, const PolicyOptions& options,
+                                  const std::function<void(const std::string&)>& on_message) {
   if (!config.batch_choice.is_open) return config;
   const std::int64_t size = fitting_batch_size(config, options);
   if (on_message) on_message(batch_size_text(config, size));
-  std::vector<std::string> overrides;
-  if (!options.policy.empty()) overrides.push_back("policy=" + path_value(options.policy));
-  overrides.insert(overrides.end(), options.overrides.begin(), options.overrides.end());
-  overrides.push_back("batch_size=" + std::to_string(size));
-  return read_run_config(options.config, overrides);
+  return with_batch_size(std::move(config), size);
 }
 
 }  // namespace tandem::api

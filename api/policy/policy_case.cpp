@@ -7,14 +7,14 @@
 #include "api/path_value.h"
 #include "api/policy/batch_size.h"
 #include "api/timing/measure_kernels.h"
+#include "engine/config/keys/config_value.h"
+#include "engine/data/buckets/buckets.h"
+#include "engine/data/buckets/cut_source.h"
 #include "engine/formats/paths.h"
 #include "engine/graph/error.h"
 #include "engine/plan/simulate.h"
-#include "engine/training/config/config_value.h"
-#include "engine/training/data/buckets/buckets.h"
-#include "engine/training/data/buckets/cut_source.h"
-#include "engine/training/evaluation.h"
-#include "engine/training/optimizers/missed_steps.h"
+#include "engine/train/evaluation/evaluation.h"
+#include "engine/train/updates/missed_steps.h"
 #include "importer/batch/fixed_batch.h"
 #include "placement/report/data_sheets.h"
 #include "placement/report/fit.h"
@@ -22,10 +22,33 @@
 namespace tandem::api {
 namespace {
 
+/// A configuration for a model alone: one step with sgd, or with the model's own algorithm.
+RunConfig config_of_model(const PolicyOptions& options) {
+  const OnnxFile file = OnnxFile::open(options.model);
+  std::int64_t batch = std::max<std::int64_t>(1, fixed_batch(file));
+  ConfigValue extents = table_setting();
+  for (const auto& [name, extent] : options.bind) {
+    if (name == "batch")  // it gives the batch size, of which each rank gets a part
+      batch = extent;
+    else
+      extents.add(text_value(name), integer_setting(extent));
+  }
+  ConfigValue model = table_setting();
+  model.add("file", text_setting(path_value(options.model)));
+  model.add("bind", std::move(extents));
+  ConfigValue settings = table_setting();
+  settings.add("model", std::move(model));
+  settings.add("batch_size", integer_setting(batch));
+  settings.add("steps", integer_setting(1));
+  if (!has_training_info(file)) {
+    ConfigValue optimizer = table_setting();
+    optimizer.add("kind", text_setting("sgd"));
+    settings.add("optimizer", std::move(optimizer));
+  }
+  return run_config_of(std::move(settings), normal_path("train.toml"), options.overrides);
+}
+
 RunConfig config_of(const PolicyOptions& options) {
-  std::vector<std::string> overrides;
-  if (!options.policy.empty()) overrides.push_back("policy=" + path_value(options.policy));
-  overrides.insert(overrides.end(), options.overrides.begin(), options.overrides.end());
   if (options.config.empty() == options.model.empty()) {
     throw Error(ErrorKind::usage,
                 Diagnostic{.message = "which model the policy is for",
@@ -33,22 +56,13 @@ RunConfig config_of(const PolicyOptions& options) {
                            .got = options.config.empty() ? "neither" : "both",
                            .fix = "tandem policy --help has examples"});
   }
-  if (!options.config.empty())
-    return with_batch_size(read_run_config(options.config, overrides), options);
-  std::string model = "model={ file = " + path_value(options.model) + ", bind = {";
-  const OnnxFile file = OnnxFile::open(options.model);
-  std::int64_t batch = std::max<std::int64_t>(1, fixed_batch(file));
-  for (const auto& [name, extent] : options.bind) {
-    if (name == "batch") {  // it gives the batch size, of which each rank gets a part
-      batch = extent;
-      continue;
-    }
-    model += " " + text_value(name) + " = " + std::to_string(extent) + ",";
+  RunConfig config = options.config.empty() ? config_of_model(options)
+                                            : read_run_config(options.config, options.overrides);
+  if (!options.policy.empty()) {
+    config.policy = path_value(options.policy);
+    config.policy_where = Where{std::string(command_line)};
   }
-  if (model.back() == ',') model.pop_back();
-  if (!has_training_info(file)) overrides.insert(overrides.begin(), "optimizer={ kind = \"sgd\" }");
-  overrides.insert(overrides.begin(), {model + " } }", "batch_size=" + std::to_string(batch)});
-  return parse_run_config("steps = 1\n", normal_path("train.toml"), overrides);
+  return with_fitting_batch_size(std::move(config), options);
 }
 
 int ranks_of(const PolicyOptions& options) {
@@ -99,7 +113,11 @@ DeviceProfile cache_profile_of(const Device& device, const ResolvedDevice& resol
 }
 
 PolicyCase::PolicyCase(const PolicyOptions& options, PlacingArguments placing, CaseOptions reads)
-    : config_(config_of(options)),
+    : PolicyCase(config_of(options), options, std::move(placing), reads) {}
+
+PolicyCase::PolicyCase(RunConfig config, const PolicyOptions& options, PlacingArguments placing,
+                       CaseOptions reads)
+    : config_(std::move(config)),
       reads_(reads),
       place_{0, ranks_of(options)},
       from_model_(options.config.empty()) {

@@ -5,11 +5,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "api/model/model.h"
 #include "engine/runtime/run_memory.h"
-#include "engine/training/programs/run_programs.h"
+#include "engine/train/programs/run_programs.h"
 #include "placement/auto/tried_model.h"
 #include "placement/report/device_profile.h"
 #include "placement/report/network.h"
@@ -29,8 +30,14 @@ class PolicyCase final : public TriedModel {
   /// Reads everything but the data. Throws Error{usage}.
   explicit PolicyCase(const PolicyOptions& options, CaseOptions reads = {})
       : PolicyCase(options, PlacingArguments{options.place, options.devices}, reads) {}
+  /// A case of a configuration that is read already.
+  PolicyCase(RunConfig config, const PolicyOptions& options, CaseOptions reads)
+      : PolicyCase(std::move(config), options, PlacingArguments{options.place, options.devices},
+                   reads) {}
   /// With the text of a policy, or with stand-ins for devices, in `placing`.
   PolicyCase(const PolicyOptions& options, PlacingArguments placing, CaseOptions reads = {});
+  PolicyCase(RunConfig config, const PolicyOptions& options, PlacingArguments placing,
+             CaseOptions reads);
   PolicyCase(const PolicyCase&) = delete;
   PolicyCase& operator=(const PolicyCase&) = delete;
 

@@ -19,8 +19,8 @@
 #include "api/timing/trace_slices.h"
 #include "engine/formats/files.h"
 #include "engine/operators/update.h"
-#include "engine/training/loop/trainer.h"
-#include "engine/training/optimizers/optimizer.h"
+#include "engine/train/loop/trainer.h"
+#include "engine/train/updates/add_update.h"
 #include "placement/quantities.h"
 #include "placement/report/placement_report.h"
 #include "tandem/tandem.h"
@@ -115,11 +115,11 @@ std::vector<MemoryUse> highest_memory(const TracedSteps& traced) {
 }  // namespace
 
 Report bench(const std::string& config_path, const BenchOptions& options) {
-  RunConfig config = with_batch_size(read_run_config(config_path, options.overrides),
-                                     {.config = config_path,
-                                      .overrides = options.overrides,
-                                      .place = options.place,
-                                      .devices = options.devices});
+  RunConfig config = with_fitting_batch_size(read_run_config(config_path, options.overrides),
+                                             {.config = config_path,
+                                              .overrides = options.overrides,
+                                              .place = options.place,
+                                              .devices = options.devices});
   if (!config.data) {
     throw Error(
         ErrorKind::usage,

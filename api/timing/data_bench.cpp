@@ -9,10 +9,10 @@
 #include <nlohmann/json.hpp>
 
 #include "api/data_options.h"
-#include "engine/training/data/buckets/bucketed_order.h"
-#include "engine/training/data/buckets/cut_source.h"
-#include "engine/training/data/loader.h"
-#include "engine/training/data/order/sample_order.h"
+#include "engine/data/buckets/bucketed_order.h"
+#include "engine/data/buckets/cut_source.h"
+#include "engine/data/loader.h"
+#include "engine/data/order/sample_order.h"
 #include "kernels/cpu/cpu_device.h"
 #include "tandem/tandem.h"
 

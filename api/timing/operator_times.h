@@ -11,7 +11,7 @@
 #include "api/model/engine.h"
 #include "api/timing/mixed_runs.h"
 #include "engine/operators/operator.h"
-#include "engine/training/tables/table_log.h"
+#include "engine/train/tables/table_log.h"
 
 namespace tandem::api {
 

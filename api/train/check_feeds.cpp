@@ -5,11 +5,11 @@
 #include <utility>
 #include <vector>
 
+#include "engine/data/array_set.h"
+#include "engine/data/forwarding_source.h"
 #include "engine/graph/dtype_dispatch.h"
 #include "engine/graph/error.h"
-#include "engine/training/data/array_set.h"
-#include "engine/training/data/forwarding_source.h"
-#include "engine/training/divergence/divergence_cause.h"
+#include "engine/train/divergence/divergence_cause.h"
 
 namespace tandem::api {
 namespace {

@@ -5,8 +5,8 @@
 #include <map>
 #include <string>
 
-#include "engine/training/divergence/check_integers.h"
-#include "engine/training/losses.h"
+#include "engine/train/divergence/check_integers.h"
+#include "engine/train/graph/add_losses.h"
 #include "tandem/tandem.h"
 
 namespace tandem::api {

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "engine/training/ranks/end_on_ranks.h"
+#include "engine/train/group/end_on_ranks.h"
 #include "kernels/mpi/join_ranks.h"
 
 namespace tandem::api {

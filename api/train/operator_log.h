@@ -9,7 +9,7 @@
 #include "api/model/model.h"
 #include "api/timing/launch_times.h"
 #include "api/train/step_trace.h"
-#include "engine/training/tables/table_log.h"
+#include "engine/train/tables/table_log.h"
 
 namespace tandem::api {
 

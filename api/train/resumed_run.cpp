@@ -10,13 +10,14 @@
 #include "api/init/configuration.h"
 #include "api/init/guessed_run.h"
 #include "api/model/placing.h"
+#include "api/policy/batch_size.h"
+#include "engine/config/keys/changed_keys.h"
 #include "engine/formats/files.h"
 #include "engine/formats/paths.h"
 #include "engine/graph/text.h"
-#include "engine/training/checkpoints/checkpoint.h"
-#include "engine/training/checkpoints/run_directory.h"
-#include "engine/training/config/changed_keys.h"
-#include "engine/training/start/ended_run.h"
+#include "engine/train/checkpoints/checkpoint.h"
+#include "engine/train/checkpoints/run_directory.h"
+#include "engine/train/start/ended_run.h"
 
 namespace tandem::api {
 namespace {
@@ -177,12 +178,11 @@ std::string ResumedRun::config_file() const {
   return goes_by_resolved && path_exists(resolved) ? resolved : config_path_;
 }
 
-RunConfig ResumedRun::config(const std::vector<std::string>& now) const {
-  return read_resumed_config(config_file(), started_, moved_, now);
+RunConfig ResumedRun::config() const {
+  return read_resumed_config(config_file(), started_, moved_, options_.overrides);
 }
 
-std::string ResumedRun::take_longer_length(const RunConfig& config,
-                                           const std::vector<std::string>& now) {
+std::string ResumedRun::take_longer_length(RunConfig& config) {
   if (is_guessed(config_path_) || config_file() != config_path_) return "";
   const std::optional<RunConfig> recorded = recorded_config(started_, moved_);
   const std::optional<EndedRun> ended = ended_run(run_dir_);
@@ -198,16 +198,18 @@ std::string ResumedRun::take_longer_length(const RunConfig& config,
   try {
     if (!has_reached_length(then, *ended)) return "";
     if (is_asked && !has_reached_length(config, *ended)) return "";
-    longer = read_resumed_config(config_path_, without, moved_, now);
+    longer = read_resumed_config(config_path_, without, moved_, options_.overrides);
+    if (longer.batch_choice.is_open) longer = with_batch_size(longer, config.batch_size);
     if (has_reached_length(longer, *ended)) return "";
   } catch (const Error&) {  // train.toml by itself gives no length, or an invalid one
     return "";
   }
   started_ = std::move(without);
   goes_on_longer_ = true;
+  config = std::move(longer);
   return fmt::format(
       "the run has reached the length that it was started with ({}): it goes on to that of {} ({})",
-      length_text(then), is_asked ? "this command line" : config_path_, length_text(longer));
+      length_text(then), is_asked ? "this command line" : config_path_, length_text(config));
 }
 
 void ResumedRun::add_changed_lengths(const RunConfig& config, std::vector<Diagnostic>& to) const {

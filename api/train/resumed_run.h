@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/training/start/resumed_config.h"
+#include "engine/config/resume/resumed_config.h"
 #include "tandem/tandem.h"
 
 namespace tandem::api {
@@ -29,16 +29,15 @@ class ResumedRun {
   /// The keys of all command lines, for a run whose configuration is guessed again; `last` are put
   /// last.
   std::vector<std::string> all_keys(const std::vector<std::string>& last) const;
-  /// The configuration, from a train.toml or from the run's record of it. `now`: keys of the new
-  /// command line.
-  RunConfig config(const std::vector<std::string>& now) const;
+  /// The configuration, from a train.toml or from the run's record of it.
+  RunConfig config() const;
   /// The file that `config` reads.
   std::string config_file() const;
 
   /// For a run that has reached the length it was started with, while train.toml under the new
-  /// command line gives a longer one: drops the lengths of earlier command lines. Returns a line
-  /// for people, or "". `config` and `now` as for `config`, with a number of samples per batch.
-  std::string take_longer_length(const RunConfig& config, const std::vector<std::string>& now);
+  /// command line gives a longer one: drops the lengths of earlier command lines, from `config` as
+  /// well. Returns a line for people, or "". `config` has a number of samples per batch.
+  std::string take_longer_length(RunConfig& config);
 
   /// Lines for people: the settings that the run continues with. Throws Error{usage} with every
   /// difference in placement, devices and length from the start, unless changes are accepted or,

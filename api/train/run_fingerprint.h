@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/training/checkpoints/checkpoint.h"
-#include "engine/training/checkpoints/fingerprint.h"
-#include "engine/training/data/data_source.h"
+#include "engine/data/data_source.h"
+#include "engine/train/checkpoints/checkpoint.h"
+#include "engine/train/checkpoints/fingerprint.h"
 #include "importer/file/onnx_file.h"
 
 namespace tandem::api {

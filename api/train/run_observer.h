@@ -4,10 +4,10 @@
 #include <string>
 
 #include "api/train/operator_log.h"
+#include "engine/config/resume/start_record.h"
 #include "engine/formats/files.h"
 #include "engine/formats/paths.h"
-#include "engine/training/loop/training_observer.h"
-#include "engine/training/start/start_record.h"
+#include "engine/train/loop/training_observer.h"
 #include "tandem/tandem.h"
 
 namespace tandem::api {

@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "api/model/model.h"
-#include "engine/training/averages/weights_in_use.h"
-#include "engine/training/divergence/check_integers.h"
-#include "engine/training/loss_scale.h"
-#include "engine/training/optimizers/missed_steps.h"
-#include "engine/training/schedule.h"
+#include "engine/train/averages/weights_in_use.h"
+#include "engine/train/divergence/check_integers.h"
+#include "engine/train/graph/loss_scale.h"
+#include "engine/train/updates/learning_rate_factors.h"
+#include "engine/train/updates/missed_steps.h"
 #include "tandem/tandem.h"
 
 namespace tandem::api {

@@ -4,11 +4,11 @@
 #include <iterator>
 #include <utility>
 
+#include "engine/config/keys/config_keys.h"
+#include "engine/config/keys/config_value.h"
 #include "engine/formats/files.h"
 #include "engine/formats/paths.h"
 #include "engine/graph/error.h"
-#include "engine/training/config/config_keys.h"
-#include "engine/training/config/config_value.h"
 
 namespace tandem::api {
 namespace {
@@ -173,10 +173,13 @@ RunConfig session_config(const std::string& model_path, std::int64_t batch_size,
   Refusals(problems).walk(tree, "");
 
   // Every configuration needs an end; this one affects nothing else.
-  const auto read = [&](std::vector<std::string> overrides) {
-    overrides.insert(overrides.end(), {"model.file=model.onnx",  // a placeholder, replaced below
-                                       "batch_size=" + std::to_string(batch_size)});
-    return parse_run_config("max_time = \"1 h\"\n", normal_path("session.toml"), overrides);
+  const auto read = [&](const std::vector<std::string>& overrides) {
+    ConfigValue given = table_setting(), model = table_setting();
+    model.add("file", text_setting("model.onnx"));  // a placeholder, replaced below
+    given.add("model", std::move(model));
+    given.add("batch_size", integer_setting(batch_size));
+    given.add("max_time", text_setting("1 h"));
+    return run_config_of(std::move(given), normal_path("session.toml"), overrides);
   };
   std::vector<std::string> honoured_settings = without(problems, settings);
   RunConfig config;

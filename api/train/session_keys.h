@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/training/config/run_config.h"
+#include "engine/config/run_config.h"
 
 namespace tandem::api {
 

@@ -7,13 +7,13 @@
 
 #include "api/train/moved_from.h"
 #include "api/train/session_impl.h"
+#include "engine/data/number_text.h"
 #include "engine/formats/json_file.h"
 #include "engine/formats/new_file.h"
 #include "engine/formats/safetensors.h"
 #include "engine/graph/text.h"
-#include "engine/training/checkpoints/checkpoint.h"
-#include "engine/training/data/number_text.h"
-#include "engine/training/parameter_choice.h"
+#include "engine/train/checkpoints/checkpoint.h"
+#include "engine/train/updates/parameter_choice.h"
 
 namespace tandem::api {
 namespace {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <utility>
 
-#include "engine/training/run_model.h"
+#include "engine/train/programs/run_model.h"
 
 namespace tandem::api {
 

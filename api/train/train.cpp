@@ -19,22 +19,22 @@
 #include "api/train/run_fingerprint.h"
 #include "api/train/run_observer.h"
 #include "api/train/stoppable_model.h"
-#include "api/use/vocabularies.h"
+#include "api/trained/vocabularies.h"
 #include "engine/formats/count_text.h"
 #include "engine/formats/files.h"
 #include "engine/formats/paths.h"
 #include "engine/graph/parameter_names.h"
 #include "engine/graph/text.h"
 #include "engine/lower/reorder_note.h"
-#include "engine/training/checkpoints/checkpoint.h"
-#include "engine/training/checkpoints/run_directory.h"
-#include "engine/training/divergence/absent_ids.h"
-#include "engine/training/divergence/hidden_keys.h"
-#include "engine/training/loop/trainer.h"
-#include "engine/training/programs/freeze_rules.h"
-#include "engine/training/ranks/gathered.h"
-#include "engine/training/ranks/start_checks.h"
-#include "engine/training/start/reader_notes.h"
+#include "engine/train/checkpoints/checkpoint.h"
+#include "engine/train/checkpoints/run_directory.h"
+#include "engine/train/divergence/absent_ids.h"
+#include "engine/train/divergence/hidden_keys.h"
+#include "engine/train/group/gathered.h"
+#include "engine/train/group/start_checks.h"
+#include "engine/train/loop/trainer.h"
+#include "engine/train/programs/freeze_rules.h"
+#include "engine/train/start/reader_notes.h"
 #include "kernels/cpu/cpu_device.h"
 #include "placement/report/cache_cost.h"
 #include "placement/report/placement_report.h"
@@ -181,11 +181,10 @@ std::string vocabulary_text(const std::vector<SavedVocabulary>& vocabularies) {
 }
 
 /// Options for the plans that choose a batch size.
-PolicyOptions planning_of(const std::string& config_path, const std::vector<std::string>& overrides,
-                          const TrainOptions& options, const std::shared_ptr<RankGroup>& group) {
+PolicyOptions planning_of(const std::string& config_path, const TrainOptions& options,
+                          const std::shared_ptr<RankGroup>& group) {
   PolicyOptions planning;
   planning.config = config_path;
-  planning.overrides = overrides;
   planning.place = options.place;
   planning.devices = options.devices;
   planning.ranks = group ? group->ranks() : 1;
@@ -215,12 +214,10 @@ Trainer::Trainer(const std::string& config_path, TrainOptions options) {
         from_rank_0(ranks, "run to resume", [&] { return run_to_resume(config_path, options); });
   std::optional<ResumedRun> resumed;
   StartRecord record;
-  std::vector<std::string> overrides = options.overrides;
-  if (!options.run_dir.empty()) overrides.push_back("run_dir=" + path_value(options.run_dir));
   RunConfig config;
   std::string config_file;
-  const auto read_config = [&] {
-    config = resumed ? resumed->config(overrides) : read_run_config(config_path, overrides);
+  const auto set_run_dir = [&] {
+    if (!options.run_dir.empty()) config.run_dir = path_value(options.run_dir);
   };
   on_all_ranks(ranks, "configuration", [&] {
     if (!resume_from.empty()) {
@@ -231,32 +228,31 @@ Trainer::Trainer(const std::string& config_path, TrainOptions options) {
     const TrainOptions given = options;  // a guess adds rules to them
     config_file = resumed ? resumed->config_file() : config_path;
     if (is_guessed(config_file))
-      config = guessed_run_config(config_path, options,
-                                  resumed ? resumed->all_keys(overrides) : overrides);
+      config = guessed_run_config(
+          config_path, options, resumed ? resumed->all_keys(options.overrides) : options.overrides);
     else
-      read_config();
+      config = resumed ? resumed->config() : read_run_config(config_path, options.overrides);
+    set_run_dir();
     require_data(config);
     record = resumed ? resumed->record(count) : record_of_start(config_path, given, count);
   });
   if (config.batch_choice.is_open) {
     // A run that was killed at its start has not recorded its size.
     const bool is_recorded = !resume_from.empty() && path_exists(resolved_file(resume_from));
-    const std::string size = from_rank_0(ranks, "batch size", [&] {
+    const std::int64_t size = std::stoll(from_rank_0(ranks, "batch size", [&] {
       const std::int64_t found =
-          is_recorded
-              ? batch_size_of_run(resume_from)
-              : fitting_batch_size(config, planning_of(config_path, overrides, options, group));
+          is_recorded ? batch_size_of_run(resume_from)
+                      : fitting_batch_size(config, planning_of(config_path, options, group));
       return std::to_string(found);
-    });
-    say(is_recorded ? "batch_size " + size + ", as the run was started with"
-                    : batch_size_text(config, std::stoll(size)));
-    overrides.push_back("batch_size=" + size);
-    on_all_ranks(ranks, "configuration", read_config);
+    }));
+    say(is_recorded ? fmt::format("batch_size {}, as the run was started with", size)
+                    : batch_size_text(config, size));
+    config = with_batch_size(std::move(config), size);
   }
   on_all_ranks(ranks, "configuration", [&] {
     if (!resumed) return;
-    if (const std::string line = resumed->take_longer_length(config, overrides); !line.empty()) {
-      read_config();
+    if (const std::string line = resumed->take_longer_length(config); !line.empty()) {
+      set_run_dir();
       record = resumed->record(count);
       say(line);
     }

@@ -1,8 +1,8 @@
 // The options of the loss `distillation`.
 #pragma once
 
-#include "engine/training/config/key_visitor.h"
-#include "engine/training/config/kinds/kind_options.h"
+#include "engine/config/keys/key_visitor.h"
+#include "engine/config/kinds/kind_options.h"
 
 namespace tandem {
 

@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/config/keys/config_keys.h"
+#include "engine/config/run_config.h"
 #include "engine/graph/builder.h"
-#include "engine/training/config/config_keys.h"
-#include "engine/training/config/run_config.h"
 
 namespace tandem {
 

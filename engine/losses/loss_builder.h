@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "engine/config/keys/key_visitor.h"
 #include "engine/graph/error.h"
 #include "engine/losses/loss.h"
-#include "engine/training/config/key_visitor.h"
 
 namespace tandem {
 

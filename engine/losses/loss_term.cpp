@@ -1,7 +1,7 @@
 // What a configured term knows about itself.
 #include <algorithm>
 
-#include "engine/training/config/run_config.h"
+#include "engine/config/run_config.h"
 
 namespace tandem {
 

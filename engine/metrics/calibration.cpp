@@ -1,6 +1,6 @@
 // The number of predicted positive labels, divided by the number of actual ones.
 #include "engine/metrics/metric_sums.h"
-#include "engine/training/predicted_values.h"
+#include "engine/metrics/predicted_values.h"
 
 namespace tandem::metrics {
 namespace {

@@ -1,8 +1,8 @@
 #include "engine/metrics/class_counts.h"
 
+#include "engine/config/keys/key_visitor.h"
 #include "engine/metrics/class_scores.h"
 #include "engine/metrics/metric_sums.h"
-#include "engine/training/config/key_visitor.h"
 
 namespace tandem::metrics {
 namespace {

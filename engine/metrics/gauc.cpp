@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/config/keys/key_visitor.h"
 #include "engine/metrics/metric_sums.h"
 #include "engine/metrics/sorted_scores.h"
-#include "engine/training/config/key_visitor.h"
 
 namespace tandem::metrics {
 namespace {

@@ -10,11 +10,11 @@
 #include <unordered_map>
 #include <vector>
 
+#include "engine/config/kinds/kind_options.h"
+#include "engine/config/report_config.h"
 #include "engine/graph/host_tensor.h"
 #include "engine/losses/loss.h"
 #include "engine/metrics/metric_table.h"
-#include "engine/training/config/kinds/kind_options.h"
-#include "engine/training/config/report_config.h"
 
 namespace tandem {
 

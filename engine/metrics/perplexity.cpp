@@ -2,8 +2,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "engine/config/keys/key_visitor.h"
 #include "engine/metrics/token_losses.h"
-#include "engine/training/config/key_visitor.h"
 
 namespace tandem::metrics {
 namespace {

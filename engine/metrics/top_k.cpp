@@ -1,9 +1,9 @@
 // The share of labels that are among the k greatest scores. top_5 is the usual k.
 #include <cmath>
 
+#include "engine/config/keys/key_visitor.h"
 #include "engine/metrics/class_scores.h"
 #include "engine/metrics/metric_sums.h"
-#include "engine/training/config/key_visitor.h"
 
 namespace tandem::metrics {
 namespace {

@@ -43,7 +43,7 @@ inline void require_flag(const NodeView& node, std::string_view name) {
 }
 
 /// Attribute `samples` of random operators is empty, or [axis, entries of that axis a sample,
-/// entries over all ranks]: what engine/training/ranks/random_samples.h sets.
+/// entries over all ranks]: what engine/train/sharding/random_samples.h sets.
 inline void require_samples(const NodeView& node) {
   const Ints& samples = node.attributes().integers("samples");
   if (samples.empty()) return;

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "engine/training/config/config_types.h"
-#include "engine/training/config/key_notes.h"
+#include "engine/config/keys/config_types.h"
+#include "engine/config/keys/key_notes.h"
 
 namespace tandem {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/training/checkpoints/fingerprint.h"
+#include "engine/train/checkpoints/fingerprint.h"
 #include "importer/file/onnx_file.h"
 
 namespace tandem {

@@ -9,7 +9,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "engine/training/algorithm/algorithm.h"
+#include "engine/train/algorithm/algorithm.h"
 #include "importer/file/initializers.h"
 #include "importer/session.h"
 

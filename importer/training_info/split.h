@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/operators/operator.h"
-#include "engine/training/algorithm/algorithm.h"
+#include "engine/train/algorithm/algorithm.h"
 
 namespace tandem::importer {
 

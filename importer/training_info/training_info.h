@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "engine/training/algorithm/algorithm.h"
+#include "engine/train/algorithm/algorithm.h"
 #include "importer/import_graph.h"
 
 namespace tandem {

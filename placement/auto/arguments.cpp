@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <optional>
 
+#include "engine/config/keys/config_value.h"
 #include "engine/graph/error.h"
 #include "engine/graph/selector.h"
 #include "engine/graph/text.h"
-#include "engine/training/config/config_value.h"
 #include "placement/device_use.h"
 #include "placement/policy.h"
 #include "placement/quantities.h"

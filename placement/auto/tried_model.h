@@ -11,7 +11,7 @@
 namespace tandem {
 
 /// The programs whose memory a plan counts: those of the first full step, or all of the run
-/// (engine/training/programs/run_programs.h).
+/// (engine/train/programs/run_programs.h).
 enum class PlannedPrograms : std::uint8_t { step, run };
 
 class TriedModel {

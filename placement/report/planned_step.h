@@ -7,7 +7,7 @@
 #include "engine/plan/crossings.h"
 #include "engine/plan/simulate.h"
 #include "engine/runtime/compile.h"
-#include "engine/training/micro_batch_programs.h"
+#include "engine/train/steps/micro_batch_programs.h"
 #include "placement/report/cache_cost.h"
 #include "placement/report/exchanges.h"
 #include "placement/resolve.h"

@@ -7,9 +7,9 @@
 #include "engine/graph/parameter_names.h"
 #include "engine/operators/operator.h"
 #include "engine/operators/update_kind.h"
-#include "engine/training/optimizers/optimizer.h"
-#include "engine/training/programs/freeze_rules.h"
-#include "engine/training/tables/fed_integers.h"
+#include "engine/train/programs/freeze_rules.h"
+#include "engine/train/tables/fed_integers.h"
+#include "engine/train/updates/add_update.h"
 #include "placement/quantities.h"
 
 namespace tandem {

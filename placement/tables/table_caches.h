@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "engine/config/run_config.h"
 #include "engine/passes/tables/cached_tables.h"
-#include "engine/training/config/run_config.h"
-#include "engine/training/tables/row_counts.h"
+#include "engine/train/tables/row_counts.h"
 #include "placement/resolve.h"
 
 namespace tandem {

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/training/config/run_config.h"
+#include "engine/config/run_config.h"
 #include "tests/api/error_of.h"
 #include "tests/api/trained_runs.h"
 

@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "engine/training/checkpoints/checkpoint.h"
+#include "engine/train/checkpoints/checkpoint.h"
 #include "tests/api/error_of.h"
 #include "tests/api/trained_runs.h"
 

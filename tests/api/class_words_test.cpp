@@ -7,7 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "api/use/class_words.h"
+#include "api/trained/class_words.h"
 #include "engine/formats/files.h"
 #include "tandem/init.h"
 #include "tandem/runs.h"

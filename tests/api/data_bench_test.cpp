@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "engine/data/loader.h"
 #include "engine/formats/stage_clock.h"
-#include "engine/training/data/loader.h"
 #include "tandem/tandem.h"
 #include "tests/harness/program.h"
 #include "tests/training/error_text.h"

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "api/use/vocabularies.h"
+#include "api/trained/vocabularies.h"
 #include "engine/formats/files.h"
 #include "tandem/tandem.h"
 #include "tests/api/small_model.h"

@@ -4,8 +4,8 @@
 
 #include <filesystem>
 
+#include "engine/config/run_config.h"
 #include "engine/formats/arrays/npy.h"
-#include "engine/training/config/run_config.h"
 #include "tests/api/error_of.h"
 #include "tests/api/small_model.h"
 #include "tests/api/trained_runs.h"

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "api/use/differences.h"
+#include "api/export/differences.h"
 #include "engine/formats/arrays/npy.h"
 #include "tandem/export.h"
 #include "tests/api/error_of.h"

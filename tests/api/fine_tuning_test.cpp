@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "api/use/peft_places.h"
+#include "api/export/peft_places.h"
 #include "engine/formats/arrays/npy.h"
 #include "engine/formats/files.h"
 #include "engine/formats/safetensors.h"

@@ -1,6 +1,6 @@
 // Samples whose masks hide all keys from attention: found before a run, in the forms that exporters
 // write.
-#include "engine/training/divergence/hidden_keys.h"
+#include "engine/train/divergence/hidden_keys.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

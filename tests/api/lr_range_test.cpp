@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "api/tune/range_test.h"
+#include "api/commands/tune/range_test.h"
 #include "tandem/tune.h"
 #include "tests/api/error_of.h"
 #include "tests/api/trained_runs.h"

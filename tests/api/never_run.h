@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "engine/config/keys/config_value.h"
 #include "engine/graph/builder.h"
 #include "engine/runtime/run_memory.h"
-#include "engine/training/config/config_value.h"
-#include "engine/training/training_graph.h"
+#include "engine/train/graph/training_graph.h"
 #include "kernels/cpu/cpu_device.h"
 #include "placement/auto/tried_model.h"
 #include "placement/derive.h"

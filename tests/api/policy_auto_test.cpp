@@ -10,8 +10,8 @@
 #include <regex>
 
 #include "api/policy/policy_case.h"
+#include "engine/config/keys/config_value.h"
 #include "engine/runtime/program.h"
-#include "engine/training/config/config_value.h"
 #include "placement/auto/auto_case.h"
 #include "tandem/tandem.h"
 #include "tests/api/small_model.h"

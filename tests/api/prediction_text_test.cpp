@@ -4,7 +4,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "api/use/predictions/prediction_output.h"
+#include "api/predict/prediction_output.h"
 #include "tests/training/formats/temporary_folder.h"
 
 namespace tandem::api {

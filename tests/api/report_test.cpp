@@ -7,9 +7,9 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "api/report/axis.h"
-#include "api/report/chart.h"
-#include "api/report/html.h"
+#include "api/commands/report/axis.h"
+#include "api/commands/report/chart.h"
+#include "api/commands/report/html.h"
 #include "tandem/runs.h"
 #include "tests/api/error_of.h"
 #include "tests/api/html_check.h"

@@ -7,10 +7,10 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "engine/config/resume/resumed_config.h"
 #include "engine/formats/files.h"
 #include "engine/formats/paths.h"
 #include "engine/optimizers/optimizer.h"
-#include "engine/training/start/resumed_config.h"
 #include "tandem/tandem.h"
 #include "tests/api/digits.h"
 #include "tests/api/error_of.h"

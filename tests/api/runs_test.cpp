@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "api/runs/run_record.h"
-#include "engine/training/checkpoints/run_directory.h"
+#include "api/commands/runs/run_record.h"
+#include "engine/train/checkpoints/run_directory.h"
 #include "tests/api/error_of.h"
 #include "tests/api/made_up_runs.h"
 #include "tests/training/formats/temporary_folder.h"

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "engine/config/keys/config_keys.h"
 #include "engine/formats/files.h"
-#include "engine/training/config/config_keys.h"
 #include "tests/api/digits.h"
 #include "tests/api/error_of.h"
 #include "tests/training/formats/temporary_folder.h"

@@ -12,7 +12,7 @@
 #include "engine/formats/arrays/npy.h"
 #include "engine/formats/files.h"
 #include "engine/graph/builder.h"
-#include "engine/training/tables/row_counts.h"
+#include "engine/train/tables/row_counts.h"
 #include "tandem/tandem.h"
 #include "tests/api/lookup_graph.h"
 #include "tests/api/small_model.h"

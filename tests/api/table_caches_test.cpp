@@ -9,7 +9,7 @@
 
 #include "api/model/engine.h"
 #include "engine/graph/builder.h"
-#include "engine/training/tables/row_counts.h"
+#include "engine/train/tables/row_counts.h"
 #include "tests/api/lookup_graph.h"
 
 namespace tandem::api {

@@ -10,7 +10,7 @@
 #include <set>
 
 #include "engine/formats/arrays/npy.h"
-#include "engine/training/tables/id_source.h"
+#include "engine/train/tables/id_source.h"
 #include "kernels/cpu/rows/rows.h"
 #include "tandem/tandem.h"
 #include "tests/api/small_model.h"

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "api/tune/search_space.h"
+#include "api/commands/tune/search_space.h"
 #include "tandem/tune.h"
 #include "tests/api/error_of.h"
 #include "tests/api/trained_runs.h"

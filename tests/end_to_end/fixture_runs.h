@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "api/model/engine.h"
-#include "engine/training/checkpoints/checkpoint.h"
+#include "engine/train/checkpoints/checkpoint.h"
 #include "tests/end_to_end/parity_support.h"
 #include "tests/training/formats/temporary_folder.h"
 

@@ -1,6 +1,6 @@
 // Training in float16 on an accelerator: steps that overflow are skipped without a trace, and the
 // losses then equal those of float32; the scale lives where the gradients are; tables of rows.
-#include "engine/training/loss_scale.h"
+#include "engine/train/graph/loss_scale.h"
 
 #include <gtest/gtest.h>
 

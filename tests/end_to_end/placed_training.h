@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "api/model/model.h"
-#include "engine/training/training_graph.h"
+#include "engine/train/graph/training_graph.h"
 #include "kernels/cpu/cpu_device.h"
 #include "tests/harness/rank_threads.h"
 

@@ -12,7 +12,7 @@
 
 #include "api/model/model.h"
 #include "engine/formats/arrays/npy.h"
-#include "engine/training/training_graph.h"
+#include "engine/train/graph/training_graph.h"
 #include "tests/harness/allocation_count.h"
 #include "tests/harness/folders.h"
 

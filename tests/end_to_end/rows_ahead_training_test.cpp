@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/training/loop/trainer.h"
+#include "engine/train/loop/trainer.h"
 #include "tests/end_to_end/rows_ahead_model.h"
 #include "tests/end_to_end/table_model.h"
 #include "tests/training/formats/temporary_folder.h"

@@ -10,7 +10,7 @@
 #include <random>
 #include <set>
 
-#include "engine/training/loop/trainer.h"
+#include "engine/train/loop/trainer.h"
 #include "tests/end_to_end/near_losses.h"
 #include "tests/end_to_end/placed_training.h"
 #include "tests/end_to_end/table_model.h"

@@ -9,7 +9,7 @@
 
 #include "engine/formats/arrays/npy.h"
 #include "engine/formats/safetensors.h"
-#include "engine/training/checkpoints/checkpoint.h"
+#include "engine/train/checkpoints/checkpoint.h"
 #include "importer/import_graph.h"
 #include "tests/end_to_end/table_model.h"
 #include "tests/harness/program.h"

@@ -9,7 +9,7 @@
 #include <fstream>
 
 #include "api/model/model.h"
-#include "engine/training/loop/trainer.h"
+#include "engine/train/loop/trainer.h"
 #include "tests/end_to_end/table_model.h"
 #include "tests/training/formats/temporary_folder.h"
 #include "tests/training/test_hooks.h"

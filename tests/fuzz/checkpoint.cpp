@@ -9,7 +9,7 @@
 #include <string>
 
 #include "engine/graph/error.h"
-#include "engine/training/checkpoints/checkpoint.h"
+#include "engine/train/checkpoints/checkpoint.h"
 #include "tests/fuzz/defect.h"
 #include "tests/training/edited_checkpoint.h"
 

@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "engine/data/json_row.h"
 #include "engine/formats/arrays/cifar.h"
 #include "engine/formats/arrays/idx.h"
 #include "engine/formats/arrays/npy.h"
@@ -20,7 +21,6 @@
 #include "engine/formats/tokenizer/tokenizer.h"
 #include "engine/formats/weights/weights_file.h"
 #include "engine/graph/error.h"
-#include "engine/training/data/json_row.h"
 #include "tests/fuzz/defect.h"
 
 namespace tandem {

@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "engine/config/run_config.h"
 #include "engine/graph/error.h"
-#include "engine/training/config/run_config.h"
 #include "placement/policy.h"
 #include "tests/fuzz/defect.h"
 

@@ -7,7 +7,7 @@
 
 #include "engine/formats/files.h"
 #include "engine/formats/safetensors.h"
-#include "engine/training/checkpoints/checkpoint.h"
+#include "engine/train/checkpoints/checkpoint.h"
 #include "onnx/onnx_pb.h"
 #include "tandem/tandem.h"
 #include "tests/harness/folders.h"

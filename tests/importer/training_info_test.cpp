@@ -10,7 +10,7 @@
 
 #include "engine/formats/arrays/npz_file.h"
 #include "engine/graph/error.h"
-#include "engine/training/training_graph.h"
+#include "engine/train/graph/training_graph.h"
 #include "tests/harness/folders.h"
 #include "tests/importer/support.h"
 

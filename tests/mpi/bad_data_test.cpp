@@ -15,7 +15,7 @@
 
 #include "engine/formats/arrays/npy.h"
 #include "engine/formats/files.h"
-#include "engine/training/checkpoints/checkpoint.h"
+#include "engine/train/checkpoints/checkpoint.h"
 #include "kernels/mpi/join_ranks.h"
 #include "tests/api/small_model.h"
 #include "tests/harness/folders.h"

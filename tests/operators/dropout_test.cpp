@@ -2,8 +2,8 @@
 // gradient.
 #include <cmath>
 
+#include "engine/data/loader.h"
 #include "engine/gradient/gradient.h"
-#include "engine/training/data/loader.h"
 #include "kernels/shared/philox.h"
 #include "tests/operators/single_node.h"
 

@@ -16,7 +16,7 @@ CLEAN = {
     "kernels/cuda/add.h": '// Add.\n#pragma once\n#include <cuda_runtime_api.h>\n#include "kernels/device_backend.h"\n',
     "kernels/cuda/add.cu": '#include "kernels/cuda/add.h"\n#include <cublasLt.h>\n#include "kernels/shared/scalar.h"\n',
     "tests/cuda/add_test.cu": '// Add.\n#include <nccl.h>\n#include "kernels/cuda/add.h"\n',
-    "api/doctor.cpp": '// Doctor.\n#include "kernels/device_backend.h"\n',
+    "api/commands/doctor.cpp": '// Doctor.\n#include "kernels/device_backend.h"\n',
     "kernels/cpu/device.h": "// The processor.\n#pragma once\n",
     "kernels/emulated/device.cpp": '// Emulated.\n#include "kernels/cpu/device.h"\n',
     "kernels/cpu/conv.cpp": '// Conv.\n#include <dnnl.hpp>\n#include "engine/graph/graph.h"\n#include "kernels/shared/scalar.h"\n',

@@ -4,8 +4,8 @@
 
 #include "engine/graph/builder.h"
 #include "engine/graph/error.h"
-#include "engine/training/checkpoints/checkpoint.h"
-#include "engine/training/step_runner.h"
+#include "engine/train/checkpoints/checkpoint.h"
+#include "engine/train/steps/step_runner.h"
 #include "tests/engine/runtime/machine.h"
 #include "tests/harness/program_check.h"
 #include "tests/training/test_hooks.h"

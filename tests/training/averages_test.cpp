@@ -1,9 +1,9 @@
 // Averages of weights and norms in whole trainings: what is evaluated, kept, resumed and logged.
 #include <gmock/gmock.h>
 
-#include "engine/training/averages/weights_in_use.h"
-#include "engine/training/checkpoints/checkpoint.h"
-#include "engine/training/evaluation.h"
+#include "engine/train/averages/weights_in_use.h"
+#include "engine/train/checkpoints/checkpoint.h"
+#include "engine/train/evaluation/evaluation.h"
 #include "tests/training/training_run.h"
 
 namespace tandem {

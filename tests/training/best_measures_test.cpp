@@ -1,5 +1,5 @@
 // Resumes that change what eval.best measures, and loss terms with the names of other numbers.
-#include "engine/training/checkpoints/best_measures.h"
+#include "engine/train/checkpoints/best_measures.h"
 
 #include <filesystem>
 #include <fstream>

@@ -3,9 +3,9 @@
 #include "tests/training/test_hooks.h"
 #include "tests/training/training_run.h"
 
+#include "engine/data/buckets/bucketed_order.h"
+#include "engine/data/order/drawn_order.h"
 #include "engine/graph/builder.h"
-#include "engine/training/data/buckets/bucketed_order.h"
-#include "engine/training/data/order/drawn_order.h"
 #include "tests/harness/program_check.h"
 #include "tests/training/error_text.h"
 

@@ -1,6 +1,6 @@
 // Ids of the data that name no row of a table are refused, or give zeros if the field says so; and
 // labels that are invalid.
-#include "engine/training/divergence/check_integers.h"
+#include "engine/train/divergence/check_integers.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -3,7 +3,7 @@
 
 #include "engine/graph/error.h"
 #include "engine/operators/update_kind.h"
-#include "engine/training/checkpoints/checkpoint.h"
+#include "engine/train/checkpoints/checkpoint.h"
 #include "tests/training/training_run.h"
 
 namespace tandem {

@@ -1,5 +1,5 @@
 // Whether a disk has room for the checkpoints of a run.
-#include "engine/training/checkpoints/checkpoint_room.h"
+#include "engine/train/checkpoints/checkpoint_room.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

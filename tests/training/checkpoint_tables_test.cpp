@@ -12,7 +12,7 @@
 #include "engine/formats/files.h"
 #include "engine/graph/builder.h"
 #include "engine/graph/error.h"
-#include "engine/training/checkpoints/checkpoint.h"
+#include "engine/train/checkpoints/checkpoint.h"
 #include "tests/harness/program_check.h"
 #include "tests/training/formats/temporary_folder.h"
 #include "tests/training/support.h"

@@ -1,6 +1,6 @@
 // Checkpoints are written whole or not at all; all damage is noticed, and the one before is used
 // instead.
-#include "engine/training/checkpoints/checkpoint.h"
+#include "engine/train/checkpoints/checkpoint.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@
 #include "engine/formats/files.h"
 #include "engine/graph/error.h"
 #include "engine/runtime/program.h"
-#include "engine/training/divergence/finite_check.h"
+#include "engine/train/divergence/finite_check.h"
 #include "tests/harness/program_check.h"
 #include "tests/training/formats/temporary_folder.h"
 #include "tests/training/support.h"

@@ -4,7 +4,7 @@
 
 #include "engine/formats/files.h"
 #include "engine/graph/error.h"
-#include "engine/training/checkpoints/checkpoint.h"
+#include "engine/train/checkpoints/checkpoint.h"
 #include "tests/training/edited_checkpoint.h"
 #include "tests/training/training_run.h"
 

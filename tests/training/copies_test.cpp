@@ -2,10 +2,10 @@
 // has the new value: a 16-bit weight, one on another device, rows fetched ahead.
 #include <cmath>
 
-#include "engine/training/averages/weights_in_use.h"
-#include "engine/training/checkpoints/checkpoint.h"
-#include "engine/training/evaluation.h"
-#include "engine/training/parameter_choice.h"
+#include "engine/train/averages/weights_in_use.h"
+#include "engine/train/checkpoints/checkpoint.h"
+#include "engine/train/evaluation/evaluation.h"
+#include "engine/train/updates/parameter_choice.h"
 #include "tests/engine/runtime/machine.h"
 #include "tests/harness/program_check.h"
 #include "tests/training/test_hooks.h"

@@ -5,7 +5,7 @@
 #include "engine/graph/error.h"
 #include "engine/losses/distillation.h"
 #include "engine/passes/teacher.h"
-#include "engine/training/checkpoints/checkpoint.h"
+#include "engine/train/checkpoints/checkpoint.h"
 #include "tests/harness/operator_case.h"
 #include "tests/harness/program_check.h"
 #include "tests/training/error_text.h"

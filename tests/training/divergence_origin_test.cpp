@@ -2,7 +2,7 @@
 // graph whose result is not finite although its operands are.
 #include "engine/graph/builder.h"
 #include "engine/graph/error.h"
-#include "engine/training/checkpoints/checkpoint.h"
+#include "engine/train/checkpoints/checkpoint.h"
 #include "tests/training/training_run.h"
 
 namespace tandem {

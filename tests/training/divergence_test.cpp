@@ -3,8 +3,8 @@
 
 #include "engine/graph/builder.h"
 #include "engine/graph/error.h"
-#include "engine/training/checkpoints/checkpoint.h"
-#include "engine/training/divergence/finite_watch.h"
+#include "engine/train/checkpoints/checkpoint.h"
+#include "engine/train/divergence/finite_watch.h"
 #include "tests/training/test_hooks.h"
 #include "tests/training/training_run.h"
 

@@ -3,7 +3,7 @@
 
 #include "engine/graph/builder.h"
 #include "engine/graph/error.h"
-#include "engine/training/checkpoints/checkpoint.h"
+#include "engine/train/checkpoints/checkpoint.h"
 #include "tests/engine/runtime/machine.h"
 #include "tests/training/training_run.h"
 

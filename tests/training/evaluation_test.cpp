@@ -1,12 +1,12 @@
 // Evaluation: every sample once, the best checkpoint kept, patience.
-#include "engine/training/evaluation.h"
+#include "engine/train/evaluation/evaluation.h"
 
 #include <filesystem>
 
 #include "engine/graph/error.h"
 #include "engine/losses/loss_weights.h"
 #include "engine/metrics/metric.h"
-#include "engine/training/checkpoints/checkpoint.h"
+#include "engine/train/checkpoints/checkpoint.h"
 #include "tests/harness/operator_case.h"
 #include "tests/training/training_run.h"
 

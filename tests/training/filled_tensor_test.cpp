@@ -1,5 +1,5 @@
 // Large tensors of one number.
-#include "engine/training/optimizers/filled_tensor.h"
+#include "engine/train/updates/filled_tensor.h"
 
 #include <gtest/gtest.h>
 

@@ -1,12 +1,12 @@
 // The fingerprints of what a checkpoint rests on: written, read back, damaged, compared.
-#include "engine/training/checkpoints/fingerprint.h"
+#include "engine/train/checkpoints/fingerprint.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <sys/stat.h>
 
-#include "engine/training/checkpoints/checkpoint.h"
+#include "engine/train/checkpoints/checkpoint.h"
 #include "tests/training/formats/temporary_folder.h"
 #include "tests/training/support.h"
 

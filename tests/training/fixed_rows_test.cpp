@@ -1,12 +1,12 @@
 // [parameters] fixed_rows: the rows keep their bits whatever updates the others, which are updated
 // as without the rule.
-#include "engine/training/tables/fixed_rows.h"
+#include "engine/train/tables/fixed_rows.h"
 
 #include <cstring>
 
 #include "engine/graph/builder.h"
 #include "engine/optimizers/optimizer.h"
-#include "engine/training/training_graph.h"
+#include "engine/train/graph/training_graph.h"
 #include "tests/training/training_run.h"
 
 namespace tandem {

@@ -5,8 +5,8 @@
 
 #include "engine/formats/files.h"
 #include "engine/graph/builder.h"
-#include "engine/training/loss_scale.h"
-#include "engine/training/optimizers/missed_steps.h"
+#include "engine/train/graph/loss_scale.h"
+#include "engine/train/updates/missed_steps.h"
 #include "tests/engine/runtime/machine.h"
 #include "tests/harness/folders.h"
 #include "tests/harness/program_check.h"

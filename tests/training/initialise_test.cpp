@@ -1,5 +1,5 @@
 // Initial values are functions of (seed, name, element), however a table is cut into ranges.
-#include "engine/training/initialise.h"
+#include "engine/train/loading/initialise.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

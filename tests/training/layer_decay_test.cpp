@@ -1,6 +1,6 @@
 // Learning rates by layers are those of MAE's util/lr_decay.py: decay^(depth + 1 - layer) with
 // layer 0 for embeddings, i + 1 for block i and depth + 1 for what follows the blocks.
-#include "engine/training/optimizers/layer_decay.h"
+#include "engine/train/updates/layer_decay.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <algorithm>
 
 #include "engine/graph/builder.h"
-#include "engine/training/training_graph.h"
+#include "engine/train/graph/training_graph.h"
 #include "tests/training/support.h"
 
 namespace tandem {

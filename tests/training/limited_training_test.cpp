@@ -10,8 +10,8 @@
 #include "engine/formats/files.h"
 #include "engine/graph/builder.h"
 #include "engine/graph/error.h"
-#include "engine/training/averages/average_rates.h"
-#include "engine/training/optimizers/gradient_clipping.h"
+#include "engine/train/averages/average_rates.h"
+#include "engine/train/updates/gradient_clipping.h"
 #include "tests/harness/folders.h"
 #include "tests/training/ranks/graph_training.h"
 

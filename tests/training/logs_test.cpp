@@ -9,9 +9,9 @@
 #include "engine/formats/events/record.h"
 #include "engine/formats/files.h"
 #include "engine/graph/builder.h"
-#include "engine/training/checkpoints/run_directory.h"
-#include "engine/training/logs/graph_def.h"
-#include "engine/training/logs/metrics_file.h"
+#include "engine/logs/graph_def.h"
+#include "engine/logs/metrics_file.h"
+#include "engine/train/checkpoints/run_directory.h"
 #include "tests/harness/folders.h"
 #include "tests/training/training_run.h"
 

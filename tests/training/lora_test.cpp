@@ -5,7 +5,7 @@
 
 #include "engine/gradient/gradient.h"
 #include "engine/graph/error.h"
-#include "engine/training/checkpoints/checkpoint.h"
+#include "engine/train/checkpoints/checkpoint.h"
 #include "tests/harness/operator_case.h"
 #include "tests/harness/program_check.h"
 #include "tests/training/error_text.h"

@@ -1,13 +1,13 @@
 // Runs with a loss scale: the same training as without one if nothing overflows, steps that are
 // skipped and counted if something does, checkpoints, and runs that no scale can help.
-#include "engine/training/loss_scale.h"
+#include "engine/train/graph/loss_scale.h"
 
 #include <cstring>
 #include <filesystem>
 #include <limits>
 
 #include "engine/graph/error.h"
-#include "engine/training/checkpoints/checkpoint.h"
+#include "engine/train/checkpoints/checkpoint.h"
 #include "tests/training/training_run.h"
 
 namespace tandem {

@@ -9,11 +9,11 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "engine/config/keys/config_value.h"
 #include "engine/formats/files.h"
 #include "engine/graph/error.h"
 #include "engine/losses/loss_weights.h"
-#include "engine/training/config/config_value.h"
-#include "engine/training/losses.h"
+#include "engine/train/graph/add_losses.h"
 #include "tests/harness/folders.h"
 #include "tests/training/error_text.h"
 

@@ -1,6 +1,6 @@
 // Every loss term against PyTorch's numbers (tests/scripts/loss_expectations.py), whole and in
 // micro-batches.
-#include "engine/training/losses.h"
+#include "engine/train/graph/add_losses.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/training/data/data_source.h"
+#include "engine/data/data_source.h"
 
 namespace tandem::testing {
 

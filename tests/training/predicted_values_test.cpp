@@ -1,5 +1,5 @@
 // What predictions write for values: probabilities and classes by the formulas, and refusals.
-#include "engine/training/predicted_values.h"
+#include "engine/metrics/predicted_values.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

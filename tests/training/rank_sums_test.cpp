@@ -1,7 +1,7 @@
 // Training graphs of several ranks, which are threads here: a table of rows, dense layers, norms,
 // micro-batches and shares that differ by a sample. One process on the whole of each micro-batch is
 // the reference.
-#include "engine/training/rank_sums.h"
+#include "engine/train/graph/rank_sums.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

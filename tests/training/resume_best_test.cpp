@@ -5,7 +5,7 @@
 #include <fstream>
 
 #include "engine/formats/files.h"
-#include "engine/training/checkpoints/checkpoint.h"
+#include "engine/train/checkpoints/checkpoint.h"
 #include "tests/training/test_hooks.h"
 #include "tests/training/training_run.h"
 

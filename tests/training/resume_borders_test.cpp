@@ -3,7 +3,7 @@
 // crosses it or one ends there and another continues: all that a checkpoint holds has the same
 // bits.
 #include "engine/formats/files.h"
-#include "engine/training/checkpoints/checkpoint.h"
+#include "engine/train/checkpoints/checkpoint.h"
 #include "tests/training/training_run.h"
 
 namespace tandem {

@@ -3,8 +3,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "engine/training/checkpoints/checkpoint.h"
-#include "engine/training/schedule.h"
+#include "engine/train/checkpoints/checkpoint.h"
+#include "engine/train/updates/learning_rate_factors.h"
 #include "tests/training/test_hooks.h"
 #include "tests/training/training_run.h"
 

@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "engine/data/loader.h"
 #include "engine/graph/error.h"
-#include "engine/training/checkpoints/checkpoint.h"
-#include "engine/training/data/loader.h"
+#include "engine/train/checkpoints/checkpoint.h"
 #include "tests/training/one_bad_sample.h"
 #include "tests/training/test_hooks.h"
 #include "tests/training/training_run.h"

@@ -1,5 +1,5 @@
 // The run directory: numbered up, never overwritten, metrics cut back on resume.
-#include "engine/training/checkpoints/run_directory.h"
+#include "engine/train/checkpoints/run_directory.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

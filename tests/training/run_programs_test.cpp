@@ -1,5 +1,5 @@
 // Which programs a run consists of: a table, counted by hand.
-#include "engine/training/programs/run_programs.h"
+#include "engine/train/programs/run_programs.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

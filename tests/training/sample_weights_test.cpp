@@ -2,7 +2,7 @@
 // none, whatever the micro-batches of a step.
 #include "tests/training/training_run.h"
 
-#include "engine/training/divergence/check_integers.h"
+#include "engine/train/divergence/check_integers.h"
 #include "tests/training/error_text.h"
 
 namespace tandem {

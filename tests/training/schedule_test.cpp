@@ -1,6 +1,6 @@
 // Learning-rate factors against those of PyTorch (tests/scripts/schedule_expectations.py) and the
 // formulas of schedule.h.
-#include "engine/training/schedule.h"
+#include "engine/train/updates/learning_rate_factors.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "engine/device/device.h"
-#include "engine/training/checkpoints/checkpoint.h"
-#include "engine/training/loop/trainer.h"
+#include "engine/train/checkpoints/checkpoint.h"
+#include "engine/train/loop/trainer.h"
 
 namespace tandem::testing {
 

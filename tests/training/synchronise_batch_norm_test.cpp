@@ -1,6 +1,6 @@
 // BatchNormalization over the samples of all ranks, which are threads here: outputs, running
 // statistics and gradients are those of the operator over the whole batch in one process.
-#include "engine/training/ranks/synchronise_batch_norm.h"
+#include "engine/train/sharding/synchronise_batch_norm.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // [parameters] storage: which tables it applies to, what is refused and why, and the resulting
 // training graph.
-#include "engine/training/tables/table_storage.h"
+#include "engine/train/tables/table_storage.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 #include "engine/graph/error.h"
 #include "engine/operators/update_kind.h"
 #include "engine/optimizers/optimizer.h"
-#include "engine/training/training_graph.h"
+#include "engine/train/graph/training_graph.h"
 #include "tests/training/support.h"
 
 namespace tandem {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "engine/training/loop/training_observer.h"
+#include "engine/train/loop/training_observer.h"
 
 namespace tandem::testing {
 

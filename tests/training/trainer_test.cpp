@@ -1,12 +1,12 @@
 // Whole runs of a small network: micro-batches, freezing, rates, clipping, endings.
-#include "engine/training/loop/trainer.h"
+#include "engine/train/loop/trainer.h"
 
 #include <filesystem>
 
 #include "engine/graph/builder.h"
 #include "engine/graph/error.h"
-#include "engine/training/checkpoints/checkpoint.h"
-#include "engine/training/schedule.h"
+#include "engine/train/checkpoints/checkpoint.h"
+#include "engine/train/updates/learning_rate_factors.h"
 #include "tests/training/test_hooks.h"
 #include "tests/training/training_run.h"
 

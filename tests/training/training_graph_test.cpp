@@ -1,5 +1,5 @@
 // From a forward graph to a training graph: what trains, with which options, and what is refused.
-#include "engine/training/training_graph.h"
+#include "engine/train/graph/training_graph.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include "api/model/engine.h"
 #include "engine/graph/builder.h"
 #include "engine/graph/error.h"
-#include "engine/training/run_length.h"
+#include "engine/train/loop/run_length.h"
 #include "tests/harness/operator_case.h"
 #include "tests/training/support.h"
 

@@ -1,6 +1,6 @@
 // What PyTorch refuses or warns about in training mode (torch/nn/functional.py: _verify_batch_size,
 // _verify_spatial_size; ATen's checks of convolution, pooling and reductions).
-#include "engine/training/divergence/training_mode.h"
+#include "engine/train/divergence/training_mode.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "engine/data/data_source.h"
 #include "engine/graph/builder.h"
 #include "engine/passes/lora.h"
-#include "engine/training/data/data_source.h"
 #include "tests/harness/folders.h"
 #include "tests/training/support.h"
 

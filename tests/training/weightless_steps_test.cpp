@@ -1,10 +1,10 @@
 // Steps and micro-batches in which no label of a mean counts: what is reported before the first
 // step, and what the other steps do.
-#include "engine/training/divergence/label_checks.h"
+#include "engine/train/divergence/label_checks.h"
 
+#include "engine/data/order/sample_order.h"
 #include "engine/graph/builder.h"
-#include "engine/training/data/order/sample_order.h"
-#include "engine/training/divergence/check_integers.h"
+#include "engine/train/divergence/check_integers.h"
 #include "tests/training/training_run.h"
 
 namespace tandem {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "api/init/facts.h"
-#include "engine/training/data/vocabulary.h"
+#include "engine/data/vocabulary.h"
 
 namespace tandem::api {
 

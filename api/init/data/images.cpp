@@ -6,10 +6,10 @@
 
 #include "api/init/data/data_look.h"
 #include "api/init/fields.h"
+#include "engine/data/images/image_list.h"
 #include "engine/formats/files.h"
 #include "engine/formats/images/image_file.h"
 #include "engine/graph/error.h"
-#include "engine/training/data/images/image_list.h"
 
 namespace tandem::api::looks {
 namespace {

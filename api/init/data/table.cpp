@@ -8,13 +8,13 @@
 #include "api/init/data/data_look.h"
 #include "api/init/data/table_arrays.h"
 #include "api/init/fields.h"
+#include "engine/config/keys/config_value.h"
+#include "engine/config/keys/key_forms.h"
+#include "engine/data/cells/cell_number.h"
+#include "engine/data/cells/dates.h"
 #include "engine/formats/delimited.h"
 #include "engine/graph/error.h"
 #include "engine/graph/text.h"
-#include "engine/training/config/config_value.h"
-#include "engine/training/config/key_forms.h"
-#include "engine/training/data/cells/cell_number.h"
-#include "engine/training/data/cells/dates.h"
 
 namespace tandem::api::looks {
 namespace {

@@ -6,10 +6,10 @@
 #include "api/init/data/token_windows.h"
 #include "api/init/fields.h"
 #include "api/init/roles.h"
+#include "engine/data/tokens/token_samples.h"
 #include "engine/formats/files.h"
 #include "engine/graph/error.h"
 #include "engine/operators/checks.h"
-#include "engine/training/data/tokens/token_samples.h"
 
 namespace tandem::api::looks {
 namespace {

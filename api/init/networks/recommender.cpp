@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "api/init/networks/network.h"
-#include "engine/training/config/config_value.h"
+#include "engine/config/keys/config_value.h"
 
 namespace tandem::api::networks {
 namespace {

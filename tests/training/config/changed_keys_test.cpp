@@ -1,5 +1,5 @@
 // What the log of a resumed run reports about its configuration.
-#include "engine/training/config/changed_keys.h"
+#include "engine/config/keys/changed_keys.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -3,9 +3,9 @@
 
 #include <sstream>
 
+#include "engine/config/keys/changed_keys.h"
+#include "engine/config/run_config.h"
 #include "engine/graph/error.h"
-#include "engine/training/config/changed_keys.h"
-#include "engine/training/config/run_config.h"
 #include "tests/harness/expected_output.h"
 
 namespace tandem {

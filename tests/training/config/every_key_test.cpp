@@ -7,12 +7,12 @@
 #include <map>
 #include <optional>
 
+#include "engine/config/keys/config_check.h"
+#include "engine/config/keys/config_keys.h"
+#include "engine/config/run_config.h"
 #include "engine/graph/error.h"
 #include "engine/losses/loss.h"
 #include "engine/metrics/metric.h"
-#include "engine/training/config/config_check.h"
-#include "engine/training/config/config_keys.h"
-#include "engine/training/config/run_config.h"
 
 namespace tandem {
 namespace {

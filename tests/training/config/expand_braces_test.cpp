@@ -1,7 +1,7 @@
 // Names with braces expand to every name in order, up to a limit.
 #include <gtest/gtest.h>
 
-#include "engine/training/config/config_check.h"
+#include "engine/config/keys/config_check.h"
 
 namespace tandem {
 namespace {

@@ -1,5 +1,5 @@
 // Visits of a struct that is not part of train.toml: rows of keys, reading, writing, refusals.
-#include "engine/training/config/key_visitor.h"
+#include "engine/config/keys/key_visitor.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Where the bracket or quote is that TOML leaves open.
-#include "engine/training/config/open_bracket.h"
+#include "engine/config/keys/open_bracket.h"
 
 #include <gtest/gtest.h>
 

@@ -2,9 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "engine/config/run_config.h"
 #include "engine/formats/files.h"
 #include "engine/graph/error.h"
-#include "engine/training/config/run_config.h"
 #include "tests/training/formats/temporary_folder.h"
 
 namespace tandem {

@@ -1,8 +1,8 @@
 // train.toml: values, defaults, overrides. What it refuses: tests/expected/config/refused.txt.
-#include "engine/training/config/run_config.h"
+#include "engine/config/run_config.h"
 
+#include "engine/config/keys/config_names.h"
 #include "engine/optimizers/optimizer.h"
-#include "engine/training/config/config_names.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,12 +12,12 @@
 #include <iterator>
 #include <set>
 
+#include "engine/config/keys/config_check.h"
+#include "engine/config/keys/config_keys.h"
+#include "engine/data/functions/field_function.h"
 #include "engine/formats/files.h"
 #include "engine/graph/error.h"
 #include "engine/losses/loss_weights.h"
-#include "engine/training/config/config_check.h"
-#include "engine/training/config/config_keys.h"
-#include "engine/training/data/functions/field_function.h"
 #include "tests/harness/folders.h"
 
 namespace tandem {

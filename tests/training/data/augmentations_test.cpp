@@ -7,11 +7,11 @@
 #include <map>
 #include <set>
 
+#include "engine/config/keys/config_check.h"
+#include "engine/data/data_source.h"
+#include "engine/data/images/pixel_operations.h"
 #include "engine/formats/images/decoders.h"
 #include "engine/formats/images/image_file.h"
-#include "engine/training/config/config_check.h"
-#include "engine/training/data/data_source.h"
-#include "engine/training/data/images/pixel_operations.h"
 #include "tests/training/data/image_expectations.h"
 #include "tests/training/error_text.h"
 

@@ -1,5 +1,5 @@
 // data.buckets: the lengths of samples, the order of their steps, and what is cut.
-#include "engine/training/data/buckets/buckets.h"
+#include "engine/data/buckets/buckets.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,11 +9,11 @@
 #include <numeric>
 #include <set>
 
-#include "engine/training/data/buckets/bucketed_order.h"
-#include "engine/training/data/buckets/cut_source.h"
-#include "engine/training/data/buckets/sequence_length.h"
-#include "engine/training/data/loader.h"
-#include "engine/training/data/order/drawn_order.h"
+#include "engine/data/buckets/bucketed_order.h"
+#include "engine/data/buckets/cut_source.h"
+#include "engine/data/buckets/sequence_length.h"
+#include "engine/data/loader.h"
+#include "engine/data/order/drawn_order.h"
 #include "tests/training/data/data_config_text.h"
 #include "tests/training/error_text.h"
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/training/config/config_check.h"
-#include "engine/training/data/data_source.h"
+#include "engine/config/keys/config_check.h"
+#include "engine/data/data_source.h"
 #include "tests/training/formats/temporary_folder.h"
 
 namespace tandem::testing {

@@ -1,5 +1,5 @@
 // Sources: functions of fields, splits, errors with file and row.
-#include "engine/training/data/data_source.h"
+#include "engine/data/data_source.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,10 +9,10 @@
 #include <numeric>
 #include <set>
 
+#include "engine/config/keys/config_check.h"
 #include "engine/formats/arrays/npy.h"
 #include "engine/formats/files.h"
 #include "engine/graph/error.h"
-#include "engine/training/config/config_check.h"
 #include "tests/harness/allocation_count.h"
 #include "tests/harness/few_addresses.h"
 #include "tests/harness/peak_memory.h"

@@ -5,10 +5,10 @@
 #include <numeric>
 #include <sstream>
 
+#include "engine/config/keys/config_check.h"
+#include "engine/data/data_source.h"
 #include "engine/formats/files.h"
 #include "engine/graph/error.h"
-#include "engine/training/config/config_check.h"
-#include "engine/training/data/data_source.h"
 #include "tests/harness/expected_output.h"
 #include "tests/training/formats/temporary_folder.h"
 #include "tests/training/formats/tokenizer_cases.h"

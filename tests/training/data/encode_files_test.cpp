@@ -1,16 +1,16 @@
 // Files read in blocks by several threads: everything is as if one thread had read file after file.
-#include "engine/training/data/encode_files.h"
+#include "engine/data/encode_files.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
 
+#include "engine/config/keys/config_check.h"
+#include "engine/data/prepare_table.h"
+#include "engine/data/table_file.h"
 #include "engine/formats/files.h"
 #include "engine/graph/error.h"
-#include "engine/training/config/config_check.h"
-#include "engine/training/data/prepare_table.h"
-#include "engine/training/data/table_file.h"
 #include "tests/training/data/data_config_text.h"
 #include "tests/training/error_text.h"
 #include "tests/training/formats/temporary_folder.h"

@@ -1,5 +1,5 @@
 // Functions that decide ids: which count, and that others are refused.
-#include "engine/training/data/id_functions.h"
+#include "engine/data/id_functions.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -6,11 +6,11 @@
 #include <filesystem>
 #include <numeric>
 
+#include "engine/data/data_source.h"
+#include "engine/data/images/image_rows.h"
 #include "engine/formats/files.h"
 #include "engine/formats/images/decoders.h"
-#include "engine/training/checkpoints/data_fingerprint.h"
-#include "engine/training/data/data_source.h"
-#include "engine/training/data/images/image_rows.h"
+#include "engine/train/checkpoints/data_fingerprint.h"
 #include "tests/training/data/data_config_text.h"
 #include "tests/training/data/image_expectations.h"
 #include "tests/training/error_text.h"

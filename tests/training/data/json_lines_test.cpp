@@ -4,9 +4,9 @@
 
 #include <numeric>
 
+#include "engine/data/data_source.h"
+#include "engine/data/json_row.h"
 #include "engine/formats/files.h"
-#include "engine/training/data/data_source.h"
-#include "engine/training/data/json_row.h"
 #include "tests/training/data/data_config_text.h"
 #include "tests/training/error_text.h"
 #include "tests/training/formats/tokenizer_cases.h"

@@ -1,5 +1,5 @@
 // The loader: order, partial batches, micro-batches, resuming, errors, threads.
-#include "engine/training/data/loader.h"
+#include "engine/data/loader.h"
 
 #include <gtest/gtest.h>
 
@@ -9,8 +9,8 @@
 #include <numeric>
 #include <thread>
 
+#include "engine/config/keys/config_check.h"
 #include "engine/graph/error.h"
-#include "engine/training/config/config_check.h"
 
 namespace tandem {
 namespace {

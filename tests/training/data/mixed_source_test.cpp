@@ -1,5 +1,5 @@
 // mixup and cutmix: shares of Beta(alpha, alpha), the same partner for all fields, labels by area.
-#include "engine/training/data/mixed_source.h"
+#include "engine/data/mixed_source.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "engine/data/data_source.h"
+#include "engine/data/functions/field_function.h"
 #include "engine/formats/files.h"
-#include "engine/training/data/data_source.h"
-#include "engine/training/data/functions/field_function.h"
 #include "tests/harness/folders.h"
 #include "tests/training/data/data_config_text.h"
 

@@ -5,10 +5,10 @@
 #include <cstdlib>
 #include <numeric>
 
+#include "engine/config/run_config.h"
+#include "engine/data/data_source.h"
+#include "engine/data/loader.h"
 #include "engine/formats/files.h"
-#include "engine/training/config/run_config.h"
-#include "engine/training/data/data_source.h"
-#include "engine/training/data/loader.h"
 #include "tests/harness/folders.h"
 
 namespace tandem {

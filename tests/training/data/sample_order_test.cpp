@@ -1,5 +1,5 @@
 // Orders of an epoch: drawn by weight, by class, and from sources that are mixed.
-#include "engine/training/data/order/sample_order.h"
+#include "engine/data/order/sample_order.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,9 +8,9 @@
 #include <numeric>
 #include <set>
 
-#include "engine/training/data/loader.h"
-#include "engine/training/data/order/drawn_order.h"
-#include "engine/training/data/order/source_order.h"
+#include "engine/data/loader.h"
+#include "engine/data/order/drawn_order.h"
+#include "engine/data/order/source_order.h"
 #include "tests/training/error_text.h"
 
 namespace tandem {

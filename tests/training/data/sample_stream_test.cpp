@@ -1,13 +1,13 @@
 // Rows of text tables as a stream: micro-batches across files, files without columns that nothing
 // reads, headers in another order, bad rows.
-#include "engine/training/data/sample_stream.h"
+#include "engine/data/sample_stream.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "engine/config/keys/config_check.h"
 #include "engine/formats/files.h"
 #include "engine/graph/error.h"
-#include "engine/training/config/config_check.h"
 #include "tests/training/formats/temporary_folder.h"
 
 namespace tandem {

@@ -1,5 +1,5 @@
 // data.train.sampler and data.train.sources: from files and keys to the samples that are read.
-#include "engine/training/data/order/sampler.h"
+#include "engine/data/order/sampler.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <fstream>
 
-#include "engine/training/config/run_config.h"
+#include "engine/config/run_config.h"
 #include "tests/training/data/data_config_text.h"
 #include "tests/training/error_text.h"
 

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/training/data/transforms.h"
+#include "engine/data/transforms.h"
 #include "tests/training/error_text.h"
 
 namespace tandem {

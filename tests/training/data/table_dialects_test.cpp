@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "engine/data/data_source.h"
 #include "engine/formats/files.h"
-#include "engine/training/data/data_source.h"
 #include "tests/harness/folders.h"
 #include "tests/training/data/data_config_text.h"
 

@@ -2,12 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "engine/config/keys/config_check.h"
+#include "engine/data/data_source.h"
+#include "engine/data/prepare_table.h"
+#include "engine/data/table_file.h"
 #include "engine/formats/files.h"
 #include "engine/graph/error.h"
-#include "engine/training/config/config_check.h"
-#include "engine/training/data/data_source.h"
-#include "engine/training/data/prepare_table.h"
-#include "engine/training/data/table_file.h"
 #include "tests/harness/few_addresses.h"
 #include "tests/harness/peak_memory.h"
 #include "tests/training/data/data_config_text.h"

@@ -8,11 +8,11 @@
 #include <numeric>
 #include <thread>
 
+#include "engine/config/keys/config_check.h"
+#include "engine/data/data_source.h"
+#include "engine/data/prepare_table.h"
 #include "engine/formats/files.h"
 #include "engine/graph/error.h"
-#include "engine/training/config/config_check.h"
-#include "engine/training/data/data_source.h"
-#include "engine/training/data/prepare_table.h"
 #include "tests/training/error_text.h"
 #include "tests/training/formats/temporary_folder.h"
 

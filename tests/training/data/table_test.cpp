@@ -6,12 +6,12 @@
 #include <fstream>
 #include <numeric>
 
+#include "engine/config/keys/config_check.h"
+#include "engine/data/data_source.h"
+#include "engine/data/loader.h"
+#include "engine/data/prepare_table.h"
 #include "engine/formats/files.h"
 #include "engine/graph/error.h"
-#include "engine/training/config/config_check.h"
-#include "engine/training/data/data_source.h"
-#include "engine/training/data/loader.h"
-#include "engine/training/data/prepare_table.h"
 #include "tests/training/data/data_config_text.h"
 #include "tests/training/error_text.h"
 #include "tests/training/formats/temporary_folder.h"

@@ -2,9 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "engine/data/data_source.h"
+#include "engine/data/tokens/read_text.h"
 #include "engine/formats/files.h"
-#include "engine/training/data/data_source.h"
-#include "engine/training/data/tokens/read_text.h"
 #include "tests/training/data/data_config_text.h"
 #include "tests/training/error_text.h"
 #include "tests/training/formats/tokenizer_cases.h"

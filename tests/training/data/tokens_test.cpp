@@ -8,9 +8,9 @@
 #include <filesystem>
 #include <numeric>
 
+#include "engine/data/data_source.h"
+#include "engine/data/tokens/token_samples.h"
 #include "engine/formats/files.h"
-#include "engine/training/data/data_source.h"
-#include "engine/training/data/tokens/token_samples.h"
 #include "tests/harness/peak_memory.h"
 #include "tests/training/data/data_config_text.h"
 #include "tests/training/error_text.h"

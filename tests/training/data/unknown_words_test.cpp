@@ -1,5 +1,5 @@
 // Which known word is the nearest one to a word that the training data lacks.
-#include "engine/training/data/cells/unknown_words.h"
+#include "engine/data/cells/unknown_words.h"
 
 #include <gtest/gtest.h>
 

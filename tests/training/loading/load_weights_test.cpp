@@ -1,5 +1,5 @@
 // What parameters.load does with a file of weights: names, shapes, what does not fit.
-#include "engine/training/loading/load_weights.h"
+#include "engine/train/loading/load_weights.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include "engine/formats/safetensors.h"
 #include "engine/graph/builder.h"
 #include "engine/graph/shard_conversion.h"
-#include "engine/training/initialise.h"
+#include "engine/train/loading/initialise.h"
 #include "tests/harness/folders.h"
 #include "tests/training/error_text.h"
 #include "tests/training/formats/temporary_folder.h"

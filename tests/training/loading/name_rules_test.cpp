@@ -1,5 +1,5 @@
 // Patterns of names, and the order of prefixes and patterns.
-#include "engine/training/loading/name_rules.h"
+#include "engine/formats/weights/name_rules.h"
 
 #include <gtest/gtest.h>
 

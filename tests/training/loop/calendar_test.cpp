@@ -1,9 +1,9 @@
 // What is due after which step, without a model.
-#include "engine/training/loop/calendar.h"
+#include "engine/train/loop/calendar.h"
 
 #include <gtest/gtest.h>
 
-#include "engine/training/loop/run_signals.h"
+#include "engine/train/loop/run_signals.h"
 #include "tests/training/support.h"
 #include "tests/training/test_hooks.h"
 

@@ -1,10 +1,10 @@
 // Metrics of whole evaluations: numbers, tables by class and by a data field, over ranks, after a
 // resume; which data and models have no such metric.
-#include "engine/training/metrics/evaluated_metrics.h"
+#include "engine/train/evaluation/evaluated_metrics.h"
 
 #include <filesystem>
 
-#include "engine/training/evaluation.h"
+#include "engine/train/evaluation/evaluation.h"
 #include "tests/harness/rank_threads.h"
 #include "tests/training/training_run.h"
 

@@ -1,12 +1,12 @@
 // What the numbers of labels and of slices mean in words.
-#include "engine/training/metrics/field_words.h"
+#include "engine/train/evaluation/field_words.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "engine/data/images/read_images.h"
 #include "engine/formats/files.h"
 #include "engine/graph/error.h"
-#include "engine/training/data/images/read_images.h"
 #include "tests/training/formats/temporary_folder.h"
 
 namespace tandem {

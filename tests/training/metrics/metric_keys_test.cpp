@@ -6,9 +6,9 @@
 #include <cstdlib>
 #include <set>
 
+#include "engine/config/run_config.h"
 #include "engine/formats/files.h"
 #include "engine/metrics/metric.h"
-#include "engine/training/config/run_config.h"
 #include "tests/harness/folders.h"
 
 namespace tandem {

@@ -12,7 +12,7 @@
 #include <random>
 #include <set>
 
-#include "engine/training/metrics/evaluated_metrics.h"
+#include "engine/train/evaluation/evaluated_metrics.h"
 #include "tests/harness/folders.h"
 
 namespace tandem {

@@ -1,5 +1,5 @@
 // Which rank reports that a run on ranks has ended: exactly one.
-#include "engine/training/ranks/end_on_ranks.h"
+#include "engine/train/group/end_on_ranks.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

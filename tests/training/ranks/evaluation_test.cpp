@@ -1,5 +1,5 @@
 // Evaluation over ranks: each computes a part, all get the numbers of one process.
-#include "engine/training/evaluation.h"
+#include "engine/train/evaluation/evaluation.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

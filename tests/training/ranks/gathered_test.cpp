@@ -1,5 +1,5 @@
 // Exchanges between ranks: any number of bytes, errors of some ranks, work that takes long.
-#include "engine/training/ranks/gathered.h"
+#include "engine/train/group/gathered.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,8 +8,8 @@
 #include <chrono>
 #include <thread>
 
-#include "engine/training/ranks/start_checks.h"
-#include "engine/training/ranks/step_signals.h"
+#include "engine/train/group/start_checks.h"
+#include "engine/train/group/step_signals.h"
 #include "tests/harness/rank_threads.h"
 
 namespace tandem {

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <memory>
 
-#include "engine/training/averages/weights_in_use.h"
-#include "engine/training/config/config_value.h"
+#include "engine/config/keys/config_value.h"
+#include "engine/train/averages/weights_in_use.h"
 #include "tests/engine/runtime/machine.h"
 #include "tests/harness/rank_threads.h"
 

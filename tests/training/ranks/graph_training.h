@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "engine/data/loader.h"
 #include "engine/graph/state_shard.h"
 #include "engine/ranks/rank_group.h"
 #include "engine/runtime/program.h"
-#include "engine/training/data/loader.h"
-#include "engine/training/training_graph.h"
+#include "engine/train/graph/training_graph.h"
 
 namespace tandem::testing {
 

@@ -1,6 +1,6 @@
 // Checkpoints that ranks write together have the bytes of one process, whichever states are
 // sharded.
-#include "engine/training/checkpoints/rank_checkpoint.h"
+#include "engine/train/checkpoints/rank_checkpoint.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

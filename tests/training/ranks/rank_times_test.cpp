@@ -1,5 +1,5 @@
 // Which rank the others wait for, and what the log says about it.
-#include "engine/training/ranks/rank_times.h"
+#include "engine/train/group/rank_times.h"
 
 #include <algorithm>
 #include <chrono>

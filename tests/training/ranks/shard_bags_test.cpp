@@ -1,5 +1,5 @@
 // Sums of looked-up rows of tables that are sharded by rows, where sums cross instead of rows.
-#include "engine/training/ranks/shard_bags.h"
+#include "engine/train/sharding/shard_bags.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // Tensor-parallel matrices: networks of split layers, an attention block and losses over split
 // logits. One process with whole matrices is the reference; the ranks are threads.
-#include "engine/training/ranks/shard_products.h"
+#include "engine/train/sharding/shard_products.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Tables that are sharded by rows, by columns or whole, where rows cross between ranks.
-#include "engine/training/ranks/shard_tables.h"
+#include "engine/train/sharding/shard_tables.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -3,10 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "engine/data/subset_source.h"
 #include "engine/graph/builder.h"
-#include "engine/training/data/subset_source.h"
-#include "engine/training/micro_batch_programs.h"
-#include "engine/training/ranks/random_samples.h"
+#include "engine/train/sharding/random_samples.h"
+#include "engine/train/steps/micro_batch_programs.h"
 #include "tests/training/support.h"
 
 namespace tandem {

@@ -1,5 +1,5 @@
 // Sharded optimizer states: the training of whole ones in a part of the memory.
-#include "engine/training/ranks/state_shards.h"
+#include "engine/train/sharding/state_shards.h"
 
 #include <algorithm>
 #include <cstring>
@@ -8,7 +8,7 @@
 
 #include "engine/graph/error.h"
 #include "engine/graph/shard_conversion.h"
-#include "engine/training/checkpoints/checkpoint.h"
+#include "engine/train/checkpoints/checkpoint.h"
 #include "kernels/cpu/cpu_device.h"
 #include "kernels/emulated/emulated_device.h"
 #include "placement/derive.h"

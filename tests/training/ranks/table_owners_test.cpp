@@ -1,5 +1,5 @@
 // Which rank has which whole table: by bytes and by the rows that are looked up.
-#include "engine/training/ranks/table_owners.h"
+#include "engine/train/sharding/table_owners.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

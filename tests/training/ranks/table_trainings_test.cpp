@@ -6,8 +6,8 @@
 #include <exception>
 
 #include "engine/graph/builder.h"
-#include "engine/training/checkpoints/checkpoint.h"
-#include "engine/training/evaluation.h"
+#include "engine/train/checkpoints/checkpoint.h"
+#include "engine/train/evaluation/evaluation.h"
 #include "tests/training/ranks/rank_runs.h"
 
 namespace tandem {

@@ -3,7 +3,7 @@
 #include <map>
 
 #include "engine/graph/shard_conversion.h"
-#include "engine/training/checkpoints/checkpoint.h"
+#include "engine/train/checkpoints/checkpoint.h"
 #include "tests/training/ranks/rank_runs.h"
 
 namespace tandem {

@@ -1,5 +1,5 @@
 // Training over ranks: as one process with all samples, alike on all ranks, written by rank 0.
-#include "engine/training/loop/trainer.h"
+#include "engine/train/loop/trainer.h"
 
 #include <filesystem>
 

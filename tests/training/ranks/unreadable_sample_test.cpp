@@ -1,7 +1,7 @@
 // A rank that cannot read a sample: the run saves what one process would have saved.
-#include "engine/training/checkpoints/checkpoint.h"
-#include "engine/training/config/config_check.h"
-#include "engine/training/data/order/sample_order.h"
+#include "engine/config/keys/config_check.h"
+#include "engine/data/order/sample_order.h"
+#include "engine/train/checkpoints/checkpoint.h"
 #include "tests/training/one_bad_sample.h"
 #include "tests/training/ranks/rank_runs.h"
 

@@ -1,0 +1,61 @@
+#include "engine/train/divergence/bound_lengths.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+
+#include "engine/config/keys/config_value.h"
+#include "engine/graph/error.h"
+
+namespace tandem {
+namespace {
+
+/// The only axis after the batch axis in which two shapes differ.
+std::optional<std::size_t> other_axis(const Shape& one, const Shape& other) {
+  if (one.size() != other.size()) return std::nullopt;
+  std::optional<std::size_t> found;
+  for (std::size_t axis = 1; axis < one.size(); ++axis) {
+    if (one[axis] == other[axis]) continue;
+    if (found) return std::nullopt;
+    found = axis;
+  }
+  return found;
+}
+
+/// data.length, where samples are windows of that many tokens; 0 where they are not.
+std::int64_t window_length(const DataConfig& data) {
+  if (const TextFiles* const text = data.text()) return text->windows.length;
+  if (const TokenFiles* const tokens = data.tokens()) return tokens->windows.length;
+  return 0;
+}
+
+}  // namespace
+
+void check_bound_lengths(const RunConfig& config, const Graph& forward, const FieldTypes& fields) {
+  if (!config.data) return;
+  for (const NamedValue& input : forward.inputs) {
+    const auto field = fields.find(input.name);
+    if (field == fields.end()) continue;
+    const Shape &wanted = forward.type(input.value).shape, &given = field->second.shape;
+    const auto axis = other_axis(wanted, given);
+    if (!axis) continue;
+    const auto& bind = config.model.bind;
+    const auto bound = std::find_if(bind.begin(), bind.end(), [&](const auto& dimension) {
+      return dimension.second == wanted[*axis];
+    });
+    if (bound == bind.end()) continue;
+    const bool is_window = window_length(*config.data) == given[*axis];
+    const std::string length = std::to_string(given[*axis]), key = "model.bind." + bound->first;
+    Diagnostic d = at(
+        config.model.where, is_window ? "" : "data.fields." + input.name,
+        (is_window ? "data.length is " + length
+                   : "the field has " + length + " entries in dimension " + std::to_string(*axis)) +
+            " and " + key + " is " + std::to_string(bound->second) +
+            ": a sample is as long as the model is bound");
+    d.fix = "set both alike: " + key + "=" + length +
+            (is_window ? ", or data.length=" + std::to_string(bound->second) : "");
+    throw Error(ErrorKind::usage, std::move(d));
+  }
+}
+
+}  // namespace tandem

@@ -1,0 +1,87 @@
+#include "engine/train/sharding/state_shards.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "engine/config/keys/config_value.h"
+#include "engine/graph/error.h"
+#include "engine/graph/shard_conversion.h"
+#include "engine/operators/collectives/collective.h"
+#include "engine/operators/update_kind.h"
+
+namespace tandem {
+namespace {
+
+[[noreturn]] void refuse_state(const Chosen& chosen, const std::string& why) {
+  const std::string kind = "\"" + std::string(chosen.options.name()) + "\"";
+  Diagnostic d =
+      at(chosen.where, chosen.parameter.path,
+         "ranks cannot share out the optimizer's states of this parameter: " + kind + " " + why);
+  d.expected = "a kind that updates each element by itself, such as adamw";
+  d.got = chosen.kind_key + " = " + kind;
+  d.fix = "give it another kind in optimizer.groups, or add { at = \"" + chosen.parameter.path +
+          "\", shard = \"whole\" } to the policy";
+  throw Error(ErrorKind::usage, std::move(d));
+}
+
+}  // namespace
+
+bool StateShards::covers(const Chosen& chosen) const {
+  if (!shares_.several()) return false;
+  const auto found = shards_.find(chosen.parameter.name);
+  if (found == shards_.end() || !keeps_parameter_whole(found->second)) return false;
+  const UpdateChoice choice = choose_update(chosen.options);
+  const UpdateKind& kind = *find_update_kind(choice.op);
+  if (kind.kept(choice.settings) == 0 || chosen.parameter.start.bytes() < least_bytes) return false;
+  if (kind.whole_tensor) refuse_state(chosen, "needs all of a tensor for each of its elements");
+  if (kind.whole_row) refuse_state(chosen, "needs all of a row for each of its elements");
+  if (choice.lazy) refuse_state(chosen, "updates rows alone (of a table, shard = \"rows\" works)");
+  return true;
+}
+
+bool StateShards::covers_gradient(const Chosen& chosen) const {
+  const auto found = shards_.find(chosen.parameter.name);
+  return found != shards_.end() && found->second == Sharding::state_and_gradient;
+}
+
+ValueId StateShards::slice(ValueId flat, std::int64_t first, std::int64_t count) {
+  return g_.add_node("Slice", {flat},
+                     {{"starts", Ints{first}}, {"sizes", Ints{count}}, {"steps", Ints{1}}});
+}
+
+ValueId StateShards::padded(ValueId value, std::int64_t count) {
+  const std::int64_t own = g_.type(value).elements();
+  const ValueId flat = g_.reshape(value, {own});
+  if (own == count) return flat;
+  const ValueId rest = g_.filled(0, {g_.dtype(value), {count - own}});
+  return g_.add_node("Concat", {flat, rest}, {{"axis", std::int64_t{0}}});
+}
+
+void StateShards::cut(UpdateRequest& update, bool promptly) {
+  State& part = update.parameter;
+  g_.set_scope(update_scope(part));
+  const StateShard shard{ShardKind::elements, part.start.type(), shares_.rank, shares_.ranks};
+  const std::int64_t share = shard.part().elements(), own = filled_rows(shard);
+  update.gradient =
+      g_.add_node(reduce_scatter_name, {g_.reshape(update.gradient, {shard.whole.elements()})},
+                  {{"ranks", std::int64_t{shares_.ranks}}, {"prompt", std::int64_t{promptly}}});
+  // Lowering gives the update a copy to overwrite.
+  const ValueId flat = g_.reshape(part.initial, {shard.whole.elements()});
+  part.initial = own > 0 ? padded(slice(flat, share * shares_.rank, own), share)
+                         : g_.filled(0, shard.part());  // the last of very many ranks
+  part.start = HostTensor(shard.part());
+  part.shard = shard;
+}
+
+void StateShards::put_together(const UpdateRequest& update, ValueId new_part) {
+  const State& part = update.parameter;
+  const TensorType& whole = part.shard->whole;
+  g_.set_scope(update_scope(part));
+  ValueId all = g_.add_node(all_gather_name, {new_part}, {{"ranks", std::int64_t{shares_.ranks}}});
+  if (g_.type(all).elements() > whole.elements()) all = slice(all, 0, whole.elements());
+  const ValueId before = g_.graph().find_state(part.name)->initial;
+  g_.write_state(before, g_.add_node("Assign", {before, g_.reshape(all, whole.shape)}));
+}
+
+}  // namespace tandem

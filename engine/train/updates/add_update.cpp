@@ -1,0 +1,159 @@
+#include "engine/train/updates/add_update.h"
+
+#include "engine/graph/host_memory.h"
+#include "engine/operators/tables/rows.h"
+#include "engine/train/updates/filled_tensor.h"
+
+namespace tandem {
+
+State state_of(const State& parameter, const std::string& name) {
+  State state;
+  state.name = parameter.name + "/" + name;
+  state.kind = StateKind::optimizer;
+  state.parameter = parameter.name;
+  if (const auto* cached = parameter.derived.as<CachedRows>())
+    state.derived = CachedRows{cached->of + "/" + name, cached->rows};
+  return state;
+}
+
+void share_like(State& state, const State& parameter) {
+  if (!parameter.shard) return;
+  StateShard shard = *parameter.shard;
+  const TensorType& own = state.start.type();
+  const Shape& part = parameter.start.shape();
+  if (shard.keeps_rows()) {
+    if (own.rank() == 0 || own.shape[0] != part[0]) return;
+    const std::int64_t rows = shard.whole.shape[0];
+    shard.whole.shape = own.shape;
+    shard.whole.shape[0] = rows;
+  } else if (own.shape != part) {
+    return;
+  }
+  shard.whole.dtype = own.dtype;
+  state.shard = std::move(shard);
+}
+
+ValueId add_moment(GraphBuilder& g, const State& parameter, const std::string& name, double start,
+                   std::optional<Shape> shape) {
+  State state = state_of(parameter, name);
+  Shape own = shape.value_or(parameter.start.shape());
+  state.starts_at_zero = start == 0;
+  const TensorType type{DType::float32, std::move(own)};
+  try {
+    state.start =
+        start == 0 ? HostTensor(type) : filled_tensor(type.shape, static_cast<float>(start));
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::does_not_fit) throw;
+    Diagnostic d;
+    d.path = state.name;
+    d.message = "the host has no memory for this state of the optimizer";
+    d.got = to_string(type) + ", " + std::to_string(type.bytes()) + " bytes";
+    d.fix =
+        "give the parameter fewer rows (parameters.shape) or a kind with fewer states "
+        "(optimizer.groups)";
+    fail_without_memory(std::move(d));
+  }
+  share_like(state, parameter);
+  return g.state(std::move(state));
+}
+
+const std::vector<ValueId>& Updates::groups_of(const UpdateRequest& request) {
+  const std::vector<ValueId> ids =
+      request.touched ? std::vector<ValueId>{request.touched} : request.rows->ids;
+  const std::int64_t rows = request.parameter.start.shape()[0];
+  for (const Grouped& known : grouped_) {
+    if (known.ids == ids && known.rows == rows) return known.outputs;
+  }
+  // Reports nothing: the lookups report ids of no row.
+  std::vector<ValueId> outputs =
+      request.touched ? g_.node("TouchedRows", ids)
+                      : g_.node("UniqueIndices", ids, {{"rows", rows}, {"quiet", std::int64_t{1}}});
+  outputs.resize(UniqueOutputs::inverse);
+  return grouped_.emplace_back(Grouped{ids, rows, std::move(outputs)}).outputs;
+}
+
+void Updates::append_gradients(const UpdateRequest& request, std::vector<ValueId>& inputs,
+                               Attributes& attributes) {
+  if (request.touched) {
+    inputs.push_back(request.gradient);
+    return;
+  }
+  const RowGradient& rows = *request.rows;
+  inputs.insert(inputs.end(), rows.dy.begin(), rows.dy.end());
+  Ints weighted;
+  bool plain = true;
+  for (std::size_t k = 0; k < rows.dy.size(); ++k) {
+    const ValueId weights = rows.weights[k];
+    weighted.push_back(weights ? 1 : 0);
+    if (weights) inputs.push_back(weights);
+    plain = plain && !weights && rows.bags[k] == 1;
+  }
+  if (plain) return;
+  attributes.set("bags", rows.bags);
+  attributes.set("weighted", std::move(weighted));
+}
+
+ValueId Updates::sum_of_squares(const UpdateRequest& request) {
+  // The ids of a cache are grouped where the cache is, and so this node is there, too.
+  const GraphBuilder::Scope scope = g_.scope();
+  if (request.parameter.derived.is<CachedRows>()) g_.set_scope(update_scope(request.parameter));
+  const ValueId sum = own_sum_of_squares(request);
+  g_.set_scope(scope);
+  return sum;
+}
+
+ValueId Updates::own_sum_of_squares(const UpdateRequest& request) {
+  if (!is_by_rows(request)) return g_.add_node("SumOfSquares", {request.gradient});
+  const Shape& shape = request.parameter.start.shape();
+  const std::vector<ValueId>& rows = groups_of(request);
+  std::vector<ValueId> inputs{rows[UniqueOutputs::order], rows[UniqueOutputs::offsets],
+                              rows[UniqueOutputs::count]};
+  Attributes attributes{{"columns", element_count(shape) / shape[0]}};
+  append_gradients(request, inputs, attributes);
+  return g_.add_node("RowsSumOfSquares", std::move(inputs), std::move(attributes));
+}
+
+std::vector<ValueId> Updates::add_node(const UpdateRequest& request, const std::string& op,
+                                       Attributes settings, const std::vector<ValueId>& states,
+                                       bool lazy, const UpdateScalars& scalars) {
+  const auto append = [](std::vector<ValueId>& to, const std::vector<ValueId>& more) {
+    to.insert(to.end(), more.begin(), more.end());
+  };
+  std::vector<ValueId> inputs{request.parameter.initial};
+  if (is_by_rows(request)) {
+    settings.set("op", op);
+    settings.set("lazy", std::int64_t{lazy});
+    append(inputs, states);
+    append(inputs, groups_of(request));
+  } else {
+    inputs.push_back(request.gradient);
+    append(inputs, states);
+  }
+  append(inputs, {request.lr, scalars.step, scalars.scale, scalars.skip});
+  if (is_by_rows(request)) append_gradients(request, inputs, settings);
+  return g_.node(is_by_rows(request) ? "RowsUpdate" : op, std::move(inputs), std::move(settings));
+}
+
+ValueId Updates::add(const UpdateRequest& request, const UpdateScalars& scalars) {
+  g_.set_scope(update_scope(request.parameter));
+  const UpdateChoice choice = choose_update(request.options);
+  const UpdateKind& kind = *find_update_kind(choice.op);
+  const ValueId master = request.parameter.initial;
+  std::vector<ValueId> states(kind.states.size());
+  for (std::size_t k = 0; k < states.size(); ++k) {
+    if (!kind.keeps_state(k, choice.settings, request.parameter.start.shape())) continue;
+    states[k] = add_moment(g_, request.parameter, kind.states[k].name, choice.starts[k],
+                           kind.state_shape(k, request.parameter.start.shape()));
+  }
+  const bool lazy = request.keeps_others || choice.lazy || kind.keeps_still(choice.settings);
+  const std::vector<ValueId> made =
+      add_node(request, choice.op, choice.settings, states, lazy, scalars);
+  const std::optional<StateShard>& shard = request.parameter.shard;
+  if (!shard || shard->kind != ShardKind::elements) g_.write_state(master, made[0]);
+  for (std::size_t k = 0; k < states.size(); ++k) {
+    if (states[k]) g_.write_state(states[k], made[1 + k]);
+  }
+  return made[0];
+}
+
+}  // namespace tandem
