@@ -52,7 +52,7 @@ struct DeviceRequest {
   std::optional<double> latency_seconds = {};    // the same
   bool allow_tf32 = false;                       // float32 products in 10 bits of mantissa
   std::shared_ptr<LaneMonitor> monitor = {};     // shared with the other devices of the run
-  std::shared_ptr<RankGroup> ranks = {};         // the device joins it; null: one process
+  std::shared_ptr<RankGroup> ranks = std::make_shared<RankGroup>();  // the device joins it
 };
 
 struct DeviceBackend {

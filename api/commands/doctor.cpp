@@ -36,7 +36,7 @@ Report report_of(const std::shared_ptr<RankGroup>& group) {
   }
   const MpiReport mpi = mpi_report();
   std::optional<Network> network;
-  if (group) network = measure_network(engine, *group);
+  if (group->ranks() > 1) network = measure_network(engine, *group);
   const double gflops = gemm_gflops(engine), bandwidth = bandwidth_gb_s(engine);
   std::vector<std::string> warnings;
   const char* policy = std::getenv("OMP_WAIT_POLICY");

@@ -58,7 +58,7 @@ std::vector<Diagnostic> causes_in(const DataSource& source, const RunConfig& con
 
 EvaluationReport evaluated(const std::string& run, const TrainedOptions& options,
                            const std::shared_ptr<RankGroup>& group) {
-  Rendezvous* const ranks = group ? group->rendezvous().get() : nullptr;
+  Rendezvous& ranks = *group->rendezvous();
   std::optional<TrainedModel> opened_model;
   std::shared_ptr<const DataSource> source;
   on_all_ranks(ranks, "model and data", [&] {
@@ -70,7 +70,7 @@ EvaluationReport evaluated(const std::string& run, const TrainedOptions& options
   });
   TrainedModel& trained = *opened_model;
   const RunConfig& config = trained.config();
-  if (group) compare_uses(*group, trained, source->samples());
+  compare_uses(*group, trained, source->samples());
   if (trained.in_stages() && options.on_message) options.on_message(trained.stages_text());
   const auto start = std::chrono::steady_clock::now();
   check_stop(options);

@@ -160,7 +160,7 @@ RunPolicy read_run_policy(const RunConfig& config, const PlacingArguments& argum
   };
   options.model_file = config.model.file;
   options.tf32 = config.precision.tf32;
-  if (arguments.ranks) options.local = arguments.ranks->local_rank();
+  options.local = arguments.ranks->local_rank();
   if (wants_accelerator(config)) {
     options.default_device = config.device;
     options.default_reason = "device = \"" + config.device + "\"";
@@ -179,7 +179,7 @@ RunPolicy read_run_policy(const RunConfig& config, const PlacingArguments& argum
   for (const std::string& rule : arguments.place) result.text += comment("--place " + rule);
   for (const std::string& use : arguments.devices) result.text += comment("--device " + use);
   result.threads = threads_of(config, result);
-  if (arguments.ranks && result.threads == 0)  // all ranks on a machine share its cores
+  if (result.threads == 0)  // all ranks on a machine share its cores
     result.threads = default_threads(usable_cores() / arguments.ranks->core_sharers());
   return result;
 }
@@ -195,7 +195,7 @@ OpenDevices open_devices(const ResolvedPolicy& resolved, const PlacingArguments&
   if (only_hardware && !check) monitor->set_check_order(false);
   OpenDevices open;
   open.all.push_back(&cpu);
-  if (arguments.ranks) cpu.join(arguments.ranks->make_communicator());
+  cpu.join(arguments.ranks->make_communicator());
   for (std::size_t d = 1; d < devices.size(); ++d) {
     open.own.push_back(make_device(devices[d], arguments, tf32, monitor));
     open.all.push_back(open.own.back().get());

@@ -33,8 +33,8 @@ struct PlacingArguments {
   /// The monitor checks every byte that is accessed, also where all accelerators are hardware,
   /// which then has to be waited for. Debug builds check without this flag.
   bool check_order = false;
-  /// The group of ranks that train together, which all devices join; null: one process.
-  std::shared_ptr<RankGroup> ranks = {};
+  /// The ranks that train together, which all devices join.
+  std::shared_ptr<RankGroup> ranks = std::make_shared<RankGroup>();
 };
 
 /// Whether the key `device` names an accelerator.

@@ -149,7 +149,7 @@ class Predictor {
         stream_(stream),
         values_(std::move(values)),
         file_(file),
-        ranks_(trained.parts().ranks.get()),
+        ranks_(*trained.parts().ranks),
         place_(place_of(trained.parts())) {}
 
   void run(const PredictOptions& options) {
@@ -182,10 +182,10 @@ class Predictor {
       if (rank == place_.rank) own = predicted(*range);
     }
     write_ids();
-    if (ranks_ == nullptr) {
+    if (place_.ranks == 1) {
       if (!turns.empty()) write(own, turns[0]);
     } else {
-      const std::vector<std::string> all = gathered(*ranks_, "predictions", bytes_of(own));
+      const std::vector<std::string> all = gathered(ranks_, "predictions", bytes_of(own));
       for (std::size_t rank = 0; file_ != nullptr && rank < turns.size(); ++rank)
         write(tensors_of(all[rank], static_cast<std::int64_t>(turns[rank].size())), turns[rank]);
     }
@@ -247,7 +247,7 @@ class Predictor {
   SampleStream& stream_;
   const std::vector<PredictedValue> values_;
   PredictionFile* const file_;  // null on other ranks
-  Rendezvous* const ranks_;     // null: one process
+  Rendezvous& ranks_;
   const RankPlace place_;
   bool loaded_ = false;
   std::int64_t written_ = 0;
@@ -336,9 +336,9 @@ Written written_as_ever(TrainedModel& trained, const PredictOptions& options,
 Report predicted(const std::string& run, const PredictOptions& options,
                  const std::shared_ptr<RankGroup>& group) {
   const Clock::time_point start = Clock::now();
-  const bool writes = group == nullptr || group->rank() == 0;
+  const bool writes = group->rank() == 0;
   form_of(options.as);
-  if (group) refuse_standard_input(options.data);
+  if (group->ranks() > 1) refuse_standard_input(options.data);
   const PredictionLook look{options.header, options.class_names.value_or(false), options.ids};
   PredictionFile::check(options.to, look);
   TrainedRun opened = open_trained(run, options, TrainedUse::predict);
@@ -350,7 +350,7 @@ Report predicted(const std::string& run, const PredictOptions& options,
     opened.config.micro_batch = 0;
   }
   TrainedModel trained(std::move(opened), options.outputs);
-  if (group) compare_uses(*group, trained, -1);
+  compare_uses(*group, trained, -1);
   if (options.on_message) options.on_message(trained.run().text());
   const Written written = trained.in_stages() ? written_in_stages(trained, options, *file)
                                               : written_as_ever(trained, options, file.get());

@@ -8,22 +8,21 @@
 
 namespace tandem::api {
 
-/// Returns what `work` returns, with this rank's number; `work` gets this rank's group, null for
-/// one process. An error of one rank ends all ranks.
+/// Returns what `work` returns, with this rank's number; `work` gets this rank's group. An error of
+/// one rank ends all ranks.
 template <class Work>
 auto on_ranks(Work&& work) {
   const std::shared_ptr<RankGroup> group = join_ranks();
-  Rendezvous* const ranks = group ? group->rendezvous().get() : nullptr;
   try {
     auto report = work(group);
-    if (group) report.rank = group->rank();
+    report.rank = group->rank();
     return report;
   } catch (const ErrorElsewhere&) {
     throw;
   } catch (const Error& error) {
-    end_on_ranks(ranks, error);
+    end_on_ranks(*group->rendezvous(), error);
   } catch (const std::exception& error) {
-    if (ranks != nullptr) ranks->fail(error.what());
+    group->rendezvous()->fail(error.what());
     throw;
   }
 }
@@ -31,7 +30,7 @@ auto on_ranks(Work&& work) {
 /// Options without callbacks for people on every rank but 0.
 template <class Options>
 Options quiet_but_on_rank_0(Options options, const std::shared_ptr<RankGroup>& group) {
-  if (group && group->rank() > 0) options.on_message = {}, options.on_progress = {};
+  if (group->rank() > 0) options.on_message = {}, options.on_progress = {};
   return options;
 }
 

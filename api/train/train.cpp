@@ -48,7 +48,7 @@ struct Trainer::Impl {
   bool is_prepared = false;  // the constructor has ended
   bool has_run = false;
 
-  std::shared_ptr<RankGroup> ranks;  // null: one process
+  std::shared_ptr<RankGroup> ranks;
   RunConfig config;
   TrainOptions options;
   std::string resume_from;  // a run directory, or ""
@@ -77,8 +77,9 @@ struct Trainer::Impl {
   void check_stop() const;
   ModelOptions model_options();
 
-  Rendezvous* rendezvous() const { return ranks ? ranks->rendezvous().get() : nullptr; }
-  int rank() const { return ranks ? ranks->rank() : 0; }
+  Rendezvous& rendezvous() const { return *ranks->rendezvous(); }
+  int rank() const { return ranks->rank(); }
+  bool has_other_ranks() const { return ranks->ranks() > 1; }
   /// Throws where ranks were not started with the same settings.
   void compare_ranks() const;
   void build_training(DataSets data);
@@ -187,7 +188,7 @@ PolicyOptions planning_of(const std::string& config_path, const TrainOptions& op
   planning.config = config_path;
   planning.place = options.place;
   planning.devices = options.devices;
-  planning.ranks = group ? group->ranks() : 1;
+  planning.ranks = group->ranks();
   return planning;
 }
 
@@ -202,8 +203,8 @@ std::int64_t batch_size_of_run(const std::string& run_dir) {
 
 Trainer::Trainer(const std::string& config_path, TrainOptions options) {
   const std::shared_ptr<RankGroup> group = join_ranks();
-  Rendezvous* const ranks = group ? group->rendezvous().get() : nullptr;
-  const int count = group ? group->ranks() : 1;
+  Rendezvous& ranks = *group->rendezvous();
+  const int count = group->ranks();
   options = quiet_but_on_rank_0(std::move(options), group);
   const auto say = [&](const std::string& text) {
     if (options.on_message) options.on_message(text);
@@ -306,11 +307,9 @@ void Trainer::Impl::build_training(DataSets data) {
         std::make_unique<OperatorLog>(engine, placed, options.log_operators, trace.get());
   }
   RunParts parts = placed.run_parts();
-  if (ranks) {
-    parts.ranks = ranks->rendezvous();
-    parts.shards = shardings_of(placed.resolved());
-  }
-  if (!options.dry_run || !resume_from.empty() || ranks)
+  parts.ranks = ranks->rendezvous();
+  if (has_other_ranks()) parts.shards = shardings_of(placed.resolved());
+  if (!options.dry_run || !resume_from.empty() || has_other_ranks())
     parts.fingerprint = fingerprint = run_fingerprint(config, model->file(), data);
   parts.accept_changes = options.accept_changes;
   parts.words = field_words(config, data.vocabularies);
@@ -320,7 +319,7 @@ void Trainer::Impl::build_training(DataSets data) {
       std::make_shared<RunObserver>(options, record, operator_log.get()));
   check_stop();
   const bool in_micro_batches = config.micro_batch_size() < config.batch_size;
-  if (ranks || in_micro_batches)
+  if (has_other_ranks() || in_micro_batches)
     mixed_samples = model->warn_of_mixed_samples(in_micro_batches ? "micro_batch" : "ranks");
   if (!operator_log) return;
   std::vector<Program*> micro_batches;
@@ -345,7 +344,7 @@ TrainingResult Trainer::Impl::run_traced(
 }
 
 void Trainer::Impl::compare_ranks() const {
-  if (!ranks) return;
+  if (!has_other_ranks()) return;
   std::vector<RankFact> facts{
       {"the version of tandem", version(), "start the same program on all ranks"},
       {"the configuration", to_toml(config), "give all ranks the same file and the same keys"},
@@ -354,7 +353,7 @@ void Trainer::Impl::compare_ranks() const {
       {"the data", data_text(fingerprint->data), "give all ranks the same files"},
       {"the vocabularies", vocabulary_text(vocabularies), "prepare the tables once, for all ranks"},
   };
-  refuse_differences(*ranks->rendezvous(), facts);
+  refuse_differences(rendezvous(), facts);
 }
 
 Trainer::~Trainer() = default;
@@ -497,7 +496,7 @@ std::string Trainer::summary() const {
       instructions, count_text(my.engine.cpu->facts().threads, "thread"), my.threads_note(),
       memory_text(my.training->memory(), resolved), steps,
       count_text(my.training->steps_per_epoch(), "step"), my.config.batch_size);
-  if (my.ranks)
+  if (my.has_other_ranks())
     text += fmt::format("\nranks      {}, {} on this machine: each computes {} samples of a step",
                         my.ranks->ranks(), my.ranks->local_ranks(),
                         share_text(my.config.batch_size, my.ranks->ranks())) +

@@ -212,9 +212,8 @@ TrainedModel::TrainedModel(TrainedRun run, const std::vector<std::string>& value
     parts_.staged = staged_.get();
     return;
   }
-  if (!run_.placing.ranks) return;
   parts_.ranks = run_.placing.ranks->rendezvous();
-  parts_.shards = shardings_of(placed_.resolved());
+  if (run_.placing.ranks->ranks() > 1) parts_.shards = shardings_of(placed_.resolved());
 }
 
 std::shared_ptr<Model> TrainedModel::open_model() {
@@ -235,7 +234,7 @@ std::shared_ptr<Model> TrainedModel::open_model() {
 
 RunPolicy TrainedModel::policy_in_use() {
   if (model_->requests().empty()) return policy_;
-  if (run_.placing.ranks) {
+  if (run_.placing.ranks->ranks() > 1) {
     throw Error(ErrorKind::usage,
                 Diagnostic{.message = "data decides extents of this model, and several processes "
                                       "cannot run it",

@@ -11,6 +11,7 @@ RankGroup::RankGroup(std::shared_ptr<Rendezvous> rendezvous, std::shared_ptr<Ran
     : rendezvous_(std::move(rendezvous)), messages_(std::move(messages)), options_(options) {}
 
 std::shared_ptr<Communicator> RankGroup::make_communicator() {
+  if (messages_ == nullptr) return nullptr;
   MessageCommunicatorOptions options;
   options.number = made_++;
   options.operation_limit = options_.operation_limit;

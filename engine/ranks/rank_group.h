@@ -20,6 +20,8 @@ struct RankGroupOptions {
 
 class RankGroup {
  public:
+  /// A process that trains without others.
+  RankGroup() : RankGroup(one_rank(), nullptr, {}) {}
   RankGroup(std::shared_ptr<Rendezvous> rendezvous, std::shared_ptr<RankMessages> messages,
             const RankGroupOptions& options);
   virtual ~RankGroup() = default;
@@ -36,7 +38,8 @@ class RankGroup {
   int core_sharers() const { return options_.core_sharers; }
 
   /// Operations on memory that the host reaches: the cpu's and that of emulated devices. Every
-  /// device that joins gets one of its own; all ranks make theirs in the same order.
+  /// device that joins gets one of its own; all ranks make theirs in the same order. Null without
+  /// other ranks.
   std::shared_ptr<Communicator> make_communicator();
 
  private:

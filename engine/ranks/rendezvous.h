@@ -60,9 +60,12 @@ RankOptions rank_options(const RankVariables& variables);
 /// The options from this process's environment.
 RankOptions rank_options();
 
+/// That of a process that trains without others: rank 0 of 1, which gets its own bytes back.
+std::shared_ptr<Rendezvous> one_rank();
+
 /// A rendezvous over TCP; rank 0 is the server. One rank needs no address. Returns when rank 0 is
 /// there and has admitted this rank. Throws Error{usage} for impossible options, Error{runtime}
 /// where the address cannot be used, nothing answers within the limit, or rank 0 refuses this rank.
-std::unique_ptr<Rendezvous> make_rendezvous(const RankOptions& options);
+std::shared_ptr<Rendezvous> make_rendezvous(const RankOptions& options);
 
 }  // namespace tandem

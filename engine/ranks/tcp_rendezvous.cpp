@@ -26,17 +26,6 @@ constexpr std::size_t most_word = 4000;  // bytes of the text that says why a ra
                                .fix = fix});
 }
 
-class OneRank final : public Rendezvous {
- public:
-  int rank() const override { return 0; }
-  int ranks() const override { return 1; }
-  std::vector<std::string> exchange(const std::string&, const std::string& bytes) override {
-    return {bytes};
-  }
-  std::optional<std::string> failure() override { return std::nullopt; }
-  void fail(const std::string&) override {}
-};
-
 /// A thread serves the connection once it is open: reports of a death arrive while this rank
 /// computes, and others see that it is alive.
 class TcpRendezvous final : public Rendezvous {
@@ -254,11 +243,11 @@ class TcpRendezvous final : public Rendezvous {
 
 }  // namespace
 
-std::unique_ptr<Rendezvous> make_rendezvous(const RankOptions& options) {
+std::shared_ptr<Rendezvous> make_rendezvous(const RankOptions& options) {
   if (options.ranks < 1 || options.rank < 0 || options.rank >= options.ranks)
     throw_error(options, "there is no such rank", "ranks count from 0", ErrorKind::usage);
-  if (options.ranks == 1) return std::make_unique<OneRank>();
-  return std::make_unique<TcpRendezvous>(options);
+  if (options.ranks == 1) return one_rank();
+  return std::make_shared<TcpRendezvous>(options);
 }
 
 }  // namespace tandem

@@ -23,8 +23,7 @@ struct CudaOptions {
   bool capture = true;           // segments as CUDA graphs
   std::string cache_folder;  // folder for compiled kernels and library plans; "": the user's own
   std::shared_ptr<LaneMonitor> monitor;
-  /// For a run of several ranks: the device joins them over NCCL.
-  std::shared_ptr<Rendezvous> ranks;
+  std::shared_ptr<Rendezvous> ranks = one_rank();  // several: the device joins them over NCCL
 };
 CudaOptions cuda_options(const DeviceRequest& request);
 

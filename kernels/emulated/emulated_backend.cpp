@@ -13,7 +13,7 @@ std::unique_ptr<Device> open_emulated(const DeviceRequest& request) {
   if (request.latency_seconds) options.latency_seconds = *request.latency_seconds;
   options.monitor = request.monitor;
   std::unique_ptr<Device> device = make_emulated_device(options);
-  if (request.ranks) device->join(request.ranks->make_communicator());
+  device->join(request.ranks->make_communicator());
   return device;
 }
 

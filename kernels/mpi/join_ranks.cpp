@@ -155,7 +155,7 @@ std::string path_of_program(const std::string& name) {
 
 std::shared_ptr<RankGroup> join_ranks(const JoinOptions& options) {
   RankOptions of = rank_options();
-  if (of.ranks == 1) return nullptr;
+  if (of.ranks == 1) return std::make_shared<RankGroup>();
   const MpiLibrary& library = mpi_library();
   const MpiPlace place = start(library, of);
   take_mpi();

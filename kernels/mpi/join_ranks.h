@@ -19,11 +19,11 @@ struct JoinOptions {
   MessageSizes sizes;
 };
 
-/// Null where this process runs without other ranks: no launcher has set its variables, or one for
-/// a single rank. Else MPI is started, for the rest of the process, rank 0 listens at a free port
-/// of its own (or at TANDEM_ADDRESS) that the others learn over MPI, and all have come. May be
-/// called again once the group has gone. Throws Error{usage} where MPI or its plug-in is missing or
-/// started another number of ranks, Error{runtime} where a rank does not come.
+/// A group of one where this process runs without other ranks: no launcher has set its variables,
+/// or one for a single rank. Else MPI is started, for the rest of the process, rank 0 listens at a
+/// free port of its own (or at TANDEM_ADDRESS) that the others learn over MPI, and all have come.
+/// May be called again once the group has gone. Throws Error{usage} where MPI or its plug-in is
+/// missing or started another number of ranks, Error{runtime} where a rank does not come.
 ///
 /// A rank that ends with an error calls `rendezvous()->fail(message)` before the group goes; one
 /// that just ends is taken for one that is done.

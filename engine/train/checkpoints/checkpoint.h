@@ -19,8 +19,6 @@
 
 namespace tandem {
 
-class Rendezvous;
-
 /// From a step on: batches of this size, with that many samples an epoch.
 struct BatchStretch {
   std::uint64_t from_step = 0;
@@ -130,7 +128,7 @@ std::optional<CheckpointContent> newest_checkpoint(const std::string& folder,
                                                    std::vector<std::string>& messages,
                                                    std::string* path = nullptr,
                                                    const MayBeInfinite& may_be_infinite = {},
-                                                   Rendezvous* ranks = nullptr);
+                                                   Rendezvous& ranks = *one_rank());
 
 /// Names of checkpoints in a folder, by step; leftovers of interrupted writes and folders with
 /// other names are not listed.

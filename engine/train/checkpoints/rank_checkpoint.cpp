@@ -166,7 +166,7 @@ void write_rank_checkpoint(const std::string& folder, const CheckpointSources& s
                            RowExchange& exchange) {
   const std::string final_path = folder + "/" + checkpoint_name(sources.position.step);
   const std::string path = unfinished_name(final_path);
-  on_rank_0_first(&ranks, "the folder of a checkpoint", [&] {
+  on_rank_0_first(ranks, "the folder of a checkpoint", [&] {
     if (ranks.rank() > 0) return;
     make_directories(folder);
     remove_all(path);
@@ -176,15 +176,15 @@ void write_rank_checkpoint(const std::string& folder, const CheckpointSources& s
       layout_of("model", sources.model, weights_metadata(sources.aliases), options),
       layout_of("optimizer", sources.optimizer, {{"format", "pt"}}, options)};
   try {
-    on_all_ranks(&ranks, "the folder of a checkpoint", [&] { wait_for_folder(path); });
+    on_all_ranks(ranks, "the folder of a checkpoint", [&] { wait_for_folder(path); });
     std::string own;
-    on_all_ranks(&ranks, "the files of a checkpoint", [&] {
+    on_all_ranks(ranks, "the files of a checkpoint", [&] {
       RankFiles files(path, sources, ranks, exchange);
       for (const PartLayout& part : parts) files.write(part);
       own = files.finish();
     });
     const std::vector<std::string> all = gathered(ranks, "hashes of a checkpoint", own);
-    on_all_ranks(&ranks, "the manifest of a checkpoint", [&] {
+    on_all_ranks(ranks, "the manifest of a checkpoint", [&] {
       if (ranks.rank() > 0) return;
       finish_files(path, sources.position, listed(parts, all));
       finish_checkpoint(final_path);

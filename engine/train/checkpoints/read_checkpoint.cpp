@@ -219,13 +219,13 @@ std::optional<CheckpointContent> newest_checkpoint(const std::string& folder,
                                                    std::vector<std::string>& messages,
                                                    std::string* path,
                                                    const MayBeInfinite& may_be_infinite,
-                                                   Rendezvous* ranks) {
+                                                   Rendezvous& ranks) {
   std::istringstream names(from_rank_0(ranks, "the checkpoints that there are", [&] {
     std::vector<std::string> all = list_checkpoints(folder);
     std::reverse(all.begin(), all.end());
     return joined(all, "\n");
   }));
-  const ReadShare share = ranks != nullptr ? ReadShare{ranks->rank(), ranks->ranks()} : ReadShare();
+  const ReadShare share{ranks.rank(), ranks.ranks()};
   for (std::string name; std::getline(names, name);) {
     try {
       std::optional<CheckpointContent> content;

@@ -160,7 +160,7 @@ std::optional<NotFiniteOrigin> not_finite_origin(const RunConfig& config, const 
                                                  std::span<const std::int64_t> samples,
                                                  const Augmentation& augmentation,
                                                  const StateStore& states, const StepFacts& step) {
-  if (parts.ranks || parts.staged != nullptr) return std::nullopt;
+  if (parts.ranks->ranks() > 1 || parts.staged != nullptr) return std::nullopt;
   std::int64_t bytes = 0;
   for (const std::string& name : states.names())
     bytes += static_cast<std::int64_t>(states.type(name).bytes());

@@ -90,7 +90,7 @@ Evaluation::Values EvaluatedPart::values() const {
 
 struct Evaluation::Impl {
   const RunConfig& config;
-  std::shared_ptr<Rendezvous> ranks;              // null: one process
+  std::shared_ptr<Rendezvous> ranks;
   std::shared_ptr<const DataSource> all_samples;  // those of all ranks
   std::shared_ptr<const DataSource> source;       // this rank's part
   StateStore& states;
@@ -450,10 +450,11 @@ void Evaluation::Impl::add_own_in_stages(EvaluatedPart& part,
 
 std::optional<Evaluation::Values> Evaluation::run(FunctionRef<bool(std::int64_t samples)> stops) {
   Impl& my = *impl_;
-  if (my.ranks) my.share_statistics();
+  const bool has_others = my.ranks->ranks() > 1;
+  if (has_others) my.share_statistics();
   EvaluatedPart part;
-  on_all_ranks(my.ranks.get(), "evaluation", [&] { part = my.own_part(stops); });
-  if (my.ranks) {  // added up in the order of the ranks on each of them: the same bits
+  on_all_ranks(*my.ranks, "evaluation", [&] { part = my.own_part(stops); });
+  if (has_others) {  // added up in the order of the ranks on each of them: the same bits
     const std::vector<std::string> parts = gathered(*my.ranks, "metrics", part.text());
     part = my.nothing();
     for (const std::string& of_rank : parts) part.add(of_rank);

@@ -22,12 +22,11 @@ bool repeats(const Error& error, const std::string& failure) {
 
 }  // namespace
 
-void end_on_ranks(Rendezvous* ranks, const Error& error) {
-  if (ranks == nullptr) throw error;
-  const int rank = ranks->rank();
-  const std::optional<std::string> failure = ranks->failure();
+void end_on_ranks(Rendezvous& ranks, const Error& error) {
+  const int rank = ranks.rank();
+  const std::optional<std::string> failure = ranks.failure();
   if (rank == 0) {
-    if (!failure) ranks->fail(error.what());
+    if (!failure) ranks.fail(error.what());
     if (failure && repeats(error, *failure))
       throw ErrorElsewhere(error.kind(), error.diagnostics());
     throw error;
@@ -38,12 +37,12 @@ void end_on_ranks(Rendezvous* ranks, const Error& error) {
     if (is_told) throw ErrorElsewhere(error.kind(), error.diagnostics());
   } else if (error.kind() == ErrorKind::diverged) {  // what all ranks have found alike
     try {
-      ranks->exchange("the end", "");
+      ranks.exchange("the end", "");
     } catch (const Error&) {  // rank 0 has ended
     }
     throw ErrorElsewhere(error.kind(), error.diagnostics());
   } else {
-    ranks->fail(error.what());
+    ranks.fail(error.what());
   }
   std::vector<Diagnostic> problems = error.diagnostics();
   for (Diagnostic& d : problems) {  // those of exchanges name the rank themselves

@@ -7,7 +7,7 @@
 namespace tandem {
 
 /// Throws the error, once the other ranks have been informed; an ErrorElsewhere where another rank
-/// reports it. `ranks` null: one process.
-[[noreturn]] void end_on_ranks(Rendezvous* ranks, const Error& error);
+/// reports it.
+[[noreturn]] void end_on_ranks(Rendezvous& ranks, const Error& error);
 
 }  // namespace tandem

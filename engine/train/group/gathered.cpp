@@ -142,9 +142,9 @@ std::vector<std::string> gathered(Rendezvous& ranks, const std::string& name,
   return all;
 }
 
-void on_all_ranks(Rendezvous* ranks, const std::string& name, FunctionRef<void()> action) {
-  if (ranks == nullptr) return action();
-  Together together(*ranks, name);
+void on_all_ranks(Rendezvous& ranks, const std::string& name, FunctionRef<void()> action) {
+  if (ranks.ranks() == 1) return action();
+  Together together(ranks, name);
   std::string error;
   std::exception_ptr other;
   try {
@@ -157,27 +157,25 @@ void on_all_ranks(Rendezvous* ranks, const std::string& name, FunctionRef<void()
   }
   const std::vector<std::string> all = together.end(error);
   if (other) std::rethrow_exception(other);
-  refuse_errors(ranks->rank(), all);
+  refuse_errors(ranks.rank(), all);
 }
 
-void on_rank_0_first(Rendezvous* ranks, const std::string& name, FunctionRef<void()> action) {
-  if (ranks == nullptr) return action();
+void on_rank_0_first(Rendezvous& ranks, const std::string& name, FunctionRef<void()> action) {
   on_all_ranks(ranks, name + " on rank 0", [&] {
-    if (ranks->rank() == 0) action();
+    if (ranks.rank() == 0) action();
   });
   on_all_ranks(ranks, name, [&] {
-    if (ranks->rank() > 0) action();
+    if (ranks.rank() > 0) action();
   });
 }
 
-std::string from_rank_0(Rendezvous* ranks, const std::string& name,
+std::string from_rank_0(Rendezvous& ranks, const std::string& name,
                         FunctionRef<std::string()> action) {
-  if (ranks == nullptr) return action();
   std::string own;
   on_all_ranks(ranks, name, [&] {
-    if (ranks->rank() == 0) own = action();
+    if (ranks.rank() == 0) own = action();
   });
-  return gathered(*ranks, name, own)[0];
+  return gathered(ranks, name, own)[0];
 }
 
 }  // namespace tandem

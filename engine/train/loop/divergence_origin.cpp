@@ -91,7 +91,8 @@ std::optional<NotFiniteOrigin> OriginFinder::in_step(std::uint64_t step) const {
 }
 
 std::optional<NotFiniteOrigin> OriginFinder::find(std::optional<std::uint64_t>& step) const {
-  if (run_.parts.ranks || run_.parts.staged != nullptr || run_.data.buckets) return std::nullopt;
+  if (run_.ranks().ranks() > 1 || run_.parts.staged != nullptr || run_.data.buckets)
+    return std::nullopt;
   try {
     if (!step) step = first_bad_step();
     if (!step) return std::nullopt;

@@ -27,7 +27,7 @@ void FiniteGuard::record_start() {
 void FiniteGuard::share_infinite() {
   std::string own;
   for (const std::string& name : infinite_) own += name + '\n';
-  for (const std::string& of_rank : gathered(*run_.ranks(), "states with infinities", own)) {
+  for (const std::string& of_rank : gathered(run_.ranks(), "states with infinities", own)) {
     std::istringstream lines(of_rank);
     for (std::string name; std::getline(lines, name);) infinite_.insert(name);
   }
@@ -178,7 +178,7 @@ std::string with_float16_advice(const Run& run, const char* fix) {
 }
 
 bool is_on_all_ranks(const Run& run, const char* name, bool is_so) {
-  const std::vector<std::string> all = gathered(*run.ranks(), name, is_so ? "yes" : "no");
+  const std::vector<std::string> all = gathered(run.ranks(), name, is_so ? "yes" : "no");
   return std::count(all.begin(), all.end(), "no") == 0;
 }
 

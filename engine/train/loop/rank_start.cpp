@@ -33,7 +33,7 @@ bool can_read(const std::string& path, const std::string& content) {
 }  // namespace
 
 void prove_shared(const Run& run, const std::string& run_dir) {
-  if (!run.parts.ranks) return;
+  if (run.ranks().ranks() == 1) return;
   const std::string path = run_dir + proof_name;
   const std::string content = from_rank_0(run.ranks(), "proof of the run directory", [&] {
     const auto now = std::chrono::system_clock::now().time_since_epoch().count();
@@ -60,13 +60,13 @@ void prove_shared(const Run& run, const std::string& run_dir) {
 }
 
 void refuse_other_states(const Run& run) {
-  if (!run.parts.ranks) return;
+  if (run.ranks().ranks() == 1) return;
   std::vector<RankFact> facts;
   on_all_ranks(run.ranks(), "states", [&] {
     facts.push_back({"the states before the first step", state_hashes(run.states),
                      "give all ranks the same program, model file and parameters.load"});
   });
-  refuse_differences(*run.ranks(), facts);
+  refuse_differences(run.ranks(), facts);
 }
 
 void hash_sharded_frozen(Run& run) {
@@ -76,7 +76,7 @@ void hash_sharded_frozen(Run& run) {
   });
   if (!any) return;
   RowExchange exchange(run.states, *run.parts.devices[0]);
-  run.position.frozen.merge(shared_frozen_hashes(run.states, *run.ranks(), exchange));
+  run.position.frozen.merge(shared_frozen_hashes(run.states, run.ranks(), exchange));
 }
 
 }  // namespace tandem

@@ -37,9 +37,9 @@ struct Run {
 
   /// Only the first rank writes, reports and checks states.
   int rank() const { return place_of(parts).rank; }
-  Rendezvous* ranks() const { return parts.ranks.get(); }
+  Rendezvous& ranks() const { return *parts.ranks; }
   /// Whether ranks shard some states: then each rank checks its parts.
-  bool shards_states() const { return parts.ranks && !parts.shards.empty(); }
+  bool shards_states() const { return !parts.shards.empty(); }
   /// Which forward graph the micro-batches of the configuration have.
   ForwardKey micro_batch() const;
   Graph forward() const { return parts.model->forward(micro_batch()); }

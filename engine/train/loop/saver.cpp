@@ -40,7 +40,7 @@ void Saver::save(bool finished, bool keep_all) {
   const CheckpointSources all = sources();
   if (!all.shards.empty()) {
     RowExchange exchange(run_.states, *run_.parts.devices[0]);
-    write_rank_checkpoint(folder, all, options, *run_.ranks(), exchange);
+    write_rank_checkpoint(folder, all, options, run_.ranks(), exchange);
   }
   on_all_ranks(run_.ranks(), "checkpoint", [&] {
     if (run_.rank() > 0) return;

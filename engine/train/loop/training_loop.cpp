@@ -88,8 +88,8 @@ bool TrainingLoop::do_what_is_due(std::uint64_t step, Calendar& calendar) {
 void TrainingLoop::launch(const StepUse& use) {
   try {
     steps.launch(use);
-  } catch (const Error& error) {  // what was trained until then stays
-    if (run.ranks() != nullptr && run.ranks()->failure()) throw;  // a rank is gone
+  } catch (const Error& error) {       // what was trained until then stays
+    if (run.ranks().failure()) throw;  // a rank is gone
     while (steps.in_flight() > 0) take_and_check();
     if (run.position.step > run.first_step && run.runner->states_are_whole()) {
       saver.save(false, true);

@@ -91,10 +91,7 @@ std::vector<MicroBatchShape> needed_shapes(std::int64_t samples, std::int64_t ba
   return shapes;
 }
 
-RankPlace place_of(const RunParts& parts) {
-  if (!parts.ranks) return {};
-  return {parts.ranks->rank(), parts.ranks->ranks()};
-}
+RankPlace place_of(const RunParts& parts) { return {parts.ranks->rank(), parts.ranks->ranks()}; }
 
 void refuse_small_shares(const std::vector<MicroBatchShape>& shapes, const RunConfig& config,
                          int ranks) {

@@ -18,7 +18,6 @@
 namespace tandem {
 
 struct Fingerprint;   // engine/train/checkpoints/fingerprint.h
-class Rendezvous;     // engine/ranks/rendezvous.h
 class StagedForward;  // engine/train/staged/forward_graph.h
 
 /// What a run needs besides its configuration and its data.
@@ -35,10 +34,10 @@ struct RunParts {
   std::shared_ptr<const Fingerprint> fingerprint;
   /// Whether changes that the fingerprint shows are accepted.
   bool accept_changes = false;
-  std::shared_ptr<Rendezvous> ranks;  // that train together; null: a single process
-  Shardings shards;                   // how they shard parameters
-  StagedForward* staged = nullptr;    // where `forward` is only what is known before the run
-  FieldWords words;                   // names of classes for metrics of many numbers
+  std::shared_ptr<Rendezvous> ranks = one_rank();  // that train together
+  Shardings shards;                                // how they shard parameters
+  StagedForward* staged = nullptr;  // where `forward` is only what is known before the run
+  FieldWords words;                 // names of classes for metrics of many numbers
 };
 
 /// This process's rank, and how many there are.

@@ -129,7 +129,7 @@ MicroBatch StepRunner::Impl::next_micro_batch() {
   std::optional<MicroBatch> next;
   const auto load = [&] { next = loader->next(); };
   if (data.source->may_refuse())
-    on_all_ranks(parts.ranks.get(), "samples", load);
+    on_all_ranks(*parts.ranks, "samples", load);
   else
     load();
   assert(next && "the loader of a training run never ends");

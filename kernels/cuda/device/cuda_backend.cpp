@@ -10,7 +10,7 @@ CudaOptions cuda_options(const DeviceRequest& request) {
   options.memory_bytes = request.memory_bytes.value_or(0);
   options.allow_tf32 = request.allow_tf32;
   options.monitor = request.monitor;
-  if (request.ranks) options.ranks = request.ranks->rendezvous();
+  options.ranks = request.ranks->rendezvous();
   return options;
 }
 

@@ -164,7 +164,7 @@ std::unique_ptr<Device> make_cuda_device(const CudaOptions& options) {
   const std::shared_ptr<cuda::Runtime> runtime = cuda::make_real_runtime();
   const std::shared_ptr<cuda::Libraries> libraries = cuda::make_real_libraries();
   std::unique_ptr<Device> device = cuda::make_device(with_cache, runtime, libraries);
-  if (options.ranks) {
+  if (options.ranks->ranks() > 1) {
     const cuda::NcclOptions nccl{.device = options.name, .gpu = options.ordinal};
     device->join(cuda::make_nccl_communicator(nccl, options.ranks, runtime, libraries));
   }

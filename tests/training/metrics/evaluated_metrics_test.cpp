@@ -154,7 +154,7 @@ TEST_F(EvaluatedMetricsTest, RanksHaveTheTablesOfOneProcess) {
     return Found{*evaluation.run(), evaluation.tables()};
   };
   for (const std::int64_t samples : {21, 3}) {
-    const Found whole = evaluate(nullptr, samples);
+    const Found whole = evaluate(one_rank(), samples);
     for (const int ranks : {2, 5}) {  // with 3 samples, some of 5 ranks have none
       std::vector<Found> found(static_cast<std::size_t>(ranks));
       testing::on_rank_threads(ranks, [&](RankGroup& group) {

@@ -58,7 +58,7 @@ class RankEvaluationTest : public ::testing::Test {
 
 TEST_F(RankEvaluationTest, SharesGiveTheNumbersOfOneProcess) {
   for (const std::int64_t samples : {21, 8, 3}) {
-    const Evaluation::Values whole = *evaluate(nullptr, samples, 0.5f);
+    const Evaluation::Values whole = *evaluate(one_rank(), samples, 0.5f);
     for (const int ranks : {2, 3, 5}) {  // with 3 samples, some of 5 ranks have none
       SCOPED_TRACE(std::to_string(samples) + " samples, " + std::to_string(ranks) + " ranks");
       std::vector<Evaluation::Values> found(static_cast<std::size_t>(ranks));

@@ -51,7 +51,7 @@ TEST(GatheredTest, OneRanksErrorEndsAllAndIsToldOnce) {
         throw Error(ErrorKind::data, Diagnostic{.message = "a broken row", .file = "a.npz"});
     };
     try {
-      on_all_ranks(group.rendezvous().get(), "reading", fails);
+      on_all_ranks(*group.rendezvous(), "reading", fails);
       ADD_FAILURE() << "nothing was thrown on rank " << group.rank();
     } catch (const ErrorElsewhere& error) {
       EXPECT_GT(group.rank(), 0);
@@ -69,7 +69,7 @@ TEST(GatheredTest, OneRanksErrorEndsAllAndIsToldOnce) {
 TEST(GatheredTest, WhatAllRanksFindIsToldOnce) {
   on_rank_threads(3, [](RankGroup& group) {
     try {
-      on_all_ranks(group.rendezvous().get(), "reading",
+      on_all_ranks(*group.rendezvous(), "reading",
                    [] { throw Error(ErrorKind::usage, Diagnostic{.message = "no such file"}); });
     } catch (const Error& error) {
       EXPECT_EQ(error.diagnostics().size(), 1u);
@@ -82,12 +82,12 @@ TEST(GatheredTest, WhatAllRanksFindIsToldOnce) {
 TEST(GatheredTest, RankZeroGoesFirst) {
   std::atomic<int> done{0};
   on_rank_threads(4, [&](RankGroup& group) {
-    on_rank_0_first(group.rendezvous().get(), "a table", [&] {
+    on_rank_0_first(*group.rendezvous(), "a table", [&] {
       if (group.rank() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(50));
       EXPECT_EQ(done.load() == 0, group.rank() == 0);
       ++done;
     });
-    EXPECT_EQ(from_rank_0(group.rendezvous().get(), "a name",
+    EXPECT_EQ(from_rank_0(*group.rendezvous(), "a name",
                           [&] { return "rank " + std::to_string(group.rank()); }),
               "rank 0");
   });
@@ -99,7 +99,7 @@ TEST(GatheredTest, WhatTakesLongIsWaitedFor) {
   testing::RankThreadsOptions options;
   options.exchange_limit = std::chrono::seconds(1);
   const auto thrown = RankThreads(options).run([](RankGroup& group) {
-    on_all_ranks(group.rendezvous().get(), "a checkpoint", [&] {
+    on_all_ranks(*group.rendezvous(), "a checkpoint", [&] {
       if (group.rank() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1600));
     });
   });
@@ -108,9 +108,9 @@ TEST(GatheredTest, WhatTakesLongIsWaitedFor) {
 
 TEST(GatheredTest, OneProcessDoesWithout) {
   int calls = 0;
-  on_all_ranks(nullptr, "", [&] { ++calls; });
-  on_rank_0_first(nullptr, "", [&] { ++calls; });
-  EXPECT_EQ(from_rank_0(nullptr, "", [] { return std::string("own"); }), "own");
+  on_all_ranks(*one_rank(), "", [&] { ++calls; });
+  on_rank_0_first(*one_rank(), "", [&] { ++calls; });
+  EXPECT_EQ(from_rank_0(*one_rank(), "", [] { return std::string("own"); }), "own");
   EXPECT_EQ(calls, 2);
 }
 

@@ -163,7 +163,7 @@ TEST_F(RankCheckpoint, DamageIsFoundByWhoeverLooks) {
       const auto rank = static_cast<std::size_t>(group.rank());
       std::vector<std::string> messages;
       std::string path;
-      newest_checkpoint(folder_.path(), messages, &path, {}, group.rendezvous().get());
+      newest_checkpoint(folder_.path(), messages, &path, {}, *group.rendezvous());
       found[rank] = path;
       for (const std::string& message : messages) told[rank] += message;
     });

@@ -40,7 +40,7 @@ class RankTraining : public TrainingRun {
     RankRuns runs;
     runs.ranks.resize(static_cast<std::size_t>(options.ranks));
     if (options.ranks == 1) {
-      run_one(options, 0, new_engine(), nullptr, runs.ranks[0]);
+      run_one(options, 0, new_engine(), one_rank(), runs.ranks[0]);
       runs.errors = {""};
       return runs;
     }
@@ -74,7 +74,7 @@ class RankTraining : public TrainingRun {
     RunConfig config = small_config(folder_.path(), options.keys);
     if (options.change) options.change(rank, config);
     RunParts parts = engine.parts();
-    if (ranks) parts.shards = options.shards;
+    if (ranks->ranks() > 1) parts.shards = options.shards;
     parts.ranks = std::move(ranks);
     own_model(parts).make_graph = [this, &engine](const ForwardKey& key) {
       const std::int64_t batch = key.samples;
